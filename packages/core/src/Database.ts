@@ -1,0 +1,131 @@
+import { Unavailable } from "@card-rewards/domain/Errors"
+import { PgClient, PgTypes } from "@effect/sql-pg"
+import { Duration, Effect, Layer, type Redacted, Result, Schedule, String } from "effect"
+import { Migrator, SqlClient, type SqlError } from "effect/sql"
+import initial from "./migrations/0001_initial.ts"
+
+/** How the database is reached, and how many connections this process may hold. */
+export interface DatabaseConfig {
+  readonly url: Redacted.Redacted
+  readonly poolSize: number
+  readonly applicationName: string
+}
+
+/** Milliseconds after which a caller is told that the database is away (decisions, section 3). */
+export const unavailableAfterMillis = 4_500
+
+/**
+ * The connection pool. Columns of type timestamptz come as milliseconds, bigint and numeric as bigint (every numeric
+ * here is an integer), and names in camel case.
+ */
+export const layer = (config: DatabaseConfig): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, SqlError.SqlError> =>
+  PgClient.layer({
+    url: config.url,
+    maxConnections: config.poolSize,
+    minConnections: 1,
+    connectTimeout: Duration.seconds(3),
+    applicationName: config.applicationName,
+    startupParameters: { timezone: "UTC", statement_timeout: "30s", idle_in_transaction_session_timeout: "60s" },
+    transformResultNames: String.snakeToCamel,
+    transformJson: false,
+    types: registry
+  })
+
+const microsAt1970 = -946_684_800_000_000n
+
+const timestamptz: PgTypes.Codec<number> = {
+  encode: (millis) => PgTypes.encode(BigInt(millis) * 1_000n + microsAt1970, PgTypes.OID.int8),
+  decode: (bytes) =>
+    Result.map(PgTypes.decode(bytes, PgTypes.OID.timestamptz, 1), (value) =>
+      value instanceof Date ? value.getTime() : Number.NaN)
+}
+
+const numeric: PgTypes.Codec<bigint> = {
+  encode: (value) => PgTypes.encode(value.toString(), PgTypes.OID.numeric),
+  decode: (bytes) => Result.map(PgTypes.decode(bytes, PgTypes.OID.numeric, 1), (value) => BigInt(`${value}`))
+}
+
+const registry = PgTypes.makeRegistry()
+registry.register(PgTypes.OID.timestamptz, timestamptz, { arrayOid: PgTypes.OID.timestamptzArray })
+registry.register(PgTypes.OID.numeric, numeric, { arrayOid: PgTypes.OID.numericArray })
+
+const column = <A>(oid: number) => (values: ReadonlyArray<A | null | undefined>): PgTypes.Parameter => ({
+  [PgTypes.ParameterTypeId]: PgTypes.ParameterTypeId,
+  oid,
+  value: values.map((value) => value ?? null)
+})
+
+/** Whole columns as one parameter each, for `unnest`: a statement's text does not depend on how many rows it takes. */
+export const columns = {
+  text: column<string>(PgTypes.OID.textArray),
+  int2: column<number>(PgTypes.OID.int2Array),
+  int4: column<number>(PgTypes.OID.int4Array),
+  int8: column<bigint>(PgTypes.OID.int8Array),
+  bool: column<boolean>(PgTypes.OID.boolArray),
+  numeric: column<bigint>(PgTypes.OID.numericArray),
+  /** Milliseconds. */
+  timestamptz: column<number>(PgTypes.OID.timestamptzArray),
+  bytea: column<Uint8Array>(PgTypes.OID.byteaArray)
+}
+
+const scalar = <A>(oid: number) => (value: A | null | undefined): PgTypes.Parameter => ({
+  [PgTypes.ParameterTypeId]: PgTypes.ParameterTypeId,
+  oid,
+  value: value ?? null
+})
+
+/** Single values whose type PostgreSQL is told. */
+export const value = {
+  text: scalar<string>(PgTypes.OID.text),
+  int4: scalar<number>(PgTypes.OID.int4),
+  int8: scalar<bigint>(PgTypes.OID.int8),
+  numeric: scalar<bigint>(PgTypes.OID.numeric),
+  /** Milliseconds. */
+  timestamptz: scalar<number>(PgTypes.OID.timestamptz),
+  bytea: scalar<Uint8Array>(PgTypes.OID.bytea)
+}
+
+/**
+ * One transaction, begun again (3 times at most) where PostgreSQL asks for that. What a caller cannot act on is not
+ * in its type: a database that is away or too slow is {@link Unavailable}, any other SQL error a defect.
+ */
+export const transaction = <A, E, R>(
+  effect: Effect.Effect<A, E | SqlError.SqlError, R>
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R | SqlClient.SqlClient> =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => available(sql.withTransaction(effect)))
+
+/** As {@link transaction}, for statements that need none. */
+export const available = <A, E, R>(
+  effect: Effect.Effect<A, E | SqlError.SqlError, R>
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
+  effect.pipe(
+    Effect.retry({ while: isConflict, times: 3, schedule: Schedule.jittered(Schedule.exponential(5)) }),
+    Effect.catchIf(isSqlError, (error) => error.isRetryable ? Effect.fail(away()) : Effect.die(error)),
+    Effect.timeoutOrElse({ duration: unavailableAfterMillis, orElse: () => Effect.fail(away()) })
+  ) as never
+
+const away = () => new Unavailable({ message: "The service cannot reach its database; send the same request again" })
+
+const isSqlError = (error: unknown): error is SqlError.SqlError =>
+  typeof error === "object" && error !== null && "_tag" in error && error._tag === "SqlError"
+
+const isConflict = (error: unknown): boolean =>
+  isSqlError(error) && (error.reason._tag === "DeadlockError" || error.reason._tag === "SerializationError")
+
+/** Migrations in order; the checks hold this list against the folder. */
+const migrations = { "0001_initial": initial }
+
+/** The number of the last migration: the schema that this code works on. */
+export const schemaVersion = Object.keys(migrations).length
+
+/** Brings the schema up to date, as its owner. Of two at once the second waits for the first. */
+export const migrate = Effect.fn("Database.migrate")(function*(url: Redacted.Redacted) {
+  const run = Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql.withTransaction(Effect.gen(function*() {
+      yield* sql`SELECT pg_advisory_xact_lock(hashtext('card-rewards migrations'))`
+      yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations) })
+    }))
+  })
+  yield* Effect.provide(run, layer({ url, poolSize: 1, applicationName: "card-rewards migrate" }))
+})

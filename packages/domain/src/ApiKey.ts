@@ -1,0 +1,40 @@
+import { Schema } from "effect"
+import { ApiKeyName } from "./Ids.ts"
+import { Timestamp } from "./Time.ts"
+
+/** Active keys per integrator, and keys in all, revoked included (contract, section 8). */
+export const maxActiveKeys = 20
+export const maxKeys = 1_000
+
+/** An API key without its secret (contract, section 2.7). */
+export const ApiKey = Schema.Struct({
+  name: ApiKeyName,
+  last4: Schema.String,
+  createdAt: Timestamp,
+  revokedAt: Schema.optionalKey(Timestamp),
+  lastUsedAt: Schema.optionalKey(Timestamp)
+})
+export type ApiKey = typeof ApiKey.Type
+
+/** Request body of `POST /v1/api-keys`. */
+export const ApiKeyCreation = Schema.Struct({ name: ApiKeyName })
+
+/** Response of a creation; `secret` only the first time. */
+export const ApiKeyCreated = Schema.Struct({
+  key: ApiKey,
+  secret: Schema.optionalKey(Schema.String),
+  duplicate: Schema.Boolean
+})
+export type ApiKeyCreated = typeof ApiKeyCreated.Type
+
+/** 422: 20 active keys, or 1,000 in all; `limit` is the one that was reached. */
+export class ApiKeyLimit extends Schema.TaggedError<ApiKeyLimit>()("ApiKeyLimit", {
+  message: Schema.String,
+  limit: Schema.Int
+}, { httpApiStatus: 422 }) {}
+
+/** 422: the last active key cannot be revoked. */
+export class LastActiveKey extends Schema.TaggedError<LastActiveKey>()("LastActiveKey", {
+  message: Schema.String,
+  name: Schema.String
+}, { httpApiStatus: 422 }) {}

@@ -1,0 +1,14 @@
+import { Schema } from "effect"
+import { countries } from "./generated/Iso3166.ts"
+
+/** Whether a code is an ISO 3166-1 alpha-2 code that is officially assigned. */
+export const isCountry = (code: string): boolean => countries.has(code)
+
+/** An ISO 3166-1 alpha-2 code. */
+export const Country = Schema.String.check(
+  Schema.makeFilter<string>(isCountry, {
+    expected: "an ISO 3166-1 alpha-2 country code",
+    toJsonSchema: () => ({ pattern: "^[A-Z]{2}$" })
+  })
+).pipe(Schema.brand("Country"))
+export type Country = typeof Country.Type

@@ -1,0 +1,53 @@
+import { Schema, SchemaTransformation } from "effect"
+import { currencies } from "./generated/Iso4217.ts"
+
+/** What rewards are paid in. USDC has 6 decimals, EURe 18 (decisions, section 1). */
+export const Asset = Schema.Literals(["USDC", "EURe"])
+export type Asset = typeof Asset.Type
+
+/** Both assets in the order in which balances list them. */
+export const assets: ReadonlyArray<Asset> = ["USDC", "EURe"]
+
+/** Smallest units of an asset in one cent: USDC 10^4, EURe 10^16. */
+export const unitsPerCent: Record<Asset, bigint> = { USDC: 10n ** 4n, EURe: 10n ** 16n }
+
+/** The asset that spend in a currency earns; spend in other currencies earns nothing for now. */
+export const assetOfCurrency = (currency: string): Asset | undefined =>
+  currency === "USD" ? "USDC" : currency === "EUR" ? "EURe" : undefined
+
+/** Longest amount of an asset's smallest units, in digits; also the precision of the database's columns. */
+export const amountMaxDigits = 78
+
+/** The greatest amount that has {@link amountMaxDigits} digits. */
+export const maxAmount = 10n ** BigInt(amountMaxDigits) - 1n
+
+const digits = (maximum: number) =>
+  Schema.String.check(
+    Schema.isPattern(new RegExp(`^[0-9]{1,${maximum}}$`), { expected: `1 to ${maximum} decimal digits` })
+  ).pipe(Schema.decodeTo(
+    Schema.BigInt.check(Schema.isBetweenBigInt({ minimum: 0n, maximum: 10n ** BigInt(maximum) - 1n })),
+    SchemaTransformation.transform({ decode: (value) => BigInt(value), encode: (value) => value.toString() })
+  ))
+
+/** A non-negative integer of an asset's smallest units, on the wire as 1 to 78 digits. */
+export const Amount = digits(amountMaxDigits)
+
+/** A non-negative integer of a currency's minor units, on the wire as 1 to 18 digits. */
+export const Cents = digits(18)
+
+/** An active ISO 4217 code. */
+export const Currency = Schema.String.check(
+  Schema.makeFilter<string>((value) => currencies.has(value), {
+    expected: "an active ISO 4217 currency code",
+    toJsonSchema: () => ({ pattern: "^[A-Z]{3}$" })
+  })
+).pipe(Schema.brand("Currency"))
+export type Currency = typeof Currency.Type
+
+/** An amount of an asset. */
+export const AssetAmount = Schema.Struct({ asset: Asset, amount: Amount })
+export type AssetAmount = typeof AssetAmount.Type
+
+/** An amount of a spend currency, in minor units. */
+export const SpendAmount = Schema.Struct({ currency: Currency, amount: Cents })
+export type SpendAmount = typeof SpendAmount.Type

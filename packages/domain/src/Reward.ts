@@ -1,0 +1,183 @@
+import { Schema } from "effect"
+import { IntegratorId, ProgramId, TransactionId, UserId } from "./Ids.ts"
+import { Amount, AssetAmount, Cents, SpendAmount } from "./Money.ts"
+import { SpendEventKind } from "./SpendEvent.ts"
+import { Timestamp } from "./Time.ts"
+
+/** The states of a reward (decisions, section 6). */
+export const RewardState = Schema.Literals(["AwaitingFunding", "Pending", "Claimable", "Paid", "Refunded"])
+export type RewardState = typeof RewardState.Type
+
+/**
+ * A reward as the integrator sees it (contract, section 2.5; decisions, section 6). `amount` is net of refunds;
+ * `unpaid = amount − paid − recovered + clawedBack`. Amounts are smallest units of `amount.asset`, `refundedSpend`
+ * is minor units of `spend.currency`.
+ */
+export const Reward = Schema.Struct({
+  id: Schema.String,
+  userId: UserId,
+  programId: ProgramId,
+  programVersion: Schema.Int,
+  transaction: Schema.Struct({ kind: SpendEventKind, externalTransactionId: TransactionId }),
+  state: RewardState,
+  amount: AssetAmount,
+  spend: SpendAmount,
+  claimableAt: Timestamp,
+  createdAt: Timestamp,
+  updatedAt: Timestamp,
+  revision: Schema.Int,
+  earned: Amount,
+  paid: Amount,
+  recovered: Amount,
+  clawedBack: Amount,
+  refundedSpend: Cents
+})
+export type Reward = typeof Reward.Type
+
+/** Prints a reward's id. With the user known it can be read back; without, it is for people. */
+export const printRewardId = (reward: {
+  readonly integratorId: IntegratorId
+  readonly userId: string
+  readonly kind: string
+  readonly externalTransactionId: string
+  readonly programId: string
+}): string =>
+  `rw:${reward.integratorId}:${reward.userId}:${reward.kind}:${reward.externalTransactionId}:${reward.programId}`
+
+/** A page of rewards, newest first. */
+export const RewardPage = Schema.Struct({ rewards: Schema.Array(Reward), next: Schema.optionalKey(Schema.String) })
+export type RewardPage = typeof RewardPage.Type
+
+/** The part of a reward that changes, and what its changes depend on. Smallest units; spend in minor units. */
+export interface RewardMoney {
+  readonly state: RewardState
+  readonly earned: bigint
+  readonly amount: bigint
+  readonly paid: bigint
+  readonly recovered: bigint
+  readonly clawedBack: bigint
+  readonly spend: bigint
+  readonly refundedSpend: bigint
+}
+
+/** The accounts of the journal: two of the vault, five of each user, and the contra accounts that make sums zero. */
+export type Account =
+  | "world"
+  | "free"
+  | "promised"
+  | "awaitingFunding"
+  | "pending"
+  | "claimable"
+  | "paid"
+  | "owed"
+  | "clawedBack"
+
+/** One entry of the journal: `amount > 0` goes from one account to another. */
+export interface Move {
+  readonly from: Account
+  readonly to: Account
+  readonly amount: bigint
+}
+
+/** What reward events say, in the past tense. */
+export type RewardEventKind =
+  | "reward.pending"
+  | "reward.awaiting_funding"
+  | "reward.claimable"
+  | "reward.recovered"
+  | "reward.paid"
+  | "reward.refunded"
+
+/** A decision about one reward: its new money, the moves that make it so and the one event that tells. */
+export interface RewardChange {
+  readonly money: RewardMoney
+  readonly moves: ReadonlyArray<Move>
+  readonly event: RewardEventKind
+}
+
+/** What of a reward is neither paid nor recovered. */
+export const unpaid = (money: Omit<RewardMoney, "state" | "earned" | "spend" | "refundedSpend">): bigint =>
+  money.amount - money.paid - money.recovered + money.clawedBack
+
+/** A reward is earned: reserved where free money covers it, else it waits. */
+export const earn = (earned: bigint, spend: bigint, free: bigint): RewardChange => {
+  const money = { earned, amount: earned, paid: 0n, recovered: 0n, clawedBack: 0n, spend, refundedSpend: 0n }
+  return free >= earned
+    ? { money: { ...money, state: "Pending" }, moves: moves(["free", "pending", earned]), event: "reward.pending" }
+    : {
+      money: { ...money, state: "AwaitingFunding" },
+      moves: moves(["promised", "awaitingFunding", earned]),
+      event: "reward.awaiting_funding"
+    }
+}
+
+/** A waiting reward is reserved. The caller has seen that free money covers it. */
+export const fund = (money: RewardMoney): RewardChange => ({
+  money: { ...money, state: "Pending" },
+  moves: moves(["awaitingFunding", "promised", money.amount], ["free", "pending", money.amount]),
+  event: "reward.pending"
+})
+
+/** The holding period is over: what the user owes is recovered first, the rest becomes claimable. */
+export const mature = (money: RewardMoney, owed: bigint): RewardChange => {
+  const due = unpaid(money)
+  const recovered = owed < due ? owed : due
+  const left = due - recovered
+  return {
+    money: { ...money, state: left === 0n ? "Paid" : "Claimable", recovered: money.recovered + recovered },
+    moves: moves(["pending", "claimable", left], ["pending", "free", recovered], ["owed", "clawedBack", recovered]),
+    event: left === 0n ? "reward.recovered" : "reward.claimable"
+  }
+}
+
+/** A claim pays `paid` of a claimable reward, at most what is unpaid. */
+export const pay = (money: RewardMoney, paid: bigint): RewardChange => {
+  const next = { ...money, paid: money.paid + paid }
+  return {
+    money: { ...next, state: unpaid(next) === 0n ? "Paid" : money.state },
+    moves: moves(["claimable", "paid", paid]),
+    event: "reward.paid"
+  }
+}
+
+/** What is left of an earned amount once `refunded` of `spend` went back, from totals so that parts add up. */
+export const netOfRefunds = (earned: bigint, spend: bigint, refunded: bigint): bigint =>
+  earned * (spend - refunded) / spend
+
+/**
+ * The refunds of the reward's purchase add up to `refundedTotal`. The unpaid part shrinks first; what was paid
+ * already becomes owed. undefined where nothing changes (decisions, section 5.8).
+ */
+export const refund = (money: RewardMoney, refundedTotal: bigint): RewardChange | undefined => {
+  const refundedSpend = refundedTotal < money.spend ? refundedTotal : money.spend
+  if (refundedSpend === money.refundedSpend) return undefined
+  const amount = netOfRefunds(money.earned, money.spend, refundedSpend)
+  const reduction = money.amount - amount
+  const before = unpaid(money)
+  const released = reduction < before ? reduction : before
+  const owed = reduction - released
+  const next = { ...money, amount, refundedSpend, clawedBack: money.clawedBack + owed }
+  const state = amount === 0n ? "Refunded" : unpaid(next) === 0n ? "Paid" : money.state
+  return {
+    money: { ...next, state },
+    moves: moves(...releases(money.state, released), ["clawedBack", "owed", owed]),
+    event: "reward.refunded"
+  }
+}
+
+const releases = (state: RewardState, amount: bigint): ReadonlyArray<readonly [Account, Account, bigint]> => {
+  switch (state) {
+    case "AwaitingFunding":
+      return [["awaitingFunding", "promised", amount]]
+    case "Pending":
+      return [["pending", "free", amount]]
+    case "Claimable":
+      return [["claimable", "free", amount]]
+    case "Paid":
+    case "Refunded":
+      return []
+  }
+}
+
+const moves = (...entries: ReadonlyArray<readonly [Account, Account, bigint]>): ReadonlyArray<Move> =>
+  entries.filter(([, , amount]) => amount > 0n).map(([from, to, amount]) => ({ from, to, amount }))

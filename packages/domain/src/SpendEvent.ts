@@ -1,0 +1,114 @@
+import { Schema } from "effect"
+import { Country } from "./Country.ts"
+import { IntegratorId, text, TransactionId, UserId } from "./Ids.ts"
+import { SpendAmount } from "./Money.ts"
+import { Timestamp } from "./Time.ts"
+
+/** A 4-digit merchant category code. */
+export const Mcc = Schema.String.check(Schema.isPattern(/^[0-9]{4}$/, { expected: "a 4-digit merchant category code" }))
+
+/** Where the card was used. */
+export const Merchant = Schema.Struct({
+  descriptor: text(1, 200),
+  mcc: Mcc,
+  mid: Schema.optionalKey(text(1, 64)),
+  country: Schema.optionalKey(Country)
+})
+
+const common = {
+  integratorId: IntegratorId,
+  userId: UserId,
+  externalTransactionId: TransactionId,
+  amount: SpendAmount,
+  merchant: Merchant,
+  occurredAt: Timestamp
+}
+
+/** Card authorized: gives an estimate, never a reward. */
+export const Authorization = Schema.Struct({ kind: Schema.tag("authorization"), ...common })
+
+/** More authorized on an open authorization; `amount` is the increase. */
+export const IncrementalAuthorization = Schema.Struct({
+  kind: Schema.tag("incremental_authorization"),
+  ...common,
+  authorizationId: TransactionId
+})
+
+/** Settled with its final amount: what earns a reward. */
+export const Clearing = Schema.Struct({
+  kind: Schema.tag("clearing"),
+  ...common,
+  authorizationId: Schema.optionalKey(TransactionId)
+})
+
+/** An authorization was voided, in part or in full, before clearing. */
+export const Reversal = Schema.Struct({ kind: Schema.tag("reversal"), ...common, authorizationId: TransactionId })
+
+/** Money went back after clearing; `amount` is this refund's. */
+export const Refund = Schema.Struct({ kind: Schema.tag("refund"), ...common, originalTransactionId: TransactionId })
+
+/** Request body of `POST /v1/spend-events` (contract, section 2.1). */
+export const SpendEvent = Schema.Union([
+  Authorization,
+  IncrementalAuthorization,
+  Clearing,
+  Reversal,
+  Refund
+])
+export type SpendEvent = typeof SpendEvent.Type
+
+/** The five kinds. */
+export const SpendEventKind = Schema.Literals([
+  "authorization",
+  "incremental_authorization",
+  "clearing",
+  "reversal",
+  "refund"
+])
+export type SpendEventKind = typeof SpendEventKind.Type
+
+/** How far `occurredAt` may be ahead of the service's clock. */
+export const futureToleranceMillis = 60_000
+
+/** Response of `POST /v1/spend-events` (contract, section 2.2). */
+export const SpendEventAccepted = Schema.Struct({ id: Schema.String, duplicate: Schema.Boolean })
+export type SpendEventAccepted = typeof SpendEventAccepted.Type
+
+/** The printed id. It is for people: two identities can print the same, so it is never a key. */
+export const printId = (event: Pick<SpendEvent, "integratorId" | "userId" | "kind" | "externalTransactionId">): string =>
+  `se:${event.integratorId}:${event.userId}:${event.kind}:${event.externalTransactionId}`
+
+/** The event that an event refers to, if it refers to one (contract, section 2.1). */
+export const originalOf = (
+  event: SpendEvent
+): { readonly kind: "authorization" | "clearing"; readonly externalTransactionId: TransactionId } | undefined => {
+  switch (event.kind) {
+    case "authorization":
+      return undefined
+    case "clearing":
+      return event.authorizationId === undefined
+        ? undefined
+        : { kind: "authorization", externalTransactionId: event.authorizationId }
+    case "incremental_authorization":
+    case "reversal":
+      return { kind: "authorization", externalTransactionId: event.authorizationId }
+    case "refund":
+      return { kind: "clearing", externalTransactionId: event.originalTransactionId }
+  }
+}
+
+/** 403: `integratorId` is not the key's. */
+export class IntegratorMismatch extends Schema.TaggedError<IntegratorMismatch>()("IntegratorMismatch", {
+  message: Schema.String
+}, { httpApiStatus: 403 }) {}
+
+/** 409: the event identity was used with different content. */
+export class SpendEventConflict extends Schema.TaggedError<SpendEventConflict>()("SpendEventConflict", {
+  message: Schema.String,
+  id: Schema.String
+}, { httpApiStatus: 409 }) {}
+
+/** 422: `occurredAt` is more than a minute ahead of the service's clock. */
+export class EventInFuture extends Schema.TaggedError<EventInFuture>()("EventInFuture", {
+  message: Schema.String
+}, { httpApiStatus: 422 }) {}

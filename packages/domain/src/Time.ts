@@ -1,0 +1,65 @@
+import { Schema, SchemaTransformation } from "effect"
+
+/** Milliseconds of a UTC day; days have no other length here. */
+export const dayMillis = 86_400_000
+
+/** 0001-01-01T00:00:00.000Z, the earliest instant on the wire. */
+export const earliestMillis = -62_135_596_800_000
+
+/** 9999-12-31T23:59:59.999Z, the latest instant on the wire. */
+export const latestMillis = 253_402_300_799_999
+
+/** An instant as milliseconds since 1970-01-01T00:00:00Z, in the years 0001 to 9999. */
+export const Instant = Schema.Int.check(
+  Schema.isBetween({ minimum: earliestMillis, maximum: latestMillis })
+).pipe(Schema.brand("Instant"))
+export type Instant = typeof Instant.Type
+
+/** Brands milliseconds that are known to be in range; clamps what computation took beyond it. */
+export const instant = (millis: number): Instant =>
+  Instant.make(Math.min(Math.max(millis, earliestMillis), latestMillis), { disableChecks: true })
+
+const pattern = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,3}))?Z$/
+
+/** Milliseconds of a timestamp as the decisions write it (section 1), or undefined where it is none. */
+export const parseTimestamp = (value: string): number | undefined => {
+  const match = pattern.exec(value)
+  if (match === null || value.startsWith("0000")) return undefined
+  const millis = Date.parse(`${value.slice(0, 19)}.${(match[7] ?? "").padEnd(3, "0")}Z`)
+  return Number.isNaN(millis) || printTimestamp(millis).slice(0, 19) !== value.slice(0, 19) ? undefined : millis
+}
+
+/** `YYYY-MM-DDTHH:mm:ss.sssZ`, the only form that leaves the service. */
+export const printTimestamp = (millis: number): string => scratch(millis).toISOString()
+
+const scratch = (millis: number): Date => new globalThis.Date(millis)
+
+/** An {@link Instant} on the wire: UTC, ISO 8601, 0 to 3 fraction digits in, always 3 out. */
+export const Timestamp = Schema.String.check(
+  Schema.makeFilter<string>((value) => parseTimestamp(value) !== undefined, {
+    expected: "a UTC timestamp such as 2026-12-01T00:00:00.000Z",
+    toJsonSchema: () => ({ format: "date-time" })
+  })
+).pipe(Schema.decodeTo(
+  Instant,
+  SchemaTransformation.transform({
+    decode: (value) => parseTimestamp(value) ?? Number.NaN,
+    encode: (millis: number) => printTimestamp(millis)
+  })
+))
+
+/** A UTC calendar month as one number, `year × 12 + month index`: the period of caps. */
+export type Month = number
+
+/** The UTC calendar month of an instant. */
+export const monthOf = (at: number): Month => {
+  const date = scratch(at)
+  return date.getUTCFullYear() * 12 + date.getUTCMonth()
+}
+
+/** The first instant of a month. */
+export const startOfMonth = (month: Month): number => {
+  const date = scratch(0)
+  date.setUTCFullYear(Math.floor(month / 12), month % 12, 1)
+  return date.getTime()
+}

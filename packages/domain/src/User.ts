@@ -1,0 +1,55 @@
+import { Schema } from "effect"
+import { Country } from "./Country.ts"
+import { text, UserId } from "./Ids.ts"
+import { Timestamp } from "./Time.ts"
+
+/** What programs read of a user, as it stood at the purchase. */
+export const Attributes = Schema.Struct({
+  tier: Schema.optionalKey(text(1, 128)),
+  country: Schema.optionalKey(Country),
+  segment: Schema.optionalKey(text(1, 128))
+})
+export type Attributes = typeof Attributes.Type
+
+/** A user as the integrator sees it (contract, section 2.3). */
+export const User = Schema.Struct({
+  userId: UserId,
+  ...Attributes.fields,
+  referredBy: Schema.optionalKey(UserId),
+  enrolledAt: Timestamp,
+  updatedAt: Timestamp
+})
+export type User = typeof User.Type
+
+/** Request body of `PUT /v1/users/{userId}`: an attribute left out is cleared; `referredBy` is set once. */
+export const Enrollment = Schema.Struct({ ...Attributes.fields, referredBy: Schema.optionalKey(UserId) })
+export type Enrollment = typeof Enrollment.Type
+
+/** Response of `PUT /v1/users/{userId}`. */
+export const UserStored = Schema.Struct({
+  user: User,
+  outcome: Schema.Literals(["enrolled", "updated", "unchanged"])
+})
+export type UserStored = typeof UserStored.Type
+
+/** 422: the user is not enrolled. */
+export class UserNotEnrolled extends Schema.TaggedError<UserNotEnrolled>()("UserNotEnrolled", {
+  message: Schema.String,
+  userId: Schema.String
+}, { httpApiStatus: 422 }) {}
+
+/** 422: `referredBy` names no user enrolled earlier. */
+export class ReferrerNotEnrolled extends Schema.TaggedError<ReferrerNotEnrolled>()("ReferrerNotEnrolled", {
+  message: Schema.String,
+  referredBy: Schema.String
+}, { httpApiStatus: 422 }) {}
+
+/** 409: `referredBy` is set at enrollment and kept. */
+export class ReferrerConflict extends Schema.TaggedError<ReferrerConflict>()("ReferrerConflict", {
+  message: Schema.String,
+  userId: Schema.String
+}, { httpApiStatus: 409 }) {}
+
+/** Whether two users' attributes are the same. */
+export const sameAttributes = (left: Attributes, right: Attributes): boolean =>
+  left.tier === right.tier && left.country === right.country && left.segment === right.segment

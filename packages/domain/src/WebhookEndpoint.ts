@@ -1,0 +1,50 @@
+import { Schema } from "effect"
+import { EndpointId, text } from "./Ids.ts"
+import { dayMillis, Timestamp } from "./Time.ts"
+
+/** How long a replaced secret goes on signing, and how many replaced ones are kept (contract, section 3.4). */
+export const replacedSecretMillis = dayMillis
+export const maxReplacedSecrets = 4
+
+/** An endpoint's address; its further rules are in `EndpointUrl.ts`. */
+export const EndpointAddress = text(1, 2048)
+
+/** A webhook endpoint (contract, section 2.8). Its secret is shown at creation and rotation only. */
+export const WebhookEndpoint = Schema.Struct({
+  id: EndpointId,
+  url: EndpointAddress,
+  createdAt: Timestamp,
+  previousSecretExpiresAt: Schema.optionalKey(Timestamp)
+})
+export type WebhookEndpoint = typeof WebhookEndpoint.Type
+
+/** Request body of a creation. */
+export const WebhookEndpointCreation = Schema.Struct({ id: EndpointId, url: EndpointAddress })
+
+/** Response of a creation; `secret` only the first time. */
+export const WebhookEndpointCreated = Schema.Struct({
+  endpoint: WebhookEndpoint,
+  secret: Schema.optionalKey(Schema.String),
+  duplicate: Schema.Boolean
+})
+export type WebhookEndpointCreated = typeof WebhookEndpointCreated.Type
+
+/** Response of a rotation. */
+export const SecretRotated = Schema.Struct({ endpoint: WebhookEndpoint, secret: Schema.String })
+export type SecretRotated = typeof SecretRotated.Type
+
+/** 409: the id is in use with another URL. */
+export class WebhookEndpointConflict extends Schema.TaggedError<WebhookEndpointConflict>()("WebhookEndpointConflict", {
+  message: Schema.String,
+  id: Schema.String
+}, { httpApiStatus: 409 }) {}
+
+/** 422: there is an endpoint already. */
+export class WebhookEndpointLimit extends Schema.TaggedError<WebhookEndpointLimit>()("WebhookEndpointLimit", {
+  message: Schema.String
+}, { httpApiStatus: 422 }) {}
+
+/** 422: the URL breaks the URL rules. */
+export class EndpointUrlRefused extends Schema.TaggedError<EndpointUrlRefused>()("EndpointUrlRefused", {
+  message: Schema.String
+}, { httpApiStatus: 422 }) {}
