@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 const guarded = { allowPrivateNetwork: false }
 const open = { allowPrivateNetwork: true }
 
-/** Each line is a URL that must be refused; JavaScript escapes are written out by the template. */
+/** URLs that must be refused, by what is wrong with them. */
 const hostile: Readonly<Record<string, ReadonlyArray<string>>> = {
   "not https": [
     "http://hooks.acme.com/", "ftp://hooks.acme.com/", "ws://hooks.acme.com/", "wss://hooks.acme.com/",
@@ -65,7 +65,7 @@ const hostile: Readonly<Record<string, ReadonlyArray<string>>> = {
     "https://hooks.acme.com../", "https://./", "https://../", "https://*.acme.com/", "https://hooks!.acme.com/", "https://hooks'.acme.com/",
     "https://(hooks).acme.com/", "https://hooks$.acme.com/", "https://hooks,acme.com/", "https://hooks;.acme.com/", "https://a|b.acme.com/",
     "https://a^b.acme.com/", "https://a<b.acme.com/", "https://%00.acme.com/", "https://%zz.acme.com/", "https://a%20b.acme.com/",
-    "https://hooks.acme.c/", "https://hooks.acme.-com/", "https://hooks.acme.c0m/", "https://xn--a.com/", "https://xn--/",
+    "https://hooks.acme.c/", "https://hooks.acme.-com/", "https://hooks.acme.c0m/", "https://xn--/",
     `https://${"a".repeat(64)}.acme.com/`, `https://${"a.".repeat(130)}com/`
   ],
   "ports": [
@@ -103,8 +103,8 @@ describe("EndpointUrl", () => {
 
   it("says the reason without repeating the URL", () => {
     for (const url of Object.values(hostile).flat()) {
-      const host = /^https:\/\/([a-z0-9.-]{7,})/.exec(url)?.[1]
-      if (host !== undefined) assert.notInclude(refuse(url, guarded) ?? "", host)
+      assert.match(refuse(url, guarded) ?? "", /^(the|port) [a-zA-Z0-9 .:,/-]+$/)
+      assert.notMatch(refuse(url, guarded) ?? "", /acme|evil|[?]|127/)
     }
   })
 

@@ -1,0 +1,14 @@
+/** How many lanes an integrator has. Fixed: stored rows carry their lane. */
+export const laneCount = 16
+
+/**
+ * The lane of a user: 32-bit FNV-1a over the UTF-8 of its id, modulo {@link laneCount}. Never changes for an id, since
+ * the lane orders a user's events and attribute records (architecture, rule 7).
+ */
+export const laneOf = (userId: string): number => {
+  let hash = 0x811c9dc5
+  for (const byte of encoder.encode(userId)) hash = Math.imul(hash ^ byte, 0x01000193)
+  return (hash >>> 0) % laneCount
+}
+
+const encoder = new TextEncoder()

@@ -1,0 +1,84 @@
+import { Predicate, Schema } from "effect"
+import { errors } from "undici"
+
+const sentences = {
+  url_refused: "the URL breaks the URL rules",
+  dns: "the host name could not be resolved",
+  address_refused: "the host has an address that is not public",
+  connect_timeout: "no connection could be made in time",
+  connection_refused: "the connection was refused",
+  unreachable: "the host could not be reached",
+  tls: "the TLS handshake failed, or the certificate is not valid for the host",
+  timeout: "there was no answer in time",
+  reset: "the connection was closed before the answer",
+  protocol: "the answer is not valid HTTP",
+  closed: "the service is shutting down",
+  other: "the request failed"
+} as const
+
+export type ConnectorReason = keyof typeof sentences
+
+/**
+ * Why no status came back. `reason` is for machines and is stored with the attempt; `message` is a fixed sentence for it,
+ * so neither tells about addresses, ports or certificates of any network.
+ */
+export class ConnectorError extends Schema.TaggedError<ConnectorError>()("ConnectorError", {
+  reason: Schema.Literals([
+    "url_refused",
+    "dns",
+    "address_refused",
+    "connect_timeout",
+    "connection_refused",
+    "unreachable",
+    "tls",
+    "timeout",
+    "reset",
+    "protocol",
+    "closed",
+    "other"
+  ]),
+  message: Schema.String
+}) {
+  static because(reason: ConnectorReason): ConnectorError {
+    return new ConnectorError({ reason, message: sentences[reason] })
+  }
+
+  /** The error for what Node or undici report. */
+  static from(cause: unknown): ConnectorError {
+    if (cause instanceof ConnectorError) return cause
+    // Its code is not always there.
+    return ConnectorError.because(cause instanceof errors.HTTPParserError ? "protocol" : reasonOf(codeOf(cause)))
+  }
+}
+
+const codeOf = (cause: unknown): string =>
+  Predicate.hasProperty(cause, "code") && typeof cause.code === "string" ? cause.code : ""
+
+const reasonOf = (code: string): ConnectorReason => {
+  const known = reasonOfCode[code]
+  if (known !== undefined) return known
+  return tlsCodes.test(code) ? "tls" : "other"
+}
+
+/** Node's errors of its TLS layer, OpenSSL's, and those of certificate verification. */
+const tlsCodes =
+  /^(ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH_|HOSTNAME_)/
+
+const reasonOfCode: { readonly [code: string]: ConnectorReason | undefined } = {
+  ECONNREFUSED: "connection_refused",
+  EHOSTUNREACH: "unreachable",
+  ENETUNREACH: "unreachable",
+  EADDRNOTAVAIL: "unreachable",
+  EACCES: "unreachable",
+  EPERM: "unreachable",
+  ETIMEDOUT: "connect_timeout",
+  ECONNRESET: "reset",
+  ECONNABORTED: "reset",
+  EPIPE: "reset",
+  UND_ERR_SOCKET: "reset",
+  EPROTO: "tls",
+  UND_ERR_HEADERS_OVERFLOW: "protocol",
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: "protocol",
+  UND_ERR_DESTROYED: "closed",
+  UND_ERR_CLOSED: "closed"
+}

@@ -1,0 +1,574 @@
+import { Connector, type ConnectorOptions, ConnectorError, type ConnectorReason, dnsResolver, isPublicAddress } from "@card-rewards/worker/Connector"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Duration, Effect, Fiber, Result } from "effect"
+import { createSocket } from "node:dgram"
+import { readFileSync } from "node:fs"
+import { createServer as createHttpServer, type RequestListener } from "node:http"
+import { createServer as createHttpsServer } from "node:https"
+import { type AddressInfo, createServer as createTcpServer, isIP, type Server, type Socket } from "node:net"
+import { createServer as createTlsServer } from "node:tls"
+import { gzipSync } from "node:zlib"
+
+const fixture = (name: string) => readFileSync(new URL(`fixtures/${name}`, import.meta.url), "utf8")
+const certificate = { key: fixture("receiver.key"), cert: fixture("receiver.pem") }
+const ca = fixture("ca.pem")
+const name = "receiver.card-rewards.example"
+
+interface Receiver {
+  readonly port: number
+  /** Connections accepted so far, and now open. */
+  readonly connections: () => number
+  readonly open: () => number
+  /** Succeeds once no connection is open. */
+  readonly drained: Effect.Effect<void>
+}
+
+/** Listens for the life of the scope. */
+const listen = (server: Server, host = "127.0.0.1") =>
+  Effect.acquireRelease(
+    Effect.callback<Receiver & { close: () => Promise<void> }>((resume) => {
+      const sockets = new Set<Socket>()
+      const waiting = new Set<() => void>()
+      let connections = 0
+      server.on("connection", (socket) => {
+        connections++
+        sockets.add(socket)
+        socket.on("error", () => {})
+        socket.once("close", () => {
+          sockets.delete(socket)
+          if (sockets.size === 0) for (const wake of waiting) wake()
+        })
+      })
+      server.on("tlsClientError", () => {})
+      server.listen(0, host, () =>
+        resume(Effect.succeed({
+          port: portOf(server.address()),
+          connections: () => connections,
+          open: () => sockets.size,
+          drained: Effect.callback<void>((done) => {
+            const wake = () => done(Effect.void)
+            if (sockets.size === 0) wake()
+            else waiting.add(wake)
+          }),
+          close: () =>
+            new Promise<void>((resolve) => {
+              for (const socket of sockets) socket.destroy()
+              server.close(() => resolve())
+            })
+        })))
+    }),
+    (receiver) => Effect.promise(receiver.close)
+  )
+
+const portOf = (address: AddressInfo | string | null): number => {
+  if (address === null || typeof address === "string") throw new Error("not a port")
+  return address.port
+}
+
+const httpsReceiver = (listener: RequestListener, host?: string) => listen(createHttpsServer(certificate, listener), host)
+
+/** Answers each connection with the bytes that `speak` writes, whatever was asked. */
+const rawReceiver = (speak: (socket: Socket) => void) =>
+  listen(createTlsServer(certificate, (socket) => {
+    socket.on("error", () => {})
+    socket.once("data", () => speak(socket))
+  }))
+
+const resolveTo = (...addresses: ReadonlyArray<string>) => () =>
+  Effect.succeed(addresses.map((address) => ({ address, family: isIP(address) === 6 ? 6 as const : 4 as const })))
+
+/** The guard is up; 127.0.0.1 alone counts as public. */
+const guarded: ConnectorOptions = {
+  allowPrivateNetwork: false,
+  resolve: resolveTo("127.0.0.1"),
+  exemptAddresses: ["127.0.0.1"],
+  certificateAuthorities: [ca]
+}
+
+const withConnector = (options: Partial<ConnectorOptions> = {}) => Effect.provide(Connector.layer({ ...guarded, ...options }))
+
+const post = (url: string, body = "{}", headers: Readonly<Record<string, string>> = {}) =>
+  Effect.flatMap(Connector, (connector) => connector.post({ url, body, headers }))
+
+const expectReason = (reason: ConnectorReason) => <A>(self: Effect.Effect<A, ConnectorError, Connector>) =>
+  Effect.result(self).pipe(Effect.map((result) => {
+    if (Result.isSuccess(result)) return assert.fail(`expected ${reason}, but there was an answer`)
+    assert.instanceOf(result.failure, ConnectorError)
+    assert.strictEqual(result.failure.reason, reason)
+    assert.notMatch(result.failure.message, /\d|receiver|:/, "the message tells something")
+  }))
+
+/** undici gives a connection back one turn of the event loop after the answer; a turn begun with the answer is too early. */
+const turn = Effect.callback<void>((resume) => {
+  setImmediate(() => setImmediate(() => resume(Effect.void)))
+})
+
+const urlOf = ({ port }: { readonly port: number }, path = "/hook", host = name) => `https://${host}:${port}${path}`
+
+describe("a delivery", () => {
+  it.live("is one POST of exactly the given bytes, and the status comes back", () =>
+    Effect.gen(function*() {
+      const seen: Array<unknown> = []
+      const receiver = yield* httpsReceiver((request, response) => {
+        const chunks: Array<Buffer> = []
+        request.on("data", (chunk: Buffer) => chunks.push(chunk))
+        request.on("end", () => {
+          const { host, "accept-encoding": encoding, "content-type": type, "content-length": length } = request.headers
+          seen.push([request.method, request.url, host, encoding, type, length, Buffer.concat(chunks).toString()])
+          response.writeHead(201).end("danke ✓")
+        })
+      })
+      const body = "{\"text\":\"grüß\"}"
+      const answer = yield* post(urlOf(receiver, "/a/b?c=d%20e"), body, { "content-type": "application/json" })
+      assert.deepStrictEqual(answer, { status: 201, bodySnippet: "danke ✓" })
+      assert.deepStrictEqual(seen, [
+        ["POST", "/a/b?c=d%20e", `${name}:${receiver.port}`, "identity", "application/json", String(Buffer.byteLength(body)), body]
+      ])
+    }).pipe(withConnector(), Effect.scoped))
+
+  it.live("sees the receiver's statuses change in mid-test, over one connection", () =>
+    Effect.gen(function*() {
+      const statuses = [500, 503, 429, 404, 204, 200, 200]
+      const receiver = yield* httpsReceiver((request, response) => {
+        request.resume()
+        response.writeHead(statuses.shift() ?? 500).end()
+      })
+      const seen = yield* Effect.forEach(Array.from({ length: 7 }), () => Effect.tap(post(urlOf(receiver)), turn))
+      assert.deepStrictEqual(seen.map(({ status }) => status), [500, 503, 429, 404, 204, 200, 200])
+      assert.strictEqual(receiver.connections(), 1)
+    }).pipe(withConnector(), Effect.scoped))
+
+  it.live.each([301, 302, 303, 307, 308])("does not follow a redirect: %d is a status", (status) =>
+    Effect.gen(function*() {
+      let requests = 0
+      const receiver = yield* httpsReceiver((_request, response) => {
+        requests++
+        response.writeHead(status, { location: "/elsewhere" }).end("moved")
+      })
+      assert.deepStrictEqual(yield* post(urlOf(receiver)), { status, bodySnippet: "moved" })
+      assert.strictEqual(requests, 1)
+    }).pipe(withConnector(), Effect.scoped))
+
+  it.live("reads retry-after in both forms, and nothing else as it", () =>
+    Effect.gen(function*() {
+      const values = ["120", "0", new Date(Date.now() + 60_000).toUTCString(), "Wed, 21 Oct 2015 07:28:00 GMT", "-1", "1.5", "soon", "9999999999999", "2030-01-01"]
+      const receiver = yield* httpsReceiver((_request, response) => {
+        response.writeHead(429, { "retry-after": values.shift() ?? "" }).end()
+      })
+      const seen = yield* Effect.forEach(Array.from({ length: 9 }), () => post(urlOf(receiver)))
+      const [, , date] = seen.map(({ retryAfterSeconds }) => retryAfterSeconds)
+      assert.isTrue(date !== undefined && date >= 58 && date <= 60)
+      assert.deepStrictEqual(
+        seen.map(({ retryAfterSeconds }) => retryAfterSeconds),
+        [120, 0, date, 0, undefined, undefined, undefined, undefined, undefined]
+      )
+    }).pipe(withConnector(), Effect.scoped))
+
+  it.live("goes over as many connections as there are requests at a time", () =>
+    Effect.gen(function*() {
+      const all = yield* Deferred.make<void>()
+      const held: Array<() => void> = []
+      const receiver = yield* httpsReceiver((request, response) => {
+        request.resume()
+        held.push(() => response.end())
+        if (held.length === 16) Effect.runFork(Deferred.succeed(all, undefined))
+      })
+      const fibers = yield* Effect.forEach(Array.from({ length: 16 }), () => Effect.forkChild(post(urlOf(receiver))))
+      yield* Deferred.await(all)
+      for (const release of held) release()
+      yield* Effect.forEach(fibers, Fiber.join)
+      assert.strictEqual(receiver.connections(), 16)
+    }).pipe(withConnector(), Effect.scoped))
+})
+
+describe("addresses", () => {
+  const refused = [
+    "0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.1", "100.127.255.255", "127.0.0.1", "127.255.255.254", "169.254.0.1",
+    "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.0.170", "192.0.2.1", "192.31.196.1", "192.52.193.1", "192.88.99.1",
+    "192.168.0.1", "192.175.48.1", "198.18.0.1", "198.19.255.255", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.255.255.255", "240.0.0.1",
+    "255.255.255.254", "255.255.255.255", "::", "::1", "::2", "::127.0.0.1", "::7f00:1", "::8.8.8.8", "::ffff:127.0.0.1", "::ffff:7f00:1",
+    "::ffff:8.8.8.8", "::ffff:0:8.8.8.8", "64:ff9b::8.8.8.8", "64:ff9b::7f00:1", "64:ff9b:1::1", "64:ff9b:1:ffff::10.0.0.1", "100::1",
+    "100:0:0:1::1", "2001::1", "2001:0:7f00:1::", "2001:2::1", "2001:3::1", "2001:4:112::1", "2001:10::1", "2001:20::1", "2001:30::1",
+    "2001:1ff:ffff::1", "2001:db8::1", "2002::1", "2002:7f00:1::1", "2002:a00:1::1", "2002:808:808::1", "2620:4f:8000::1", "3fff::1",
+    "4000::1", "5f00::1", "8000::1", "fc00::1", "fd00:ec2::254", "fdff::1", "fe80::1", "fe80::1%eth0", "febf::1", "fec0::1", "feff::1",
+    "ff02::1", "ff0e::1", "2606:4700::1111%eth0", "010.0.0.1", "0177.0.0.1", "0x7f.0.0.1", "127.1", "2130706433", "localhost", "", " 8.8.8.8",
+    "8.8.8.8 ", "8.8.8.8.8", "[::1]", "::ffff:0x7f000001"
+  ]
+  const accepted = [
+    "1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "93.184.216.34", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0",
+    "172.15.255.255", "172.32.0.0", "192.167.255.255", "192.169.0.0", "198.17.255.255", "198.20.0.0", "223.255.255.255",
+    "2001:200::1", "2001:4860:4860::8888", "2606:4700::1111", "2a00:1450:4001::1", "2003::1", "2400:cb00::1"
+  ]
+
+  it.each(refused)("%j is not public", (address) => assert.isFalse(isPublicAddress(address)))
+  it.each(accepted)("%j is public", (address) => assert.isTrue(isPublicAddress(address)))
+
+  it.live("every name with an address that is not public is refused, before any connection", () =>
+    Effect.gen(function*() {
+      for (const address of refused) {
+        for (const answers of [[address], ["127.0.0.1", address], [address, "127.0.0.1"], ["8.8.8.8", address, "2606:4700::1111"]]) {
+          if (answers.every((answer) => answer === "127.0.0.1")) continue
+          yield* post("https://hooks.acme.com/").pipe(
+            expectReason("address_refused"),
+            withConnector({ resolve: resolveTo(...answers), exemptAddresses: address === "127.0.0.1" ? [] : ["127.0.0.1"] })
+          )
+        }
+      }
+    }))
+
+  it.live("a name that changes between two resolutions gains nothing: there is one, and it is the one connected to", () =>
+    Effect.gen(function*() {
+      const inner = yield* httpsReceiver((_request, response) => response.end("secret"), "127.0.0.2")
+      const outer = yield* listen(
+        createHttpsServer(certificate, (_request, response) => response.setHeader("connection", "close").end("public"))
+      )
+      let resolutions = 0
+      const rebinding = () => {
+        resolutions++
+        return resolveTo(resolutions % 2 === 1 ? "127.0.0.1" : "127.0.0.2")()
+      }
+      yield* Effect.gen(function*() {
+        assert.strictEqual((yield* post(urlOf(outer))).bodySnippet, "public")
+        assert.strictEqual(resolutions, 1)
+        yield* outer.drained
+        yield* post(urlOf(outer)).pipe(expectReason("address_refused"))
+        yield* post(urlOf(outer))
+        yield* outer.drained
+        yield* post(urlOf(inner)).pipe(expectReason("address_refused"))
+        assert.strictEqual(resolutions, 4)
+      }).pipe(withConnector({ resolve: rebinding }))
+      assert.strictEqual(inner.connections(), 0)
+    }).pipe(Effect.scoped))
+
+  it.live("a kept connection is to a checked address, and does not live on after its age", () =>
+    Effect.gen(function*() {
+      const receiver = yield* httpsReceiver((_request, response) => response.end())
+      let address = "127.0.0.1"
+      yield* Effect.gen(function*() {
+        yield* post(urlOf(receiver))
+        address = "10.0.0.1"
+        yield* turn
+        yield* post(urlOf(receiver))
+        assert.strictEqual(receiver.connections(), 1)
+        yield* Effect.sleep(60)
+        yield* post(urlOf(receiver)).pipe(expectReason("address_refused"))
+      }).pipe(withConnector({ resolve: () => resolveTo(address)(), connectionAgeMillis: 50 }))
+      assert.strictEqual(receiver.connections(), 1)
+    }).pipe(Effect.scoped))
+
+  it.live("a second address is tried when the first does not answer", () =>
+    Effect.gen(function*() {
+      const receiver = yield* httpsReceiver((_request, response) => response.end())
+      assert.strictEqual((yield* post(urlOf(receiver))).status, 200)
+    }).pipe(withConnector({ resolve: resolveTo("127.0.0.3", "127.0.0.1"), exemptAddresses: ["127.0.0.3", "127.0.0.1"] }), Effect.scoped))
+
+  it.live.each([
+    "http://hooks.acme.com/", "https://127.0.0.1/", "https://[::1]/", "https://2130706433/", "https://0x7f.1/", "https://localhost/", "https://8.8.8.8/",
+    "https://user@hooks.acme.com/", "https://hooks.acme.com/#a", "not a url"
+  ])("a stored URL that breaks the rules is refused here too: %s", (url) =>
+    post(url).pipe(expectReason("url_refused"), withConnector()))
+
+  it.live("no address, or far too many, is a failure of the name", () =>
+    Effect.gen(function*() {
+      yield* post("https://hooks.acme.com/").pipe(expectReason("dns"), withConnector({ resolve: resolveTo() }))
+      const many = Array.from({ length: 65 }, (_, index) => `8.8.8.${index}`)
+      yield* post("https://hooks.acme.com/").pipe(expectReason("dns"), withConnector({ resolve: resolveTo(...many) }))
+    }))
+
+  it.live("a private network allows http, literals and local names", () =>
+    Effect.gen(function*() {
+      const receiver = yield* listen(createHttpServer((_request, response) => response.end("ok")))
+      for (const host of ["localhost", "127.0.0.1", "2130706433"]) {
+        assert.strictEqual((yield* post(`http://${host}:${receiver.port}/`)).bodySnippet, "ok")
+      }
+      const secure = yield* httpsReceiver((_request, response) => response.end("ok"))
+      assert.strictEqual((yield* post(urlOf(secure, "/", "localhost"))).bodySnippet, "ok")
+      yield* post(urlOf(secure, "/", "127.0.0.1")).pipe(expectReason("tls"))
+    }).pipe(Effect.provide(Connector.layer({ allowPrivateNetwork: true, certificateAuthorities: [ca] })), Effect.scoped))
+})
+
+describe("TLS", () => {
+  const ok: RequestListener = (_request, response) => response.end()
+
+  it.live("a certificate for another name is refused, again and again, and never sees the request", () =>
+    Effect.gen(function*() {
+      let requests = 0
+      const receiver = yield* httpsReceiver((_request, response) => {
+        requests++
+        response.end()
+      })
+      for (let attempt = 0; attempt < 3; attempt++) {
+        yield* post(urlOf(receiver, "/", "other.card-rewards.example")).pipe(expectReason("tls"))
+      }
+      assert.strictEqual(requests, 0)
+      assert.strictEqual((yield* post(urlOf(receiver))).status, 200)
+    }).pipe(withConnector(), Effect.scoped))
+
+  it.live("a certificate of an unknown authority is refused", () =>
+    Effect.gen(function*() {
+      const receiver = yield* httpsReceiver(ok)
+      yield* post(urlOf(receiver)).pipe(expectReason("tls"), withConnector({ certificateAuthorities: [fixture("other-ca.pem")] }))
+      yield* post(urlOf(receiver)).pipe(
+        expectReason("tls"),
+        Effect.provide(Connector.layer({ allowPrivateNetwork: true, resolve: resolveTo("127.0.0.1") }))
+      )
+    }).pipe(Effect.scoped))
+
+  it.live("a receiver without TLS, or with garbage for it, is refused", () =>
+    Effect.gen(function*() {
+      const plain = yield* listen(createHttpServer(ok))
+      yield* post(urlOf(plain)).pipe(expectReason("tls"))
+      const garbage = yield* listen(createTcpServer((socket) => socket.end("\0".repeat(64))))
+      yield* post(urlOf(garbage)).pipe(expectReason("tls"))
+    }).pipe(withConnector(), Effect.scoped))
+})
+
+describe("time and size", () => {
+  const short = { connectTimeoutMillis: 200, totalTimeoutMillis: 400 }
+  /** No stage may take longer, with room for a busy machine. */
+  const within = (millis: number) => <A, E, R>(self: Effect.Effect<A, E, R>) =>
+    Effect.timed(self).pipe(Effect.map(([duration, value]) => {
+      assert.isBelow(Duration.toMillis(duration), millis)
+      return value
+    }))
+
+  it.live("a resolver that never answers is a connect_timeout", () =>
+    post("https://hooks.acme.com/").pipe(expectReason("connect_timeout"), within(2000), withConnector({ ...short, resolve: () => Effect.never })))
+
+  it.live("a receiver that accepts and never shakes hands is a connect_timeout, and is hung up on", () =>
+    Effect.gen(function*() {
+      const receiver = yield* listen(createTcpServer((socket) => socket.resume()))
+      yield* post(urlOf(receiver)).pipe(expectReason("connect_timeout"), within(2000))
+      yield* receiver.drained
+    }).pipe(withConnector(short), Effect.scoped))
+
+  it.live("a half-open connection, which takes the request and is silent, is a timeout", () =>
+    Effect.gen(function*() {
+      const receiver = yield* rawReceiver(() => {})
+      yield* post(urlOf(receiver)).pipe(expectReason("timeout"), within(2000))
+      yield* receiver.drained
+    }).pipe(withConnector(short), Effect.scoped))
+
+  const dripping = (socket: Socket, head: string, drop: string) => {
+    socket.write(head)
+    const timer = setInterval(() => socket.write(drop), 10)
+    socket.once("close", () => clearInterval(timer))
+  }
+
+  it.live.each<readonly [string, string, string]>([
+    ["headers drop by drop", "HTTP/1.1 200 OK\r\n", "x-a: b\r\n"],
+    ["a status line drop by drop", "HTTP/1.1 200 O", "K"],
+    ["announcements without an end", "", "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"],
+    ["a hundred continues", "", "HTTP/1.1 102 Processing\r\n\r\n"]
+  ])("%s end at the time-out", ([, head, drop]) =>
+    Effect.gen(function*() {
+      const receiver = yield* rawReceiver((socket) => dripping(socket, head, drop))
+      yield* post(urlOf(receiver)).pipe(expectReason("timeout"), within(2000))
+      yield* receiver.drained
+    }).pipe(withConnector(short), Effect.scoped))
+
+  it.live("a body drop by drop is cut at the time-out; the status counts", () =>
+    Effect.gen(function*() {
+      const receiver = yield* rawReceiver((socket) => dripping(socket, "HTTP/1.1 200 OK\r\ncontent-length: 4000\r\n\r\n", "x"))
+      const answer = yield* post(urlOf(receiver)).pipe(within(2000))
+      assert.strictEqual(answer.status, 200)
+      assert.match(answer.bodySnippet, /^x+$/)
+      yield* receiver.drained
+    }).pipe(withConnector(short), Effect.scoped))
+
+  it.live("of an endless body 4 KiB are read, and the connection is dropped", () =>
+    Effect.gen(function*() {
+      const receiver = yield* httpsReceiver((request, response) => {
+        request.resume()
+        response.writeHead(500)
+        const more = () => {
+          if (!response.destroyed && response.write("y".repeat(1000))) setImmediate(more)
+          else response.once("drain", more)
+        }
+        more()
+      })
+      const answer = yield* post(urlOf(receiver)).pipe(within(2000))
+      assert.deepStrictEqual(answer, { status: 500, bodySnippet: "y".repeat(4096) })
+      yield* receiver.drained
+    }).pipe(withConnector(), Effect.scoped))
+
+  it.live("a gzip bomb is not inflated", () =>
+    Effect.gen(function*() {
+      const bomb = gzipSync(Buffer.alloc(50_000_000))
+      const receiver = yield* httpsReceiver((_request, response) => response.writeHead(200, { "content-encoding": "gzip" }).end(bomb))
+      const answer = yield* post(urlOf(receiver))
+      assert.strictEqual(answer.status, 200)
+      assert.isAtMost(answer.bodySnippet.length, 4096)
+      assert.match(answer.bodySnippet, /^\x1f/)
+      yield* receiver.drained
+    }).pipe(withConnector(), Effect.scoped))
+
+  it.live("a body of exactly 4 KiB leaves the connection usable; one byte more does not", () =>
+    Effect.gen(function*() {
+      let length = 4096
+      const receiver = yield* httpsReceiver((_request, response) => response.end("z".repeat(length)))
+      assert.strictEqual((yield* post(urlOf(receiver))).bodySnippet.length, 4096)
+      yield* turn
+      yield* post(urlOf(receiver))
+      yield* turn
+      assert.strictEqual(receiver.connections(), 1)
+      length++
+      assert.strictEqual((yield* post(urlOf(receiver))).bodySnippet.length, 4096)
+      yield* receiver.drained
+    }).pipe(withConnector(), Effect.scoped))
+
+  it.live("a snippet that is no UTF-8 or has NUL can still be stored", () =>
+    Effect.gen(function*() {
+      const receiver = yield* httpsReceiver((_request, response) => response.end(Buffer.from([0x61, 0xff, 0x00, 0xc3])))
+      assert.strictEqual((yield* post(urlOf(receiver))).bodySnippet, "a\ufffd\ufffd\ufffd")
+    }).pipe(withConnector(), Effect.scoped))
+
+  it.live.each<readonly [string, string, ConnectorReason]>([
+    ["no HTTP at all", "hello\r\n\r\n", "protocol"],
+    ["headers over 16 KiB", `HTTP/1.1 200 OK\r\nx: ${"a".repeat(20_000)}\r\n\r\n`, "protocol"],
+    ["a switch of protocols", "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n", "reset"],
+    ["silence and the end", "", "reset"]
+  ])("%s is a failure", ([, bytes, reason]) =>
+    Effect.gen(function*() {
+      const receiver = yield* rawReceiver((socket) => socket.end(bytes))
+      yield* post(urlOf(receiver)).pipe(expectReason(reason), within(5000))
+    }).pipe(withConnector(), Effect.scoped))
+
+  it.live("an answer that breaks off after its status keeps the status", () =>
+    Effect.gen(function*() {
+      const receiver = yield* rawReceiver((socket) => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\npart"))
+      assert.deepStrictEqual(yield* post(urlOf(receiver)), { status: 200, bodySnippet: "part" })
+    }).pipe(withConnector(), Effect.scoped))
+
+  it.live("a closed port is connection_refused", () =>
+    Effect.gen(function*() {
+      const port = yield* Effect.scoped(Effect.map(listen(createTcpServer()), ({ port }) => port))
+      yield* post(urlOf({ port })).pipe(expectReason("connection_refused"))
+    }).pipe(withConnector()))
+})
+
+describe("life and death", () => {
+  it.live("interruption aborts the request and closes its connection", () =>
+    Effect.gen(function*() {
+      const arrived = yield* Deferred.make<void>()
+      const receiver = yield* httpsReceiver(() => Effect.runFork(Deferred.succeed(arrived, undefined)))
+      const fiber = yield* Effect.forkChild(post(urlOf(receiver)))
+      yield* Deferred.await(arrived)
+      yield* Fiber.interrupt(fiber)
+      yield* receiver.drained
+    }).pipe(withConnector(), Effect.scoped))
+
+  it.live("a request interrupted while its connection is being made is never sent", () =>
+    Effect.gen(function*() {
+      let requests = 0
+      const receiver = yield* httpsReceiver((_request, response) => {
+        requests++
+        response.end()
+      })
+      const asked = yield* Deferred.make<void>()
+      const answer = yield* Deferred.make<void>()
+      const resolve = Effect.fnUntraced(function*() {
+        yield* Deferred.succeed(asked, undefined)
+        yield* Deferred.await(answer)
+        return [{ address: "127.0.0.1", family: 4 as const }]
+      })
+      yield* Effect.gen(function*() {
+        const fiber = yield* Effect.forkChild(post(urlOf(receiver, "/never")))
+        yield* Deferred.await(asked)
+        yield* Fiber.interrupt(fiber)
+        yield* Deferred.succeed(answer, undefined)
+        yield* post(urlOf(receiver))
+        assert.strictEqual(requests, 1)
+      }).pipe(withConnector({ resolve }))
+    }).pipe(Effect.scoped))
+
+  it.live("an unused connection is closed after keepAliveMillis", () =>
+    Effect.gen(function*() {
+      const receiver = yield* httpsReceiver((_request, response) => response.setHeader("keep-alive", "timeout=600").end())
+      yield* post(urlOf(receiver))
+      assert.strictEqual(receiver.open(), 1)
+      yield* receiver.drained
+    }).pipe(withConnector({ keepAliveMillis: 50 }), Effect.scoped), 10_000)
+
+  it.live("beyond maxKeptConnections none is kept", () =>
+    Effect.gen(function*() {
+      const [first, second] = yield* Effect.all([
+        httpsReceiver((_request, response) => response.end()),
+        httpsReceiver((_request, response) => response.end())
+      ])
+      yield* post(urlOf(first))
+      yield* post(urlOf(second))
+      yield* second.drained
+      assert.strictEqual(first.open(), 1)
+    }).pipe(withConnector({ maxKeptConnections: 1, keepAliveMillis: 60_000 }), Effect.scoped))
+
+  it.live("the end of the service closes everything, also what is being connected", () =>
+    Effect.gen(function*() {
+      const idle = yield* httpsReceiver((_request, response) => response.end())
+      const silent = yield* listen(createTcpServer((socket) => socket.resume()))
+      const waiting = yield* Effect.gen(function*() {
+        yield* post(urlOf(idle))
+        const fiber = yield* Effect.forkDetach(Effect.result(post(urlOf(silent))))
+        while (silent.open() === 0) yield* Effect.yieldNow
+        return fiber
+      }).pipe(withConnector())
+      yield* idle.drained
+      yield* silent.drained
+      const result = yield* Fiber.join(waiting)
+      assert.isTrue(Result.isFailure(result) && result.failure.reason === "closed")
+    }).pipe(Effect.scoped))
+})
+
+describe("dnsResolver", () => {
+  /** Answers A with `a`, AAAA with `aaaa`; an empty list is NODATA; `undefined` is silence. */
+  const answerer = (records: { a: ReadonlyArray<string> | undefined; aaaa: ReadonlyArray<string> | undefined }) =>
+    Effect.acquireRelease(
+      Effect.callback<{ readonly server: string; readonly close: () => void }>((resume) => {
+        const socket = createSocket("udp4")
+        socket.on("message", (query, from) => {
+          const end = query.indexOf(0, 12) + 5
+          const type = query.readUInt16BE(end - 4)
+          const addresses = type === 1 ? records.a : records.aaaa
+          if (addresses === undefined) return
+          const header = Buffer.from([query[0] ?? 0, query[1] ?? 0, 0x81, 0x80, 0, 1, 0, addresses.length, 0, 0, 0, 0])
+          const answers = addresses.map((address) => {
+            const data = type === 1 ? Buffer.from(address.split(".").map(Number)) : Buffer.from(address.replaceAll(":", ""), "hex")
+            return Buffer.concat([Buffer.from([0xc0, 12, 0, type, 0, 1, 0, 0, 0, 0, 0, data.length]), data])
+          })
+          socket.send(Buffer.concat([header, query.subarray(12, end), ...answers]), from.port, from.address)
+        })
+        socket.bind(0, "127.0.0.1", () => resume(Effect.succeed({ server: `127.0.0.1:${socket.address().port}`, close: () => socket.close() })))
+      }),
+      ({ close }) => Effect.sync(close)
+    )
+  const v6 = "2606:4700:0000:0000:0000:0000:0000:1111"
+
+  it.live("gives both families, or the one there is", () =>
+    Effect.gen(function*() {
+      for (const [a, aaaa, expected] of [
+        [["8.8.8.8", "10.0.0.1"], [v6], ["8.8.8.8", "10.0.0.1", "2606:4700::1111"]],
+        [["8.8.8.8"], [], ["8.8.8.8"]],
+        [[], [v6], ["2606:4700::1111"]]
+      ] as const) {
+        const { server } = yield* answerer({ a, aaaa })
+        const addresses = yield* dnsResolver({ servers: [server] })("hooks.acme.com")
+        assert.deepStrictEqual(addresses.map(({ address }) => address), [...expected])
+      }
+    }).pipe(Effect.scoped))
+
+  it.live("fails with dns when there is no address, or no answer", () =>
+    Effect.gen(function*() {
+      const empty = yield* answerer({ a: [], aaaa: [] })
+      const silent = yield* answerer({ a: undefined, aaaa: undefined })
+      for (const { server } of [empty, silent]) {
+        const error = yield* Effect.flip(dnsResolver({ servers: [server], timeoutMillis: 50 })("hooks.acme.com"))
+        assert.strictEqual(error.reason, "dns")
+      }
+    }).pipe(Effect.scoped))
+
+  it.live("what it finds is checked like any other answer", () =>
+    Effect.gen(function*() {
+      const { server } = yield* answerer({ a: ["8.8.8.8"], aaaa: ["fd000ec2000000000000000000000254"] })
+      yield* post("https://hooks.acme.com/").pipe(expectReason("address_refused"), withConnector({ resolve: dnsResolver({ servers: [server] }) }))
+    }).pipe(Effect.scoped))
+})
