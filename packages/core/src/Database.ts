@@ -98,10 +98,17 @@ export const transaction = <A, E, R>(
 export const available = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
+  unhurried(effect).pipe(
+    Effect.timeoutOrElse({ duration: unavailableAfterMillis, orElse: () => Effect.fail(away()) })
+  )
+
+/** As {@link available}, for work that nobody waits for: it may take its time. */
+export const unhurried = <A, E, R>(
+  effect: Effect.Effect<A, E | SqlError.SqlError, R>
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
   effect.pipe(
     Effect.retry({ while: isConflict, times: 3, schedule: Schedule.jittered(Schedule.exponential(5)) }),
-    Effect.catchIf(isSqlError, (error) => error.isRetryable ? Effect.fail(away()) : Effect.die(error)),
-    Effect.timeoutOrElse({ duration: unavailableAfterMillis, orElse: () => Effect.fail(away()) })
+    Effect.catchIf(isSqlError, (error) => error.isRetryable ? Effect.fail(away()) : Effect.die(error))
   ) as never
 
 const away = () => new Unavailable({ message: "The service cannot reach its database; send the same request again" })

@@ -268,7 +268,7 @@ const statements = [
   `CREATE INDEX user_balances_owing ON user_balances (integrator_id, asset) WHERE owed > 0`,
   // ---- the journal: append-only, double entry
   `CREATE TABLE journal (
-    integrator_id text NOT NULL REFERENCES vaults,
+    integrator_id text NOT NULL,
     entry bigint NOT NULL,
     recorded_at timestamptz NOT NULL,
     ${asset},
@@ -288,7 +288,7 @@ const statements = [
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()`,
   // ---- events, and their way out
   `CREATE TABLE events (
-    integrator_id text NOT NULL REFERENCES vaults,
+    integrator_id text NOT NULL,
     event bigint NOT NULL,
     event_id text NOT NULL,
     kind text NOT NULL,
@@ -336,8 +336,7 @@ const statements = [
     next_attempt_at timestamptz,
     attempts integer NOT NULL DEFAULT 0,
     claimed_until timestamptz,
-    PRIMARY KEY (integrator_id, event, round),
-    FOREIGN KEY (integrator_id, event) REFERENCES events
+    PRIMARY KEY (integrator_id, event, round)
   ) WITH (fillfactor = 70)`,
   `CREATE INDEX deliveries_due ON deliveries (integrator_id, next_attempt_at, event) WHERE state = 'pending'`,
   `CREATE INDEX deliveries_of_reward ON deliveries (integrator_id, reward, event)

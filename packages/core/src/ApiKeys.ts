@@ -1,0 +1,183 @@
+import type { ApiKey, ApiKeyCreated } from "@card-rewards/domain/ApiKey"
+import { ApiKeyLimit, LastActiveKey, maxActiveKeys, maxKeys } from "@card-rewards/domain/ApiKey"
+import { NotFound, type Unavailable } from "@card-rewards/domain/Errors"
+import type { ApiKeyName, IntegratorId } from "@card-rewards/domain/Ids"
+import { instant } from "@card-rewards/domain/Time"
+import { NodeCrypto } from "@effect/platform-node"
+import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
+import { Digest, SecureRandom } from "effect/crypto"
+import { SqlClient, type SqlError } from "effect/sql"
+import { available, columns, value } from "./Database.ts"
+import { Environment } from "./Environment.ts"
+import * as Secrets from "./Secrets.ts"
+
+/** Whose key a hash is, and whether it may be used. */
+export interface FoundKey {
+  readonly integratorId: IntegratorId
+  readonly name: ApiKeyName
+  readonly revoked: boolean
+  /** The integrator's suspension. */
+  readonly suspended: boolean
+}
+
+/** A use of a key, at a real time in milliseconds. */
+export interface KeyUse {
+  readonly integratorId: IntegratorId
+  readonly name: ApiKeyName
+  readonly at: number
+}
+
+/**
+ * The integrators' API keys (contract, sections 2.7, 4.5 and 8; decisions, section 8). Names are never reused, the last
+ * active key stays, times are real. Only the SHA-256 of a key is stored.
+ */
+export class ApiKeys extends Context.Service<ApiKeys, {
+  /** Every key of an integrator, revoked ones included, oldest first. */
+  readonly list: (integratorId: IntegratorId) => Effect.Effect<ReadonlyArray<ApiKey>, Unavailable>
+  /** Makes a key; where the name was used before, by a revoked key too, `duplicate` and no secret. */
+  readonly create: (
+    integratorId: IntegratorId,
+    name: ApiKeyName
+  ) => Effect.Effect<ApiKeyCreated, ApiKeyLimit | Unavailable>
+  /** Revokes a key; a revoked one stays as it is. */
+  readonly revoke: (
+    integratorId: IntegratorId,
+    name: ApiKeyName
+  ) => Effect.Effect<ApiKey, NotFound | LastActiveKey | Unavailable>
+  /** The key with this {@link Secrets.hashApiKey hash}, in one statement by primary keys. */
+  readonly find: (hash: Uint8Array) => Effect.Effect<Option.Option<FoundKey>, Unavailable>
+  /** Notes when keys were used, to the minute; writes only what is later than what stands there. */
+  readonly markUsed: (uses: ReadonlyArray<KeyUse>) => Effect.Effect<void, Unavailable>
+}>()("@card-rewards/core/ApiKeys") {
+  static readonly layer: Layer.Layer<ApiKeys, never, SqlClient.SqlClient | Environment> = Layer.effect(
+    ApiKeys,
+    Effect.suspend(() => make)
+  ).pipe(Layer.provide([NodeCrypto.layerSecureRandom, NodeCrypto.layerDigest]))
+}
+
+interface KeyRow {
+  readonly name: ApiKeyName
+  readonly last4: string
+  readonly createdAt: number
+  readonly revokedAt: number | null
+  readonly lastUsedAt: number | null
+}
+
+const make = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const services = yield* Effect.context<SqlClient.SqlClient | Environment | SecureRandom.SecureRandom | Digest.Digest>()
+
+  /** Keys of one integrator change one after another. Enrollments, which refer to this row, go on meanwhile. */
+  const lock = (integratorId: IntegratorId) =>
+    sql`SELECT 1 FROM integrators WHERE integrator_id = ${integratorId} FOR NO KEY UPDATE`
+
+  const select = (integratorId: IntegratorId, name: ApiKeyName) =>
+    Effect.map(
+      sql<KeyRow>`SELECT name, last4, created_at, revoked_at, last_used_at FROM api_keys
+        WHERE integrator_id = ${integratorId} AND name = ${name}`,
+      (rows) => rows[0]
+    )
+
+  const count = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+    const rows = yield* sql<{ all: number; active: number }>`
+      SELECT count(*)::int AS "all", (count(*) FILTER (WHERE revoked_at IS NULL))::int AS active
+      FROM api_keys WHERE integrator_id = ${integratorId}`
+    return rows[0] ?? { all: 0, active: 0 }
+  })
+
+  const list = Effect.fn("ApiKeys.list")(function*(integratorId: IntegratorId) {
+    const rows = yield* sql<KeyRow>`SELECT name, last4, created_at, revoked_at, last_used_at FROM api_keys
+      WHERE integrator_id = ${integratorId} ORDER BY created_at, name COLLATE "C"`
+    return rows.map(toKey)
+  }, available)
+
+  const create = Effect.fn("ApiKeys.create")(function*(integratorId: IntegratorId, name: ApiKeyName) {
+    yield* lock(integratorId)
+    const existing = yield* select(integratorId, name)
+    if (existing !== undefined) return { key: toKey(existing), duplicate: true }
+    const { all, active } = yield* count(integratorId)
+    if (all >= maxKeys) return yield* limitReached(maxKeys, "keys in all, revoked ones included")
+    if (active >= maxActiveKeys) return yield* limitReached(maxActiveKeys, "active keys; revoke one first")
+    const { key, secret } = yield* Effect.provideContext(issue(integratorId, name), services)
+    return { key, secret: Redacted.value(secret), duplicate: false }
+  }, sql.withTransaction, available)
+
+  const revoke = Effect.fn("ApiKeys.revoke")(function*(integratorId: IntegratorId, name: ApiKeyName) {
+    yield* lock(integratorId)
+    const existing = yield* select(integratorId, name)
+    if (existing === undefined) return yield* NotFound.of("api_key", name)
+    if (existing.revokedAt !== null) return toKey(existing)
+    const { active } = yield* count(integratorId)
+    if (active === 1) {
+      return yield* new LastActiveKey({ name, message: "The last active key cannot be revoked; create another one first" })
+    }
+    const revokedAt = yield* Clock.currentTimeMillis
+    yield* sql`UPDATE api_keys SET revoked_at = ${value.timestamptz(revokedAt)}
+      WHERE integrator_id = ${integratorId} AND name = ${name}`
+    return toKey({ ...existing, revokedAt })
+  }, sql.withTransaction, available)
+
+  const find = Effect.fn("ApiKeys.find")(function*(hash: Uint8Array) {
+    const rows = yield* sql<FoundKey>`
+      SELECT k.integrator_id, k.name, k.revoked_at IS NOT NULL AS revoked, i.suspended_at IS NOT NULL AS suspended
+      FROM api_key_hashes h
+      JOIN api_keys k ON k.integrator_id = h.integrator_id AND k.name = h.name
+      JOIN integrators i ON i.integrator_id = h.integrator_id
+      WHERE h.key_hash = ${value.bytea(hash)}`
+    return Option.fromUndefinedOr(rows[0])
+  }, available)
+
+  const markUsed = Effect.fn("ApiKeys.markUsed")(function*(uses: ReadonlyArray<KeyUse>) {
+    if (uses.length === 0) return
+    // rows are locked in key order, so that two processes do not deadlock
+    yield* sql`UPDATE api_keys k SET last_used_at = later.minute
+      FROM (
+        SELECT k.integrator_id, k.name, u.minute
+        FROM (
+          SELECT integrator_id, name, max(minute) AS minute
+          FROM unnest(${columns.text(uses.map((use) => use.integratorId))}, ${columns.text(uses.map((use) => use.name))},
+            ${columns.timestamptz(uses.map((use) => startOfMinute(use.at)))}) AS u (integrator_id, name, minute)
+          GROUP BY integrator_id, name
+        ) u
+        JOIN api_keys k ON k.integrator_id = u.integrator_id AND k.name = u.name
+        WHERE k.last_used_at IS NULL OR k.last_used_at < u.minute
+        ORDER BY k.integrator_id, k.name FOR NO KEY UPDATE OF k
+      ) later
+      WHERE k.integrator_id = later.integrator_id AND k.name = later.name`
+  }, available)
+
+  return ApiKeys.of({ list, create, revoke, find, markUsed })
+})
+
+/** Stores a fresh key under an unused name. Runs inside the caller's transaction, which sees to names and limits. */
+export const issue = Effect.fnUntraced(function*(
+  integratorId: IntegratorId,
+  name: ApiKeyName
+): Effect.fn.Return<
+  { readonly key: ApiKey; readonly secret: Redacted.Redacted },
+  SqlError.SqlError,
+  SqlClient.SqlClient | Environment | SecureRandom.SecureRandom | Digest.Digest
+> {
+  const sql = yield* SqlClient.SqlClient
+  const secret = yield* Secrets.newApiKey(yield* Environment)
+  const hash = value.bytea(yield* Secrets.hashApiKey(secret))
+  const last4 = Redacted.value(secret).slice(-4)
+  const createdAt = yield* Clock.currentTimeMillis
+  yield* sql`INSERT INTO api_keys (integrator_id, name, key_hash, last4, created_at)
+    VALUES (${integratorId}, ${name}, ${hash}, ${last4}, ${value.timestamptz(createdAt)})`
+  yield* sql`INSERT INTO api_key_hashes (key_hash, integrator_id, name) VALUES (${hash}, ${integratorId}, ${name})`
+  return { key: { name, last4, createdAt: instant(createdAt) }, secret }
+})
+
+const toKey = (row: KeyRow): ApiKey => ({
+  name: row.name,
+  last4: row.last4,
+  createdAt: instant(row.createdAt),
+  ...(row.revokedAt === null ? {} : { revokedAt: instant(row.revokedAt) }),
+  ...(row.lastUsedAt === null ? {} : { lastUsedAt: instant(row.lastUsedAt) })
+})
+
+const limitReached = (limit: number, what: string) =>
+  new ApiKeyLimit({ limit, message: `There are ${limit} ${what}` })
+
+const startOfMinute = (at: number): number => Math.floor(at / 60_000) * 60_000

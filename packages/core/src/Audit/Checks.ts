@@ -1,0 +1,216 @@
+/** One rule as a query for the rows that break it. */
+export interface Check {
+  readonly name: string
+  readonly sql: string
+}
+
+const unpaid = "amount - paid - recovered + clawed_back"
+
+/** What each account of a user should hold, from the rewards alone. */
+const fromRewards = `
+  SELECT integrator_id, user_id, asset,
+    coalesce(sum(${unpaid}) FILTER (WHERE state = 'AwaitingFunding'), 0) AS "awaitingFunding",
+    coalesce(sum(${unpaid}) FILTER (WHERE state = 'Pending'), 0) AS pending,
+    coalesce(sum(${unpaid}) FILTER (WHERE state = 'Claimable'), 0) AS claimable,
+    sum(paid) AS paid, sum(clawed_back) - sum(recovered) AS owed, sum(amount) AS amount
+  FROM rewards GROUP BY integrator_id, user_id, asset`
+
+/** What each account holds according to the journal. */
+const fromJournal = `
+  SELECT integrator_id, asset, account, user_id, sum(amount) AS balance FROM (
+    SELECT integrator_id, asset, to_account AS account, user_id, amount FROM journal
+    UNION ALL SELECT integrator_id, asset, from_account, user_id, -amount FROM journal
+  ) sides GROUP BY integrator_id, asset, account, user_id`
+
+const userAccounts = ["awaitingFunding", "pending", "claimable", "paid", "owed"] as const
+const columnOf = (account: string) => account === "awaitingFunding" ? "awaiting_funding" : account
+
+const balanceColumns = userAccounts.map((account) => `('${account}', b.${columnOf(account)})`).join(", ")
+
+/** Every rule that an audit proves. Where both sides are sums they are compared in both directions. */
+export const checks: ReadonlyArray<Check> = [
+  {
+    name: "user balances equal the sums of the user's rewards",
+    sql: `
+      SELECT integrator_id, user_id || ' ' || asset || ' ' || account AS subject, expected, actual FROM (
+        SELECT coalesce(r.integrator_id, b.integrator_id) AS integrator_id, coalesce(r.user_id, b.user_id) AS user_id,
+          coalesce(r.asset, b.asset) AS asset, side.*
+        FROM (${fromRewards}) r FULL JOIN user_balances b USING (integrator_id, user_id, asset)
+        CROSS JOIN LATERAL (VALUES ${
+      userAccounts.map((account) => `('${account}', coalesce(r."${account}", 0), coalesce(b.${columnOf(account)}, 0))`)
+        .join(", ")
+    }) AS side(account, expected, actual)
+      ) sides WHERE expected <> actual`
+  },
+  {
+    name: "rewards add up: amount = awaitingFunding + pending + claimable + paid - owed",
+    sql: `
+      SELECT b.integrator_id, b.user_id || ' ' || b.asset AS subject, coalesce(r.amount, 0) AS expected,
+        b.awaiting_funding + b.pending + b.claimable + b.paid - b.owed AS actual
+      FROM user_balances b LEFT JOIN (${fromRewards}) r USING (integrator_id, user_id, asset)
+      WHERE coalesce(r.amount, 0) <> b.awaiting_funding + b.pending + b.claimable + b.paid - b.owed`
+  },
+  {
+    name: "user balances equal the journal",
+    sql: `
+      SELECT integrator_id, user_id || ' ' || asset || ' ' || account AS subject, journal AS expected, balance AS actual FROM (
+        SELECT integrator_id, user_id, asset, account, coalesce(j.balance, 0) AS journal, coalesce(b.balance, 0) AS balance
+        FROM (SELECT * FROM (${fromJournal}) j WHERE account IN (${
+      userAccounts.map((account) => `'${account}'`).join(", ")
+    })) j
+        FULL JOIN (
+          SELECT b.integrator_id, b.user_id, b.asset, side.account, side.balance FROM user_balances b
+          CROSS JOIN LATERAL (VALUES ${balanceColumns}) AS side(account, balance)
+        ) b USING (integrator_id, user_id, asset, account)
+      ) sides WHERE journal <> balance`
+  },
+  {
+    name: "free money of the vault equals the journal",
+    sql: `
+      SELECT b.integrator_id, b.asset AS subject, coalesce(sum(j.balance), 0) AS expected, b.free AS actual
+      FROM vault_balances b LEFT JOIN (${fromJournal}) j
+        ON j.integrator_id = b.integrator_id AND j.asset = b.asset AND j.account = 'free'
+      GROUP BY b.integrator_id, b.asset, b.free HAVING coalesce(sum(j.balance), 0) <> b.free`
+  },
+  {
+    name: "held = free + unpaid of Pending and Claimable",
+    sql: `
+      SELECT b.integrator_id, b.asset AS subject, b.free + coalesce(r.reserved, 0) AS expected, b.held AS actual
+      FROM vault_balances b LEFT JOIN (
+        SELECT integrator_id, asset, sum(${unpaid}) AS reserved FROM rewards
+        WHERE state IN ('Pending', 'Claimable') GROUP BY integrator_id, asset
+      ) r USING (integrator_id, asset) WHERE b.held <> b.free + coalesce(r.reserved, 0)`
+  },
+  {
+    name: "held = deposits - withdrawals - claims",
+    sql: `
+      SELECT b.integrator_id, b.asset AS subject, coalesce(o.net, 0) AS expected, b.held AS actual
+      FROM vault_balances b LEFT JOIN (
+        SELECT integrator_id, asset, sum(CASE kind WHEN 'deposit' THEN amount ELSE -amount END) AS net
+        FROM vault_operations GROUP BY integrator_id, asset
+      ) o USING (integrator_id, asset) WHERE b.held <> coalesce(o.net, 0)`
+  },
+  {
+    name: "each vault operation is in the journal with its amount",
+    sql: `
+      SELECT integrator_id, reference AS subject, o.amount AS expected, coalesce(j.amount, 0) AS actual
+      FROM vault_operations o FULL JOIN (
+        SELECT integrator_id, reference, sum(amount) AS amount FROM journal
+        WHERE from_account = 'world' OR to_account IN ('world', 'paid') GROUP BY integrator_id, reference
+      ) j USING (integrator_id, reference) WHERE o.amount IS DISTINCT FROM j.amount`
+  },
+  {
+    name: "each reward equals its journal",
+    sql: `
+      SELECT integrator_id, 'reward ' || creation AS subject, r.paid || ' paid, ' || r.open || ' open' AS expected,
+        coalesce(j.paid, 0) || ' paid, ' || coalesce(j.open, 0) || ' open' AS actual
+      FROM (SELECT integrator_id, creation, paid, ${unpaid} AS open FROM rewards) r FULL JOIN (
+        SELECT integrator_id, reward AS creation,
+          coalesce(sum(amount) FILTER (WHERE to_account = 'paid'), 0) AS paid,
+          coalesce(sum(amount) FILTER (WHERE to_account IN ('awaitingFunding', 'pending', 'claimable')), 0)
+            - coalesce(sum(amount) FILTER (WHERE from_account IN ('awaitingFunding', 'pending', 'claimable')), 0) AS open
+        FROM journal WHERE reward IS NOT NULL GROUP BY integrator_id, reward
+      ) j USING (integrator_id, creation)
+      WHERE r.paid IS DISTINCT FROM j.paid OR r.open IS DISTINCT FROM j.open`
+  },
+  {
+    name: "amount = floor(earned * (spend - refunded) / spend)",
+    sql: `
+      SELECT integrator_id, 'reward ' || creation AS subject, div(earned * (spend - refunded_spend), spend) AS expected,
+        amount AS actual
+      FROM rewards WHERE amount <> div(earned * (spend - refunded_spend), spend)`
+  },
+  {
+    name: "refunds of a clearing are those stored and applied",
+    sql: `
+      SELECT c.integrator_id, c.user_id || ' ' || c.external_transaction_id AS subject, coalesce(sum(f.cents), 0) AS expected,
+        c.refunded_cents AS actual
+      FROM spend_events c LEFT JOIN spend_events f ON f.integrator_id = c.integrator_id AND f.user_id = c.user_id
+        AND f.kind = 'refund' AND f.original_id = c.external_transaction_id AND f.position IS NOT NULL
+        AND f.currency = c.currency
+      WHERE c.kind = 'clearing' AND c.position IS NOT NULL
+      GROUP BY c.integrator_id, c.user_id, c.external_transaction_id, c.refunded_cents
+      HAVING coalesce(sum(f.cents), 0) IS DISTINCT FROM c.refunded_cents`
+  },
+  {
+    name: "each reward stands on an applied clearing with its spend and refunds",
+    sql: `
+      SELECT r.integrator_id, 'reward ' || r.creation AS subject,
+        coalesce(c.cents || ' spent, ' || least(c.cents, c.refunded_cents) || ' refunded', 'an applied clearing') AS expected,
+        r.spend || ' spent, ' || r.refunded_spend || ' refunded' AS actual
+      FROM rewards r LEFT JOIN spend_events c ON c.integrator_id = r.integrator_id AND c.user_id = r.user_id
+        AND c.kind = r.kind AND c.external_transaction_id = r.external_transaction_id AND c.position IS NOT NULL
+      WHERE c.cents IS DISTINCT FROM r.spend OR least(c.cents, c.refunded_cents) IS DISTINCT FROM r.refunded_spend
+        OR c.purchase_at IS DISTINCT FROM r.purchase_at`
+  },
+  {
+    name: "caps count the net amounts of their rewards",
+    sql: `
+      SELECT integrator_id, user_id || ' ' || program_id || ' ' || month || ' ' || category_id AS subject,
+        coalesce(r.used, 0) AS expected, coalesce(u.used, 0) AS actual
+      FROM cap_usage u FULL JOIN (
+        SELECT integrator_id, user_id, month, program_id, category_id, sum(amount) AS used FROM (
+          SELECT r.integrator_id, r.user_id, r.program_id, r.amount, side.category_id,
+            (extract(year FROM purchase_at AT TIME ZONE 'UTC') * 12 + extract(month FROM purchase_at AT TIME ZONE 'UTC') - 1)::int AS month
+          FROM rewards r CROSS JOIN LATERAL (SELECT '' UNION ALL SELECT r.category_id WHERE r.category_id IS NOT NULL)
+            AS side(category_id)
+        ) sides GROUP BY integrator_id, user_id, month, program_id, category_id
+      ) r USING (integrator_id, user_id, month, program_id, category_id)
+      WHERE coalesce(r.used, 0) <> coalesce(u.used, 0)`
+  },
+  {
+    name: "each reward has one event for each of its revisions, and is as the latest says",
+    sql: `
+      SELECT integrator_id, id AS subject, coalesce(r.revision || ' events, ' || r.latest, 'no reward') AS expected,
+        coalesce(e.events || ' events, ' || e.latest, 'no event') AS actual
+      FROM (
+        SELECT integrator_id, user_id, revision, concat_ws(' ', state, amount, paid, recovered, clawed_back, refunded_spend) AS latest,
+          concat_ws(':', 'rw', integrator_id, user_id, kind, external_transaction_id, program_id) AS id FROM rewards
+      ) r FULL JOIN (
+        SELECT integrator_id, d->>'userId' AS user_id, d->>'id' AS id, count(DISTINCT d->>'revision') AS events,
+          (array_agg(concat_ws(' ', d->>'state', d->'amount'->>'amount', d->>'paid', d->>'recovered', d->>'clawedBack',
+            d->>'refundedSpend') ORDER BY (d->>'revision')::int DESC))[1] AS latest
+        FROM (SELECT integrator_id, (body::jsonb)->'data' AS d FROM events WHERE kind LIKE 'reward.%') bodies
+        GROUP BY integrator_id, d->>'userId', d->>'id'
+      ) e USING (integrator_id, user_id, id)
+      WHERE e.events IS DISTINCT FROM r.revision OR e.latest IS DISTINCT FROM r.latest`
+  },
+  ...counters("journal", "entry", "entries"),
+  ...counters("events", "event", "events"),
+  ...counters("rewards", "creation", "rewards"),
+  {
+    name: "every stored event is applied, queued or set aside, and only one of these",
+    sql: `
+      SELECT e.integrator_id, e.user_id || ' ' || e.kind || ' ' || e.external_transaction_id AS subject, 'one' AS expected,
+        concat_ws(', ', CASE WHEN e.position IS NOT NULL THEN 'applied' END, CASE WHEN q.arrival IS NOT NULL THEN 'queued' END,
+          CASE WHEN w.arrival IS NOT NULL THEN 'set aside' END) AS actual
+      FROM spend_events e
+      LEFT JOIN spend_event_queue q ON q.integrator_id = e.integrator_id AND q.lane = e.lane AND q.arrival = e.arrival
+      LEFT JOIN spend_event_waits w ON w.integrator_id = e.integrator_id AND w.arrival = e.arrival
+      WHERE (e.position IS NOT NULL)::int + (w.arrival IS NOT NULL)::int
+        + (q.arrival IS NOT NULL AND e.position IS NULL)::int <> 1`
+  },
+  {
+    name: "applied events are numbered without gaps in their lane",
+    sql: `
+      SELECT l.integrator_id, 'lane ' || l.lane AS subject, l.position AS expected,
+        count(e.position) || ' events, the last ' || coalesce(max(e.position), 0) AS actual
+      FROM lanes l LEFT JOIN spend_events e ON e.integrator_id = l.integrator_id AND e.lane = l.lane
+        AND e.position IS NOT NULL
+      GROUP BY l.integrator_id, l.lane, l.position
+      HAVING count(e.position) <> l.position OR count(DISTINCT e.position) <> l.position OR coalesce(max(e.position), 0) <> l.position`
+  }
+]
+
+/** Rows that a vault's counter numbers have no gaps and are as many as it says. */
+function counters(table: string, column: string, counter: string): ReadonlyArray<Check> {
+  return [{
+    name: `${table} are numbered without gaps`,
+    sql: `
+      SELECT v.integrator_id, '${table}' AS subject, v.${counter} AS expected,
+        count(t.${column}) || ' rows, the last ' || coalesce(max(t.${column}), 0) AS actual
+      FROM vaults v LEFT JOIN ${table} t ON t.integrator_id = v.integrator_id
+      GROUP BY v.integrator_id, v.${counter}
+      HAVING count(t.${column}) <> v.${counter} OR coalesce(max(t.${column}), 0) <> v.${counter}`
+  }]
+}

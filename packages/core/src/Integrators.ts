@@ -1,0 +1,123 @@
+import type { Unavailable } from "@card-rewards/domain/Errors"
+import { ApiKeyName, type IntegratorId } from "@card-rewards/domain/Ids"
+import { laneCount } from "@card-rewards/domain/Lane"
+import { assets } from "@card-rewards/domain/Money"
+import { instant, type Instant } from "@card-rewards/domain/Time"
+import { NodeCrypto } from "@effect/platform-node"
+import { Clock, Context, Effect, Layer, type Redacted, Schema } from "effect"
+import { Digest, SecureRandom } from "effect/crypto"
+import { Hex } from "effect/encoding"
+import { SqlClient } from "effect/sql"
+import { issue } from "./ApiKeys.ts"
+import { available, columns, value } from "./Database.ts"
+import { Environment } from "./Environment.ts"
+
+/** The integrator was made before; its first key was shown then. */
+export class IntegratorExists extends Schema.TaggedError<IntegratorExists>()("IntegratorExists", {
+  message: Schema.String,
+  integratorId: Schema.String
+}) {}
+
+/** There is no such integrator. */
+export class IntegratorNotFound extends Schema.TaggedError<IntegratorNotFound>()("IntegratorNotFound", {
+  message: Schema.String,
+  integratorId: Schema.String
+}) {}
+
+/** An integrator as its operator sees it; times are real. */
+export interface Integrator {
+  readonly integratorId: IntegratorId
+  readonly createdAt: Instant
+  readonly suspendedAt?: Instant
+}
+
+/** A new integrator and its first key, which is shown this once (contract, section 5.3). */
+export interface IntegratorCreated {
+  readonly integratorId: IntegratorId
+  readonly keyName: ApiKeyName
+  readonly apiKey: Redacted.Redacted
+}
+
+/** Name of the key that an integrator is given out of band. */
+export const firstKeyName = ApiKeyName.make("default")
+
+/** What the operator does: integrators are made, suspended and resumed out of band (contract, sections 5.3 and 5.6). */
+export class Integrators extends Context.Service<Integrators, {
+  /** Makes an integrator with its lanes, its empty vault and its first key, all or nothing. */
+  readonly create: (integratorId: IntegratorId) => Effect.Effect<IntegratorCreated, IntegratorExists | Unavailable>
+  /** All integrators, by id. */
+  readonly list: Effect.Effect<ReadonlyArray<Integrator>, Unavailable>
+  /** Closes the API to an integrator; again changes nothing. Stored events go on being processed and delivered. */
+  readonly suspend: (integratorId: IntegratorId) => Effect.Effect<Integrator, IntegratorNotFound | Unavailable>
+  /** Opens the API again; again changes nothing. */
+  readonly resume: (integratorId: IntegratorId) => Effect.Effect<Integrator, IntegratorNotFound | Unavailable>
+}>()("@card-rewards/core/Integrators") {
+  static readonly layer: Layer.Layer<Integrators, never, SqlClient.SqlClient | Environment> = Layer.effect(
+    Integrators,
+    Effect.suspend(() => make)
+  ).pipe(Layer.provide([NodeCrypto.layerSecureRandom, NodeCrypto.layerDigest]))
+}
+
+interface IntegratorRow {
+  readonly integratorId: IntegratorId
+  readonly createdAt: number
+  readonly suspendedAt: number | null
+}
+
+const make = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const random = yield* SecureRandom.SecureRandom
+  const vaultId = yield* Environment
+  const services = yield* Effect.context<SqlClient.SqlClient | Environment | SecureRandom.SecureRandom | Digest.Digest>()
+
+  const create = Effect.fn("Integrators.create")(function*(integratorId: IntegratorId) {
+    const salt = Hex.encode(yield* random.randomBytes(8))
+    const now = yield* Clock.currentTimeMillis
+    const made = yield* sql`INSERT INTO integrators (integrator_id, created_at, event_salt)
+      VALUES (${integratorId}, ${value.timestamptz(now)}, ${salt}) ON CONFLICT DO NOTHING RETURNING 1 AS made`
+    if (made.length === 0) {
+      return yield* new IntegratorExists({ integratorId, message: "There is an integrator with this id already" })
+    }
+    yield* sql`INSERT INTO lanes (integrator_id, lane)
+      SELECT ${integratorId}, lane FROM generate_series(0, ${value.int4(laneCount - 1)}) AS lane`
+    yield* sql`INSERT INTO vaults (integrator_id, vault_id) VALUES (${integratorId}, ${vaultId})`
+    yield* sql`INSERT INTO vault_balances (integrator_id, asset, held, free)
+      SELECT ${integratorId}, asset, 0, 0 FROM unnest(${columns.text(assets)}) AS asset`
+    const { secret } = yield* Effect.provideContext(issue(integratorId, firstKeyName), services)
+    return { integratorId, keyName: firstKeyName, apiKey: secret }
+  }, sql.withTransaction, available)
+
+  const list = sql<IntegratorRow>`SELECT integrator_id, created_at, suspended_at FROM integrators
+    ORDER BY integrator_id COLLATE "C"`.pipe(
+    Effect.map((rows) => rows.map(toIntegrator)),
+    available,
+    Effect.withSpan("Integrators.list")
+  )
+
+  const suspend = Effect.fn("Integrators.suspend")(function*(integratorId: IntegratorId) {
+    const now = yield* Clock.currentTimeMillis
+    const rows = yield* sql<IntegratorRow>`UPDATE integrators
+      SET suspended_at = coalesce(suspended_at, ${value.timestamptz(now)})
+      WHERE integrator_id = ${integratorId} RETURNING integrator_id, created_at, suspended_at`
+    return yield* found(integratorId, rows)
+  }, available)
+
+  const resume = Effect.fn("Integrators.resume")(function*(integratorId: IntegratorId) {
+    const rows = yield* sql<IntegratorRow>`UPDATE integrators SET suspended_at = NULL
+      WHERE integrator_id = ${integratorId} RETURNING integrator_id, created_at, suspended_at`
+    return yield* found(integratorId, rows)
+  }, available)
+
+  return Integrators.of({ create, list, suspend, resume })
+})
+
+const found = (integratorId: IntegratorId, rows: ReadonlyArray<IntegratorRow>) =>
+  rows[0] === undefined
+    ? Effect.fail(new IntegratorNotFound({ integratorId, message: "There is no integrator with this id" }))
+    : Effect.succeed(toIntegrator(rows[0]))
+
+const toIntegrator = (row: IntegratorRow): Integrator => ({
+  integratorId: row.integratorId,
+  createdAt: instant(row.createdAt),
+  ...(row.suspendedAt === null ? {} : { suspendedAt: instant(row.suspendedAt) })
+})

@@ -1,0 +1,73 @@
+import { apply, isReady, type Order } from "./Apply.ts"
+import { eventKey, type State, type StoredEvent } from "./State.ts"
+
+/** Dependents that one transaction applies at most; the rest come before any later event of their user. */
+export const maxDependents = 1_000
+
+/** What a batch decided. */
+export interface Outcome {
+  /** Events that were applied, in order. */
+  readonly applied: Array<StoredEvent>
+  /** Events that wait for their original from now on. */
+  readonly waiting: Array<StoredEvent>
+  /** Events that waited and were applied. */
+  readonly released: Array<StoredEvent>
+  /** Events that leave the queue. */
+  readonly done: Array<StoredEvent>
+  /** What the vaults are asked for, in order. */
+  readonly orders: Array<{ readonly event: StoredEvent; readonly order: Order }>
+}
+
+/**
+ * Applies queued events one after another, each with what waited for it, depth first (decisions, section 5.7). An
+ * event whose dependents do not all fit stays in the queue, and its user's later events with it. `resumed` holds,
+ * by user, the keys of applied clearings that an earlier transaction left with dependents.
+ */
+export const runBatch = (
+  state: State,
+  queued: ReadonlyArray<StoredEvent>,
+  resumed: ReadonlyMap<string, ReadonlyArray<string>>
+): Outcome => {
+  const outcome: Outcome = { applied: [], waiting: [], released: [], done: [], orders: [] }
+  const blocked = new Set<string>()
+  let left = maxDependents
+
+  const applyOne = (event: StoredEvent): boolean => {
+    outcome.applied.push(event)
+    for (const order of apply(state, event)) outcome.orders.push({ event, order })
+    return applyDependents(eventKey(event))
+  }
+  /** Answers whether all of them were applied. */
+  const applyDependents = (key: string): boolean => {
+    const dependents = state.waiting.get(key) ?? []
+    while (dependents.length > 0) {
+      if (left === 0) return false
+      const next = dependents.shift()
+      if (next === undefined) break
+      left -= 1
+      outcome.released.push(next)
+      if (!applyOne(next)) return false
+    }
+    return true
+  }
+
+  for (const event of queued) {
+    const user = userOf(event)
+    if (blocked.has(user)) continue
+    if (event.position === null && !isReady(state, event)) {
+      outcome.waiting.push(event)
+      outcome.done.push(event)
+      continue
+    }
+    const finished = event.position === null
+      ? applyOne(event)
+      : (resumed.get(user) ?? []).every(applyDependents) && applyDependents(eventKey(event))
+    if (finished) outcome.done.push(event)
+    else blocked.add(user)
+  }
+  return outcome
+}
+
+/** Key of an event's user. */
+export const userOf = (event: Pick<StoredEvent, "integratorId" | "userId">): string =>
+  `${event.integratorId}\0${event.userId}`

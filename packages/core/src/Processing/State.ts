@@ -1,0 +1,167 @@
+import type { AuthorizationTotals } from "@card-rewards/domain/Authorization"
+import { expectedOf, type ProgramVersion } from "@card-rewards/domain/Evaluation"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import type { SpendEventKind } from "@card-rewards/domain/SpendEvent"
+import type { Month } from "@card-rewards/domain/Time"
+import type { Attributes } from "@card-rewards/domain/User"
+
+/** A stored event as processing reads it. Times are milliseconds, cents minor units. */
+export interface StoredEvent {
+  readonly integratorId: IntegratorId
+  readonly userId: string
+  readonly kind: SpendEventKind
+  readonly externalTransactionId: string
+  readonly lane: number
+  readonly arrival: bigint
+  readonly currency: string
+  readonly cents: bigint
+  readonly mcc: string
+  readonly occurredAt: number
+  readonly originalId: string | null
+  /** Present once the event is applied. */
+  readonly position: bigint | null
+}
+
+/** An applied authorization. */
+export interface AuthorizationState extends AuthorizationTotals {
+  readonly integratorId: IntegratorId
+  readonly userId: string
+  readonly externalTransactionId: string
+  readonly occurredAt: number
+  readonly currency: string
+  readonly mcc: string
+  readonly attributes: Attributes
+}
+
+/** An applied clearing: what refunds need of it. */
+export interface ClearingState {
+  readonly integratorId: IntegratorId
+  readonly userId: string
+  readonly externalTransactionId: string
+  readonly currency: string
+  readonly cents: bigint
+  readonly purchaseAt: number
+  readonly refundedCents: bigint
+  readonly rewards: ReadonlyArray<ClearingReward>
+}
+
+/** What a clearing earned in one program. */
+export interface ClearingReward {
+  readonly programId: string
+  readonly categoryId: string | undefined
+  readonly earned: bigint
+  /** Net of refunds. */
+  readonly amount: bigint
+}
+
+/** Key of a user's transaction; ids hold no NUL. */
+export const transactionKey = (event: {
+  readonly integratorId: string
+  readonly userId: string
+  readonly externalTransactionId: string
+}): string => `${event.integratorId}\0${event.userId}\0${event.externalTransactionId}`
+
+/** One user's caps and estimates in one program and month. `""` as a category is the whole month, or none. */
+export class Group {
+  readonly integratorId: IntegratorId
+  readonly userId: string
+  readonly month: Month
+  readonly programId: string
+  /** Net amounts earned, by category. */
+  readonly usage = new Map<string, bigint>()
+  /** Open authorizations by version and category. */
+  readonly estimates = new Map<string, Estimate>()
+  readonly changedUsage = new Set<string>()
+  readonly changedEstimates = new Set<string>()
+  private expectedBefore: bigint | undefined
+
+  constructor(key: Pick<Group, "integratorId" | "userId" | "month" | "programId">) {
+    this.integratorId = key.integratorId
+    this.userId = key.userId
+    this.month = key.month
+    this.programId = key.programId
+  }
+
+  used(categoryId: string): bigint {
+    return this.usage.get(categoryId) ?? 0n
+  }
+
+  /** Counts what a reward earned, or with a negative amount what a refund took back. */
+  use(categoryId: string | undefined, amount: bigint): void {
+    this.remember()
+    for (const id of categoryId === undefined ? [""] : ["", categoryId]) {
+      this.usage.set(id, this.used(id) + amount)
+      this.changedUsage.add(id)
+    }
+  }
+
+  /** Changes the estimate of one authorization: `authorizations` is 1 as it opens, −1 as it closes, else 0. */
+  estimate(version: ProgramVersion, categoryId: string | undefined, authorizations: number, raw: bigint): void {
+    this.remember()
+    const key = `${version.version}\0${categoryId ?? ""}`
+    const known = this.estimates.get(key) ?? { version, categoryId, authorizations: 0, raw: 0n }
+    this.estimates.set(key, {
+      ...known,
+      authorizations: known.authorizations + authorizations,
+      raw: known.raw + raw
+    })
+    this.changedEstimates.add(key)
+  }
+
+  /** By how much the group's expected amount differs from what it was before this batch. */
+  expectedDelta(): bigint {
+    return this.expectedBefore === undefined ? 0n : this.expected() - this.expectedBefore
+  }
+
+  private remember(): void {
+    this.expectedBefore ??= this.expected()
+  }
+
+  private expected(): bigint {
+    const open = [...this.estimates.values()].filter((estimate) => estimate.authorizations > 0)
+    return expectedOf(
+      open.map(({ version, categoryId, raw }) => ({ version, category: categoryId, raw })),
+      (category) => this.used(category ?? ""),
+      this.used("")
+    )
+  }
+}
+
+interface Estimate {
+  readonly version: ProgramVersion
+  readonly categoryId: string | undefined
+  readonly authorizations: number
+  readonly raw: bigint
+}
+
+/** Everything a batch decides on. */
+export interface State {
+  readonly authorizations: Map<string, AuthorizationState>
+  readonly clearings: Map<string, ClearingState>
+  readonly groups: Map<string, Group>
+  /** The attributes of users at the purchase times that events of the batch set; by {@link eventKey}. */
+  readonly attributes: ReadonlyMap<string, Attributes>
+  /** What waits for an original that this batch may apply, in the order in which it is to be applied. */
+  readonly waiting: Map<string, Array<StoredEvent>>
+  readonly programs: ReadonlyMap<string, Catalog>
+}
+
+/** An integrator's programs by id, in order of code points, each with its versions in order of taking effect. */
+export type Catalog = ReadonlyArray<ReadonlyArray<ProgramVersion>>
+
+/** Key of a stored event. */
+export const eventKey = (event: Pick<StoredEvent, "integratorId" | "userId" | "kind" | "externalTransactionId">): string =>
+  `${event.kind}\0${transactionKey(event)}`
+
+/** The group of a purchase; made where there is none yet. */
+export const groupOf = (
+  groups: Map<string, Group>,
+  key: Pick<Group, "integratorId" | "userId" | "month" | "programId">
+): Group => {
+  const id = `${key.integratorId}\0${key.userId}\0${key.month}\0${key.programId}`
+  const known = groups.get(id)
+  if (known !== undefined) return known
+  const group = new Group(key)
+  groups.set(id, group)
+  return group
+}

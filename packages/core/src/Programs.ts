@@ -1,0 +1,176 @@
+import { NotFound, type Unavailable } from "@card-rewards/domain/Errors"
+import type { ProgramVersion } from "@card-rewards/domain/Evaluation"
+import type { IntegratorId, ProgramId } from "@card-rewards/domain/Ids"
+import type { Asset } from "@card-rewards/domain/Money"
+import {
+  problems,
+  type Program,
+  ProgramDefinition,
+  ProgramRefused,
+  type ProgramSummary,
+  ProgramVersionConflict,
+  type ProgramVersionPublished
+} from "@card-rewards/domain/Program"
+import { instant } from "@card-rewards/domain/Time"
+import { Array, Context, Effect, Layer, Schema } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import { available, value } from "./Database.ts"
+import { makeVersions } from "./Programs/Versions.ts"
+import { integratorTime } from "./SandboxClock.ts"
+
+/** Reward programs and their immutable versions (contract, section 2.6; decisions, sections 3 and 4). */
+export class Programs extends Context.Service<Programs, {
+  /**
+   * Publishes a version. The same content under its number is a `duplicate`, other content a conflict, and both are
+   * recognised before any rule; else every broken rule is listed at once, after `unknownKeyProblems`.
+   */
+  readonly publish: (
+    integratorId: IntegratorId,
+    programId: ProgramId,
+    version: number,
+    definition: ProgramDefinition,
+    unknownKeyProblems: ReadonlyArray<string>
+  ) => Effect.Effect<ProgramVersionPublished, ProgramRefused | ProgramVersionConflict | Unavailable>
+  /** All programs by id (code points), their versions ascending. */
+  readonly list: (integratorId: IntegratorId) => Effect.Effect<ReadonlyArray<ProgramSummary>, Unavailable>
+  /** One program, its definitions as published. */
+  readonly get: (
+    integratorId: IntegratorId,
+    programId: ProgramId
+  ) => Effect.Effect<Program, NotFound | Unavailable>
+  /**
+   * The integrators' versions ready for evaluation, by programId (code points), then version; an empty list where there
+   * are none. Runs inside the caller's transaction, and reads only what was published since it was last asked.
+   */
+  readonly versions: (
+    integratorIds: ReadonlyArray<IntegratorId>
+  ) => Effect.Effect<ReadonlyMap<IntegratorId, ReadonlyArray<ProgramVersion>>, SqlError.SqlError>
+}>()("@card-rewards/core/Programs") {
+  static readonly layer: Layer.Layer<Programs, never, SqlClient.SqlClient> = Layer.effect(
+    Programs,
+    Effect.suspend(() => make)
+  )
+}
+
+interface VersionRow {
+  readonly programId: ProgramId
+  readonly asset: Asset
+  readonly version: number
+  readonly effectiveFrom: number
+  readonly publishedAt: number
+}
+
+const make = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const versions = yield* makeVersions
+
+  /** Publications of one integrator come one after another. Enrollments, which refer to this row, go on meanwhile. */
+  const lock = (integratorId: IntegratorId) =>
+    sql`SELECT 1 FROM integrators WHERE integrator_id = ${integratorId} FOR NO KEY UPDATE`
+
+  const published = Effect.fnUntraced(
+    function*(integratorId: IntegratorId, programId: ProgramId, version: number, content: string | undefined) {
+      const [row] = yield* sql<{ effectiveFrom: number; publishedAt: number; same: boolean | null }>`
+        SELECT effective_from, published_at, definition = ${value.text(content)}::jsonb AS same FROM program_versions
+        WHERE integrator_id = ${integratorId} AND program_id = ${programId} AND version = ${value.int4(version)}`
+      return row
+    }
+  )
+
+  const publication = Effect.fnUntraced(function*(integratorId: IntegratorId, programId: ProgramId) {
+    const now = yield* Effect.provideService(integratorTime(integratorId), SqlClient.SqlClient, sql)
+    const others = yield* sql<{ count: number }>`SELECT count(*)::int AS count FROM programs
+      WHERE integrator_id = ${integratorId} AND program_id <> ${programId}`
+    const own = yield* sql<{ asset: Asset; count: number }>`SELECT asset,
+      (SELECT count(*)::int FROM program_versions WHERE integrator_id = ${integratorId} AND program_id = ${programId}) AS count
+      FROM programs WHERE integrator_id = ${integratorId} AND program_id = ${programId}`
+    return { now, otherPrograms: others[0]?.count ?? 0, versions: own[0] }
+  })
+
+  const publish = Effect.fn("Programs.publish")(function*(
+    integratorId: IntegratorId,
+    programId: ProgramId,
+    version: number,
+    definition: ProgramDefinition,
+    unknownKeyProblems: ReadonlyArray<string>
+  ) {
+    const content = JSON.stringify(Schema.encodeSync(ProgramDefinition)(definition))
+    const isComparable = unknownKeyProblems.length === 0 && isStorable(content)
+    yield* lock(integratorId)
+    const existing = yield* published(integratorId, programId, version, isComparable ? content : undefined)
+    if (existing !== undefined) {
+      if (existing.same !== true) return yield* conflict(programId, version)
+      return answer(programId, version, existing, true)
+    }
+    const context = yield* publication(integratorId, programId)
+    const found = [...unknownKeyProblems, ...problems(definition, context)]
+    if (found.length > 0) return yield* refused(programId, found)
+    const publishedAt = value.timestamptz(context.now)
+    yield* sql`INSERT INTO programs (integrator_id, program_id, asset)
+      VALUES (${integratorId}, ${programId}, ${definition.asset}) ON CONFLICT DO NOTHING`
+    yield* sql`INSERT INTO program_versions
+      (integrator_id, program_id, version, effective_from, published_at, definition)
+      VALUES (${integratorId}, ${programId}, ${value.int4(version)}, ${value.timestamptz(definition.effectiveFrom)},
+        ${publishedAt}, ${value.text(content)}::jsonb)`
+    yield* sql`UPDATE integrators SET programs_revision = programs_revision + 1 WHERE integrator_id = ${integratorId}`
+    return answer(programId, version, { effectiveFrom: definition.effectiveFrom, publishedAt: context.now }, false)
+  }, sql.withTransaction, available)
+
+  const list = Effect.fn("Programs.list")(function*(integratorId: IntegratorId) {
+    const rows = yield* sql<VersionRow>`SELECT program_id, p.asset, v.version, v.effective_from, v.published_at
+      FROM programs p JOIN program_versions v USING (integrator_id, program_id)
+      WHERE integrator_id = ${integratorId} ORDER BY program_id COLLATE "C", v.version`
+    return Array.groupWith(rows, (left, right) => left.programId === right.programId).map(toSummary)
+  }, available)
+
+  const get = Effect.fn("Programs.get")(function*(integratorId: IntegratorId, programId: ProgramId) {
+    const rows = yield* sql<VersionRow & { definition: unknown }>`
+      SELECT program_id, p.asset, v.version, v.effective_from, v.published_at, v.definition
+      FROM programs p JOIN program_versions v USING (integrator_id, program_id)
+      WHERE integrator_id = ${integratorId} AND program_id = ${programId} ORDER BY v.version`
+    if (!Array.isReadonlyArrayNonEmpty(rows)) return yield* NotFound.of("program", programId)
+    return {
+      programId,
+      asset: rows[0].asset,
+      versions: yield* Effect.forEach(rows, Effect.fnUntraced(function*(row) {
+        return { ...toVersion(row), definition: yield* Effect.orDie(decodeDefinition(row.definition)) }
+      }))
+    }
+  }, available)
+
+  return Programs.of({ publish, list, get, versions })
+})
+
+const decodeDefinition = Schema.decodeUnknownEffect(ProgramDefinition)
+
+/** jsonb holds neither NUL nor an unpaired surrogate. Only lists that must be empty can bring them here. */
+const isStorable = (json: string): boolean => !/(?<!\\)(\\\\)*\\u(0000|d[89a-f])/i.test(json)
+
+const answer = (
+  programId: ProgramId,
+  version: number,
+  row: { readonly effectiveFrom: number; readonly publishedAt: number },
+  duplicate: boolean
+): ProgramVersionPublished => ({ programId, ...toVersion({ version, ...row }), duplicate })
+
+const conflict = (programId: ProgramId, version: number) =>
+  new ProgramVersionConflict({
+    programId,
+    version,
+    message: "Other content was published under this version number; a version never changes"
+  })
+
+const refused = (programId: ProgramId, found: ReadonlyArray<string>) =>
+  new ProgramRefused({ programId, problems: found, message: "The version was not published; problems lists why" })
+
+const toSummary = (rows: Array.NonEmptyReadonlyArray<VersionRow>): ProgramSummary => ({
+  programId: rows[0].programId,
+  asset: rows[0].asset,
+  versions: rows.map(toVersion)
+})
+
+const toVersion = (row: Pick<VersionRow, "version" | "effectiveFrom" | "publishedAt">) => ({
+  version: row.version,
+  effectiveFrom: instant(row.effectiveFrom),
+  publishedAt: instant(row.publishedAt)
+})

@@ -1,0 +1,133 @@
+import type { VaultId } from "@card-rewards/domain/Ids"
+import { secretFromBytes, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
+import { NodeCrypto } from "@effect/platform-node"
+import { Context, Effect, Layer, Option, Redacted, Result, Schema } from "effect"
+import { Aead, Digest, SecureRandom } from "effect/crypto"
+import { Base64, Hex } from "effect/encoding"
+
+/** An AES-256 key, 32 bytes. */
+export type SecretsKey = Redacted.Redacted<Uint8Array>
+
+/** A stored secret was encrypted with a key that is not among the configured ones, or is not what was stored. */
+export class SecretUnreadable extends Schema.TaggedError<SecretUnreadable>()("SecretUnreadable", {
+  message: Schema.String
+}) {}
+
+/** The SECRETS_KEY variable is not a list of keys. The message names the place, never the value. */
+export class InvalidSecretsKey extends Schema.TaggedError<InvalidSecretsKey>()("InvalidSecretsKey", {
+  message: Schema.String
+}) {}
+
+/**
+ * Encryption of webhook signing secrets at rest, AES-256-GCM (decisions, section 7). The first key encrypts, every key
+ * decrypts, so that keys can be replaced without downtime.
+ *
+ * The stored bytes are `key id (4) ‖ nonce (12) ‖ ciphertext ‖ tag (16)`. `place` says where the secret is stored and
+ * is authenticated: a ciphertext moved to another row is unreadable.
+ */
+export class Secrets extends Context.Service<Secrets, {
+  readonly encrypt: (secret: WebhookSecret, place: string) => Effect.Effect<Uint8Array>
+  readonly decrypt: (encrypted: Uint8Array, place: string) => Effect.Effect<WebhookSecret, SecretUnreadable>
+}>()("@card-rewards/core/Secrets") {
+  /** Dies at once without a key, or with one that has not 32 bytes. */
+  static readonly layer = (options: { readonly keys: ReadonlyArray<SecretsKey> }): Layer.Layer<Secrets> =>
+    Layer.effect(Secrets, make(options.keys)).pipe(
+      Layer.provide([NodeCrypto.layerAead, NodeCrypto.layerDigest, NodeCrypto.layerSecureRandom])
+    )
+}
+
+const keyIdBytes = 4
+const nonceBytes = 12
+const keyBytes = 32
+
+const make = Effect.fnUntraced(function*(secretsKeys: ReadonlyArray<SecretsKey>) {
+  const aead = yield* Aead.Aead
+  const random = yield* SecureRandom.SecureRandom
+  const keys = yield* Effect.forEach(secretsKeys, keyWithId).pipe(Effect.orDie)
+  const [current] = keys
+  if (current === undefined) return yield* Effect.die(new Error("Secrets need at least one key"))
+
+  const encrypt = Effect.fn("Secrets.encrypt")(function*(secret: WebhookSecret, place: string) {
+    const nonce = yield* random.randomBytes(nonceBytes)
+    const sealed = yield* aead.encrypt(current.key, encoder.encode(secret), { nonce, aad: encoder.encode(place) })
+    return concat(current.id, nonce, sealed)
+  }, Effect.orDie)
+
+  const decrypt = Effect.fn("Secrets.decrypt")(function*(encrypted: Uint8Array, place: string) {
+    const id = Hex.encode(encrypted.subarray(0, keyIdBytes))
+    const found = keys.find((candidate) => Hex.encode(candidate.id) === id)
+    if (found === undefined) {
+      return yield* new SecretUnreadable({ message: `The secrets key ${id} is not among the configured ones` })
+    }
+    const nonce = encrypted.subarray(keyIdBytes, keyIdBytes + nonceBytes)
+    const sealed = encrypted.subarray(keyIdBytes + nonceBytes)
+    const opened = yield* aead.decrypt(found.key, sealed, { nonce, aad: encoder.encode(place) }).pipe(
+      Effect.flatMap((bytes) => Schema.decodeEffect(WebhookSecret)(decoder.decode(bytes))),
+      Effect.mapError(() => new SecretUnreadable({ message: "The stored secret is damaged or stands in a wrong place" }))
+    )
+    return opened
+  })
+
+  return Secrets.of({ encrypt, decrypt })
+})
+
+const keyWithId = Effect.fnUntraced(function*(secretsKey: SecretsKey) {
+  const digest = yield* Digest.Digest
+  const bytes = Redacted.value(secretsKey)
+  const hash = yield* digest.digest(Digest.sha256, concat(encoder.encode("card-rewards secrets key"), bytes))
+  return { id: hash.slice(0, keyIdBytes), key: yield* Aead.key(Aead.aes256Gcm, bytes) }
+})
+
+/** The keys of the SECRETS_KEY variable: base64 of 32 bytes each, comma separated, the encrypting one first. */
+export const parseKeys = Effect.fnUntraced(function*(
+  variable: Redacted.Redacted
+): Effect.fn.Return<ReadonlyArray<SecretsKey>, InvalidSecretsKey> {
+  const parts = Redacted.value(variable).split(",").map((part) => part.trim())
+  return yield* Effect.forEach(parts, (part, index) => {
+    const bytes = Option.getOrUndefined(Result.getSuccess(Base64.decode(part)))
+    return bytes?.length === keyBytes
+      ? Effect.succeed(Redacted.make(bytes))
+      : Effect.fail(
+        new InvalidSecretsKey({
+          message: `SECRETS_KEY: key ${index + 1} of ${parts.length} ` +
+            (bytes === undefined ? "is not base64" : `has ${bytes.length} bytes, but must have ${keyBytes}`) +
+            "; make one with: openssl rand -base64 32"
+        })
+      )
+  })
+})
+
+/** A fresh signing secret, `service_whsec_<64 hex>` (contract, section 2.8). */
+export const newWebhookSecret: Effect.Effect<WebhookSecret, never, SecureRandom.SecureRandom> = Effect.gen(function*() {
+  const random = yield* SecureRandom.SecureRandom
+  return secretFromBytes(yield* random.randomBytes(32))
+})
+
+/** A fresh API key, `service_sk_sandbox_<64 hex>` or, in production, `service_sk_live_<64 hex>` (contract, section 2.7). */
+export const newApiKey = Effect.fnUntraced(function*(
+  environment: VaultId
+): Effect.fn.Return<Redacted.Redacted, never, SecureRandom.SecureRandom> {
+  const random = yield* SecureRandom.SecureRandom
+  const prefix = environment === "production" ? "service_sk_live_" : "service_sk_sandbox_"
+  return Redacted.make(prefix + Hex.encode(yield* random.randomBytes(32)), { label: "apiKey" })
+})
+
+/** What is kept of an API key: SHA-256 of the whole of it, prefix included (decisions, section 7). */
+export const hashApiKey = Effect.fnUntraced(function*(
+  apiKey: Redacted.Redacted
+): Effect.fn.Return<Uint8Array, never, Digest.Digest> {
+  const digest = yield* Digest.Digest
+  return yield* digest.digest(Digest.sha256, encoder.encode(Redacted.value(apiKey)))
+})
+
+const concat = (...parts: ReadonlyArray<Uint8Array>): Uint8Array => {
+  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0))
+  parts.reduce((offset, part) => {
+    whole.set(part, offset)
+    return offset + part.length
+  }, 0)
+  return whole
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()

@@ -1,0 +1,135 @@
+import { NotFound, type Unavailable } from "@card-rewards/domain/Errors"
+import type { IntegratorId, UserId } from "@card-rewards/domain/Ids"
+import { laneOf } from "@card-rewards/domain/Lane"
+import { instant } from "@card-rewards/domain/Time"
+import {
+  type Attributes,
+  type Enrollment,
+  ReferrerConflict,
+  ReferrerNotEnrolled,
+  sameAttributes,
+  type User,
+  type UserStored
+} from "@card-rewards/domain/User"
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { available, value } from "./Database.ts"
+import { integratorTime } from "./SandboxClock.ts"
+
+/**
+ * Enrolled users and the history of their attributes (contract, section 2.3 and rule 3; decisions, section 3). Times
+ * are the integrator's clock.
+ */
+export class Users extends Context.Service<Users, {
+  /**
+   * Enrolls a user or replaces its attributes; the same again changes nothing. An attribute record is stored at
+   * enrollment and at each change, in one order with the user's spend events.
+   */
+  readonly put: (
+    integratorId: IntegratorId,
+    userId: UserId,
+    enrollment: Enrollment
+  ) => Effect.Effect<UserStored, ReferrerNotEnrolled | ReferrerConflict | Unavailable>
+  /** A user, with `referredBy` where set. */
+  readonly get: (integratorId: IntegratorId, userId: UserId) => Effect.Effect<User, NotFound | Unavailable>
+}>()("@card-rewards/core/Users") {
+  static readonly layer: Layer.Layer<Users, never, SqlClient.SqlClient> = Layer.effect(Users, Effect.suspend(() => make))
+}
+
+interface UserRow {
+  readonly userId: UserId
+  readonly tier: string | null
+  readonly country: Attributes["country"] | null
+  readonly segment: string | null
+  readonly referredBy: UserId | null
+  readonly enrolledAt: number
+  readonly updatedAt: number
+}
+
+const make = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+
+  const select = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
+    const [row] = yield* sql<UserRow>`SELECT user_id, tier, country, segment, referred_by, enrolled_at, updated_at
+      FROM users WHERE integrator_id = ${integratorId} AND user_id = ${userId}`
+    return row === undefined ? undefined : toUser(row)
+  })
+
+  /** The lane is held from before the record's arrival number to the commit, so that arrivals of a user commit in order. */
+  const lockLane = Effect.fnUntraced(function*(integratorId: IntegratorId, lane: number) {
+    const locked = yield* sql`SELECT 1 AS locked FROM lanes
+      WHERE integrator_id = ${integratorId} AND lane = ${value.int4(lane)} FOR UPDATE`
+    if (locked.length === 0) return yield* Effect.die(new Error("A user of an integrator that does not exist was put"))
+  })
+
+  const addRecord = (integratorId: IntegratorId, user: User) =>
+    sql`INSERT INTO user_attributes (integrator_id, user_id, arrival, stored_at, tier, country, segment)
+      VALUES (${integratorId}, ${user.userId}, nextval('arrivals'), ${value.timestamptz(user.updatedAt)},
+        ${value.text(user.tier)}, ${value.text(user.country)}, ${value.text(user.segment)})`
+
+  const enroll = Effect.fnUntraced(function*(integratorId: IntegratorId, lane: number, user: User) {
+    const { referredBy } = user
+    if (referredBy !== undefined) {
+      const referrer = referredBy === user.userId ? undefined : yield* select(integratorId, referredBy)
+      if (referrer === undefined) {
+        return yield* new ReferrerNotEnrolled({ referredBy, message: "referredBy names no user enrolled earlier" })
+      }
+    }
+    yield* sql`INSERT INTO users
+      (integrator_id, user_id, lane, tier, country, segment, referred_by, enrolled_at, updated_at)
+      VALUES (${integratorId}, ${user.userId}, ${value.int4(lane)}, ${value.text(user.tier)}, ${value.text(user.country)},
+        ${value.text(user.segment)}, ${value.text(referredBy)}, ${value.timestamptz(user.enrolledAt)},
+        ${value.timestamptz(user.updatedAt)})`
+    yield* addRecord(integratorId, user)
+  })
+
+  const replace = Effect.fnUntraced(function*(integratorId: IntegratorId, user: User) {
+    yield* sql`UPDATE users SET tier = ${value.text(user.tier)}, country = ${value.text(user.country)},
+      segment = ${value.text(user.segment)}, updated_at = ${value.timestamptz(user.updatedAt)}
+      WHERE integrator_id = ${integratorId} AND user_id = ${user.userId}`
+    yield* addRecord(integratorId, user)
+  })
+
+  const put = Effect.fn("Users.put")(function*(integratorId: IntegratorId, userId: UserId, enrollment: Enrollment) {
+    const lane = laneOf(userId)
+    yield* lockLane(integratorId, lane)
+    const now = yield* Effect.provideService(integratorTime(integratorId), SqlClient.SqlClient, sql)
+    const current = yield* select(integratorId, userId)
+    if (current === undefined) {
+      const user: User = { userId, ...enrollment, enrolledAt: now, updatedAt: now }
+      yield* enroll(integratorId, lane, user)
+      return { user, outcome: "enrolled" as const }
+    }
+    if (enrollment.referredBy !== undefined && enrollment.referredBy !== current.referredBy) {
+      return yield* new ReferrerConflict({ userId, message: "referredBy is set at enrollment and cannot change" })
+    }
+    if (sameAttributes(current, enrollment)) return { user: current, outcome: "unchanged" as const }
+    const { enrolledAt, referredBy } = current
+    const user: User = {
+      userId,
+      ...enrollment,
+      ...(referredBy === undefined ? {} : { referredBy }),
+      enrolledAt,
+      // a step back of the machine's clock must not bring the records' times out of their order
+      updatedAt: now < current.updatedAt ? current.updatedAt : now
+    }
+    yield* replace(integratorId, user)
+    return { user, outcome: "updated" as const }
+  }, sql.withTransaction, available)
+
+  const get = Effect.fn("Users.get")(function*(integratorId: IntegratorId, userId: UserId) {
+    return (yield* select(integratorId, userId)) ?? (yield* NotFound.of("user", userId))
+  }, available)
+
+  return Users.of({ put, get })
+})
+
+const toUser = (row: UserRow): User => ({
+  userId: row.userId,
+  ...(row.tier === null ? {} : { tier: row.tier }),
+  ...(row.country === null || row.country === undefined ? {} : { country: row.country }),
+  ...(row.segment === null ? {} : { segment: row.segment }),
+  ...(row.referredBy === null ? {} : { referredBy: row.referredBy }),
+  enrolledAt: instant(row.enrolledAt),
+  updatedAt: instant(row.updatedAt)
+})

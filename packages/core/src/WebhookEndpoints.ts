@@ -1,0 +1,225 @@
+import { NotFound, type Unavailable } from "@card-rewards/domain/Errors"
+import { refuse } from "@card-rewards/domain/EndpointUrl"
+import type { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
+import { instant } from "@card-rewards/domain/Time"
+import {
+  EndpointUrlRefused,
+  maxReplacedSecrets,
+  replacedSecretMillis,
+  type SecretRotated,
+  type WebhookEndpoint,
+  WebhookEndpointConflict,
+  type WebhookEndpointCreated,
+  WebhookEndpointLimit
+} from "@card-rewards/domain/WebhookEndpoint"
+import type { WebhookSecret } from "@card-rewards/domain/WebhookSignature"
+import { NodeCrypto } from "@effect/platform-node"
+import { Clock, Context, Effect, Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
+import { available, value } from "./Database.ts"
+import { newWebhookSecret, Secrets, type SecretUnreadable } from "./Secrets.ts"
+
+/**
+ * Where an integrator's events go, and the secrets that sign them (contract, sections 2.8, 3.4, 4.6 and 4.7; decisions,
+ * section 7). One endpoint at a time; the id of a deleted one may be used again and is then another generation. Times
+ * are real.
+ */
+export class WebhookEndpoints extends Context.Service<WebhookEndpoints, {
+  /** The live endpoint, or none. */
+  readonly list: (integratorId: IntegratorId) => Effect.Effect<ReadonlyArray<WebhookEndpoint>, Unavailable>
+  /** Makes the endpoint; the same id and URL again is a `duplicate` and shows no secret. */
+  readonly create: (
+    integratorId: IntegratorId,
+    creation: { readonly id: EndpointId; readonly url: string }
+  ) => Effect.Effect<
+    WebhookEndpointCreated,
+    WebhookEndpointConflict | EndpointUrlRefused | WebhookEndpointLimit | Unavailable
+  >
+  readonly get: (integratorId: IntegratorId, id: EndpointId) => Effect.Effect<WebhookEndpoint, NotFound | Unavailable>
+  /** Changes the URL: the breaker closes and waiting deliveries become due. The present URL changes nothing. */
+  readonly update: (
+    integratorId: IntegratorId,
+    id: EndpointId,
+    url: string
+  ) => Effect.Effect<WebhookEndpoint, NotFound | EndpointUrlRefused | Unavailable>
+  /** Deletes the endpoint with its secrets and cancels its pending deliveries. Succeeds with what was deleted. */
+  readonly remove: (integratorId: IntegratorId, id: EndpointId) => Effect.Effect<WebhookEndpoint, NotFound | Unavailable>
+  /** Makes a new current secret; the replaced one signs on for 24 hours, four replaced ones at most. */
+  readonly rotateSecret: (
+    integratorId: IntegratorId,
+    id: EndpointId
+  ) => Effect.Effect<SecretRotated, NotFound | Unavailable>
+  /** The secrets that sign now, newest first: the current one and up to four replaced. Empty for a deleted endpoint. */
+  readonly signingSecrets: (
+    integratorId: IntegratorId,
+    generation: number
+  ) => Effect.Effect<ReadonlyArray<WebhookSecret>, SecretUnreadable | Unavailable>
+}>()("@card-rewards/core/WebhookEndpoints") {
+  /** `allowPrivateNetwork` is for development and tests: `http` and local addresses are accepted as well. */
+  static readonly layer = (options: {
+    readonly allowPrivateNetwork: boolean
+  }): Layer.Layer<WebhookEndpoints, never, SqlClient.SqlClient | Secrets> =>
+    Layer.effect(WebhookEndpoints, make(options)).pipe(Layer.provide(NodeCrypto.layerSecureRandom))
+}
+
+interface EndpointRow {
+  readonly generation: number
+  readonly endpointId: EndpointId
+  readonly url: string
+  readonly createdAt: number
+  readonly previousSecretExpiresAt: number | null
+}
+
+const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork: boolean }) {
+  const sql = yield* SqlClient.SqlClient
+  const secrets = yield* Secrets
+  const random = yield* SecureRandom.SecureRandom
+
+  /** Who writes events decides under this lock whether there is an endpoint to deliver them to. */
+  const lockVault = (integratorId: IntegratorId) =>
+    sql`SELECT 1 FROM vaults WHERE integrator_id = ${integratorId} FOR UPDATE`
+
+  const selectLive = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+    const [row] = yield* sql<EndpointRow>`SELECT e.generation, e.endpoint_id, e.url, e.created_at,
+        (SELECT max(s.expires_at) FROM webhook_secrets s
+          WHERE s.integrator_id = e.integrator_id AND s.generation = e.generation) AS previous_secret_expires_at
+      FROM webhook_endpoints e WHERE e.integrator_id = ${integratorId} AND e.deleted_at IS NULL`
+    return row
+  })
+
+  const find = Effect.fnUntraced(function*(integratorId: IntegratorId, id: EndpointId) {
+    const live = yield* selectLive(integratorId)
+    return live?.endpointId === id ? live : yield* NotFound.of("webhook_endpoint", id)
+  })
+
+  const checkUrl = Effect.fnUntraced(function*(url: string) {
+    const reason = refuse(url, options)
+    if (reason !== undefined) return yield* new EndpointUrlRefused({ message: `The URL is refused: ${reason}` })
+  })
+
+  const addSecret = Effect.fnUntraced(function*(integratorId: IntegratorId, generation: number, rotation: number) {
+    const secret = yield* Effect.provideService(newWebhookSecret, SecureRandom.SecureRandom, random)
+    const encrypted = yield* secrets.encrypt(secret, placeOf(integratorId, generation, rotation))
+    yield* sql`INSERT INTO webhook_secrets (integrator_id, generation, rotation, encrypted)
+      VALUES (${integratorId}, ${value.int4(generation)}, ${value.int4(rotation)}, ${value.bytea(encrypted)})`
+    return secret
+  })
+
+  const list = Effect.fn("WebhookEndpoints.list")(function*(integratorId: IntegratorId) {
+    const live = yield* selectLive(integratorId)
+    return live === undefined ? [] : [toEndpoint(live)]
+  }, available)
+
+  const create = Effect.fn("WebhookEndpoints.create")(function*(
+    integratorId: IntegratorId,
+    { id, url }: { readonly id: EndpointId; readonly url: string }
+  ) {
+    yield* lockVault(integratorId)
+    const live = yield* selectLive(integratorId)
+    if (live?.endpointId === id) {
+      if (live.url === url) return { endpoint: toEndpoint(live), duplicate: true }
+      return yield* new WebhookEndpointConflict({ id, message: "There is an endpoint with this id and another URL" })
+    }
+    yield* checkUrl(url)
+    if (live !== undefined) {
+      return yield* new WebhookEndpointLimit({ message: "There is an endpoint already; change or delete that one" })
+    }
+    const createdAt = yield* Clock.currentTimeMillis
+    const rows = yield* sql<EndpointRow>`INSERT INTO webhook_endpoints
+        (integrator_id, generation, endpoint_id, url, created_at)
+      SELECT ${integratorId}, coalesce(max(generation), 0) + 1, ${id}, ${url}, ${value.timestamptz(createdAt)}
+      FROM webhook_endpoints WHERE integrator_id = ${integratorId}
+      RETURNING generation, endpoint_id, url, created_at, NULL::timestamptz AS previous_secret_expires_at`
+    const row = yield* one(rows)
+    const secret = yield* addSecret(integratorId, row.generation, 1)
+    return { endpoint: toEndpoint(row), secret, duplicate: false }
+  }, sql.withTransaction, available)
+
+  const get = Effect.fn("WebhookEndpoints.get")(function*(integratorId: IntegratorId, id: EndpointId) {
+    return toEndpoint(yield* find(integratorId, id))
+  }, available)
+
+  const update = Effect.fn("WebhookEndpoints.update")(
+    function*(integratorId: IntegratorId, id: EndpointId, url: string) {
+      yield* lockVault(integratorId)
+      const live = yield* find(integratorId, id)
+      if (url === live.url) return toEndpoint(live)
+      yield* checkUrl(url)
+      const generation = value.int4(live.generation)
+      yield* sql`UPDATE webhook_endpoints SET url = ${url}, failures = 0, probe_at = NULL
+        WHERE integrator_id = ${integratorId} AND generation = ${generation}`
+      const now = value.timestamptz(yield* Clock.currentTimeMillis)
+      yield* sql`UPDATE deliveries SET next_attempt_at = ${now}
+        WHERE integrator_id = ${integratorId} AND generation = ${generation} AND state = 'pending'
+          AND next_attempt_at > ${now}`
+      return toEndpoint({ ...live, url })
+    },
+    sql.withTransaction,
+    available
+  )
+
+  const remove = Effect.fn("WebhookEndpoints.remove")(function*(integratorId: IntegratorId, id: EndpointId) {
+    yield* lockVault(integratorId)
+    const live = yield* find(integratorId, id)
+    const generation = value.int4(live.generation)
+    const now = value.timestamptz(yield* Clock.currentTimeMillis)
+    yield* sql`UPDATE webhook_endpoints SET deleted_at = ${now}
+      WHERE integrator_id = ${integratorId} AND generation = ${generation}`
+    yield* sql`DELETE FROM webhook_secrets WHERE integrator_id = ${integratorId} AND generation = ${generation}`
+    yield* sql`UPDATE deliveries SET state = 'cancelled', next_attempt_at = NULL, claimed_until = NULL
+      WHERE integrator_id = ${integratorId} AND generation = ${generation} AND state = 'pending'`
+    return toEndpoint(live)
+  }, sql.withTransaction, available)
+
+  const rotateSecret = Effect.fn("WebhookEndpoints.rotateSecret")(
+    function*(integratorId: IntegratorId, id: EndpointId) {
+      // the endpoint's row is enough: a rotation touches nothing that the vault's lock guards
+      yield* sql`SELECT 1 FROM webhook_endpoints
+        WHERE integrator_id = ${integratorId} AND deleted_at IS NULL FOR NO KEY UPDATE`
+      const live = yield* find(integratorId, id)
+      const generation = value.int4(live.generation)
+      const now = yield* Clock.currentTimeMillis
+      const expiresAt = now + replacedSecretMillis
+      const replaced = yield* sql<{ rotation: number }>`UPDATE webhook_secrets
+        SET expires_at = ${value.timestamptz(expiresAt)}
+        WHERE integrator_id = ${integratorId} AND generation = ${generation} AND expires_at IS NULL RETURNING rotation`
+      const current = yield* one(replaced)
+      const secret = yield* addSecret(integratorId, live.generation, current.rotation + 1)
+      yield* sql`DELETE FROM webhook_secrets WHERE integrator_id = ${integratorId} AND generation = ${generation}
+        AND (expires_at <= ${value.timestamptz(now)} OR rotation <= ${value.int4(current.rotation - maxReplacedSecrets)})`
+      return { endpoint: toEndpoint({ ...live, previousSecretExpiresAt: expiresAt }), secret }
+    },
+    sql.withTransaction,
+    available
+  )
+
+  const signingSecrets = Effect.fn("WebhookEndpoints.signingSecrets")(
+    function*(integratorId: IntegratorId, generation: number) {
+      const now = yield* Clock.currentTimeMillis
+      const rows = yield* sql<{ rotation: number; encrypted: Uint8Array }>`SELECT rotation, encrypted FROM webhook_secrets
+        WHERE integrator_id = ${integratorId} AND generation = ${value.int4(generation)}
+          AND (expires_at IS NULL OR expires_at > ${value.timestamptz(now)})
+        ORDER BY rotation DESC`
+      return yield* Effect.forEach(rows, ({ encrypted, rotation }) =>
+        secrets.decrypt(encrypted, placeOf(integratorId, generation, rotation)))
+    },
+    available
+  )
+
+  return WebhookEndpoints.of({ list, create, get, update, remove, rotateSecret, signingSecrets })
+})
+
+const one = <A>(rows: ReadonlyArray<A>): Effect.Effect<A> =>
+  rows[0] === undefined ? Effect.die(new Error("A statement that gives one row gave none")) : Effect.succeed(rows[0])
+
+/** Where a secret is stored, authenticated with it. The id comes last, since it may hold anything. */
+const placeOf = (integratorId: IntegratorId, generation: number, rotation: number): string =>
+  `webhook_secrets/${generation}/${rotation}/${integratorId}`
+
+const toEndpoint = (row: EndpointRow): WebhookEndpoint => ({
+  id: row.endpointId,
+  url: row.url,
+  createdAt: instant(row.createdAt),
+  ...(row.previousSecretExpiresAt === null ? {} : { previousSecretExpiresAt: instant(row.previousSecretExpiresAt) })
+})

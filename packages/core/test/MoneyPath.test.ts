@@ -1,0 +1,231 @@
+import { Audit } from "@card-rewards/core/Audit"
+import * as Database from "@card-rewards/core/Database"
+import { Integrators } from "@card-rewards/core/Integrators"
+import { Environment } from "@card-rewards/core/Environment"
+import { Processing } from "@card-rewards/core/Processing"
+import { Programs } from "@card-rewards/core/Programs"
+import { Rewards } from "@card-rewards/core/Rewards"
+import { SandboxClock } from "@card-rewards/core/SandboxClock"
+import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import { Users } from "@card-rewards/core/Users"
+import { Vault } from "@card-rewards/core/Vault"
+import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
+import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
+import { ProgramDefinition } from "@card-rewards/domain/Program"
+import { SpendEvent } from "@card-rewards/domain/SpendEvent"
+import { dayMillis, instant, printTimestamp } from "@card-rewards/domain/Time"
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect, Layer, Schema } from "effect"
+
+const services = Layer.mergeAll(
+  Integrators.layer,
+  Processing.layer,
+  Rewards.layer,
+  SandboxClock.layer,
+  SpendEvents.layer,
+  Users.layer,
+  Vault.layer,
+  Audit.layer
+).pipe(
+  Layer.provideMerge(Programs.layer),
+  Layer.provideMerge(Layer.unwrap(Effect.map(
+    TestDatabase.make({ fingerprint: `core_${Database.schemaVersion}`, migrate: Database.migrate }),
+    (url) => Database.layer({ url, poolSize: 4, applicationName: "test" })
+  ))),
+  Layer.provideMerge(Layer.succeed(Environment, "sandbox"))
+)
+
+const user = UserId.make("u1")
+let serial = 0
+
+/** An integrator of its own with one user and a program of 1 % that begins in five minutes; the clock stands after. */
+const setUp = Effect.fnUntraced(function*(program: Record<string, unknown> = {}) {
+  const id = IntegratorId.make(`acme-${serial++}`)
+  const integrators = yield* Integrators
+  const users = yield* Users
+  const programs = yield* Programs
+  const clock = yield* SandboxClock
+  yield* integrators.create(id)
+  yield* users.put(id, user, {})
+  const now = yield* Clock.currentTimeMillis
+  const definition = Schema.decodeUnknownSync(ProgramDefinition)({
+    asset: "USDC",
+    effectiveFrom: printTimestamp(now + 400_000),
+    categories: [],
+    baseRate: 100,
+    categoryRates: [],
+    merchantRates: [],
+    tiers: [],
+    campaigns: [],
+    caps: { perMonth: "1000000000", categories: [] },
+    exclusions: { mccs: [], merchants: [] },
+    holdingPeriodDays: 14,
+    ...program
+  })
+  yield* programs.publish(id, ProgramId.make("base"), 1, definition, [])
+  yield* clock.set(id, instant(now + 500_000))
+  return id
+})
+
+const send = Effect.fnUntraced(function*(id: IntegratorId, event: Record<string, unknown>) {
+  const clock = yield* SandboxClock
+  const events = yield* SpendEvents
+  const { now } = yield* clock.get(id)
+  return yield* events.submit(Schema.decodeUnknownSync(SpendEvent)({
+    integratorId: id,
+    userId: user,
+    amount: { currency: "USD", amount: "10000" },
+    merchant: { descriptor: "Shop", mcc: "5411" },
+    occurredAt: printTimestamp(now),
+    ...event
+  }))
+})
+
+const process = Effect.gen(function*() {
+  const processing = yield* Processing
+  while ((yield* processing.processEvents) > 0);
+})
+
+const usdc = Effect.fnUntraced(function*(id: IntegratorId) {
+  const rewards = yield* Rewards
+  const { balances } = yield* rewards.balance(id, user)
+  const [balance] = balances
+  if (balance === undefined) throw new Error("no balance")
+  const { asset: _, ...amounts } = balance
+  return Object.fromEntries(Object.entries(amounts).filter(([, amount]) => amount !== 0n))
+})
+
+const move = (reference: string, amount: bigint) => ({
+  reference: Reference.make(reference),
+  amount: { asset: "USDC" as const, amount }
+})
+
+const pass = Effect.fnUntraced(function*(id: IntegratorId, millis: number) {
+  const clock = yield* SandboxClock
+  const { now } = yield* clock.get(id)
+  yield* clock.set(id, instant(now + millis))
+})
+
+const audited = Effect.gen(function*() {
+  const audit = yield* Audit
+  assert.deepStrictEqual((yield* audit.run).findings, [])
+})
+
+layer(services)("from a spend event to a claim", (it) => {
+  it.effect("an authorization is an estimate, its clearing a pending reward, claimable after the holding period, paid by a claim", () =>
+    Effect.gen(function*() {
+      const id = yield* setUp()
+      const vault = yield* Vault
+      yield* vault.deposit(id, move("d1", 5_000_000n))
+      yield* send(id, { kind: "authorization", externalTransactionId: "a1" })
+      yield* process
+      assert.deepStrictEqual(yield* usdc(id), { expected: 1_000_000n })
+      yield* send(id, { kind: "clearing", externalTransactionId: "c1", authorizationId: "a1" })
+      yield* process
+      assert.deepStrictEqual(yield* usdc(id), { pending: 1_000_000n })
+      yield* pass(id, 14 * dayMillis)
+      assert.deepStrictEqual(yield* usdc(id), { claimable: 1_000_000n })
+      yield* vault.claim(id, { ...move("p1", 400_000n), userId: user })
+      assert.deepStrictEqual(yield* usdc(id), { claimable: 600_000n, paid: 400_000n })
+      const rewards = yield* Rewards
+      const page = yield* rewards.list(id, user, { limit: 50, cursor: undefined })
+      assert.deepStrictEqual(page.rewards.map(({ state, revision, paid }) => ({ state, revision, paid })), [
+        { state: "Claimable", revision: 3, paid: 400_000n }
+      ])
+      assert.deepStrictEqual((yield* vault.get(id)).balances[0], { asset: "USDC", held: 4_600_000n, free: 4_000_000n })
+      yield* audited
+    }))
+
+  it.effect("a refund after the claim is owed, and recovered from the next reward that becomes claimable", () =>
+    Effect.gen(function*() {
+      const id = yield* setUp({ holdingPeriodDays: 0 })
+      const vault = yield* Vault
+      yield* vault.deposit(id, move("d1", 5_000_000n))
+      yield* send(id, { kind: "clearing", externalTransactionId: "c1" })
+      yield* process
+      yield* vault.claim(id, { ...move("p1", 1_000_000n), userId: user })
+      yield* send(id, {
+        kind: "refund",
+        externalTransactionId: "r1",
+        originalTransactionId: "c1",
+        amount: { currency: "USD", amount: "2500" }
+      })
+      yield* process
+      assert.deepStrictEqual(yield* usdc(id), { paid: 1_000_000n, owed: 250_000n })
+      yield* send(id, { kind: "clearing", externalTransactionId: "c2", amount: { currency: "USD", amount: "1000" } })
+      yield* process
+      assert.deepStrictEqual(yield* usdc(id), { paid: 1_000_000n, owed: 150_000n })
+      yield* send(id, { kind: "clearing", externalTransactionId: "c3" })
+      yield* process
+      assert.deepStrictEqual(yield* usdc(id), { paid: 1_000_000n, claimable: 850_000n })
+      yield* audited
+    }))
+
+  it.effect("rewards wait for money, first in, first out, and a refund shrinks one in its place", () =>
+    Effect.gen(function*() {
+      const id = yield* setUp()
+      const vault = yield* Vault
+      yield* send(id, { kind: "clearing", externalTransactionId: "c1" })
+      yield* send(id, { kind: "clearing", externalTransactionId: "c2", amount: { currency: "USD", amount: "5000" } })
+      yield* process
+      assert.deepStrictEqual(yield* usdc(id), { awaitingFunding: 1_500_000n })
+      yield* vault.deposit(id, move("d1", 500_000n))
+      assert.deepStrictEqual(yield* usdc(id), { awaitingFunding: 1_500_000n })
+      yield* send(id, {
+        kind: "refund",
+        externalTransactionId: "r1",
+        originalTransactionId: "c1",
+        amount: { currency: "USD", amount: "5001" }
+      })
+      yield* process
+      assert.deepStrictEqual(yield* usdc(id), { awaitingFunding: 500_000n, pending: 499_900n })
+      yield* audited
+    }))
+
+  it.effect("dependents that come first are set aside and applied with their original, depth first", () =>
+    Effect.gen(function*() {
+      const id = yield* setUp()
+      const vault = yield* Vault
+      yield* vault.deposit(id, move("d1", 5_000_000n))
+      yield* send(id, {
+        kind: "refund",
+        externalTransactionId: "r1",
+        originalTransactionId: "c1",
+        amount: { currency: "USD", amount: "10000" }
+      })
+      yield* send(id, { kind: "clearing", externalTransactionId: "c1", authorizationId: "a1" })
+      yield* process
+      assert.deepStrictEqual(yield* usdc(id), {})
+      yield* send(id, { kind: "authorization", externalTransactionId: "a1" })
+      yield* process
+      const rewards = yield* Rewards
+      const page = yield* rewards.list(id, user, { limit: 50, cursor: undefined })
+      assert.deepStrictEqual(page.rewards.map(({ state, amount }) => [state, amount.amount]), [["Refunded", 0n]])
+      assert.deepStrictEqual(yield* usdc(id), {})
+      yield* audited
+    }))
+
+  it.effect("more than a thousand dependents take several transactions and all come before the user's next event", () =>
+    Effect.gen(function*() {
+      const id = yield* setUp()
+      const vault = yield* Vault
+      yield* vault.deposit(id, move("d1", 5_000_000n))
+      const small = { amount: { currency: "USD", amount: "1" } }
+      yield* Effect.forEach(Array.from({ length: 1_500 }, (_, index) => index), (index) =>
+        send(id, { kind: "refund", externalTransactionId: `r${index}`, originalTransactionId: "c1", ...small }), {
+        concurrency: 100
+      })
+      yield* process
+      yield* send(id, { kind: "clearing", externalTransactionId: "c1", authorizationId: "a1" })
+      yield* process
+      yield* send(id, { kind: "authorization", externalTransactionId: "a1" })
+      yield* send(id, { kind: "refund", externalTransactionId: "last", originalTransactionId: "c1", ...small })
+      yield* process
+      const rewards = yield* Rewards
+      const page = yield* rewards.list(id, user, { limit: 50, cursor: undefined })
+      assert.deepStrictEqual(page.rewards.map(({ refundedSpend, revision }) => ({ refundedSpend, revision })), [
+        { refundedSpend: 1_501n, revision: 1_502 }
+      ])
+      yield* audited
+    }), 30_000)
+})

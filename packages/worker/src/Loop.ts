@@ -1,0 +1,62 @@
+import { Unavailable } from "@card-rewards/domain/Errors"
+import { Cause, Effect, Layer, Random, type Scope } from "effect"
+
+export interface LoopOptions {
+  /** The pause after a step that found nothing to do; 150 when left out. */
+  readonly idleMillis?: number
+  /** Completes when there may be work before the pause is over. */
+  readonly wake?: Effect.Effect<void>
+}
+
+const defaultIdleMillis = 150
+const firstBackoffMillis = 200
+const maxBackoffMillis = 10_000
+
+/**
+ * Repeats `step` until it is interrupted: at once after a step that did work (`true`), after a pause otherwise.
+ *
+ * Whatever goes wrong in a step, a defect included, is logged under `name` and the step is tried again after a pause that
+ * doubles from 200 ms to 10 s. So the fiber never ends by itself.
+ */
+export const run = Effect.fnUntraced(function*<E, R>(
+  name: string,
+  step: Effect.Effect<boolean, E, R>,
+  options: LoopOptions = {}
+): Effect.fn.Return<never, never, R> {
+  const { idleMillis = defaultIdleMillis, wake = Effect.never } = options
+  let failures = 0
+  while (true) {
+    const exit = yield* Effect.exit(step)
+    if (exit._tag === "Failure") {
+      const pauseMillis = Math.min(maxBackoffMillis, firstBackoffMillis * 2 ** Math.min(failures, 16))
+      failures++
+      yield* report(name, pauseMillis, exit.cause)
+      yield* jitteredSleep(pauseMillis)
+    } else {
+      if (failures > 0) yield* Effect.logInfo(`${name} works again after ${failures} failures`)
+      failures = 0
+      if (exit.value) yield* Effect.yieldNow
+      else yield* Effect.raceFirst(jitteredSleep(idleMillis), wake)
+    }
+  }
+})
+
+/** {@link run} in a fiber of the layer's scope. */
+export const layer = <E, R>(
+  name: string,
+  step: Effect.Effect<boolean, E, R>,
+  options?: LoopOptions
+): Layer.Layer<never, never, Exclude<R, Scope.Scope>> =>
+  Layer.effectDiscard(Effect.forkScoped(run(name, step, options)))
+
+/** Several workers that woke together do not stay together. */
+const jitteredSleep = (millis: number) =>
+  Effect.flatMap(Random.nextBetween(0.8, 1.2), (factor) => Effect.sleep(millis * factor))
+
+/** A database that is away is one line; what nobody foresaw comes with its stack. */
+const report = (name: string, pauseMillis: number, cause: Cause.Cause<unknown>) => {
+  const error = Cause.squash(cause)
+  return error instanceof Unavailable
+    ? Effect.logWarning(`${name}: the database cannot be reached; trying again in ${pauseMillis} ms`)
+    : Effect.logError(`${name} failed; trying again in ${pauseMillis} ms`, cause)
+}
