@@ -120,6 +120,7 @@ const make = Effect.gen(function*() {
     const rows = yield* sql<VersionRow>`SELECT program_id, p.asset, v.version, v.effective_from, v.published_at
       FROM programs p JOIN program_versions v USING (integrator_id, program_id)
       WHERE integrator_id = ${integratorId} ORDER BY program_id COLLATE "C", v.version`
+    if (!Array.isReadonlyArrayNonEmpty(rows)) return []
     return Array.groupWith(rows, (left, right) => left.programId === right.programId).map(toSummary)
   }, available)
 

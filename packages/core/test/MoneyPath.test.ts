@@ -1,7 +1,5 @@
 import { Audit } from "@card-rewards/core/Audit"
-import * as Database from "@card-rewards/core/Database"
 import { Integrators } from "@card-rewards/core/Integrators"
-import { Environment } from "@card-rewards/core/Environment"
 import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
 import { Rewards } from "@card-rewards/core/Rewards"
@@ -9,16 +7,15 @@ import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
-import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { dayMillis, instant, printTimestamp } from "@card-rewards/domain/Time"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer, Schema } from "effect"
+import { testLayer } from "./TestLayer.ts"
 
 const services = Layer.mergeAll(
-  Integrators.layer,
   Processing.layer,
   Rewards.layer,
   SandboxClock.layer,
@@ -26,14 +23,7 @@ const services = Layer.mergeAll(
   Users.layer,
   Vault.layer,
   Audit.layer
-).pipe(
-  Layer.provideMerge(Programs.layer),
-  Layer.provideMerge(Layer.unwrap(Effect.map(
-    TestDatabase.make({ fingerprint: `core_${Database.schemaVersion}`, migrate: Database.migrate }),
-    (url) => Database.layer({ url, poolSize: 4, applicationName: "test" })
-  ))),
-  Layer.provideMerge(Layer.succeed(Environment, "sandbox"))
-)
+).pipe(Layer.provideMerge(Programs.layer), Layer.provideMerge(testLayer))
 
 const user = UserId.make("u1")
 let serial = 0

@@ -1,0 +1,125 @@
+import { Audit } from "@card-rewards/core/Audit"
+import { Integrators } from "@card-rewards/core/Integrators"
+import { Processing } from "@card-rewards/core/Processing"
+import { Programs } from "@card-rewards/core/Programs"
+import { Rewards } from "@card-rewards/core/Rewards"
+import { SandboxClock } from "@card-rewards/core/SandboxClock"
+import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import { Users } from "@card-rewards/core/Users"
+import { Vault } from "@card-rewards/core/Vault"
+import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
+import { ProgramDefinition } from "@card-rewards/domain/Program"
+import { SpendEvent } from "@card-rewards/domain/SpendEvent"
+import { dayMillis, instant, printTimestamp } from "@card-rewards/domain/Time"
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect, Fiber, Layer, Schema } from "effect"
+import { testLayer } from "./TestLayer.ts"
+
+const services = Layer.mergeAll(
+  Processing.layer,
+  Rewards.layer,
+  SandboxClock.layer,
+  SpendEvents.layer,
+  Users.layer,
+  Vault.layer,
+  Audit.layer
+).pipe(Layer.provideMerge(Programs.layer), Layer.provideMerge(testLayer))
+
+const users = Array.from({ length: 40 }, (_, index) => UserId.make(`user-${index}`))
+const integratorIds = ["one", "two", "three"].map((name) => IntegratorId.make(name))
+
+const setUp = Effect.fnUntraced(function*(id: IntegratorId) {
+  const { create } = yield* Integrators
+  const { put } = yield* Users
+  const { publish } = yield* Programs
+  const { set } = yield* SandboxClock
+  yield* create(id)
+  yield* Effect.forEach(users, (user) => put(id, user, {}), { concurrency: 4 })
+  const now = yield* Clock.currentTimeMillis
+  const definition = Schema.decodeUnknownSync(ProgramDefinition)({
+    asset: "USDC",
+    effectiveFrom: printTimestamp(now + 400_000),
+    categories: [],
+    baseRate: 100,
+    categoryRates: [],
+    merchantRates: [],
+    tiers: [],
+    campaigns: [],
+    caps: { perMonth: "1000000000", categories: [] },
+    exclusions: { mccs: [], merchants: [] },
+    holdingPeriodDays: 1
+  })
+  yield* publish(id, ProgramId.make("base"), 1, definition, [])
+  yield* set(id, instant(now + 500_000))
+})
+
+layer(services, { excludeTestServices: true })("several workers and clients at once", (it) => {
+  it.effect("lose nothing and make nothing: every event counts once, whoever processes it", () =>
+    Effect.gen(function*() {
+      const { matureRewards, processEvents } = yield* Processing
+      const events = yield* SpendEvents
+      const vault = yield* Vault
+      const clock = yield* SandboxClock
+      const rewards = yield* Rewards
+      yield* Effect.forEach(integratorIds, setUp, { concurrency: 3 })
+      const workers = yield* Effect.forEach([1, 2, 3, 4], () =>
+        Effect.forkChild(Effect.forever(Effect.andThen(processEvents, matureRewards))))
+      yield* Effect.forEach(integratorIds, (integratorId) =>
+        Effect.gen(function*() {
+          const { now } = yield* clock.get(integratorId)
+          const send = (userId: UserId, kind: string, id: string, cents: number, more: object = {}) =>
+            events.submit(Schema.decodeUnknownSync(SpendEvent)({
+              kind,
+              integratorId,
+              userId,
+              externalTransactionId: id,
+              amount: { currency: "USD", amount: `${cents}` },
+              merchant: { descriptor: "Shop", mcc: "5411" },
+              occurredAt: printTimestamp(now),
+              ...more
+            }))
+          yield* Effect.forEach(users, (userId, index) =>
+            Effect.all([
+              send(userId, "refund", "r1", 1_000, { originalTransactionId: "c1" }),
+              send(userId, "clearing", "c1", 10_000, { authorizationId: "a1" }),
+              send(userId, "authorization", "a1", 10_000),
+              send(userId, "clearing", "c2", 5_000),
+              send(userId, "clearing", "c2", 5_000),
+              send(userId, "authorization", "a2", 7_000),
+              vault.deposit(integratorId, {
+                reference: Reference.make(`d${index}`),
+                amount: { asset: "USDC", amount: 1_400_000n }
+              })
+            ], { concurrency: "unbounded" }), { concurrency: 8 })
+          yield* clock.set(integratorId, instant(now + dayMillis))
+          yield* Effect.forEach(users, (userId, index) =>
+            Effect.retry(
+              vault.claim(integratorId, {
+                reference: Reference.make(`p${index}`),
+                userId,
+                amount: { asset: "USDC", amount: 1_400_000n }
+              }),
+              { times: 200 }
+            ), { concurrency: 8 })
+        }), { concurrency: 3 })
+      yield* Effect.forEach(workers, Fiber.interrupt)
+      while ((yield* processEvents) + (yield* matureRewards) > 0);
+      for (const integratorId of integratorIds) {
+        for (const userId of users) {
+          const { balances: [usdc] } = yield* rewards.balance(integratorId, userId)
+          assert.deepStrictEqual(usdc, {
+            asset: "USDC",
+            expected: 700_000n,
+            pending: 0n,
+            claimable: 0n,
+            paid: 1_400_000n,
+            owed: 0n,
+            awaitingFunding: 0n
+          })
+        }
+        assert.deepStrictEqual((yield* vault.get(integratorId)).balances[0], { asset: "USDC", held: 0n, free: 0n })
+      }
+      const audit = yield* Audit
+      assert.deepStrictEqual((yield* audit.run).findings, [])
+    }), 60_000)
+})

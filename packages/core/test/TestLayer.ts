@@ -1,0 +1,51 @@
+import { make } from "@card-rewards/dev-postgres/TestDatabase"
+import { IntegratorId } from "@card-rewards/domain/Ids"
+import { Effect, Layer, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { createHash } from "node:crypto"
+import { readdirSync, readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import * as Database from "../src/Database.ts"
+import { Environment } from "../src/Environment.ts"
+import { Integrators } from "../src/Integrators.ts"
+import * as Secrets from "../src/Secrets.ts"
+
+const migrations = fileURLToPath(new URL("../src/migrations", import.meta.url))
+
+/** Changes with the text of any migration. */
+const fingerprint = readdirSync(migrations).sort()
+  .reduce((hash, file) => hash.update(readFileSync(`${migrations}/${file}`)), createHash("sha256"))
+  .digest("hex").slice(0, 16)
+
+/** A migrated database of its own for as long as the layer lives. */
+export const testDatabase = Layer.unwrap(Effect.gen(function*() {
+  const url = yield* make({ fingerprint: `core_${fingerprint}`, migrate: Database.migrate })
+  return Database.layer({ url, poolSize: 10, applicationName: "card-rewards test" })
+}))
+
+/** A key for tests: 32 times the same byte. */
+export const secretsKey = (byte: number): Secrets.SecretsKey => Redacted.make(new Uint8Array(32).fill(byte))
+
+/** {@link testDatabase}, and what nearly every test of core needs: the sandbox, its integrators, and secrets. */
+export const testLayer = Integrators.layer.pipe(
+  Layer.provideMerge(Environment.layer("sandbox")),
+  Layer.provideMerge(testDatabase),
+  Layer.provideMerge(Secrets.Secrets.layer({ keys: [secretsKey(1)] }))
+)
+
+/** 2026-11-01T12:00:00.000Z: every test's real time, until it moves the clock. */
+export const startMillis = 1_793_534_400_000
+
+let made = 0
+
+/** A fresh integrator; the clock is set to {@link startMillis}. */
+export const newIntegrator = Effect.gen(function*() {
+  yield* TestClock.setTime(startMillis)
+  const integrators = yield* Integrators
+  const integratorId = IntegratorId.make(`integrator-${++made}`)
+  yield* integrators.create(integratorId)
+  return integratorId
+})
+
+/** How many times each concurrent pair is run. */
+export const pairRuns = 20
