@@ -17,11 +17,11 @@ const fingerprint = readdirSync(migrations).sort()
   .reduce((hash, file) => hash.update(readFileSync(`${migrations}/${file}`)), createHash("sha256"))
   .digest("hex").slice(0, 16)
 
-/** A migrated database of its own for as long as the layer lives. */
-export const testDatabase = Layer.unwrap(Effect.gen(function*() {
+/** A migrated database of its own for as long as the layer lives. Its pool ticks with real time. */
+export const testDatabase = Layer.effectContext(TestClock.withLive(Effect.gen(function*() {
   const url = yield* make({ fingerprint: `core_${fingerprint}`, migrate: Database.migrate })
-  return Database.layer({ url, poolSize: 10, applicationName: "card-rewards test" })
-}))
+  return yield* Layer.build(Database.layer({ url, poolSize: 10, applicationName: "card-rewards test" }))
+})))
 
 /** A key for tests: 32 times the same byte. */
 export const secretsKey = (byte: number): Secrets.SecretsKey => Redacted.make(new Uint8Array(32).fill(byte))

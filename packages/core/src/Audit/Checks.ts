@@ -175,9 +175,9 @@ export const checks: ReadonlyArray<Check> = [
       ) e USING (integrator_id, user_id, id)
       WHERE e.events IS DISTINCT FROM r.revision OR e.latest IS DISTINCT FROM r.latest`
   },
-  ...counters("journal", "entry", "entries"),
-  ...counters("events", "event", "events"),
-  ...counters("rewards", "creation", "rewards"),
+  numbered("journal entries", "journal", "entry", "entries"),
+  numbered("events", "events", "event", "events"),
+  numbered("rewards", "rewards", "creation", "rewards"),
   {
     name: "every stored event is applied, queued or set aside, and only one of these",
     sql: `
@@ -202,15 +202,15 @@ export const checks: ReadonlyArray<Check> = [
   }
 ]
 
-/** Rows that a vault's counter numbers have no gaps and are as many as it says. */
-function counters(table: string, column: string, counter: string): ReadonlyArray<Check> {
-  return [{
-    name: `${table} are numbered without gaps`,
+/** Rows that a counter of the vault numbers have no gaps and are as many as it says. */
+function numbered(what: string, table: string, column: string, counter: string): Check {
+  return {
+    name: `${what} are numbered without gaps`,
     sql: `
-      SELECT v.integrator_id, '${table}' AS subject, v.${counter} AS expected,
+      SELECT v.integrator_id, '${what}' AS subject, v.${counter} AS expected,
         count(t.${column}) || ' rows, the last ' || coalesce(max(t.${column}), 0) AS actual
       FROM vaults v LEFT JOIN ${table} t ON t.integrator_id = v.integrator_id
       GROUP BY v.integrator_id, v.${counter}
       HAVING count(t.${column}) <> v.${counter} OR coalesce(max(t.${column}), 0) <> v.${counter}`
-  }]
+  }
 }

@@ -1,0 +1,127 @@
+import { Audit } from "@card-rewards/core/Audit"
+import { Processing } from "@card-rewards/core/Processing"
+import { Programs } from "@card-rewards/core/Programs"
+import { Rewards } from "@card-rewards/core/Rewards"
+import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import { Users } from "@card-rewards/core/Users"
+import { Vault } from "@card-rewards/core/Vault"
+import { ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
+import { ProgramDefinition } from "@card-rewards/domain/Program"
+import { SpendEvent } from "@card-rewards/domain/SpendEvent"
+import { printTimestamp } from "@card-rewards/domain/Time"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { newIntegrator, startMillis, testLayer } from "./TestLayer.ts"
+
+const services = Layer.mergeAll(Processing.layer, SpendEvents.layer, Users.layer, Vault.layer, Audit.layer, Rewards.layer).pipe(
+  Layer.provideMerge(Programs.layer),
+  Layer.provideMerge(testLayer)
+)
+
+/** Marks that the history below stands in the layer's database. */
+class History extends Context.Service<History, true>()("test/History") {}
+
+/** One integrator: a reward paid in part, one refunded after it was paid, one waiting, one open authorization. */
+const history = Layer.effect(
+  History,
+  Effect.gen(function*() {
+    const integratorId = yield* newIntegrator
+    const userId = UserId.make("u1")
+    const users = yield* Users
+    const programs = yield* Programs
+    const events = yield* SpendEvents
+    const vault = yield* Vault
+    const { processEvents } = yield* Processing
+    yield* users.put(integratorId, userId, {})
+    const definition = Schema.decodeUnknownSync(ProgramDefinition)({
+      asset: "USDC",
+      effectiveFrom: printTimestamp(startMillis + 400_000),
+      categories: [{ id: "groceries", mccs: ["5411"] }],
+      baseRate: 100,
+      categoryRates: [],
+      merchantRates: [],
+      tiers: [],
+      campaigns: [],
+      caps: { perMonth: "1000000000", categories: [] },
+      exclusions: { mccs: [], merchants: [] },
+      holdingPeriodDays: 0
+    })
+    yield* programs.publish(integratorId, ProgramId.make("base"), 1, definition, [])
+    yield* TestClock.adjust(500_000)
+    const send = (kind: string, id: string, cents: number, more: object = {}) =>
+      events.submit(Schema.decodeUnknownSync(SpendEvent)({
+        kind,
+        integratorId,
+        userId,
+        externalTransactionId: id,
+        amount: { currency: "USD", amount: `${cents}` },
+        merchant: { descriptor: "Shop", mcc: "5411" },
+        occurredAt: printTimestamp(startMillis + 500_000),
+        ...more
+      })).pipe(Effect.andThen(processEvents))
+    const amount = (units: bigint) => ({ asset: "USDC" as const, amount: units })
+    yield* vault.deposit(integratorId, { reference: Reference.make("d1"), amount: amount(3_000_000n) })
+    yield* send("authorization", "a1", 10_000)
+    yield* send("clearing", "c1", 10_000)
+    yield* send("clearing", "c2", 20_000)
+    yield* vault.claim(integratorId, { reference: Reference.make("p1"), userId, amount: amount(2_500_000n) })
+    yield* send("refund", "r1", 5_000, { originalTransactionId: "c1" })
+    yield* send("clearing", "c3", 90_000)
+    yield* send("refund", "r2", 100, { originalTransactionId: "unknown" })
+    return true as const
+  })
+)
+
+/** A fault, how it is planted and undone, and the rule that must name it. */
+const faults: ReadonlyArray<readonly [fault: string, plant: string, undo: string, rule: string]> = [
+  ["a user's claimable balance", "UPDATE user_balances SET claimable = claimable + 1", "UPDATE user_balances SET claimable = claimable - 1", "user balances equal the sums"],
+  ["a user's owed balance", "UPDATE user_balances SET owed = owed + 1", "UPDATE user_balances SET owed = owed - 1", "rewards add up"],
+  ["a missing balance row", "CREATE TABLE kept AS TABLE user_balances; DELETE FROM user_balances", "INSERT INTO user_balances TABLE kept; DROP TABLE kept", "user balances equal the journal"],
+  ["free money of the vault", "UPDATE vault_balances SET free = free + 1 WHERE asset = 'USDC'", "UPDATE vault_balances SET free = free - 1 WHERE asset = 'USDC'", "free money of the vault"],
+  ["held money of the vault", "UPDATE vault_balances SET held = held + 1 WHERE asset = 'USDC'", "UPDATE vault_balances SET held = held - 1 WHERE asset = 'USDC'", "held = deposits"],
+  ["a deposit's amount", "UPDATE vault_operations SET amount = amount + 1 WHERE reference = 'd1'", "UPDATE vault_operations SET amount = amount - 1 WHERE reference = 'd1'", "each vault operation is in the journal"],
+  ["a reward's paid amount", "UPDATE rewards SET paid = paid - 1, amount = amount - 1, earned = earned - 1 WHERE creation = 2", "UPDATE rewards SET paid = paid + 1, earned = earned + 1, amount = amount + 1 WHERE creation = 2", "each reward equals its journal"],
+  ["a reward's net amount", "UPDATE rewards SET amount = amount - 1 WHERE creation = 3", "UPDATE rewards SET amount = amount + 1 WHERE creation = 3", "amount = floor"],
+  ["a reward's revision", "UPDATE rewards SET revision = revision + 1 WHERE creation = 1", "UPDATE rewards SET revision = revision - 1 WHERE creation = 1", "one event for each of its revisions"],
+  ["a reward's spend", "UPDATE spend_events SET cents = cents + 1 WHERE external_transaction_id = 'c3'", "UPDATE spend_events SET cents = cents - 1 WHERE external_transaction_id = 'c3'", "stands on an applied clearing"],
+  ["a refund's amount", "UPDATE spend_events SET cents = cents + 1 WHERE external_transaction_id = 'r1'", "UPDATE spend_events SET cents = cents - 1 WHERE external_transaction_id = 'r1'", "refunds of a clearing"],
+  ["what a cap counted", "UPDATE cap_usage SET used = used + 1 WHERE category_id = 'groceries'", "UPDATE cap_usage SET used = used - 1 WHERE category_id = 'groceries'", "caps count"],
+  ["an event's body", "UPDATE events SET body = replace(body, '\"paid\":\"0\"', '\"paid\":\"1\"') WHERE event = (SELECT max(event) FROM events)", "UPDATE events SET body = replace(body, '\"paid\":\"1\"', '\"paid\":\"0\"') WHERE event = (SELECT max(event) FROM events)", "as the latest says"],
+  ["a missing event", "CREATE TABLE kept AS SELECT * FROM events WHERE event = 2; DELETE FROM events WHERE event = 2", "INSERT INTO events TABLE kept; DROP TABLE kept", "events are numbered without gaps"],
+  ["a journal entry's amount", "ALTER TABLE journal DISABLE TRIGGER ALL; UPDATE journal SET amount = amount + 1 WHERE entry = 2", "UPDATE journal SET amount = amount - 1 WHERE entry = 2; ALTER TABLE journal ENABLE TRIGGER ALL", "each reward equals its journal"],
+  ["a missing journal entry", "ALTER TABLE journal DISABLE TRIGGER ALL; CREATE TABLE kept AS SELECT * FROM journal WHERE entry = 1; DELETE FROM journal WHERE entry = 1", "INSERT INTO journal TABLE kept; DROP TABLE kept; ALTER TABLE journal ENABLE TRIGGER ALL", "journal entries are numbered without gaps"],
+  ["an event that is nowhere", "CREATE TABLE kept AS TABLE spend_event_waits; DELETE FROM spend_event_waits", "INSERT INTO spend_event_waits TABLE kept; DROP TABLE kept", "queued or set aside"],
+  ["a place in a lane", "UPDATE lanes SET position = position + 1 WHERE position > 0", "UPDATE lanes SET position = position - 1 WHERE position > 0", "numbered without gaps in their lane"]
+]
+
+layer(Layer.provideMerge(history, services))("the audit", (it) => {
+  it.effect("finds nothing in a history that the service made", () =>
+    Effect.gen(function*() {
+      yield* History
+      const audit = yield* Audit
+      assert.deepStrictEqual((yield* audit.run).findings, [])
+    }))
+
+  it.effect.each(faults)("finds and names %s changed by hand", ([, plant, undo, rule]) =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const audit = yield* Audit
+      const runAll = (script: string) => Effect.forEach(script.split("; "), (statement) => sql.unsafe(statement))
+      yield* runAll(plant)
+      const { findings } = yield* audit.run
+      yield* runAll(undo)
+      assert.include(findings.map(({ check }) => check).join("\n"), rule)
+      assert.deepStrictEqual((yield* audit.run).findings, [])
+    }))
+
+  it.effect("is not needed for the journal: PostgreSQL itself refuses to change or delete an entry", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      for (const statement of ["UPDATE journal SET amount = 1", "DELETE FROM journal", "TRUNCATE journal"]) {
+        const refusal = yield* Effect.flip(sql.unsafe(statement))
+        assert.include(String(refusal.reason.cause), "append-only")
+      }
+    }))
+})
