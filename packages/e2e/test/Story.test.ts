@@ -1,0 +1,109 @@
+import { CardRewardsSandbox } from "@card-rewards/client/CardRewards"
+import { verifyWebhook } from "@card-rewards/client/WebhookSignature"
+import { Receiver } from "@card-rewards/e2e/Receiver"
+import { Service } from "@card-rewards/e2e/Service"
+import { EndpointId, IntegratorId, ProgramId, Reference, TransactionId, UserId } from "@card-rewards/domain/Ids"
+import { Currency } from "@card-rewards/domain/Money"
+import { dayMillis, instant } from "@card-rewards/domain/Time"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Schedule } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { Webhook } from "standardwebhooks"
+import Stripe from "stripe"
+
+const client = Layer.unwrap(Effect.gen(function*() {
+  const { apiKey, baseUrl } = yield* Service
+  return CardRewardsSandbox.layer({ baseUrl, apiKey }).pipe(Layer.provide(FetchHttpClient.layer))
+}))
+
+const services = Layer.provideMerge(client, Layer.mergeAll(Service.layer, Receiver.layer))
+
+/** Asks again until the answer is as expected, for ten seconds at most. */
+const eventually = <A, E, R>(ask: Effect.Effect<A, E, R>, expected: (answer: A) => boolean) =>
+  ask.pipe(
+    Effect.filterOrFail(expected, (answer) => ({ stillIs: answer })),
+    Effect.retry(Schedule.spaced("20 millis").pipe(Schedule.upTo({ duration: "10 seconds" })))
+  )
+
+const userId = UserId.make("anna:1/ü😀")
+const usd = (cents: bigint) => ({ currency: Currency.make("USD"), amount: cents })
+const usdc = (amount: bigint) => ({ asset: "USDC" as const, amount })
+
+layer(services, { excludeTestServices: true, timeout: "60 seconds" })("an integrator, through the typed client", (it) => {
+  it.effect("enrolls, publishes, spends, funds, claims, and receives signed webhooks", () =>
+    Effect.gen(function*() {
+      const { admin, integratorId: id } = yield* Service
+      const receiver = yield* Receiver
+      const api = yield* CardRewardsSandbox
+      const integratorId = IntegratorId.make(id)
+      yield* api.health()
+
+      const { outcome } = yield* api.users.put({ params: { userId }, payload: {} })
+      assert.strictEqual(outcome, "enrolled")
+
+      const { now } = yield* api.sandbox.clock()
+      yield* api.programs.publish({
+        params: { programId: ProgramId.make("cashback"), version: 1 },
+        payload: {
+          asset: "USDC",
+          effectiveFrom: instant(now + 3_600_000),
+          categories: [{ id: "groceries", mccs: ["5411"] }],
+          baseRate: 100,
+          categoryRates: [{ categoryId: "groceries", rate: 300 }],
+          merchantRates: [],
+          tiers: [],
+          campaigns: [],
+          caps: { perMonth: 50_000_000n, categories: [] },
+          exclusions: { mccs: [], merchants: [] },
+          holdingPeriodDays: 14
+        }
+      })
+      yield* api.sandbox.moveClock({ payload: { now: instant(now + 3_600_000) } })
+      const { secret } = yield* api.webhookEndpoints.create({ payload: { id: EndpointId.make("main"), url: receiver.url } })
+      assert.isDefined(secret)
+      yield* api.sandbox.deposit({ payload: { reference: Reference.make("d1"), amount: usdc(100_000_000n) } })
+
+      const spend = {
+        integratorId,
+        userId,
+        merchant: { descriptor: "Corner shop", mcc: "5411" },
+        occurredAt: instant(now + 3_600_000)
+      }
+      yield* api.spendEvents.submit({
+        payload: { ...spend, kind: "authorization", externalTransactionId: TransactionId.make("a1"), amount: usd(10_000n) }
+      })
+      const balance = api.users.balance({ params: { userId } }).pipe(Effect.map(({ balances: [first] }) => first))
+      yield* eventually(balance, (usdc) => usdc?.expected === 3_000_000n)
+
+      const clearing = {
+        ...spend,
+        kind: "clearing" as const,
+        externalTransactionId: TransactionId.make("c1"),
+        authorizationId: TransactionId.make("a1"),
+        amount: usd(12_345n)
+      }
+      assert.isFalse((yield* api.spendEvents.submit({ payload: clearing })).duplicate)
+      assert.isTrue((yield* api.spendEvents.submit({ payload: clearing })).duplicate)
+      yield* eventually(balance, (usdc) => usdc?.expected === 0n && usdc.pending === 3_703_500n)
+
+      yield* api.sandbox.moveClock({ payload: { now: instant(now + 3_600_000 + 14 * dayMillis) } })
+      assert.strictEqual((yield* balance)?.claimable, 3_703_500n)
+      yield* api.sandbox.claim({ payload: { reference: Reference.make("p1"), userId, amount: usdc(3_703_500n) } })
+      assert.strictEqual((yield* balance)?.paid, 3_703_500n)
+
+      const { rewards: [reward] } = yield* api.users.rewards({ params: { userId }, query: {} })
+      assert.deepStrictEqual([reward?.state, reward?.paid, reward?.programVersion], ["Paid", 3_703_500n, 1])
+
+      const wanted = ["vault.deposit_confirmed", "reward.pending", "reward.claimable", "vault.claim_confirmed", "reward.paid"]
+      yield* eventually(Effect.sync(() => receiver.received.length), (count) => count >= wanted.length)
+      for (const { body, headers } of receiver.received) {
+        const event = yield* verifyWebhook({ body, headers, secrets: [secret ?? ""] })
+        assert.strictEqual(headers["x-service-event-id"], event.id)
+        new Stripe("sk_unused").webhooks.constructEvent(body, headers["x-service-signature"] ?? "", secret ?? "")
+        new Webhook((secret ?? "").replace("service_", "")).verify(body, headers)
+        if (event.kind === "reward.paid") assert.deepStrictEqual(event.data, reward)
+      }
+      assert.sameMembers(receiver.received.map(({ body }) => JSON.parse(body).kind), wanted)
+      assert.include(yield* admin("audit"), "holds")
+    }))
+})
