@@ -6,7 +6,7 @@ import { Vault } from "@card-rewards/core/Vault"
 import { ApiKeyName, IntegratorId, Reference, UserId } from "@card-rewards/domain/Ids"
 import { Amount, Asset } from "@card-rewards/domain/Money"
 import { printTimestamp } from "@card-rewards/domain/Time"
-import { Effect, Schema } from "effect"
+import { Effect, Redacted, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { json, print } from "./Output.ts"
 import { DatabaseUrl, services } from "./Services.ts"
@@ -42,7 +42,8 @@ const integrator = Command.make("integrator").pipe(
   Command.withDescription("Integrators: who uses the service"),
   Command.withSubcommands([
     Command.make("create", { integratorId, json }, Effect.fn(function*(input) {
-      yield* print(yield* (yield* Integrators).create(input.integratorId), input.json)
+      const { apiKey, ...created } = yield* (yield* Integrators).create(input.integratorId)
+      yield* print({ ...created, apiKey: Redacted.value(apiKey) }, input.json)
     })).pipe(Command.withDescription("Make an integrator with its first API key, which is shown this once")),
     Command.make("list", { json }, Effect.fn(function*(input) {
       yield* print((yield* (yield* Integrators).list).map(shown), input.json)

@@ -1,4 +1,4 @@
-import { Console, Effect, Redacted } from "effect"
+import { Console, Effect } from "effect"
 import { Flag } from "effect/cli"
 
 /** Prints the answer as one JSON value instead of lines for people. */
@@ -7,22 +7,19 @@ export const json = Flag.Boolean("json").pipe(
   Flag.withDefault(false)
 )
 
-/** Something to print: a record, or a table of records with the same keys. Secrets are printed where they stand. */
+/** Something to print: a record, or a table of records with the same keys. */
 type Printable = object | ReadonlyArray<object>
 
 /** Prints an answer in the form that was asked for. */
 export const print = Effect.fnUntraced(function*(answer: Printable, asJson: boolean) {
-  if (asJson) return yield* Console.log(JSON.stringify(answer, reveal, 2))
+  if (asJson) return yield* Console.log(JSON.stringify(answer, digits, 2))
   yield* Console.log(Array.isArray(answer) ? table(answer) : lines(answer))
 })
 
-const reveal = (_key: string, value: unknown): unknown =>
-  Redacted.isRedacted(value) ? Redacted.value(value) : typeof value === "bigint" ? value.toString() : value
+const digits = (_key: string, value: unknown): unknown => typeof value === "bigint" ? value.toString() : value
 
-const text = (value: unknown): string => {
-  const shown = reveal("", value)
-  return shown === undefined || shown === null ? "" : typeof shown === "object" ? JSON.stringify(shown, reveal) : `${shown}`
-}
+const text = (value: unknown): string =>
+  value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value, digits) : `${value}`
 
 const lines = (record: object): string => {
   const width = Math.max(...Object.keys(record).map((key) => key.length))

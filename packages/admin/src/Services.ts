@@ -16,7 +16,7 @@ export class DatabaseUrl extends Context.Service<DatabaseUrl, {
     if (Option.isSome(given)) return Layer.succeed(DatabaseUrl, { url: given.value })
     const dataDir = yield* Config.String("DATA_DIR").pipe(Config.withDefault(".data"))
     return Layer.effect(DatabaseUrl, Effect.map(EmbeddedPostgres, ({ url }) => ({ url }))).pipe(
-      Layer.provide(EmbeddedPostgres.layer({ dataDir }))
+      Layer.provide(EmbeddedPostgres.layer({ dataDir: `${dataDir}/postgres` }))
     )
   }))
 }
