@@ -1,0 +1,157 @@
+import { allowance } from "@card-rewards/domain/Delivery"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { columns, value } from "../Database.ts"
+import type { Claim, ClaimOptions } from "../Deliveries.ts"
+
+/** Before every integrator. */
+export const noCursor = ""
+
+/** How many integrators with pending deliveries one look visits, and how many blocked deliveries of each it sets back. */
+const endpointsPerLook = 256
+const blockedPerLook = 200
+
+/** A delivery behind another one of its reward looks again when that one is due, within these limits. */
+const minSetBackMillis = 1_000
+const maxSetBackMillis = 600_000
+
+interface Turn {
+  readonly integratorId: IntegratorId
+  readonly generation: number
+  readonly attempts: number
+  readonly probe: boolean
+}
+
+/** Claims inside the caller's transaction. The cursor is where the next look begins. */
+export const claimIn = Effect.fnUntraced(function*(cursor: string, options: ClaimOptions, claimedUntil: number) {
+  const look = yield* selectTurns(cursor, options.now)
+  const visited = look.flatMap(({ integratorId, ...breaker }) => {
+    if (breaker.generation === null) return []
+    const inFlight = options.inFlight.get(integratorId) ?? 0
+    return [{ integratorId, generation: breaker.generation, ...allowance(breaker, { ...options, inFlight }) }]
+  }).filter(({ attempts }) => attempts > 0).slice(0, options.limit)
+  const last = visited.length === options.limit ? visited.at(-1) : look.length < endpointsPerLook ? undefined : look.at(-1)
+  const next = last?.integratorId ?? noCursor
+  const probing = yield* takeProbes(visited.filter(({ probe }) => probe), options.now, claimedUntil)
+  const turns = visited.filter(({ integratorId, probe }) => !probe || probing.has(integratorId))
+  if (turns.length === 0) return { claims: [], cursor: next }
+  const claims = yield* takeDeliveries(turns, options, claimedUntil)
+  const served = new Set(claims.map(({ integratorId }) => integratorId))
+  yield* giveBackProbes(turns.filter(({ integratorId, probe }) => probe && !served.has(integratorId)), options.now)
+  if (claims.length < options.limit) yield* setBackBlocked(turns, options.now)
+  const probes = new Set(turns.filter(({ probe }) => probe).map(({ integratorId }) => integratorId))
+  return {
+    claims: claims.map((row): Claim => ({ ...row, claimedUntil, probe: probes.has(row.integratorId) })),
+    cursor: next
+  }
+})
+
+/** Integrators with pending deliveries from the cursor on, found by skipping through the index; live endpoints with something due. */
+const selectTurns = Effect.fnUntraced(function*(cursor: string, now: number) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<{
+    integratorId: IntegratorId
+    generation: number | null
+    failures: number
+    probeAt: number | null
+  }>`
+    WITH RECURSIVE turn AS (
+      (SELECT integrator_id, 1 AS ordinal FROM deliveries
+        WHERE state = 'pending' AND integrator_id > ${cursor} ORDER BY integrator_id LIMIT 1)
+      UNION ALL
+      SELECT following.integrator_id, turn.ordinal + 1 FROM turn CROSS JOIN LATERAL (
+        SELECT d.integrator_id FROM deliveries d
+        WHERE d.state = 'pending' AND d.integrator_id > turn.integrator_id ORDER BY d.integrator_id LIMIT 1
+      ) following WHERE turn.ordinal < ${value.int4(endpointsPerLook)}
+    )
+    SELECT t.integrator_id, e.generation, coalesce(e.failures, 0) AS failures, e.probe_at FROM turn t
+    LEFT JOIN webhook_endpoints e ON e.integrator_id = t.integrator_id AND e.deleted_at IS NULL
+      AND EXISTS (SELECT 1 FROM deliveries d WHERE d.integrator_id = t.integrator_id AND d.state = 'pending'
+        AND d.next_attempt_at <= ${value.timestamptz(now)} AND d.generation = e.generation)
+    ORDER BY t.ordinal`
+})
+
+/** An endpoint's probe is taken by one process; while its claim lasts no other is. */
+const takeProbes = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, now: number, until: number) {
+  if (turns.length === 0) return new Set<string>()
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ integratorId: IntegratorId }>`
+    WITH free AS (
+      SELECT e.integrator_id, e.generation FROM webhook_endpoints e
+      JOIN unnest(${ids(turns)}, ${generations(turns)}) AS t(integrator_id, generation) USING (integrator_id, generation)
+      WHERE e.deleted_at IS NULL AND (e.probe_at IS NULL OR e.probe_at <= ${value.timestamptz(now)})
+      FOR NO KEY UPDATE OF e SKIP LOCKED
+    )
+    UPDATE webhook_endpoints e SET probe_at = ${value.timestamptz(until)} FROM free
+    WHERE e.integrator_id = free.integrator_id AND e.generation = free.generation RETURNING e.integrator_id`
+  return new Set<string>(rows.map(({ integratorId }) => integratorId))
+})
+
+/** Nothing was there to probe with. */
+const giveBackProbes = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, now: number) {
+  if (turns.length === 0) return
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`UPDATE webhook_endpoints e SET probe_at = ${value.timestamptz(now)}
+    FROM unnest(${ids(turns)}, ${generations(turns)}) AS t(integrator_id, generation)
+    WHERE e.integrator_id = t.integrator_id AND e.generation = t.generation`
+})
+
+const takeDeliveries = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, options: ClaimOptions, until: number) {
+  const sql = yield* SqlClient.SqlClient
+  const now = value.timestamptz(options.now)
+  return yield* sql<Omit<Claim, "claimedUntil" | "probe">>`
+    WITH due AS (
+      SELECT t.ordinal, d.*, row_number() OVER (PARTITION BY t.ordinal ORDER BY d.next_attempt_at, d.event, d.round) AS rank
+      FROM unnest(${ids(turns)}, ${generations(turns)}, ${columns.int4(turns.map(({ attempts }) => attempts))})
+        WITH ORDINALITY AS t(integrator_id, generation, attempts, ordinal)
+      CROSS JOIN LATERAL (
+        SELECT d.integrator_id, d.event, d.round, d.next_attempt_at FROM deliveries d
+        WHERE d.integrator_id = t.integrator_id AND d.state = 'pending' AND d.next_attempt_at <= ${now}
+          AND d.generation = t.generation AND (d.claimed_until IS NULL OR d.claimed_until <= ${now})
+          AND NOT EXISTS (SELECT 1 FROM deliveries p WHERE p.integrator_id = d.integrator_id AND p.reward = d.reward
+            AND p.state = 'pending' AND p.generation = d.generation AND (p.event, p.round) < (d.event, d.round))
+        ORDER BY d.next_attempt_at, d.event LIMIT t.attempts
+      ) d
+    ), chosen AS (
+      SELECT d.integrator_id, d.event, d.round FROM deliveries d
+      JOIN (SELECT * FROM due ORDER BY rank, ordinal LIMIT ${value.int4(options.limit)}) c
+        USING (integrator_id, event, round)
+      WHERE d.state = 'pending' AND d.next_attempt_at <= ${now} AND (d.claimed_until IS NULL OR d.claimed_until <= ${now})
+      FOR NO KEY UPDATE OF d SKIP LOCKED
+    )
+    UPDATE deliveries d SET claimed_until = ${value.timestamptz(until)} FROM chosen c
+    WHERE d.integrator_id = c.integrator_id AND d.event = c.event AND d.round = c.round
+    RETURNING d.integrator_id, d.event, d.round, d.generation, d.reward, d.attempts + 1 AS attempt`
+})
+
+/**
+ * Deliveries that wait for an earlier one of their reward are not looked at again and again. Their turn comes when that
+ * one ends (see `Record.ts`), which cannot happen in between, as it is locked here.
+ */
+const setBackBlocked = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, now: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    WITH blocked AS (
+      SELECT d.integrator_id, d.event, d.round, p.next_attempt_at AS until
+      FROM unnest(${ids(turns)}, ${generations(turns)}) AS t(integrator_id, generation)
+      CROSS JOIN LATERAL (
+        SELECT d.* FROM deliveries d
+        WHERE d.integrator_id = t.integrator_id AND d.state = 'pending' AND d.next_attempt_at <= ${value.timestamptz(now)}
+          AND d.generation = t.generation AND d.reward IS NOT NULL AND d.attempts = 0
+          AND (d.claimed_until IS NULL OR d.claimed_until <= ${value.timestamptz(now)})
+        ORDER BY d.next_attempt_at, d.event LIMIT ${value.int4(blockedPerLook)} FOR NO KEY UPDATE SKIP LOCKED
+      ) d
+      CROSS JOIN LATERAL (
+        SELECT p.next_attempt_at FROM deliveries p WHERE p.integrator_id = d.integrator_id AND p.reward = d.reward
+          AND p.state = 'pending' AND p.generation = d.generation AND (p.event, p.round) < (d.event, d.round)
+        ORDER BY p.event LIMIT 1 FOR SHARE SKIP LOCKED
+      ) p
+    )
+    UPDATE deliveries d SET next_attempt_at = least(greatest(b.until, ${value.timestamptz(now + minSetBackMillis)}),
+      ${value.timestamptz(now + maxSetBackMillis)})
+    FROM blocked b WHERE d.integrator_id = b.integrator_id AND d.event = b.event AND d.round = b.round`
+})
+
+const ids = (turns: ReadonlyArray<Turn>) => columns.text(turns.map(({ integratorId }) => integratorId))
+const generations = (turns: ReadonlyArray<Turn>) => columns.int4(turns.map(({ generation }) => generation))

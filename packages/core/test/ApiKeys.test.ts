@@ -1,0 +1,76 @@
+import { ApiKeyName } from "@card-rewards/domain/Ids"
+import { NodeCrypto } from "@effect/platform-node"
+import { assert, it } from "@effect/vitest"
+import { Effect, Layer, Option, Redacted } from "effect"
+import { ApiKeys } from "../src/ApiKeys.ts"
+import { Integrators } from "../src/Integrators.ts"
+import { hashApiKey } from "../src/Secrets.ts"
+import { newIntegrator, pairRuns, startMillis, testLayer } from "./TestLayer.ts"
+
+const layer = Layer.mergeAll(ApiKeys.layer, NodeCrypto.layerDigest).pipe(Layer.provideMerge(testLayer))
+const name = (text: string) => ApiKeyName.make(text)
+
+it.layer(layer)("ApiKeys", (it) => {
+  it.effect("a created key is found by its hash, a repeat is a duplicate without secret, also once revoked", () =>
+    Effect.gen(function*() {
+      const keys = yield* ApiKeys
+      const integratorId = yield* newIntegrator
+      const { duplicate, key, secret = "" } = yield* keys.create(integratorId, name("b"))
+      assert.isFalse(duplicate)
+      assert.strictEqual(key.last4, secret.slice(-4))
+      const hash = yield* hashApiKey(Redacted.make(secret))
+      const found = { integratorId, name: name("b"), revoked: false, suspended: false }
+      assert.deepStrictEqual(yield* keys.find(hash), Option.some(found))
+      const revoked = yield* keys.revoke(integratorId, name("b"))
+      assert.deepStrictEqual(yield* keys.revoke(integratorId, name("b")), revoked)
+      assert.deepStrictEqual(yield* keys.create(integratorId, name("b")), { key: revoked, duplicate: true })
+      yield* (yield* Integrators).suspend(integratorId)
+      assert.deepStrictEqual(yield* keys.find(hash), Option.some({ ...found, revoked: true, suspended: true }))
+      assert.deepStrictEqual(yield* keys.find(new Uint8Array(32)), Option.none())
+    }))
+
+  it.effect("the 21st active key is ApiKeyLimit 20, and a repeat of the 20th is still a duplicate", () =>
+    Effect.gen(function*() {
+      const keys = yield* ApiKeys
+      const integratorId = yield* newIntegrator
+      for (let made = 1; made < 20; made++) yield* keys.create(integratorId, name(`${made}`))
+      const error = yield* Effect.flip(keys.create(integratorId, name("20")))
+      assert.strictEqual(error._tag === "ApiKeyLimit" ? error.limit : undefined, 20)
+      assert.isTrue((yield* keys.create(integratorId, name("19"))).duplicate)
+      assert.lengthOf(yield* keys.list(integratorId), 20)
+    }))
+
+  it.effect("the last active key is LastActiveKey, an unknown one NotFound", () =>
+    Effect.gen(function*() {
+      const keys = yield* ApiKeys
+      const integratorId = yield* newIntegrator
+      assert.strictEqual((yield* Effect.flip(keys.revoke(integratorId, name("default"))))._tag, "LastActiveKey")
+      assert.strictEqual((yield* Effect.flip(keys.revoke(integratorId, name("x"))))._tag, "NotFound")
+    }))
+
+  it.effect("use is noted to the minute and never goes back", () =>
+    Effect.gen(function*() {
+      const keys = yield* ApiKeys
+      const integratorId = yield* newIntegrator
+      const use = (at: number) => ({ integratorId, name: name("default"), at: startMillis + at })
+      yield* keys.markUsed([use(61_000), use(119_999), use(5)])
+      yield* keys.markUsed([use(0)])
+      assert.strictEqual((yield* keys.list(integratorId))[0]?.lastUsedAt, startMillis + 60_000)
+    }))
+
+  it.effect("of two concurrent identical creations one shows the secret; of two last revocations one is refused", () =>
+    Effect.gen(function*() {
+      const keys = yield* ApiKeys
+      for (let run = 0; run < pairRuns; run++) {
+        const integratorId = yield* newIntegrator
+        const create = keys.create(integratorId, name("pair"))
+        const created = yield* Effect.all([create, create], { concurrency: 2 })
+        assert.deepStrictEqual(created.map((one) => one.duplicate).sort(), [false, true])
+        const revoked = yield* Effect.all(
+          ["pair", "default"].map((one) => Effect.result(keys.revoke(integratorId, name(one)))),
+          { concurrency: 2 }
+        )
+        assert.deepStrictEqual(revoked.map((one) => one._tag).sort(), ["Failure", "Success"])
+      }
+    }))
+})

@@ -1,0 +1,132 @@
+import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import { Users } from "@card-rewards/core/Users"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { UserId } from "@card-rewards/domain/Ids"
+import { SpendEvent } from "@card-rewards/domain/SpendEvent"
+import { printTimestamp } from "@card-rewards/domain/Time"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Result, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { newIntegrator, pairRuns, startMillis, testLayer } from "./TestLayer.ts"
+
+const services = Layer.mergeAll(SpendEvents.layer, Users.layer).pipe(Layer.provideMerge(testLayer))
+
+const event = (integratorId: IntegratorId, id: string, more: object = {}) =>
+  Schema.decodeUnknownSync(SpendEvent)({
+    kind: "clearing",
+    integratorId,
+    userId: "u1",
+    externalTransactionId: id,
+    amount: { currency: "USD", amount: "100" },
+    merchant: { descriptor: "Shop", mcc: "5411" },
+    occurredAt: printTimestamp(startMillis),
+    ...more
+  })
+
+const setUp = Effect.gen(function*() {
+  const integratorId = yield* newIntegrator
+  const users = yield* Users
+  yield* users.put(integratorId, UserId.make("u1"), {})
+  return { integratorId, ...(yield* SpendEvents) }
+})
+
+const storedEvents = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ externalTransactionId: string }>`
+    SELECT e.external_transaction_id FROM spend_events e JOIN spend_event_queue q USING (integrator_id, lane, arrival)
+    WHERE integrator_id = ${integratorId} ORDER BY e.arrival`
+  return rows.map((row) => row.externalTransactionId)
+})
+
+layer(services)("a spend event", (it) => {
+  it.effect("is stored and queued once, however often the same content is sent, in whatever spelling", () =>
+    Effect.gen(function*() {
+      const { integratorId, submit } = yield* setUp
+      const first = yield* submit(event(integratorId, "t1"))
+      assert.deepStrictEqual(first, { id: `se:${integratorId}:u1:clearing:t1`, duplicate: false })
+      const again = yield* submit(event(integratorId, "t1", {
+        amount: { currency: "USD", amount: "000100" },
+        occurredAt: printTimestamp(startMillis).replace(".000Z", "Z")
+      }))
+      assert.isTrue(again.duplicate)
+      assert.deepStrictEqual(yield* storedEvents(integratorId), ["t1"])
+    }))
+
+  it.effect.each([
+    { amount: { currency: "USD", amount: "101" } },
+    { amount: { currency: "EUR", amount: "100" } },
+    { merchant: { descriptor: "Shop", mcc: "5412" } },
+    { merchant: { descriptor: "Shop", mcc: "5411", mid: "1" } },
+    { merchant: { descriptor: "Shop", mcc: "5411", country: "DE" } },
+    { occurredAt: printTimestamp(startMillis + 1) },
+    { authorizationId: "a1" }
+  ])("is a conflict with other content: %j", (more) =>
+    Effect.gen(function*() {
+      const { integratorId, submit } = yield* setUp
+      yield* submit(event(integratorId, "t1"))
+      const error = yield* Effect.flip(submit(event(integratorId, "t1", more)))
+      assert.strictEqual(error._tag, "SpendEventConflict")
+      assert.deepStrictEqual(yield* storedEvents(integratorId), ["t1"])
+    }))
+
+  it.effect("is known by its tuple, not by its printed id", () =>
+    Effect.gen(function*() {
+      const { integratorId, submit } = yield* setUp
+      const users = yield* Users
+      yield* users.put(integratorId, UserId.make("u1:clearing:x"), {})
+      const one = yield* submit(event(integratorId, "x:clearing:y"))
+      const two = yield* submit(event(integratorId, "y", { userId: "u1:clearing:x" }))
+      assert.strictEqual(one.id, two.id)
+      assert.isFalse(two.duplicate)
+    }))
+
+  it.effect("is refused more than a minute ahead of the clock, and of a user who is not enrolled; nothing is stored", () =>
+    Effect.gen(function*() {
+      const { integratorId, submit } = yield* setUp
+      const ahead = event(integratorId, "t1", { occurredAt: printTimestamp(startMillis + 60_001) })
+      assert.strictEqual((yield* Effect.flip(submit(ahead)))._tag, "EventInFuture")
+      const unknown = event(integratorId, "t1", { userId: "nobody" })
+      assert.strictEqual((yield* Effect.flip(submit(unknown)))._tag, "UserNotEnrolled")
+      assert.deepStrictEqual(yield* storedEvents(integratorId), [])
+      const atTheLimit = event(integratorId, "t1", { occurredAt: printTimestamp(startMillis + 60_000) })
+      assert.isFalse((yield* submit(atTheLimit)).duplicate)
+    }))
+
+  it.effect("posted twice at the same moment is new once and a duplicate once", () =>
+    Effect.gen(function*() {
+      const { integratorId, submit } = yield* setUp
+      for (let run = 0; run < pairRuns; run++) {
+        const same = event(integratorId, `same-${run}`)
+        const answers = yield* Effect.all([submit(same), submit(same)], { concurrency: 2 })
+        assert.sameMembers(answers.map(({ duplicate }) => duplicate), [true, false])
+      }
+    }))
+
+  it.effect("posted at the same moment with other content is new once and a conflict once", () =>
+    Effect.gen(function*() {
+      const { integratorId, submit } = yield* setUp
+      for (let run = 0; run < pairRuns; run++) {
+        const answers = yield* Effect.all([
+          Effect.result(submit(event(integratorId, `pair-${run}`))),
+          Effect.result(submit(event(integratorId, `pair-${run}`, { amount: { currency: "USD", amount: "7" } })))
+        ], { concurrency: 2 })
+        assert.sameMembers(
+          answers.map((answer) => Result.isSuccess(answer) ? "new" : answer.failure._tag),
+          ["new", "SpendEventConflict"]
+        )
+      }
+    }))
+
+  it.effect("does not share the fate of its neighbours in the group", () =>
+    Effect.gen(function*() {
+      const { integratorId, submit } = yield* setUp
+      const answers = yield* Effect.forEach(
+        Array.from({ length: 60 }, (_, index) => index),
+        (index) =>
+          Effect.result(submit(event(integratorId, `t${index}`, index % 3 === 0 ? { userId: "nobody" } : {}))),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(answers.map(Result.isSuccess), answers.map((_, index) => index % 3 !== 0))
+      assert.strictEqual((yield* storedEvents(integratorId)).length, 40)
+    }))
+})

@@ -1,0 +1,82 @@
+import { EndpointId } from "@card-rewards/domain/Ids"
+import { assert, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { WebhookEndpoints } from "../src/WebhookEndpoints.ts"
+import { newIntegrator, pairRuns, startMillis, testLayer } from "./TestLayer.ts"
+
+const layer = WebhookEndpoints.layer({ allowPrivateNetwork: false }).pipe(Layer.provideMerge(testLayer))
+const id = EndpointId.make("main")
+const url = "https://hooks.example.com/a"
+const dayMillis = 86_400_000
+
+it.layer(layer)("WebhookEndpoints", (it) => {
+  it.effect("duplicates and conflicts come before a refused URL, and that before the limit", () =>
+    Effect.gen(function*() {
+      const endpoints = yield* WebhookEndpoints
+      const integratorId = yield* newIntegrator
+      const other = EndpointId.make("other")
+      const { endpoint, secret } = yield* endpoints.create(integratorId, { id, url })
+      assert.match(secret ?? "", /^service_whsec_[0-9a-f]{64}$/)
+      assert.deepStrictEqual(yield* endpoints.create(integratorId, { id, url }), { endpoint, duplicate: true })
+      const tag = (creation: { id: EndpointId; url: string }) =>
+        Effect.map(Effect.flip(endpoints.create(integratorId, creation)), (error) => error._tag)
+      assert.strictEqual(yield* tag({ id, url: "http://10.0.0.1" }), "WebhookEndpointConflict")
+      assert.strictEqual(yield* tag({ id: other, url: "http://10.0.0.1" }), "EndpointUrlRefused")
+      assert.strictEqual(yield* tag({ id: other, url }), "WebhookEndpointLimit")
+    }))
+
+  it.effect("a deleted id is a new endpoint with a new secret", () =>
+    Effect.gen(function*() {
+      const endpoints = yield* WebhookEndpoints
+      const integratorId = yield* newIntegrator
+      const first = yield* endpoints.create(integratorId, { id, url })
+      assert.deepStrictEqual(yield* endpoints.remove(integratorId, id), first.endpoint)
+      assert.deepStrictEqual(yield* endpoints.list(integratorId), [])
+      assert.deepStrictEqual<ReadonlyArray<unknown>>(yield* endpoints.signingSecrets(integratorId, 1), [])
+      assert.strictEqual((yield* Effect.flip(endpoints.remove(integratorId, id)))._tag, "NotFound")
+      const second = yield* endpoints.create(integratorId, { id, url })
+      assert.isFalse(second.duplicate)
+      assert.deepStrictEqual<ReadonlyArray<unknown>>(yield* endpoints.signingSecrets(integratorId, 2), [second.secret])
+    }))
+
+  it.effect("a changed URL keeps the secret and is what a repeated create is compared with", () =>
+    Effect.gen(function*() {
+      const endpoints = yield* WebhookEndpoints
+      const integratorId = yield* newIntegrator
+      const { secret } = yield* endpoints.create(integratorId, { id, url })
+      assert.strictEqual((yield* Effect.flip(endpoints.update(integratorId, id, "http://x")))._tag, "EndpointUrlRefused")
+      const changed = yield* endpoints.update(integratorId, id, `${url}b`)
+      assert.deepStrictEqual(yield* endpoints.create(integratorId, { id, url: `${url}b` }), { endpoint: changed, duplicate: true })
+      assert.deepStrictEqual<ReadonlyArray<unknown>>(yield* endpoints.signingSecrets(integratorId, 1), [secret])
+    }))
+
+  it.effect("replaced secrets sign for 24 hours, four at most, newest first", () =>
+    Effect.gen(function*() {
+      const endpoints = yield* WebhookEndpoints
+      const integratorId = yield* newIntegrator
+      const secrets = [(yield* endpoints.create(integratorId, { id, url })).secret]
+      for (let rotation = 1; rotation <= 5; rotation++) {
+        const { endpoint, secret } = yield* endpoints.rotateSecret(integratorId, id)
+        assert.strictEqual(endpoint.previousSecretExpiresAt, startMillis + dayMillis)
+        secrets.unshift(secret)
+      }
+      assert.deepStrictEqual<ReadonlyArray<unknown>>(yield* endpoints.signingSecrets(integratorId, 1), secrets.slice(0, 5))
+      yield* TestClock.adjust(dayMillis)
+      assert.deepStrictEqual<ReadonlyArray<unknown>>(yield* endpoints.signingSecrets(integratorId, 1), secrets.slice(0, 1))
+    }))
+
+  it.effect("of two concurrent creations one makes the endpoint; concurrent rotations both count", () =>
+    Effect.gen(function*() {
+      const endpoints = yield* WebhookEndpoints
+      for (let run = 0; run < pairRuns; run++) {
+        const integratorId = yield* newIntegrator
+        const create = endpoints.create(integratorId, { id, url })
+        const created = yield* Effect.all([create, create], { concurrency: 2 })
+        assert.deepStrictEqual(created.map((one) => one.duplicate).sort(), [false, true])
+        const rotate = endpoints.rotateSecret(integratorId, id)
+        yield* Effect.all([rotate, rotate], { concurrency: 2 })
+        assert.lengthOf(yield* endpoints.signingSecrets(integratorId, 1), 3)
+      }
+    }))
+})
