@@ -1,0 +1,60 @@
+import { IntegratorApi, SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
+import type { VaultId } from "@card-rewards/domain/Ids"
+import { NodeHttpServer } from "@effect/platform-node"
+import { Effect, Layer } from "effect"
+import { HttpRouter } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import * as ApiKeys from "./ApiKeys.ts"
+import * as Authorization from "./Authorization.ts"
+import { KeyChecks } from "./Authorization/KeyChecks.ts"
+import * as Health from "./Health.ts"
+import * as Border from "./Http/Border.ts"
+import * as Docs from "./Http/Docs.ts"
+import * as RequestShape from "./Http/RequestShape.ts"
+import * as Programs from "./Programs.ts"
+import * as Sandbox from "./Sandbox.ts"
+import * as SpendEvents from "./SpendEvents.ts"
+import * as Users from "./Users.ts"
+import * as WebhookEndpoints from "./WebhookEndpoints.ts"
+
+/**
+ * The whole interface as one effect that answers a request; the scope is the process's. Serve it only once it is built, since a
+ * server that listens before leaves early requests hanging.
+ */
+export const make = (environment: VaultId) =>
+  HttpRouter.toHttpEffect(environment === "production" ? production : sandbox).pipe(
+    Effect.provideService(HttpRouter.RouterConfig, routerConfig),
+    Effect.map(Border.around)
+  )
+
+/** Paths are taken literally. Length is limited by Node's limit on headers, and then by each id's own. */
+const routerConfig = {
+  caseSensitive: true,
+  ignoreTrailingSlash: false,
+  ignoreDuplicateSlashes: false,
+  maxParamLength: 16_384
+}
+
+const middlewares = Layer.mergeAll(
+  Authorization.layer.pipe(Layer.provide(KeyChecks.layer)),
+  RequestShape.layer
+)
+
+const groups = Layer.mergeAll(
+  Health.layer,
+  SpendEvents.layer,
+  Users.layer,
+  Programs.layer,
+  ApiKeys.layer,
+  WebhookEndpoints.layer
+).pipe(Layer.provide(middlewares))
+
+const openapiPath = "/openapi.json"
+
+const production = Layer.merge(HttpApiBuilder.layer(IntegratorApi, { openapiPath }), Docs.layer(IntegratorApi)).pipe(
+  Layer.provide([groups, NodeHttpServer.layerHttpServices])
+)
+
+const sandbox = Layer.merge(HttpApiBuilder.layer(SandboxApi, { openapiPath }), Docs.layer(SandboxApi)).pipe(
+  Layer.provide([groups, Sandbox.layer.pipe(Layer.provide(middlewares)), NodeHttpServer.layerHttpServices])
+)

@@ -1,0 +1,32 @@
+/**
+ * What a segment becomes whose percent-encoding is bad. No identifier may hold NUL, so that the request is refused
+ * where its path is decoded: after authentication, as `part: "path"`.
+ */
+const unreadable = "%00"
+
+/**
+ * A request target with each segment in one spelling, so that the router takes it as it is meant: a raw `;` or `#` belongs to
+ * its segment, `%2f` and `%2F` are one. Undefined where there can be no route: an empty segment, a trailing slash or no
+ * path at all.
+ */
+export const canonical = (target: string): string | undefined => {
+  const question = target.indexOf("?")
+  const path = question === -1 ? target : target.slice(0, question)
+  const query = question === -1 ? "" : target.slice(question)
+  if (!path.startsWith("/") || path.endsWith("/") || path.includes("//")) return undefined
+  if (plain.test(path)) return target
+  return path.split("/").map(canonicalSegment).join("/") + query
+}
+
+const plain = /^[A-Za-z0-9/_.~-]*$/
+
+const canonicalSegment = (segment: string): string => {
+  if (!printableAscii.test(segment)) return unreadable
+  try {
+    return encodeURIComponent(decodeURIComponent(segment))
+  } catch {
+    return unreadable
+  }
+}
+
+const printableAscii = /^[\x21-\x7e]*$/

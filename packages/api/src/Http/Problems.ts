@@ -1,0 +1,94 @@
+import { type SchemaAST, SchemaIssue } from "effect"
+
+/** Problems that one answer tells, and characters of one key, at most. */
+const maxProblems = 20
+const maxKeyCharacters = 64
+
+/**
+ * What is wrong with a request, as `path: expected …`, problems joined by `; `. Refused values are not repeated: they may be
+ * anything, and the message may end up in logs.
+ */
+export const describe = (root: string, issue: SchemaIssue.Issue): string => {
+  const problems = [...new Set(problemsOf(issue, []).map(({ message, path }) => `${print(root, path)}: ${message}`))]
+  const told = problems.slice(0, maxProblems)
+  return told.length === problems.length
+    ? told.join("; ")
+    : `${told.join("; ")}; and ${problems.length - told.length} more`
+}
+
+interface Problem {
+  readonly path: ReadonlyArray<PropertyKey>
+  readonly message: string
+}
+
+const format = SchemaIssue.makeFormatterStandardSchemaV1()
+
+const problemsOf = (issue: SchemaIssue.Issue, path: ReadonlyArray<PropertyKey>): ReadonlyArray<Problem> => {
+  switch (issue._tag) {
+    case "Pointer":
+      return problemsOf(issue.issue, [...path, ...issue.path])
+    case "Composite":
+      return issue.issues.flatMap((inner) => problemsOf(inner, path))
+    case "Encoding":
+      return problemsOf(issue.issue, path)
+    case "AnyOf": {
+      if (issue.issues.length > 0) return issue.issues.flatMap((inner) => problemsOf(inner, path))
+      const tag = tagOf(issue.ast)
+      if (tag === undefined) break
+      return [{ path: [...path, tag.name], message: `expected one of ${tag.values.join(", ")}` }]
+    }
+  }
+  return format(issue).issues.map((standard) => ({
+    path: [...path, ...(standard.path ?? []).map((segment) => typeof segment === "object" ? segment.key : segment)],
+    message: withoutValue(standard.message)
+  }))
+}
+
+/** The property that tells a union's members apart, and its values. */
+const tagOf = (ast: SchemaAST.AST): { readonly name: string; readonly values: ReadonlyArray<string> } | undefined => {
+  if (ast._tag !== "Union") return undefined
+  const values: Array<string> = []
+  const names = new Set<string>()
+  for (const member of ast.types) {
+    const inner = member._tag === "Union" ? tagOf(member) : undefined
+    if (inner !== undefined) {
+      names.add(inner.name)
+      values.push(...inner.values)
+      continue
+    }
+    if (member._tag !== "Objects") return undefined
+    for (const { name, type } of member.propertySignatures) {
+      if (type._tag !== "Literal" || typeof name !== "string") continue
+      names.add(name)
+      values.push(`${type.literal}`)
+    }
+  }
+  const [name, ...others] = names
+  return name === undefined || others.length > 0 ? undefined : { name, values }
+}
+
+const withoutValue = (message: string): string => {
+  if (message === "Missing key") return "is missing"
+  if (message.startsWith("Expected no excess") || message.startsWith("Unexpected key")) return "is not known"
+  if (message.startsWith("Invalid data")) return "expected a valid value"
+  const [expected = message] = message.split(", got ", 1)
+  return expected.replace(/^Expected \{.*/s, "expected an object").replace(/^Expected /, "expected ")
+}
+
+const print = (root: string, path: ReadonlyArray<PropertyKey>): string => {
+  const printed = path.reduce<string>(
+    (text, segment) =>
+      typeof segment === "number"
+        ? `${text}[${segment}]`
+        : text === ""
+        ? shorten(String(segment))
+        : `${text}.${shorten(String(segment))}`,
+    root
+  )
+  return printed === "" ? "request" : printed
+}
+
+const shorten = (key: string): string => {
+  const text = key.toWellFormed().replace(/\p{Cc}/gu, "\ufffd")
+  return text.length > maxKeyCharacters ? `${text.slice(0, maxKeyCharacters).toWellFormed()}…` : text
+}

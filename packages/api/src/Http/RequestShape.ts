@@ -1,0 +1,79 @@
+import { InvalidRequest } from "@card-rewards/domain/Errors"
+import { RequestShape } from "@card-rewards/domain/http/Authorization"
+import { Effect, Layer, Schema } from "effect"
+import { HttpRouter, HttpServerRequest } from "effect/http"
+import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
+import { isUtf8 } from "node:buffer"
+import * as Problems from "./Problems.ts"
+
+/** Largest request body, in bytes (decisions, section 3). */
+export const maxBodyBytes = 256 * 1024
+
+/**
+ * What does not decode is the contract's 400, with the part that is wrong. The router would read an absent content type as
+ * JSON, replace invalid UTF-8 and end in a defect for a body that cannot be read; the contract wants a 400 for each.
+ */
+export const layer: Layer.Layer<RequestShape> = Layer.succeed(
+  RequestShape,
+  (handler, { endpoint }) =>
+    Effect.andThen(
+      endpoint.payload.size === 0 ? Effect.void : readBody(endpoint),
+      handler
+    ).pipe(Effect.catchIf(HttpApiError.HttpApiSchemaError.is, refuse))
+)
+
+const readBody = Effect.fnUntraced(function*(endpoint: HttpApiEndpoint.Top) {
+  const problem = yield* bodyProblem
+  if (problem === undefined) return
+  yield* checkPath(endpoint)
+  return yield* new InvalidRequest({ part: "body", message: problem })
+})
+
+/** What keeps the body from being parsed; its bytes are read here, and kept by the request for what follows. */
+const bodyProblem = Effect.gen(function*() {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  const contentType = request.headers["content-type"]
+  if (contentType === undefined || !isJson(contentType)) return "expected the content type application/json"
+  if (Number(request.headers["content-length"] ?? 0) > maxBodyBytes) return tooLarge
+  return yield* request.arrayBuffer.pipe(
+    Effect.match({
+      onFailure: ({ reason }) =>
+        "reason" in reason && reason.reason === "BodyTooLarge" ? tooLarge : "the body could not be read",
+      onSuccess: (bytes) =>
+        bytes.byteLength === 0 ? "expected a JSON body" : isUtf8(bytes) ? undefined : "expected JSON in UTF-8"
+    })
+  )
+})
+
+const tooLarge = `expected a body of at most ${maxBodyBytes} bytes`
+
+const isJson = (contentType: string): boolean =>
+  /^\s*application\/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?;?\s*$/i.test(contentType)
+
+/** A wrong path is told before a wrong body. */
+const checkPath = Effect.fnUntraced(function*(endpoint: HttpApiEndpoint.Top) {
+  if (endpoint.params === undefined) return
+  const { params } = yield* HttpRouter.RouteContext
+  // the ids in paths are plain schemas: they need no services
+  const decoded = Schema.decodeUnknownEffect(endpoint.params)(params) as Effect.Effect<unknown, Schema.SchemaError>
+  yield* Effect.mapError(decoded, (cause) => new HttpApiError.HttpApiSchemaError({ kind: "Params", cause }))
+})
+
+const refuse = (error: HttpApiError.HttpApiSchemaError) => {
+  switch (error.kind) {
+    case "Payload":
+      return invalid("body", "$", error)
+    case "Query":
+      return invalid("query", "", error)
+    case "Params":
+      return invalid("path", "", error)
+    case "Headers":
+      return invalid("headers", "", error)
+    case "Body":
+    case "ResponseHeaders":
+      return Effect.die(error)
+  }
+}
+
+const invalid = (part: InvalidRequest["part"], root: string, error: HttpApiError.HttpApiSchemaError) =>
+  Effect.fail(new InvalidRequest({ part, message: Problems.describe(root, error.cause.issue) }))

@@ -1,0 +1,77 @@
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { Clock, Context, Effect, Layer } from "effect"
+import * as TokenBuckets from "./RateLimit/TokenBuckets.ts"
+
+/** What a request counts as: spend events, reads, everything else. */
+export type RateClass = "ingest" | "read" | "manage"
+
+/** A bucket's refill and size, or no limit at all. */
+export type Limit = { readonly perSecond: number; readonly burst: number } | "off"
+
+/** The configured limits; `auth` is for failed authentications. */
+export type Limits = Readonly<Record<RateClass | "auth", Limit>>
+
+/** The outcome of one request: whether it may go on, and what its answer's headers say. */
+export interface Admission {
+  readonly allowed: boolean
+  /** Whole seconds until a request would be allowed, at least 1. */
+  readonly retryAfterSeconds: number
+  /** `RateLimit-Policy` and `RateLimit`; empty where the limit is off. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Client addresses whose failed authentications are counted, at most (decisions, section 8). */
+export const maxAddressBuckets = 10_000
+
+/** Integrators whose requests are counted, at most; the one unseen for longest is forgotten, and begins anew. */
+const maxIntegratorBuckets = 10_000
+
+/**
+ * Token buckets of this process (decisions, section 8): per integrator and class, and per client address for failed
+ * authentications.
+ */
+export class RateLimit extends Context.Service<RateLimit, {
+  /** Takes a token of the integrator's class. */
+  readonly take: (rateClass: RateClass, integratorId: IntegratorId) => Effect.Effect<Admission>
+  /** What the headers say without a token being taken. */
+  readonly look: (rateClass: RateClass, integratorId: IntegratorId) => Effect.Effect<Admission>
+  /** Counts a failed authentication of a client address. */
+  readonly takeFailure: (address: string) => Effect.Effect<Admission>
+}>()("@card-rewards/api/RateLimit") {
+  static readonly layer = (limits: Limits): Layer.Layer<RateLimit> =>
+    Layer.sync(RateLimit, () => {
+      const classes = {
+        ingest: admission("ingest", limits.ingest, maxIntegratorBuckets),
+        read: admission("read", limits.read, maxIntegratorBuckets),
+        manage: admission("manage", limits.manage, maxIntegratorBuckets)
+      }
+      const failures = admission("auth", limits.auth, maxAddressBuckets)
+      return RateLimit.of({
+        take: (rateClass, integratorId) => classes[rateClass](integratorId, 1),
+        look: (rateClass, integratorId) => classes[rateClass](integratorId, 0),
+        takeFailure: (address) => failures(address, 1)
+      })
+    })
+}
+
+const unlimited: Admission = { allowed: true, retryAfterSeconds: 1, headers: {} }
+
+const admission = (name: string, limit: Limit, maxBuckets: number) => {
+  if (limit === "off") return () => Effect.succeed(unlimited)
+  const buckets = TokenBuckets.make({ ...limit, maxBuckets })
+  const policy = `"${name}";q=${limit.perSecond};w=1`
+  return (key: string, tokens: 0 | 1) =>
+    Effect.map(Clock.currentTimeMillis, (now): Admission => {
+      const { allowed, fullAfterMillis, left, nextAfterMillis } = buckets.take(key, tokens, now)
+      return {
+        allowed,
+        retryAfterSeconds: wholeSeconds(nextAfterMillis),
+        headers: {
+          "ratelimit-policy": policy,
+          ratelimit: `"${name}";r=${left};t=${wholeSeconds(left === 0 ? nextAfterMillis : fullAfterMillis)}`
+        }
+      }
+    })
+}
+
+const wholeSeconds = (millis: number): number => Math.max(1, Math.ceil(millis / 1_000))

@@ -1,0 +1,38 @@
+import { ApiKeys } from "@card-rewards/core/ApiKeys"
+import * as Database from "@card-rewards/core/Database"
+import { Environment } from "@card-rewards/core/Environment"
+import { Programs } from "@card-rewards/core/Programs"
+import { Rewards } from "@card-rewards/core/Rewards"
+import { SandboxClock } from "@card-rewards/core/SandboxClock"
+import { Secrets, type SecretsKey } from "@card-rewards/core/Secrets"
+import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import { Users } from "@card-rewards/core/Users"
+import { Vault } from "@card-rewards/core/Vault"
+import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
+import type { VaultId } from "@card-rewards/domain/Ids"
+import { Layer } from "effect"
+import { type Limits, RateLimit } from "./RateLimit.ts"
+
+/** What the handlers work with, over one database. */
+export const layer = (config: {
+  readonly database: Database.DatabaseConfig
+  readonly environment: VaultId
+  readonly secretsKeys: ReadonlyArray<SecretsKey>
+  readonly allowPrivateNetwork: boolean
+  readonly limits: Limits
+}) =>
+  Layer.mergeAll(
+    ApiKeys.layer,
+    Programs.layer,
+    Rewards.layer,
+    SandboxClock.layer,
+    SpendEvents.layer,
+    Users.layer,
+    Vault.layer,
+    WebhookEndpoints.layer({ allowPrivateNetwork: config.allowPrivateNetwork }),
+    RateLimit.layer(config.limits)
+  ).pipe(Layer.provide([
+    Environment.layer(config.environment),
+    Secrets.layer({ keys: config.secretsKeys }),
+    Database.layer(config.database)
+  ]))

@@ -1,0 +1,24 @@
+import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
+import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { forIntegrator } from "./ForIntegrator.ts"
+
+/** Where events go. */
+export const layer = HttpApiBuilder.group(
+  SandboxApi,
+  "webhookEndpoints",
+  Effect.fnUntraced(function*(handlers) {
+    const endpoints = yield* WebhookEndpoints
+    return handlers
+      .handle("list", () => forIntegrator((id) => Effect.map(endpoints.list(id), (all) => ({ endpoints: all }))))
+      .handle("create", ({ payload }) => forIntegrator((id) => endpoints.create(id, payload)))
+      .handle("get", ({ params }) => forIntegrator((id) => Effect.map(endpoints.get(id, params.id), inBody)))
+      .handle("update", ({ params, payload }) =>
+        forIntegrator((id) => Effect.map(endpoints.update(id, params.id, payload.url), inBody)))
+      .handle("remove", ({ params }) => forIntegrator((id) => Effect.map(endpoints.remove(id, params.id), inBody)))
+      .handle("rotateSecret", ({ params }) => forIntegrator((id) => endpoints.rotateSecret(id, params.id)))
+  })
+)
+
+const inBody = <A>(endpoint: A) => ({ endpoint })

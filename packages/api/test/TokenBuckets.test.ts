@@ -1,0 +1,27 @@
+import { assert, describe, it } from "@effect/vitest"
+import { make } from "../src/RateLimit/TokenBuckets.ts"
+
+describe("TokenBuckets", () => {
+  it("gives the burst at once, then the rate", () => {
+    const buckets = make({ perSecond: 2, burst: 3, maxBuckets: 10 })
+    const taken = (now: number) => buckets.take("a", 1, now)
+    assert.deepStrictEqual([0, 0, 0, 0].map((now) => taken(now).allowed), [true, true, true, false])
+    assert.strictEqual(taken(0).nextAfterMillis, 500)
+    assert.isFalse(taken(499).allowed)
+    assert.isTrue(taken(500).allowed)
+    assert.strictEqual(taken(60_000).left, 2)
+  })
+
+  it("does not lend against a clock that goes back", () => {
+    const buckets = make({ perSecond: 1, burst: 1, maxBuckets: 10 })
+    assert.isTrue(buckets.take("a", 1, 10_000).allowed)
+    assert.isFalse(buckets.take("a", 1, 5_000).allowed)
+  })
+
+  it("keeps no more buckets than it may", () => {
+    const buckets = make({ perSecond: 1, burst: 1, maxBuckets: 10_000 })
+    for (let index = 0; index < 20_000; index++) buckets.take(`${index}`, 1, 0)
+    assert.strictEqual(buckets.size(), 10_000)
+    assert.isFalse(buckets.take("19999", 1, 0).allowed)
+  })
+})

@@ -1,0 +1,63 @@
+import { Effect, Redacted, type Scope } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import { inject } from "vitest"
+import { randomUUID } from "node:crypto"
+import * as AdminSql from "./AdminSql.ts"
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    /** The superuser's address of the test run's server; see vitestSetup.ts. */
+    readonly postgresUrl: string
+  }
+}
+
+/** What the tests of a package want in their databases. */
+export interface TestDatabaseOptions<E, R> {
+  /** Changes whenever `migrate` would give another database: for example a hash of the migrations. */
+  readonly fingerprint: string
+  /** Fills the template; runs once per test run and fingerprint. Every connection it opens must be closed when it ends. */
+  readonly migrate: (url: Redacted.Redacted) => Effect.Effect<void, E, R>
+}
+
+/**
+ * A database of its own until the scope closes, as a copy of a migrated template. The address is the superuser's.
+ * Any number of test workers may call this at once.
+ */
+export const make = Effect.fn("TestDatabase.make")(function*<E, R>(
+  options: TestDatabaseOptions<E, R>
+): Effect.fn.Return<Redacted.Redacted, E | SqlError, R | Scope.Scope> {
+  const adminUrl = serverUrl()
+  const template = yield* ensureTemplate(adminUrl, options)
+  const name = `test_${randomUUID().replaceAll("-", "")}`
+  const runAdmin = <A>(use: (sql: AdminSql.Connection) => Effect.Effect<A, SqlError>) =>
+    Effect.scoped(Effect.flatMap(AdminSql.connect(adminUrl), use))
+  yield* Effect.acquireRelease(
+    runAdmin((sql) => AdminSql.createDatabase(sql, name, template)),
+    () => runAdmin((sql) => AdminSql.dropDatabase(sql, name)).pipe(Effect.orDie)
+  )
+  return AdminSql.withDatabase(adminUrl, name)
+})
+
+/** The superuser's address of the test run's server. */
+export const serverUrl = (): Redacted.Redacted => Redacted.make(inject("postgresUrl"))
+
+const ensureTemplate = Effect.fnUntraced(function*<E, R>(
+  adminUrl: Redacted.Redacted,
+  options: TestDatabaseOptions<E, R>
+): Effect.fn.Return<string, E | SqlError, R> {
+  const template = `template_${options.fingerprint}`
+  const unfinished = `${template}_unfinished`
+  return yield* Effect.scoped(Effect.gen(function*() {
+    const sql = yield* AdminSql.connect(adminUrl)
+    if (yield* AdminSql.hasDatabase(sql, template)) return template
+    return yield* Effect.gen(function*() {
+      if (yield* AdminSql.hasDatabase(sql, template)) return template
+      yield* AdminSql.dropDatabase(sql, unfinished)
+      yield* AdminSql.createDatabase(sql, unfinished)
+      yield* options.migrate(AdminSql.withDatabase(adminUrl, unfinished))
+      yield* sql`ALTER DATABASE ${sql(unfinished)} ALLOW_CONNECTIONS false`
+      yield* sql`ALTER DATABASE ${sql(unfinished)} RENAME TO ${sql(template)}`
+      return template
+    }).pipe(AdminSql.exclusively(sql, template))
+  }))
+})

@@ -1,0 +1,140 @@
+import { describe, expect, it } from "@effect/vitest"
+import { type Duration, Effect, Redacted } from "effect"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import * as Owners from "./support/Owners.ts"
+
+/** Processes are looked up in /proc. */
+const isLinux = process.platform === "linux"
+
+/** Anyone may pass through; the other mode is a test of its own. */
+const open = 0o755
+
+const noProcessWithin = (dir: string, patience: Duration.Input) =>
+  Owners.until(() => Owners.processesOf(dir).length === 0).pipe(
+    Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.die(new Error(`Still there: ${Owners.processesOf(dir).join()}`)) })
+  )
+
+describe.skipIf(!isLinux)("EmbeddedPostgres", () => {
+  it.live("a second start finds the data, the password and the port of the first", () =>
+    Effect.gen(function*() {
+      const dir = yield* Owners.dataDir(open)
+      const first = yield* Owners.start(dir)
+      yield* Owners.query(first.url, (sql) => sql`CREATE TABLE kept AS SELECT 42 AS answer`)
+      first.process.kill("SIGTERM")
+      yield* noProcessWithin(dir, "5 seconds")
+      const second = yield* Owners.start(dir)
+      expect(Redacted.value(second.url)).toBe(Redacted.value(first.url))
+      expect(yield* Owners.query(second.url, (sql) => sql`SELECT answer FROM kept`)).toEqual([{ answer: 42 }])
+    }))
+
+  it.live("works below a folder of mode 0700", () =>
+    Effect.gen(function*() {
+      const dir = yield* Owners.dataDir(0o700)
+      const owner = yield* Owners.start(dir)
+      expect(yield* Owners.query(owner.url, (sql) => sql`SELECT current_database() AS name`)).toEqual([{ name: "card_rewards" }])
+    }))
+
+  it.live("a SIGKILL of the owner leaves no process within 2 s", () =>
+    Effect.gen(function*() {
+      const dir = yield* Owners.dataDir(open)
+      const owner = yield* Owners.start(dir)
+      owner.process.kill("SIGKILL")
+      yield* noProcessWithin(dir, "2 seconds")
+    }))
+
+  it.live("a SIGKILL of the owner and the supervisor at once leaves no process within 2 s", () =>
+    Effect.gen(function*() {
+      const dir = yield* Owners.dataDir(open)
+      const owner = yield* Owners.start(dir)
+      for (const pid of Owners.supervisorsOf(dir)) Owners.kill(pid)
+      owner.process.kill("SIGKILL")
+      yield* noProcessWithin(dir, "2 seconds")
+    }))
+
+  it.live("a SIGKILL of everything loses nothing that was committed", () =>
+    Effect.gen(function*() {
+      const dir = yield* Owners.dataDir(open)
+      const first = yield* Owners.start(dir)
+      yield* Owners.query(first.url, (sql) => sql`CREATE TABLE kept AS SELECT 42 AS answer`)
+      for (const pid of Owners.processesOf(dir)) Owners.kill(pid)
+      const second = yield* Owners.start(dir)
+      expect(yield* Owners.query(second.url, (sql) => sql`SELECT answer FROM kept`)).toEqual([{ answer: 42 }])
+    }))
+
+  it.live("a server that dies is started again on the same port", () =>
+    Effect.gen(function*() {
+      const dir = yield* Owners.dataDir(open)
+      const owner = yield* Owners.start(dir)
+      const [server] = Owners.serversOf(dir)
+      expect(server).toBeDefined()
+      if (server !== undefined) Owners.kill(server)
+      const rows = yield* Owners.query(owner.url, (sql) => sql`SELECT 1 AS one`).pipe(
+        Effect.retry({ times: 400, while: () => Effect.as(Effect.sleep("25 millis"), true) })
+      )
+      expect(rows).toEqual([{ one: 1 }])
+      expect(Owners.serversOf(dir)).not.toContain(server)
+    }))
+
+  it.live("a supervisor that is killed is replaced while its owner lives", () =>
+    Effect.gen(function*() {
+      const dir = yield* Owners.dataDir(open)
+      const owner = yield* Owners.start(dir)
+      const [supervisor] = Owners.supervisorsOf(dir)
+      if (supervisor !== undefined) Owners.kill(supervisor)
+      yield* Owners.until(() => Owners.supervisorsOf(dir).some((pid) => pid !== supervisor))
+      const rows = yield* Owners.query(owner.url, (sql) => sql`SELECT 1 AS one`).pipe(
+        Effect.retry({ times: 400, while: () => Effect.as(Effect.sleep("25 millis"), true) })
+      )
+      expect(rows).toEqual([{ one: 1 }])
+    }))
+
+  it.live("a postmaster.pid whose process id belongs to somebody else by now does not hinder", () =>
+    Effect.gen(function*() {
+      const dir = yield* Owners.dataDir(open)
+      const first = yield* Owners.start(dir)
+      const pidFile = path.join(fs.readFileSync(path.join(dir, "location"), "utf8"), "postmaster.pid")
+      const content = fs.readFileSync(pidFile, "utf8")
+      for (const pid of Owners.processesOf(dir)) Owners.kill(pid)
+      yield* Owners.until(() => Owners.processesOf(dir).length === 0)
+      fs.writeFileSync(pidFile, content.replace(/^\d+/, String(process.pid)))
+      const second = yield* Owners.start(dir)
+      expect(yield* Owners.query(second.url, (sql) => sql`SELECT 1 AS one`)).toEqual([{ one: 1 }])
+      expect(first.process.killed).toBe(false)
+    }))
+
+  it.live("a kill during the first start is forgotten by the next one", () =>
+    Effect.gen(function*() {
+      const dir = yield* Owners.dataDir(open)
+      Owners.launch(dir)
+      yield* Owners.until(() => fs.existsSync(path.join(dir, "cluster.init", "PG_VERSION")))
+      for (const pid of Owners.processesOf(dir)) Owners.kill(pid)
+      expect(fs.existsSync(path.join(dir, "cluster"))).toBe(false)
+      const owner = yield* Owners.start(dir)
+      expect(yield* Owners.query(owner.url, (sql) => sql`SELECT 1 AS one`)).toEqual([{ one: 1 }])
+    }))
+
+  it.live("three first starts at once share one server, which lives until the last of them ends", () =>
+    Effect.gen(function*() {
+      const dir = yield* Owners.dataDir(open)
+      const owners = yield* Effect.all([Owners.start(dir), Owners.start(dir), Owners.start(dir)], { concurrency: "unbounded" })
+      expect(new Set(owners.map(({ url }) => Redacted.value(url))).size).toBe(1)
+      yield* Owners.until(() => Owners.supervisorsOf(dir).length === 1)
+      const [first, second, third] = owners
+      first.process.kill("SIGKILL")
+      second.process.kill("SIGTERM")
+      yield* Owners.until(() => Owners.processesOf(dir).every((pid) => pid !== first.process.pid && pid !== second.process.pid))
+      expect(yield* Owners.query(third.url, (sql) => sql`SELECT 1 AS one`)).toEqual([{ one: 1 }])
+      third.process.kill("SIGKILL")
+      yield* noProcessWithin(dir, "2 seconds")
+    }))
+
+  it.live("a server that cannot start says why in one line", () =>
+    Effect.gen(function*() {
+      const { EmbeddedPostgres } = yield* Effect.promise(() => import("@card-rewards/dev-postgres/EmbeddedPostgres"))
+      const dir = yield* Owners.dataDir(open)
+      const layer = EmbeddedPostgres.layer({ dataDir: dir, settings: { work_mem: "nonsense" } })
+      const error = yield* Effect.flip(Effect.provide(EmbeddedPostgres, layer))
+      expect(error.message).toMatch(/^PostgreSQL does not start: invalid value for parameter "work_mem": "nonsense"/)
+    }))
+})

@@ -1,0 +1,80 @@
+import { PgClient } from "@effect/sql-pg"
+import { Effect, Redacted, type Scope } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { type ChildProcess, spawn } from "node:child_process"
+import * as fs from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { fileURLToPath } from "node:url"
+
+const program = fileURLToPath(new URL("owner.ts", import.meta.url))
+
+/** A process that holds the embedded server of a data directory. */
+export interface Owner {
+  readonly process: ChildProcess
+  readonly url: Redacted.Redacted
+}
+
+/** A data directory of its own, removed at the end with whatever still runs in it. */
+export const dataDir = (mode: number): Effect.Effect<string, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const dir = fs.mkdtempSync(path.join(os.tmpdir(), "card-rewards-postgres-"))
+      fs.chmodSync(dir, mode)
+      return path.join(dir, "data")
+    }),
+    (dir) =>
+      Effect.sync(() => {
+        for (const pid of processesOf(dir)) kill(pid)
+        const location = path.join(dir, "location")
+        if (fs.existsSync(location)) fs.rmSync(path.dirname(fs.readFileSync(location, "utf8")), { recursive: true, force: true })
+        fs.rmSync(path.dirname(dir), { recursive: true, force: true })
+      })
+  )
+
+/** Starts an owner without waiting for its server. */
+export const launch = (dir: string): ChildProcess => spawn(process.execPath, [program, dir], { stdio: ["ignore", "pipe", "inherit"] })
+
+/** Waits until an owner has its server. */
+export const ready = (child: ChildProcess): Effect.Effect<Owner> =>
+  Effect.callback((resume) => {
+    child.stdout?.setEncoding("utf8").once("data", (line: string) => resume(Effect.succeed({ process: child, url: Redacted.make(line.trim()) })))
+    child.once("exit", (code, signal) => resume(Effect.die(new Error(`The owner ended: ${code ?? signal}`))))
+  })
+
+export const start = (dir: string): Effect.Effect<Owner> => Effect.suspend(() => ready(launch(dir)))
+
+/** One connection of its own, closed after use. */
+export const query = <A>(url: Redacted.Redacted, use: (sql: PgClient.PgClient) => Effect.Effect<A, unknown>): Effect.Effect<A, unknown> =>
+  Effect.scoped(Effect.flatMap(PgClient.makeClient({ url }).pipe(Effect.provide(Reactivity.layer)), use))
+
+export const kill = (pid: number): void => {
+  try {
+    process.kill(pid, "SIGKILL")
+  } catch {
+    // Gone already.
+  }
+}
+
+/** Every process whose command line names the data directory: owners, supervisor, watchdog, server. */
+export const processesOf = (dir: string): ReadonlyArray<number> =>
+  commandLines().filter(({ command }) => command.includes(dir)).map(({ pid }) => pid)
+
+export const supervisorsOf = (dir: string): ReadonlyArray<number> =>
+  commandLines().filter(({ command }) => command.includes(dir) && command.includes("supervisor/main.ts")).map(({ pid }) => pid)
+
+export const serversOf = (dir: string): ReadonlyArray<number> =>
+  commandLines().filter(({ command }) => /^\S*\/postgres\0/.test(command) && command.includes(path.basename(path.dirname(dir)))).map(({ pid }) => pid)
+
+const commandLines = (): ReadonlyArray<{ readonly pid: number; readonly command: string }> =>
+  fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)).flatMap((name) => {
+    try {
+      return [{ pid: Number(name), command: fs.readFileSync(`/proc/${name}/cmdline`, "utf8") }]
+    } catch {
+      return []
+    }
+  })
+
+/** Polls until something holds; the test's own time limit bounds it. */
+export const until = (holds: () => boolean): Effect.Effect<void> =>
+  Effect.suspend(() => holds() ? Effect.void : Effect.andThen(Effect.sleep("20 millis"), until(holds)))

@@ -1,0 +1,13 @@
+/** A program that uses the server of a data directory, says where it is, and lives until it is killed. */
+import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
+import { NodeRuntime } from "@effect/platform-node"
+import { Console, Effect, Redacted } from "effect"
+
+Effect.gen(function*() {
+  const { url } = yield* EmbeddedPostgres
+  yield* Console.log(Redacted.value(url))
+  return yield* Effect.never
+}).pipe(
+  Effect.provide(EmbeddedPostgres.layer({ dataDir: process.argv[2] ?? "", settings: { fsync: "off" } })),
+  NodeRuntime.runMain
+)

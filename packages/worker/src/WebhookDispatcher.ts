@@ -1,0 +1,103 @@
+import { type Claim, Deliveries, type Outcome, type Outgoing } from "@card-rewards/core/Deliveries"
+import { maxInFlight, maxInFlightPerEndpoint } from "@card-rewards/domain/Delivery"
+import { sign } from "@card-rewards/domain/WebhookSignature"
+import { NodeCrypto } from "@effect/platform-node"
+import { Clock, Effect, FiberSet, Latch, Layer } from "effect"
+import { Connector } from "./Connector.ts"
+import * as Loop from "./Loop.ts"
+
+/** Pause after a look that found nothing due, unless an attempt ends before. */
+const idleMillis = 150
+/** Outcomes recorded by one transaction at most; attempts that end meanwhile go into the next one. */
+const maxRecorded = 256
+/** How long a stopping process waits for its attempts; what is not finished then is left for its claim to expire. */
+const drainMillis = 8_000
+const drainPollMillis = 10
+
+/**
+ * The fibers that deliver events (contract, section 6; decisions, section 7): one claims and sends, one records. At most
+ * 16 requests are in flight per endpoint and 512 in all, from the claim until the outcome is recorded.
+ */
+export const layer = Layer.unwrap(Effect.gen(function*() {
+  const deliveries = yield* Deliveries
+  const connector = yield* Connector
+  const inFlight = new Map<string, number>()
+  let total = 0
+  let ended: Array<Outcome> = []
+  const wakeClaims = yield* Latch.make()
+  const wakeRecords = yield* Latch.make()
+
+  const take = ({ integratorId }: Claim): void => {
+    total++
+    inFlight.set(integratorId, (inFlight.get(integratorId) ?? 0) + 1)
+  }
+  const release = ({ integratorId }: Claim): void => {
+    total--
+    const left = (inFlight.get(integratorId) ?? 0) - 1
+    if (left > 0) inFlight.set(integratorId, left)
+    else inFlight.delete(integratorId)
+    wakeClaims.openUnsafe()
+  }
+
+  const send = Effect.fn("WebhookDispatcher.send")(function*(outgoing: Outgoing) {
+    const { body, claim, eventId, secrets, url } = outgoing
+    const startedAt = yield* Clock.currentTimeMillis
+    const timestampSeconds = Math.floor(startedAt / 1000)
+    const signature = yield* sign({ secrets, eventId, body, timestampSeconds, attempt: claim.attempt })
+    const begun = yield* Clock.monotonicTimeNanos
+    const result = yield* connector.post({ url, body, headers: { ...commonHeaders, ...signature } }).pipe(
+      Effect.map(({ bodySnippet: answer, retryAfterSeconds, status }) => ({ status, answer, retryAfterSeconds })),
+      Effect.catch((error) => Effect.succeed({ error: error.reason })),
+      // A fault of ours counts as an attempt, so that one delivery cannot be tried for ever without a trace.
+      Effect.catchDefect((defect) => Effect.as(Effect.logError("A webhook attempt failed by a defect", defect), { error: "other" }))
+    )
+    const durationMillis = Math.round(Number((yield* Clock.monotonicTimeNanos) - begun) / 1e6)
+    ended.push({ claim, url, startedAt, durationMillis, result })
+    wakeRecords.openUnsafe()
+  })
+
+  const record = Effect.gen(function*() {
+    yield* wakeRecords.close
+    const batch = ended.slice(0, maxRecorded)
+    if (batch.length === 0) return false
+    const now = yield* Clock.currentTimeMillis
+    // A claim that has expired may be another's by now, but nothing is lost by trying.
+    const recorded = yield* deliveries.record(batch, now)
+    ended = ended.slice(batch.length)
+    for (const { claim } of batch) release(claim)
+    if (recorded < batch.length) yield* Effect.logWarning(`${batch.length - recorded} webhook attempts outlived their claims`)
+    return true
+  })
+
+  const drain = Effect.suspend(() => total === 0 ? Effect.void : Effect.sleep(drainPollMillis)).pipe(
+    Effect.repeat({ while: () => total > 0 }),
+    Effect.timeoutOption(drainMillis)
+  )
+
+  const deliver = Layer.unwrap(Effect.gen(function*() {
+    const fibers = yield* FiberSet.make()
+    yield* Effect.addFinalizer(() => drain)
+    const claimAndSend = Effect.gen(function*() {
+      yield* wakeClaims.close
+      const now = yield* Clock.currentTimeMillis
+      const limit = maxInFlight - total
+      const claims = yield* deliveries.claim({ now, limit, perEndpoint: maxInFlightPerEndpoint, inFlight })
+      if (claims.length === 0) return false
+      const outgoing = yield* deliveries.stillClaimed(claims, yield* Clock.currentTimeMillis)
+      for (const one of outgoing) {
+        take(one.claim)
+        yield* FiberSet.run(fibers, send(one))
+      }
+      return true
+    })
+    return Loop.layer("WebhookDispatcher", claimAndSend, { idleMillis, wake: wakeClaims.await })
+  }))
+
+  // Closed in reverse: no more claims, attempts end, their outcomes are recorded, the recorder stops.
+  return Layer.provideMerge(
+    deliver,
+    Loop.layer("WebhookDispatcher records", record, { idleMillis, wake: wakeRecords.await })
+  )
+})).pipe(Layer.provide(NodeCrypto.layerMac))
+
+const commonHeaders = { "content-type": "application/json", "user-agent": "card-rewards/1" }

@@ -1,0 +1,225 @@
+/**
+ * `node scripts/bootstrap.mjs <entry.ts> [args…]`: runs an entry of this repository with the pinned Node, after
+ * installing what is missing. Plain JavaScript without dependencies, for any Node from 20 on.
+ *
+ * The entry runs in a session of its own: a Ctrl-C reaches it once, through us, and not also through the terminal. It
+ * gets an open pipe as file descriptor 3 (see lifeline.mjs), so that it notices our end however we end; and we watch
+ * the npm above us, which cannot tell us when it is killed.
+ */
+import { spawn } from "node:child_process"
+import { createHash } from "node:crypto"
+import * as fs from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { fileURLToPath } from "node:url"
+
+/** The only place that names it. The version of Node is the one of the `node-*` packages in pnpm-workspace.yaml. */
+const pnpmVersion = "10.34.9"
+const oldestNode = [22, 19]
+const lockPatienceMillis = 10 * 60_000
+const lockPollMillis = 100
+const parentPollMillis = 250
+/** More than the entry's own patience with what it started. */
+const stopPatienceMillis = 25_000
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+const modules = path.join(root, "node_modules")
+const stampFile = path.join(modules, ".card-rewards-installed")
+const lockFile = path.join(modules, ".card-rewards-installing")
+
+const main = async () => {
+  const [entry, ...args] = process.argv.slice(2)
+  if (entry === undefined) throw new Error("Usage: node scripts/bootstrap.mjs <entry.ts> [args…]")
+  const wanted = fingerprint()
+  if (read(stampFile) !== wanted) await underLock(() => read(stampFile) === wanted || install(wanted))
+  const node = findNode()
+  await run(node, ["--import", path.join(root, "scripts/lifeline.mjs"), path.join(root, entry), ...args])
+}
+
+/** Everything that decides what node_modules should hold. */
+const fingerprint = () => {
+  const hash = createHash("sha256").update(`${process.platform}-${process.arch} ${pnpmVersion}`)
+  const manifests = fs.readdirSync(path.join(root, "packages")).sort().map((name) => `packages/${name}/package.json`)
+  for (const file of ["package.json", "pnpm-lock.yaml", "pnpm-workspace.yaml", ...manifests]) {
+    hash.update(`\n${file}\n`).update(read(path.join(root, file)) ?? "")
+  }
+  return hash.digest("hex")
+}
+
+const read = (file) => {
+  try {
+    return fs.readFileSync(file, "utf8")
+  } catch {
+    return undefined
+  }
+}
+
+const install = async (wanted) => {
+  say(`Installing dependencies with pnpm ${pnpmVersion} …`)
+  const startedAt = Date.now()
+  const args = ["--yes", `--package=pnpm@${pnpmVersion}`, "--", "pnpm", "install", "--frozen-lockfile"]
+  const home = writableHome()
+  if (home === undefined) args.push("--store-dir", path.join(modules, ".pnpm-store"))
+  // `CI` keeps pnpm from asking questions.
+  const env = { ...process.env, CI: "true", npm_config_update_notifier: "false" }
+  if (home === undefined) Object.assign(env, { HOME: path.join(modules, ".cache"), npm_config_cache: path.join(modules, ".cache/npm") })
+  const { code, output } = await runQuietly("npx", args, env)
+  if (code !== 0) {
+    process.stderr.write(output)
+    throw new Error(`Installing failed: ${reasonIn(output)}`)
+  }
+  fs.writeFileSync(stampFile, wanted)
+  say(`Installed in ${((Date.now() - startedAt) / 1000).toFixed(1)} s.`)
+}
+
+const writableHome = () => {
+  try {
+    fs.accessSync(os.homedir(), fs.constants.W_OK)
+    return os.homedir()
+  } catch {
+    return undefined
+  }
+}
+
+/** The line that says what is wrong, among npm's and pnpm's many. */
+const reasonIn = (output) => {
+  const lines = output.split("\n").map((line) => line.trim()).filter((line) => line !== "" && !/^npm (warn|notice)/.test(line))
+  return lines.find((line) => /ERR_PNPM|npm error|^Error/.test(line)) ?? lines.at(-1) ?? "no reason given"
+}
+
+/**
+ * One installation at a time in a checkout. The lock names the process that installs and the one it started; it is
+ * taken over where both are gone.
+ */
+const underLock = async (work) => {
+  fs.mkdirSync(modules, { recursive: true })
+  for (let waitedMillis = 0; !tryLock(); waitedMillis += lockPollMillis) {
+    if (waitedMillis === 0) say("Waiting for another installation in this checkout …")
+    if (waitedMillis > lockPatienceMillis) throw new Error(`Another installation does not end: remove ${lockFile} if there is none`)
+    await new Promise((resolve) => setTimeout(resolve, lockPollMillis))
+  }
+  try {
+    await work()
+  } finally {
+    fs.rmSync(lockFile, { force: true })
+  }
+}
+
+const tryLock = () => {
+  try {
+    fs.writeFileSync(lockFile, `${process.pid}`, { flag: "wx" })
+    return true
+  } catch (error) {
+    if (error.code !== "EEXIST") throw error
+  }
+  const holder = read(lockFile)
+  // An empty lock is one that is just being written.
+  if (holder === undefined || holder === "" || holder.split(" ").some((pid) => isAlive(Number(pid)))) return false
+  // Only one of those who see a stale lock can rename it; whoever finds a fresh one in hand puts it back.
+  const mine = `${lockFile}.${process.pid}`
+  try {
+    fs.renameSync(lockFile, mine)
+    if (read(mine) !== holder) fs.linkSync(mine, lockFile)
+    fs.rmSync(mine)
+  } catch {
+    return false
+  }
+  return false
+}
+
+const isAlive = (pid) => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return error.code === "EPERM"
+  }
+}
+
+const runQuietly = (command, args, env) =>
+  new Promise((resolve, reject) => {
+    const child = spawn(command, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"], detached: true })
+    child.once("error", (error) => reject(new Error(`${command} does not run: ${error.message}`)))
+    if (child.pid !== undefined) fs.writeFileSync(lockFile, `${process.pid} ${child.pid}`)
+    let output = ""
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text))
+    const stop = (signal) => {
+      process.kill(-child.pid, "SIGTERM")
+      fs.rmSync(lockFile, { force: true })
+      process.exit(128 + os.constants.signals[signal])
+    }
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, stop)
+    watchNpm(() => stop("SIGTERM"))
+    child.once("close", (code) => {
+      for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.off(signal, stop)
+      resolve({ code, output })
+    })
+  })
+
+/** The pinned Node; where its package has none for this platform, the one we run on if it is new enough. */
+const findNode = () => {
+  const pinned = path.join(modules, `node-${process.platform}-${process.arch}`, "bin", "node")
+  if (fs.existsSync(pinned)) return pinned
+  const [major, minor] = process.versions.node.split(".").map(Number)
+  if (major > oldestNode[0] || (major === oldestNode[0] && minor >= oldestNode[1])) return process.execPath
+  throw new Error(`There is no packaged Node for ${process.platform}-${process.arch}: run this with Node ${oldestNode.join(".")} or newer (this is ${process.versions.node})`)
+}
+
+const run = (node, args) =>
+  new Promise((resolve, reject) => {
+    const bins = [path.dirname(node), path.join(modules, ".bin")]
+    const env = { ...process.env, PATH: [...bins, process.env.PATH].join(path.delimiter) }
+    const child = spawn(node, args, { env, stdio: ["inherit", "inherit", "inherit", "pipe"], detached: true })
+    child.stdio[3]?.on("error", () => undefined)
+    child.once("error", (error) => reject(new Error(`${node} does not run: ${error.message}`)))
+    const stop = (signal) => {
+      child.kill(signal)
+      setTimeout(() => child.kill("SIGKILL"), stopPatienceMillis).unref()
+    }
+    // npm passes a Ctrl-C on although the terminal has sent it to all of us: once is enough.
+    for (const [heard, passed] of [["SIGINT", "SIGINT"], ["SIGTERM", "SIGTERM"], ["SIGHUP", "SIGTERM"]]) {
+      let passedOn = false
+      process.on(heard, () => {
+        if (!passedOn) stop(passed)
+        passedOn = true
+      })
+    }
+    watchNpm(() => stop("SIGTERM"))
+    child.once("exit", (code, signal) => {
+      process.exitCode = code ?? 128 + os.constants.signals[signal]
+      child.stdio[3]?.destroy()
+      resolve()
+    })
+  })
+
+/** npm runs us through one shell or several, or directly; when one of them or npm is killed, a link of the chain changes. */
+const watchNpm = (onGone) => {
+  if (process.env.npm_lifecycle_event === undefined) return
+  const ancestors = [process.ppid]
+  while (isShell(ancestors.at(-1))) ancestors.push(parentOf(ancestors.at(-1)))
+  const isIntact = () => process.ppid === ancestors[0] && ancestors.every((pid, at) => at === ancestors.length - 1 || parentOf(pid) === ancestors[at + 1])
+  const timer = setInterval(() => {
+    if (isIntact()) return
+    clearInterval(timer)
+    onGone()
+  }, parentPollMillis)
+  timer.unref()
+}
+
+/** By its program: a script that a shell runs is named after the script. */
+const isShell = (pid) => {
+  try {
+    return /^(sh|dash|bash|zsh|ash|busybox)$/.test(path.basename(fs.readlinkSync(`/proc/${pid}/exe`)))
+  } catch {
+    return false
+  }
+}
+
+const parentOf = (pid) => Number(read(`/proc/${pid}/stat`)?.replace(/^.*\) \S /s, "").split(" ")[0])
+
+const say = (line) => process.stderr.write(`${line}\n`)
+
+main().catch((error) => {
+  say(error.message)
+  process.exitCode = 1
+})

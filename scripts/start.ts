@@ -1,0 +1,107 @@
+/** `npm start`: PostgreSQL, the api and the worker, and everything a first request needs. See operations. */
+import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
+import { NodeRuntime } from "@effect/platform-node"
+import { Cause, Console, Duration, Effect, Layer, Predicate, Redacted, Schedule, Schema } from "effect"
+import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import { keepRunning } from "./start/Children.ts"
+import { createDemo, migrate } from "./start/Provision.ts"
+import * as Settings from "./start/Settings.ts"
+
+const healthPatience = Duration.seconds(30)
+
+const DemoFile = Schema.fromJsonString(Schema.Struct({
+  baseUrl: Schema.String,
+  integratorId: Schema.String,
+  apiKey: Schema.String
+}))
+
+const start = Effect.gen(function*() {
+  const settings = yield* Settings.read
+  const databaseUrl = settings.databaseUrl ?? (yield* startPostgres(settings))
+  yield* migrate(databaseUrl)
+  const env = {
+    DATABASE_URL: Redacted.value(databaseUrl),
+    SECRETS_KEY: Redacted.value(settings.secretsKey),
+    DATA_DIR: settings.dataDir,
+    ENVIRONMENT: settings.environment,
+    HOST: settings.host,
+    PORT: String(settings.port)
+  }
+  yield* keepRunning("api", env)
+  yield* keepRunning("worker", env)
+  yield* untilHealthy(settings.baseUrl)
+  yield* greet(settings, databaseUrl)
+  return yield* Effect.never
+}).pipe(Effect.scoped)
+
+/** The server must outlive the api and the worker: its layer belongs to the scope that closes last. */
+const startPostgres = Effect.fnUntraced(function*(settings: Settings.Settings) {
+  const context = yield* Layer.build(EmbeddedPostgres.layer({ dataDir: path.join(settings.dataDir, "postgres") }))
+  const { url } = yield* Effect.provide(EmbeddedPostgres, context)
+  return url
+})
+
+const untilHealthy = (baseUrl: string) =>
+  HttpClient.get(`${baseUrl}/health`).pipe(
+    Effect.filterOrFail((response) => response.status === 204),
+    Effect.retry(Schedule.spaced("50 millis")),
+    Effect.timeoutOrElse({
+      duration: healthPatience,
+      orElse: () => Effect.fail(new Settings.StartError({ message: `The api did not answer at ${baseUrl}/health within ${Duration.format(healthPatience)}: its own lines above say why` }))
+    })
+  )
+
+const greet = Effect.fnUntraced(function*(settings: Settings.Settings, databaseUrl: Redacted.Redacted) {
+  const { baseUrl } = settings
+  const lines = ["", `Card Rewards is running.`, "", `  api          ${baseUrl}`, `  docs         ${baseUrl}/docs`]
+  if (settings.environment !== "sandbox") return yield* Console.log(lines.join("\n"))
+  const demo = yield* findOrCreateDemo(settings, databaseUrl)
+  return yield* Console.log([
+    ...lines,
+    `  integrator   ${demo.integratorId}`,
+    `  API key      ${demo.apiKey}`,
+    "",
+    "Try it:",
+    "",
+    `  curl ${baseUrl}/v1/programs -H 'x-api-key: ${demo.apiKey}'`,
+    "",
+    "Ctrl-C stops everything.",
+    ""
+  ].join("\n"))
+})
+
+/** The key of an earlier start, where the database still knows it. */
+const findOrCreateDemo = Effect.fnUntraced(function*(settings: Settings.Settings, databaseUrl: Redacted.Redacted) {
+  const file = path.join(settings.dataDir, "demo.json")
+  const known = yield* Effect.try({ try: () => fs.readFileSync(file, "utf8"), catch: () => "missing" as const }).pipe(
+    Effect.flatMap(Schema.decodeUnknownEffect(DemoFile)),
+    Effect.filterOrFail((demo) => demo.apiKey.length > 0),
+    Effect.tap((demo) => acceptsKey(settings.baseUrl, demo.apiKey)),
+    Effect.orElseSucceed(() => undefined)
+  )
+  const { integratorId, apiKey } = known ?? (yield* createDemo(databaseUrl))
+  const demo = { baseUrl: settings.baseUrl, integratorId, apiKey }
+  yield* Effect.sync(() => Settings.writePrivate(file, JSON.stringify(demo)))
+  return demo
+})
+
+const acceptsKey = (baseUrl: string, apiKey: string) =>
+  HttpClient.execute(HttpClientRequest.get(`${baseUrl}/v1/programs`).pipe(HttpClientRequest.setHeader("x-api-key", apiKey))).pipe(
+    Effect.filterOrFail((response) => response.status !== 401)
+  )
+
+/** One clear line for a person; the whole story only for what nobody foresaw. */
+const complain = (cause: Cause.Cause<unknown>) => {
+  if (Cause.hasInterruptsOnly(cause)) return Effect.void
+  const error = Cause.squash(cause)
+  const isForeseen = Predicate.hasProperty(error, "_tag") && Predicate.hasProperty(error, "message")
+  return Console.error(isForeseen ? String(error.message) : Cause.pretty(cause))
+}
+
+start.pipe(
+  Effect.provide(FetchHttpClient.layer),
+  Effect.tapCause(complain),
+  NodeRuntime.runMain({ disableErrorReporting: true })
+)

@@ -1,0 +1,137 @@
+/** The rules of docs/architecture.md that a compiler does not check. Prints every breach and exits 1 where there is one. */
+import * as fs from "node:fs"
+import * as path from "node:path"
+
+const longestFileLines = 400
+
+/** Which packages a package may import. Tests may also use dev-postgres. */
+const allowedImports: Readonly<Record<string, ReadonlyArray<string>>> = {
+  domain: [],
+  core: ["domain"],
+  api: ["core", "domain"],
+  worker: ["core", "domain"],
+  admin: ["core", "domain", "dev-postgres"],
+  client: ["domain"],
+  "dev-postgres": [],
+  e2e: ["client", "domain", "dev-postgres"]
+}
+
+/** Files that nobody has to import: `main.ts` starts a process; these are used from outside their package's code. */
+const entryPoints: ReadonlyArray<string> = [
+  "packages/client/src/CardRewards.ts",
+  "packages/client/src/WebhookSignature.ts",
+  "packages/dev-postgres/src/TestDatabase.ts",
+  "packages/dev-postgres/src/vitestSetup.ts"
+]
+
+const root = path.dirname(import.meta.dirname)
+
+interface Source {
+  readonly file: string
+  readonly text: string
+  readonly imports: ReadonlyArray<string>
+  /** Without `import type`, which is gone when the program runs. */
+  readonly runtimeImports: ReadonlyArray<string>
+}
+
+const main = (): void => {
+  const sources = [...list("packages"), ...list("scripts")].map(read)
+  const breaches = [
+    ...sources.flatMap(checkLength),
+    ...sources.flatMap(checkImports),
+    ...sources.flatMap(checkEnvironment),
+    ...checkImporters(sources),
+    ...checkCycles(sources),
+    ...checkMigrations()
+  ]
+  for (const breach of breaches) process.stderr.write(`${breach}\n`)
+  process.exitCode = breaches.length === 0 ? 0 : 1
+}
+
+const list = (folder: string): ReadonlyArray<string> =>
+  fs.globSync(`${folder}/**/*.{ts,mjs}`, { cwd: root, exclude: (name) => name === "node_modules" || name === "dist" }).toSorted()
+
+const read = (file: string): Source => {
+  const text = fs.readFileSync(path.join(root, file), "utf8")
+  return { file, text, imports: importsIn(text), runtimeImports: importsIn(text.replaceAll(/^(?:import|export) type [^"']*["'][^"']+["']/gm, "")) }
+}
+
+const importsIn = (text: string): ReadonlyArray<string> =>
+  [...text.matchAll(/(?:^|\n)\s*(?:import|export)\s(?:[^"'`;]*?\sfrom\s)?\s*["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']|new URL\(\s*["'](\.[^"']+\.ts)["']/g)]
+    .flatMap(([, from, dynamic, url]) => from ?? dynamic ?? url ?? [])
+
+const packageOf = (file: string): string | undefined => /^packages\/([^/]+)\//.exec(file)?.[1]
+
+/** What e2e has in `src` is the tools of its tests. */
+const isSource = (file: string): boolean => /^packages\/[^/]+\/src\//.test(file) && !file.startsWith("packages/e2e/")
+
+const isMain = (file: string): boolean => path.basename(file) === "main.ts"
+
+const isGenerated = (file: string): boolean => file.includes("/generated/")
+
+/** The file an import means, where it is one of ours. */
+const resolve = (source: Source, specifier: string): string | undefined => {
+  const ours = /^@card-rewards\/([^/]+)\/(.+)$/.exec(specifier)
+  if (ours !== null) return `packages/${ours[1]}/src/${ours[2]}.ts`
+  return specifier.startsWith(".") ? path.join(path.dirname(source.file), specifier) : undefined
+}
+
+const checkLength = ({ file, text }: Source): ReadonlyArray<string> => {
+  const lines = text.split("\n").length - 1
+  return lines > longestFileLines && !isGenerated(file) ? [`${file}: ${lines} lines, more than ${longestFileLines}: give it a folder beside it`] : []
+}
+
+const checkImports = (source: Source): ReadonlyArray<string> =>
+  source.imports.flatMap((specifier) => {
+    const from = packageOf(source.file)
+    if (from === undefined) return []
+    if (specifier.startsWith(".") && packageOf(`${path.join(path.dirname(source.file), specifier)}/`) !== from) {
+      return [`${source.file}: the relative import "${specifier}" leaves the package`]
+    }
+    const target = /^@card-rewards\/([^/]+)/.exec(specifier)?.[1]
+    if (target === undefined) return []
+    if (target === from || allowedImports[from]?.includes(target) === true) return []
+    if (target === "dev-postgres" && !isSource(source.file)) return []
+    return [`${source.file}: ${from} may not import ${target}`]
+  })
+
+const checkEnvironment = ({ file, text }: Source): ReadonlyArray<string> =>
+  isSource(file) && !isMain(file) && /\bprocess\.env\b/.test(text) ? [`${file}: only a main.ts reads process.env`] : []
+
+const checkImporters = (sources: ReadonlyArray<Source>): ReadonlyArray<string> => {
+  const code = sources.filter(({ file }) => isSource(file) || file.startsWith("scripts/"))
+  const imported = new Set(code.flatMap((source) => source.imports.map((specifier) => resolve(source, specifier))))
+  return sources
+    .filter(({ file }) => isSource(file) && !isMain(file) && !entryPoints.includes(file) && !imported.has(file))
+    .map(({ file }) => `${file}: nobody imports it`)
+}
+
+const checkCycles = (sources: ReadonlyArray<Source>): ReadonlyArray<string> => {
+  const graph = new Map(sources.map((source) => [
+    source.file,
+    source.runtimeImports.flatMap((specifier) => resolve(source, specifier) ?? [])
+  ]))
+  const done = new Set<string>()
+  const breaches: Array<string> = []
+  const visit = (file: string, trail: ReadonlyArray<string>): void => {
+    const start = trail.indexOf(file)
+    if (start >= 0) return void breaches.push(`Import cycle: ${[...trail.slice(start), file].join(" → ")}`)
+    if (done.has(file)) return
+    for (const next of graph.get(file) ?? []) visit(next, [...trail, file])
+    done.add(file)
+  }
+  for (const file of graph.keys()) visit(file, [])
+  return breaches
+}
+
+/** A migration that no list names would never run. */
+const checkMigrations = (): ReadonlyArray<string> => {
+  const folder = "packages/core/src/migrations"
+  const listFile = "packages/core/src/Database.ts"
+  if (!fs.existsSync(path.join(root, folder))) return []
+  const listed = [...fs.readFileSync(path.join(root, listFile), "utf8").matchAll(/["'](\d{4}_\w+)["']\s*:/g)].map(([, name]) => name)
+  const present = fs.readdirSync(path.join(root, folder)).map((file) => path.basename(file, ".ts")).filter((name) => /^\d{4}_/.test(name)).toSorted()
+  return listed.join() === present.join() ? [] : [`${listFile} lists the migrations ${listed.join(", ")}; ${folder} holds ${present.join(", ")}`]
+}
+
+main()
