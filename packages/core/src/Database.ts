@@ -1,6 +1,6 @@
 import { Unavailable } from "@card-rewards/domain/Errors"
 import { PgClient, PgTypes } from "@effect/sql-pg"
-import { Duration, Effect, Layer, type Redacted, Result, Schedule, String } from "effect"
+import { Duration, Effect, Fiber, Layer, type Redacted, Result, Schedule, String } from "effect"
 import { Migrator, SqlClient, type SqlError } from "effect/sql"
 import initial from "./migrations/0001_initial.ts"
 
@@ -98,7 +98,9 @@ export const transaction = <A, E, R>(
 export const available = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
-  unhurried(effect).pipe(
+  Effect.forkDetach(unhurried(effect)).pipe(
+    // the time-out does not wait for the statement's cancellation, which a dead network may hold up
+    Effect.flatMap((fiber) => Effect.onInterrupt(Fiber.join(fiber), () => Effect.sync(() => fiber.interruptUnsafe()))),
     Effect.timeoutOrElse({ duration: unavailableAfterMillis, orElse: () => Effect.fail(away()) })
   )
 

@@ -13,7 +13,7 @@ import { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { dayMillis, instant, printTimestamp } from "@card-rewards/domain/Time"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, Schema } from "effect"
-import { testLayer } from "./TestLayer.ts"
+import { liveLayer } from "./TestLayer.ts"
 
 const services = Layer.mergeAll(
   Processing.layer,
@@ -23,7 +23,7 @@ const services = Layer.mergeAll(
   Users.layer,
   Vault.layer,
   Audit.layer
-).pipe(Layer.provideMerge(Programs.layer), Layer.provideMerge(testLayer))
+).pipe(Layer.provideMerge(Programs.layer), Layer.provideMerge(liveLayer))
 
 const users = Array.from({ length: 40 }, (_, index) => UserId.make(`user-${index}`))
 const integratorIds = ["one", "two", "three"].map((name) => IntegratorId.make(name))

@@ -1,6 +1,7 @@
 import { make } from "@card-rewards/dev-postgres/TestDatabase"
 import { IntegratorId } from "@card-rewards/domain/Ids"
 import { Effect, Layer, Redacted } from "effect"
+import type { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
@@ -17,21 +18,29 @@ const fingerprint = readdirSync(migrations).sort()
   .reduce((hash, file) => hash.update(readFileSync(`${migrations}/${file}`)), createHash("sha256"))
   .digest("hex").slice(0, 16)
 
-/** A migrated database of its own for as long as the layer lives. Its pool ticks with real time. */
-export const testDatabase = Layer.effectContext(TestClock.withLive(Effect.gen(function*() {
+const database = Effect.gen(function*() {
   const url = yield* make({ fingerprint: `core_${fingerprint}`, migrate: Database.migrate })
   return yield* Layer.build(Database.layer({ url, poolSize: 10, applicationName: "card-rewards test" }))
-})))
+})
+
+/** A migrated database of its own for as long as the layer lives. Its pool ticks with real time. */
+export const testDatabase = Layer.effectContext(TestClock.withLive(database))
 
 /** A key for tests: 32 times the same byte. */
 export const secretsKey = (byte: number): Secrets.SecretsKey => Redacted.make(new Uint8Array(32).fill(byte))
 
+const over = <A, E>(connections: Layer.Layer<A | SqlClient.SqlClient, E>) =>
+  Integrators.layer.pipe(
+    Layer.provideMerge(Environment.layer("sandbox")),
+    Layer.provideMerge(connections),
+    Layer.provideMerge(Secrets.Secrets.layer({ keys: [secretsKey(1)] }))
+  )
+
 /** {@link testDatabase}, and what nearly every test of core needs: the sandbox, its integrators, and secrets. */
-export const testLayer = Integrators.layer.pipe(
-  Layer.provideMerge(Environment.layer("sandbox")),
-  Layer.provideMerge(testDatabase),
-  Layer.provideMerge(Secrets.Secrets.layer({ keys: [secretsKey(1)] }))
-)
+export const testLayer = over(testDatabase)
+
+/** The same in real time, for tests of what meets at one moment. */
+export const liveLayer = over(Layer.effectContext(database))
 
 /** 2026-11-01T12:00:00.000Z: every test's real time, until it moves the clock. */
 export const startMillis = 1_793_534_400_000
