@@ -83,12 +83,24 @@ const readArguments = (args: ReadonlyArray<string>): { seeds: string | undefined
   return { seeds: inline ?? args[at + 1], rest: args.toSpliced(at, inline === undefined ? 2 : 1) }
 }
 
+interface Results {
+  readonly numPassedTests: number
+  readonly numFailedTests: number
+  readonly numPendingTests: number
+  readonly numTodoTests: number
+  readonly testResults: ReadonlyArray<{ readonly status: string; readonly assertionResults: ReadonlyArray<{ readonly status: string }> }>
+}
+
 /** The last line of all, for machines: `N passed, N failed`, and what was skipped. */
-const printClosingLine = (results: string): void => {
-  if (!existsSync(results)) return
-  const counts = readJson<{ numPassedTests: number; numFailedTests: number; numPendingTests: number; numTodoTests: number }>(results)
-  const skipped = counts.numPendingTests + counts.numTodoTests
-  process.stdout.write(`${counts.numPassedTests} passed, ${counts.numFailedTests} failed${skipped > 0 ? `, ${skipped} skipped` : ""}\n`)
+const printClosingLine = (file: string): void => {
+  if (!existsSync(file)) return
+  const results = readJson<Results>(file)
+  // A file that fails before or between its tests counts as one failure: none of its tests tells of it.
+  const brokenFiles = results.testResults.filter(({ status, assertionResults }) =>
+    status === "failed" && assertionResults.every((test) => test.status !== "failed")
+  )
+  const skipped = results.numPendingTests + results.numTodoTests
+  process.stdout.write(`${results.numPassedTests} passed, ${results.numFailedTests + brokenFiles.length} failed${skipped > 0 ? `, ${skipped} skipped` : ""}\n`)
 }
 
 const readJson = <A>(file: string): A => JSON.parse(readFileSync(file, "utf8"))
