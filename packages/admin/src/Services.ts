@@ -5,7 +5,7 @@ import { Environment } from "@card-rewards/core/Environment"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { Vault } from "@card-rewards/core/Vault"
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
-import { Config, Context, Effect, Layer, Option, Redacted } from "effect"
+import { Config, Context, Effect, Layer, Option, type Redacted } from "effect"
 
 /** Where the database is: `DATABASE_URL`, else the embedded one of `DATA_DIR`, which is started where it is not running. */
 export class DatabaseUrl extends Context.Service<DatabaseUrl, {

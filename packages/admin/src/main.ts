@@ -1,13 +1,12 @@
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Cause, Console, Effect, Logger } from "effect"
+import { Cause, Console, Effect, Layer, Logger } from "effect"
 import { CliError, Command } from "effect/cli"
 import { admin } from "./Commands.ts"
 
 admin.pipe(
   Command.run({ version: "0.0.0" }),
   Effect.tapCause((cause) => CliError.isCliError(Cause.squash(cause)) ? Effect.void : Console.error(oneLine(cause))),
-  Effect.provide(NodeServices.layer),
-  Effect.provide(Logger.layer([])),
+  Effect.provide(Layer.merge(NodeServices.layer, Logger.layer([]))),
   NodeRuntime.runMain({ disableErrorReporting: true })
 )
 

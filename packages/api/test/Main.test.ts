@@ -72,9 +72,9 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("ma
         yield* Effect.sleep("500 millis")
         child.stop()
         yield* Effect.sleep("500 millis")
-        return sent
+        return () => sent
       }))
-      assert.strictEqual((yield* Effect.promise(() => answer)).status, 200)
+      assert.strictEqual((yield* Effect.promise(answer)).status, 200)
       const code = yield* Effect.timeoutOption(child.exit, "14 seconds")
       idle.destroy()
       assert.strictEqual(code._tag, "Some")

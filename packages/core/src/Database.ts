@@ -1,6 +1,6 @@
 import { Unavailable } from "@card-rewards/domain/Errors"
 import { PgClient, PgTypes } from "@effect/sql-pg"
-import { Duration, Effect, Fiber, Layer, type Redacted, Result, Schedule, String } from "effect"
+import { Duration, Effect, Fiber, type Layer, type Redacted, Result, Schedule, String } from "effect"
 import { Migrator, SqlClient, type SqlError } from "effect/sql"
 import initial from "./migrations/0001_initial.ts"
 

@@ -3,12 +3,12 @@ import type { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { WebhookSecret } from "@card-rewards/domain/WebhookSignature"
 import { Context, Effect, Layer } from "effect"
-import { SqlClient } from "effect/sql"
+import type { SqlClient } from "effect/sql"
 import { transaction } from "./Database.ts"
 import { claimIn, noCursor } from "./Deliveries/Claim.ts"
 import { outgoingIn } from "./Deliveries/Outgoing.ts"
 import { recordIn } from "./Deliveries/Record.ts"
-import { WebhookEndpoints } from "./WebhookEndpoints.ts"
+import type { WebhookEndpoints } from "./WebhookEndpoints.ts"
 
 /** How long a claim on a delivery lasts (decisions, section 7). */
 export const claimMillis = 60_000

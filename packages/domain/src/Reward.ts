@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { IntegratorId, ProgramId, TransactionId, UserId } from "./Ids.ts"
+import { type IntegratorId, ProgramId, TransactionId, UserId } from "./Ids.ts"
 import { Amount, AssetAmount, Cents, SpendAmount } from "./Money.ts"
 import { SpendEventKind } from "./SpendEvent.ts"
 import { Timestamp } from "./Time.ts"

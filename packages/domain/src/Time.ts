@@ -1,4 +1,4 @@
-import { Schema, SchemaTransformation } from "effect"
+import { DateTime, Schema, SchemaTransformation } from "effect"
 
 /** Milliseconds of a UTC day; days have no other length here. */
 export const dayMillis = 86_400_000
@@ -30,9 +30,7 @@ export const parseTimestamp = (value: string): number | undefined => {
 }
 
 /** `YYYY-MM-DDTHH:mm:ss.sssZ`, the only form that leaves the service. */
-export const printTimestamp = (millis: number): string => scratch(millis).toISOString()
-
-const scratch = (millis: number): Date => new globalThis.Date(millis)
+export const printTimestamp = (millis: number): string => DateTime.formatIso(DateTime.makeUnsafe(millis))
 
 /** An {@link Instant} on the wire: UTC, ISO 8601, 0 to 3 fraction digits in, always 3 out. */
 export const Timestamp = Schema.String.check(
@@ -53,13 +51,6 @@ export type Month = number
 
 /** The UTC calendar month of an instant. */
 export const monthOf = (at: number): Month => {
-  const date = scratch(at)
-  return date.getUTCFullYear() * 12 + date.getUTCMonth()
-}
-
-/** The first instant of a month. */
-export const startOfMonth = (month: Month): number => {
-  const date = scratch(0)
-  date.setUTCFullYear(Math.floor(month / 12), month % 12, 1)
-  return date.getTime()
+  const { month, year } = DateTime.toPartsUtc(DateTime.makeUnsafe(at))
+  return year * 12 + month - 1
 }

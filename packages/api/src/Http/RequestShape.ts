@@ -54,7 +54,7 @@ const isJson = (contentType: string): boolean =>
 const checkPath = Effect.fnUntraced(function*(endpoint: HttpApiEndpoint.Top) {
   if (endpoint.params === undefined) return
   const { params } = yield* HttpRouter.RouteContext
-  // the ids in paths are plain schemas: they need no services
+  // @effect-diagnostics-next-line unsafeEffectTypeAssertion:off anyUnknownInErrorContext:off -- the ids in paths are plain schemas: they need no services
   const decoded = Schema.decodeUnknownEffect(endpoint.params)(params) as Effect.Effect<unknown, Schema.SchemaError>
   yield* Effect.mapError(decoded, (cause) => new HttpApiError.HttpApiSchemaError({ kind: "Params", cause }))
 })

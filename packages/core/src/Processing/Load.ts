@@ -70,7 +70,7 @@ interface Waiting {
 
 /** How many queued events the batch can take: all of whose dependents were read and fit; at least one. */
 const howManyFit = (queued: number, lists: ReadonlyArray<ReadonlyArray<Waiting>>): number => {
-  const counts = new Array<number>(queued).fill(0)
+  const counts = Array.from({ length: queued }, () => 0)
   let cut = queued
   for (const list of lists) {
     for (const { ord } of list) counts[ord] = (counts[ord] ?? 0) + 1

@@ -27,7 +27,7 @@ export const dnsResolver = ({ servers, timeoutMillis = 2000 }: DnsResolverOption
   const resolver = new dns.Resolver({ timeout: timeoutMillis, tries: 2 })
   if (servers !== undefined) resolver.setServers(servers)
   const records = (query: () => Promise<ReadonlyArray<string>>, family: 4 | 6) =>
-    Effect.tryPromise({ try: query, catch: (error) => error }).pipe(
+    Effect.tryPromise({ try: query, catch: () => ConnectorError.because("dns") }).pipe(
       Effect.map((addresses) => addresses.map((address): ResolvedAddress => ({ address, family }))),
       Effect.result
     )
