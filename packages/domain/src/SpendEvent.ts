@@ -5,7 +5,10 @@ import { SpendAmount } from "./Money.ts"
 import { Timestamp } from "./Time.ts"
 
 /** A 4-digit merchant category code. */
-export const Mcc = Schema.String.check(Schema.isPattern(/^[0-9]{4}$/, { expected: "a 4-digit merchant category code" }))
+export const Mcc = Schema.String.check(Schema.isPattern(/^[0-9]{4}$/, {
+  expected: "a 4-digit merchant category code",
+  toJsonSchema: () => ({ pattern: "^[0-9]{4}$" })
+}))
 
 /** Where the card was used. */
 export const Merchant = Schema.Struct({
@@ -13,6 +16,10 @@ export const Merchant = Schema.Struct({
   mcc: Mcc,
   mid: Schema.optionalKey(text(1, 64)),
   country: Schema.optionalKey(Country)
+}).annotate({
+  identifier: "Merchant",
+  expected: "an object",
+  description: "Where the card was used."
 })
 
 const common = {
@@ -25,13 +32,21 @@ const common = {
 }
 
 /** Card authorized: gives an estimate, never a reward. */
-export const Authorization = Schema.Struct({ kind: Schema.tag("authorization"), ...common })
+export const Authorization = Schema.Struct({ kind: Schema.tag("authorization"), ...common }).annotate({
+  identifier: "AuthorizationEvent",
+  expected: "an object",
+  description: "Card authorized. Gives an estimate, never a reward."
+})
 
 /** More authorized on an open authorization; `amount` is the increase. */
 export const IncrementalAuthorization = Schema.Struct({
   kind: Schema.tag("incremental_authorization"),
   ...common,
   authorizationId: TransactionId
+}).annotate({
+  identifier: "IncrementalAuthorizationEvent",
+  expected: "an object",
+  description: "More authorized on an open authorization. `amount` is the increase, not the new total."
 })
 
 /** Settled with its final amount: what earns a reward. */
@@ -39,13 +54,25 @@ export const Clearing = Schema.Struct({
   kind: Schema.tag("clearing"),
   ...common,
   authorizationId: Schema.optionalKey(TransactionId)
+}).annotate({
+  identifier: "ClearingEvent",
+  expected: "an object",
+  description: "Transaction settled with its final amount. This is what earns a reward."
 })
 
 /** An authorization was voided, in part or in full, before clearing. */
-export const Reversal = Schema.Struct({ kind: Schema.tag("reversal"), ...common, authorizationId: TransactionId })
+export const Reversal = Schema.Struct({ kind: Schema.tag("reversal"), ...common, authorizationId: TransactionId }).annotate({
+  identifier: "ReversalEvent",
+  expected: "an object",
+  description: "An authorization was voided or expired before clearing."
+})
 
 /** Money went back after clearing; `amount` is this refund's. */
-export const Refund = Schema.Struct({ kind: Schema.tag("refund"), ...common, originalTransactionId: TransactionId })
+export const Refund = Schema.Struct({ kind: Schema.tag("refund"), ...common, originalTransactionId: TransactionId }).annotate({
+  identifier: "RefundEvent",
+  expected: "an object",
+  description: "Money went back to the cardholder after clearing, in full or in part. `amount` is this refund's."
+})
 
 /** Request body of `POST /v1/spend-events` (contract, section 2.1). */
 export const SpendEvent = Schema.Union([
@@ -54,7 +81,11 @@ export const SpendEvent = Schema.Union([
   Clearing,
   Reversal,
   Refund
-])
+]).annotate({
+  identifier: "SpendEvent",
+  expected: "an object",
+  description: "A card transaction as it happened; `kind` selects the variant."
+})
 export type SpendEvent = typeof SpendEvent.Type
 
 /** The five kinds. */
@@ -71,7 +102,11 @@ export type SpendEventKind = typeof SpendEventKind.Type
 export const futureToleranceMillis = 60_000
 
 /** Response of `POST /v1/spend-events` (contract, section 2.2). */
-export const SpendEventAccepted = Schema.Struct({ id: Schema.String, duplicate: Schema.Boolean })
+export const SpendEventAccepted = Schema.Struct({ id: Schema.String, duplicate: Schema.Boolean }).annotate({
+  identifier: "SpendEventAccepted",
+  expected: "an object",
+  description: "Stored, and processed after this answer. `duplicate` is true when the same event was already stored."
+})
 export type SpendEventAccepted = typeof SpendEventAccepted.Type
 
 /** The printed id. It is for people: two identities can print the same, so it is never a key. */
@@ -96,6 +131,26 @@ export const originalOf = (
       return { kind: "clearing", externalTransactionId: event.originalTransactionId }
   }
 }
+
+/** An event that is set aside until the event it refers to arrives and is applied (decisions, section 9). */
+export const WaitingSpendEvent = Schema.Struct({
+  id: Schema.String,
+  receivedAt: Timestamp,
+  waitingFor: Schema.Struct({
+    kind: Schema.Literals(["authorization", "clearing"]),
+    externalTransactionId: TransactionId
+  }),
+  event: SpendEvent
+})
+export type WaitingSpendEvent = typeof WaitingSpendEvent.Type
+
+/** How many events are stored and not processed yet, and how many are set aside. */
+export const SpendEventBacklog = Schema.Struct({
+  stored: Schema.Int,
+  waiting: Schema.Int,
+  oldestStoredAt: Schema.optionalKey(Timestamp)
+})
+export type SpendEventBacklog = typeof SpendEventBacklog.Type
 
 /** 403: `integratorId` is not the key's. */
 export class IntegratorMismatch extends Schema.TaggedError<IntegratorMismatch>()("IntegratorMismatch", {

@@ -115,6 +115,7 @@ const statements = [
     refunded_cents numeric(78,0),
     PRIMARY KEY (integrator_id, user_id, kind, external_transaction_id)
   ) WITH (fillfactor = 75)`,
+  `CREATE INDEX spend_events_refunds ON spend_events (integrator_id, user_id, original_id) WHERE kind = 'refund'`,
   `CREATE TABLE spend_event_queue (
     integrator_id text NOT NULL,
     lane smallint NOT NULL,
@@ -282,6 +283,7 @@ const statements = [
     reference text,
     PRIMARY KEY (integrator_id, entry)
   )`,
+  `CREATE INDEX journal_recoveries ON journal (integrator_id, reward) WHERE from_account = 'owed'`,
   `CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$`,
   `CREATE TRIGGER journal_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON journal

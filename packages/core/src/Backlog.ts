@@ -1,0 +1,121 @@
+import { InvalidRequest, type Unavailable } from "@card-rewards/domain/Errors"
+import { type IntegratorId, TransactionId } from "@card-rewards/domain/Ids"
+import type { Page } from "@card-rewards/domain/Pagination"
+import { printId, SpendEvent, type SpendEventBacklog, type WaitingSpendEvent } from "@card-rewards/domain/SpendEvent"
+import { instant, printTimestamp } from "@card-rewards/domain/Time"
+import { Context, Effect, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Database from "./Database.ts"
+import { value } from "./Database.ts"
+
+/** A page of events that are set aside. */
+export interface WaitingPage {
+  readonly spendEvents: ReadonlyArray<WaitingSpendEvent>
+  readonly next?: string
+}
+
+/** Stored events that have had no effect yet: those not processed, and those that wait for another event. */
+export class Backlog extends Context.Service<Backlog, {
+  /** Events that are set aside, the latest received first. */
+  readonly waiting: (
+    integratorId: IntegratorId,
+    page: Page
+  ) => Effect.Effect<WaitingPage, InvalidRequest | Unavailable>
+  /** How many there are of both, and since when the oldest stored one waits to be processed. */
+  readonly size: (integratorId: IntegratorId) => Effect.Effect<SpendEventBacklog, Unavailable>
+}>()("@card-rewards/core/Backlog") {
+  static readonly layer = Layer.effect(
+    Backlog,
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const run = Effect.provideService(SqlClient.SqlClient, sql)
+      return Backlog.of({
+        waiting: Effect.fn("Backlog.waiting")((integratorId, page) =>
+          Database.available(waiting(integratorId, page)).pipe(run)
+        ),
+        size: Effect.fn("Backlog.size")((integratorId) => Database.available(size(integratorId)).pipe(run))
+      })
+    })
+  )
+}
+
+interface Row {
+  readonly userId: string
+  readonly kind: string
+  readonly externalTransactionId: string
+  readonly currency: string
+  readonly cents: bigint
+  readonly descriptor: string
+  readonly mcc: string
+  readonly mid: string | null
+  readonly country: string | null
+  readonly occurredAt: number
+  readonly receivedAt: number
+  readonly arrival: bigint
+  readonly originalKind: "authorization" | "clearing"
+  readonly originalId: string
+}
+
+const decodeEvent = Schema.decodeUnknownSync(SpendEvent)
+
+const waiting = Effect.fnUntraced(function*(integratorId: IntegratorId, page: Page) {
+  const before = page.cursor === undefined ? undefined : yield* readCursor(page.cursor)
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<Row>`
+    SELECT e.*, w.original_kind FROM spend_event_waits w
+    JOIN spend_events e ON e.integrator_id = w.integrator_id AND e.user_id = w.user_id AND e.kind = w.kind
+      AND e.external_transaction_id = w.external_transaction_id
+    WHERE w.integrator_id = ${integratorId} AND w.arrival < ${value.int8(before ?? 2n ** 63n - 1n)}
+    ORDER BY w.arrival DESC LIMIT ${value.int4(page.limit + 1)}`
+  const shown = rows.slice(0, page.limit)
+  const last = shown.at(-1)
+  const spendEvents = shown.map((row): WaitingSpendEvent => {
+    const event = eventOf(integratorId, row)
+    return {
+      id: printId(event),
+      receivedAt: instant(row.receivedAt),
+      waitingFor: { kind: row.originalKind, externalTransactionId: TransactionId.make(row.originalId) },
+      event
+    }
+  })
+  return rows.length > page.limit && last !== undefined
+    ? { spendEvents, next: `w${last.arrival}` }
+    : { spendEvents }
+})
+
+const readCursor = (cursor: string) => {
+  const digits = /^w([0-9]{1,18})$/.exec(cursor)?.[1]
+  return digits === undefined
+    ? Effect.fail(new InvalidRequest({ part: "query", message: "cursor: expected the `next` of an earlier page" }))
+    : Effect.succeed(BigInt(digits))
+}
+
+/** The event as it was sent. */
+const eventOf = (integratorId: IntegratorId, row: Row): SpendEvent =>
+  decodeEvent({
+    kind: row.kind,
+    integratorId,
+    userId: row.userId,
+    externalTransactionId: row.externalTransactionId,
+    amount: { currency: row.currency, amount: row.cents.toString() },
+    merchant: {
+      descriptor: row.descriptor,
+      mcc: row.mcc,
+      ...(row.mid === null ? {} : { mid: row.mid }),
+      ...(row.country === null ? {} : { country: row.country })
+    },
+    occurredAt: printTimestamp(row.occurredAt),
+    ...(row.kind === "refund" ? { originalTransactionId: row.originalId } : { authorizationId: row.originalId })
+  })
+
+const size = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ stored: number; waiting: number; oldest: number | null }>`
+    SELECT count(*)::int4 AS stored, min(e.received_at) AS oldest,
+      (SELECT count(*)::int4 FROM spend_event_waits w WHERE w.integrator_id = ${integratorId}) AS waiting
+    FROM spend_event_queue q JOIN spend_events e ON e.integrator_id = q.integrator_id AND e.user_id = q.user_id
+      AND e.kind = q.kind AND e.external_transaction_id = q.external_transaction_id
+    WHERE q.integrator_id = ${integratorId} AND e.position IS NULL`
+  const { oldest = null, stored = 0, waiting = 0 } = row ?? {}
+  return { stored, waiting, ...(oldest === null ? {} : { oldestStoredAt: instant(oldest) }) }
+})

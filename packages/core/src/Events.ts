@@ -1,0 +1,61 @@
+import { type Unavailable } from "@card-rewards/domain/Errors"
+import { WebhookEvent, type WebhookEventKind } from "@card-rewards/domain/Event"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { Context, Effect, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Database from "./Database.ts"
+import { value } from "./Database.ts"
+
+/** Where a follower of the events is, and how much it wants. */
+export interface EventQuery {
+  /** The number of the last event that was seen; 0 for none. */
+  readonly after: bigint
+  readonly limit: number
+  readonly kind?: WebhookEventKind
+}
+
+/** Events oldest first; `next` goes to `after`. */
+export interface EventPage {
+  readonly events: ReadonlyArray<WebhookEvent>
+  readonly next: bigint
+}
+
+/** The integrator's events, also those that were never delivered. */
+export class Events extends Context.Service<Events, {
+  /**
+   * The events after a number, oldest first. Events are numbered under the vault's lock, in order of commit, so who
+   * follows `next` sees each exactly once, however many write.
+   */
+  readonly list: (integratorId: IntegratorId, query: EventQuery) => Effect.Effect<EventPage, Unavailable>
+}>()("@card-rewards/core/Events") {
+  static readonly layer = Layer.effect(
+    Events,
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      return Events.of({
+        list: Effect.fn("Events.list")((integratorId, query) =>
+          Database.available(list(integratorId, query)).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+        )
+      })
+    })
+  )
+}
+
+const decode = Schema.decodeSync(Schema.fromJsonString(WebhookEvent))
+
+const list = Effect.fnUntraced(function*(integratorId: IntegratorId, { after, kind, limit }: EventQuery) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ event: bigint; body: string | null; last: bigint }>`
+    SELECT e.event, e.body, v.events AS last FROM vaults v LEFT JOIN LATERAL (
+      SELECT event, body FROM events e WHERE e.integrator_id = v.integrator_id AND e.event > ${value.int8(after)}
+        AND (${value.text(kind)}::text IS NULL OR e.kind = ${value.text(kind)})
+      ORDER BY e.event LIMIT ${value.int4(limit)}
+    ) e ON true WHERE v.integrator_id = ${integratorId} ORDER BY e.event`
+  const found = rows.filter((row) => row.body !== null)
+  const seen = found.length < limit ? rows[0]?.last : found.at(-1)?.event
+  return {
+    events: found.map((row) => decode(row.body ?? "")),
+    // never back, also for a follower that asks beyond the last event
+    next: seen === undefined || seen < after ? after : seen
+  }
+})

@@ -1,0 +1,136 @@
+import { NotFound, type Unavailable } from "@card-rewards/domain/Errors"
+import { compile, evaluate } from "@card-rewards/domain/Evaluation"
+import { Explanation } from "@card-rewards/domain/Explanation"
+import type { IntegratorId, UserId } from "@card-rewards/domain/Ids"
+import { ProgramDefinition } from "@card-rewards/domain/Program"
+import { netOfRefunds } from "@card-rewards/domain/Reward"
+import { printTimestamp } from "@card-rewards/domain/Time"
+import { Context, Effect, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Database from "./Database.ts"
+import type { RewardRow } from "./Ledger/Book.ts"
+
+/** Why a reward has the amount that it has. */
+export class Explanations extends Context.Service<Explanations, {
+  /** Evaluates the reward's purchase again, by the recorded version, attributes and cap usage. */
+  readonly explain: (
+    integratorId: IntegratorId,
+    userId: UserId,
+    rewardId: string
+  ) => Effect.Effect<Explanation, NotFound | Unavailable>
+}>()("@card-rewards/core/Explanations") {
+  static readonly layer = Layer.effect(
+    Explanations,
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      return Explanations.of({
+        explain: Effect.fn("Explanations.explain")((integratorId, userId, rewardId) =>
+          Database.transaction(explain(integratorId, userId, rewardId)).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+        )
+      })
+    })
+  )
+}
+
+/** A reward id within a user: `kind` and `programId` hold no `:`, so the rest is the transaction's. */
+const parts = (integratorId: IntegratorId, userId: UserId, rewardId: string) => {
+  const prefix = `rw:${integratorId}:${userId}:clearing:`
+  const end = rewardId.lastIndexOf(":")
+  return rewardId.startsWith(prefix) && end >= prefix.length
+    ? { externalTransactionId: rewardId.slice(prefix.length, end), programId: rewardId.slice(end + 1) }
+    : undefined
+}
+
+type Row = RewardRow & {
+  readonly definition: unknown
+  readonly mcc: string
+  readonly tier: string | null
+  readonly country: string | null
+  readonly segment: string | null
+}
+
+const explain = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId, rewardId: string) {
+  const sql = yield* SqlClient.SqlClient
+  const key = parts(integratorId, userId, rewardId)
+  if (key === undefined) return yield* NotFound.of("reward", rewardId)
+  const [row] = yield* sql<Row>`
+    SELECT r.*, v.definition, c.mcc, coalesce(a.tier, u.tier) AS tier, coalesce(a.country, u.country) AS country,
+      coalesce(a.segment, u.segment) AS segment
+    FROM rewards r
+    JOIN program_versions v ON v.integrator_id = r.integrator_id AND v.program_id = r.program_id AND v.version = r.program_version
+    JOIN spend_events c ON c.integrator_id = r.integrator_id AND c.user_id = r.user_id AND c.kind = r.kind
+      AND c.external_transaction_id = r.external_transaction_id
+    LEFT JOIN authorizations a ON a.integrator_id = c.integrator_id AND a.user_id = c.user_id
+      AND a.external_transaction_id = c.original_id
+    LEFT JOIN LATERAL (
+      SELECT tier, country, segment FROM (
+        SELECT h.*, h.stored_at <= c.occurred_at AND h.arrival < c.arrival AS before FROM user_attributes h
+        WHERE h.integrator_id = c.integrator_id AND h.user_id = c.user_id
+      ) h ORDER BY before DESC, CASE WHEN before THEN -h.arrival ELSE h.arrival END LIMIT 1
+    ) u ON c.original_id IS NULL
+    WHERE r.integrator_id = ${integratorId} AND r.user_id = ${userId} AND r.kind = 'clearing'
+      AND r.external_transaction_id = ${key.externalTransactionId} AND r.program_id = ${key.programId}`
+  if (row === undefined) return yield* NotFound.of("reward", rewardId)
+  const definition = yield* Schema.decodeUnknownEffect(ProgramDefinition)(row.definition).pipe(Effect.orDie)
+  const version = compile(row.programId, row.programVersion, definition)
+  const attributes = Object.fromEntries(
+    Object.entries({ tier: row.tier, country: row.country, segment: row.segment }).filter(([, value]) => value !== null)
+  )
+  const evaluation = evaluate(version, { at: row.purchaseAt, cents: row.spend, mcc: row.mcc, attributes })
+  if (evaluation === undefined) return yield* Effect.die(new Error("a reward of a purchase that its version excludes"))
+  const { bonuses, category, multiplier, rate, raw } = evaluation
+  const categoryCap = category === undefined ? undefined : version.categoryCaps.get(category)
+  return yield* Schema.decodeUnknownEffect(Explanation)({
+    rewardId,
+    programId: row.programId,
+    programVersion: row.programVersion,
+    purchaseTime: printTimestamp(row.purchaseAt),
+    attributes,
+    ...(category === undefined ? {} : { category }),
+    rate,
+    multiplier,
+    bonuses,
+    raw: raw.toString(),
+    caps: [
+      cap("month", undefined, version.monthCap, row.monthUsedBefore),
+      ...(categoryCap === undefined ? [] : [cap("category", category, categoryCap, row.categoryUsedBefore)])
+    ],
+    earned: row.earned.toString(),
+    refunds: yield* refundsOf(row),
+    recoveries: yield* recoveriesOf(row),
+    amount: row.amount.toString()
+  }).pipe(Effect.orDie)
+})
+
+const cap = (scope: "month" | "category", categoryId: string | undefined, perMonth: bigint, used: bigint) => ({
+  scope,
+  ...(categoryId === undefined ? {} : { categoryId }),
+  perMonth: perMonth.toString(),
+  usedBefore: used.toString(),
+  left: (perMonth > used ? perMonth - used : 0n).toString()
+})
+
+/** The refunds that were applied, in that order, and by how much each reduced the reward. */
+const refundsOf = Effect.fnUntraced(function*(row: Row) {
+  const sql = yield* SqlClient.SqlClient
+  const refunds = yield* sql<{ externalTransactionId: string; cents: bigint }>`
+    SELECT f.external_transaction_id, f.cents FROM spend_events f
+    WHERE f.integrator_id = ${row.integratorId} AND f.user_id = ${row.userId} AND f.kind = 'refund'
+      AND f.original_id = ${row.externalTransactionId} AND f.currency = ${row.currency} AND f.position IS NOT NULL
+    ORDER BY f.position`
+  let refunded = 0n
+  return refunds.map(({ cents, externalTransactionId }) => {
+    const net = () => netOfRefunds(row.earned, row.spend, refunded < row.spend ? refunded : row.spend)
+    const before = net()
+    refunded += cents
+    return { externalTransactionId, amount: cents.toString(), reduction: (before - net()).toString() }
+  })
+})
+
+const recoveriesOf = Effect.fnUntraced(function*(row: Row) {
+  const sql = yield* SqlClient.SqlClient
+  const entries = yield* sql<{ recordedAt: number; amount: bigint }>`
+    SELECT recorded_at, amount FROM journal WHERE integrator_id = ${row.integratorId} AND user_id = ${row.userId}
+      AND reward = ${row.creation} AND from_account = 'owed' ORDER BY entry`
+  return entries.map(({ amount, recordedAt }) => ({ at: printTimestamp(recordedAt), amount: amount.toString() }))
+})

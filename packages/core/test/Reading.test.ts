@@ -1,0 +1,186 @@
+import { Backlog } from "@card-rewards/core/Backlog"
+import { Events } from "@card-rewards/core/Events"
+import { Explanations } from "@card-rewards/core/Explanations"
+import { Integrators } from "@card-rewards/core/Integrators"
+import { Processing } from "@card-rewards/core/Processing"
+import { Programs } from "@card-rewards/core/Programs"
+import { SandboxClock } from "@card-rewards/core/SandboxClock"
+import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import { Users } from "@card-rewards/core/Users"
+import { Vault } from "@card-rewards/core/Vault"
+import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
+import { ProgramDefinition } from "@card-rewards/domain/Program"
+import { SpendEvent } from "@card-rewards/domain/SpendEvent"
+import { instant, printTimestamp } from "@card-rewards/domain/Time"
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect, Fiber, Layer, Schema } from "effect"
+import { liveLayer } from "./TestLayer.ts"
+
+const services = Layer.mergeAll(
+  Backlog.layer,
+  Events.layer,
+  Explanations.layer,
+  Processing.layer,
+  SandboxClock.layer,
+  SpendEvents.layer,
+  Users.layer,
+  Vault.layer
+).pipe(Layer.provideMerge(Programs.layer), Layer.provideMerge(liveLayer))
+
+const userId = UserId.make("a:clearing:b")
+let serial = 0
+
+/** An integrator with a gold user, a program of tiers, caps and a campaign in force, and a funded vault. */
+const setUp = Effect.gen(function*() {
+  const integratorId = IntegratorId.make(`reading-${serial++}`)
+  yield* (yield* Integrators).create(integratorId)
+  yield* (yield* Users).put(integratorId, userId, { tier: "gold" })
+  const now = yield* Clock.currentTimeMillis
+  const definition = Schema.decodeUnknownSync(ProgramDefinition)({
+    asset: "USDC",
+    effectiveFrom: printTimestamp(now + 400_000),
+    categories: [{ id: "groceries", mccs: ["5411"] }],
+    baseRate: 100,
+    categoryRates: [],
+    merchantRates: [],
+    tiers: [{ tier: "gold", multiplier: 15_000, categoryRates: [{ categoryId: "groceries", rate: 400 }] }],
+    campaigns: [{
+      id: "opening",
+      startsAt: printTimestamp(now),
+      endsAt: printTimestamp(now + 900_000),
+      bonusRate: 50
+    }],
+    caps: { perMonth: "100000000", categories: [{ categoryId: "groceries", perMonth: "7000000" }] },
+    exclusions: { mccs: [], merchants: [] },
+    holdingPeriodDays: 0
+  })
+  yield* (yield* Programs).publish(integratorId, ProgramId.make("p"), 3, definition, [])
+  yield* (yield* SandboxClock).set(integratorId, instant(now + 500_000))
+  yield* (yield* Vault).deposit(integratorId, {
+    reference: Reference.make("d1"),
+    amount: { asset: "USDC", amount: 10n ** 9n }
+  })
+  const events = yield* SpendEvents
+  const send = (kind: string, id: string, cents: number, more: object = {}) =>
+    events.submit(Schema.decodeUnknownSync(SpendEvent)({
+      kind,
+      integratorId,
+      userId,
+      externalTransactionId: id,
+      amount: { currency: "USD", amount: `${cents}` },
+      merchant: { descriptor: "Shop", mcc: "5411" },
+      occurredAt: printTimestamp(now + 500_000),
+      ...more
+    }))
+  return { integratorId, send, at: instant(now + 500_000) }
+})
+
+const processAll = Effect.gen(function*() {
+  const { processEvents } = yield* Processing
+  while ((yield* processEvents) > 0);
+})
+
+layer(services, { excludeTestServices: true })("reading", (it) => {
+  it.effect("an explanation tells everything that made the amount, also after refunds and recoveries", () =>
+    Effect.gen(function*() {
+      const { at, integratorId, send } = yield* setUp
+      const { explain } = yield* Explanations
+      yield* send("clearing", "x:1", 10_000)
+      yield* processAll
+      yield* (yield* Vault).claim(integratorId, {
+        reference: Reference.make("p1"),
+        userId,
+        amount: { asset: "USDC", amount: 6_500_000n }
+      })
+      yield* send("refund", "r1", 2_500, { originalTransactionId: "x:1" })
+      yield* send("refund", "r2", 9_000, { originalTransactionId: "x:1" })
+      yield* send("clearing", "x:2", 10_000)
+      yield* processAll
+      const first = yield* explain(integratorId, userId, `rw:${integratorId}:${userId}:clearing:x:1:p`)
+      assert.deepStrictEqual(first, {
+        rewardId: `rw:${integratorId}:${userId}:clearing:x:1:p`,
+        programId: ProgramId.make("p"),
+        programVersion: 3,
+        purchaseTime: at,
+        attributes: { tier: "gold" },
+        category: "groceries",
+        rate: { value: 400, source: "tierCategory" },
+        multiplier: 15_000,
+        bonuses: [{ campaignId: "opening", bonusRate: 50 }],
+        raw: 6_500_000n,
+        caps: [
+          { scope: "month", perMonth: 100_000_000n, usedBefore: 0n, left: 100_000_000n },
+          { scope: "category", categoryId: "groceries", perMonth: 7_000_000n, usedBefore: 0n, left: 7_000_000n }
+        ],
+        earned: 6_500_000n,
+        refunds: [
+          { externalTransactionId: "r1", amount: 2_500n, reduction: 1_625_000n },
+          { externalTransactionId: "r2", amount: 9_000n, reduction: 4_875_000n }
+        ],
+        recoveries: [],
+        amount: 0n
+      })
+      const second = yield* explain(integratorId, userId, `rw:${integratorId}:${userId}:clearing:x:2:p`)
+      assert.deepStrictEqual(second.recoveries.map(({ amount }) => amount), [6_500_000n])
+      assert.strictEqual(second.earned, 6_500_000n)
+    }))
+
+  it.effect("there is no explanation of a reward that is not this user's", () =>
+    Effect.gen(function*() {
+      const { integratorId } = yield* setUp
+      const { explain } = yield* Explanations
+      for (const id of ["", "rw", "rw:other:a:clearing:x:p", `rw:${integratorId}:${userId}:clearing:p`]) {
+        const error = yield* Effect.flip(explain(integratorId, userId, id))
+        assert.deepStrictEqual([error._tag, "resource" in error ? error.resource : ""], ["NotFound", "reward"])
+      }
+    }))
+
+  it.effect("events that wait are listed with what they wait for, the latest first, page by page", () =>
+    Effect.gen(function*() {
+      const { integratorId, send } = yield* setUp
+      const { size, waiting } = yield* Backlog
+      yield* send("refund", "r1", 100, { originalTransactionId: "c1" })
+      yield* send("reversal", "v1", 100, { authorizationId: "a1" })
+      yield* send("clearing", "c2", 100, { authorizationId: "a1" })
+      assert.containsSubset(yield* size(integratorId), { stored: 3, waiting: 0 })
+      yield* processAll
+      assert.deepStrictEqual(yield* size(integratorId), { stored: 0, waiting: 3 })
+      const first = yield* waiting(integratorId, { limit: 2, cursor: undefined })
+      const second = yield* waiting(integratorId, { limit: 2, cursor: first.next })
+      assert.isUndefined(second.next)
+      assert.deepStrictEqual(
+        [...first.spendEvents, ...second.spendEvents].map(({ event, waitingFor }) => [
+          event.externalTransactionId,
+          waitingFor.kind,
+          waitingFor.externalTransactionId
+        ]),
+        [["c2", "authorization", "a1"], ["v1", "authorization", "a1"], ["r1", "clearing", "c1"]]
+      )
+      assert.strictEqual((yield* Effect.flip(waiting(integratorId, { limit: 2, cursor: "?" })))._tag, "InvalidRequest")
+    }))
+
+  it.effect("a follower of the events sees every one exactly once while eight write", () =>
+    Effect.gen(function*() {
+      const { integratorId } = yield* setUp
+      const { deposit } = yield* Vault
+      const { list } = yield* Events
+      const writers = yield* Effect.forkChild(
+        Effect.forEach(Array.from({ length: 400 }, (_, index) => index), (index) =>
+          deposit(integratorId, { reference: Reference.make(`w${index}`), amount: { asset: "EURe", amount: 1n } }), {
+          concurrency: 8
+        })
+      )
+      const seen: Array<string> = []
+      let after = 0n
+      while (seen.length < 401) {
+        const page = yield* list(integratorId, { after, limit: 7 })
+        seen.push(...page.events.map(({ id }) => id))
+        after = page.next
+      }
+      yield* Fiber.join(writers)
+      assert.strictEqual(new Set(seen).size, 401)
+      assert.deepStrictEqual(yield* list(integratorId, { after, limit: 7 }), { events: [], next: after })
+      const kinds = yield* list(integratorId, { after: 0n, limit: 100, kind: "reward.paid" })
+      assert.deepStrictEqual(kinds, { events: [], next: 401n })
+    }))
+})
