@@ -94,14 +94,35 @@ export const transaction = <A, E, R>(
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R | SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => available(sql.withTransaction(effect)))
 
+/** Milliseconds after which long work is given up, once the database has answered at all. */
+const lengthyMillis = 60_000
+
+/**
+ * As {@link transaction}, for work that grows with what it finds, such as a deposit that funds everything that waits: a
+ * database that is away is told as quickly, but the work may take a minute.
+ */
+export const lengthyTransaction = <A, E, R>(
+  effect: Effect.Effect<A, E | SqlError.SqlError, R>
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R | SqlClient.SqlClient> =>
+  Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    yield* available(sql`SELECT 1`)
+    return yield* within(lengthyMillis, sql.withTransaction(effect))
+  })
+
 /** As {@link transaction}, for statements that need none. */
 export const available = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> => within(unavailableAfterMillis, effect)
+
+/** The time-out does not wait for the statement's cancellation, which a dead network may hold up. */
+const within = <A, E, R>(
+  millis: number,
+  effect: Effect.Effect<A, E | SqlError.SqlError, R>
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
   Effect.forkDetach(unhurried(effect)).pipe(
-    // the time-out does not wait for the statement's cancellation, which a dead network may hold up
     Effect.flatMap((fiber) => Effect.onInterrupt(Fiber.join(fiber), () => Effect.sync(() => fiber.interruptUnsafe()))),
-    Effect.timeoutOrElse({ duration: unavailableAfterMillis, orElse: () => Effect.fail(away()) })
+    Effect.timeoutOrElse({ duration: millis, orElse: () => Effect.fail(away()) })
   )
 
 /** As {@link available}, for work that nobody waits for: it may take its time. */

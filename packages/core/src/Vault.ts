@@ -50,7 +50,7 @@ export class Vault extends Context.Service<Vault, {
       return Vault.of({
         get: Effect.fn("Vault.get")((integratorId) => Database.available(read(integratorId)).pipe(run)),
         deposit: Effect.fn("Vault.deposit")((integratorId, request) =>
-          Database.transaction(operate(integratorId, "deposit", request, () => Effect.void, deposit)).pipe(run)
+          Database.lengthyTransaction(operate(integratorId, "deposit", request, () => Effect.void, deposit)).pipe(run)
         ),
         withdraw: Effect.fn("Vault.withdraw")((integratorId, request) =>
           Database.transaction(operate(integratorId, "withdrawal", request, () => Effect.void, withdraw)).pipe(run)
