@@ -1,7 +1,8 @@
-import { NodeRuntime } from "@effect/platform-node"
-import { Cause, Console, Effect, Layer, Logger, References } from "effect"
+import { awaitSchema } from "@card-rewards/core/AwaitSchema"
+import * as Process from "@card-rewards/core/Process"
+import { StartRefused } from "@card-rewards/core/Settings"
+import { Effect, Layer } from "effect"
 import { HttpServer } from "effect/http"
-import { awaitSchema } from "./AwaitSchema.ts"
 import * as Configuration from "./Configuration.ts"
 import * as Http from "./Http.ts"
 import * as Server from "./Server.ts"
@@ -15,32 +16,10 @@ const serve = Effect.gen(function*() {
   const services = yield* Layer.build(Services.layer({ ...config, database }))
   const answer = yield* Effect.provideContext(Http.make(config.environment), services)
   const server = yield* Layer.build(Server.layer(config)).pipe(
-    Effect.mapError(() =>
-      new Configuration.StartRefused({ message: `Cannot listen on ${config.host}:${config.port}` })
-    )
+    Effect.mapError(() => new StartRefused({ message: `Cannot listen on ${config.host}:${config.port}` }))
   )
   yield* HttpServer.serveEffect(answer).pipe(Effect.andThen(HttpServer.logAddress), Effect.provideContext(server))
   return yield* Effect.never
 }).pipe(Effect.scoped)
 
-const main = Effect.gen(function*() {
-  const { format, level } = yield* Configuration.loadLogging
-  const logger = format === "json" || (format === undefined && !process.stdout.isTTY)
-    ? Logger.consoleJson
-    : Logger.consolePretty()
-  return yield* serve.pipe(
-    Effect.provide(Logger.layer([logger])),
-    Effect.provideService(References.MinimumLogLevel, level)
-  )
-}).pipe(
-  Effect.tapCause((cause) =>
-    Cause.hasInterruptsOnly(cause) ? Effect.void : Console.error(`card-rewards api: ${lineOf(cause)}`)
-  )
-)
-
-const lineOf = (cause: Cause.Cause<{ readonly message: string }>): string => {
-  const failure = cause.reasons.find((reason) => reason._tag === "Fail")
-  return failure === undefined ? Cause.pretty(cause) : failure.error.message
-}
-
-NodeRuntime.runMain(main, { disableErrorReporting: true })
+Process.run(serve, { name: "api", terminal: process.stdout.isTTY })

@@ -1,3 +1,4 @@
+import * as Settings from "@card-rewards/core/Settings"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect } from "effect"
 import * as Configuration from "../src/Configuration.ts"
@@ -8,7 +9,7 @@ const good = {
 }
 
 const load = (env: Readonly<Record<string, string>>) =>
-  Effect.all({ config: Configuration.load, logging: Configuration.loadLogging }).pipe(
+  Effect.all({ config: Configuration.load, logging: Settings.logging({ terminal: false }) }).pipe(
     Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown({ ...good, ...env }))
   )
 

@@ -131,10 +131,14 @@ export const unhurried = <A, E, R>(
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
   effect.pipe(
     Effect.retry({ while: isConflict, times: 3, schedule: Schedule.jittered(Schedule.exponential(5)) }),
-    Effect.catchIf(isSqlError, (error) => error.isRetryable ? Effect.fail(away()) : Effect.die(error))
+    Effect.catchIf(isSqlError, toUnavailable),
+    // a rollback that fails because its connection is gone
+    Effect.catchDefect((defect) => isSqlError(defect) ? toUnavailable(defect) : Effect.die(defect))
   ) as never
 
 const away = () => new Unavailable({ message: "The service cannot reach its database; send the same request again" })
+
+const toUnavailable = (error: SqlError.SqlError) => error.isRetryable ? Effect.fail(away()) : Effect.die(error)
 
 const isSqlError = (error: unknown): error is SqlError.SqlError =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "SqlError"

@@ -15,8 +15,8 @@ const drainMillis = 8_000
 const drainPollMillis = 10
 
 /**
- * The fibers that deliver events (contract, section 6; decisions, section 7): one claims and sends, one records. At most
- * 16 requests are in flight per endpoint and 512 in all, from the claim until the outcome is recorded.
+ * The fibers that deliver events (contract, section 6; decisions, section 7): one claims and sends, one records. At
+ * most 16 requests are in flight per endpoint and 512 in all, from the claim until the outcome is recorded.
  */
 export const layer = Layer.unwrap(Effect.gen(function*() {
   const deliveries = yield* Deliveries
@@ -49,7 +49,9 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
       Effect.map(({ bodySnippet: answer, retryAfterSeconds, status }) => ({ status, answer, retryAfterSeconds })),
       Effect.catch((error) => Effect.succeed({ error: error.reason })),
       // A fault of ours counts as an attempt, so that one delivery cannot be tried for ever without a trace.
-      Effect.catchDefect((defect) => Effect.as(Effect.logError("A webhook attempt failed by a defect", defect), { error: "other" }))
+      Effect.catchDefect((defect) =>
+        Effect.as(Effect.logError("A webhook attempt failed by a defect", defect), { error: "other" })
+      )
     )
     const durationMillis = Math.round(Number((yield* Clock.monotonicTimeNanos) - begun) / 1e6)
     ended.push({ claim, url, startedAt, durationMillis, result })
@@ -61,11 +63,18 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
     const batch = ended.slice(0, maxRecorded)
     if (batch.length === 0) return false
     const now = yield* Clock.currentTimeMillis
-    // A claim that has expired may be another's by now, but nothing is lost by trying.
-    const recorded = yield* deliveries.record(batch, now)
-    ended = ended.slice(batch.length)
-    for (const { claim } of batch) release(claim)
-    if (recorded < batch.length) yield* Effect.logWarning(`${batch.length - recorded} webhook attempts outlived their claims`)
+    const { fault, outlived, refused } = yield* recordParts(deliveries, batch, now)
+    // Where nothing can be recorded the fault is hardly the outcomes'. They wait for as long as their claims last, so
+    // that what is sent in vain is bounded by the slots that they hold.
+    const kept = refused.length === batch.length ? refused.filter(({ claim }) => claim.claimedUntil > now) : []
+    ended = [...ended.slice(batch.length), ...kept]
+    for (const outcome of batch) if (!kept.includes(outcome)) release(outcome.claim)
+    if (outlived > 0) yield* Effect.logWarning(`${outlived} webhook attempts outlived their claims`)
+    if (kept.length > 0) return yield* Effect.die(fault)
+    if (refused.length > 0) {
+      const left = `${refused.length} webhook attempts cannot be recorded and are left to their claims' expiry`
+      yield* Effect.logError(left, fault)
+    }
     return true
   })
 
@@ -101,3 +110,31 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
 })).pipe(Layer.provide(NodeCrypto.layerMac))
 
 const commonHeaders = { "content-type": "application/json", "user-agent": "card-rewards/1" }
+
+/**
+ * Records a batch; where that fails by a defect, its halves, down to single outcomes: one that can never be recorded
+ * does not hold up the others. Gives those that were refused alone, with the last defect, and the number of those
+ * whose claims no longer held. An expired claim may be another's by now, but nothing is lost by trying.
+ */
+const recordParts = Effect.fnUntraced(function*(
+  deliveries: Deliveries["Service"],
+  batch: ReadonlyArray<Outcome>,
+  now: number
+) {
+  const parts = [batch]
+  const refused: Array<Outcome> = []
+  let outlived = 0
+  let fault: unknown
+  for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
+    const recorded = yield* deliveries.record(part, now).pipe(
+      Effect.catchDefect((defect) => Effect.sync(() => void (fault = defect)))
+    )
+    if (recorded !== undefined) outlived += part.length - recorded
+    else if (part.length === 1) refused.push(...part)
+    else {
+      const middle = part.length >> 1
+      parts.push(part.slice(middle), part.slice(0, middle))
+    }
+  }
+  return { fault, outlived, refused }
+})

@@ -3,87 +3,53 @@ import { Deliveries } from "@card-rewards/core/Deliveries"
 import { Secrets } from "@card-rewards/core/Secrets"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
-import { type RetryDelays } from "@card-rewards/domain/Delivery"
+import type { RetryDelays } from "@card-rewards/domain/Delivery"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
-import { verify, type WebhookSecret } from "@card-rewards/domain/WebhookSignature"
+import { verify, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
 import { Connector } from "@card-rewards/worker/Connector"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Clock, Effect, Layer, Redacted, References } from "effect"
 import { SqlClient } from "effect/sql"
-import { createServer, type IncomingHttpHeaders } from "node:http"
+import * as DatabaseProxy from "./DatabaseProxy.ts"
+import * as Receiver from "./Receiver.ts"
 
-interface Received {
-  readonly path: string
-  readonly headers: IncomingHttpHeaders
-  readonly body: string
-}
-
-/** A receiver whose answers the test changes; `undefined` never answers. */
-const receiver = Effect.acquireRelease(
-  Effect.callback<{ port: number; received: Array<Received>; answer: (request: Received) => number | undefined; close: () => void }>(
-    (resume) => {
-      const server = createServer((request, response) => {
-        const chunks: Array<Buffer> = []
-        request.on("data", (chunk: Buffer) => chunks.push(chunk))
-        request.on("end", () => {
-          const one = { path: request.url ?? "", headers: request.headers, body: Buffer.concat(chunks).toString() }
-          state.received.push(one)
-          const status = state.answer(one)
-          if (status !== undefined) response.writeHead(status).end("answered")
-        })
-      })
-      const received: Array<Received> = []
-      const state = {
-        port: 0,
-        received,
-        answer: (_: Received): number | undefined => 200,
-        close: () => {
-          server.closeAllConnections()
-          server.close()
-        }
-      }
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address()
-        resume(Effect.succeed(Object.assign(state, { port: typeof address === "object" ? address?.port ?? 0 : 0 })))
-      })
-    }
-  ),
-  (state) => Effect.sync(state.close)
-)
-
-const services = (retryDelays: RetryDelays) =>
+const services = (retryDelays: RetryDelays, through = (url: Redacted.Redacted) => url) =>
   Layer.unwrap(Effect.gen(function*() {
     const url = yield* TestDatabase.make({ fingerprint: `deliveries_${process.pid}`, migrate: Database.migrate })
     return Layer.mergeAll(Deliveries.layer({ retryDelays }), Connector.layer({ allowPrivateNetwork: true })).pipe(
       Layer.provideMerge(WebhookEndpoints.layer({ allowPrivateNetwork: true })),
       Layer.provide(Secrets.layer({ keys: [Redacted.make(new Uint8Array(32).fill(7))] })),
-      Layer.provideMerge(Database.layer({ url, poolSize: 6, applicationName: "test" })),
+      Layer.provideMerge(Database.layer({ url: through(url), poolSize: 6, applicationName: "test" })),
       Layer.provideMerge(NodeCrypto.layerMac)
     )
   }))
 
 const endpoint = Effect.fnUntraced(function*(name: string, url: string) {
   const sql = yield* SqlClient.SqlClient
-  yield* sql`INSERT INTO integrators (integrator_id, created_at, event_salt) VALUES (${name}, now(), '0123456789abcdef')`
+  yield* sql`INSERT INTO integrators (integrator_id, created_at, event_salt)
+    VALUES (${name}, now(), '0123456789abcdef')`
   yield* sql`INSERT INTO vaults (integrator_id, vault_id) VALUES (${name}, 'sandbox')`
   const endpoints = yield* WebhookEndpoints
   const created = yield* endpoints.create(IntegratorId.make(name), { id: EndpointId.make("hook"), url })
-  return created.secret as WebhookSecret
+  return WebhookSecret.make(created.secret ?? "")
 })
 
 const event = Effect.fnUntraced(function*(name: string, number: number, reward?: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`INSERT INTO events VALUES (${name}, ${BigInt(number)}, ${`evt_${name}_${number}`}, 'webhook.ping', now(),
     ${`{"n":${number},"é":"ü"}`})`
-  yield* sql`INSERT INTO deliveries (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at)
-    VALUES (${name}, ${BigInt(number)}, 1, 1, ${Database.value.int8(reward === undefined ? null : BigInt(reward))}, 'pending', now(), now() - interval '1 minute')`
+  const of = Database.value.int8(reward === undefined ? null : BigInt(reward))
+  yield* sql`INSERT INTO deliveries
+      (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at)
+    VALUES (${name}, ${BigInt(number)}, 1, 1, ${of}, 'pending', now(), now() - interval '1 minute')`
 })
 
 const states = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  return yield* sql<{ state: string; attempts: number }>`SELECT state, attempts FROM deliveries ORDER BY integrator_id, event`
+  return yield* sql<{ state: string; attempts: number }>`
+    SELECT state, attempts FROM deliveries ORDER BY integrator_id, event`
 })
 
 const settled = Effect.map(states, (rows) => rows.every(({ state }) => state !== "pending"))
@@ -94,8 +60,8 @@ const poll = <E, R>(check: Effect.Effect<boolean, E, R>) =>
 
 it.live("retries send the same bytes with signatures that verify, until the answer is 2xx", () =>
   Effect.gen(function*() {
-    const hook = yield* receiver
-    const secret = yield* endpoint("acme", `http://127.0.0.1:${hook.port}/hook`)
+    const hook = yield* Receiver.make
+    const secret = yield* endpoint("acme", `${hook.url}/hook`)
     hook.answer = () => hook.received.length < 3 ? 500 : 204
     yield* event("acme", 1)
     yield* Layer.build(WebhookDispatcher.layer)
@@ -112,10 +78,11 @@ it.live("retries send the same bytes with signatures that verify, until the answ
 
 it.live("events of one reward arrive in order, and a failing one holds up only its reward; then it is exhausted", () =>
   Effect.gen(function*() {
-    const hook = yield* receiver
-    yield* endpoint("acme", `http://127.0.0.1:${hook.port}/hook`)
+    const hook = yield* Receiver.make
+    yield* endpoint("acme", `${hook.url}/hook`)
     hook.answer = ({ body }) => body.includes("\"n\":1,") ? 500 : 200
-    for (const [number, reward] of [[1, 1], [2, 1], [3, 2], [4, 2], [5, 1]] as const) yield* event("acme", number, reward)
+    const events = [[1, 1], [2, 1], [3, 2], [4, 2], [5, 1]] as const
+    for (const [number, reward] of events) yield* event("acme", number, reward)
     yield* Layer.build(WebhookDispatcher.layer)
     yield* poll(settled)
     const order = hook.received.map(({ body }) => Number(/\d+/.exec(body)?.[0]))
@@ -126,9 +93,9 @@ it.live("events of one reward arrive in order, and a failing one holds up only i
 
 it.live("two dispatchers at once send each delivery once, and a hanging endpoint does not hold up another", () =>
   Effect.gen(function*() {
-    const hook = yield* receiver
-    yield* endpoint("acme", `http://127.0.0.1:${hook.port}/fast`)
-    yield* endpoint("bad", `http://127.0.0.1:${hook.port}/hang`)
+    const hook = yield* Receiver.make
+    yield* endpoint("acme", `${hook.url}/fast`)
+    yield* endpoint("bad", `${hook.url}/hang`)
     hook.answer = ({ path }) => path === "/hang" ? undefined : 200
     for (let number = 1; number <= 200; number++) {
       yield* event("acme", number)
@@ -137,18 +104,19 @@ it.live("two dispatchers at once send each delivery once, and a hanging endpoint
     const sql = yield* SqlClient.SqlClient
     yield* Layer.build(Layer.fresh(WebhookDispatcher.layer))
     yield* Layer.build(Layer.fresh(WebhookDispatcher.layer))
-    yield* poll(Effect.map(sql`SELECT 1 FROM deliveries WHERE integrator_id = 'acme' AND state = 'pending'`, (rows) => rows.length === 0))
+    const left = sql`SELECT 1 FROM deliveries WHERE integrator_id = 'acme' AND state = 'pending'`
+    yield* poll(Effect.map(left, (rows) => rows.length === 0))
     assert.strictEqual(hook.received.filter(({ path }) => path === "/fast").length, 200)
     assert.isAtMost(hook.received.filter(({ path }) => path === "/hang").length, 32)
     hook.close()
   }).pipe(Effect.scoped, Effect.provide(services([60_000]))))
 
-it.live("an expired claim is taken over, its first holder's outcome changes nothing, a deleted endpoint gets nothing", () =>
+it.live("an expired claim is taken over, its first holder changes nothing, a deleted endpoint gets nothing", () =>
   Effect.gen(function*() {
     yield* endpoint("acme", "http://127.0.0.1:9/hook")
     yield* event("acme", 1)
     const deliveries = yield* Deliveries
-    const now = Date.now()
+    const now = yield* Clock.currentTimeMillis
     const options = { now, limit: 10, perEndpoint: 16, inFlight: new Map<string, number>() }
     const first = yield* deliveries.claim(options)
     assert.strictEqual(first.length, 1)
@@ -156,7 +124,8 @@ it.live("an expired claim is taken over, its first holder's outcome changes noth
     const second = yield* deliveries.claim({ ...options, now: now + 60_000 })
     assert.strictEqual(second.length, 1)
     assert.strictEqual((yield* deliveries.stillClaimed(first, now)).length, 0)
-    const outcome = { url: "http://127.0.0.1:9/hook", startedAt: now, durationMillis: 1, result: { status: 200, answer: "" } }
+    const result = { status: 200, answer: "" }
+    const outcome = { url: "http://127.0.0.1:9/hook", startedAt: now, durationMillis: 1, result }
     assert.strictEqual(yield* deliveries.record(first.map((claim) => ({ ...outcome, claim })), now), 0)
     assert.strictEqual((yield* deliveries.stillClaimed(second, now)).length, 1)
     const endpoints = yield* WebhookEndpoints
@@ -165,12 +134,12 @@ it.live("an expired claim is taken over, its first holder's outcome changes noth
     assert.strictEqual(yield* deliveries.record(second.map((claim) => ({ ...outcome, claim })), now), 0)
   }).pipe(Effect.scoped, Effect.provide(services([1000]))))
 
-it.live("after 10 failures in a row one probe goes out at a time, of the delivery due longest; success closes the breaker", () =>
+it.live("after 10 failures in a row one probe at a time, of the delivery due longest; success closes the breaker", () =>
   Effect.gen(function*() {
     yield* endpoint("acme", "http://127.0.0.1:9/hook")
     for (let number = 1; number <= 20; number++) yield* event("acme", number)
     const deliveries = yield* Deliveries
-    const now = Date.now()
+    const now = yield* Clock.currentTimeMillis
     const options = { now, limit: 100, perEndpoint: 16, inFlight: new Map<string, number>() }
     const outcome = { url: "http://127.0.0.1:9/hook", startedAt: now, durationMillis: 0 }
     const failed = yield* deliveries.claim(options)
@@ -182,3 +151,145 @@ it.live("after 10 failures in a row one probe goes out at a time, of the deliver
     yield* deliveries.record(probe.map((claim) => ({ ...outcome, claim, result: { status: 200, answer: "" } })), now)
     assert.strictEqual((yield* deliveries.claim({ ...options, now: now + 31_000 })).length, 3)
   }).pipe(Effect.scoped, Effect.provide(services([3_600_000]))))
+
+it.live("Retry-After is honoured on 429 and 503, within two delays, and on nothing else", () =>
+  Effect.gen(function*() {
+    const hook = yield* Receiver.make
+    yield* endpoint("acme", `${hook.url}/hook`)
+    const answers = [[429, "100"], [503, "110"], [429, "3600"], [500, "100"]] as const
+    hook.answer = ({ body }) => {
+      const [status, retryAfter] = answers[Number(/\d+/.exec(body)?.[0]) - 1] ?? [200, "0"]
+      return { status, retryAfter }
+    }
+    for (const index of answers.keys()) yield* event("acme", index + 1)
+    yield* Layer.build(WebhookDispatcher.layer)
+    const sql = yield* SqlClient.SqlClient
+    const pauses = sql<{ millis: number }>`
+      SELECT (extract(epoch FROM d.next_attempt_at - a.at) * 1000)::int - a.duration_millis AS millis
+      FROM deliveries d JOIN delivery_attempts a USING (integrator_id, event, round) ORDER BY d.event`
+    yield* poll(Effect.map(pauses, (rows) => rows.length === answers.length))
+    const [first, second, third, fourth] = (yield* pauses).map(({ millis }) => millis)
+    assert.deepStrictEqual([first, second, third], [100_000, 110_000, 120_000])
+    assert.isAtLeast(fourth ?? 0, 48_000)
+    assert.isAtMost(fourth ?? Infinity, 72_000)
+  }).pipe(Effect.scoped, Effect.provide(services([60_000]))))
+
+it.live("a changed URL takes waiting deliveries along, makes them due, and closes the breaker", () =>
+  Effect.gen(function*() {
+    const hook = yield* Receiver.make
+    yield* endpoint("acme", `${hook.url}/old`)
+    hook.answer = ({ path }) => path === "/old" ? 500 : 200
+    for (let number = 1; number <= 20; number++) yield* event("acme", number)
+    yield* Layer.build(WebhookDispatcher.layer)
+    const sql = yield* SqlClient.SqlClient
+    const quiet = sql`SELECT 1 FROM webhook_endpoints WHERE failures >= 10
+      AND NOT EXISTS (SELECT 1 FROM deliveries WHERE claimed_until IS NOT NULL)`
+    yield* poll(Effect.map(quiet, (rows) => rows.length === 1))
+    const before = hook.received.length
+    const endpoints = yield* WebhookEndpoints
+    yield* endpoints.update(IntegratorId.make("acme"), EndpointId.make("hook"), `${hook.url}/new`)
+    const [breaker] = yield* sql<{ failures: number; probeAt: number | null }>`
+      SELECT failures, probe_at FROM webhook_endpoints`
+    assert.deepStrictEqual(breaker, { failures: 0, probeAt: null })
+    yield* poll(settled)
+    assert.isTrue((yield* states).every(({ state }) => state === "delivered"))
+    assert.deepStrictEqual(hook.received.slice(before).map(({ path }) => path), Array(20).fill("/new"))
+  }).pipe(Effect.scoped, Effect.provide(services([3_600_000]))))
+
+it.live("a rotated secret signs on beside the new one until it expires", () =>
+  Effect.gen(function*() {
+    const hook = yield* Receiver.make
+    const old = yield* endpoint("acme", `${hook.url}/hook`)
+    const endpoints = yield* WebhookEndpoints
+    const rotated = yield* endpoints.rotateSecret(IntegratorId.make("acme"), EndpointId.make("hook"))
+    const current = WebhookSecret.make(rotated.secret)
+    yield* event("acme", 1)
+    yield* Layer.build(WebhookDispatcher.layer)
+    yield* poll(settled)
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`UPDATE webhook_secrets SET expires_at = now() - interval '1 second' WHERE expires_at IS NOT NULL`
+    yield* event("acme", 2)
+    yield* poll(settled)
+    const verified = hook.received.map(({ body, headers }) =>
+      (secret: WebhookSecret) => {
+        const signature = `${headers["x-service-signature"]}`
+        const nowSeconds = Number(headers["webhook-timestamp"])
+        return Effect.isSuccess(verify({ secrets: [secret], signature, body, nowSeconds, toleranceSeconds: 5 }))
+      })
+    const byBoth = yield* Effect.forEach(verified, (by) => Effect.all([by(current), by(old)]))
+    assert.deepStrictEqual(byBoth, [[true, true], [true, false]])
+    const tags = hook.received.map(({ headers }) => `${headers["x-service-signature"]}`.match(/v1=/g)?.length)
+    assert.deepStrictEqual(tags, [2, 1])
+  }).pipe(Effect.scoped, Effect.provide(services([1000]))))
+
+it.live("the database going away for a moment stops nothing for good, and no attempt that was made is lost", () =>
+  Effect.gen(function*() {
+    const hook = yield* Receiver.make
+    const proxy = yield* DatabaseProxy.make
+    const waiting: Array<() => void> = []
+    hook.hold = (respond) => waiting.push(respond)
+    yield* Effect.gen(function*() {
+      yield* endpoint("acme", `${hook.url}/hook`)
+      yield* event("acme", 1)
+      yield* Layer.build(WebhookDispatcher.layer)
+      yield* poll(Effect.sync(() => waiting.length === 1))
+      proxy.cut()
+      for (const respond of waiting) respond()
+      yield* Effect.sleep(1_000)
+      proxy.mend()
+      hook.hold = undefined
+      yield* poll(settled.pipe(Effect.catch(() => Effect.succeed(false))))
+      yield* event("acme", 2)
+      yield* poll(settled)
+      assert.deepStrictEqual(yield* states, Array(2).fill({ state: "delivered", attempts: 1 }))
+      assert.strictEqual(hook.received.length, 2)
+    }).pipe(Effect.scoped, Effect.provide(services([1000], proxy.through)))
+  }).pipe(Effect.scoped))
+
+/** Attempts of which `condition` is true cannot be stored. */
+const refuseAttempts = Effect.fnUntraced(function*(condition: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
+    AS 'BEGIN RAISE EXCEPTION ''refused by the test''; END'`
+  yield* sql`CREATE TRIGGER refuse BEFORE INSERT ON delivery_attempts FOR EACH ROW
+    WHEN (${sql.literal(condition)}) EXECUTE FUNCTION refuse()`
+})
+
+it.live("an outcome that cannot be recorded holds up no other one and gives its place back", () =>
+  Effect.gen(function*() {
+    const hook = yield* Receiver.make
+    yield* endpoint("acme", `${hook.url}/hook`)
+    for (let number = 1; number <= 60; number++) yield* event("acme", number)
+    const sql = yield* SqlClient.SqlClient
+    yield* refuseAttempts("NEW.event % 20 = 7")
+    yield* Layer.build(WebhookDispatcher.layer)
+    const left = sql<{ event: bigint; attempts: number }>`
+      SELECT event, attempts FROM deliveries WHERE state = 'pending' ORDER BY event`
+    yield* poll(Effect.map(left, (rows) => rows.length === 3))
+    assert.deepStrictEqual(yield* left, [7n, 27n, 47n].map((event) => ({ event, attempts: 0 })))
+    assert.strictEqual(hook.received.length, 60)
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(services([1000])),
+    Effect.provideService(References.MinimumLogLevel, "None")
+  ))
+
+it.live("where no outcome can be recorded for a while, none is lost", () =>
+  Effect.gen(function*() {
+    const hook = yield* Receiver.make
+    yield* endpoint("acme", `${hook.url}/hook`)
+    for (let number = 1; number <= 3; number++) yield* event("acme", number)
+    const sql = yield* SqlClient.SqlClient
+    yield* refuseAttempts("true")
+    yield* Layer.build(WebhookDispatcher.layer)
+    yield* poll(Effect.sync(() => hook.received.length === 3))
+    yield* Effect.sleep(500)
+    yield* sql`DROP TRIGGER refuse ON delivery_attempts`
+    yield* poll(settled)
+    assert.deepStrictEqual(yield* states, Array(3).fill({ state: "delivered", attempts: 1 }))
+    assert.strictEqual(hook.received.length, 3)
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(services([1000])),
+    Effect.provideService(References.MinimumLogLevel, "None")
+  ))

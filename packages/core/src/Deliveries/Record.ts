@@ -1,4 +1,12 @@
-import { afterAttempt, type AfterAttempt, type Breaker, breakerAfter, isSuccess, jitterRange, type RetryDelays } from "@card-rewards/domain/Delivery"
+import {
+  afterAttempt,
+  type AfterAttempt,
+  type Breaker,
+  breakerAfter,
+  isSuccess,
+  jitterRange,
+  type RetryDelays
+} from "@card-rewards/domain/Delivery"
 import { Effect, Random } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
@@ -19,9 +27,14 @@ interface Settled {
 }
 
 /** Records inside the caller's transaction. Locks endpoints, then deliveries. Gives the number of claims that held. */
-export const recordIn = Effect.fnUntraced(function*(outcomes: ReadonlyArray<Outcome>, delays: RetryDelays, now: number) {
+export const recordIn = Effect.fnUntraced(function*(
+  outcomes: ReadonlyArray<Outcome>,
+  delays: RetryDelays,
+  now: number
+) {
   const endpoints = yield* lockEndpoints(outcomes)
-  const settled = yield* Effect.forEach(outcomes, (outcome) => settle(outcome, endpoints.get(endpointKey(outcome.claim)), delays))
+  const settled = yield* Effect.forEach(outcomes, (outcome) =>
+    settle(outcome, endpoints.get(endpointKey(outcome.claim)), delays))
   const held = yield* updateDeliveries(settled)
   const recorded = settled.filter(({ outcome }) => held.has(deliveryKey(outcome.claim)))
   if (recorded.length === 0) return 0
@@ -31,16 +44,18 @@ export const recordIn = Effect.fnUntraced(function*(outcomes: ReadonlyArray<Outc
   return recorded.length
 })
 
-const endpointKey = (of: { readonly integratorId: string; readonly generation: number }) => `${of.generation}/${of.integratorId}`
-const deliveryKey = (of: Pick<Claim, "integratorId" | "event" | "round">) => `${of.event}/${of.round}/${of.integratorId}`
+const endpointKey = (of: Pick<Endpoint, "integratorId" | "generation">) => `${of.generation}/${of.integratorId}`
+const deliveryKey = (of: Pick<Claim, "integratorId" | "event" | "round">) =>
+  `${of.event}/${of.round}/${of.integratorId}`
 
 const lockEndpoints = Effect.fnUntraced(function*(outcomes: ReadonlyArray<Outcome>) {
   const sql = yield* SqlClient.SqlClient
   const named = [...new Map(outcomes.map(({ claim }) => [endpointKey(claim), claim])).values()]
   const rows = yield* sql<Endpoint>`
     SELECT e.integrator_id, e.generation, e.url, e.failures, e.probe_at FROM webhook_endpoints e
-    JOIN unnest(${columns.text(named.map((one) => one.integratorId))}, ${columns.int4(named.map((one) => one.generation))})
-      AS t(integrator_id, generation) USING (integrator_id, generation)
+    JOIN unnest(${columns.text(named.map((one) => one.integratorId))},
+      ${columns.int4(named.map((one) => one.generation))}) AS t(integrator_id, generation)
+      USING (integrator_id, generation)
     ORDER BY e.integrator_id, e.generation FOR NO KEY UPDATE OF e`
   return new Map(rows.map((row) => [endpointKey(row), row]))
 })
@@ -59,7 +74,8 @@ const updateDeliveries = Effect.fnUntraced(function*(settled: ReadonlyArray<Sett
   const sql = yield* SqlClient.SqlClient
   const claims = settled.map(({ outcome }) => outcome.claim)
   const rows = yield* sql<Pick<Claim, "integratorId" | "event" | "round">>`
-    UPDATE deliveries d SET state = t.state, next_attempt_at = t.next_attempt_at, attempts = t.attempt, claimed_until = NULL
+    UPDATE deliveries d SET state = t.state, next_attempt_at = t.next_attempt_at, attempts = t.attempt,
+      claimed_until = NULL
     FROM unnest(${columns.text(claims.map((one) => one.integratorId))}, ${columns.int8(claims.map((one) => one.event))},
       ${columns.int4(claims.map((one) => one.round))}, ${columns.timestamptz(claims.map((one) => one.claimedUntil))},
       ${columns.int4(claims.map((one) => one.attempt))}, ${columns.text(settled.map(({ after }) => after.state))},
@@ -111,8 +127,9 @@ const updateBreakers = Effect.fnUntraced(function*(
   if (changed.length === 0) return
   yield* sql`
     UPDATE webhook_endpoints e SET failures = t.failures, probe_at = t.probe_at
-    FROM unnest(${columns.text(changed.map((one) => one.integratorId))}, ${columns.int4(changed.map((one) => one.generation))},
-      ${columns.int4(changed.map((one) => one.failures))}, ${columns.timestamptz(changed.map((one) => one.probeAt))})
+    FROM unnest(${columns.text(changed.map((one) => one.integratorId))},
+      ${columns.int4(changed.map((one) => one.generation))}, ${columns.int4(changed.map((one) => one.failures))},
+      ${columns.timestamptz(changed.map((one) => one.probeAt))})
       AS t(integrator_id, generation, failures, probe_at)
     WHERE e.integrator_id = t.integrator_id AND e.generation = t.generation`
 })

@@ -1,0 +1,50 @@
+import { NodeRuntime } from "@effect/platform-node"
+import { Cause, Console, Effect, Exit, Logger, References } from "effect"
+import * as Settings from "./Settings.ts"
+
+/** What a process is called in its last line, and whether a person reads its output. */
+export interface ProcessOptions {
+  readonly name: string
+  readonly terminal: boolean
+}
+
+/**
+ * Runs a process: logs as the environment says, tells a failure in one line on the error output and exits with 1.
+ * SIGTERM and SIGINT end the work in order, and that is success: exit 0.
+ */
+export const run = <A, E extends { readonly message: string }>(
+  work: Effect.Effect<A, E>,
+  options: ProcessOptions
+): void =>
+  NodeRuntime.runMain(logged(work, options), {
+    disableErrorReporting: true,
+    teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
+  })
+
+const logged = <A, E extends { readonly message: string }>(work: Effect.Effect<A, E>, options: ProcessOptions) =>
+  Effect.gen(function*() {
+    const { format, level } = yield* Settings.logging(options)
+    return yield* work.pipe(
+      Effect.provide(Logger.layer([format === "json" ? Logger.consoleJson : Logger.consolePretty()])),
+      Effect.provideService(References.MinimumLogLevel, minimumLevels[level])
+    )
+  }).pipe(
+    Effect.tapCause((cause) =>
+      Cause.hasInterruptsOnly(cause) ? Effect.void : Console.error(`card-rewards ${options.name}: ${lineOf(cause)}`)
+    )
+  )
+
+const minimumLevels = {
+  trace: "Trace",
+  debug: "Debug",
+  info: "Info",
+  warn: "Warn",
+  error: "Error",
+  fatal: "Fatal"
+} as const
+
+/** The message of a failure; a defect, which nobody foresaw, comes with its stack. */
+const lineOf = (cause: Cause.Cause<{ readonly message: string }>): string => {
+  const failure = cause.reasons.find((reason) => reason._tag === "Fail")
+  return failure === undefined ? Cause.pretty(cause) : failure.error.message
+}

@@ -1,0 +1,78 @@
+import { Config, Effect, Redacted, Schema } from "effect"
+import * as Secrets from "./Secrets.ts"
+
+/** A start that cannot succeed; the message is one clear line, without secrets. */
+export class StartRefused extends Schema.TaggedError<StartRefused>()("StartRefused", { message: Schema.String }) {}
+
+/** What api and worker read alike from the environment, as the operations page describes it. */
+export const shared = Effect.gen(function*() {
+  const databaseUrl = yield* required("DATABASE_URL", "a postgres:// address", parseDatabaseUrl)
+  const secretsKeys = yield* required("SECRETS_KEY", "32 bytes in base64", Redacted.make).pipe(
+    Effect.flatMap(Secrets.parseKeys),
+    Effect.catchTag("InvalidSecretsKey", ({ message }) => new StartRefused({ message }))
+  )
+  const poolSize = yield* setting("DATABASE_POOL_SIZE", "an integer from 1 to 1000", 10, integer(1, 1_000))
+  const environment = yield* setting("ENVIRONMENT", "sandbox or production", "sandbox", oneOf("sandbox", "production"))
+  const allow = yield* setting("WEBHOOK_ALLOW_PRIVATE_NETWORK", "true or false", "false", oneOf("true", "false"))
+  if (environment === "production" && allow === "true") {
+    return yield* new StartRefused({ message: "WEBHOOK_ALLOW_PRIVATE_NETWORK is refused in production" })
+  }
+  return { databaseUrl, secretsKeys, poolSize, environment, allowPrivateNetwork: allow === "true" }
+})
+
+/** How a process writes about itself; read apart, so that it holds for the lines of a refused start too. */
+export const logging = Effect.fnUntraced(function*(options: { readonly terminal: boolean }) {
+  const level = yield* setting("LOG_LEVEL", levels.join(", "), "info", oneOf(...levels))
+  const format = yield* setting(
+    "LOG_FORMAT",
+    "pretty or json",
+    options.terminal ? "pretty" : "json",
+    oneOf("pretty", "json")
+  )
+  return { level, format }
+})
+
+const levels = ["trace", "debug", "info", "warn", "error", "fatal"] as const
+
+/** An optional variable; an empty one counts as absent. `parse` gives undefined for a bad value. */
+export const setting = Effect.fnUntraced(function*<A>(
+  name: string,
+  expected: string,
+  fallback: NoInfer<A>,
+  parse: (text: string) => A | undefined
+) {
+  const refusal = new StartRefused({ message: `${name} must be ${expected}` })
+  const text = yield* read(name, refusal)
+  const value = text === "" ? fallback : parse(text)
+  return value === undefined ? yield* refusal : value
+})
+
+/** A variable that must be there. `parse` gives undefined for a bad value. */
+export const required = Effect.fnUntraced(function*<A>(
+  name: string,
+  expected: string,
+  parse: (text: string) => A | undefined
+) {
+  const refusal = new StartRefused({ message: `${name} is required and must be ${expected}` })
+  const text = yield* read(name, refusal)
+  const value = text === "" ? undefined : parse(text)
+  return value === undefined ? yield* refusal : value
+})
+
+const read = (name: string, refusal: StartRefused) =>
+  Effect.gen(function*() {
+    return yield* Config.withDefault(Config.String(name), "")
+  }).pipe(Effect.mapError(() => refusal))
+
+/** Parses one of the given words. */
+export const oneOf = <const A extends ReadonlyArray<string>>(...words: A) => (text: string): A[number] | undefined =>
+  words.find((word) => word === text)
+
+/** Parses a decimal integer within the limits. */
+export const integer = (minimum: number, maximum: number) => (text: string): number | undefined => {
+  const value = /^[0-9]{1,9}$/.test(text) ? Number(text) : Number.NaN
+  return value >= minimum && value <= maximum ? value : undefined
+}
+
+const parseDatabaseUrl = (text: string) =>
+  /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? Redacted.make(text) : undefined

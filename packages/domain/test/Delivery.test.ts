@@ -1,0 +1,216 @@
+import {
+  afterAttempt,
+  type AttemptResult,
+  allowance,
+  type Breaker,
+  breakerAfter,
+  breakerThreshold,
+  closedBreaker,
+  defaultRetryDelays,
+  isOpen,
+  isSuccess,
+  jitterRange,
+  parseRetryDelays,
+  probeDelayMillis,
+  type RetryDelays
+} from "@card-rewards/domain/Delivery"
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+
+const integer = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+
+const delay = integer(1, 604_800_000)
+const delays = Schema.TupleWithRest(Schema.Tuple([delay]), [delay]).check(Schema.isMaxLength(50))
+const time = integer(0, 4_000_000_000_000)
+const jitter = Schema.Finite.check(Schema.isBetween(jitterRange))
+const failure = Schema.Union([
+  Schema.Struct({ error: Schema.Literals(["timeout", "reset"]) }),
+  Schema.Struct({ status: Schema.Literals([301, 400, 404, 429, 500, 503]), answer: Schema.String })
+])
+const success = Schema.Struct({ status: integer(200, 299), answer: Schema.String })
+
+const failed: AttemptResult = { error: "reset" }
+
+/** How long after the end of an attempt the next one is due. */
+const pauseAfter = (input: Parameters<typeof afterAttempt>[0]): number | undefined => {
+  const after = afterAttempt(input)
+  return after.state === "pending" ? after.nextAttemptAt - input.endedAt : undefined
+}
+
+describe("the schedule", () => {
+  it("is 13 attempts in about 76 hours, then exhausted", () => {
+    let endedAt = 0
+    let attempt = 1
+    for (;; attempt++) {
+      const after = afterAttempt({ delays: defaultRetryDelays, attempt, result: failed, endedAt, jitter: 1 })
+      if (after.state !== "pending") {
+        assert.strictEqual(after.state, "exhausted")
+        break
+      }
+      endedAt = after.nextAttemptAt
+    }
+    assert.strictEqual(attempt, 13)
+    assert.strictEqual(Math.round(endedAt / 3_600_000), 76)
+  })
+
+  it.prop("ends with the last delay, and no sooner", [delays, integer(1, 60), failure, time, jitter], (
+    [delays, attempt, result, endedAt, jitter]
+  ) => {
+    const { state } = afterAttempt({ delays, attempt, result, endedAt, jitter })
+    assert.strictEqual(state, attempt <= delays.length ? "pending" : "exhausted")
+  })
+
+  it.prop("ends with any 2xx, also on the last attempt", [delays, integer(1, 60), success, time, jitter], (
+    [delays, attempt, result, endedAt, jitter]
+  ) => {
+    assert.isTrue(isSuccess(result))
+    assert.deepStrictEqual(afterAttempt({ delays, attempt, result, endedAt, jitter }), { state: "delivered" })
+  })
+
+  it.prop("pauses for 0.8 to 1.2 of the attempt's delay", [delays, failure, time, jitter], (
+    [delays, result, endedAt, jitter]
+  ) => {
+    for (const [index, delay] of delays.entries()) {
+      const pause = pauseAfter({ delays, attempt: index + 1, result, endedAt, jitter }) ?? Number.NaN
+      assert.isAtLeast(pause, Math.floor(0.8 * delay))
+      assert.isAtMost(pause, Math.ceil(1.2 * delay))
+      assert.strictEqual(pause, Math.round(delay * jitter))
+    }
+  })
+
+  it.prop(
+    "Retry-After on 429 and 503 makes the pause as long as it says, between the jittered delay and two delays",
+    [delay, Schema.Literals([429, 503]), integer(0, 999_999_999), time, jitter],
+    ([delay, status, retryAfterSeconds, endedAt, jitter]) => {
+      const result = { status, answer: "", retryAfterSeconds }
+      const pause = pauseAfter({ delays: [delay], attempt: 1, result, endedAt, jitter }) ?? Number.NaN
+      assert.isAtLeast(pause, Math.round(delay * jitter))
+      assert.isAtMost(pause, 2 * delay)
+      const asked = retryAfterSeconds * 1_000
+      if (asked >= delay * jitter && asked <= 2 * delay) assert.strictEqual(pause, asked)
+      if (asked > 2 * delay) assert.strictEqual(pause, 2 * delay)
+    }
+  )
+
+  it.prop(
+    "Retry-After on any other status changes nothing",
+    [delay, integer(300, 599), integer(0, 999_999_999), jitter],
+    ([delay, status, retryAfterSeconds, jitter]) => {
+      if (status === 429 || status === 503) return
+      const result = { status, answer: "", retryAfterSeconds }
+      const pause = pauseAfter({ delays: [delay], attempt: 1, result, endedAt: 0, jitter })
+      assert.strictEqual(pause, Math.round(delay * jitter))
+    }
+  )
+})
+
+describe("parseRetryDelays", () => {
+  it.each<[string, RetryDelays]>([
+    ["300ms,5s,2m,1h", [300, 5_000, 120_000, 3_600_000]],
+    ["1ms", [1]],
+    ["7d", [604_800_000]],
+    [" 5s , 30s ", [5_000, 30_000]],
+    [Array(50).fill("1s").join(","), [1_000, ...Array<number>(49).fill(1_000)]]
+  ])("reads %s", (text, expected) => assert.deepStrictEqual(parseRetryDelays(text), expected))
+
+  it.each([
+    "",
+    ",",
+    "5s,",
+    ",5s",
+    "5",
+    "s",
+    "0ms",
+    "0s,5s",
+    "-5s",
+    "+5s",
+    "1.5s",
+    "1e3ms",
+    "5 s",
+    "5S",
+    "5s 5s",
+    "5s;5s",
+    "1w",
+    "8d",
+    "604800001ms",
+    "169h",
+    "5s,8d",
+    "9999999999ms",
+    Array(51).fill("1s").join(",")
+  ])("refuses %s", (text) => assert.isUndefined(parseRetryDelays(text)))
+
+  it.prop("reads back what is written in milliseconds", [delays], ([delays]) => {
+    assert.deepStrictEqual(parseRetryDelays(delays.map((millis) => `${millis}ms`).join(",")), delays)
+  })
+})
+
+const failTimes = (times: number, delays: RetryDelays, from: Breaker = closedBreaker) => {
+  let breaker = from
+  for (let n = 0; n < times; n++) breaker = breakerAfter(breaker, { success: false, probe: false, endedAt: n }, delays)
+  return breaker
+}
+
+describe("the breaker", () => {
+  const inFlight = { inFlight: 3, perEndpoint: 16 }
+
+  it("opens with the tenth failure in a row, and lets the rest of the 16 through before", () => {
+    for (let failures = 0; failures < breakerThreshold; failures++) {
+      const breaker = failTimes(failures, defaultRetryDelays)
+      assert.isFalse(isOpen(breaker))
+      assert.deepStrictEqual(allowance(breaker, { ...inFlight, now: 0 }), { attempts: 13, probe: false })
+    }
+    const open = failTimes(10, defaultRetryDelays)
+    assert.isTrue(isOpen(open))
+    assert.deepStrictEqual(open, { failures: 10, probeAt: 9 + 30_000 })
+  })
+
+  it.prop(
+    "open, gives one probe when it is due and nothing is in flight, and nothing else",
+    [time, time, integer(0, 16)],
+    ([probeAt, now, flying]) => {
+      const given = allowance({ failures: 10, probeAt }, { now, inFlight: flying, perEndpoint: 16 })
+      const due = flying === 0 && probeAt <= now
+      assert.deepStrictEqual(given, { attempts: due ? 1 : 0, probe: due })
+    }
+  )
+
+  it("waits 30 s for its first probe, and twice as long after each that failed, up to 1 h", () => {
+    let breaker = failTimes(10, defaultRetryDelays)
+    const waits = [(breaker.probeAt ?? Number.NaN) - 9]
+    for (let probe = 1; probe <= 9; probe++) {
+      breaker = breakerAfter(breaker, { success: false, probe: true, endedAt: 1_000 }, defaultRetryDelays)
+      waits.push((breaker.probeAt ?? Number.NaN) - 1_000)
+    }
+    const seconds = [30, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600, 3_600]
+    assert.deepStrictEqual(waits, seconds.map((second) => second * 1_000))
+  })
+
+  it.prop("never waits longer than 1 h or the schedule's longest delay", [delays, integer(0, 2_000_000_000)], (
+    [delays, failedProbes]
+  ) => {
+    const wait = probeDelayMillis(delays, failedProbes)
+    assert.isAtLeast(wait, 1)
+    assert.isAtMost(wait, Math.min(3_600_000, Math.max(...delays)))
+    assert.isAtLeast(wait, Math.min(30_000, Math.max(...delays)))
+  })
+
+  it.prop("closes on any success, a probe's or a late one's", [integer(0, 1_000), Schema.Boolean, time, delays], (
+    [failures, probe, endedAt, delays]
+  ) => {
+    const open = failTimes(failures, delays)
+    assert.deepStrictEqual(breakerAfter(open, { success: true, probe, endedAt }, delays), closedBreaker)
+  })
+
+  it.prop("open, does not count the failures of what was in flight", [integer(10, 1_000), time, time, delays], (
+    [failures, probeAt, endedAt, delays]
+  ) => {
+    const open = { failures, probeAt }
+    assert.deepStrictEqual(breakerAfter(open, { success: false, probe: false, endedAt }, delays), open)
+  })
+
+  it("counts failures in a row only", () => {
+    const nine = failTimes(9, defaultRetryDelays)
+    const again = breakerAfter(nine, { success: true, probe: false, endedAt: 0 }, defaultRetryDelays)
+    assert.isFalse(isOpen(failTimes(9, defaultRetryDelays, again)))
+  })
+})

@@ -1,0 +1,190 @@
+import * as Database from "@card-rewards/core/Database"
+import { Environment } from "@card-rewards/core/Environment"
+import { Integrators } from "@card-rewards/core/Integrators"
+import { Programs } from "@card-rewards/core/Programs"
+import { SandboxClock } from "@card-rewards/core/SandboxClock"
+import { Secrets } from "@card-rewards/core/Secrets"
+import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import { Users } from "@card-rewards/core/Users"
+import { Vault } from "@card-rewards/core/Vault"
+import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
+import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
+import { EndpointId, IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
+import { ProgramDefinition } from "@card-rewards/domain/Program"
+import { SpendEvent } from "@card-rewards/domain/SpendEvent"
+import { instant, printTimestamp } from "@card-rewards/domain/Time"
+import { verify, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
+import { NodeCrypto } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Clock, Context, Effect, Layer, Redacted, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { fileURLToPath } from "node:url"
+import * as Receiver from "./Receiver.ts"
+
+const main = fileURLToPath(new URL("../src/main.ts", import.meta.url))
+const secretsKey = new Uint8Array(32).fill(7)
+
+class Variables extends Context.Service<Variables, Readonly<Record<string, string>>>()("test/Variables") {}
+
+/** A migrated database with what fills it, and the variables of a worker on it. */
+const services = Layer.unwrap(Effect.gen(function*() {
+  const url = yield* TestDatabase.make({ fingerprint: `worker_main_${process.pid}`, migrate: Database.migrate })
+  const core = Layer.mergeAll(
+    Integrators.layer,
+    Users.layer,
+    Programs.layer,
+    SandboxClock.layer,
+    SpendEvents.layer,
+    Vault.layer,
+    WebhookEndpoints.layer({ allowPrivateNetwork: true })
+  )
+  const variables = {
+    DATABASE_URL: Redacted.value(url),
+    SECRETS_KEY: Buffer.from(secretsKey).toString("base64"),
+    WEBHOOK_ALLOW_PRIVATE_NETWORK: "true",
+    LOG_FORMAT: "json"
+  }
+  return core.pipe(
+    Layer.provide([Environment.layer("sandbox"), Secrets.layer({ keys: [Redacted.make(secretsKey)] })]),
+    Layer.provideMerge(Database.layer({ url, poolSize: 4, applicationName: "test" })),
+    Layer.provideMerge(NodeCrypto.layerMac),
+    Layer.merge(Layer.succeed(Variables, variables))
+  )
+}))
+
+/** Starts the process with these variables alone; it is killed with the test at the latest. */
+const start = (env: Readonly<Record<string, string>>) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const child = spawn(process.execPath, [main], { env, stdio: ["ignore", "pipe", "pipe"] })
+      const output = { text: "" }
+      const closed = once(child, "close")
+      child.stdout.on("data", (chunk) => output.text += chunk)
+      child.stderr.on("data", (chunk) => output.text += chunk)
+      return {
+        output,
+        stop: () => child.kill("SIGTERM"),
+        kill: () => child.kill("SIGKILL"),
+        exit: Effect.map(Effect.promise(() => closed), ([code]): unknown => code)
+      }
+    }),
+    (child) => Effect.sync(child.kill)
+  )
+
+const poll = <E, R>(check: Effect.Effect<boolean, E, R>) =>
+  Effect.gen(function*() {
+    while (!(yield* check)) yield* Effect.sleep(20)
+  }).pipe(Effect.timeout("20 seconds"))
+
+const acme = IntegratorId.make("acme")
+const ann = UserId.make("ann")
+
+/** An integrator with an endpoint, a funded vault, and a clearing of 100 dollars that waits for a worker: 1 USDC. */
+const store = Effect.fnUntraced(function*(url: string) {
+  const integrators = yield* Integrators
+  const endpoints = yield* WebhookEndpoints
+  const users = yield* Users
+  const programs = yield* Programs
+  const clock = yield* SandboxClock
+  const vault = yield* Vault
+  const events = yield* SpendEvents
+  const now = yield* Clock.currentTimeMillis
+  yield* integrators.create(acme)
+  const { secret } = yield* endpoints.create(acme, { id: EndpointId.make("hook"), url })
+  yield* users.put(acme, ann, {})
+  const definition = Schema.decodeUnknownSync(ProgramDefinition)({
+    asset: "USDC",
+    effectiveFrom: printTimestamp(now + 400_000),
+    categories: [],
+    baseRate: 100,
+    categoryRates: [],
+    merchantRates: [],
+    tiers: [],
+    campaigns: [],
+    caps: { perMonth: "1000000000", categories: [] },
+    exclusions: { mccs: [], merchants: [] },
+    holdingPeriodDays: 0
+  })
+  yield* programs.publish(acme, ProgramId.make("base"), 1, definition, [])
+  yield* clock.set(acme, instant(now + 500_000))
+  yield* vault.deposit(acme, { reference: Reference.make("d1"), amount: { asset: "USDC", amount: 5_000_000n } })
+  yield* events.submit(Schema.decodeUnknownSync(SpendEvent)({
+    integratorId: acme,
+    kind: "clearing",
+    externalTransactionId: "c1",
+    userId: ann,
+    amount: { currency: "USD", amount: "10000" },
+    merchant: { descriptor: "Shop", mcc: "5411" },
+    occurredAt: printTimestamp(now + 500_000)
+  }))
+  return WebhookSecret.make(secret ?? "")
+})
+
+const bodyOf = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ kind: Schema.String })))
+
+layer(services, { timeout: "60 seconds", excludeTestServices: true })("main", (it) => {
+  it.effect("turns a stored spend event into a reward and its signed webhooks, and exits with 0 on SIGTERM", () =>
+    Effect.gen(function*() {
+      const hook = yield* Receiver.make
+      const secret = yield* store(`${hook.url}/hook`)
+      const sql = yield* SqlClient.SqlClient
+      const child = yield* start(yield* Variables)
+      const kinds = () => hook.received.map(({ body }) => bodyOf(body).kind)
+      yield* poll(Effect.sync(() => kinds().includes("reward.claimable")))
+      const pending = sql`SELECT 1 FROM deliveries WHERE state <> 'delivered'`
+      yield* poll(Effect.map(pending, (rows) => rows.length === 0))
+      assert.deepStrictEqual(
+        yield* sql`SELECT user_id, state, amount FROM rewards WHERE integrator_id = ${acme}`,
+        [{ userId: ann, state: "Claimable", amount: 1_000_000n }]
+      )
+      assert.strictEqual(kinds()[0], "vault.deposit_confirmed")
+      for (const { body, headers } of hook.received) {
+        const signature = `${headers["x-service-signature"]}`
+        const nowSeconds = Number(headers["webhook-timestamp"])
+        yield* verify({ secrets: [secret], signature, body, nowSeconds, toleranceSeconds: 5 })
+      }
+      child.stop()
+      assert.strictEqual(yield* Effect.timeout(child.exit, "10 seconds"), 0, child.output.text)
+      assert.notInclude(child.output.text, secret)
+    }).pipe(Effect.scoped))
+
+  it.effect("finishes an attempt that is under way at SIGTERM, and records it", () =>
+    Effect.gen(function*() {
+      const hook = yield* Receiver.make
+      const waiting: Array<() => void> = []
+      hook.hold = (respond) => waiting.push(respond)
+      const endpoints = yield* WebhookEndpoints
+      const vault = yield* Vault
+      const sql = yield* SqlClient.SqlClient
+      yield* endpoints.update(acme, EndpointId.make("hook"), `${hook.url}/slow`)
+      yield* vault.deposit(acme, { reference: Reference.make("d2"), amount: { asset: "USDC", amount: 1n } })
+      const child = yield* start(yield* Variables)
+      yield* poll(Effect.sync(() => waiting.length === 1))
+      child.stop()
+      yield* Effect.sleep("500 millis")
+      for (const respond of waiting) respond()
+      assert.strictEqual(yield* Effect.timeout(child.exit, "10 seconds"), 0, child.output.text)
+      assert.deepStrictEqual(yield* sql`SELECT 1 FROM deliveries WHERE state <> 'delivered'`, [])
+    }).pipe(Effect.scoped))
+
+  const refusals: ReadonlyArray<readonly [string, Readonly<Record<string, string>>]> = [
+    ["SECRETS_KEY", { SECRETS_KEY: "aGlkZGVu" }],
+    ["DATABASE_URL is required and must be", { DATABASE_URL: "mysql://aGlkZGVu@localhost/x" }],
+    ["WEBHOOK_RETRY_DELAYS must be", { WEBHOOK_RETRY_DELAYS: "5s,soon" }],
+    ["LOG_LEVEL must be trace, debug, info, warn, error, fatal", { LOG_LEVEL: "loud" }],
+    ["LOG_FORMAT must be pretty or json", { LOG_FORMAT: "xml" }],
+    ["refused in production", { ENVIRONMENT: "production" }]
+  ]
+  it.effect("a bad value is one clear line and exit 1", () =>
+    Effect.forEach(refusals, Effect.fnUntraced(function*([says, env]) {
+      const child = yield* start({ ...(yield* Variables), ...env })
+      assert.strictEqual(yield* child.exit, 1)
+      const lines = child.output.text.trim().split("\n")
+      assert.strictEqual(lines.length, 1, child.output.text)
+      assert.match(child.output.text, /^card-rewards worker: /)
+      assert.include(child.output.text, says)
+      assert.notInclude(child.output.text, "aGlkZGVu")
+    }), { concurrency: 2, discard: true }).pipe(Effect.scoped))
+})
