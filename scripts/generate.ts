@@ -1,7 +1,10 @@
 /** Writes the files that are generated and committed; with `--check` only compares them. */
+import { IntegratorApi, SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import currencyCodes from "currency-codes"
+import { OpenApi } from "effect/http-api"
 import { iso31661 } from "iso-3166"
-import { readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname } from "node:path"
 
 const check = process.argv.includes("--check")
 const generated = "packages/domain/src/generated"
@@ -23,7 +26,11 @@ const lines = (values: ReadonlyArray<string>) => {
   return rows.join(",\n")
 }
 
+const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`
+
 const files: Record<string, string> = {
+  "openapi/production.json": json(OpenApi.fromApi(IntegratorApi)),
+  "openapi/sandbox.json": json(OpenApi.fromApi(SandboxApi)),
   [`${generated}/Iso3166.ts`]: codes(
     "countries",
     "Officially assigned ISO 3166-1 alpha-2 codes, from the iso-3166 package.",
@@ -47,4 +54,7 @@ if (check && stale.length > 0) {
   console.error(`Out of date: ${stale.map(([path]) => path).join(", ")}. Run: npm run generate`)
   process.exit(1)
 }
-for (const [path, content] of stale) writeFileSync(path, content)
+for (const [path, content] of stale) {
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, content)
+}

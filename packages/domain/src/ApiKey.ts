@@ -13,17 +13,29 @@ export const ApiKey = Schema.Struct({
   createdAt: Timestamp,
   revokedAt: Schema.optionalKey(Timestamp),
   lastUsedAt: Schema.optionalKey(Timestamp)
+}).annotate({
+  identifier: "ApiKey",
+  expected: "an object",
+  description: "An API key without its secret. `lastUsedAt` is exact to the minute, `revokedAt` is there once it is revoked."
 })
 export type ApiKey = typeof ApiKey.Type
 
 /** Request body of `POST /v1/api-keys`. */
-export const ApiKeyCreation = Schema.Struct({ name: ApiKeyName })
+export const ApiKeyCreation = Schema.Struct({ name: ApiKeyName }).annotate({
+  identifier: "ApiKeyCreation",
+  expected: "an object",
+  description: "The name of a new key: unique among the integrator's keys, never reused."
+})
 
 /** Response of a creation; `secret` only the first time. */
 export const ApiKeyCreated = Schema.Struct({
   key: ApiKey,
   secret: Schema.optionalKey(Schema.String),
   duplicate: Schema.Boolean
+}).annotate({
+  identifier: "ApiKeyCreated",
+  expected: "an object",
+  description: "The key, and its secret the first time only."
 })
 export type ApiKeyCreated = typeof ApiKeyCreated.Type
 

@@ -12,13 +12,21 @@ const vaultMovement = {
 }
 
 /** What a confirmed deposit or withdrawal says; `balance` is what its transaction left. */
-export const VaultMovement = Schema.Struct(vaultMovement)
+export const VaultMovement = Schema.Struct(vaultMovement).annotate({
+  identifier: "VaultMovement",
+  expected: "an object",
+  description: "A confirmed movement of the vault; `balance` is what it left."
+})
 
 /** What a confirmed claim says, with the part of it that each reward paid. */
 export const VaultClaim = Schema.Struct({
   ...vaultMovement,
   userId: UserId,
   rewards: Schema.Array(Schema.Struct({ id: Schema.String, amount: Amount }))
+}).annotate({
+  identifier: "VaultClaim",
+  expected: "an object",
+  description: "A confirmed claim, with the part of it that each reward paid."
 })
 
 const event = <const Kind extends string, Data extends Schema.Top>(kind: Kind, data: Data) =>
@@ -28,7 +36,11 @@ const event = <const Kind extends string, Data extends Schema.Top>(kind: Kind, d
     integratorId: IntegratorId,
     createdAt: Timestamp,
     data
-  })
+  }).annotate({ identifier: `${pascalCase(kind)}Event`, expected: "an object" })
+
+/** `reward.awaiting_funding` becomes `RewardAwaitingFunding`. */
+const pascalCase = (kind: string): string =>
+  kind.split(/[._]/).map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`).join("")
 
 /** A webhook's body (decisions, section 7): stored once, the same bytes on every attempt. */
 export const WebhookEvent = Schema.Union([

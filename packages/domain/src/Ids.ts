@@ -41,7 +41,10 @@ export type TransactionId = typeof TransactionId.Type
 
 /** Chosen by the integrator; without `:`, so that reward ids can be read back. */
 export const ProgramId = printableIdentifier.check(
-  Schema.makeFilter<string>((value) => !value.includes(":"), { expected: "a program id without \":\"" })
+  Schema.makeFilter<string>((value) => !value.includes(":"), {
+    expected: "a program id without \":\"",
+    toJsonSchema: () => ({ pattern: "^[^:]*$" })
+  })
 ).pipe(Schema.brand("ProgramId"))
 export type ProgramId = typeof ProgramId.Type
 

@@ -23,7 +23,10 @@ export const maxAmount = 10n ** BigInt(amountMaxDigits) - 1n
 
 const digits = (maximum: number) =>
   Schema.String.check(
-    Schema.isPattern(new RegExp(`^[0-9]{1,${maximum}}$`), { expected: `1 to ${maximum} decimal digits` })
+    Schema.isPattern(new RegExp(`^[0-9]{1,${maximum}}$`), {
+      expected: `1 to ${maximum} decimal digits`,
+      toJsonSchema: () => ({ pattern: `^[0-9]{1,${maximum}}$` })
+    })
   ).pipe(Schema.decodeTo(
     Schema.BigInt.check(Schema.isBetweenBigInt({ minimum: 0n, maximum: 10n ** BigInt(maximum) - 1n })),
     SchemaTransformation.transform({ decode: (value) => BigInt(value), encode: (value) => value.toString() })
@@ -45,9 +48,17 @@ export const Currency = Schema.String.check(
 export type Currency = typeof Currency.Type
 
 /** An amount of an asset. */
-export const AssetAmount = Schema.Struct({ asset: Asset, amount: Amount })
+export const AssetAmount = Schema.Struct({ asset: Asset, amount: Amount }).annotate({
+  identifier: "AssetAmount",
+  expected: "an object",
+  description: "An amount of an asset, in its smallest units: USDC has 6 decimals, EURe 18."
+})
 export type AssetAmount = typeof AssetAmount.Type
 
 /** An amount of a spend currency, in minor units. */
-export const SpendAmount = Schema.Struct({ currency: Currency, amount: Cents })
+export const SpendAmount = Schema.Struct({ currency: Currency, amount: Cents }).annotate({
+  identifier: "SpendAmount",
+  expected: "an object",
+  description: "An amount of a spend currency, in minor units (cents)."
+})
 export type SpendAmount = typeof SpendAmount.Type

@@ -11,7 +11,7 @@ export const PageQuery = {
     Schema.String.check(
       Schema.makeFilter<string>((value) => /^[0-9]{1,3}$/.test(value) && Number(value) >= 1 && Number(value) <= maxPageSize, {
         expected: `an integer from 1 to ${maxPageSize}`,
-        toJsonSchema: () => ({ type: "string", pattern: "^[0-9]{1,3}$" })
+        toJsonSchema: () => ({ type: "string", pattern: "^(0{0,2}[1-9]|0?[1-9][0-9]|100)$" })
       })
     ).pipe(Schema.decodeTo(
       Schema.Int,

@@ -55,6 +55,10 @@ export const ProgramDefinition = Schema.Struct({
   holdingPeriodDays: Schema.Int,
   eligibility: Schema.optionalKey(Eligibility),
   referralBonus: Schema.optionalKey(Schema.Json)
+}).annotate({
+  identifier: "ProgramDefinition",
+  expected: "an object",
+  description: "A program version. Rates are basis points (100 is 1%), a multiplier of 10000 is 1×, caps are smallest units."
 })
 export type ProgramDefinition = typeof ProgramDefinition.Type
 
@@ -68,6 +72,10 @@ export const ProgramVersionPublished = Schema.Struct({
   effectiveFrom: Timestamp,
   publishedAt: Timestamp,
   duplicate: Schema.Boolean
+}).annotate({
+  identifier: "ProgramVersionPublished",
+  expected: "an object",
+  description: "The version as it stands; `duplicate` is true when it was already published."
 })
 export type ProgramVersionPublished = typeof ProgramVersionPublished.Type
 
@@ -76,6 +84,10 @@ export const ProgramVersionSummary = Schema.Struct({
   version: VersionNumber,
   effectiveFrom: Timestamp,
   publishedAt: Timestamp
+}).annotate({
+  identifier: "ProgramVersionSummary",
+  expected: "an object",
+  description: "A version without its definition."
 })
 
 /** A program in the list of programs; versions ascending. */
@@ -83,6 +95,10 @@ export const ProgramSummary = Schema.Struct({
   programId: ProgramId,
   asset: Asset,
   versions: Schema.Array(ProgramVersionSummary)
+}).annotate({
+  identifier: "ProgramSummary",
+  expected: "an object",
+  description: "A program; versions ascending."
 })
 export type ProgramSummary = typeof ProgramSummary.Type
 
@@ -91,6 +107,10 @@ export const Program = Schema.Struct({
   programId: ProgramId,
   asset: Asset,
   versions: Schema.Array(Schema.Struct({ ...ProgramVersionSummary.fields, definition: ProgramDefinition }))
+}).annotate({
+  identifier: "Program",
+  expected: "an object",
+  description: "A program with its versions as published, ascending."
 })
 export type Program = typeof Program.Type
 

@@ -31,6 +31,10 @@ export const Reward = Schema.Struct({
   recovered: Amount,
   clawedBack: Amount,
   refundedSpend: Cents
+}).annotate({
+  identifier: "Reward",
+  expected: "an object",
+  description: "A reward as its latest event describes it. `amount` is net of refunds; `revision` grows by one at each change; `earned`, `paid`, `recovered` and `clawedBack` are smallest units of `amount.asset`, `refundedSpend` minor units of `spend.currency`."
 })
 export type Reward = typeof Reward.Type
 
@@ -45,7 +49,11 @@ export const printRewardId = (reward: {
   `rw:${reward.integratorId}:${reward.userId}:${reward.kind}:${reward.externalTransactionId}:${reward.programId}`
 
 /** A page of rewards, newest first. */
-export const RewardPage = Schema.Struct({ rewards: Schema.Array(Reward), next: Schema.optionalKey(Schema.String) })
+export const RewardPage = Schema.Struct({ rewards: Schema.Array(Reward), next: Schema.optionalKey(Schema.String) }).annotate({
+  identifier: "RewardPage",
+  expected: "an object",
+  description: "Rewards, newest first. `next` is absent on the last page."
+})
 export type RewardPage = typeof RewardPage.Type
 
 /** The part of a reward that changes, and what its changes depend on. Smallest units; spend in minor units. */

@@ -5,7 +5,11 @@ import { Timestamp } from "./Time.ts"
 export const latestClockMillis = Date.parse("9000-01-01T00:00:00.000Z")
 
 /** Body and answer of `GET` and `PUT /v1/sandbox/clock` (decisions, section 9). */
-export const SandboxClock = Schema.Struct({ now: Timestamp })
+export const SandboxClock = Schema.Struct({ now: Timestamp }).annotate({
+  identifier: "SandboxClock",
+  expected: "an object",
+  description: "The integrator's own sandbox clock."
+})
 export type SandboxClock = typeof SandboxClock.Type
 
 /** 422: the clock moves forward only; `now` is its present time. */

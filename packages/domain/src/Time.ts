@@ -36,7 +36,10 @@ export const printTimestamp = (millis: number): string => DateTime.formatIso(Dat
 export const Timestamp = Schema.String.check(
   Schema.makeFilter<string>((value) => parseTimestamp(value) !== undefined, {
     expected: "a UTC timestamp such as 2026-12-01T00:00:00.000Z",
-    toJsonSchema: () => ({ format: "date-time" })
+    toJsonSchema: () => ({
+      format: "date-time",
+      pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,3})?Z$"
+    })
   })
 ).pipe(Schema.decodeTo(
   Instant,

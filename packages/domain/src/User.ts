@@ -18,17 +18,29 @@ export const User = Schema.Struct({
   referredBy: Schema.optionalKey(UserId),
   enrolledAt: Timestamp,
   updatedAt: Timestamp
+}).annotate({
+  identifier: "User",
+  expected: "an object",
+  description: "A user as the integrator sees it."
 })
 export type User = typeof User.Type
 
 /** Request body of `PUT /v1/users/{userId}`: an attribute left out is cleared; `referredBy` is set once. */
-export const Enrollment = Schema.Struct({ ...Attributes.fields, referredBy: Schema.optionalKey(UserId) })
+export const Enrollment = Schema.Struct({ ...Attributes.fields, referredBy: Schema.optionalKey(UserId) }).annotate({
+  identifier: "Enrollment",
+  expected: "an object",
+  description: "The user's attributes. One that is left out is cleared; `referredBy` is set once, at enrollment."
+})
 export type Enrollment = typeof Enrollment.Type
 
 /** Response of `PUT /v1/users/{userId}`. */
 export const UserStored = Schema.Struct({
   user: User,
   outcome: Schema.Literals(["enrolled", "updated", "unchanged"])
+}).annotate({
+  identifier: "UserStored",
+  expected: "an object",
+  description: "The user as it is now, and what the request changed."
 })
 export type UserStored = typeof UserStored.Type
 

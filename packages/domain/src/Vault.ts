@@ -3,22 +3,42 @@ import { Reference, UserId, VaultId } from "./Ids.ts"
 import { Amount, Asset, AssetAmount } from "./Money.ts"
 
 /** What the vault has of one asset: `held` in all, `free` not reserved for rewards. */
-export const VaultBalance = Schema.Struct({ asset: Asset, held: Amount, free: Amount })
+export const VaultBalance = Schema.Struct({ asset: Asset, held: Amount, free: Amount }).annotate({
+  identifier: "VaultBalance",
+  expected: "an object",
+  description: "`held` is everything in the vault, `free` what is not reserved for rewards; smallest units."
+})
 
 /** Response of `GET /v1/sandbox/vault`. */
-export const Vault = Schema.Struct({ vaultId: VaultId, balances: Schema.Array(VaultBalance) })
+export const Vault = Schema.Struct({ vaultId: VaultId, balances: Schema.Array(VaultBalance) }).annotate({
+  identifier: "Vault",
+  expected: "an object",
+  description: "The integrator's vault. Both assets always, USDC first."
+})
 export type Vault = typeof Vault.Type
 
 /** Request body of a deposit or withdrawal; `reference` is unique in the vault over all three operations. */
-export const Simulation = Schema.Struct({ reference: Reference, amount: AssetAmount })
+export const Simulation = Schema.Struct({ reference: Reference, amount: AssetAmount }).annotate({
+  identifier: "Simulation",
+  expected: "an object",
+  description: "A deposit or withdrawal. `reference` is unique in the vault over deposits, withdrawals and claims."
+})
 export type Simulation = typeof Simulation.Type
 
 /** Request body of a claim. */
-export const ClaimSimulation = Schema.Struct({ ...Simulation.fields, userId: UserId })
+export const ClaimSimulation = Schema.Struct({ ...Simulation.fields, userId: UserId }).annotate({
+  identifier: "ClaimSimulation",
+  expected: "an object",
+  description: "A user's claim of part or all of what is claimable."
+})
 export type ClaimSimulation = typeof ClaimSimulation.Type
 
 /** Response of the three operations; `duplicate` where this exact request was recorded before. */
-export const SimulationRecorded = Schema.Struct({ reference: Reference, vaultId: VaultId, duplicate: Schema.Boolean })
+export const SimulationRecorded = Schema.Struct({ reference: Reference, vaultId: VaultId, duplicate: Schema.Boolean }).annotate({
+  identifier: "SimulationRecorded",
+  expected: "an object",
+  description: "Recorded. `duplicate` is true when this exact request was already recorded; nothing changed."
+})
 export type SimulationRecorded = typeof SimulationRecorded.Type
 
 /** 409: the reference was used with different content. */

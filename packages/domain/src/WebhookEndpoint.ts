@@ -15,22 +15,38 @@ export const WebhookEndpoint = Schema.Struct({
   url: EndpointAddress,
   createdAt: Timestamp,
   previousSecretExpiresAt: Schema.optionalKey(Timestamp)
+}).annotate({
+  identifier: "WebhookEndpoint",
+  expected: "an object",
+  description: "Where events go. `previousSecretExpiresAt` is the expiry of the latest replaced secret."
 })
 export type WebhookEndpoint = typeof WebhookEndpoint.Type
 
 /** Request body of a creation. */
-export const WebhookEndpointCreation = Schema.Struct({ id: EndpointId, url: EndpointAddress })
+export const WebhookEndpointCreation = Schema.Struct({ id: EndpointId, url: EndpointAddress }).annotate({
+  identifier: "WebhookEndpointCreation",
+  expected: "an object",
+  description: "An id of your choice, and an https URL with a public host name."
+})
 
 /** Response of a creation; `secret` only the first time. */
 export const WebhookEndpointCreated = Schema.Struct({
   endpoint: WebhookEndpoint,
   secret: Schema.optionalKey(Schema.String),
   duplicate: Schema.Boolean
+}).annotate({
+  identifier: "WebhookEndpointCreated",
+  expected: "an object",
+  description: "The endpoint, and its signing secret the first time only."
 })
 export type WebhookEndpointCreated = typeof WebhookEndpointCreated.Type
 
 /** Response of a rotation. */
-export const SecretRotated = Schema.Struct({ endpoint: WebhookEndpoint, secret: Schema.String })
+export const SecretRotated = Schema.Struct({ endpoint: WebhookEndpoint, secret: Schema.String }).annotate({
+  identifier: "SecretRotated",
+  expected: "an object",
+  description: "The endpoint and its new signing secret, shown this once."
+})
 export type SecretRotated = typeof SecretRotated.Type
 
 /** 409: the id is in use with another URL. */

@@ -1,5 +1,5 @@
 import { Context } from "effect"
-import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
+import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { IntegratorSuspended, InvalidRequest, RateLimited, Unauthorized, Unavailable } from "../Errors.ts"
 import type { IntegratorId } from "../Ids.ts"
 
@@ -7,6 +7,11 @@ import type { IntegratorId } from "../Ids.ts"
 export class CurrentIntegrator extends Context.Service<CurrentIntegrator, {
   readonly integratorId: IntegratorId
 }>()("@card-rewards/domain/http/CurrentIntegrator") {}
+
+const apiKey = HttpApiSecurity.apiKey({ key: "x-api-key" }).pipe(HttpApiSecurity.annotate(
+  OpenApi.Description,
+  "An API key of the integrator. The first one is given out of band; afterwards the integrator manages its keys itself."
+))
 
 /**
  * The `x-api-key` header, whether its integrator may act, and its rate limits (contract, section 5). Any request may
@@ -16,7 +21,7 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization, {
   provides: CurrentIntegrator
 }>()("@card-rewards/domain/http/Authorization", {
   requiredForClient: true,
-  security: { apiKey: HttpApiSecurity.apiKey({ key: "x-api-key" }) },
+  security: { apiKey },
   error: [Unauthorized, IntegratorSuspended, RateLimited, Unavailable]
 }) {}
 

@@ -1,6 +1,8 @@
 import { HttpApi, OpenApi } from "effect/http-api"
+import { WebhookEvent } from "../Event.ts"
 import { ApiKeys } from "./ApiKeys.ts"
 import { Health } from "./Health.ts"
+import * as Description from "./OpenApi.ts"
 import { Programs } from "./Programs.ts"
 import { Sandbox } from "./Sandbox.ts"
 import { SpendEvents } from "./SpendEvents.ts"
@@ -13,6 +15,11 @@ export class IntegratorApi extends HttpApi.make("card-rewards")
   .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "error", errors: "all" })
   .annotate(OpenApi.Title, "Card Rewards Integrator API")
   .annotate(OpenApi.Version, "0.0.0")
+  .annotate(OpenApi.Summary, "Card rewards for integrators, over HTTP and JSON")
+  .annotate(OpenApi.Description, Description.introduction)
+  .annotate(OpenApi.Servers, [{ url: "/", description: "The host that serves this description" }])
+  .annotate(HttpApi.AdditionalSchemas, WebhookEvent.members)
+  .annotate(OpenApi.Transform, Description.complete)
 {}
 
 /** The api as the sandbox serves it: production's, and the simulations. */

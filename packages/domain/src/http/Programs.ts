@@ -1,5 +1,5 @@
 import { Schema, SchemaTransformation } from "effect"
-import { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { NotFound } from "../Errors.ts"
 import { ProgramId } from "../Ids.ts"
 import {
@@ -14,7 +14,10 @@ import {
 import { Authorization, RequestShape } from "./Authorization.ts"
 
 const VersionInPath = Schema.String.check(
-  Schema.isPattern(/^[1-9][0-9]{0,9}$/, { expected: "an integer from 1 to 2147483647" })
+  Schema.isPattern(/^[1-9][0-9]{0,9}$/, {
+    expected: "an integer from 1 to 2147483647",
+    toJsonSchema: () => ({ pattern: "^[1-9][0-9]{0,9}$" })
+  })
 ).pipe(Schema.decodeTo(
   VersionNumber,
   SchemaTransformation.transform({ decode: Number, encode: (value: number) => value.toString() })
@@ -27,13 +30,23 @@ export class Programs extends HttpApiGroup.make("programs").add(
     payload: ProgramDefinition,
     success: ProgramVersionPublished,
     error: [ProgramRefused, ProgramVersionConflict]
-  }).annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "ignore", errors: "all" }),
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Publish a program version",
+    description: "A published version never changes and takes effect at least 5 minutes after it is published. The same content under the same number again is 200 with `duplicate: true`, other content is 409. A version that breaks rules is refused with every problem at once. To stop a program, publish a version that pays nothing."
+  })).annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "ignore", errors: "all" }),
   HttpApiEndpoint.get("list", "/v1/programs", {
-    success: Schema.Struct({ programs: Schema.Array(ProgramSummary) })
-  }),
+    success: Schema.Struct({ programs: Schema.Array(ProgramSummary) }).annotate({ description: "The programs by id." })
+  }).annotateMerge(OpenApi.annotations({
+    summary: "List programs",
+    description: "The integrator's programs by id, with the numbers and times of their versions."
+  })),
   HttpApiEndpoint.get("get", "/v1/programs/:programId", {
     params: { programId: ProgramId },
-    success: Schema.Struct({ program: Program }),
+    success: Schema.Struct({ program: Program }).annotate({ description: "The program." }),
     error: NotFound
-  })
-).middleware(RequestShape).middleware(Authorization) {}
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Read a program",
+    description: "One program with its versions as they were published."
+  }))
+).middleware(RequestShape).middleware(Authorization)
+  .annotate(OpenApi.Description, "Reward programs and their immutable versions.") {}

@@ -1,4 +1,4 @@
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { ClockCannotGoBack, SandboxClock } from "../SandboxClock.ts"
 import { UserNotEnrolled } from "../User.ts"
 import {
@@ -13,26 +13,45 @@ import { Authorization, RequestShape } from "./Authorization.ts"
 
 /** The simulated vault and the clock that can be moved. None of it exists in production. */
 export class Sandbox extends HttpApiGroup.make("sandbox").add(
-  HttpApiEndpoint.get("vault", "/v1/sandbox/vault", { success: Vault }),
+  HttpApiEndpoint.get("vault", "/v1/sandbox/vault", { success: Vault }).annotateMerge(OpenApi.annotations({
+    summary: "Read the vault",
+    description: "What the vault holds, and what of it is free."
+  })),
   HttpApiEndpoint.post("deposit", "/v1/sandbox/deposits", {
     payload: Simulation,
     success: SimulationRecorded,
     error: [SimulationConflict, SimulationRefused]
-  }),
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Simulate a deposit",
+    description: "Recorded as if confirmed on-chain. Waiting rewards are reserved first in, first out. A repeat of the exact request is `duplicate: true`."
+  })),
   HttpApiEndpoint.post("withdraw", "/v1/sandbox/withdrawals", {
     payload: Simulation,
     success: SimulationRecorded,
     error: [SimulationConflict, SimulationRefused]
-  }),
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Simulate a withdrawal",
+    description: "Takes free money only. A repeat of the exact request is `duplicate: true`."
+  })),
   HttpApiEndpoint.post("claim", "/v1/sandbox/claims", {
     payload: ClaimSimulation,
     success: SimulationRecorded.pipe(HttpApiSchema.status(202)),
     error: [SimulationConflict, SimulationRefused, UserNotEnrolled]
-  }),
-  HttpApiEndpoint.get("clock", "/v1/sandbox/clock", { success: SandboxClock }),
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Simulate a claim",
+    description: "Pays the user part or all of what can be claimed, oldest claimable rewards first. A repeat of the exact request is `duplicate: true`."
+  })),
+  HttpApiEndpoint.get("clock", "/v1/sandbox/clock", { success: SandboxClock }).annotateMerge(OpenApi.annotations({
+    summary: "Read the sandbox clock",
+    description: "It ticks with real time from where it was moved to."
+  })),
   HttpApiEndpoint.put("moveClock", "/v1/sandbox/clock", {
     payload: SandboxClock,
     success: SandboxClock,
     error: ClockCannotGoBack
-  })
-).middleware(RequestShape).middleware(Authorization) {}
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Move the sandbox clock",
+    description: "Forward only, and not beyond the year 9000. Rewards that are due become claimable at once."
+  }))
+).middleware(RequestShape).middleware(Authorization)
+  .annotate(OpenApi.Description, "The simulated vault and the clock that can be moved. None of it exists in production.") {}

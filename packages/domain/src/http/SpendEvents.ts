@@ -1,4 +1,4 @@
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { EventInFuture, IntegratorMismatch, SpendEvent, SpendEventAccepted, SpendEventConflict } from "../SpendEvent.ts"
 import { UserNotEnrolled } from "../User.ts"
 import { Authorization, RequestShape } from "./Authorization.ts"
@@ -9,5 +9,9 @@ export class SpendEvents extends HttpApiGroup.make("spendEvents").add(
     payload: SpendEvent,
     success: SpendEventAccepted.pipe(HttpApiSchema.status(202)),
     error: [IntegratorMismatch, SpendEventConflict, EventInFuture, UserNotEnrolled]
-  })
-).middleware(RequestShape).middleware(Authorization) {}
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Submit a spend event",
+    description: "Stores the event and answers 202; it is processed after the answer. The same identity (user, kind, externalTransactionId) with the same content again is 202 with `duplicate: true` and changes nothing; with other content it is 409. After a timeout or 503, send the same body again. An event that arrives before the one it refers to is set aside and applied once that arrives."
+  }))
+).middleware(RequestShape).middleware(Authorization)
+  .annotate(OpenApi.Description, "Card events in: stored before the answer, processed after it.") {}

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { UserBalance } from "../Balance.ts"
 import { NotFound } from "../Errors.ts"
 import { UserId } from "../Ids.ts"
@@ -17,20 +17,33 @@ export class Users extends HttpApiGroup.make("users").add(
     payload: Enrollment,
     success: UserStored,
     error: [ReferrerNotEnrolled, ReferrerConflict]
-  }),
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Enroll or update a user",
+    description: "Creates the user or replaces the attributes; one that is left out is cleared. `referredBy` must name a user enrolled earlier, is set once at enrollment and is kept afterwards: later requests leave it out or repeat it. The same request again changes nothing (`unchanged`)."
+  })),
   HttpApiEndpoint.get("get", "/v1/users/:userId", {
     params,
-    success: Schema.Struct({ user: User }),
+    success: Schema.Struct({ user: User }).annotate({ description: "The user." }),
     error: NotFound
-  }),
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Read a user",
+    description: "The user with its present attributes."
+  })),
   HttpApiEndpoint.get("balance", "/v1/users/:userId/balance", {
     params,
     success: UserBalance,
     error: NotFound
-  }),
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Read a user's balance",
+    description: "What the user has in each asset at this moment, in the asset's smallest units."
+  })),
   HttpApiEndpoint.get("rewards", "/v1/users/:userId/rewards", {
     params,
     query: PageQuery,
     success: RewardPage
-  })
-).middleware(RequestShape).middleware(Authorization) {}
+  }).annotateMerge(OpenApi.annotations({
+    summary: "List a user's rewards",
+    description: "Newest first. Pass a page's `next` as `cursor` to get the following page. Use it to rebuild a user's state after missed webhooks. A user who is not enrolled has none."
+  }))
+).middleware(RequestShape).middleware(Authorization)
+  .annotate(OpenApi.Description, "Enrollment, and what a user has.") {}

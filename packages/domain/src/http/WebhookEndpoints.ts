@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { NotFound } from "../Errors.ts"
 import { EndpointId } from "../Ids.ts"
 import {
@@ -15,29 +15,48 @@ import {
 import { Authorization, RequestShape } from "./Authorization.ts"
 
 const params = { id: EndpointId }
-const success = Schema.Struct({ endpoint: WebhookEndpoint })
+const success = Schema.Struct({ endpoint: WebhookEndpoint }).annotate({ description: "The endpoint as it is now, or was when it was deleted." })
 
 /** Where events go, one endpoint per integrator. */
 export class WebhookEndpoints extends HttpApiGroup.make("webhookEndpoints").add(
   HttpApiEndpoint.get("list", "/v1/webhook-endpoints", {
-    success: Schema.Struct({ endpoints: Schema.Array(WebhookEndpoint) })
-  }),
+    success: Schema.Struct({ endpoints: Schema.Array(WebhookEndpoint) }).annotate({ description: "The endpoint, or none." })
+  }).annotateMerge(OpenApi.annotations({
+    summary: "List webhook endpoints",
+    description: "The endpoint, if there is one, without its secret."
+  })),
   HttpApiEndpoint.post("create", "/v1/webhook-endpoints", {
     payload: WebhookEndpointCreation,
     success: WebhookEndpointCreated.pipe(HttpApiSchema.status(201)),
     error: [WebhookEndpointConflict, WebhookEndpointLimit, EndpointUrlRefused]
-  }),
-  HttpApiEndpoint.get("get", "/v1/webhook-endpoints/:id", { params, success, error: NotFound }),
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Create the webhook endpoint",
+    description: "The URL must be https with a public host name: IP addresses, local or internal names, credentials and fragments are refused. Deliveries start within a minute. The same request again is 201 with `duplicate: true` and without `secret`; the same id with another URL is 409."
+  })),
+  HttpApiEndpoint.get("get", "/v1/webhook-endpoints/:id", { params, success, error: NotFound }).annotateMerge(OpenApi.annotations({
+    summary: "Read a webhook endpoint",
+    description: "The endpoint without its secret."
+  })),
   HttpApiEndpoint.patch("update", "/v1/webhook-endpoints/:id", {
     params,
     payload: Schema.Struct({ url: EndpointAddress }),
     success,
     error: [NotFound, EndpointUrlRefused]
-  }),
-  HttpApiEndpoint.delete("remove", "/v1/webhook-endpoints/:id", { params, success, error: NotFound }),
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Change the URL",
+    description: "The secret stays. Waiting deliveries go to the new URL within a minute."
+  })),
+  HttpApiEndpoint.delete("remove", "/v1/webhook-endpoints/:id", { params, success, error: NotFound }).annotateMerge(OpenApi.annotations({
+    summary: "Delete a webhook endpoint",
+    description: "Deliveries stop within a minute. The id may be used again, for a new endpoint with a new secret."
+  })),
   HttpApiEndpoint.post("rotateSecret", "/v1/webhook-endpoints/:id/rotate-secret", {
     params,
     success: SecretRotated,
     error: NotFound
-  })
-).middleware(RequestShape).middleware(Authorization) {}
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Rotate the signing secret",
+    description: "Each call makes a new secret, which signs within a minute; if the answer is lost, call again. A replaced secret keeps signing for 24 hours, up to four of them; `previousSecretExpiresAt` tells until when."
+  }))
+).middleware(RequestShape).middleware(Authorization)
+  .annotate(OpenApi.Description, "Where events go, one endpoint per integrator.") {}

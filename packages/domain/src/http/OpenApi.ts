@@ -1,0 +1,221 @@
+import type { OpenApi } from "effect/http-api"
+import * as Examples from "./OpenApi/Examples.ts"
+
+/** What stands above the operations in the interface's description. */
+export const introduction = `Cashback for card programs. Enroll your users, publish reward programs, and send card \
+transactions (spend events) as they happen; rewards are computed from them and paid from your vault.
+
+- Every path but \`/health\` needs an API key in the \`x-api-key\` header.
+- Amounts are strings of decimal digits in the smallest unit: cents of a spend currency, 10^-6 of USDC, 10^-18 of EURe. USD \
+spend earns USDC and EUR spend earns EURe, one to one.
+- Timestamps are UTC, ISO 8601, answered with milliseconds: \`2026-12-01T00:00:00.000Z\`.
+- Lengths of strings count Unicode code points. Request bodies take no properties that are not described.
+- Errors are \`{_tag, message, …}\`: \`_tag\` names the error, \`message\` is for people. An unknown path or method is 404 \
+\`RouteNotFound\`; a fault of the service is 500 \`InternalError\`.
+- Requests are safe to repeat: the same request again changes nothing. After a timeout or 503 send it again as it was; after 429 \
+wait for \`Retry-After\` seconds.
+- The webhooks are delivered to your endpoint, signed, at least once; those of one reward in order of \`revision\`.`
+
+/**
+ * What cannot be said of an endpoint in its own place: examples of all bodies, when each error is answered, the headers, the
+ * webhooks. Part of the api's definition, so that `/openapi.json`, `/docs` and the committed files are one document.
+ */
+export const complete = (generated: Record<string, unknown>): Record<string, unknown> => {
+  // this is the transformation of what `OpenApi.fromApi` makes
+  const document = mapValues(generated, simplify) as unknown as OpenApi.OpenAPISpec
+  return {
+    ...document,
+    paths: mapValues(document.paths, (item) =>
+      mapValues(item, (operation) => "responses" in operation ? completeOperation(operation) : operation)),
+    webhooks: Object.fromEntries(Object.entries(Examples.events).map(([kind, event]) => [kind, { post: webhook(kind, event) }])),
+    components: {
+      ...document.components,
+      schemas: mapEntries(document.components.schemas, (name, schema) => [
+        plainName(name),
+        { ...schema, ...(Examples.errors[plainName(name)] && { description: Examples.errors[plainName(name)]?.when }) }
+      ]),
+      headers
+    },
+    tags: [...document.tags, { name: "webhooks", description: "What the service sends to the integrator's endpoint." }]
+  }
+}
+
+const mapEntries = <A, B>(
+  record: Readonly<Record<string, A>>,
+  entry: (key: string, value: A) => readonly [string, B]
+): Record<string, B> => Object.fromEntries(Object.entries(record).map(([key, value]) => entry(key, value)))
+
+const mapValues = <A, B>(record: Readonly<Record<string, A>>, value: (value: A) => B): Record<string, B> =>
+  mapEntries(record, (key, inner) => [key, value(inner)])
+
+/** A class's wire form carries this suffix; on the wire there is nothing else. */
+const plainName = (name: string): string => name.replace(/Encoded$/, "")
+
+/** Shorter schemas that say the same: no suffixes, no `allOf` of single limits, and a discriminator where `kind` decides. */
+const simplify = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(simplify)
+  if (typeof value !== "object" || value === null) return value
+  const { allOf, anyOf, ...schema } = mapEntries(value as Record<string, unknown>, (key, inner) => [
+    key,
+    key === "$ref" && typeof inner === "string" ? plainName(inner) : simplify(inner)
+  ])
+  return {
+    ...schema,
+    ...(Array.isArray(allOf) ? Object.assign({}, ...allOf) : {}),
+    ...(Array.isArray(anyOf) ? alternatives(anyOf) : {})
+  }
+}
+
+/** The members of the two unions that a request or an answer can be: by `kind`, or by the error's `_tag`. */
+const alternatives = (members: ReadonlyArray<{ readonly $ref?: string }>) => {
+  const refs = members.flatMap(({ $ref }) => $ref ?? [])
+  if (refs.length !== members.length) return { anyOf: members }
+  const isSpendEvent = refs.some((ref) => ref.endsWith("/ClearingEvent"))
+  if (!isSpendEvent && !refs.every((ref) => nameOf(ref) in Examples.errors)) return { anyOf: members }
+  return {
+    oneOf: members,
+    discriminator: {
+      propertyName: isSpendEvent ? "kind" : "_tag",
+      mapping: Object.fromEntries(refs.map((ref) => [isSpendEvent ? kindOf(nameOf(ref)) : nameOf(ref), ref]))
+    }
+  }
+}
+
+const nameOf = (ref: string): string => ref.slice(ref.lastIndexOf("/") + 1)
+
+/** `IncrementalAuthorizationEvent` is `incremental_authorization`. */
+const kindOf = (name: string): string =>
+  name.replace(/Event$/, "").replace(/(?!^)[A-Z]/g, (letter) => `_${letter}`).toLowerCase()
+
+const completeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
+  const { request, success } = Examples.operations[operation.operationId] ?? {}
+  const authenticated = operation.security.length > 0
+  return {
+    ...operation,
+    parameters: operation.parameters.map((parameter) => ({ ...parameter, ...parameters[parameter.name] })),
+    ...(operation.requestBody && {
+      requestBody: { ...operation.requestBody, content: withExamples(operation.requestBody.content, request) }
+    }),
+    responses: mapEntries(operation.responses, (status, response) => [
+      status,
+      Number(status) < 400
+        ? {
+          ...response,
+          description: response.description === "<No Content>" ? "The process can serve" : response.description,
+          ...(response.content && { content: withExamples(response.content, success) }),
+          ...(authenticated && { headers: rateLimit })
+        }
+        : errorResponse(Number(status), response)
+    ])
+  }
+}
+
+const withExamples = (content: OpenApi.OpenApiSpecContent, examples: Examples.Examples = {}) =>
+  mapValues(content, (media) => ({ ...media, examples: mapValues(examples, (value) => ({ value })) }))
+
+const errorResponse = (status: number, response: OpenApi.OpenApiSpecResponse) => {
+  const tags = tagsOf(response.content ?? {})
+  const examples = Object.fromEntries(tags.map((tag) => [tag, { _tag: tag, ...Examples.errors[tag]?.body }]))
+  return {
+    ...response,
+    description: tags.map((tag) => `\`${tag}\`: ${Examples.errors[tag]?.when ?? ""}`).join(" "),
+    content: withExamples(response.content ?? {}, examples),
+    headers: {
+      ...(status === 401 || status === 503 ? {} : rateLimit),
+      ...(status === 429 || status === 503 ? { "Retry-After": { $ref: "#/components/headers/RetryAfter" } } : {})
+    }
+  }
+}
+
+const tagsOf = (content: OpenApi.OpenApiSpecContent): ReadonlyArray<string> =>
+  [...new Set(JSON.stringify(content).match(/(?<="\$ref":"#\/components\/schemas\/)\w+/g))]
+
+const rateLimit = {
+  "RateLimit-Policy": { $ref: "#/components/headers/RateLimitPolicy" },
+  RateLimit: { $ref: "#/components/headers/RateLimit" }
+}
+
+const headers = {
+  RetryAfter: {
+    description: "Whole seconds after which the same request may be sent again.",
+    required: true,
+    schema: { type: "string", pattern: "^[1-9][0-9]*$" },
+    example: "1"
+  },
+  RateLimitPolicy: {
+    description: "The limit that the request counts against, its requests per second; absent where the limit is off.",
+    schema: { type: "string" },
+    example: "\"ingest\";q=1000;w=1"
+  },
+  RateLimit: {
+    description: "Requests left, and seconds until there are more; absent where the limit is off.",
+    schema: { type: "string" },
+    example: "\"ingest\";r=999;t=1"
+  }
+}
+
+const parameters: Readonly<Record<string, { readonly description: string; readonly example?: string }>> = {
+  userId: { description: "The integrator's own id for the user, percent-encoded.", example: "user-1" },
+  programId: { description: "The program's id, chosen by the integrator; without a colon.", example: "groceries-2026" },
+  version: { description: "The number of the version, an integer from 1 to 2147483647; gaps are allowed.", example: "1" },
+  name: { description: "The name of the key.", example: "server-2026" },
+  id: { description: "The id of the webhook endpoint.", example: "main" },
+  limit: { description: "Entries in the page: an integer from 1 to 100, 50 where it is left out.", example: "50" },
+  cursor: { description: "`next` of the page before." }
+}
+
+const webhook = (kind: string, { data, when }: { readonly when: string; readonly data: unknown }) => ({
+  tags: ["webhooks"],
+  operationId: `webhook.${kind}`,
+  summary: kind,
+  description: `${when} Answer 2xx within 15 seconds; anything else, redirects included, is tried again for about 76 hours. The same \
+event may arrive more than once: its \`id\` tells.`,
+  security: [],
+  parameters: webhookHeaders,
+  requestBody: {
+    required: true,
+    content: {
+      "application/json": {
+        schema: { $ref: `#/components/schemas/${eventName(kind)}` },
+        examples: { [kind]: { value: Examples.event(kind, data) } }
+      }
+    }
+  },
+  responses: {
+    "2XX": { description: "Received." },
+    "4XX": { description: "Not received; tried again. `Retry-After` of a 429 is honoured." },
+    "5XX": { description: "Not received; tried again. `Retry-After` of a 503 is honoured." }
+  }
+})
+
+/** As the events' schemas are named. */
+const eventName = (kind: string): string =>
+  `${kind.split(/[._]/).map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`).join("")}Event`
+
+const header = (name: string, description: string, example: string) => ({
+  name,
+  in: "header",
+  required: true,
+  description,
+  schema: { type: "string" },
+  example
+})
+
+const webhookHeaders = [
+  header(
+    "x-service-signature",
+    "`t` is when the attempt was made, in Unix seconds. Each `v1` is hex(HMAC-SHA256(secret, t + \".\" + body)), keyed by the UTF-8 of \
+a whole signing secret, over the body as it arrived: one for each secret that is valid, newest first. Accept the delivery if any \
+matches.",
+    `t=1795166400,v1=${"5b".repeat(32)}`
+  ),
+  header("x-service-event-id", "The event's id.", "evt_01JD4W4X8QG7B5T9"),
+  header("x-service-attempt", "1 for the first attempt of the delivery.", "1"),
+  header("webhook-id", "The event's id, as Standard Webhooks wants it.", "evt_01JD4W4X8QG7B5T9"),
+  header("webhook-timestamp", "When the attempt was made, in Unix seconds.", "1795166400"),
+  header(
+    "webhook-signature",
+    "The signatures of Standard Webhooks, keyed by the secrets without `service_`.",
+    "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="
+  )
+]
