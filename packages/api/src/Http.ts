@@ -7,6 +7,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import * as ApiKeys from "./ApiKeys.ts"
 import * as Authorization from "./Authorization.ts"
 import { KeyChecks } from "./Authorization/KeyChecks.ts"
+import * as Events from "./Events.ts"
 import * as Health from "./Health.ts"
 import * as Border from "./Http/Border.ts"
 import * as Docs from "./Http/Docs.ts"
@@ -46,7 +47,8 @@ const groups = Layer.mergeAll(
   Users.layer,
   Programs.layer,
   ApiKeys.layer,
-  WebhookEndpoints.layer
+  WebhookEndpoints.layer,
+  Events.layer
 ).pipe(Layer.provide(middlewares))
 
 const openapiPath = "/openapi.json"

@@ -1,6 +1,9 @@
 import { ApiKeys } from "@card-rewards/core/ApiKeys"
+import { Backlog } from "@card-rewards/core/Backlog"
 import * as Database from "@card-rewards/core/Database"
 import { Environment } from "@card-rewards/core/Environment"
+import { Events } from "@card-rewards/core/Events"
+import { Explanations } from "@card-rewards/core/Explanations"
 import { Programs } from "@card-rewards/core/Programs"
 import { Rewards } from "@card-rewards/core/Rewards"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
@@ -23,6 +26,9 @@ export const layer = (config: {
 }) =>
   Layer.mergeAll(
     ApiKeys.layer,
+    Backlog.layer,
+    Events.layer,
+    Explanations.layer,
     Programs.layer,
     Rewards.layer,
     SandboxClock.layer,

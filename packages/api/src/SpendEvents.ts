@@ -1,9 +1,12 @@
+import { Backlog } from "@card-rewards/core/Backlog"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { CurrentIntegrator } from "@card-rewards/domain/http/Authorization"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
+import { defaultPageSize } from "@card-rewards/domain/Pagination"
 import { IntegratorMismatch } from "@card-rewards/domain/SpendEvent"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
+import { forIntegrator } from "./ForIntegrator.ts"
 
 /** Card events in. The event's integrator must be the key's (contract, section 5.5). */
 export const layer = HttpApiBuilder.group(
@@ -11,6 +14,7 @@ export const layer = HttpApiBuilder.group(
   "spendEvents",
   Effect.fnUntraced(function*(handlers) {
     const spendEvents = yield* SpendEvents
+    const backlog = yield* Backlog
     return handlers.handle(
       "submit",
       Effect.fnUntraced(function*({ payload }) {
@@ -21,5 +25,8 @@ export const layer = HttpApiBuilder.group(
         return yield* spendEvents.submit(payload)
       })
     )
+      .handle("waiting", ({ query: { cursor, limit = defaultPageSize } }) =>
+        forIntegrator((id) => backlog.waiting(id, { cursor, limit })))
+      .handle("backlog", () => forIntegrator(backlog.size))
   })
 )

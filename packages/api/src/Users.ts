@@ -1,3 +1,4 @@
+import { Explanations } from "@card-rewards/core/Explanations"
 import { Rewards } from "@card-rewards/core/Rewards"
 import { Users } from "@card-rewards/core/Users"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
@@ -13,6 +14,7 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function*(handlers) {
     const users = yield* Users
     const rewards = yield* Rewards
+    const explanations = yield* Explanations
     return handlers
       .handle("put", ({ params, payload }) => forIntegrator((id) => users.put(id, params.userId, payload)))
       .handle("get", ({ params }) =>
@@ -20,5 +22,8 @@ export const layer = HttpApiBuilder.group(
       .handle("balance", ({ params }) => forIntegrator((id) => rewards.balance(id, params.userId)))
       .handle("rewards", ({ params, query: { cursor, limit = defaultPageSize } }) =>
         forIntegrator((id) => rewards.list(id, params.userId, { cursor, limit })))
+      .handle("explanation", ({ params }) =>
+        forIntegrator((id) =>
+          Effect.map(explanations.explain(id, params.userId, params.rewardId), (explanation) => ({ explanation }))))
   })
 )

@@ -101,6 +101,10 @@ const cases: Readonly<Record<string, Case>> = {
   "GET /v1/users/{userId}/balance 200": last(1, enroll("ann"), ["GET", "/v1/users/ann/balance"]),
   "GET /v1/users/{userId}/balance 404": send("GET", "/v1/users/nobody/balance"),
   "GET /v1/users/{userId}/rewards 200": send("GET", "/v1/users/nobody/rewards?limit=1"),
+  "GET /v1/users/{userId}/rewards/{rewardId}/explanation 404": send("GET", "/v1/users/nobody/rewards/rw%3Ax/explanation"),
+  "GET /v1/spend-events 200": send("GET", "/v1/spend-events?state=waiting&limit=1"),
+  "GET /v1/spend-events/backlog 200": last(1, enroll("ann"), spend({}), ["GET", "/v1/spend-events/backlog"]),
+  "GET /v1/events 200": last(2, simulate("deposits", "d", "1"), ["GET", "/v1/events"], ["GET", "/v1/events?after=1&kind=reward.paid"]),
 
   "PUT /v1/programs/{programId}/versions/{version} 200": last(2, publish(1, {}), publish(1, {})),
   "PUT /v1/programs/{programId}/versions/{version} 409": last(1, publish(1, {}), publish(1, { baseRate: 7 })),
@@ -182,19 +186,35 @@ const asNew = Effect.fnUntraced(function*(integratorId: string) {
   return request
 })
 
+/** The explanation of a reward. */
+const explained = Effect.fnUntraced(function*(request: Send) {
+  yield* earn(request)
+  const { body } = yield* request("GET", "/v1/users/ann/rewards")
+  const [, id = ""] = /"id":"([^"]+)"/.exec(JSON.stringify(body)) ?? []
+  return [yield* request("GET", `/v1/users/ann/rewards/${encodeURIComponent(id)}/explanation`)]
+})
+
 const withJson = ([method, path, json]: Request): [string, string, Sent] => [method, path, { json }]
-const claimCase = "POST /v1/sandbox/claims 202"
+
+/** Cases that need what the worker does. */
+const workerCases = {
+  "POST /v1/sandbox/claims 202": claim,
+  "GET /v1/users/{userId}/rewards/{rewardId}/explanation 200": explained
+}
+const workerCase = (name: string) => Object.entries(workerCases).find(([key]) => key === name)?.[1]
 
 /** `GET /v1/users/{userId}` as a request; the ids need not exist. */
 const border = ({ hasBody, name }: Operation): [method: string, path: string, sent: Sent] => {
   const [method = "", path = ""] = name.split(" ")
-  return [method, path.replace("{version}", "1").replace(/\{\w+\}/g, "x"), hasBody ? { json: {} } : {}]
+  const query = name === "GET /v1/spend-events" ? "?state=waiting" : ""
+  return [method, `${path.replace("{version}", "1").replace(/\{\w+\}/g, "x")}${query}`, hasBody ? { json: {} } : {}]
 }
 
 /** The same with a path, a query or a body that has not the expected shape; undefined where nothing can be wrong. */
 const misshapen = (operation: Operation): [method: string, path: string, sent: Sent] | undefined => {
   const [method, path] = border(operation)
   if (operation.hasBody) return [method, path, { raw: "{" }]
+  if (["GET /v1/spend-events", "GET /v1/events"].includes(operation.name)) return [method, `${path.split("?")[0]}?limit=x`, {}]
   if (operation.name.includes("{")) return [method, operation.name.replace(/^\w+ /, "").replace("{version}", "1").replace(/\{\w+\}/g, "%00"), {}]
   return undefined
 }
@@ -208,7 +228,7 @@ const own = declared.flatMap((operation) =>
 
 describe("the table of operations and statuses", () => {
   it("has a case for every declared status that is not the border's, and no other", () => {
-    assert.sameMembers([...Object.keys(cases), claimCase], own.map(({ name }) => name))
+    assert.sameMembers([...Object.keys(cases), ...Object.keys(workerCases)], own.map(({ name }) => name))
   })
 
   it("declares the border's statuses on every authenticated operation, and on no other", () => {
@@ -237,7 +257,7 @@ layer(withProcessing(TestApi.layer()), options)("each operation answers each sta
     it.effect(name, () =>
       Effect.gen(function*() {
         const request = yield* asNew(`i${index}`)
-        const answers = name === claimCase ? yield* claim(request) : yield* cases[name]?.(request) ?? Effect.succeed([])
+        const answers = yield* (workerCase(name) ?? cases[name])?.(request) ?? Effect.succeed([])
         assert.isNotEmpty(answers)
         for (const answer of answers) {
           assert.strictEqual(answer.status, status, answer.text)
@@ -277,7 +297,7 @@ layer(TestApi.layer(), options)("the border of every authenticated operation:", 
         Effect.gen(function*() {
           const answer = yield* (yield* TestApi).send(...shapeless)
           refused(operation, answer, 400, "InvalidRequest")
-          assert.strictEqual(answer.body["part"], operation.hasBody ? "body" : "path")
+          assert.strictEqual(answer.body["part"], operation.hasBody ? "body" : operation.name.includes("{") ? "path" : "query")
         }))
     } else {
       it.effect(`${operation.name} 400 cannot be: it takes nothing, and ignores what it does not know`, () =>

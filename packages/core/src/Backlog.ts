@@ -1,18 +1,12 @@
 import { InvalidRequest, type Unavailable } from "@card-rewards/domain/Errors"
 import { type IntegratorId, TransactionId } from "@card-rewards/domain/Ids"
 import type { Page } from "@card-rewards/domain/Pagination"
-import { printId, SpendEvent, type SpendEventBacklog, type WaitingSpendEvent } from "@card-rewards/domain/SpendEvent"
+import { printId, SpendEvent, type SpendEventBacklog, type WaitingSpendEvent, type WaitingSpendEventPage } from "@card-rewards/domain/SpendEvent"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
-
-/** A page of events that are set aside. */
-export interface WaitingPage {
-  readonly spendEvents: ReadonlyArray<WaitingSpendEvent>
-  readonly next?: string
-}
 
 /** Stored events that have had no effect yet: those not processed, and those that wait for another event. */
 export class Backlog extends Context.Service<Backlog, {
@@ -20,7 +14,7 @@ export class Backlog extends Context.Service<Backlog, {
   readonly waiting: (
     integratorId: IntegratorId,
     page: Page
-  ) => Effect.Effect<WaitingPage, InvalidRequest | Unavailable>
+  ) => Effect.Effect<WaitingSpendEventPage, InvalidRequest | Unavailable>
   /** How many there are of both, and since when the oldest stored one waits to be processed. */
   readonly size: (integratorId: IntegratorId) => Effect.Effect<SpendEventBacklog, Unavailable>
 }>()("@card-rewards/core/Backlog") {

@@ -1,5 +1,5 @@
-import { type Unavailable } from "@card-rewards/domain/Errors"
-import { WebhookEvent, type WebhookEventKind } from "@card-rewards/domain/Event"
+import type { Unavailable } from "@card-rewards/domain/Errors"
+import { type EventPage, WebhookEvent, type WebhookEventKind } from "@card-rewards/domain/Event"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -11,13 +11,7 @@ export interface EventQuery {
   /** The number of the last event that was seen; 0 for none. */
   readonly after: bigint
   readonly limit: number
-  readonly kind?: WebhookEventKind
-}
-
-/** Events oldest first; `next` goes to `after`. */
-export interface EventPage {
-  readonly events: ReadonlyArray<WebhookEvent>
-  readonly next: bigint
+  readonly kind?: WebhookEventKind | undefined
 }
 
 /** The integrator's events, also those that were never delivered. */

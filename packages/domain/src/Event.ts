@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import { Schema, SchemaTransformation } from "effect"
 import { IntegratorId, Reference, UserId, VaultId } from "./Ids.ts"
 import { Amount, AssetAmount } from "./Money.ts"
 import { Reward } from "./Reward.ts"
@@ -58,4 +58,31 @@ export const WebhookEvent = Schema.Union([
 export type WebhookEvent = typeof WebhookEvent.Type
 
 /** The kinds of events. */
-export type WebhookEventKind = WebhookEvent["kind"]
+export const WebhookEventKind = Schema.Literals([
+  "reward.pending",
+  "reward.awaiting_funding",
+  "reward.claimable",
+  "reward.recovered",
+  "reward.paid",
+  "reward.refunded",
+  "vault.deposit_confirmed",
+  "vault.withdrawal_confirmed",
+  "vault.claim_confirmed",
+  "webhook.ping"
+] satisfies ReadonlyArray<WebhookEvent["kind"]>)
+export type WebhookEventKind = typeof WebhookEventKind.Type
+
+/** Where a follower is: the number of the last event it saw. Opaque to those who follow. */
+export const EventNumber = Schema.String.check(
+  Schema.isPattern(/^[0-9]{1,18}$/u, { expected: "the `next` of an earlier page" })
+).pipe(Schema.decodeTo(
+  Schema.BigInt,
+  SchemaTransformation.transform({ decode: (value) => BigInt(value), encode: (value: bigint) => value.toString() })
+))
+
+/** Events, oldest first; `next` is always there. */
+export const EventPage = Schema.Struct({ events: Schema.Array(WebhookEvent), next: EventNumber }).annotate({
+  identifier: "EventPage",
+  description: "Events, oldest first."
+})
+export type EventPage = typeof EventPage.Type

@@ -33,5 +33,5 @@ export const Explanation = Schema.Struct({
   refunds: Schema.Array(Schema.Struct({ externalTransactionId: Schema.String, amount: Cents, reduction: Amount })),
   recoveries: Schema.Array(Schema.Struct({ at: Timestamp, amount: Amount })),
   amount: Amount
-})
+}).annotate({ identifier: "Explanation", description: "How a reward's amount came about." })
 export type Explanation = typeof Explanation.Type

@@ -144,12 +144,19 @@ export const WaitingSpendEvent = Schema.Struct({
 })
 export type WaitingSpendEvent = typeof WaitingSpendEvent.Type
 
+/** A page of events that are set aside, the latest received first. */
+export const WaitingSpendEventPage = Schema.Struct({
+  spendEvents: Schema.Array(WaitingSpendEvent),
+  next: Schema.optionalKey(Schema.String)
+}).annotate({ identifier: "WaitingSpendEventPage", description: "Spend events that are set aside, the latest received first." })
+export type WaitingSpendEventPage = typeof WaitingSpendEventPage.Type
+
 /** How many events are stored and not processed yet, and how many are set aside. */
 export const SpendEventBacklog = Schema.Struct({
   stored: Schema.Int,
   waiting: Schema.Int,
   oldestStoredAt: Schema.optionalKey(Timestamp)
-})
+}).annotate({ identifier: "SpendEventBacklog", description: "Spend events that had no effect yet." })
 export type SpendEventBacklog = typeof SpendEventBacklog.Type
 
 /** 403: `integratorId` is not the key's. */

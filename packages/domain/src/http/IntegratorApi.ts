@@ -1,6 +1,7 @@
 import { HttpApi, OpenApi } from "effect/http-api"
 import { WebhookEvent } from "../Event.ts"
 import { ApiKeys } from "./ApiKeys.ts"
+import { Events } from "./Events.ts"
 import { Health } from "./Health.ts"
 import * as Description from "./OpenApi.ts"
 import { Programs } from "./Programs.ts"
@@ -11,7 +12,7 @@ import { WebhookEndpoints } from "./WebhookEndpoints.ts"
 
 /** The api as production serves it. Request bodies take no extra properties (contract, section 2). */
 export class IntegratorApi extends HttpApi.make("card-rewards")
-  .add(Health, SpendEvents, Users, Programs, ApiKeys, WebhookEndpoints)
+  .add(Health, SpendEvents, Users, Programs, ApiKeys, WebhookEndpoints, Events)
   .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "error", errors: "all" })
   .annotate(OpenApi.Title, "Card Rewards Integrator API")
   .annotate(OpenApi.Version, "0.0.0")

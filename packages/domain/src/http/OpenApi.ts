@@ -161,7 +161,11 @@ const parameters: Readonly<Record<string, { readonly description: string; readon
   name: { description: "The name of the key.", example: "server-2026" },
   id: { description: "The id of the webhook endpoint.", example: "main" },
   limit: { description: "Entries in the page: an integer from 1 to 100, 50 where it is left out.", example: "50" },
-  cursor: { description: "`next` of the page before." }
+  cursor: { description: "`next` of the page before." },
+  state: { description: "Which events: those that wait for another one." },
+  after: { description: "`next` of the page before; the first event where it is left out." },
+  kind: { description: "Only events of this kind." },
+  rewardId: { description: "The reward's id, percent-encoded.", example: "rw:acme:user-1:clearing:txn-1:groceries-2026" }
 }
 
 const webhook = (kind: string, { data, when }: { readonly when: string; readonly data: unknown }) => ({

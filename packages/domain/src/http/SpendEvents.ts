@@ -1,5 +1,15 @@
+import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { EventInFuture, IntegratorMismatch, SpendEvent, SpendEventAccepted, SpendEventConflict } from "../SpendEvent.ts"
+import { PageQuery } from "../Pagination.ts"
+import {
+  EventInFuture,
+  IntegratorMismatch,
+  SpendEvent,
+  SpendEventAccepted,
+  SpendEventBacklog,
+  SpendEventConflict,
+  WaitingSpendEventPage
+} from "../SpendEvent.ts"
 import { UserNotEnrolled } from "../User.ts"
 import { Authorization, RequestShape } from "./Authorization.ts"
 
@@ -12,6 +22,19 @@ export class SpendEvents extends HttpApiGroup.make("spendEvents").add(
   }).annotateMerge(OpenApi.annotations({
     summary: "Submit a spend event",
     description: "Stores the event and answers 202; it is processed after the answer. The same identity (user, kind, externalTransactionId) with the same content again is 202 with `duplicate: true` and changes nothing; with other content it is 409. After a timeout or 503, send the same body again. An event that arrives before the one it refers to is set aside and applied once that arrives."
-  }))
+  })),
+  HttpApiEndpoint.get("waiting", "/v1/spend-events", {
+    query: { ...PageQuery, state: Schema.Literal("waiting") },
+    success: WaitingSpendEventPage
+  }).annotateMerge(OpenApi.annotations({
+    summary: "List spend events that wait for another one",
+    description: "Events that were set aside because the one they refer to has not been applied yet, the latest received first."
+  })),
+  HttpApiEndpoint.get("backlog", "/v1/spend-events/backlog", { success: SpendEventBacklog }).annotateMerge(
+    OpenApi.annotations({
+      summary: "Count spend events that had no effect yet",
+      description: "How many are stored and not processed yet, and how many are set aside."
+    })
+  )
 ).middleware(RequestShape).middleware(Authorization)
   .annotate(OpenApi.Description, "Card events in: stored before the answer, processed after it.") {}

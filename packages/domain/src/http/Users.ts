@@ -2,7 +2,8 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { UserBalance } from "../Balance.ts"
 import { NotFound } from "../Errors.ts"
-import { UserId } from "../Ids.ts"
+import { Explanation } from "../Explanation.ts"
+import { text, UserId } from "../Ids.ts"
 import { PageQuery } from "../Pagination.ts"
 import { RewardPage } from "../Reward.ts"
 import { Enrollment, ReferrerConflict, ReferrerNotEnrolled, User, UserStored } from "../User.ts"
@@ -44,6 +45,14 @@ export class Users extends HttpApiGroup.make("users").add(
   }).annotateMerge(OpenApi.annotations({
     summary: "List a user's rewards",
     description: "Newest first. Pass a page's `next` as `cursor` to get the following page. Use it to rebuild a user's state after missed webhooks. A user who is not enrolled has none."
+  })),
+  HttpApiEndpoint.get("explanation", "/v1/users/:userId/rewards/:rewardId/explanation", {
+    params: { ...params, rewardId: text(1, 1_024) },
+    success: Schema.Struct({ explanation: Explanation }).annotate({ description: "The explanation." }),
+    error: NotFound
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Explain a reward",
+    description: "Everything that made the amount: version, attributes, rate, bonuses, caps, refunds and recoveries."
   }))
 ).middleware(RequestShape).middleware(Authorization)
   .annotate(OpenApi.Description, "Enrollment, and what a user has.") {}

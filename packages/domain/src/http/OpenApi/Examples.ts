@@ -112,6 +112,53 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
     }
   },
   "users.rewards": { success: { page: { rewards: [reward], next: "bzE3OQ" }, last: { rewards: [reward] }, none: { rewards: [] } } },
+  "users.explanation": {
+    success: {
+      explanation: {
+        explanation: {
+          rewardId: reward.id,
+          programId: reward.programId,
+          programVersion: 1,
+          purchaseTime: at,
+          attributes: { tier: "gold", country: "DE" },
+          category: "groceries",
+          rate: { value: 300, source: "category" },
+          multiplier: 10000,
+          bonuses: [],
+          raw: "3703500",
+          caps: [{ scope: "month", perMonth: "50000000", usedBefore: "0", left: "50000000" }],
+          earned: "3703500",
+          refunds: [{ externalTransactionId: "refund-1", amount: "2345", reduction: "703500" }],
+          recoveries: [],
+          amount: "3000000"
+        }
+      }
+    }
+  },
+  "spendEvents.waiting": {
+    success: {
+      page: {
+        spendEvents: [{
+          id: "se:acme:user-1:refund:refund-1",
+          receivedAt: at,
+          waitingFor: { kind: "clearing", externalTransactionId: "txn-1" },
+          event: {
+            ...spendEvent,
+            kind: "refund",
+            externalTransactionId: "refund-1",
+            originalTransactionId: "txn-1"
+          }
+        }]
+      },
+      none: { spendEvents: [] }
+    }
+  },
+  "spendEvents.backlog": {
+    success: { behind: { stored: 12, waiting: 1, oldestStoredAt: at }, none: { stored: 0, waiting: 0 } }
+  },
+  "events.list": {
+    success: { page: { events: [event("reward.pending", reward)], next: "17" }, none: { events: [], next: "17" } }
+  },
   "programs.publish": { request: { version: definition }, success: { published, duplicate: { ...published, duplicate: true } } },
   "programs.list": {
     success: { programs: { programs: [{ programId: published.programId, asset: "USDC", versions: [version] }] } }
@@ -275,10 +322,6 @@ export const events: Readonly<Record<string, { readonly when: string; readonly d
 }
 
 /** An event as it is delivered. */
-export const event = (kind: string, data: unknown): unknown => ({
-  id: "evt_01JD4W4X8QG7B5T9",
-  kind,
-  integratorId: "acme",
-  createdAt: at,
-  data
-})
+export function event(kind: string, data: unknown): unknown {
+  return { id: "evt_01JD4W4X8QG7B5T9", kind, integratorId: "acme", createdAt: at, data }
+}
