@@ -93,6 +93,7 @@ const faults: ReadonlyArray<readonly [fault: string, plant: string, undo: string
   ["a journal entry's amount", "ALTER TABLE journal DISABLE TRIGGER ALL; UPDATE journal SET amount = amount + 1 WHERE entry = 2", "UPDATE journal SET amount = amount - 1 WHERE entry = 2; ALTER TABLE journal ENABLE TRIGGER ALL", "each reward equals its journal"],
   ["a missing journal entry", "ALTER TABLE journal DISABLE TRIGGER ALL; CREATE TABLE kept AS SELECT * FROM journal WHERE entry = 1; DELETE FROM journal WHERE entry = 1", "INSERT INTO journal TABLE kept; DROP TABLE kept; ALTER TABLE journal ENABLE TRIGGER ALL", "journal entries are numbered without gaps"],
   ["an event that is nowhere", "CREATE TABLE kept AS TABLE spend_event_waits; DELETE FROM spend_event_waits", "INSERT INTO spend_event_waits TABLE kept; DROP TABLE kept", "queued or set aside"],
+  ["an event that waits for one that is there", "UPDATE spend_event_waits SET original_id = 'c1'", "UPDATE spend_event_waits SET original_id = 'unknown'", "nothing waits for an event"],
   ["a place in a lane", "UPDATE lanes SET position = position + 1 WHERE position > 0", "UPDATE lanes SET position = position - 1 WHERE position > 0", "numbered without gaps in their lane"]
 ]
 

@@ -195,6 +195,26 @@ layer(services)("from a spend event to a claim", (it) => {
       yield* audited
     }))
 
+  it.effect("dependents that come first in the very batch of their original are applied with it", () =>
+    Effect.gen(function*() {
+      const id = yield* setUp()
+      const vault = yield* Vault
+      yield* vault.deposit(id, move("d1", 5_000_000n))
+      yield* send(id, {
+        kind: "refund",
+        externalTransactionId: "r1",
+        originalTransactionId: "c1",
+        amount: { currency: "USD", amount: "2500" }
+      })
+      yield* send(id, { kind: "clearing", externalTransactionId: "c1", authorizationId: "a1" })
+      yield* send(id, { kind: "reversal", externalTransactionId: "v1", authorizationId: "a2" })
+      yield* send(id, { kind: "authorization", externalTransactionId: "a1" })
+      yield* send(id, { kind: "authorization", externalTransactionId: "a2" })
+      yield* process
+      assert.deepStrictEqual(yield* usdc(id), { pending: 750_000n })
+      yield* audited
+    }))
+
   it.effect("more than a thousand dependents take several transactions and all come before the user's next event", () =>
     Effect.gen(function*() {
       const id = yield* setUp()

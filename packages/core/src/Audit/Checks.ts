@@ -191,6 +191,20 @@ export const checks: ReadonlyArray<Check> = [
         + (q.arrival IS NOT NULL AND e.position IS NULL)::int <> 1`
   },
   {
+    name: "nothing waits for an event that is applied",
+    sql: `
+      SELECT w.integrator_id, w.user_id || ' ' || w.kind || ' ' || w.external_transaction_id AS subject, 'applied' AS expected,
+        'set aside' AS actual
+      FROM spend_event_waits w JOIN spend_events o ON o.integrator_id = w.integrator_id AND o.user_id = w.user_id
+        AND o.kind = w.original_kind AND o.external_transaction_id = w.original_id AND o.position IS NOT NULL
+      -- but for what is left of a long cascade, whose first event stays in the queue until the end
+      WHERE NOT EXISTS (
+        SELECT 1 FROM spend_event_queue q JOIN spend_events e ON e.integrator_id = q.integrator_id AND e.user_id = q.user_id
+          AND e.kind = q.kind AND e.external_transaction_id = q.external_transaction_id AND e.position IS NOT NULL
+        WHERE q.integrator_id = w.integrator_id AND q.user_id = w.user_id
+      )`
+  },
+  {
     name: "applied events are numbered without gaps in their lane",
     sql: `
       SELECT l.integrator_id, 'lane ' || l.lane AS subject, l.position AS expected,

@@ -1,5 +1,5 @@
 import { apply, isReady, type Order } from "./Apply.ts"
-import { eventKey, type State, type StoredEvent } from "./State.ts"
+import { eventKey, originalKey, type State, type StoredEvent } from "./State.ts"
 
 /** Dependents that one transaction applies at most; the rest come before any later event of their user. */
 export const maxDependents = 1_000
@@ -10,7 +10,7 @@ export interface Outcome {
   readonly applied: Array<StoredEvent>
   /** Events that wait for their original from now on. */
   readonly waiting: Array<StoredEvent>
-  /** Events that waited and were applied. */
+  /** Events that waited and were applied, also those that waited for a moment only. */
   readonly released: Array<StoredEvent>
   /** Events that leave the queue. */
   readonly done: Array<StoredEvent>
@@ -55,6 +55,7 @@ export const runBatch = (
     const user = userOf(event)
     if (blocked.has(user)) continue
     if (event.position === null && !isReady(state, event)) {
+      setAside(state, event)
       outcome.waiting.push(event)
       outcome.done.push(event)
       continue
@@ -66,6 +67,16 @@ export const runBatch = (
     else blocked.add(user)
   }
   return outcome
+}
+
+/** Its original may come later in this very batch: the event then takes its place among what waits for it. */
+const setAside = (state: State, event: StoredEvent): void => {
+  const key = originalKey(event)
+  const others = state.waiting.get(key) ?? []
+  const after = others.findIndex((other) =>
+    other.occurredAt > event.occurredAt || (other.occurredAt === event.occurredAt && other.arrival > event.arrival)
+  )
+  state.waiting.set(key, others.toSpliced(after === -1 ? others.length : after, 0, event))
 }
 
 /** Key of an event's user. */

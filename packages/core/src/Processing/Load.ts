@@ -12,6 +12,7 @@ import {
   eventKey,
   type Group,
   groupOf,
+  originalKey,
   type State,
   type StoredEvent,
   transactionKey
@@ -43,18 +44,14 @@ export const dependents = Effect.fnUntraced(function*(queued: ReadonlyArray<Stor
   const third = yield* leftByEarlier(queued)
   const waiting = new Map<string, Array<StoredEvent>>()
   for (const { event } of [...third, ...first, ...second]) {
-    const key = eventKey({
-      ...event,
-      kind: event.kind === "refund" ? "clearing" : "authorization",
-      externalTransactionId: event.originalId ?? ""
-    })
+    const key = originalKey(event)
     const known = waiting.get(key)
     if (known === undefined) waiting.set(key, [event])
     else known.push(event)
   }
   const resumed = new Map<string, Array<string>>()
   for (const { event } of third) {
-    const key = eventKey({ ...event, kind: "clearing", externalTransactionId: event.originalId ?? "" })
+    const key = originalKey(event)
     const known = resumed.get(userOf(event)) ?? []
     if (!known.includes(key)) resumed.set(userOf(event), [...known, key])
   }

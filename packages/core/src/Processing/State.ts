@@ -153,6 +153,14 @@ export type Catalog = ReadonlyArray<ReadonlyArray<ProgramVersion>>
 export const eventKey = (event: Pick<StoredEvent, "integratorId" | "userId" | "kind" | "externalTransactionId">): string =>
   `${event.kind}\0${transactionKey(event)}`
 
+/** Key of the event that an event refers to. */
+export const originalKey = (event: StoredEvent): string =>
+  eventKey({
+    ...event,
+    kind: event.kind === "refund" ? "clearing" : "authorization",
+    externalTransactionId: event.originalId ?? ""
+  })
+
 /** The group of a purchase; made where there is none yet. */
 export const groupOf = (
   groups: Map<string, Group>,

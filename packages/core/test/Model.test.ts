@@ -1,0 +1,127 @@
+import { Audit } from "@card-rewards/core/Audit"
+import { Processing } from "@card-rewards/core/Processing"
+import { Programs } from "@card-rewards/core/Programs"
+import { Rewards } from "@card-rewards/core/Rewards"
+import { SandboxClock } from "@card-rewards/core/SandboxClock"
+import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import { Users } from "@card-rewards/core/Users"
+import { Vault } from "@card-rewards/core/Vault"
+import { assert, layer } from "@effect/vitest"
+import { Cause, Effect, Exit, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { inspect } from "node:util"
+import { generate, type Operation } from "./model/Generate.ts"
+import { type Mismatch, run } from "./model/Run.ts"
+import { startMillis, testLayer } from "./TestLayer.ts"
+
+const services = Layer.mergeAll(
+  Processing.layer,
+  Rewards.layer,
+  SandboxClock.layer,
+  SpendEvents.layer,
+  Users.layer,
+  Vault.layer,
+  Audit.layer
+).pipe(Layer.provideMerge(Programs.layer), Layer.provideMerge(testLayer))
+
+/** `TEST_SEEDS`: how many, or single ones as `7,8`. */
+const parseSeeds = (text: string): ReadonlyArray<number> =>
+  text.includes(",") ? text.split(",").map(Number) : Array.from({ length: Number(text) }, (_, index) => index + 1)
+
+const seeds = parseSeeds(process.env["TEST_SEEDS"] ?? "40")
+const operationsPerSeed = Number(process.env["TEST_LENGTH"] ?? "60")
+
+/** Replays that shrinking may take. */
+const maxReplays = 400
+
+const attempt = Effect.fnUntraced(function*(operations: ReadonlyArray<Operation>) {
+  const exit = yield* Effect.exit(run(operations))
+  if (Exit.isSuccess(exit)) return exit.value
+  const failed: Mismatch = {
+    index: operations.length - 1,
+    what: "the run itself",
+    expected: "no failure",
+    actual: Cause.pretty(exit.cause),
+    story: []
+  }
+  return failed
+})
+
+/** Drops operations, in ever smaller pieces, while the rest still fails. */
+const shrink = Effect.fnUntraced(function*(operations: ReadonlyArray<Operation>, first: Mismatch) {
+  let best = { operations: operations.slice(0, first.index + 1), mismatch: first }
+  let replays = 0
+  for (let size = Math.ceil(best.operations.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
+    for (let at = best.operations.length - size; at > -size && replays < maxReplays; at -= size) {
+      const start = Math.max(at, 0)
+      const fewer = [...best.operations.slice(0, start), ...best.operations.slice(at + size)]
+      replays++
+      const mismatch = yield* attempt(fewer)
+      if (mismatch !== undefined) best = { operations: fewer.slice(0, mismatch.index + 1), mismatch }
+    }
+  }
+  return best
+})
+
+const onePercent: (Operation & { readonly op: "publish" })["definition"] = {
+  asset: "USDC",
+  categories: [],
+  baseRate: 100,
+  categoryRates: [],
+  merchantRates: [],
+  tiers: [],
+  campaigns: [],
+  caps: { perMonth: "1000000000", categories: [] },
+  exclusions: { mccs: [], merchants: [] },
+  holdingPeriodDays: 0
+}
+
+const report = (seed: number, { actual, expected, story, what }: Mismatch): string => {
+  const show = (value: unknown) => inspect(value, { depth: 10, breakLength: 160, maxArrayLength: 20 })
+  return `seed ${seed}, ${what}\n  ${story.join("\n  ")}\nexpected ${show(expected)}\nactual ${show(actual)}`
+}
+
+layer(services)("the money rules, by a naive model", (it) => {
+  it.effect("the service does what the model does, whatever happens in whatever order", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const stories: Array<string> = []
+      for (const seed of seeds) {
+        const operations = generate(seed, operationsPerSeed)
+        const found = yield* attempt(operations)
+        if (found === undefined) continue
+        const { mismatch } = yield* shrink(operations, found)
+        stories.push(report(seed, mismatch))
+        if (stories.length >= 3) break
+      }
+      if (stories.length > 0) assert.fail(stories.join("\n\n"))
+      const sql = yield* SqlClient.SqlClient
+      const recoveries = yield* sql<{ count: bigint }>`SELECT count(*) FROM events
+        WHERE kind IN ('reward.recovered', 'reward.claimable') AND body::json->'data'->>'recovered' <> '0'`
+      if (seeds.length >= 40) assert.isAbove(Number(recoveries[0]?.count ?? 0n), 5, "the sequences reach recoveries")
+      assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
+    }), 600_000)
+
+  it.effect("a clearing that one batch sets aside is applied with its authorization in the same batch", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const spend = {
+        op: "spend" as const,
+        user: "u1",
+        currency: "USD",
+        cents: 1_000n,
+        mcc: "5411",
+        agoMillis: 0
+      }
+      const mismatch = yield* attempt([
+        { op: "put", user: "u1", attributes: {} },
+        { op: "publish", program: "pa", version: 1, leadMillis: 300_000, roundMillis: 1, definition: onePercent },
+        { op: "clock", to: 600_000 },
+        { ...spend, kind: "clearing", transaction: "c1", original: "a1", later: true },
+        { ...spend, kind: "authorization", transaction: "a1", later: false },
+        { op: "check" }
+      ])
+      if (mismatch !== undefined) assert.fail(report(0, mismatch))
+    }))
+})
