@@ -6,14 +6,13 @@ import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
-import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { newIntegrator, startMillis, testLayer } from "./TestLayer.ts"
+import { definition, newIntegrator, startMillis, testLayer } from "./TestLayer.ts"
 
 const services = Layer.mergeAll(Processing.layer, SpendEvents.layer, Users.layer, Vault.layer, Audit.layer, Rewards.layer).pipe(
   Layer.provideMerge(Programs.layer),
@@ -35,20 +34,7 @@ const history = Layer.effect(
     const vault = yield* Vault
     const { processEvents } = yield* Processing
     yield* users.put(integratorId, userId, {})
-    const definition = Schema.decodeUnknownSync(ProgramDefinition)({
-      asset: "USDC",
-      effectiveFrom: printTimestamp(startMillis + 400_000),
-      categories: [{ id: "groceries", mccs: ["5411"] }],
-      baseRate: 100,
-      categoryRates: [],
-      merchantRates: [],
-      tiers: [],
-      campaigns: [],
-      caps: { perMonth: "1000000000", categories: [] },
-      exclusions: { mccs: [], merchants: [] },
-      holdingPeriodDays: 0
-    })
-    yield* programs.publish(integratorId, ProgramId.make("base"), 1, definition, [])
+    yield* programs.publish(integratorId, ProgramId.make("base"), 1, definition(startMillis + 400_000, { categories: [{ id: "groceries", mccs: ["5411"] }], holdingPeriodDays: 0 }), [])
     yield* TestClock.adjust(500_000)
     const send = (kind: string, id: string, cents: number, more: object = {}) =>
       events.submit(Schema.decodeUnknownSync(SpendEvent)({

@@ -8,12 +8,11 @@ import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
-import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { dayMillis, instant, printTimestamp } from "@card-rewards/domain/Time"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, Schema } from "effect"
-import { liveLayer } from "./TestLayer.ts"
+import { definition, liveLayer } from "./TestLayer.ts"
 
 const services = Layer.mergeAll(
   Processing.layer,
@@ -36,20 +35,7 @@ const setUp = Effect.fnUntraced(function*(id: IntegratorId) {
   yield* create(id)
   yield* Effect.forEach(users, (user) => put(id, user, {}), { concurrency: 4 })
   const now = yield* Clock.currentTimeMillis
-  const definition = Schema.decodeUnknownSync(ProgramDefinition)({
-    asset: "USDC",
-    effectiveFrom: printTimestamp(now + 400_000),
-    categories: [],
-    baseRate: 100,
-    categoryRates: [],
-    merchantRates: [],
-    tiers: [],
-    campaigns: [],
-    caps: { perMonth: "1000000000", categories: [] },
-    exclusions: { mccs: [], merchants: [] },
-    holdingPeriodDays: 1
-  })
-  yield* publish(id, ProgramId.make("base"), 1, definition, [])
+  yield* publish(id, ProgramId.make("base"), 1, definition(now + 400_000, { holdingPeriodDays: 1 }), [])
   yield* set(id, instant(now + 500_000))
 })
 

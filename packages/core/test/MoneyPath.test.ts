@@ -8,12 +8,11 @@ import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
-import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { dayMillis, instant, printTimestamp } from "@card-rewards/domain/Time"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer, Schema } from "effect"
-import { testLayer } from "./TestLayer.ts"
+import { definition, testLayer } from "./TestLayer.ts"
 
 const services = Layer.mergeAll(
   Processing.layer,
@@ -38,21 +37,7 @@ const setUp = Effect.fnUntraced(function*(program: Record<string, unknown> = {})
   yield* integrators.create(id)
   yield* users.put(id, user, {})
   const now = yield* Clock.currentTimeMillis
-  const definition = Schema.decodeUnknownSync(ProgramDefinition)({
-    asset: "USDC",
-    effectiveFrom: printTimestamp(now + 400_000),
-    categories: [],
-    baseRate: 100,
-    categoryRates: [],
-    merchantRates: [],
-    tiers: [],
-    campaigns: [],
-    caps: { perMonth: "1000000000", categories: [] },
-    exclusions: { mccs: [], merchants: [] },
-    holdingPeriodDays: 14,
-    ...program
-  })
-  yield* programs.publish(id, ProgramId.make("base"), 1, definition, [])
+  yield* programs.publish(id, ProgramId.make("base"), 1, definition(now + 400_000, program), [])
   yield* clock.set(id, instant(now + 500_000))
   return id
 })

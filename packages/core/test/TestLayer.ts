@@ -1,6 +1,8 @@
 import { make } from "@card-rewards/dev-postgres/TestDatabase"
 import { IntegratorId } from "@card-rewards/domain/Ids"
-import { Effect, Layer, Redacted } from "effect"
+import { ProgramDefinition } from "@card-rewards/domain/Program"
+import { printTimestamp } from "@card-rewards/domain/Time"
+import { Effect, Layer, Redacted, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
@@ -55,6 +57,23 @@ export const newIntegrator = Effect.gen(function*() {
   yield* integrators.create(integratorId)
   return integratorId
 })
+
+/** A program of 1 % in USDC, held for 14 days, without anything else; `changes` are as on the wire. */
+export const definition = (effectiveFrom: number, changes: object = {}): ProgramDefinition =>
+  Schema.decodeUnknownSync(ProgramDefinition)({
+    asset: "USDC",
+    effectiveFrom: printTimestamp(effectiveFrom),
+    categories: [],
+    baseRate: 100,
+    categoryRates: [],
+    merchantRates: [],
+    tiers: [],
+    campaigns: [],
+    caps: { perMonth: "1000000000", categories: [] },
+    exclusions: { mccs: [], merchants: [] },
+    holdingPeriodDays: 14,
+    ...changes
+  })
 
 /** How many times each concurrent pair is run. */
 export const pairRuns = 20

@@ -50,23 +50,27 @@ export const compile = (programId: string, version: number, definition: ProgramD
 const rateMap = (rates: ReadonlyArray<{ readonly categoryId: string; readonly rate: number }>) =>
   new Map(rates.map((entry) => [entry.categoryId, entry.rate]))
 
+/** A program's versions in order of taking effect, as {@link versionInForce} looks them up. */
+export const inOrderOfEffect = (versions: ReadonlyArray<ProgramVersion>): ReadonlyArray<ProgramVersion> =>
+  versions.toSorted((a, b) => isNewer(a, b) ? 1 : -1)
+
 /**
  * The version in force at an instant: the greatest `effectiveFrom` at or before it, of equal ones the higher number
- * (decisions, section 5.2).
+ * (decisions, section 5.2). The versions are one program's, {@link inOrderOfEffect}.
  */
-export const versionInForce = (
-  versions: Iterable<ProgramVersion>,
-  at: number
-): ProgramVersion | undefined => {
-  let found: ProgramVersion | undefined
-  for (const candidate of versions) {
-    if (candidate.effectiveFrom <= at && (found === undefined || isNewer(candidate, found))) found = candidate
+export const versionInForce = (versions: ReadonlyArray<ProgramVersion>, at: number): ProgramVersion | undefined => {
+  let low = 0
+  let high = versions.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((versions[middle]?.effectiveFrom ?? Infinity) <= at) low = middle + 1
+    else high = middle
   }
-  return found
+  return versions[low - 1]
 }
 
 /** Whether a version comes after another in the order of taking effect. */
-export const isNewer = (candidate: ProgramVersion, other: ProgramVersion): boolean =>
+const isNewer = (candidate: ProgramVersion, other: ProgramVersion): boolean =>
   candidate.effectiveFrom > other.effectiveFrom ||
   (candidate.effectiveFrom === other.effectiveFrom && candidate.version > other.version)
 

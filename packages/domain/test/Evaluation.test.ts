@@ -1,4 +1,4 @@
-import { applyCaps, compile, evaluate, expectedOf, versionInForce } from "@card-rewards/domain/Evaluation"
+import { applyCaps, compile, evaluate, expectedOf, inOrderOfEffect, versionInForce } from "@card-rewards/domain/Evaluation"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
@@ -87,11 +87,11 @@ describe("evaluate", () => {
 
 describe("versionInForce", () => {
   const at = (effectiveFrom: string, number: number) => version({ effectiveFrom }, number)
-  const versions = [
+  const versions = inOrderOfEffect([
     at("2026-03-01T00:00:00.000Z", 2),
     at("2026-01-01T00:00:00.000Z", 7),
     at("2026-03-01T00:00:00.000Z", 5)
-  ]
+  ])
   it("is the greatest effectiveFrom, of equal ones the higher number", () => {
     assert.strictEqual(versionInForce(versions, Date.parse("2026-03-01T00:00:00.000Z"))?.version, 5)
     assert.strictEqual(versionInForce(versions, Date.parse("2026-02-28T23:59:59.999Z"))?.version, 7)

@@ -1,5 +1,11 @@
 import { close, increment, openCents, reverse } from "@card-rewards/domain/Authorization"
-import { applyCaps, evaluate, isNewer, type ProgramVersion } from "@card-rewards/domain/Evaluation"
+import {
+  applyCaps,
+  evaluate,
+  inOrderOfEffect,
+  type ProgramVersion,
+  versionInForce
+} from "@card-rewards/domain/Evaluation"
 import { assetOfCurrency } from "@card-rewards/domain/Money"
 import { netOfRefunds } from "@card-rewards/domain/Reward"
 import { dayMillis, monthOf } from "@card-rewards/domain/Time"
@@ -187,19 +193,7 @@ const fitting = (state: State, integratorId: string, currency: string, at: numbe
   const catalog = state.programs.get(integratorId)
   return asset === undefined || catalog === undefined
     ? []
-    : catalog.flatMap((versions) => versions[0]?.asset === asset ? inForce(versions, at) ?? [] : [])
-}
-
-/** The last of a program's versions, in order of taking effect, that is in force at an instant. */
-const inForce = (versions: ReadonlyArray<ProgramVersion>, at: number): ProgramVersion | undefined => {
-  let low = 0
-  let high = versions.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if ((versions[middle]?.effectiveFrom ?? Infinity) <= at) low = middle + 1
-    else high = middle
-  }
-  return versions[low - 1]
+    : catalog.flatMap((versions) => versions[0]?.asset === asset ? versionInForce(versions, at) ?? [] : [])
 }
 
 /** Arranges an integrator's versions for look-up. They come by program id in order of code points. */
@@ -210,5 +204,5 @@ export const catalogOf = (versions: ReadonlyArray<ProgramVersion>): Catalog => {
     if (known === undefined) byProgram.set(version.programId, [version])
     else known.push(version)
   }
-  return [...byProgram.values()].map((all) => all.sort((a, b) => isNewer(a, b) ? 1 : -1))
+  return [...byProgram.values()].map(inOrderOfEffect)
 }
