@@ -11,8 +11,10 @@ import * as Services from "./Services.ts"
 /** The api's process: reads the environment, builds everything, and only then listens. */
 const serve = Effect.gen(function*() {
   const config = yield* Configuration.load
-  const database = { url: config.databaseUrl, poolSize: config.poolSize, applicationName: "card-rewards api" }
-  yield* awaitSchema(database)
+  const database = yield* awaitSchema(
+    { url: config.databaseUrl, poolSize: config.poolSize, applicationName: "card-rewards api" },
+    "api"
+  )
   const services = yield* Layer.build(Services.layer({ ...config, database }))
   const answer = yield* Effect.provideContext(Http.make(config.environment), services)
   const server = yield* Layer.build(Server.layer(config)).pipe(

@@ -2,6 +2,7 @@ import { ApiKeys } from "@card-rewards/core/ApiKeys"
 import * as Database from "@card-rewards/core/Database"
 import { Environment } from "@card-rewards/core/Environment"
 import { Integrators } from "@card-rewards/core/Integrators"
+import { DatabaseProxy } from "@card-rewards/dev-postgres/DatabaseProxy"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import { IntegratorId, type VaultId } from "@card-rewards/domain/Ids"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
@@ -14,7 +15,6 @@ import * as Http from "../src/Http.ts"
 import type { Limits } from "../src/RateLimit.ts"
 import * as Server from "../src/Server.ts"
 import * as Services from "../src/Services.ts"
-import { DatabaseProxy } from "./DatabaseProxy.ts"
 
 /** An answer of the api, its body parsed where it is JSON. */
 export interface Answer {
@@ -52,6 +52,7 @@ export class TestApi extends Context.Service<TestApi, {
       const services = yield* Layer.build(Services.layer({
         database: {
           ...database,
+          role: "api",
           url: options.throughProxy === true && Option.isSome(proxy) ? proxy.value.through(url) : url
         },
         environment,

@@ -1,6 +1,7 @@
 import { Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
+import * as Roles from "./Roles.ts"
 import { StartRefused } from "./Settings.ts"
 
 /** How long a starting process waits for the schema it needs. */
@@ -9,9 +10,9 @@ const askAgainMillis = 500
 
 /**
  * Waits until the database has the schema that this code works on; `admin migrate` brings it there. A newer schema,
- * and one that does not come, refuse the start.
+ * and one that does not come, refuse the start. Gives how to reach the database under the lesser role.
  */
-export const awaitSchema = Effect.fnUntraced(function*(config: Database.DatabaseConfig) {
+export const awaitSchema = Effect.fnUntraced(function*(config: Omit<Database.DatabaseConfig, "role">, role: Roles.Role) {
   let found: number | undefined
   const look = version.pipe(
     Effect.provide(Database.layer({ ...config, poolSize: 1 })),
@@ -26,6 +27,18 @@ export const awaitSchema = Effect.fnUntraced(function*(config: Database.Database
     Effect.timeoutOption(patienceMillis)
   )
   if (found !== Database.schemaVersion) return yield* new StartRefused({ message: refusal(found) })
+  return yield* underRole(config, role)
+})
+
+/** The same database under the lesser role, where the login may take it. */
+export const underRole = Effect.fnUntraced(function*(config: Omit<Database.DatabaseConfig, "role">, role: Roles.Role) {
+  const isAvailable = yield* Roles.isAvailable(role).pipe(
+    Effect.provide(Database.layer({ ...config, poolSize: 1 })),
+    Effect.mapError(() => new StartRefused({ message: "The database could not be reached" }))
+  )
+  if (isAvailable) return { ...config, role }
+  yield* Effect.logWarning(`Works with all rights of its database login: it is no member of ${Roles.nameOf(role)}`)
+  return config
 })
 
 /** The number of the last migration, 0 where there is none. */

@@ -3,12 +3,16 @@ import { PgClient, PgTypes } from "@effect/sql-pg"
 import { Duration, Effect, Fiber, type Layer, type Redacted, Result, Schedule, String } from "effect"
 import { Migrator, SqlClient, type SqlError } from "effect/sql"
 import initial from "./migrations/0001_initial.ts"
+import deliveries from "./migrations/0002_deliveries.ts"
+import * as Roles from "./Roles.ts"
 
 /** How the database is reached, and how many connections this process may hold. */
 export interface DatabaseConfig {
   readonly url: Redacted.Redacted
   readonly poolSize: number
   readonly applicationName: string
+  /** The lesser role to work under; absent, the login's own rights hold. See Roles.ts. */
+  readonly role?: Roles.Role
 }
 
 /** Milliseconds after which a caller is told that the database is away (decisions, section 3). */
@@ -25,7 +29,12 @@ export const layer = (config: DatabaseConfig): Layer.Layer<PgClient.PgClient | S
     minConnections: 1,
     connectTimeout: Duration.seconds(3),
     applicationName: config.applicationName,
-    startupParameters: { timezone: "UTC", statement_timeout: "30s", idle_in_transaction_session_timeout: "60s" },
+    startupParameters: {
+      timezone: "UTC",
+      statement_timeout: "30s",
+      idle_in_transaction_session_timeout: "60s",
+      ...(config.role === undefined ? {} : { role: Roles.nameOf(config.role) })
+    },
     transformResultNames: String.snakeToCamel,
     transformJson: false,
     types: registry
@@ -147,18 +156,19 @@ const isConflict = (error: unknown): boolean =>
   isSqlError(error) && (error.reason._tag === "DeadlockError" || error.reason._tag === "SerializationError")
 
 /** Migrations in order; the checks hold this list against the folder. */
-const migrations = { "0001_initial": initial }
+const migrations = { "0001_initial": initial, "0002_deliveries": deliveries }
 
 /** The number of the last migration: the schema that this code works on. */
 export const schemaVersion = Object.keys(migrations).length
 
-/** Brings the schema up to date, as its owner. Of two at once the second waits for the first. */
+/** Brings the schema and its roles up to date, as the schema's owner. Of two at once the second waits for the first. */
 export const migrate = Effect.fn("Database.migrate")(function*(url: Redacted.Redacted) {
   const run = Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
     yield* sql.withTransaction(Effect.gen(function*() {
       yield* sql`SELECT pg_advisory_xact_lock(hashtext('card-rewards migrations'))`
       yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations) })
+      yield* Roles.grant
     }))
   })
   yield* Effect.provide(run, layer({ url, poolSize: 1, applicationName: "card-rewards migrate" }))

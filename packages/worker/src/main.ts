@@ -19,8 +19,10 @@ const work = Effect.gen(function*() {
   const config = yield* Settings.shared
   const expected = "1 to 50 durations of 1ms to 7d such as 300ms,5s,2m,1h"
   const retryDelays = yield* Settings.setting("WEBHOOK_RETRY_DELAYS", expected, defaultRetryDelays, parseRetryDelays)
-  const database = { url: config.databaseUrl, poolSize: config.poolSize, applicationName: "card-rewards worker" }
-  yield* awaitSchema(database)
+  const database = yield* awaitSchema(
+    { url: config.databaseUrl, poolSize: config.poolSize, applicationName: "card-rewards worker" },
+    "worker"
+  )
   const services = Layer.mergeAll(
     Processing.layer.pipe(Layer.provide(Programs.layer)),
     Deliveries.layer({ retryDelays }).pipe(

@@ -1,0 +1,128 @@
+import { Effect } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+
+/** The lesser roles that processes work under; none owns anything, and none may alter a table or rewrite history. */
+export const roles = ["api", "worker", "admin"] as const
+export type Role = typeof roles[number]
+
+/** The name in PostgreSQL, where roles belong to all databases of a server. */
+export const nameOf = (role: Role): string => `card_rewards_${role}`
+
+type Grants = Readonly<Record<string, string>>
+
+/** Whoever moves money: the vault, rewards and balances change; the journal and the events only grow. */
+const ledger: Grants = {
+  integrators: "SELECT",
+  users: "SELECT",
+  webhook_endpoints: "SELECT",
+  deliveries: "SELECT, INSERT",
+  events: "SELECT, INSERT",
+  journal: "SELECT, INSERT",
+  vaults: "SELECT, UPDATE",
+  vault_balances: "SELECT, UPDATE (held, free)",
+  vault_operations: "SELECT, INSERT",
+  rewards: "SELECT, INSERT, UPDATE (state, refunded_spend, amount, paid, recovered, clawed_back, updated_at, revision)",
+  user_balances: "SELECT, INSERT, UPDATE (awaiting_funding, pending, claimable, paid, owed)"
+}
+
+const keys: Grants = {
+  api_keys: "SELECT, INSERT, UPDATE (revoked_at, last_used_at)",
+  api_key_hashes: "SELECT, INSERT"
+}
+
+const history: Grants = {
+  lanes: "SELECT",
+  user_attributes: "SELECT",
+  programs: "SELECT",
+  program_versions: "SELECT",
+  spend_events: "SELECT",
+  spend_event_queue: "SELECT",
+  spend_event_waits: "SELECT",
+  authorizations: "SELECT",
+  cap_usage: "SELECT",
+  open_estimates: "SELECT",
+  expected_balances: "SELECT"
+}
+
+/** What each role may do, by table. PostgreSQL wants `UPDATE` of some column of those who lock rows. */
+export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
+  api: [ledger, keys, history, {
+    integrators: "UPDATE (clock_offset_millis, clock_moved_to, programs_revision)",
+    lanes: "UPDATE (position)",
+    users: "INSERT, UPDATE (tier, country, segment, referred_by, updated_at)",
+    user_attributes: "INSERT",
+    programs: "INSERT",
+    program_versions: "INSERT",
+    spend_events: "INSERT",
+    spend_event_queue: "INSERT",
+    webhook_endpoints: "INSERT, UPDATE (url, deleted_at, failures, probe_at, unsettled)",
+    webhook_secrets: "SELECT, INSERT, UPDATE (expires_at), DELETE",
+    deliveries: "UPDATE (state, next_attempt_at, claimed_until)",
+    delivery_attempts: "SELECT"
+  }],
+  worker: [ledger, history, {
+    lanes: "UPDATE (position)",
+    spend_events: "UPDATE (position, purchase_at, refunded_cents)",
+    spend_event_queue: "DELETE",
+    spend_event_waits: "INSERT, DELETE",
+    authorizations: "INSERT, UPDATE",
+    cap_usage: "INSERT, UPDATE (used)",
+    open_estimates: "INSERT, UPDATE (authorizations, raw), DELETE",
+    expected_balances: "INSERT, UPDATE (expected)",
+    webhook_endpoints: "UPDATE (failures, probe_at, unsettled)",
+    webhook_secrets: "SELECT",
+    deliveries: "UPDATE (state, next_attempt_at, attempts, claimed_until)",
+    delivery_attempts: "SELECT, INSERT"
+  }],
+  admin: [ledger, keys, history, {
+    integrators: "INSERT, UPDATE (suspended_at)",
+    lanes: "INSERT",
+    vaults: "INSERT",
+    vault_balances: "INSERT",
+    webhook_secrets: "SELECT, UPDATE (encrypted)",
+    delivery_attempts: "SELECT"
+  }]
+}
+
+/**
+ * Makes the roles and gives them their rights, again and again with the same result; the schema's owner does it after
+ * its migrations. An owner who may not make roles leaves them out: processes then work under their login alone.
+ */
+export const grant: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  for (const role of roles) {
+    const name = nameOf(role)
+    yield* sql.unsafe(makeRole(name))
+    if (!(yield* exists(name))) continue
+    yield* sql.unsafe(`GRANT SELECT ON effect_sql_migrations TO ${name}`)
+    if (role === "api") yield* sql.unsafe(`GRANT USAGE ON SEQUENCE arrivals TO ${name}`)
+    for (const [table, rights] of grants[role].flatMap(Object.entries)) {
+      yield* sql.unsafe(`GRANT ${rights} ON ${table} TO ${name}`)
+    }
+  }
+})
+
+/** Another database of the server may be making it at this moment. Its maker may act as it, which is not a given. */
+const makeRole = (name: string) =>
+  `DO $$ BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '${name}') THEN
+      CREATE ROLE ${name} NOLOGIN;
+      IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
+        EXECUTE format('GRANT ${name} TO %I', current_user);
+      END IF;
+    END IF;
+  EXCEPTION WHEN duplicate_object OR unique_violation OR insufficient_privilege THEN NULL;
+  END $$`
+
+const exists = Effect.fnUntraced(function*(name: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql`SELECT FROM pg_roles WHERE rolname = ${name}`
+  return rows.length > 0
+})
+
+/** Whether the connection's login may act as the role. */
+export const isAvailable = Effect.fnUntraced(function*(role: Role) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql`SELECT FROM pg_roles WHERE rolname = ${nameOf(role)} AND pg_has_role(rolname, 'MEMBER')`
+  return rows.length > 0
+})

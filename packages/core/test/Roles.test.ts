@@ -1,0 +1,123 @@
+import { make } from "@card-rewards/dev-postgres/TestDatabase"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Exit, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
+import { underRole } from "../src/AwaitSchema.ts"
+import * as Database from "../src/Database.ts"
+import * as Roles from "../src/Roles.ts"
+import { liveLayer } from "./TestLayer.ts"
+
+/** Runs as another login or role over the same test server. */
+const over = (config: Partial<Database.DatabaseConfig> & { readonly url: Redacted.Redacted }) =>
+  Database.layer({ poolSize: 1, applicationName: "roles test", ...config })
+
+const login = (url: Redacted.Redacted, name: string, password: string) => {
+  const other = new URL(Redacted.value(url))
+  other.username = name
+  other.password = password
+  return Redacted.make(other.href)
+}
+
+layer(liveLayer, { excludeTestServices: true })("lesser roles", (it) => {
+  it.effect("no role may alter a table, nor rewrite the journal, the events, stored spend events or programs", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const kept = ["journal", "events", "vault_operations", "program_versions", "user_attributes", "delivery_attempts"]
+      const rights = yield* sql<{ role: string; table: string; privilege: string }>`
+        SELECT r.rolname AS role, c.relname AS table, p.privilege
+        FROM pg_class c CROSS JOIN pg_roles r CROSS JOIN unnest(ARRAY['UPDATE', 'DELETE', 'TRUNCATE']) p (privilege)
+        WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
+          AND r.rolname = ANY(${Database.columns.text(Roles.roles.map(Roles.nameOf))})
+          AND (CASE p.privilege WHEN 'UPDATE' THEN has_any_column_privilege(r.oid, c.oid, 'UPDATE')
+            ELSE has_table_privilege(r.oid, c.oid, p.privilege) END)`
+      assert.deepStrictEqual(rights.filter(({ table }) => kept.includes(table)), [])
+      assert.deepStrictEqual(rights.filter(({ privilege }) => privilege === "TRUNCATE"), [])
+      const deletes = rights.filter(({ privilege }) => privilege === "DELETE").map(({ role, table }) => `${role} ${table}`)
+      assert.deepStrictEqual(deletes.sort(), [
+        "card_rewards_api webhook_secrets",
+        "card_rewards_worker open_estimates",
+        "card_rewards_worker spend_event_queue",
+        "card_rewards_worker spend_event_waits"
+      ])
+      const owned = yield* sql`SELECT FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner
+        WHERE r.rolname LIKE 'card\\_rewards\\_%'`
+      assert.strictEqual(owned.length, 0)
+      const strong = yield* sql`SELECT FROM pg_roles WHERE rolname LIKE 'card\\_rewards\\_%'
+        AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls OR rolcanlogin)`
+      assert.strictEqual(strong.length, 0)
+    }))
+
+  it.effect("each role is refused what is another's work", () =>
+    Effect.gen(function*() {
+      const url = yield* make({ fingerprint: "roles", migrate: Database.migrate })
+      const attempt = (role: Roles.Role, statement: string) =>
+        Effect.exit(Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(statement))).pipe(
+          Effect.provide(over({ url, role }))
+        )
+      const refused = [
+        ["worker", "SELECT * FROM api_keys"],
+        ["worker", "SELECT * FROM api_key_hashes"],
+        ["worker", "UPDATE integrators SET clock_offset_millis = 0"],
+        ["worker", "DELETE FROM rewards"],
+        ["worker", "UPDATE rewards SET earned = 1"],
+        ["api", "UPDATE integrators SET suspended_at = NULL"],
+        ["api", "INSERT INTO integrators (integrator_id) VALUES ('x')"],
+        ["api", "UPDATE spend_events SET cents = 1"],
+        ["api", "DELETE FROM spend_events"],
+        ["api", "INSERT INTO delivery_attempts (integrator_id) VALUES ('x')"],
+        ["admin", "UPDATE rewards SET earned = 1"],
+        ["admin", "DELETE FROM webhook_secrets"],
+        ["api", "UPDATE journal SET amount = 1"],
+        ["worker", "DELETE FROM journal"],
+        ["admin", "UPDATE events SET body = ''"],
+        ["admin", "CREATE TABLE mine (x int)"]
+      ] as const
+      for (const [role, statement] of refused) {
+        const exit = yield* attempt(role, statement)
+        assert.isTrue(Exit.isFailure(exit), `${role}: ${statement}`)
+        assert.match(String(exit), /permission denied|must be owner/i, `${role}: ${statement}`)
+      }
+    }))
+
+  it.effect("a login that is a member of a role works under it; one that is none works as itself", () =>
+    Effect.gen(function*() {
+      const url = yield* make({ fingerprint: "roles", migrate: Database.migrate })
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`CREATE ROLE roles_test_member LOGIN PASSWORD 'secret' IN ROLE card_rewards_worker`
+      yield* sql`CREATE ROLE roles_test_stranger LOGIN PASSWORD 'secret'`
+      yield* Effect.addFinalizer(() => Effect.orDie(sql`DROP ROLE roles_test_member, roles_test_stranger`))
+      const take = (name: string, role: Roles.Role) =>
+        underRole({ url: login(url, name, "secret"), poolSize: 1, applicationName: "roles test" }, role)
+      const member = yield* take("roles_test_member", "worker")
+      const [now] = yield* Effect.flatMap(SqlClient.SqlClient, (sql) => sql<{ name: string }>`
+        SELECT current_user AS name`).pipe(Effect.provide(Database.layer(member)))
+      assert.strictEqual(now?.name, "card_rewards_worker")
+      assert.isFalse("role" in (yield* take("roles_test_member", "api")))
+      assert.isFalse("role" in (yield* take("roles_test_stranger", "worker")))
+    }))
+
+  it.effect("an owner without the right to make roles migrates all the same, and again", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const url = yield* make({ fingerprint: "empty", migrate: () => Effect.void })
+      const database = new URL(Redacted.value(url)).pathname.slice(1)
+      yield* sql`CREATE ROLE roles_test_owner LOGIN PASSWORD 'secret'`
+      yield* sql`ALTER DATABASE ${sql(database)} OWNER TO roles_test_owner`
+      yield* Effect.addFinalizer(() =>
+        Effect.orDie(Effect.gen(function*() {
+          yield* sql`ALTER DATABASE ${sql(database)} OWNER TO CURRENT_USER`
+          yield* Effect.provide(
+            Effect.flatMap(SqlClient.SqlClient, (sql) => sql`DROP OWNED BY roles_test_owner CASCADE`),
+            over({ url })
+          )
+          yield* sql`DROP ROLE roles_test_owner`
+        }))
+      )
+      const owner = login(url, "roles_test_owner", "secret")
+      yield* Database.migrate(owner)
+      yield* Database.migrate(owner)
+      const [made] = yield* Effect.flatMap(SqlClient.SqlClient, (sql) => sql<{ name: string }>`
+        SELECT tableowner AS name FROM pg_tables WHERE tablename = 'journal'`).pipe(Effect.provide(over({ url })))
+      assert.strictEqual(made?.name, "roles_test_owner")
+    }))
+})
