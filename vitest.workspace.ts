@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
 
-const packages = ["domain", "dev-postgres", "core", "api", "worker", "client", "admin", "e2e"]
+const packages = ["domain", "dev-postgres", "core", "api", "worker", "client", "testing", "admin", "e2e", "console", "bench"]
 const withoutDatabase = new Set(["domain", "client"])
 const postgres = fileURLToPath(new URL("packages/dev-postgres/src/vitestSetup.ts", import.meta.url))
 

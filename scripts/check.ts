@@ -38,6 +38,7 @@ const main = async (): Promise<number> => {
 const staticSteps = (): ReadonlyArray<Step> => [
   // TypeScript's own compiler with the Effect diagnostics built in, for exactly the version that is installed.
   { name: "types", command: effectTypeScript(), args: ["--noEmit", "--project", "tsconfig.json"] },
+  { name: "types of the console", command: effectTypeScript(), args: ["--noEmit", "--project", "packages/console/tsconfig.json"] },
   { name: "lint", command: "node_modules/.bin/oxlint", args: ["--deny-warnings", "--quiet"] },
   script("tidy", "scripts/tidy.ts"),
   ...(existsSync(path.join(root, "scripts/generate.ts")) ? [script("generated files", "scripts/generate.ts", "--check")] : [])

@@ -5,7 +5,7 @@ import { Cause, Console, Duration, Effect, Layer, Predicate, Redacted, Schedule,
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { keepRunning } from "./start/Children.ts"
+import { keepRunning, runOnce } from "./start/Children.ts"
 import { createDemo, migrate } from "./start/Provision.ts"
 import * as Settings from "./start/Settings.ts"
 
@@ -33,6 +33,7 @@ const start = Effect.gen(function*() {
   yield* keepRunning("worker", env)
   yield* untilHealthy(settings.baseUrl)
   yield* greet(settings, databaseUrl)
+  yield* Effect.forkScoped(buildConsole)
   return yield* Effect.never
 }).pipe(Effect.scoped)
 
@@ -42,6 +43,11 @@ const startPostgres = Effect.fnUntraced(function*(settings: Settings.Settings) {
   const { url } = yield* Effect.provide(EmbeddedPostgres, context)
   return url
 })
+
+/** Beside the running service, which answers 503 for the page until it is there. */
+const buildConsole = runOnce("packages/console/build.ts", {}).pipe(
+  Effect.tap((how) => how === "code 0" ? Effect.void : Console.error(`The console could not be built (${how})`))
+)
 
 const untilHealthy = (baseUrl: string) =>
   HttpClient.get(`${baseUrl}/health`).pipe(
@@ -55,7 +61,7 @@ const untilHealthy = (baseUrl: string) =>
 
 const greet = Effect.fnUntraced(function*(settings: Settings.Settings, databaseUrl: Redacted.Redacted) {
   const { baseUrl } = settings
-  const lines = ["", `Card Rewards is running.`, "", `  api          ${baseUrl}`, `  docs         ${baseUrl}/docs`]
+  const lines = ["", `Card Rewards is running.`, "", `  api          ${baseUrl}`, `  docs         ${baseUrl}/docs`, `  console      ${baseUrl}/console`]
   if (settings.environment !== "sandbox") return yield* Console.log(lines.join("\n"))
   const demo = yield* findOrCreateDemo(settings, databaseUrl)
   return yield* Console.log([

@@ -19,7 +19,7 @@ export const keepRunning = (name: string, env: Readonly<Record<string, string>>)
     let pause = firstPause
     while (true) {
       const startedAt = yield* Clock.currentTimeMillis
-      const how = yield* runOnce(name, env)
+      const how = yield* runOnce(`packages/${name}/src/main.ts`, env)
       const livedMillis = (yield* Clock.currentTimeMillis) - startedAt
       if (livedMillis > Duration.toMillis(steadyAfter)) pause = firstPause
       yield* Console.error(`The ${name} ended (${how}); starting it again in ${Duration.format(pause)}`)
@@ -28,11 +28,12 @@ export const keepRunning = (name: string, env: Readonly<Record<string, string>>)
     }
   }).pipe(Effect.forkScoped, Effect.asVoid)
 
-const runOnce = (name: string, env: Readonly<Record<string, string>>): Effect.Effect<string> =>
-  Effect.acquireUseRelease(Effect.sync(() => launch(name, env)), ended, stop)
+/** Runs an entry to its end, and tells how it ended. */
+export const runOnce = (entry: string, env: Readonly<Record<string, string>>): Effect.Effect<string> =>
+  Effect.acquireUseRelease(Effect.sync(() => launch(entry, env)), ended, stop)
 
-const launch = (name: string, env: Readonly<Record<string, string>>): ChildProcess => {
-  const child = spawn(process.execPath, ["--import", "./scripts/lifeline.mjs", `packages/${name}/src/main.ts`], {
+const launch = (entry: string, env: Readonly<Record<string, string>>): ChildProcess => {
+  const child = spawn(process.execPath, ["--import", "./scripts/lifeline.mjs", entry], {
     cwd: root,
     env: { ...process.env, ...env },
     stdio: ["ignore", "inherit", "inherit", "pipe"]

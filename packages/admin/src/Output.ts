@@ -1,5 +1,5 @@
 import { Console, Effect } from "effect"
-import { Flag } from "effect/cli"
+import { Flag, TerminalCapabilities } from "effect/cli"
 
 /** Prints the answer as one JSON value instead of lines for people. */
 export const json = Flag.Boolean("json").pipe(
@@ -10,30 +10,47 @@ export const json = Flag.Boolean("json").pipe(
 /** Something to print: a record, or a table of records with the same keys. */
 type Printable = object | ReadonlyArray<object>
 
-/** Prints an answer in the form that was asked for. */
+/** Prints an answer in the form that was asked for; names stand out on a terminal that has colours. */
 export const print = Effect.fnUntraced(function*(answer: Printable, asJson: boolean) {
   if (asJson) return yield* Console.log(JSON.stringify(answer, digits, 2))
-  yield* Console.log(Array.isArray(answer) ? table(answer) : lines(answer))
+  yield* printLines(answer)
 })
+
+/** Prints for people; `title` is above a table. */
+export const printLines = Effect.fnUntraced(function*(answer: Printable, title?: string) {
+  const { canColor } = yield* TerminalCapabilities.TerminalCapabilities
+  const name: Style = canColor ? (text) => `\u001b[1m${text}\u001b[22m` : (text) => text
+  if (title !== undefined) yield* Console.log(`\n${name(title)}`)
+  yield* Console.log(Array.isArray(answer) ? table(answer, name) : lines(answer, name))
+})
+
+type Style = (text: string) => string
 
 const digits = (_key: string, value: unknown): unknown => typeof value === "bigint" ? value.toString() : value
 
 const text = (value: unknown): string =>
-  value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value, digits) : `${value}`
+  value === undefined || value === null
+    ? ""
+    : printable(typeof value === "object" ? JSON.stringify(value, digits) : `${value}`)
 
-const lines = (record: object): string => {
+/** Ids may hold what a terminal would obey. */
+const printable = (value: string): string =>
+  value.replace(/\p{Cc}/gu, (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`)
+
+const lines = (record: object, name: Style): string => {
   const width = Math.max(...Object.keys(record).map((key) => key.length))
-  return Object.entries(record).map(([key, value]) => `${key.padEnd(width)}  ${text(value)}`).join("\n")
+  return Object.entries(record).map(([key, value]) => `${name(key.padEnd(width))}  ${text(value)}`.trimEnd()).join("\n")
 }
 
-const table = (records: ReadonlyArray<object>): string => {
-  const [first] = records
-  if (first === undefined) return "(none)"
+const table = (records: ReadonlyArray<object>, name: Style): string => {
+  if (records.length === 0) return "(none)"
   const keys = [...new Set(records.flatMap((record) => Object.keys(record)))]
   const rows = records.map((record) => {
     const values = new Map(Object.entries(record))
     return keys.map((key) => text(values.get(key)))
   })
   const widths = keys.map((key, index) => Math.max(key.length, ...rows.map((row) => row[index]?.length ?? 0)))
-  return [keys, ...rows].map((row) => row.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join("  ").trimEnd()).join("\n")
+  const line = (cells: ReadonlyArray<string>) =>
+    cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join("  ").trimEnd()
+  return [name(line(keys)), ...rows.map(line)].join("\n")
 }

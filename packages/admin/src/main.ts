@@ -1,17 +1,16 @@
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Cause, Console, Effect, Layer, Logger } from "effect"
-import { CliError, Command } from "effect/cli"
-import { admin } from "./Commands.ts"
+import { Effect } from "effect"
+import { commandLine } from "./CommandLine.ts"
+import { codeOf } from "./Exit.ts"
+import { Screen } from "./Screen.ts"
 
-admin.pipe(
-  Command.run({ version: "0.0.0" }),
-  Effect.tapCause((cause) => CliError.isCliError(Cause.squash(cause)) ? Effect.void : Console.error(oneLine(cause))),
-  Effect.provide(Layer.merge(NodeServices.layer, Logger.layer([]))),
-  NodeRuntime.runMain({ disableErrorReporting: true })
+/** The error output, where it is a terminal that can move its cursor. Some terminals say they have no width. */
+const screen = process.stderr.isTTY && process.env["TERM"] !== "dumb"
+  ? { columns: process.stderr.columns || 80, write: (text: string) => process.stderr.write(text) }
+  : undefined
+
+commandLine(process.argv.slice(2)).pipe(
+  Effect.provideService(Screen, screen),
+  Effect.provide(NodeServices.layer),
+  NodeRuntime.runMain({ disableErrorReporting: true, teardown: (exit, onExit) => onExit(codeOf(exit)) })
 )
-
-/** What went wrong, as one line for a person. */
-function oneLine(cause: Cause.Cause<unknown>): string {
-  const error = Cause.squash(cause)
-  return error instanceof Error ? error.message.split("\n")[0] ?? error.name : String(error)
-}

@@ -1,45 +1,54 @@
-import { DatabaseUrl } from "@card-rewards/admin/Services"
-import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
+import * as Database from "@card-rewards/core/Database"
+import { Secrets } from "@card-rewards/core/Secrets"
+import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
+import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
-import { spawnSync } from "node:child_process"
-import { resolve } from "node:path"
+import { SqlClient } from "effect/sql"
+import { admin, answer, connection, emptyDatabase, folder, secretsKey, spawn } from "./Cli.ts"
 
-const root = resolve(import.meta.dirname, "../../..")
+const candidate = {
+  asset: "USDC",
+  effectiveFrom: "2026-11-01T00:00:00Z",
+  categories: [],
+  baseRate: 100,
+  categoryRates: [],
+  merchantRates: [],
+  tiers: [],
+  campaigns: [],
+  caps: { perMonth: "50000000", categories: [] },
+  exclusions: { mccs: [], merchants: [] },
+  holdingPeriodDays: 0
+}
 
-const database = Layer.effect(
-  DatabaseUrl,
-  Effect.map(TestDatabase.make({ fingerprint: "empty", migrate: () => Effect.void }), (url) => ({ url }))
-)
-
-/** Runs the command line as an operator does: another process, its output and exit code. */
-const admin = Effect.fnUntraced(function*(...args: ReadonlyArray<string>) {
-  const { url } = yield* DatabaseUrl
-  const { status, stderr, stdout } = spawnSync(process.execPath, ["packages/admin/src/main.ts", ...args], {
-    cwd: root,
-    encoding: "utf8",
-    env: { PATH: process.env["PATH"], DATABASE_URL: Redacted.value(url) }
-  })
-  return { status, stderr, stdout }
-})
-
-const answer = (...args: ReadonlyArray<string>) =>
-  Effect.map(admin(...args, "--json"), ({ stderr, stdout }): unknown => {
-    assert.strictEqual(stderr, "")
-    return JSON.parse(stdout)
-  })
-
-layer(database, { excludeTestServices: true })("the operator's command line", (it) => {
-  it.effect("migrates, again too, and makes integrators with a first key that is shown once", () =>
+layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the operator's command line", (it) => {
+  it.effect("migrates, again too, and says what to do before", () =>
     Effect.gen(function*() {
-      assert.deepStrictEqual(yield* answer("migrate"), { schemaVersion: 1 })
-      assert.deepStrictEqual(yield* answer("migrate"), { schemaVersion: 1 })
-      const made = yield* answer("integrator", "create", "acme")
-      assert.containsSubset(made, { integratorId: "acme", keyName: "default" })
-      assert.match(JSON.stringify(made), /"apiKey":"service_sk_sandbox_[0-9a-f]{64}"/)
-      const again = yield* admin("integrator", "create", "acme")
-      assert.deepStrictEqual(again, { status: 1, stdout: "", stderr: "There is an integrator with this id already\n" })
+      const early = yield* admin(["integrator", "list"])
+      assert.deepStrictEqual([early.status, early.stdout], [1, ""])
+      assert.match(early.stderr, /^The database has schema 0, not \d+: run "npm run admin -- migrate"\n$/)
+      const { schemaVersion } = Database
+      assert.deepStrictEqual(yield* answer("migrate"), { schemaVersion })
+      assert.deepStrictEqual(yield* answer("migrate"), { schemaVersion })
     }))
+
+  it.effect("is a process of its own: 0 and an answer, 1 and a line, 2 and a line with where to look", () =>
+    Effect.gen(function*() {
+      const made = yield* spawn("integrator", "create", "acme", "--json")
+      assert.deepStrictEqual([made.status, made.stderr], [0, ""])
+      assert.containsSubset(JSON.parse(made.stdout), { integratorId: "acme", keyName: "default" })
+      assert.match(made.stdout, /"apiKey": "service_sk_sandbox_[0-9a-f]{64}"/)
+      assert.deepStrictEqual(yield* spawn("integrator", "create", "acme"), {
+        status: 1,
+        stdout: "",
+        stderr: "There is an integrator with this id already\n"
+      })
+      assert.deepStrictEqual(yield* spawn("vault", "deposit", "acme", "d1", "USDC"), {
+        status: 2,
+        stdout: "",
+        stderr: "Missing required argument: amount\nSee: npm run -s admin -- vault deposit --help\n"
+      })
+    }), 120_000)
 
   it.effect("suspends and resumes, and lists what it did", () =>
     Effect.gen(function*() {
@@ -47,34 +56,120 @@ layer(database, { excludeTestServices: true })("the operator's command line", (i
       assert.match(JSON.stringify(yield* answer("integrator", "list")), /"integratorId":"acme".*"suspendedAt"/)
       yield* answer("integrator", "resume", "acme")
       assert.notMatch(JSON.stringify(yield* answer("integrator", "list")), /suspendedAt/)
-      assert.strictEqual((yield* admin("integrator", "suspend", "nobody")).status, 1)
+      assert.strictEqual((yield* admin(["integrator", "suspend", "nobody"])).status, 1)
     }))
 
   it.effect("makes and revokes keys, but not the last one", () =>
     Effect.gen(function*() {
       assert.match(JSON.stringify(yield* answer("key", "create", "acme", "second")), /"apiKey":"service_sk_sandbox_/)
       yield* answer("key", "revoke", "acme", "second")
-      const last = yield* admin("key", "revoke", "acme", "default")
-      assert.strictEqual(last.status, 1)
+      const last = yield* admin(["key", "revoke", "acme", "default"])
+      assert.deepStrictEqual([last.status, last.stdout], [1, ""])
+      assert.match(last.stderr, /^The last active key cannot be revoked.*\n$/)
     }))
 
   it.effect("records money by the rules of the vault, and the audit proves it", () =>
     Effect.gen(function*() {
-      assert.deepStrictEqual(yield* answer("vault", "deposit", "acme", "d1", "USDC", "500"), {
-        reference: "d1",
-        vaultId: "sandbox",
-        duplicate: false
-      })
-      const refused = yield* admin("vault", "withdraw", "acme", "w1", "USDC", "501")
+      const deposited = { reference: "d1", vaultId: "sandbox", duplicate: false }
+      const deposit = answer("vault", "deposit", "acme", "d1", "USDC", "500")
+      assert.deepStrictEqual(yield* deposit, deposited)
+      assert.deepStrictEqual(yield* deposit, { ...deposited, duplicate: true })
+      const refused = yield* admin(["vault", "withdraw", "acme", "w1", "USDC", "501"])
       assert.deepStrictEqual([refused.status, refused.stdout], [1, ""])
-      yield* answer("vault", "withdraw", "acme", "w1", "USDC", "500")
+      yield* answer("vault", "withdraw", "acme", "w1", "USDC", "400")
       assert.containsSubset(yield* answer("audit"), { findings: [] })
     }))
 
-  it.effect("answers a mistake with help and exit code 1", () =>
+  it.effect("audit: exit 1 and the rows at fault, where a rule is broken", () =>
     Effect.gen(function*() {
-      const { status, stderr } = yield* admin("bogus")
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`UPDATE vault_balances SET held = held + 1 WHERE integrator_id = 'acme' AND asset = 'USDC'`
+      const { status, stderr, stdout } = yield* admin(["audit"])
+      yield* sql`UPDATE vault_balances SET held = held - 1 WHERE integrator_id = 'acme' AND asset = 'USDC'`
       assert.strictEqual(status, 1)
-      assert.include(stderr, "Unknown subcommand")
+      assert.match(stderr, /^[1-9]\d* rows at fault\n$/)
+      assert.match(stdout, /^check +integratorId +subject +expected +actual\n.*acme +USDC/)
+    }).pipe(Effect.provide(connection)))
+
+  it.effect("simulate: 2 for a candidate that is none, 1 for one that is refused", () =>
+    Effect.gen(function*() {
+      const files = {
+        "text.json": "{",
+        "short.json": "{}",
+        "good.json": JSON.stringify(candidate),
+        "bad.json": JSON.stringify({ ...candidate, baseRate: -1, baseRat: 1 })
+      }
+      const path = yield* folder(files)
+      const run = (file: string, program = "p", to = "2026-12-01T00:00:00Z") =>
+        Effect.map(
+          admin(["simulate", "acme", program, `${path}/${file}`, "--from", "2026-11-01T00:00:00Z", "--to", to]),
+          ({ status, stderr, stdout }) => {
+            assert.strictEqual(stdout, "")
+            return [status, stderr.replace(path, "")]
+          }
+        )
+      assert.deepStrictEqual(yield* run("text.json"), [2, "/text.json: is not JSON\n"])
+      const [status, line] = yield* run("short.json")
+      assert.strictEqual(status, 2)
+      assert.match(`${line}`, /^\/short\.json: .*asset.*baseRate.*\n$/)
+      assert.deepStrictEqual(yield* run("good.json", "p", "2026-11-01T00:00:00Z"), [2, "--to must be after --from\n"])
+      assert.deepStrictEqual(yield* run("good.json"), [1, "There is no program with this id\n"])
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`INSERT INTO programs (integrator_id, program_id, asset) VALUES ('acme', 'p', 'USDC')`
+      assert.deepStrictEqual(yield* run("bad.json"), [
+        1,
+        "The candidate is refused: baseRat: is not known; baseRate: must be from 0 to 10000\n"
+      ])
+    }).pipe(Effect.provide(connection)))
+
+  it.effect("secrets rotate: under the new key, once; 1 where a secret is under no known key", () =>
+    Effect.gen(function*() {
+      const id = IntegratorId.make("acme")
+      const endpoints = (...bytes: ReadonlyArray<number>) =>
+        Effect.provide(WebhookEndpoints.layer({ allowPrivateNetwork: false }).pipe(
+          Layer.provide(Secrets.layer({ keys: bytes.map((byte) => Redacted.make(new Uint8Array(32).fill(byte))) }))
+        ))
+      yield* Effect.flatMap(WebhookEndpoints, ({ create }) =>
+        create(id, { id: EndpointId.make("main"), url: "https://hooks.example.com/" })).pipe(endpoints(1))
+      const rotate = (...keys: ReadonlyArray<number>) =>
+        admin(["secrets", "rotate", "--json"], { SECRETS_KEY: keys.map(secretsKey).join(",") })
+      const lost = yield* rotate(3)
+      assert.deepStrictEqual([lost.status, JSON.parse(lost.stdout)], [1, { rotated: 0, unreadable: 1 }])
+      assert.match(lost.stderr, /^1 signing secrets are under none of the keys in SECRETS_KEY; they are as before\n$/)
+      assert.deepStrictEqual(JSON.parse((yield* rotate(2, 1)).stdout), { rotated: 1, unreadable: 0 })
+      assert.deepStrictEqual(JSON.parse((yield* rotate(2, 1)).stdout), { rotated: 0, unreadable: 0 })
+      const read = Effect.flatMap(WebhookEndpoints, ({ signingSecrets }) => signingSecrets(id, 1))
+      assert.strictEqual((yield* read.pipe(endpoints(2))).length, 1)
+      const without = yield* rotate()
+      const line = "SECRETS_KEY is required and must be 32 bytes in base64\n"
+      assert.deepStrictEqual([without.status, without.stderr], [1, line])
+    }).pipe(Effect.provide(connection)))
+
+  it.effect("tells every mistake in a line, without secrets and without a stack", () =>
+    Effect.gen(function*() {
+      const usage: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
+        [["bogus"], "Unknown subcommand \"bogus\" for \"admin\"\nSee: npm run -s admin -- --help\n"],
+        [["vault", "deposit", "acme", "d1", "USDC", "1e3"], "Invalid value for argument <amount>"],
+        [["integrator", "list", "--jsn"], "Unrecognized flag"],
+        [["simulate", "acme", "p", "/nowhere.json", "--from", "x", "--to", "y"], "Path does not exist: /nowhere.json"]
+      ]
+      for (const [args, text] of usage) {
+        const { status, stderr, stdout } = yield* admin(args)
+        assert.deepStrictEqual([status, stdout], [2, ""], args.join(" "))
+        assert.include(stderr, text)
+        assert.isAtMost(stderr.split("\n").length, 3, stderr)
+      }
+      const settings: ReadonlyArray<readonly [Record<string, string>, string]> = [
+        [{ DATABASE_URL: "postgres://u:hunter2@127.0.0.1:1/x" }, "The database could not be reached\n"],
+        [{ DATABASE_URL: "postgres//u:hunter2@:bad" }, "DATABASE_URL must be a postgres:// address\n"],
+        [{ ENVIRONMENT: "hunter2" }, "ENVIRONMENT must be sandbox or production\n"],
+        [{ SECRETS_KEY: "hunter2" }, "SECRETS_KEY: key 1 of 1 is not base64; make one with: openssl rand -base64 32\n"]
+      ]
+      for (const [env, line] of settings) {
+        const command = "SECRETS_KEY" in env ? ["secrets", "rotate"] : ["integrator", "list"]
+        assert.deepStrictEqual(yield* admin(command, env), { status: 1, stdout: "", stderr: line })
+      }
+      const away = yield* admin(["migrate"], settings[0]?.[0])
+      assert.deepStrictEqual([away.status, away.stderr], [1, "The database could not be reached\n"])
     }))
 })

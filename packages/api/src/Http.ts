@@ -10,6 +10,7 @@ import { KeyChecks } from "./Authorization/KeyChecks.ts"
 import * as Events from "./Events.ts"
 import * as Health from "./Health.ts"
 import * as Border from "./Http/Border.ts"
+import * as Console from "./Http/Console.ts"
 import * as Docs from "./Http/Docs.ts"
 import * as RequestShape from "./Http/RequestShape.ts"
 import * as Programs from "./Programs.ts"
@@ -53,10 +54,18 @@ const groups = Layer.mergeAll(
 
 const openapiPath = "/openapi.json"
 
-const production = Layer.merge(HttpApiBuilder.layer(IntegratorApi, { openapiPath }), Docs.layer(IntegratorApi)).pipe(
+const production = Layer.mergeAll(
+  HttpApiBuilder.layer(IntegratorApi, { openapiPath }),
+  Docs.layer(IntegratorApi),
+  Console.layer()
+).pipe(
   Layer.provide([groups, NodeHttpServer.layerHttpServices])
 )
 
-const sandbox = Layer.merge(HttpApiBuilder.layer(SandboxApi, { openapiPath }), Docs.layer(SandboxApi)).pipe(
+const sandbox = Layer.mergeAll(
+  HttpApiBuilder.layer(SandboxApi, { openapiPath }),
+  Docs.layer(SandboxApi),
+  Console.layer()
+).pipe(
   Layer.provide([groups, Sandbox.layer.pipe(Layer.provide(middlewares)), NodeHttpServer.layerHttpServices])
 )

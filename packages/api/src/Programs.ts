@@ -1,9 +1,12 @@
 import { Programs } from "@card-rewards/core/Programs"
+import { Simulations } from "@card-rewards/core/Simulations"
+import { InvalidRequest } from "@card-rewards/domain/Errors"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { unknownKeys } from "@card-rewards/domain/Program"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
+import * as Problems from "./Http/Problems.ts"
 
 /** Programs and their versions. What a definition does not know shows in the body alone, which the request keeps. */
 export const layer = HttpApiBuilder.group(
@@ -11,6 +14,7 @@ export const layer = HttpApiBuilder.group(
   "programs",
   Effect.fnUntraced(function*(handlers) {
     const programs = yield* Programs
+    const simulations = yield* Simulations
     return handlers
       .handle("publish", ({ params: { programId, version }, payload, request }) =>
         forIntegrator((id) =>
@@ -20,5 +24,22 @@ export const layer = HttpApiBuilder.group(
       .handle("list", () => forIntegrator((id) => Effect.map(programs.list(id), (all) => ({ programs: all }))))
       .handle("get", ({ params }) =>
         forIntegrator((id) => Effect.map(programs.get(id, params.programId), (program) => ({ program }))))
+      .handle("simulate", ({ params, payload, request }) =>
+        forIntegrator(Effect.fnUntraced(function*(id) {
+          const { definition } = yield* withoutOtherKeys(yield* Effect.orDie(request.json))
+          const simulation = yield* simulations.simulate(id, params.programId, payload, unknownKeys(definition))
+          return { simulation }
+        })))
   })
+)
+
+/** What is wrong inside the definition is a problem of the program; beside it, of the request. */
+const withoutOtherKeys = (body: unknown) =>
+  Effect.mapError(
+    decodeKeys(body, { onExcessProperty: "error", errors: "all" }),
+    ({ issue }) => new InvalidRequest({ part: "body", message: Problems.describe("$", issue) })
+  )
+
+const decodeKeys = Schema.decodeUnknownEffect(
+  Schema.Struct({ definition: Schema.Unknown, from: Schema.Unknown, to: Schema.Unknown })
 )

@@ -54,24 +54,26 @@ export class RateLimit extends Context.Service<RateLimit, {
     })
 }
 
+/** What a policy's quota is counted in: after this time the whole of it is there again. */
+const windowSeconds = 1
+
 const unlimited: Admission = { allowed: true, retryAfterSeconds: 1, headers: {} }
 
 const admission = (name: string, limit: Limit, maxBuckets: number) => {
   if (limit === "off") return () => Effect.succeed(unlimited)
   const buckets = TokenBuckets.make({ ...limit, maxBuckets })
-  const policy = `"${name}";q=${limit.perSecond};w=1`
   return (key: string, tokens: 0 | 1) =>
     Effect.map(Clock.currentTimeMillis, (now): Admission => {
-      const { allowed, fullAfterMillis, left, nextAfterMillis } = buckets.take(key, tokens, now)
+      const { allowed, left, nextAfterMillis } = buckets.take(key, tokens, now)
+      // what a burst allows beyond the policy's quota is not promised
+      const quotaLeft = allowed ? Math.min(left + tokens, limit.perSecond) - tokens : 0
       return {
         allowed,
-        retryAfterSeconds: wholeSeconds(nextAfterMillis),
+        retryAfterSeconds: Math.max(1, Math.ceil(nextAfterMillis / 1_000)),
         headers: {
-          "ratelimit-policy": policy,
-          ratelimit: `"${name}";r=${left};t=${wholeSeconds(left === 0 ? nextAfterMillis : fullAfterMillis)}`
+          "ratelimit-policy": `"${name}";q=${limit.perSecond};w=${windowSeconds}`,
+          ratelimit: `"${name}";r=${quotaLeft};t=${windowSeconds}`
         }
       }
     })
 }
-
-const wholeSeconds = (millis: number): number => Math.max(1, Math.ceil(millis / 1_000))

@@ -2,7 +2,8 @@ import { NodeHttpServer } from "@effect/platform-node"
 import { Duration, Effect, Layer } from "effect"
 import type { HttpServer } from "effect/http"
 import type { ServeError } from "effect/http/HttpServerError"
-import { createServer } from "node:http"
+import { Server, type ServerResponse } from "node:http"
+import type { Socket } from "node:net"
 
 /** How long a stop waits for requests in flight. */
 export const stopWithinSeconds = 10
@@ -10,16 +11,26 @@ export const stopWithinSeconds = 10
 /** How long a client may take to send a whole request. */
 const requestTimeoutMillis = 30_000
 
+/** How often that is looked at. */
+const requestCheckMillis = 5_000
+
+/** Connections that this process keeps open; further ones are closed as they come. */
+const maxConnections = 10_000
+
 /**
- * Node's server. At the end it stops accepting, lets requests in flight finish, for 10 s at most, and then closes
- * what connections there still are.
+ * Node's server. At the end it stops accepting, lets go of connections that nobody uses, lets requests in flight
+ * finish, for 10 s at most, and then closes what connections there still are.
  */
 export const layer = (options: {
   readonly host: string
   readonly port: number
 }): Layer.Layer<HttpServer.HttpServer, ServeError> =>
   Layer.suspend(() => {
-    const server = createServer({ requestTimeout: requestTimeoutMillis })
+    const server = new LettingGo({
+      requestTimeout: requestTimeoutMillis,
+      connectionsCheckingInterval: requestCheckMillis
+    })
+    server.maxConnections = maxConnections
     return Layer.effectDiscard(
       // runs between the graceful stop, which begins where requests are served, and the wait for the server's end
       Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
@@ -32,3 +43,37 @@ export const layer = (options: {
       )
     )
   })
+
+/**
+ * Node's server, closed, keeps serving its kept-alive connections and waits for those that never sent anything. This
+ * one says `connection: close` in every answer from then on, so that clients go elsewhere, and closes what is unused.
+ */
+class LettingGo extends Server {
+  #closing = false
+  readonly #unanswered = new Set<ServerResponse>()
+  readonly #unused = new Set<Socket>()
+
+  constructor(options: { readonly requestTimeout: number; readonly connectionsCheckingInterval: number }) {
+    super(options)
+    this.on("connection", (socket: Socket) => {
+      this.#unused.add(socket)
+      socket.once("close", () => this.#unused.delete(socket))
+    })
+    this.on("request", ({ socket }, response) => {
+      this.#unused.delete(socket)
+      this.#unanswered.add(response)
+      if (this.#closing) response.setHeader("connection", "close")
+      response.once("close", () => {
+        this.#unanswered.delete(response)
+        if (this.#closing) this.closeIdleConnections()
+      })
+    })
+  }
+
+  override close(callback?: (error?: Error) => void): this {
+    this.#closing = true
+    for (const response of this.#unanswered) if (!response.headersSent) response.setHeader("connection", "close")
+    for (const socket of this.#unused) if (socket.bytesRead === 0) socket.destroySoon()
+    return super.close(callback)
+  }
+}

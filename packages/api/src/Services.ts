@@ -1,6 +1,7 @@
 import { ApiKeys } from "@card-rewards/core/ApiKeys"
 import { Backlog } from "@card-rewards/core/Backlog"
 import * as Database from "@card-rewards/core/Database"
+import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Environment } from "@card-rewards/core/Environment"
 import { Events } from "@card-rewards/core/Events"
 import { Explanations } from "@card-rewards/core/Explanations"
@@ -8,6 +9,7 @@ import { Programs } from "@card-rewards/core/Programs"
 import { Rewards } from "@card-rewards/core/Rewards"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { Secrets, type SecretsKey } from "@card-rewards/core/Secrets"
+import { type Limits as SimulationLimits, Simulations } from "@card-rewards/core/Simulations"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
@@ -23,15 +25,19 @@ export const layer = (config: {
   readonly secretsKeys: ReadonlyArray<SecretsKey>
   readonly allowPrivateNetwork: boolean
   readonly limits: Limits
+  /** The decisions' where absent. */
+  readonly simulationLimits?: SimulationLimits
 }) =>
   Layer.mergeAll(
     ApiKeys.layer,
     Backlog.layer,
+    DeliveryLog.layer,
     Events.layer,
     Explanations.layer,
     Programs.layer,
     Rewards.layer,
     SandboxClock.layer,
+    Simulations.layer(config.simulationLimits),
     SpendEvents.layer,
     Users.layer,
     Vault.layer,

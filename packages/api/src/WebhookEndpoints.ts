@@ -1,5 +1,7 @@
+import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
+import { defaultPageSize } from "@card-rewards/domain/Pagination"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
@@ -10,6 +12,7 @@ export const layer = HttpApiBuilder.group(
   "webhookEndpoints",
   Effect.fnUntraced(function*(handlers) {
     const endpoints = yield* WebhookEndpoints
+    const log = yield* DeliveryLog
     return handlers
       .handle("list", () => forIntegrator((id) => Effect.map(endpoints.list(id), (all) => ({ endpoints: all }))))
       .handle("create", ({ payload }) => forIntegrator((id) => endpoints.create(id, payload)))
@@ -18,6 +21,12 @@ export const layer = HttpApiBuilder.group(
         forIntegrator((id) => Effect.map(endpoints.update(id, params.id, payload.url), inBody)))
       .handle("remove", ({ params }) => forIntegrator((id) => Effect.map(endpoints.remove(id, params.id), inBody)))
       .handle("rotateSecret", ({ params }) => forIntegrator((id) => endpoints.rotateSecret(id, params.id)))
+      .handle("deliveries", ({ params, query: { cursor, limit = defaultPageSize, state } }) =>
+        forIntegrator((id) => log.list(id, params.id, { cursor, limit, state })))
+      .handle("redeliver", ({ params }) =>
+        forIntegrator((id) => Effect.map(log.redeliver(id, params.id, params.eventId), (delivery) => ({ delivery }))))
+      .handle("ping", ({ params }) =>
+        forIntegrator((id) => Effect.map(log.ping(id, params.id), (eventId) => ({ eventId }))))
   })
 )
 

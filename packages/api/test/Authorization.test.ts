@@ -28,7 +28,7 @@ layer(TestApi.layer({ limits: { ingest: { perSecond: 1, burst: 2 }, manage: { pe
       const first = yield* post({})
       assert.strictEqual(first.status, 400)
       assert.strictEqual(first.headers["ratelimit-policy"], `"ingest";q=1;w=1`)
-      assert.match(first.headers["ratelimit"] ?? "", /^"ingest";r=1;t=1$/)
+      assert.match(first.headers["ratelimit"] ?? "", /^"ingest";r=0;t=1$/)
       assert.strictEqual((yield* post(clearing({ integratorId: "other" }))).status, 403)
       const third = yield* post({})
       assert.strictEqual(third.status, 429)

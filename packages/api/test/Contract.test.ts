@@ -9,7 +9,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { SqlClient } from "effect/sql"
-import { DatabaseProxy } from "./DatabaseProxy.ts"
+import { DatabaseProxy } from "@card-rewards/dev-postgres/DatabaseProxy"
 import { type Answer, clearing, definition, type Sent, TestApi } from "./TestApi.ts"
 
 /** The declared operations and statuses, from the document that the service answers with. */
@@ -78,6 +78,7 @@ const last = (proofs: number, ...requests: ReadonlyArray<readonly [method: strin
 const enroll = (userId: string) => ["PUT", `/v1/users/${userId}`, {}] as const
 const createEndpoint = ["POST", "/v1/webhook-endpoints", { id: "e", url }] as const
 const spend = (changes: Readonly<Record<string, unknown>>) => ["POST", "/v1/spend-events", clearing({ integratorId: "acme", ...changes })] as const
+const november = { definition: definition(), from: "2099-11-01T00:00:00Z", to: "2099-12-01T00:00:00Z" }
 const simulate = (path: string, reference: string, amount: string, more: object = {}) =>
   ["POST", `/v1/sandbox/${path}`, { reference, amount: usdc(amount), ...more }] as const
 
@@ -112,6 +113,14 @@ const cases: Readonly<Record<string, Case>> = {
   "GET /v1/programs 200": last(1, publish(1, {}), ["GET", "/v1/programs"]),
   "GET /v1/programs/{programId} 200": last(1, publish(1, {}), ["GET", "/v1/programs/p"]),
   "GET /v1/programs/{programId} 404": send("GET", "/v1/programs/none"),
+  "POST /v1/programs/{programId}/simulations 200": last(1, publish(1, {}), ["POST", "/v1/programs/p/simulations", november]),
+  "POST /v1/programs/{programId}/simulations 400": last(
+    2,
+    publish(1, {}),
+    ["POST", "/v1/programs/p/simulations", { ...november, more: 1 }],
+    ["POST", "/v1/programs/p/simulations", { ...november, to: november.from }]
+  ),
+  "POST /v1/programs/{programId}/simulations 404": send("POST", "/v1/programs/none/simulations", november),
 
   "GET /v1/api-keys 200": send("GET", "/v1/api-keys"),
   "POST /v1/api-keys 201": last(2, ["POST", "/v1/api-keys", { name: "k" }], ["POST", "/v1/api-keys", { name: "k" }]),
@@ -138,6 +147,22 @@ const cases: Readonly<Record<string, Case>> = {
   "DELETE /v1/webhook-endpoints/{id} 404": send("DELETE", "/v1/webhook-endpoints/none"),
   "POST /v1/webhook-endpoints/{id}/rotate-secret 200": last(1, createEndpoint, ["POST", "/v1/webhook-endpoints/e/rotate-secret"]),
   "POST /v1/webhook-endpoints/{id}/rotate-secret 404": send("POST", "/v1/webhook-endpoints/none/rotate-secret"),
+  "GET /v1/webhook-endpoints/{id}/deliveries 200": last(
+    2,
+    createEndpoint,
+    simulate("deposits", "d", "1"),
+    ["GET", "/v1/webhook-endpoints/e/deliveries"],
+    ["GET", "/v1/webhook-endpoints/e/deliveries?state=exhausted&limit=1"]
+  ),
+  "GET /v1/webhook-endpoints/{id}/deliveries 404": send("GET", "/v1/webhook-endpoints/none/deliveries"),
+  "POST /v1/webhook-endpoints/{id}/deliveries/{eventId}/redeliver 202": redelivered,
+  "POST /v1/webhook-endpoints/{id}/deliveries/{eventId}/redeliver 404": last(
+    1,
+    createEndpoint,
+    ["POST", "/v1/webhook-endpoints/e/deliveries/evt_x/redeliver"]
+  ),
+  "POST /v1/webhook-endpoints/{id}/ping 202": last(1, createEndpoint, ["POST", "/v1/webhook-endpoints/e/ping"]),
+  "POST /v1/webhook-endpoints/{id}/ping 404": send("POST", "/v1/webhook-endpoints/none/ping"),
 
   "GET /v1/sandbox/vault 200": send("GET", "/v1/sandbox/vault"),
   "POST /v1/sandbox/deposits 200": last(2, simulate("deposits", "r", "5"), simulate("deposits", "r", "5")),
@@ -151,6 +176,15 @@ const cases: Readonly<Record<string, Case>> = {
   "GET /v1/sandbox/clock 200": send("GET", "/v1/sandbox/clock"),
   "PUT /v1/sandbox/clock 200": send("PUT", "/v1/sandbox/clock", { now: "2090-01-01T00:00:00Z" }),
   "PUT /v1/sandbox/clock 422": last(1, ["PUT", "/v1/sandbox/clock", { now: "2090-01-01T00:00:00Z" }], ["PUT", "/v1/sandbox/clock", { now: "2080-01-01T00:00:00Z" }])
+}
+
+/** A ping sent anew. */
+function redelivered(request: Send) {
+  return Effect.gen(function*() {
+    yield* request(...withJson(createEndpoint))
+    const { body } = yield* request("POST", "/v1/webhook-endpoints/e/ping")
+    return [yield* request("POST", `/v1/webhook-endpoints/e/deliveries/${String(body["eventId"])}/redeliver`)]
+  })
 }
 
 function publish(version: number, changes: Readonly<Record<string, unknown>>) {
@@ -196,8 +230,21 @@ const explained = Effect.fnUntraced(function*(request: Send) {
 
 const withJson = ([method, path, json]: Request): [string, string, Sent] => [method, path, { json }]
 
+/** Two purchases, of which the api under test simulates one, and candidates that are refused. */
+const simulated = Effect.fnUntraced(function*(request: Send) {
+  yield* earn(request)
+  yield* request(...withJson(spend({ externalTransactionId: "t2", occurredAt: "2099-12-03T00:00:00Z" })))
+  const processing = yield* Processing
+  yield* Effect.repeat(processing.processEvents, { while: (count) => count > 0 })
+  const december = { ...november, to: "2100-01-01T00:00:00Z" }
+  const refused = { ...december, definition: { ...definition(), asset: "EURe", baseRat: 1 } }
+  const path = "/v1/programs/p/simulations"
+  return [yield* request("POST", path, { json: december }), yield* request("POST", path, { json: refused })]
+})
+
 /** Cases that need what the worker does. */
 const workerCases = {
+  "POST /v1/programs/{programId}/simulations 422": simulated,
   "POST /v1/sandbox/claims 202": claim,
   "GET /v1/users/{userId}/rewards/{rewardId}/explanation 200": explained
 }
@@ -368,6 +415,7 @@ const wellFormed: Readonly<Record<string, unknown>> = {
   "POST /v1/spend-events": clearing(),
   "PUT /v1/users/{userId}": {},
   "PUT /v1/programs/{programId}/versions/{version}": definition(),
+  "POST /v1/programs/{programId}/simulations": november,
   "POST /v1/api-keys": { name: "k" },
   "POST /v1/webhook-endpoints": { id: "e", url },
   "PATCH /v1/webhook-endpoints/{id}": { url },

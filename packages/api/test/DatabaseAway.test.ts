@@ -1,6 +1,6 @@
+import { DatabaseProxy } from "@card-rewards/dev-postgres/DatabaseProxy"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
-import { DatabaseProxy } from "./DatabaseProxy.ts"
 import { clearing, TestApi } from "./TestApi.ts"
 
 const unknownKey = `service_sk_sandbox_${"1".repeat(64)}`

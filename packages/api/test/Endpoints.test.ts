@@ -222,17 +222,3 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("th
       assert.notMatch(docs.text, /<(script|link|img)[^>]+(src|href)=/)
     }))
 })
-
-layer(TestApi.layer({ environment: "production" }), { timeout: "60 seconds", excludeTestServices: true })("production", (it) => {
-  it.effect("has no sandbox routes, in its description neither", () =>
-    Effect.gen(function*() {
-      const api = yield* TestApi
-      for (const [method, path] of [["GET", "/v1/sandbox/vault"], ["POST", "/v1/sandbox/deposits"], ["GET", "/v1/sandbox/clock"]] as const) {
-        const answer = yield* api.send(method, path)
-        assert.strictEqual(answer.status, 404)
-        assert.strictEqual(answer.body["_tag"], "RouteNotFound")
-      }
-      assert.notInclude((yield* api.send("GET", "/openapi.json")).text, "/v1/sandbox")
-      assert.match(api.key, /^service_sk_live_/)
-    }))
-})

@@ -141,11 +141,29 @@ describe("the committed files", () => {
     assert.strictEqual(committed("production"), `${JSON.stringify(OpenApi.fromApi(IntegratorApi), null, 2)}\n`)
   })
 
-  it("differ by the sandbox's operations only", () => {
+  it("differ by the sandbox's operations only, and by whose keys and vault the examples show", () => {
     const [sandbox, production] = [parse(committed("sandbox")), parse(committed("production"))]
-    assert.notInclude(committed("production"), "/v1/sandbox")
     const left = Object.entries(sandbox.paths).filter(([path]) => !path.startsWith("/v1/sandbox/"))
-    assert.deepStrictEqual(Object.fromEntries(left), production.paths)
+    const asInProduction = (value: unknown) =>
+      JSON.parse(
+        JSON.stringify(value)
+          .replaceAll("service_sk_sandbox_", "service_sk_live_")
+          .replaceAll(`"vaultId":"sandbox"`, `"vaultId":"production"`)
+      )
+    assert.deepStrictEqual(asInProduction(Object.fromEntries(left)), production.paths)
+    assert.deepStrictEqual(asInProduction(sandbox.webhooks), production.webhooks)
+  })
+
+  it("show nothing of the sandbox to production: no route, no key, no clock", () => {
+    const document: { readonly tags: ReadonlyArray<{ readonly name: string }> } = JSON.parse(committed("production"))
+    assert.notInclude(document.tags.map(({ name }) => name), "sandbox")
+    for (const name of ["ClockCannotGoBack", "SimulationRecorded", "SimulationRefused", "SimulationConflict"]) {
+      assert.notInclude(committed("production"), name)
+    }
+    // the name of the sandbox's vault is all that is left: what `vaultId` may be
+    const lines = committed("production").split("\n").filter((line) => /sandbox/i.test(line))
+    assert.deepStrictEqual([...new Set(lines.map((line) => line.trim()))], [`"sandbox",`])
+    assert.include(committed("sandbox"), "service_sk_sandbox_")
   })
 })
 

@@ -10,7 +10,7 @@ import { HttpServer } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
-import { request as nodeRequest } from "node:http"
+import { Agent, request as nodeRequest } from "node:http"
 import * as Http from "../src/Http.ts"
 import type { Limits } from "../src/RateLimit.ts"
 import * as Server from "../src/Server.ts"
@@ -32,7 +32,7 @@ export interface Sent {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** The api over real HTTP and a database of its own, with the integrators `acme` and `other`. */
+/** The api over real HTTP and a database of its own, with the integrators `acme` and `other`. It simulates one purchase. */
 export class TestApi extends Context.Service<TestApi, {
   readonly port: number
   readonly databaseUrl: Redacted.Redacted
@@ -58,6 +58,7 @@ export class TestApi extends Context.Service<TestApi, {
         environment,
         secretsKeys: [Redacted.make(new Uint8Array(32).fill(7))],
         allowPrivateNetwork: false,
+        simulationLimits: { transactions: 1, millis: 60_000 },
         limits: { ingest: "off", read: "off", manage: "off", auth: "off", ...options.limits }
       }))
       const operators = yield* Layer.build(
@@ -74,6 +75,10 @@ export class TestApi extends Context.Service<TestApi, {
       yield* HttpServer.serveEffect(answer).pipe(Effect.provideContext(server))
       const port = "port" in address ? address.port : 0
       const key = Redacted.value(acme.apiKey)
+      const agent = yield* Effect.acquireRelease(
+        Effect.sync(() => new Agent({ keepAlive: true })),
+        (connections) => Effect.sync(() => connections.destroy())
+      )
       return Context.make(
         TestApi,
         TestApi.of({
@@ -81,7 +86,7 @@ export class TestApi extends Context.Service<TestApi, {
           databaseUrl: url,
           key,
           otherKey: Redacted.value(other.apiKey),
-          send: (method, path, sent = {}) => exchange(port, method, path, { key, ...sent })
+          send: (method, path, sent = {}) => exchange({ port, agent }, method, path, { key, ...sent })
         })
       ).pipe(
         Context.add(Integrators, integrators),
@@ -97,7 +102,12 @@ const fingerprint = readdirSync(migrations).sort()
   .digest("hex").slice(0, 16)
 
 /** One request by node:http, which sends paths as they are. */
-const exchange = (port: number, method: string, path: string, sent: Sent): Effect.Effect<Answer> =>
+const exchange = (
+  server: { readonly port: number; readonly agent: Agent },
+  method: string,
+  path: string,
+  sent: Sent
+): Effect.Effect<Answer> =>
   Effect.callback<Answer, Error>((resume) => {
     const body = sent.raw ?? (sent.json === undefined ? undefined : JSON.stringify(sent.json))
     const headers = {
@@ -105,7 +115,7 @@ const exchange = (port: number, method: string, path: string, sent: Sent): Effec
       ...(body === undefined ? {} : { "content-type": "application/json", "content-length": `${Buffer.byteLength(body)}` }),
       ...sent.headers
     }
-    const outgoing = nodeRequest({ host: "127.0.0.1", port, method, path, agent: false, headers: withoutEmpty(headers) }, (incoming) => {
+    const outgoing = nodeRequest({ host: "127.0.0.1", ...server, method, path, headers: withoutEmpty(headers) }, (incoming) => {
       const chunks: Array<Buffer> = []
       incoming.on("data", (chunk: Buffer) => chunks.push(chunk))
       incoming.on("end", () => {

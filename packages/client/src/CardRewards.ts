@@ -3,19 +3,31 @@ import { IntegratorApi, SandboxApi } from "@card-rewards/domain/http/IntegratorA
 import { Context, Layer, Redacted } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { HttpApiClient, HttpApiMiddleware } from "effect/http-api"
+import { type Patience, repeated } from "./Retries.ts"
+
+export type { Patience }
 
 /** Where the service is, and the integrator's key. */
 export interface CardRewardsOptions {
   /** For example `https://rewards.example.com`. */
   readonly baseUrl: string
   readonly apiKey: Redacted.Redacted
+  /** How long a call goes on trying. */
+  readonly patience?: Patience
 }
+
+/** A method for each operation of the production API, in groups: `users.balance({ params: { userId } })`. */
+export interface ProductionOperations extends HttpApiClient.ForApi<typeof IntegratorApi> {}
+
+/** The production API's operations and the sandbox's: `sandbox.moveClock({ payload: { now } })`. */
+export interface SandboxOperations extends HttpApiClient.ForApi<typeof SandboxApi> {}
 
 /**
  * The typed client of the production API, derived from its definition: a method for each operation, its answers decoded
- * and its errors tagged. Amounts are `bigint`s of smallest units, timestamps milliseconds since 1970.
+ * and its errors tagged. Amounts are `bigint`s of smallest units, timestamps milliseconds since 1970. Every request may
+ * be repeated: what is answered 503 or 429, or not at all, is sent again until {@link Patience} ends.
  */
-export class CardRewards extends Context.Service<CardRewards, HttpApiClient.ForApi<typeof IntegratorApi>>()(
+export class CardRewards extends Context.Service<CardRewards, ProductionOperations>()(
   "@card-rewards/client/CardRewards"
 ) {
   /** Needs an `HttpClient`, such as `FetchHttpClient.layer` of `effect/http`. */
@@ -26,7 +38,7 @@ export class CardRewards extends Context.Service<CardRewards, HttpApiClient.ForA
 }
 
 /** As {@link CardRewards}, with the operations of the sandbox: the simulated vault and the clock that can be moved. */
-export class CardRewardsSandbox extends Context.Service<CardRewardsSandbox, HttpApiClient.ForApi<typeof SandboxApi>>()(
+export class CardRewardsSandbox extends Context.Service<CardRewardsSandbox, SandboxOperations>()(
   "@card-rewards/client/CardRewardsSandbox"
 ) {
   /** Needs an `HttpClient`, such as `FetchHttpClient.layer` of `effect/http`. */
@@ -43,5 +55,11 @@ const transport = (options: CardRewardsOptions) => ({
 })
 
 const authorization = (options: CardRewardsOptions) =>
-  HttpApiMiddleware.layerClient(Authorization, ({ next, request }) =>
-    next(HttpClientRequest.setHeader(request, "x-api-key", Redacted.value(options.apiKey))))
+  HttpApiMiddleware.layerClient(Authorization, ({ endpoint, next, request }) =>
+    repeated(HttpClientRequest.setHeader(request, "x-api-key", Redacted.value(options.apiKey)), next, {
+      ...options.patience,
+      workMillis: endpoint.identifier === "simulate" ? simulationMillis : 0
+    }))
+
+/** A program's simulation works for a minute at most (decisions, section 9). */
+const simulationMillis = 60_000

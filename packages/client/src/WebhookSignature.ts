@@ -12,7 +12,10 @@ export class WebhookUnreadable extends Schema.TaggedError<WebhookUnreadable>()("
   message: Schema.String
 }) {}
 
-/** The signature is right, but the body is no event this version of the client knows; answer 2xx to be sent no more of it. */
+/**
+ * The signature is right, but the body is no event this version of the client knows; answer 2xx to be sent no more of
+ * it.
+ */
 export class UnknownEvent extends Schema.TaggedError<UnknownEvent>()("UnknownEvent", { message: Schema.String }) {}
 
 /** What web frameworks call headers: the web's `Headers`, or a record with names in any case. */
@@ -32,7 +35,8 @@ export interface WebhookDelivery {
 
 /**
  * The event of a delivery whose `x-service-signature` was made with a held secret over this very body, at most
- * `toleranceSeconds` (300) ago or ahead (contract section 5.7; decisions, section 7). Tags are compared in constant time.
+ * `toleranceSeconds` (300) ago or ahead (contract section 5.7; decisions, section 7). Tags are compared in constant
+ * time.
  *
  * Delivery is at least once and within the tolerance a copy verifies again: remember the `id` of handled events.
  * Fails with `SignatureRefused` (answer 400), `WebhookUnreadable` or `UnknownEvent`.

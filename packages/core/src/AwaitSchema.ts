@@ -42,7 +42,7 @@ export const underRole = Effect.fnUntraced(function*(config: Omit<Database.Datab
 })
 
 /** The number of the last migration, 0 where there is none. */
-const version = Effect.gen(function*() {
+export const version = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const [table] = yield* sql<{ present: boolean }>`
     SELECT to_regclass('effect_sql_migrations') IS NOT NULL AS present`
@@ -52,7 +52,8 @@ const version = Effect.gen(function*() {
   return last?.version ?? 0
 })
 
-const refusal = (found: number | undefined): string =>
+/** Why a start is refused over a database with another schema, or over none. */
+export const refusal = (found: number | undefined): string =>
   found === undefined
     ? `The database could not be reached within ${patienceMillis / 1_000} s`
     : found > Database.schemaVersion

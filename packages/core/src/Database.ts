@@ -4,6 +4,7 @@ import { Duration, Effect, Fiber, type Layer, type Redacted, Result, Schedule, S
 import { Migrator, SqlClient, type SqlError } from "effect/sql"
 import initial from "./migrations/0001_initial.ts"
 import deliveries from "./migrations/0002_deliveries.ts"
+import assignedMoney from "./migrations/0003_assigned_money.ts"
 import * as Roles from "./Roles.ts"
 
 /** How the database is reached, and how many connections this process may hold. */
@@ -103,35 +104,26 @@ export const transaction = <A, E, R>(
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R | SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => available(sql.withTransaction(effect)))
 
-/** Milliseconds after which long work is given up, once the database has answered at all. */
-const lengthyMillis = 60_000
-
 /**
- * As {@link transaction}, for work that grows with what it finds, such as a deposit that funds everything that waits: a
- * database that is away is told as quickly, but the work may take a minute.
+ * As {@link transaction}, for statements that need none. The time-out does not wait for the statement's cancellation,
+ * which a dead network may hold up.
  */
-export const lengthyTransaction = <A, E, R>(
-  effect: Effect.Effect<A, E | SqlError.SqlError, R>
-): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R | SqlClient.SqlClient> =>
-  Effect.gen(function*() {
-    const sql = yield* SqlClient.SqlClient
-    yield* available(sql`SELECT 1`)
-    return yield* within(lengthyMillis, sql.withTransaction(effect))
-  })
-
-/** As {@link transaction}, for statements that need none. */
 export const available = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> => within(unavailableAfterMillis, effect)
 
-/** The time-out does not wait for the statement's cancellation, which a dead network may hold up. */
-const within = <A, E, R>(
+/**
+ * As {@link unhurried}, until it is `late`. That does not wait for the statement's cancellation, which a dead network
+ * may hold up.
+ */
+export const within = <A, E, R, Late = Unavailable>(
   millis: number,
-  effect: Effect.Effect<A, E | SqlError.SqlError, R>
-): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
+  effect: Effect.Effect<A, E | SqlError.SqlError, R>,
+  late: () => Effect.Effect<never, Late | Unavailable> = () => Effect.fail(away())
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Late | Unavailable, R> =>
   Effect.forkDetach(unhurried(effect)).pipe(
     Effect.flatMap((fiber) => Effect.onInterrupt(Fiber.join(fiber), () => Effect.sync(() => fiber.interruptUnsafe()))),
-    Effect.timeoutOrElse({ duration: millis, orElse: () => Effect.fail(away()) })
+    Effect.timeoutOrElse({ duration: millis, orElse: late })
   )
 
 /** As {@link available}, for work that nobody waits for: it may take its time. */
@@ -156,7 +148,7 @@ const isConflict = (error: unknown): boolean =>
   isSqlError(error) && (error.reason._tag === "DeadlockError" || error.reason._tag === "SerializationError")
 
 /** Migrations in order; the checks hold this list against the folder. */
-const migrations = { "0001_initial": initial, "0002_deliveries": deliveries }
+const migrations = { "0001_initial": initial, "0002_deliveries": deliveries, "0003_assigned_money": assignedMoney }
 
 /** The number of the last migration: the schema that this code works on. */
 export const schemaVersion = Object.keys(migrations).length

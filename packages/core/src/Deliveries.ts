@@ -2,16 +2,24 @@ import type { AttemptResult, RetryDelays } from "@card-rewards/domain/Delivery"
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { WebhookSecret } from "@card-rewards/domain/WebhookSignature"
-import { Context, Effect, Layer } from "effect"
+import { Cache, Context, Effect, Layer } from "effect"
 import type { SqlClient } from "effect/sql"
 import { transaction } from "./Database.ts"
 import { claimIn, noCursor } from "./Deliveries/Claim.ts"
-import { outgoingIn } from "./Deliveries/Outgoing.ts"
+import { outgoingIn, readSecrets } from "./Deliveries/Outgoing.ts"
 import { recordIn } from "./Deliveries/Record.ts"
-import type { WebhookEndpoints } from "./WebhookEndpoints.ts"
+import { settleIn } from "./Deliveries/Settle.ts"
+import { WebhookEndpoints } from "./WebhookEndpoints.ts"
 
 /** How long a claim on a delivery lasts (decisions, section 7). */
-export const claimMillis = 60_000
+const defaultClaimMillis = 60_000
+
+/** How many endpoints' secrets a process keeps decrypted, and for how long. */
+const maxCachedSecrets = 10_000
+const secretsTimeToLive = "1 minute"
+
+/** A claim that ends sooner than this is left to expire: the attempt might outlast it. */
+const minClaimLeftMillis = 20_000
 
 /** One attempt that this process may make. `claimedUntil` (milliseconds) tells the claim apart from any other. */
 export interface Claim {
@@ -25,6 +33,8 @@ export interface Claim {
   readonly claimedUntil: number
   /** The one attempt that an open breaker lets through. */
   readonly probe: boolean
+  /** Its endpoint is among the slow ones. */
+  readonly slow: boolean
 }
 
 /** A claim that still holds, with all that is needed to send it. */
@@ -56,11 +66,15 @@ export interface ClaimOptions {
   readonly perEndpoint: number
   /** What this process has in flight, by integrator. */
   readonly inFlight: ReadonlyMap<string, number>
+  /** Integrators whose endpoints answer late or not at all; what failed last counts among them anyway. */
+  readonly slow: ReadonlySet<string>
+  /** How many of the claims may be theirs. */
+  readonly slowLimit: number
 }
 
 /**
  * The way out of stored events (decisions, section 7): work is claimed, checked, sent by the caller and recorded. Any
- * number of processes may do so at once. A claim whose holder is gone expires after {@link claimMillis}.
+ * number of processes may do so at once. A claim whose holder is gone expires after 60 s.
  */
 export class Deliveries extends Context.Service<Deliveries, {
   /**
@@ -72,20 +86,40 @@ export class Deliveries extends Context.Service<Deliveries, {
    * Those of the claims that still hold, as they are to be sent now: endpoint not deleted, its present URL and secrets,
    * delivery pending and claimed by this very claim.
    */
-  readonly stillClaimed: (claims: ReadonlyArray<Claim>, now: number) => Effect.Effect<ReadonlyArray<Outgoing>, Unavailable>
+  readonly stillClaimed: (
+    claims: ReadonlyArray<Claim>,
+    now: number
+  ) => Effect.Effect<ReadonlyArray<Outgoing>, Unavailable>
   /**
    * Stores attempts with what follows from them, all or nothing. Outcomes of claims that no longer hold change nothing;
    * gives the number of those that did. `now` is in milliseconds.
    */
   readonly record: (outcomes: ReadonlyArray<Outcome>, now: number) => Effect.Effect<number, Unavailable>
+  /**
+   * Carries the change of one endpoint over to a batch of its pending deliveries: of a deleted one they are cancelled,
+   * of one with a changed URL they become due. Gives whether there was one.
+   */
+  readonly settle: Effect.Effect<boolean, Unavailable>
 }>()("@card-rewards/core/Deliveries") {
+  /** `claimMillis` is for tests of claims that expire. */
   static readonly layer = (options: {
     readonly retryDelays: RetryDelays
+    readonly claimMillis?: number
   }): Layer.Layer<Deliveries, never, SqlClient.SqlClient | WebhookEndpoints> => Layer.effect(Deliveries, make(options))
 }
 
-const make = Effect.fnUntraced(function*({ retryDelays }: { readonly retryDelays: RetryDelays }) {
-  const services = yield* Effect.context<SqlClient.SqlClient | WebhookEndpoints>()
+const make = Effect.fnUntraced(function*(
+  { claimMillis = defaultClaimMillis, retryDelays }: {
+    readonly retryDelays: RetryDelays
+    readonly claimMillis?: number
+  }
+) {
+  const secrets = yield* Cache.make({
+    lookup: readSecrets(yield* WebhookEndpoints),
+    capacity: maxCachedSecrets,
+    timeToLive: secretsTimeToLive
+  })
+  const services = yield* Effect.context<SqlClient.SqlClient>()
   // Endpoints are served in turn: each look goes on behind the last endpoint of the one before.
   let cursor = noCursor
 
@@ -97,12 +131,15 @@ const make = Effect.fnUntraced(function*({ retryDelays }: { readonly retryDelays
   }, Effect.provideContext(services))
 
   const stillClaimed = Effect.fn("Deliveries.stillClaimed")(function*(claims: ReadonlyArray<Claim>, now: number) {
-    return claims.length === 0 ? [] : yield* outgoingIn(claims, now)
+    const minLeftMillis = Math.min(minClaimLeftMillis, claimMillis / 3)
+    return claims.length === 0 ? [] : yield* outgoingIn(claims, secrets, now, minLeftMillis)
   }, Effect.provideContext(services))
 
   const record = Effect.fn("Deliveries.record")(function*(outcomes: ReadonlyArray<Outcome>, now: number) {
     return outcomes.length === 0 ? 0 : yield* transaction(recordIn(outcomes, retryDelays, now))
   }, Effect.provideContext(services))
 
-  return Deliveries.of({ claim, stillClaimed, record })
+  const settle = transaction(settleIn).pipe(Effect.withSpan("Deliveries.settle"), Effect.provideContext(services))
+
+  return Deliveries.of({ claim, stillClaimed, record, settle })
 })

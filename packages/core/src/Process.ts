@@ -1,5 +1,6 @@
 import { NodeRuntime } from "@effect/platform-node"
-import { Cause, Console, Effect, Exit, Logger, References } from "effect"
+import { Cause, Console, Effect, Exit, Layer, Logger, References } from "effect"
+import * as Observability from "./Observability.ts"
 import * as Settings from "./Settings.ts"
 
 /** What a process is called in its last line, and whether a person reads its output. */
@@ -25,7 +26,11 @@ const logged = <A, E extends { readonly message: string }>(work: Effect.Effect<A
   Effect.gen(function*() {
     const { format, level } = yield* Settings.logging(options)
     return yield* work.pipe(
-      Effect.provide(Logger.layer([format === "json" ? Logger.consoleJson : Logger.consolePretty()])),
+      Effect.provide(
+        Observability.layer(options.name).pipe(
+          Layer.provideMerge(Logger.layer([format === "json" ? Logger.consoleJson : Logger.consolePretty()]))
+        )
+      ),
       Effect.provideService(References.MinimumLogLevel, minimumLevels[level])
     )
   }).pipe(

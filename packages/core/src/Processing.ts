@@ -23,7 +23,10 @@ const maxEvents = 500
 export class Processing extends Context.Service<Processing, {
   /** Processes a batch of stored events; answers how many it took from the queue or found to apply. */
   readonly processEvents: Effect.Effect<number, Unavailable>
-  /** Makes due rewards Claimable, at most {@link Ledger.dueBatch} of one integrator; answers how many changed. */
+  /**
+   * Reserves rewards that money is assigned to and makes due ones Claimable, at most {@link Ledger.dueBatch} of one
+   * integrator; answers how many changes that were.
+   */
   readonly matureRewards: Effect.Effect<number, Unavailable>
 }>()("@card-rewards/core/Processing") {
   static readonly layer = Layer.effect(
@@ -147,7 +150,7 @@ const settle = Effect.fnUntraced(function*({ orders }: Outcome) {
   yield* Ledger.write(books.values())
 })
 
-/** Takes integrators with due rewards in turn. */
+/** Takes integrators with due rewards, or with rewards to be reserved, in turn. */
 const matureRewards = Effect.fnUntraced(function*(cursor: Ref.Ref<string>) {
   const after = yield* Ref.get(cursor)
   const integratorId = (yield* withDue(after)) ?? (after === "" ? undefined : yield* withDue(""))
@@ -163,9 +166,14 @@ const withDue = Effect.fnUntraced(function*(after: string) {
   const real = yield* Clock.currentTimeMillis
   const rows = yield* sql<{ integratorId: IntegratorId }>`
     SELECT i.integrator_id FROM integrators i
-    WHERE i.integrator_id > ${after} AND EXISTS (
-      SELECT 1 FROM rewards r WHERE r.integrator_id = i.integrator_id AND r.state = 'Pending'
-        AND r.claimable_at <= ${value.timestamptz(real)} + i.clock_offset_millis * interval '1 millisecond'
+    -- one step into the index, however many rewards there are and whatever the planner knows of them
+    LEFT JOIN LATERAL (
+      SELECT claimable_at FROM rewards r WHERE r.integrator_id = i.integrator_id AND r.state = 'Pending'
+      ORDER BY r.claimable_at, r.creation LIMIT 1
+    ) first ON true
+    WHERE i.integrator_id > ${after} AND (
+      first.claimable_at <= ${value.timestamptz(real)} + i.clock_offset_millis * interval '1 millisecond'
+      OR EXISTS (SELECT 1 FROM vault_balances b WHERE b.integrator_id = i.integrator_id AND b.assigned > 0)
     ) ORDER BY i.integrator_id LIMIT 1`
   return rows[0]?.integratorId
 })

@@ -43,7 +43,8 @@ export class Rewards extends Context.Service<Rewards, {
 }
 
 /**
- * Applies what is due to the user, and to users who owe: their recoveries may fund this user's waiting rewards
+ * Applies what is due to the user (rewards past their holding period, and those that money is assigned to), and to
+ * users who owe: their recoveries may fund this user's waiting rewards
  * (decisions, section 6). Where nothing is due, which is nearly always, it takes no lock.
  */
 const settle = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
@@ -66,6 +67,16 @@ const isDue = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: Us
       SELECT 1 FROM rewards r, clock WHERE r.integrator_id = ${integratorId} AND r.user_id = ${userId}
         AND r.asset = ANY('{USDC,EURe}') AND r.state IN ('Pending', 'Claimable') AND r.state = 'Pending'
         AND r.claimable_at <= clock.now
+    ) OR EXISTS (
+      SELECT 1 FROM vault_balances v JOIN rewards r ON r.integrator_id = v.integrator_id AND r.user_id = ${userId}
+        AND r.asset = v.asset AND r.state = 'AwaitingFunding' AND r.creation <= v.assigned_to
+      WHERE v.integrator_id = ${integratorId} AND v.assigned > 0
+    ) OR EXISTS (
+      SELECT 1 FROM clock, vault_balances v JOIN user_balances b ON b.integrator_id = v.integrator_id
+        AND b.asset = v.asset AND b.owed > 0
+      JOIN rewards r ON r.integrator_id = b.integrator_id AND r.user_id = b.user_id AND r.asset = b.asset
+        AND r.state = 'AwaitingFunding' AND r.creation <= v.assigned_to
+      WHERE v.integrator_id = ${integratorId} AND v.assigned > 0 AND r.claimable_at <= clock.now
     ) OR EXISTS (
       SELECT 1 FROM clock, user_balances b JOIN rewards r ON r.integrator_id = b.integrator_id
         AND r.user_id = b.user_id AND r.asset = b.asset AND r.state IN ('Pending', 'Claimable') AND r.state = 'Pending'
@@ -94,7 +105,7 @@ const printCursor = (creation: bigint): string => `r${creation.toString(36)}`
 const readCursor = (cursor: string) => {
   const digits = /^r([0-9a-z]{1,12})$/.exec(cursor)?.[1]
   return digits === undefined
-    ? Effect.fail(new InvalidRequest({ part: "query", message: "[\"cursor\"]: expected the `next` of an earlier page" }))
+    ? Effect.fail(new InvalidRequest({ part: "query", message: "cursor: expected the `next` of an earlier page" }))
     : Effect.succeed([...digits].reduce((sum, digit) => sum * 36n + BigInt(Number.parseInt(digit, 36)), 0n))
 }
 

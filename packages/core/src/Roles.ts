@@ -19,7 +19,7 @@ const ledger: Grants = {
   events: "SELECT, INSERT",
   journal: "SELECT, INSERT",
   vaults: "SELECT, UPDATE",
-  vault_balances: "SELECT, UPDATE (held, free)",
+  vault_balances: "SELECT, UPDATE (held, free, assigned, assigned_to)",
   vault_operations: "SELECT, INSERT",
   rewards: "SELECT, INSERT, UPDATE (state, refunded_spend, amount, paid, recovered, clawed_back, updated_at, revision)",
   user_balances: "SELECT, INSERT, UPDATE (awaiting_funding, pending, claimable, paid, owed)"
@@ -93,6 +93,7 @@ export const grant: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> 
   for (const role of roles) {
     const name = nameOf(role)
     yield* sql.unsafe(makeRole(name))
+    if (role === "worker") yield* sql.unsafe(letReadStatistics(name))
     if (!(yield* exists(name))) continue
     yield* sql.unsafe(`GRANT SELECT ON effect_sql_migrations TO ${name}`)
     if (role === "api") yield* sql.unsafe(`GRANT USAGE ON SEQUENCE arrivals TO ${name}`)
@@ -112,6 +113,15 @@ const makeRole = (name: string) =>
       END IF;
     END IF;
   EXCEPTION WHEN duplicate_object OR unique_violation OR insufficient_privilege THEN NULL;
+  END $$`
+
+/** For the vitals: without it the worker does not see how old other sessions' snapshots are. */
+const letReadStatistics = (name: string) =>
+  `DO $$ BEGIN
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = '${name}' AND NOT pg_has_role(rolname, 'pg_read_all_stats', 'MEMBER')) THEN
+      GRANT pg_read_all_stats TO ${name};
+    END IF;
+  EXCEPTION WHEN insufficient_privilege OR unique_violation THEN NULL;
   END $$`
 
 const exists = Effect.fnUntraced(function*(name: string) {

@@ -26,6 +26,8 @@ export class InvalidSecretsKey extends Schema.TaggedError<InvalidSecretsKey>()("
  * is authenticated: a ciphertext moved to another row is unreadable.
  */
 export class Secrets extends Context.Service<Secrets, {
+  /** The id of the first key: with these bytes begins whatever `encrypt` gives. */
+  readonly keyId: Uint8Array
   readonly encrypt: (secret: WebhookSecret, place: string) => Effect.Effect<Uint8Array>
   readonly decrypt: (encrypted: Uint8Array, place: string) => Effect.Effect<WebhookSecret, SecretUnreadable>
 }>()("@card-rewards/core/Secrets") {
@@ -68,7 +70,7 @@ const make = Effect.fnUntraced(function*(secretsKeys: ReadonlyArray<SecretsKey>)
     return opened
   })
 
-  return Secrets.of({ encrypt, decrypt })
+  return Secrets.of({ keyId: current.id, encrypt, decrypt })
 })
 
 const keyWithId = Effect.fnUntraced(function*(secretsKey: SecretsKey) {

@@ -26,7 +26,7 @@ type Refusals = SimulationConflict | SimulationRefused
  */
 export class Vault extends Context.Service<Vault, {
   readonly get: (integratorId: IntegratorId) => Effect.Effect<VaultState, Unavailable>
-  /** Adds free money, and reserves waiting rewards from it, first in, first out. */
+  /** Adds free money, and gives it to waiting rewards, first in, first out. */
   readonly deposit: (
     integratorId: IntegratorId,
     request: Simulation
@@ -50,7 +50,7 @@ export class Vault extends Context.Service<Vault, {
       return Vault.of({
         get: Effect.fn("Vault.get")((integratorId) => Database.available(read(integratorId)).pipe(run)),
         deposit: Effect.fn("Vault.deposit")((integratorId, request) =>
-          Database.lengthyTransaction(operate(integratorId, "deposit", request, () => Effect.void, deposit)).pipe(run)
+          Database.transaction(operate(integratorId, "deposit", request, () => Effect.void, deposit)).pipe(run)
         ),
         withdraw: Effect.fn("Vault.withdraw")((integratorId, request) =>
           Database.transaction(operate(integratorId, "withdrawal", request, () => Effect.void, withdraw)).pipe(run)

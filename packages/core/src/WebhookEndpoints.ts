@@ -37,14 +37,23 @@ export class WebhookEndpoints extends Context.Service<WebhookEndpoints, {
     WebhookEndpointConflict | EndpointUrlRefused | WebhookEndpointLimit | Unavailable
   >
   readonly get: (integratorId: IntegratorId, id: EndpointId) => Effect.Effect<WebhookEndpoint, NotFound | Unavailable>
-  /** Changes the URL: the breaker closes and waiting deliveries become due. The present URL changes nothing. */
+  /**
+   * Changes the URL and closes the breaker; waiting deliveries become due as the worker settles the change (see
+   * `Deliveries.settle`). The present URL changes nothing.
+   */
   readonly update: (
     integratorId: IntegratorId,
     id: EndpointId,
     url: string
   ) => Effect.Effect<WebhookEndpoint, NotFound | EndpointUrlRefused | Unavailable>
-  /** Deletes the endpoint with its secrets and cancels its pending deliveries. Succeeds with what was deleted. */
-  readonly remove: (integratorId: IntegratorId, id: EndpointId) => Effect.Effect<WebhookEndpoint, NotFound | Unavailable>
+  /**
+   * Deletes the endpoint with its secrets. From then on nothing is sent to it; the worker cancels what was pending (see
+   * `Deliveries.settle`). Succeeds with what was deleted.
+   */
+  readonly remove: (
+    integratorId: IntegratorId,
+    id: EndpointId
+  ) => Effect.Effect<WebhookEndpoint, NotFound | Unavailable>
   /** Makes a new current secret; the replaced one signs on for 24 hours, four replaced ones at most. */
   readonly rotateSecret: (
     integratorId: IntegratorId,
@@ -79,6 +88,11 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
   /** Who writes events decides under this lock whether there is an endpoint to deliver them to. */
   const lockVault = (integratorId: IntegratorId) =>
     sql`SELECT 1 FROM vaults WHERE integrator_id = ${integratorId} FOR UPDATE`
+
+  /** Enough for what the writers of events do not read: URL and secrets. */
+  const lockLive = (integratorId: IntegratorId) =>
+    sql`SELECT 1 FROM webhook_endpoints WHERE integrator_id = ${integratorId} AND deleted_at IS NULL
+      FOR NO KEY UPDATE`
 
   const selectLive = Effect.fnUntraced(function*(integratorId: IntegratorId) {
     const [row] = yield* sql<EndpointRow>`SELECT e.generation, e.endpoint_id, e.url, e.created_at,
@@ -142,17 +156,12 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
 
   const update = Effect.fn("WebhookEndpoints.update")(
     function*(integratorId: IntegratorId, id: EndpointId, url: string) {
-      yield* lockVault(integratorId)
+      yield* lockLive(integratorId)
       const live = yield* find(integratorId, id)
       if (url === live.url) return toEndpoint(live)
       yield* checkUrl(url)
-      const generation = value.int4(live.generation)
-      yield* sql`UPDATE webhook_endpoints SET url = ${url}, failures = 0, probe_at = NULL
-        WHERE integrator_id = ${integratorId} AND generation = ${generation}`
-      const now = value.timestamptz(yield* Clock.currentTimeMillis)
-      yield* sql`UPDATE deliveries SET next_attempt_at = ${now}
-        WHERE integrator_id = ${integratorId} AND generation = ${generation} AND state = 'pending'
-          AND next_attempt_at > ${now}`
+      yield* sql`UPDATE webhook_endpoints SET url = ${url}, failures = 0, probe_at = NULL, unsettled = true
+        WHERE integrator_id = ${integratorId} AND generation = ${value.int4(live.generation)}`
       return toEndpoint({ ...live, url })
     },
     sql.withTransaction,
@@ -164,19 +173,15 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
     const live = yield* find(integratorId, id)
     const generation = value.int4(live.generation)
     const now = value.timestamptz(yield* Clock.currentTimeMillis)
-    yield* sql`UPDATE webhook_endpoints SET deleted_at = ${now}
+    yield* sql`UPDATE webhook_endpoints SET deleted_at = ${now}, unsettled = true
       WHERE integrator_id = ${integratorId} AND generation = ${generation}`
     yield* sql`DELETE FROM webhook_secrets WHERE integrator_id = ${integratorId} AND generation = ${generation}`
-    yield* sql`UPDATE deliveries SET state = 'cancelled', next_attempt_at = NULL, claimed_until = NULL
-      WHERE integrator_id = ${integratorId} AND generation = ${generation} AND state = 'pending'`
     return toEndpoint(live)
   }, sql.withTransaction, available)
 
   const rotateSecret = Effect.fn("WebhookEndpoints.rotateSecret")(
     function*(integratorId: IntegratorId, id: EndpointId) {
-      // the endpoint's row is enough: a rotation touches nothing that the vault's lock guards
-      yield* sql`SELECT 1 FROM webhook_endpoints
-        WHERE integrator_id = ${integratorId} AND deleted_at IS NULL FOR NO KEY UPDATE`
+      yield* lockLive(integratorId)
       const live = yield* find(integratorId, id)
       const generation = value.int4(live.generation)
       const now = yield* Clock.currentTimeMillis
@@ -186,8 +191,9 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
         WHERE integrator_id = ${integratorId} AND generation = ${generation} AND expires_at IS NULL RETURNING rotation`
       const current = yield* one(replaced)
       const secret = yield* addSecret(integratorId, live.generation, current.rotation + 1)
+      const dropped = value.int4(current.rotation - maxReplacedSecrets)
       yield* sql`DELETE FROM webhook_secrets WHERE integrator_id = ${integratorId} AND generation = ${generation}
-        AND (expires_at <= ${value.timestamptz(now)} OR rotation <= ${value.int4(current.rotation - maxReplacedSecrets)})`
+        AND (expires_at <= ${value.timestamptz(now)} OR rotation <= ${dropped})`
       return { endpoint: toEndpoint({ ...live, previousSecretExpiresAt: expiresAt }), secret }
     },
     sql.withTransaction,
@@ -197,7 +203,8 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
   const signingSecrets = Effect.fn("WebhookEndpoints.signingSecrets")(
     function*(integratorId: IntegratorId, generation: number) {
       const now = yield* Clock.currentTimeMillis
-      const rows = yield* sql<{ rotation: number; encrypted: Uint8Array }>`SELECT rotation, encrypted FROM webhook_secrets
+      const rows = yield* sql<{ rotation: number; encrypted: Uint8Array }>`
+        SELECT rotation, encrypted FROM webhook_secrets
         WHERE integrator_id = ${integratorId} AND generation = ${value.int4(generation)}
           AND (expires_at IS NULL OR expires_at > ${value.timestamptz(now)})
         ORDER BY rotation DESC`
@@ -214,7 +221,7 @@ const one = <A>(rows: ReadonlyArray<A>): Effect.Effect<A> =>
   rows[0] === undefined ? Effect.die(new Error("A statement that gives one row gave none")) : Effect.succeed(rows[0])
 
 /** Where a secret is stored, authenticated with it. The id comes last, since it may hold anything. */
-const placeOf = (integratorId: IntegratorId, generation: number, rotation: number): string =>
+export const placeOf = (integratorId: IntegratorId, generation: number, rotation: number): string =>
   `webhook_secrets/${generation}/${rotation}/${integratorId}`
 
 const toEndpoint = (row: EndpointRow): WebhookEndpoint => ({

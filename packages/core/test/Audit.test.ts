@@ -1,4 +1,4 @@
-import { Audit } from "@card-rewards/core/Audit"
+import { Audit, type AuditProgress } from "@card-rewards/core/Audit"
 import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
 import { Rewards } from "@card-rewards/core/Rewards"
@@ -65,7 +65,7 @@ const faults: ReadonlyArray<readonly [fault: string, plant: string, undo: string
   ["a user's claimable balance", "UPDATE user_balances SET claimable = claimable + 1", "UPDATE user_balances SET claimable = claimable - 1", "user balances equal the sums"],
   ["a user's owed balance", "UPDATE user_balances SET owed = owed + 1", "UPDATE user_balances SET owed = owed - 1", "rewards add up"],
   ["a missing balance row", "CREATE TABLE kept AS TABLE user_balances; DELETE FROM user_balances", "INSERT INTO user_balances TABLE kept; DROP TABLE kept", "user balances equal the journal"],
-  ["free money of the vault", "UPDATE vault_balances SET free = free + 1 WHERE asset = 'USDC'", "UPDATE vault_balances SET free = free - 1 WHERE asset = 'USDC'", "free money of the vault"],
+  ["free money of the vault", "UPDATE vault_balances SET free = free + 1 WHERE asset = 'USDC'", "UPDATE vault_balances SET free = free - 1 WHERE asset = 'USDC'", "free and assigned money of the vault"],
   ["held money of the vault", "UPDATE vault_balances SET held = held + 1 WHERE asset = 'USDC'", "UPDATE vault_balances SET held = held - 1 WHERE asset = 'USDC'", "held = deposits"],
   ["a deposit's amount", "UPDATE vault_operations SET amount = amount + 1 WHERE reference = 'd1'", "UPDATE vault_operations SET amount = amount - 1 WHERE reference = 'd1'", "each vault operation is in the journal"],
   ["a reward's paid amount", "UPDATE rewards SET paid = paid - 1, amount = amount - 1, earned = earned - 1 WHERE creation = 2", "UPDATE rewards SET paid = paid + 1, earned = earned + 1, amount = amount + 1 WHERE creation = 2", "each reward equals its journal"],
@@ -80,7 +80,19 @@ const faults: ReadonlyArray<readonly [fault: string, plant: string, undo: string
   ["a missing journal entry", "ALTER TABLE journal DISABLE TRIGGER ALL; CREATE TABLE kept AS SELECT * FROM journal WHERE entry = 1; DELETE FROM journal WHERE entry = 1", "INSERT INTO journal TABLE kept; DROP TABLE kept; ALTER TABLE journal ENABLE TRIGGER ALL", "journal entries are numbered without gaps"],
   ["an event that is nowhere", "CREATE TABLE kept AS TABLE spend_event_waits; DELETE FROM spend_event_waits", "INSERT INTO spend_event_waits TABLE kept; DROP TABLE kept", "queued or set aside"],
   ["an event that waits for one that is there", "UPDATE spend_event_waits SET original_id = 'c1'", "UPDATE spend_event_waits SET original_id = 'unknown'", "nothing waits for an event"],
-  ["a place in a lane", "UPDATE lanes SET position = position + 1 WHERE position > 0", "UPDATE lanes SET position = position - 1 WHERE position > 0", "numbered without gaps in their lane"]
+  ["a place in a lane", "UPDATE lanes SET position = position + 1 WHERE position > 0", "UPDATE lanes SET position = position - 1 WHERE position > 0", "numbered without gaps in their lane"],
+  ["assigned money", "UPDATE vault_balances SET assigned = 1, held = held + 1 WHERE asset = 'USDC'", "UPDATE vault_balances SET assigned = 0, held = held - 1 WHERE asset = 'USDC'", "assigned money is what the waiting rewards"],
+  ["free money that a waiting reward should have", "UPDATE vault_balances SET free = free + 90000000, held = held + 90000000 WHERE asset = 'USDC'", "UPDATE vault_balances SET free = free - 90000000, held = held - 90000000 WHERE asset = 'USDC'", "free money is less than"],
+  ["the accounts of a journal entry", "ALTER TABLE journal DISABLE TRIGGER ALL; UPDATE journal SET from_account = 'world' WHERE entry = 2", "UPDATE journal SET from_account = 'free' WHERE entry = 2; ALTER TABLE journal ENABLE TRIGGER ALL", "between known accounts"],
+  ["the user of a journal entry", "ALTER TABLE journal DISABLE TRIGGER ALL; UPDATE journal SET user_id = 'u2' WHERE entry = 2", "UPDATE journal SET user_id = 'u1' WHERE entry = 2; ALTER TABLE journal ENABLE TRIGGER ALL", "user balances equal the journal"],
+  ["an authorization's total", "UPDATE authorizations SET incremented = incremented + 1", "UPDATE authorizations SET incremented = incremented - 1", "the stored events, applied again"],
+  ["an estimate", "UPDATE open_estimates SET raw = raw + 1", "UPDATE open_estimates SET raw = raw - 1", "the stored events, applied again"],
+  ["an expected balance", "UPDATE expected_balances SET expected = expected + 1", "UPDATE expected_balances SET expected = expected - 1", "the stored events, applied again"],
+  ["what the caps had counted before a reward", "UPDATE rewards SET month_used_before = month_used_before + 1 WHERE creation = 2", "UPDATE rewards SET month_used_before = month_used_before - 1 WHERE creation = 2", "the stored events, applied again"],
+  ["a purchase's merchant", "UPDATE spend_events SET mcc = '9999' WHERE external_transaction_id = 'c2'", "UPDATE spend_events SET mcc = '5411' WHERE external_transaction_id = 'c2'", "the stored events, applied again"],
+  ["a published rate", `UPDATE program_versions SET definition = jsonb_set(definition, '{baseRate}', '101')`, `UPDATE program_versions SET definition = jsonb_set(definition, '{baseRate}', '100')`, "the stored events, applied again"],
+  ["an operation's event", "UPDATE events SET body = replace(body, '3000000', '3000001') WHERE event = 1", "UPDATE events SET body = replace(body, '3000001', '3000000') WHERE event = 1", "each vault operation has one event"],
+  ["an authorization of a user who never had one", "UPDATE authorizations SET user_id = 'u2'", "UPDATE authorizations SET user_id = 'u1'", "of users with applied authorizations"]
 ]
 
 layer(Layer.provideMerge(history, services))("the audit", (it) => {
@@ -89,6 +101,15 @@ layer(Layer.provideMerge(history, services))("the audit", (it) => {
       yield* History
       const audit = yield* Audit
       assert.deepStrictEqual((yield* audit.run).findings, [])
+    }))
+
+  it.effect("tells how far it is: every check in turn, to the end", () =>
+    Effect.gen(function*() {
+      const told: Array<AuditProgress> = []
+      const { checks } = yield* (yield* Audit).runWith((progress) => Effect.sync(() => void told.push(progress)))
+      assert.deepStrictEqual([...new Set(told.map(({ check }) => check))], [...checks])
+      assert.isTrue(told.every(({ part, place }) => part >= 0 && part <= 1 && checks[place - 1] !== undefined))
+      assert.deepStrictEqual(told.at(-1), { check: checks.at(-1), place: checks.length, checks: checks.length, part: 1 })
     }))
 
   it.effect.each(faults)("finds and names %s changed by hand", ([, plant, undo, rule]) =>

@@ -12,6 +12,7 @@ import { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { dayMillis, instant, printTimestamp } from "@card-rewards/domain/Time"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
 import { definition, liveLayer } from "./TestLayer.ts"
 
 const services = Layer.mergeAll(
@@ -108,4 +109,98 @@ layer(services, { excludeTestServices: true })("several workers and clients at o
       const audit = yield* Audit
       assert.deepStrictEqual((yield* audit.run).findings, [])
     }), 60_000)
+
+  it.effect("end in the same balances as one worker and one client, one thing after another", () =>
+    Effect.gen(function*() {
+      const processing = yield* Processing
+      const rewards = yield* Rewards
+      const clock = yield* SandboxClock
+      const { deposit, get } = yield* Vault
+      const [alone, together] = [IntegratorId.make("alone"), IntegratorId.make("together")]
+      yield* Effect.forEach([alone, together], setUp, { concurrency: 2 })
+      const sql = yield* SqlClient.SqlClient
+      /** Until nothing is queued: another worker may hold what this one passes over. */
+      const settleAll = Effect.gen(function*() {
+        do while ((yield* processing.processEvents) + (yield* processing.matureRewards) > 0);
+        while ((yield* sql`SELECT 1 FROM spend_event_queue LIMIT 1`).length > 0)
+      })
+      const some = users.slice(0, 20)
+      /** Each user's own sequence; users do not depend on each other, since the vault has enough for all. */
+      const play = Effect.fnUntraced(function*(integratorId: IntegratorId, clients: number) {
+        const { now } = yield* clock.get(integratorId)
+        const perUser = (round: number) =>
+          Effect.forEach(some, (userId, index) =>
+            Effect.gen(function*() {
+              for (const step of sequence(index, round)) yield* submit(integratorId, userId, now, step)
+              yield* deposit(integratorId, move(`${userId}-${round}`, 900_000n))
+            }), { concurrency: clients })
+        yield* deposit(integratorId, move("first", 10n ** 9n))
+        yield* perUser(1)
+        yield* settleAll
+        yield* clock.set(integratorId, instant(now + dayMillis))
+        yield* Effect.forEach(some, (userId) => claimHalf(integratorId, userId), { concurrency: clients })
+        yield* perUser(2)
+        yield* settleAll
+        yield* clock.set(integratorId, instant(now + 3 * dayMillis))
+        yield* settleAll
+      })
+      yield* play(alone, 1)
+      const workers = yield* Effect.forEach([1, 2, 3, 4], () =>
+        Effect.forkChild(Effect.forever(Effect.andThen(processing.processEvents, processing.matureRewards))))
+      yield* play(together, 16)
+      yield* Effect.forEach(workers, Fiber.interrupt)
+      for (const userId of some) {
+        assert.deepStrictEqual(yield* rewards.balance(together, userId), yield* rewards.balance(alone, userId))
+      }
+      assert.deepStrictEqual((yield* get(together)).balances, (yield* get(alone)).balances)
+      assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
+    }), 120_000)
+})
+
+const move = (reference: string, amount: bigint) => ({
+  reference: Reference.make(reference),
+  amount: { asset: "USDC" as const, amount }
+})
+
+interface Step {
+  readonly kind: string
+  readonly id: string
+  readonly cents: number
+  readonly more?: object
+}
+
+/** What a user does in a round, some of it before what it refers to. */
+const sequence = (index: number, round: number): ReadonlyArray<Step> => {
+  const [a, c, d] = [`a${round}`, `c${round}`, `d${round}`]
+  const size = 1_000 + (index * 977 + round * 331) % 9_000
+  return [
+    { kind: "refund", id: `r${round}`, cents: size >> 1, more: { originalTransactionId: c } },
+    { kind: "clearing", id: c, cents: size, more: { authorizationId: a } },
+    { kind: "authorization", id: a, cents: size },
+    { kind: "clearing", id: d, cents: size * 3 },
+    { kind: "refund", id: `s${round}`, cents: size * (index % 3 + 1), more: { originalTransactionId: round === 1 ? d : "d1" } },
+    { kind: "authorization", id: `b${round}`, cents: size }
+  ]
+}
+
+const submit = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId, now: number, step: Step) {
+  const { cents, id, kind, more } = step
+  return yield* (yield* SpendEvents).submit(Schema.decodeUnknownSync(SpendEvent)({
+    kind,
+    integratorId,
+    userId,
+    externalTransactionId: id,
+    amount: { currency: "USD", amount: `${cents}` },
+    merchant: { descriptor: "Shop", mcc: "5411" },
+    occurredAt: printTimestamp(now),
+    ...more
+  }))
+})
+
+/** Half of what the user can claim, if anything: so that some of it is refunded after it was paid. */
+const claimHalf = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
+  const { balances: [usdc] } = yield* (yield* Rewards).balance(integratorId, userId)
+  const amount = (usdc?.claimable ?? 0n) / 2n
+  if (amount === 0n) return
+  yield* (yield* Vault).claim(integratorId, { ...move(`half of ${userId}`, amount), userId })
 })

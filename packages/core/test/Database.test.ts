@@ -75,8 +75,9 @@ describe("migrations", () => {
       yield* Effect.all([1, 2, 3].map(() => Database.migrate(url)), { concurrency: 3 })
       const rows = yield* Effect.flatMap(
         SqlClient.SqlClient,
-        (sql) => sql<{ migrationId: number }>`SELECT migration_id FROM effect_sql_migrations`
+        (sql) => sql<{ migrationId: number }>`SELECT migration_id FROM effect_sql_migrations ORDER BY 1`
       ).pipe(Effect.provide(Database.layer({ url, poolSize: 1, applicationName: "test" })))
-      assert.deepStrictEqual(rows.map((row) => row.migrationId), [Database.schemaVersion])
+      const all = Array.from({ length: Database.schemaVersion }, (_, index) => index + 1)
+      assert.deepStrictEqual(rows.map((row) => row.migrationId), all)
     }).pipe(Effect.scoped))
 })

@@ -8,7 +8,8 @@ export const isCountry = (code: string): boolean => countries.has(code)
 export const Country = Schema.String.check(
   Schema.makeFilter<string>(isCountry, {
     expected: "an ISO 3166-1 alpha-2 country code",
-    toJsonSchema: () => ({ pattern: "^[A-Z]{2}$" })
+    toJsonSchema: () => ({ pattern: "^[A-Z]{2}$" }),
+    arbitraryConstraint: { patterns: [{ source: `^(?:${[...countries].join("|")})$`, flags: "" }] }
   })
 ).pipe(Schema.brand("Country"))
 export type Country = typeof Country.Type

@@ -1,6 +1,51 @@
-import { dayMillis } from "./Time.ts"
+import { Schema } from "effect"
+import { WebhookEventKind } from "./Event.ts"
+import { text } from "./Ids.ts"
+import { dayMillis, Timestamp } from "./Time.ts"
 
-/** Delays after the first, second, … failed attempt, in milliseconds. One attempt more than delays, then `exhausted`. */
+/** What becomes of a delivery: it waits for its next attempt, or it has ended. */
+export const DeliveryState = Schema.Literals(["pending", "delivered", "exhausted", "cancelled"])
+export type DeliveryState = typeof DeliveryState.Type
+
+/** An event's id as a path takes it. */
+export const EventId = text(1, 128)
+
+/** One attempt: the receiver's status, or why there was none. */
+export const DeliveryAttempt = Schema.Struct({
+  at: Timestamp,
+  durationMillis: Schema.Int,
+  status: Schema.optionalKey(Schema.Int),
+  error: Schema.optionalKey(Schema.String)
+}).annotate({
+  identifier: "DeliveryAttempt",
+  description: "One attempt: the receiver's `status`, or why there was none (`error`)."
+})
+
+/** How an event was sent to an endpoint, or is to be (decisions, section 9). Times are real. */
+export const Delivery = Schema.Struct({
+  eventId: Schema.String,
+  kind: WebhookEventKind,
+  state: DeliveryState,
+  createdAt: Timestamp,
+  nextAttemptAt: Schema.optionalKey(Timestamp),
+  attempts: Schema.Array(DeliveryAttempt)
+}).annotate({
+  identifier: "Delivery",
+  expected: "an object",
+  description: "How an event was sent to the endpoint. `nextAttemptAt` is there while it is pending."
+})
+export type Delivery = typeof Delivery.Type
+
+/** Deliveries, newest first. */
+export const DeliveryPage = Schema.Struct({
+  deliveries: Schema.Array(Delivery),
+  next: Schema.optionalKey(Schema.String)
+}).annotate({ identifier: "DeliveryPage", description: "Deliveries, newest first." })
+export type DeliveryPage = typeof DeliveryPage.Type
+
+/**
+ * Delays after the first, second, … failed attempt, in milliseconds. One attempt more than delays, then `exhausted`.
+ */
 export type RetryDelays = readonly [number, ...ReadonlyArray<number>]
 
 const second = 1_000
@@ -28,7 +73,7 @@ export const jitterRange = { minimum: 0.8, maximum: 1.2 } as const
 
 const maxRetryDelays = 50
 const maxRetryDelayMillis = 7 * dayMillis
-const unitMillis: { readonly [unit: string]: number | undefined } = { ms: 1, s: second, m: minute, h: hour, d: dayMillis }
+const unitMillis: Readonly<Record<string, number | undefined>> = { ms: 1, s: second, m: minute, h: hour, d: dayMillis }
 
 /** Reads `300ms,5s,2m,1h`: 1 to 50 delays, each of 1 ms to 7 days. `undefined` where it is anything else. */
 export const parseRetryDelays = (text: string): RetryDelays | undefined => {
@@ -102,6 +147,13 @@ export const isOpen = (breaker: Breaker): boolean => breaker.failures >= breaker
 export const maxInFlightPerEndpoint = 16
 export const maxInFlight = 512
 
+/** An endpoint that answers later than this, or not at all, is slow until it answers in time. */
+export const slowMillis = 1_000
+/** How many requests may be in flight to slow endpoints together, so that the others always have as many places. */
+export const maxSlowInFlight = maxInFlight / 2
+/** An endpoint's k-th place is given only while this times k are free, so that some are left for whoever comes next. */
+export const placesPerShare = 16
+
 /** How many attempts an endpoint may be given now; `probe` tells that it is the one probe of an open breaker. */
 export const allowance = (
   breaker: Breaker,
@@ -112,7 +164,10 @@ export const allowance = (
   return { attempts: due ? 1 : 0, probe: due }
 }
 
-/** How long the breaker waits for its next probe after `failedProbes`: 30 s doubling to 1 h, within the schedule's longest delay. */
+/**
+ * How long the breaker waits for its next probe after `failedProbes`: 30 s doubling to 1 h, within the schedule's
+ * longest delay.
+ */
 export const probeDelayMillis = (delays: RetryDelays, failedProbes: number): number =>
   Math.min(firstProbeMillis * 2 ** Math.min(failedProbes, 30), maxProbeMillis, Math.max(...delays))
 

@@ -74,9 +74,9 @@ export type WebhookEventKind = typeof WebhookEventKind.Type
 
 /** Where a follower is: the number of the last event it saw. Opaque to those who follow. */
 export const EventNumber = Schema.String.check(
-  Schema.isPattern(/^[0-9]{1,18}$/u, { expected: "the `next` of an earlier page" })
+  Schema.isPattern(/^(0|[1-9][0-9]{0,17})$/u, { expected: "the `next` of an earlier page" })
 ).pipe(Schema.decodeTo(
-  Schema.BigInt,
+  Schema.BigInt.check(Schema.isBetweenBigInt({ minimum: 0n, maximum: 10n ** 18n - 1n })),
   SchemaTransformation.transform({ decode: (value) => BigInt(value), encode: (value: bigint) => value.toString() })
 ))
 

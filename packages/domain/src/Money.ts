@@ -15,6 +15,9 @@ export const unitsPerCent: Record<Asset, bigint> = { USDC: 10n ** 4n, EURe: 10n 
 export const assetOfCurrency = (currency: string): Asset | undefined =>
   currency === "USD" ? "USDC" : currency === "EUR" ? "EURe" : undefined
 
+/** The spend currency that earns an asset; the other direction of {@link assetOfCurrency}. */
+export const currencyOfAsset: Record<Asset, string> = { USDC: "USD", EURe: "EUR" }
+
 /** Longest amount of an asset's smallest units, in digits; also the precision of the database's columns. */
 export const amountMaxDigits = 78
 
@@ -42,7 +45,8 @@ export const Cents = digits(18)
 export const Currency = Schema.String.check(
   Schema.makeFilter<string>((value) => currencies.has(value), {
     expected: "an active ISO 4217 currency code",
-    toJsonSchema: () => ({ pattern: "^[A-Z]{3}$" })
+    toJsonSchema: () => ({ pattern: "^[A-Z]{3}$" }),
+    arbitraryConstraint: { patterns: [{ source: `^(?:${[...currencies].join("|")})$`, flags: "" }] }
   })
 ).pipe(Schema.brand("Currency"))
 export type Currency = typeof Currency.Type

@@ -9,12 +9,10 @@ export const maxPageSize = 100
 export const PageQuery = {
   limit: Schema.optionalKey(
     Schema.String.check(
-      Schema.makeFilter<string>((value) => /^[0-9]{1,3}$/.test(value) && Number(value) >= 1 && Number(value) <= maxPageSize, {
-        expected: `an integer from 1 to ${maxPageSize}`,
-        toJsonSchema: () => ({ type: "string", pattern: "^(0{0,2}[1-9]|0?[1-9][0-9]|100)$" })
-      })
+      // one spelling each: without leading zeros
+      Schema.isPattern(/^([1-9][0-9]?|100)$/u, { expected: `an integer from 1 to ${maxPageSize}` })
     ).pipe(Schema.decodeTo(
-      Schema.Int,
+      Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxPageSize })),
       SchemaTransformation.transform({ decode: Number, encode: (value: number) => value.toString() })
     ))
   ),

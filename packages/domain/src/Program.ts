@@ -63,7 +63,9 @@ export const ProgramDefinition = Schema.Struct({
 export type ProgramDefinition = typeof ProgramDefinition.Type
 
 /** The number of a version, chosen by the integrator; gaps are allowed. */
-export const VersionNumber = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 }))
+export const VersionNumber = Schema.Int.check(
+  Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 }, { expected: "an integer from 1 to 2147483647" })
+)
 
 /** Response of a publication. */
 export const ProgramVersionPublished = Schema.Struct({

@@ -68,10 +68,11 @@ export interface RewardMoney {
   readonly refundedSpend: bigint
 }
 
-/** The accounts of the journal: two of the vault, five of each user, and the contra accounts that make sums zero. */
+/** The accounts of the journal: three of the vault, five of each user, and the contra accounts that make sums zero. */
 export type Account =
   | "world"
   | "free"
+  | "assigned"
   | "promised"
   | "awaitingFunding"
   | "pending"
@@ -119,10 +120,10 @@ export const earn = (earned: bigint, spend: bigint, free: bigint): RewardChange 
     }
 }
 
-/** A waiting reward is reserved. The caller has seen that free money covers it. */
-export const fund = (money: RewardMoney): RewardChange => ({
+/** A waiting reward is reserved, from free money that covers it or from money that was assigned to it before. */
+export const fund = (money: RewardMoney, from: "free" | "assigned"): RewardChange => ({
   money: { ...money, state: "Pending" },
-  moves: moves(["awaitingFunding", "promised", money.amount], ["free", "pending", money.amount]),
+  moves: moves(["awaitingFunding", "promised", money.amount], [from, "pending", money.amount]),
   event: "reward.pending"
 })
 

@@ -15,11 +15,14 @@ export const WebhookSecret = Schema.String.check(
 export type WebhookSecret = typeof WebhookSecret.Type
 
 /** The secret made of 32 random bytes. Another number of bytes is a defect of the caller and throws. */
-export const secretFromBytes = (bytes: Uint8Array): WebhookSecret => WebhookSecret.make(`service_whsec_${Hex.encode(bytes)}`)
+export const secretFromBytes = (bytes: Uint8Array): WebhookSecret =>
+  WebhookSecret.make(`service_whsec_${Hex.encode(bytes)}`)
 
-export interface SignInput {
-  /** The secrets valid now: the current one and up to four replaced ones (contract section 3.4), newest first. */
-  readonly secrets: readonly [WebhookSecret, ...ReadonlyArray<WebhookSecret>]
+/** The secrets valid now: the current one and up to four replaced ones (contract section 3.4), newest first. */
+export type SigningSecrets = readonly [WebhookSecret, ...ReadonlyArray<WebhookSecret>]
+
+/** One attempt. */
+export interface Attempt {
   readonly eventId: string
   /** Exactly what is sent. */
   readonly body: string
@@ -38,32 +41,49 @@ export interface SignedHeaders {
   readonly "webhook-signature": string
 }
 
+/** The headers that sign an attempt. */
+export type Signer = (attempt: Attempt) => Effect.Effect<SignedHeaders>
+
 /**
- * The headers that sign one attempt, for each secret in the order given.
+ * Makes the keys of the secrets once, and signs attempts with each of them in the order given.
  *
  * `x-service-signature` is `t=<seconds>,v1=<hex>,…`, where `v1` is HMAC-SHA256 keyed by the whole secret over
  * `<seconds>.<body>`; the `stripe` package accepts it. The `webhook-*` headers are those of Standard Webhooks, keyed by
  * the secret without `service_`; the `standardwebhooks` package accepts them.
  */
-export const sign = Effect.fnUntraced(function*(input: SignInput) {
-  const seconds = String(input.timestampSeconds)
-  const serviceContent = encoder.encode(`${seconds}.${input.body}`)
-  const standardContent = encoder.encode(`${input.eventId}.${seconds}.${input.body}`)
-  let service = `t=${seconds}`
-  let standard = ""
-  for (const secret of input.secrets) {
-    service += `,v1=${Hex.encode(yield* tag(serviceKey(secret), serviceContent))}`
-    standard += `${standard === "" ? "" : " "}v1,${Base64.encode(yield* tag(standardKey(secret), standardContent))}`
-  }
-  return {
-    "x-service-signature": service,
-    "x-service-event-id": input.eventId,
-    "x-service-attempt": String(input.attempt),
-    "webhook-id": input.eventId,
-    "webhook-timestamp": seconds,
-    "webhook-signature": standard
-  } satisfies SignedHeaders
+export const makeSigner = Effect.fnUntraced(function*(
+  secrets: SigningSecrets
+): Effect.fn.Return<Signer, never, Mac.Mac> {
+  const mac = yield* Mac.Mac
+  const keys: ReadonlyArray<{ readonly service: MacKey; readonly standard: MacKey }> = yield* Effect.forEach(
+    secrets,
+    (secret) => Effect.all({ service: macKey(serviceKey(secret)), standard: macKey(standardKey(secret)) })
+  )
+  const tag = (key: MacKey, content: Uint8Array) => Effect.orDie(mac.sign(key, content))
+  return Effect.fnUntraced(function*({ attempt, body, eventId, timestampSeconds }: Attempt) {
+    const seconds = String(timestampSeconds)
+    const serviceContent = encoder.encode(`${seconds}.${body}`)
+    const standardContent = encoder.encode(`${eventId}.${seconds}.${body}`)
+    let service = `t=${seconds}`
+    let standard = ""
+    for (const key of keys) {
+      service += `,v1=${Hex.encode(yield* tag(key.service, serviceContent))}`
+      standard += `${standard === "" ? "" : " "}v1,${Base64.encode(yield* tag(key.standard, standardContent))}`
+    }
+    return {
+      "x-service-signature": service,
+      "x-service-event-id": eventId,
+      "x-service-attempt": String(attempt),
+      "webhook-id": eventId,
+      "webhook-timestamp": seconds,
+      "webhook-signature": standard
+    } satisfies SignedHeaders
+  })
 })
+
+/** The headers of one attempt alone; see {@link makeSigner}. */
+export const sign = ({ secrets, ...attempt }: Attempt & { readonly secrets: SigningSecrets }) =>
+  Effect.flatMap(makeSigner(secrets), (signer) => signer(attempt))
 
 /** Why a signature was not accepted. `NoMatchingSignature`: another secret, or the body was changed on its way. */
 export class SignatureRefused extends Schema.TaggedError<SignatureRefused>()("SignatureRefused", {
@@ -89,7 +109,9 @@ export interface VerifyInput {
  * Every pair is compared, each in constant time, so the time taken tells nothing about a tag. Schemes other than `v1`
  * are skipped, as later versions may add some. The timestamp is judged after the signature.
  */
-export const verify = Effect.fnUntraced(function*(input: VerifyInput): Effect.fn.Return<void, SignatureRefused, Mac.Mac> {
+export const verify = Effect.fnUntraced(function*(
+  input: VerifyInput
+): Effect.fn.Return<void, SignatureRefused, Mac.Mac> {
   const header = parseSignature(input.signature)
   if (header === undefined) {
     return yield* refused("MalformedHeader", "x-service-signature is not of the form t=<seconds>,v1=<64 hex digits>,…")
@@ -97,16 +119,23 @@ export const verify = Effect.fnUntraced(function*(input: VerifyInput): Effect.fn
   const content = signedContent(header.timestamp, input.body)
   let matches = false
   for (const secret of input.secrets) {
-    const expected = yield* tag(serviceKey(secret), content)
+    const key = yield* macKey(serviceKey(secret))
+    const expected = yield* Effect.orDie(Mac.Mac.use((mac) => mac.sign(key, content)))
     for (const candidate of header.tags) {
       const same = Mac.timingSafeEqual(expected, candidate)
       matches = same || matches
     }
   }
-  if (!matches) return yield* refused("NoMatchingSignature", "no signature was made by a secret held here over this body")
+  if (!matches) {
+    return yield* refused("NoMatchingSignature", "no signature was made by a secret held here over this body")
+  }
   const ageSeconds = input.nowSeconds - Number(header.timestamp)
-  if (ageSeconds > input.toleranceSeconds) return yield* refused("TimestampTooOld", "the delivery was signed too long ago")
-  if (-ageSeconds > input.toleranceSeconds) return yield* refused("TimestampTooNew", "the delivery was signed in the future")
+  if (ageSeconds > input.toleranceSeconds) {
+    return yield* refused("TimestampTooOld", "the delivery was signed too long ago")
+  }
+  if (-ageSeconds > input.toleranceSeconds) {
+    return yield* refused("TimestampTooNew", "the delivery was signed in the future")
+  }
 })
 
 const encoder = new TextEncoder()
@@ -145,11 +174,10 @@ const signedContent = (timestamp: string, body: string | Uint8Array): Uint8Array
 const serviceKey = (secret: WebhookSecret): Uint8Array => encoder.encode(secret)
 
 /** What Standard Webhooks reads from `whsec_<64 hex>`: the digits are decoded as base64, which makes 48 bytes. */
-const standardKey = (secret: WebhookSecret): Uint8Array => Result.getOrThrow(Base64.decode(secret.slice("service_whsec_".length)))
+const standardKey = (secret: WebhookSecret): Uint8Array =>
+  Result.getOrThrow(Base64.decode(secret.slice("service_whsec_".length)))
+
+type MacKey = Mac.Key<typeof Mac.hmacSha256>
 
 /** Keys are never empty and HMAC-SHA256 is everywhere, so a `CryptoError` is a defect. */
-const tag = (key: Uint8Array, content: Uint8Array): Effect.Effect<Uint8Array, never, Mac.Mac> =>
-  Mac.key(Mac.hmacSha256, key).pipe(
-    Effect.flatMap((macKey) => Mac.Mac.use((mac) => mac.sign(macKey, content))),
-    Effect.orDie
-  )
+const macKey = (key: Uint8Array): Effect.Effect<MacKey> => Effect.orDie(Mac.key(Mac.hmacSha256, key))

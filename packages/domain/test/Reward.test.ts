@@ -52,7 +52,7 @@ describe("a reward's life", () => {
         const owed = balances(moves)("owed") + amount
         const open = unpaid(money)
         const change = kind === "fund" && money.state === "AwaitingFunding"
-          ? fund(money)
+          ? fund(money, "free")
           : kind === "mature" && money.state === "Pending"
           ? mature(money, owed)
           : kind === "pay" && money.state === "Claimable"

@@ -15,8 +15,8 @@ const maxBackoffMillis = 10_000
 /**
  * Repeats `step` until it is interrupted: at once after a step that did work (`true`), after a pause otherwise.
  *
- * Whatever goes wrong in a step, a defect included, is logged under `name` and the step is tried again after a pause that
- * doubles from 200 ms to 10 s. So the fiber never ends by itself.
+ * Whatever goes wrong in a step, a defect included, is logged under `name` and the step is tried again after a pause
+ * that doubles from 200 ms to 10 s. So the fiber never ends by itself.
  */
 export const run = Effect.fnUntraced(function*<E, R>(
   name: string,

@@ -2,7 +2,9 @@ import { Processing } from "@card-rewards/core/Processing"
 import { Effect, Layer } from "effect"
 import * as Loop from "./Loop.ts"
 
-/** Pause after a look that found nothing due. Reads and claims do not wait for it: they apply what is due themselves. */
+/**
+ * Pause after a look that found nothing due. Reads and claims do not wait for it: they apply what is due themselves.
+ */
 const idleMillis = 250
 
 /** The fiber that makes rewards claimable as their holding periods end. */

@@ -1,49 +1,52 @@
-import { type Claim, Deliveries, type Outcome, type Outgoing } from "@card-rewards/core/Deliveries"
-import { maxInFlight, maxInFlightPerEndpoint } from "@card-rewards/domain/Delivery"
-import { sign } from "@card-rewards/domain/WebhookSignature"
-import { NodeCrypto } from "@effect/platform-node"
+import { Deliveries, type Outcome, type Outgoing } from "@card-rewards/core/Deliveries"
+import { isSuccess } from "@card-rewards/domain/Delivery"
 import { Clock, Effect, FiberSet, Latch, Layer } from "effect"
 import { Connector } from "./Connector.ts"
 import * as Loop from "./Loop.ts"
+import { type Place, Places } from "./WebhookDispatcher/Places.ts"
+import { Signing } from "./WebhookDispatcher/Signing.ts"
 
 /** Pause after a look that found nothing due, unless an attempt ends before. */
 const idleMillis = 150
 /** Outcomes recorded by one transaction at most; attempts that end meanwhile go into the next one. */
 const maxRecorded = 256
+/** Pause after a look that found no endpoint deleted or moved. */
+const settleIdleMillis = 500
 /** How long a stopping process waits for its attempts; what is not finished then is left for its claim to expire. */
 const drainMillis = 8_000
 const drainPollMillis = 10
 
+/** An attempt that has ended. Where it failed, it keeps its place until that is recorded and the breaker knows. */
+interface Ended {
+  readonly outcome: Outcome
+  readonly place: Place
+}
+
 /**
- * The fibers that deliver events (contract, section 6; decisions, section 7): one claims and sends, one records. At
- * most 16 requests are in flight per endpoint and 512 in all, from the claim until the outcome is recorded.
+ * The fibers that deliver events (contract, section 6; decisions, section 7): one claims and sends, one records, one
+ * carries changes of endpoints over to their deliveries. At most 16 requests are in flight per endpoint, and 512 in all
+ * are sent and not recorded.
  */
 export const layer = Layer.unwrap(Effect.gen(function*() {
   const deliveries = yield* Deliveries
   const connector = yield* Connector
-  const inFlight = new Map<string, number>()
-  let total = 0
-  let ended: Array<Outcome> = []
+  const { signerOf } = yield* Signing
+  const places = new Places()
+  let ended: Array<Ended> = []
   const wakeClaims = yield* Latch.make()
   const wakeRecords = yield* Latch.make()
 
-  const take = ({ integratorId }: Claim): void => {
-    total++
-    inFlight.set(integratorId, (inFlight.get(integratorId) ?? 0) + 1)
-  }
-  const release = ({ integratorId }: Claim): void => {
-    total--
-    const left = (inFlight.get(integratorId) ?? 0) - 1
-    if (left > 0) inFlight.set(integratorId, left)
-    else inFlight.delete(integratorId)
+  const release = (place: Place): void => {
+    places.release(place)
     wakeClaims.openUnsafe()
   }
 
-  const send = Effect.fn("WebhookDispatcher.send")(function*(outgoing: Outgoing) {
+  const send = Effect.fnUntraced(function*(outgoing: Outgoing, place: Place) {
     const { body, claim, eventId, secrets, url } = outgoing
     const startedAt = yield* Clock.currentTimeMillis
     const timestampSeconds = Math.floor(startedAt / 1000)
-    const signature = yield* sign({ secrets, eventId, body, timestampSeconds, attempt: claim.attempt })
+    const sign = yield* signerOf(secrets)
+    const signature = yield* sign({ eventId, body, timestampSeconds, attempt: claim.attempt })
     const begun = yield* Clock.monotonicTimeNanos
     const result = yield* connector.post({ url, body, headers: { ...commonHeaders, ...signature } }).pipe(
       Effect.map(({ bodySnippet: answer, retryAfterSeconds, status }) => ({ status, answer, retryAfterSeconds })),
@@ -54,7 +57,10 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
       )
     )
     const durationMillis = Math.round(Number((yield* Clock.monotonicTimeNanos) - begun) / 1e6)
-    ended.push({ claim, url, startedAt, durationMillis, result })
+    const success = isSuccess(result)
+    places.learn(claim.integratorId, { success, durationMillis })
+    ended.push({ outcome: { claim, url, startedAt, durationMillis, result }, place })
+    if (success) release(place)
     wakeRecords.openUnsafe()
   })
 
@@ -63,14 +69,15 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
     const batch = ended.slice(0, maxRecorded)
     if (batch.length === 0) return false
     const now = yield* Clock.currentTimeMillis
-    const { fault, outlived, refused } = yield* recordParts(deliveries, batch, now)
+    const { fault, outlived, refused } = yield* recordParts(deliveries, batch.map(({ outcome }) => outcome), now)
     // Where nothing can be recorded the fault is hardly the outcomes'. They wait for as long as their claims last, so
-    // that what is sent in vain is bounded by the slots that they hold.
-    const kept = refused.length === batch.length ? refused.filter(({ claim }) => claim.claimedUntil > now) : []
-    ended = [...ended.slice(batch.length), ...kept]
-    for (const outcome of batch) if (!kept.includes(outcome)) release(outcome.claim)
+    // that what is sent in vain is bounded.
+    const waiting = refused.length === batch.length ? refused.filter(({ claim }) => claim.claimedUntil > now) : []
+    const kept = new Set(waiting)
+    ended = [...ended.slice(batch.length), ...batch.filter(({ outcome }) => kept.has(outcome))]
+    for (const { outcome, place } of batch) if (!kept.has(outcome)) release(place)
     if (outlived > 0) yield* Effect.logWarning(`${outlived} webhook attempts outlived their claims`)
-    if (kept.length > 0) return yield* Effect.die(fault)
+    if (kept.size > 0) return yield* Effect.die(fault)
     if (refused.length > 0) {
       const left = `${refused.length} webhook attempts cannot be recorded and are left to their claims' expiry`
       yield* Effect.logError(left, fault)
@@ -78,8 +85,9 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
     return true
   })
 
-  const drain = Effect.suspend(() => total === 0 ? Effect.void : Effect.sleep(drainPollMillis)).pipe(
-    Effect.repeat({ while: () => total > 0 }),
+  const unfinished = () => places.inFlight > 0 || ended.length > 0
+  const drain = Effect.suspend(() => unfinished() ? Effect.sleep(drainPollMillis) : Effect.void).pipe(
+    Effect.repeat({ while: unfinished }),
     Effect.timeoutOption(drainMillis)
   )
 
@@ -89,13 +97,13 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
     const claimAndSend = Effect.gen(function*() {
       yield* wakeClaims.close
       const now = yield* Clock.currentTimeMillis
-      const limit = maxInFlight - total
-      const claims = yield* deliveries.claim({ now, limit, perEndpoint: maxInFlightPerEndpoint, inFlight })
+      // what is not recorded yet counts too: it would be repeated if the process were killed now
+      const offer = places.offer(now)
+      const claims = yield* deliveries.claim({ ...offer, now, limit: offer.limit - ended.length })
       if (claims.length === 0) return false
-      const outgoing = yield* deliveries.stillClaimed(claims, yield* Clock.currentTimeMillis)
-      for (const one of outgoing) {
-        take(one.claim)
-        yield* FiberSet.run(fibers, send(one))
+      const sentAt = yield* Clock.currentTimeMillis
+      for (const one of yield* deliveries.stillClaimed(claims, sentAt)) {
+        yield* FiberSet.run(fibers, send(one, places.take(one.claim, sentAt)))
       }
       return true
     })
@@ -105,9 +113,12 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
   // Closed in reverse: no more claims, attempts end, their outcomes are recorded, the recorder stops.
   return Layer.provideMerge(
     deliver,
-    Loop.layer("WebhookDispatcher records", record, { idleMillis, wake: wakeRecords.await })
+    Layer.merge(
+      Loop.layer("WebhookDispatcher records", record, { idleMillis, wake: wakeRecords.await }),
+      Loop.layer("WebhookDispatcher settles", deliveries.settle, { idleMillis: settleIdleMillis })
+    )
   )
-})).pipe(Layer.provide(NodeCrypto.layerMac))
+})).pipe(Layer.provide(Signing.layer))
 
 const commonHeaders = { "content-type": "application/json", "user-agent": "card-rewards/1" }
 

@@ -12,6 +12,7 @@ import { Effect, Layer } from "effect"
 import { Connector } from "./Connector.ts"
 import * as RewardMaturer from "./RewardMaturer.ts"
 import * as SpendProcessor from "./SpendProcessor.ts"
+import * as VitalsReporter from "./VitalsReporter.ts"
 import * as WebhookDispatcher from "./WebhookDispatcher.ts"
 
 /** The worker's process: reads the environment, waits for its schema, and runs the fibers of stored work. */
@@ -30,8 +31,13 @@ const work = Effect.gen(function*() {
       Layer.provide(Secrets.layer({ keys: config.secretsKeys }))
     ),
     Connector.layer(config)
-  ).pipe(Layer.provide(Database.layer(database)))
-  const fibers = Layer.mergeAll(SpendProcessor.layer, RewardMaturer.layer, WebhookDispatcher.layer)
+  ).pipe(Layer.provideMerge(Database.layer(database)))
+  const fibers = Layer.mergeAll(
+    SpendProcessor.layer,
+    RewardMaturer.layer,
+    WebhookDispatcher.layer,
+    VitalsReporter.layer
+  )
   return yield* Layer.launch(Layer.provide(fibers, services))
 })
 

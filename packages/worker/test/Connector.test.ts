@@ -1,13 +1,20 @@
-import { Connector, type ConnectorOptions, ConnectorError, type ConnectorReason, dnsResolver, isPublicAddress } from "@card-rewards/worker/Connector"
+import {
+  Connector,
+  ConnectorError,
+  type ConnectorOptions,
+  type ConnectorReason,
+  dnsResolver,
+  isPublicAddress
+} from "@card-rewards/worker/Connector"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Result } from "effect"
-import { createSocket } from "node:dgram"
 import { readFileSync } from "node:fs"
 import { createServer as createHttpServer, type RequestListener } from "node:http"
 import { createServer as createHttpsServer } from "node:https"
 import { type AddressInfo, createServer as createTcpServer, isIP, type Server, type Socket } from "node:net"
 import { createServer as createTlsServer } from "node:tls"
 import { gzipSync } from "node:zlib"
+import * as DnsAnswerer from "./DnsAnswerer.ts"
 
 const fixture = (name: string) => readFileSync(new URL(`fixtures/${name}`, import.meta.url), "utf8")
 const certificate = { key: fixture("receiver.key"), cert: fixture("receiver.pem") }
@@ -65,7 +72,8 @@ const portOf = (address: AddressInfo | string | null): number => {
   return address.port
 }
 
-const httpsReceiver = (listener: RequestListener, host?: string) => listen(createHttpsServer(certificate, listener), host)
+const httpsReceiver = (listener: RequestListener, host?: string) =>
+  listen(createHttpsServer(certificate, listener), host)
 
 /** Answers each connection with the bytes that `speak` writes, whatever was asked. */
 const rawReceiver = (speak: (socket: Socket) => void) =>
@@ -85,7 +93,8 @@ const guarded: ConnectorOptions = {
   certificateAuthorities: [ca]
 }
 
-const withConnector = (options: Partial<ConnectorOptions> = {}) => Effect.provide(Connector.layer({ ...guarded, ...options }))
+const withConnector = (options: Partial<ConnectorOptions> = {}) =>
+  Effect.provide(Connector.layer({ ...guarded, ...options }))
 
 const post = (url: string, body = "{}", headers: Readonly<Record<string, string>> = {}) =>
   Effect.flatMap(Connector, (connector) => connector.post({ url, body, headers }))
@@ -98,7 +107,10 @@ const expectReason = (reason: ConnectorReason) => <A>(self: Effect.Effect<A, Con
     assert.notMatch(result.failure.message, /\d|receiver|:/, "the message tells something")
   }))
 
-/** undici gives a connection back one turn of the event loop after the answer; a turn begun with the answer is too early. */
+/**
+ * undici gives a connection back one turn of the event loop after the answer; a turn begun with the answer is too
+ * early.
+ */
 const turn = Effect.callback<void>((resume) => {
   setImmediate(() => setImmediate(() => resume(Effect.void)))
 })
@@ -122,7 +134,15 @@ describe("a delivery", () => {
       const answer = yield* post(urlOf(receiver, "/a/b?c=d%20e"), body, { "content-type": "application/json" })
       assert.deepStrictEqual(answer, { status: 201, bodySnippet: "danke ✓" })
       assert.deepStrictEqual(seen, [
-        ["POST", "/a/b?c=d%20e", `${name}:${receiver.port}`, "identity", "application/json", String(Buffer.byteLength(body)), body]
+        [
+          "POST",
+          "/a/b?c=d%20e",
+          `${name}:${receiver.port}`,
+          "identity",
+          "application/json",
+          String(Buffer.byteLength(body)),
+          body
+        ]
       ])
     }).pipe(withConnector(), Effect.scoped))
 
@@ -151,7 +171,9 @@ describe("a delivery", () => {
 
   it.live("reads retry-after in both forms, and nothing else as it", () =>
     Effect.gen(function*() {
-      const values = ["120", "0", new Date(Date.now() + 60_000).toUTCString(), "Wed, 21 Oct 2015 07:28:00 GMT", "-1", "1.5", "soon", "9999999999999", "2030-01-01"]
+      const soon = new Date(Date.now() + 60_000).toUTCString()
+      const past = "Wed, 21 Oct 2015 07:28:00 GMT"
+      const values = ["120", "0", soon, past, "-1", "1.5", "soon", "9999999999999", "2030-01-01"]
       const receiver = yield* httpsReceiver((_request, response) => {
         response.writeHead(429, { "retry-after": values.shift() ?? "" }).end()
       })
@@ -183,19 +205,29 @@ describe("a delivery", () => {
 
 describe("addresses", () => {
   const refused = [
-    "0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.1", "100.127.255.255", "127.0.0.1", "127.255.255.254", "169.254.0.1",
-    "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.0.170", "192.0.2.1", "192.31.196.1", "192.52.193.1", "192.88.99.1",
-    "192.168.0.1", "192.175.48.1", "198.18.0.1", "198.19.255.255", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.255.255.255", "240.0.0.1",
-    "255.255.255.254", "255.255.255.255", "::", "::1", "::2", "::127.0.0.1", "::7f00:1", "::8.8.8.8", "::ffff:127.0.0.1", "::ffff:7f00:1",
-    "::ffff:8.8.8.8", "::ffff:0:8.8.8.8", "64:ff9b::8.8.8.8", "64:ff9b::7f00:1", "64:ff9b:1::1", "64:ff9b:1:ffff::10.0.0.1", "100::1",
-    "100:0:0:1::1", "2001::1", "2001:0:7f00:1::", "2001:2::1", "2001:3::1", "2001:4:112::1", "2001:10::1", "2001:20::1", "2001:30::1",
-    "2001:1ff:ffff::1", "2001:db8::1", "2002::1", "2002:7f00:1::1", "2002:a00:1::1", "2002:808:808::1", "2620:4f:8000::1", "3fff::1",
-    "4000::1", "5f00::1", "8000::1", "fc00::1", "fd00:ec2::254", "fdff::1", "fe80::1", "fe80::1%eth0", "febf::1", "fec0::1", "feff::1",
-    "ff02::1", "ff0e::1", "2606:4700::1111%eth0", "010.0.0.1", "0177.0.0.1", "0x7f.0.0.1", "127.1", "2130706433", "localhost", "", " 8.8.8.8",
+    "0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.1", "100.127.255.255", "127.0.0.1",
+    "127.255.255.254", "169.254.0.1",
+    "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.0.170", "192.0.2.1", "192.31.196.1",
+    "192.52.193.1", "192.88.99.1",
+    "192.168.0.1", "192.175.48.1", "198.18.0.1", "198.19.255.255", "198.51.100.1", "203.0.113.1", "224.0.0.1",
+    "239.255.255.255", "240.0.0.1",
+    "255.255.255.254", "255.255.255.255", "::", "::1", "::2", "::127.0.0.1", "::7f00:1", "::8.8.8.8",
+    "::ffff:127.0.0.1", "::ffff:7f00:1",
+    "::ffff:8.8.8.8", "::ffff:0:8.8.8.8", "64:ff9b::8.8.8.8", "64:ff9b::7f00:1", "64:ff9b:1::1",
+    "64:ff9b:1:ffff::10.0.0.1", "100::1",
+    "100:0:0:1::1", "2001::1", "2001:0:7f00:1::", "2001:2::1", "2001:3::1", "2001:4:112::1", "2001:10::1",
+    "2001:20::1", "2001:30::1",
+    "2001:1ff:ffff::1", "2001:db8::1", "2002::1", "2002:7f00:1::1", "2002:a00:1::1", "2002:808:808::1",
+    "2620:4f:8000::1", "3fff::1",
+    "4000::1", "5f00::1", "8000::1", "fc00::1", "fd00:ec2::254", "fdff::1", "fe80::1", "fe80::1%eth0", "febf::1",
+    "fec0::1", "feff::1",
+    "ff02::1", "ff0e::1", "2606:4700::1111%eth0", "010.0.0.1", "0177.0.0.1", "0x7f.0.0.1", "127.1", "2130706433",
+    "localhost", "", " 8.8.8.8",
     "8.8.8.8 ", "8.8.8.8.8", "[::1]", "::ffff:0x7f000001"
   ]
   const accepted = [
-    "1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "93.184.216.34", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0",
+    "1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "93.184.216.34", "100.63.255.255", "100.128.0.0",
+    "126.255.255.255", "128.0.0.0",
     "172.15.255.255", "172.32.0.0", "192.167.255.255", "192.169.0.0", "198.17.255.255", "198.20.0.0", "223.255.255.255",
     "2001:200::1", "2001:4860:4860::8888", "2606:4700::1111", "2a00:1450:4001::1", "2003::1", "2400:cb00::1"
   ]
@@ -206,17 +238,21 @@ describe("addresses", () => {
   it.live("every name with an address that is not public is refused, before any connection", () =>
     Effect.gen(function*() {
       for (const address of refused) {
-        for (const answers of [[address], ["127.0.0.1", address], [address, "127.0.0.1"], ["8.8.8.8", address, "2606:4700::1111"]]) {
+        const among = [[], ["127.0.0.1"], ["8.8.8.8", "2606:4700::1111"]]
+        for (const answers of among.flatMap((others) => [[address, ...others], [...others, address]])) {
           if (answers.every((answer) => answer === "127.0.0.1")) continue
           yield* post("https://hooks.acme.com/").pipe(
             expectReason("address_refused"),
-            withConnector({ resolve: resolveTo(...answers), exemptAddresses: address === "127.0.0.1" ? [] : ["127.0.0.1"] })
+            withConnector({
+              resolve: resolveTo(...answers),
+              exemptAddresses: address === "127.0.0.1" ? [] : ["127.0.0.1"]
+            })
           )
         }
       }
     }))
 
-  it.live("a name that changes between two resolutions gains nothing: there is one, and it is the one connected to", () =>
+  it.live("a name that changes between two resolutions gains nothing: the one there is is connected to", () =>
     Effect.gen(function*() {
       const inner = yield* httpsReceiver((_request, response) => response.end("secret"), "127.0.0.2")
       const outer = yield* listen(
@@ -260,10 +296,17 @@ describe("addresses", () => {
     Effect.gen(function*() {
       const receiver = yield* httpsReceiver((_request, response) => response.end())
       assert.strictEqual((yield* post(urlOf(receiver))).status, 200)
-    }).pipe(withConnector({ resolve: resolveTo("127.0.0.3", "127.0.0.1"), exemptAddresses: ["127.0.0.3", "127.0.0.1"] }), Effect.scoped))
+    }).pipe(
+      withConnector({
+        resolve: resolveTo("127.0.0.3", "127.0.0.1"),
+        exemptAddresses: ["127.0.0.3", "127.0.0.1"]
+      }),
+      Effect.scoped
+    ))
 
   it.live.each([
-    "http://hooks.acme.com/", "https://127.0.0.1/", "https://[::1]/", "https://2130706433/", "https://0x7f.1/", "https://localhost/", "https://8.8.8.8/",
+    "http://hooks.acme.com/", "https://127.0.0.1/", "https://[::1]/", "https://2130706433/", "https://0x7f.1/",
+    "https://localhost/", "https://8.8.8.8/",
     "https://user@hooks.acme.com/", "https://hooks.acme.com/#a", "not a url"
   ])("a stored URL that breaks the rules is refused here too: %s", (url) =>
     post(url).pipe(expectReason("url_refused"), withConnector()))
@@ -284,7 +327,10 @@ describe("addresses", () => {
       const secure = yield* httpsReceiver((_request, response) => response.end("ok"))
       assert.strictEqual((yield* post(urlOf(secure, "/", "localhost"))).bodySnippet, "ok")
       yield* post(urlOf(secure, "/", "127.0.0.1")).pipe(expectReason("tls"))
-    }).pipe(Effect.provide(Connector.layer({ allowPrivateNetwork: true, certificateAuthorities: [ca] })), Effect.scoped))
+    }).pipe(
+      Effect.provide(Connector.layer({ allowPrivateNetwork: true, certificateAuthorities: [ca] })),
+      Effect.scoped
+    ))
 })
 
 describe("TLS", () => {
@@ -307,7 +353,10 @@ describe("TLS", () => {
   it.live("a certificate of an unknown authority is refused", () =>
     Effect.gen(function*() {
       const receiver = yield* httpsReceiver(ok)
-      yield* post(urlOf(receiver)).pipe(expectReason("tls"), withConnector({ certificateAuthorities: [fixture("other-ca.pem")] }))
+      yield* post(urlOf(receiver)).pipe(
+        expectReason("tls"),
+        withConnector({ certificateAuthorities: [fixture("other-ca.pem")] })
+      )
       yield* post(urlOf(receiver)).pipe(
         expectReason("tls"),
         Effect.provide(Connector.layer({ allowPrivateNetwork: true, resolve: resolveTo("127.0.0.1") }))
@@ -333,7 +382,11 @@ describe("time and size", () => {
     }))
 
   it.live("a resolver that never answers is a connect_timeout", () =>
-    post("https://hooks.acme.com/").pipe(expectReason("connect_timeout"), within(2000), withConnector({ ...short, resolve: () => Effect.never })))
+    post("https://hooks.acme.com/").pipe(
+      expectReason("connect_timeout"),
+      within(2000),
+      withConnector({ ...short, resolve: () => Effect.never })
+    ))
 
   it.live("a receiver that accepts and never shakes hands is a connect_timeout, and is hung up on", () =>
     Effect.gen(function*() {
@@ -369,7 +422,8 @@ describe("time and size", () => {
 
   it.live("a body drop by drop is cut at the time-out; the status counts", () =>
     Effect.gen(function*() {
-      const receiver = yield* rawReceiver((socket) => dripping(socket, "HTTP/1.1 200 OK\r\ncontent-length: 4000\r\n\r\n", "x"))
+      const head = "HTTP/1.1 200 OK\r\ncontent-length: 4000\r\n\r\n"
+      const receiver = yield* rawReceiver((socket) => dripping(socket, head, "x"))
       const answer = yield* post(urlOf(receiver)).pipe(within(2000))
       assert.strictEqual(answer.status, 200)
       assert.match(answer.bodySnippet, /^x+$/)
@@ -395,7 +449,8 @@ describe("time and size", () => {
   it.live("a gzip bomb is not inflated", () =>
     Effect.gen(function*() {
       const bomb = gzipSync(Buffer.alloc(50_000_000))
-      const receiver = yield* httpsReceiver((_request, response) => response.writeHead(200, { "content-encoding": "gzip" }).end(bomb))
+      const receiver = yield* httpsReceiver((_request, response) =>
+        response.writeHead(200, { "content-encoding": "gzip" }).end(bomb))
       const answer = yield* post(urlOf(receiver))
       assert.strictEqual(answer.status, 200)
       assert.isAtMost(answer.bodySnippet.length, 4096)
@@ -426,7 +481,11 @@ describe("time and size", () => {
   it.live.each<readonly [string, string, ConnectorReason]>([
     ["no HTTP at all", "hello\r\n\r\n", "protocol"],
     ["headers over 16 KiB", `HTTP/1.1 200 OK\r\nx: ${"a".repeat(20_000)}\r\n\r\n`, "protocol"],
-    ["a switch of protocols", "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n", "reset"],
+    [
+      "a switch of protocols",
+      "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n",
+      "reset"
+    ],
     ["silence and the end", "", "reset"]
   ])("%s is a failure", ([, bytes, reason]) =>
     Effect.gen(function*() {
@@ -484,7 +543,8 @@ describe("life and death", () => {
 
   it.live("an unused connection is closed after keepAliveMillis", () =>
     Effect.gen(function*() {
-      const receiver = yield* httpsReceiver((_request, response) => response.setHeader("keep-alive", "timeout=600").end())
+      const receiver = yield* httpsReceiver((_request, response) =>
+        response.setHeader("keep-alive", "timeout=600").end())
       yield* post(urlOf(receiver))
       assert.strictEqual(receiver.open(), 1)
       yield* receiver.drained
@@ -520,27 +580,7 @@ describe("life and death", () => {
 })
 
 describe("dnsResolver", () => {
-  /** Answers A with `a`, AAAA with `aaaa`; an empty list is NODATA; `undefined` is silence. */
-  const answerer = (records: { a: ReadonlyArray<string> | undefined; aaaa: ReadonlyArray<string> | undefined }) =>
-    Effect.acquireRelease(
-      Effect.callback<{ readonly server: string; readonly close: () => void }>((resume) => {
-        const socket = createSocket("udp4")
-        socket.on("message", (query, from) => {
-          const end = query.indexOf(0, 12) + 5
-          const type = query.readUInt16BE(end - 4)
-          const addresses = type === 1 ? records.a : records.aaaa
-          if (addresses === undefined) return
-          const header = Buffer.from([query[0] ?? 0, query[1] ?? 0, 0x81, 0x80, 0, 1, 0, addresses.length, 0, 0, 0, 0])
-          const answers = addresses.map((address) => {
-            const data = type === 1 ? Buffer.from(address.split(".").map(Number)) : Buffer.from(address.replaceAll(":", ""), "hex")
-            return Buffer.concat([Buffer.from([0xc0, 12, 0, type, 0, 1, 0, 0, 0, 0, 0, data.length]), data])
-          })
-          socket.send(Buffer.concat([header, query.subarray(12, end), ...answers]), from.port, from.address)
-        })
-        socket.bind(0, "127.0.0.1", () => resume(Effect.succeed({ server: `127.0.0.1:${socket.address().port}`, close: () => socket.close() })))
-      }),
-      ({ close }) => Effect.sync(close)
-    )
+  const answerer = (records: DnsAnswerer.Records) => DnsAnswerer.make(() => records)
   const v6 = "2606:4700:0000:0000:0000:0000:0000:1111"
 
   it.live("gives both families, or the one there is", () =>
@@ -568,7 +608,10 @@ describe("dnsResolver", () => {
 
   it.live("what it finds is checked like any other answer", () =>
     Effect.gen(function*() {
-      const { server } = yield* answerer({ a: ["8.8.8.8"], aaaa: ["fd000ec2000000000000000000000254"] })
-      yield* post("https://hooks.acme.com/").pipe(expectReason("address_refused"), withConnector({ resolve: dnsResolver({ servers: [server] }) }))
+      const { server } = yield* answerer({ a: ["8.8.8.8"], aaaa: ["fd00:ec2::254"] })
+      yield* post("https://hooks.acme.com/").pipe(
+        expectReason("address_refused"),
+        withConnector({ resolve: dnsResolver({ servers: [server] }) })
+      )
     }).pipe(Effect.scoped))
 })

@@ -1,62 +1,21 @@
-import * as Database from "@card-rewards/core/Database"
 import { Deliveries } from "@card-rewards/core/Deliveries"
-import { Secrets } from "@card-rewards/core/Secrets"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
-import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
+import { DatabaseProxy } from "@card-rewards/dev-postgres/DatabaseProxy"
 import type { RetryDelays } from "@card-rewards/domain/Delivery"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { verify, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
-import { Connector } from "@card-rewards/worker/Connector"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
-import { NodeCrypto } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
-import { Clock, Effect, Layer, Redacted, References } from "effect"
+import { Clock, Effect, Layer, type Redacted, References } from "effect"
 import { SqlClient } from "effect/sql"
-import * as DatabaseProxy from "./DatabaseProxy.ts"
+import { endpoint, event, poll, services as layerOf, settled, states } from "./Dispatching.ts"
 import * as Receiver from "./Receiver.ts"
 
+/** As a process claims that has nothing in flight. */
+const unused = { perEndpoint: 16, inFlight: new Map<string, number>(), slow: new Set<string>(), slowLimit: 256 }
+
 const services = (retryDelays: RetryDelays, through = (url: Redacted.Redacted) => url) =>
-  Layer.unwrap(Effect.gen(function*() {
-    const url = yield* TestDatabase.make({ fingerprint: `deliveries_${process.pid}`, migrate: Database.migrate })
-    return Layer.mergeAll(Deliveries.layer({ retryDelays }), Connector.layer({ allowPrivateNetwork: true })).pipe(
-      Layer.provideMerge(WebhookEndpoints.layer({ allowPrivateNetwork: true })),
-      Layer.provide(Secrets.layer({ keys: [Redacted.make(new Uint8Array(32).fill(7))] })),
-      Layer.provideMerge(Database.layer({ url: through(url), poolSize: 6, applicationName: "test" })),
-      Layer.provideMerge(NodeCrypto.layerMac)
-    )
-  }))
-
-const endpoint = Effect.fnUntraced(function*(name: string, url: string) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`INSERT INTO integrators (integrator_id, created_at, event_salt)
-    VALUES (${name}, now(), '0123456789abcdef')`
-  yield* sql`INSERT INTO vaults (integrator_id, vault_id) VALUES (${name}, 'sandbox')`
-  const endpoints = yield* WebhookEndpoints
-  const created = yield* endpoints.create(IntegratorId.make(name), { id: EndpointId.make("hook"), url })
-  return WebhookSecret.make(created.secret ?? "")
-})
-
-const event = Effect.fnUntraced(function*(name: string, number: number, reward?: number) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`INSERT INTO events VALUES (${name}, ${BigInt(number)}, ${`evt_${name}_${number}`}, 'webhook.ping', now(),
-    ${`{"n":${number},"é":"ü"}`})`
-  const of = Database.value.int8(reward === undefined ? null : BigInt(reward))
-  yield* sql`INSERT INTO deliveries
-      (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at)
-    VALUES (${name}, ${BigInt(number)}, 1, 1, ${of}, 'pending', now(), now() - interval '1 minute')`
-})
-
-const states = Effect.gen(function*() {
-  const sql = yield* SqlClient.SqlClient
-  return yield* sql<{ state: string; attempts: number }>`
-    SELECT state, attempts FROM deliveries ORDER BY integrator_id, event`
-})
-
-const settled = Effect.map(states, (rows) => rows.every(({ state }) => state !== "pending"))
-const poll = <E, R>(check: Effect.Effect<boolean, E, R>) =>
-  Effect.gen(function*() {
-    while (!(yield* check)) yield* Effect.sleep(5)
-  }).pipe(Effect.timeout("15 seconds"))
+  layerOf({ retryDelays, through })
 
 it.live("retries send the same bytes with signatures that verify, until the answer is 2xx", () =>
   Effect.gen(function*() {
@@ -117,7 +76,7 @@ it.live("an expired claim is taken over, its first holder changes nothing, a del
     yield* event("acme", 1)
     const deliveries = yield* Deliveries
     const now = yield* Clock.currentTimeMillis
-    const options = { now, limit: 10, perEndpoint: 16, inFlight: new Map<string, number>() }
+    const options = { now, limit: 10, ...unused }
     const first = yield* deliveries.claim(options)
     assert.strictEqual(first.length, 1)
     assert.strictEqual((yield* deliveries.claim({ ...options, now: now + 59_000 })).length, 0)
@@ -131,6 +90,8 @@ it.live("an expired claim is taken over, its first holder changes nothing, a del
     const endpoints = yield* WebhookEndpoints
     yield* endpoints.remove(IntegratorId.make("acme"), EndpointId.make("hook"))
     assert.strictEqual((yield* deliveries.stillClaimed(second, now)).length, 0)
+    assert.isTrue(yield* deliveries.settle)
+    assert.isFalse(yield* deliveries.settle)
     assert.strictEqual(yield* deliveries.record(second.map((claim) => ({ ...outcome, claim })), now), 0)
   }).pipe(Effect.scoped, Effect.provide(services([1000]))))
 
@@ -140,7 +101,7 @@ it.live("after 10 failures in a row one probe at a time, of the delivery due lon
     for (let number = 1; number <= 20; number++) yield* event("acme", number)
     const deliveries = yield* Deliveries
     const now = yield* Clock.currentTimeMillis
-    const options = { now, limit: 100, perEndpoint: 16, inFlight: new Map<string, number>() }
+    const options = { now, limit: 512, ...unused }
     const outcome = { url: "http://127.0.0.1:9/hook", startedAt: now, durationMillis: 0 }
     const failed = yield* deliveries.claim(options)
     yield* deliveries.record(failed.map((claim) => ({ ...outcome, claim, result: { error: "reset" } })), now)
@@ -233,10 +194,10 @@ it.live("the database going away for a moment stops nothing for good, and no att
       yield* event("acme", 1)
       yield* Layer.build(WebhookDispatcher.layer)
       yield* poll(Effect.sync(() => waiting.length === 1))
-      proxy.cut()
+      yield* proxy.cut
       for (const respond of waiting) respond()
       yield* Effect.sleep(1_000)
-      proxy.mend()
+      yield* proxy.mend
       hook.hold = undefined
       yield* poll(settled.pipe(Effect.catch(() => Effect.succeed(false))))
       yield* event("acme", 2)

@@ -9,7 +9,8 @@ const maxKeyCharacters = 64
  * anything, and the message may end up in logs.
  */
 export const describe = (root: string, issue: SchemaIssue.Issue): string => {
-  const problems = [...new Set(problemsOf(issue, []).map(({ message, path }) => `${print(root, path)}: ${message}`))]
+  const problems = [...new Set(problemsOf(issue, []).map(({ message, path }) =>
+    `${print(root, path)}: ${root === "" ? message.replace(aString, "") : message}`))]
   const told = problems.slice(0, maxProblems)
   return told.length === problems.length
     ? told.join("; ")
@@ -33,15 +34,55 @@ const problemsOf = (issue: SchemaIssue.Issue, path: ReadonlyArray<PropertyKey>):
       return problemsOf(issue.issue, path)
     case "AnyOf": {
       if (issue.issues.length > 0) return issue.issues.flatMap((inner) => problemsOf(inner, path))
+      const values = literalsOf(issue.ast)
+      if (values !== undefined) return [{ path, message: `expected one of ${values.join(", ")}` }]
       const tag = tagOf(issue.ast)
-      if (tag === undefined) break
-      return [{ path: [...path, tag.name], message: `expected one of ${tag.values.join(", ")}` }]
+      if (tag !== undefined) {
+        return [{ path: [...path, tag.name], message: `expected one of ${tag.values.join(", ")}` }]
+      }
+      // a body's schemas are a union, mostly of one
+      const [only, ...others] = issue.ast._tag === "Union" ? issue.ast.types : []
+      const expected = only === undefined || others.length > 0 ? undefined : expectedOf(only)
+      if (expected === undefined) break
+      return [{ path, message: `expected ${expected}` }]
+    }
+    case "InvalidType": {
+      const expected = expectedOf(issue.ast)
+      if (expected === undefined) break
+      return [{ path, message: `expected ${expected}` }]
     }
   }
   return format(issue).issues.map((standard) => ({
     path: [...path, ...(standard.path ?? []).map((segment) => typeof segment === "object" ? segment.key : segment)],
     message: withoutValue(standard.message)
   }))
+}
+
+/** What a value of another type should have been: its type, and what its first check wants. */
+const expectedOf = (ast: SchemaAST.AST): string | undefined => {
+  if (ast._tag === "Literal") return `${ast.literal}`
+  const type = typeNames[ast._tag]
+  const [check] = ast.checks ?? []
+  const expected = check?.annotations?.["expected"]
+  if (typeof expected !== "string") return type
+  return ast._tag === "String" && !expected.startsWith("a string") ? `${aString}${expected}` : expected
+}
+
+const typeNames: Readonly<Record<string, string>> = {
+  Arrays: "an array",
+  Number: "a number",
+  Objects: "an object",
+  String: "a string"
+}
+
+/** Says that digits in a body stand in quotes. In a path or a query everything is a string. */
+const aString = "a string: "
+
+/** The values of a union of literals. */
+const literalsOf = (ast: SchemaAST.AST): ReadonlyArray<string> | undefined => {
+  if (ast._tag !== "Union") return undefined
+  const values = ast.types.flatMap((member) => member._tag === "Literal" ? [`${member.literal}`] : [])
+  return values.length === ast.types.length ? values : undefined
 }
 
 /** The property that tells a union's members apart, and its values. */
@@ -64,7 +105,7 @@ const tagOf = (ast: SchemaAST.AST): { readonly name: string; readonly values: Re
     }
   }
   const [name, ...others] = names
-  return name === undefined || others.length > 0 ? undefined : { name, values }
+  return name === undefined || others.length > 0 || values.length < 2 ? undefined : { name, values }
 }
 
 const withoutValue = (message: string): string => {
@@ -72,7 +113,7 @@ const withoutValue = (message: string): string => {
   if (message.startsWith("Expected no excess") || message.startsWith("Unexpected key")) return "is not known"
   if (message.startsWith("Invalid data")) return "expected a valid value"
   const [expected = message] = message.split(", got ", 1)
-  return expected.replace(/^Expected \{.*/s, "expected an object").replace(/^Expected /, "expected ")
+  return expected.replace(/^Expected /, "expected ")
 }
 
 const print = (root: string, path: ReadonlyArray<PropertyKey>): string => {

@@ -9,6 +9,9 @@ import * as Problems from "./Problems.ts"
 /** Largest request body, in bytes (decisions, section 3). */
 export const maxBodyBytes = 256 * 1024
 
+/** How deep a body may be nested. No described body needs more than 6; what walks through one may exhaust the stack. */
+const maxBodyDepth = 64
+
 /**
  * What does not decode is the contract's 400, with the part that is wrong. The router would read an absent content type as
  * JSON, replace invalid UTF-8 and end in a defect for a body that cannot be read; the contract wants a 400 for each.
@@ -39,11 +42,35 @@ const bodyProblem = Effect.gen(function*() {
     Effect.match({
       onFailure: ({ reason }) =>
         "reason" in reason && reason.reason === "BodyTooLarge" ? tooLarge : "the body could not be read",
-      onSuccess: (bytes) =>
-        bytes.byteLength === 0 ? "expected a JSON body" : isUtf8(bytes) ? undefined : "expected JSON in UTF-8"
+      onSuccess: (buffer) => textProblem(new Uint8Array(buffer))
     })
   )
 })
+
+const textProblem = (bytes: Uint8Array): string | undefined => {
+  if (bytes.byteLength === 0) return "expected a JSON body"
+  if (!isUtf8(bytes)) return "expected JSON in UTF-8"
+  return isDeep(bytes) ? `expected JSON of at most ${maxBodyDepth} levels` : undefined
+}
+
+/** Whether brackets and braces stand too deep in each other; those within strings do not count. */
+const isDeep = (json: Uint8Array): boolean => {
+  let depth = 0
+  let inString = false
+  for (let at = 0; at < json.byteLength; at++) {
+    const byte = json[at]
+    if (inString) {
+      if (byte === backslash) at++
+      else if (byte === quote) inString = false
+    } else if (byte === quote) inString = true
+    else if (byte === openBracket || byte === openBrace) {
+      if (++depth > maxBodyDepth) return true
+    } else if (byte === closeBracket || byte === closeBrace) depth--
+  }
+  return false
+}
+
+const [quote, backslash, openBracket, closeBracket, openBrace, closeBrace] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d]
 
 const tooLarge = `expected a body of at most ${maxBodyBytes} bytes`
 

@@ -5,8 +5,6 @@ export interface Taken {
   readonly left: number
   /** Until there is a token again; 0 where there is one. */
   readonly nextAfterMillis: number
-  /** Until the bucket is full again. */
-  readonly fullAfterMillis: number
 }
 
 /** Buckets by key, each of `burst` tokens and refilled by `perSecond`. */
@@ -49,8 +47,7 @@ export const make = (options: {
       return {
         allowed,
         left: Math.floor(bucket.tokens),
-        nextAfterMillis: Math.max(0, (1 - bucket.tokens) / perMilli),
-        fullAfterMillis: (options.burst - bucket.tokens) / perMilli
+        nextAfterMillis: Math.max(0, (1 - bucket.tokens) / perMilli)
       }
     }
   }

@@ -1,31 +1,29 @@
+import {
+  balanceColumns,
+  columnOf,
+  fromJournal,
+  fromRewards,
+  netOf,
+  parsedOnce,
+  transfers,
+  unpaid,
+  userAccounts
+} from "./Sums.ts"
+
+/** Something that does not hold: which rule, where, what should stand there and what does. */
+export interface Finding {
+  readonly check: string
+  readonly integratorId: string
+  readonly subject: string
+  readonly expected: string
+  readonly actual: string
+}
+
 /** One rule as a query for the rows that break it. */
 export interface Check {
   readonly name: string
   readonly sql: string
 }
-
-const unpaid = "amount - paid - recovered + clawed_back"
-
-/** What each account of a user should hold, from the rewards alone. */
-const fromRewards = `
-  SELECT integrator_id, user_id, asset,
-    coalesce(sum(${unpaid}) FILTER (WHERE state = 'AwaitingFunding'), 0) AS "awaitingFunding",
-    coalesce(sum(${unpaid}) FILTER (WHERE state = 'Pending'), 0) AS pending,
-    coalesce(sum(${unpaid}) FILTER (WHERE state = 'Claimable'), 0) AS claimable,
-    sum(paid) AS paid, sum(clawed_back) - sum(recovered) AS owed, sum(amount) AS amount
-  FROM rewards GROUP BY integrator_id, user_id, asset`
-
-/** What each account holds according to the journal. */
-const fromJournal = `
-  SELECT integrator_id, asset, account, user_id, sum(amount) AS balance FROM (
-    SELECT integrator_id, asset, to_account AS account, user_id, amount FROM journal
-    UNION ALL SELECT integrator_id, asset, from_account, user_id, -amount FROM journal
-  ) sides GROUP BY integrator_id, asset, account, user_id`
-
-const userAccounts = ["awaitingFunding", "pending", "claimable", "paid", "owed"] as const
-const columnOf = (account: string) => account === "awaitingFunding" ? "awaiting_funding" : account
-
-const balanceColumns = userAccounts.map((account) => `('${account}', b.${columnOf(account)})`).join(", ")
 
 /** Every rule that an audit proves. Where both sides are sums they are compared in both directions. */
 export const checks: ReadonlyArray<Check> = [
@@ -65,21 +63,51 @@ export const checks: ReadonlyArray<Check> = [
       ) sides WHERE journal <> balance`
   },
   {
-    name: "free money of the vault equals the journal",
+    name: "free and assigned money of the vault equal the journal",
     sql: `
-      SELECT b.integrator_id, b.asset AS subject, coalesce(sum(j.balance), 0) AS expected, b.free AS actual
-      FROM vault_balances b LEFT JOIN (${fromJournal}) j
-        ON j.integrator_id = b.integrator_id AND j.asset = b.asset AND j.account = 'free'
-      GROUP BY b.integrator_id, b.asset, b.free HAVING coalesce(sum(j.balance), 0) <> b.free`
+      SELECT b.integrator_id, b.asset || ' ' || b.account AS subject, coalesce(j.balance, 0) AS expected, b.balance AS actual
+      FROM (
+        SELECT v.integrator_id, v.asset, side.account, side.balance FROM vault_balances v
+        CROSS JOIN LATERAL (VALUES ('free', v.free), ('assigned', v.assigned)) AS side(account, balance)
+      ) b LEFT JOIN (
+        SELECT integrator_id, asset, account, sum(balance) AS balance FROM (${fromJournal}) j
+        WHERE account IN ('free', 'assigned') GROUP BY integrator_id, asset, account
+      ) j USING (integrator_id, asset, account)
+      WHERE coalesce(j.balance, 0) <> b.balance`
   },
   {
-    name: "held = free + unpaid of Pending and Claimable",
+    name: "every journal entry is between known accounts, a user's where it names the user",
     sql: `
-      SELECT b.integrator_id, b.asset AS subject, b.free + coalesce(r.reserved, 0) AS expected, b.held AS actual
+      SELECT integrator_id, 'entry ' || entry AS subject, 'accounts of one owner' AS expected,
+        from_account || ' to ' || to_account || coalesce(' of ' || user_id, '') AS actual
+      FROM journal WHERE (from_account, to_account, user_id IS NOT NULL, reward IS NOT NULL) NOT IN (${transfers})`
+  },
+  {
+    name: "held = free + assigned + unpaid of Pending and Claimable",
+    sql: `
+      SELECT b.integrator_id, b.asset AS subject, b.free + b.assigned + coalesce(r.reserved, 0) AS expected, b.held AS actual
       FROM vault_balances b LEFT JOIN (
         SELECT integrator_id, asset, sum(${unpaid}) AS reserved FROM rewards
         WHERE state IN ('Pending', 'Claimable') GROUP BY integrator_id, asset
-      ) r USING (integrator_id, asset) WHERE b.held <> b.free + coalesce(r.reserved, 0)`
+      ) r USING (integrator_id, asset) WHERE b.held <> b.free + b.assigned + coalesce(r.reserved, 0)`
+  },
+  {
+    name: "assigned money is what the waiting rewards up to its mark come to",
+    sql: `
+      SELECT b.integrator_id, b.asset AS subject, coalesce(r.amount, 0) AS expected, b.assigned AS actual
+      FROM vault_balances b LEFT JOIN LATERAL (
+        SELECT sum(amount) AS amount FROM rewards r WHERE r.integrator_id = b.integrator_id AND r.asset = b.asset
+          AND r.state = 'AwaitingFunding' AND r.creation <= b.assigned_to
+      ) r ON true WHERE coalesce(r.amount, 0) <> b.assigned`
+  },
+  {
+    name: "free money is less than the first waiting reward needs",
+    sql: `
+      SELECT b.integrator_id, b.asset AS subject, 'less than ' || r.amount AS expected, b.free AS actual
+      FROM vault_balances b JOIN LATERAL (
+        SELECT amount FROM rewards r WHERE r.integrator_id = b.integrator_id AND r.asset = b.asset
+          AND r.state = 'AwaitingFunding' AND r.creation > b.assigned_to ORDER BY r.creation LIMIT 1
+      ) r ON b.free >= r.amount`
   },
   {
     name: "held = deposits - withdrawals - claims",
@@ -102,16 +130,25 @@ export const checks: ReadonlyArray<Check> = [
   {
     name: "each reward equals its journal",
     sql: `
-      SELECT integrator_id, 'reward ' || creation AS subject, r.paid || ' paid, ' || r.open || ' open' AS expected,
-        coalesce(j.paid, 0) || ' paid, ' || coalesce(j.open, 0) || ' open' AS actual
-      FROM (SELECT integrator_id, creation, paid, ${unpaid} AS open FROM rewards) r FULL JOIN (
-        SELECT integrator_id, reward AS creation,
-          coalesce(sum(amount) FILTER (WHERE to_account = 'paid'), 0) AS paid,
-          coalesce(sum(amount) FILTER (WHERE to_account IN ('awaitingFunding', 'pending', 'claimable')), 0)
-            - coalesce(sum(amount) FILTER (WHERE from_account IN ('awaitingFunding', 'pending', 'claimable')), 0) AS open
-        FROM journal WHERE reward IS NOT NULL GROUP BY integrator_id, reward
+      SELECT integrator_id, 'reward ' || creation AS subject, coalesce(j.money, 'nothing') AS expected,
+        coalesce(r.money, 'no reward') AS actual
+      FROM (
+        SELECT integrator_id, creation, concat_ws(' ', paid, 'paid', recovered, 'recovered', clawed_back, 'clawed back',
+          nullif(${unpaid}, 0), CASE WHEN ${unpaid} <> 0 THEN state END) AS money FROM rewards
+      ) r FULL JOIN (
+        SELECT integrator_id, creation, concat_ws(' ', paid, 'paid', recovered, 'recovered', clawed_back, 'clawed back',
+          nullif(waiting, 0), CASE WHEN waiting <> 0 THEN 'AwaitingFunding' END,
+          nullif(pending, 0), CASE WHEN pending <> 0 THEN 'Pending' END,
+          nullif(claimable, 0), CASE WHEN claimable <> 0 THEN 'Claimable' END) AS money
+        FROM (
+          SELECT integrator_id, reward AS creation, ${netOf("paid")} AS paid, ${netOf("awaitingFunding")} AS waiting,
+            ${netOf("pending")} AS pending, ${netOf("claimable")} AS claimable,
+            coalesce(sum(amount) FILTER (WHERE from_account = 'owed'), 0) AS recovered,
+            coalesce(sum(amount) FILTER (WHERE to_account = 'owed'), 0) AS clawed_back
+          FROM journal WHERE reward IS NOT NULL GROUP BY integrator_id, reward
+        ) sums
       ) j USING (integrator_id, creation)
-      WHERE r.paid IS DISTINCT FROM j.paid OR r.open IS DISTINCT FROM j.open`
+      WHERE r.money IS DISTINCT FROM j.money`
   },
   {
     name: "amount = floor(earned * (spend - refunded) / spend)",
@@ -170,10 +207,33 @@ export const checks: ReadonlyArray<Check> = [
         SELECT integrator_id, d->>'userId' AS user_id, d->>'id' AS id, count(DISTINCT d->>'revision') AS events,
           (array_agg(concat_ws(' ', d->>'state', d->'amount'->>'amount', d->>'paid', d->>'recovered', d->>'clawedBack',
             d->>'refundedSpend') ORDER BY (d->>'revision')::int DESC))[1] AS latest
-        FROM (SELECT integrator_id, (body::jsonb)->'data' AS d FROM events WHERE kind LIKE 'reward.%') bodies
+        FROM (SELECT integrator_id, (body::jsonb)->'data' AS d FROM events WHERE kind LIKE 'reward.%' ${parsedOnce}) bodies
         GROUP BY integrator_id, d->>'userId', d->>'id'
       ) e USING (integrator_id, user_id, id)
       WHERE e.events IS DISTINCT FROM r.revision OR e.latest IS DISTINCT FROM r.latest`
+  },
+  {
+    name: "each vault operation has one event with its amount",
+    sql: `
+      SELECT integrator_id, reference AS subject, o.kind || ' ' || o.amount || ' ' || o.asset AS expected, e.told AS actual
+      FROM vault_operations o FULL JOIN (
+        SELECT integrator_id, d->>'reference' AS reference, string_agg(
+          replace(replace(kind, 'vault.', ''), '_confirmed', '') || ' ' || (d->'amount'->>'amount') || ' ' || (d->'amount'->>'asset'), ', ') AS told
+        FROM (SELECT integrator_id, kind, (body::jsonb)->'data' AS d FROM events WHERE kind LIKE 'vault.%' ${parsedOnce}) bodies
+        GROUP BY integrator_id, d->>'reference'
+      ) e USING (integrator_id, reference)
+      WHERE o.kind || ' ' || o.amount || ' ' || o.asset IS DISTINCT FROM e.told`
+  },
+  {
+    name: "authorizations and estimates are of users with applied authorizations",
+    sql: `
+      SELECT integrator_id, user_id AS subject, 'an applied authorization' AS expected, 'none' AS actual FROM (
+        SELECT integrator_id, user_id FROM authorizations UNION SELECT integrator_id, user_id FROM open_estimates
+        UNION SELECT integrator_id, user_id FROM expected_balances WHERE expected > 0
+      ) known WHERE NOT EXISTS (
+        SELECT 1 FROM spend_events e WHERE e.integrator_id = known.integrator_id AND e.user_id = known.user_id
+          AND e.kind = 'authorization' AND e.position IS NOT NULL
+      )`
   },
   numbered("journal entries", "journal", "entry", "entries"),
   numbered("events", "events", "event", "events"),

@@ -1,4 +1,4 @@
-import { allowance } from "@card-rewards/domain/Delivery"
+import { allowance, placesPerShare } from "@card-rewards/domain/Delivery"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -8,7 +8,9 @@ import type { Claim, ClaimOptions } from "../Deliveries.ts"
 /** Before every integrator. */
 export const noCursor = ""
 
-/** How many integrators with pending deliveries one look visits, and how many blocked deliveries of each it sets back. */
+/**
+ * How many integrators with pending deliveries one look visits, and how many blocked deliveries of each it sets back.
+ */
 const endpointsPerLook = 256
 const blockedPerLook = 200
 
@@ -21,6 +23,8 @@ interface Turn {
   readonly generation: number
   readonly attempts: number
   readonly probe: boolean
+  readonly inFlight: number
+  readonly slow: boolean
 }
 
 /** Claims inside the caller's transaction. The cursor is where the next look begins. */
@@ -29,9 +33,13 @@ export const claimIn = Effect.fnUntraced(function*(cursor: string, options: Clai
   const visited = look.flatMap(({ integratorId, ...breaker }) => {
     if (breaker.generation === null) return []
     const inFlight = options.inFlight.get(integratorId) ?? 0
-    return [{ integratorId, generation: breaker.generation, ...allowance(breaker, { ...options, inFlight }) }]
+    const slow = breaker.failures > 0 || options.slow.has(integratorId)
+    if (slow && options.slowLimit <= 0) return []
+    const allowed = allowance(breaker, { ...options, inFlight })
+    return [{ integratorId, generation: breaker.generation, inFlight, slow, ...allowed }]
   }).filter(({ attempts }) => attempts > 0).slice(0, options.limit)
-  const last = visited.length === options.limit ? visited.at(-1) : look.length < endpointsPerLook ? undefined : look.at(-1)
+  const partly = look.length < endpointsPerLook ? undefined : look.at(-1)
+  const last = visited.length === options.limit ? visited.at(-1) : partly
   const next = last?.integratorId ?? noCursor
   const probing = yield* takeProbes(visited.filter(({ probe }) => probe), options.now, claimedUntil)
   const turns = visited.filter(({ integratorId, probe }) => !probe || probing.has(integratorId))
@@ -40,14 +48,20 @@ export const claimIn = Effect.fnUntraced(function*(cursor: string, options: Clai
   const served = new Set(claims.map(({ integratorId }) => integratorId))
   yield* giveBackProbes(turns.filter(({ integratorId, probe }) => probe && !served.has(integratorId)), options.now)
   if (claims.length < options.limit) yield* setBackBlocked(turns, options.now)
-  const probes = new Set(turns.filter(({ probe }) => probe).map(({ integratorId }) => integratorId))
+  const turnOf = new Map(turns.map((turn) => [turn.integratorId, turn]))
   return {
-    claims: claims.map((row): Claim => ({ ...row, claimedUntil, probe: probes.has(row.integratorId) })),
+    claims: claims.map((row): Claim => {
+      const { probe = false, slow = false } = turnOf.get(row.integratorId) ?? {}
+      return { ...row, claimedUntil, probe, slow }
+    }),
     cursor: next
   }
 })
 
-/** Integrators with pending deliveries from the cursor on, found by skipping through the index; live endpoints with something due. */
+/**
+ * Integrators with pending deliveries from the cursor on, found by skipping through the index; of those that have
+ * something due, the live endpoint.
+ */
 const selectTurns = Effect.fnUntraced(function*(cursor: string, now: number) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{
@@ -79,7 +93,8 @@ const takeProbes = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, now: 
   const rows = yield* sql<{ integratorId: IntegratorId }>`
     WITH free AS (
       SELECT e.integrator_id, e.generation FROM webhook_endpoints e
-      JOIN unnest(${ids(turns)}, ${generations(turns)}) AS t(integrator_id, generation) USING (integrator_id, generation)
+      JOIN unnest(${ids(turns)}, ${generations(turns)}) AS t(integrator_id, generation)
+        USING (integrator_id, generation)
       WHERE e.deleted_at IS NULL AND (e.probe_at IS NULL OR e.probe_at <= ${value.timestamptz(now)})
       FOR NO KEY UPDATE OF e SKIP LOCKED
     )
@@ -97,27 +112,43 @@ const giveBackProbes = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, n
     WHERE e.integrator_id = t.integrator_id AND e.generation = t.generation`
 })
 
+/**
+ * Places go round by round, the emptiest endpoints first, and an endpoint's k-th place only while {@link
+ * placesPerShare} times k are free: the fuller it gets the fewer each may hold, so that there is one left for whoever
+ * comes. Slow endpoints share their part in the same way.
+ */
 const takeDeliveries = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, options: ClaimOptions, until: number) {
   const sql = yield* SqlClient.SqlClient
   const now = value.timestamptz(options.now)
-  return yield* sql<Omit<Claim, "claimedUntil" | "probe">>`
+  const share = value.int4(placesPerShare)
+  const [limit, slowLimit] = [value.int4(options.limit), value.int4(options.slowLimit)]
+  return yield* sql<Omit<Claim, "claimedUntil" | "probe" | "slow">>`
     WITH due AS (
-      SELECT t.ordinal, d.*, row_number() OVER (PARTITION BY t.ordinal ORDER BY d.next_attempt_at, d.event, d.round) AS rank
-      FROM unnest(${ids(turns)}, ${generations(turns)}, ${columns.int4(turns.map(({ attempts }) => attempts))})
-        WITH ORDINALITY AS t(integrator_id, generation, attempts, ordinal)
+      SELECT t.ordinal, t.slow, d.*,
+        t.in_flight + row_number() OVER (PARTITION BY t.ordinal ORDER BY d.next_attempt_at, d.event, d.round) AS nth
+      FROM unnest(${ids(turns)}, ${generations(turns)}, ${columns.int4(turns.map(({ attempts }) => attempts))},
+        ${columns.int4(turns.map(({ inFlight }) => inFlight))}, ${columns.bool(turns.map(({ slow }) => slow))})
+        WITH ORDINALITY AS t(integrator_id, generation, attempts, in_flight, slow, ordinal)
       CROSS JOIN LATERAL (
         SELECT d.integrator_id, d.event, d.round, d.next_attempt_at FROM deliveries d
         WHERE d.integrator_id = t.integrator_id AND d.state = 'pending' AND d.next_attempt_at <= ${now}
           AND d.generation = t.generation AND (d.claimed_until IS NULL OR d.claimed_until <= ${now})
           AND NOT EXISTS (SELECT 1 FROM deliveries p WHERE p.integrator_id = d.integrator_id AND p.reward = d.reward
-            AND p.state = 'pending' AND p.generation = d.generation AND (p.event, p.round) < (d.event, d.round))
+            AND p.state = 'pending' AND p.generation = d.generation
+            AND ((p.event, p.round) < (d.event, d.round) OR p.claimed_until > ${now}))
         ORDER BY d.next_attempt_at, d.event LIMIT t.attempts
       ) d
+    ), slow_placed AS (
+      SELECT *, row_number() OVER (PARTITION BY slow ORDER BY nth, ordinal) AS place FROM due
+    ), placed AS (
+      SELECT integrator_id, event, round, nth, row_number() OVER (ORDER BY nth, ordinal) AS place FROM slow_placed
+      WHERE NOT slow OR (place <= ${slowLimit} AND nth <= greatest(1, (${slowLimit} - place + 1) / ${share}))
     ), chosen AS (
       SELECT d.integrator_id, d.event, d.round FROM deliveries d
-      JOIN (SELECT * FROM due ORDER BY rank, ordinal LIMIT ${value.int4(options.limit)}) c
-        USING (integrator_id, event, round)
-      WHERE d.state = 'pending' AND d.next_attempt_at <= ${now} AND (d.claimed_until IS NULL OR d.claimed_until <= ${now})
+      JOIN placed p USING (integrator_id, event, round)
+      WHERE p.place <= ${limit} AND p.nth <= greatest(1, (${limit} - p.place + 1) / ${share})
+        AND d.state = 'pending' AND d.next_attempt_at <= ${now}
+        AND (d.claimed_until IS NULL OR d.claimed_until <= ${now})
       FOR NO KEY UPDATE OF d SKIP LOCKED
     )
     UPDATE deliveries d SET claimed_until = ${value.timestamptz(until)} FROM chosen c
@@ -137,8 +168,9 @@ const setBackBlocked = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, n
       FROM unnest(${ids(turns)}, ${generations(turns)}) AS t(integrator_id, generation)
       CROSS JOIN LATERAL (
         SELECT d.* FROM deliveries d
-        WHERE d.integrator_id = t.integrator_id AND d.state = 'pending' AND d.next_attempt_at <= ${value.timestamptz(now)}
-          AND d.generation = t.generation AND d.reward IS NOT NULL AND d.attempts = 0
+        WHERE d.integrator_id = t.integrator_id AND d.state = 'pending'
+          AND d.next_attempt_at <= ${value.timestamptz(now)} AND d.generation = t.generation
+          AND d.reward IS NOT NULL AND d.attempts = 0
           AND (d.claimed_until IS NULL OR d.claimed_until <= ${value.timestamptz(now)})
         ORDER BY d.next_attempt_at, d.event LIMIT ${value.int4(blockedPerLook)} FOR NO KEY UPDATE SKIP LOCKED
       ) d

@@ -29,6 +29,14 @@ export interface RewardRow extends RewardMoney {
 /** The accounts that are kept for each user and asset. */
 export type UserAccounts = Record<"awaitingFunding" | "pending" | "claimable" | "paid" | "owed", bigint>
 
+/** A vault's money in one asset; waiting rewards created up to `assignedTo` will be reserved with `assigned`. */
+export interface VaultAccounts {
+  held: bigint
+  free: bigint
+  assigned: bigint
+  assignedTo: bigint
+}
+
 /** A journal entry that is not written yet. */
 export interface Entry extends Move {
   readonly asset: Asset
@@ -69,11 +77,13 @@ export class Book {
   readonly changed = new Set<string>()
   readonly entries: Array<Entry> = []
   readonly events: Array<PendingEvent> = []
-  readonly vault: Record<Asset, { held: bigint; free: bigint }>
+  readonly vault: Record<Asset, VaultAccounts>
   readonly changedUsers = new Set<string>()
   readonly changedAssets = new Set<Asset>()
   operation: VaultOperation | undefined
   creations: bigint
+  /** Waiting rewards that this transaction reserved from free money. */
+  served = 0
   private readonly users = new Map<string, UserAccounts>()
   private readonly queues: Record<Asset, WaitingQueue> = { USDC: new WaitingQueue(), EURe: new WaitingQueue() }
 
@@ -148,6 +158,20 @@ export class Book {
     return created
   }
 
+  /** The rewards of an asset that this transaction created, in that order. */
+  createdRows(asset: Asset): ReadonlyArray<RewardRow> {
+    return this.rowsOf(this.created, asset)
+  }
+
+  /** The stored rewards of an asset that this transaction has changed. */
+  changedRows(asset: Asset): ReadonlyArray<RewardRow> {
+    return this.rowsOf(this.changed, asset)
+  }
+
+  private rowsOf(keys: ReadonlySet<string>, asset: Asset): ReadonlyArray<RewardRow> {
+    return [...keys].flatMap((key) => this.rewards.get(key) ?? []).filter((row) => row.asset === asset)
+  }
+
   /** Changes a reward as decided. */
   change(row: RewardRow, change: RewardChange): RewardRow {
     const next = { ...row, ...change.money, updatedAt: this.now, revision: row.revision + 1 }
@@ -179,10 +203,10 @@ export class Book {
 
   private add(entry: Entry, account: Account, amount: bigint): void {
     if (account === "world" || account === "promised" || account === "clawedBack") return
-    if (account === "free") {
+    if (account === "free" || account === "assigned") {
       const vault = this.vault[entry.asset]
-      vault.free += amount
-      if (vault.free < 0n) throw new Error("free money of a vault would become negative")
+      vault[account] += amount
+      if (vault[account] < 0n) throw new Error(`${account} money of a vault would become negative`)
       return
     }
     if (entry.userId === undefined) throw new Error(`an entry on ${account} names no user`)

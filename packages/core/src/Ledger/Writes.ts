@@ -122,11 +122,13 @@ const writeVaultBalances = Effect.fnUntraced(function*(books: ReadonlyArray<Book
     [...book.changedAssets].map((asset) => ({ integratorId: book.integratorId, asset, ...book.vault[asset] }))
   )
   if (rows.length === 0) return
-  const { numeric, text } = columns
+  const { int8, numeric, text } = columns
   yield* sql`
-    UPDATE vault_balances b SET held = t.held, free = t.free
+    UPDATE vault_balances b SET held = t.held, free = t.free, assigned = t.assigned, assigned_to = t.assigned_to
     FROM unnest(${text(rows.map((row) => row.integratorId))}, ${text(rows.map((row) => row.asset))},
-      ${numeric(rows.map((row) => row.held))}, ${numeric(rows.map((row) => row.free))}) AS t(integrator_id, asset, held, free)
+      ${numeric(rows.map((row) => row.held))}, ${numeric(rows.map((row) => row.free))},
+      ${numeric(rows.map((row) => row.assigned))}, ${int8(rows.map((row) => row.assignedTo))})
+      AS t(integrator_id, asset, held, free, assigned, assigned_to)
     WHERE b.integrator_id = t.integrator_id AND b.asset = t.asset`
 })
 

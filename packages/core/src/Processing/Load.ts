@@ -26,7 +26,8 @@ export interface Dependents {
   readonly resumed: ReadonlyMap<string, ReadonlyArray<string>>
 }
 
-const eventColumns = `e.integrator_id, e.user_id, e.kind, e.external_transaction_id, e.lane, e.arrival, e.currency,
+/** What processing reads of a stored event `e`. */
+export const eventColumns = `e.integrator_id, e.user_id, e.kind, e.external_transaction_id, e.lane, e.arrival, e.currency,
   e.cents, e.mcc, e.occurred_at, e.original_id, e.position`
 
 type Keyed = Pick<StoredEvent, "integratorId" | "userId" | "kind" | "externalTransactionId">
@@ -253,7 +254,7 @@ const readGroups = Effect.fnUntraced(function*(
  * Attributes at the purchase time `P` of events that set one: the latest record stored at or before `P` and before
  * the event was received; before the first one, the enrollment record (decisions, section 5.3).
  */
-const readAttributes = Effect.fnUntraced(function*(events: ReadonlyArray<StoredEvent>) {
+export const readAttributes = Effect.fnUntraced(function*(events: ReadonlyArray<StoredEvent>) {
   const found = new Map<string, Attributes>()
   const able = events.filter((event) => event.kind === "authorization" || event.kind === "clearing")
   if (able.length === 0) return found

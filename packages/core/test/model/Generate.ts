@@ -123,7 +123,13 @@ export const generate = (seed: number, length: number): ReadonlyArray<Operation>
     }
   }
 
-  const programs: ReadonlyArray<readonly [string, AssetName]> = [["pa", "USDC"], ["pB", "USDC"], ["pe", "EURe"]]
+  const programs: ReadonlyArray<readonly [string, AssetName]> = [
+    ["pa", "USDC"],
+    ["pB", "USDC"],
+    ["p-3", "USDC"],
+    ["pe", "EURe"],
+    ["Pe", "EURe"]
+  ]
   const publish = (of: readonly [string, AssetName], version: number, now: boolean): Operation => ({
     op: "publish",
     program: of[0],
@@ -183,6 +189,22 @@ export const generate = (seed: number, length: number): ReadonlyArray<Operation>
     amount: storm && chance(0.5) ? "first" : chance(0.15) ? pick<Sum>("first-1", "first+1", 0n) : pick<Sum>("first", "first", "first", "half", "half", unit * 10n, unit * 300n, 1n)
   })
 
+  /** A purchase that is paid and then goes back, and one that pays for it. */
+  const regret = (): ReadonlyArray<Operation> => {
+    const of = { op: "spend" as const, user: owner, currency: main, mcc: from(mccs), agoMillis: 0, later: false }
+    const bought = fresh("clearing")
+    return [
+      { ...of, kind: "clearing", transaction: bought, cents: 12_345n },
+      { op: "clock", to: pick(0, day, 14 * day) },
+      { op: "deposit", asset, user: "", reference: `ref${++referenced}`, amount: "first" },
+      { op: "claim", asset, user: owner, reference: `ref${++referenced}`, amount: "first" },
+      { ...of, kind: "refund", transaction: fresh("refund"), cents: from(cents), original: bought, later: chance(0.5) },
+      ...(chance(0.7) ? [{ ...of, kind: "clearing" as const, transaction: fresh("clearing"), cents: from(cents), later: chance(0.5) }] : []),
+      { op: "clock", to: pick<"claimable" | number>("claimable", 14 * day) }
+    ]
+  }
+
+  const step = (): ReadonlyArray<Operation> => chance(storm ? 0.08 : 0.02) ? regret() : [next()]
   const next = (): Operation => {
     if (storm && chance(0.3)) return movement(chance(0.75) ? "claim" : "deposit")
     const dice = below(100)
@@ -201,11 +223,11 @@ export const generate = (seed: number, length: number): ReadonlyArray<Operation>
     { op: "put", user: "u1", attributes: attributes() },
     { op: "put", user: "u2", attributes: attributes() },
     ...(chance(0.6) ? [{ op: "put" as const, user: "u3", attributes: attributes() }] : []),
-    ...some(programs, 0.9).map((one) => publish(one, 2, true)),
+    ...some(programs, 0.6).map((one) => publish(one, 2, true)),
     { op: "clock", to: 10 * minute },
     ...(chance(0.5) ? [{ op: "deposit" as const, asset, user: "", reference: "start", amount: unit * 500n }] : [])
   ]
-  const rest = Array.from({ length }, next)
+  const rest = Array.from({ length }, step).flat()
   // reads settle what is due, so some operations go without
   const checks = chance(0.7) ? 0.7 : 0.2
   return [...start, ...rest.flatMap((operation) => chance(checks) ? [operation, { op: "check" as const }] : [operation]), {

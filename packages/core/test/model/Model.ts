@@ -113,6 +113,8 @@ export class Model {
   now: number
   private arrivals = 0
   readonly users = new Map<string, Array<AttributeRecord>>()
+  /** The service's own choice, which the order among users follows. */
+  readonly lanes = new Map<string, number>()
   readonly programs = new Map<string, Array<Version>>()
   readonly stored = new Map<string, StoredSpend>()
   private queue: Array<StoredSpend> = []
@@ -185,8 +187,11 @@ export class Model {
     return this.queue[0]?.user
   }
 
+  /** Users are processed lane by lane, those of one lane in order of arrival. */
   process(): void {
-    for (const event of this.queue.splice(0)) {
+    const laneOf = ({ user }: StoredSpend) => this.lanes.get(user) ?? 0
+    const events = this.queue.splice(0).sort((left, right) => laneOf(left) - laneOf(right) || left.arrival - right.arrival)
+    for (const event of events) {
       if (!this.isReady(event)) {
         this.waiting.push(event)
         continue

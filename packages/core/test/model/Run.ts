@@ -1,4 +1,5 @@
 import { Integrators } from "@card-rewards/core/Integrators"
+import * as Ledger from "@card-rewards/core/Ledger"
 import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
 import { Rewards } from "@card-rewards/core/Rewards"
@@ -31,15 +32,53 @@ export interface Mismatch {
 
 let made = 0
 
+/** How a run is done. */
+export interface RunOptions {
+  /**
+   * How many waiting rewards one transaction reserves one by one; the others are reserved when their users are looked
+   * at. Then several users' events also come in one batch, and nothing but the order of events among rewards, and
+   * `updatedAt`, may differ from the model.
+   */
+  readonly servedAtOnce?: number
+}
+
 /** Does the operations on a fresh integrator and on a fresh model; answers the first difference, or undefined. */
-export const run = Effect.fnUntraced(function*(operations: ReadonlyArray<Operation>) {
+export const run = (operations: ReadonlyArray<Operation>, options: RunOptions = {}) =>
+  options.servedAtOnce === undefined
+    ? runAll(operations, exact)
+    : Effect.provideService(runAll(operations, reordered), Ledger.ServedAtOnce, options.servedAtOnce)
+
+/** What of the rewards and of the log has to be as the model says. */
+interface View {
+  readonly manyUsersPerBatch: boolean
+  readonly rewards: (rewards: ReadonlyArray<unknown>) => ReadonlyArray<unknown>
+  readonly log: (log: ReadonlyArray<LogEntry>) => ReadonlyArray<unknown>
+}
+
+const exact: View = { manyUsersPerBatch: false, rewards: (rewards) => rewards, log: (log) => log }
+
+const withoutUpdatedAt = (data: unknown): object => ({ ...data as object, updatedAt: undefined })
+
+/** The vault's events in their order, then each reward's in theirs. */
+const reordered: View = {
+  manyUsersPerBatch: true,
+  rewards: (rewards) => rewards.map(withoutUpdatedAt),
+  log: (log) => {
+    const ofVault = log.filter(({ kind }) => kind.startsWith("vault."))
+    const byReward = Map.groupBy(log.filter((entry) => !ofVault.includes(entry)), ({ data }) => (data as { id: string }).id)
+    return [...ofVault, ...[...byReward.keys()].sort().flatMap((id) =>
+      (byReward.get(id) ?? []).map(({ data, kind }) => ({ kind, data: withoutUpdatedAt(data) })))]
+  }
+}
+
+const runAll = Effect.fnUntraced(function*(operations: ReadonlyArray<Operation>, view: View) {
   const integratorId = IntegratorId.make(`model-${++made}`)
   const { create } = yield* Integrators
   yield* create(integratorId)
   const model = new Model(integratorId, yield* Clock.currentTimeMillis)
   const story: Array<string> = []
   for (const [index, operation] of operations.entries()) {
-    const difference = yield* step(integratorId, model, operation, story)
+    const difference = yield* step(integratorId, model, operation, story, view)
     if (difference !== undefined) return { index, story, ...difference } satisfies Mismatch
   }
   return undefined
@@ -54,18 +93,18 @@ const step = Effect.fnUntraced(function*(
   integratorId: IntegratorId,
   model: Model,
   operation: Operation,
-  story: Array<string>
+  story: Array<string>,
+  view: View
 ) {
   if (operation.op === "check") {
     yield* process
     model.process()
-    return yield* check(integratorId, model)
+    return yield* check(integratorId, model, view)
   }
   if (operation.op === "spend" || operation.op === "again") {
     const spend = operation.op === "again" ? pickStored(model, operation.pick) : toSpend(model, operation)
     if (spend === undefined) return undefined
-    // the order among users in one batch is the service's own
-    if (model.unprocessed !== undefined && model.unprocessed !== spend.user) {
+    if (!view.manyUsersPerBatch && model.unprocessed !== undefined && model.unprocessed !== spend.user) {
       yield* process
       model.process()
     }
@@ -96,6 +135,10 @@ const step = Effect.fnUntraced(function*(
     tell(story, model, `put ${operation.user} ${JSON.stringify(operation.attributes)}`)
     const enrollment = Schema.decodeUnknownSync(Enrollment)(operation.attributes)
     const { outcome } = yield* (yield* Users).put(integratorId, UserId.make(operation.user), enrollment)
+    const sql = yield* SqlClient.SqlClient
+    const [row] = yield* sql<{ lane: number }>`
+      SELECT lane FROM users WHERE integrator_id = ${integratorId} AND user_id = ${operation.user}`
+    model.lanes.set(operation.user, row?.lane ?? 0)
     return compare("the outcome of put", model.put(operation.user, operation.attributes), outcome)
   }
   if (operation.op === "publish") return yield* publish(integratorId, model, operation, story)
@@ -207,7 +250,7 @@ const resolve = (model: Model, operation: Operation & { readonly op: "deposit" |
 }
 
 /** Everything that can be seen: balances user by user (each read settles), the vault, the rewards, the events. */
-const check = Effect.fnUntraced(function*(integratorId: IntegratorId, model: Model) {
+const check = Effect.fnUntraced(function*(integratorId: IntegratorId, model: Model, view: View) {
   const rewards = yield* Rewards
   for (const user of model.users.keys()) {
     const read = yield* rewards.balance(integratorId, UserId.make(user))
@@ -220,10 +263,14 @@ const check = Effect.fnUntraced(function*(integratorId: IntegratorId, model: Mod
   const ofVault = compare("the vault", { vaultId: "sandbox", balances: model.vault() }, vault)
   if (ofVault !== undefined) return ofVault
   for (const user of model.users.keys()) {
-    const difference = compare(`rewards of ${user}`, model.list(user), yield* allRewards(integratorId, UserId.make(user)))
+    const difference = compare(
+      `rewards of ${user}`,
+      view.rewards(model.list(user)),
+      view.rewards(yield* allRewards(integratorId, UserId.make(user)))
+    )
     if (difference !== undefined) return difference
   }
-  return compareLogs(model.log, yield* events(integratorId))
+  return compareLogs(view.log(model.log), view.log(yield* events(integratorId)))
 })
 
 const allRewards = Effect.fnUntraced(function*(integratorId: IntegratorId, user: UserId) {
@@ -246,7 +293,7 @@ const events = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   return rows.map(({ body }): LogEntry => Schema.decodeUnknownSync(Body)(body))
 })
 
-const compareLogs = (expected: ReadonlyArray<LogEntry>, actual: ReadonlyArray<LogEntry>): Difference => {
+const compareLogs = (expected: ReadonlyArray<unknown>, actual: ReadonlyArray<unknown>): Difference => {
   const length = Math.max(expected.length, actual.length)
   for (let index = 0; index < length; index++) {
     if (isDeepStrictEqual(expected[index], actual[index])) continue

@@ -23,7 +23,7 @@ wait for \`Retry-After\` seconds.
 export const complete = (generated: Record<string, unknown>): Record<string, unknown> => {
   // this is the transformation of what `OpenApi.fromApi` makes
   const document = mapValues(generated, simplify) as unknown as OpenApi.OpenAPISpec
-  return {
+  const completed = {
     ...document,
     paths: mapValues(document.paths, (item) =>
       mapValues(item, (operation) => "responses" in operation ? completeOperation(operation) : operation)),
@@ -38,7 +38,16 @@ export const complete = (generated: Record<string, unknown>): Record<string, unk
     },
     tags: [...document.tags, { name: "webhooks", description: "What the service sends to the integrator's endpoint." }]
   }
+  return "/v1/sandbox/vault" in document.paths ? completed : asInProduction(completed)
 }
+
+/** The examples are the sandbox's; production has keys and a vault of its own. */
+const asInProduction = (document: object): Record<string, unknown> =>
+  JSON.parse(
+    JSON.stringify(document)
+      .replaceAll("service_sk_sandbox_", "service_sk_live_")
+      .replaceAll(`"vaultId":"sandbox"`, `"vaultId":"production"`)
+  )
 
 const mapEntries = <A, B>(
   record: Readonly<Record<string, A>>,
@@ -148,7 +157,7 @@ const headers = {
     example: "\"ingest\";q=1000;w=1"
   },
   RateLimit: {
-    description: "Requests left, and seconds until there are more; absent where the limit is off.",
+    description: "Requests left of the policy's quota, and seconds until all of it is there again; absent where the limit is off.",
     schema: { type: "string" },
     example: "\"ingest\";r=999;t=1"
   }
@@ -162,9 +171,10 @@ const parameters: Readonly<Record<string, { readonly description: string; readon
   id: { description: "The id of the webhook endpoint.", example: "main" },
   limit: { description: "Entries in the page: an integer from 1 to 100, 50 where it is left out.", example: "50" },
   cursor: { description: "`next` of the page before." },
-  state: { description: "Which events: those that wait for another one." },
+  state: { description: "Only entries in this state: spend events that wait for another one; deliveries that have come so far." },
   after: { description: "`next` of the page before; the first event where it is left out." },
   kind: { description: "Only events of this kind." },
+  eventId: { description: "The event's id.", example: "evt_01JD4W4X8QG7B5T9" },
   rewardId: { description: "The reward's id, percent-encoded.", example: "rw:acme:user-1:clearing:txn-1:groceries-2026" }
 }
 

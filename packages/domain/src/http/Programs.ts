@@ -1,6 +1,6 @@
 import { Schema, SchemaTransformation } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { NotFound } from "../Errors.ts"
+import { InvalidRequest, NotFound } from "../Errors.ts"
 import { ProgramId } from "../Ids.ts"
 import {
   Program,
@@ -11,6 +11,7 @@ import {
   ProgramVersionPublished,
   VersionNumber
 } from "../Program.ts"
+import { Simulation, SimulationRequest, SimulationTooLarge } from "../Simulation.ts"
 import { Authorization, RequestShape } from "./Authorization.ts"
 
 const VersionInPath = Schema.String.check(
@@ -47,6 +48,15 @@ export class Programs extends HttpApiGroup.make("programs").add(
   }).annotateMerge(OpenApi.annotations({
     summary: "Read a program",
     description: "One program with its versions as they were published."
-  }))
+  })),
+  HttpApiEndpoint.post("simulate", "/v1/programs/:programId/simulations", {
+    params: { programId: ProgramId },
+    payload: SimulationRequest,
+    success: Schema.Struct({ simulation: Simulation }).annotate({ description: "What it would have paid, against what was paid." }),
+    error: [InvalidRequest, NotFound, ProgramRefused, SimulationTooLarge]
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Simulate a version",
+    description: "What a candidate would have paid for past purchases, against what the program paid for them. Nothing is stored. The candidate's `effectiveFrom` and the limits of publication do not count; any other broken rule is refused as in a publication. Caps count from the start of the month of `from`. A simulation evaluates at most 1,000,000 purchases, and takes at most a minute."
+  })).annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "ignore", errors: "all" })
 ).middleware(RequestShape).middleware(Authorization)
   .annotate(OpenApi.Description, "Reward programs and their immutable versions.") {}

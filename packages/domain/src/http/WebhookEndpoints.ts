@@ -1,7 +1,9 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Delivery, DeliveryPage, DeliveryState, EventId } from "../Delivery.ts"
 import { NotFound } from "../Errors.ts"
 import { EndpointId } from "../Ids.ts"
+import { PageQuery } from "../Pagination.ts"
 import {
   EndpointAddress,
   EndpointUrlRefused,
@@ -15,12 +17,16 @@ import {
 import { Authorization, RequestShape } from "./Authorization.ts"
 
 const params = { id: EndpointId }
-const success = Schema.Struct({ endpoint: WebhookEndpoint }).annotate({ description: "The endpoint as it is now, or was when it was deleted." })
+const success = Schema.Struct({ endpoint: WebhookEndpoint }).annotate({
+  description: "The endpoint as it is now, or was when it was deleted."
+})
 
 /** Where events go, one endpoint per integrator. */
 export class WebhookEndpoints extends HttpApiGroup.make("webhookEndpoints").add(
   HttpApiEndpoint.get("list", "/v1/webhook-endpoints", {
-    success: Schema.Struct({ endpoints: Schema.Array(WebhookEndpoint) }).annotate({ description: "The endpoint, or none." })
+    success: Schema.Struct({ endpoints: Schema.Array(WebhookEndpoint) }).annotate({
+      description: "The endpoint, or none."
+    })
   }).annotateMerge(OpenApi.annotations({
     summary: "List webhook endpoints",
     description: "The endpoint, if there is one, without its secret."
@@ -31,12 +37,13 @@ export class WebhookEndpoints extends HttpApiGroup.make("webhookEndpoints").add(
     error: [WebhookEndpointConflict, WebhookEndpointLimit, EndpointUrlRefused]
   }).annotateMerge(OpenApi.annotations({
     summary: "Create the webhook endpoint",
-    description: "The URL must be https with a public host name: IP addresses, local or internal names, credentials and fragments are refused. Deliveries start within a minute. The same request again is 201 with `duplicate: true` and without `secret`; the same id with another URL is 409."
+    description: "The URL must be https with a public host name: IP addresses, local or internal names, credentials "
+      + "and fragments are refused. Deliveries start within a minute. The same request again is 201 with "
+      + "`duplicate: true` and without `secret`; the same id with another URL is 409."
   })),
-  HttpApiEndpoint.get("get", "/v1/webhook-endpoints/:id", { params, success, error: NotFound }).annotateMerge(OpenApi.annotations({
-    summary: "Read a webhook endpoint",
-    description: "The endpoint without its secret."
-  })),
+  HttpApiEndpoint.get("get", "/v1/webhook-endpoints/:id", { params, success, error: NotFound }).annotateMerge(
+    OpenApi.annotations({ summary: "Read a webhook endpoint", description: "The endpoint without its secret." })
+  ),
   HttpApiEndpoint.patch("update", "/v1/webhook-endpoints/:id", {
     params,
     payload: Schema.Struct({ url: EndpointAddress }),
@@ -46,17 +53,53 @@ export class WebhookEndpoints extends HttpApiGroup.make("webhookEndpoints").add(
     summary: "Change the URL",
     description: "The secret stays. Waiting deliveries go to the new URL within a minute."
   })),
-  HttpApiEndpoint.delete("remove", "/v1/webhook-endpoints/:id", { params, success, error: NotFound }).annotateMerge(OpenApi.annotations({
-    summary: "Delete a webhook endpoint",
-    description: "Deliveries stop within a minute. The id may be used again, for a new endpoint with a new secret."
-  })),
+  HttpApiEndpoint.delete("remove", "/v1/webhook-endpoints/:id", { params, success, error: NotFound }).annotateMerge(
+    OpenApi.annotations({
+      summary: "Delete a webhook endpoint",
+      description: "Deliveries stop within a minute. The id may be used again, for a new endpoint with a new secret."
+    })
+  ),
   HttpApiEndpoint.post("rotateSecret", "/v1/webhook-endpoints/:id/rotate-secret", {
     params,
     success: SecretRotated,
     error: NotFound
   }).annotateMerge(OpenApi.annotations({
     summary: "Rotate the signing secret",
-    description: "Each call makes a new secret, which signs within a minute; if the answer is lost, call again. A replaced secret keeps signing for 24 hours, up to four of them; `previousSecretExpiresAt` tells until when."
+    description: "Each call makes a new secret, which signs within a minute; if the answer is lost, call again. A "
+      + "replaced secret keeps signing for 24 hours, up to four of them; `previousSecretExpiresAt` tells until when."
+  })),
+  HttpApiEndpoint.get("deliveries", "/v1/webhook-endpoints/:id/deliveries", {
+    params,
+    query: { ...PageQuery, state: Schema.optionalKey(DeliveryState) },
+    success: DeliveryPage,
+    error: NotFound
+  }).annotateMerge(OpenApi.annotations({
+    summary: "List deliveries",
+    description: "How each event was sent to this endpoint, with every attempt, newest first. An event that was "
+      + "redelivered is there once for each delivery."
+  })),
+  HttpApiEndpoint.post("redeliver", "/v1/webhook-endpoints/:id/deliveries/:eventId/redeliver", {
+    params: { ...params, eventId: EventId },
+    success: Schema.Struct({ delivery: Delivery }).annotate({ description: "The fresh delivery." }).pipe(
+      HttpApiSchema.status(202)
+    ),
+    error: NotFound
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Deliver an event anew",
+    description: "A fresh delivery of the same bytes, due at once, for any stored event. One that has been tried and "
+      + "is still pending is cancelled in its favour; one that has not been tried yet is answered as it is, so the "
+      + "request is safe to repeat."
+  })),
+  HttpApiEndpoint.post("ping", "/v1/webhook-endpoints/:id/ping", {
+    params,
+    success: Schema.Struct({ eventId: Schema.String }).annotate({ description: "The ping's event." }).pipe(
+      HttpApiSchema.status(202)
+    ),
+    error: NotFound
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Send a ping",
+    description: "An event of kind `webhook.ping` with empty `data`, delivered like any other and kept in the event "
+      + "log."
   }))
 ).middleware(RequestShape).middleware(Authorization)
   .annotate(OpenApi.Description, "Where events go, one endpoint per integrator.") {}

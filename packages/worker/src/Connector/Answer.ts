@@ -53,7 +53,11 @@ export class AnswerCollector implements Dispatcher.DispatchHandler {
     if (this.finished) this.abort()
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: { readonly "retry-after"?: string }): void {
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: { readonly "retry-after"?: string }
+  ): void {
     // 1xx are announcements; the answer comes after them.
     if (status >= 200) this.head = { status, retryAfter: headers["retry-after"] }
   }

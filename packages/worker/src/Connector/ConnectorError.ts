@@ -19,8 +19,8 @@ const sentences = {
 export type ConnectorReason = keyof typeof sentences
 
 /**
- * Why no status came back. `reason` is for machines and is stored with the attempt; `message` is a fixed sentence for it,
- * so neither tells about addresses, ports or certificates of any network.
+ * Why no status came back. `reason` is for machines and is stored with the attempt; `message` is a fixed sentence for
+ * it, so neither tells about addresses, ports or certificates of any network.
  */
 export class ConnectorError extends Schema.TaggedError<ConnectorError>()("ConnectorError", {
   reason: Schema.Literals([
@@ -61,8 +61,10 @@ const reasonOf = (code: string): ConnectorReason => {
 }
 
 /** Node's errors of its TLS layer, OpenSSL's, and those of certificate verification. */
-const tlsCodes =
-  /^(ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH_|HOSTNAME_)/
+const tlsCodes = new RegExp(
+  "^(ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH_|"
+    + "HOSTNAME_)"
+)
 
 const reasonOfCode: { readonly [code: string]: ConnectorReason | undefined } = {
   ECONNREFUSED: "connection_refused",

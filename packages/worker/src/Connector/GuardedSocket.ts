@@ -23,8 +23,8 @@ export interface GuardOptions {
 /**
  * A connection to one of the target's addresses, made after all of them have been found public.
  *
- * The name is resolved once, and Node is handed the checked addresses in place of a lookup of its own: between check and
- * use there is no second answer that could differ. `https` is verified against the name. Resolution, connection and
+ * The name is resolved once, and Node is handed the checked addresses in place of a lookup of its own: between check
+ * and use there is no second answer that could differ. `https` is verified against the name. Resolution, connection and
  * handshake together take at most `connectTimeoutMillis`; when interrupted or late, the socket is destroyed.
  */
 export const guardedSocket = (target: Target, options: GuardOptions): Effect.Effect<Socket, ConnectorError> =>

@@ -21,7 +21,8 @@ export interface DnsResolverOptions {
  * Asks DNS for A and AAAA records, each name as it is written.
  *
  * Unlike `getaddrinfo` (`dns.lookup`) it reads neither `/etc/hosts` nor the search domains of `/etc/resolv.conf`, and
- * takes none of the four threads that the process shares for it, so a name server that never answers delays nobody else.
+ * takes none of the four threads that the process shares for it, so a name server that never answers delays nobody
+ * else.
  */
 export const dnsResolver = ({ servers, timeoutMillis = 2000 }: DnsResolverOptions = {}): Resolve => {
   const resolver = new dns.Resolver({ timeout: timeoutMillis, tries: 2 })

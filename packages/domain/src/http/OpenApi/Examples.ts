@@ -67,6 +67,19 @@ const version = { version: 1, effectiveFrom: definition.effectiveFrom, published
 const published = { programId: "groceries-2026", ...version, duplicate: false }
 const key = { name: "server-2026", last4: "9f3c", createdAt: at, lastUsedAt: at }
 const endpoint = { id: "main", url: "https://hooks.example.com/card-rewards", createdAt: at }
+const delivery = {
+  eventId: "evt_01JD4W4X8QG7B5T9",
+  kind: "reward.pending",
+  state: "delivered",
+  createdAt: at,
+  attempts: [{ at, durationMillis: 41, status: 200 }]
+}
+const waiting = {
+  ...delivery,
+  state: "pending",
+  nextAttemptAt: "2026-11-20T09:30:05.000Z",
+  attempts: [{ at, durationMillis: 5000, error: "connect_timeout" }]
+}
 const simulation = { reference: "deposit-1", amount: { asset: "USDC", amount: "1000000000" } }
 const recorded = { reference: "deposit-1", vaultId: "sandbox", duplicate: false }
 const balance = { expected: "0", pending: "3703500", claimable: "0", paid: "0", owed: "0", awaitingFunding: "0" }
@@ -168,6 +181,28 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
       program: { program: { programId: published.programId, asset: "USDC", versions: [{ ...version, definition }] } }
     }
   },
+  "programs.simulate": {
+    request: { november: { definition, from: "2026-11-01T00:00:00.000Z", to: "2026-12-01T00:00:00.000Z" } },
+    success: {
+      simulation: {
+        simulation: {
+          from: "2026-11-01T00:00:00.000Z",
+          to: "2026-12-01T00:00:00.000Z",
+          asset: "USDC",
+          transactions: 3,
+          users: 2,
+          paid: "5703500",
+          wouldPay: "9407000",
+          cappedAway: "0",
+          gaining: 1,
+          losing: 0,
+          byMonth: [{ key: "2026-11", paid: "5703500", wouldPay: "9407000" }],
+          byCategory: [{ key: "", paid: "2000000", wouldPay: "2000000" }, { key: "groceries", paid: "3703500", wouldPay: "7407000" }],
+          byTier: [{ key: "", paid: "2000000", wouldPay: "2000000" }, { key: "gold", paid: "3703500", wouldPay: "7407000" }]
+        }
+      }
+    }
+  },
   "apiKeys.list": { success: { keys: { keys: [key, { ...key, name: "server-2025", last4: "04d1", revokedAt: later }] } } },
   "apiKeys.create": {
     request: { key: { name: key.name } },
@@ -195,6 +230,13 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
   "webhookEndpoints.rotateSecret": {
     success: { rotated: { endpoint: { ...endpoint, previousSecretExpiresAt: later }, secret } }
   },
+  "webhookEndpoints.deliveries": {
+    success: { page: { deliveries: [waiting, delivery], next: "d1795166400000-17-1" }, none: { deliveries: [] } }
+  },
+  "webhookEndpoints.redeliver": {
+    success: { fresh: { delivery: { ...delivery, state: "pending", nextAttemptAt: at, attempts: [] } } }
+  },
+  "webhookEndpoints.ping": { success: { ping: { eventId: "evt_01JD4W4X8QG7B5T9" } } },
   "sandbox.vault": {
     success: {
       vault: {
@@ -261,6 +303,10 @@ export const errors: Readonly<Record<string, { readonly when: string; readonly b
       message: "The version was not published; problems lists why",
       programId: "groceries-2026", problems: ["baseRate: must be from 0 to 10000"]
     }
+  },
+  SimulationTooLarge: {
+    when: "More than 1,000,000 purchases, or more than a minute of work.",
+    body: { message: "The simulation is too large: there are more than 1000000 purchases; simulate a shorter time" }
   },
   ApiKeyLimit: { when: "20 keys are active, or 1,000 exist; `limit` is the one reached.", body: { message: "There are 20 active keys; revoke one first", limit: 20 } },
   LastActiveKey: { when: "The last active key cannot be revoked.", body: { message: "The last active key cannot be revoked; create another one first", name: "server-2026" } },

@@ -1,0 +1,32 @@
+import { Console, Effect, Layer, Logger } from "effect"
+import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
+import { admin } from "./Commands.ts"
+import { invocation } from "./Commands/Examples.ts"
+import { lineOf, oneLine } from "./Exit.ts"
+
+/** A mistake is told in a line or two, not under a page of help. */
+const presenter: CliOutput.Presenter = {
+  present: (event) =>
+    event._tag === "InvalidInvocation"
+      ? Console.error(
+        [
+          ...event.errors.map(({ message }) => oneLine(message)),
+          `See: ${[invocation, ...event.commandPath.slice(1)].join(" ")} --help`
+        ].join("\n")
+      )
+      : CliOutput.defaultPresenter.present(event)
+}
+
+/** Does what the arguments say; a failure is told in one line on the error output. Its code is `codeOf` the exit. */
+export const commandLine = (args: ReadonlyArray<string>) =>
+  Command.runWith(admin, { version: "0.0.0" })(args).pipe(
+    Effect.tapCause((cause) => {
+      const line = lineOf(cause)
+      return line === undefined ? Effect.void : Console.error(line)
+    }),
+    Effect.provide(Layer.mergeAll(
+      Logger.layer([]),
+      CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] }),
+      CliOutput.layerPresenter(presenter)
+    ))
+  )

@@ -1,0 +1,36 @@
+import * as Ids from "@card-rewards/domain/Ids"
+import { Amount, Asset } from "@card-rewards/domain/Money"
+import { Argument } from "effect/cli"
+
+export const integratorId = Argument.String("integratorId").pipe(
+  Argument.withDescription("Who uses the service"),
+  Argument.withSchema(Ids.IntegratorId)
+)
+
+export const programId = Argument.String("programId").pipe(
+  Argument.withDescription("One of the integrator's programs"),
+  Argument.withSchema(Ids.ProgramId)
+)
+
+export const keyName = Argument.String("name").pipe(
+  Argument.withDescription("Of the key; unique for good"),
+  Argument.withSchema(Ids.ApiKeyName)
+)
+
+export const userId = Argument.String("userId").pipe(
+  Argument.withDescription("The integrator's id for the user"),
+  Argument.withSchema(Ids.UserId)
+)
+
+/** An amount that moved, and the reference by which it is known. */
+export const movement = {
+  reference: Argument.String("reference").pipe(
+    Argument.withDescription("Of the confirmed transaction; stands for one operation"),
+    Argument.withSchema(Ids.Reference)
+  ),
+  asset: Argument.Literals("asset", Asset.literals).pipe(Argument.withDescription("USDC or EURe")),
+  amount: Argument.String("amount").pipe(
+    Argument.withDescription("In the asset's smallest unit"),
+    Argument.withSchema(Amount)
+  )
+}

@@ -1,0 +1,58 @@
+import { Integrators } from "@card-rewards/core/Integrators"
+import { printTimestamp } from "@card-rewards/domain/Time"
+import { Effect, Redacted } from "effect"
+import { Command } from "effect/cli"
+import { json, print } from "../Output.ts"
+import { services } from "../Services.ts"
+import { integratorId } from "./Arguments.ts"
+import { example } from "./Examples.ts"
+
+const shown = ({ createdAt, suspendedAt, ...integrator }: {
+  readonly integratorId: string
+  readonly createdAt: number
+  readonly suspendedAt?: number
+}) => ({
+  ...integrator,
+  createdAt: printTimestamp(createdAt),
+  ...(suspendedAt === undefined ? {} : { suspendedAt: printTimestamp(suspendedAt) })
+})
+
+const create = Command.make("create", { integratorId, json }, Effect.fn(function*(input) {
+  const { apiKey, ...created } = yield* (yield* Integrators).create(input.integratorId)
+  yield* print({ ...created, apiKey: Redacted.value(apiKey) }, input.json)
+})).pipe(
+  Command.withDescription("Make an integrator with its first API key, which is shown this once"),
+  example("integrator create acme", "Prints the integrator's id and its key `default`"),
+  Command.provide(services)
+)
+
+const list = Command.make("list", { json }, Effect.fn(function*(input) {
+  yield* print((yield* (yield* Integrators).list).map(shown), input.json)
+})).pipe(
+  Command.withDescription("List the integrators"),
+  example("integrator list --json", "As one JSON array"),
+  Command.provide(services)
+)
+
+const suspend = Command.make("suspend", { integratorId, json }, Effect.fn(function*(input) {
+  yield* print(shown(yield* (yield* Integrators).suspend(input.integratorId)), input.json)
+})).pipe(
+  Command.withDescription("Close the API to an integrator; stored events go on being processed"),
+  example("integrator suspend acme", "Its requests are 403 within half a minute"),
+  Command.provide(services)
+)
+
+const resume = Command.make("resume", { integratorId, json }, Effect.fn(function*(input) {
+  yield* print(shown(yield* (yield* Integrators).resume(input.integratorId)), input.json)
+})).pipe(
+  Command.withDescription("Open the API to an integrator again"),
+  example("integrator resume acme", "Its keys work again within half a minute"),
+  Command.provide(services)
+)
+
+/** Who uses the service. */
+export const integrator = Command.make("integrator").pipe(
+  Command.withDescription("Integrators: who uses the service"),
+  example("integrator create acme", "The first integrator"),
+  Command.withSubcommands([create, list, suspend, resume])
+)

@@ -1,0 +1,24 @@
+import * as Database from "@card-rewards/core/Database"
+import { Effect } from "effect"
+import { Command } from "effect/cli"
+import { SqlError } from "effect/sql"
+import { Refused } from "../Exit.ts"
+import { json, print } from "../Output.ts"
+import { DatabaseUrl } from "../Services.ts"
+import { example } from "./Examples.ts"
+
+/** Brings the schema up to date. */
+export const migrate = Command.make("migrate", { json }, Effect.fn(function*(input) {
+  const { url } = yield* DatabaseUrl
+  yield* Database.migrate(url).pipe(
+    Effect.catchIf(isAway, () => new Refused({ message: "The database could not be reached" }))
+  )
+  yield* print({ schemaVersion: Database.schemaVersion }, input.json)
+})).pipe(
+  Command.withDescription("Bring the schema up to date, as its owner"),
+  example("migrate", "Before api and worker of a new version start"),
+  Command.provide(DatabaseUrl.layer)
+)
+
+const isAway = (error: { readonly _tag: string }): boolean =>
+  error instanceof SqlError.SqlError && error.reason._tag === "ConnectionError"

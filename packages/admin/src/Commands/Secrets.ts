@@ -1,0 +1,35 @@
+import { StoredSecrets } from "@card-rewards/core/StoredSecrets"
+import { Effect } from "effect"
+import { Command } from "effect/cli"
+import { Refused } from "../Exit.ts"
+import { json, print } from "../Output.ts"
+import { withBar } from "../Screen.ts"
+import { secretsServices } from "../Services.ts"
+import { example } from "./Examples.ts"
+
+const rotate = Command.make("rotate", { json }, Effect.fn(function*(input) {
+  const stored = yield* StoredSecrets
+  const { rotated, unreadable } = yield* withBar((show) =>
+    stored.rotate((done, total) => show({ done, total, what: `${done} of ${total} signing secrets` }))
+  )
+  yield* print({ rotated, unreadable }, input.json)
+  if (unreadable > 0) {
+    return yield* new Refused({
+      message: `${unreadable} signing secrets are under none of the keys in SECRETS_KEY; they are as before`
+    })
+  }
+})).pipe(
+  Command.withDescription(
+    "Encrypt the signing secrets under the first key of SECRETS_KEY. Api and worker must know that key already; the " +
+      "old one may go once nothing was left to rotate"
+  ),
+  example("secrets rotate", "With SECRETS_KEY=new,old; a second run rotates 0"),
+  Command.provide(secretsServices)
+)
+
+/** Signing secrets as they are stored. */
+export const secrets = Command.make("secrets").pipe(
+  Command.withDescription("Signing secrets as they are stored"),
+  example("secrets rotate", "After a new key was put first in SECRETS_KEY"),
+  Command.withSubcommands([rotate])
+)

@@ -1,0 +1,72 @@
+import { Simulations } from "@card-rewards/core/Simulations"
+import { ProgramDefinition, unknownKeys } from "@card-rewards/domain/Program"
+import { Simulation, SimulationRequest } from "@card-rewards/domain/Simulation"
+import { Timestamp } from "@card-rewards/domain/Time"
+import { Effect, FileSystem, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { Misused, oneLine, Refused } from "../Exit.ts"
+import { json, print, printLines } from "../Output.ts"
+import { withBar } from "../Screen.ts"
+import { services } from "../Services.ts"
+import { integratorId, programId } from "./Arguments.ts"
+import { example } from "./Examples.ts"
+
+const file = Argument.File("file.json", { mustExist: true }).pipe(
+  Argument.withDescription("The candidate: a program version as it would be published")
+)
+const from = Flag.String("from").pipe(
+  Flag.withDescription("Purchases from then on, such as 2026-11-01T00:00:00Z"),
+  Flag.withSchema(Timestamp)
+)
+const to = Flag.String("to").pipe(Flag.withDescription("Purchases before then"), Flag.withSchema(Timestamp))
+
+const input = { integratorId, programId, file, from, to, json }
+
+/** Tries a candidate version on what happened. */
+export const simulate = Command.make("simulate", input, Effect.fn(function*(input) {
+  const { definition, unknown } = yield* candidate(input.file)
+  const { from, to } = input
+  const request = yield* decodeRequest({ definition, from, to }).pipe(
+    Effect.mapError(() => new Misused({ message: "--to must be after --from" }))
+  )
+  const { simulate } = yield* Simulations
+  const simulation = yield* withBar((show) =>
+    simulate(input.integratorId, input.programId, request, unknown, ({ done, total }) =>
+      show({ done, total, what: `${done} of ${total} purchases` }))
+  ).pipe(
+    Effect.catchTag("ProgramRefused", ({ problems }) =>
+      new Refused({ message: `The candidate is refused: ${problems.join("; ")}` }))
+  )
+  const { byCategory, byMonth, byTier, ...sums } = Schema.encodeSync(Simulation)(simulation)
+  if (input.json) return yield* print({ ...sums, byMonth, byCategory, byTier }, true)
+  yield* print(sums, false)
+  yield* printLines(byMonth, "by month")
+  yield* printLines(byCategory, "by category")
+  yield* printLines(byTier, "by tier")
+})).pipe(
+  Command.withDescription(
+    "What a candidate version would have paid for past purchases, against what was paid; stores nothing"
+  ),
+  example(
+    "simulate acme groceries candidate.json --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z",
+    "November under candidate.json"
+  ),
+  Command.provide(services)
+)
+
+/** Reads the candidate; keys that it should not have are problems for the simulation to tell. */
+const candidate = Effect.fnUntraced(function*(path: string) {
+  const misused = (problem: string) => new Misused({ message: `${path}: ${oneLine(problem)}` })
+  const text = yield* (yield* FileSystem.FileSystem).readFileString(path).pipe(
+    Effect.mapError(() => misused("cannot be read"))
+  )
+  const body = yield* decodeJson(text).pipe(Effect.mapError(() => misused("is not JSON")))
+  const definition = yield* decodeDefinition(body, { errors: "all" }).pipe(
+    Effect.mapError(({ message }) => misused(message))
+  )
+  return { definition, unknown: unknownKeys(body) }
+})
+
+const decodeRequest = Schema.decodeEffect(Schema.toType(SimulationRequest))
+const decodeJson = Schema.decodeEffect(Schema.fromJsonString(Schema.Json))
+const decodeDefinition = Schema.decodeUnknownEffect(ProgramDefinition)

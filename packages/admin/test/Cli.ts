@@ -1,0 +1,89 @@
+import { commandLine } from "@card-rewards/admin/CommandLine"
+import { codeOf } from "@card-rewards/admin/Exit"
+import { DatabaseUrl } from "@card-rewards/admin/Services"
+import * as Database from "@card-rewards/core/Database"
+import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
+import { assert } from "@effect/vitest"
+import { NodeServices } from "@effect/platform-node"
+import { ConfigProvider, Console, Effect, Layer, Redacted } from "effect"
+import { execFile } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join, resolve } from "node:path"
+
+export const main = resolve(import.meta.dirname, "../src/main.ts")
+
+/** A database of its own, empty. */
+export const emptyDatabase = Layer.effect(
+  DatabaseUrl,
+  Effect.map(TestDatabase.make({ fingerprint: "empty", migrate: () => Effect.void }), (url) => ({ url }))
+)
+
+/** The services' connection to the same database. */
+export const connection = Layer.unwrap(Effect.map(DatabaseUrl, ({ url }) =>
+  Database.layer({ url, poolSize: 2, applicationName: "admin test" })))
+
+export interface Result {
+  readonly status: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs a program to its end. */
+export const execute = (program: string, args: ReadonlyArray<string>, env: Readonly<Record<string, string>>) =>
+  Effect.callback<Result>((resume) => {
+    const path = { PATH: process.env["PATH"] ?? "" }
+    const child = execFile(program, args, { env: { ...path, ...env }, timeout: 100_000 }, (error, stdout, stderr) =>
+      resume(Effect.succeed({ status: error === null ? 0 : Number(error.code ?? -1), stdout, stderr }))
+    )
+    child.stdin?.end()
+  })
+
+/** 32 times the same byte, as SECRETS_KEY has it. */
+export const secretsKey = (byte: number): string => Buffer.alloc(32, byte).toString("base64")
+
+/** What a process of the command line is given. */
+export const environment = Effect.map(DatabaseUrl, ({ url }) => ({
+  DATABASE_URL: Redacted.value(url),
+  SECRETS_KEY: secretsKey(1)
+}))
+
+/** Runs the command line as an operator does: another process, its output and exit code. */
+export const spawn = Effect.fnUntraced(function*(...args: ReadonlyArray<string>) {
+  return yield* execute(process.execPath, [main, ...args], yield* environment)
+})
+
+/** Runs the command line within the test: the same but for the process around it. */
+export const admin = Effect.fnUntraced(function*(args: ReadonlyArray<string>, env: Record<string, string> = {}) {
+  const given: Record<string, string> = { ...(yield* environment), ...env }
+  const printed = { stdout: "", stderr: "" }
+  const exit = yield* commandLine(args).pipe(
+    Effect.exit,
+    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: given })),
+    Effect.provideService(Console.Console, {
+      ...globalThis.console,
+      log: (line: string) => printed.stdout += `${line}\n`,
+      error: (line: string) => printed.stderr += `${line}\n`
+    }),
+    Effect.provide(NodeServices.layer)
+  )
+  return { status: codeOf(exit), ...printed }
+})
+
+/** The JSON that a command prints. */
+export const answer = (...args: ReadonlyArray<string>) =>
+  Effect.map(admin([...args, "--json"]), ({ status, stderr, stdout }): unknown => {
+    assert.deepStrictEqual([status, stderr], [0, ""])
+    return JSON.parse(stdout)
+  })
+
+/** A folder that is gone in the end, with these files. */
+export const folder = (files: Readonly<Record<string, string>>) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const path = mkdtempSync(join(tmpdir(), "admin-"))
+      for (const [name, text] of Object.entries(files)) writeFileSync(join(path, name), text)
+      return path
+    }),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+  )

@@ -1,0 +1,143 @@
+import { admin as command } from "@card-rewards/admin/Commands"
+import { invocation } from "@card-rewards/admin/Commands/Examples"
+import { Processing } from "@card-rewards/core/Processing"
+import { Programs } from "@card-rewards/core/Programs"
+import { SandboxClock } from "@card-rewards/core/SandboxClock"
+import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import { Users } from "@card-rewards/core/Users"
+import { IntegratorId, ProgramId, UserId } from "@card-rewards/domain/Ids"
+import { ProgramDefinition } from "@card-rewards/domain/Program"
+import { SpendEvent } from "@card-rewards/domain/SpendEvent"
+import { instant, parseTimestamp } from "@card-rewards/domain/Time"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Layer, Schema } from "effect"
+import type { Command } from "effect/cli"
+import { admin, connection, emptyDatabase, folder } from "./Cli.ts"
+
+/** All commands, with what is typed to name each. */
+const tree = (command: Command.Command.Any, path: ReadonlyArray<string> = []): ReadonlyArray<Entry> => [
+  { path, command, isLeaf: command.subcommands.length === 0 },
+  ...command.subcommands.flatMap(({ commands }) => commands.flatMap((inner) => tree(inner, [...path, inner.name])))
+]
+interface Entry {
+  readonly path: ReadonlyArray<string>
+  readonly command: Command.Command.Any
+  readonly isLeaf: boolean
+}
+
+const all = tree(command)
+
+describe("the commands", () => {
+  it("are those of the operations page", () => {
+    assert.sameMembers(all.filter(({ isLeaf }) => isLeaf).map(({ path }) => path.join(" ")), [
+      "integrator create", "integrator list", "integrator suspend", "integrator resume", "key create", "key revoke",
+      "vault deposit", "vault withdraw", "vault claim", "simulate", "audit", "secrets rotate", "migrate"
+    ])
+  })
+
+  it("each say what they do and give an example, which calls them", () => {
+    for (const { command, path } of all) {
+      assert.isNotEmpty(command.description, path.join(" "))
+      assert.isNotEmpty(command.examples, path.join(" "))
+      for (const { command: line, description } of command.examples) {
+        assert.isTrue(line.startsWith([invocation, ...path].join(" ")), line)
+        assert.isNotEmpty(description)
+      }
+    }
+  })
+})
+
+const definition = {
+  asset: "USDC",
+  effectiveFrom: "2099-11-01T00:00:00Z",
+  categories: [],
+  baseRate: 100,
+  categoryRates: [],
+  merchantRates: [],
+  tiers: [],
+  campaigns: [],
+  caps: { perMonth: "50000000", categories: [] },
+  exclusions: { mccs: [], merchants: [] },
+  holdingPeriodDays: 0
+}
+
+/** A purchase of 100.00 by `user-1` of `acme`, whose reward is claimable. */
+const purchase = Effect.gen(function*() {
+  const id = IntegratorId.make("acme")
+  const at = (text: string) => instant(parseTimestamp(text) ?? Number.NaN)
+  yield* (yield* Users).put(id, UserId.make("user-1"), {})
+  const published = Schema.decodeUnknownSync(ProgramDefinition)(definition)
+  yield* (yield* Programs).publish(id, ProgramId.make("groceries"), 1, published, [])
+  yield* (yield* SandboxClock).set(id, at("2099-11-02T00:00:00Z"))
+  yield* (yield* SpendEvents).submit(Schema.decodeUnknownSync(SpendEvent)({
+    kind: "clearing",
+    integratorId: id,
+    userId: "user-1",
+    externalTransactionId: "t1",
+    amount: { currency: "USD", amount: "10000" },
+    merchant: { descriptor: "Shop", mcc: "5411" },
+    occurredAt: "2099-11-01T12:00:00Z"
+  }))
+  const { processEvents } = yield* Processing
+  while ((yield* processEvents) > 0);
+}).pipe(Effect.provide(Layer.mergeAll(SandboxClock.layer, SpendEvents.layer, Users.layer, Processing.layer).pipe(
+  Layer.provideMerge(Programs.layer),
+  Layer.provideMerge(connection)
+)))
+
+/** Their own order but for `migrate`, which is before all. */
+const lines = all.filter(({ isLeaf }) => isLeaf).flatMap(({ command, path }) =>
+  command.examples.map(({ command: line }) => ({
+    name: path.join(" "),
+    args: line.slice(invocation.length + 1).split(" ")
+  }))
+).sort((left, right) => Number(right.name === "migrate") - Number(left.name === "migrate"))
+
+layer(emptyDatabase, { excludeTestServices: true })("the examples of the help", (it) => {
+  it.effect("are played one after another, and each succeeds with one answer for people and nothing else", () =>
+    Effect.gen(function*() {
+      const candidate = JSON.stringify({ ...definition, baseRate: 250, caps: { perMonth: "2000000", categories: [] } })
+      const cwd = yield* folder({ "candidate.json": candidate })
+      const answers = new Map<string, string>()
+      for (const { args, name } of lines) {
+        if (name === "vault deposit") yield* purchase
+        const there = args.map((arg) =>
+          arg.replace(/^2026-/, "2099-").replace("candidate.json", `${cwd}/candidate.json`))
+        const { status, stderr, stdout } = yield* admin(there)
+        assert.deepStrictEqual([status, stderr], [0, ""], args.join(" "))
+        assert.notInclude(stdout, "\u001b", "no colours without a terminal")
+        answers.set(name, stdout)
+      }
+      assert.match(answers.get("integrator create") ?? "", /^apiKey {8}service_sk_sandbox_[0-9a-f]{64}$/m)
+      assert.match(answers.get("vault claim") ?? "", /^duplicate {2}false$/m)
+      assert.strictEqual(answers.get("secrets rotate"), "rotated     0\nunreadable  0\n")
+      assert.strictEqual(
+        answers.get("simulate"),
+        [
+          "from          2099-11-01T00:00:00.000Z",
+          "to            2099-12-01T00:00:00.000Z",
+          "asset         USDC",
+          "transactions  1",
+          "users         1",
+          "paid          1000000",
+          "wouldPay      2000000",
+          "cappedAway    500000",
+          "gaining       1",
+          "losing        0",
+          "",
+          "by month",
+          "key      paid     wouldPay",
+          "2099-11  1000000  2000000",
+          "",
+          "by category",
+          "key  paid     wouldPay",
+          "     1000000  2000000",
+          "",
+          "by tier",
+          "key  paid     wouldPay",
+          "     1000000  2000000",
+          ""
+        ].join("\n")
+      )
+    }))
+})

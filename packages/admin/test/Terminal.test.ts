@@ -1,0 +1,61 @@
+import * as Database from "@card-rewards/core/Database"
+import { DatabaseUrl } from "@card-rewards/admin/Services"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { existsSync } from "node:fs"
+import { emptyDatabase, environment, execute, folder, main } from "./Cli.ts"
+
+const has = (program: string) => existsSync(`/usr/bin/${program}`) || existsSync(`/bin/${program}`)
+const escape = "\u001b["
+const bar = /[█░]{24} +\d+ % {2}\S/u
+
+/** The whole of what a terminal gets; `script` is one. */
+const onTerminal = Effect.fnUntraced(function*(args: string, env: Readonly<Record<string, string>> = {}) {
+  const given = { TERM: "xterm-256color", ...(yield* environment), ...env }
+  return yield* execute("script", ["-qec", `${process.execPath} ${main} ${args}`, "/dev/null"], given)
+})
+
+layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("on a terminal", (it) => {
+  it.effect.skipIf(!has("script"))("names stand out, and long work shows a bar that is gone in the end", () =>
+    Effect.gen(function*() {
+      yield* Database.migrate((yield* DatabaseUrl).url)
+      const { status, stdout } = yield* onTerminal("audit")
+      assert.strictEqual(status, 0)
+      assert.match(stdout, bar)
+      const end = stdout.lastIndexOf(`\r${escape}2K`)
+      assert.isTrue(stdout.slice(end).startsWith(`\r${escape}2K${escape}1mholds`), "wiped, and then comes the answer")
+    }), 120_000)
+
+  it.effect.skipIf(!has("script"))("NO_COLOR takes the colours away, and TERM=dumb the bar too", () =>
+    Effect.gen(function*() {
+      const plain = yield* onTerminal("audit", { NO_COLOR: "1" })
+      assert.match(plain.stdout, bar)
+      assert.notInclude(plain.stdout.replaceAll(`${escape}2K`, ""), escape)
+      const dumb = yield* onTerminal("audit --json", { TERM: "dumb" })
+      assert.notInclude(dumb.stdout, escape)
+      assert.containsSubset(JSON.parse(dumb.stdout), { findings: [] })
+    }), 120_000)
+})
+
+describe("completion", () => {
+  it.effect.skipIf(!has("bash"))("in bash offers the commands, and what an argument may be", () =>
+    Effect.gen(function*() {
+      const script = yield* execute(process.execPath, [main, "--completions", "bash"], {})
+      assert.strictEqual(script.status, 0)
+      const path = yield* folder({ "completions.bash": script.stdout })
+      const complete = (...words: ReadonlyArray<string>) =>
+        Effect.map(
+          execute("bash", ["--norc", "-c", `
+            source ${path}/completions.bash
+            COMP_WORDS=(admin ${words.map((word) => `'${word}'`).join(" ")})
+            COMP_CWORD=${words.length} COMP_LINE="admin ${words.join(" ")}" COMP_POINT=\${#COMP_LINE}
+            $(complete -p admin | sed 's/.*-F \\([^ ]*\\) .*/\\1/') admin
+            printf '%s\\n' "\${COMPREPLY[@]}"`], {}),
+          ({ stdout }) => stdout.trim().split("\n").map((word) => word.trim())
+        )
+      const commands = ["integrator", "key", "vault", "simulate", "audit", "secrets", "migrate"]
+      assert.includeMembers(yield* complete(""), commands)
+      assert.deepStrictEqual(yield* complete("vault", "de"), ["deposit"])
+      assert.includeMembers(yield* complete("vault", "deposit", "--"), ["--json"])
+    }).pipe(Effect.scoped), 120_000)
+})

@@ -1,0 +1,34 @@
+import { Clock, Context, Duration, Effect, Layer } from "effect"
+
+/** Lets time pass at once, for what asks how late it is; who sleeps sleeps as long as ever. */
+export class MovedClock extends Context.Service<MovedClock, {
+  readonly pass: (duration: Duration.Input) => Effect.Effect<void>
+  readonly now: Effect.Effect<number>
+}>()("@card-rewards/api/test/MovedClock") {
+  /** The clock, for the layer that it is provided to, and the means to move it. */
+  static readonly layer = Layer.effectContext(Effect.gen(function*() {
+    const real = yield* Clock.Clock
+    let aheadMillis = 0
+    const nowMillis = () => real.currentTimeMillisUnsafe() + aheadMillis
+    const nowNanos = () => real.currentTimeNanosUnsafe() + BigInt(aheadMillis) * 1_000_000n
+    const clock: Clock.Clock = {
+      currentTimeMillisUnsafe: nowMillis,
+      currentTimeMillis: Effect.sync(nowMillis),
+      currentTimeNanosUnsafe: nowNanos,
+      currentTimeNanos: Effect.sync(nowNanos),
+      monotonicTimeNanosUnsafe: () => real.monotonicTimeNanosUnsafe(),
+      monotonicTimeNanos: real.monotonicTimeNanos,
+      sleep: (duration) => real.sleep(duration)
+    }
+    return Context.make(
+      MovedClock,
+      MovedClock.of({
+        pass: (duration) =>
+          Effect.sync(() => {
+            aheadMillis += Duration.toMillis(duration)
+          }),
+        now: clock.currentTimeMillis
+      })
+    ).pipe(Context.add(Clock.Clock, clock))
+  }))
+}

@@ -1,0 +1,102 @@
+import { Integrators } from "@card-rewards/core/Integrators"
+import { DatabaseProxy } from "@card-rewards/dev-postgres/DatabaseProxy"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { MovedClock } from "./MovedClock.ts"
+import { newIntegrator } from "./NewIntegrator.ts"
+import { clearing, TestApi } from "./TestApi.ts"
+
+const options = { timeout: "60 seconds", excludeTestServices: true } as const
+const asked = { status: 200 }
+const refused = { status: 401, body: { _tag: "Unauthorized", message: "The x-api-key header holds no valid API key" } }
+const suspended = { status: 403, body: { _tag: "IntegratorSuspended", message: "The integrator is suspended" } }
+
+const ask = (key: string) => Effect.flatMap(TestApi, (api) => api.send("GET", "/v1/programs", { key }))
+const createKey = Effect.fnUntraced(function*(key: string, name: string) {
+  const created = yield* (yield* TestApi).send("POST", "/v1/api-keys", { key, json: { name } })
+  assert.strictEqual(created.status, 201, created.text)
+  return String(created.body["secret"])
+})
+
+layer(TestApi.layer().pipe(Layer.provideMerge(MovedClock.layer)), options)("within a minute", (it) => {
+  it.effect("a new key works at once, and a revoked one stops 30 s after its look-up, however much it is used", () =>
+    Effect.gen(function*() {
+      const { pass } = yield* MovedClock
+      const api = yield* TestApi
+      const { key } = yield* newIntegrator("revoking")
+      const second = yield* createKey(key, "second")
+      assert.deepInclude(yield* ask(second), asked)
+      assert.strictEqual((yield* api.send("DELETE", "/v1/api-keys/second", { key })).status, 200)
+      for (let seconds = 0; seconds < 30; seconds += 5) {
+        yield* ask(second)
+        yield* pass("5 seconds")
+      }
+      assert.deepInclude(yield* ask(second), refused)
+      assert.deepInclude(yield* ask(second), refused)
+      assert.deepInclude(yield* ask(key), asked)
+    }))
+
+  it.effect("a suspension closes the API, and its end opens it, 30 s after the key was last looked up", () =>
+    Effect.gen(function*() {
+      const { pass } = yield* MovedClock
+      const integrators = yield* Integrators
+      const { integratorId, key } = yield* newIntegrator("suspending")
+      assert.deepInclude(yield* ask(key), asked)
+      yield* integrators.suspend(integratorId)
+      yield* pass("30 seconds")
+      assert.deepInclude(yield* ask(key), suspended)
+      yield* integrators.resume(integratorId)
+      yield* pass("30 seconds")
+      assert.deepInclude(yield* ask(key), asked)
+    }))
+})
+
+const away = TestApi.layer({ throughProxy: true }).pipe(
+  Layer.provideMerge(DatabaseProxy.layer),
+  Layer.provideMerge(MovedClock.layer)
+)
+
+layer(away, options)("while the database is away", (it) => {
+  const unavailable = { status: 503, _tag: "Unavailable" }
+  const malformed = (key: string) => Effect.flatMap(
+    TestApi,
+    (api) => api.send("POST", "/v1/spend-events", { key, raw: "{" })
+  )
+  const spend = Effect.flatMap(TestApi, (api) => api.send("POST", "/v1/spend-events", { json: clearing() }))
+  const summary = (answer: { readonly status: number; readonly body: Readonly<Record<string, unknown>> }) => ({
+    status: answer.status,
+    _tag: answer.body["_tag"]
+  })
+
+  it.effect("a key checked 59 minutes ago is accepted, 61 minutes ago not, a revoked one until it is back", () =>
+    Effect.gen(function*() {
+      const { pass } = yield* MovedClock
+      const proxy = yield* DatabaseProxy
+      const api = yield* TestApi
+      const sql = yield* SqlClient.SqlClient
+      assert.deepInclude(yield* ask(api.key), asked)
+      assert.deepInclude(yield* ask(api.otherKey), asked)
+      yield* sql`UPDATE api_keys SET revoked_at = now() WHERE integrator_id = 'other'`
+      yield* proxy.cut
+      yield* pass("59 minutes")
+      for (const key of [api.key, api.otherKey]) {
+        assert.deepStrictEqual(summary(yield* malformed(key)), { status: 400, _tag: "InvalidRequest" })
+        assert.deepStrictEqual(summary(yield* ask(key)), unavailable)
+      }
+      assert.deepStrictEqual(summary(yield* spend), unavailable)
+      yield* pass("2 minutes")
+      for (const sent of [malformed(api.key), ask(api.key), spend]) {
+        const answer = yield* sent
+        assert.deepStrictEqual(summary(answer), unavailable)
+        assert.match(answer.headers["retry-after"] ?? "", /^[1-9]/)
+      }
+      yield* proxy.mend
+      const healed = yield* ask(api.key).pipe(
+        Effect.delay("250 millis"),
+        Effect.repeat({ until: ({ status }) => status === 200, times: 40 })
+      )
+      assert.deepInclude(healed, asked)
+      assert.deepInclude(yield* ask(api.otherKey), refused)
+    }))
+})

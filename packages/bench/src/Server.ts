@@ -1,0 +1,116 @@
+import * as Database from "@card-rewards/core/Database"
+import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
+import { Context, Effect, Layer, type Redacted, type Scope, Semaphore } from "effect"
+import { randomUUID } from "node:crypto"
+import { readFileSync } from "node:fs"
+
+/** What a database is filled with before contestants get copies of it. */
+export interface Fill {
+  readonly name: string
+  readonly fill: (url: Redacted.Redacted) => Effect.Effect<void>
+}
+
+/** The PostgreSQL server of the run, the same for all contestants. */
+export class Server extends Context.Service<Server, {
+  /** A migrated and filled database of its own until the scope closes. */
+  readonly database: (fill: Fill) => Effect.Effect<Redacted.Redacted, never, Scope.Scope>
+  /** Every setting that differs from the default, and the version. */
+  readonly describe: Effect.Effect<ReadonlyArray<string>>
+  /** Microseconds of processor time that the server has used; 0 where the system does not tell. */
+  readonly cpuMicros: Effect.Effect<number>
+}>()("@card-rewards/bench/Server") {
+  /** Over a server that runs; the address is a superuser's. */
+  static readonly layer = (adminUrl: Redacted.Redacted) => Layer.effect(Server, make(adminUrl))
+}
+
+const make = Effect.fnUntraced(function*(adminUrl: Redacted.Redacted) {
+  const run = randomUUID().slice(0, 8)
+  const templates = new Set<string>()
+  const oneAtATime = yield* Semaphore.make(1)
+  const admin = yield* AdminSql.connect(adminUrl)
+  yield* Effect.addFinalizer(() =>
+    Effect.forEach(templates, (name) => AdminSql.dropDatabase(admin, name)).pipe(Effect.orDie)
+  )
+  const [backend] = yield* admin<{ pid: number }>`SELECT pg_backend_pid() AS pid`
+  const postmaster = backend === undefined ? undefined : statOf(backend.pid)?.parent
+
+  const template = Effect.fnUntraced(function*({ fill, name }: Fill) {
+    const database = `bench_${run}_${name}`
+    if (templates.has(database)) return database
+    yield* AdminSql.createDatabase(admin, database)
+    templates.add(database)
+    const url = AdminSql.withDatabase(adminUrl, database)
+    yield* Database.migrate(url)
+    yield* fill(url)
+    return database
+  }, oneAtATime.withPermits(1), Effect.orDie)
+
+  const database = Effect.fn("Server.database")(function*(fill: Fill) {
+    const from = yield* template(fill)
+    const name = `bench_${run}_${randomUUID().slice(0, 8)}`
+    yield* Effect.acquireRelease(
+      AdminSql.createDatabase(admin, name, from),
+      () => AdminSql.dropDatabase(admin, name).pipe(Effect.orDie)
+    )
+    return AdminSql.withDatabase(adminUrl, name)
+  }, Effect.orDie)
+
+  const describe = Effect.gen(function*() {
+    const rows = yield* admin<{ name: string; setting: string }>`
+      SELECT name, current_setting(name) AS setting FROM pg_settings
+      WHERE name IN ('server_version', 'fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers',
+        'max_wal_size', 'max_connections') ORDER BY name`
+    return rows.map(({ name, setting }) => `${name} = ${setting}`)
+  }).pipe(Effect.orDie)
+
+  const cpuMicros = Effect.sync(() => postmaster === undefined ? 0 : cpuOfChildren(postmaster))
+
+  return Server.of({ database, describe, cpuMicros })
+})
+
+/** Linux counts processor time in hundredths of a second. */
+const tickMicros = 10_000
+
+interface Stat {
+  readonly parent: number
+  readonly cpuMicros: number
+  readonly childrenCpuMicros: number
+}
+
+/** What Linux tells of a process; undefined elsewhere, or where it is gone. */
+const statOf = (pid: number): Stat | undefined => {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /s, "").split(" ").map(Number)
+    const at = (index: number) => fields[index] ?? 0
+    return {
+      parent: at(1),
+      cpuMicros: (at(11) + at(12)) * tickMicros,
+      childrenCpuMicros: (at(13) + at(14)) * tickMicros
+    }
+  } catch {
+    return undefined
+  }
+}
+
+const cpuOfChildren = (postmaster: number): number => {
+  try {
+    const children = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, "utf8")
+    const pids = [postmaster, ...children.trim().split(" ").map(Number)]
+    return pids.reduce((sum, pid) => sum + (statOf(pid)?.cpuMicros ?? 0), 0) +
+      (statOf(postmaster)?.childrenCpuMicros ?? 0)
+  } catch {
+    return 0
+  }
+}
+
+/** Microseconds of processor time that a process has used; 0 where the system does not tell. */
+export const cpuMicrosOf = (pid: number): number => statOf(pid)?.cpuMicros ?? 0
+
+/** Bytes of memory that a process holds; 0 where the system does not tell. */
+export const residentBytesOf = (pid: number): number => {
+  try {
+    return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) * 1024
+  } catch {
+    return 0
+  }
+}

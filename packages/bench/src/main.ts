@@ -1,0 +1,66 @@
+/** `npm run bench`: measures the service beside its peers; see docs/performance.md. */
+import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
+import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import { Console, Effect, Layer, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import { resolve } from "node:path"
+import { sizes } from "./Measure.ts"
+import { measures } from "./Measures.ts"
+import * as Page from "./Page.ts"
+import { Processes } from "./Processes.ts"
+import { Server } from "./Server.ts"
+import * as Table from "./Table.ts"
+
+const root = resolve(import.meta.dirname, "../../..")
+
+const flags = {
+  size: Flag.Literals("size", ["small", "full"]).pipe(
+    Flag.withDefault("full"),
+    Flag.withDescription("full takes up to 40 minutes; small proves that everything works, its figures mean nothing")
+  ),
+  only: Flag.Literals("only", measures.map(({ name }) => name)).pipe(
+    Flag.optional,
+    Flag.withDescription("One measure instead of all; docs/performance.md is not written")
+  ),
+  rounds: Flag.Int("rounds").pipe(Flag.optional, Flag.withDescription("How often each contestant's turn comes")),
+  profile: Flag.Path("profile").pipe(
+    Flag.optional,
+    Flag.withDescription("A folder for processor profiles of every contestant's process")
+  )
+}
+
+/** Defaults but for the room that checkpoints and connections need; above all fsync and synchronous commit are on. */
+const settings = { max_connections: "200", max_wal_size: "4GB" }
+
+const postgres = Layer.unwrap(Effect.map(EmbeddedPostgres, ({ url }) => Server.layer(url))).pipe(
+  Layer.provide(EmbeddedPostgres.layer({
+    dataDir: resolve(root, "node_modules/.cache/card-rewards/bench-postgres"),
+    settings,
+    ephemeral: true
+  }))
+)
+
+const bench = Command.make("bench", flags, Effect.fn(function*({ only, profile, rounds, size }) {
+  const chosen = measures.filter(({ name }) => Option.getOrElse(only, () => name) === name)
+  const sized = { ...sizes[size], rounds: Option.getOrElse(rounds, () => sizes[size].rounds) }
+  yield* Effect.gen(function*() {
+    const sections: Array<Page.Section> = []
+    for (const { method, name, run, title } of chosen) {
+      const result = yield* run(sized)
+      sections.push({ name, title, method, result })
+      yield* Console.log(`\n${Table.print({ title, result })}\n`)
+    }
+    yield* Console.log(Table.summary(sections))
+    if (size === "full" && Option.isNone(only)) {
+      const server = yield* Server
+      yield* Page.write(resolve(root, "docs"), sections, yield* server.describe)
+    }
+  }).pipe(Effect.scoped, Effect.provide([postgres, Processes.layer({ profiles: Option.getOrUndefined(profile) })]))
+}))
+
+bench.pipe(
+  Command.withDescription("Measures the service beside what people would use instead"),
+  Command.run({ version: "0.0.0" }),
+  Effect.provide(NodeServices.layer),
+  NodeRuntime.runMain()
+)

@@ -1,0 +1,127 @@
+import { Effect, type Redacted } from "effect"
+import { compare, type Contestant, type Measure, type Size, takeTurns } from "../Measure.ts"
+import { Processes } from "../Processes.ts"
+import { population } from "../Seed.ts"
+import { Server } from "../Server.ts"
+import { keysOf, store } from "../SpendEvents.ts"
+import { onDatabase, verifyRows, workOff } from "./Backlog.ts"
+import { bareInsert } from "./BareInsert.ts"
+import { type Needs, peer, serviceEnvironment } from "./Contestants.ts"
+import { awaitReady, bossQueue, graphileQueue, type Queue } from "./Queues.ts"
+
+const service = "card-rewards"
+const graphile = "graphile-worker, same work"
+const boss = "pg-boss, same work"
+const graphileNothing = "graphile-worker, no-op"
+const bossNothing = "pg-boss, no-op"
+const bare = "bare rows by unnest"
+
+/** Integrators of the backlog: with fewer the peers' jobs would wait for each other at the vault. */
+const integrators = 10
+
+/** Events that peers get of those the service gets: they do one at a time. */
+const share = 5
+
+/** From stored events to rewards, by one worker process. */
+export const processing: Measure<Needs> = {
+  name: "processing",
+  title: "Stored event → reward, journal, balance, event and outbox rows, by one worker",
+  method: "A backlog of clearings of 10 integrators appears in one commit; the time until it is worked off is taken. " +
+    "The peers have a job for each event. Their handler reads what the event needs, takes the vault's numbers and writes " +
+    "all rows with one statement, all prepared. The no-ops are the same libraries at the best that their documentation " +
+    "gives. The limit inserts the rows of rewards, journal, events and deliveries by `unnest`, 500 events in a " +
+    "transaction, and knows no rule.",
+  run: Effect.fn("processing")(function*(size: Size) {
+    const senders = { integrators, users: size.users }
+    const fill = population({ ...senders, programs: 1, versions: 1, endpoints: true })
+    const server = yield* Server
+    const processes = yield* Processes
+
+    const own = Effect.gen(function*() {
+      const url = yield* server.database(fill)
+      const running = yield* processes.start({ entry: peer("serviceProcessor"), env: serviceEnvironment(url) })
+      let done = 0
+      return {
+        name: service,
+        turn: Effect.fnUntraced(function*(round: number) {
+          const sample = yield* workOff({
+            name: service,
+            url,
+            running: [running],
+            count: size.backlog,
+            add: onDatabase(url, store(senders, `r${round}`, size.backlog)),
+            isDone: (sql) => Effect.map(sql`SELECT FROM spend_event_queue LIMIT 1`, (rows) => rows.length === 0)
+          })
+          done += size.backlog
+          yield* verifyOutcomes(url, service, done)
+          return sample
+        })
+      } satisfies Contestant<Needs>
+    })
+
+    const library = Effect.fnUntraced(function*(name: string, entry: string, task: "event" | "nothing", queue: Queue) {
+      const url = yield* server.database(fill)
+      const running = yield* processes.start({ entry: peer(entry), env: serviceEnvironment(url) })
+      yield* awaitReady(url, queue)
+      const count = task === "event" ? Math.ceil(size.backlog / share) : size.backlog
+      let done = 0
+      return {
+        name,
+        turn: Effect.fnUntraced(function*(round: number) {
+          if (task === "event") yield* onDatabase(url, store(senders, `r${round}`, count))
+          const sample = yield* workOff({
+            name,
+            url,
+            running: [running],
+            count,
+            add: queue.add(url, task, keysOf(senders, `r${round}`, count)),
+            isDone: queue.isDone
+          })
+          done += count
+          if (task === "event") yield* verifyOutcomes(url, name, done)
+          yield* queue.checkDone(url, name, done)
+          return sample
+        })
+      } satisfies Contestant<Needs>
+    })
+
+    const limit = Effect.gen(function*() {
+      const url = yield* server.database(fill)
+      return yield* bareInsert({ name: bare, url, integrators, users: size.users, count: size.backlog })
+    })
+
+    const findings = yield* takeTurns([
+      yield* own,
+      yield* library(graphile, "graphileWorker", "event", graphileQueue),
+      yield* library(boss, "pgBoss", "event", bossQueue),
+      yield* library(graphileNothing, "graphileWorker", "nothing", graphileQueue),
+      yield* library(bossNothing, "pgBoss", "nothing", bossQueue),
+      yield* limit
+    ], size.rounds, { warmUp: true })
+    const reach = (against: string, value?: number) =>
+      compare(
+        findings,
+        { of: service, against, metric: "events/s" },
+        value === undefined ? undefined : { bound: "at least", value }
+      )
+    return {
+      findings,
+      comparisons: [
+        reach(graphile, 5),
+        reach(boss, 5),
+        reach(graphileNothing, 0.2),
+        reach(bossNothing),
+        reach(bare, 0.4)
+      ],
+      remarks: []
+    }
+  }, Effect.scoped)
+}
+
+/** Every event has left its rows; the deposits have left an entry and an event each. */
+const verifyOutcomes = Effect.fnUntraced(function*(url: Redacted.Redacted, name: string, done: number) {
+  yield* verifyRows(url, name, "rewards", done)
+  yield* verifyRows(url, name, "journal", done + integrators)
+  yield* verifyRows(url, name, "events", done + integrators)
+  yield* verifyRows(url, name, "deliveries", done)
+})

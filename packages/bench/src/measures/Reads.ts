@@ -1,0 +1,101 @@
+import { Effect, type Redacted } from "effect"
+import { request } from "undici"
+import type { Request } from "../Load.ts"
+import { compare, type Measure, type Size, takeTurns, Void } from "../Measure.ts"
+import { Processes, type Serving } from "../Processes.ts"
+import { integratorOf, keyOf, population, userOf } from "../Seed.ts"
+import { Server } from "../Server.ts"
+import { store } from "../SpendEvents.ts"
+import { onDatabase, workOff } from "./Backlog.ts"
+import { api, type Needs, peer, serviceEnvironment, underLoad } from "./Contestants.ts"
+
+const service = "card-rewards"
+const fastify = "Fastify + pg"
+
+/** Rewards that each user has: two pages. */
+const rewardsOfUser = 100
+
+/** A user's balance, and a page of rewards. */
+export const reads: Measure<Needs> = {
+  name: "reads",
+  title: "Balance, and a page of 50 rewards",
+  method: "Users with 100 rewards each, read in turn on 64 connections. Fastify runs the service's own query as a " +
+    "prepared statement and encodes by schema; it does not look whether something is due, which the service must.",
+  run: Effect.fn("reads")(function*(size: Size) {
+    const processes = yield* Processes
+    const server = yield* Server
+    const users = Math.ceil(size.backlog / rewardsOfUser)
+    const url = yield* server.database(population({ integrators: 1, users, programs: 1, versions: 1 }))
+    yield* Effect.scoped(earn(url, users))
+    const env = serviceEnvironment(url)
+    const own = yield* processes.serve({ entry: api, env })
+    const other = yield* processes.serve({ entry: peer("fastify"), env })
+    const results = []
+    for (const what of ["balance", "rewards"]) {
+      yield* sameAnswers(own, other, what)
+      const expected = { status: 200, body: what === "balance" ? "\"balances\"" : "\"revision\"" }
+      results.push(
+        yield* takeTurns([
+          yield* underLoad({ name: `${service}, ${what}`, size, serving: [own], next: next(users, what), expected }),
+          yield* underLoad({ name: `${fastify}, ${what}`, size, serving: [other], next: next(users, what), expected })
+        ], size.rounds)
+      )
+    }
+    const findings = results.flat()
+    return {
+      findings,
+      comparisons: ["balance", "rewards"].map((what) =>
+        compare(
+          findings,
+          { of: `${service}, ${what}`, against: `${fastify}, ${what}`, metric: "requests/s" },
+          { bound: "at least", value: 0.7 }
+        )
+      ),
+      remarks: []
+    }
+  }, Effect.scoped)
+}
+
+const next = (users: number, what: string): () => Request => {
+  let asked = 0
+  const headers = ["x-api-key", keyOf(0)]
+  return () => ({ method: "GET", path: `/v1/users/${userOf(asked++ % users)}/${what}`, headers })
+}
+
+/** The users' rewards, earned as in life. */
+const earn = Effect.fnUntraced(function*(url: Redacted.Redacted, users: number) {
+  const processes = yield* Processes
+  const running = yield* processes.start({ entry: peer("serviceProcessor"), env: serviceEnvironment(url) })
+  const count = users * rewardsOfUser
+  yield* workOff({
+    name: "rewards to be read",
+    url,
+    running: [running],
+    count,
+    add: onDatabase(url, store({ integrators: 1, users }, "r", count)),
+    isDone: (sql) => Effect.map(sql`SELECT FROM spend_event_queue LIMIT 1`, (rows) => rows.length === 0)
+  })
+})
+
+/** Both give the same content, but for how the next page is named. */
+const sameAnswers = Effect.fnUntraced(function*(own: Serving, other: Serving, what: string) {
+  const path = `/v1/users/${userOf(0)}/${what}`
+  const ask = ({ baseUrl }: Serving) =>
+    Effect.tryPromise({
+      try: async () => {
+        const answer = await request(`${baseUrl}${path}`, { headers: { "x-api-key": keyOf(0) } })
+        const { next: _, ...content } = await answer.body.json() as Record<string, unknown>
+        return JSON.stringify(content)
+      },
+      catch: (error) => new Void({ message: `${path} of ${integratorOf(0)}: ${error}` })
+    })
+  const [mine, theirs] = [sorted(yield* ask(own)), sorted(yield* ask(other))]
+  if (mine !== theirs) return yield* new Void({ message: `${path}: ${mine} is not ${theirs}` })
+})
+
+/** JSON with its keys in order. */
+const sorted = (json: string): string =>
+  JSON.stringify(JSON.parse(json, (_, value: unknown) =>
+    typeof value === "object" && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => a < b ? -1 : 1))
+      : value))

@@ -1,0 +1,53 @@
+/**
+ * The limit of Node's own server: a body is parsed and answered, and checked by nobody. With `DATABASE_URL` the bodies
+ * that arrive while one insert is under way make up the next one.
+ */
+import { createServer, type ServerResponse } from "node:http"
+import { Client } from "pg"
+import { idOf, insertMany, rowOf, type SpendEvent, transpose } from "../SpendEvent.ts"
+
+const { DATABASE_URL, HOST, PORT } = process.env
+const largestGroup = 500
+
+const client = DATABASE_URL === undefined ? undefined : new Client({ connectionString: DATABASE_URL })
+await client?.connect()
+
+interface Post {
+  readonly event: SpendEvent
+  readonly response: ServerResponse
+}
+
+let waiting: Array<Post> = []
+let isStoring = false
+
+const answer = ({ event, response }: Post): void => {
+  const body = `{"id":${JSON.stringify(idOf(event))},"duplicate":false}`
+  response.writeHead(202, { "content-type": "application/json", "content-length": Buffer.byteLength(body) }).end(body)
+}
+
+const store = async (): Promise<void> => {
+  if (isStoring) return
+  isStoring = true
+  while (waiting.length > 0) {
+    const group = waiting.slice(0, largestGroup)
+    waiting = waiting.slice(largestGroup)
+    await client?.query({ ...insertMany, values: [...transpose(group.map(({ event }) => rowOf(event)))] })
+    group.forEach(answer)
+  }
+  isStoring = false
+}
+
+const server = createServer((request, response) => {
+  if (request.method === "GET") return void response.writeHead(204).end()
+  const chunks: Array<Buffer> = []
+  request.on("data", (chunk: Buffer) => chunks.push(chunk))
+  request.on("end", () => {
+    const post = { event: JSON.parse(Buffer.concat(chunks).toString()) as SpendEvent, response }
+    if (client === undefined) return answer(post)
+    waiting.push(post)
+    void store()
+  })
+})
+
+process.once("SIGTERM", () => process.exit(0))
+server.listen(Number(PORT), HOST)

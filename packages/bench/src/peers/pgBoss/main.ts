@@ -1,0 +1,26 @@
+/** pg-boss with full batches fetched one after another, and for events as many workers as connections are good for. */
+import { Pool } from "pg"
+import { PgBoss } from "pg-boss"
+import { type EventKey, process as processEvent } from "../EventWork.ts"
+
+const connectionString = process.env["DATABASE_URL"] ?? ""
+const pool = new Pool({ connectionString, max: 16 })
+const boss = new PgBoss({ connectionString, max: 10, schedule: false, supervise: false })
+
+await boss.start()
+await boss.createQueue("nothing")
+await boss.createQueue("event")
+
+const polling = { pollingIntervalSeconds: 0.5, burstWhenBatchFull: true }
+
+await boss.work("nothing", { ...polling, batchSize: 1_000, localConcurrency: 4 }, async () => undefined)
+await boss.work<EventKey>("event", { ...polling, batchSize: 20, localConcurrency: 16 }, async (jobs) => {
+  const client = await pool.connect()
+  try {
+    for (const { data } of jobs) await processEvent(client, data)
+  } finally {
+    client.release()
+  }
+})
+
+process.once("SIGTERM", () => void boss.stop().finally(() => process.exit(0)))

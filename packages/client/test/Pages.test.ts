@@ -1,0 +1,103 @@
+import { type EventsRequest, follow, items } from "@card-rewards/client/Pages"
+import * as Promised from "@card-rewards/client/promise"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Stream } from "effect"
+import { TestClock } from "effect/testing"
+
+/** A list of `count` numbers in pages of three, and the cursors it was asked with. */
+const listOf = (count: number) => {
+  const asked: Array<string | undefined> = []
+  const page = ({ cursor }: { readonly cursor?: string }) => {
+    asked.push(cursor)
+    const from = Number(cursor ?? 0)
+    const numbers = Array.from({ length: Math.min(3, count - from) }, (_, index) => from + index)
+    return { numbers, ...(from + 3 < count && { next: `${from + 3}` }) }
+  }
+  return { asked, page }
+}
+
+/** What an async iterable gives, at most `count` of it. */
+const collect = <A>(iterable: AsyncIterable<A>, count = Number.POSITIVE_INFINITY) =>
+  Effect.promise(async () => {
+    const all: Array<A> = []
+    for await (const item of iterable) if (all.push(item) >= count) break
+    return all
+  })
+
+describe("items", () => {
+  it.effect("are those of every page, once and in order, whatever the last page holds", () =>
+    Effect.gen(function*() {
+      for (const count of [0, 1, 3, 4, 7, 9]) {
+        const { asked, page } = listOf(count)
+        const all = Array.from({ length: count }, (_, index) => index)
+        assert.deepStrictEqual(yield* Stream.runCollect(items((query) => Effect.sync(() => page(query)))), all)
+        assert.deepStrictEqual(asked, [undefined, "3", "6"].slice(0, Math.max(1, Math.ceil(count / 3))))
+        assert.deepStrictEqual(yield* collect(Promised.items((query) => Promise.resolve(page(query)))), all)
+      }
+    }))
+
+  it.effect("are read when they are wanted", () =>
+    Effect.gen(function*() {
+      const { asked, page } = listOf(9)
+      yield* items((query) => Effect.sync(() => page(query))).pipe(Stream.take(4), Stream.runDrain)
+      assert.deepStrictEqual(asked, [undefined, "3"])
+      const promised = listOf(9)
+      yield* collect(Promised.items((query) => Promise.resolve(promised.page(query))), 4)
+      assert.deepStrictEqual(promised.asked, [undefined, "3"])
+    }))
+
+  it.effect("end with the very error that a page was rejected with", () =>
+    Effect.gen(function*() {
+      const error = new Error("no page")
+      const thrown = yield* Effect.promise(async () => {
+        try {
+          for await (const _ of Promised.items((): Promise<{ next?: string }> => Promise.reject(error)));
+        } catch (caught) {
+          return caught
+        }
+        return undefined
+      })
+      assert.strictEqual(thrown, error)
+    }))
+})
+
+/** A log that grows: what it held when it was asked for the first, second, … time. */
+const logOf = (...held: ReadonlyArray<number>) => {
+  let asked = 0
+  return ({ after = 0n }: EventsRequest) => {
+    const count = held[Math.min(asked++, held.length - 1)] ?? 0
+    const length = Math.min(2, Math.max(0, count - Number(after)))
+    const events = Array.from({ length }, (_, index) => Number(after) + index + 1)
+    return { events, next: after + BigInt(events.length) }
+  }
+}
+
+describe("a follower", () => {
+  it.effect("sees every event once and in order, and pauses only where there is none", () =>
+    Effect.gen(function*() {
+      const read = logOf(3, 3, 3, 3, 5)
+      const seen: Array<ReadonlyArray<number>> = []
+      const fiber = yield* follow((query) => Effect.sync(() => read(query)), { idleMillis: 1_000 }).pipe(
+        Stream.runForEach(({ events }) => Effect.sync(() => seen.push(events))),
+        Effect.forkChild
+      )
+      yield* TestClock.adjust(1_999)
+      assert.deepStrictEqual(seen, [[1, 2], [3]])
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(seen, [[1, 2], [3], [4, 5]])
+      yield* Fiber.interrupt(fiber)
+    }))
+
+  it.effect("goes on from where it is told", () =>
+    Effect.gen(function*() {
+      const read = logOf(4)
+      const pages = follow((query) => Effect.sync(() => read(query)), { after: 1n })
+      assert.deepStrictEqual(yield* pages.pipe(Stream.take(2), Stream.runCollect), [
+        { events: [2, 3], next: 3n },
+        { events: [4], next: 4n }
+      ])
+      const again = logOf(4)
+      const promised = yield* collect(Promised.follow((query) => Promise.resolve(again(query)), { after: 1n }), 2)
+      assert.deepStrictEqual(promised.map(({ events }) => events), [[2, 3], [4]])
+    }))
+})

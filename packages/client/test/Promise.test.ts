@@ -1,0 +1,86 @@
+import * as Errors from "@card-rewards/client/Errors"
+import { connect, connectSandbox, NotFound, verifyWebhook } from "@card-rewards/client/promise"
+import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
+import { assert, describe, it } from "@effect/vitest"
+import { HttpApi, OpenApi } from "effect/http-api"
+
+/** Groups and operations of the sandbox's API. */
+const operations = (): Array<string> => {
+  const found: Array<string> = []
+  HttpApi.reflect(SandboxApi, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint, group }) =>
+      found.push(group.topLevel ? endpoint.identifier : `${group.identifier}.${endpoint.identifier}`)
+  })
+  return found
+}
+
+/** The tags of the errors that the API declares. */
+const errorTags = (): Array<string> =>
+  Object.values(OpenApi.fromApi(SandboxApi).components.schemas).flatMap((schema) => {
+    const tag = "properties" in schema && Object(schema.properties)["_tag"]
+    return tag === undefined || tag === false ? [] : tag.enum ?? [tag.const]
+  })
+
+const answering = (status: number, body: object): typeof globalThis.fetch => () =>
+  Promise.resolve(new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json" } }))
+
+const options = { baseUrl: "http://service.test", apiKey: "key" }
+
+/** What a promise was rejected with. */
+const rejection = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(() => undefined, (error: unknown) => error)
+
+describe("the promise client", () => {
+  it("has every operation of the definition", () => {
+    const client = connectSandbox(options)
+    const derived = Object.entries(client).flatMap(([name, member]) =>
+      typeof member === "function" ? [name] : Object.keys(Object(member)).map((operation) => `${name}.${operation}`)
+    )
+    assert.sameMembers(derived, operations())
+    assert.isAbove(derived.length, 25)
+  })
+
+  it("in production has none of the sandbox", () => {
+    assert.notProperty(connect(options), "sandbox")
+  })
+
+  it("rejects with the error's own class and fields", async () => {
+    const body = { _tag: "NotFound", message: "none", resource: "user", id: "ann" }
+    const client = connect({ ...options, fetch: answering(404, body) })
+    const error = await rejection(client.users.get({ params: { userId: "ann" } }))
+    assert.instanceOf(error, NotFound)
+    assert.deepInclude(error, { resource: "user", id: "ann" })
+  })
+
+  it("rejects what does not fit before it is sent", async () => {
+    const sent: Array<unknown> = []
+    const fetch: typeof globalThis.fetch = (url) => Promise.reject(sent.push(url))
+    const error = await rejection(connect({ ...options, fetch }).users.get({ params: { userId: "" } }))
+    assert.include(error, { _tag: "SchemaError" })
+    assert.deepStrictEqual(sent, [])
+  })
+
+  it("ends a call early when its signal says so", async () => {
+    const controller = new AbortController()
+    const fetch: typeof globalThis.fetch = (_, init) =>
+      new Promise((_resolve, reject) => {
+        init?.signal?.addEventListener("abort", () => reject(new Error("aborted")))
+        controller.abort()
+      })
+    const client = connect({ ...options, fetch })
+    const call = client.users.get({ params: { userId: "ann" } }, { signal: controller.signal })
+    assert.instanceOf(await rejection(call), Error)
+  })
+
+  it("verifies webhooks", async () => {
+    const error = await rejection(verifyWebhook({ body: "{}", headers: {}, secrets: [] }))
+    assert.instanceOf(error, Errors.WebhookUnreadable)
+  })
+})
+
+it("every declared error can be imported", () => {
+  const tags = errorTags()
+  assert.isAbove(tags.length, 20)
+  assert.includeMembers(Object.keys(Errors), tags)
+})

@@ -1,0 +1,181 @@
+import { CardRewards, type Patience } from "@card-rewards/client/CardRewards"
+import { maxLostAnswers } from "@card-rewards/client/Retries"
+import { ProgramId, UserId } from "@card-rewards/domain/Ids"
+import { instant } from "@card-rewards/domain/Time"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Layer, Redacted } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { TestClock } from "effect/testing"
+
+/** What the service, or the way to it, does with one request. */
+type Step = () => Response | Promise<Response>
+
+const status = (code: number, body: object = {}, headers: Record<string, string> = {}): Step => () =>
+  new Response(JSON.stringify(body), { status: code, headers: { "content-type": "application/json", ...headers } })
+const unavailable = status(503, { _tag: "Unavailable", message: "" }, { "retry-after": "1" })
+const limited = (retryAfterSeconds: number, headers: Record<string, string> = {}) =>
+  status(429, { _tag: "RateLimited", message: "", retryAfterSeconds }, headers)
+const lost: Step = () => Promise.reject(new TypeError("fetch failed"))
+const hangs: Step = () => new Promise(() => {})
+/** The connection breaks in the middle of the body. */
+const cut: Step = () =>
+  new Response(new ReadableStream({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode("{"))
+      controller.error(new TypeError("terminated"))
+    }
+  }))
+const stored = status(200, {
+  user: { userId: "ann", enrolledAt: "2026-01-01T00:00:00.000Z", updatedAt: "2026-01-01T00:00:00.000Z" },
+  outcome: "enrolled"
+})
+
+/** The client before a service that does these things in turn, the last one for ever; `sent` is every request. */
+const against = Effect.fnUntraced(function*(steps: readonly [Step, ...ReadonlyArray<Step>], patience?: Patience) {
+  const sent: Array<{ at: number; url: string; method: string | undefined; key: string | null; body: string }> = []
+  let aborted = 0
+  const clock = yield* TestClock.testClockWith((clock) => Effect.succeed(clock))
+  const fetch: typeof globalThis.fetch = async (url, init) => {
+    const body = await new Response(init?.body).text()
+    const key = new Headers(init?.headers).get("x-api-key")
+    sent.push({ at: clock.currentTimeMillisUnsafe(), url: String(url), method: init?.method, key, body })
+    init?.signal?.addEventListener("abort", () => aborted++)
+    return (steps[sent.length - 1] ?? steps[steps.length - 1] ?? steps[0])()
+  }
+  const options = { baseUrl: "http://service.test/", apiKey: Redacted.make("key"), ...(patience && { patience }) }
+  const layer = CardRewards.layer(options).pipe(
+    Layer.provide(FetchHttpClient.layer),
+    Layer.provide(Layer.succeed(FetchHttpClient.Fetch, fetch))
+  )
+  const api = yield* Effect.provide(CardRewards, layer)
+  return { api, sent, aborted: () => aborted }
+})
+
+/** The end of a call while time passes in small steps, and when that was. */
+const elapsed = Effect.fnUntraced(function*<A, E>(call: Effect.Effect<A, E>) {
+  const fiber = yield* Effect.forkChild(call)
+  let millis = 0
+  for (; fiber.pollUnsafe() === undefined && millis < 400_000; millis += 10) {
+    // promises of the fetch settle between the steps
+    yield* Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
+    yield* TestClock.adjust(10)
+  }
+  return { exit: yield* Fiber.await(fiber), millis }
+})
+
+const ann = { params: { userId: UserId.make("ann") } }
+
+describe("a call", () => {
+  it.effect("is sent again, as it was, after 503, 429, a lost connection, a cut body and a gateway's 502", () =>
+    Effect.gen(function*() {
+      for (const failure of [unavailable, limited(1), lost, cut, status(502), status(504)]) {
+        const { api, sent } = yield* against([failure, stored])
+        const { exit } = yield* elapsed(api.users.put({ ...ann, payload: { tier: "gold" } }))
+        assert.isTrue(Exit.isSuccess(exit))
+        assert.deepStrictEqual(
+          sent.map(({ body, key, method, url }) => [method, url, key, body]),
+          Array.from({ length: 2 }, () => ["PUT", "http://service.test/v1/users/ann", "key", "{\"tier\":\"gold\"}"])
+        )
+      }
+    }))
+
+  it.effect("ends with any other answer", () =>
+    Effect.gen(function*() {
+      for (const code of [400, 401, 403, 404, 409, 422, 500]) {
+        const { api, sent } = yield* against([status(code)])
+        const { exit } = yield* elapsed(api.users.put({ ...ann, payload: {} }))
+        assert.isTrue(Exit.isFailure(exit))
+        assert.strictEqual(sent.length, 1)
+      }
+    }))
+
+  it.effect("comes back when Retry-After says so, up to a quarter later, or the body where there is no header", () =>
+    Effect.gen(function*() {
+      const pauses = new Set<number>()
+      for (let run = 0; run < 6; run++) {
+        const header = { "retry-after": "7" }
+        for (const failure of [limited(7, header), limited(7), status(503, {}, header)]) {
+          const { api, sent } = yield* against([failure, stored])
+          yield* elapsed(api.users.put({ ...ann, payload: {} }))
+          const pause = (sent[1]?.at ?? 0) - (sent[0]?.at ?? 0)
+          assert.isTrue(pause >= 7_000 && pause <= 8_760, `${pause}`)
+          pauses.add(pause)
+        }
+      }
+      assert.isAbove(pauses.size, 10)
+    }), 20_000)
+
+  it.effect("fails at once where Retry-After is beyond its patience, and says for how long", () =>
+    Effect.gen(function*() {
+      const { api, sent } = yield* against([limited(40, { "retry-after": "40" })])
+      const { exit, millis } = yield* elapsed(Effect.flip(api.users.put({ ...ann, payload: {} })))
+      assert.isTrue(Exit.isSuccess(exit) && exit.value._tag === "RateLimited" && exit.value.retryAfterSeconds === 40)
+      assert.deepStrictEqual([sent.length, millis <= 20], [1, true])
+    }))
+
+  it.effect("ends within its patience with the error of the last answer, its pauses growing", () =>
+    Effect.gen(function*() {
+      const { api, sent } = yield* against([status(503, { _tag: "Unavailable", message: "" })], { totalMillis: 20_000 })
+      const { exit, millis } = yield* elapsed(Effect.flip(api.users.put({ ...ann, payload: {} })))
+      assert.isTrue(Exit.isSuccess(exit) && exit.value._tag === "Unavailable")
+      assert.isTrue(millis > 10_000 && millis <= 20_000, `${millis}`)
+      const pauses = sent.slice(1).map(({ at }, index) => at - (sent[index]?.at ?? 0))
+      pauses.forEach((pause, index) => {
+        const full = Math.min(200 * 2 ** index, 5_000)
+        assert.isTrue(pause >= full / 2 && pause <= full + 10, `pause ${index} is ${pause}`)
+      })
+    }))
+
+  it.effect("whose answers are lost is sent four times at most", () =>
+    Effect.gen(function*() {
+      const { api, sent } = yield* against([lost])
+      const { exit } = yield* elapsed(Effect.flip(api.users.put({ ...ann, payload: {} })))
+      assert.isTrue(Exit.isSuccess(exit) && exit.value._tag === "HttpClientError")
+      assert.deepStrictEqual([sent.length, maxLostAnswers], [4, 4])
+    }))
+
+  it.effect("gives up an attempt without an answer, and sends it again", () =>
+    Effect.gen(function*() {
+      const { aborted, api, sent } = yield* against([hangs, stored], { attemptMillis: 3_000 })
+      const { exit, millis } = yield* elapsed(api.users.put({ ...ann, payload: {} }))
+      assert.isTrue(Exit.isSuccess(exit))
+      assert.isTrue(millis >= 3_100 && millis <= 3_300, `${millis}`)
+      assert.deepStrictEqual([sent.length, aborted()], [2, 1])
+    }))
+
+  it.effect("that simulates a program has a minute more", () =>
+    Effect.gen(function*() {
+      const { api, sent } = yield* against([hangs])
+      const { millis } = yield* elapsed(api.programs.simulate({
+        params: { programId: ProgramId.make("p") },
+        payload: {
+          from: instant(0),
+          to: instant(1),
+          definition: {
+            asset: "USDC",
+            effectiveFrom: instant(0),
+            categories: [],
+            baseRate: 0,
+            categoryRates: [],
+            merchantRates: [],
+            tiers: [],
+            campaigns: [],
+            caps: { perMonth: 0n, categories: [] },
+            exclusions: { mccs: [], merchants: [] },
+            holdingPeriodDays: 0
+          }
+        }
+      }))
+      assert.isTrue(millis > 85_000 && millis <= 90_100, `${millis}`)
+      assert.isTrue((sent[1]?.at ?? 0) >= 70_100)
+    }))
+
+  it.effect("that is interrupted aborts its request", () =>
+    Effect.gen(function*() {
+      const { aborted, api } = yield* against([hangs])
+      const fiber = yield* Effect.forkChild(api.users.put({ ...ann, payload: {} }))
+      yield* Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
+      yield* Fiber.interrupt(fiber)
+      assert.strictEqual(aborted(), 1)
+    }))
+})

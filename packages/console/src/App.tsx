@@ -1,0 +1,86 @@
+import { CSPProvider } from "@base-ui/react/csp-provider"
+import { Toast } from "@base-ui/react/toast"
+import { Tooltip } from "@base-ui/react/tooltip"
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query"
+import { Effect, Fiber } from "effect"
+import { useCallback, useEffect, useMemo, useState } from "react"
+import { Router } from "wouter"
+import { useHashLocation } from "wouter/use-hash-location"
+import { History } from "./history/Follow.ts"
+import { HistoryContext } from "./history/HistoryContext.ts"
+import { Pages } from "./pages/Pages.tsx"
+import { SignIn } from "./pages/SignIn.tsx"
+import { connect, forgetKey, run, type Session, SessionContext, storeKey, storedKey } from "./session/Session.ts"
+import { Toasts } from "./ui/Toasts.tsx"
+
+/** A key is asked for; with one, the pages. */
+export const App = () => {
+  const [session, setSession] = useState<Session>()
+  const signIn = useCallback(async (apiKey: string) => {
+    const next = await run(connect(apiKey))
+    storeKey(apiKey)
+    setSession(next)
+  }, [])
+  const signOut = useCallback(() => {
+    forgetKey()
+    setSession(undefined)
+  }, [])
+  return (
+    <CSPProvider disableStyleElements>
+      <Router hook={useHashLocation}>
+        {session === undefined ? (
+          <SignIn known={storedKey()} onSignIn={signIn} onForget={forgetKey} />
+        ) : (
+          <SignedIn session={session} onSession={setSession} onSignIn={signIn} onSignOut={signOut} />
+        )}
+      </Router>
+    </CSPProvider>
+  )
+}
+
+const SignedIn = ({
+  onSession,
+  onSignIn,
+  onSignOut,
+  session
+}: {
+  readonly session: Session
+  readonly onSession: (session: Session) => void
+  readonly onSignIn: (apiKey: string) => Promise<void>
+  readonly onSignOut: () => void
+}) => {
+  const { api } = session
+  const queries = useMemo(() => makeQueryClient(), [])
+  const history = useMemo(() => new History(), [])
+  useEffect(() => {
+    const fiber = Effect.runFork(history.follow(api))
+    return () => void Effect.runFork(Fiber.interrupt(fiber))
+  }, [api, history])
+  return (
+    <SessionContext value={session}>
+      <HistoryContext value={history}>
+        <QueryClientProvider client={queries}>
+          <Tooltip.Provider delay={200}>
+            <Toast.Provider>
+              <Pages
+                onSignOut={onSignOut}
+                onSwitchKey={onSignIn}
+                onClock={(clockOffsetMillis) => onSession({ ...session, clockOffsetMillis })}
+              />
+              <Toasts />
+            </Toast.Provider>
+          </Tooltip.Provider>
+        </QueryClientProvider>
+      </HistoryContext>
+    </SessionContext>
+  )
+}
+
+/** The client repeats by itself what may be repeated. Amounts are bigints: structural sharing knows nothing of them. */
+const makeQueryClient = () =>
+  new QueryClient({
+    defaultOptions: {
+      queries: { retry: false, structuralSharing: false, staleTime: 2_000 },
+      mutations: { retry: false }
+    }
+  })

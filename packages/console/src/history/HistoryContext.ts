@@ -1,0 +1,12 @@
+import { createContext, use, useSyncExternalStore } from "react"
+import { History, type HistoryState } from "./Follow.ts"
+
+export const HistoryContext = createContext(new History())
+
+export const useHistory = (): History => use(HistoryContext)
+
+/** Renders again whenever events arrive. */
+export const useHistoryState = (): HistoryState => {
+  const history = useHistory()
+  return useSyncExternalStore(history.subscribe, history.state)
+}

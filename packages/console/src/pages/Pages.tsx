@@ -1,0 +1,248 @@
+import { printTimestamp } from "@card-rewards/domain/Time"
+import { type ReactNode, useEffect, useRef, useState } from "react"
+import { Link, Route, Switch, useLocation } from "wouter"
+import { printDay } from "../format/Time.ts"
+import { useHistoryState } from "../history/HistoryContext.ts"
+import { useHistory } from "../history/HistoryContext.ts"
+import { useSession } from "../session/Session.ts"
+import { Empty, Page } from "../ui/Panel.tsx"
+import { Failure } from "../ui/Failure.tsx"
+import { Mark } from "../ui/Mark.tsx"
+import { Segments } from "../ui/Segments.tsx"
+import { useNow } from "../ui/useNow.ts"
+import { Keys } from "./Keys.tsx"
+import { ProgramPage } from "./ProgramPage.tsx"
+import { Programs } from "./Programs.tsx"
+import { Rewards } from "./Rewards.tsx"
+import { Sandbox } from "./Sandbox.tsx"
+import { UserPage } from "./UserPage.tsx"
+import { Users } from "./Users.tsx"
+import { Vault } from "./Vault.tsx"
+import { VersionPage } from "./VersionPage.tsx"
+import { Webhooks } from "./Webhooks.tsx"
+
+const areas: ReadonlyArray<readonly [path: string, name: string]> = [
+  ["/", "Vault"],
+  ["/rewards", "Rewards"],
+  ["/users", "Users"],
+  ["/programs", "Programs"],
+  ["/webhooks", "Webhooks"],
+  ["/keys", "API keys"]
+]
+
+/** The shell around the pages. */
+export const Pages = ({
+  onClock,
+  onSignOut,
+  onSwitchKey
+}: {
+  readonly onClock: (offsetMillis: number) => void
+  readonly onSignOut: () => void
+  readonly onSwitchKey: (apiKey: string) => Promise<void>
+}) => {
+  const { environment } = useSession()
+  const main = useFocusOnPage()
+  const shown = environment === "sandbox" ? [...areas, ["/sandbox", "Sandbox"] as const] : areas
+  return (
+    <div className="shell">
+      <a
+        className="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault()
+          main.current?.focus()
+        }}
+      >
+        Skip to the page
+      </a>
+      <header className="top">
+        <Link href="/" className="brand">
+          <Mark />
+          <span>Card Rewards</span>
+        </Link>
+        <nav aria-label="Main">
+          {shown.map(([path, name]) => (
+            <NavLink key={path} path={path}>
+              {name}
+            </NavLink>
+          ))}
+        </nav>
+        <Foot onSignOut={onSignOut} />
+      </header>
+      <main id="main" tabIndex={-1} ref={main}>
+        <HistoryNotice />
+        <Switch>
+          <Route path="/">
+            <Vault />
+          </Route>
+          <Route path="/rewards">
+            <Rewards />
+          </Route>
+          <Route path="/users">
+            <Users />
+          </Route>
+          <Route path="/users/:userId">{({ userId }) => <UserPage key={userId} userId={decode(userId)} />}</Route>
+          <Route path="/programs">
+            <Programs />
+          </Route>
+          <Route path="/programs/new">
+            <VersionPage />
+          </Route>
+          <Route path="/programs/:programId">
+            {({ programId }) => <ProgramPage programId={decode(programId)} />}
+          </Route>
+          <Route path="/programs/:programId/new">
+            {({ programId }) => <VersionPage key={programId} programId={decode(programId)} />}
+          </Route>
+          <Route path="/webhooks">
+            <Webhooks />
+          </Route>
+          <Route path="/keys">
+            <Keys onSwitchKey={onSwitchKey} />
+          </Route>
+          {environment === "sandbox" && (
+            <Route path="/sandbox">
+              <Sandbox onClock={onClock} />
+            </Route>
+          )}
+          <Route>
+            <Page title="No such page">
+              <Empty
+                title="This address leads nowhere"
+                action={
+                  <Link href="/" className="button">
+                    Go to the vault
+                  </Link>
+                }
+              >
+                It may be from another version of the console.
+              </Empty>
+            </Page>
+          </Route>
+        </Switch>
+      </main>
+    </div>
+  )
+}
+
+const decode = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** A new page is announced: the focus goes to it, and the title names it. */
+const useFocusOnPage = () => {
+  const ref = useRef<HTMLElement>(null)
+  const [location] = useLocation()
+  const first = useRef(true)
+  useEffect(() => {
+    const heading = ref.current?.querySelector("h1")?.textContent ?? ""
+    document.title = `${heading} · Card Rewards`
+    if (!first.current) {
+      ref.current?.focus({ preventScroll: true })
+      scrollTo(0, 0)
+    }
+    first.current = false
+  }, [location])
+  return ref
+}
+
+const NavLink = ({ children, path }: { readonly path: string; readonly children: ReactNode }) => {
+  const [location] = useLocation()
+  const current = path === "/" ? location === "/" : location.startsWith(path)
+  return (
+    <Link href={path} aria-current={current ? "page" : undefined}>
+      {children}
+    </Link>
+  )
+}
+
+/** Where one is, what time it is there, and how it looks. */
+const Foot = ({ onSignOut }: { readonly onSignOut: () => void }) => {
+  const { environment, last4 } = useSession()
+  const now = useNow(1_000)
+  const [theme, setTheme] = useTheme()
+  return (
+    <div className="foot">
+      <dl>
+        <div>
+          <dt>Environment</dt>
+          <dd>
+            <span className={`env ${environment}`}>{environment}</span>
+          </dd>
+        </div>
+        <div>
+          <dt>{environment === "sandbox" ? "Sandbox clock" : "Now"}</dt>
+          <dd className="clock">
+            <span>{printDay(now)} </span>
+            <span>{printTimestamp(now).slice(11, 19)} UTC</span>
+          </dd>
+        </div>
+        <div>
+          <dt>Key</dt>
+          <dd className="mono">…{last4}</dd>
+        </div>
+      </dl>
+      <Segments
+        label="Colours"
+        value={theme}
+        onChange={setTheme}
+        options={[
+          ["system", "Auto"],
+          ["light", "Light"],
+          ["dark", "Dark"]
+        ]}
+      />
+      <div className="foot-links">
+        <a href="/docs" target="_blank" rel="noreferrer">
+          API docs
+        </a>
+        <button type="button" className="link" onClick={onSignOut}>
+          Sign out
+        </button>
+      </div>
+    </div>
+  )
+}
+
+type Theme = "system" | "light" | "dark"
+
+const useTheme = () => {
+  const [theme, setTheme] = useState<Theme>(() => {
+    const stored = localStorage.getItem("card-rewards.theme")
+    return stored === "light" || stored === "dark" ? stored : "system"
+  })
+  useEffect(() => {
+    document.documentElement.dataset["theme"] = theme
+    localStorage.setItem("card-rewards.theme", theme)
+  }, [theme])
+  return [theme, setTheme] as const
+}
+
+/** Says where the event log has not been read to its end, so that no number is taken for the whole. */
+const HistoryNotice = () => {
+  const history = useHistory()
+  const { error, fold, status } = useHistoryState()
+  const count = fold.events.length.toLocaleString("en")
+  if (status === "live") return undefined
+  if (status === "failed") return <Failure error={error} onRetry={history.readOn} />
+  return (
+    <div className="notice" role="status">
+      {status === "paused" ? (
+        <>
+          <span>
+            {count} events are read, and there are more: charts and recent users end there. Balances are complete.
+          </span>
+          <button type="button" className="button" onClick={history.readOn}>
+            Read on
+          </button>
+        </>
+      ) : (
+        <span>Reading the event log: {count} events so far.</span>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,9 @@
+/**
+ * Addresses within the console. They stand behind `#`, so that no server's log sees a user's id. The router decodes
+ * them once as a whole, hence twice encoded.
+ */
+const part = (id: string): string => encodeURIComponent(encodeURIComponent(id))
+
+export const userPath = (userId: string): string => `/users/${part(userId)}`
+export const programPath = (programId: string): string => `/programs/${part(programId)}`
+export const newVersionPath = (programId: string): string => `${programPath(programId)}/new`

@@ -1,0 +1,118 @@
+import { useQueryClient } from "@tanstack/react-query"
+import { instant, parseTimestamp, printTimestamp } from "@card-rewards/domain/Time"
+import { type FormEvent, useState } from "react"
+import { printDay, toInput } from "../format/Time.ts"
+import { useHistoryState } from "../history/HistoryContext.ts"
+import { useChange } from "../session/Query.ts"
+import { Failure } from "../ui/Failure.tsx"
+import { Field } from "../ui/Field.tsx"
+import { Page, Panel } from "../ui/Panel.tsx"
+import { useSay } from "../ui/Toasts.tsx"
+import { machineMillis } from "../session/Machine.ts"
+import { useNow } from "../ui/useNow.ts"
+import { When } from "../ui/When.tsx"
+import { CardEvent } from "./sandbox/CardEvent.tsx"
+import { Enroll } from "./sandbox/Enroll.tsx"
+import { Move } from "./sandbox/Move.tsx"
+
+/** What the sandbox simulates: time, the vault, and card events as a processor would send them. */
+export const Sandbox = ({ onClock }: { readonly onClock: (offsetMillis: number) => void }) => (
+  <Page title="Sandbox" lead="Simulations are recorded as if confirmed on-chain. None of this exists in production.">
+    <Clock onClock={onClock} />
+    <div className="split">
+      <div className="stack">
+        <Move />
+        <Enroll />
+      </div>
+      <CardEvent />
+    </div>
+  </Page>
+)
+
+const hour = 3_600_000
+const jumps = [
+  ["1 hour", hour],
+  ["1 day", 24 * hour],
+  ["7 days", 7 * 24 * hour],
+  ["30 days", 30 * 24 * hour]
+] as const
+
+/** The integrator's own clock. It ticks with real time, and is moved forward only. */
+const Clock = ({ onClock }: { readonly onClock: (offsetMillis: number) => void }) => {
+  const now = useNow(1_000)
+  const { fold } = useHistoryState()
+  const client = useQueryClient()
+  const [target, setTarget] = useState("")
+  const say = useSay()
+  const move = useChange((api, to: number) => api.sandbox.moveClock({ payload: { now: instant(to) } }))
+  const nextDue = [...fold.rewards.values()].reduce(
+    (least, reward) =>
+      reward.state === "Pending" && reward.claimableAt > now ? Math.min(least, reward.claimableAt) : least,
+    Infinity
+  )
+  const wanted = parseTimestamp(target === "" ? "" : `${target.length === 16 ? `${target}:00` : target}Z`)
+
+  const moveTo = async (to: number) => {
+    const moved = await move.mutateAsync(to).catch(() => undefined)
+    if (moved === undefined) return
+    onClock(moved.now - machineMillis())
+    setTarget("")
+    say("The clock was moved", printTimestamp(moved.now))
+    await client.invalidateQueries()
+  }
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    if (wanted !== undefined) void moveTo(wanted)
+  }
+  return (
+    <Panel
+      title="Clock"
+      hint="Governs purchases, versions, holding periods and cap months; not webhook attempts, keys and rate limits."
+    >
+      <div className="clock-panel">
+        <p className="clock-face">
+          <span className="clock-time">{printTimestamp(now).slice(11, 19)}</span>
+          <span>{printDay(now)} UTC</span>
+        </p>
+        <div className="clock-moves">
+          <div className="actions" role="group" aria-label="Move forward by">
+            {jumps.map(([name, millis]) => (
+              <button
+                key={name}
+                type="button"
+                className="button"
+                disabled={move.isPending}
+                onClick={() => void moveTo(now + millis)}
+              >
+                + {name}
+              </button>
+            ))}
+            {Number.isFinite(nextDue) && (
+              <button type="button" className="button" disabled={move.isPending} onClick={() => void moveTo(nextDue)}>
+                To the next claimable reward
+              </button>
+            )}
+          </div>
+          <form className="form-row inline" onSubmit={submit}>
+            <Field
+              label="Move to (UTC)"
+              type="datetime-local"
+              value={target}
+              onChange={setTarget}
+              placeholder={toInput(now)}
+            />
+            <button type="submit" className="button" disabled={wanted === undefined || move.isPending}>
+              Move
+            </button>
+          </form>
+          {wanted !== undefined && (
+            <p className="hint">
+              That is <When at={wanted} />.
+            </p>
+          )}
+          {move.isError && <Failure error={move.error} />}
+        </div>
+      </div>
+    </Panel>
+  )
+}

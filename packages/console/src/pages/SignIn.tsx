@@ -1,0 +1,84 @@
+import { type FormEvent, useEffect, useState } from "react"
+import { Failure } from "../ui/Failure.tsx"
+import { Field } from "../ui/Field.tsx"
+import { Mark } from "../ui/Mark.tsx"
+
+/** Asks for the key, or goes on with the one that this tab has. */
+export const SignIn = ({
+  known,
+  onForget,
+  onSignIn
+}: {
+  readonly known: string | undefined
+  readonly onSignIn: (apiKey: string) => Promise<void>
+  readonly onForget: () => void
+}) => {
+  const [apiKey, setApiKey] = useState("")
+  const [error, setError] = useState<unknown>()
+  const [busy, setBusy] = useState(known !== undefined)
+  const [shown, setShown] = useState(false)
+
+  const attempt = async (key: string) => {
+    setBusy(true)
+    setError(undefined)
+    try {
+      await onSignIn(key)
+    } catch (reason) {
+      setError(reason)
+      setBusy(false)
+    }
+  }
+  useEffect(() => {
+    if (known !== undefined) void attempt(known)
+    // once, with what the tab had when it was opened
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [])
+
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    const key = apiKey.trim()
+    if (key !== "") void attempt(key)
+  }
+  return (
+    <main className="sign-in">
+      <form className="sign-in-card" onSubmit={submit}>
+        <Mark />
+        <h1>Card Rewards console</h1>
+        <p className="lead">See your vault, rewards, users, programs and webhooks as the API sees them.</p>
+        <Field
+          label="API key"
+          type={shown ? "text" : "password"}
+          value={apiKey}
+          onChange={setApiKey}
+          mono
+          placeholder="service_sk_sandbox_…"
+          hint="Kept in this tab alone and sent only to this host. Closing the tab forgets it."
+          required
+        />
+        <label className="check">
+          <input type="checkbox" checked={shown} onChange={(event) => setShown(event.target.checked)} /> Show the key
+        </label>
+        {error !== undefined && <Failure error={error} />}
+        <button type="submit" className="button primary wide" disabled={busy}>
+          {busy ? "Checking the key …" : "Open the console"}
+        </button>
+        {known !== undefined && error !== undefined && (
+          <button
+            type="button"
+            className="link"
+            onClick={() => {
+              onForget()
+              setError(undefined)
+            }}
+          >
+            Forget the key of this tab
+          </button>
+        )}
+        <p className="hint">
+          With <code>npm start</code>, the key of the integrator <code>demo</code> is printed in the terminal and
+          stands in <code>.data/demo.json</code>. The API is described under <a href="/docs">/docs</a>.
+        </p>
+      </form>
+    </main>
+  )
+}

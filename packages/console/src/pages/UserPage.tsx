@@ -1,0 +1,169 @@
+import type { AssetBalance } from "@card-rewards/domain/Balance"
+import { UserId } from "@card-rewards/domain/Ids"
+import { Schema } from "effect"
+import { Link } from "wouter"
+import { isMovement, isRewardEvent } from "../history/Fold.ts"
+import { useHistoryState } from "../history/HistoryContext.ts"
+import { useRead } from "../session/Query.ts"
+import { Failure, Loaded } from "../ui/Failure.tsx"
+import { Money } from "../ui/Money.tsx"
+import { Empty, Page, Panel, Stat } from "../ui/Panel.tsx"
+import { When } from "../ui/When.tsx"
+import { userPath } from "./Paths.ts"
+import { RewardList } from "./user/RewardList.tsx"
+import { Timeline } from "./user/Timeline.tsx"
+
+/** One user: attributes, money, rewards with their explanations, and what happened. */
+export const UserPage = ({ userId }: { readonly userId: string }) =>
+  Schema.is(UserId)(userId) ? (
+    <KnownUser userId={userId} />
+  ) : (
+    <Page title="Users">
+      <Empty
+        title="This is no user id"
+        action={
+          <Link href="/users" className="button">
+            Look for another
+          </Link>
+        }
+      >
+        User ids have 1 to 128 characters.
+      </Empty>
+    </Page>
+  )
+
+const KnownUser = ({ userId }: { readonly userId: UserId }) => {
+  const params = { userId }
+  const user = useRead(["user", userId], (api) => api.users.get({ params }), { everyMillis: 10_000 })
+  const balance = useRead(["balance", userId], (api) => api.users.balance({ params }), {
+    everyMillis: 5_000,
+    enabled: user.isSuccess
+  })
+  if (user.isError) {
+    return (
+      <Page title={userId}>
+        <Failure error={user.error} onRetry={() => void user.refetch()} />
+        <Empty
+          title="Is it spelt as when it was enrolled?"
+          action={
+            <Link href="/users" className="button">
+              Look for another
+            </Link>
+          }
+        >
+          Ids are compared character by character. Users are enrolled with <code>PUT /v1/users/{"{userId}"}</code>.
+        </Empty>
+      </Page>
+    )
+  }
+  return (
+    <Page
+      title={<span className="mono">{userId}</span>}
+      lead={
+        <Loaded query={user} lines={1}>
+          {({ user }) => <Attributes user={user} />}
+        </Loaded>
+      }
+    >
+      <Loaded query={balance}>
+        {({ balances }) => (
+          <div className="split">
+            {balances.map((entry) => (
+              <Balance key={entry.asset} balance={entry} />
+            ))}
+          </div>
+        )}
+      </Loaded>
+      <div className="split wide-first">
+        <RewardList userId={userId} />
+        <Happened userId={userId} />
+      </div>
+    </Page>
+  )
+}
+
+const Attributes = ({
+  user
+}: {
+  readonly user: {
+    tier?: string
+    country?: string
+    segment?: string
+    referredBy?: string
+    enrolledAt: number
+    updatedAt: number
+  }
+}) => (
+  <span className="facts">
+    <span>
+      tier <b>{user.tier ?? "none"}</b>
+    </span>
+    <span>
+      country <b>{user.country ?? "none"}</b>
+    </span>
+    <span>
+      segment <b>{user.segment ?? "none"}</b>
+    </span>
+    {user.referredBy !== undefined && (
+      <span>
+        referred by <Link href={userPath(user.referredBy)}>{user.referredBy}</Link>
+      </span>
+    )}
+    <span>
+      enrolled <When at={user.enrolledAt} />
+    </span>
+    {user.updatedAt !== user.enrolledAt && (
+      <span>
+        updated <When at={user.updatedAt} />
+      </span>
+    )}
+  </span>
+)
+
+const Balance = ({ balance }: { readonly balance: typeof AssetBalance.Type }) => {
+  const { asset } = balance
+  return (
+    <Panel title={asset}>
+      <dl className="stats small">
+        <Stat label="Expected" hint="open authorizations">
+          <Money amount={balance.expected} unit={asset} bare />
+        </Stat>
+        <Stat label="Awaiting funding" color="s-AwaitingFunding">
+          <Money amount={balance.awaitingFunding} unit={asset} bare />
+        </Stat>
+        <Stat label="Pending" color="s-Pending">
+          <Money amount={balance.pending} unit={asset} bare />
+        </Stat>
+        <Stat label="Claimable" color="s-Claimable">
+          <Money amount={balance.claimable} unit={asset} bare />
+        </Stat>
+        <Stat label="Paid" color="s-Paid">
+          <Money amount={balance.paid} unit={asset} bare />
+        </Stat>
+        <Stat label="Owed" color="s-Refunded" hint={balance.owed > 0n ? "taken from the next claimable" : undefined}>
+          <Money amount={balance.owed} unit={asset} bare />
+        </Stat>
+      </dl>
+    </Panel>
+  )
+}
+
+const Happened = ({ userId }: { readonly userId: string }) => {
+  const { fold } = useHistoryState()
+  const events = fold.events.filter(
+    (event) =>
+      (isRewardEvent(event) && event.data.userId === userId) ||
+      (isMovement(event) && "userId" in event.data && event.data.userId === userId)
+  )
+  return (
+    <Panel title="Timeline" hint="The events about this user, latest first.">
+      {events.length === 0 ? (
+        <Empty title="No events yet">
+          An authorization changes <b>expected</b> alone. The first clearing that earns makes the first event.
+        </Empty>
+      ) : (
+        <Timeline events={events} />
+      )}
+    </Panel>
+  )
+}

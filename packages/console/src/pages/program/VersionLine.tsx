@@ -1,0 +1,74 @@
+import { scaleUtc } from "@visx/scale"
+import { printDay } from "../../format/Time.ts"
+
+interface Version {
+  readonly version: number
+  readonly effectiveFrom: number
+}
+
+/** The greatest effective time that has come; of equal ones the higher number (decisions, section 5.2). */
+export const versionInForce = <A extends Version>(versions: ReadonlyArray<A>, now: number): A | undefined =>
+  versions.reduce<A | undefined>(
+    (best, version) =>
+      version.effectiveFrom <= now && (best === undefined || version.effectiveFrom >= best.effectiveFrom)
+        ? version
+        : best,
+    undefined
+  )
+
+/** When each version is in force, on one line, with where we are. */
+export const VersionLine = ({
+  label,
+  now,
+  versions
+}: {
+  readonly label: string
+  readonly versions: ReadonlyArray<Version>
+  readonly now: number
+}) => {
+  const ordered = versions.toSorted(
+    (left, right) => left.effectiveFrom - right.effectiveFrom || left.version - right.version
+  )
+  const first = ordered[0]?.effectiveFrom ?? now
+  const last = ordered.at(-1)?.effectiveFrom ?? now
+  const from = Math.min(first, now)
+  const to = Math.max(last, now)
+  const room = Math.max((to - from) * 0.12, 86_400_000)
+  const x = scaleUtc<number>({ domain: [from - room / 4, to + room], range: [0, 100] })
+  const current = versionInForce(versions, now)
+  return (
+    <div className="version-line">
+      <div className="version-track" aria-hidden>
+        {ordered.map((version, index) => {
+          const left = x(version.effectiveFrom)
+          const right = index + 1 < ordered.length ? x(ordered[index + 1]?.effectiveFrom ?? to) : 100
+          const state = version === current ? "current" : version.effectiveFrom > now ? "future" : "past"
+          return (
+            <span
+              key={version.version}
+              className="version-span"
+              data-state={state}
+              style={{ left: `${left}%`, width: `${Math.max(0, right - left)}%` }}
+            >
+              <b>v{version.version}</b>
+              <span>{printDay(version.effectiveFrom)}</span>
+            </span>
+          )
+        })}
+        <i className="version-now" style={{ left: `${x(now)}%` }} />
+      </div>
+      <p className="sr-only">
+        {label}:{" "}
+        {ordered
+          .map(
+            (version) =>
+              [
+                `version ${version.version} from ${printDay(version.effectiveFrom)}`,
+                ...(version === current ? ["in force now"] : [])
+              ].join(", ")
+          )
+          .join("; ")}
+      </p>
+    </div>
+  )
+}

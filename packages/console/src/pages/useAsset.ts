@@ -1,0 +1,31 @@
+import type { Asset } from "@card-rewards/domain/Money"
+import { useState } from "react"
+import { useHistoryState } from "../history/HistoryContext.ts"
+
+export const assetOptions = [
+  ["USDC", "USDC"],
+  ["EURe", "EURe"]
+] as const
+
+/** The asset that is looked at: the chosen one, else the first that has a history. */
+export const useAsset = (): readonly [Asset, (asset: Asset) => void] => {
+  const { fold } = useHistoryState()
+  const [chosen, setChosen] = useState<Asset>()
+  const first = fold.vault.USDC.length === 0 && fold.vault.EURe.length > 0 ? "EURe" : "USDC"
+  return [chosen ?? first, setChosen]
+}
+
+export const windowOptions = [
+  ["7", "7 d"],
+  ["30", "30 d"],
+  ["90", "90 d"],
+  ["all", "All"]
+] as const
+export type Window = (typeof windowOptions)[number][0]
+
+/** Where a window begins: not before there was anything to see. */
+export const windowStart = (window: Window, earliest: number | undefined, now: number): number => {
+  const day = 86_400_000
+  const first = Math.min(earliest ?? now - 7 * day, now - day)
+  return window === "all" ? first : now - Number(window) * day
+}

@@ -1,0 +1,33 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query"
+import type { Effect } from "effect"
+import { useHistory } from "../history/HistoryContext.ts"
+import { type Api, run, useSession } from "./Session.ts"
+
+/** Reads from the api, and again at `everyMillis`, or when something was changed here. */
+export const useRead = <A, E>(
+  key: ReadonlyArray<string | number>,
+  read: (api: Api) => Effect.Effect<A, E>,
+  options: { readonly everyMillis?: number; readonly enabled?: boolean } = {}
+) => {
+  const { api } = useSession()
+  return useQuery<A, E>({
+    queryKey: key,
+    queryFn: ({ signal }) => run(read(api), signal),
+    refetchInterval: options.everyMillis ?? false,
+    enabled: options.enabled ?? true
+  })
+}
+
+/** Changes something; afterwards everything that is on the screen is read again. */
+export const useChange = <A, E, In = void>(change: (api: Api, input: In) => Effect.Effect<A, E>) => {
+  const { api } = useSession()
+  const client = useQueryClient()
+  const history = useHistory()
+  return useMutation<A, E, In>({
+    mutationFn: (input) => run(change(api, input)),
+    onSuccess: async () => {
+      history.readNow()
+      await client.invalidateQueries()
+    }
+  })
+}

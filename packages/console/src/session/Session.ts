@@ -1,0 +1,71 @@
+import { CardRewardsSandbox } from "@card-rewards/client/CardRewards"
+import { Cause, Effect, Exit, Layer, Redacted } from "effect"
+import { FetchHttpClient, HttpClientError } from "effect/http"
+import { createContext, use } from "react"
+import { machineMillis } from "./Machine.ts"
+
+/** The typed client: in production, the operations under `sandbox` do not exist. */
+export type Api = (typeof CardRewardsSandbox)["Service"]
+
+/** Who is asking, and what the service offers them. */
+export interface Session {
+  readonly api: Api
+  readonly environment: "sandbox" | "production"
+  /** To tell one's own key in the list of keys. */
+  readonly last4: string
+  /** Milliseconds to add to this machine's clock for the integrator's time. */
+  readonly clockOffsetMillis: number
+}
+
+/** A person at a screen would rather be told, and try again. */
+const patienceMillis = 6_000
+
+/** The key lives in this tab alone: it is gone with it, and never in an address or a log. */
+const storageKey = "card-rewards.api-key"
+
+export const storedKey = (): string | undefined => sessionStorage.getItem(storageKey) ?? undefined
+export const storeKey = (apiKey: string): void => sessionStorage.setItem(storageKey, apiKey)
+export const forgetKey = (): void => sessionStorage.removeItem(storageKey)
+
+/** Checks the key with the service, and learns whether this is a sandbox. Fails with the service's own error. */
+export const connect = (apiKey: string) =>
+  Effect.gen(function* () {
+    const api = yield* CardRewardsSandbox
+    yield* api.programs.list()
+    const offset = yield* Effect.map(api.sandbox.clock(), ({ now }) => now - machineMillis()).pipe(
+      Effect.catchIf(isNotFound, () => Effect.succeed(undefined))
+    )
+    return {
+      api,
+      environment: offset === undefined ? "production" : "sandbox",
+      last4: apiKey.slice(-4),
+      clockOffsetMillis: offset ?? 0
+    } satisfies Session
+  }).pipe(
+    Effect.provide(
+      CardRewardsSandbox.layer({
+        baseUrl: location.origin,
+        apiKey: Redacted.make(apiKey),
+        patience: { totalMillis: patienceMillis }
+      }).pipe(Layer.provide(FetchHttpClient.layer))
+    )
+  )
+
+/** Production has no sandbox routes; 404 is what says so. */
+const isNotFound = (error: unknown): boolean =>
+  HttpClientError.isHttpClientError(error) && error.response?.status === 404
+
+/** Runs an operation for React; the promise is rejected with the tagged error itself. */
+export const run = async <A, E>(effect: Effect.Effect<A, E>, signal?: AbortSignal): Promise<A> => {
+  const exit = await Effect.runPromiseExit(effect, signal === undefined ? {} : { signal })
+  if (Exit.isSuccess(exit)) return exit.value
+  throw Cause.squash(exit.cause)
+}
+
+export const SessionContext = createContext<Session | undefined>(undefined)
+
+export const useSession = (): Session => {
+  const session = use(SessionContext)
+  if (session === undefined) throw new Error("useSession outside of a session")
+  return session
+}

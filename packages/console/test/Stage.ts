@@ -1,0 +1,148 @@
+import { CardRewardsSandbox } from "@card-rewards/client/CardRewards"
+import { Service } from "@card-rewards/e2e/Service"
+import { Receiver } from "@card-rewards/testing/Receiver"
+import axe from "axe-core"
+import { Context, Effect, Layer, Redacted, Schedule } from "effect"
+import { FetchHttpClient } from "effect/http"
+import type { Browser, BrowserContextOptions, Page } from "playwright-core"
+import { tell } from "./Story.ts"
+
+/** How the console is looked at. */
+export const looks = {
+  light: { viewport: { width: 1280, height: 800 }, colorScheme: "light" },
+  dark: { viewport: { width: 1280, height: 800 }, colorScheme: "dark" },
+  phone: { viewport: { width: 390, height: 844 }, colorScheme: "light", hasTouch: true }
+} as const satisfies Record<string, BrowserContextOptions>
+export type Look = keyof typeof looks
+
+/** Addresses within the console, by the heading that each must show. */
+export const addresses: Readonly<Record<string, string>> = {
+  Vault: "/",
+  Rewards: "/rewards",
+  Users: "/users",
+  anna: "/users/anna",
+  Programs: "/programs",
+  everyday: "/programs/everyday",
+  "New program": "/programs/new",
+  "New version of everyday": "/programs/everyday/new",
+  Webhooks: "/webhooks",
+  "API keys": "/keys",
+  Sandbox: "/sandbox"
+}
+
+/** The whole service, six weeks into its story, with a receiver that refuses now and then. */
+export class Stage extends Context.Service<
+  Stage,
+  {
+    readonly baseUrl: string
+    readonly apiKey: string
+    readonly api: (typeof CardRewardsSandbox)["Service"]
+  }
+>()("@card-rewards/console/Stage") {
+  static readonly layer = Layer.effect(
+    Stage,
+    Effect.gen(function* () {
+      const { apiKey, baseUrl, integratorId } = yield* Service
+      const receiver = yield* Receiver
+      const api = yield* Effect.provide(
+        CardRewardsSandbox,
+        CardRewardsSandbox.layer({ baseUrl, apiKey }).pipe(Layer.provide(FetchHttpClient.layer))
+      )
+      receiver.answer(({ headers }) =>
+        Number(headers["x-service-attempt"]) === 1 && /[05]$/.test(headers["x-service-event-id"] ?? "") ? 500 : 200
+      )
+      yield* tell(api, { integratorId, webhookUrl: receiver.url })
+      yield* untilBuilt(baseUrl)
+      return Stage.of({ baseUrl, apiKey: Redacted.value(apiKey), api })
+    })
+  ).pipe(Layer.provide([Service.layer, Receiver.layer]), Layer.orDie)
+}
+
+/** A start builds the console beside the service. */
+const untilBuilt = (baseUrl: string) =>
+  Effect.promise(() => fetch(`${baseUrl}/console`)).pipe(
+    Effect.filterOrFail(
+      ({ status }) => status === 200,
+      ({ status }) => ({ status })
+    ),
+    Effect.retry(Schedule.spaced("200 millis").pipe(Schedule.upTo({ duration: "50 seconds" })))
+  )
+
+/** A tab, and everything in it that should not have been. */
+export interface Tab {
+  readonly page: Page
+  readonly complaints: ReadonlyArray<string>
+}
+
+/** Runs a test in a tab of its own, and closes it. What the page complains about fails the test. */
+export const inTab = (
+  browser: Browser,
+  look: Look,
+  test: (tab: Tab, stage: typeof Stage.Service) => Promise<void>,
+  options: BrowserContextOptions = {}
+) =>
+  Effect.gen(function* () {
+    const stage = yield* Stage
+    yield* Effect.promise(async () => {
+      const context = await browser.newContext({
+        ...looks[look],
+        reducedMotion: "reduce",
+        timezoneId: "Europe/Berlin",
+        locale: "en-GB",
+        ...options
+      })
+      context.setDefaultTimeout(20_000)
+      const page = await context.newPage()
+      const complaints: Array<string> = []
+      page.on("pageerror", (error) => complaints.push(String(error.stack)))
+      page.on("console", (message) => {
+        // a refused request is logged by the browser itself; the tests look at what the page makes of it
+        if (["error", "warning"].includes(message.type()) && !message.text().startsWith("Failed to load resource"))
+          complaints.push(message.text())
+      })
+      page.on("request", (request) => {
+        if (!request.url().startsWith(stage.baseUrl)) complaints.push(`asked another host: ${request.url()}`)
+      })
+      try {
+        await test({ page, complaints }, stage)
+        if (complaints.length > 0) throw new Error(complaints.join("\n"))
+      } finally {
+        await context.close()
+      }
+    })
+  })
+
+/** Types the key, and waits for the vault. */
+export const signIn = async (page: Page, { apiKey, baseUrl }: typeof Stage.Service): Promise<void> => {
+  await page.goto(`${baseUrl}/console`)
+  await page.getByLabel("API key").fill(apiKey)
+  await page.getByRole("button", { name: "Open the console" }).click()
+  await page.getByRole("heading", { name: "Vault", level: 1 }).waitFor()
+}
+
+/** Goes to a page of the console, and waits until nothing on it is loading. */
+export const open = async (page: Page, path: string, heading: string): Promise<void> => {
+  await page.evaluate((hash) => {
+    location.hash = hash
+  }, path)
+  await page.getByRole("heading", { name: heading, level: 1, exact: true }).waitFor()
+  await page.locator(".skeleton").first().waitFor({ state: "detached" })
+  await page.getByText("Reading the event log").waitFor({ state: "detached" })
+}
+
+/** What axe finds wrong, with the elements; by all of its rules, or by some. */
+export const findings = async (page: Page, ...rules: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
+  await page.evaluate(`globalThis.axe ?? (() => { ${axe.source} })()`)
+  return page.evaluate(async (rules) => {
+    const only = rules.length === 0 ? {} : { runOnly: [...rules] }
+    const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run(document, {
+      resultTypes: ["violations"],
+      ...only
+    })
+    return violations.flatMap(({ help, id, nodes }) =>
+      nodes.map(
+        ({ failureSummary, html }) => `${id}: ${help}: ${html.slice(0, 160)} ${failureSummary?.split("\n")[1] ?? ""}`
+      )
+    )
+  }, rules)
+}

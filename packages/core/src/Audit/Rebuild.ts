@@ -1,0 +1,171 @@
+import { compile } from "@card-rewards/domain/Evaluation"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { ProgramDefinition } from "@card-rewards/domain/Program"
+import type { Attributes } from "@card-rewards/domain/User"
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import type { EarnedReward } from "../Ledger.ts"
+import { apply, catalogOf } from "../Processing/Apply.ts"
+import { eventColumns, readAttributes } from "../Processing/Load.ts"
+import { type Catalog, eventKey, type Group, type State, type StoredEvent } from "../Processing/State.ts"
+import type { Finding } from "./Checks.ts"
+import {
+  authorizationFact,
+  estimateFact,
+  expectedFact,
+  readStored,
+  rewardFact,
+  type UserFacts,
+  userKeyOf
+} from "./Stored.ts"
+
+export const name = "the stored events, applied again, give the same rewards, authorizations and estimates"
+
+/** Applied events that are read at once, and users whose results are compared at once. */
+const pageEvents = 5_000
+const pageUsers = 500
+
+/**
+ * Applies every applied event again, user by user in the order that was taken, and compares what that gives with what
+ * is stored. Reads one page of events at a time, and keeps one user's in memory. Runs inside the caller's transaction.
+ */
+export const rebuild = Effect.fnUntraced(function*(
+  maxFindings: number,
+  onProgress: (part: number) => Effect.Effect<void>
+) {
+  const sql = yield* SqlClient.SqlClient
+  const programs = yield* readPrograms
+  const [{ total } = { total: 0n }] = yield* sql<{ total: bigint }>`
+    SELECT count(*) AS total FROM spend_events WHERE position IS NOT NULL`
+  yield* sql`DECLARE applied_events NO SCROLL CURSOR FOR SELECT ${sql.literal(eventColumns)} FROM spend_events e
+    WHERE e.position IS NOT NULL ORDER BY e.integrator_id, e.user_id, e.position`
+  const findings: Array<Finding> = []
+  let finished: Array<UserFacts> = []
+  let user: Replay | undefined
+  let done = 0
+  while (true) {
+    const page = yield* sql<StoredEvent>`FETCH ${sql.literal(`${pageEvents}`)} FROM applied_events`
+    const attributes = yield* readAttributes(page.filter((event) => event.originalId === null))
+    for (const event of page) {
+      if (user !== undefined && !user.isOf(event)) {
+        finished.push(user.result())
+        user = undefined
+      }
+      user ??= new Replay(event, programs)
+      user.apply(event, attributes)
+    }
+    if (page.length < pageEvents && user !== undefined) finished.push(user.result())
+    if (finished.length >= pageUsers || page.length < pageEvents) {
+      findings.push(...(yield* compare(finished)).slice(0, maxFindings - findings.length))
+      finished = []
+    }
+    done += page.length
+    yield* onProgress(total === 0n ? 1 : done / Number(total))
+    if (page.length < pageEvents) return findings
+  }
+})
+
+/** The users whose facts differ from what is stored. */
+const compare = Effect.fnUntraced(function*(rebuilt: ReadonlyArray<UserFacts>) {
+  const stored = yield* readStored(rebuilt)
+  return rebuilt.flatMap(({ facts, integratorId, userId }): ReadonlyArray<Finding> => {
+    const present = stored.get(userKeyOf({ integratorId, userId })) ?? new Map<string, string>()
+    return [...new Set([...facts.keys(), ...present.keys()])].flatMap((subject) => {
+      const [expected, actual] = [facts.get(subject) ?? "nothing", present.get(subject) ?? "nothing"]
+      const finding = { check: name, integratorId, subject: `${userId}: ${subject}`, expected, actual }
+      return expected === actual ? [] : [finding]
+    })
+  })
+})
+
+const readPrograms = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ integratorId: IntegratorId; programId: string; version: number; definition: unknown }>`
+    SELECT integrator_id, program_id, version, definition FROM program_versions
+    ORDER BY integrator_id, program_id COLLATE "C"`
+  const versions = yield* Effect.forEach(rows, ({ definition, integratorId, programId, version }) =>
+    Effect.map(Schema.decodeUnknownEffect(ProgramDefinition)(definition), (decoded) => ({
+      integratorId,
+      version: compile(programId, version, decoded)
+    }))).pipe(Effect.orDie)
+  const byIntegrator = Map.groupBy(versions, ({ integratorId }) => integratorId)
+  return new Map([...byIntegrator].map(([id, own]) => [id, catalogOf(own.map(({ version }) => version))]))
+})
+
+/** One user's events, applied again. */
+class Replay {
+  private readonly user: Pick<UserFacts, "integratorId" | "userId">
+  private readonly state: State & { readonly attributes: Map<string, Attributes> }
+  /** What each reward was when it was earned. */
+  private readonly earned = new Map<string, EarnedReward>()
+
+  constructor({ integratorId, userId }: StoredEvent, programs: ReadonlyMap<IntegratorId, Catalog>) {
+    this.user = { integratorId, userId }
+    this.state = {
+      authorizations: new Map(),
+      clearings: new Map(),
+      groups: new Map(),
+      attributes: new Map(),
+      waiting: new Map(),
+      programs
+    }
+  }
+
+  isOf(event: StoredEvent): boolean {
+    return event.integratorId === this.user.integratorId && event.userId === this.user.userId
+  }
+
+  apply(event: StoredEvent, attributes: ReadonlyMap<string, Attributes>): void {
+    const key = eventKey(event)
+    this.state.attributes.set(key, attributes.get(key) ?? {})
+    for (const order of apply(this.state, event)) if (order.kind === "earn") this.earn(order.reward)
+  }
+
+  private earn(reward: EarnedReward): void {
+    this.earned.set(`${reward.externalTransactionId}\0${reward.programId}`, reward)
+  }
+
+  result(): UserFacts {
+    return { ...this.user, facts: new Map([...this.rewards(), ...this.authorizations(), ...this.estimates()]) }
+  }
+
+  private rewards(): ReadonlyArray<readonly [string, string]> {
+    return [...this.state.clearings.values()].flatMap(({ cents, externalTransactionId, refundedCents, rewards }) =>
+      rewards.flatMap(({ amount, programId }) => {
+        const earned = this.earned.get(`${externalTransactionId}\0${programId}`)
+        const refundedSpend = refundedCents < cents ? refundedCents : cents
+        return earned === undefined ? [] : [rewardFact({ ...earned, amount, refundedSpend })]
+      })
+    )
+  }
+
+  private authorizations(): ReadonlyArray<readonly [string, string]> {
+    return [...this.state.authorizations.values()].map(authorizationFact)
+  }
+
+  private estimates(): ReadonlyArray<readonly [string, string]> {
+    const groups = [...this.state.groups.values()]
+    const open = groups.flatMap((group) =>
+      [...group.estimates.values()].filter(({ authorizations }) => authorizations > 0).map((estimate) =>
+        estimateFact({
+          ...group,
+          ...estimate,
+          version: estimate.version.version,
+          categoryId: estimate.categoryId ?? ""
+        })
+      )
+    )
+    const expected = Map.groupBy(groups, (group) => this.assetOf(group))
+    return [
+      ...open,
+      ...[...expected].map(([asset, own]) =>
+        expectedFact({ asset, expected: own.reduce((sum, group) => sum + group.expectedDelta(), 0n) })
+      ).filter(([, expected]) => expected !== "0")
+    ]
+  }
+
+  private assetOf({ integratorId, programId }: Group): string {
+    const program = this.state.programs.get(integratorId)?.find(([first]) => first?.programId === programId)
+    return program?.[0]?.asset ?? "no program"
+  }
+}

@@ -1,0 +1,89 @@
+import type { AuthorizationTotals } from "@card-rewards/domain/Authorization"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { printTimestamp } from "@card-rewards/domain/Time"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { columns } from "../Database.ts"
+import type { EarnedReward } from "../Ledger.ts"
+import type { RewardRow } from "../Ledger/Book.ts"
+
+/** What is known of a user, each fact as a text by its subject, so that two sides can be compared and shown. */
+export interface UserFacts {
+  readonly integratorId: IntegratorId
+  readonly userId: string
+  readonly facts: ReadonlyMap<string, string>
+}
+
+type Fact = readonly [subject: string, text: string]
+
+/** A user's key in a map; ids hold no NUL. */
+export const userKeyOf = (user: Pick<UserFacts, "integratorId" | "userId">): string =>
+  `${user.integratorId}\0${user.userId}`
+
+/** The part of a reward that its events alone decide. */
+export const rewardFact = (reward: EarnedReward & Pick<RewardRow, "amount" | "refundedSpend">): Fact => [
+  `reward of ${reward.externalTransactionId} by ${reward.programId}`,
+  `earned ${reward.earned} ${reward.asset} by version ${reward.programVersion}, category ${reward.categoryId ?? "none"}, ` +
+  `month used ${reward.monthUsedBefore}, category used ${reward.categoryUsedBefore}; ` +
+  `amount ${reward.amount} after ${reward.refundedSpend} of ${reward.spend} refunded; ` +
+  `bought ${printTimestamp(reward.purchaseAt)}, claimable ${printTimestamp(reward.claimableAt)}`
+]
+
+/** The totals of an authorization. */
+export const authorizationFact = (
+  authorization: AuthorizationTotals & { readonly externalTransactionId: string }
+): Fact => {
+  const { authorized, closed, externalTransactionId, incremented, reversed } = authorization
+  return [
+    `authorization ${externalTransactionId}`,
+    `${authorized} + ${incremented} - ${reversed}${closed ? ", closed" : ", open"}`
+  ]
+}
+
+/** What open authorizations come to before caps, by month, version and category. */
+export const estimateFact = (estimate: {
+  readonly month: number
+  readonly programId: string
+  readonly version: number
+  readonly categoryId: string
+  readonly authorizations: number
+  readonly raw: bigint
+}): Fact => {
+  const { authorizations, categoryId, month, programId, raw, version } = estimate
+  return [`estimate ${programId} ${version} month ${month} '${categoryId}'`, `${raw} of ${authorizations} authorizations`]
+}
+
+/** The balance `expected` of an asset. */
+export const expectedFact = (balance: { readonly asset: string; readonly expected: bigint }): Fact => [
+  `expected ${balance.asset}`,
+  `${balance.expected}`
+]
+
+/** The stored facts of these users, by {@link userKeyOf}. */
+export const readStored = Effect.fnUntraced(function*(users: ReadonlyArray<UserFacts>) {
+  const sql = yield* SqlClient.SqlClient
+  const facts = new Map(users.map((user) => [userKeyOf(user), new Map<string, string>()]))
+  const own = sql`unnest(${columns.text(users.map((user) => user.integratorId))},
+    ${columns.text(users.map((user) => user.userId))}) AS t(integrator_id, user_id)`
+  type Owned<A> = A & Pick<UserFacts, "integratorId" | "userId">
+  const add = <A>(rows: ReadonlyArray<Owned<A>>, factOf: (row: A) => Fact) => {
+    for (const row of rows) facts.get(userKeyOf(row))?.set(...factOf(row))
+  }
+  add(yield* sql<RewardRow>`SELECT r.* FROM ${own} JOIN rewards r USING (integrator_id, user_id)`, rewardFact)
+  add(
+    yield* sql<Owned<Parameters<typeof authorizationFact>[0]>>`
+      SELECT a.* FROM ${own} JOIN authorizations a USING (integrator_id, user_id)`,
+    authorizationFact
+  )
+  add(
+    yield* sql<Owned<Parameters<typeof estimateFact>[0]>>`
+      SELECT o.* FROM ${own} JOIN open_estimates o USING (integrator_id, user_id)`,
+    estimateFact
+  )
+  add(
+    yield* sql<Owned<Parameters<typeof expectedFact>[0]>>`
+      SELECT e.* FROM ${own} JOIN expected_balances e USING (integrator_id, user_id) WHERE e.expected > 0`,
+    expectedFact
+  )
+  return facts
+})

@@ -1,0 +1,44 @@
+/** What of a reward is neither paid nor recovered. */
+export const unpaid = "amount - paid - recovered + clawed_back"
+
+/** What each account of a user should hold, from the rewards alone. */
+export const fromRewards = `
+  SELECT integrator_id, user_id, asset,
+    coalesce(sum(${unpaid}) FILTER (WHERE state = 'AwaitingFunding'), 0) AS "awaitingFunding",
+    coalesce(sum(${unpaid}) FILTER (WHERE state = 'Pending'), 0) AS pending,
+    coalesce(sum(${unpaid}) FILTER (WHERE state = 'Claimable'), 0) AS claimable,
+    sum(paid) AS paid, sum(clawed_back) - sum(recovered) AS owed, sum(amount) AS amount
+  FROM rewards GROUP BY integrator_id, user_id, asset`
+
+/** What each account holds according to the journal. */
+export const fromJournal = `
+  SELECT integrator_id, asset, account, user_id, sum(amount) AS balance FROM (
+    SELECT integrator_id, asset, to_account AS account, user_id, amount FROM journal
+    UNION ALL SELECT integrator_id, asset, from_account, user_id, -amount FROM journal
+  ) sides GROUP BY integrator_id, asset, account, user_id`
+
+/** Keeps PostgreSQL from parsing a body anew for each of its parts. */
+export const parsedOnce = "OFFSET 0"
+
+/** What the journal has put into an account and not taken out again. */
+export const netOf = (account: string) =>
+  `coalesce(sum(amount) FILTER (WHERE to_account = '${account}'), 0)
+    - coalesce(sum(amount) FILTER (WHERE from_account = '${account}'), 0)`
+
+/** The transfers there are: between which accounts, whether they name a user, and whether a reward. */
+export const transfers = [
+  ...["'world', 'free'", "'free', 'world'", "'free', 'assigned'"].map((pair) => `(${pair}, false, false)`),
+  ...[
+    "'free', 'pending'", "'assigned', 'pending'", "'promised', 'awaitingFunding'", "'awaitingFunding', 'promised'",
+    "'pending', 'claimable'", "'pending', 'free'", "'claimable', 'free'", "'claimable', 'paid'", "'owed', 'clawedBack'",
+    "'clawedBack', 'owed'"
+  ].map((pair) => `(${pair}, true, true)`)
+].join(", ")
+
+/** The accounts of a user, by their names in the journal. */
+export const userAccounts = ["awaitingFunding", "pending", "claimable", "paid", "owed"] as const
+/** The column of user_balances. */
+export const columnOf = (account: string) => account === "awaitingFunding" ? "awaiting_funding" : account
+
+/** A row `b` of user_balances as rows of (account, balance). */
+export const balanceColumns = userAccounts.map((account) => `('${account}', b.${columnOf(account)})`).join(", ")

@@ -1,0 +1,183 @@
+import type { IntegratorId, VaultId } from "@card-rewards/domain/Ids"
+import { type Asset, assets } from "@card-rewards/domain/Money"
+import { Clock, Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { columns, value } from "../Database.ts"
+import { Book, type RewardRow, type UserAccounts } from "./Book.ts"
+
+/** Whose money a transaction is about to touch. */
+export interface Touched {
+  readonly integratorId: IntegratorId
+  readonly userIds: ReadonlySet<string>
+  /** Clearings whose rewards will be refunded. */
+  readonly clearings: ReadonlyArray<{ readonly userId: string; readonly externalTransactionId: string }>
+}
+
+/** Locks the vaults, in key order, and opens their books at the integrators' present time. */
+export const lockVaults = Effect.fnUntraced(function*(integratorIds: ReadonlyArray<IntegratorId>) {
+  const sql = yield* SqlClient.SqlClient
+  const ids = columns.text(integratorIds)
+  yield* sql`SELECT integrator_id FROM vaults WHERE integrator_id = ANY(${ids}) ORDER BY integrator_id FOR UPDATE`
+  const real = yield* Clock.currentTimeMillis
+  const vaults = yield* sql<{
+    integratorId: IntegratorId
+    vaultId: VaultId
+    rewards: bigint
+    offset: bigint
+    usdcHeld: bigint
+    usdcFree: bigint
+    usdcAssigned: bigint
+    usdcAssignedTo: bigint
+    eureHeld: bigint
+    eureFree: bigint
+    eureAssigned: bigint
+    eureAssignedTo: bigint
+  }>`SELECT v.integrator_id, v.vault_id, v.rewards, i.clock_offset_millis AS "offset",
+      u.held AS usdc_held, u.free AS usdc_free, u.assigned AS usdc_assigned, u.assigned_to AS usdc_assigned_to,
+      e.held AS eure_held, e.free AS eure_free, e.assigned AS eure_assigned, e.assigned_to AS eure_assigned_to
+    FROM vaults v
+    JOIN integrators i ON i.integrator_id = v.integrator_id
+    JOIN vault_balances u ON u.integrator_id = v.integrator_id AND u.asset = 'USDC'
+    JOIN vault_balances e ON e.integrator_id = v.integrator_id AND e.asset = 'EURe'
+    WHERE v.integrator_id = ANY(${ids})`
+  return new Map(vaults.map((vault) => [
+    vault.integratorId,
+    new Book({
+      integratorId: vault.integratorId,
+      vaultId: vault.vaultId,
+      now: real + Number(vault.offset),
+      creations: vault.rewards,
+      vault: {
+        USDC: {
+          held: vault.usdcHeld,
+          free: vault.usdcFree,
+          assigned: vault.usdcAssigned,
+          assignedTo: vault.usdcAssignedTo
+        },
+        EURe: {
+          held: vault.eureHeld,
+          free: vault.eureFree,
+          assigned: vault.eureAssigned,
+          assignedTo: vault.eureAssignedTo
+        }
+      }
+    })
+  ]))
+})
+
+/** Reads the accounts of the touched users, and of all who owe. */
+export const readUsers = Effect.fnUntraced(function*(
+  books: ReadonlyMap<IntegratorId, Book>,
+  touched: ReadonlyArray<Touched>
+) {
+  const sql = yield* SqlClient.SqlClient
+  const users = touched.flatMap((one) => [...one.userIds].map((userId) => ({ integratorId: one.integratorId, userId })))
+  const rows = yield* sql<UserAccounts & { integratorId: IntegratorId; userId: string; asset: Asset }>`
+    SELECT b.integrator_id, b.user_id, b.asset, b.awaiting_funding, b.pending, b.claimable, b.paid, b.owed
+    FROM unnest(${columns.text(users.map((user) => user.integratorId))},
+      ${columns.text(users.map((user) => user.userId))}) AS t(integrator_id, user_id)
+    JOIN user_balances b ON b.integrator_id = t.integrator_id AND b.user_id = t.user_id
+    UNION ALL
+    SELECT b.integrator_id, b.user_id, b.asset, b.awaiting_funding, b.pending, b.claimable, b.paid, b.owed
+    FROM user_balances b WHERE b.integrator_id = ANY(${columns.text([...books.keys()])}) AND b.owed > 0`
+  for (const { integratorId, userId, asset, ...accounts } of rows) {
+    books.get(integratorId)?.meetUser(userId, asset, accounts)
+  }
+  for (const one of touched) {
+    const book = books.get(one.integratorId)
+    for (const userId of one.userIds) for (const asset of assets) book?.user(userId, asset)
+  }
+})
+
+/** Reads the rewards of the clearings that will be refunded. */
+export const readRefunded = Effect.fnUntraced(function*(
+  books: ReadonlyMap<IntegratorId, Book>,
+  touched: ReadonlyArray<Touched>
+) {
+  const targets = touched.flatMap((one) => one.clearings.map((key) => ({ integratorId: one.integratorId, ...key })))
+  if (targets.length === 0) return
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<RewardRow>`
+    SELECT r.* FROM unnest(${columns.text(targets.map((key) => key.integratorId))},
+      ${columns.text(targets.map((key) => key.userId))},
+      ${columns.text(targets.map((key) => key.externalTransactionId))}) AS t(integrator_id, user_id, external_transaction_id)
+    JOIN rewards r ON r.integrator_id = t.integrator_id AND r.user_id = t.user_id
+      AND r.kind = 'clearing' AND r.external_transaction_id = t.external_transaction_id`
+  for (const row of rows) books.get(row.integratorId)?.meet(row)
+})
+
+/** Waiting rewards of the touched users that money is assigned to, and up to `ofAnyone` of all others'. */
+export const readAssigned = Effect.fnUntraced(function*(
+  book: Book,
+  asset: Asset,
+  userIds: ReadonlySet<string>,
+  ofAnyone: number
+) {
+  const { assigned, assignedTo } = book.vault[asset]
+  if (assigned === 0n) return []
+  const sql = yield* SqlClient.SqlClient
+  const own = yield* sql<RewardRow>`
+    SELECT r.* FROM unnest(${columns.text([...userIds])}) AS t(user_id) JOIN rewards r
+      ON r.integrator_id = ${book.integratorId} AND r.user_id = t.user_id AND r.asset = ${asset}
+      AND r.state = 'AwaitingFunding' AND r.creation <= ${value.int8(assignedTo)}`
+  if (ofAnyone === 0) return own
+  const first = yield* sql<RewardRow>`
+    SELECT * FROM rewards WHERE integrator_id = ${book.integratorId} AND asset = ${asset}
+      AND state = 'AwaitingFunding' AND creation <= ${value.int8(assignedTo)}
+    ORDER BY creation LIMIT ${value.int4(ofAnyone)}`
+  yield* readMissingUsers(new Map([[book.integratorId, book]]), first)
+  return [...own, ...first]
+})
+
+/** The due rewards of the users whose accounts were read, and up to `ofAnyone` of all others'. */
+export const readDue = Effect.fnUntraced(function*(books: ReadonlyMap<IntegratorId, Book>, ofAnyone: number) {
+  const sql = yield* SqlClient.SqlClient
+  const users = [...books.values()].flatMap((book) => book.userIds().map((userId) => ({ book, userId })))
+  const rows = [
+    ...(yield* sql<RewardRow>`
+      SELECT r.* FROM unnest(${columns.text(users.map(({ book }) => book.integratorId))},
+        ${columns.text(users.map(({ userId }) => userId))},
+        ${columns.timestamptz(users.map(({ book }) => book.now))}) AS t(integrator_id, user_id, now)
+      JOIN rewards r ON r.integrator_id = t.integrator_id AND r.user_id = t.user_id
+        AND r.state = 'Pending' AND r.claimable_at <= t.now`)
+  ]
+  if (ofAnyone > 0) {
+    for (const book of books.values()) {
+      rows.push(...yield* sql<RewardRow>`
+        SELECT * FROM rewards WHERE integrator_id = ${book.integratorId} AND state = 'Pending'
+          AND claimable_at <= ${value.timestamptz(book.now)}
+        ORDER BY claimable_at, creation LIMIT ${value.int4(ofAnyone)}`)
+    }
+  }
+  const due = new Map<Book, Set<RewardRow>>()
+  for (const row of rows) {
+    const book = books.get(row.integratorId)
+    if (book === undefined) continue
+    const known = due.get(book) ?? new Set()
+    due.set(book, known.add(book.meet(row)))
+  }
+  if (ofAnyone > 0) yield* readMissingUsers(books, rows)
+  return due
+})
+
+/** Accounts of users who are not touched but whose rewards were read. */
+export const readMissingUsers = Effect.fnUntraced(function*(
+  books: ReadonlyMap<IntegratorId, Book>,
+  rows: ReadonlyArray<RewardRow>
+) {
+  const byIntegrator = new Map<IntegratorId, Set<string>>()
+  for (const row of rows) {
+    if (books.get(row.integratorId)?.hasUser(row.userId, row.asset) === true) continue
+    const users = byIntegrator.get(row.integratorId) ?? new Set()
+    byIntegrator.set(row.integratorId, users.add(row.userId))
+  }
+  if (byIntegrator.size === 0) return
+  yield* readUsers(
+    books,
+    [...byIntegrator].map(([integratorId, userIds]) => ({ integratorId, userIds, clearings: [] }))
+  )
+})
+
+/** The order in which waiting rewards are served. */
+export const byCreation = (a: RewardRow, b: RewardRow): number =>
+  a.creation < b.creation ? -1 : a.creation > b.creation ? 1 : 0

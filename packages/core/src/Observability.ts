@@ -1,0 +1,55 @@
+import { Config, Duration, Effect, Layer, References, Schema } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { Otlp, OtlpSerialization } from "effect/observability"
+import * as Settings from "./Settings.ts"
+
+/** How often metrics go out, unless `OTEL_METRIC_EXPORT_INTERVAL` says otherwise (milliseconds). */
+const metricsIntervalMillis = 10_000
+
+/** How long a stop waits for what has not gone out yet. */
+const shutdownTimeout = Duration.seconds(3)
+
+/**
+ * Traces, metrics and logs over OTLP (HTTP, JSON) to `OTEL_EXPORTER_OTLP_ENDPOINT`, with the headers of
+ * `OTEL_EXPORTER_OTLP_HEADERS`. Without an endpoint nothing is sent and no span is made.
+ */
+export const layer = (processName: string): Layer.Layer<never, Settings.StartRefused> =>
+  Layer.unwrap(Effect.gen(function*() {
+    const endpoint = yield* Settings.setting("OTEL_EXPORTER_OTLP_ENDPOINT", "an http:// or https:// address", "", address)
+    if (endpoint === "") return Layer.succeed(References.TracerEnabled, false)
+    const metricsMillis = yield* metricsInterval
+    const headers = yield* requestHeaders
+    return Otlp.layer({
+      baseUrl: endpoint,
+      resource: { serviceName: `card-rewards-${processName}`, serviceVersion: "0.0.0" },
+      headers,
+      metricsExportInterval: Duration.millis(metricsMillis),
+      tracerExportInterval: Duration.seconds(1),
+      loggerExportInterval: Duration.seconds(1),
+      loggerMergeWithExisting: true,
+      shutdownTimeout
+    }).pipe(Layer.provide([OtlpSerialization.layerJson, FetchHttpClient.layer]), Layer.orDie)
+  }))
+
+/** Milliseconds between two exports of the metrics. */
+export const metricsInterval = Settings.setting(
+  "OTEL_METRIC_EXPORT_INTERVAL",
+  "milliseconds from 10 to 3600000",
+  metricsIntervalMillis,
+  Settings.integer(10, 3_600_000)
+)
+
+/** Whether telemetry goes anywhere: what costs something to gather looks here first. */
+export const isOn: Effect.Effect<boolean> = Effect.gen(function*() {
+  return yield* References.TracerEnabled
+})
+
+const address = (text: string) => /^https?:\/\//u.test(text) && URL.canParse(text) ? text : undefined
+
+const requestHeaders = Effect.gen(function*() {
+  return yield* Config.Record(Schema.String, Schema.StringFromUriComponent, "OTEL_EXPORTER_OTLP_HEADERS").pipe(
+    Config.withDefault({})
+  )
+}).pipe(Effect.mapError(() =>
+  new Settings.StartRefused({ message: "OTEL_EXPORTER_OTLP_HEADERS must be a list such as name=value,other=value" })
+))

@@ -1,0 +1,119 @@
+import { NotFound, Unavailable } from "@card-rewards/domain/Errors"
+import { compile } from "@card-rewards/domain/Evaluation"
+import type { IntegratorId, ProgramId } from "@card-rewards/domain/Ids"
+import type { Asset } from "@card-rewards/domain/Money"
+import { ProgramRefused } from "@card-rewards/domain/Program"
+import {
+  candidateProblems,
+  maxSimulatedTransactions,
+  maxSimulationKeys,
+  maxSimulationMillis,
+  type Simulation,
+  type SimulationRequest,
+  SimulationTooLarge
+} from "@card-rewards/domain/Simulation"
+import { Context, Effect, Layer, Option, Semaphore } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Database from "./Database.ts"
+import * as History from "./Simulations/History.ts"
+import { Replay } from "./Simulations/Replay.ts"
+
+/** How far a simulation is: purchases evaluated, of how many. */
+export interface Progress {
+  readonly done: number
+  readonly total: number
+}
+
+/** Tries candidate versions on what happened (decisions, section 9 and record 0009). Writes nothing. */
+export class Simulations extends Context.Service<Simulations, {
+  /**
+   * What the candidate would have paid for purchases with `from ≤ P < to`, against what the program paid. Everything
+   * is read from one snapshot. An unknown program is told before the candidate's problems, and these before its size.
+   * Of more than {@link maxConcurrent} at a time in this process the last one is `Unavailable`.
+   */
+  readonly simulate: (
+    integratorId: IntegratorId,
+    programId: ProgramId,
+    request: SimulationRequest,
+    unknownKeyProblems: ReadonlyArray<string>,
+    onProgress?: (progress: Progress) => Effect.Effect<void>
+  ) => Effect.Effect<Simulation, NotFound | ProgramRefused | SimulationTooLarge | Unavailable>
+}>()("@card-rewards/core/Simulations") {
+  /** `limits` are the decisions' but in tests. */
+  static readonly layer = (
+    limits: Limits = { transactions: maxSimulatedTransactions, millis: maxSimulationMillis }
+  ): Layer.Layer<Simulations, never, SqlClient.SqlClient> => Layer.effect(Simulations, make(limits))
+}
+
+/** How much one simulation may evaluate, and for how long. */
+export interface Limits {
+  readonly transactions: number
+  readonly millis: number
+}
+
+/** Simulations that one process runs at a time: each holds a connection, and the api has other work. */
+const maxConcurrent = 2
+
+/** How much later than the simulation itself PostgreSQL ends a statement, should nobody cancel it. */
+const graceMillis = 5_000
+
+const make = Effect.fnUntraced(function*(limits: Limits) {
+  const sql = yield* SqlClient.SqlClient
+  const permits = yield* Semaphore.make(maxConcurrent)
+
+  const programAsset = Effect.fnUntraced(function*(integratorId: IntegratorId, programId: ProgramId) {
+    const [row] = yield* sql<{ asset: Asset }>`
+      SELECT asset FROM programs WHERE integrator_id = ${integratorId} AND program_id = ${programId}`
+    return row === undefined ? yield* NotFound.of("program", programId) : row.asset
+  })
+
+  const simulate = Effect.fn("Simulations.simulate")(
+    function*(
+      integratorId: IntegratorId,
+      programId: ProgramId,
+      request: SimulationRequest,
+      unknownKeyProblems: ReadonlyArray<string>,
+      onProgress: (progress: Progress) => Effect.Effect<void> = () => Effect.void
+    ) {
+      const { definition } = request
+      const asset = yield* Database.available(programAsset(integratorId, programId))
+      const problems = [...unknownKeyProblems, ...candidateProblems(definition, asset)]
+      if (problems.length > 0) {
+        const message = "The version was not simulated; problems lists why"
+        return yield* new ProgramRefused({ programId, problems, message })
+      }
+      const replay = sql.withTransaction(Effect.gen(function*() {
+        yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
+        yield* sql`SET LOCAL statement_timeout = ${sql.literal(`${limits.millis + graceMillis}`)}`
+        const window = History.windowOf(integratorId, programId, request)
+        const total = yield* History.countPurchases(window, limits.transactions + 1)
+        if (total > limits.transactions) return yield* tooLarge(`there are more than ${limits.transactions} purchases`)
+        const replay = new Replay(compile(programId, 0, definition), request)
+        let done = 0
+        yield* onProgress({ done, total })
+        yield* History.forEachPage(window, (rows) => {
+          for (const row of rows) replay.apply(row)
+          if (replay.hasTooManyKeys) return tooLarge(`there are more than ${maxSimulationKeys} tiers`)
+          done += rows.reduce((count, row) => row.kind === "clearing" ? count + 1 : count, 0)
+          return onProgress({ done, total })
+        })
+        return replay.finish(request)
+      }))
+      const simulation = yield* permits.withPermitsIfAvailable(1)(Database.within(
+        limits.millis,
+        Effect.provideService(replay, SqlClient.SqlClient, sql),
+        () => tooLarge(`it takes more than ${limits.millis / 1_000} s`)
+      ))
+      return Option.isSome(simulation) ? simulation.value : yield* busy
+    }
+  )
+
+  return Simulations.of({ simulate })
+})
+
+const busy = Effect.fail(
+  new Unavailable({ message: "As many simulations as may are running; send the same request again" })
+)
+
+const tooLarge = (reason: string): Effect.Effect<never, SimulationTooLarge> =>
+  Effect.fail(new SimulationTooLarge({ message: `The simulation is too large: ${reason}; simulate a shorter time` }))

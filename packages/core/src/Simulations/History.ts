@@ -1,0 +1,100 @@
+import type { IntegratorId, ProgramId } from "@card-rewards/domain/Ids"
+import { currencyOfAsset } from "@card-rewards/domain/Money"
+import type { SimulationRequest } from "@card-rewards/domain/Simulation"
+import { DateTime, Effect } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import { value } from "../Database.ts"
+import type { PurchaseRow, RefundRow } from "./Replay.ts"
+
+/** Rows that are in memory at a time. */
+const pageRows = 2_000
+
+/** Whose purchases are read, in which currency, and from when until when: whole months, since caps are a month's. */
+export interface Window {
+  readonly integratorId: IntegratorId
+  readonly programId: ProgramId
+  readonly currency: string
+  readonly from: number
+  readonly to: number
+}
+
+/**
+ * What a simulation reads: all of the months that it touches. Purchases of the first month use its caps up; so do those
+ * of the last one, where they were processed earlier.
+ */
+export const windowOf = (
+  integratorId: IntegratorId,
+  programId: ProgramId,
+  { definition, from, to }: SimulationRequest
+): Window => ({
+  integratorId,
+  programId,
+  currency: currencyOfAsset[definition.asset],
+  from: startOfMonth(from),
+  to: DateTime.toEpochMillis(DateTime.add(DateTime.makeUnsafe(startOfMonth(to - 1)), { months: 1 }))
+})
+
+const startOfMonth = (at: number): number => DateTime.toEpochMillis(DateTime.startOf(DateTime.makeUnsafe(at), "month"))
+
+/** The cleared purchases of a window; counts no further than `limit`. */
+export const countPurchases = Effect.fnUntraced(function*(window: Window, limit: number) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ count: number }>`
+    SELECT count(*)::int AS count FROM (
+      SELECT FROM spend_events e WHERE e.integrator_id = ${window.integratorId} AND ${isPurchase(sql, window)}
+      LIMIT ${value.int4(limit)}
+    ) AS found`
+  return row?.count ?? 0
+})
+
+/** An applied clearing has a purchase time. */
+const isPurchase = (sql: SqlClient.SqlClient, { currency, from, to }: Window) =>
+  sql`e.kind = 'clearing' AND e.currency = ${currency}
+    AND e.purchase_at >= ${value.timestamptz(from)} AND e.purchase_at < ${value.timestamptz(to)}`
+
+/**
+ * The applied purchases of a window, and all applied refunds, by user, each user's in the order in which they were
+ * processed. Runs inside the caller's transaction. Attributes are those of the linked authorization, else as they stood
+ * at the purchase (decisions, section 5.3). `OFFSET 0` has them looked up for each purchase: a join by user alone, which
+ * the planner likes where users have few, would be quadratic for a user who has many.
+ */
+export const forEachPage = Effect.fnUntraced(function*<E, R>(
+  window: Window,
+  apply: (rows: ReadonlyArray<PurchaseRow | RefundRow>) => Effect.Effect<void, E, R>
+): Effect.fn.Return<void, E | SqlError.SqlError, R | SqlClient.SqlClient> {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    DECLARE history NO SCROLL CURSOR FOR
+    SELECT e.kind, e.user_id AS "userId", e.external_transaction_id AS "externalTransactionId",
+      e.original_id AS "originalId", e.cents, e.mcc, e.purchase_at AS "purchaseAt", e.refunded_cents AS "refundedCents",
+      coalesce(a.tier, h.tier) AS tier, coalesce(a.country, h.country) AS country,
+      coalesce(a.segment, h.segment) AS segment, r.amount AS paid, r.category_id AS "paidCategory"
+    FROM spend_events e
+    LEFT JOIN LATERAL (
+      SELECT a.tier, a.country, a.segment FROM authorizations a
+      WHERE e.kind = 'clearing' AND a.integrator_id = e.integrator_id AND a.user_id = e.user_id
+        AND a.external_transaction_id = e.original_id
+      OFFSET 0
+    ) a ON true
+    LEFT JOIN LATERAL (
+      SELECT u.tier, u.country, u.segment FROM user_attributes u
+      WHERE e.kind = 'clearing' AND e.original_id IS NULL
+        AND u.integrator_id = e.integrator_id AND u.user_id = e.user_id AND u.arrival = coalesce(
+          (SELECT max(b.arrival) FROM user_attributes b
+            WHERE b.integrator_id = e.integrator_id AND b.user_id = e.user_id
+              AND b.arrival < e.arrival AND b.stored_at <= e.purchase_at),
+          (SELECT min(b.arrival) FROM user_attributes b
+            WHERE b.integrator_id = e.integrator_id AND b.user_id = e.user_id))
+      OFFSET 0
+    ) h ON true
+    LEFT JOIN rewards r ON r.integrator_id = e.integrator_id AND r.user_id = e.user_id AND r.kind = e.kind
+      AND r.external_transaction_id = e.external_transaction_id AND r.program_id = ${window.programId}
+    WHERE e.integrator_id = ${window.integratorId} AND (${isPurchase(sql, window)}
+      OR e.kind = 'refund' AND e.currency = ${window.currency} AND e.position IS NOT NULL)
+    ORDER BY e.user_id, e.position`
+  while (true) {
+    const rows = yield* sql<PurchaseRow | RefundRow>`FETCH ${sql.literal(`${pageRows}`)} FROM history`.withoutTransform
+    if (rows.length > 0) yield* apply(rows)
+    if (rows.length < pageRows) return
+  }
+})

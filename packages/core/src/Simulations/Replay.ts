@@ -1,0 +1,232 @@
+import { applyCaps, evaluate, type ProgramVersion } from "@card-rewards/domain/Evaluation"
+import { compareCodePoints } from "@card-rewards/domain/Ids"
+import { netOfRefunds } from "@card-rewards/domain/Reward"
+import { maxSimulationKeys, type Simulation, type SimulationRequest } from "@card-rewards/domain/Simulation"
+import { dayMillis, printTimestamp } from "@card-rewards/domain/Time"
+import type { Attributes } from "@card-rewards/domain/User"
+
+/** A cleared purchase as it was applied, and what the program's reward for it amounts to by now. */
+export interface PurchaseRow {
+  readonly kind: "clearing"
+  readonly userId: string
+  readonly externalTransactionId: string
+  readonly cents: bigint
+  readonly mcc: string
+  readonly purchaseAt: number
+  /** All refunds of it, also beyond its amount. */
+  readonly refundedCents: bigint
+  readonly tier: string | null
+  readonly country: Attributes["country"] | null
+  readonly segment: string | null
+  /** Net of refunds; absent where the program paid nothing. */
+  readonly paid: bigint | null
+  readonly paidCategory: string | null
+}
+
+/** A refund of any purchase of the user. */
+export interface RefundRow {
+  readonly kind: "refund"
+  readonly userId: string
+  readonly originalId: string
+  readonly cents: bigint
+}
+
+/** What of a purchase its refunds will need, until the last one. */
+interface Refundable {
+  readonly month: string
+  readonly category: string | undefined
+  readonly earned: bigint
+  readonly cents: bigint
+  readonly refundedInAll: bigint
+  refunded: bigint
+  net: bigint
+}
+
+/** What a purchase gives, without caps and with them, before refunds. */
+interface Earned {
+  readonly category: string | undefined
+  readonly raw: bigint
+  readonly earned: bigint
+}
+
+interface Sums {
+  paid: bigint
+  wouldPay: bigint
+}
+
+/**
+ * Applies a candidate to history: users one after another, each user's purchases and refunds in the order in which they
+ * were processed, by the rules of processing. It keeps one user's caps and refundable purchases at a time.
+ */
+export class Replay {
+  private readonly version: ProgramVersion
+  private readonly from: number
+  private readonly to: number
+  private transactions = 0
+  private users = 0
+  private gaining = 0
+  private losing = 0
+  private readonly total: Sums = { paid: 0n, wouldPay: 0n }
+  private cappedAway = 0n
+  private readonly byMonth = new Map<string, Sums>()
+  private readonly byCategory = new Map<string, Sums>()
+  private readonly byTier = new Map<string, Sums>()
+  private readonly months = new Map<number, string>()
+  private user: string | undefined
+  private own: Sums | undefined
+  private readonly usage = new Map<string, bigint>()
+  private readonly refundable = new Map<string, Refundable>()
+
+  constructor(version: ProgramVersion, { from, to }: Pick<SimulationRequest, "from" | "to">) {
+    this.version = version
+    this.from = from
+    this.to = to
+  }
+
+  apply(row: PurchaseRow | RefundRow): void {
+    if (row.userId !== this.user) this.nextUser(row.userId)
+    if (row.kind === "refund") this.refund(row)
+    else this.purchase(row)
+  }
+
+  /** Whether a list of the answer has become too long. */
+  get hasTooManyKeys(): boolean {
+    return this.byTier.size > maxSimulationKeys || this.byCategory.size > maxSimulationKeys
+  }
+
+  /** The sums; nothing may be applied after. */
+  finish(request: SimulationRequest): Simulation {
+    this.nextUser(undefined)
+    const { cappedAway, gaining, losing, total, transactions, users } = this
+    return {
+      from: request.from,
+      to: request.to,
+      asset: this.version.asset,
+      transactions,
+      users,
+      ...total,
+      cappedAway,
+      gaining,
+      losing,
+      byMonth: parts(this.byMonth),
+      byCategory: parts(this.byCategory),
+      byTier: parts(this.byTier)
+    }
+  }
+
+  private nextUser(userId: string | undefined): void {
+    if (this.own !== undefined) {
+      this.users += 1
+      if (this.own.wouldPay > this.own.paid) this.gaining += 1
+      if (this.own.wouldPay < this.own.paid) this.losing += 1
+    }
+    this.user = userId
+    this.own = undefined
+    this.usage.clear()
+    this.refundable.clear()
+  }
+
+  private purchase(row: PurchaseRow): void {
+    const { category, earned, raw } = this.earn(row)
+    const refunded = row.refundedCents < row.cents ? row.refundedCents : row.cents
+    if (row.purchaseAt < this.from || row.purchaseAt >= this.to) return
+    const paid = row.paid ?? 0n
+    const wouldPay = earned === 0n ? 0n : netOfRefunds(earned, row.cents, refunded)
+    this.transactions += 1
+    this.own ??= { paid: 0n, wouldPay: 0n }
+    if (raw > 0n) this.cappedAway += netOfRefunds(raw, row.cents, refunded) - wouldPay
+    for (const sums of [this.own, this.total]) add(sums, paid, wouldPay)
+    if (paid === 0n && wouldPay === 0n) return
+    add(part(this.byMonth, this.monthOf(row.purchaseAt)), paid, wouldPay)
+    add(part(this.byTier, row.tier ?? ""), paid, wouldPay)
+    if (paid > 0n) add(part(this.byCategory, row.paidCategory ?? ""), paid, 0n)
+    if (wouldPay > 0n) add(part(this.byCategory, category ?? ""), 0n, wouldPay)
+  }
+
+  /** What the candidate gives when the purchase is processed, before refunds. */
+  private earn(row: PurchaseRow): Earned {
+    const evaluation = evaluate(this.version, {
+      at: row.purchaseAt,
+      cents: row.cents,
+      mcc: row.mcc,
+      attributes: attributesOf(row)
+    })
+    if (evaluation === undefined) return { category: undefined, raw: 0n, earned: 0n }
+    const { category, raw } = evaluation
+    const month = this.monthOf(row.purchaseAt)
+    const used = {
+      month: this.used(month, undefined),
+      category: category === undefined ? 0n : this.used(month, category)
+    }
+    const earned = applyCaps(this.version, category, raw, used)
+    if (earned > 0n) {
+      this.use(month, category, earned)
+      if (row.refundedCents > 0n) {
+        const { cents, refundedCents: refundedInAll } = row
+        this.refundable.set(row.externalTransactionId, {
+          month,
+          category,
+          earned,
+          cents,
+          refundedInAll,
+          refunded: 0n,
+          net: earned
+        })
+      }
+    }
+    return { category, raw, earned }
+  }
+
+  /** Gives cap room back to what was processed later. */
+  private refund({ cents, originalId }: RefundRow): void {
+    const purchase = this.refundable.get(originalId)
+    if (purchase === undefined) return
+    purchase.refunded += cents
+    const refunded = purchase.refunded < purchase.cents ? purchase.refunded : purchase.cents
+    const net = netOfRefunds(purchase.earned, purchase.cents, refunded)
+    this.use(purchase.month, purchase.category, net - purchase.net)
+    purchase.net = net
+    if (purchase.refunded >= purchase.refundedInAll) this.refundable.delete(originalId)
+  }
+
+  /** The UTC calendar month, as `2026-11`; printed once for each day, which is a quarter of all work otherwise. */
+  private monthOf(at: number): string {
+    const day = Math.floor(at / dayMillis)
+    const known = this.months.get(day) ?? printTimestamp(at).slice(0, 7)
+    this.months.set(day, known)
+    return known
+  }
+
+  private used(month: string, category: string | undefined): bigint {
+    return this.usage.get(usageKey(month, category)) ?? 0n
+  }
+
+  private use(month: string, category: string | undefined, amount: bigint): void {
+    for (const key of category === undefined ? [undefined] : [undefined, category]) {
+      this.usage.set(usageKey(month, key), this.used(month, key) + amount)
+    }
+  }
+}
+
+const usageKey = (month: string, category: string | undefined): string =>
+  category === undefined ? month : `${month} ${category}`
+
+const attributesOf = ({ country, segment, tier }: PurchaseRow): Attributes => ({
+  ...(tier === null ? {} : { tier }),
+  ...(country === null || country === undefined ? {} : { country }),
+  ...(segment === null ? {} : { segment })
+})
+
+const part = (sums: Map<string, Sums>, key: string): Sums => {
+  const known = sums.get(key) ?? { paid: 0n, wouldPay: 0n }
+  sums.set(key, known)
+  return known
+}
+
+const add = (sums: Sums, paid: bigint, wouldPay: bigint): void => {
+  sums.paid += paid
+  sums.wouldPay += wouldPay
+}
+
+const parts = (sums: ReadonlyMap<string, Sums>): Simulation["byMonth"] =>
+  [...sums].map(([key, own]) => ({ key, ...own })).sort((left, right) => compareCodePoints(left.key, right.key))

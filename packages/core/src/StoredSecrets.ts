@@ -1,0 +1,99 @@
+import type { Unavailable } from "@card-rewards/domain/Errors"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { Context, Effect, Layer, Result } from "effect"
+import { SqlClient } from "effect/sql"
+import { columns, unhurried, value } from "./Database.ts"
+import { Secrets } from "./Secrets.ts"
+import { placeOf } from "./WebhookEndpoints.ts"
+
+/** Secrets that one transaction encrypts anew, at most. */
+const batchSecrets = 100
+
+/** What a rotation did: secrets encrypted anew, and those that no configured key reads. */
+export interface Rotated {
+  readonly rotated: number
+  readonly unreadable: number
+}
+
+/** The signing secrets of all integrators as they are stored (decisions, section 7). */
+export class StoredSecrets extends Context.Service<StoredSecrets, {
+  /**
+   * Encrypts anew, under the first key, what stands under another one, in batches. A secret that changed meanwhile is
+   * left alone; what is done already is not done again. So it may be stopped and run again, several at once, while api
+   * and worker go on.
+   */
+  readonly rotate: (
+    onProgress: (done: number, total: number) => Effect.Effect<void>
+  ) => Effect.Effect<Rotated, Unavailable>
+}>()("@card-rewards/core/StoredSecrets") {
+  static readonly layer: Layer.Layer<StoredSecrets, never, SqlClient.SqlClient | Secrets> = Layer.effect(
+    StoredSecrets,
+    Effect.suspend(() => make)
+  )
+}
+
+interface Row {
+  readonly integratorId: IntegratorId
+  readonly generation: number
+  readonly rotation: number
+  readonly encrypted: Uint8Array
+}
+
+const make = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const secrets = yield* Secrets
+  const { keyId } = secrets
+  const isUnderAnotherKey = sql`substring(encrypted FOR ${value.int4(keyId.length)}) <> ${value.bytea(keyId)}`
+
+  const count = Effect.gen(function*() {
+    const [row] = yield* sql<{ count: number }>`
+      SELECT count(*)::int AS count FROM webhook_secrets WHERE ${isUnderAnotherKey}`
+    return row?.count ?? 0
+  })
+
+  const after = (last: Row | undefined) =>
+    last === undefined ? sql`` : sql`AND (integrator_id, generation, rotation) >
+      (${value.text(last.integratorId)}, ${value.int4(last.generation)}, ${value.int4(last.rotation)})`
+
+  const read = (last: Row | undefined) =>
+    sql<Row>`SELECT integrator_id, generation, rotation, encrypted FROM webhook_secrets
+      WHERE ${isUnderAnotherKey} ${after(last)}
+      ORDER BY integrator_id, generation, rotation LIMIT ${value.int4(batchSecrets)}`
+
+  const encryptAnew = Effect.fnUntraced(function*(row: Row) {
+    const place = placeOf(row.integratorId, row.generation, row.rotation)
+    const secret = yield* Effect.result(secrets.decrypt(row.encrypted, place))
+    return Result.isFailure(secret) ? [] : [{ ...row, anew: yield* secrets.encrypt(secret.success, place) }]
+  })
+
+  const write = (rows: ReadonlyArray<Row & { readonly anew: Uint8Array }>) =>
+    sql`UPDATE webhook_secrets s SET encrypted = t.anew
+      FROM unnest(${columns.text(rows.map((row) => row.integratorId))},
+        ${columns.int4(rows.map((row) => row.generation))}, ${columns.int4(rows.map((row) => row.rotation))},
+        ${columns.bytea(rows.map((row) => row.encrypted))}, ${columns.bytea(rows.map((row) => row.anew))})
+        AS t(integrator_id, generation, rotation, encrypted, anew)
+      WHERE s.integrator_id = t.integrator_id AND s.generation = t.generation AND s.rotation = t.rotation
+        AND s.encrypted = t.encrypted
+      RETURNING 1`
+
+  const rotate = Effect.fn("StoredSecrets.rotate")(function*(
+    onProgress: (done: number, total: number) => Effect.Effect<void>
+  ) {
+    const total = yield* count
+    let [rotated, unreadable, done] = [0, 0, 0]
+    let last: Row | undefined
+    yield* onProgress(0, total)
+    while (true) {
+      const rows = yield* read(last)
+      last = rows.at(-1)
+      if (last === undefined) return { rotated, unreadable }
+      const readable = (yield* Effect.forEach(rows, encryptAnew)).flat()
+      if (readable.length > 0) rotated += (yield* write(readable)).length
+      unreadable += rows.length - readable.length
+      done += rows.length
+      yield* onProgress(Math.min(done, total), total)
+    }
+  }, unhurried)
+
+  return StoredSecrets.of({ rotate })
+})

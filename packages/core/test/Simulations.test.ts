@@ -1,0 +1,242 @@
+import { Processing } from "@card-rewards/core/Processing"
+import { Programs } from "@card-rewards/core/Programs"
+import { SandboxClock } from "@card-rewards/core/SandboxClock"
+import { type Progress, Simulations } from "@card-rewards/core/Simulations"
+import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import { Users } from "@card-rewards/core/Users"
+import { type IntegratorId, ProgramId, UserId } from "@card-rewards/domain/Ids"
+import { Simulation, type SimulationRequest } from "@card-rewards/domain/Simulation"
+import { SpendEvent } from "@card-rewards/domain/SpendEvent"
+import { instant, parseTimestamp } from "@card-rewards/domain/Time"
+import { Enrollment } from "@card-rewards/domain/User"
+import { assert, layer } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { definition, newIntegrator, startMillis, testLayer } from "./TestLayer.ts"
+
+const services = Layer.mergeAll(
+  Processing.layer,
+  SandboxClock.layer,
+  SpendEvents.layer,
+  Users.layer,
+  Simulations.layer()
+).pipe(
+  Layer.provideMerge(Programs.layer),
+  Layer.provideMerge(testLayer)
+)
+
+const program = ProgramId.make("p")
+const groceries = [{ id: "groceries", mccs: ["5411"] }]
+const inForce = {
+  categories: groceries,
+  categoryRates: [{ categoryId: "groceries", rate: 300 }],
+  tiers: [{ tier: "gold", multiplier: 15_000 }],
+  exclusions: { mccs: ["6011"], merchants: [] }
+}
+const candidate = {
+  categories: groceries,
+  baseRate: 200,
+  categoryRates: [{ categoryId: "groceries", rate: 300 }],
+  tiers: [{ tier: "gold", multiplier: 20_000 }],
+  caps: { perMonth: "10000000", categories: [{ categoryId: "groceries", perMonth: "2000000" }] }
+}
+
+const moveClock = Effect.fnUntraced(function*(id: IntegratorId, to: string) {
+  yield* (yield* SandboxClock).set(id, instant(parseTimestamp(to) ?? Number.NaN))
+})
+
+const put = Effect.fnUntraced(function*(id: IntegratorId, user: string, attributes: object) {
+  yield* (yield* Users).put(id, UserId.make(user), Schema.decodeUnknownSync(Enrollment)(attributes))
+})
+
+const send = Effect.fnUntraced(function*(
+  id: IntegratorId,
+  [kind, userId, externalTransactionId, cents, mcc, day, more = {}]: Sent
+) {
+  yield* (yield* SpendEvents).submit(Schema.decodeUnknownSync(SpendEvent)({
+    kind,
+    integratorId: id,
+    userId,
+    externalTransactionId,
+    amount: { currency: "USD", amount: `${cents}` },
+    merchant: { descriptor: "Shop", mcc },
+    occurredAt: `2026-${day}T00:00:00Z`,
+    ...more
+  }))
+})
+type Sent = readonly [kind: string, user: string, id: string, cents: number, mcc: string, day: string, more?: object]
+
+const process = Effect.gen(function*() {
+  const { processEvents } = yield* Processing
+  while ((yield* processEvents) > 0);
+})
+
+/** November and December of four users. */
+const lived = Effect.gen(function*() {
+  const id = yield* newIntegrator
+  yield* (yield* Programs).publish(id, program, 1, definition(startMillis + 400_000, inForce), [])
+  for (const user of ["ann", "bob", "carl", "dave"]) yield* put(id, user, user === "ann" ? { tier: "gold" } : {})
+  yield* moveClock(id, "2026-11-12T00:00:00Z")
+  yield* put(id, "ann", {})
+  yield* moveClock(id, "2026-12-10T00:00:00Z")
+  const history: ReadonlyArray<Sent> = [
+    // before the simulated time: as a gold user's it uses 0.30 of the cap
+    ["clearing", "ann", "c0", 500, "5411", "11-05"],
+    // gold when it was authorized, not any more when it cleared
+    ["authorization", "ann", "a1", 10_000, "5812", "11-10"],
+    ["clearing", "ann", "c1", 12_000, "5812", "11-15", { authorizationId: "a1" }],
+    // 3.00, capped at 1.70; half of it goes back, and so does half of the room
+    ["clearing", "ann", "c2", 10_000, "5411", "11-20"],
+    ["refund", "ann", "r2", 5_000, "5411", "11-21", { originalTransactionId: "c2" }],
+    ["clearing", "ann", "c3", 10_000, "5411", "11-25"],
+    ["clearing", "bob", "c4", 10_000, "6011", "11-25"],
+    ["clearing", "bob", "c5", 5_000, "4111", "12-02"],
+    ["clearing", "carl", "c6", 100, "5411", "11-25"],
+    ["clearing", "dave", "c7", 10_000, "5411", "11-25"],
+    // after the simulated time, in another currency, and never applied
+    ["clearing", "dave", "c8", 10_000, "5812", "12-03"],
+    ["clearing", "dave", "c9", 10_000, "5812", "11-25", { amount: { currency: "EUR", amount: "1" } }],
+    ["clearing", "dave", "c10", 10_000, "5812", "11-25", { authorizationId: "never" }]
+  ]
+  for (const sent of history) yield* send(id, sent)
+  yield* process
+  return id
+})
+
+const request = (
+  changes: object = {},
+  from = "2026-11-08T00:00:00Z",
+  to = "2026-12-03T00:00:00Z"
+): SimulationRequest => ({
+  definition: definition(0, { ...candidate, ...changes }),
+  from: instant(parseTimestamp(from) ?? Number.NaN),
+  to: instant(parseTimestamp(to) ?? Number.NaN)
+})
+
+/** All that is stored, as one hash. */
+const stored = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const tables = yield* sql<{ name: string }>`
+    SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' ORDER BY 1`
+  return yield* Effect.forEach(tables, ({ name }) =>
+    sql<{ content: string }>`SELECT md5(coalesce(string_agg(t::text, ';' ORDER BY t::text), '')) AS content
+      FROM ${sql(name)} t`.pipe(Effect.map(([row]) => [name, row?.content])))
+})
+
+layer(services)("a simulation", (it) => {
+  it.effect("tells what a candidate would have paid against what was paid, and stores nothing", () =>
+    Effect.gen(function*() {
+      const id = yield* lived
+      const before = yield* stored
+      const simulation = yield* (yield* Simulations).simulate(id, program, request(), [])
+      assert.deepStrictEqual(Schema.encodeSync(Simulation)(simulation), {
+        from: "2026-11-08T00:00:00.000Z",
+        to: "2026-12-03T00:00:00.000Z",
+        asset: "USDC",
+        transactions: 7,
+        users: 4,
+        paid: "9830000",
+        wouldPay: "11530000",
+        cappedAway: "3800000",
+        gaining: 2,
+        losing: 1,
+        byMonth: [
+          { key: "2026-11", paid: "9330000", wouldPay: "10530000" },
+          { key: "2026-12", paid: "500000", wouldPay: "1000000" }
+        ],
+        byCategory: [
+          { key: "", paid: "2300000", wouldPay: "7800000" },
+          { key: "groceries", paid: "7530000", wouldPay: "3730000" }
+        ],
+        byTier: [
+          { key: "", paid: "8030000", wouldPay: "6730000" },
+          { key: "gold", paid: "1800000", wouldPay: "4800000" }
+        ]
+      })
+      assert.deepStrictEqual(yield* stored, before)
+    }))
+
+  it.effect("leaves the candidate's beginning and the limits of publication out, and lists every other problem", () =>
+    Effect.gen(function*() {
+      const id = yield* lived
+      const { simulate } = yield* Simulations
+      const wrong = request({ asset: "EURe", baseRate: -1 })
+      const refused = yield* Effect.flip(simulate(id, program, wrong, ["tier: is not known"]))
+      assert.deepInclude(refused, {
+        _tag: "ProgramRefused",
+        problems: [
+          "tier: is not known",
+          "baseRate: must be from 0 to 10000",
+          "asset: must be USDC, as in the program's earlier versions"
+        ]
+      })
+      const unknown = yield* Effect.flip(simulate(id, ProgramId.make("none"), request({ baseRate: -1 }), []))
+      assert.deepInclude(unknown, { _tag: "NotFound", resource: "program", id: "none" })
+      const other = yield* newIntegrator
+      assert.strictEqual((yield* Effect.flip(simulate(other, program, request(), [])))._tag, "NotFound")
+    }))
+
+  it.effect("of a time without purchases is empty", () =>
+    Effect.gen(function*() {
+      const id = yield* lived
+      const simulation = yield* (yield* Simulations).simulate(
+        id,
+        program,
+        request({}, "2026-12-03T00:00:00.001Z", "9999-12-31T23:59:59.999Z"),
+        []
+      )
+      assert.deepInclude(simulation, { transactions: 0, users: 0, paid: 0n, wouldPay: 0n, byMonth: [] })
+    }))
+
+  it.effect("sees one moment, while events go on being processed", () =>
+    Effect.gen(function*() {
+      const id = yield* lived
+      const { simulate } = yield* Simulations
+      const expected = yield* simulate(id, program, request(), [])
+      const begun = yield* Deferred.make<void>()
+      const goOn = yield* Deferred.make<void>()
+      const seen: Array<Progress> = []
+      const simulating = yield* Effect.forkChild(simulate(id, program, request(), [], (progress) => {
+        seen.push(progress)
+        return seen.length > 1 ? Effect.void : Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(goOn))
+      }))
+      yield* Deferred.await(begun)
+      yield* send(id, ["refund", "ann", "r3", 5_000, "5411", "11-26", { originalTransactionId: "c3" }])
+      yield* send(id, ["clearing", "bob", "c11", 10_000, "4111", "11-26"])
+      yield* process
+      yield* Deferred.succeed(goOn, undefined)
+      assert.deepStrictEqual(yield* Fiber.join(simulating), expected)
+      // c0 and c8 are evaluated for the sake of the caps
+      assert.deepStrictEqual(seen, [{ done: 0, total: 9 }, { done: 9, total: 9 }])
+      assert.notDeepEqual(yield* simulate(id, program, request(), []), expected)
+    }))
+
+  it.effect("of more purchases than the limit is refused, of as many not", () =>
+    Effect.gen(function*() {
+      const id = yield* lived
+      const withLimit = (transactions: number) =>
+        Effect.flatMap(Simulations, ({ simulate }) => simulate(id, program, request(), [])).pipe(
+          Effect.provide(Simulations.layer({ transactions, millis: 60_000 })),
+          Effect.exit
+        )
+      assert.isTrue(Exit.isSuccess(yield* withLimit(9)))
+      const refused = yield* Effect.flip(yield* withLimit(8))
+      assert.deepInclude(refused, { _tag: "SimulationTooLarge" })
+    }))
+
+  it.effect("that takes longer than the limit is given up; two run at a time, and another one is told to come again", () =>
+    Effect.gen(function*() {
+      const id = yield* lived
+      const { simulate } = yield* Simulations
+      const started = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const lengthy = yield* Effect.forEach(started, (begun) =>
+        Effect.forkChild(simulate(id, program, request(), [], () =>
+          Effect.andThen(Deferred.succeed(begun, undefined), Effect.never))))
+      yield* Effect.forEach(started, Deferred.await)
+      assert.strictEqual((yield* Effect.flip(simulate(id, program, request(), [])))._tag, "Unavailable")
+      yield* TestClock.adjust(60_000)
+      for (const fiber of lengthy) assert.strictEqual((yield* Effect.flip(Fiber.join(fiber)))._tag, "SimulationTooLarge")
+      assert.strictEqual((yield* simulate(id, program, request(), [])).transactions, 7)
+    }))
+})

@@ -1,0 +1,85 @@
+import { Secrets } from "@card-rewards/core/Secrets"
+import { StoredSecrets } from "@card-rewards/core/StoredSecrets"
+import { placeOf, WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
+import { EndpointId, type IntegratorId } from "@card-rewards/domain/Ids"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { newIntegrator, secretsKey, testLayer } from "./TestLayer.ts"
+
+/** The services as a process has them whose SECRETS_KEY holds these keys. */
+const under = (...keys: ReadonlyArray<number>) =>
+  Effect.provide(
+    Layer.mergeAll(StoredSecrets.layer, WebhookEndpoints.layer({ allowPrivateNetwork: false })).pipe(
+      Layer.provide(Secrets.layer({ keys: keys.map(secretsKey) }))
+    )
+  )
+
+const endpoint = { id: EndpointId.make("main"), url: "https://hooks.example.com/" }
+
+/** Many endpoints of an integrator over time, all with the secret of the first one, each in its own place. */
+const withSecrets = Effect.fnUntraced(function*(key: number, count: number) {
+  const id = yield* newIntegrator
+  yield* Effect.flatMap(WebhookEndpoints, ({ create }) => create(id, endpoint)).pipe(under(key))
+  const sql = yield* SqlClient.SqlClient
+  const [secret] = yield* Effect.flatMap(WebhookEndpoints, ({ signingSecrets }) => signingSecrets(id, 1)).pipe(under(key))
+  for (let generation = 2; generation <= count; generation++) {
+    const encrypted = yield* Effect.flatMap(Secrets, ({ encrypt }) =>
+      secret === undefined ? Effect.die("none") : encrypt(secret, placeOf(id, generation, 1))).pipe(
+        Effect.provide(Secrets.layer({ keys: [secretsKey(key)] }))
+      )
+    yield* sql`INSERT INTO webhook_endpoints (integrator_id, generation, endpoint_id, url, created_at, deleted_at)
+      VALUES (${id}, ${generation}::int, 'old', 'https://x.example', now(), now())`
+    yield* sql`INSERT INTO webhook_secrets (integrator_id, generation, rotation, encrypted)
+      VALUES (${id}, ${generation}::int, 1, ${encrypted})`
+  }
+  return { id, secret: secret ?? assert.fail("no secret") }
+})
+
+const empty = Effect.flatMap(SqlClient.SqlClient, (sql) => sql`DELETE FROM webhook_secrets`)
+const rotate = Effect.flatMap(StoredSecrets, (stored) => stored.rotate(() => Effect.void))
+const secretsOf = (id: IntegratorId, generation: number) =>
+  Effect.flatMap(WebhookEndpoints, ({ signingSecrets }) => signingSecrets(id, generation))
+
+layer(testLayer)("a rotation of the key of signing secrets", (it) => {
+  it.effect("brings all of them under the first key, and finds nothing to do the second time", () =>
+    Effect.gen(function*() {
+      const { id, secret } = yield* withSecrets(1, 205)
+      const seen: Array<readonly [number, number]> = []
+      const first = yield* Effect.flatMap(StoredSecrets, (stored) =>
+        stored.rotate((done, total) => Effect.sync(() => seen.push([done, total])))).pipe(under(2, 1))
+      assert.deepStrictEqual(first, { rotated: 205, unreadable: 0 })
+      assert.deepStrictEqual(seen, [[0, 205], [100, 205], [200, 205], [205, 205]])
+      for (const generation of [1, 100, 205]) {
+        assert.deepStrictEqual(yield* secretsOf(id, generation).pipe(under(2)), [secret])
+      }
+      assert.deepStrictEqual(yield* rotate.pipe(under(2, 1)), { rotated: 0, unreadable: 0 })
+    }))
+
+  it.effect("may run twice at once, and while an api that does not know it makes and removes secrets", () =>
+    Effect.gen(function*() {
+      yield* empty
+      const { id } = yield* withSecrets(2, 150)
+      const api = Effect.gen(function*() {
+        const { rotateSecret } = yield* WebhookEndpoints
+        for (let times = 0; times < 6; times++) yield* rotateSecret(id, endpoint.id)
+      }).pipe(under(2, 3))
+      const [left, right] = yield* Effect.all([rotate.pipe(under(3, 2)), rotate.pipe(under(3, 2)), api], { concurrency: 3 })
+      assert.strictEqual(left.unreadable + right.unreadable, 0)
+      assert.isAtLeast(left.rotated + right.rotated, 149)
+      yield* rotate.pipe(under(3, 2))
+      const secrets = yield* secretsOf(id, 1).pipe(under(3))
+      assert.strictEqual(new Set(secrets).size, 5, "the current secret and four replaced ones")
+      assert.strictEqual((yield* secretsOf(id, 150).pipe(under(3))).length, 1)
+    }))
+
+  it.effect("tells the secrets that no key reads, leaves them as they are, and does the others", () =>
+    Effect.gen(function*() {
+      yield* empty
+      const lost = yield* withSecrets(9, 3)
+      const { id } = yield* withSecrets(4, 120)
+      assert.deepStrictEqual(yield* rotate.pipe(under(5, 4)), { rotated: 120, unreadable: 3 })
+      assert.strictEqual((yield* secretsOf(id, 120).pipe(under(5))).length, 1)
+      assert.deepStrictEqual(yield* secretsOf(lost.id, 2).pipe(under(9)), [lost.secret])
+    }))
+})

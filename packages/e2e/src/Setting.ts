@@ -1,0 +1,72 @@
+import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
+import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
+import { Effect, Redacted } from "effect"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { folder, freePort, start, type Variables, variables } from "./Processes.ts"
+import * as Wire from "./Wire.ts"
+import { provision, until } from "./World.ts"
+
+/** A database of the test's own on the run's server; empty, and gone with the scope. */
+export const emptyDatabase = Effect.map(
+  TestDatabase.make({ fingerprint: "empty", migrate: () => Effect.void }),
+  (url) => Redacted.value(url)
+)
+
+/** Where the run's server listens. */
+export const serverPort = (): number => Number(new URL(Redacted.value(TestDatabase.serverUrl())).port)
+
+/** A statement as the database's owner, whatever became of the service's own way to it. */
+export const query = <A extends object>(url: string, text: string) =>
+  Effect.scoped(Effect.flatMap(AdminSql.connect(Redacted.make(url)), (sql) => sql.unsafe<A>(text))).pipe(Effect.orDie)
+
+/** Longer than a worker's claim on a delivery lasts. */
+export const claimOutlivedMillis = 65_000
+
+const shiftedClock = join(import.meta.dirname, "shiftedClock.ts")
+
+/**
+ * A migrated database with an integrator, one api that is healthy, and one worker, reached `by` way of something or not.
+ * Their clocks can be shifted.
+ */
+export const service = Effect.fnUntraced(function*(
+  options: { readonly by?: (url: string) => string; readonly more?: Variables } = {}
+) {
+  const url = yield* emptyDatabase
+  const port = yield* freePort
+  const shiftFile = join(yield* folder, "shift")
+  const shiftClocks = (millis: number) => Effect.sync(() => writeFileSync(shiftFile, `${millis}`))
+  yield* shiftClocks(0)
+  const apiKey = yield* provision(variables(url))
+  const env = variables(options.by?.(url) ?? url, { PORT: `${port}`, CLOCK_SHIFT_FILE: shiftFile, ...options.more })
+  const api = yield* start("api", env, { preload: shiftedClock })
+  const startWorker = start("worker", env, { preload: shiftedClock })
+  let worker = yield* startWorker
+  yield* healthy(port)
+  const baseUrl = `http://127.0.0.1:${port}`
+  return {
+    url,
+    port,
+    env,
+    api,
+    apiKey,
+    wire: Wire.make({ baseUrl: () => baseUrl, apiKey }),
+    shiftClocks,
+    worker: () => worker,
+    /** Another worker takes over once every claim of the one before is over. */
+    replaceWorker: Effect.gen(function*() {
+      yield* worker.send("SIGTERM")
+      yield* worker.exit
+      yield* shiftClocks(claimOutlivedMillis)
+      worker = yield* startWorker
+    })
+  }
+})
+
+/** Waits until an api serves. */
+export const healthy = (port: number) =>
+  until(
+    "health",
+    Effect.promise(() => fetch(`http://127.0.0.1:${port}/health`).then(({ status }) => status, () => 0)),
+    (status) => status === 204
+  )

@@ -1,0 +1,98 @@
+import { Effect, Schema } from "effect"
+import { admin, type Variables } from "./Processes.ts"
+import type { Wire } from "./Wire.ts"
+
+/** The integrator of these tests, and what its programs pay. */
+export const integratorId = "acme"
+
+const day = 86_400_000
+
+/** Basis points: of groceries, and of everything else. Nothing is capped, so that an amount depends on no order. */
+export const rates = {
+  USDC: { programId: "dollars", groceries: 300, other: 137 },
+  EURe: { programId: "euros", groceries: 250, other: 50 }
+} as const
+
+export const assets = ["USDC", "EURe"] as const
+export type Asset = typeof assets[number]
+
+/** An entry of a user's balance, as it is read. */
+export type Balance = Readonly<
+  Record<"expected" | "pending" | "awaitingFunding" | "claimable" | "paid" | "owed", string> & { asset: Asset }
+>
+
+/** Smallest units in a cent. */
+export const unitsPerCent: Readonly<Record<Asset, bigint>> = { USDC: 10n ** 4n, EURe: 10n ** 16n }
+
+export const groceries = "5411"
+const goldMultiplier = 12_345
+
+/** Users by number; every third is gold. */
+export const userIds = Array.from({ length: 24 }, (_, index) => `user:${index}`)
+export const multiplierOf = (userId: string): number => Number(userId.slice(5)) % 3 === 0 ? goldMultiplier : 10_000
+
+const KeyMade = Schema.fromJsonString(Schema.Struct({ apiKey: Schema.String }))
+
+/** Migrates a database and makes the integrator; its first API key. */
+export const provision = Effect.fnUntraced(function*(env: Variables, id: string = integratorId) {
+  yield* admin(env, "migrate")
+  const printed = yield* admin(env, "integrator", "create", id, "--json")
+  return (yield* Schema.decodeUnknownEffect(KeyMade)(printed)).apiKey
+})
+
+/** Publishes the programs, moves the sandbox clock until they are in force, and enrolls the users; the clock's time. */
+export const furnish = Effect.fnUntraced(function*(wire: Wire) {
+  const { now } = JSON.parse((yield* wire.insist("GET", "/v1/sandbox/clock")).text)
+  const begin = Date.parse(now) + 600_000
+  for (const asset of assets) {
+    const { groceries: rate, other, programId } = rates[asset]
+    yield* expect(200, wire.insist("PUT", `/v1/programs/${programId}/versions/1`, {
+      asset,
+      effectiveFrom: iso(begin),
+      categories: [{ id: "groceries", mccs: [groceries] }],
+      baseRate: other,
+      categoryRates: [{ categoryId: "groceries", rate }],
+      merchantRates: [],
+      tiers: [{ tier: "gold", multiplier: goldMultiplier }],
+      campaigns: [],
+      caps: { perMonth: `1${"0".repeat(40)}`, categories: [] },
+      exclusions: { mccs: [], merchants: [] },
+      holdingPeriodDays: 1
+    }))
+  }
+  yield* expect(200, wire.insist("PUT", "/v1/sandbox/clock", { now: iso(begin + day) }))
+  yield* Effect.forEach(userIds, (userId) =>
+    expect(200, wire.insist("PUT", `/v1/users/${userId}`, multiplierOf(userId) === goldMultiplier ? { tier: "gold" } : {})), {
+    concurrency: 8
+  })
+  return begin + day
+})
+
+/** Registers the webhook receiver; the signing secret. */
+export const listen = Effect.fnUntraced(function*(wire: Wire, url: string) {
+  const { text } = yield* expect(201, wire.insist("POST", "/v1/webhook-endpoints", { id: "main", url }))
+  const { secret }: { readonly secret: string } = JSON.parse(text)
+  return secret
+})
+
+/** The answer, where it has this status; anything else is a fault of the service. */
+export const expect = <A extends { readonly status: number; readonly text: string }, E, R>(
+  status: number | ReadonlyArray<number>,
+  answer: Effect.Effect<A, E, R>
+) =>
+  Effect.filterOrElse(answer, ({ status: was }) => [status].flat().includes(was), ({ status: was, text }) =>
+    Effect.die(new Error(`expected ${status}, was ${was}: ${text}`)))
+
+export const iso = (millis: number): string => new Date(millis).toISOString()
+
+/** Asks again until it is so; dies with what it last was. */
+export const until = <A, E, R>(what: string, ask: Effect.Effect<A, E, R>, isSo: (answer: A) => boolean, seconds = 60) =>
+  Effect.gen(function*() {
+    const end = performance.now() + seconds * 1_000
+    while (true) {
+      const answer = yield* ask
+      if (isSo(answer)) return answer
+      if (performance.now() > end) return yield* Effect.die(new Error(`${what}: still ${JSON.stringify(answer)}`))
+      yield* Effect.sleep(40)
+    }
+  })

@@ -1,0 +1,28 @@
+/**
+ * Preloaded into a process (`--import`): its wall clock is off by the milliseconds in the file that `CLOCK_SHIFT_FILE`
+ * names, as on a machine whose time was set while it ran. What measures durations is not touched.
+ */
+import { readFileSync } from "node:fs"
+
+const file = process.env["CLOCK_SHIFT_FILE"] ?? ""
+const lookEveryMillis = 20
+const RealDate = Date
+const realNow = Date.now
+
+let shiftMillis = 0
+let lookedAt = -Infinity
+
+const shifted = (): number => {
+  const at = performance.now()
+  if (at - lookedAt >= lookEveryMillis) {
+    lookedAt = at
+    shiftMillis = Number(readFileSync(file, "utf8"))
+  }
+  return realNow() + shiftMillis
+}
+
+globalThis.Date = new Proxy(RealDate, {
+  construct: (target, args, newTarget) => Reflect.construct(target, args.length === 0 ? [shifted()] : args, newTarget),
+  apply: () => new RealDate(shifted()).toString(),
+  get: (target, key) => key === "now" ? shifted : Reflect.get(target, key)
+})

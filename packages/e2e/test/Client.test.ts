@@ -1,0 +1,160 @@
+import { EndpointId, Reference } from "@card-rewards/domain/Ids"
+import { TestService } from "@card-rewards/testing/TestService"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Redacted, Schedule } from "effect"
+import { execFile, spawn } from "node:child_process"
+import * as fs from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { delimiter, join, resolve } from "node:path"
+
+const root = resolve(import.meta.dirname, "../../..")
+const readme = fs.readFileSync(join(root, "packages/client/README.md"), "utf8")
+
+/** The README's programs by file name, each with what it says they print. */
+const programs = new Map(
+  [...readme.matchAll(/```ts\n\/\/ (\S+)\.ts\n([^]*?)```[^]*?```text\n([^]*?)```/g)]
+    .map(([, name = "", code = "", output = ""]) => [name, { code, output }])
+)
+
+/** What integrators download, beside Effect; 66 kB as this was written. */
+const maxPackedBytes = 70_000
+
+/** The machine's own Node where it is another one than the project's: integrators have older ones. */
+const node = (process.env["PATH"] ?? "").split(delimiter)
+  .filter((folder) => !folder.includes("node_modules"))
+  .map((folder) => join(folder, "node"))
+  .find((file) => fs.existsSync(file)) ?? process.execPath
+
+/** An empty project with the packed client, Effect and the types of Node; the README's programs compiled in it. */
+class Project extends Context.Service<Project, { readonly folder: string; readonly packedBytes: number }>()(
+  "@card-rewards/e2e/test/Project"
+) {
+  static readonly layer = Layer.effect(
+    Project,
+    Effect.gen(function*() {
+      const folder = yield* Effect.acquireRelease(
+        Effect.sync(() => fs.mkdtempSync(join(tmpdir(), "card-rewards-integrator-"))),
+        (path) => Effect.sync(() => fs.rmSync(path, { recursive: true, force: true }))
+      )
+      const tarball = (yield* run(folder, process.execPath, join(root, "scripts/packClient.ts"), folder)).trim()
+      fs.writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }))
+      // the tarball has no dependency but its peer, which comes from here instead of the registry
+      yield* run(folder, "npm", "install", "--offline", "--legacy-peer-deps", "--no-audit", "--silent", tarball)
+      fs.mkdirSync(join(folder, "node_modules/@types"))
+      for (const name of ["effect", "@types/node"]) {
+        fs.symlinkSync(fs.realpathSync(join(root, "node_modules", name)), join(folder, "node_modules", name))
+      }
+      for (const [name, { code }] of programs) fs.writeFileSync(join(folder, `${name}.ts`), code)
+      fs.writeFileSync(join(folder, "refused.ts"), refused)
+      return Project.of({ folder, packedBytes: fs.statSync(tarball).size })
+    })
+  )
+}
+
+/** What a command prints; where it fails, everything it said. */
+const run = (cwd: string, command: string, ...args: ReadonlyArray<string>) =>
+  Effect.callback<string>((resume) => {
+    execFile(command, args, { cwd }, (error, stdout, stderr) =>
+      resume(error === null ? Effect.succeed(stdout) : Effect.die(new Error(`${error.message}\n${stdout}${stderr}`))))
+  })
+
+/** What the types must refuse: they would not if a declaration were missing from the package. */
+const refused = `
+import { CardRewards, UserId } from "@card-rewards/client"
+import { connect, NotFound } from "@card-rewards/client/promise"
+import { Effect } from "effect"
+const client = connect({ baseUrl: "", apiKey: "" })
+// @ts-expect-error: the parameter has another name
+void client.users.balance({ params: { user: "ann" } })
+// @ts-expect-error: a clearing has more fields
+void client.spendEvents.submit({ payload: { kind: "clearing" } })
+// @ts-expect-error: production has no sandbox
+void client.sandbox
+// @ts-expect-error: amounts are bigints
+void client.users.balance({ params: { userId: "ann" } }).then(({ balances: [usdc] }): number => usdc?.paid ?? 0)
+const call = Effect.flatMap(CardRewards, (api) => api.users.get({ params: { userId: UserId.make("ann") } }))
+// @ts-expect-error: an error of another operation is none of this one
+void call.pipe(Effect.catchTag("LastActiveKey", () => Effect.void))
+// @ts-expect-error: a resource is one of few
+export const resource = (error: NotFound): "user" => error.resource
+`
+
+const compile = Effect.fnUntraced(function*(compiler: string, ...args: ReadonlyArray<string>) {
+  const { folder } = yield* Project
+  const strict = ["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess"]
+  const options = [...strict, "--target", "es2024", "--module", "nodenext", "--types", "node"]
+  const files = [...programs.keys(), "refused"].map((name) => `${name}.ts`)
+  yield* run(folder, process.execPath, join(root, compiler), ...options, ...args, ...files)
+})
+
+const services = Layer.merge(Project.layer, TestService.layer())
+
+layer(services, { excludeTestServices: true, timeout: "60 seconds" })("the packed client in an empty project", (it) => {
+  it.effect("is small and has no dependency but Effect", () =>
+    Effect.gen(function*() {
+      const { folder, packedBytes } = yield* Project
+      const installed = join(folder, "node_modules/@card-rewards/client")
+      const manifest = JSON.parse(fs.readFileSync(join(installed, "package.json"), "utf8"))
+      assert.isBelow(packedBytes, maxPackedBytes)
+      assert.deepStrictEqual([manifest.dependencies, Object.keys(manifest.peerDependencies)], [undefined, ["effect"]])
+    }))
+
+  it.effect("compiles the README's programs with TypeScript 7, its own declarations checked too", () =>
+    compile("node_modules/typescript/bin/tsc", "--outDir", "out"))
+
+  it.effect("compiles them with TypeScript 5", () =>
+    compile("node_modules/typescript-5/bin/tsc", "--noEmit", "--skipLibCheck"))
+
+  it.effect("runs them against the service with what they print in the README", () =>
+    Effect.gen(function*() {
+      const { folder } = yield* Project
+      const { api, apiKey, baseUrl, integratorId } = yield* TestService
+      const env = { BASE_URL: baseUrl, API_KEY: Redacted.value(apiKey), INTEGRATOR_ID: integratorId }
+      const program = (name: string) => programs.get(name) ?? assert.fail(`the README has no ${name}.ts`)
+      const start = (name: string, more: Readonly<Record<string, string>> = {}, [command, file] = compiled(name)) => {
+        const child = spawn(command, [join(folder, file)], { env: { ...env, ...more } })
+        const started = { child, output: "" }
+        for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => started.output += chunk)
+        return started
+      }
+
+      const runs = ["first-reward", "follow", "errors", "effect"].map((name) => ({ name, as: compiled(name) }))
+      for (const { as, name } of [...runs, { name: "errors", as: asItIs("errors") }]) {
+        const started = start(name, {}, as)
+        yield* Effect.callback<void>((resume) => void started.child.once("close", () => resume(Effect.void)))
+        assert.strictEqual(started.output, program(name).output)
+      }
+
+      const port = yield* freePort
+      const { secret = "" } = yield* api.webhookEndpoints.create({
+        payload: { id: EndpointId.make("main"), url: `http://127.0.0.1:${port}/` }
+      })
+      const receiver = yield* Effect.acquireRelease(
+        Effect.sync(() => start("webhooks", { PORT: `${port}`, WEBHOOK_SECRET: secret })),
+        ({ child }) => Effect.sync(() => child.kill())
+      )
+      yield* Effect.retry(Effect.tryPromise(() => fetch(`http://127.0.0.1:${port}/`, { method: "POST" })), patiently)
+      yield* api.sandbox.deposit({
+        payload: { reference: Reference.make("d2"), amount: { asset: "USDC", amount: 5_000_000n } }
+      })
+      yield* Effect.sync(() => receiver.output).pipe(
+        Effect.filterOrFail((output) => output !== ""),
+        Effect.retry(patiently)
+      )
+      assert.strictEqual(receiver.output, program("webhooks").output)
+    }))
+})
+
+type Run = readonly [command: string, file: string]
+const compiled = (name: string): Run => [node, `out/${name}.js`]
+const asItIs = (name: string): Run => [process.execPath, `${name}.ts`]
+
+const patiently = Schedule.spaced("20 millis").pipe(Schedule.upTo({ duration: "10 seconds" }))
+
+const freePort = Effect.callback<number>((resume) => {
+  const server = createServer().listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
+  })
+})

@@ -1,0 +1,98 @@
+import { customer, newLedger } from "@card-rewards/e2e/Load"
+import { Receiver } from "@card-rewards/e2e/Receiver"
+import { serverPort, service } from "@card-rewards/e2e/Setting"
+import * as TcpProxy from "@card-rewards/e2e/TcpProxy"
+import { verify } from "@card-rewards/e2e/Verify"
+import { expect, furnish, integratorId, iso, listen, until } from "@card-rewards/e2e/World"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+
+/** The long run sets minutes. */
+const awaySeconds = Number(process.env["AWAY_SECONDS"] ?? 6)
+const customers = 8
+const mayGrowBytes = 64 * 1024 * 1024
+
+const clearing = (id: string) => ({
+  kind: "clearing",
+  integratorId,
+  userId: "user:1",
+  externalTransactionId: id,
+  amount: { currency: "USD", amount: "100" },
+  merchant: { descriptor: "Shop", mcc: "5411" },
+  occurredAt: iso(Date.now())
+})
+const amount = { asset: "USDC", amount: "1" }
+
+/** One request of each operation; all of them are without effect, or may be repeated. */
+const requests: ReadonlyArray<readonly [string, string, unknown?]> = [
+  ["POST", "/v1/spend-events", clearing("away")],
+  ["GET", "/v1/spend-events?state=waiting"],
+  ["GET", "/v1/spend-events/backlog"],
+  ["PUT", "/v1/users/user:1", {}],
+  ["GET", "/v1/users/user:1"],
+  ["GET", "/v1/users/user:1/balance"],
+  ["GET", "/v1/users/user:1/rewards"],
+  ["GET", "/v1/programs"],
+  ["GET", "/v1/programs/dollars"],
+  ["GET", "/v1/api-keys"],
+  ["POST", "/v1/api-keys", { name: "another" }],
+  ["DELETE", "/v1/api-keys/unknown"],
+  ["GET", "/v1/webhook-endpoints"],
+  ["GET", "/v1/webhook-endpoints/main"],
+  ["POST", "/v1/webhook-endpoints/unknown/rotate-secret"],
+  ["GET", "/v1/events"],
+  ["GET", "/v1/sandbox/vault"],
+  ["GET", "/v1/sandbox/clock"],
+  ["POST", "/v1/sandbox/deposits", { reference: "away", amount: { asset: "EURe", amount: "0" } }],
+  ["POST", "/v1/sandbox/withdrawals", { reference: "away", amount: { asset: "EURe", amount: "0" } }],
+  ["POST", "/v1/sandbox/claims", { reference: "away", amount, userId: "nobody" }]
+]
+
+describe("while the database is away", () => {
+  for (const how of ["cut", "swallow"] as const) {
+    it.live(`(${how}) every request is 503 within 5 s, memory does not grow, and all goes on by itself`, () =>
+      Effect.gen(function*() {
+        const receiver = yield* Receiver
+        const proxy = yield* TcpProxy.make(serverPort())
+        const { api, env, replaceWorker, url, wire, worker } = yield* service({ by: proxy.through })
+        const ledger = newLedger(yield* furnish(wire))
+        yield* listen(wire, receiver.url)
+        const away = Effect.gen(function*() {
+          yield* Effect.sleep("1 second")
+          proxy[how]()
+          const answers = yield* Effect.forEach(requests, ([method, path, body]) => Effect.timed(wire.send(method, path, body)), {
+            concurrency: "unbounded"
+          })
+          for (const [index, [took, answer]] of answers.entries()) {
+            const what = `${requests[index]?.slice(0, 2).join(" ")}: ${answer.text}`
+            assert.strictEqual(answer.status, 503, what)
+            assert.match(`${answer.headers["retry-after"]}`, /^[1-9]\d*$/, what)
+            assert.isBelow(Duration.toMillis(took), 5_000, what)
+          }
+          yield* expect(204, wire.send("GET", "/health"))
+          yield* expect(400, wire.send("POST", "/v1/spend-events", { kind: "clearing" }))
+          const before = [api.residentBytes(), worker().residentBytes()]
+          yield* Effect.sleep(awaySeconds * 1_000)
+          for (const [index, child] of [api, worker()].entries()) {
+            assert.isBelow(child.residentBytes() - (before[index] ?? 0), mayGrowBytes)
+          }
+          proxy.mend()
+          const begin = performance.now()
+          const acknowledged = ledger.acknowledged
+          yield* until("acknowledged again", Effect.sync(() => ledger.acknowledged - acknowledged), (n) => n > 50, 20)
+          // also what a session that nobody can reach any more had locked
+          yield* expect(200, wire.insist("POST", "/v1/sandbox/deposits", { reference: "back", amount: { asset: "USDC", amount: "1000" } }))
+          ledger.money.push({ kind: "deposit", asset: "USDC", amount: 1_000n })
+          assert.isBelow(performance.now() - begin, 20_000)
+          yield* Effect.logInfo(`${how}: works again ${Math.round(performance.now() - begin)} ms after the database is back`)
+          ledger.closed = true
+        })
+        const load = Array.from({ length: customers }, (_, index) => customer(wire, ledger, index))
+        yield* Effect.all([away, ...load], { concurrency: "unbounded", discard: true })
+        assert.isTrue(api.isAlive() && worker().isAlive(), api.output() + worker().output())
+        yield* replaceWorker
+        yield* verify({ env: { ...env, DATABASE_URL: url }, wire, ledger, received: receiver.received })
+        
+      }).pipe(Effect.provide(Receiver.layer), Effect.scoped), { timeout: 90_000 + awaySeconds * 1_000 })
+  }
+})

@@ -1,0 +1,129 @@
+import { type Ledger, newLedger, type Spend, spend } from "@card-rewards/e2e/Load"
+import { freePort, start } from "@card-rewards/e2e/Processes"
+import { Receiver } from "@card-rewards/e2e/Receiver"
+import { healthy, query, service } from "@card-rewards/e2e/Setting"
+import { verify } from "@card-rewards/e2e/Verify"
+import * as Wire from "@card-rewards/e2e/Wire"
+import { expect, furnish, integratorId, iso, listen, userIds } from "@card-rewards/e2e/World"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { randomBytes } from "node:crypto"
+
+/** What the database may say at any statement, and passes; the first three are begun again without a word. */
+const faults = [
+  ["40001", "serialization failure"],
+  ["40P01", "deadlock"],
+  ["57014", "statement timeout"],
+  ["53100", "disk full"],
+  ["53200", "out of memory"],
+  ["53300", "too many connections"],
+  ["57P01", "shutdown"],
+  ["58030", "I/O error"],
+  ["25006", "read only, as after a failover"]
+] as const
+
+/** A trigger raises the error while the sequence, which no rollback takes back, stays under the limit. */
+const makeFaults = [
+  "CREATE TABLE fault (code text NOT NULL, times bigint NOT NULL)",
+  "CREATE SEQUENCE fault_count",
+  `CREATE FUNCTION raise_fault() RETURNS trigger LANGUAGE plpgsql AS $$
+    DECLARE f fault;
+    BEGIN
+      SELECT * INTO f FROM fault;
+      IF f.code IS NOT NULL AND nextval('fault_count') <= f.times THEN
+        RAISE EXCEPTION 'raised by the test' USING ERRCODE = f.code;
+      END IF;
+      RETURN NULL;
+    END $$`
+]
+
+const arm = (url: string, code: string, times: number) =>
+  query(url, `WITH gone AS (DELETE FROM fault) INSERT INTO fault SELECT '${code}', ${times} FROM setval('fault_count', 1, false)`)
+
+let made = 0
+
+const clearings = (count: number, now: number): ReadonlyArray<Spend> =>
+  Array.from({ length: count }, () => ({
+    kind: "clearing",
+    integratorId,
+    userId: userIds[made % userIds.length] ?? "",
+    externalTransactionId: `t${++made}`,
+    amount: { currency: "USD", amount: "12345" },
+    merchant: { descriptor: "Shop", mcc: "5411" },
+    occurredAt: iso(now)
+  }))
+
+/** Sends once each, then again what met no success. Nothing but success and 503 may come back. */
+const sendAll = Effect.fnUntraced(function*(wire: Wire.Wire, ledger: Ledger, spends: ReadonlyArray<Spend>) {
+  const answers = yield* Effect.forEach(spends, (one) => orAgain(wire.send("POST", "/v1/spend-events", one), 202), { concurrency: 16 })
+  yield* Effect.forEach(spends, (one) => spend(wire, ledger, [one]), { concurrency: 16, discard: true })
+  return answers.filter(({ status }) => status === 503).length
+})
+
+/** The answer is this or a 503 that says when to come again. */
+const orAgain = (answer: Effect.Effect<Wire.Answer, Wire.NoAnswer>, status: number) =>
+  Effect.tap(expect([status, 503], answer), ({ headers, status: was, text }) => {
+    if (was === 503) assert.match(`${headers["retry-after"]}`, /^[1-9]/, text)
+    return Effect.void
+  })
+
+describe("what PostgreSQL may refuse", () => {
+  it.live("is begun again or told as 503, in the api and in the worker, and nothing is lost", () =>
+    Effect.gen(function*() {
+      const receiver = yield* Receiver
+      const { api, env, url, wire, worker } = yield* service()
+      const ledger = newLedger(yield* furnish(wire))
+      yield* listen(wire, receiver.url)
+      for (const statement of makeFaults) yield* query(url, statement)
+      for (const table of ["spend_events", "journal", "deliveries"]) {
+        yield* query(url, `CREATE TRIGGER fault BEFORE INSERT OR UPDATE ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION raise_fault()`)
+      }
+      for (const [code, what] of faults) {
+        // few enough to be met by three further tries, where there are such
+        yield* arm(url, code, 2)
+        const briefly = yield* sendAll(wire, ledger, clearings(1, ledger.clockMillis))
+        if (code.startsWith("40")) assert.strictEqual(briefly, 0, what)
+        yield* arm(url, code, 30)
+        yield* sendAll(wire, ledger, clearings(16, ledger.clockMillis))
+        yield* expect(200, wire.insist("POST", "/v1/sandbox/deposits", { reference: code, amount: { asset: "EURe", amount: "7" } }))
+        ledger.money.push({ kind: "deposit", asset: "EURe", amount: 7n })
+      }
+      yield* query(url, "DELETE FROM fault")
+      yield* verify({ env, wire, ledger, received: receiver.received })
+      assert.isTrue(api.isAlive() && worker().isAlive())
+      assert.notInclude(api.output(), "A request met a fault of the service")
+    }).pipe(Effect.provide(Receiver.layer), Effect.scoped), { timeout: 90_000 })
+
+  it.live("too few connections, on either side: 503 or success, and /health always", () =>
+    Effect.gen(function*() {
+      const role = `few_${randomBytes(4).toString("hex")}`
+      const limited = (url: string) => {
+        const changed = new URL(url)
+        changed.username = role
+        changed.password = role
+        return changed.href
+      }
+      const { apiKey, env, url, wire } = yield* service({ more: { DATABASE_POOL_SIZE: "2" } })
+      yield* furnish(wire)
+      // PostgreSQL refuses this role's third connection, while the process may hold ten
+      yield* Effect.acquireRelease(
+        Effect.gen(function*() {
+          yield* query(url, `CREATE ROLE ${role} LOGIN PASSWORD '${role}' CONNECTION LIMIT 2`)
+          yield* query(url, `GRANT ALL ON ALL TABLES IN SCHEMA public TO ${role}`)
+          yield* query(url, `GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO ${role}`)
+        }),
+        () => Effect.andThen(query(url, `DROP OWNED BY ${role}`), query(url, `DROP ROLE ${role}`))
+      )
+      const port = yield* freePort
+      yield* start("api", { ...env, DATABASE_URL: limited(url), DATABASE_POOL_SIZE: "10", PORT: `${port}` })
+      yield* healthy(port)
+      const other = Wire.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey })
+      for (const one of [wire, other]) {
+        const reads = Array.from({ length: 120 }, (_, index) => `/v1/users/user:${index % 20}/balance`)
+        const answers = yield* Effect.forEach(reads, (path) => orAgain(one.send("GET", path), 200), { concurrency: 60 })
+        assert.isAbove(answers.filter(({ status }) => status === 200).length, 0)
+        yield* expect(204, one.send("GET", "/health"))
+        yield* expect(200, one.insist("GET", "/v1/users/user:1/balance"))
+      }
+    }).pipe(Effect.scoped), { timeout: 60_000 })
+})

@@ -1,0 +1,65 @@
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { execFile } from "node:child_process"
+import { resolve } from "node:path"
+
+const root = resolve(import.meta.dirname, "../../..")
+
+/** What `npm run demo` prints, its instants and ports aside. */
+const printed = Effect.callback<string>((resume) => {
+  const { DATABASE_URL: _database, SECRETS_KEY: _secrets, ...env } = process.env
+  execFile(process.execPath, ["scripts/demo.ts"], { cwd: root, env, timeout: 50_000 }, (error, stdout, stderr) => {
+    const text = `${stdout}${stderr}${error === null ? "" : error.message}`
+    resume(Effect.succeed(text.replace(/\d{4}-\d\d-\d\dT[0-9:.]+Z/gu, "<instant>").replace(/127\.0\.0\.1:\d+/u, "<address>")))
+  })
+})
+
+it.live("the demo tells the whole story, with exact amounts", () =>
+  Effect.gen(function*() {
+    assert.strictEqual(yield* printed, account)
+  }))
+
+const account = `Starting a service of its own …
+
+The integrator publishes a program and enrolls a user
+  program   cashback 1, in force from <instant>: 1 %, groceries 3 %, gold users half as much again
+  user      anna, tier gold: enrolled
+  endpoint  http://<address>/webhooks
+
+The sandbox clock moves to where the program is in force
+  clock     <instant>
+
+Anna pays at a grocer: first the authorization, which gives an estimate, then the clearing, which earns
+  auth      $100.00
+  balance   expected 4.500000 USDC
+  cleared   $123.45, sent twice; the second answer says duplicate: true
+  balance   awaitingFunding 5.555250 USDC
+  webhook   reward.awaiting_funding, signature verified
+
+The vault is empty, so the reward waits; a deposit reserves it
+  vault     held 100.000000 USDC, free 94.444750 USDC
+  balance   pending 5.555250 USDC
+  webhook   vault.deposit_confirmed, signature verified
+  webhook   reward.pending, signature verified
+
+14 days later it is claimable, and Anna claims a part
+  balance   claimable 5.555250 USDC
+  webhook   reward.claimable, signature verified
+  vault     held 96.000000 USDC, free 94.444750 USDC
+  balance   claimable 1.555250 USDC, paid 4.000000 USDC
+  webhook   vault.claim_confirmed, signature verified
+  webhook   reward.paid, signature verified
+
+Half of the purchase is refunded: the unpaid part is given up, and what was paid beyond it is owed
+  balance   paid 4.000000 USDC, owed 1.222150 USDC
+  vault     held 96.000000 USDC, free 96.000000 USDC
+  webhook   reward.refunded, signature verified
+
+Why the reward is what it is
+  rate      300 basis points (category) times 1.5 for the tier
+  earned    5.555250 USDC of $123.45
+  refund    $61.72 takes 2.777400 USDC back
+  amount    2.777850 USDC; revision 5, state Paid
+
+Every amount is exact; \`npm run admin -- audit\` proves the like of any database.
+`

@@ -1,0 +1,79 @@
+import { freePort, start, variables } from "@card-rewards/e2e/Processes"
+import { emptyDatabase, healthy, query } from "@card-rewards/e2e/Setting"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+
+const relations = (url: string) =>
+  query<{ name: string }>(
+    url,
+    `SELECT concat_ws(' ', c.relkind::text, c.relname) AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE n.nspname = 'public' UNION ALL SELECT concat_ws(' ', 'function', p.proname) FROM pg_proc p
+     JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'public' ORDER BY 1`
+  )
+
+const migrations = (url: string) => query<{ id: number; name: string }>(url, "SELECT migration_id AS id, name FROM effect_sql_migrations ORDER BY 1")
+
+/** Runs a process to its end; its exit code and its lines. */
+const ended = Effect.fnUntraced(function*(...process: Parameters<typeof start>) {
+  const child = yield* start(...process)
+  const code = yield* child.exit
+  return { code, lines: child.output().trim().split("\n") }
+})
+
+describe("migrations", () => {
+  it.live("an api and a worker that start before the schema is there serve once two migrations at one moment have made it", () =>
+    Effect.gen(function*() {
+      const url = yield* emptyDatabase
+      const port = yield* freePort
+      const env = variables(url, { PORT: `${port}` })
+      const api = yield* start("api", env)
+      const worker = yield* start("worker", env)
+      const both = yield* Effect.all([1, 2].map(() => ended("admin", env, { args: ["migrate", "--json"] })), { concurrency: 2 })
+      for (const { code, lines } of both) assert.strictEqual(code, 0, lines.join("\n"))
+      yield* healthy(port)
+      const made = yield* migrations(url)
+      assert.deepStrictEqual(made.map(({ id }) => id), made.map((_, index) => index + 1))
+      // once more on the full schema
+      const before = yield* relations(url)
+      assert.strictEqual((yield* ended("admin", env, { args: ["migrate"] })).code, 0)
+      assert.deepStrictEqual(yield* relations(url), before)
+      assert.isTrue(api.isAlive() && worker.isAlive(), api.output() + worker.output())
+    }).pipe(Effect.scoped))
+
+  it.live("one that fails leaves the database as it was, and says so in one line", () =>
+    Effect.gen(function*() {
+      const url = yield* emptyDatabase
+      // something else stands where a late statement wants to make its own
+      yield* query(url, "CREATE TABLE delivery_attempts (not_ours integer)")
+      const before = yield* relations(url)
+      const failed = yield* ended("admin", variables(url), { args: ["migrate"] })
+      assert.strictEqual(failed.code, 1)
+      assert.strictEqual(failed.lines.length, 1, failed.lines.join("\n"))
+      assert.deepStrictEqual(yield* relations(url), before)
+      yield* query(url, "DROP TABLE delivery_attempts")
+      assert.strictEqual((yield* ended("admin", variables(url), { args: ["migrate"] })).code, 0)
+    }).pipe(Effect.scoped))
+
+  it.live("api and worker end with one clear line where the schema never comes, is a newer one, or there is no database", () =>
+    Effect.gen(function*() {
+      const empty = variables(yield* emptyDatabase)
+      const nowhere = variables(`postgres://nobody@127.0.0.1:${yield* freePort}/none`)
+      const newerUrl = yield* emptyDatabase
+      const newer = variables(newerUrl)
+      assert.strictEqual((yield* ended("admin", newer, { args: ["migrate"] })).code, 0)
+      yield* query(newerUrl, "INSERT INTO effect_sql_migrations (migration_id, name) VALUES (9999, 'future')")
+      const cases = [
+        [empty, /^card-rewards (api|worker): .*admin -- migrate/],
+        [nowhere, /^card-rewards (api|worker): .*could not be reached/],
+        [newer, /^card-rewards (api|worker): .*schema 9999, newer than/]
+      ] as const
+      yield* Effect.forEach(cases.flatMap((one) => [["api", one], ["worker", one]] as const), Effect.fnUntraced(
+        function*([name, [env, says]]) {
+          const { code, lines } = yield* ended(name, env)
+          assert.strictEqual(code, 1)
+          assert.strictEqual(lines.length, 1, lines.join("\n"))
+          assert.match(lines[0] ?? "", says)
+        }
+      ), { concurrency: "unbounded" })
+    }).pipe(Effect.scoped), { timeout: 90_000 })
+})

@@ -1,0 +1,145 @@
+import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
+import { query, service } from "@card-rewards/e2e/Setting"
+import * as Wire from "@card-rewards/e2e/Wire"
+import { expect, furnish, integratorId, iso, userIds } from "@card-rewards/e2e/World"
+import { assert, layer } from "@effect/vitest"
+import { Context, Duration, Effect, Layer, Redacted } from "effect"
+import { once } from "node:events"
+import { connect, type Socket } from "node:net"
+
+const loadMillis = 2_500
+const mostResidentBytes = 640 * 1024 * 1024
+
+class Target extends Context.Service<Target, {
+  readonly url: string
+  readonly port: number
+  readonly apiKey: string
+  readonly now: number
+  readonly residentBytes: () => number
+}>()("test/Target") {
+  static readonly layer = Layer.effect(
+    Target,
+    Effect.gen(function*() {
+      const { api, apiKey, port, url, wire } = yield* service()
+      return Target.of({ url, port, apiKey, now: yield* furnish(wire), residentBytes: api.residentBytes })
+    })
+  )
+}
+
+const client = ({ apiKey, port }: Target["Service"], connections: number) =>
+  Wire.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey, connections, patienceMillis: 30_000 })
+
+let made = 0
+const clearing = (now: number) => ({
+  kind: "clearing",
+  integratorId,
+  userId: userIds[made % userIds.length],
+  externalTransactionId: `o${++made}`,
+  amount: { currency: "USD", amount: "100" },
+  merchant: { descriptor: "Shop", mcc: "5411" },
+  occurredAt: iso(now)
+})
+
+/** Asks for health and for a balance all the while; health must always answer, reads too or with 503. */
+const watch = Effect.fnUntraced(function*(target: Target["Service"]) {
+  const wire = client(target, 4)
+  yield* expect(204, wire.send("GET", "/health"))
+  const { status } = yield* expect([200, 503], wire.send("GET", "/v1/users/user:1/balance"))
+  yield* Effect.sleep(50)
+  return status
+})
+
+const whileRunning = <A, E, R>(target: Target["Service"], load: Effect.Effect<A, E, R>) =>
+  Effect.gen(function*() {
+    const reads: Array<number> = []
+    let isOver = false
+    const watching = Effect.gen(function*() {
+      while (!isOver) reads.push(yield* watch(target))
+    })
+    const [result] = yield* Effect.all([Effect.ensuring(load, Effect.sync(() => isOver = true)), watching], { concurrency: 2 })
+    return { result, reads }
+  })
+
+layer(Target.layer, { excludeTestServices: true, timeout: "60 seconds" })("under more load than it can take", (it) => {
+  for (const connections of [64, 256, 2_000]) {
+    it.effect(`${connections} connections: every answer is 202, 429 or 503, and each 202 is stored`, () =>
+      Effect.gen(function*() {
+        const target = yield* Target
+        const wire = client(target, connections)
+        const statuses = new Map<number, number>()
+        const acknowledged = new Set<string>()
+        const end = performance.now() + loadMillis
+        const sender = Effect.gen(function*() {
+          do {
+            const one = clearing(target.now)
+            const { status } = yield* expect([202, 429, 503], wire.send("POST", "/v1/spend-events", one))
+            statuses.set(status, (statuses.get(status) ?? 0) + 1)
+            if (status === 202) acknowledged.add(one.externalTransactionId)
+          } while (performance.now() < end)
+        })
+        const { reads } = yield* whileRunning(target, Effect.all(Array.from({ length: connections }, () => sender), {
+          concurrency: "unbounded",
+          discard: true
+        }))
+        assert.include(reads, 200)
+        const stored = yield* query<{ id: string }>(target.url, "SELECT external_transaction_id AS id FROM spend_events")
+        assert.deepStrictEqual([...acknowledged].filter((id) => !stored.some((row) => row.id === id)), [])
+        assert.isAbove(acknowledged.size, 0)
+        assert.isBelow(target.residentBytes(), mostResidentBytes)
+        yield* Effect.logInfo(`${connections} connections: ${JSON.stringify([...statuses])}, ${target.residentBytes() >> 20} MiB`)
+      }), { timeout: 60_000 })
+  }
+
+  it.effect("when nothing can be stored, what is too much is refused at once and the rest in time, while reads are answered", () =>
+    Effect.gen(function*() {
+      const target = yield* Target
+      const wire = client(target, 2_000)
+      const sql = yield* AdminSql.connect(Redacted.make(target.url))
+      yield* sql.withTransaction(Effect.gen(function*() {
+        yield* sql`LOCK TABLE spend_event_queue IN ACCESS EXCLUSIVE MODE`
+        const posts = Array.from({ length: 2_000 }, () => Effect.timed(wire.send("POST", "/v1/spend-events", clearing(target.now))))
+        const { reads, result } = yield* whileRunning(target, Effect.all(posts, { concurrency: "unbounded" }))
+        for (const [, answer] of result) {
+          assert.strictEqual(answer.status, 503, answer.text)
+          assert.match(`${answer.headers["retry-after"]}`, /^[1-9]/)
+        }
+        const refused = result.filter(([, { text }]) => text.includes("more to do than it can"))
+        assert.isAbove(refused.length, 0)
+        const slowest = Math.max(...result.map(([took]) => Duration.toMillis(took)))
+        assert.isBelow(slowest, 10_000)
+        assert.isAbove(reads.filter((status) => status === 200).length, reads.length / 2)
+      }))
+      yield* expect(202, wire.insist("POST", "/v1/spend-events", clearing(target.now)))
+      assert.isBelow(target.residentBytes(), mostResidentBytes)
+    }).pipe(Effect.scoped), { timeout: 60_000 })
+
+  it.effect("slow clients, half-sent bodies and garbage cost no other client its answer", () =>
+    Effect.gen(function*() {
+      const target = yield* Target
+      const open = Effect.acquireRelease(
+        Effect.promise(async () => {
+          const socket = connect(target.port, "127.0.0.1").on("error", () => undefined)
+          await once(socket, "connect")
+          return socket
+        }),
+        (socket) => Effect.sync(() => socket.destroy())
+      )
+      const many = (count: number, begin: (socket: Socket) => void) =>
+        Effect.forEach(Array.from({ length: count }, () => open), (one) => Effect.tap(one, (socket) => Effect.sync(() => begin(socket))))
+      yield* many(300, (socket) => socket.write("POST /v1/spend-events HTTP/1.1\r\nhost: x\r\nx-slow: "))
+      const head = `POST /v1/spend-events HTTP/1.1\r\nhost: x\r\nx-api-key: ${target.apiKey}\r\ncontent-type: application/json\r\n`
+      yield* many(300, (socket) => socket.write(`${head}content-length: 262144\r\n\r\n{"kind":"${" ".repeat(200_000)}`))
+      const garbage = yield* many(50, (socket) => socket.write(`GET /health HTTP/1.1\r\nhost: x\r\n\r\n\0\xffnonsense\r\n\r\n${"x".repeat(5_000)}`))
+      for (const socket of garbage) {
+        // what came before the garbage may be answered; then the connection ends
+        const answer = yield* Effect.promise(() => socket.setEncoding("utf8").toArray().catch(() => []))
+        assert.match(answer.join(""), /^(HTTP\/1\.1 204 |HTTP\/1\.1 400 Bad Request|$)/)
+      }
+      const wire = client(target, 32)
+      yield* Effect.forEach(Array.from({ length: 200 }), () => expect(202, wire.send("POST", "/v1/spend-events", clearing(target.now))), {
+        concurrency: 32
+      })
+      for (let turn = 0; turn < 10; turn++) assert.strictEqual(yield* watch(target), 200)
+      assert.isBelow(target.residentBytes(), mostResidentBytes)
+    }).pipe(Effect.scoped), { timeout: 60_000 })
+})

@@ -1,0 +1,112 @@
+import { Cluster } from "@card-rewards/e2e/Cluster"
+import { customer, newLedger } from "@card-rewards/e2e/Load"
+import { admin, freePort, start, variables } from "@card-rewards/e2e/Processes"
+import { Receiver } from "@card-rewards/e2e/Receiver"
+import { healthy, query } from "@card-rewards/e2e/Setting"
+import * as Wire from "@card-rewards/e2e/Wire"
+import { expect, furnish, listen, provision, until } from "@card-rewards/e2e/World"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { readFileSync } from "node:fs"
+
+const refusedKey = `service_sk_sandbox_${"5ec2e7".repeat(10)}beef`
+
+/** PostgreSQL writes down every statement with its parameters. */
+const talkative = { log_statement: "all", log_parameter_max_length: "-1", log_parameter_max_length_on_error: "-1" }
+
+layer(Layer.merge(Cluster.layer(talkative), Receiver.layer), { excludeTestServices: true, timeout: "60 seconds" })("secrets", (it) => {
+  it.effect("are in no log, answer, event, error, table or command line, at the most talkative level and while things fail", () =>
+    Effect.gen(function*() {
+      const cluster = yield* Cluster
+      const receiver = yield* Receiver
+      const port = yield* freePort
+      const secretsKey = Buffer.from("a key that must never be printed").toString("base64")
+      const env = variables(cluster.url, { PORT: `${port}`, LOG_LEVEL: "trace", SECRETS_KEY: secretsKey })
+      const apiKey = yield* provision(env)
+      const api = yield* start("api", env)
+      const worker = yield* start("worker", env)
+      yield* healthy(port)
+      const answers: Array<string> = []
+      const seen = (answer: Wire.Answer) => void answers.push(JSON.stringify(answer.headers) + answer.text)
+      const options = { baseUrl: () => `http://127.0.0.1:${port}`, apiKey }
+      const wire = Wire.make({ ...options, seen })
+      // what is shown this once: its answers are not searched
+      const creating = Wire.make(options)
+      const ledger = newLedger(yield* furnish(wire))
+      const signing = [yield* listen(creating, receiver.url)]
+      const rotated = yield* expect(200, creating.insist("POST", "/v1/webhook-endpoints/main/rotate-secret"))
+      signing.push(JSON.parse(rotated.text).secret)
+      const created = yield* expect(201, creating.insist("POST", "/v1/api-keys", { name: "second" }))
+      const secondKey: string = JSON.parse(created.text).secret
+
+      const mistakes = Effect.gen(function*() {
+        for (const key of [refusedKey, `${apiKey}0`, "nonsense"]) {
+          yield* expect([401, 429, 503], Wire.make({ ...options, apiKey: key, seen }).send("GET", "/v1/programs"))
+        }
+        yield* expect(201, wire.insist("POST", "/v1/api-keys", { name: "second" }))
+        yield* expect([201, 409], wire.insist("POST", "/v1/webhook-endpoints", { id: "main", url: receiver.url }))
+        for (const path of ["/v1/api-keys", "/v1/webhook-endpoints", "/v1/webhook-endpoints/main", "/v1/events?limit=100"]) {
+          yield* expect(200, wire.insist("GET", path))
+        }
+        // keys where they do not belong
+        yield* expect(400, wire.insist("POST", "/v1/spend-events", { kind: "clearing", [secondKey]: secondKey }))
+        yield* expect(400, wire.insist("GET", `/v1/events?after=${secondKey}`))
+      })
+      const story = Effect.gen(function*() {
+        yield* until("acknowledged", Effect.sync(() => ledger.acknowledged), (n) => n > 60, 60)
+        yield* mistakes
+        receiver.answer(500)
+        yield* cluster.killPostmaster
+        const before = ledger.acknowledged
+        yield* until("acknowledged", Effect.sync(() => ledger.acknowledged - before), (n) => n > 30, 60)
+        receiver.answer(200)
+        ledger.closed = true
+      })
+      yield* Effect.all([story, ...[1, 2, 3, 4].map((seed) => customer(wire, ledger, seed))], { concurrency: "unbounded", discard: true })
+      const audit = yield* admin(env, "audit")
+      const commandLines = [api, worker].map(({ pid }) => readFileSync(`/proc/${pid}/cmdline`, "utf8"))
+      for (const child of [api, worker]) {
+        yield* child.send("SIGTERM")
+        yield* child.exit
+      }
+      const tables = yield* query<{ name: string }>(cluster.url, "SELECT relname AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace")
+      const rows = yield* Effect.forEach(tables, ({ name }) => query<{ row: string }>(cluster.url, `SELECT t::text AS row FROM "${name}" t`))
+
+      const places: Readonly<Record<string, string>> = {
+        "the api's log": api.output(),
+        "the worker's log": worker.output(),
+        "PostgreSQL's log": cluster.log(),
+        "an answer": answers.join("\n"),
+        "a webhook": receiver.received.map(({ body, headers }) => JSON.stringify(headers) + body).join("\n"),
+        "a table": rows.flat().map(({ row }) => row).join("\n"),
+        "a command line": commandLines.join("\n"),
+        "the audit": audit
+      }
+      for (const [place, text] of Object.entries(places)) assert.isAbove(text.length, 20, `${place} was not looked at`)
+      const password = new URL(cluster.url).password
+      const secrets = { apiKey, secondKey, refusedKey, first: signing[0] ?? "", second: signing[1] ?? "", password, secretsKey }
+      for (const [name, secret] of Object.entries(secrets)) {
+        assert.isAbove(secret.length, 20, name)
+        for (const spelling of spellings(secret)) {
+          for (const [place, text] of Object.entries(places)) {
+            // the caller's own words come back to nobody but the caller
+            if (name === "secondKey" && place === "an answer") continue
+            assert.isFalse(text.includes(spelling), `${name} is in ${place}: …${around(text, spelling)}…`)
+          }
+        }
+      }
+    }).pipe(Effect.scoped), { timeout: 120_000 })
+})
+
+/** As it is, without its prefix, and what its bytes are in hexadecimal and base64. */
+const spellings = (secret: string): ReadonlyArray<string> => [
+  secret,
+  secret.replace(/^service_(sk_sandbox|whsec)_/, ""),
+  Buffer.from(secret).toString("hex"),
+  Buffer.from(secret).toString("base64")
+]
+
+const around = (text: string, found: string): string => {
+  const at = text.indexOf(found)
+  return text.slice(Math.max(0, at - 200), at) + "[…]" + text.slice(at + found.length, at + found.length + 100)
+}

@@ -1,0 +1,92 @@
+import { customer, newLedger } from "@card-rewards/e2e/Load"
+import { freePort, type Running, start, variables } from "@card-rewards/e2e/Processes"
+import { Receiver } from "@card-rewards/e2e/Receiver"
+import { emptyDatabase, healthy } from "@card-rewards/e2e/Setting"
+import * as TcpProxy from "@card-rewards/e2e/TcpProxy"
+import { verify } from "@card-rewards/e2e/Verify"
+import * as Wire from "@card-rewards/e2e/Wire"
+import { expect, furnish, listen, provision, until } from "@card-rewards/e2e/World"
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { once } from "node:events"
+import { connect } from "node:net"
+
+const customers = 12
+
+/** A database of its own, two apis behind a balancer, and two workers. */
+const service = Effect.gen(function*() {
+  const url = yield* emptyDatabase
+  const ports = [yield* freePort, yield* freePort] as const
+  const env = variables(url)
+  const apiKey = yield* provision(env)
+  const startApi = (index: 0 | 1) => start("api", { ...env, PORT: `${ports[index]}` })
+  const startWorker = start("worker", env)
+  const apis: [Running, Running] = [yield* startApi(0), yield* startApi(1)]
+  const workers: [Running, Running] = [yield* startWorker, yield* startWorker]
+  for (const port of ports) yield* healthy(port)
+  return { env, apiKey, ports, startApi, startWorker, apis, workers }
+})
+
+layer(Receiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("SIGTERM", (it) => {
+  it.effect("a rolling restart of two apis and two workers under load fails no request of a client that retries", () =>
+    Effect.gen(function*() {
+      const receiver = yield* Receiver
+      const { apiKey, apis, env, ports, startApi, startWorker, workers } = yield* service
+      const balancer = yield* TcpProxy.make(...ports)
+      const wire = Wire.make({ baseUrl: () => `http://127.0.0.1:${balancer.port}`, apiKey })
+      const ledger = newLedger(yield* furnish(wire))
+      yield* listen(wire, receiver.url)
+      const restarts = Effect.gen(function*() {
+        for (const index of [0, 1, 0] as const) {
+          const before = ledger.acknowledged
+          yield* until("acknowledged", Effect.sync(() => ledger.acknowledged - before), (n) => n > 50)
+          const took = yield* stopped(apis[index])
+          assert.isBelow(took, 5_000, "an api under load lets go of its connections")
+          apis[index] = yield* startApi(index)
+          yield* stopped(workers[index])
+          workers[index] = yield* startWorker
+          yield* healthy(ports[index])
+        }
+        ledger.closed = true
+      })
+      const load = Array.from({ length: customers }, (_, index) => customer(wire, ledger, index))
+      yield* Effect.all([restarts, ...load], { concurrency: "unbounded", discard: true })
+      // the balancer sends nobody to a dead api, and every answer of a stopping one told to go elsewhere
+      assert.isAtMost(wire.met.noAnswer, customers, wire.met.last)
+      const { events } = yield* verify({ env, wire, ledger, received: receiver.received })
+      assert.isAbove(events, 100)
+    }).pipe(Effect.scoped), { timeout: 180_000 })
+
+  it.effect("unused and kept-alive connections do not hold up an api, and a request under way gets its answer", () =>
+    Effect.gen(function*() {
+      const { apiKey, apis, ports } = yield* service
+      const fresh = connect(ports[0], "127.0.0.1")
+      yield* Effect.promise(() => once(fresh, "connect"))
+      const kept = connect(ports[0], "127.0.0.1")
+      kept.write("GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
+      yield* Effect.promise(() => once(kept, "data"))
+      const underWay = connect(ports[0], "127.0.0.1").setEncoding("utf8")
+      const body = JSON.stringify({ tier: "gold" })
+      underWay.write(`PUT /v1/users/late HTTP/1.1\r\nhost: x\r\nx-api-key: ${apiKey}\r\ncontent-type: application/json\r\n` +
+        `content-length: ${body.length}\r\n\r\n${body.slice(0, 5)}`)
+      yield* Effect.sleep("300 millis")
+      yield* apis[0].send("SIGTERM")
+      yield* Effect.promise(() => Promise.all([once(fresh, "close"), once(kept, "close")]))
+      underWay.write(body.slice(5))
+      const answer = yield* Effect.promise(() => underWay.toArray())
+      assert.match(answer.join(""), /^HTTP\/1\.1 200 OK\r\n/)
+      assert.match(answer.join(""), /\r\nconnection: close\r\n/i)
+      assert.isBelow(yield* stopped(apis[0]), 3_000)
+      const other = Wire.make({ baseUrl: () => `http://127.0.0.1:${ports[1]}`, apiKey })
+      yield* expect(200, other.insist("GET", "/v1/users/late"))
+    }).pipe(Effect.scoped))
+})
+
+/** Stops a process with SIGTERM and waits for its end, which is exit 0; milliseconds that it took. */
+const stopped = (child: Running) =>
+  Effect.gen(function*() {
+    const begin = performance.now()
+    yield* child.send("SIGTERM")
+    assert.strictEqual(yield* child.exit, 0, child.output())
+    return performance.now() - begin
+  })

@@ -1,0 +1,103 @@
+import { CardRewardsSandbox, type SandboxOperations } from "@card-rewards/client/CardRewards"
+import { Integrators } from "@card-rewards/core/Integrators"
+import { IntegratorId, ProgramId } from "@card-rewards/domain/Ids"
+import { ProgramDefinition } from "@card-rewards/domain/Program"
+import { instant, printTimestamp } from "@card-rewards/domain/Time"
+import { Context, Duration, Effect, Layer, type Redacted, Schedule, Schema } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { SqlClient } from "effect/sql"
+import { Api, type ApiOptions } from "./Api.ts"
+import { FreshDatabase, operators } from "./FreshDatabase.ts"
+import { Receiver } from "./Receiver.ts"
+import * as Worker from "./Worker.ts"
+
+/**
+ * The sandbox in this process, as the integrator `acme` meets it: the api over a database of its own, the worker, a
+ * webhook receiver, and the typed client.
+ */
+export class TestService extends Context.Service<TestService, {
+  readonly baseUrl: string
+  readonly integratorId: IntegratorId
+  readonly apiKey: Redacted.Redacted
+  /** Every operation, as `acme`. */
+  readonly api: SandboxOperations
+  /**
+   * Publishes program `cashback` in its next version and moves the clock to where it takes effect: 1 % in USDC, held
+   * for 14 days, nothing else; `changes` are as on the wire.
+   */
+  readonly publish: (changes?: Readonly<Record<string, unknown>>) => Effect.Effect<void>
+  /** Moves `acme`'s clock forward. What is due by then is claimable at once. */
+  readonly pass: (duration: Duration.Input) => Effect.Effect<void>
+  /** Waits until all that was sent is processed and every event has been delivered or given up; 10 s at most. */
+  readonly settled: Effect.Effect<void>
+}>()("@card-rewards/testing/TestService") {
+  /**
+   * With it come its parts: `Receiver`, `Api`, `FreshDatabase`, core's `Integrators` and a `SqlClient`. Everything runs
+   * in real time, so the test must too: `layer(TestService.layer(), { excludeTestServices: true })`.
+   */
+  static readonly layer = (options: Omit<ApiOptions, "environment"> & Worker.WorkerOptions = {}) =>
+    Layer.effect(TestService, make).pipe(
+      Layer.provideMerge(
+        Layer.mergeAll(Api.layer(options), Worker.layer(options), Receiver.layer, operators("sandbox"))
+      ),
+      Layer.provideMerge(FreshDatabase.layer)
+    )
+}
+
+const decodeDefinition = Schema.decodeUnknownEffect(ProgramDefinition)
+
+/** More than the five minutes that a version must be published ahead. */
+const leadMillis = 600_000
+
+const plain = {
+  asset: "USDC",
+  categories: [],
+  baseRate: 100,
+  categoryRates: [],
+  merchantRates: [],
+  tiers: [],
+  campaigns: [],
+  caps: { perMonth: "1000000000", categories: [] },
+  exclusions: { mccs: [], merchants: [] },
+  holdingPeriodDays: 14
+}
+
+const make = Effect.gen(function*() {
+  const { baseUrl } = yield* Api
+  const integrators = yield* Integrators
+  const sql = yield* SqlClient.SqlClient
+  const integratorId = IntegratorId.make("acme")
+  const { apiKey } = yield* integrators.create(integratorId)
+  const client = CardRewardsSandbox.layer({ baseUrl, apiKey }).pipe(Layer.provide(FetchHttpClient.layer))
+  const api = Context.get(yield* Layer.build(client), CardRewardsSandbox)
+  const isSettled = Effect.gen(function*() {
+    const { stored } = yield* api.spendEvents.backlog()
+    const pending = yield* sql`SELECT FROM deliveries WHERE state = 'pending' LIMIT 1`
+    return stored === 0 && pending.length === 0
+  })
+  const pass = Effect.fn("TestService.pass")(function*(duration: Duration.Input) {
+    const { now } = yield* api.sandbox.clock()
+    yield* api.sandbox.moveClock({ payload: { now: instant(now + Duration.toMillis(duration)) } })
+  }, Effect.orDie)
+  let version = 0
+  const publish = Effect.fn("TestService.publish")(function*(changes?: Readonly<Record<string, unknown>>) {
+    const { now } = yield* api.sandbox.clock()
+    const payload = yield* decodeDefinition({ ...plain, effectiveFrom: printTimestamp(now + leadMillis), ...changes })
+    yield* api.programs.publish({ params: { programId: ProgramId.make("cashback"), version: ++version }, payload })
+    yield* pass(leadMillis)
+  }, Effect.orDie)
+  return TestService.of({
+    baseUrl,
+    integratorId,
+    apiKey,
+    api,
+    publish,
+    pass,
+    settled: isSettled.pipe(
+      Effect.repeat({ until: (done) => done, schedule: Schedule.spaced("5 millis") }),
+      Effect.timeout("10 seconds"),
+      Effect.asVoid,
+      Effect.orDie
+    )
+  })
+})

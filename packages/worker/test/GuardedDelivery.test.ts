@@ -1,0 +1,135 @@
+import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
+import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
+import { type ConnectorOptions, dnsResolver } from "@card-rewards/worker/Connector"
+import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
+import { assert, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { endpoint, event, poll, services, settled } from "./Dispatching.ts"
+import * as DnsAnswerer from "./DnsAnswerer.ts"
+import * as Receiver from "./Receiver.ts"
+
+/** The guard is up; of this machine's addresses 127.0.0.1 alone counts as public. Every attempt resolves anew. */
+const guarded = (server: string): ConnectorOptions => ({
+  allowPrivateNetwork: false,
+  resolve: dnsResolver({ servers: [server] }),
+  exemptAddresses: ["127.0.0.1"],
+  certificateAuthorities: [Receiver.certificateAuthority],
+  connectionAgeMillis: 1
+})
+
+const dispatching = (server: string) =>
+  services({ retryDelays: [20, ...Array.from({ length: 49 }, () => 20)], connector: guarded(server) })
+
+/** How the attempts of the only delivery went. */
+const attempts = Effect.gen(function*() {
+  const { list } = yield* DeliveryLog
+  const page = yield* list(IntegratorId.make("acme"), EndpointId.make("hook"), { limit: 1, cursor: undefined })
+  return page.deliveries.flatMap(({ attempts }) => attempts.map(({ error, status }) => status ?? error))
+})
+
+const deliver = Effect.gen(function*() {
+  yield* Layer.build(WebhookDispatcher.layer)
+  yield* poll(settled)
+})
+
+it.live("over TLS, resolved by DNS: the statuses change in mid-test until one is 2xx", () =>
+  Effect.gen(function*() {
+    const hook = yield* Receiver.makeSecure()
+    const statuses = [500, 302, 404, 503, 204]
+    hook.answer = () => statuses[hook.received.length - 1] ?? 200
+    const dns = yield* DnsAnswerer.make(() => ({ a: ["127.0.0.1"], aaaa: [] }))
+    yield* Effect.gen(function*() {
+      yield* endpoint("acme", `${hook.url}/hook`)
+      yield* event("acme", 1)
+      yield* deliver
+      assert.deepStrictEqual(yield* attempts, statuses)
+      assert.isAtLeast(dns.asked(), 1)
+    }).pipe(Effect.scoped, Effect.provide(dispatching(dns.server)))
+  }).pipe(Effect.scoped))
+
+/** What a name may suddenly point to; each attempt gets another answer. */
+const hostile: ReadonlyArray<DnsAnswerer.Records> = [
+  { a: ["127.0.0.2"] },
+  { a: ["10.0.0.1"] },
+  { a: ["127.0.0.1", "10.0.0.1"] },
+  { a: ["127.0.0.1", "169.254.169.254"] },
+  { a: ["0.0.0.0"] },
+  { a: ["100.64.0.1"] },
+  { a: ["127.0.0.1"], aaaa: ["::1"] },
+  { a: ["127.0.0.1"], aaaa: ["::ffff:127.0.0.1"] },
+  { a: ["127.0.0.1"], aaaa: ["::ffff:8.8.8.8"] },
+  { a: ["127.0.0.1"], aaaa: ["64:ff9b::7f00:1"] },
+  { a: ["127.0.0.1"], aaaa: ["64:ff9b:1::1"] },
+  { a: ["127.0.0.1"], aaaa: ["2002:7f00:1::"] },
+  { a: ["127.0.0.1"], aaaa: ["2001:0:7f00:1::"] },
+  { a: ["127.0.0.1"], aaaa: ["fd00:ec2::254"] },
+  { a: ["127.0.0.1"], aaaa: ["fe80::1"] },
+  { a: ["127.0.0.1"], aaaa: ["2001:db8::1"] },
+  { a: ["127.0.0.1"], aaaa: ["::127.0.0.1"] },
+  { aaaa: ["::"] },
+  { a: ["127.0.0.1", "224.0.0.1"] },
+  { a: ["127.0.0.1", "192.0.2.1", "198.51.100.1"] }
+]
+
+it.live(`a name rebound between resolutions reaches nothing inside, in ${hostile.length} ways`, () =>
+  Effect.gen(function*() {
+    const hook = yield* Receiver.makeSecure()
+    const inner = yield* Receiver.makeSecure("127.0.0.2", hook.port)
+    // the first answer is good and its attempt fails, then the name changes, and at last it is good again
+    const dns = yield* DnsAnswerer.make((nth) => ({ a: [], aaaa: [], ...(hostile[nth - 1] ?? { a: ["127.0.0.1"] }) }))
+    hook.answer = () => hook.received.length === 1 ? 500 : 200
+    yield* Effect.gen(function*() {
+      yield* endpoint("acme", `${hook.url}/hook`)
+      yield* event("acme", 1)
+      yield* deliver
+      assert.deepStrictEqual(yield* attempts, [500, ...hostile.map(() => "address_refused"), 200])
+      assert.strictEqual(inner.received.length, 0)
+      assert.strictEqual(hook.received.length, 2)
+      assert.strictEqual(dns.asked(), hostile.length + 2)
+    }).pipe(Effect.scoped, Effect.provide(dispatching(dns.server)))
+  }).pipe(Effect.scoped))
+
+it.live("a receiver whose certificate is for another name gets no request", () =>
+  Effect.gen(function*() {
+    const hook = yield* Receiver.makeSecure()
+    const dns = yield* DnsAnswerer.make(() => ({ a: ["127.0.0.1"], aaaa: [] }))
+    yield* Effect.gen(function*() {
+      yield* endpoint("acme", `https://other.card-rewards.example:${hook.port}/hook`)
+      yield* event("acme", 1)
+      yield* Layer.build(WebhookDispatcher.layer)
+      yield* poll(Effect.map(attempts, (made) => made.length >= 2))
+      assert.deepStrictEqual([...new Set(yield* attempts)], ["tls"])
+      assert.strictEqual(hook.received.length, 0)
+    }).pipe(Effect.scoped, Effect.provide(dispatching(dns.server)))
+  }).pipe(Effect.scoped))
+
+it.live("a name without an address is a failed attempt and is tried again", () =>
+  Effect.gen(function*() {
+    const hook = yield* Receiver.makeSecure()
+    const dns = yield* DnsAnswerer.make((nth) => ({ a: nth === 0 ? [] : ["127.0.0.1"], aaaa: [] }))
+    yield* Effect.gen(function*() {
+      yield* endpoint("acme", `${hook.url}/hook`)
+      yield* event("acme", 1)
+      yield* deliver
+      assert.deepStrictEqual(yield* attempts, ["dns", 200])
+    }).pipe(Effect.scoped, Effect.provide(dispatching(dns.server)))
+  }).pipe(Effect.scoped))
+
+it.live("an outcome that comes after its claim has expired changes nothing; the next claim delivers the event", () =>
+  Effect.gen(function*() {
+    const hook = yield* Receiver.make
+    const held: Array<() => void> = []
+    hook.hold = (respond) => held.push(respond)
+    yield* Effect.gen(function*() {
+      yield* endpoint("acme", `${hook.url}/hook`)
+      yield* event("acme", 1)
+      yield* Layer.build(WebhookDispatcher.layer)
+      yield* poll(Effect.sync(() => hook.received.length >= 2))
+      // the first attempt outlived its claim; the second is under way
+      hook.hold = undefined
+      for (const respond of held) respond()
+      yield* poll(settled)
+      assert.deepStrictEqual(yield* attempts, [200])
+      assert.deepStrictEqual(hook.received.slice(0, 2).map(({ headers }) => headers["x-service-attempt"]), ["1", "1"])
+    }).pipe(Effect.scoped, Effect.provide(services({ retryDelays: [20], claimMillis: 600 })))
+  }).pipe(Effect.scoped))

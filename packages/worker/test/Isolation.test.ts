@@ -1,0 +1,83 @@
+import * as Database from "@card-rewards/core/Database"
+import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
+import { assert, it } from "@effect/vitest"
+import { Clock, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { endpoint, events, poll, services } from "./Dispatching.ts"
+import * as Receiver from "./Receiver.ts"
+
+const full = process.env["WEBHOOK_BENCH"] === "full"
+const integrators = full ? 200 : 100
+const seconds = full ? 20 : 2
+const tickMillis = 100
+
+interface Bad {
+  readonly hanging: number
+  readonly slow: number
+}
+
+/** The 99th percentile of what events of the good integrators wait for their first request, in milliseconds. */
+const delayOfTheOthers = (bad: Bad) =>
+  Effect.gen(function*() {
+    const hook = yield* Receiver.make
+    const delays: Array<number> = []
+    hook.answer = ({ body, path }) => {
+      if (path === "/hang") return undefined
+      if (path === "/slow") return { status: 200, afterMillis: 14_000 }
+      delays.push(Date.now() - Number(/"at":(\d+)/.exec(body)?.[1]))
+      return 200
+    }
+    const nameOf = (index: number) => `i${String(index).padStart(3, "0")}`
+    for (let index = 0; index < integrators; index++) {
+      const isBad = index < bad.hanging + bad.slow
+      const path = index < bad.hanging ? "/hang" : isBad ? "/slow" : "/good"
+      yield* endpoint(nameOf(index), `${hook.url}${path}`)
+      if (isBad) yield* events(nameOf(index), 100)
+    }
+    yield* Layer.build(WebhookDispatcher.layer)
+    // the bad ones take what they get before anybody else comes
+    yield* Effect.sleep(bad.hanging + bad.slow === 0 ? 300 : 1_500)
+    const good = Array.from({ length: integrators - bad.hanging - bad.slow }, (_, index) =>
+      nameOf(index + bad.hanging + bad.slow))
+    // connections are made and code is compiled once
+    yield* oneEventEach(good, 0)
+    yield* poll(Effect.sync(() => delays.length === good.length), 20)
+    delays.length = 0
+    const ticks = seconds * 1_000 / tickMillis
+    for (let tick = 1; tick <= ticks; tick++) {
+      yield* oneEventEach(busyAt(good, tick), tick)
+      yield* Effect.sleep(tickMillis)
+    }
+    const sent = Array.from({ length: ticks }, (_, tick) => busyAt(good, tick + 1)).flat().length
+    yield* poll(Effect.sync(() => delays.length === sent), 20)
+    hook.close()
+    return delays.toSorted((a, b) => a - b)[Math.floor(delays.length * 0.99)] ?? Number.NaN
+  }).pipe(Effect.scoped, Effect.provide(services({ retryDelays: [60_000] })))
+
+/** Who has something at a tick: each of them once a second. */
+const busyAt = (names: ReadonlyArray<string>, tick: number) => names.filter((_, index) => index % 10 === tick % 10)
+
+const oneEventEach = Effect.fnUntraced(function*(names: ReadonlyArray<string>, number: number) {
+  const sql = yield* SqlClient.SqlClient
+  const now = yield* Clock.currentTimeMillis
+  const of = sql`unnest(${Database.columns.text(names)}) AS t(name)`
+  const [event, at] = [Database.value.int8(BigInt(number)), Database.value.timestamptz(now)]
+  yield* sql.withTransaction(Effect.all([
+    sql`INSERT INTO events (integrator_id, event, event_id, kind, created_at, body)
+      SELECT name, ${event}, 'evt', 'webhook.ping', ${at}, ${`{"at":${now}}`} FROM ${of}`,
+    sql`INSERT INTO deliveries (integrator_id, event, round, generation, state, created_at, next_attempt_at)
+      SELECT name, ${event}, 1, 1, 'pending', ${at}, ${at} FROM ${of}`
+  ]))
+})
+
+it.live("endpoints that hang or answer in 14 s do not make the others wait, however many of them there are", () =>
+  Effect.gen(function*() {
+    const alone = yield* delayOfTheOthers({ hanging: 0, slow: 0 })
+    const withTwo = yield* delayOfTheOthers({ hanging: 1, slow: 1 })
+    const withMany = yield* delayOfTheOthers({ hanging: integrators / 2 - 10, slow: 10 })
+    yield* Effect.logInfo(`p99 delay of the others: ${alone} ms alone, ${withTwo} ms beside one that hangs and `
+      + `one that answers in 14 s, ${withMany} ms beside ${integrators / 2} of them`)
+    // what the machine does meanwhile is in there too: each comes at most a few looks later
+    assert.isBelow(withTwo, 2 * alone + 500)
+    assert.isBelow(withMany, 2 * alone + 1_500)
+  }), 180_000)

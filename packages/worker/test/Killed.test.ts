@@ -1,0 +1,96 @@
+import * as Database from "@card-rewards/core/Database"
+import { Secrets } from "@card-rewards/core/Secrets"
+import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
+import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
+import { assert, it } from "@effect/vitest"
+import { Context, Effect, Layer, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { fileURLToPath } from "node:url"
+import { endpoint, events, poll, settled } from "./Dispatching.ts"
+import * as Receiver from "./Receiver.ts"
+
+const main = fileURLToPath(new URL("../src/main.ts", import.meta.url))
+const secretsKey = new Uint8Array(32).fill(7)
+
+class Url extends Context.Service<Url, string>()("test/Url") {}
+
+const services = Layer.unwrap(Effect.gen(function*() {
+  const url = yield* TestDatabase.make({ fingerprint: `killed_${process.pid}`, migrate: Database.migrate })
+  return WebhookEndpoints.layer({ allowPrivateNetwork: true }).pipe(
+    Layer.provide(Secrets.layer({ keys: [Redacted.make(secretsKey)] })),
+    Layer.provideMerge(Database.layer({ url, poolSize: 4, applicationName: "test" })),
+    Layer.merge(Layer.succeed(Url, Redacted.value(url)))
+  )
+}))
+
+/** A worker's process; it is killed with the scope at the latest. */
+const worker = Effect.gen(function*() {
+  const env = {
+    DATABASE_URL: yield* Url,
+    SECRETS_KEY: Buffer.from(secretsKey).toString("base64"),
+    WEBHOOK_ALLOW_PRIVATE_NETWORK: "true",
+    WEBHOOK_RETRY_DELAYS: "50ms,100ms,200ms,1s,1s,1s",
+    LOG_LEVEL: "error"
+  }
+  const start = Effect.sync(() => spawn(process.execPath, [main], { env, stdio: ["ignore", "inherit", "inherit"] }))
+  const child = yield* Effect.acquireRelease(start, (child) => Effect.sync(() => child.kill("SIGKILL")))
+  const exited = once(child, "exit")
+  return {
+    kill: Effect.promise(async () => {
+      child.kill("SIGKILL")
+      await exited
+    })
+  }
+})
+
+const count = 300
+const rewards = 40
+/** How many requests have arrived when the worker of the moment is killed, and whether they are answered then. */
+const kills = [{ after: 1, answers: false }, { after: 60, answers: true }, { after: 180, answers: false }]
+
+it.live("a killed worker loses nothing, repeats at most what was in flight, and keeps each reward's order", () =>
+  Effect.gen(function*() {
+    const hook = yield* Receiver.make
+    const sql = yield* SqlClient.SqlClient
+    yield* endpoint("acme", `${hook.url}/hook`)
+    yield* events("acme", count, { rewards })
+    let failures = 0
+    hook.answer = () => hook.received.length % 10 === 3 && failures++ < 20 ? 500 : 200
+    const mayRepeat: Array<number> = []
+    for (const { after, answers } of kills) {
+      yield* Effect.scoped(Effect.gen(function*() {
+        const { kill } = yield* worker
+        const held: Array<() => void> = []
+        // unanswered requests pile up to what may be in flight; the kill meets them there
+        if (!answers) hook.hold = (respond) => hook.received.length < after ? respond() : held.push(respond)
+        yield* poll(Effect.sync(() => hook.received.length >= after))
+        yield* kill
+        hook.hold = undefined
+      }))
+      const claimed = yield* sql<{ event: bigint }>`SELECT event FROM deliveries WHERE claimed_until > now()`
+      mayRepeat.push(...claimed.map(({ event }) => Number(event)))
+      // as after a minute
+      yield* sql`UPDATE deliveries SET claimed_until = now() WHERE claimed_until > now()`
+    }
+    yield* worker
+    yield* poll(settled, 30)
+    const order = hook.received.map(({ body }) => Number(/\d+/.exec(body)?.[0]))
+    assert.strictEqual(new Set(order).size, count)
+    const [attempts] = yield* sql<{ delivered: number; recorded: number }>`SELECT count(*)::int4 AS recorded,
+      (count(*) FILTER (WHERE status = 200))::int4 AS delivered FROM delivery_attempts`
+    assert.strictEqual(attempts?.delivered, count)
+    // what arrived without being recorded is what was in flight at one of the kills
+    assert.isAtMost(order.length - (attempts?.recorded ?? 0), mayRepeat.length)
+    const arrivals = Map.groupBy(order, (event) => event)
+    const recorded = yield* sql<{ event: bigint; attempts: number }>`SELECT event, attempts FROM deliveries`
+    for (const { attempts, event } of recorded) {
+      const repeats = (arrivals.get(Number(event))?.length ?? 0) - attempts
+      assert.isAtMost(repeats, mayRepeat.filter((one) => one === Number(event)).length, `event ${event}`)
+    }
+    for (let reward = 0; reward < rewards; reward++) {
+      const own = order.filter((event) => event % rewards === reward)
+      assert.deepStrictEqual(own, own.toSorted((a, b) => a - b), `reward ${reward}`)
+    }
+  }).pipe(Effect.scoped, Effect.provide(services)), 120_000)

@@ -1,0 +1,62 @@
+import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
+import { assert, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { Agent, request } from "undici"
+import { endpoint, events, poll, services } from "./Dispatching.ts"
+import * as ReceiverProcess from "./ReceiverProcess.ts"
+
+const full = process.env["WEBHOOK_BENCH"] === "full"
+const endpoints = Number(process.env["WEBHOOK_BENCH_ENDPOINTS"] ?? 64)
+const each = Math.round((full ? 16_000 : 1_600) / endpoints)
+const count = endpoints * each
+const bodyBytes = 600
+/** As many as the dispatcher has in flight at most. */
+const connections = Math.min(512, endpoints * 16)
+
+/** The same bytes posted by nothing but undici, as fast as it can. Gives how many a second. */
+const bare = (url: string) =>
+  Effect.promise(async () => {
+    const agent = new Agent({ connections, pipelining: 1 })
+    const body = `{"n":1,"é":"ü","filler":"${"x".repeat(bodyBytes)}"}`
+    const headers = { "content-type": "application/json" }
+    let left = count
+    const loop = async () => {
+      while (left-- > 0) {
+        const answer = await request(url, { method: "POST", body, dispatcher: agent, headers })
+        await answer.body.dump()
+      }
+    }
+    const begun = performance.now()
+    await Promise.all(Array.from({ length: connections }, loop))
+    const perSecond = count / (performance.now() - begun) * 1_000
+    await agent.close()
+    return perSecond
+  })
+
+it.live("delivers, signed, claimed and recorded, at a good part of the speed of bare posts of the same bytes", () =>
+  Effect.gen(function*() {
+    const url = yield* ReceiverProcess.make
+    for (let index = 0; index < endpoints; index++) {
+      yield* endpoint(`i${index}`, `${url}/hook`)
+      yield* events(`i${index}`, each, { size: bodyBytes })
+    }
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`ANALYZE`
+    // the first run is slower than any other
+    yield* bare(url)
+    const before = yield* bare(url)
+    const begun = performance.now()
+    yield* Layer.build(WebhookDispatcher.layer)
+    const left = sql`SELECT 1 FROM deliveries WHERE state = 'pending' LIMIT 1`
+    yield* poll(Effect.map(left, (rows) => rows.length === 0), 60)
+    const perSecond = count / (performance.now() - begun) * 1_000
+    const after = yield* bare(url)
+    const ratio = 2 * perSecond / (before + after)
+    const figures = [perSecond, before, after].map(Math.round).join(", ")
+    yield* Effect.logInfo(`deliveries/s, bare posts/s before and after: ${figures}; ratio ${ratio.toFixed(2)}`)
+    const [attempts] = yield* sql<{ count: number }>`SELECT count(*)::int4 AS count FROM delivery_attempts`
+    assert.strictEqual(attempts?.count, count)
+    // far below what it is: other tests run beside this one
+    assert.isAbove(ratio, 0.03)
+  }).pipe(Effect.scoped, Effect.provide(services({ retryDelays: [1_000] }))), 120_000)

@@ -1,0 +1,124 @@
+import { Environment } from "@card-rewards/core/Environment"
+import { Integrators } from "@card-rewards/core/Integrators"
+import { Vault } from "@card-rewards/core/Vault"
+import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
+import { EndpointId, IntegratorId, Reference } from "@card-rewards/domain/Ids"
+import { verify, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
+import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
+import { assert, it } from "@effect/vitest"
+import { Duration, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { poll, services as layerOf } from "./Dispatching.ts"
+import * as Receiver from "./Receiver.ts"
+
+/*
+ * The contract promises a minute. Nothing is remembered between looks: the dispatcher looks every 150 ms, reads endpoint,
+ * URL and secrets with each look and checks them again before it sends. So each of these is true from the next look on.
+ */
+const longestMillis = 10_000
+
+const services = (retryDelayMillis: number) =>
+  Layer.mergeAll(Integrators.layer, Vault.layer).pipe(
+    Layer.provideMerge(Environment.layer("sandbox")),
+    Layer.provideMerge(layerOf({ retryDelays: [retryDelayMillis, retryDelayMillis, retryDelayMillis] }))
+  )
+
+const acme = IntegratorId.make("acme")
+const hookId = EndpointId.make("hook")
+
+let deposits = 0
+
+/** An event, by a deposit of one unit; its reference. */
+const happen = Effect.gen(function*() {
+  const reference = Reference.make(`deposit-${++deposits}`)
+  yield* (yield* Vault).deposit(acme, { reference, amount: { asset: "USDC", amount: 1n } })
+  return reference
+})
+
+const tells = (reference: string) => ({ body }: Receiver.Received) => body.includes(`"${reference}"`)
+
+/** Waits until an event of the reference was received; how long that took. */
+const arrival = (hook: Effect.Success<typeof Receiver.make>, reference: string) =>
+  Effect.timed(poll(Effect.sync(() => hook.received.some(tells(reference))))).pipe(
+    Effect.map(([took]) => assert.isBelow(Duration.toMillis(took), longestMillis))
+  )
+
+const setUp = Effect.gen(function*() {
+  const hook = yield* Receiver.make
+  yield* (yield* Integrators).create(acme)
+  yield* Layer.build(WebhookDispatcher.layer)
+  return { hook, endpoints: yield* WebhookEndpoints, url: `${hook.url}/hook` }
+})
+
+it.live("a new endpoint gets what happens from its creation on, and another URL what waits and what follows", () =>
+  Effect.gen(function*() {
+    const { endpoints, hook, url } = yield* setUp
+    const before = yield* happen
+    yield* endpoints.create(acme, { id: hookId, url })
+    const after = yield* happen
+    yield* arrival(hook, after)
+    hook.answer = ({ path }) => path === "/hook" ? 500 : 200
+    const waiting = yield* happen
+    yield* arrival(hook, waiting)
+    yield* endpoints.update(acme, hookId, `${hook.url}/other`)
+    yield* poll(Effect.sync(() => hook.received.some((one) => one.path === "/other" && tells(waiting)(one))))
+    const following = yield* happen
+    yield* arrival(hook, following)
+    assert.isTrue(hook.received.filter(tells(following)).every(({ path }) => path === "/other"))
+    assert.isFalse(hook.received.some(tells(before)), "what happened without an endpoint is not delivered")
+  }).pipe(Effect.scoped, Effect.provide(services(3_600_000))))
+
+it.live("a deleted endpoint gets nothing more, what waits for another attempt included", () =>
+  Effect.gen(function*() {
+    const { endpoints, hook, url } = yield* setUp
+    yield* endpoints.create(acme, { id: hookId, url })
+    hook.answer = () => 500
+    const waiting = yield* happen
+    yield* arrival(hook, waiting)
+    yield* poll(Effect.sync(() => hook.received.filter(tells(waiting)).length >= 2))
+    yield* endpoints.remove(acme, hookId)
+    // an attempt that was on its way may still arrive
+    yield* Effect.sleep(300)
+    const received = hook.received.length
+    yield* happen
+    // several looks, and several times the delay before the next attempt
+    yield* Effect.sleep(1_000)
+    assert.strictEqual(hook.received.length, received)
+    const sql = yield* SqlClient.SqlClient
+    assert.deepStrictEqual(yield* sql`SELECT DISTINCT state FROM deliveries`, [{ state: "cancelled" }])
+    // the id may be used again: a new endpoint, which gets what happens from then on
+    hook.answer = () => 200
+    yield* endpoints.create(acme, { id: hookId, url })
+    const anew = yield* happen
+    yield* arrival(hook, anew)
+    assert.isTrue(hook.received.slice(received).every(tells(anew)))
+  }).pipe(Effect.scoped, Effect.provide(services(100))))
+
+it.live("a new signing secret signs the next attempt, of an older event too", () =>
+  Effect.gen(function*() {
+    const { endpoints, hook, url } = yield* setUp
+    const created = yield* endpoints.create(acme, { id: hookId, url })
+    hook.answer = () => 500
+    const older = yield* happen
+    yield* arrival(hook, older)
+    const rotated = yield* endpoints.rotateSecret(acme, hookId)
+    const newer = yield* happen
+    // an attempt that was on its way is signed by the old one alone
+    const signedTwice = ({ headers }: Receiver.Received) =>
+      `${headers["x-service-signature"]}`.split("v1=").length === 3
+    const found = (reference: string) => hook.received.find((one) => tells(reference)(one) && signedTwice(one))
+    yield* poll(Effect.sync(() => [older, newer].every(found)), longestMillis / 1_000)
+    const signedBy = (secret: string | undefined) => ({ body, headers }: Receiver.Received) =>
+      Effect.isSuccess(verify({
+        secrets: [WebhookSecret.make(secret ?? "")],
+        signature: `${headers["x-service-signature"]}`,
+        body,
+        nowSeconds: Number(headers["webhook-timestamp"]),
+        toleranceSeconds: 5
+      }))
+    for (const delivery of [older, newer].map(found)) {
+      if (delivery === undefined) continue
+      assert.isTrue(yield* signedBy(rotated.secret)(delivery))
+      assert.isTrue(yield* signedBy(created.secret)(delivery))
+    }
+  }).pipe(Effect.scoped, Effect.provide(services(400))))

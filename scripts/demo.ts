@@ -1,0 +1,22 @@
+/** `npm run demo`: its own service, played through from enrolment to refund, as an account to read. See operations. */
+import { CardRewardsSandbox } from "@card-rewards/client/CardRewards"
+import { NodeRuntime } from "@effect/platform-node"
+import { Cause, Console, Effect, Redacted } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { receiveWebhooks } from "./demo/Receiver.ts"
+import { startService } from "./demo/Service.ts"
+import { tell } from "./demo/Story.ts"
+
+const demo = Effect.gen(function*() {
+  yield* Console.log("Starting a service of its own …")
+  const service = yield* startService
+  const receiver = yield* receiveWebhooks
+  yield* tell(service.integratorId, receiver).pipe(
+    Effect.provide(CardRewardsSandbox.layer({ baseUrl: service.baseUrl, apiKey: Redacted.make(service.apiKey) }))
+  )
+}).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
+
+demo.pipe(
+  Effect.tapCause((cause) => Cause.hasInterruptsOnly(cause) ? Effect.void : Console.error(Cause.pretty(cause))),
+  NodeRuntime.runMain({ disableErrorReporting: true })
+)

@@ -1,0 +1,37 @@
+import { verifyWebhook } from "@card-rewards/client/WebhookSignature"
+import type { WebhookEvent } from "@card-rewards/domain/Event"
+import { NodeHttpServer } from "@effect/platform-node"
+import { Effect, Layer, Queue } from "effect"
+import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { createServer } from "node:http"
+
+/** An integrator's receiver: what it was sent, signature checked. */
+export interface Receiver {
+  readonly url: string
+  /** The secret that the endpoint was given; until it is known, deliveries are answered 503 and come again. */
+  readonly trust: (secret: string) => void
+  /** The next events, in order of arrival. */
+  readonly take: (count: number) => Effect.Effect<ReadonlyArray<WebhookEvent>>
+}
+
+/** Listens on a free port of this machine until the scope closes. */
+export const receiveWebhooks = Effect.gen(function*() {
+  const events = yield* Queue.unbounded<WebhookEvent>()
+  const secrets: Array<string> = []
+  const answer = Effect.gen(function*() {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const body = yield* request.text
+    if (secrets.length === 0) return HttpServerResponse.empty({ status: 503 })
+    yield* Queue.offer(events, yield* verifyWebhook({ body, headers: request.headers, secrets }))
+    return HttpServerResponse.empty()
+  }).pipe(Effect.catchCause(() => Effect.succeed(HttpServerResponse.empty({ status: 400 }))))
+  const server = yield* Layer.build(NodeHttpServer.layerServer(createServer, { host: "127.0.0.1", port: 0 }))
+  yield* HttpServer.serveEffect(answer).pipe(Effect.provideContext(server))
+  const { address } = yield* HttpServer.HttpServer.pipe(Effect.provideContext(server))
+  const receiver: Receiver = {
+    url: `http://127.0.0.1:${"port" in address ? address.port : 0}/webhooks`,
+    trust: (secret) => secrets.push(secret),
+    take: (count) => Queue.takeN(events, count)
+  }
+  return receiver
+})
