@@ -2,18 +2,20 @@ import { IntegratorSuspended, RateLimited } from "@card-rewards/domain/Errors"
 import { Authorization, CurrentIntegrator } from "@card-rewards/domain/http/Authorization"
 import { Effect, Layer, Option, Redacted } from "effect"
 import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
+import * as InWork from "./Authorization/InWork.ts"
 import { KeyChecks, unauthorized } from "./Authorization/KeyChecks.ts"
 import { type Admission, type RateClass, RateLimit } from "./RateLimit.ts"
 
 /**
- * Who asks, and may they? In this order: 401, 403 for a suspended integrator, 429; all before the request is decoded
- * (decisions, section 2). Every authenticated answer tells the rate limit.
+ * Who asks, and may they? In this order: 401, 403 for a suspended integrator, 429, 503 for too much at once; all before the
+ * request is decoded (decisions, section 2). Every authenticated answer tells the rate limit.
  */
 export const layer: Layer.Layer<Authorization, never, KeyChecks | RateLimit> = Layer.effect(
   Authorization,
   Effect.gen(function*() {
     const keys = yield* KeyChecks
     const limits = yield* RateLimit
+    const within = InWork.make()
 
     const refuse = Effect.fnUntraced(function*() {
       const request = yield* HttpServerRequest.HttpServerRequest
@@ -38,7 +40,9 @@ export const layer: Layer.Layer<Authorization, never, KeyChecks | RateLimit> = L
             return yield* tooMany(admission)
           }
           yield* tell(admission.headers)
-          return yield* Effect.provideService(handler, CurrentIntegrator, { integratorId: key.integratorId })
+          return yield* Effect.provideService(handler, CurrentIntegrator, { integratorId: key.integratorId }).pipe(
+            within(rateClass)
+          )
         })
     })
   })

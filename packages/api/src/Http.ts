@@ -13,6 +13,7 @@ import * as Border from "./Http/Border.ts"
 import * as Console from "./Http/Console.ts"
 import * as Docs from "./Http/Docs.ts"
 import * as RequestShape from "./Http/RequestShape.ts"
+import * as Telemetry from "./Http/Telemetry.ts"
 import * as Programs from "./Programs.ts"
 import * as Sandbox from "./Sandbox.ts"
 import * as SpendEvents from "./SpendEvents.ts"
@@ -26,7 +27,7 @@ import * as WebhookEndpoints from "./WebhookEndpoints.ts"
 export const make = (environment: VaultId) =>
   HttpRouter.toHttpEffect(environment === "production" ? production : sandbox).pipe(
     Effect.provideService(HttpRouter.RouterConfig, routerConfig),
-    Effect.map(Border.around)
+    Effect.flatMap((routes) => Telemetry.around(routes, Border.around))
   )
 
 /** Paths are taken literally. Length is limited by Node's limit on headers, and then by each id's own. */

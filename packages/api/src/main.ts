@@ -5,6 +5,7 @@ import { Effect, Layer } from "effect"
 import { HttpServer } from "effect/http"
 import * as Configuration from "./Configuration.ts"
 import * as Http from "./Http.ts"
+import * as Telemetry from "./Http/Telemetry.ts"
 import * as Server from "./Server.ts"
 import * as Services from "./Services.ts"
 
@@ -20,7 +21,7 @@ const serve = Effect.gen(function*() {
   const server = yield* Layer.build(Server.layer(config)).pipe(
     Effect.mapError(() => new StartRefused({ message: `Cannot listen on ${config.host}:${config.port}` }))
   )
-  yield* HttpServer.serveEffect(answer).pipe(Effect.andThen(HttpServer.logAddress), Effect.provideContext(server))
+  yield* HttpServer.serveEffect(answer).pipe(Effect.andThen(HttpServer.logAddress), Effect.provideContext(server), Effect.provide(Telemetry.untracedHealth))
   return yield* Effect.never
 }).pipe(Effect.scoped)
 

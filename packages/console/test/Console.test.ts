@@ -143,9 +143,13 @@ describe.skipIf(browser === undefined)("the console", () => {
           .getByText(printMoney(balances[0]?.owed ?? 0n, "USDC").replace(" USDC", ""))
           .first()
           .waitFor()
-        while ((await page.getByRole("button", { name: /laptop/ }).count()) === 0)
+        const laptop = page.getByRole("button", { name: /laptop/ })
+        for (;;) {
+          await page.locator(".reward-row").first().waitFor()
+          if ((await laptop.count()) > 0) break
           await page.getByRole("button", { name: "Older" }).click()
-        await page.getByRole("button", { name: /laptop/ }).click()
+        }
+        await laptop.click()
         const calculation = page.getByRole("table", { name: "How it came about" })
         await calculation.getByRole("row", { name: /Purchase .* 649\.99 USD/ }).waitFor()
         await calculation.getByRole("row", { name: /Multiplier .*gold.* 1\.5×/ }).waitFor()

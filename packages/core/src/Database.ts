@@ -1,10 +1,12 @@
 import { Unavailable } from "@card-rewards/domain/Errors"
 import { PgClient, PgTypes } from "@effect/sql-pg"
-import { Duration, Effect, Fiber, type Layer, type Redacted, Result, Schedule, String } from "effect"
+import { Duration, Effect, Fiber, Layer, type Redacted, Result, Schedule, Scope, String } from "effect"
 import { Migrator, SqlClient, type SqlError } from "effect/sql"
+import * as Metrics from "./Metrics.ts"
 import initial from "./migrations/0001_initial.ts"
 import deliveries from "./migrations/0002_deliveries.ts"
 import assignedMoney from "./migrations/0003_assigned_money.ts"
+import traces from "./migrations/0004_traces.ts"
 import * as Roles from "./Roles.ts"
 
 /** How the database is reached, and how many connections this process may hold. */
@@ -24,7 +26,7 @@ export const unavailableAfterMillis = 4_500
  * here is an integer), and names in camel case.
  */
 export const layer = (config: DatabaseConfig): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, SqlError.SqlError> =>
-  PgClient.layer({
+  closedInTime(PgClient.layer({
     url: config.url,
     maxConnections: config.poolSize,
     minConnections: 1,
@@ -33,13 +35,25 @@ export const layer = (config: DatabaseConfig): Layer.Layer<PgClient.PgClient | S
     startupParameters: {
       timezone: "UTC",
       statement_timeout: "30s",
-      idle_in_transaction_session_timeout: "60s",
+      idle_in_transaction_session_timeout: "15s",
       ...(config.role === undefined ? {} : { role: Roles.nameOf(config.role) })
     },
     transformResultNames: String.snakeToCamel,
     transformJson: false,
     types: registry
-  })
+  }))
+
+/** How long the end waits for connections to close; one whose network lost its way never does. */
+const closeWithinMillis = 3_000
+
+const closedInTime = <A, E>(connections: Layer.Layer<A, E>): Layer.Layer<A, E> =>
+  Layer.effectContext(Effect.gen(function*() {
+    const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) =>
+      Effect.forkDetach(Scope.close(scope, exit)).pipe(
+        Effect.flatMap((closing) => Effect.timeoutOption(Fiber.join(closing), closeWithinMillis))
+      ))
+    return yield* Layer.buildWithScope(connections, scope)
+  }))
 
 const microsAt1970 = -946_684_800_000_000n
 
@@ -112,6 +126,17 @@ export const available = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> => within(unavailableAfterMillis, effect)
 
+/** Milliseconds after which a background step is given up; it commonly takes less than one second. */
+const stepMillis = 20_000
+
+/**
+ * As {@link available}, for a step of background work. It has an end too: a network that lost its way leaves a statement
+ * without an answer for ever.
+ */
+export const step = <A, E, R>(
+  effect: Effect.Effect<A, E | SqlError.SqlError, R>
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> => within(stepMillis, effect)
+
 /**
  * As {@link unhurried}, until it is `late`. That does not wait for the statement's cancellation, which a dead network
  * may hold up.
@@ -130,7 +155,7 @@ export const within = <A, E, R, Late = Unavailable>(
 export const unhurried = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
-  effect.pipe(
+  Metrics.committing(effect).pipe(
     Effect.retry({ while: isConflict, times: 3, schedule: Schedule.jittered(Schedule.exponential(5)) }),
     Effect.catchIf(isSqlError, toUnavailable),
     // a rollback that fails because its connection is gone
@@ -139,7 +164,16 @@ export const unhurried = <A, E, R>(
 
 const away = () => new Unavailable({ message: "The service cannot reach its database; send the same request again" })
 
-const toUnavailable = (error: SqlError.SqlError) => error.isRetryable ? Effect.fail(away()) : Effect.die(error)
+const toUnavailable = (error: SqlError.SqlError) =>
+  error.isRetryable || isPassing(error.reason.cause) ? Effect.fail(away()) : Effect.die(error)
+
+/**
+ * What passes without a change to this service, by PostgreSQL's error code: resources are short, a full disk included (53);
+ * an operator, a restart or a recovery is in the way (57P); an I/O error (58); a time-out ended the session (25P03, 25P04);
+ * the server has become a read-only one (25006).
+ */
+const isPassing = (cause: unknown): boolean =>
+  typeof cause === "object" && cause !== null && "code" in cause && /^(53|57P|58|25P0[34]|25006)/u.test(`${cause.code}`)
 
 const isSqlError = (error: unknown): error is SqlError.SqlError =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "SqlError"
@@ -148,7 +182,12 @@ const isConflict = (error: unknown): boolean =>
   isSqlError(error) && (error.reason._tag === "DeadlockError" || error.reason._tag === "SerializationError")
 
 /** Migrations in order; the checks hold this list against the folder. */
-const migrations = { "0001_initial": initial, "0002_deliveries": deliveries, "0003_assigned_money": assignedMoney }
+const migrations = {
+  "0001_initial": initial,
+  "0002_deliveries": deliveries,
+  "0003_assigned_money": assignedMoney,
+  "0004_traces": traces
+}
 
 /** The number of the last migration: the schema that this code works on. */
 export const schemaVersion = Object.keys(migrations).length

@@ -9,6 +9,7 @@ import { claimIn, noCursor } from "./Deliveries/Claim.ts"
 import { outgoingIn, readSecrets } from "./Deliveries/Outgoing.ts"
 import { recordIn } from "./Deliveries/Record.ts"
 import { settleIn } from "./Deliveries/Settle.ts"
+import * as Tracing from "./Tracing.ts"
 import { WebhookEndpoints } from "./WebhookEndpoints.ts"
 
 /** How long a claim on a delivery lasts (decisions, section 7). */
@@ -35,6 +36,8 @@ export interface Claim {
   readonly probe: boolean
   /** Its endpoint is among the slow ones. */
   readonly slow: boolean
+  /** The trace that made the delivery. */
+  readonly traceparent: string | null
 }
 
 /** A claim that still holds, with all that is needed to send it. */
@@ -123,12 +126,13 @@ const make = Effect.fnUntraced(function*(
   // Endpoints are served in turn: each look goes on behind the last endpoint of the one before.
   let cursor = noCursor
 
-  const claim = Effect.fn("Deliveries.claim")(function*(options: ClaimOptions) {
+  const claim = Effect.fnUntraced(function*(options: ClaimOptions) {
     if (options.limit <= 0) return []
     const claimed = yield* transaction(claimIn(cursor, options, options.now + claimMillis))
     cursor = claimed.cursor
     return claimed.claims
-  }, Effect.provideContext(services))
+    // untraced: it looks again and again, and each attempt is traced for itself
+  }, Effect.withTracerEnabled(false), Effect.provideContext(services))
 
   const stillClaimed = Effect.fn("Deliveries.stillClaimed")(function*(claims: ReadonlyArray<Claim>, now: number) {
     const minLeftMillis = Math.min(minClaimLeftMillis, claimMillis / 3)
@@ -139,7 +143,7 @@ const make = Effect.fnUntraced(function*(
     return outcomes.length === 0 ? 0 : yield* transaction(recordIn(outcomes, retryDelays, now))
   }, Effect.provideContext(services))
 
-  const settle = transaction(settleIn).pipe(Effect.withSpan("Deliveries.settle"), Effect.provideContext(services))
+  const settle = transaction(settleIn).pipe(Tracing.step("Deliveries.settle"), Effect.provideContext(services))
 
   return Deliveries.of({ claim, stillClaimed, record, settle })
 })

@@ -10,6 +10,7 @@ import { available, columns, transaction, value } from "./Database.ts"
 import { redeliverIn } from "./DeliveryLog/Redeliver.ts"
 import { eventId } from "./Ledger/Writes.ts"
 import { integratorTime } from "./SandboxClock.ts"
+import * as Tracing from "./Tracing.ts"
 
 /** Which deliveries are wanted; without a state, all. */
 export interface DeliveryQuery extends Page {
@@ -179,7 +180,9 @@ const pingIn = Effect.fnUntraced(function*(integratorId: IntegratorId, id: Endpo
   const body = JSON.stringify({ id: ping, kind, integratorId, createdAt: printTimestamp(at), data: {} })
   yield* sql`INSERT INTO events (integrator_id, event, event_id, kind, created_at, body)
     VALUES (${integratorId}, ${value.int8(number.event)}, ${ping}, ${kind}, ${value.timestamptz(at)}, ${body})`
-  yield* sql`INSERT INTO deliveries (integrator_id, event, round, generation, state, created_at, next_attempt_at)
-    VALUES (${integratorId}, ${value.int8(number.event)}, 1, ${value.int4(generation)}, 'pending', ${now}, ${now})`
+  yield* sql`INSERT INTO deliveries
+      (integrator_id, event, round, generation, state, created_at, next_attempt_at, traceparent)
+    VALUES (${integratorId}, ${value.int8(number.event)}, 1, ${value.int4(generation)}, 'pending', ${now}, ${now},
+      ${value.text(yield* Tracing.traceparent)})`
   return ping
 })

@@ -1,6 +1,7 @@
-import { Config, Duration, Effect, Layer, References, Schema } from "effect"
+import { Config, Context, Duration, Effect, Formatter, Layer, Logger, References, Schema, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { Otlp, OtlpSerialization } from "effect/observability"
+import * as Metrics from "./Metrics.ts"
 import * as Settings from "./Settings.ts"
 
 /** How often metrics go out, unless `OTEL_METRIC_EXPORT_INTERVAL` says otherwise (milliseconds). */
@@ -28,7 +29,11 @@ export const layer = (processName: string): Layer.Layer<never, Settings.StartRef
       loggerExportInterval: Duration.seconds(1),
       loggerMergeWithExisting: true,
       shutdownTimeout
-    }).pipe(Layer.provide([OtlpSerialization.layerJson, FetchHttpClient.layer]), Layer.orDie)
+    }).pipe(
+      Layer.provide([OtlpSerialization.layerJson, FetchHttpClient.layer]),
+      Layer.merge(Layer.succeed(Metrics.On, true)),
+      Layer.orDie
+    )
   }))
 
 /** Milliseconds between two exports of the metrics. */
@@ -39,10 +44,15 @@ export const metricsInterval = Settings.setting(
   Settings.integer(10, 3_600_000)
 )
 
-/** Whether telemetry goes anywhere: what costs something to gather looks here first. */
-export const isOn: Effect.Effect<boolean> = Effect.gen(function*() {
-  return yield* References.TracerEnabled
-})
+/** One line of JSON for each log entry, with the trace that it belongs to. */
+export const jsonLogger: Logger.Logger<unknown, void> = Logger.withConsoleLog(Logger.make((entry) => {
+  const span = Context.getOrUndefined(entry.fiber.context, Tracer.ParentSpan)
+  const trace = span === undefined || span.traceId === untraced ? {} : { traceId: span.traceId, spanId: span.spanId }
+  return Formatter.formatJson({ ...Logger.formatStructured.log(entry), ...trace })
+}))
+
+/** Effect's trace id where it traces nothing. */
+const untraced = "noop"
 
 const address = (text: string) => /^https?:\/\//u.test(text) && URL.canParse(text) ? text : undefined
 

@@ -28,7 +28,7 @@ const logged = <A, E extends { readonly message: string }>(work: Effect.Effect<A
     return yield* work.pipe(
       Effect.provide(
         Observability.layer(options.name).pipe(
-          Layer.provideMerge(Logger.layer([format === "json" ? Logger.consoleJson : Logger.consolePretty()]))
+          Layer.provideMerge(Logger.layer([format === "json" ? Observability.jsonLogger : Logger.consolePretty()]))
         )
       ),
       Effect.provideService(References.MinimumLogLevel, minimumLevels[level])

@@ -5,12 +5,14 @@ import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { columns, value } from "./Database.ts"
 import * as Ledger from "./Ledger.ts"
+import * as Metrics from "./Metrics.ts"
 import { catalogOf } from "./Processing/Apply.ts"
 import { type Outcome, runBatch } from "./Processing/Batch.ts"
 import * as Load from "./Processing/Load.ts"
 import * as Save from "./Processing/Save.ts"
 import type { StoredEvent } from "./Processing/State.ts"
 import { Programs } from "./Programs.ts"
+import * as Tracing from "./Tracing.ts"
 
 /** Lanes that one transaction looks at, and events that it takes from all of them together. */
 const maxLanes = 64
@@ -38,13 +40,13 @@ export class Processing extends Context.Service<Processing, {
       const integrator = yield* Ref.make("")
       const run = Effect.provideService(SqlClient.SqlClient, sql)
       return Processing.of({
-        processEvents: Database.unhurried(sql.withTransaction(processEvents(programs, lane))).pipe(
+        processEvents: Database.step(sql.withTransaction(processEvents(programs, lane))).pipe(
           run,
-          Effect.withSpan("Processing.processEvents")
+          Tracing.step("Processing.processEvents")
         ),
-        matureRewards: Database.unhurried(sql.withTransaction(matureRewards(integrator))).pipe(
+        matureRewards: Database.step(sql.withTransaction(matureRewards(integrator))).pipe(
           run,
-          Effect.withSpan("Processing.matureRewards")
+          Tracing.step("Processing.matureRewards")
         )
       })
     })
@@ -63,6 +65,16 @@ const processEvents = Effect.fnUntraced(function*(programs: Programs["Service"],
   if (lanes.length === 0) return 0
   const asked = yield* takeEvents(lanes)
   if (asked.length === 0) return 0
+  return yield* Tracing.found(() => asked.map((event) => event.traceparent))(applyEvents(programs, lanes, asked))
+})
+
+const applied = Metrics.counter("card_rewards.spend_events.applied", "{event}", "Spend events that were applied")
+
+const applyEvents = Effect.fnUntraced(function*(
+  programs: Programs["Service"],
+  lanes: ReadonlyArray<Save.Lane>,
+  asked: ReadonlyArray<StoredEvent>
+) {
   const versions = yield* programs.versions([...new Set(asked.map((event) => event.integratorId))])
   const catalogs = new Map([...versions].map(([id, all]) => [id, catalogOf(all)]))
   const dependents = yield* Load.dependents(asked)
@@ -70,6 +82,7 @@ const processEvents = Effect.fnUntraced(function*(programs: Programs["Service"],
   const outcome = runBatch(state, dependents.queued, dependents.resumed)
   yield* Save.save(state, outcome, lanes)
   yield* settle(outcome)
+  yield* Metrics.afterCommit(() => Metrics.addByKind(applied, outcome.applied))
   return outcome.applied.length + outcome.waiting.length
 })
 
@@ -114,9 +127,9 @@ const lanesWithWork = Effect.fnUntraced(function*(after: LaneKey) {
 /** The first events of each locked lane, in order of arrival. */
 const takeEvents = Effect.fnUntraced(function*(lanes: ReadonlyArray<LaneKey>) {
   const sql = yield* SqlClient.SqlClient
-  return yield* sql<StoredEvent>`
+  return yield* sql<StoredEvent & { traceparent: string | null }>`
     SELECT e.integrator_id, e.user_id, e.kind, e.external_transaction_id, e.lane, e.arrival, e.currency, e.cents, e.mcc,
-      e.occurred_at, e.original_id, e.position
+      e.occurred_at, e.original_id, e.position, q.traceparent
     FROM unnest(${columns.text(lanes.map((lane) => lane.integratorId))}, ${columns.int2(lanes.map((lane) => lane.lane))})
       AS t(integrator_id, lane)
     CROSS JOIN LATERAL (
@@ -156,6 +169,10 @@ const matureRewards = Effect.fnUntraced(function*(cursor: Ref.Ref<string>) {
   const integratorId = (yield* withDue(after)) ?? (after === "" ? undefined : yield* withDue(""))
   yield* Ref.set(cursor, integratorId ?? "")
   if (integratorId === undefined) return 0
+  return yield* Tracing.found(() => [])(matureOf(integratorId))
+})
+
+const matureOf = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const books = yield* Ledger.open([{ integratorId, userIds: new Set(), clearings: [] }], { alsoDue: true })
   yield* Ledger.write(books.values())
   return [...books.values()].reduce((sum, book) => sum + book.events.length, 0)

@@ -14,6 +14,7 @@ import { Clock, Context, Deferred, Effect, Layer, Queue } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { columns, value } from "./Database.ts"
+import * as Tracing from "./Tracing.ts"
 
 /** Posts that may wait for the insert under way; more are told to come again. */
 const maxWaitingPosts = 10_000
@@ -41,12 +42,16 @@ export class SpendEvents extends Context.Service<SpendEvents, {
       const posts = yield* Queue.bounded<Post>(maxWaitingPosts)
       const flush = Effect.gen(function*() {
         const group = yield* Queue.takeBetween(posts, 1, maxGroup)
-        yield* storeGroup(group).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+        yield* storeGroup(group).pipe(
+          Tracing.linked("SpendEvents.store", "internal", () => group.map((post) => post.traceparent)),
+          Effect.provideService(SqlClient.SqlClient, sql)
+        )
       })
       yield* Effect.forkScoped(Effect.forever(flush))
       const submit = Effect.fn("SpendEvents.submit")(function*(event: SpendEvent) {
         const answer = yield* Deferred.make<SpendEventAccepted, Refusal | Unavailable>()
-        if (!Queue.offerUnsafe(posts, { event, answer })) return yield* busy()
+        const traceparent = yield* Tracing.traceparent
+        if (!Queue.offerUnsafe(posts, { event, answer, traceparent })) return yield* busy()
         return yield* Deferred.await(answer).pipe(
           Effect.timeoutOrElse({ duration: Database.unavailableAfterMillis, orElse: busy })
         )
@@ -59,6 +64,7 @@ export class SpendEvents extends Context.Service<SpendEvents, {
 interface Post {
   readonly event: SpendEvent
   readonly answer: Deferred.Deferred<SpendEventAccepted, Refusal | Unavailable>
+  readonly traceparent: string | null
 }
 
 const busy = () => Effect.fail(new Unavailable({ message: "The event was not stored in time; send it again" }))
@@ -132,6 +138,7 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
   const events = posts.map((post) => post.event)
+  const traceparents = posts.map((post) => post.traceparent)
   const { int2, int4, int8, text, timestamptz } = columns
   return yield* sql<Stored>`
     WITH input AS (
@@ -142,9 +149,10 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
         ${text(events.map((event) => event.merchant.descriptor))}, ${text(events.map((event) => event.merchant.mcc))},
         ${text(events.map((event) => event.merchant.mid))}, ${text(events.map((event) => event.merchant.country))},
         ${timestamptz(events.map((event) => event.occurredAt))},
-        ${text(events.map((event) => originalOf(event)?.externalTransactionId))})
+        ${text(events.map((event) => originalOf(event)?.externalTransactionId))},
+        ${text(traceparents)})
       AS t(ord, integrator_id, user_id, kind, external_transaction_id, lane, currency, cents, descriptor, mcc, mid,
-        country, occurred_at, original_id)
+        country, occurred_at, original_id, traceparent)
     ), checked AS (
       SELECT t.*, u.user_id IS NOT NULL AS enrolled, e.user_id IS NOT NULL AS known,
         (e.currency, e.cents, e.descriptor, e.mcc, e.occurred_at) = (t.currency, t.cents, t.descriptor, t.mcc, t.occurred_at)
@@ -168,8 +176,12 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
       ON CONFLICT DO NOTHING
       RETURNING integrator_id, user_id, kind, external_transaction_id, lane, arrival
     ), queued AS (
-      INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
-      SELECT integrator_id, lane, arrival, user_id, kind, external_transaction_id FROM stored
+      INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id, traceparent)
+      SELECT s.integrator_id, s.lane, s.arrival, s.user_id, s.kind, s.external_transaction_id, ${
+        traceparents.some((one) => one !== null)
+          ? sql`t.traceparent FROM stored s JOIN input t USING (integrator_id, user_id, kind, external_transaction_id)`
+          : sql`NULL FROM stored s`
+      }
     )
     SELECT j.ord, j.known, j.same, j.enrolled, j.future, s.arrival IS NOT NULL AS stored
     FROM judged j LEFT JOIN stored s ON s.integrator_id = j.integrator_id AND s.user_id = j.user_id AND s.kind = j.kind

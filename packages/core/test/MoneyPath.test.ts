@@ -219,4 +219,24 @@ layer(services)("from a spend event to a claim", (it) => {
       assert.deepStrictEqual(yield* usdc(id), { pending: 1_000_000n })
       yield* audited
     }).pipe(Effect.provideService(Ledger.ServedAtOnce, servedAtOnce)))
+
+  it.effect("an estimate goes by the newest version that an authorization still open has", () =>
+    Effect.gen(function*() {
+      const id = yield* setUp()
+      const { publish } = yield* Programs
+      const { now } = yield* (yield* SandboxClock).get(id)
+      const nothing = definition(now + 600_000, { caps: { perMonth: "0", categories: [] } })
+      yield* publish(id, ProgramId.make("base"), 2, nothing, [])
+      yield* send(id, { kind: "authorization", externalTransactionId: "a1" })
+      yield* process
+      assert.deepStrictEqual(yield* usdc(id), { expected: 1_000_000n })
+      yield* pass(id, 700_000)
+      yield* send(id, { kind: "authorization", externalTransactionId: "a2" })
+      yield* process
+      assert.deepStrictEqual(yield* usdc(id), {})
+      yield* send(id, { kind: "reversal", externalTransactionId: "v2", authorizationId: "a2" })
+      yield* process
+      assert.deepStrictEqual(yield* usdc(id), { expected: 1_000_000n })
+      yield* audited
+    }))
 })

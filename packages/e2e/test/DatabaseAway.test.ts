@@ -90,9 +90,11 @@ describe("while the database is away", () => {
         const load = Array.from({ length: customers }, (_, index) => customer(wire, ledger, index))
         yield* Effect.all([away, ...load], { concurrency: "unbounded", discard: true })
         assert.isTrue(api.isAlive() && worker().isAlive(), api.output() + worker().output())
+        const begin = performance.now()
         yield* replaceWorker
+        assert.isBelow(performance.now() - begin, 15_000, "the worker stops in time")
         yield* verify({ env: { ...env, DATABASE_URL: url }, wire, ledger, received: receiver.received })
         
-      }).pipe(Effect.provide(Receiver.layer), Effect.scoped), { timeout: 90_000 + awaySeconds * 1_000 })
+      }).pipe(Effect.provide(Receiver.layer), Effect.scoped), { timeout: 150_000 + awaySeconds * 1_000 })
   }
 })

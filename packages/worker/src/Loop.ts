@@ -1,5 +1,6 @@
+import * as Metrics from "@card-rewards/core/Metrics"
 import { Unavailable } from "@card-rewards/domain/Errors"
-import { Cause, Effect, Layer, Random, type Scope } from "effect"
+import { Cause, Clock, Effect, Layer, Random, type Scope } from "effect"
 
 export interface LoopOptions {
   /** The pause after a step that found nothing to do; 150 when left out. */
@@ -11,6 +12,11 @@ export interface LoopOptions {
 const defaultIdleMillis = 150
 const firstBackoffMillis = 200
 const maxBackoffMillis = 10_000
+
+const stepDuration = Metrics.durations(
+  "card_rewards.worker.step.duration",
+  "Duration of the worker's steps, by step and outcome: worked, idle or failed"
+)
 
 /**
  * Repeats `step` until it is interrupted: at once after a step that did work (`true`), after a pause otherwise.
@@ -24,9 +30,10 @@ export const run = Effect.fnUntraced(function*<E, R>(
   options: LoopOptions = {}
 ): Effect.fn.Return<never, never, R> {
   const { idleMillis = defaultIdleMillis, wake = Effect.never } = options
+  const measured = (yield* Metrics.On) ? measure(name, step) : step
   let failures = 0
   while (true) {
-    const exit = yield* Effect.exit(step)
+    const exit = yield* Effect.exit(measured)
     if (exit._tag === "Failure") {
       const pauseMillis = Math.min(maxBackoffMillis, firstBackoffMillis * 2 ** Math.min(failures, 16))
       failures++
@@ -48,6 +55,13 @@ export const layer = <E, R>(
   options?: LoopOptions
 ): Layer.Layer<never, never, Exclude<R, Scope.Scope>> =>
   Layer.effectDiscard(Effect.forkScoped(run(name, step, options)))
+
+const measure = <E, R>(name: string, step: Effect.Effect<boolean, E, R>): Effect.Effect<boolean, E, R> =>
+  Effect.flatMap(Clock.monotonicTimeNanos, (begun) =>
+    Effect.onExit(step, (exit) => {
+      const outcome = exit._tag === "Failure" ? "failed" : exit.value ? "worked" : "idle"
+      return Effect.flatMap(Metrics.secondsSince(begun), (seconds) => Metrics.add(stepDuration, seconds, { step: name, outcome }))
+    }))
 
 /** Several workers that woke together do not stay together. */
 const jitteredSleep = (millis: number) =>

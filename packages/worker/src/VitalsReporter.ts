@@ -1,25 +1,23 @@
+import * as Metrics from "@card-rewards/core/Metrics"
 import * as Observability from "@card-rewards/core/Observability"
 import * as Vitals from "@card-rewards/core/Vitals"
+import { type Asset, unitsPerCent } from "@card-rewards/domain/Money"
 import { Effect, Layer, Metric } from "effect"
 import * as Loop from "./Loop.ts"
 
-const gauge = (name: string, description: string) => Metric.gauge(`card_rewards.${name}`, { description })
-const money = (name: string, description: string) =>
-  Metric.gauge(`card_rewards.${name}`, { bigint: true, description: `${description}, in smallest units` })
-
-const storedEvents = gauge("spend_events.stored", "Stored spend events that are not applied yet")
-const oldestStored = gauge("spend_events.oldest_stored", "Seconds since the oldest of them was received")
-const pendingDeliveries = gauge("deliveries.pending", "Webhook deliveries that are not done")
-const deliveryLag = gauge("deliveries.lag", "Seconds since the delivery due longest was due")
-const xminAge = gauge("database.xmin_age", "Transactions since the oldest snapshot in use")
-const held = money("vaults.held", "What the vaults hold")
-const free = money("vaults.free", "What of it is free")
-const awaitingFunding = money("rewards.awaiting_funding", "Rewards that wait for money")
-const owed = money("users.owed", "What users owe")
+const storedEvents = Metrics.gauge("card_rewards.spend_events.stored", "{event}", "Stored spend events that are not applied yet")
+const oldestStored = Metrics.gauge("card_rewards.spend_events.oldest_stored", "s", "Since the oldest of them was received")
+const pendingDeliveries = Metrics.gauge("card_rewards.deliveries.pending", "{delivery}", "Webhook deliveries that are not done")
+const deliveryLag = Metrics.gauge("card_rewards.deliveries.lag", "s", "Since the delivery due longest was due")
+const xminAge = Metrics.gauge("card_rewards.database.xmin_age", "{transaction}", "Since the oldest snapshot in use")
+const held = Metrics.gauge("card_rewards.vaults.held", "{token}", "What the vaults hold")
+const free = Metrics.gauge("card_rewards.vaults.free", "{token}", "What of it is free")
+const awaitingFunding = Metrics.gauge("card_rewards.rewards.awaiting_funding", "{token}", "Rewards that wait for money")
+const owed = Metrics.gauge("card_rewards.users.owed", "{token}", "What users owe")
 
 /** The fiber that tells the service's vitals as gauges, where telemetry goes anywhere. */
 export const layer = Layer.unwrap(Effect.gen(function*() {
-  if (!(yield* Observability.isOn)) return Layer.empty
+  if (!(yield* Metrics.On)) return Layer.empty
   return Loop.layer("VitalsReporter", report, { idleMillis: yield* Observability.metricsInterval })
 }))
 
@@ -31,11 +29,14 @@ const report = Effect.gen(function*() {
   yield* Metric.update(deliveryLag, vitals.deliveryLagMillis / 1_000)
   yield* Metric.update(xminAge, vitals.xminAge)
   for (const { asset, ...amounts } of vitals.money) {
-    const of = Metric.withAttributes({ asset })
-    yield* Metric.update(of(held), amounts.held)
-    yield* Metric.update(of(free), amounts.free)
-    yield* Metric.update(of(awaitingFunding), amounts.awaitingFunding)
-    yield* Metric.update(of(owed), amounts.owed)
+    const tell = (metric: typeof held, amount: bigint) => Metrics.add(metric, tokens(asset, amount), { asset })
+    yield* tell(held, amounts.held)
+    yield* tell(free, amounts.free)
+    yield* tell(awaitingFunding, amounts.awaitingFunding)
+    yield* tell(owed, amounts.owed)
   }
   return false
-})
+}).pipe(Effect.withTracerEnabled(false))
+
+/** Whole ones: ten EURe in smallest units are already more than the 64 bits that a metric's integer has. */
+const tokens = (asset: Asset, amount: bigint): number => Number(amount) / Number(100n * unitsPerCent[asset])

@@ -1,8 +1,10 @@
 import { Deliveries, type Outcome, type Outgoing } from "@card-rewards/core/Deliveries"
+import * as Tracing from "@card-rewards/core/Tracing"
 import { isSuccess } from "@card-rewards/domain/Delivery"
 import { Clock, Effect, FiberSet, Latch, Layer } from "effect"
 import { Connector } from "./Connector.ts"
 import * as Loop from "./Loop.ts"
+import { tell } from "./WebhookDispatcher/AttemptTelemetry.ts"
 import { type Place, Places } from "./WebhookDispatcher/Places.ts"
 import { Signing } from "./WebhookDispatcher/Signing.ts"
 
@@ -58,6 +60,7 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
     )
     const durationMillis = Math.round(Number((yield* Clock.monotonicTimeNanos) - begun) / 1e6)
     const success = isSuccess(result)
+    yield* tell(outgoing, result, durationMillis)
     places.learn(claim.integratorId, { success, durationMillis })
     ended.push({ outcome: { claim, url, startedAt, durationMillis, result }, place })
     if (success) release(place)
@@ -103,7 +106,8 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
       if (claims.length === 0) return false
       const sentAt = yield* Clock.currentTimeMillis
       for (const one of yield* deliveries.stillClaimed(claims, sentAt)) {
-        yield* FiberSet.run(fibers, send(one, places.take(one.claim, sentAt)))
+        const attempt = Tracing.linked("WebhookDispatcher.attempt", "producer", () => [one.claim.traceparent])
+        yield* FiberSet.run(fibers, attempt(send(one, places.take(one.claim, sentAt))))
       }
       return true
     })

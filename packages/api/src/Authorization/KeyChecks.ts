@@ -1,10 +1,7 @@
 import { ApiKeys, type FoundKey, type KeyUse } from "@card-rewards/core/ApiKeys"
-import * as Secrets from "@card-rewards/core/Secrets"
 import { Unauthorized, Unavailable } from "@card-rewards/domain/Errors"
-import { NodeCrypto } from "@effect/platform-node"
-import { Clock, Context, Deferred, Duration, Effect, Exit, Layer, Option, type Redacted } from "effect"
-import { Digest } from "effect/crypto"
-import { Hex } from "effect/encoding"
+import { Clock, Context, Deferred, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { hash } from "node:crypto"
 
 /** How long a checked key is taken as it was (decisions, section 8). */
 export const freshMillis = 30_000
@@ -39,7 +36,7 @@ export class KeyChecks extends Context.Service<KeyChecks, {
   static readonly layer: Layer.Layer<KeyChecks, never, ApiKeys> = Layer.effect(
     KeyChecks,
     Effect.suspend(() => make)
-  ).pipe(Layer.provide(NodeCrypto.layerDigest))
+  )
 }
 
 interface Remembered {
@@ -50,7 +47,6 @@ interface Remembered {
 
 const make = Effect.gen(function*() {
   const apiKeys = yield* ApiKeys
-  const digest = yield* Digest.Digest
   const scope = yield* Effect.scope
   const remembered = new Map<string, Remembered>()
   const underWay = new Map<string, Deferred.Deferred<Option.Option<FoundKey>, Unavailable>>()
@@ -71,13 +67,13 @@ const make = Effect.gen(function*() {
     }
   }
 
-  const lookUp = (id: string, hash: Uint8Array) =>
+  const lookUp = (id: string) =>
     Effect.suspend(() => {
       const running = underWay.get(id)
       if (running !== undefined) return awaitAnswer(running)
       const answer = Deferred.makeUnsafe<Option.Option<FoundKey>, Unavailable>()
       underWay.set(id, answer)
-      return apiKeys.find(hash).pipe(
+      return apiKeys.find(Buffer.from(id, "hex")).pipe(
         Effect.onExit((exit) =>
           Effect.flatMap(Clock.currentTimeMillis, (now) => {
             settle(id, exit, now)
@@ -89,34 +85,37 @@ const make = Effect.gen(function*() {
       )
     })
 
-  const check = Effect.fnUntraced(function*(apiKey: Redacted.Redacted): Effect.fn.Return<
+  /** What the database says of a key that is not known freshly; while it is away, what it said within the last hour. */
+  const checkAgain = (id: string, known: Remembered | undefined, now: number): Effect.Effect<
     FoundKey,
     Unauthorized | Unavailable
-  > {
-    const hash = yield* Secrets.hashApiKey(apiKey).pipe(Effect.provideService(Digest.Digest, digest))
-    const id = Hex.encode(hash)
-    const now = yield* Clock.currentTimeMillis
-    const known = remembered.get(id)
-    if (known === undefined) {
-      return yield* usable(yield* lookUp(id, hash))
-    }
-    remembered.delete(id)
-    remembered.set(id, known)
-    if (now < known.checkAgainAt && now < known.checkedAt + acceptedWhileAwayMillis) return known.key
-    if (now >= known.checkedAt + acceptedWhileAwayMillis) return yield* usable(yield* lookUp(id, hash))
-    return yield* lookUp(id, hash).pipe(
-      Effect.flatMap(usable),
-      Effect.timeoutOrElse({
-        duration: Duration.millis(patienceMillis),
-        orElse: () => Effect.succeed(known.key)
-      }),
-      Effect.catchTag("Unavailable", () => Effect.succeed(known.key))
-    )
-  })
+  > => {
+    const found = Effect.flatMap(lookUp(id), usable)
+    return known === undefined || now >= known.checkedAt + acceptedWhileAwayMillis
+      ? found
+      : found.pipe(
+        Effect.timeoutOrElse({
+          duration: Duration.millis(patienceMillis),
+          orElse: () => Effect.succeed(known.key)
+        }),
+        Effect.catchTag("Unavailable", () => Effect.succeed(known.key))
+      )
+  }
 
-  return KeyChecks.of({
-    check: (apiKey) => Effect.tap(check(apiKey), markUsed)
-  })
+  /** Most requests end at the remembered key, so that way is short. */
+  const check = (apiKey: Redacted.Redacted) =>
+    Effect.clockWith((clock) => {
+      const id = hash("sha256", Redacted.value(apiKey), "hex")
+      const now = clock.currentTimeMillisUnsafe()
+      const known = remembered.get(id)
+      const isFresh = known !== undefined && now < Math.min(known.checkAgainAt, known.checkedAt + acceptedWhileAwayMillis)
+      if (!isFresh) return Effect.map(checkAgain(id, known, now), (key) => markUsed(key, now))
+      remembered.delete(id)
+      remembered.set(id, known)
+      return Effect.succeed(markUsed(known.key, now))
+    })
+
+  return KeyChecks.of({ check })
 })
 
 const awaitAnswer = (answer: Deferred.Deferred<Option.Option<FoundKey>, Unavailable>) =>
@@ -149,16 +148,16 @@ const makeMarks = Effect.fnUntraced(function*(apiKeys: ApiKeys["Service"]) {
   })
   yield* Effect.addFinalizer(() => Effect.timeoutOption(write, Duration.seconds(1)))
   yield* write.pipe(Effect.delay(Duration.millis(markEveryMillis)), Effect.forever, Effect.forkScoped)
-  return (key: FoundKey) =>
-    Effect.map(Clock.currentTimeMillis, (at) => {
-      const id = `${key.integratorId}\0${key.name}`
-      const minute = Math.floor(at / minuteMillis)
-      if (marked.get(id) === minute) return
-      marked.delete(id)
-      marked.set(id, minute)
-      waiting.set(id, { integratorId: key.integratorId, name: key.name, at })
-      if (marked.size > maxRememberedKeys) forgetOldest(marked)
-    })
+  return (key: FoundKey, at: number): FoundKey => {
+    const id = `${key.integratorId}\0${key.name}`
+    const minute = Math.floor(at / minuteMillis)
+    if (marked.get(id) === minute) return key
+    marked.delete(id)
+    marked.set(id, minute)
+    waiting.set(id, { integratorId: key.integratorId, name: key.name, at })
+    if (marked.size > maxRememberedKeys) forgetOldest(marked)
+    return key
+  }
 })
 
 /** A Map keeps the order of insertion: its first key is the one unused for longest. */

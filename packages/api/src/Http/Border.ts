@@ -2,7 +2,7 @@ import { InternalError, RouteNotFound } from "@card-rewards/domain/Errors"
 import { ByteSize, Cause, Effect } from "effect"
 import { HttpIncomingMessage, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Paths from "./Paths.ts"
-import { maxBodyBytes } from "./RequestShape.ts"
+import { maxBytes } from "./Body.ts"
 
 /** Seconds after which a request that met 503 may be sent again. */
 const unavailableRetrySeconds = 1
@@ -31,7 +31,7 @@ export const around = <E, R>(
       : response
   })
 
-const maxBodySize = ByteSize.bytes(maxBodyBytes)
+const maxBodySize = ByteSize.bytes(maxBytes)
 
 const answerCause = (cause: Cause.Cause<unknown>): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
   if (cause.reasons.some((reason) => reason._tag === "Fail" && isRouteNotFound(reason.error))) {

@@ -1,13 +1,11 @@
 import { InvalidRequest } from "@card-rewards/domain/Errors"
 import { RequestShape } from "@card-rewards/domain/http/Authorization"
-import { Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
 import { isUtf8 } from "node:buffer"
+import * as Body from "./Body.ts"
 import * as Problems from "./Problems.ts"
-
-/** Largest request body, in bytes (decisions, section 3). */
-export const maxBodyBytes = 256 * 1024
 
 /** How deep a body may be nested. No described body needs more than 6; what walks through one may exhaust the stack. */
 const maxBodyDepth = 64
@@ -19,33 +17,42 @@ const maxBodyDepth = 64
 export const layer: Layer.Layer<RequestShape> = Layer.succeed(
   RequestShape,
   (handler, { endpoint }) =>
-    Effect.andThen(
-      endpoint.payload.size === 0 ? Effect.void : readBody(endpoint),
-      handler
-    ).pipe(Effect.catchIf(HttpApiError.HttpApiSchemaError.is, refuse))
+    (endpoint.payload.size === 0 ? handler : withBody(handler, endpoint)).pipe(
+      Effect.catchIf(HttpApiError.HttpApiSchemaError.is, refuse)
+    )
 )
 
-const readBody = Effect.fnUntraced(function*(endpoint: HttpApiEndpoint.Top) {
-  const problem = yield* bodyProblem
-  if (problem === undefined) return
-  yield* checkPath(endpoint)
-  return yield* new InvalidRequest({ part: "body", message: problem })
-})
+/** The handler with the body's text at hand, if that is JSON to be parsed. */
+const withBody = <A, E, R>(handler: Effect.Effect<A, E, R>, endpoint: HttpApiEndpoint.Top) =>
+  Effect.withFiber((fiber) => {
+    const request = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
+    const contentType = request.headers["content-type"]
+    if (contentType === undefined || !isJson(contentType)) {
+      return unparsable(endpoint, "expected the content type application/json")
+    }
+    return Body.read(request).pipe(
+      Effect.mapError((reason) => unread[reason]),
+      Effect.flatMap((bytes) => {
+        const problem = textProblem(bytes)
+        if (problem !== undefined) return Effect.fail(problem)
+        Body.keepText(request, decoder.decode(bytes))
+        return Effect.void
+      }),
+      Effect.catch((problem) => unparsable(endpoint, problem)),
+      Effect.andThen(handler)
+    )
+  })
 
-/** What keeps the body from being parsed; its bytes are read here, and kept by the request for what follows. */
-const bodyProblem = Effect.gen(function*() {
-  const request = yield* HttpServerRequest.HttpServerRequest
-  const contentType = request.headers["content-type"]
-  if (contentType === undefined || !isJson(contentType)) return "expected the content type application/json"
-  if (Number(request.headers["content-length"] ?? 0) > maxBodyBytes) return tooLarge
-  return yield* request.arrayBuffer.pipe(
-    Effect.match({
-      onFailure: ({ reason }) =>
-        "reason" in reason && reason.reason === "BodyTooLarge" ? tooLarge : "the body could not be read",
-      onSuccess: (buffer) => textProblem(new Uint8Array(buffer))
-    })
-  )
-})
+const decoder = new TextDecoder()
+
+const unread: Readonly<Record<Body.Unread, string>> = {
+  "too large": `expected a body of at most ${Body.maxBytes} bytes`,
+  unreadable: "the body could not be read"
+}
+
+/** A wrong path is told before a wrong body. */
+const unparsable = (endpoint: HttpApiEndpoint.Top, message: string) =>
+  Effect.andThen(checkPath(endpoint), Effect.fail(new InvalidRequest({ part: "body", message })))
 
 const textProblem = (bytes: Uint8Array): string | undefined => {
   if (bytes.byteLength === 0) return "expected a JSON body"
@@ -72,12 +79,9 @@ const isDeep = (json: Uint8Array): boolean => {
 
 const [quote, backslash, openBracket, closeBracket, openBrace, closeBrace] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d]
 
-const tooLarge = `expected a body of at most ${maxBodyBytes} bytes`
-
 const isJson = (contentType: string): boolean =>
   /^\s*application\/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?;?\s*$/i.test(contentType)
 
-/** A wrong path is told before a wrong body. */
 const checkPath = Effect.fnUntraced(function*(endpoint: HttpApiEndpoint.Top) {
   if (endpoint.params === undefined) return
   const { params } = yield* HttpRouter.RouteContext

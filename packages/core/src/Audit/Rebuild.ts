@@ -21,9 +21,9 @@ import {
 
 export const name = "the stored events, applied again, give the same rewards, authorizations and estimates"
 
-/** Applied events that are read at once, and users whose results are compared at once. */
-const pageEvents = 5_000
-const pageUsers = 500
+/** Applied events that are read at once, and facts after which finished users are compared with what is stored. */
+const pageEvents = 2_000
+const pageFacts = 2_000
 
 /**
  * Applies every applied event again, user by user in the order that was taken, and compares what that gives with what
@@ -55,7 +55,8 @@ export const rebuild = Effect.fnUntraced(function*(
       user.apply(event, attributes)
     }
     if (page.length < pageEvents && user !== undefined) finished.push(user.result())
-    if (finished.length >= pageUsers || page.length < pageEvents) {
+    const facts = finished.reduce((sum, one) => sum + one.facts.size, 0)
+    if (facts >= pageFacts || page.length < pageEvents) {
       findings.push(...(yield* compare(finished)).slice(0, maxFindings - findings.length))
       finished = []
     }

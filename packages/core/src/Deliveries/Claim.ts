@@ -153,7 +153,7 @@ const takeDeliveries = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, o
     )
     UPDATE deliveries d SET claimed_until = ${value.timestamptz(until)} FROM chosen c
     WHERE d.integrator_id = c.integrator_id AND d.event = c.event AND d.round = c.round
-    RETURNING d.integrator_id, d.event, d.round, d.generation, d.reward, d.attempts + 1 AS attempt`
+    RETURNING d.integrator_id, d.event, d.round, d.generation, d.reward, d.attempts + 1 AS attempt, d.traceparent`
 })
 
 /**

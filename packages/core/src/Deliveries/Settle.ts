@@ -1,6 +1,7 @@
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
+import * as Tracing from "../Tracing.ts"
 
 /** How many deliveries one transaction changes: a deleted or moved endpoint may have any number of them. */
 const maxSettled = 1_000
@@ -8,10 +9,22 @@ const maxSettled = 1_000
 /** One batch of one endpoint, inside the caller's transaction. Locks the endpoint, then deliveries. */
 export const settleIn = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  const [endpoint] = yield* sql<{ integratorId: string; generation: number; deleted: boolean }>`
+  const [endpoint] = yield* sql<Changed>`
     SELECT integrator_id, generation, deleted_at IS NOT NULL AS deleted FROM webhook_endpoints WHERE unsettled
     ORDER BY integrator_id, generation LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED`
   if (endpoint === undefined) return false
+  yield* Tracing.found(() => [])(settleOne(endpoint))
+  return true
+})
+
+interface Changed {
+  readonly integratorId: string
+  readonly generation: number
+  readonly deleted: boolean
+}
+
+const settleOne = Effect.fnUntraced(function*(endpoint: Changed) {
+  const sql = yield* SqlClient.SqlClient
   const { deleted, integratorId } = endpoint
   const generation = value.int4(endpoint.generation)
   const now = value.timestamptz(yield* Clock.currentTimeMillis)
@@ -37,5 +50,4 @@ export const settleIn = Effect.gen(function*() {
     yield* sql`UPDATE webhook_endpoints SET unsettled = false
       WHERE integrator_id = ${integratorId} AND generation = ${generation}`
   }
-  return true
 })

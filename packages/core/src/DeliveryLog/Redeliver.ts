@@ -6,6 +6,7 @@ import { instant } from "@card-rewards/domain/Time"
 import { Clock, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
+import * as Tracing from "../Tracing.ts"
 
 /** What may be claimed behind the fresh delivery looks again after this, and finds it. */
 const setBackMillis = 1_000
@@ -30,9 +31,10 @@ export const redeliverIn = Effect.fnUntraced(function*(integratorId: IntegratorI
   if (reward !== undefined) yield* setBackFollowers(integratorId, generation, reward, event, now)
   const sql = yield* SqlClient.SqlClient
   yield* sql`INSERT INTO deliveries
-      (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at)
+      (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at, traceparent)
     VALUES (${integratorId}, ${value.int8(event)}, ${value.int4(rounds + 1)}, ${value.int4(generation)},
-      ${value.int8(reward)}, 'pending', ${value.timestamptz(now)}, ${value.timestamptz(now)})`
+      ${value.int8(reward)}, 'pending', ${value.timestamptz(now)}, ${value.timestamptz(now)},
+      ${value.text(yield* Tracing.traceparent)})`
   return answer(now, now)
 })
 

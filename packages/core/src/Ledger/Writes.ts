@@ -1,7 +1,9 @@
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { columns } from "../Database.ts"
+import { columns, value } from "../Database.ts"
+import * as Metrics from "../Metrics.ts"
+import * as Tracing from "../Tracing.ts"
 import { type Book, type RewardRow, splitUserKey } from "./Book.ts"
 
 /** Writes what the books have changed, each table in one statement whatever the number of rows. */
@@ -153,6 +155,12 @@ const insertEntries = Effect.fnUntraced(function*(numbered: ReadonlyArray<Number
       ${int8(rows.map((row) => row.reward))}, ${text(rows.map((row) => row.reference))})`
 })
 
+const stored = Metrics.counter(
+  "card_rewards.events.stored",
+  "{event}",
+  "Events for integrators by kind: transitions of rewards and confirmed movements of vaults"
+)
+
 /** Events, and a delivery of each where the integrator has an endpoint. The vault's event precedes the rewards'. */
 const insertEvents = Effect.fnUntraced(function*(numbered: ReadonlyArray<Numbered>) {
   const sql = yield* SqlClient.SqlClient
@@ -183,11 +191,12 @@ const insertEvents = Effect.fnUntraced(function*(numbered: ReadonlyArray<Numbere
     SELECT * FROM unnest(${text(rows.map((row) => row.integratorId))}, ${int8(rows.map((row) => row.event))},
       ${text(rows.map((row) => row.id))}, ${text(rows.map((row) => row.kind))},
       ${timestamptz(rows.map((row) => row.at))}, ${text(rows.map((row) => row.body))})`
+  yield* Metrics.afterCommit(() => Metrics.addByKind(stored, rows))
   const delivered = rows.filter((row) => row.generation !== null)
   if (delivered.length === 0) return
   yield* sql`
-    INSERT INTO deliveries (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at)
-    SELECT integrator_id, event, 1, generation, reward, 'pending', at, at
+    INSERT INTO deliveries (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at, traceparent)
+    SELECT integrator_id, event, 1, generation, reward, 'pending', at, at, ${value.text(yield* Tracing.traceparent)}
     FROM unnest(${text(delivered.map((row) => row.integratorId))}, ${int8(delivered.map((row) => row.event))},
       ${int4(delivered.map((row) => row.generation))}, ${int8(delivered.map((row) => row.reward))},
       ${timestamptz(delivered.map(() => real))}) AS t(integrator_id, event, generation, reward, at)`

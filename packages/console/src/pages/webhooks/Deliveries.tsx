@@ -37,7 +37,7 @@ export const Deliveries = ({ endpointId }: { readonly endpointId: EndpointId }) 
         params: { id: endpointId },
         query: { limit: pageSize, ...(state === "all" ? {} : { state }), ...(cursor === undefined ? {} : { cursor }) }
       }),
-    { everyMillis: 4_000 }
+    { everyMillis: 2_000 }
   )
   return (
     <Panel

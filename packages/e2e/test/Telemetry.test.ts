@@ -1,0 +1,164 @@
+import { attribute, Collector, points, prometheusNames, type Span } from "@card-rewards/e2e/Collector"
+import type { Spend } from "@card-rewards/e2e/Load"
+import { Receiver } from "@card-rewards/e2e/Receiver"
+import { query, service } from "@card-rewards/e2e/Setting"
+import { root } from "@card-rewards/e2e/Processes"
+import * as World from "@card-rewards/e2e/World"
+import { expect, furnish, integratorId, iso, listen, unitsPerCent } from "@card-rewards/e2e/World"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+
+const caller = { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7" }
+const secretsKey = Buffer.alloc(32, 7).toString("base64")
+const wrongKey = `service_sk_test_${"w".repeat(40)}`
+
+layer(Layer.merge(Receiver.layer, Collector.layer), { excludeTestServices: true, timeout: "60 seconds" })("telemetry", (it) => {
+  it.effect("follows a request by links through processing to its delivery, measures all of it, and tells no secret", () =>
+    Effect.gen(function*() {
+      const collector = yield* Collector
+      const receiver = yield* Receiver
+      const { api, apiKey, port, url, wire, worker } = yield* service({
+        more: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_METRIC_EXPORT_INTERVAL: "200", LOG_LEVEL: "info" }
+      })
+      const at = yield* furnish(wire)
+      const secret = yield* listen(wire, receiver.url)
+      const metrics = (name: string) => collector.metrics().filter((one) => one.name === name)
+      const value = (name: string, ...wanted: ReadonlyArray<readonly [string, string]>) =>
+        Effect.sync(() =>
+          metrics(name).flatMap(points)
+            .filter((point) => wanted.every(([key, is]) => attribute(point, key) === is))
+            .reduce((sum, point) => sum + point.number, 0)
+        )
+      const post = (key: string, more: Record<string, string> = {}, spend = clearing(at)) =>
+        Effect.promise(() =>
+          fetch(`http://127.0.0.1:${port}/v1/spend-events`, {
+            method: "POST",
+            headers: { "x-api-key": key, "content-type": "application/json", ...more },
+            body: JSON.stringify(spend)
+          }).then(({ status }) => status)
+        )
+
+      // an idle process looks for work all the time, and makes no span by it
+      const idle = (step: string) => value("card_rewards.worker.step.duration", ["step", step], ["outcome", "idle"])
+      const looks = (more: number) =>
+        Effect.flatMap(idle("SpendProcessor"), (before) => until("looks", idle("SpendProcessor"), (count) => count > before + more))
+      yield* looks(40) // what the start had to ask has been exported
+      const spans = fromWorker(collector.spans)
+      yield* looks(40)
+      assert.deepStrictEqual(names(fromWorker(collector.spans)), names(spans))
+
+      yield* expect(200, wire.insist("POST", "/v1/sandbox/deposits", {
+        reference: "enough",
+        amount: { asset: "USDC", amount: `${1_000_000n * unitsPerCent.USDC}` }
+      }))
+      const traceparent = `00-${caller.traceId}-${caller.spanId}-01`
+      assert.strictEqual(yield* post(apiKey, { traceparent }), 202)
+      const isCreated = ({ body }: { readonly body: string }) => JSON.parse(body).kind === "reward.pending"
+      yield* until("the webhook", Effect.sync(() => receiver.received.length), () => receiver.received.some(isCreated))
+      const delivered = receiver.received.find(isCreated)?.headers["x-service-event-id"]
+      const attempt = yield* until(
+        "the attempt's span",
+        Effect.sync(() => collector.spans.find((span) => attribute(span, "card_rewards.event") === delivered)),
+        (span) => span !== undefined
+      )
+      const byId = new Map(collector.spans.map((span) => [`${span.traceId}/${span.spanId}`, span]))
+      const linkedFrom = (span: Span | undefined) => span?.links.map(({ spanId, traceId }) => byId.get(`${traceId}/${spanId}`)) ?? []
+      assert.deepInclude({ ...attempt }, { name: "WebhookDispatcher.attempt", service: "card-rewards-worker" })
+      assert.strictEqual(attribute(attempt ?? assert.fail(), "outcome"), "delivered")
+      const [processing, ...noOther] = linkedFrom(attempt)
+      assert.deepInclude({ ...processing }, { name: "Processing.processEvents", service: "card-rewards-worker" })
+      assert.deepStrictEqual(noOther, [])
+      const [submit] = linkedFrom(processing)
+      assert.deepInclude({ ...submit }, { name: "SpendEvents.submit", service: "card-rewards-api", traceId: caller.traceId })
+      // each is a trace of its own, and the request's is the caller's
+      assert.strictEqual(new Set([attempt?.traceId, processing?.traceId, submit?.traceId]).size, 3)
+      assert.deepStrictEqual([attempt?.parentSpanId, processing?.parentSpanId], [undefined, undefined])
+      const server = collector.spans.find(({ parentSpanId, traceId }) => traceId === caller.traceId && parentSpanId === caller.spanId)
+      assert.strictEqual(attribute(server ?? assert.fail(), "http.route"), "/v1/spend-events")
+      assert.isTrue(collector.spans.some(({ parentSpanId, traceId }) => traceId === processing?.traceId && parentSpanId === processing.spanId))
+
+      // a fault of the service: its log entry leads to its trace
+      yield* query(url, "ALTER TABLE users RENAME TO hidden")
+      const failing = { traceId: "5bf92f3577b34da6a3ce929d0e0e4736", spanId: caller.spanId }
+      const got = yield* Effect.promise(() =>
+        fetch(`http://127.0.0.1:${port}/v1/users/user:0/balance`, {
+          headers: { "x-api-key": apiKey, traceparent: `00-${failing.traceId}-${failing.spanId}-00` }
+        }).then(({ status }) => status)
+      )
+      yield* query(url, "ALTER TABLE hidden RENAME TO users")
+      assert.strictEqual(got, 500)
+      const line = api.output().split("\n").find((text) => text.includes("A request met a fault")) ?? assert.fail(api.output())
+      assert.strictEqual(JSON.parse(line).traceId, failing.traceId)
+      const entry = yield* until(
+        "the log entry",
+        Effect.sync(() => collector.logs.find(({ severityText }) => severityText === "Error")),
+        (log) => log !== undefined
+      )
+      assert.strictEqual(entry?.traceId, failing.traceId)
+
+      // requests by method, route and status; also those that nobody wants traced, or that no route answers
+      const requests = "http.server.request.duration"
+      assert.strictEqual(yield* post(wrongKey), 401)
+      assert.strictEqual((yield* wire.insist("GET", "/v1/nothing?secret=of-a-query")).status, 404)
+      const seen = (method: string, status: string, route?: string) =>
+        until(
+          `${method} ${route} ${status}`,
+          value(requests, ["http.request.method", method], ["http.response.status_code", status], ...(route === undefined ? [] : [["http.route", route] as const])),
+          (count) => count > 0
+        )
+      yield* seen("POST", "202", "/v1/spend-events")
+      yield* seen("POST", "401", "/v1/spend-events")
+      yield* seen("GET", "500", "/v1/users/:userId/balance")
+      yield* seen("GET", "204", "/health")
+      yield* seen("GET", "404")
+      assert.deepStrictEqual(metrics(requests).map(({ unit }) => unit), ["s"])
+
+      // what became of the event, counted once
+      assert.strictEqual(yield* until("applied", value("card_rewards.spend_events.applied"), (count) => count > 0), 1)
+      assert.strictEqual(yield* until("pending", value("card_rewards.events.stored", ["kind", "reward.pending"]), (count) => count > 0), 1)
+      assert.isAtLeast(yield* value("card_rewards.worker.step.duration", ["step", "SpendProcessor"], ["outcome", "worked"]), 1)
+      assert.isAtLeast(yield* value("card_rewards.deliveries.attempt.duration", ["outcome", "delivered"]), 1)
+      yield* until("held", value("card_rewards.vaults.held", ["asset", "USDC"]), (tokens) => tokens === 10_000)
+
+      // what dashboard and alerts ask for is what is exported
+      const exported = new Set(collector.metrics().flatMap(prometheusNames))
+      for (const file of ["deploy/grafana/card-rewards.json", "deploy/prometheus/card-rewards.rules.yaml"]) {
+        const asked = new Set(readFileSync(join(root, file), "utf8").match(/\b(?:card_rewards|http_server)_[a-z_]+/g))
+        assert.isAbove(asked.size, 5, file)
+        assert.deepStrictEqual([...asked].filter((name) => !exported.has(name)), [], file)
+      }
+
+      yield* worker().send("SIGTERM")
+      yield* worker().exit
+      yield* api.send("SIGTERM")
+      yield* api.exit
+      const told = collector.received()
+      assert.include(told, "/v1/spend-events")
+      const database = new URL(url)
+      const secrets = [apiKey, wrongKey, secret, secret.replace(/^whsec_/, ""), secretsKey, database.password, receiver.url]
+      for (const one of secrets) {
+        assert.isAbove(one.length, 3)
+        assert.isFalse(told.includes(one), "a secret is exported")
+      }
+    }).pipe(Effect.scoped), { timeout: 60_000 })
+})
+
+/** What is exported comes within a second. */
+const until = <A, E, R>(what: string, ask: Effect.Effect<A, E, R>, isSo: (answer: A) => boolean) =>
+  World.until(what, ask, isSo, 20)
+
+const clearing = (at: number): Spend => ({
+  kind: "clearing",
+  integratorId,
+  userId: "user:1",
+  externalTransactionId: "traced",
+  amount: { currency: "USD", amount: "12345" },
+  merchant: { descriptor: "Shop", mcc: "5999" },
+  occurredAt: iso(at - 1_000)
+})
+
+const fromWorker = (spans: ReadonlyArray<Span & { readonly service: string }>) => spans.filter(({ service }) => service === "card-rewards-worker")
+
+const names = (spans: ReadonlyArray<Span>) => spans.map(({ name, traceId }) => `${name} ${traceId}`)
