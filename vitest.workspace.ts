@@ -8,9 +8,13 @@ const postgres = fileURLToPath(new URL("packages/dev-postgres/src/vitestSetup.ts
 /** One project for each package; every test file stands in `test/` beside `src/`. */
 export default defineConfig({
   test: {
+    // much of the time is spent waiting for processes, time-outs and the disk
+    maxWorkers: 4,
     projects: packages.map((name) => ({
       test: {
         name,
+        // no test changes a module's state: loading Effect anew for every file would take a third of the whole time
+        isolate: false,
         root: `packages/${name}`,
         include: ["test/**/*.test.ts"],
         globalSetup: withoutDatabase.has(name) ? [] : [postgres],

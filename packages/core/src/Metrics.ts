@@ -1,6 +1,6 @@
 import { Clock, Context, Effect, Metric } from "effect"
 
-/** Whether metrics go anywhere: what costs something to gather looks here first. See Observability.ts. */
+/** Whether telemetry goes anywhere: what costs something to gather looks here first. See Observability.ts. */
 export const On = Context.Reference<boolean>("@card-rewards/core/Metrics/On", { defaultValue: () => false })
 
 type Attributes = Readonly<Record<string, string>>

@@ -1,5 +1,6 @@
-import { Clock, Context, Effect, Option, References, Tracer } from "effect"
+import { Clock, Context, Effect, Option, Tracer } from "effect"
 import { Headers, HttpTraceContext } from "effect/http"
+import { On } from "./Metrics.ts"
 
 /** A span of a batch is linked to so many of the spans that its work came from. */
 const maxLinks = 128
@@ -9,7 +10,7 @@ const maxLinks = 128
  * linked to this one. Null where nothing is traced.
  */
 export const traceparent: Effect.Effect<string | null> = Effect.withFiber((fiber) => {
-  const span = Context.getOrUndefined(fiber.context, Tracer.ParentSpan)
+  const span = fiber.getRef(On) ? Context.getOrUndefined(fiber.context, Tracer.ParentSpan) : undefined
   return Effect.succeed(span?.sampled === true ? `00-${span.traceId.padStart(32, "0")}-${span.spanId}-01` : null)
 })
 
@@ -20,7 +21,7 @@ export type Origins = () => ReadonlyArray<string | null | undefined>
 export const linked = (name: string, kind: Tracer.SpanKind, origins: Origins) =>
 <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) =>
-    fiber.getRef(References.TracerEnabled)
+    fiber.getRef(On)
       ? Effect.withSpan(work, name, { root: true, kind, links: linksOf(origins()), captureStackTrace: false })
       : work
   )
@@ -40,7 +41,7 @@ const CurrentStep = Context.Reference<Step | undefined>("@card-rewards/core/Trac
  */
 export const step = (name: string) => <A, E, R>(look: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => {
-    if (!fiber.getRef(References.TracerEnabled)) return look
+    if (!fiber.getRef(On)) return look
     const current: Step = { name, span: undefined }
     return look.pipe(
       Effect.provideService(CurrentStep, current),

@@ -26,7 +26,7 @@ const faults = [
 const makeFaults = [
   "CREATE TABLE fault (code text NOT NULL, times bigint NOT NULL)",
   "CREATE SEQUENCE fault_count",
-  `CREATE FUNCTION raise_fault() RETURNS trigger LANGUAGE plpgsql AS $$
+  `CREATE FUNCTION raise_fault() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
     DECLARE f fault;
     BEGIN
       SELECT * INTO f FROM fault;

