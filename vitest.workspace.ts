@@ -8,8 +8,8 @@ const postgres = fileURLToPath(new URL("packages/dev-postgres/src/vitestSetup.ts
 /** One project for each package; every test file stands in `test/` beside `src/`. */
 export default defineConfig({
   test: {
-    // much of the time is spent waiting for processes, time-outs and the disk
-    maxWorkers: 4,
+    // half of the time is spent waiting for processes, time-outs and the disk
+    maxWorkers: 3,
     projects: packages.map((name) => ({
       test: {
         name,

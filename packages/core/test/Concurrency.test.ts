@@ -11,7 +11,7 @@ import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain
 import { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { dayMillis, instant, printTimestamp } from "@card-rewards/domain/Time"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Fiber, Layer, Schema } from "effect"
+import { Clock, Effect, Fiber, Layer, Predicate, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { definition, liveLayer } from "./TestLayer.ts"
 
@@ -27,6 +27,10 @@ const services = Layer.mergeAll(
 
 const users = Array.from({ length: 40 }, (_, index) => UserId.make(`user-${index}`))
 const integratorIds = ["one", "two", "three"].map((name) => IntegratorId.make(name))
+
+/** As a client does: what the service is too busy for is sent again. */
+const patiently = <A, E, R>(request: Effect.Effect<A, E, R>) =>
+  Effect.retry(request, { while: (error) => Predicate.isTagged(error, "Unavailable"), times: 30 })
 
 const setUp = Effect.fnUntraced(function*(id: IntegratorId) {
   const { create } = yield* Integrators
@@ -55,7 +59,7 @@ layer(services, { excludeTestServices: true })("several workers and clients at o
         Effect.gen(function*() {
           const { now } = yield* clock.get(integratorId)
           const send = (userId: UserId, kind: string, id: string, cents: number, more: object = {}) =>
-            events.submit(Schema.decodeUnknownSync(SpendEvent)({
+            patiently(events.submit(Schema.decodeUnknownSync(SpendEvent)({
               kind,
               integratorId,
               userId,
@@ -64,7 +68,7 @@ layer(services, { excludeTestServices: true })("several workers and clients at o
               merchant: { descriptor: "Shop", mcc: "5411" },
               occurredAt: printTimestamp(now),
               ...more
-            }))
+            })))
           yield* Effect.forEach(users, (userId, index) =>
             Effect.all([
               send(userId, "refund", "r1", 1_000, { originalTransactionId: "c1" }),
@@ -73,10 +77,10 @@ layer(services, { excludeTestServices: true })("several workers and clients at o
               send(userId, "clearing", "c2", 5_000),
               send(userId, "clearing", "c2", 5_000),
               send(userId, "authorization", "a2", 7_000),
-              vault.deposit(integratorId, {
+              patiently(vault.deposit(integratorId, {
                 reference: Reference.make(`d${index}`),
                 amount: { asset: "USDC", amount: 1_400_000n }
-              })
+              }))
             ], { concurrency: "unbounded" }), { concurrency: 8 })
           yield* clock.set(integratorId, instant(now + dayMillis))
           yield* Effect.forEach(users, (userId, index) =>
@@ -131,14 +135,14 @@ layer(services, { excludeTestServices: true })("several workers and clients at o
         const perUser = (round: number) =>
           Effect.forEach(some, (userId, index) =>
             Effect.gen(function*() {
-              for (const step of sequence(index, round)) yield* submit(integratorId, userId, now, step)
-              yield* deposit(integratorId, move(`${userId}-${round}`, 900_000n))
+              for (const step of sequence(index, round)) yield* patiently(submit(integratorId, userId, now, step))
+              yield* patiently(deposit(integratorId, move(`${userId}-${round}`, 900_000n)))
             }), { concurrency: clients })
         yield* deposit(integratorId, move("first", 10n ** 9n))
         yield* perUser(1)
         yield* settleAll
         yield* clock.set(integratorId, instant(now + dayMillis))
-        yield* Effect.forEach(some, (userId) => claimHalf(integratorId, userId), { concurrency: clients })
+        yield* Effect.forEach(some, (userId) => patiently(claimHalf(integratorId, userId)), { concurrency: clients })
         yield* perUser(2)
         yield* settleAll
         yield* clock.set(integratorId, instant(now + 3 * dayMillis))

@@ -50,7 +50,7 @@ export class Service extends Context.Service<Service, {
       }).pipe(
         Effect.flatMap(Schema.decodeUnknownEffect(DemoFile)),
         Effect.retry(Schedule.spaced("50 millis")),
-        Effect.timeout("30 seconds")
+        Effect.timeout("90 seconds")
       )
       return Service.of({
         baseUrl: demo.baseUrl,

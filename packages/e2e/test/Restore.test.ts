@@ -1,0 +1,133 @@
+import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
+import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
+import { type Ledger, newLedger, type Spend, spend } from "@card-rewards/e2e/Load"
+import { admin, folder, freePort, start, variables } from "@card-rewards/e2e/Processes"
+import { healthy, query } from "@card-rewards/e2e/Setting"
+import * as Wire from "@card-rewards/e2e/Wire"
+import { furnish, integratorId, iso, provision, until, userIds } from "@card-rewards/e2e/World"
+import { assert, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { execFileSync } from "node:child_process"
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+
+/** A PostgreSQL that archives its log, in a folder that outlives it; gives its address. */
+const server = (dataDir: string, archive: string, settings: Readonly<Record<string, string>> = {}) =>
+  EmbeddedPostgres.layer({
+    dataDir,
+    settings: {
+      wal_level: "replica",
+      archive_mode: "on",
+      archive_command: `test ! -f ${archive}/%f && cp %p ${archive}/%f`,
+      ...settings
+    }
+  })
+
+const addressOf = Effect.map(EmbeddedPostgres, ({ url }) => Redacted.value(url))
+
+/** The service over a database, for as long as the scope lasts. */
+const service = Effect.fnUntraced(function*(url: string, apiKey: string) {
+  const port = yield* freePort
+  const env = variables(url, { PORT: `${port}` })
+  yield* start("api", env)
+  yield* start("worker", env)
+  yield* healthy(port)
+  return { env, wire: Wire.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey }) }
+})
+
+let made = 0
+
+const clearings = (count: number, now: number): ReadonlyArray<Spend> =>
+  Array.from({ length: count }, () => ({
+    kind: "clearing",
+    integratorId,
+    userId: userIds[made % userIds.length] ?? "",
+    externalTransactionId: `t${++made}`,
+    amount: { currency: "USD", amount: "12345" },
+    merchant: { descriptor: "Shop", mcc: "5411" },
+    occurredAt: iso(now)
+  }))
+
+/** With owners, which the server insists on. */
+const copy = (from: string, to: string) => execFileSync("cp", ["-a", from, to])
+
+const write = (cluster: string, name: string, text: string) => {
+  writeFileSync(join(cluster, name), text)
+  const { gid, uid } = statSync(cluster)
+  chownSync(join(cluster, name), uid, gid)
+}
+
+/** Copies the running cluster as a base backup is taken: between start and stop, in one session. */
+const backUp = (url: string, cluster: string, target: string) =>
+  Effect.scoped(Effect.gen(function*() {
+    const sql = yield* AdminSql.connect(Redacted.make(url))
+    yield* sql`SELECT pg_backup_start('base', true)::text`
+    copy(cluster, target)
+    rmSync(join(target, "postmaster.pid"))
+    const log = join(target, "pg_wal")
+    for (const segment of readdirSync(log)) if (/^[0-9A-F]{24}/u.test(segment)) rmSync(join(log, segment))
+    const [label] = yield* sql<{ labelfile: string }>`SELECT labelfile FROM pg_backup_stop(true)`
+    write(target, "backup_label", label?.labelfile ?? "")
+  }))
+
+const stored = (url: string) =>
+  Effect.map(query<{ id: string }>(url, "SELECT external_transaction_id AS id FROM spend_events"), (rows) =>
+    rows.map(({ id }) => id).toSorted())
+
+const sentIn = ({ spends }: Ledger) => [...spends.values()].map(({ externalTransactionId: id }) => id).toSorted()
+
+it.live("a base backup and the archived log restore to the moment before a mistake; what is sent again is whole again", () =>
+  Effect.gen(function*() {
+    const parent = yield* folder
+    chmodSync(parent, 0o711)
+    const [dataDir, archive, backup] = [join(parent, "data"), join(parent, "archive"), join(parent, "backup")]
+    mkdirSync(archive)
+    // the server of a test that runs as root runs as another user
+    chmodSync(archive, 0o777)
+    const cluster = () => readFileSync(join(dataDir, "location"), "utf8")
+
+    const before = yield* Effect.gen(function*() {
+      const url = yield* addressOf
+      const apiKey = yield* provision(variables(url))
+      const { wire } = yield* service(url, apiKey)
+      const ledger = newLedger(yield* furnish(wire))
+      yield* spend(wire, ledger, clearings(30, ledger.clockMillis))
+      yield* backUp(url, cluster(), backup)
+      yield* spend(wire, ledger, clearings(30, ledger.clockMillis))
+      yield* query(url, "SELECT pg_create_restore_point('before_the_mistake')::text")
+      const kept = sentIn(ledger)
+      yield* spend(wire, ledger, clearings(30, ledger.clockMillis))
+      yield* query(url, "DROP TABLE rewards CASCADE")
+      yield* query(url, "SELECT pg_switch_wal()::text")
+      const archived = query<{ done: boolean }>(url, `SELECT last_archived_wal >= pg_walfile_name(pg_current_wal_lsn() - 1)
+        OR last_archived_time > now() - interval '1 second' AS done FROM pg_stat_archiver`)
+      yield* until("archived", archived, ([row]) => row?.done === true)
+      return { apiKey, kept, ledger, location: cluster() }
+    }).pipe(Effect.scoped, Effect.provide(server(dataDir, archive)))
+
+    // the server goes on for a moment after its last user
+    const isGone = Effect.sync(() => !existsSync(join(before.location, "postmaster.pid")))
+    yield* until("stopped", isGone, (gone) => gone)
+    rmSync(before.location, { recursive: true })
+    copy(backup, before.location)
+    write(before.location, "recovery.signal", "")
+    const restored = server(dataDir, archive, {
+      restore_command: `cp ${archive}/%f %p`,
+      recovery_target_name: "before_the_mistake",
+      recovery_target_action: "promote"
+    })
+    yield* Effect.gen(function*() {
+      const url = yield* addressOf
+      yield* until("promoted", query<{ recovering: boolean }>(url, "SELECT pg_is_in_recovery() AS recovering"), ([row]) =>
+        row?.recovering === false)
+      assert.deepStrictEqual(yield* stored(url), before.kept)
+      assert.include(yield* admin(variables(url), "audit"), "holds")
+      const { wire } = yield* service(url, before.apiKey)
+      // the integrator is told from when to send again; what was kept is a duplicate
+      yield* spend(wire, before.ledger, [...before.ledger.spends.values()])
+      assert.deepStrictEqual(yield* stored(url), sentIn(before.ledger))
+      const rewarded = query<{ count: number }>(url, "SELECT count(*)::int AS count FROM rewards")
+      yield* until("rewarded", rewarded, ([row]) => row?.count === before.ledger.spends.size)
+      assert.include(yield* admin(variables(url), "audit"), "holds")
+    }).pipe(Effect.scoped, Effect.provide(restored))
+  }).pipe(Effect.scoped), { timeout: 120_000 })
