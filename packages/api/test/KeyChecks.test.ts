@@ -4,6 +4,7 @@ import { ApiKeyName, IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, type Option, Redacted } from "effect"
 import { TestClock } from "effect/testing"
+import { createHash } from "node:crypto"
 import { KeyChecks } from "../src/Authorization/KeyChecks.ts"
 
 const key: FoundKey = {
@@ -18,11 +19,13 @@ const make = () => {
   const database: {
     answer: Effect.Effect<Option.Option<FoundKey>, Unavailable>
     lookUps: number
+    lastHash: string
     marks: number
-  } = { answer: Effect.succeedSome(key), lookUps: 0, marks: 0 }
+  } = { answer: Effect.succeedSome(key), lookUps: 0, lastHash: "", marks: 0 }
   const apiKeys = Layer.mock(ApiKeys, {
-    find: () => Effect.suspend(() => {
+    find: (hash) => Effect.suspend(() => {
       database.lookUps++
+      database.lastHash = Buffer.from(hash).toString("hex")
       return database.answer
     }),
     markUsed: (uses) => Effect.sync(() => {
@@ -60,6 +63,22 @@ describe("KeyChecks", () => {
       assert.strictEqual(yield* check(), "Unauthorized")
       database.answer = Effect.succeedSome(key)
       assert.strictEqual(yield* check(), "accepted")
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("of an unknown key only its SHA-256 is looked at, so nothing depends on what it shares with a real one", () => {
+    const { database, layer } = make()
+    return Effect.gen(function*() {
+      const real = `service_sk_sandbox_${"0123456789abcdef".repeat(4)}`
+      assert.strictEqual(yield* check(real), "accepted")
+      database.answer = Effect.succeedNone
+      for (let shared = 0; shared < real.length; shared++) {
+        const guess = `${real.slice(0, shared)}${real[shared] === "f" ? "0" : "f"}${real.slice(shared + 1)}`
+        const before = database.lookUps
+        assert.strictEqual(yield* check(guess), "Unauthorized")
+        assert.strictEqual(database.lookUps, before + 1)
+        assert.strictEqual(database.lastHash, createHash("sha256").update(guess).digest("hex"))
+      }
     }).pipe(Effect.provide(layer))
   })
 

@@ -2,7 +2,7 @@ import type { AttemptResult, RetryDelays } from "@card-rewards/domain/Delivery"
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { WebhookSecret } from "@card-rewards/domain/WebhookSignature"
-import { Cache, Context, Effect, Layer } from "effect"
+import { Cache, Context, Effect, Exit, Layer } from "effect"
 import type { SqlClient } from "effect/sql"
 import { transaction } from "./Database.ts"
 import { claimIn, noCursor } from "./Deliveries/Claim.ts"
@@ -117,10 +117,10 @@ const make = Effect.fnUntraced(function*(
     readonly claimMillis?: number
   }
 ) {
-  const secrets = yield* Cache.make({
-    lookup: readSecrets(yield* WebhookEndpoints),
+  const secrets = yield* Cache.makeWith(readSecrets(yield* WebhookEndpoints), {
     capacity: maxCachedSecrets,
-    timeToLive: secretsTimeToLive
+    // a database that was away for a moment is not remembered
+    timeToLive: (exit) => Exit.isSuccess(exit) ? secretsTimeToLive : 0
   })
   const services = yield* Effect.context<SqlClient.SqlClient>()
   // Endpoints are served in turn: each look goes on behind the last endpoint of the one before.

@@ -98,7 +98,8 @@ layer(Layer.merge(Cluster.layer(), Receiver.layer), { excludeTestServices: true,
 
         // what killed workers had claimed is delivered again once their claims are over
         for (const worker of workers) yield* worker.send("SIGTERM")
-        for (const worker of workers) assert.strictEqual(yield* worker.exit, 0, worker.output())
+        // one that was started a moment ago may be ended by the signal itself
+        for (const worker of workers) assert.include([0, null], yield* worker.exit, worker.output())
         writeFileSync(shiftFile, `${claimOutlivedMillis}`)
         yield* startWorker
         const { deliveries, events, rewards } = yield* verify({ env, wire, ledger, received: receiver.received })

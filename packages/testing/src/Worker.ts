@@ -16,15 +16,17 @@ import { secretsKeys } from "./Secrets.ts"
 export interface WorkerOptions {
   /** When failed deliveries are tried again, in milliseconds; 50, 100, 200 when left out. */
   readonly retryDelays?: RetryDelays
+  /** How long a claim on a delivery lasts, in milliseconds; the service's minute when left out. */
+  readonly claimMillis?: number
 }
 
 const quickly: RetryDelays = [50, 100, 200]
 
 /** The worker's fibers in this process: they process, mature and deliver, also to local receivers. */
-export const layer = ({ retryDelays = quickly }: WorkerOptions = {}) =>
+export const layer = ({ retryDelays = quickly, ...claims }: WorkerOptions = {}) =>
   Layer.unwrap(Effect.map(FreshDatabase, ({ url }) => {
     const network = { allowPrivateNetwork: true }
-    const deliveries = Deliveries.layer({ retryDelays }).pipe(
+    const deliveries = Deliveries.layer({ retryDelays, ...claims }).pipe(
       Layer.provide(WebhookEndpoints.layer(network)),
       Layer.provide(Secrets.layer({ keys: secretsKeys }))
     )

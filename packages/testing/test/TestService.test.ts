@@ -20,7 +20,7 @@ layer(TestService.layer({ retryDelays: [1, 1] }), { excludeTestServices: true })
       const { api, settled } = yield* TestService
       const receiver = yield* Receiver
       const sql = yield* SqlClient.SqlClient
-      receiver.answer(({ body }) => body.includes("d1") ? 500 : { status: 204, headers: { "x-test": "1" } })
+      receiver.answer(({ body }) => body.includes('"d1"') ? 500 : { status: 204, headers: { "x-test": "1" } })
       yield* api.webhookEndpoints.create({ payload: { id: EndpointId.make("main"), url: receiver.url } })
       for (const reference of ["d1", "d2"]) {
         const amount = { asset: "USDC" as const, amount: 1n }

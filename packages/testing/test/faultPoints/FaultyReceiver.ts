@@ -1,0 +1,57 @@
+import { Effect } from "effect"
+import { once } from "node:events"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { Points } from "./Points.ts"
+
+/** A delivery that came in whole. */
+export interface Arrival {
+  readonly id: string
+  readonly body: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Longer than a claim of the tests lasts. */
+const stallMillis = 1_500
+
+/** A receiver in which faults strike before the request's end, before the answer, and within it. */
+export const listen = Effect.fnUntraced(function*(points: Points) {
+  const arrivals: Array<Arrival> = []
+  const server = createServer((request, response) => void receive(request, response).catch(() => response.destroy()))
+
+  const receive = async (request: IncomingMessage, response: ServerResponse) => {
+    const early = points.pass("delivering: the request begins")
+    if (early?.kind === "crash") return request.destroy()
+    if (early?.kind === "error") return void response.writeHead(500, { connection: "close" }).end()
+    if (early?.kind === "stall") await sleep()
+    const chunks: Array<Buffer> = []
+    for await (const chunk of request) chunks.push(chunk)
+    const body = Buffer.concat(chunks).toString()
+    const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, `${value}`]))
+    arrivals.push({ id: headers["x-service-event-id"] ?? "", body, headers })
+    const whole = points.pass("delivering: the request is read")
+    if (whole?.kind === "crash") return request.destroy()
+    if (whole?.kind === "error") return void response.writeHead(503, { "retry-after": "1" }).end()
+    if (whole?.kind === "stall") await sleep()
+    response.writeHead(200, { "content-length": "2" }).write("o")
+    const half = points.pass("delivering: the answer is half written")
+    if (half?.kind === "stall") await sleep()
+    if (half?.kind === "crash" || half?.kind === "error") return response.socket?.resetAndDestroy()
+    response.end("k")
+    const told = points.pass("delivering: the answer is written")
+    if (told?.kind === "stall") await sleep()
+    if (told !== undefined) return response.socket?.destroy()
+  }
+
+  yield* Effect.acquireRelease(
+    Effect.promise(() => once(server.listen(0, "127.0.0.1"), "listening")),
+    () =>
+      Effect.sync(() => {
+        server.closeAllConnections()
+        server.close()
+      })
+  )
+  const address = server.address()
+  return { arrivals, url: `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}/hooks` }
+})
+
+const sleep = () => new Promise((resolve) => setTimeout(resolve, stallMillis))

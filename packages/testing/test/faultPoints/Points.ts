@@ -1,0 +1,97 @@
+/** What is done to a statement or a delivery at a point, and on which side of it. */
+export type Fault =
+  | { readonly kind: "crash" | "stall"; readonly side: "before" | "after" }
+  | { readonly kind: "error"; readonly side: "before"; readonly code: string }
+
+/** A place between two steps of the service. */
+export interface Point {
+  /** For example `processing: INSERT rewards`. */
+  readonly name: string
+  /** Tells it apart from points of the same name. */
+  readonly key: string
+  /** How often it was passed. */
+  times: number
+}
+
+/** A fault at one passage of a point; `nth` counts from 1. */
+export interface Target {
+  readonly point: Point
+  readonly nth: number
+  readonly fault: Fault
+}
+
+/** One statement on its way to the database. */
+export interface Statement {
+  readonly application: string
+  readonly sql: string
+  /** What its transaction did before, without BEGIN; undefined outside of one. */
+  readonly transaction: ReadonlyArray<string> | undefined
+}
+
+/**
+ * Counts what passes, and strikes once for each target. Points are found, not declared: a new statement is a new point.
+ */
+export class Points {
+  /** The request that the story's client is about; the api's statements are its. */
+  operation = "start"
+  readonly met = new Map<string, Point>()
+  readonly unmet: Set<Target>
+
+  constructor(targets: Iterable<Target> = []) {
+    this.unmet = new Set(targets)
+  }
+
+  readonly statement = (statement: Statement): Fault | undefined => {
+    const { sql, transaction = [] } = statement
+    const last = transaction.at(-1) ?? ""
+    const scope = scopeOf(statement, this.operation)
+    // an empty look and a batch of work end with the same word
+    return isEnd(sql)
+      ? this.pass(`${scope}: ${sql} after ${nameOf(last)}`, last)
+      : this.pass(`${scope}: ${nameOf(sql)}`, sql)
+  }
+
+  readonly pass = (name: string, text = ""): Fault | undefined => {
+    const key = `${name}\0${text}`
+    const point = this.met.get(key) ?? { name, key, times: 0 }
+    this.met.set(key, point)
+    point.times++
+    for (const target of this.unmet) {
+      if (target.point.key !== key || target.nth !== point.times) continue
+      this.unmet.delete(target)
+      return target.fault
+    }
+    return undefined
+  }
+}
+
+const isEnd = (sql: string): boolean => sql === "COMMIT" || sql === "ROLLBACK"
+
+/** `INSERT rewards`, `lock vaults`, `SELECT users`, `BEGIN`. */
+const nameOf = (sql: string): string => {
+  const text = sql.replaceAll(/--.*$/gm, " ").replaceAll(/\s+/g, " ").trim()
+  const [, verb, written] = /(?<!FOR |KEY |DO )\b(INSERT INTO|UPDATE|DELETE FROM) (\w+)/.exec(text) ?? []
+  if (verb !== undefined) return `${verb.split(" ")[0]} ${written}`
+  const ctes = new Set([...text.matchAll(/(?:WITH(?: RECURSIVE)?|,) (\w+) AS \(/g)].map(([, name]) => name))
+  const read = [...text.matchAll(/\b(?:FROM|JOIN) (\w+)/g)].map(([, name]) => name)
+    .find((name) => name !== "unnest" && name !== "LATERAL" && !ctes.has(name))
+  if (read === undefined) return text.slice(0, 40)
+  return `${/ FOR (?:NO KEY )?UPDATE\b/.test(text) ? "lock" : "SELECT"} ${read}`
+}
+
+/** The worker's steps by the statement that each begins with. */
+const steps: ReadonlyArray<readonly [step: string, first: RegExp]> = [
+  ["processing", /FROM spend_event_queue/],
+  ["maturing", /first\.claimable_at/],
+  ["claiming", /WITH RECURSIVE turn/],
+  ["settling", /WHERE unsettled/],
+  ["recording", /FROM webhook_endpoints e\s+JOIN unnest[^]*FOR NO KEY UPDATE OF e/],
+  ["sending", /FROM unnest[^]*JOIN deliveries|FROM webhook_secrets/]
+]
+
+const scopeOf = ({ application, sql, transaction }: Statement, operation: string): string => {
+  if (sql.includes("SET last_used_at = later.minute")) return "key uses"
+  if (application !== "test worker") return operation
+  const first = transaction?.[0] ?? sql
+  return steps.find(([, begins]) => begins.test(first))?.[0] ?? "worker"
+}

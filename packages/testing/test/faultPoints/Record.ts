@@ -1,0 +1,102 @@
+import { verifyWebhook } from "@card-rewards/client"
+import { Audit } from "@card-rewards/core/Audit"
+import { assert } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import type { World } from "./World.ts"
+
+/** Where money, rewards, estimates and caps stand; not when they came there. */
+const tables = [
+  "authorizations",
+  "cap_usage",
+  "expected_balances",
+  "journal",
+  "open_estimates",
+  "program_versions",
+  "rewards",
+  "spend_events",
+  "user_balances",
+  "users",
+  "vault_balances",
+  "vault_operations",
+  "vaults"
+]
+const incidental = [
+  "arrival",
+  "position",
+  "received_at",
+  "recorded_at",
+  "created_at",
+  "updated_at",
+  "published_at",
+  "enrolled_at",
+  "events"
+]
+
+interface StoredEvent {
+  readonly eventId: string
+  readonly kind: string
+  readonly body: string
+  readonly state: string | null
+}
+
+interface Told {
+  readonly kind: string
+  readonly data: { readonly id: string; readonly revision: number }
+}
+
+/** All that must be the same, whatever went wrong on the way. Dies where the story itself shows a fault. */
+export const read = Effect.fnUntraced(function*({ receiver, sql }: World, secrets: ReadonlyArray<string>) {
+  const audit = yield* Effect.flatMap(Audit, ({ run }) => run).pipe(
+    Effect.provide(Audit.layer.pipe(Layer.provide(Layer.succeed(SqlClient.SqlClient, sql))))
+  )
+  assert.deepStrictEqual(audit.findings, [])
+
+  const stood: Record<string, ReadonlyArray<string>> = {}
+  for (const table of tables) {
+    const rows = yield* sql.unsafe<{ row: string }>(
+      `SELECT (to_jsonb(t) - '{${incidental.join()}}'::text[])::text AS row FROM ${table} t ORDER BY 1`
+    )
+    // what is expected of a user may be a zero or nothing; a ping whose answer was lost is asked for again
+    stood[table] = rows.map(({ row }) => row).filter((row) => !row.includes("\"expected\": 0"))
+  }
+
+  const events = yield* sql<StoredEvent>`SELECT e.event_id, e.kind, e.body, min(d.state) AS state FROM events e
+    LEFT JOIN deliveries d ON d.integrator_id = e.integrator_id AND d.event = e.event
+    GROUP BY e.integrator_id, e.event ORDER BY e.event`
+  const bodies = new Map(events.map(({ body, eventId }) => [eventId, body]))
+  const arrived = new Set(receiver.arrivals.map(({ id }) => id))
+  for (const { body, eventId, state } of events) {
+    if (state === null) assert.include(body, "\"d4\"", "told to nobody, with an endpoint")
+    else assert.isTrue(arrived.has(eventId) && state === "delivered", `${state}: ${body}`)
+  }
+  const revisions = new Map<string, number>()
+  for (const { body, headers, id } of receiver.arrivals) {
+    assert.strictEqual(body, bodies.get(id), "other bytes than the stored")
+    const { data, kind }: Told = JSON.parse(body)
+    if (secrets.length > 0) yield* verifyWebhook({ body, headers, secrets })
+    if (!kind.startsWith("reward.")) continue
+    const last = revisions.get(data.id) ?? 0
+    assert.include([last, last + 1], data.revision, `${data.id} after revision ${last}`)
+    revisions.set(data.id, data.revision)
+  }
+  const told = events.filter(({ kind }) => kind !== "webhook.ping").map(({ body }) => withoutTimes(JSON.parse(body)))
+  return { ...stood, told }
+})
+
+type Story = Readonly<Record<string, ReadonlyArray<string>>>
+
+const withoutTimes = ({ data, kind }: Told) =>
+  JSON.stringify({ kind, data: { ...data, createdAt: undefined, updatedAt: undefined } })
+
+/** What one record has and the other has not, line by line; where only the order differs, the order. */
+export const differences = (is: Story, mustBe: Story): ReadonlyArray<string> =>
+  Object.keys(mustBe).flatMap((table) => {
+    const [left = [], right = []] = [is[table], mustBe[table]]
+    const lines = [
+      ...left.filter((line) => !right.includes(line)).map((line) => `${table} has ${line}`),
+      ...right.filter((line) => !left.includes(line)).map((line) => `${table} has not ${line}`)
+    ]
+    const isSame = lines.length > 0 || left.join() === right.join()
+    return isSame ? lines : [`${table} is in another order: ${left.join("\n")}`]
+  })

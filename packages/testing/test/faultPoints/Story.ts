@@ -1,0 +1,164 @@
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Answer, World } from "./World.ts"
+
+const day = (number: number, time = "00:00:00.000") => `2099-01-${String(number).padStart(2, "0")}T${time}Z`
+const amountOf = (asset: string, amount: string) => ({ asset, amount })
+const url = encodeURIComponent
+
+/**
+ * One integrator's month, by every operation of the sandbox: all kinds of spend events, rewards that wait for money,
+ * become claimable, are paid, refunded and recovered. What comes of it does not depend on when anything happens, nor on
+ * how often the client has to ask. Gives every signing secret that the client was shown.
+ */
+export const tell = Effect.fnUntraced(function*({ receiver, send, sql }: World) {
+  const must = Effect.fnUntraced(function*(status: number, ...request: Parameters<typeof send>) {
+    const answer = yield* send(...request)
+    const [method, path] = request
+    assert.strictEqual(answer.status, status, `${method} ${path}: ${JSON.stringify(answer.body)}`)
+    return answer
+  })
+  const put = (path: string, body: unknown) => must(200, "PUT", path, body)
+  const get = (path: string) => must(200, "GET", path)
+  const settled = settle(sql)
+
+  const spend = (userId: string, kind: string, id: string, cents: string, occurredAt: string, more: object = {}) =>
+    must(202, "POST", "/v1/spend-events", {
+      kind,
+      integratorId: "acme",
+      userId,
+      externalTransactionId: id,
+      amount: { currency: "USD", amount: cents },
+      merchant: { descriptor: "Shop", mcc: "5411" },
+      occurredAt,
+      ...more
+    })
+  const money = (what: string, reference: string, amount: object, more: object = {}) =>
+    must(what === "claims" ? 202 : 200, "POST", `/v1/sandbox/${what}`, { reference, amount, ...more })
+
+  // what an integrator sets up
+  yield* put("/v1/sandbox/clock", { now: day(1) })
+  yield* put("/v1/users/ann", { tier: "gold", country: "DE" })
+  yield* put("/v1/users/bob", { referredBy: "ann" })
+  yield* put("/v1/users/bob", { segment: "beta" })
+  yield* put("/v1/programs/dollars/versions/1", program("USDC"))
+  yield* put("/v1/programs/euros/versions/1", program("EURe"))
+  yield* put("/v1/sandbox/clock", { now: day(2) })
+  const endpoint = { id: "main", url: receiver.url }
+  const secrets = secretsIn(yield* must(201, "POST", "/v1/webhook-endpoints", endpoint))
+  const rotate = must(200, "POST", "/v1/webhook-endpoints/main/rotate-secret")
+  // where the answer was lost the secret is, too
+  if (secrets.length === 0) secrets.push(...secretsIn(yield* rotate))
+  const { body: { secret } } = yield* must(201, "POST", "/v1/api-keys", { name: "next" })
+  yield* money("deposits", "d1", amountOf("USDC", "7000000"))
+  yield* settled
+
+  // authorizations of several users at once; only clearings earn, and there is not enough for all of them
+  yield* Effect.all([
+    spend("ann", "authorization", "a1", "10000", day(2)),
+    spend("bob", "authorization", "a2", "30000", day(2)),
+    spend("bob", "authorization", "a3", "500", day(2))
+  ], { concurrency: 3 })
+  yield* spend("ann", "incremental_authorization", "i1", "2345", day(2), { authorizationId: "a1" })
+  yield* spend("ann", "reversal", "v1", "45", day(2), { authorizationId: "a1" })
+  yield* spend("bob", "reversal", "v3", "500", day(2), { authorizationId: "a3" })
+  yield* spend("ann", "clearing", "c1", "12300", day(2), { authorizationId: "a1" })
+  yield* settled
+  yield* spend("bob", "refund", "f2", "1000", day(2), { originalTransactionId: "c2" })
+  yield* settled
+  yield* get("/v1/spend-events?state=waiting")
+  yield* spend("bob", "clearing", "c2", "50000", day(2))
+  yield* spend("bob", "clearing", "c3", "200", day(2), { amount: { currency: "EUR", amount: "200" } })
+  yield* settled
+  yield* get("/v1/spend-events/backlog")
+  yield* get("/v1/users/bob/balance")
+  yield* money("deposits", "d2", amountOf("USDC", "10000000"))
+  yield* money("deposits", "d3", amountOf("EURe", "5000000000000000000"))
+  yield* spend("ann", "refund", "f1", "300", day(2), { originalTransactionId: "c1" })
+  yield* settled
+
+  // the endpoint's life
+  secrets.push(...secretsIn(yield* rotate))
+  const { body: { eventId } } = yield* must(202, "POST", "/v1/webhook-endpoints/main/ping")
+  yield* settled
+  yield* must(202, "POST", `/v1/webhook-endpoints/main/deliveries/${String(eventId)}/redeliver`)
+  yield* must(200, "PATCH", "/v1/webhook-endpoints/main", { url: `${receiver.url}/moved` })
+  yield* settled
+
+  // the holding period ends; a refund of what was paid is owed, and recovered from the next reward
+  yield* put("/v1/sandbox/clock", { now: day(5) })
+  yield* settled
+  yield* money("claims", "k1", amountOf("USDC", "1800000"), { userId: "ann" })
+  yield* settled
+  yield* spend("ann", "refund", "f3", "6000", day(2), { originalTransactionId: "c1" })
+  yield* settled
+  yield* spend("ann", "clearing", "c4", "20000", day(5))
+  yield* settled
+  yield* put("/v1/sandbox/clock", { now: day(9) })
+  yield* settled
+  yield* money("claims", "k2", amountOf("EURe", "20000000000000000"), { userId: "bob" })
+  yield* money("withdrawals", "w1", amountOf("USDC", "123456"))
+  yield* settled
+
+  // what it reads, and a candidate for the next version
+  const [reward] = yield* sql<{ id: string }>`
+    SELECT body::json #>> '{data,id}' AS id FROM events WHERE kind = 'reward.paid' LIMIT 1`
+  for (const path of [
+    "/v1/users/ann",
+    "/v1/users/ann/rewards?limit=1",
+    `/v1/users/ann/rewards/${url(reward?.id ?? "")}/explanation`,
+    "/v1/programs",
+    "/v1/programs/dollars",
+    "/v1/api-keys",
+    "/v1/webhook-endpoints",
+    "/v1/webhook-endpoints/main",
+    "/v1/webhook-endpoints/main/deliveries",
+    "/v1/events?limit=2",
+    "/v1/sandbox/vault",
+    "/v1/sandbox/clock"
+  ]) yield* get(path)
+  yield* must(204, "GET", "/health")
+  const candidate = { definition: program("USDC"), from: day(2), to: day(9) }
+  yield* must(200, "POST", "/v1/programs/dollars/simulations", candidate)
+
+  // a key is replaced, where its answer was not lost; the endpoint goes, and what happens then is told to nobody
+  const next = typeof secret === "string" ? secret : undefined
+  yield* must(200, "DELETE", `/v1/api-keys/${next === undefined ? "next" : "default"}`, undefined, next)
+  // where the answer was lost it is gone already
+  assert.include([200, 404], (yield* send("DELETE", "/v1/webhook-endpoints/main", undefined, next)).status)
+  yield* must(200, "POST", "/v1/sandbox/deposits", { reference: "d4", amount: amountOf("USDC", "1") }, next)
+  yield* settled
+  return secrets
+})
+
+const secretsIn = ({ body: { secret } }: Answer): Array<string> => typeof secret === "string" ? [secret] : []
+
+const program = (asset: string) => ({
+  asset,
+  effectiveFrom: day(1, "12:00:00.000"),
+  categories: [{ id: "groceries", mccs: ["5411"] }],
+  baseRate: 100,
+  categoryRates: [{ categoryId: "groceries", rate: 200 }],
+  merchantRates: [],
+  tiers: [{ tier: "gold", multiplier: 15000 }],
+  campaigns: [],
+  caps: { perMonth: "9000000000000000000", categories: [{ categoryId: "groceries", perMonth: "8000000000000000000" }] },
+  exclusions: { mccs: [], merchants: [] },
+  holdingPeriodDays: 2
+})
+
+/** Nothing is left to process, to make claimable, to deliver or to cancel. */
+const settle = (sql: World["sql"]) =>
+  Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 5))).pipe(
+    Effect.andThen(sql<{ left: string }>`SELECT concat_ws(', ',
+      (SELECT 'spend events' FROM spend_event_queue LIMIT 1),
+      (SELECT 'deliveries' FROM deliveries WHERE state = 'pending' LIMIT 1),
+      (SELECT 'endpoints' FROM webhook_endpoints WHERE unsettled LIMIT 1),
+      (SELECT 'money' FROM vault_balances WHERE assigned > 0 LIMIT 1),
+      (SELECT 'rewards' FROM rewards JOIN integrators USING (integrator_id) WHERE state = 'Pending'
+        AND claimable_at <= clock_timestamp() + clock_offset_millis * interval '1 millisecond' LIMIT 1)) AS left`),
+    Effect.repeat({ until: ([row]) => row?.left === "" }),
+    Effect.timeout("40 seconds"),
+    Effect.asVoid,
+    Effect.orDie
+  )
