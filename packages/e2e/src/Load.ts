@@ -30,13 +30,16 @@ export interface Ledger {
   readonly money: Array<Move>
   /** No later than the sandbox clock. */
   clockMillis: number
+  /** How far purchases stay behind it: a machine's clock that is set back takes the sandbox clock along. */
+  readonly behindMillis: number
   /** Acknowledgements in all. */
   acknowledged: number
   /** Customers finish what they have begun, and leave. */
   closed: boolean
 }
 
-export const newLedger = (clockMillis: number): Ledger => ({ spends: new Map(), money: [], clockMillis, acknowledged: 0, closed: false })
+export const newLedger = (clockMillis: number, behindMillis = 0): Ledger =>
+  ({ spends: new Map(), money: [], clockMillis, behindMillis, acknowledged: 0, closed: false })
 
 /** The tuple that is an event's identity. */
 export const identityOf = (spend: Spend): string => `${spend.userId}\0${spend.kind}\0${spend.externalTransactionId}`
@@ -77,7 +80,7 @@ const purchase = (chance: Chance.Chance, ledger: Ledger): ReadonlyArray<Spend> =
     integratorId,
     userId: chance.pick(["user:0", ...userIds]),
     merchant: { descriptor: `Shop ${id}`, mcc: chance.often(0.5) ? groceries : "5999" },
-    occurredAt: iso(ledger.clockMillis - chance.integer(0, 3_600_000))
+    occurredAt: iso(ledger.clockMillis - ledger.behindMillis - chance.integer(0, 3_600_000))
   } as const
   const cents = chance.integer(1, 30_000)
   let part = 0

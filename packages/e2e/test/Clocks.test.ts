@@ -18,7 +18,7 @@ layer(Receiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("the
       const chance = Chance.make(7)
       const { api, env, replaceWorker, shiftClocks, wire, worker } = yield* service()
       // what customers send is never ahead of a clock that was moved at one end of the jumps and is read at the other
-      const ledger = newLedger((yield* furnish(wire)) - 5 * hourMillis)
+      const ledger = newLedger(yield* furnish(wire), 5 * hourMillis)
       yield* listen(wire, receiver.url)
       const jump = Effect.gen(function*() {
         for (let done = 0; done < jumps; done++) {
