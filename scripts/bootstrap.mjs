@@ -55,7 +55,7 @@ const read = (file) => {
 }
 
 const install = async (wanted) => {
-  say(`Installing dependencies with pnpm ${pnpmVersion} …`)
+  say(`Installing dependencies with pnpm ${pnpmVersion}; the first time takes a minute …`)
   const startedAt = Date.now()
   const args = ["--yes", `--package=pnpm@${pnpmVersion}`, "--", "pnpm", "install", "--frozen-lockfile"]
   const home = writableHome()
@@ -149,8 +149,9 @@ const runQuietly = (command, args, env) =>
       process.exit(128 + os.constants.signals[signal])
     }
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, stop)
-    watchNpm(() => stop("SIGTERM"))
+    const forgetNpm = watchNpm(() => stop("SIGTERM"))
     child.once("close", (code) => {
+      forgetNpm()
       for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.off(signal, stop)
       resolve({ code, output })
     })
@@ -192,9 +193,12 @@ const run = (node, args) =>
     })
   })
 
-/** npm runs us through one shell or several, or directly; when one of them or npm is killed, a link of the chain changes. */
+/**
+ * npm runs us through one shell or several, or directly; when one of them or npm is killed, a link of the chain changes.
+ * Gives what ends the watch.
+ */
 const watchNpm = (onGone) => {
-  if (process.env.npm_lifecycle_event === undefined) return
+  if (process.env.npm_lifecycle_event === undefined) return () => undefined
   const ancestors = [process.ppid]
   while (isShell(ancestors.at(-1))) ancestors.push(parentOf(ancestors.at(-1)))
   const isIntact = () => process.ppid === ancestors[0] && ancestors.every((pid, at) => at === ancestors.length - 1 || parentOf(pid) === ancestors[at + 1])
@@ -204,6 +208,7 @@ const watchNpm = (onGone) => {
     onGone()
   }, parentPollMillis)
   timer.unref()
+  return () => clearInterval(timer)
 }
 
 /** By its program: a script that a shell runs is named after the script. */

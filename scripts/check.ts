@@ -38,23 +38,42 @@ const main = async (): Promise<number> => {
 const staticSteps = (): ReadonlyArray<Step> => [
   // TypeScript's own compiler with the Effect diagnostics built in, for exactly the version that is installed.
   { name: "types", command: effectTypeScript(), args: ["--noEmit", "--project", "tsconfig.json"] },
-  { name: "types of the console", command: effectTypeScript(), args: ["--noEmit", "--project", "packages/console/tsconfig.json"] },
+  {
+    name: "types of the console",
+    command: effectTypeScript(),
+    args: ["--noEmit", "--project", "packages/console/tsconfig.json"]
+  },
   { name: "lint", command: "node_modules/.bin/oxlint", args: ["--deny-warnings", "--quiet"] },
   script("tidy", "scripts/tidy.ts"),
   ...(existsSync(path.join(root, "scripts/generate.ts")) ? [script("generated files", "scripts/generate.ts", "--check")] : [])
 ]
 
 const testStep = (args: ReadonlyArray<string>, results: string, seeds: string | undefined): Step => ({
-  ...script("tests", "node_modules/vitest/vitest.mjs", "run", "--config", "vitest.workspace.ts", "--reporter=default", "--reporter=json", `--outputFile.json=${results}`, ...args),
+  ...script(
+    "tests",
+    "node_modules/vitest/vitest.mjs",
+    "run",
+    "--config",
+    "vitest.workspace.ts",
+    "--reporter=default",
+    "--reporter=json",
+    `--outputFile.json=${results}`,
+    ...args
+  ),
   env: seeds === undefined ? {} : { TEST_SEEDS: seeds }
 })
 
-const script = (name: string, file: string, ...args: ReadonlyArray<string>): Step => ({ name, command: process.execPath, args: [file, ...args] })
+const script = (name: string, file: string, ...args: ReadonlyArray<string>): Step =>
+  ({ name, command: process.execPath, args: [file, ...args] })
 
 const effectTypeScript = (): string => {
   const tsgo = path.dirname(require.resolve("@effect/tsgo/package.json"))
   const { version } = readJson<{ version: string }>(require.resolve("typescript/package.json"))
-  const packageDir = path.dirname(createRequire(path.join(tsgo, "package.json")).resolve(`@effect/tsgo-${process.platform}-${process.arch}/package.json`))
+  const packageDir = path.dirname(
+    createRequire(path.join(tsgo, "package.json")).resolve(
+      `@effect/tsgo-${process.platform}-${process.arch}/package.json`
+    )
+  )
   return path.join(packageDir, "artifacts/typescript", version, "tsc")
 }
 
@@ -62,7 +81,11 @@ const run = (step: Step): Promise<number> =>
   new Promise((resolve) => {
     process.stdout.write(`── ${step.name}\n`)
     const startedAt = performance.now()
-    const child = spawn(step.command, step.args, { cwd: root, env: { ...process.env, ...step.env }, stdio: ["ignore", "inherit", "inherit"] })
+    const child = spawn(
+      step.command,
+      step.args,
+      { cwd: root, env: { ...process.env, ...step.env }, stdio: ["ignore", "inherit", "inherit"] }
+    )
     const stop = () => void child.kill("SIGTERM")
     process.once("SIGINT", stop).once("SIGTERM", stop)
     child.once("error", (error) => {
@@ -89,10 +112,15 @@ interface Results {
   readonly numFailedTests: number
   readonly numPendingTests: number
   readonly numTodoTests: number
-  readonly testResults: ReadonlyArray<{ readonly status: string; readonly assertionResults: ReadonlyArray<{ readonly status: string }> }>
+  readonly testResults: ReadonlyArray<{ readonly status: string; readonly assertionResults: ReadonlyArray<Test> }>
 }
 
-/** The last line of all, for machines: `N passed, N failed`, and what was skipped. */
+interface Test {
+  readonly status: string
+  readonly fullName: string
+}
+
+/** A line for each test that was skipped, and the last line of all, for machines: `N passed, N failed, N skipped`. */
 const printClosingLine = (file: string): void => {
   if (!existsSync(file)) return
   const results = readJson<Results>(file)
@@ -100,8 +128,14 @@ const printClosingLine = (file: string): void => {
   const brokenFiles = results.testResults.filter(({ status, assertionResults }) =>
     status === "failed" && assertionResults.every((test) => test.status !== "failed")
   )
+  const undone = results.testResults.flatMap(({ assertionResults }) => assertionResults)
+    .filter(({ status }) => status !== "passed" && status !== "failed")
+  for (const { fullName } of undone) process.stdout.write(`skipped: ${fullName}\n`)
+  const failed = results.numFailedTests + brokenFiles.length
   const skipped = results.numPendingTests + results.numTodoTests
-  process.stdout.write(`${results.numPassedTests} passed, ${results.numFailedTests + brokenFiles.length} failed${skipped > 0 ? `, ${skipped} skipped` : ""}\n`)
+  process.stdout.write(
+    `${results.numPassedTests} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}\n`
+  )
 }
 
 const readJson = <A>(file: string): A => JSON.parse(readFileSync(file, "utf8"))

@@ -5,6 +5,7 @@ import { OpenApi } from "effect/http-api"
 import { iso31661 } from "iso-3166"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
+import { page } from "./capacity/Page.ts"
 
 const check = process.argv.includes("--check")
 const generated = "packages/domain/src/generated"
@@ -29,6 +30,7 @@ const lines = (values: ReadonlyArray<string>) => {
 const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`
 
 const files: Record<string, string> = {
+  "docs/scaling.md": page(readFileSync("docs/scaling.md", "utf8")),
   "openapi/production.json": json(OpenApi.fromApi(IntegratorApi)),
   "openapi/sandbox.json": json(OpenApi.fromApi(SandboxApi)),
   [`${generated}/Iso3166.ts`]: codes(

@@ -42,13 +42,15 @@ const makeRelative = (build: string, file: string): void => {
 
 /** The manifest without what is of the workspace alone. Effect's `http` modules may change with a minor version. */
 const manifest = () => {
-  const { description, engines, name, version } = readJson<Record<string, unknown>>(path.join(client, "package.json"))
+  const own = readJson<Record<string, unknown>>(path.join(client, "package.json"))
+  const { description, engines, license, name, version } = own
   const effect = readJson<{ version: string }>(path.join(root, "node_modules/effect/package.json"))
   const module = (file: string) => ({ types: `./client/src/${file}.d.ts`, default: `./client/src/${file}.js` })
   return {
     name,
     version,
     description,
+    license,
     type: "module",
     sideEffects: false,
     engines,

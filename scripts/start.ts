@@ -61,7 +61,14 @@ const untilHealthy = (baseUrl: string) =>
 
 const greet = Effect.fnUntraced(function*(settings: Settings.Settings, databaseUrl: Redacted.Redacted) {
   const { baseUrl } = settings
-  const lines = ["", `Card Rewards is running.`, "", `  api          ${baseUrl}`, `  docs         ${baseUrl}/docs`, `  console      ${baseUrl}/console`]
+  const lines = [
+    "",
+    `Card Rewards is running.`,
+    "",
+    `  api          ${baseUrl}`,
+    `  docs         ${baseUrl}/docs`,
+    `  console      ${baseUrl}/console`
+  ]
   if (settings.environment !== "sandbox") return yield* Console.log(lines.join("\n"))
   const demo = yield* findOrCreateDemo(settings, databaseUrl)
   return yield* Console.log([
@@ -94,7 +101,9 @@ const findOrCreateDemo = Effect.fnUntraced(function*(settings: Settings.Settings
 })
 
 const acceptsKey = (baseUrl: string, apiKey: string) =>
-  HttpClient.execute(HttpClientRequest.get(`${baseUrl}/v1/programs`).pipe(HttpClientRequest.setHeader("x-api-key", apiKey))).pipe(
+  HttpClient.execute(
+    HttpClientRequest.get(`${baseUrl}/v1/programs`).pipe(HttpClientRequest.setHeader("x-api-key", apiKey))
+  ).pipe(
     Effect.filterOrFail((response) => response.status !== 401)
   )
 

@@ -1,4 +1,7 @@
-/** The rules of docs/architecture.md that a compiler does not check. Prints every breach and exits 1 where there is one. */
+/**
+ * The rules of docs/architecture.md that a compiler does not check. Prints every breach and exits 1 where there is
+ * one.
+ */
 import * as fs from "node:fs"
 import * as path from "node:path"
 
@@ -25,6 +28,7 @@ const entryPoints: ReadonlyArray<string> = [
   "packages/client/src/promise.ts",
   "packages/dev-postgres/src/DatabaseProxy.ts",
   "packages/dev-postgres/src/TestDatabase.ts",
+  "packages/dev-postgres/src/TestProcess.ts",
   "packages/dev-postgres/src/vitestSetup.ts",
   "packages/testing/src/TestService.ts"
 ]
@@ -58,7 +62,12 @@ const list = (folder: string): ReadonlyArray<string> =>
 
 const read = (file: string): Source => {
   const text = fs.readFileSync(path.join(root, file), "utf8")
-  return { file, text, imports: importsIn(text), runtimeImports: importsIn(text.replaceAll(/^(?:import|export) type [^"']*["'][^"']+["']/gm, "")) }
+  return {
+    file,
+    text,
+    imports: importsIn(text),
+    runtimeImports: importsIn(text.replaceAll(/^(?:import|export) type [^"']*["'][^"']+["']/gm, ""))
+  }
 }
 
 const importsIn = (text: string): ReadonlyArray<string> =>
@@ -137,7 +146,9 @@ const checkMigrations = (): ReadonlyArray<string> => {
   const folder = "packages/core/src/migrations"
   const listFile = "packages/core/src/Database.ts"
   if (!fs.existsSync(path.join(root, folder))) return []
-  const listed = [...fs.readFileSync(path.join(root, listFile), "utf8").matchAll(/["'](\d{4}_\w+)["']\s*:/g)].map(([, name]) => name)
+  const listed = [...fs.readFileSync(path.join(root, listFile), "utf8").matchAll(/["'](\d{4}_\w+)["']\s*:/g)].map(
+    ([, name]) => name
+  )
   const present = fs.readdirSync(path.join(root, folder)).map((file) => path.basename(file, ".ts")).filter((name) => /^\d{4}_/.test(name)).toSorted()
   return listed.join() === present.join() ? [] : [`${listFile} lists the migrations ${listed.join(", ")}; ${folder} holds ${present.join(", ")}`]
 }

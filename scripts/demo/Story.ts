@@ -45,7 +45,9 @@ export const tell = Effect.fnUntraced(function*(integrator: string, receiver: Re
       holdingPeriodDays
     }
   })
-  yield* line(`program   cashback 1, in force from ${printTimestamp(start)}: 1 %, groceries 3 %, gold users half as much again`)
+  yield* line(
+    `program   cashback 1, in force from ${printTimestamp(start)}: 1 %, groceries 3 %, gold users half as much again`
+  )
   const { outcome } = yield* api.users.put({ params: { userId: anna }, payload: { tier: "gold" } })
   yield* line(`user      anna, tier gold: ${outcome}`)
   const { secret = "" } = yield* api.webhookEndpoints.create({
@@ -58,7 +60,9 @@ export const tell = Effect.fnUntraced(function*(integrator: string, receiver: Re
   const moved = yield* api.sandbox.moveClock({ payload: { now: start } })
   yield* line(`clock     ${printTimestamp(moved.now)}`)
 
-  yield* title("Anna pays at a grocer: first the authorization, which gives an estimate, then the clearing, which earns")
+  yield* title(
+    "Anna pays at a grocer: first the authorization, which gives an estimate, then the clearing, which earns"
+  )
   const spend = {
     integratorId,
     userId: anna,

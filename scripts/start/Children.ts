@@ -42,7 +42,8 @@ const launch = (entry: string, env: Readonly<Record<string, string>>): ChildProc
   return child
 }
 
-const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null || child.pid === undefined
+const hasEnded = (child: ChildProcess): boolean =>
+  child.exitCode !== null || child.signalCode !== null || child.pid === undefined
 
 const ended = (child: ChildProcess): Effect.Effect<string> =>
   Effect.callback((resume) => {

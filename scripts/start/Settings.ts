@@ -23,7 +23,8 @@ export const read = Effect.gen(function*() {
   if (wantedPort < 0 || wantedPort > 65_535) return yield* new StartError({ message: "PORT: must be a number from 0 to 65535" })
   yield* Effect.try({
     try: () => fs.mkdirSync(dataDir, { recursive: true }),
-    catch: (cause) => new StartError({ message: `DATA_DIR: cannot make ${dataDir}: ${cause instanceof Error ? cause.message : cause}` })
+    catch: (cause) =>
+      new StartError({ message: `DATA_DIR: cannot make ${dataDir}: ${cause instanceof Error ? cause.message : cause}` })
   })
   // Taken once, so that an api that is started again is found where it was.
   const port = yield* freePort(host, wantedPort)

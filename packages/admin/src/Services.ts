@@ -1,6 +1,6 @@
 import { ApiKeys } from "@card-rewards/core/ApiKeys"
 import { Audit } from "@card-rewards/core/Audit"
-import { refusal, underRole, version } from "@card-rewards/core/AwaitSchema"
+import { refusal, schemaOf, underRole } from "@card-rewards/core/AwaitSchema"
 import * as Database from "@card-rewards/core/Database"
 import { Environment } from "@card-rewards/core/Environment"
 import { Integrators } from "@card-rewards/core/Integrators"
@@ -44,10 +44,7 @@ const environment = Layer.effect(
 const database = Layer.unwrap(Effect.gen(function*() {
   const { url } = yield* DatabaseUrl
   const config = { url, poolSize: 2, applicationName: "card-rewards admin" }
-  const found = yield* version.pipe(
-    Effect.provide(Database.layer({ ...config, poolSize: 1 })),
-    Effect.mapError(() => new StartRefused({ message: "The database could not be reached" }))
-  )
+  const found = yield* schemaOf(config)
   if (found !== Database.schemaVersion) return yield* new StartRefused({ message: refusal(found) })
   return Database.layer(yield* underRole(config, "admin"))
 })).pipe(Layer.provide(DatabaseUrl.layer))

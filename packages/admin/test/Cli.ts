@@ -16,7 +16,7 @@ export const main = resolve(import.meta.dirname, "../src/main.ts")
 /** A database of its own, empty. */
 export const emptyDatabase = Layer.effect(
   DatabaseUrl,
-  Effect.map(TestDatabase.make({ fingerprint: "empty", migrate: () => Effect.void }), (url) => ({ url }))
+  Effect.map(TestDatabase.makeEmpty, (url) => ({ url }))
 )
 
 /** The services' connection to the same database. */

@@ -2,24 +2,13 @@ import * as Database from "@card-rewards/core/Database"
 import { Secrets } from "@card-rewards/core/Secrets"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
+import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { admin, answer, connection, emptyDatabase, folder, secretsKey, spawn } from "./Cli.ts"
 
-const candidate = {
-  asset: "USDC",
-  effectiveFrom: "2026-11-01T00:00:00Z",
-  categories: [],
-  baseRate: 100,
-  categoryRates: [],
-  merchantRates: [],
-  tiers: [],
-  campaigns: [],
-  caps: { perMonth: "50000000", categories: [] },
-  exclusions: { mccs: [], merchants: [] },
-  holdingPeriodDays: 0
-}
+const candidate = { ...plainProgram, effectiveFrom: "2026-11-01T00:00:00Z" }
 
 layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the operator's command line", (it) => {
   it.effect("migrates, again too, and says what to do before", () =>

@@ -1,18 +1,10 @@
 import { admin as command } from "@card-rewards/admin/Commands"
 import { invocation } from "@card-rewards/admin/Commands/Examples"
-import { Processing } from "@card-rewards/core/Processing"
-import { Programs } from "@card-rewards/core/Programs"
-import { SandboxClock } from "@card-rewards/core/SandboxClock"
-import { SpendEvents } from "@card-rewards/core/SpendEvents"
-import { Users } from "@card-rewards/core/Users"
-import { IntegratorId, ProgramId, UserId } from "@card-rewards/domain/Ids"
-import { ProgramDefinition } from "@card-rewards/domain/Program"
-import { SpendEvent } from "@card-rewards/domain/SpendEvent"
-import { instant, parseTimestamp } from "@card-rewards/domain/Time"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, Layer, Schema } from "effect"
+import { Effect } from "effect"
 import type { Command } from "effect/cli"
-import { admin, connection, emptyDatabase, folder } from "./Cli.ts"
+import { admin, emptyDatabase, folder } from "./Cli.ts"
+import { definition, purchase } from "./Purchase.ts"
 
 /** All commands, with what is typed to name each. */
 const tree = (command: Command.Command.Any, path: ReadonlyArray<string> = []): ReadonlyArray<Entry> => [
@@ -46,44 +38,6 @@ describe("the commands", () => {
     }
   })
 })
-
-const definition = {
-  asset: "USDC",
-  effectiveFrom: "2099-11-01T00:00:00Z",
-  categories: [],
-  baseRate: 100,
-  categoryRates: [],
-  merchantRates: [],
-  tiers: [],
-  campaigns: [],
-  caps: { perMonth: "50000000", categories: [] },
-  exclusions: { mccs: [], merchants: [] },
-  holdingPeriodDays: 0
-}
-
-/** A purchase of 100.00 by `user-1` of `acme`, whose reward is claimable. */
-const purchase = Effect.gen(function*() {
-  const id = IntegratorId.make("acme")
-  const at = (text: string) => instant(parseTimestamp(text) ?? Number.NaN)
-  yield* (yield* Users).put(id, UserId.make("user-1"), {})
-  const published = Schema.decodeUnknownSync(ProgramDefinition)(definition)
-  yield* (yield* Programs).publish(id, ProgramId.make("groceries"), 1, published, [])
-  yield* (yield* SandboxClock).set(id, at("2099-11-02T00:00:00Z"))
-  yield* (yield* SpendEvents).submit(Schema.decodeUnknownSync(SpendEvent)({
-    kind: "clearing",
-    integratorId: id,
-    userId: "user-1",
-    externalTransactionId: "t1",
-    amount: { currency: "USD", amount: "10000" },
-    merchant: { descriptor: "Shop", mcc: "5411" },
-    occurredAt: "2099-11-01T12:00:00Z"
-  }))
-  const { processEvents } = yield* Processing
-  while ((yield* processEvents) > 0);
-}).pipe(Effect.provide(Layer.mergeAll(SandboxClock.layer, SpendEvents.layer, Users.layer, Processing.layer).pipe(
-  Layer.provideMerge(Programs.layer),
-  Layer.provideMerge(connection)
-)))
 
 /** Their own order but for `migrate`, which is before all. */
 const lines = all.filter(({ isLeaf }) => isLeaf).flatMap(({ command, path }) =>

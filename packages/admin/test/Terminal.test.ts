@@ -3,7 +3,8 @@ import { DatabaseUrl } from "@card-rewards/admin/Services"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync } from "node:fs"
-import { emptyDatabase, environment, execute, folder, main } from "./Cli.ts"
+import { admin, emptyDatabase, environment, execute, folder, main } from "./Cli.ts"
+import { definition, purchase } from "./Purchase.ts"
 
 const has = (program: string) => existsSync(`/usr/bin/${program}`) || existsSync(`/bin/${program}`)
 const escape = "\u001b["
@@ -24,6 +25,20 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("on 
       assert.match(stdout, bar)
       const end = stdout.lastIndexOf(`\r${escape}2K`)
       assert.isTrue(stdout.slice(end).startsWith(`\r${escape}2K${escape}1mholds`), "wiped, and then comes the answer")
+    }), 120_000)
+
+  it.effect.skipIf(!has("script"))("a simulation's bar counts the purchases, and is gone before the answer", () =>
+    Effect.gen(function*() {
+      yield* Database.migrate((yield* DatabaseUrl).url)
+      yield* admin(["integrator", "create", "acme"])
+      yield* purchase
+      const path = yield* folder({ "candidate.json": JSON.stringify(definition) })
+      const window = "--from 2099-11-01T00:00:00Z --to 2099-12-01T00:00:00Z"
+      const { status, stdout } = yield* onTerminal(`simulate acme groceries ${path}/candidate.json ${window}`)
+      assert.strictEqual(status, 0)
+      assert.include(stdout, `${"░".repeat(24)}   0 %  0 of 1 purchases`)
+      assert.include(stdout, `${"█".repeat(24)} 100 %  1 of 1 purchases`)
+      assert.isTrue(stdout.slice(stdout.lastIndexOf(`\r${escape}2K`)).startsWith(`\r${escape}2K${escape}1mfrom`))
     }), 120_000)
 
   it.effect.skipIf(!has("script"))("NO_COLOR takes the colours away, and TERM=dumb the bar too", () =>

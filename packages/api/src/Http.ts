@@ -1,3 +1,4 @@
+import * as Metrics from "@card-rewards/core/Metrics"
 import { IntegratorApi, SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import type { VaultId } from "@card-rewards/domain/Ids"
 import { NodeHttpServer } from "@effect/platform-node"
@@ -6,6 +7,7 @@ import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as ApiKeys from "./ApiKeys.ts"
 import * as Authorization from "./Authorization.ts"
+import { InWork } from "./Authorization/InWork.ts"
 import { KeyChecks } from "./Authorization/KeyChecks.ts"
 import * as Events from "./Events.ts"
 import * as Health from "./Health.ts"
@@ -13,6 +15,7 @@ import * as Border from "./Http/Border.ts"
 import * as Console from "./Http/Console.ts"
 import * as Docs from "./Http/Docs.ts"
 import * as RequestShape from "./Http/RequestShape.ts"
+import * as ShortWay from "./Http/ShortWay.ts"
 import * as Telemetry from "./Http/Telemetry.ts"
 import * as Programs from "./Programs.ts"
 import * as Sandbox from "./Sandbox.ts"
@@ -24,11 +27,15 @@ import * as WebhookEndpoints from "./WebhookEndpoints.ts"
  * The whole interface as one effect that answers a request; the scope is the process's. Serve it only once it is built, since a
  * server that listens before leaves early requests hanging.
  */
-export const make = (environment: VaultId) =>
-  HttpRouter.toHttpEffect(environment === "production" ? production : sandbox).pipe(
-    Effect.provideService(HttpRouter.RouterConfig, routerConfig),
-    Effect.flatMap((routes) => Telemetry.around(routes, Border.around))
-  )
+export const make = Effect.fnUntraced(function*(environment: VaultId) {
+  const admission = yield* Layer.build(Layer.merge(KeyChecks.layer, InWork.layer))
+  return yield* Effect.gen(function*() {
+    const routes = yield* HttpRouter.toHttpEffect(environment === "production" ? production : sandbox)
+    // telemetry tells requests apart by what the router finds
+    const answers = (yield* Metrics.On) ? routes : yield* ShortWay.around(routes)
+    return yield* Telemetry.around(answers, Border.around)
+  }).pipe(Effect.provideContext(admission), Effect.provideService(HttpRouter.RouterConfig, routerConfig))
+})
 
 /** Paths are taken literally. Length is limited by Node's limit on headers, and then by each id's own. */
 const routerConfig = {
@@ -39,7 +46,7 @@ const routerConfig = {
 }
 
 const middlewares = Layer.mergeAll(
-  Authorization.layer.pipe(Layer.provide(KeyChecks.layer)),
+  Authorization.layer,
   RequestShape.layer
 )
 

@@ -1,5 +1,5 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { Clock, Context, Effect, Layer } from "effect"
+import { Context, Layer } from "effect"
 import * as TokenBuckets from "./RateLimit/TokenBuckets.ts"
 
 /** What a request counts as: spend events, reads, everything else. */
@@ -32,11 +32,11 @@ const maxIntegratorBuckets = 10_000
  */
 export class RateLimit extends Context.Service<RateLimit, {
   /** Takes a token of the integrator's class. */
-  readonly take: (rateClass: RateClass, integratorId: IntegratorId) => Effect.Effect<Admission>
+  readonly take: (rateClass: RateClass, integratorId: IntegratorId, nowMillis: number) => Admission
   /** What the headers say without a token being taken. */
-  readonly look: (rateClass: RateClass, integratorId: IntegratorId) => Effect.Effect<Admission>
+  readonly look: (rateClass: RateClass, integratorId: IntegratorId, nowMillis: number) => Admission
   /** Counts a failed authentication of a client address. */
-  readonly takeFailure: (address: string) => Effect.Effect<Admission>
+  readonly takeFailure: (address: string, nowMillis: number) => Admission
 }>()("@card-rewards/api/RateLimit") {
   static readonly layer = (limits: Limits): Layer.Layer<RateLimit> =>
     Layer.sync(RateLimit, () => {
@@ -47,9 +47,9 @@ export class RateLimit extends Context.Service<RateLimit, {
       }
       const failures = admission("auth", limits.auth, maxAddressBuckets)
       return RateLimit.of({
-        take: (rateClass, integratorId) => classes[rateClass](integratorId, 1),
-        look: (rateClass, integratorId) => classes[rateClass](integratorId, 0),
-        takeFailure: (address) => failures(address, 1)
+        take: (rateClass, integratorId, now) => classes[rateClass](integratorId, 1, now),
+        look: (rateClass, integratorId, now) => classes[rateClass](integratorId, 0, now),
+        takeFailure: (address, now) => failures(address, 1, now)
       })
     })
 }
@@ -60,20 +60,19 @@ const windowSeconds = 1
 const unlimited: Admission = { allowed: true, retryAfterSeconds: 1, headers: {} }
 
 const admission = (name: string, limit: Limit, maxBuckets: number) => {
-  if (limit === "off") return () => Effect.succeed(unlimited)
+  if (limit === "off") return () => unlimited
   const buckets = TokenBuckets.make({ ...limit, maxBuckets })
-  return (key: string, tokens: 0 | 1) =>
-    Effect.map(Clock.currentTimeMillis, (now): Admission => {
-      const { allowed, left, nextAfterMillis } = buckets.take(key, tokens, now)
-      // what a burst allows beyond the policy's quota is not promised
-      const quotaLeft = allowed ? Math.min(left + tokens, limit.perSecond) - tokens : 0
-      return {
-        allowed,
-        retryAfterSeconds: Math.max(1, Math.ceil(nextAfterMillis / 1_000)),
-        headers: {
-          "ratelimit-policy": `"${name}";q=${limit.perSecond};w=${windowSeconds}`,
-          ratelimit: `"${name}";r=${quotaLeft};t=${windowSeconds}`
-        }
+  return (key: string, tokens: 0 | 1, now: number): Admission => {
+    const { allowed, left, nextAfterMillis } = buckets.take(key, tokens, now)
+    // what a burst allows beyond the policy's quota is not promised
+    const quotaLeft = allowed ? Math.min(left + tokens, limit.perSecond) - tokens : 0
+    return {
+      allowed,
+      retryAfterSeconds: Math.max(1, Math.ceil(nextAfterMillis / 1_000)),
+      headers: {
+        "ratelimit-policy": `"${name}";q=${limit.perSecond};w=${windowSeconds}`,
+        ratelimit: `"${name}";r=${quotaLeft};t=${windowSeconds}`
       }
-    })
+    }
+  }
 }

@@ -2,7 +2,7 @@ import { NodeHttpServer } from "@effect/platform-node"
 import { Duration, Effect, Layer } from "effect"
 import type { HttpServer } from "effect/http"
 import type { ServeError } from "effect/http/HttpServerError"
-import { Server, type ServerResponse } from "node:http"
+import { type IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 
 /** How long a stop waits for requests in flight. */
@@ -17,6 +17,9 @@ const requestCheckMillis = 5_000
 /** Connections that this process keeps open; further ones are closed as they come. */
 const maxConnections = 10_000
 
+/** How long a connection may be silent, of a client that reads no answer too; the longest request works for 60 s. */
+const silentMillis = 90_000
+
 /**
  * Node's server. At the end it stops accepting, lets go of connections that nobody uses, lets requests in flight
  * finish, for 10 s at most, and then closes what connections there still are.
@@ -24,6 +27,8 @@ const maxConnections = 10_000
 export const layer = (options: {
   readonly host: string
   readonly port: number
+  /** For tests. */
+  readonly silentMillis?: number
 }): Layer.Layer<HttpServer.HttpServer, ServeError> =>
   Layer.suspend(() => {
     const server = new LettingGo({
@@ -31,6 +36,7 @@ export const layer = (options: {
       connectionsCheckingInterval: requestCheckMillis
     })
     server.maxConnections = maxConnections
+    server.timeout = options.silentMillis ?? silentMillis
     return Layer.effectDiscard(
       // runs between the graceful stop, which begins where requests are served, and the wait for the server's end
       Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
@@ -48,13 +54,13 @@ export const layer = (options: {
  * Node's server, closed, keeps serving its kept-alive connections and waits for those that never sent anything. This
  * one says `connection: close` in every answer from then on, so that clients go elsewhere, and closes what is unused.
  */
-class LettingGo extends Server {
+class LettingGo extends Server<typeof IncomingMessage, typeof Answer> {
   #closing = false
-  readonly #unanswered = new Set<ServerResponse>()
+  readonly #unanswered = new Set<Answer>()
   readonly #unused = new Set<Socket>()
 
   constructor(options: { readonly requestTimeout: number; readonly connectionsCheckingInterval: number }) {
-    super(options)
+    super({ ...options, ServerResponse: Answer })
     this.on("connection", (socket: Socket) => {
       this.#unused.add(socket)
       socket.once("close", () => this.#unused.delete(socket))
@@ -77,3 +83,10 @@ class LettingGo extends Server {
     return super.close(callback)
   }
 }
+
+/**
+ * Node's answer, whose head and text go out in one write. Where it is told to hold a body against its `content-length`, it adds
+ * an empty chunk; the length of what is sent here is always counted from the text itself.
+ */
+class Answer extends ServerResponse {}
+Object.defineProperty(Answer.prototype, "strictContentLength", { get: () => false, set: () => {} })

@@ -7,6 +7,7 @@ import { IntegratorMismatch } from "@card-rewards/domain/SpendEvent"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
+import * as ShortWay from "./Http/ShortWay.ts"
 
 /** Card events in. The event's integrator must be the key's (contract, section 5.5). */
 export const layer = HttpApiBuilder.group(
@@ -22,7 +23,8 @@ export const layer = HttpApiBuilder.group(
         if (payload.integratorId !== integratorId) {
           return yield* new IntegratorMismatch({ message: "integratorId is not the integrator of this API key" })
         }
-        return yield* spendEvents.submit(payload)
+        const refusal = (yield* ShortWay.Handed)?.refusal
+        return yield* refusal === undefined ? spendEvents.submit(payload) : Effect.fail(refusal)
       })
     )
       .handle("waiting", ({ query: { cursor, limit = defaultPageSize } }) =>

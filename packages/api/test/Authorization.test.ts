@@ -14,7 +14,11 @@ layer(TestApi.layer({ limits: { ingest: { perSecond: 1, burst: 2 }, manage: { pe
     Effect.gen(function*() {
       const api = yield* TestApi
       for (const key of ["", unknownKey, "nonsense", api.key.toUpperCase(), `${api.key}0`, `${api.key}, ${api.key}`]) {
-        const answer = yield* api.send("POST", "/v1/spend-events", { key, raw: "{", headers: { "content-type": "text/plain" } })
+        const answer = yield* api.send(
+          "POST",
+          "/v1/spend-events",
+          { key, raw: "{", headers: { "content-type": "text/plain" } }
+        )
         assert.strictEqual(answer.status, 401)
         assert.deepStrictEqual(Object.keys(answer.body).sort(), ["_tag", "message"])
         assert.isUndefined(answer.headers["ratelimit"])
@@ -59,7 +63,11 @@ layer(TestApi.layer({ limits: { ingest: { perSecond: 1, burst: 2 }, manage: { pe
   it.effect("failed authentications are limited by address, and hold no valid key back", () =>
     Effect.gen(function*() {
       const api = yield* TestApi
-      const answers = yield* Effect.forEach(Array.from({ length: 60 }), () => api.send("GET", "/v1/programs", { key: unknownKey }), { concurrency: 10 })
+      const answers = yield* Effect.forEach(
+        Array.from({ length: 60 }),
+        () => api.send("GET", "/v1/programs", { key: unknownKey }),
+        { concurrency: 10 }
+      )
       const limited = answers.filter(({ status }) => status === 429)
       assert.isAbove(limited.length, 0)
       assert.isTrue(answers.every(({ status }) => status === 401 || status === 429))

@@ -5,11 +5,14 @@ import { clearing, TestApi } from "./TestApi.ts"
 
 layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("the border", (it) => {
   const unknownRoutes: ReadonlyArray<readonly [string, string]> = [
-    ["GET", "/"], ["GET", "/v1"], ["GET", "/v2/programs"], ["GET", "/v1/nothing"], ["GET", "/health/"], ["GET", "//health"],
-    ["GET", "/Health"], ["GET", "/V1/programs"], ["GET", "/v1/Programs"], ["GET", "/v1/programs/"], ["GET", "/v1/users"],
+    ["GET", "/"], ["GET", "/v1"], ["GET", "/v2/programs"], ["GET", "/v1/nothing"], ["GET", "/health/"],
+    ["GET", "//health"],
+    ["GET", "/Health"], ["GET", "/V1/programs"], ["GET", "/v1/Programs"], ["GET", "/v1/programs/"],
+    ["GET", "/v1/users"],
     ["GET", "/v1/users/"], ["GET", "/v1/users//balance"], ["GET", "/v1/users/u/balance/"], ["GET", "/v1/users/u/b%zz"],
     ["POST", "/health"], ["DELETE", "/v1/users/u"], ["PUT", "/v1/spend-events"], ["OPTIONS", "/v1/spend-events"],
-    ["PATCH", "/v1/api-keys"], ["GET", "/v1/spend-events;a"], ["GET", "/v1/users/u/balance/more"], ["PUT", "/v1/programs/p"],
+    ["PATCH", "/v1/api-keys"], ["GET", "/v1/spend-events;a"], ["GET", "/v1/users/u/balance/more"],
+    ["PUT", "/v1/programs/p"],
     ["GET", "/v1/programs/p/versions/1"], ["OPTIONS", "*"], ["TRACE", "/health"], ["HEAD", "/v1/nothing"]
   ]
   for (const [method, path] of unknownRoutes) {
@@ -28,8 +31,10 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("th
   }
 
   const ids = [
-    "plain", "A", "a", "a b", "a/b", "a;b", "a?b", "a#b", "a%b", "a%2Fb", "%", "%25", "%zz", "..", ".", "a+b", "a&b=c", "é", "ﷺ",
-    "😀".repeat(128), "\u{10ffff}", "x".repeat(128), "a:clearing:b", "\"'<>", "\\", "\u0001", "balance", "users", "*", ":userId", "~!@$^()_-=[]{}|,"
+    "plain", "A", "a", "a b", "a/b", "a;b", "a?b", "a#b", "a%b", "a%2Fb", "%", "%25", "%zz", "..", ".", "a+b", "a&b=c",
+    "é", "ﷺ",
+    "😀".repeat(128), "\u{10ffff}", "x".repeat(128), "a:clearing:b", "\"'<>", "\\", "\u0001", "balance", "users", "*",
+    ":userId", "~!@$^()_-=[]{}|,"
   ]
   for (const id of ids) {
     it.effect(`the user id ${JSON.stringify(id.slice(0, 12))} fits in a path`, () =>
@@ -76,7 +81,11 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("th
     Effect.gen(function*() {
       const api = yield* TestApi
       for (const type of ["application/json", "application/json; charset=utf-8", "Application/JSON;charset=\"UTF-8\""]) {
-        const answer = yield* api.send("PUT", "/v1/users/size", { raw: "{}".padEnd(256 * 1024), headers: { "content-type": type } })
+        const answer = yield* api.send(
+          "PUT",
+          "/v1/users/size",
+          { raw: "{}".padEnd(256 * 1024), headers: { "content-type": type } }
+        )
         assert.strictEqual(answer.status, 200, answer.text)
       }
     }))

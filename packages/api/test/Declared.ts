@@ -19,11 +19,11 @@ export interface Declared {
   readonly answers: ReadonlyMap<number, ReadonlyArray<Schema.Top>>
 }
 
-// the schemas of requests and answers need no services
-const plain = (schema: Schema.Top | undefined) => schema as Schema.Codec<unknown, unknown> | undefined
+/** The schemas of requests and answers need no services, which their common type does not tell. */
+export const withoutServices = (schema: Schema.Top) => schema as Schema.Codec<unknown, unknown>
 
-const payloadOf = (endpoint: HttpApiEndpoint.Top): Schema.Top | undefined =>
-  [...endpoint.payload.values()].flatMap((entry) => "schemas" in entry ? [...entry.schemas] : [])[0]
+const payloadOf = (endpoint: HttpApiEndpoint.Top) =>
+  [...endpoint.payload.values()].flatMap((entry) => "schemas" in entry ? entry.schemas.map(withoutServices) : [])[0]
 
 const found: Array<Declared> = []
 HttpApi.reflect(SandboxApi, {
@@ -33,9 +33,9 @@ HttpApi.reflect(SandboxApi, {
       name: `${endpoint.method} ${endpoint.path.replace(/:(\w+)/g, "{$1}")}`,
       method: endpoint.method,
       path: endpoint.path,
-      params: plain(endpoint.params),
-      query: plain(endpoint.query),
-      payload: plain(payloadOf(endpoint)),
+      params: endpoint.params && withoutServices(endpoint.params),
+      query: endpoint.query && withoutServices(endpoint.query),
+      payload: payloadOf(endpoint),
       parseOptions: Context.getOrElse(mergedAnnotations, HttpApi.PayloadParseOptions, () => ({})),
       answers: new Map([...successes, ...errors])
     })
@@ -52,9 +52,7 @@ export const assertDeclared = (endpoint: Declared, answer: Answer, context: stri
   if (answer.status === 204) return assert.strictEqual(answer.text, "", context)
   assert.match(answer.headers["content-type"] ?? "", /^application\/json/, context)
   try {
-    Schema.decodeUnknownSync(Schema.Union(bodies ?? []) as unknown as Schema.Codec<unknown>)(answer.body, {
-      onExcessProperty: "error"
-    })
+    Schema.decodeUnknownSync(withoutServices(Schema.Union(bodies ?? [])))(answer.body, { onExcessProperty: "error" })
   } catch (error) {
     assert.fail(`${context}: ${answer.status} ${answer.text} has not the declared body: ${String(error)}`)
   }

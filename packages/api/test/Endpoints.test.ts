@@ -20,8 +20,14 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("th
       const first = yield* api.send("PUT", "/v1/users/u1", { json: { tier: "gold", country: "DE" } })
       assert.strictEqual(first.status, 200)
       assert.strictEqual(first.body["outcome"], "enrolled")
-      assert.strictEqual((yield* api.send("PUT", "/v1/users/u1", { json: { tier: "gold", country: "DE" } })).body["outcome"], "unchanged")
-      assert.strictEqual((yield* api.send("PUT", "/v1/users/u1", { json: { tier: "silver" } })).body["outcome"], "updated")
+      assert.strictEqual(
+        (yield* api.send("PUT", "/v1/users/u1", { json: { tier: "gold", country: "DE" } })).body["outcome"],
+        "unchanged"
+      )
+      assert.strictEqual(
+        (yield* api.send("PUT", "/v1/users/u1", { json: { tier: "silver" } })).body["outcome"],
+        "updated"
+      )
       const read = yield* api.send("GET", "/v1/users/u1")
       assert.strictEqual(read.status, 200)
       assert.include(read.text, `"tier":"silver"`)
@@ -71,7 +77,8 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("th
     Effect.gen(function*() {
       const api = yield* TestApi
       yield* enroll("ann")
-      const post = (changes: Readonly<Record<string, unknown>> = {}) => api.send("POST", "/v1/spend-events", { json: clearing(changes) })
+      const post = (changes: Readonly<Record<string, unknown>> = {}) =>
+        api.send("POST", "/v1/spend-events", { json: clearing(changes) })
       const accepted = yield* post()
       assert.strictEqual(accepted.status, 202)
       assert.deepStrictEqual(accepted.body, { id: "se:acme:ann:clearing:t1", duplicate: false })
@@ -96,7 +103,10 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("th
       const published = yield* api.send("PUT", "/v1/programs/p1/versions/1", { json: definition() })
       assert.strictEqual(published.status, 200)
       assert.strictEqual(published.body["duplicate"], false)
-      assert.strictEqual((yield* api.send("PUT", "/v1/programs/p1/versions/1", { json: definition() })).body["duplicate"], true)
+      assert.strictEqual(
+        (yield* api.send("PUT", "/v1/programs/p1/versions/1", { json: definition() })).body["duplicate"],
+        true
+      )
       const conflict = yield* api.send("PUT", "/v1/programs/p1/versions/1", { json: definition({ baseRate: 1 }) })
       assert.strictEqual(conflict.status, 409)
       assert.strictEqual(conflict.body["_tag"], "ProgramVersionConflict")
@@ -152,7 +162,10 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("th
       const created = yield* api.send("POST", "/v1/webhook-endpoints", { json: { id: "e", url } })
       assert.strictEqual(created.status, 201)
       assert.match(String(created.body["secret"]), /^service_whsec_[0-9a-f]{64}$/)
-      assert.strictEqual((yield* api.send("POST", "/v1/webhook-endpoints", { json: { id: "e", url } })).body["duplicate"], true)
+      assert.strictEqual(
+        (yield* api.send("POST", "/v1/webhook-endpoints", { json: { id: "e", url } })).body["duplicate"],
+        true
+      )
       const conflict = yield* api.send("POST", "/v1/webhook-endpoints", { json: { id: "e", url: `${url}b` } })
       assert.strictEqual(conflict.status, 409)
       const second = yield* api.send("POST", "/v1/webhook-endpoints", { json: { id: "f", url } })
@@ -161,7 +174,10 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("th
       assert.notInclude((yield* api.send("GET", "/v1/webhook-endpoints")).text, "whsec")
       const changed = yield* api.send("PATCH", "/v1/webhook-endpoints/e", { json: { url: `${url}c` } })
       assert.strictEqual(changed.status, 200)
-      assert.strictEqual((yield* api.send("PATCH", "/v1/webhook-endpoints/e", { json: { url: "http://x" } })).status, 422)
+      assert.strictEqual(
+        (yield* api.send("PATCH", "/v1/webhook-endpoints/e", { json: { url: "http://x" } })).status,
+        422
+      )
       const rotated = yield* api.send("POST", "/v1/webhook-endpoints/e/rotate-secret")
       assert.strictEqual(rotated.status, 200)
       assert.include(rotated.text, "previousSecretExpiresAt")
@@ -189,10 +205,16 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("th
       assert.deepStrictEqual(deposit.body, { reference: "d1", vaultId: "sandbox", duplicate: false })
       assert.strictEqual((yield* post("deposits", { reference: "d1", amount })).body["duplicate"], true)
       assert.strictEqual((yield* post("withdrawals", { reference: "d1", amount })).status, 409)
-      assert.strictEqual((yield* post("withdrawals", { reference: "w1", amount: { asset: "USDC", amount: "40" } })).status, 200)
+      assert.strictEqual(
+        (yield* post("withdrawals", { reference: "w1", amount: { asset: "USDC", amount: "40" } })).status,
+        200
+      )
       assert.strictEqual((yield* post("withdrawals", { reference: "w2", amount })).body["_tag"], "SimulationRefused")
       assert.strictEqual((yield* post("claims", { reference: "c1", amount, userId: "ann" })).status, 422)
-      assert.strictEqual((yield* post("claims", { reference: "c1", amount, userId: "nobody" })).body["_tag"], "UserNotEnrolled")
+      assert.strictEqual(
+        (yield* post("claims", { reference: "c1", amount, userId: "nobody" })).body["_tag"],
+        "UserNotEnrolled"
+      )
       assert.include((yield* api.send("GET", "/v1/sandbox/vault")).text, `"held":"60"`)
     }))
 
@@ -206,7 +228,10 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("th
       const back = yield* api.send("PUT", "/v1/sandbox/clock", { key, json: { now: "2080-01-01T00:00:00Z" } })
       assert.strictEqual(back.status, 422)
       assert.strictEqual(back.body["_tag"], "ClockCannotGoBack")
-      assert.strictEqual((yield* api.send("PUT", "/v1/sandbox/clock", { key, json: { now: "9500-01-01T00:00:00Z" } })).status, 400)
+      assert.strictEqual(
+        (yield* api.send("PUT", "/v1/sandbox/clock", { key, json: { now: "9500-01-01T00:00:00Z" } })).status,
+        400
+      )
     }))
 
   it.effect("the interface is described in OpenAPI 3.1, and shown without another host", () =>

@@ -1,13 +1,10 @@
-import * as Database from "@card-rewards/core/Database"
-import { Environment } from "@card-rewards/core/Environment"
-import { Processing } from "@card-rewards/core/Processing"
-import { Programs } from "@card-rewards/core/Programs"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { OpenApi } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { newIntegrator, type Request } from "./NewIntegrator.ts"
+import { processAll, processedApi } from "./Processed.ts"
 import { clearing, definition, TestApi } from "./TestApi.ts"
 
 /** Code for whoever does not keep text apart from code. None has a `:` or a control character: all fields take them. */
@@ -131,13 +128,6 @@ const reads = (integratorId: string, { any, printable: name, programId }: Texts)
   ] as const
 }
 
-const services = Layer.unwrap(Effect.map(TestApi, ({ databaseUrl }) =>
-  Processing.layer.pipe(
-    Layer.provide(Programs.layer),
-    Layer.provide(Database.layer({ url: databaseUrl, poolSize: 2, applicationName: "injection test" })),
-    Layer.provide(Environment.layer("sandbox"))
-  ))).pipe(Layer.provideMerge(TestApi.layer()))
-
 /** The rows of everybody else, and every table's name. */
 const ofOthers = Effect.fnUntraced(function*(integratorId: string) {
   const sql = yield* SqlClient.SqlClient
@@ -151,7 +141,7 @@ const ofOthers = Effect.fnUntraced(function*(integratorId: string) {
   )).pipe(Effect.map((rows) => rows.flat().map(({ row }) => row)))
 })
 
-layer(services, { timeout: "60 seconds", excludeTestServices: true })("text that looks like code", (it) => {
+layer(processedApi, { timeout: "60 seconds", excludeTestServices: true })("text that looks like code", (it) => {
   const all = [
     ...printable.map((text): Texts => ({ any: text, printable: text, programId: text })),
     ...unprintable.map((any): Texts => ({ any, printable: "plain", programId: "plain" }))
@@ -166,7 +156,7 @@ layer(services, { timeout: "60 seconds", excludeTestServices: true })("text that
           assert.isBelow(status, 300, `${method} ${path}: ${text}`)
           assert.notProperty(headers, "x-injected")
         }
-        yield* Effect.repeat((yield* Processing).processEvents, { while: (count) => count > 0 })
+        yield* processAll
         const claim = { reference: `${texts.printable}c`, amount: { asset: "USDC", amount: "1000" }, userId: texts.any }
         assert.strictEqual((yield* send("POST", "/v1/sandbox/claims", claim)).status, 202)
         for (const [path, expected] of reads(integratorId, texts)) {

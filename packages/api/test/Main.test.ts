@@ -1,9 +1,8 @@
 import * as Database from "@card-rewards/core/Database"
+import * as TestProcess from "@card-rewards/dev-postgres/TestProcess"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Effect, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { spawn } from "node:child_process"
-import { once } from "node:events"
 import { connect } from "node:net"
 import { fileURLToPath } from "node:url"
 import { TestApi } from "./TestApi.ts"
@@ -11,24 +10,8 @@ import { TestApi } from "./TestApi.ts"
 const main = fileURLToPath(new URL("../src/main.ts", import.meta.url))
 const secretsKey = Buffer.alloc(32, 7).toString("base64")
 
-/** Starts the process with these variables alone; it is killed with the test at the latest. */
-const start = (env: Readonly<Record<string, string>>) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const child = spawn(process.execPath, [main], { env, stdio: ["ignore", "pipe", "pipe"] })
-      const output = { text: "" }
-      const exited = once(child, "exit")
-      child.stdout.on("data", (chunk) => output.text += chunk)
-      child.stderr.on("data", (chunk) => output.text += chunk)
-      return {
-        output,
-        stop: () => child.kill("SIGTERM"),
-        kill: () => child.kill("SIGKILL"),
-        exit: Effect.map(Effect.promise(() => exited), ([code]): unknown => code)
-      }
-    }),
-    (child) => Effect.sync(child.kill)
-  )
+/** Starts the process with these variables alone. */
+const start = (env: Readonly<Record<string, string>>) => TestProcess.start([main], { env })
 
 const variables = Effect.map(TestApi, ({ databaseUrl }) => ({
   DATABASE_URL: Redacted.value(databaseUrl),
@@ -37,23 +20,40 @@ const variables = Effect.map(TestApi, ({ databaseUrl }) => ({
   LOG_FORMAT: "json"
 }))
 
-const portOf = (output: { readonly text: string }) =>
-  Effect.sync(() => Number(/Listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(output.text)?.[1] ?? 0)).pipe(
+const portOf = ({ output }: TestProcess.Running) =>
+  Effect.sync(() => Number(/Listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(output())?.[1] ?? 0)).pipe(
     Effect.delay("50 millis"),
     Effect.repeat({ until: (port) => port > 0, times: 200 })
   )
+
+const until = <E, R>(check: Effect.Effect<boolean, E, R>) =>
+  check.pipe(
+    Effect.repeat({ until: (isSo) => isSo, schedule: Schedule.spaced("10 millis") }),
+    Effect.timeout("10 seconds")
+  )
+
+/** Nobody listens there any more. */
+const refuses = (port: number) =>
+  Effect.callback<boolean>((resume) => {
+    const socket = connect(port, "127.0.0.1")
+    socket.once("connect", () => {
+      socket.destroy()
+      resume(Effect.succeed(false))
+    })
+    socket.once("error", () => resume(Effect.succeed(true)))
+  })
 
 layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("main", (it) => {
   it.effect("says where it listens, serves, and stops on SIGTERM", () =>
     Effect.gen(function*() {
       const child = yield* start(yield* variables)
-      const port = yield* portOf(child.output)
-      assert.isAbove(port, 0, child.output.text)
+      const port = yield* portOf(child)
+      assert.isAbove(port, 0, child.output())
       const health = yield* Effect.promise(() => fetch(`http://127.0.0.1:${port}/health`))
       assert.strictEqual(health.status, 204)
-      child.stop()
+      yield* child.send("SIGTERM")
       yield* child.exit
-      assert.notInclude(child.output.text, secretsKey)
+      assert.notInclude(child.output(), secretsKey)
     }).pipe(Effect.scoped))
 
   it.effect("finishes what is in flight at SIGTERM, and lets an idle connection not hold it", () =>
@@ -61,7 +61,7 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("ma
       const api = yield* TestApi
       const sql = yield* SqlClient.SqlClient
       const child = yield* start(yield* variables)
-      const port = yield* portOf(child.output)
+      const port = yield* portOf(child)
       const idle = connect(port, "127.0.0.1")
       idle.on("error", () => {})
       idle.write("GET /health HTTP/1.1\r\n")
@@ -69,9 +69,10 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("ma
       const answer = yield* sql.withTransaction(Effect.gen(function*() {
         yield* sql`LOCK TABLE users IN ACCESS EXCLUSIVE MODE`
         const sent = fetch(`http://127.0.0.1:${port}/v1/users/slow`, { headers: { "x-api-key": api.key } })
-        yield* Effect.sleep("500 millis")
-        child.stop()
-        yield* Effect.sleep("500 millis")
+        const waiting = sql`SELECT FROM pg_locks WHERE relation = 'users'::regclass AND NOT granted`
+        yield* until(Effect.map(waiting, (rows) => rows.length === 1))
+        yield* child.send("SIGTERM")
+        yield* until(refuses(port))
         return () => sent
       }))
       assert.strictEqual((yield* Effect.promise(answer)).status, 200)
@@ -84,9 +85,9 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("ma
     Effect.gen(function*() {
       const child = yield* start({ ...(yield* variables), SECRETS_KEY: "aGlkZGVu" })
       assert.strictEqual(yield* child.exit, 1)
-      assert.include(child.output.text, "SECRETS_KEY")
-      assert.strictEqual(child.output.text.trim().split("\n").length, 1, child.output.text)
-      assert.notInclude(child.output.text, "aGlkZGVu")
+      assert.include(child.output(), "SECRETS_KEY")
+      assert.strictEqual(child.output().trim().split("\n").length, 1, child.output())
+      assert.notInclude(child.output(), "aGlkZGVu")
     }).pipe(Effect.scoped))
 
   it.effect("a newer schema is one clear line and exit 1", () =>
@@ -98,6 +99,6 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("ma
       const code = yield* child.exit
       yield* sql`DELETE FROM effect_sql_migrations WHERE migration_id = ${newer}`
       assert.strictEqual(code, 1)
-      assert.include(child.output.text, `newer than ${Database.schemaVersion}`)
+      assert.include(child.output(), `newer than ${Database.schemaVersion}`)
     }).pipe(Effect.scoped))
 })

@@ -8,6 +8,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { registerHooks } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { withoutServices } from "./Declared.ts"
 import { clearing, definition, TestApi } from "./TestApi.ts"
 
 interface Media {
@@ -33,7 +34,8 @@ interface Document {
   readonly components: { readonly schemas: Readonly<Record<string, unknown>>; readonly securitySchemes: unknown }
 }
 
-const committed = (name: string): string => readFileSync(new URL(`../../../openapi/${name}.json`, import.meta.url), "utf8")
+const committed = (name: string): string =>
+  readFileSync(new URL(`../../../openapi/${name}.json`, import.meta.url), "utf8")
 const parse = (text: string): Document => JSON.parse(text)
 const operationsOf = (document: Document) => Object.values(document.paths).flatMap((item) => Object.values(item))
 const examplesOf = (content: Readonly<Record<string, Media>> | undefined) =>
@@ -84,7 +86,8 @@ describe.each(["sandbox", "production"])("openapi/%s.json", (name) => {
       for (const [status, { content, description }] of Object.entries(responses)) {
         if (Number(status) < 400) continue
         const told = [...description.matchAll(/`([A-Z]\w+)`:/g)].map(([, tag]) => tag)
-        const shown = examplesOf(content).map((value) => Schema.decodeUnknownSync(Schema.Struct({ _tag: Schema.String }))(value)._tag)
+        const shown = examplesOf(content).map((value) =>
+          Schema.decodeUnknownSync(Schema.Struct({ _tag: Schema.String }))(value)._tag)
         assert.sameMembers(shown, told, `${operationId} ${status}`)
       }
     }
@@ -96,7 +99,10 @@ describe.each(["sandbox", "production"])("openapi/%s.json", (name) => {
     for (const [kind, { post }] of Object.entries(document.webhooks)) {
       const [example] = examplesOf(post.requestBody?.content)
       assert.strictEqual(Schema.decodeUnknownSync(WebhookEvent)(example, strict).kind, kind)
-      assert.includeMembers(post.parameters.map((parameter) => parameter.name), ["x-service-signature", "webhook-signature"])
+      assert.includeMembers(
+        post.parameters.map((parameter) => parameter.name),
+        ["x-service-signature", "webhook-signature"]
+      )
     }
   })
 
@@ -118,15 +124,19 @@ describe("the examples", () => {
     HttpApi.reflect(SandboxApi, {
       onGroup: () => {},
       onEndpoint: ({ endpoint, errors, group, successes }) => {
-        const operation = operations.get(group.topLevel ? endpoint.identifier : `${group.identifier}.${endpoint.identifier}`)
+        const operation = operations.get(
+          group.topLevel ? endpoint.identifier : `${group.identifier}.${endpoint.identifier}`
+        )
         assert.isDefined(operation)
         const decodes = (schemas: ReadonlyArray<Schema.Top>, content: Readonly<Record<string, Media>> | undefined) => {
           for (const example of examplesOf(content)) {
-            // the schemas of bodies need no services
-            Schema.decodeUnknownSync(Schema.Union(schemas) as unknown as Schema.Codec<unknown>)(example, strict)
+            Schema.decodeUnknownSync(withoutServices(Schema.Union(schemas)))(example, strict)
           }
         }
-        decodes([...endpoint.payload.values()].flatMap((entry) => "schemas" in entry ? entry.schemas : []), operation?.requestBody?.content)
+        decodes(
+          [...endpoint.payload.values()].flatMap((entry) => "schemas" in entry ? entry.schemas : []),
+          operation?.requestBody?.content
+        )
         for (const [status, { content }] of Object.entries(operation?.responses ?? {})) {
           decodes([...successes.get(Number(status)) ?? [], ...errors.get(Number(status)) ?? []], content)
         }
@@ -168,7 +178,10 @@ describe("the committed files", () => {
 })
 
 for (const environment of ["sandbox", "production"] as const) {
-  layer(TestApi.layer({ environment }), { timeout: "60 seconds", excludeTestServices: true })(`the ${environment}`, (it) => {
+  layer(
+    TestApi.layer({ environment }),
+    { timeout: "60 seconds", excludeTestServices: true }
+  )(`the ${environment}`, (it) => {
     it.effect("serves the committed description, to anyone, and shows the same one at /docs", () =>
       Effect.gen(function*() {
         const api = yield* TestApi
@@ -219,7 +232,10 @@ const generateClient = Effect.acquireRelease(
   })
 ))
 
-layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("a client generated from openapi/sandbox.json", (it) => {
+layer(
+  TestApi.layer(),
+  { timeout: "60 seconds", excludeTestServices: true }
+)("a client generated from openapi/sandbox.json", (it) => {
   it.effect("has a function for each operation, and makes real calls", () =>
     Effect.gen(function*() {
       const api = yield* TestApi
@@ -238,7 +254,11 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("a 
         ["usersBalance", 200, { path }],
         ["usersRewards", 200, { path, query: { limit: "10" } }],
         ["spendEventsSubmit", 202, { body: clearing({ userId: path.userId }) }],
-        ["spendEventsSubmit", 409, { body: clearing({ userId: path.userId, amount: { currency: "EUR", amount: "1" } }) }],
+        [
+          "spendEventsSubmit",
+          409,
+          { body: clearing({ userId: path.userId, amount: { currency: "EUR", amount: "1" } }) }
+        ],
         ["programsPublish", 200, { path: { programId: "p", version: "1" }, body: definition() }],
         ["programsList", 200],
         ["programsGet", 404, { path: { programId: "none" } }],

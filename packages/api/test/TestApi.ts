@@ -5,11 +5,10 @@ import { Integrators } from "@card-rewards/core/Integrators"
 import { DatabaseProxy } from "@card-rewards/dev-postgres/DatabaseProxy"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import { IntegratorId, type VaultId } from "@card-rewards/domain/Ids"
+import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { HttpServer } from "effect/http"
 import { SqlClient } from "effect/sql"
-import { createHash } from "node:crypto"
-import { readdirSync, readFileSync } from "node:fs"
 import { Agent, request as nodeRequest } from "node:http"
 import * as Http from "../src/Http.ts"
 import type { Limits } from "../src/RateLimit.ts"
@@ -32,7 +31,10 @@ export interface Sent {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** The api over real HTTP and a database of its own, with the integrators `acme` and `other`. It simulates one purchase. */
+/**
+ * The api over real HTTP and a database of its own, with the integrators `acme` and `other`. It simulates one
+ * purchase.
+ */
 export class TestApi extends Context.Service<TestApi, {
   readonly port: number
   readonly databaseUrl: Redacted.Redacted
@@ -46,7 +48,7 @@ export class TestApi extends Context.Service<TestApi, {
   ) =>
     Layer.effectContext(Effect.gen(function*() {
       const environment = options.environment ?? "sandbox"
-      const url = yield* TestDatabase.make({ fingerprint: `api_${fingerprint}`, migrate: Database.migrate })
+      const url = yield* TestDatabase.makeMigrated(Database.migrate)
       const database = { url, poolSize: 4, applicationName: "api test" }
       const proxy = yield* Effect.serviceOption(DatabaseProxy)
       const services = yield* Layer.build(Services.layer({
@@ -96,11 +98,6 @@ export class TestApi extends Context.Service<TestApi, {
     }))
 }
 
-const migrations = new URL("../../core/src/migrations/", import.meta.url)
-const fingerprint = readdirSync(migrations).sort()
-  .reduce((hash, file) => hash.update(readFileSync(new URL(file, migrations))), createHash("sha256"))
-  .digest("hex").slice(0, 16)
-
 /** One request by node:http, which sends paths as they are. */
 const exchange = (
   server: { readonly port: number; readonly agent: Agent },
@@ -122,7 +119,9 @@ const exchange = (
         const text = Buffer.concat(chunks).toString()
         resume(Effect.succeed({
           status: incoming.statusCode ?? 0,
-          headers: Object.fromEntries(Object.entries(incoming.headers).map(([name, value]) => [name, value?.toString()])),
+          headers: Object.fromEntries(
+            Object.entries(incoming.headers).map(([name, value]) => [name, value?.toString()])
+          ),
           body: parse(text),
           text
         }))
@@ -157,16 +156,11 @@ export const clearing = (changes: Readonly<Record<string, unknown>> = {}) => ({
 
 /** A program version that is published without problems. */
 export const definition = (changes: Readonly<Record<string, unknown>> = {}) => ({
-  asset: "USDC",
+  ...plainProgram,
   effectiveFrom: "2099-12-01T00:00:00.000Z",
   categories: [{ id: "groceries", mccs: ["5411"] }],
-  baseRate: 100,
   categoryRates: [{ categoryId: "groceries", rate: 300 }],
-  merchantRates: [],
-  tiers: [],
-  campaigns: [],
   caps: { perMonth: "50000000", categories: [] },
-  exclusions: { mccs: [], merchants: [] },
   holdingPeriodDays: 14,
   ...changes
 })

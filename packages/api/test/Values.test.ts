@@ -1,18 +1,8 @@
-import * as Database from "@card-rewards/core/Database"
-import { Environment } from "@card-rewards/core/Environment"
-import { Processing } from "@card-rewards/core/Processing"
-import { Programs } from "@card-rewards/core/Programs"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect } from "effect"
 import { newIntegrator, type Request } from "./NewIntegrator.ts"
-import { clearing, definition, TestApi } from "./TestApi.ts"
-
-const services = Layer.unwrap(Effect.map(TestApi, ({ databaseUrl }) =>
-  Processing.layer.pipe(
-    Layer.provide(Programs.layer),
-    Layer.provide(Database.layer({ url: databaseUrl, poolSize: 2, applicationName: "values test" })),
-    Layer.provide(Environment.layer("sandbox"))
-  ))).pipe(Layer.provideMerge(TestApi.layer()))
+import { processAll, processedApi } from "./Processed.ts"
+import { clearing, definition } from "./TestApi.ts"
 
 const timestamp = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/
 const emoji = "😀".repeat(128)
@@ -22,7 +12,7 @@ const move = (path: string, reference: string, amount: string, more: object = {}
   { reference, amount: { asset: "USDC", amount }, ...more }
 ]
 
-layer(services, { timeout: "60 seconds", excludeTestServices: true })("values on the wire", (it) => {
+layer(processedApi, { timeout: "60 seconds", excludeTestServices: true })("values on the wire", (it) => {
   it.effect("two spellings of one value are the same content, and one of them is ever printed", () =>
     Effect.gen(function*() {
       const { send } = yield* newIntegrator("spelling")
@@ -41,7 +31,7 @@ layer(services, { timeout: "60 seconds", excludeTestServices: true })("values on
         )
         assert.deepStrictEqual(answer.body, { id: "se:spelling:ann:refund:t1", duplicate: index > 0 })
       }
-      yield* Effect.repeat((yield* Processing).processEvents, { while: (count) => count > 0 })
+      yield* processAll
       const waiting = yield* send("GET", "/v1/spend-events?state=waiting")
       assert.include(waiting.text, `"occurredAt":"2026-01-01T00:00:00.000Z"`)
       assert.include(waiting.text, `"amount":"100"`)
@@ -156,7 +146,7 @@ layer(services, { timeout: "60 seconds", excludeTestServices: true })("values on
       yield* send("PUT", "/v1/sandbox/clock", { now: "2100-01-01T00:00:00.000Z" })
       const occurredAt = "2099-12-20T00:00:00.000Z"
       yield* send("POST", "/v1/spend-events", clearing({ integratorId: "fields", occurredAt }))
-      yield* Effect.repeat((yield* Processing).processEvents, { while: (count) => count > 0 })
+      yield* processAll
       const nothing = { expected: "0", pending: "0", claimable: "0", paid: "0", owed: "0", awaitingFunding: "0" }
       assert.deepStrictEqual((yield* send("GET", "/v1/users/ann/balance")).body, {
         userId: "ann",

@@ -52,6 +52,7 @@ export const drive = (options: Drive): Effect.Effect<Driven> =>
     const clients = Array.from({ length: options.connections }, (_, index) =>
       new Client(options.baseUrls[index % options.baseUrls.length] ?? "", { pipelining: 1 }))
     const everyMillis = options.rate === undefined ? 0 : options.connections * 1_000 / options.rate
+    let begun = 0
     let requests = 0
     let wrong = 0
     let busy = clients.length
@@ -77,9 +78,10 @@ export const drive = (options: Drive): Effect.Effect<Driven> =>
       let isBody = false
       const begin = () => {
         const now = performance.now()
-        if (now >= endsAt && requests >= atLeast) return finish()
+        if (now >= endsAt && begun >= atLeast) return finish()
         if (everyMillis === 0) dueAt = now
         else if (dueAt > now) return void setTimeout(begin, dueAt - now)
+        begun++
         client.dispatch(options.next() as Dispatcher.DispatchOptions, handler)
       }
       const end = (right: boolean) => {
@@ -99,7 +101,12 @@ export const drive = (options: Drive): Effect.Effect<Driven> =>
           isBody ||= body !== undefined && chunk.includes(body)
         },
         onResponseEnd: () => end(isStatus && isBody),
-        onResponseError: () => end(false)
+        // the turn is void, so this connection may stop; undici does not let its handler ask again at once
+        onResponseError: () => {
+          requests++
+          wrong++
+          finish()
+        }
       }
       begin()
     }

@@ -20,10 +20,14 @@ export interface Size {
   readonly versions: number
   /** Integrators that share what one has, in the measure of many. */
   readonly integrators: number
+  /** How long the memory of processes is watched. */
   readonly memoryMillis: number
-  readonly memoryBacklog: number
+  /** Stored events that wait, in two backlogs whose memory is compared. */
+  readonly memoryBacklogs: readonly [small: number, large: number]
   /** How long a transaction is held open. */
   readonly heldMillis: number
+  /** How long a turn of the measure of latencies lasts. */
+  readonly latencyMillis: number
 }
 
 export const sizes: Readonly<Record<Size["name"], Size>> = {
@@ -35,13 +39,14 @@ export const sizes: Readonly<Record<Size["name"], Size>> = {
     warmUpRequests: 1,
     users: 100,
     backlog: 200,
-    growth: [200, 400],
+    growth: [100, 300],
     programs: 2,
     versions: 2,
     integrators: 5,
     memoryMillis: 500,
-    memoryBacklog: 500,
-    heldMillis: 300
+    memoryBacklogs: [100, 500],
+    heldMillis: 300,
+    latencyMillis: 500
   },
   full: {
     name: "full",
@@ -56,8 +61,9 @@ export const sizes: Readonly<Record<Size["name"], Size>> = {
     versions: 100,
     integrators: 1_000,
     memoryMillis: 600_000,
-    memoryBacklog: 1_000_000,
-    heldMillis: 120_000
+    memoryBacklogs: [10_000, 1_000_000],
+    heldMillis: 120_000,
+    latencyMillis: 20_000
   }
 }
 
@@ -76,11 +82,17 @@ export interface Finding {
   readonly samples: ReadonlyArray<Sample>
 }
 
-/** A ratio that the measure is about, turn by turn. */
+/** A ratio that the measure is about, or a figure whose name ends in its unit, turn by turn. */
 export interface Comparison {
   readonly what: string
   readonly ratios: ReadonlyArray<number>
   readonly reach?: { readonly bound: "at least" | "at most"; readonly value: number }
+}
+
+/** A figure over time; its name ends in its unit. */
+export interface Course {
+  readonly metric: string
+  readonly points: ReadonlyArray<{ readonly contestant: string; readonly second: number; readonly value: number }>
 }
 
 /** What a measure found. */
@@ -88,6 +100,7 @@ export interface Result {
   readonly findings: ReadonlyArray<Finding>
   readonly comparisons: ReadonlyArray<Comparison>
   readonly remarks: ReadonlyArray<string>
+  readonly course?: Course
 }
 
 /** One line of the table, or several that come from the same runs. */
@@ -158,6 +171,17 @@ export const median = (values: ReadonlyArray<number>): number => {
   const high = sorted[sorted.length >> 1] ?? Number.NaN
   return (low + high) / 2
 }
+
+/** The mean of the values of one fifth of a row, the fifths counted from 0. */
+export const meanOfFifth = (values: ReadonlyArray<number>, fifth: number): number => {
+  const at = (part: number) => Math.floor(values.length * part / 5)
+  const part = values.slice(Math.min(at(fifth), values.length - 1), Math.max(at(fifth + 1), at(fifth) + 1))
+  return part.reduce((sum, value) => sum + value, 0) / part.length
+}
+
+/** A figure as people read it: three digits that count, or whole thousands. */
+export const figure = (value: number): string =>
+  value >= 100 ? Math.round(value).toLocaleString("en-US") : `${Number(value.toPrecision(3))}`
 
 /** Whether the median reaches what was asked for; undefined where nothing was. */
 export const isReached = ({ ratios, reach }: Comparison): boolean | undefined =>

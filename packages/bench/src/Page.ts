@@ -1,10 +1,10 @@
 import { Effect } from "effect"
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { arch, cpus, platform, release, totalmem } from "node:os"
 import { join } from "node:path"
 import type { Result } from "./Measure.ts"
-import { plot } from "./Plots.ts"
+import { plot, plotCourse } from "./Plots.ts"
 import * as Table from "./Table.ts"
 
 /** A measure as the page shows it. */
@@ -19,7 +19,7 @@ export interface Section {
 const begin = "<!-- run: begin -->"
 const end = "<!-- run: end -->"
 
-/** Writes a run into `docs/performance.md`, and its plots beside it. */
+/** Writes a run into `docs/performance.md` in place of the one before, and its plots beside it. */
 export const write = Effect.fn("Page.write")(function*(
   docs: string,
   sections: ReadonlyArray<Section>,
@@ -27,23 +27,32 @@ export const write = Effect.fn("Page.write")(function*(
 ) {
   const page = join(docs, "performance.md")
   const plots = join(docs, "performance")
+  const text = readFileSync(page, "utf8")
+  const [from, to] = [text.indexOf(begin), text.indexOf(end)]
+  if (from < 0 || to < from) return yield* Effect.die(new Error(`${page}: no room between ${begin} and ${end}`))
+  rmSync(plots, { recursive: true, force: true })
   mkdirSync(plots, { recursive: true })
   for (const { name, result, title } of sections) {
     writeFileSync(join(plots, `${name}.svg`), `${yield* plot(title, result)}\n`)
+    const { course } = result
+    if (course !== undefined) writeFileSync(join(plots, courseFile(name)), `${yield* plotCourse(title, course)}\n`)
   }
   const run = [machine(postgres), "## Ratios", Table.summary(sections), ...sections.map(print)].join("\n\n")
-  const text = readFileSync(page, "utf8")
-  const before = text.slice(0, text.indexOf(begin) + begin.length)
-  const after = text.slice(text.indexOf(end))
-  writeFileSync(page, `${before}\n\n${run}\n\n${after}`)
+  writeFileSync(page, `${text.slice(0, from + begin.length)}\n\n${run}\n\n${text.slice(to)}`)
 })
 
-const print = (section: Section): string =>
-  [
+const print = (section: Section): string => {
+  const { method, name, result, title } = section
+  const plain = title.replaceAll("`", "")
+  return [
     Table.print(section),
-    section.method,
-    `![${section.title.replaceAll("`", "")}](performance/${section.name}.svg)`
+    method,
+    `![${plain}](performance/${name}.svg)`,
+    ...(result.course === undefined ? [] : [`![${plain}, over time](performance/${courseFile(name)})`])
   ].join("\n\n")
+}
+
+const courseFile = (name: string): string => `${name}-over-time.svg`
 
 const machine = (postgres: ReadonlyArray<string>): string =>
   [

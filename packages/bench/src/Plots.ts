@@ -1,18 +1,18 @@
 import { Effect } from "effect"
 import * as vega from "vega"
 import { compile, type TopLevelSpec } from "vega-lite"
-import type { Result } from "./Measure.ts"
+import type { Course, Result } from "./Measure.ts"
 
 /** A measure's rates as an SVG: a bar to the median of each contestant, a line from its lowest turn to its highest. */
-export const plot = (title: string, result: Result): Effect.Effect<string> => {
-  const metric = Object.keys(result.findings[0]?.samples[0] ?? {})[0] ?? ""
-  const values = result.findings.flatMap(({ contestant, samples }) =>
-    samples.map((sample) => ({ contestant, value: sample[metric] })))
+export const plot = (title: string, { findings }: Result): Effect.Effect<string> => {
+  const values = findings.flatMap(({ contestant, samples }) =>
+    samples.flatMap((sample) => Object.entries(sample).slice(0, 1))
+      .map(([metric, value]) => ({ contestant, metric, value })))
   const y = { field: "contestant", type: "nominal", sort: null, title: null } as const
-  const x = { field: "value", type: "quantitative", title: metric } as const
-  const spec: TopLevelSpec = {
-    title: title.replaceAll("`", ""),
-    width: 560,
+  const metrics = [...new Set(values.map(({ metric }) => metric))].join(", ")
+  const x = { field: "value", type: "quantitative", title: metrics } as const
+  return draw({
+    ...frame(title),
     height: { step: 28 },
     data: { values },
     layer: [
@@ -21,9 +21,30 @@ export const plot = (title: string, result: Result): Effect.Effect<string> => {
         mark: { type: "rule", color: "#20364f", strokeWidth: 2 },
         encoding: { y, x: { ...x, aggregate: "min" }, x2: { field: "value", aggregate: "max" } }
       }
-    ],
-    background: "white",
-    config: { font: "sans-serif", axis: { labelLimit: 300 } }
-  }
-  return Effect.promise(() => new vega.View(vega.parse(compile(spec).spec), { renderer: "none" }).toSVG())
+    ]
+  })
 }
+
+/** A figure over time as an SVG, a line for each contestant. */
+export const plotCourse = (title: string, { metric, points }: Course): Effect.Effect<string> =>
+  draw({
+    ...frame(title),
+    height: 240,
+    data: { values: points.map((point) => ({ ...point })) },
+    mark: "line",
+    encoding: {
+      x: { field: "second", type: "quantitative", title: "s" },
+      y: { field: "value", type: "quantitative", title: metric },
+      color: { field: "contestant", type: "nominal", sort: null, title: null }
+    }
+  })
+
+const frame = (title: string) => ({
+  title: title.replaceAll("`", ""),
+  width: 560,
+  background: "white",
+  config: { font: "sans-serif", axis: { labelLimit: 300 }, legend: { labelLimit: 300 } }
+})
+
+const draw = (spec: TopLevelSpec): Effect.Effect<string> =>
+  Effect.promise(() => new vega.View(vega.parse(compile(spec).spec), { renderer: "none" }).toSVG())

@@ -1,4 +1,4 @@
-import { type Comparison, isReached, median, type Result } from "./Measure.ts"
+import { type Comparison, figure, isReached, median, type Result } from "./Measure.ts"
 
 /** A measure's name and what it found. */
 export interface Found {
@@ -18,7 +18,7 @@ export const print = ({ result, title }: Found): string =>
 /** Every ratio of the run in one table. */
 export const summary = (all: ReadonlyArray<Found>): string =>
   table(
-    ["measure", "ratio", "median", "from – to", "reach", ""],
+    ["measure", "ratio or figure", "median", "from – to", "reach", ""],
     all.flatMap(({ result, title }) => result.comparisons.map((comparison) => [title, ...ratioCells(comparison)]))
   )
 
@@ -34,15 +34,15 @@ const findings = ({ findings }: Result): string => {
 }
 
 const comparisons = ({ comparisons }: Result): string =>
-  table(["ratio", "median", "from – to", "reach", ""], comparisons.map(ratioCells))
+  table(["ratio or figure", "median", "from – to", "reach", ""], comparisons.map(ratioCells))
 
 const ratioCells = (comparison: Comparison): ReadonlyArray<string> => {
   const { ratios, reach, what } = comparison
   const reached = isReached(comparison)
   return [
     what,
-    median(ratios).toFixed(2),
-    `${Math.min(...ratios).toFixed(2)} – ${Math.max(...ratios).toFixed(2)}`,
+    figure(median(ratios)),
+    `${figure(Math.min(...ratios))} – ${figure(Math.max(...ratios))}`,
     reach === undefined ? "" : `${reach.bound} ${reach.value}`,
     reached === undefined ? "" : reached ? "reached" : "missed"
   ]
@@ -55,9 +55,6 @@ const spread = (values: ReadonlyArray<number>): string => {
   const half = (Math.max(...values) - Math.min(...values)) / 2
   return values.length === 1 ? figure(middle) : `${figure(middle)} ± ${figure(half)}`
 }
-
-const figure = (value: number): string =>
-  value >= 100 ? Math.round(value).toLocaleString("en-US") : `${Number(value.toPrecision(3))}`
 
 const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   const widths = head.map((cell, column) => Math.max(cell.length, 3, ...rows.map((row) => row[column]?.length ?? 0)))

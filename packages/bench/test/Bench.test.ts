@@ -2,12 +2,14 @@ import { layer } from "@effect/vitest"
 import { serverUrl } from "@card-rewards/dev-postgres/TestDatabase"
 import { assert } from "vitest"
 import { Effect, Layer, References } from "effect"
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { sizes } from "../src/Measure.ts"
 import { measures } from "../src/Measures.ts"
-import { plot } from "../src/Plots.ts"
+import * as Page from "../src/Page.ts"
 import { Processes } from "../src/Processes.ts"
 import { Server } from "../src/Server.ts"
-import * as Table from "../src/Table.ts"
 
 const run = Layer.unwrap(Effect.sync(() =>
   Layer.mergeAll(
@@ -18,8 +20,8 @@ const run = Layer.unwrap(Effect.sync(() =>
 ))
 
 layer(run, { excludeTestServices: true, timeout: "120 seconds" })("a small run", (it) => {
-  for (const { name, run, title } of measures) {
-    it.effect(`${name}: every contestant does its work and has figures`, () =>
+  for (const { method, name, run, title } of measures) {
+    it.effect(`${name}: every contestant does its work, and the page shows its figures`, () =>
       Effect.gen(function*() {
         const result = yield* Effect.scoped(run(sizes.small))
         assert.isAtLeast(result.findings.length, 2)
@@ -31,8 +33,15 @@ layer(run, { excludeTestServices: true, timeout: "120 seconds" })("a small run",
           assert.isAbove(Object.values(samples[0] ?? {})[0] ?? 0, 0, `${contestant}: its rate`)
         }
         for (const { ratios, what } of result.comparisons) assert.isTrue(ratios.every(Number.isFinite), what)
-        assert.include(Table.print({ title, result }), title)
-        assert.include(yield* plot(title, result), "<svg")
-      }), 120_000)
+        const docs = mkdtempSync(join(tmpdir(), "bench-"))
+        yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(docs, { recursive: true })))
+        writeFileSync(join(docs, "performance.md"), "<!-- run: begin --><!-- run: end -->")
+        yield* Page.write(docs, [{ name, title, method, result }], [])
+        const page = readFileSync(join(docs, "performance.md"), "utf8")
+        for (const { contestant } of result.findings) assert.include(page, `| ${contestant} `)
+        for (const { what } of result.comparisons) assert.include(page, `| ${what} `)
+        assert.notInclude(page, "NaN")
+        assert.lengthOf(readdirSync(join(docs, "performance")), result.course === undefined ? 1 : 2)
+      }).pipe(Effect.scoped), 120_000)
   }
 })

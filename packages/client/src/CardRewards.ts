@@ -1,5 +1,5 @@
 import { Authorization } from "@card-rewards/domain/http/Authorization"
-import { IntegratorApi, SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
+import { BareIntegratorApi, BareSandboxApi } from "@card-rewards/domain/http/BareApi"
 import { Context, Layer, Redacted } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { HttpApiClient, HttpApiMiddleware } from "effect/http-api"
@@ -17,10 +17,10 @@ export interface CardRewardsOptions {
 }
 
 /** A method for each operation of the production API, in groups: `users.balance({ params: { userId } })`. */
-export interface ProductionOperations extends HttpApiClient.ForApi<typeof IntegratorApi> {}
+export interface ProductionOperations extends HttpApiClient.ForApi<typeof BareIntegratorApi> {}
 
 /** The production API's operations and the sandbox's: `sandbox.moveClock({ payload: { now } })`. */
-export interface SandboxOperations extends HttpApiClient.ForApi<typeof SandboxApi> {}
+export interface SandboxOperations extends HttpApiClient.ForApi<typeof BareSandboxApi> {}
 
 /**
  * The typed client of the production API, derived from its definition: a method for each operation, its answers decoded
@@ -32,7 +32,7 @@ export class CardRewards extends Context.Service<CardRewards, ProductionOperatio
 ) {
   /** Needs an `HttpClient`, such as `FetchHttpClient.layer` of `effect/http`. */
   static readonly layer = (options: CardRewardsOptions): Layer.Layer<CardRewards, never, HttpClient.HttpClient> =>
-    Layer.effect(CardRewards, HttpApiClient.make(IntegratorApi, transport(options))).pipe(
+    Layer.effect(CardRewards, HttpApiClient.make(BareIntegratorApi, transport(options))).pipe(
       Layer.provide(authorization(options))
     )
 }
@@ -45,7 +45,7 @@ export class CardRewardsSandbox extends Context.Service<CardRewardsSandbox, Sand
   static readonly layer = (
     options: CardRewardsOptions
   ): Layer.Layer<CardRewardsSandbox, never, HttpClient.HttpClient> =>
-    Layer.effect(CardRewardsSandbox, HttpApiClient.make(SandboxApi, transport(options))).pipe(
+    Layer.effect(CardRewardsSandbox, HttpApiClient.make(BareSandboxApi, transport(options))).pipe(
       Layer.provide(authorization(options))
     )
 }

@@ -1,6 +1,6 @@
 /** The client for those who do not use Effect: promises, async iterables, and errors that are thrown. */
 import type * as Events from "@card-rewards/domain/Event"
-import type { IntegratorApi, SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
+import type { BareIntegratorApi, BareSandboxApi } from "@card-rewards/domain/http/BareApi"
 import type * as Programs from "@card-rewards/domain/Program"
 import type * as Rewards from "@card-rewards/domain/Reward"
 import type * as SpendEvents from "@card-rewards/domain/SpendEvent"
@@ -24,10 +24,10 @@ export interface ConnectOptions extends Omit<CardRewardsOptions, "apiKey"> {
 }
 
 /** The production API: `client.users.balance({ params: { userId } })`. */
-export interface CardRewardsClient extends PromiseClient<typeof IntegratorApi> {}
+export interface CardRewardsClient extends PromiseClient<typeof BareIntegratorApi> {}
 
 /** The sandbox's API: production's, with `client.sandbox`. */
-export interface CardRewardsSandboxClient extends PromiseClient<typeof SandboxApi> {}
+export interface CardRewardsSandboxClient extends PromiseClient<typeof BareSandboxApi> {}
 
 /** What a webhook says, and an entry of the event log; `kind` tells which. */
 export type WebhookEvent = Plain<Events.WebhookEvent>
@@ -37,11 +37,11 @@ export type ProgramDefinition = Plain<Programs.ProgramDefinition>
 
 /** The client of the production API. Nothing is sent before the first call. */
 export const connect = (options: ConnectOptions): CardRewardsClient =>
-  promised<typeof IntegratorApi>(built(CardRewards, CardRewards.layer, options))
+  promised<typeof BareIntegratorApi>(built(CardRewards, CardRewards.layer, options))
 
 /** The client of the sandbox's API. Nothing is sent before the first call. */
 export const connectSandbox = (options: ConnectOptions): CardRewardsSandboxClient =>
-  promised<typeof SandboxApi>(built(CardRewardsSandbox, CardRewardsSandbox.layer, options))
+  promised<typeof BareSandboxApi>(built(CardRewardsSandbox, CardRewardsSandbox.layer, options))
 
 /**
  * The items of all pages; a page is read when its items are wanted.

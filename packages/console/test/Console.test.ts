@@ -1,8 +1,11 @@
 import { UserId } from "@card-rewards/domain/Ids"
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import type { Route } from "playwright-core"
 import { printMoney } from "../src/format/Money.ts"
+import { printTime } from "../src/format/Time.ts"
 import { launch } from "./Browser.ts"
+import { endpointLife } from "./EndpointLife.ts"
 import { pictures } from "./Pictures.ts"
 import { addresses, findings, inTab, type Look, looks, open, signIn, Stage } from "./Stage.ts"
 
@@ -207,7 +210,13 @@ describe.skipIf(browser === undefined)("the console", () => {
         await signIn(page, stage)
         await open(page, "/programs/everyday/new", "New version of everyday")
         await page.locator("#baseRate").fill("2")
+        const asked = Promise.withResolvers<Route>()
+        await page.route("**/simulations", asked.resolve)
         await page.getByRole("button", { name: "Simulate" }).click()
+        await page.getByRole("status").getByText("Past purchases are evaluated anew").waitFor()
+        await page.getByText(/^[1-9] s so far/).waitFor()
+        assert.deepStrictEqual(await findings(page), [])
+        await (await asked.promise).continue()
         const outcome = page.locator(".outcome")
         await outcome.getByText("Would pay").first().waitFor()
         for (const caption of ["By month, in USDC", "By category, in USDC", "By tier, in USDC"])
@@ -356,6 +365,38 @@ describe.skipIf(browser === undefined)("the console", () => {
         await page.getByRole("alertdialog").waitFor({ state: "detached" })
         assert.strictEqual(await focused(), "Revoke")
       })
+    )
+
+    it.effect("tells times where the reader is, on demand, and remembers it", () =>
+      inTab(browser, "light", async ({ page }, stage) => {
+        await signIn(page, stage)
+        const first = page.getByRole("region", { name: "Movements" }).locator("time").last()
+        const at = new Date((await first.getAttribute("datetime")) ?? "")
+        assert.strictEqual(await first.textContent(), printTime(at.getTime()))
+        await page.getByRole("button", { name: "Local time" }).focus()
+        await page.keyboard.press("Enter")
+        await page.getByRole("columnheader", { name: "When (local time)" }).waitFor()
+        const inBerlin = printTime(at.getTime() + 3_600_000)
+        assert.strictEqual(await first.textContent(), `${inBerlin} CET`)
+        assert.deepStrictEqual(await findings(page), [])
+        await page.reload()
+        await page.getByRole("columnheader", { name: "When (local time)" }).waitFor()
+        await open(page, "/users/anna", "anna")
+        await page.locator(".timeline time").first().waitFor()
+        const told = await page.locator(".timeline li").evaluateAll((entries) =>
+          entries.map((entry) => [
+            entry.querySelector("time")?.getAttribute("datetime") ?? "",
+            entry.querySelector("time")?.textContent ?? ""
+          ])
+        )
+        for (const [instant = "", clock] of told) {
+          assert.strictEqual(clock, new Date(instant).toLocaleTimeString("en-GB", { timeZone: "Europe/Berlin" }))
+        }
+      })
+    )
+
+    it.effect("has an endpoint created, moved, rotated, pinged and deleted, each secret shown once", () =>
+      endpointLife(browser)
     )
 
     it.effect("is served packed, cached by content, and under a policy without exceptions", () =>

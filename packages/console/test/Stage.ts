@@ -37,6 +37,7 @@ export class Stage extends Context.Service<
     readonly baseUrl: string
     readonly apiKey: string
     readonly api: (typeof CardRewardsSandbox)["Service"]
+    readonly receiver: (typeof Receiver)["Service"]
   }
 >()("@card-rewards/console/Stage") {
   static readonly layer = Layer.effect(
@@ -53,7 +54,7 @@ export class Stage extends Context.Service<
       )
       yield* tell(api, { integratorId, webhookUrl: receiver.url })
       yield* untilBuilt(baseUrl)
-      return Stage.of({ baseUrl, apiKey: Redacted.value(apiKey), api })
+      return Stage.of({ baseUrl, apiKey: Redacted.value(apiKey), api, receiver })
     })
   ).pipe(Layer.provide([Service.layer, Receiver.layer]), Layer.orDie)
 }

@@ -1,5 +1,5 @@
 import { Effect, Schedule } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type SqlError } from "effect/sql"
 import * as Database from "./Database.ts"
 import * as Roles from "./Roles.ts"
 import { StartRefused } from "./Settings.ts"
@@ -8,15 +8,19 @@ import { StartRefused } from "./Settings.ts"
 const patienceMillis = 30_000
 const askAgainMillis = 500
 
+/** How long one look at the database may take: a host that answers nothing any more would never end it. */
+const lookMillis = 5_000
+
+type Config = Omit<Database.DatabaseConfig, "role">
+
 /**
  * Waits until the database has the schema that this code works on; `admin migrate` brings it there. A newer schema,
  * and one that does not come, refuse the start. Gives how to reach the database under the lesser role.
  */
-export const awaitSchema = Effect.fnUntraced(function*(config: Omit<Database.DatabaseConfig, "role">, role: Roles.Role) {
+export const awaitSchema = Effect.fnUntraced(function*(config: Config, role: Roles.Role) {
   let found: number | undefined
-  const look = version.pipe(
-    Effect.provide(Database.layer({ ...config, poolSize: 1 })),
-    Effect.catchCause(() => Effect.succeed(undefined)),
+  const look = schemaOf(config).pipe(
+    Effect.catchTag("StartRefused", () => Effect.succeed(undefined)),
     Effect.map((seen) => found = seen)
   )
   yield* look.pipe(
@@ -31,18 +35,22 @@ export const awaitSchema = Effect.fnUntraced(function*(config: Omit<Database.Dat
 })
 
 /** The same database under the lesser role, where the login may take it. */
-export const underRole = Effect.fnUntraced(function*(config: Omit<Database.DatabaseConfig, "role">, role: Roles.Role) {
-  const isAvailable = yield* Roles.isAvailable(role).pipe(
-    Effect.provide(Database.layer({ ...config, poolSize: 1 })),
-    Effect.mapError(() => new StartRefused({ message: "The database could not be reached" }))
-  )
-  if (isAvailable) return { ...config, role }
+export const underRole = Effect.fnUntraced(function*(config: Config, role: Roles.Role) {
+  if (yield* ask(config, Roles.isAvailable(role))) return { ...config, role }
   yield* Effect.logWarning(`Works with all rights of its database login: it is no member of ${Roles.nameOf(role)}`)
   return config
 })
 
 /** The number of the last migration, 0 where there is none. */
-export const version = Effect.gen(function*() {
+export const schemaOf = (config: Config) => ask(config, version)
+
+/** Asks over a connection of its own, and waits for the answer no longer than {@link lookMillis}. */
+const ask = <A>(config: Config, question: Effect.Effect<A, SqlError.SqlError, SqlClient.SqlClient>) =>
+  Database.within(lookMillis, Effect.provide(question, Database.layer({ ...config, poolSize: 1 }))).pipe(
+    Effect.catchCause(() => Effect.fail(new StartRefused({ message: "The database could not be reached" })))
+  )
+
+const version = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const [table] = yield* sql<{ present: boolean }>`
     SELECT to_regclass('effect_sql_migrations') IS NOT NULL AS present`

@@ -15,7 +15,10 @@ export class Backlog extends Context.Service<Backlog, {
     integratorId: IntegratorId,
     page: Page
   ) => Effect.Effect<WaitingSpendEventPage, InvalidRequest | Unavailable>
-  /** How many there are of both, and since when the oldest stored one waits to be processed. */
+  /**
+   * How many there are of both, and since when the oldest stored one waits to be processed. An event counts as stored
+   * until all that waited for it has been applied with it.
+   */
   readonly size: (integratorId: IntegratorId) => Effect.Effect<SpendEventBacklog, Unavailable>
 }>()("@card-rewards/core/Backlog") {
   static readonly layer = Layer.effect(
@@ -102,14 +105,20 @@ const eventOf = (integratorId: IntegratorId, row: Row): SpendEvent =>
     ...(row.kind === "refund" ? { originalTransactionId: row.originalId } : { authorizationId: row.originalId })
   })
 
+/**
+ * Both are counted in indexes. Of a lane's events the first one to have arrived has waited the longest, so only those
+ * are looked at.
+ */
 const size = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{ stored: number; waiting: number; oldest: number | null }>`
-    SELECT count(*)::int4 AS stored, min(e.received_at) AS oldest,
-      (SELECT count(*)::int4 FROM spend_event_waits w WHERE w.integrator_id = ${integratorId}) AS waiting
-    FROM spend_event_queue q JOIN spend_events e ON e.integrator_id = q.integrator_id AND e.user_id = q.user_id
-      AND e.kind = q.kind AND e.external_transaction_id = q.external_transaction_id
-    WHERE q.integrator_id = ${integratorId} AND e.position IS NULL`
+  const [row] = yield* sql<{ stored: number; waiting: number; oldest: number | null }>`SELECT
+    (SELECT count(*)::int4 FROM spend_event_queue WHERE integrator_id = ${integratorId}) AS stored,
+    (SELECT count(*)::int4 FROM spend_event_waits WHERE integrator_id = ${integratorId}) AS waiting,
+    (SELECT min(first.received_at) FROM lanes l CROSS JOIN LATERAL (
+      SELECT e.received_at FROM spend_event_queue q JOIN spend_events e ON e.integrator_id = q.integrator_id
+        AND e.user_id = q.user_id AND e.kind = q.kind AND e.external_transaction_id = q.external_transaction_id
+      WHERE q.integrator_id = l.integrator_id AND q.lane = l.lane ORDER BY q.arrival LIMIT 1
+    ) first WHERE l.integrator_id = ${integratorId}) AS oldest`
   const { oldest = null, stored = 0, waiting = 0 } = row ?? {}
   return { stored, waiting, ...(oldest === null ? {} : { oldestStoredAt: instant(oldest) }) }
 })

@@ -7,6 +7,7 @@ import initial from "./migrations/0001_initial.ts"
 import deliveries from "./migrations/0002_deliveries.ts"
 import assignedMoney from "./migrations/0003_assigned_money.ts"
 import traces from "./migrations/0004_traces.ts"
+import dueDeliveries from "./migrations/0005_due_deliveries.ts"
 import * as Roles from "./Roles.ts"
 
 /** How the database is reached, and how many connections this process may hold. */
@@ -36,6 +37,13 @@ export const layer = (config: DatabaseConfig): Layer.Layer<PgClient.PgClient | S
       timezone: "UTC",
       statement_timeout: "30s",
       idle_in_transaction_session_timeout: "15s",
+      // a client that is gone without a word: the server learns it within a minute, and ends the session with its locks
+      tcp_keepalives_idle: "30",
+      tcp_keepalives_interval: "10",
+      tcp_keepalives_count: "3",
+      tcp_user_timeout: "30s",
+      // plans are kept while tables grow from nothing to millions of rows: only an index suits both
+      enable_seqscan: "off",
       ...(config.role === undefined ? {} : { role: Roles.nameOf(config.role) })
     },
     transformResultNames: String.snakeToCamel,
@@ -64,8 +72,11 @@ const timestamptz: PgTypes.Codec<number> = {
       value instanceof Date ? value.getTime() : Number.NaN)
 }
 
+const zero = PgTypes.encode("0", PgTypes.OID.numeric)
+
+/** Most amounts that are written are zero. */
 const numeric: PgTypes.Codec<bigint> = {
-  encode: (value) => PgTypes.encode(value.toString(), PgTypes.OID.numeric),
+  encode: (value) => value === 0n ? zero : PgTypes.encode(value.toString(), PgTypes.OID.numeric),
   decode: (bytes) => Result.map(PgTypes.decode(bytes, PgTypes.OID.numeric, 1), (value) => BigInt(`${value}`))
 }
 
@@ -160,7 +171,7 @@ export const unhurried = <A, E, R>(
     Effect.catchIf(isSqlError, toUnavailable),
     // a rollback that fails because its connection is gone
     Effect.catchDefect((defect) => isSqlError(defect) ? toUnavailable(defect) : Effect.die(defect))
-  ) as never
+  )
 
 const away = () => new Unavailable({ message: "The service cannot reach its database; send the same request again" })
 
@@ -186,7 +197,8 @@ const migrations = {
   "0001_initial": initial,
   "0002_deliveries": deliveries,
   "0003_assigned_money": assignedMoney,
-  "0004_traces": traces
+  "0004_traces": traces,
+  "0005_due_deliveries": dueDeliveries
 }
 
 /** The number of the last migration: the schema that this code works on. */
@@ -197,6 +209,8 @@ export const migrate = Effect.fn("Database.migrate")(function*(url: Redacted.Red
   const run = Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
     yield* sql.withTransaction(Effect.gen(function*() {
+      // an index over a large table takes its time, and the first of two may take as long
+      yield* sql`SET LOCAL statement_timeout = 0`
       yield* sql`SELECT pg_advisory_xact_lock(hashtext('card-rewards migrations'))`
       yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations) })
       yield* Roles.grant

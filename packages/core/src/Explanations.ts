@@ -8,11 +8,15 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
+import { value } from "./Database.ts"
 import type { RewardRow } from "./Ledger/Book.ts"
 
 /** Why a reward has the amount that it has. */
 export class Explanations extends Context.Service<Explanations, {
-  /** Evaluates the reward's purchase again, by the recorded version, attributes and cap usage. */
+  /**
+   * Evaluates the reward's purchase again, by the recorded version, attributes and cap usage. Shows at most
+   * {@link maxRefunds} refunds.
+   */
   readonly explain: (
     integratorId: IntegratorId,
     userId: UserId,
@@ -110,6 +114,9 @@ const cap = (scope: "month" | "category", categoryId: string | undefined, perMon
   left: (perMonth > used ? perMonth - used : 0n).toString()
 })
 
+/** A purchase has few refunds; of more than these the first ones are shown. */
+const maxRefunds = 1_000
+
 /** The refunds that were applied, in that order, and by how much each reduced the reward. */
 const refundsOf = Effect.fnUntraced(function*(row: Row) {
   const sql = yield* SqlClient.SqlClient
@@ -117,7 +124,7 @@ const refundsOf = Effect.fnUntraced(function*(row: Row) {
     SELECT f.external_transaction_id, f.cents FROM spend_events f
     WHERE f.integrator_id = ${row.integratorId} AND f.user_id = ${row.userId} AND f.kind = 'refund'
       AND f.original_id = ${row.externalTransactionId} AND f.currency = ${row.currency} AND f.position IS NOT NULL
-    ORDER BY f.position`
+    ORDER BY f.position LIMIT ${value.int4(maxRefunds)}`
   let refunded = 0n
   return refunds.map(({ cents, externalTransactionId }) => {
     const net = () => netOfRefunds(row.earned, row.spend, refunded < row.spend ? refunded : row.spend)

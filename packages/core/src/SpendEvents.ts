@@ -10,7 +10,7 @@ import {
   SpendEventConflict
 } from "@card-rewards/domain/SpendEvent"
 import { UserNotEnrolled } from "@card-rewards/domain/User"
-import { Clock, Context, Deferred, Effect, Layer, Queue } from "effect"
+import { Clock, Context, Effect, Latch, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { columns, value } from "./Database.ts"
@@ -39,38 +39,66 @@ export class SpendEvents extends Context.Service<SpendEvents, {
     SpendEvents,
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      const posts = yield* Queue.bounded<Post>(maxWaitingPosts)
+      let waiting: Array<Post> = []
+      let underWay: ReadonlyArray<Post> = []
+      const posted = yield* Latch.make()
       const flush = Effect.gen(function*() {
-        const group = yield* Queue.takeBetween(posts, 1, maxGroup)
-        yield* storeGroup(group).pipe(
-          Tracing.linked("SpendEvents.store", "internal", () => group.map((post) => post.traceparent)),
+        yield* posted.await
+        underWay = waiting.splice(0, maxGroup)
+        if (waiting.length === 0) yield* posted.close
+        yield* storeGroup(underWay).pipe(
+          Tracing.linked("SpendEvents.store", "internal", () => underWay.map((post) => post.traceparent)),
           Effect.provideService(SqlClient.SqlClient, sql)
         )
+        underWay = []
+      })
+      const unanswered = yield* Latch.make()
+      /** Whoever waits for too long is told to come again; where no insert holds the event it is not stored. */
+      const refuseLate = Effect.gen(function*() {
+        yield* unanswered.await
+        const oldest = underWay[0] ?? waiting[0]
+        if (oldest === undefined) return yield* unanswered.close
+        yield* Effect.sleep(oldest.lateAt - (yield* now))
+        const until = yield* now
+        const isLate = (post: Post) => post.lateAt <= until
+        for (const { answer } of [...underWay, ...waiting].filter(isLate)) answer(busy())
+        underWay = underWay.filter((post) => !isLate(post))
+        waiting = waiting.filter((post) => !isLate(post))
       })
       yield* Effect.forkScoped(Effect.forever(flush))
-      const submit = Effect.fn("SpendEvents.submit")(function*(event: SpendEvent) {
-        const answer = yield* Deferred.make<SpendEventAccepted, Refusal | Unavailable>()
-        const traceparent = yield* Tracing.traceparent
-        if (!Queue.offerUnsafe(posts, { event, answer, traceparent })) return yield* busy()
-        return yield* Deferred.await(answer).pipe(
-          Effect.timeoutOrElse({ duration: Database.unavailableAfterMillis, orElse: busy })
-        )
-      })
+      yield* Effect.forkScoped(Effect.forever(refuseLate))
+      const submit = (event: SpendEvent) =>
+        Effect.flatMap(Effect.zip(Tracing.traceparent, now), ([traceparent, at]) =>
+          waiting.length >= maxWaitingPosts ? busy() : Effect.callback<SpendEventAccepted, Refusal | Unavailable>((answer) => {
+            waiting.push({ event, traceparent, lateAt: at + Database.unavailableAfterMillis, answer })
+            posted.openUnsafe()
+            unanswered.openUnsafe()
+          }))
       return SpendEvents.of({ submit })
     })
   )
 }
 
+/** Milliseconds that no change of the machine's clock moves. */
+const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
+
+type Answer = Effect.Effect<SpendEventAccepted, Refusal | Unavailable>
+
 interface Post {
   readonly event: SpendEvent
-  readonly answer: Deferred.Deferred<SpendEventAccepted, Refusal | Unavailable>
   readonly traceparent: string | null
+  /** When it has waited for too long, by {@link now}. */
+  readonly lateAt: number
+  /** Answers who posted; what comes after the first answer is lost. */
+  readonly answer: (answer: Answer) => void
 }
 
 const busy = () => Effect.fail(new Unavailable({ message: "The event was not stored in time; send it again" }))
 
 /** Stores a group and answers each post. One that meets its equal in the group, or in another's, takes a next round. */
-const storeGroup = Effect.fnUntraced(function*(group: ReadonlyArray<Post>) {
+const storeGroup = Effect.fnUntraced(function*(
+  group: ReadonlyArray<Post>
+): Effect.fn.Return<void, never, SqlClient.SqlClient> {
   let rest = group
   while (rest.length > 0) {
     const round = new Map<string, Post>()
@@ -82,65 +110,71 @@ const storeGroup = Effect.fnUntraced(function*(group: ReadonlyArray<Post>) {
     }
     const posts = [...round.values()]
     const lost = yield* Database.available(insert(posts)).pipe(
-      Effect.flatMap((rows) => answerAll(posts, rows)),
-      Effect.catchTag("Unavailable", (error) =>
-        Effect.as(Effect.forEach(posts, (post) => Deferred.fail(post.answer, error)), [])),
+      Effect.map((rows) => answerAll(posts, rows)),
+      Effect.catchTag("Unavailable", (error) => answerEach(posts, Effect.fail(error))),
       Effect.catchDefect((defect) =>
         posts.length === 1
-          ? Effect.as(Effect.forEach(posts, (post) => Deferred.die(post.answer, defect)), [])
+          ? answerEach(posts, Effect.die(defect))
           : Effect.as(Effect.forEach(posts, (post) => storeGroup([post])), [])
       )
     )
     rest = [...lost, ...later]
   }
-}) as (group: ReadonlyArray<Post>) => Effect.Effect<void, never, SqlClient.SqlClient>
+})
+
+const answerEach = (posts: ReadonlyArray<Post>, answer: Answer) =>
+  Effect.sync((): ReadonlyArray<Post> => {
+    for (const post of posts) post.answer(answer)
+    return []
+  })
 
 /** The tuple of the contract; ids hold no NUL. */
 const identityOf = (event: SpendEvent): string =>
   `${event.integratorId}\0${event.userId}\0${event.kind}\0${event.externalTransactionId}`
 
-interface Stored {
+/** A post that was not stored, by its place in the group. */
+interface NotStored {
   readonly ord: number
   readonly known: boolean
   readonly same: boolean | null
   readonly enrolled: boolean
   readonly future: boolean
-  readonly stored: boolean
 }
 
-const answerAll = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>, rows: ReadonlyArray<Stored>) {
+/** Answers a group; gives those that another insert came in between of. */
+const answerAll = (posts: ReadonlyArray<Post>, rows: ReadonlyArray<NotStored>): ReadonlyArray<Post> => {
+  const notStored = new Map(rows.map((row) => [row.ord, row]))
   const lost: Array<Post> = []
-  for (const row of rows) {
-    const post = posts[row.ord]
-    if (post === undefined) continue
+  for (const [ord, post] of posts.entries()) {
+    const row = notStored.get(ord)
     const id = printId(post.event)
-    if (row.stored) yield* Deferred.succeed(post.answer, { id, duplicate: false })
-    else if (row.known && row.same === true) yield* Deferred.succeed(post.answer, { id, duplicate: true })
-    else if (row.known) yield* Deferred.fail(post.answer, conflict(id))
-    else if (row.future) yield* Deferred.fail(post.answer, inFuture())
-    else if (!row.enrolled) yield* Deferred.fail(post.answer, notEnrolled(post.event))
+    if (row === undefined) post.answer(Effect.succeed({ id, duplicate: false }))
+    else if (row.known && row.same === true) post.answer(Effect.succeed({ id, duplicate: true }))
+    else if (row.known) post.answer(conflict(id))
+    else if (row.future) post.answer(inFuture())
+    else if (!row.enrolled) post.answer(notEnrolled(post.event))
     else lost.push(post)
   }
   return lost
-})
+}
 
 const conflict = (id: string) =>
-  new SpendEventConflict({ id, message: "An event with this identity was stored with different content" })
+  Effect.fail(new SpendEventConflict({ id, message: "An event with this identity was stored with different content" }))
 
 const inFuture = () =>
-  new EventInFuture({ message: "occurredAt is more than one minute ahead of the service's clock" })
+  Effect.fail(new EventInFuture({ message: "occurredAt is more than one minute ahead of the service's clock" }))
 
-const notEnrolled = (event: SpendEvent) =>
-  new UserNotEnrolled({ userId: event.userId, message: "There is no user with this id; enroll the user first" })
+const notEnrolled = ({ userId }: SpendEvent) =>
+  Effect.fail(new UserNotEnrolled({ userId, message: "There is no user with this id; enroll the user first" }))
 
-/** One statement: what is known is compared, what may be stored is stored and queued. */
+/** One statement: what is known is compared, what may be stored is stored and queued. Gives what was not stored. */
 const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
   const events = posts.map((post) => post.event)
   const traceparents = posts.map((post) => post.traceparent)
   const { int2, int4, int8, text, timestamptz } = columns
-  return yield* sql<Stored>`
+  return yield* sql<NotStored>`
     WITH input AS (
       SELECT * FROM unnest(${int4(events.map((_, index) => index))}, ${text(events.map((event) => event.integratorId))},
         ${text(events.map((event) => event.userId))}, ${text(events.map((event) => event.kind))},
@@ -160,7 +194,7 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
           AND e.original_id IS NOT DISTINCT FROM t.original_id AS same,
         ${value.timestamptz(real)} + i.clock_offset_millis * interval '1 millisecond' AS now
       FROM input t
-      JOIN integrators i ON i.integrator_id = t.integrator_id
+      LEFT JOIN integrators i ON i.integrator_id = t.integrator_id
       LEFT JOIN users u ON u.integrator_id = t.integrator_id AND u.user_id = t.user_id
       LEFT JOIN spend_events e ON e.integrator_id = t.integrator_id AND e.user_id = t.user_id AND e.kind = t.kind
         AND e.external_transaction_id = t.external_transaction_id
@@ -183,7 +217,8 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
           : sql`NULL FROM stored s`
       }
     )
-    SELECT j.ord, j.known, j.same, j.enrolled, j.future, s.arrival IS NOT NULL AS stored
+    SELECT j.ord, j.known, j.same, j.enrolled, j.future
     FROM judged j LEFT JOIN stored s ON s.integrator_id = j.integrator_id AND s.user_id = j.user_id AND s.kind = j.kind
-      AND s.external_transaction_id = j.external_transaction_id`
+      AND s.external_transaction_id = j.external_transaction_id
+    WHERE s.arrival IS NULL`
 })

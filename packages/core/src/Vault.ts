@@ -36,7 +36,10 @@ export class Vault extends Context.Service<Vault, {
     integratorId: IntegratorId,
     request: Simulation
   ) => Effect.Effect<SimulationRecorded, Refusals | Unavailable>
-  /** Pays a user part or all of what is claimable, oldest first by `(claimableAt, order of creation)`. */
+  /**
+   * Pays a user part or all of what is claimable, oldest first by `(claimableAt, order of creation)`; what takes more
+   * than {@link maxClaimedRewards} rewards is refused.
+   */
   readonly claim: (
     integratorId: IntegratorId,
     request: ClaimSimulation
@@ -151,7 +154,7 @@ const claim = Effect.fnUntraced(function*(book: Ledger.Book, request: ClaimSimul
     .filter((row) => row.state === "Claimable" && row.userId === userId && row.asset === asset)
     .sort((a, b) => a.claimableAt - b.claimableAt || (a.creation < b.creation ? -1 : 1))
   let left = amount
-  for (const row of claimable) {
+  for (const row of claimable.slice(0, maxClaimedRewards)) {
     if (left === 0n) break
     const due = unpaid(row)
     const paid = due < left ? due : left
@@ -159,17 +162,25 @@ const claim = Effect.fnUntraced(function*(book: Ledger.Book, request: ClaimSimul
     book.operation?.rewards?.push({ id: printRewardId(row), amount: paid.toString() })
     left -= paid
   }
-  if (left > 0n) return yield* Effect.die(new Error("claimable rewards are less than the claimable balance"))
+  if (left === 0n) return
+  if (claimable.length > maxClaimedRewards) {
+    return yield* refuse(reference, `A claim pays ${maxClaimedRewards} rewards at most; claim less than this amount`)
+  }
+  return yield* Effect.die(new Error("claimable rewards are less than the claimable balance"))
 })
+
+/** Rewards that one claim pays, at most: so many are written and told in one event long before the request is given up. */
+const maxClaimedRewards = 5_000
 
 const claimPage = 1_000
 
-/** Reads claimable rewards, oldest first, until they cover the claim. */
+/** Reads claimable rewards, oldest first, until they cover the claim, or are more than it may pay. */
 const readClaimable = Effect.fnUntraced(function*(book: Ledger.Book, request: ClaimSimulation) {
   const sql = yield* SqlClient.SqlClient
   let covered = 0n
   let after = { claimableAt: -62_135_596_800_000, creation: 0n }
-  while (covered < request.amount.amount) {
+  let read = 0
+  while (covered < request.amount.amount && read <= maxClaimedRewards) {
     const rows: ReadonlyArray<Ledger.RewardRow> = yield* sql<Ledger.RewardRow>`
       SELECT * FROM rewards WHERE integrator_id = ${book.integratorId} AND user_id = ${request.userId}
         AND asset = ${request.amount.asset} AND state IN ('Pending', 'Claimable')
@@ -178,7 +189,9 @@ const readClaimable = Effect.fnUntraced(function*(book: Ledger.Book, request: Cl
       ORDER BY claimable_at, creation LIMIT ${value.int4(claimPage)}`
     for (const row of rows) {
       const present = book.meet(row)
-      if (present.state === "Claimable") covered += unpaid(present)
+      if (present.state !== "Claimable") continue
+      covered += unpaid(present)
+      read++
     }
     const last = rows.at(-1)
     if (last === undefined || rows.length < claimPage) return

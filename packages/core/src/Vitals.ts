@@ -34,8 +34,8 @@ export const read: Effect.Effect<Vitals, Unavailable, SqlClient.SqlClient> = Eff
   const now = yield* Clock.currentTimeMillis
   const [counts] = yield* sql<{ storedEvents: number; pendingDeliveries: number; xminAge: number }>`SELECT
     (SELECT count(*)::int4 FROM (SELECT FROM spend_event_queue LIMIT ${value.int4(countLimit)}) q) AS stored_events,
-    (SELECT count(*)::int4 FROM (SELECT FROM deliveries WHERE state = 'pending' LIMIT ${value.int4(countLimit)}) d)
-      AS pending_deliveries,
+    (SELECT count(*)::int4 FROM (SELECT FROM deliveries WHERE state = 'pending' AND next_attempt_at IS NOT NULL
+      LIMIT ${value.int4(countLimit)}) d) AS pending_deliveries,
     (SELECT coalesce(max(greatest(age(backend_xmin), age(backend_xid))), 0)::int4 FROM pg_stat_activity) AS xmin_age`
   const [ages] = yield* sql<{ stored: number | null; due: number | null }>`SELECT
     (SELECT min(s.received_at) FROM lanes l CROSS JOIN LATERAL (
@@ -44,9 +44,12 @@ export const read: Effect.Effect<Vitals, Unavailable, SqlClient.SqlClient> = Eff
       WHERE q.integrator_id = l.integrator_id AND q.lane = l.lane ORDER BY q.arrival LIMIT 1) s) AS stored,
     (SELECT min(s.next_attempt_at) FROM vaults v CROSS JOIN LATERAL (
       SELECT d.next_attempt_at FROM deliveries d
-      WHERE d.integrator_id = v.integrator_id AND d.state = 'pending' ORDER BY d.next_attempt_at LIMIT 1) s) AS due`
+      WHERE d.integrator_id = v.integrator_id AND d.state = 'pending' AND d.next_attempt_at IS NOT NULL
+        ORDER BY d.next_attempt_at LIMIT 1) s) AS due`
+  // from the indexes of rewards that wait and of users who owe: how many users there are does not matter
   const money = yield* sql<Vitals["money"][number]>`SELECT asset, held, free,
-      coalesce((SELECT sum(b.awaiting_funding) FROM user_balances b WHERE b.asset = v.asset), 0)::numeric AS awaiting_funding,
+      coalesce((SELECT sum(r.amount) FROM rewards r
+        WHERE r.state = 'AwaitingFunding' AND r.asset = v.asset), 0)::numeric AS awaiting_funding,
       coalesce((SELECT sum(b.owed) FROM user_balances b WHERE b.asset = v.asset AND b.owed > 0), 0)::numeric AS owed
     FROM (SELECT asset, sum(held) AS held, sum(free) AS free FROM vault_balances GROUP BY asset) v ORDER BY asset DESC`
   const since = (at: number | null | undefined) => at === null || at === undefined ? 0 : Math.max(0, now - at)
@@ -58,4 +61,4 @@ export const read: Effect.Effect<Vitals, Unavailable, SqlClient.SqlClient> = Eff
     money,
     xminAge: counts?.xminAge ?? 0
   }
-}).pipe(Database.unhurried)
+}).pipe(Database.step)

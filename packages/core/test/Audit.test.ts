@@ -1,23 +1,16 @@
 import { Audit, type AuditProgress } from "@card-rewards/core/Audit"
 import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
-import { Rewards } from "@card-rewards/core/Rewards"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
-import { SpendEvent } from "@card-rewards/domain/SpendEvent"
-import { printTimestamp } from "@card-rewards/domain/Time"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { definition, newIntegrator, startMillis, testLayer } from "./TestLayer.ts"
-
-const services = Layer.mergeAll(Processing.layer, SpendEvents.layer, Users.layer, Vault.layer, Audit.layer, Rewards.layer).pipe(
-  Layer.provideMerge(Programs.layer),
-  Layer.provideMerge(testLayer)
-)
+import { moneyLayer, spendEvent, usd } from "./Spending.ts"
+import { definition, newIntegrator, startMillis } from "./TestLayer.ts"
 
 /** Marks that the history below stands in the layer's database. */
 class History extends Context.Service<History, true>()("test/History") {}
@@ -34,17 +27,15 @@ const history = Layer.effect(
     const vault = yield* Vault
     const { processEvents } = yield* Processing
     yield* users.put(integratorId, userId, {})
-    yield* programs.publish(integratorId, ProgramId.make("base"), 1, definition(startMillis + 400_000, { categories: [{ id: "groceries", mccs: ["5411"] }], holdingPeriodDays: 0 }), [])
+    const categories = [{ id: "groceries", mccs: ["5411"] }]
+    const version = definition(startMillis + 400_000, { categories, holdingPeriodDays: 0 })
+    yield* programs.publish(integratorId, ProgramId.make("base"), 1, version, [])
     yield* TestClock.adjust(500_000)
     const send = (kind: string, id: string, cents: number, more: object = {}) =>
-      events.submit(Schema.decodeUnknownSync(SpendEvent)({
+      events.submit(spendEvent(integratorId, userId, startMillis + 500_000, {
         kind,
-        integratorId,
-        userId,
         externalTransactionId: id,
-        amount: { currency: "USD", amount: `${cents}` },
-        merchant: { descriptor: "Shop", mcc: "5411" },
-        occurredAt: printTimestamp(startMillis + 500_000),
+        amount: usd(cents),
         ...more
       })).pipe(Effect.andThen(processEvents))
     const amount = (units: bigint) => ({ asset: "USDC" as const, amount: units })
@@ -62,40 +53,185 @@ const history = Layer.effect(
 
 /** A fault, how it is planted and undone, and the rule that must name it. */
 const faults: ReadonlyArray<readonly [fault: string, plant: string, undo: string, rule: string]> = [
-  ["a user's claimable balance", "UPDATE user_balances SET claimable = claimable + 1", "UPDATE user_balances SET claimable = claimable - 1", "user balances equal the sums"],
-  ["a user's owed balance", "UPDATE user_balances SET owed = owed + 1", "UPDATE user_balances SET owed = owed - 1", "rewards add up"],
-  ["a missing balance row", "CREATE TABLE kept AS TABLE user_balances; DELETE FROM user_balances", "INSERT INTO user_balances TABLE kept; DROP TABLE kept", "user balances equal the journal"],
-  ["free money of the vault", "UPDATE vault_balances SET free = free + 1 WHERE asset = 'USDC'", "UPDATE vault_balances SET free = free - 1 WHERE asset = 'USDC'", "free and assigned money of the vault"],
-  ["held money of the vault", "UPDATE vault_balances SET held = held + 1 WHERE asset = 'USDC'", "UPDATE vault_balances SET held = held - 1 WHERE asset = 'USDC'", "held = deposits"],
-  ["a deposit's amount", "UPDATE vault_operations SET amount = amount + 1 WHERE reference = 'd1'", "UPDATE vault_operations SET amount = amount - 1 WHERE reference = 'd1'", "each vault operation is in the journal"],
-  ["a reward's paid amount", "UPDATE rewards SET paid = paid - 1, amount = amount - 1, earned = earned - 1 WHERE creation = 2", "UPDATE rewards SET paid = paid + 1, earned = earned + 1, amount = amount + 1 WHERE creation = 2", "each reward equals its journal"],
-  ["a reward's net amount", "UPDATE rewards SET amount = amount - 1 WHERE creation = 3", "UPDATE rewards SET amount = amount + 1 WHERE creation = 3", "amount = floor"],
-  ["a reward's revision", "UPDATE rewards SET revision = revision + 1 WHERE creation = 1", "UPDATE rewards SET revision = revision - 1 WHERE creation = 1", "one event for each of its revisions"],
-  ["a reward's spend", "UPDATE spend_events SET cents = cents + 1 WHERE external_transaction_id = 'c3'", "UPDATE spend_events SET cents = cents - 1 WHERE external_transaction_id = 'c3'", "stands on an applied clearing"],
-  ["a refund's amount", "UPDATE spend_events SET cents = cents + 1 WHERE external_transaction_id = 'r1'", "UPDATE spend_events SET cents = cents - 1 WHERE external_transaction_id = 'r1'", "refunds of a clearing"],
-  ["what a cap counted", "UPDATE cap_usage SET used = used + 1 WHERE category_id = 'groceries'", "UPDATE cap_usage SET used = used - 1 WHERE category_id = 'groceries'", "caps count"],
+  [
+    "a user's claimable balance",
+    "UPDATE user_balances SET claimable = claimable + 1",
+    "UPDATE user_balances SET claimable = claimable - 1",
+    "user balances equal the sums"
+  ],
+  [
+    "a user's owed balance",
+    "UPDATE user_balances SET owed = owed + 1",
+    "UPDATE user_balances SET owed = owed - 1",
+    "rewards add up"
+  ],
+  [
+    "a missing balance row",
+    "CREATE TABLE kept AS TABLE user_balances; DELETE FROM user_balances",
+    "INSERT INTO user_balances TABLE kept; DROP TABLE kept",
+    "user balances equal the journal"
+  ],
+  [
+    "free money of the vault",
+    "UPDATE vault_balances SET free = free + 1 WHERE asset = 'USDC'",
+    "UPDATE vault_balances SET free = free - 1 WHERE asset = 'USDC'",
+    "free and assigned money of the vault"
+  ],
+  [
+    "held money of the vault",
+    "UPDATE vault_balances SET held = held + 1 WHERE asset = 'USDC'",
+    "UPDATE vault_balances SET held = held - 1 WHERE asset = 'USDC'",
+    "held = deposits"
+  ],
+  [
+    "a deposit's amount",
+    "UPDATE vault_operations SET amount = amount + 1 WHERE reference = 'd1'",
+    "UPDATE vault_operations SET amount = amount - 1 WHERE reference = 'd1'",
+    "each vault operation is in the journal"
+  ],
+  [
+    "a reward's paid amount",
+    "UPDATE rewards SET paid = paid - 1, amount = amount - 1, earned = earned - 1 WHERE creation = 2",
+    "UPDATE rewards SET paid = paid + 1, earned = earned + 1, amount = amount + 1 WHERE creation = 2",
+    "each reward equals its journal"
+  ],
+  [
+    "a reward's net amount",
+    "UPDATE rewards SET amount = amount - 1 WHERE creation = 3",
+    "UPDATE rewards SET amount = amount + 1 WHERE creation = 3",
+    "amount = floor"
+  ],
+  [
+    "a reward's revision",
+    "UPDATE rewards SET revision = revision + 1 WHERE creation = 1",
+    "UPDATE rewards SET revision = revision - 1 WHERE creation = 1",
+    "one event for each of its revisions"
+  ],
+  [
+    "a reward's spend",
+    "UPDATE spend_events SET cents = cents + 1 WHERE external_transaction_id = 'c3'",
+    "UPDATE spend_events SET cents = cents - 1 WHERE external_transaction_id = 'c3'",
+    "stands on an applied clearing"
+  ],
+  [
+    "a refund's amount",
+    "UPDATE spend_events SET cents = cents + 1 WHERE external_transaction_id = 'r1'",
+    "UPDATE spend_events SET cents = cents - 1 WHERE external_transaction_id = 'r1'",
+    "refunds of a clearing"
+  ],
+  [
+    "what a cap counted",
+    "UPDATE cap_usage SET used = used + 1 WHERE category_id = 'groceries'",
+    "UPDATE cap_usage SET used = used - 1 WHERE category_id = 'groceries'",
+    "caps count"
+  ],
   ["an event's body", "UPDATE events SET body = replace(body, '\"paid\":\"0\"', '\"paid\":\"1\"') WHERE event = (SELECT max(event) FROM events)", "UPDATE events SET body = replace(body, '\"paid\":\"1\"', '\"paid\":\"0\"') WHERE event = (SELECT max(event) FROM events)", "as the latest says"],
-  ["a missing event", "CREATE TABLE kept AS SELECT * FROM events WHERE event = 2; DELETE FROM events WHERE event = 2", "INSERT INTO events TABLE kept; DROP TABLE kept", "events are numbered without gaps"],
-  ["a journal entry's amount", "ALTER TABLE journal DISABLE TRIGGER ALL; UPDATE journal SET amount = amount + 1 WHERE entry = 2", "UPDATE journal SET amount = amount - 1 WHERE entry = 2; ALTER TABLE journal ENABLE TRIGGER ALL", "each reward equals its journal"],
+  [
+    "a missing event",
+    "CREATE TABLE kept AS SELECT * FROM events WHERE event = 2; DELETE FROM events WHERE event = 2",
+    "INSERT INTO events TABLE kept; DROP TABLE kept",
+    "events are numbered without gaps"
+  ],
+  [
+    "a journal entry's amount",
+    "ALTER TABLE journal DISABLE TRIGGER ALL; UPDATE journal SET amount = amount + 1 WHERE entry = 2",
+    "UPDATE journal SET amount = amount - 1 WHERE entry = 2; ALTER TABLE journal ENABLE TRIGGER ALL",
+    "each reward equals its journal"
+  ],
   ["a missing journal entry", "ALTER TABLE journal DISABLE TRIGGER ALL; CREATE TABLE kept AS SELECT * FROM journal WHERE entry = 1; DELETE FROM journal WHERE entry = 1", "INSERT INTO journal TABLE kept; DROP TABLE kept; ALTER TABLE journal ENABLE TRIGGER ALL", "journal entries are numbered without gaps"],
-  ["an event that is nowhere", "CREATE TABLE kept AS TABLE spend_event_waits; DELETE FROM spend_event_waits", "INSERT INTO spend_event_waits TABLE kept; DROP TABLE kept", "queued or set aside"],
-  ["an event that waits for one that is there", "UPDATE spend_event_waits SET original_id = 'c1'", "UPDATE spend_event_waits SET original_id = 'unknown'", "nothing waits for an event"],
-  ["a place in a lane", "UPDATE lanes SET position = position + 1 WHERE position > 0", "UPDATE lanes SET position = position - 1 WHERE position > 0", "numbered without gaps in their lane"],
-  ["assigned money", "UPDATE vault_balances SET assigned = 1, held = held + 1 WHERE asset = 'USDC'", "UPDATE vault_balances SET assigned = 0, held = held - 1 WHERE asset = 'USDC'", "assigned money is what the waiting rewards"],
-  ["free money that a waiting reward should have", "UPDATE vault_balances SET free = free + 90000000, held = held + 90000000 WHERE asset = 'USDC'", "UPDATE vault_balances SET free = free - 90000000, held = held - 90000000 WHERE asset = 'USDC'", "free money is less than"],
-  ["the accounts of a journal entry", "ALTER TABLE journal DISABLE TRIGGER ALL; UPDATE journal SET from_account = 'world' WHERE entry = 2", "UPDATE journal SET from_account = 'free' WHERE entry = 2; ALTER TABLE journal ENABLE TRIGGER ALL", "between known accounts"],
-  ["the user of a journal entry", "ALTER TABLE journal DISABLE TRIGGER ALL; UPDATE journal SET user_id = 'u2' WHERE entry = 2", "UPDATE journal SET user_id = 'u1' WHERE entry = 2; ALTER TABLE journal ENABLE TRIGGER ALL", "user balances equal the journal"],
-  ["an authorization's total", "UPDATE authorizations SET incremented = incremented + 1", "UPDATE authorizations SET incremented = incremented - 1", "the stored events, applied again"],
-  ["an estimate", "UPDATE open_estimates SET raw = raw + 1", "UPDATE open_estimates SET raw = raw - 1", "the stored events, applied again"],
-  ["an expected balance", "UPDATE expected_balances SET expected = expected + 1", "UPDATE expected_balances SET expected = expected - 1", "the stored events, applied again"],
-  ["what the caps had counted before a reward", "UPDATE rewards SET month_used_before = month_used_before + 1 WHERE creation = 2", "UPDATE rewards SET month_used_before = month_used_before - 1 WHERE creation = 2", "the stored events, applied again"],
-  ["a purchase's merchant", "UPDATE spend_events SET mcc = '9999' WHERE external_transaction_id = 'c2'", "UPDATE spend_events SET mcc = '5411' WHERE external_transaction_id = 'c2'", "the stored events, applied again"],
-  ["a published rate", `UPDATE program_versions SET definition = jsonb_set(definition, '{baseRate}', '101')`, `UPDATE program_versions SET definition = jsonb_set(definition, '{baseRate}', '100')`, "the stored events, applied again"],
-  ["an operation's event", "UPDATE events SET body = replace(body, '3000000', '3000001') WHERE event = 1", "UPDATE events SET body = replace(body, '3000001', '3000000') WHERE event = 1", "each vault operation has one event"],
-  ["an authorization of a user who never had one", "UPDATE authorizations SET user_id = 'u2'", "UPDATE authorizations SET user_id = 'u1'", "of users with applied authorizations"]
+  [
+    "an event that is nowhere",
+    "CREATE TABLE kept AS TABLE spend_event_waits; DELETE FROM spend_event_waits",
+    "INSERT INTO spend_event_waits TABLE kept; DROP TABLE kept",
+    "queued or set aside"
+  ],
+  [
+    "an event that waits for one that is there",
+    "UPDATE spend_event_waits SET original_id = 'c1'",
+    "UPDATE spend_event_waits SET original_id = 'unknown'",
+    "nothing waits for an event"
+  ],
+  [
+    "a place in a lane",
+    "UPDATE lanes SET position = position + 1 WHERE position > 0",
+    "UPDATE lanes SET position = position - 1 WHERE position > 0",
+    "numbered without gaps in their lane"
+  ],
+  [
+    "assigned money",
+    "UPDATE vault_balances SET assigned = 1, held = held + 1 WHERE asset = 'USDC'",
+    "UPDATE vault_balances SET assigned = 0, held = held - 1 WHERE asset = 'USDC'",
+    "assigned money is what the waiting rewards"
+  ],
+  [
+    "free money that a waiting reward should have",
+    "UPDATE vault_balances SET free = free + 90000000, held = held + 90000000 WHERE asset = 'USDC'",
+    "UPDATE vault_balances SET free = free - 90000000, held = held - 90000000 WHERE asset = 'USDC'",
+    "free money is less than"
+  ],
+  [
+    "the accounts of a journal entry",
+    "ALTER TABLE journal DISABLE TRIGGER ALL; UPDATE journal SET from_account = 'world' WHERE entry = 2",
+    "UPDATE journal SET from_account = 'free' WHERE entry = 2; ALTER TABLE journal ENABLE TRIGGER ALL",
+    "between known accounts"
+  ],
+  [
+    "the user of a journal entry",
+    "ALTER TABLE journal DISABLE TRIGGER ALL; UPDATE journal SET user_id = 'u2' WHERE entry = 2",
+    "UPDATE journal SET user_id = 'u1' WHERE entry = 2; ALTER TABLE journal ENABLE TRIGGER ALL",
+    "user balances equal the journal"
+  ],
+  [
+    "an authorization's total",
+    "UPDATE authorizations SET incremented = incremented + 1",
+    "UPDATE authorizations SET incremented = incremented - 1",
+    "the stored events, applied again"
+  ],
+  [
+    "an estimate",
+    "UPDATE open_estimates SET raw = raw + 1",
+    "UPDATE open_estimates SET raw = raw - 1",
+    "the stored events, applied again"
+  ],
+  [
+    "an expected balance",
+    "UPDATE expected_balances SET expected = expected + 1",
+    "UPDATE expected_balances SET expected = expected - 1",
+    "the stored events, applied again"
+  ],
+  [
+    "what the caps had counted before a reward",
+    "UPDATE rewards SET month_used_before = month_used_before + 1 WHERE creation = 2",
+    "UPDATE rewards SET month_used_before = month_used_before - 1 WHERE creation = 2",
+    "the stored events, applied again"
+  ],
+  [
+    "a purchase's merchant",
+    "UPDATE spend_events SET mcc = '9999' WHERE external_transaction_id = 'c2'",
+    "UPDATE spend_events SET mcc = '5411' WHERE external_transaction_id = 'c2'",
+    "the stored events, applied again"
+  ],
+  [
+    "a published rate",
+    `UPDATE program_versions SET definition = jsonb_set(definition, '{baseRate}', '101')`,
+    `UPDATE program_versions SET definition = jsonb_set(definition, '{baseRate}', '100')`,
+    "the stored events, applied again"
+  ],
+  [
+    "an operation's event",
+    "UPDATE events SET body = replace(body, '3000000', '3000001') WHERE event = 1",
+    "UPDATE events SET body = replace(body, '3000001', '3000000') WHERE event = 1",
+    "each vault operation has one event"
+  ],
+  [
+    "an authorization of a user who never had one",
+    "UPDATE authorizations SET user_id = 'u2'",
+    "UPDATE authorizations SET user_id = 'u1'",
+    "of users with applied authorizations"
+  ]
 ]
 
-layer(Layer.provideMerge(history, services))("the audit", (it) => {
+layer(Layer.provideMerge(history, moneyLayer))("the audit", (it) => {
   it.effect("finds nothing in a history that the service made", () =>
     Effect.gen(function*() {
       yield* History
@@ -109,7 +245,10 @@ layer(Layer.provideMerge(history, services))("the audit", (it) => {
       const { checks } = yield* (yield* Audit).runWith((progress) => Effect.sync(() => void told.push(progress)))
       assert.deepStrictEqual([...new Set(told.map(({ check }) => check))], [...checks])
       assert.isTrue(told.every(({ part, place }) => part >= 0 && part <= 1 && checks[place - 1] !== undefined))
-      assert.deepStrictEqual(told.at(-1), { check: checks.at(-1), place: checks.length, checks: checks.length, part: 1 })
+      assert.deepStrictEqual(
+        told.at(-1),
+        { check: checks.at(-1), place: checks.length, checks: checks.length, part: 1 }
+      )
     }))
 
   it.effect.each(faults)("finds and names %s changed by hand", ([, plant, undo, rule]) =>

@@ -8,22 +8,12 @@ import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
-import { SpendEvent } from "@card-rewards/domain/SpendEvent"
-import { dayMillis, instant, printTimestamp } from "@card-rewards/domain/Time"
+import { dayMillis, instant } from "@card-rewards/domain/Time"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Fiber, Layer, Predicate, Schema } from "effect"
+import { Clock, Effect, Fiber, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
-import { definition, liveLayer } from "./TestLayer.ts"
-
-const services = Layer.mergeAll(
-  Processing.layer,
-  Rewards.layer,
-  SandboxClock.layer,
-  SpendEvents.layer,
-  Users.layer,
-  Vault.layer,
-  Audit.layer
-).pipe(Layer.provideMerge(Programs.layer), Layer.provideMerge(liveLayer))
+import { liveMoneyLayer, spendEvent, usd } from "./Spending.ts"
+import { definition } from "./TestLayer.ts"
 
 const users = Array.from({ length: 40 }, (_, index) => UserId.make(`user-${index}`))
 const integratorIds = ["one", "two", "three"].map((name) => IntegratorId.make(name))
@@ -44,7 +34,7 @@ const setUp = Effect.fnUntraced(function*(id: IntegratorId) {
   yield* set(id, instant(now + 500_000))
 })
 
-layer(services, { excludeTestServices: true })("several workers and clients at once", (it) => {
+layer(liveMoneyLayer, { excludeTestServices: true })("several workers and clients at once", (it) => {
   it.effect("lose nothing and make nothing: every event counts once, whoever processes it", () =>
     Effect.gen(function*() {
       const { matureRewards, processEvents } = yield* Processing
@@ -59,16 +49,9 @@ layer(services, { excludeTestServices: true })("several workers and clients at o
         Effect.gen(function*() {
           const { now } = yield* clock.get(integratorId)
           const send = (userId: UserId, kind: string, id: string, cents: number, more: object = {}) =>
-            patiently(events.submit(Schema.decodeUnknownSync(SpendEvent)({
-              kind,
-              integratorId,
-              userId,
-              externalTransactionId: id,
-              amount: { currency: "USD", amount: `${cents}` },
-              merchant: { descriptor: "Shop", mcc: "5411" },
-              occurredAt: printTimestamp(now),
-              ...more
-            })))
+            patiently(events.submit(
+              spendEvent(integratorId, userId, now, { kind, externalTransactionId: id, amount: usd(cents), ...more })
+            ))
           yield* Effect.forEach(users, (userId, index) =>
             Effect.all([
               send(userId, "refund", "r1", 1_000, { originalTransactionId: "c1" }),
@@ -182,23 +165,21 @@ const sequence = (index: number, round: number): ReadonlyArray<Step> => {
     { kind: "clearing", id: c, cents: size, more: { authorizationId: a } },
     { kind: "authorization", id: a, cents: size },
     { kind: "clearing", id: d, cents: size * 3 },
-    { kind: "refund", id: `s${round}`, cents: size * (index % 3 + 1), more: { originalTransactionId: round === 1 ? d : "d1" } },
+    {
+      kind: "refund",
+      id: `s${round}`,
+      cents: size * (index % 3 + 1),
+      more: { originalTransactionId: round === 1 ? d : "d1" }
+    },
     { kind: "authorization", id: `b${round}`, cents: size }
   ]
 }
 
 const submit = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId, now: number, step: Step) {
   const { cents, id, kind, more } = step
-  return yield* (yield* SpendEvents).submit(Schema.decodeUnknownSync(SpendEvent)({
-    kind,
-    integratorId,
-    userId,
-    externalTransactionId: id,
-    amount: { currency: "USD", amount: `${cents}` },
-    merchant: { descriptor: "Shop", mcc: "5411" },
-    occurredAt: printTimestamp(now),
-    ...more
-  }))
+  return yield* (yield* SpendEvents).submit(
+    spendEvent(integratorId, userId, now, { kind, externalTransactionId: id, amount: usd(cents), ...more })
+  )
 })
 
 /** Half of what the user can claim, if anything: so that some of it is refunded after it was paid. */

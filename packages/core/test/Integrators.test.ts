@@ -55,7 +55,9 @@ it.layer(testLayer)("Integrators", (it) => {
       assert.strictEqual(suspended.suspendedAt, startMillis)
       yield* TestClock.adjust(1_000)
       assert.deepStrictEqual(yield* integrators.suspend(integratorId), suspended)
-      assert.isTrue((yield* integrators.list).some((one) => one.integratorId === integratorId && one.suspendedAt === startMillis))
+      assert.isTrue(
+        (yield* integrators.list).some((one) => one.integratorId === integratorId && one.suspendedAt === startMillis)
+      )
       const resumed = yield* integrators.resume(integratorId)
       assert.isFalse("suspendedAt" in resumed)
       assert.deepStrictEqual(yield* integrators.resume(integratorId), resumed)

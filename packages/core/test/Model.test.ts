@@ -1,29 +1,14 @@
 import { Audit } from "@card-rewards/core/Audit"
-import { Processing } from "@card-rewards/core/Processing"
-import { Programs } from "@card-rewards/core/Programs"
-import { Rewards } from "@card-rewards/core/Rewards"
-import { SandboxClock } from "@card-rewards/core/SandboxClock"
-import { SpendEvents } from "@card-rewards/core/SpendEvents"
-import { Users } from "@card-rewards/core/Users"
-import { Vault } from "@card-rewards/core/Vault"
+import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import { assert, layer } from "@effect/vitest"
-import { Cause, Effect, Exit, Layer } from "effect"
+import { Cause, Effect, Exit } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { inspect } from "node:util"
 import { generate, type Operation } from "./model/Generate.ts"
 import { type Mismatch, run, type RunOptions } from "./model/Run.ts"
-import { startMillis, testLayer } from "./TestLayer.ts"
-
-const services = Layer.mergeAll(
-  Processing.layer,
-  Rewards.layer,
-  SandboxClock.layer,
-  SpendEvents.layer,
-  Users.layer,
-  Vault.layer,
-  Audit.layer
-).pipe(Layer.provideMerge(Programs.layer), Layer.provideMerge(testLayer))
+import { moneyLayer } from "./Spending.ts"
+import { startMillis } from "./TestLayer.ts"
 
 /** `TEST_SEEDS`: how many, or single ones as `7,8`. */
 const parseSeeds = (text: string): ReadonlyArray<number> =>
@@ -67,25 +52,12 @@ const shrink = Effect.fnUntraced(function*(operations: ReadonlyArray<Operation>,
   return best
 })
 
-const onePercent: (Operation & { readonly op: "publish" })["definition"] = {
-  asset: "USDC",
-  categories: [],
-  baseRate: 100,
-  categoryRates: [],
-  merchantRates: [],
-  tiers: [],
-  campaigns: [],
-  caps: { perMonth: "1000000000", categories: [] },
-  exclusions: { mccs: [], merchants: [] },
-  holdingPeriodDays: 0
-}
-
 const report = (seed: number, { actual, expected, story, what }: Mismatch): string => {
   const show = (value: unknown) => inspect(value, { depth: 10, breakLength: 160, maxArrayLength: 20 })
   return `seed ${seed}, ${what}\n  ${story.join("\n  ")}\nexpected ${show(expected)}\nactual ${show(actual)}`
 }
 
-layer(services)("the money rules, by a naive model", (it) => {
+layer(moneyLayer)("the money rules, by a naive model", (it) => {
   it.effect("the service does what the model does, whatever happens in whatever order", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(startMillis)
@@ -118,7 +90,7 @@ layer(services)("the money rules, by a naive model", (it) => {
       ))
       const mismatch = yield* attempt([
         { op: "put", user: "u1", attributes: {} },
-        { op: "publish", program: "pa", version: 1, leadMillis: 300_000, roundMillis: 1, definition: onePercent },
+        { op: "publish", program: "pa", version: 1, leadMillis: 300_000, roundMillis: 1, definition: plainProgram },
         { op: "clock", to: 600_000 },
         { op: "deposit", asset: "USDC", user: "", reference: "d1", amount: 10n ** 9n },
         ...refunds,
@@ -144,7 +116,7 @@ layer(services)("the money rules, by a naive model", (it) => {
       }
       const mismatch = yield* attempt([
         { op: "put", user: "u1", attributes: {} },
-        { op: "publish", program: "pa", version: 1, leadMillis: 300_000, roundMillis: 1, definition: onePercent },
+        { op: "publish", program: "pa", version: 1, leadMillis: 300_000, roundMillis: 1, definition: plainProgram },
         { op: "clock", to: 600_000 },
         { ...spend, kind: "clearing", transaction: "c1", original: "a1", later: true },
         { ...spend, kind: "authorization", transaction: "a1", later: false },

@@ -1,7 +1,6 @@
 import { Audit } from "@card-rewards/core/Audit"
 import { Integrators } from "@card-rewards/core/Integrators"
 import * as Ledger from "@card-rewards/core/Ledger"
-import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
 import { Rewards } from "@card-rewards/core/Rewards"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
@@ -13,12 +12,13 @@ import { applyCaps, compile, evaluate, expectedOf } from "@card-rewards/domain/E
 import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { earn, fund, mature, pay, refund, type RewardChange, type RewardMoney } from "@card-rewards/domain/Reward"
-import { SpendEvent } from "@card-rewards/domain/SpendEvent"
-import { dayMillis, instant, printTimestamp } from "@card-rewards/domain/Time"
+import { dayMillis, instant } from "@card-rewards/domain/Time"
+import { Attributes } from "@card-rewards/domain/User"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Clock, Effect, Layer, Schema } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import { exampleProgram, type Row, tables } from "./MoneyTables.ts"
-import { definition, testLayer } from "./TestLayer.ts"
+import { moneyLayer, processAll, spendEvent, usd } from "./Spending.ts"
+import { definition } from "./TestLayer.ts"
 
 const program = (asset = "USDC") =>
   compile("p", 1, Schema.decodeUnknownSync(ProgramDefinition)({ ...exampleProgram(), asset }))
@@ -34,8 +34,11 @@ describe("the tables of docs/money.md", () => {
     const { asset, at, cents, country, mcc, tier } = row
     const version = program(asset)
     const purchase = { at: Date.parse(at ?? ""), cents: big(cents), mcc: mcc ?? "" }
-    const who = { ...(tier === "" ? {} : { tier }), ...(country === "" ? {} : { country }) }
-    const found = evaluate(version, { ...purchase, attributes: who as never })
+    const attributes = Schema.decodeUnknownSync(Attributes)({
+      ...(tier === "" ? {} : { tier }),
+      ...(country === "" ? {} : { country })
+    })
+    const found = evaluate(version, { ...purchase, attributes })
     const why = version.excludedMccs.has(mcc ?? "") ? "excluded" : "not eligible"
     compare(row, {
       asset: asset ?? "",
@@ -138,16 +141,6 @@ const changeOf = (what: string, money: RewardMoney): RewardChange => {
   return change
 }
 
-const services = Layer.mergeAll(
-  Processing.layer,
-  Rewards.layer,
-  SandboxClock.layer,
-  SpendEvents.layer,
-  Users.layer,
-  Vault.layer,
-  Audit.layer
-).pipe(Layer.provideMerge(Programs.layer), Layer.provideMerge(testLayer))
-
 const user = UserId.make("u1")
 let made = 0
 
@@ -171,7 +164,10 @@ const act = Effect.fnUntraced(function*(id: IntegratorId, phrase: string) {
   if (days !== undefined) return yield* clock.set(id, instant(now + Number(days) * dayMillis))
   const [, movement, units] = /^(deposit|withdraw|claim) (\d+)$/.exec(phrase) ?? []
   if (movement !== undefined && units !== undefined) {
-    const request = { reference: Reference.make(`ref${++references}`), amount: { asset: "USDC" as const, amount: BigInt(units) } }
+    const request = {
+      reference: Reference.make(`ref${++references}`),
+      amount: { asset: "USDC" as const, amount: BigInt(units) }
+    }
     const vault = yield* Vault
     return yield* movement === "claim"
       ? vault.claim(id, { ...request, userId: user })
@@ -181,18 +177,13 @@ const act = Effect.fnUntraced(function*(id: IntegratorId, phrase: string) {
   }
   const [, word, name, cents, original] = /^(authorization|clearing|refund|increment) ?(\w+)? of (\d+)(?: on (\w+))?$/.exec(phrase) ?? []
   if (word === undefined || cents === undefined) throw new Error(`docs/money.md says "${phrase}"`)
-  yield* (yield* SpendEvents).submit(Schema.decodeUnknownSync(SpendEvent)({
+  yield* (yield* SpendEvents).submit(spendEvent(id, user, now, {
     kind: word === "increment" ? "incremental_authorization" : word,
-    integratorId: id,
-    userId: user,
     externalTransactionId: name ?? `t${++references}`,
-    amount: { currency: "USD", amount: cents },
-    merchant: { descriptor: "Shop", mcc: "5411" },
-    occurredAt: printTimestamp(now),
+    amount: usd(Number(cents)),
     ...(original === undefined ? {} : { [word === "refund" ? "originalTransactionId" : "authorizationId"]: original })
   }))
-  const { processEvents } = yield* Processing
-  while ((yield* processEvents) > 0);
+  yield* processAll
 })
 
 const tell = Effect.fnUntraced(function*(rows: ReadonlyArray<Row>) {
@@ -210,7 +201,7 @@ const tell = Effect.fnUntraced(function*(rows: ReadonlyArray<Row>) {
 /** Those in which rewards wait or are recovered. */
 const stories = ["Owed and recovered", "First in, first out", "Recovered money serves those who wait"]
 
-layer(services)("the stories of docs/money.md", (it) => {
+layer(moneyLayer)("the stories of docs/money.md", (it) => {
   it.effect.each([...stories, "One purchase"])("%s", (heading) =>
     tell(tables(heading).flat()))
 

@@ -16,8 +16,10 @@ export const tables = (heading: string): ReadonlyArray<ReadonlyArray<Row>> => {
 }
 
 const readTable = (text: string): ReadonlyArray<Row> => {
-  const [head = [], , ...rows] = text.trim().split("\n").map((line) => line.split("|").slice(1, -1).map((cell) => cell.trim()))
-  return rows.map((cells) => Object.fromEntries(head.map((name, index) => [name, cells[index] === "–" ? "" : cells[index] ?? ""])))
+  const [head = [], , ...rows] = text.trim().split("\n").map((line) =>
+    line.split("|").slice(1, -1).map((cell) => cell.trim()))
+  return rows.map((cells) =>
+    Object.fromEntries(head.map((name, index) => [name, cells[index] === "–" ? "" : cells[index] ?? ""])))
 }
 
 /** The program of the examples, as it is on the wire. */

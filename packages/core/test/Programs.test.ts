@@ -1,28 +1,14 @@
 import { ProgramId } from "@card-rewards/domain/Ids"
-import { ProgramDefinition } from "@card-rewards/domain/Program"
+import type { ProgramDefinition } from "@card-rewards/domain/Program"
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer, Schema } from "effect"
+import { Effect, Layer } from "effect"
 import { Programs } from "../src/Programs.ts"
-import { newIntegrator, pairRuns, startMillis, testLayer } from "./TestLayer.ts"
+import { definition as definitionAt, newIntegrator, pairRuns, startMillis, testLayer } from "./TestLayer.ts"
 
 const layer = Programs.layer.pipe(Layer.provideMerge(testLayer))
 const id = (text: string) => ProgramId.make(text)
-const definition = (changes: Record<string, unknown> = {}) =>
-  Schema.decodeUnknownSync(ProgramDefinition)({
-    asset: "USDC",
-    effectiveFrom: printTimestamp(startMillis + 300_000),
-    categories: [],
-    baseRate: 100,
-    categoryRates: [],
-    merchantRates: [],
-    tiers: [],
-    campaigns: [],
-    caps: { perMonth: "50000000", categories: [] },
-    exclusions: { mccs: [], merchants: [] },
-    holdingPeriodDays: 14,
-    ...changes
-  })
+const definition = (changes: object = {}) => definitionAt(startMillis + 300_000, changes)
 
 it.layer(layer)("Programs", (it) => {
   it.effect("the same content again is a duplicate, other content or an unknown key a conflict", () =>
@@ -33,12 +19,15 @@ it.layer(layer)("Programs", (it) => {
         programs.publish(integratorId, id("p"), 1, content, unknown)
       const first = yield* publish(definition())
       assert.isFalse(first.duplicate)
-      const again = definition({ caps: { categories: [], perMonth: "0050000000" } })
+      const again = definition({ caps: { categories: [], perMonth: "01000000000" } })
       assert.deepStrictEqual(yield* publish(again), { ...first, duplicate: true })
       const others = [publish(definition({ baseRate: 1 })), publish(definition(), ["x: is not known"]),
         publish(definition({ merchantRates: ["\0"] }))]
       for (const other of others) assert.strictEqual((yield* Effect.flip(other))._tag, "ProgramVersionConflict")
-      assert.deepStrictEqual((yield* programs.get(integratorId, id("p"))).versions.map((one) => one.definition), [definition()])
+      assert.deepStrictEqual(
+        (yield* programs.get(integratorId, id("p"))).versions.map((one) => one.definition),
+        [definition()]
+      )
     }))
 
   it.effect("a refused version lists unknown keys and broken rules at once and takes no number", () =>
@@ -62,7 +51,8 @@ it.layer(layer)("Programs", (it) => {
         yield* programs.publish(integratorId, id(program), version, definition(), [])
         yield* programs.versions([integratorId])
       }
-      const listed = (yield* programs.list(integratorId)).flatMap((one) => one.versions.map((v) => [one.programId, v.version]))
+      const listed = (yield* programs.list(integratorId)).flatMap((one) =>
+        one.versions.map((v) => [one.programId, v.version]))
       assert.deepStrictEqual(listed, [["a", 3], ["\uffee", 2], ["\uffee", 7], ["😀", 1]])
       const compiled = (yield* programs.versions([integratorId])).get(integratorId) ?? []
       assert.deepStrictEqual(compiled.map((one) => [one.programId, one.version]), listed)

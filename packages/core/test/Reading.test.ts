@@ -2,30 +2,21 @@ import { Backlog } from "@card-rewards/core/Backlog"
 import { Events } from "@card-rewards/core/Events"
 import { Explanations } from "@card-rewards/core/Explanations"
 import { Integrators } from "@card-rewards/core/Integrators"
-import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
-import { ProgramDefinition } from "@card-rewards/domain/Program"
-import { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Fiber, Layer, Schema } from "effect"
-import { liveLayer } from "./TestLayer.ts"
+import { Clock, Effect, Fiber, Layer } from "effect"
+import { liveMoneyLayer, processAll, spendEvent, usd } from "./Spending.ts"
+import { definition } from "./TestLayer.ts"
 
-const services = Layer.mergeAll(
-  Backlog.layer,
-  Events.layer,
-  Explanations.layer,
-  Processing.layer,
-  SandboxClock.layer,
-  SpendEvents.layer,
-  Users.layer,
-  Vault.layer
-).pipe(Layer.provideMerge(Programs.layer), Layer.provideMerge(liveLayer))
+const services = Layer.mergeAll(Backlog.layer, Events.layer, Explanations.layer).pipe(
+  Layer.provideMerge(liveMoneyLayer)
+)
 
 const userId = UserId.make("a:clearing:b")
 let serial = 0
@@ -36,13 +27,8 @@ const setUp = Effect.gen(function*() {
   yield* (yield* Integrators).create(integratorId)
   yield* (yield* Users).put(integratorId, userId, { tier: "gold" })
   const now = yield* Clock.currentTimeMillis
-  const definition = Schema.decodeUnknownSync(ProgramDefinition)({
-    asset: "USDC",
-    effectiveFrom: printTimestamp(now + 400_000),
+  const version = definition(now + 400_000, {
     categories: [{ id: "groceries", mccs: ["5411"] }],
-    baseRate: 100,
-    categoryRates: [],
-    merchantRates: [],
     tiers: [{ tier: "gold", multiplier: 15_000, categoryRates: [{ categoryId: "groceries", rate: 400 }] }],
     campaigns: [{
       id: "opening",
@@ -51,10 +37,9 @@ const setUp = Effect.gen(function*() {
       bonusRate: 50
     }],
     caps: { perMonth: "100000000", categories: [{ categoryId: "groceries", perMonth: "7000000" }] },
-    exclusions: { mccs: [], merchants: [] },
     holdingPeriodDays: 0
   })
-  yield* (yield* Programs).publish(integratorId, ProgramId.make("p"), 3, definition, [])
+  yield* (yield* Programs).publish(integratorId, ProgramId.make("p"), 3, version, [])
   yield* (yield* SandboxClock).set(integratorId, instant(now + 500_000))
   yield* (yield* Vault).deposit(integratorId, {
     reference: Reference.make("d1"),
@@ -62,22 +47,10 @@ const setUp = Effect.gen(function*() {
   })
   const events = yield* SpendEvents
   const send = (kind: string, id: string, cents: number, more: object = {}) =>
-    events.submit(Schema.decodeUnknownSync(SpendEvent)({
-      kind,
-      integratorId,
-      userId,
-      externalTransactionId: id,
-      amount: { currency: "USD", amount: `${cents}` },
-      merchant: { descriptor: "Shop", mcc: "5411" },
-      occurredAt: printTimestamp(now + 500_000),
-      ...more
-    }))
+    events.submit(
+      spendEvent(integratorId, userId, now + 500_000, { kind, externalTransactionId: id, amount: usd(cents), ...more })
+    )
   return { integratorId, send, at: instant(now + 500_000) }
-})
-
-const processAll = Effect.gen(function*() {
-  const { processEvents } = yield* Processing
-  while ((yield* processEvents) > 0);
 })
 
 layer(services, { excludeTestServices: true })("reading", (it) => {

@@ -1,4 +1,4 @@
-import { make } from "@card-rewards/dev-postgres/TestDatabase"
+import { makeEmpty, makeMigrated } from "@card-rewards/dev-postgres/TestDatabase"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
@@ -32,7 +32,9 @@ layer(liveLayer, { excludeTestServices: true })("lesser roles", (it) => {
             ELSE has_table_privilege(r.oid, c.oid, p.privilege) END)`
       assert.deepStrictEqual(rights.filter(({ table }) => kept.includes(table)), [])
       assert.deepStrictEqual(rights.filter(({ privilege }) => privilege === "TRUNCATE"), [])
-      const deletes = rights.filter(({ privilege }) => privilege === "DELETE").map(({ role, table }) => `${role} ${table}`)
+      const deletes = rights.filter(({ privilege }) => privilege === "DELETE").map(
+        ({ role, table }) => `${role} ${table}`
+      )
       assert.deepStrictEqual(deletes.sort(), [
         "card_rewards_api webhook_secrets",
         "card_rewards_worker open_estimates",
@@ -49,7 +51,7 @@ layer(liveLayer, { excludeTestServices: true })("lesser roles", (it) => {
 
   it.effect("each role is refused what is another's work", () =>
     Effect.gen(function*() {
-      const url = yield* make({ fingerprint: "roles", migrate: Database.migrate })
+      const url = yield* makeMigrated(Database.migrate)
       const attempt = (role: Roles.Role, statement: string) =>
         Effect.exit(Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(statement))).pipe(
           Effect.provide(over({ url, role }))
@@ -81,7 +83,7 @@ layer(liveLayer, { excludeTestServices: true })("lesser roles", (it) => {
 
   it.effect("a login that is a member of a role works under it; one that is none works as itself", () =>
     Effect.gen(function*() {
-      const url = yield* make({ fingerprint: "roles", migrate: Database.migrate })
+      const url = yield* makeMigrated(Database.migrate)
       const sql = yield* SqlClient.SqlClient
       yield* sql`CREATE ROLE roles_test_member LOGIN PASSWORD 'secret' IN ROLE card_rewards_worker`
       yield* sql`CREATE ROLE roles_test_stranger LOGIN PASSWORD 'secret'`
@@ -99,7 +101,7 @@ layer(liveLayer, { excludeTestServices: true })("lesser roles", (it) => {
   it.effect("an owner without the right to make roles migrates all the same, and again", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      const url = yield* make({ fingerprint: "empty", migrate: () => Effect.void })
+      const url = yield* makeEmpty
       const database = new URL(Redacted.value(url)).pathname.slice(1)
       yield* sql`CREATE ROLE roles_test_owner LOGIN PASSWORD 'secret'`
       yield* sql`ALTER DATABASE ${sql(database)} OWNER TO roles_test_owner`

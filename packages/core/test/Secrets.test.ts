@@ -13,7 +13,8 @@ const encrypt = (place: string) =>
     const secret = yield* newWebhookSecret
     return { secret, encrypted: yield* (yield* Secrets).encrypt(secret, place) }
   })
-const decrypt = (encrypted: Uint8Array, place: string) => Effect.flatMap(Secrets, (secrets) => secrets.decrypt(encrypted, place))
+const decrypt = (encrypted: Uint8Array, place: string) =>
+  Effect.flatMap(Secrets, (secrets) => secrets.decrypt(encrypted, place))
 const base64 = (length: number) => Base64.encode(new Uint8Array(length).fill(7))
 
 it.layer(crypto)("Secrets", (it) => {

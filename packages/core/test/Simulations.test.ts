@@ -1,4 +1,3 @@
-import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { type Progress, Simulations } from "@card-rewards/core/Simulations"
@@ -6,25 +5,16 @@ import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { type IntegratorId, ProgramId, UserId } from "@card-rewards/domain/Ids"
 import { Simulation, type SimulationRequest } from "@card-rewards/domain/Simulation"
-import { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { instant, parseTimestamp } from "@card-rewards/domain/Time"
 import { Enrollment } from "@card-rewards/domain/User"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { definition, newIntegrator, startMillis, testLayer } from "./TestLayer.ts"
+import { moneyLayer, processAll, spendEvent, usd } from "./Spending.ts"
+import { definition, newIntegrator, startMillis } from "./TestLayer.ts"
 
-const services = Layer.mergeAll(
-  Processing.layer,
-  SandboxClock.layer,
-  SpendEvents.layer,
-  Users.layer,
-  Simulations.layer()
-).pipe(
-  Layer.provideMerge(Programs.layer),
-  Layer.provideMerge(testLayer)
-)
+const services = Simulations.layer().pipe(Layer.provideMerge(moneyLayer))
 
 const program = ProgramId.make("p")
 const groceries = [{ id: "groceries", mccs: ["5411"] }]
@@ -54,23 +44,15 @@ const send = Effect.fnUntraced(function*(
   id: IntegratorId,
   [kind, userId, externalTransactionId, cents, mcc, day, more = {}]: Sent
 ) {
-  yield* (yield* SpendEvents).submit(Schema.decodeUnknownSync(SpendEvent)({
+  yield* (yield* SpendEvents).submit(spendEvent(id, userId, Date.parse(`2026-${day}T00:00:00Z`), {
     kind,
-    integratorId: id,
-    userId,
     externalTransactionId,
-    amount: { currency: "USD", amount: `${cents}` },
+    amount: usd(cents),
     merchant: { descriptor: "Shop", mcc },
-    occurredAt: `2026-${day}T00:00:00Z`,
     ...more
   }))
 })
 type Sent = readonly [kind: string, user: string, id: string, cents: number, mcc: string, day: string, more?: object]
-
-const process = Effect.gen(function*() {
-  const { processEvents } = yield* Processing
-  while ((yield* processEvents) > 0);
-})
 
 /** November and December of four users. */
 const lived = Effect.gen(function*() {
@@ -100,7 +82,7 @@ const lived = Effect.gen(function*() {
     ["clearing", "dave", "c10", 10_000, "5812", "11-25", { authorizationId: "never" }]
   ]
   for (const sent of history) yield* send(id, sent)
-  yield* process
+  yield* processAll
   return id
 })
 
@@ -204,7 +186,7 @@ layer(services)("a simulation", (it) => {
       yield* Deferred.await(begun)
       yield* send(id, ["refund", "ann", "r3", 5_000, "5411", "11-26", { originalTransactionId: "c3" }])
       yield* send(id, ["clearing", "bob", "c11", 10_000, "4111", "11-26"])
-      yield* process
+      yield* processAll
       yield* Deferred.succeed(goOn, undefined)
       assert.deepStrictEqual(yield* Fiber.join(simulating), expected)
       // c0 and c8 are evaluated for the sake of the caps

@@ -2,24 +2,20 @@ import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { UserId } from "@card-rewards/domain/Ids"
-import { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Result, Schema } from "effect"
+import { Effect, Layer, Result } from "effect"
 import { SqlClient } from "effect/sql"
+import { spendEvent, usd } from "./Spending.ts"
 import { newIntegrator, pairRuns, startMillis, testLayer } from "./TestLayer.ts"
 
 const services = Layer.mergeAll(SpendEvents.layer, Users.layer).pipe(Layer.provideMerge(testLayer))
 
 const event = (integratorId: IntegratorId, id: string, more: object = {}) =>
-  Schema.decodeUnknownSync(SpendEvent)({
+  spendEvent(integratorId, "u1", startMillis, {
     kind: "clearing",
-    integratorId,
-    userId: "u1",
     externalTransactionId: id,
-    amount: { currency: "USD", amount: "100" },
-    merchant: { descriptor: "Shop", mcc: "5411" },
-    occurredAt: printTimestamp(startMillis),
+    amount: usd(100),
     ...more
   })
 

@@ -22,7 +22,10 @@ const withSecrets = Effect.fnUntraced(function*(key: number, count: number) {
   const id = yield* newIntegrator
   yield* Effect.flatMap(WebhookEndpoints, ({ create }) => create(id, endpoint)).pipe(under(key))
   const sql = yield* SqlClient.SqlClient
-  const [secret] = yield* Effect.flatMap(WebhookEndpoints, ({ signingSecrets }) => signingSecrets(id, 1)).pipe(under(key))
+  const [secret] = yield* Effect.flatMap(
+    WebhookEndpoints,
+    ({ signingSecrets }) => signingSecrets(id, 1)
+  ).pipe(under(key))
   for (let generation = 2; generation <= count; generation++) {
     const encrypted = yield* Effect.flatMap(Secrets, ({ encrypt }) =>
       secret === undefined ? Effect.die("none") : encrypt(secret, placeOf(id, generation, 1))).pipe(
@@ -64,7 +67,10 @@ layer(testLayer)("a rotation of the key of signing secrets", (it) => {
         const { rotateSecret } = yield* WebhookEndpoints
         for (let times = 0; times < 6; times++) yield* rotateSecret(id, endpoint.id)
       }).pipe(under(2, 3))
-      const [left, right] = yield* Effect.all([rotate.pipe(under(3, 2)), rotate.pipe(under(3, 2)), api], { concurrency: 3 })
+      const [left, right] = yield* Effect.all(
+        [rotate.pipe(under(3, 2)), rotate.pipe(under(3, 2)), api],
+        { concurrency: 3 }
+      )
       assert.strictEqual(left.unreadable + right.unreadable, 0)
       assert.isAtLeast(left.rotated + right.rotated, 149)
       yield* rotate.pipe(under(3, 2))

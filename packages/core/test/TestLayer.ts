@@ -1,27 +1,18 @@
-import { make } from "@card-rewards/dev-postgres/TestDatabase"
+import { makeMigrated } from "@card-rewards/dev-postgres/TestDatabase"
 import { IntegratorId } from "@card-rewards/domain/Ids"
+import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { createHash } from "node:crypto"
-import { readdirSync, readFileSync } from "node:fs"
-import { fileURLToPath } from "node:url"
 import * as Database from "../src/Database.ts"
 import { Environment } from "../src/Environment.ts"
 import { Integrators } from "../src/Integrators.ts"
 import * as Secrets from "../src/Secrets.ts"
 
-const migrations = fileURLToPath(new URL("../src/migrations", import.meta.url))
-
-/** Changes with the text of any migration. */
-const fingerprint = readdirSync(migrations).sort()
-  .reduce((hash, file) => hash.update(readFileSync(`${migrations}/${file}`)), createHash("sha256"))
-  .digest("hex").slice(0, 16)
-
 const database = Effect.gen(function*() {
-  const url = yield* make({ fingerprint: `core_${fingerprint}`, migrate: Database.migrate })
+  const url = yield* makeMigrated(Database.migrate)
   return yield* Layer.build(Database.layer({ url, poolSize: 10, applicationName: "card-rewards test" }))
 })
 
@@ -61,16 +52,8 @@ export const newIntegrator = Effect.gen(function*() {
 /** A program of 1 % in USDC, held for 14 days, without anything else; `changes` are as on the wire. */
 export const definition = (effectiveFrom: number, changes: object = {}): ProgramDefinition =>
   Schema.decodeUnknownSync(ProgramDefinition)({
-    asset: "USDC",
+    ...plainProgram,
     effectiveFrom: printTimestamp(effectiveFrom),
-    categories: [],
-    baseRate: 100,
-    categoryRates: [],
-    merchantRates: [],
-    tiers: [],
-    campaigns: [],
-    caps: { perMonth: "1000000000", categories: [] },
-    exclusions: { mccs: [], merchants: [] },
     holdingPeriodDays: 14,
     ...changes
   })

@@ -47,7 +47,10 @@ it.layer(layer)("Users", (it) => {
       const first = yield* users.put(integratorId, ann, request)
       yield* TestClock.adjust(5_000)
       assert.deepStrictEqual(yield* users.put(integratorId, ann, request), { user: first.user, outcome: "unchanged" })
-      assert.deepStrictEqual(yield* users.put(integratorId, ann, { tier: "gold" }), { user: first.user, outcome: "unchanged" })
+      assert.deepStrictEqual(
+        yield* users.put(integratorId, ann, { tier: "gold" }),
+        { user: first.user, outcome: "unchanged" }
+      )
       assert.lengthOf(yield* records(integratorId, ann), 1)
     }))
 
@@ -160,7 +163,9 @@ it.layer(layer)("Users", (it) => {
           Effect.result(users.put(integratorId, left, { referredBy: right })),
           Effect.result(users.put(integratorId, right, { referredBy: left }))
         ], { concurrency: 2 })
-        assert.isTrue(results.every((result) => result._tag === "Failure" && result.failure._tag === "ReferrerNotEnrolled"))
+        assert.isTrue(
+          results.every((result) => result._tag === "Failure" && result.failure._tag === "ReferrerNotEnrolled")
+        )
       }
     }))
 })

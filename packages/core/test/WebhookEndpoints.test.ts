@@ -45,9 +45,15 @@ it.layer(layer)("WebhookEndpoints", (it) => {
       const endpoints = yield* WebhookEndpoints
       const integratorId = yield* newIntegrator
       const { secret } = yield* endpoints.create(integratorId, { id, url })
-      assert.strictEqual((yield* Effect.flip(endpoints.update(integratorId, id, "http://x")))._tag, "EndpointUrlRefused")
+      assert.strictEqual(
+        (yield* Effect.flip(endpoints.update(integratorId, id, "http://x")))._tag,
+        "EndpointUrlRefused"
+      )
       const changed = yield* endpoints.update(integratorId, id, `${url}b`)
-      assert.deepStrictEqual(yield* endpoints.create(integratorId, { id, url: `${url}b` }), { endpoint: changed, duplicate: true })
+      assert.deepStrictEqual(
+        yield* endpoints.create(integratorId, { id, url: `${url}b` }),
+        { endpoint: changed, duplicate: true }
+      )
       assert.deepStrictEqual<ReadonlyArray<unknown>>(yield* endpoints.signingSecrets(integratorId, 1), [secret])
     }))
 
@@ -61,9 +67,15 @@ it.layer(layer)("WebhookEndpoints", (it) => {
         assert.strictEqual(endpoint.previousSecretExpiresAt, startMillis + dayMillis)
         secrets.unshift(secret)
       }
-      assert.deepStrictEqual<ReadonlyArray<unknown>>(yield* endpoints.signingSecrets(integratorId, 1), secrets.slice(0, 5))
+      assert.deepStrictEqual<ReadonlyArray<unknown>>(
+        yield* endpoints.signingSecrets(integratorId, 1),
+        secrets.slice(0, 5)
+      )
       yield* TestClock.adjust(dayMillis)
-      assert.deepStrictEqual<ReadonlyArray<unknown>>(yield* endpoints.signingSecrets(integratorId, 1), secrets.slice(0, 1))
+      assert.deepStrictEqual<ReadonlyArray<unknown>>(
+        yield* endpoints.signingSecrets(integratorId, 1),
+        secrets.slice(0, 1)
+      )
     }))
 
   it.effect("of two concurrent creations one makes the endpoint; concurrent rotations both count", () =>

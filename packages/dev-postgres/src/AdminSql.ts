@@ -7,7 +7,9 @@ export type Connection = PgClient.PgClient
 
 /** One connection, for the statements that make and drop databases. */
 export const connect = (url: Redacted.Redacted): Effect.Effect<PgClient.PgClient, SqlError, Scope.Scope> =>
-  PgClient.makeClient({ url, applicationName: "card-rewards-dev-postgres", prepare: false }).pipe(Effect.provide(Reactivity.layer))
+  PgClient.makeClient({ url, applicationName: "card-rewards-dev-postgres", prepare: false }).pipe(
+    Effect.provide(Reactivity.layer)
+  )
 
 /** The same server and user, another database. */
 export const withDatabase = (url: Redacted.Redacted, database: string): Redacted.Redacted => {

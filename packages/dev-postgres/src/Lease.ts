@@ -4,7 +4,13 @@ import * as fs from "node:fs"
 import * as net from "node:net"
 import * as path from "node:path"
 import { fileURLToPath } from "node:url"
-import { type Control, exitCodeServedByAnother, files, type Report, type SupervisorOptions } from "./supervisor/Options.ts"
+import {
+  type Control,
+  exitCodeServedByAnother,
+  files,
+  type Report,
+  type SupervisorOptions
+} from "./supervisor/Options.ts"
 
 const pollMillis = 10
 const startPatience = Duration.seconds(120)
@@ -143,12 +149,17 @@ const parseJson = <A>(text: string): A | undefined => {
   }
 }
 
-/** Root's server runs as another user, which must pass through this folder to the cluster; every file in it is private. */
+/**
+ * Root's server runs as another user, which must pass through this folder to the cluster; every file in it is private.
+ */
 const makeDataDir = (dataDir: string): Effect.Effect<void, EmbeddedPostgresError> =>
   Effect.try({
     try: () => {
       fs.mkdirSync(dataDir, { recursive: true })
       fs.chmodSync(dataDir, process.getuid?.() === 0 ? 0o711 : 0o700)
     },
-    catch: (cause) => new EmbeddedPostgresError({ message: `Cannot use ${dataDir} for PostgreSQL: ${cause instanceof Error ? cause.message : cause}` })
+    catch: (cause) =>
+      new EmbeddedPostgresError({
+        message: `Cannot use ${dataDir} for PostgreSQL: ${cause instanceof Error ? cause.message : cause}`
+      })
   })

@@ -1,7 +1,8 @@
 import { Effect, Redacted, type Scope } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { inject } from "vitest"
-import { randomUUID } from "node:crypto"
+import { createHash, randomUUID } from "node:crypto"
+import { readdirSync, readFileSync } from "node:fs"
 import * as AdminSql from "./AdminSql.ts"
 
 declare module "vitest" {
@@ -11,11 +12,13 @@ declare module "vitest" {
   }
 }
 
-/** What the tests of a package want in their databases. */
+/** What tests want in their databases. */
 export interface TestDatabaseOptions<E, R> {
-  /** Changes whenever `migrate` would give another database: for example a hash of the migrations. */
+  /** Changes whenever `migrate` would give another database. */
   readonly fingerprint: string
-  /** Fills the template; runs once per test run and fingerprint. Every connection it opens must be closed when it ends. */
+  /**
+   * Fills the template; runs once per test run and fingerprint. Every connection it opens must be closed when it ends.
+   */
   readonly migrate: (url: Redacted.Redacted) => Effect.Effect<void, E, R>
 }
 
@@ -37,6 +40,22 @@ export const make = Effect.fn("TestDatabase.make")(function*<E, R>(
   )
   return AdminSql.withDatabase(adminUrl, name)
 })
+
+/**
+ * The same with the service's schema, which `migrate` makes; the template is another one once a migration's text is.
+ */
+export const makeMigrated = <E, R>(migrate: TestDatabaseOptions<E, R>["migrate"]) =>
+  Effect.suspend(() => make({ fingerprint: `migrated_${fingerprintOf(migrations)}`, migrate }))
+
+/** The same without anything in it. */
+export const makeEmpty = make({ fingerprint: "empty", migrate: () => Effect.void })
+
+const migrations = new URL("../../core/src/migrations/", import.meta.url)
+
+const fingerprintOf = (folder: URL): string =>
+  readdirSync(folder).toSorted()
+    .reduce((hash, file) => hash.update(readFileSync(new URL(file, folder))), createHash("sha256"))
+    .digest("hex").slice(0, 16)
 
 /** The superuser's address of the test run's server. */
 export const serverUrl = (): Redacted.Redacted => Redacted.make(inject("postgresUrl"))

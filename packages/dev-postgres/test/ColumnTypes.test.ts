@@ -12,7 +12,14 @@ import * as Owners from "./support/Owners.ts"
 const largest = 10n ** 78n - 1n
 const int8Limits = [-(2n ** 63n), -1n, 0n, 2n ** 63n - 1n]
 const texts = ["", "plain", "émoji 🎁👩‍👩‍👧", "quote ' \" \\ {},", "NULL", " spaces ", "two\nlines"]
-const instants = ["0001-01-01T00:00:00.000Z", "1969-12-31T23:59:59.999Z", "1970-01-01T00:00:00.001Z", "1999-12-31T23:59:59.999Z", "2026-11-21T04:05:06.789Z", "9999-12-31T23:59:59.999Z"]
+const instants = [
+  "0001-01-01T00:00:00.000Z",
+  "1969-12-31T23:59:59.999Z",
+  "1970-01-01T00:00:00.001Z",
+  "1999-12-31T23:59:59.999Z",
+  "2026-11-21T04:05:06.789Z",
+  "9999-12-31T23:59:59.999Z"
+]
   .map((text) => new Date(text))
 const uuid = "00112233-4455-6677-8899-aabbccddeeff"
 
@@ -22,7 +29,8 @@ const scalars: ReadonlyArray<{ readonly type: string; readonly sent: unknown; re
   { type: "int4", sent: -2_147_483_648, received: -2_147_483_648 },
   ...int8Limits.map((value) => ({ type: "int8", sent: value, received: value })),
   { type: "int8", sent: 7, received: 7n },
-  ...[largest, -largest, 0n, 1n, 10_000n, 100_000_000n].map((value) => ({ type: "numeric(78,0)", sent: String(value), received: String(value) })),
+  ...[largest, -largest, 0n, 1n, 10_000n, 100_000_000n].map((value) =>
+    ({ type: "numeric(78,0)", sent: String(value), received: String(value) })),
   { type: "numeric", sent: "0.000000000000000001", received: "0.000000000000000001" },
   { type: "numeric", sent: "1.50", received: "1.50" },
   { type: "boolean", sent: true, received: true },
@@ -60,14 +68,20 @@ describe("a value of each column type comes back as it was sent", () => {
   }
 })
 
-const bulk: ReadonlyArray<{ readonly type: string; readonly sent: unknown; readonly received: ReadonlyArray<unknown> }> = [
+const bulk: ReadonlyArray<{
+  readonly type: string; readonly sent: unknown; readonly received: ReadonlyArray<unknown>
+}> = [
   { type: "text", sent: texts, received: texts },
   { type: "text", sent: [null, null], received: [null, null] },
   { type: "int4", sent: [1, 2], received: [1, 2] },
   { type: "int8", sent: int8Limits, received: int8Limits },
   { type: "numeric", sent: [String(largest), "0", null], received: [String(largest), "0", null] },
   { type: "boolean", sent: [true, false, null], received: [true, false, null] },
-  { type: "bytea", sent: [Uint8Array.of(1, 255), new Uint8Array(0)], received: [Uint8Array.of(1, 255), new Uint8Array(0)] },
+  {
+    type: "bytea",
+    sent: [Uint8Array.of(1, 255), new Uint8Array(0)],
+    received: [Uint8Array.of(1, 255), new Uint8Array(0)]
+  },
   { type: "jsonb", sent: [JSON.stringify({ a: 1 }), JSON.stringify(["🎁"])], received: [{ a: 1 }, ["🎁"]] },
   { type: "timestamptz", sent: instants, received: instants },
   { type: "uuid", sent: [uuid, null], received: [uuid, null] },

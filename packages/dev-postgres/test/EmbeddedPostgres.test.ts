@@ -12,7 +12,10 @@ const open = 0o755
 
 const noProcessWithin = (dir: string, patience: Duration.Input) =>
   Owners.until(() => Owners.processesOf(dir).length === 0).pipe(
-    Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.die(new Error(`Still there: ${Owners.processesOf(dir).join()}`)) })
+    Effect.timeoutOrElse({
+      duration: patience,
+      orElse: () => Effect.die(new Error(`Still there: ${Owners.processesOf(dir).join()}`))
+    })
   )
 
 describe.skipIf(!isLinux)("EmbeddedPostgres", () => {
@@ -32,7 +35,9 @@ describe.skipIf(!isLinux)("EmbeddedPostgres", () => {
     Effect.gen(function*() {
       const dir = yield* Owners.dataDir(0o700)
       const owner = yield* Owners.start(dir)
-      expect(yield* Owners.query(owner.url, (sql) => sql`SELECT current_database() AS name`)).toEqual([{ name: "card_rewards" }])
+      expect(yield* Owners.query(owner.url, (sql) => sql`SELECT current_database() AS name`)).toEqual([
+        { name: "card_rewards" }
+      ])
     }))
 
   it.live("a SIGKILL of the owner leaves no process within 2 s", () =>
@@ -117,13 +122,17 @@ describe.skipIf(!isLinux)("EmbeddedPostgres", () => {
   it.live("three first starts at once share one server, which lives until the last of them ends", () =>
     Effect.gen(function*() {
       const dir = yield* Owners.dataDir(open)
-      const owners = yield* Effect.all([Owners.start(dir), Owners.start(dir), Owners.start(dir)], { concurrency: "unbounded" })
+      const owners = yield* Effect.all(
+        [Owners.start(dir), Owners.start(dir), Owners.start(dir)],
+        { concurrency: "unbounded" }
+      )
       expect(new Set(owners.map(({ url }) => Redacted.value(url))).size).toBe(1)
       yield* Owners.until(() => Owners.supervisorsOf(dir).length === 1)
       const [first, second, third] = owners
       first.process.kill("SIGKILL")
       second.process.kill("SIGTERM")
-      yield* Owners.until(() => Owners.processesOf(dir).every((pid) => pid !== first.process.pid && pid !== second.process.pid))
+      yield* Owners.until(() =>
+        Owners.processesOf(dir).every((pid) => pid !== first.process.pid && pid !== second.process.pid))
       expect(yield* Owners.query(third.url, (sql) => sql`SELECT 1 AS one`)).toEqual([{ one: 1 }])
       third.process.kill("SIGKILL")
       yield* noProcessWithin(dir, "2 seconds")

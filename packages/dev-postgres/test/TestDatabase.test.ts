@@ -23,7 +23,10 @@ const counted = () => {
 it.live("databases of one fingerprint are migrated once and do not see each other", () =>
   Effect.gen(function*() {
     const { migrated, options } = counted()
-    const [first, second] = yield* Effect.all([TestDatabase.make(options), TestDatabase.make(options)], { concurrency: "unbounded" })
+    const [first, second] = yield* Effect.all(
+      [TestDatabase.make(options), TestDatabase.make(options)],
+      { concurrency: "unbounded" }
+    )
     yield* Owners.query(first, (sql) => sql`INSERT INTO thing VALUES (1)`)
     expect(yield* Owners.query(first, (sql) => sql`SELECT id FROM thing`)).toEqual([{ id: 1 }])
     expect(yield* Owners.query(second, (sql) => sql`SELECT id FROM thing`)).toEqual([])
@@ -37,7 +40,10 @@ it.live("a database is dropped with its scope, also while somebody is connected"
     const outcome = yield* Owners.query(url, () => Scope.close(scope, Exit.void)).pipe(Effect.exit)
     expect(outcome._tag).toBeDefined()
     const name = databaseOf(url)
-    expect(yield* Owners.query(TestDatabase.serverUrl(), (sql) => sql`SELECT datname FROM pg_database WHERE datname = ${name}`)).toEqual([])
+    expect(
+      yield* Owners.query(TestDatabase.serverUrl(), (sql) =>
+        sql`SELECT datname FROM pg_database WHERE datname = ${name}`)
+    ).toEqual([])
   }))
 
 it.live("a template whose migration failed is made again", () =>

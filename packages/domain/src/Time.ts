@@ -1,4 +1,5 @@
-import { DateTime, Schema, SchemaTransformation } from "effect"
+// @effect-diagnostics globalDate:off -- instants of every event are read and printed here; a DateTime for each costs several times as much
+import { Schema, SchemaTransformation } from "effect"
 
 /** Milliseconds of a UTC day; days have no other length here. */
 export const dayMillis = 86_400_000
@@ -19,18 +20,18 @@ export type Instant = typeof Instant.Type
 export const instant = (millis: number): Instant =>
   Instant.make(Math.min(Math.max(millis, earliestMillis), latestMillis), { disableChecks: true })
 
-const pattern = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,3}))?Z$/
+const pattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z$/
 
 /** Milliseconds of a timestamp as the decisions write it (section 1), or undefined where it is none. */
 export const parseTimestamp = (value: string): number | undefined => {
-  const match = pattern.exec(value)
-  if (match === null || value.startsWith("0000")) return undefined
-  const millis = Date.parse(`${value.slice(0, 19)}.${(match[7] ?? "").padEnd(3, "0")}Z`)
-  return Number.isNaN(millis) || printTimestamp(millis).slice(0, 19) !== value.slice(0, 19) ? undefined : millis
+  if (!pattern.test(value) || value.startsWith("0000")) return undefined
+  const millis = Date.parse(value)
+  // a day that its month does not have, and an hour 24, would be read as a day after
+  return new Date(millis).getUTCDate() === Number(value.slice(8, 10)) ? millis : undefined
 }
 
 /** `YYYY-MM-DDTHH:mm:ss.sssZ`, the only form that leaves the service. */
-export const printTimestamp = (millis: number): string => DateTime.formatIso(DateTime.makeUnsafe(millis))
+export const printTimestamp = (millis: number): string => new Date(millis).toISOString()
 
 /** An {@link Instant} on the wire: UTC, ISO 8601, 0 to 3 fraction digits in, always 3 out. */
 export const Timestamp = Schema.String.check(
@@ -54,6 +55,6 @@ export type Month = number
 
 /** The UTC calendar month of an instant. */
 export const monthOf = (at: number): Month => {
-  const { month, year } = DateTime.toPartsUtc(DateTime.makeUnsafe(at))
-  return year * 12 + month - 1
+  const date = new Date(at)
+  return date.getUTCFullYear() * 12 + date.getUTCMonth()
 }

@@ -1,5 +1,13 @@
-import { applyCaps, compile, evaluate, expectedOf, inOrderOfEffect, versionInForce } from "@card-rewards/domain/Evaluation"
+import {
+  applyCaps,
+  compile,
+  evaluate,
+  expectedOf,
+  inOrderOfEffect,
+  versionInForce
+} from "@card-rewards/domain/Evaluation"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
+import { Attributes } from "@card-rewards/domain/User"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 
@@ -49,7 +57,10 @@ describe("evaluate", () => {
     [{ mcc: "5541", attributes: { tier: "unknown" } }, 100, "base", 10_000]
   ])("takes the most particular rate: %o", (of, value, source, multiplier) => {
     const evaluation = evaluate(version(), { ...purchase, ...of })
-    assert.deepStrictEqual([evaluation?.rate.value, evaluation?.rate.source, evaluation?.multiplier], [value, source, multiplier])
+    assert.deepStrictEqual(
+      [evaluation?.rate.value, evaluation?.rate.source, evaluation?.multiplier],
+      [value, source, multiplier]
+    )
   })
 
   it.each([[june - 1, 0], [june, 250], [july - 1, 250], [july, 0]])(
@@ -76,8 +87,9 @@ describe("evaluate", () => {
     [{ countries: [], segments: [] }, {}, true],
     [{ countries: [], segments: ["beta"] }, { segment: "alpha" }, false]
   ])("is limited to eligible users: %o with %o is %s", (eligibility, attributes, eligible) => {
-    const decoded = evaluate(version({ eligibility }), { ...purchase, attributes: attributes as never })
-    assert.strictEqual(decoded !== undefined, eligible)
+    const decoded = Schema.decodeUnknownSync(Attributes)(attributes)
+    const found = evaluate(version({ eligibility }), { ...purchase, attributes: decoded })
+    assert.strictEqual(found !== undefined, eligible)
   })
 
   it("counts EURe in units of 10^-18", () => {

@@ -1,7 +1,15 @@
 import { type AuthorizationTotals, close, increment, openCents, reverse } from "@card-rewards/domain/Authorization"
-import { applyCaps, compile, evaluate, expectedOf, inOrderOfEffect, versionInForce } from "@card-rewards/domain/Evaluation"
+import {
+  applyCaps,
+  compile,
+  evaluate,
+  expectedOf,
+  inOrderOfEffect,
+  versionInForce
+} from "@card-rewards/domain/Evaluation"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { earn, mature, netOfRefunds, pay, refund, unpaid } from "@card-rewards/domain/Reward"
+import { Attributes } from "@card-rewards/domain/User"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 
@@ -30,12 +38,16 @@ const terms = (of: { rate?: number; multiplier?: number; bonus?: number; month?:
       endsAt: new Date(at + 1).toISOString(),
       bonusRate: of.bonus
     }],
-    caps: { perMonth: `${of.month ?? 10n ** 30n}`, categories: of.food === undefined ? [] : [{ categoryId: "food", perMonth: `${of.food}` }] },
+    caps: {
+      perMonth: `${of.month ?? 10n ** 30n}`,
+      categories: of.food === undefined ? [] : [{ categoryId: "food", perMonth: `${of.food}` }]
+    },
     exclusions: { mccs: [], merchants: [] },
     holdingPeriodDays: 0
   }))
+const gold = Schema.decodeUnknownSync(Attributes)({ tier: "gold" })
 const raw = (of: Parameters<typeof terms>[0], spent: bigint): bigint =>
-  evaluate(terms(of), { at, cents: spent, mcc: "5411", attributes: { tier: "gold" } as never })?.raw ?? -1n
+  evaluate(terms(of), { at, cents: spent, mcc: "5411", attributes: gold })?.raw ?? -1n
 const sum = (amounts: ReadonlyArray<bigint>) => amounts.reduce((total, amount) => total + amount, 0n)
 const least = (a: bigint, b: bigint) => a < b ? a : b
 
@@ -47,8 +59,12 @@ describe("what a purchase earns", () => {
   })
 
   it.prop("grows with the spend, the rate, the multiplier and the bonus", [cents, cents, rate, rate, multiplier, multiplier], ([a, b, low, high, few, many]) => {
-    assert.isTrue(raw({ rate: low, multiplier: few }, least(a, b)) <= raw({ rate: low, multiplier: few }, a > b ? a : b))
-    assert.isTrue(raw({ rate: Math.min(low, high), multiplier: few }, a) <= raw({ rate: Math.max(low, high), multiplier: few }, a))
+    assert.isTrue(
+      raw({ rate: low, multiplier: few }, least(a, b)) <= raw({ rate: low, multiplier: few }, a > b ? a : b)
+    )
+    assert.isTrue(
+      raw({ rate: Math.min(low, high), multiplier: few }, a) <= raw({ rate: Math.max(low, high), multiplier: few }, a)
+    )
     assert.isTrue(raw({ multiplier: Math.min(few, many) }, a) <= raw({ multiplier: Math.max(few, many) }, a))
     assert.isTrue(raw({ bonus: Math.min(low, high) }, a) <= raw({ bonus: Math.max(low, high) }, a))
   })
@@ -75,18 +91,23 @@ describe("caps", () => {
 
   it.prop("give more for a greater raw amount, and less where more is used", [units, units, units, units], ([cap, one, other, used]) => {
     const version = terms({ month: cap, food: cap })
-    const give = (amount: bigint, before: bigint) => applyCaps(version, "food", amount, { month: before, category: before })
+    const give = (amount: bigint, before: bigint) =>
+      applyCaps(version, "food", amount, { month: before, category: before })
     assert.isTrue(give(least(one, other), used) <= give(one > other ? one : other, used))
     assert.isTrue(give(one, used) >= give(one, used + other))
   })
 })
 
 describe("estimates", () => {
-  const estimate = (version: ReturnType<typeof terms>, category: string | undefined, amount: bigint) => ({ version, category, raw: amount })
+  const estimate = (version: ReturnType<typeof terms>, category: string | undefined, amount: bigint) =>
+    ({ version, category, raw: amount })
 
   it.prop("do not depend on the order or on how the open authorizations are grouped", [few(units), few(units), units, units], ([food, others, cap, used]) => {
     const version = terms({ month: cap, food: cap / 2n })
-    const apart = [...food.map((one) => estimate(version, "food", one)), ...others.map((one) => estimate(version, undefined, one))]
+    const apart = [
+      ...food.map((one) => estimate(version, "food", one)),
+      ...others.map((one) => estimate(version, undefined, one))
+    ]
     const together = [estimate(version, undefined, sum(others)), estimate(version, "food", sum(food))]
     const of = (list: typeof apart) => expectedOf(list, () => used, used)
     assert.strictEqual(of(apart), of(apart.toReversed()))
@@ -103,9 +124,17 @@ describe("estimates", () => {
   })
 
   it.prop("are never negative, grow with increments, and do not depend on the order of partial changes", [spend, few(between(-1_000n, 1_000n)), spend], ([authorized, changes, more]) => {
-    const opened: AuthorizationTotals = { authorized: authorized + 1_000n, incremented: 0n, reversed: 0n, closed: false }
+    const opened: AuthorizationTotals = {
+      authorized: authorized + 1_000n,
+      incremented: 0n,
+      reversed: 0n,
+      closed: false
+    }
     const apply = (list: ReadonlyArray<bigint>) =>
-      list.filter((change) => change !== 0n).reduce((totals, change) => change > 0n ? increment(totals, change) : reverse(totals, -change), opened)
+      list.filter((change) => change !== 0n).reduce(
+        (totals, change) => change > 0n ? increment(totals, change) : reverse(totals, -change),
+        opened
+      )
     const changed = apply(changes)
     assert.deepStrictEqual(changed, apply(changes.toReversed()))
     const total = opened.authorized + sum(changes)

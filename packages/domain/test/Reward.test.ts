@@ -1,4 +1,14 @@
-import { earn, fund, mature, type Move, netOfRefunds, pay, refund, type RewardMoney, unpaid } from "@card-rewards/domain/Reward"
+import {
+  earn,
+  fund,
+  mature,
+  type Move,
+  netOfRefunds,
+  pay,
+  refund,
+  type RewardMoney,
+  unpaid
+} from "@card-rewards/domain/Reward"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 
@@ -86,7 +96,10 @@ describe("transitions", () => {
 
   it("recover a part as claimable, and all as recovered and Paid", () => {
     const part = mature(pending, 400n)
-    assert.deepStrictEqual([part.event, part.money.state, part.money.recovered], ["reward.claimable", "Claimable", 400n])
+    assert.deepStrictEqual(
+      [part.event, part.money.state, part.money.recovered],
+      ["reward.claimable", "Claimable", 400n]
+    )
     const all = mature(pending, 1_000n)
     assert.deepStrictEqual([all.event, all.money.state, all.money.recovered], ["reward.recovered", "Paid", 1_000n])
   })

@@ -56,7 +56,9 @@ interface Resource {
 }
 
 interface Payload {
-  readonly resourceSpans?: ReadonlyArray<Resource & { readonly scopeSpans: ReadonlyArray<{ readonly spans: ReadonlyArray<Span> }> }>
+  readonly resourceSpans?: ReadonlyArray<Resource & {
+    readonly scopeSpans: ReadonlyArray<{ readonly spans: ReadonlyArray<Span> }>
+  }>
   readonly resourceMetrics?: ReadonlyArray<
     Resource & { readonly scopeMetrics: ReadonlyArray<{ readonly metrics: ReadonlyArray<Metric> }> }
   >
@@ -77,61 +79,61 @@ export class Collector extends Context.Service<Collector, {
   /** Every byte that arrived, as text; headers too. */
   readonly received: () => string
 }>()("@card-rewards/e2e/Collector") {
-  static readonly layer = Layer.effect(
-    Collector,
-    Effect.gen(function*() {
-      const texts: Array<string> = []
-      const spans: Array<Of<Span>> = []
-      const logs: Array<Of<Log>> = []
-      const metrics = new Map<string, Of<Metric>>()
-      const take = (payload: Payload) => {
-        for (const { resource, scopeSpans } of payload.resourceSpans ?? []) {
-          const service = `${attribute(resource, "service.name")}`
-          spans.push(...scopeSpans.flatMap((scope) => scope.spans).map((span) => ({ ...span, service })))
-        }
-        for (const { resource, scopeLogs } of payload.resourceLogs ?? []) {
-          const service = `${attribute(resource, "service.name")}`
-          logs.push(...scopeLogs.flatMap((scope) => scope.logRecords).map((log) => ({ ...log, service })))
-        }
-        for (const { resource, scopeMetrics } of payload.resourceMetrics ?? []) {
-          const service = `${attribute(resource, "service.name")}`
-          for (const metric of scopeMetrics.flatMap((scope) => scope.metrics)) {
-            metrics.set(`${service} ${metric.name}`, { ...metric, service })
-          }
-        }
+  static readonly layer = Layer.effect(Collector, Effect.suspend(() => listening(0)))
+}
+
+/** A {@link Collector} on a port of 127.0.0.1 until the scope closes; 0 is any. */
+export const listening = Effect.fnUntraced(function*(at: number) {
+  const texts: Array<string> = []
+  const spans: Array<Of<Span>> = []
+  const logs: Array<Of<Log>> = []
+  const metrics = new Map<string, Of<Metric>>()
+  const take = (payload: Payload) => {
+    for (const { resource, scopeSpans } of payload.resourceSpans ?? []) {
+      const service = `${attribute(resource, "service.name")}`
+      spans.push(...scopeSpans.flatMap((scope) => scope.spans).map((span) => ({ ...span, service })))
+    }
+    for (const { resource, scopeLogs } of payload.resourceLogs ?? []) {
+      const service = `${attribute(resource, "service.name")}`
+      logs.push(...scopeLogs.flatMap((scope) => scope.logRecords).map((log) => ({ ...log, service })))
+    }
+    for (const { resource, scopeMetrics } of payload.resourceMetrics ?? []) {
+      const service = `${attribute(resource, "service.name")}`
+      for (const metric of scopeMetrics.flatMap((scope) => scope.metrics)) {
+        metrics.set(`${service} ${metric.name}`, { ...metric, service })
       }
-      const server = createServer((request, response) => {
-        const chunks: Array<Buffer> = []
-        request.on("data", (chunk: Buffer) => chunks.push(chunk))
-        request.on("end", () => {
-          const text = Buffer.concat(chunks).toString("utf8")
-          texts.push(JSON.stringify(request.headers), text)
-          take(JSON.parse(text))
-          response.writeHead(200, { "content-type": "application/json" }).end("{}")
-        })
-      })
-      const port = yield* Effect.callback<number>((resume) => {
-        server.listen(0, "127.0.0.1", () => {
-          const address = server.address()
-          resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))
-        })
-      })
-      yield* Effect.addFinalizer(() =>
-        Effect.sync(() => {
-          server.closeAllConnections()
-          server.close()
-        })
-      )
-      return Collector.of({
-        url: `http://127.0.0.1:${port}`,
-        spans,
-        logs,
-        metrics: () => [...metrics.values()],
-        received: () => texts.join("\n")
-      })
+    }
+  }
+  const server = createServer((request, response) => {
+    const chunks: Array<Buffer> = []
+    request.on("data", (chunk: Buffer) => chunks.push(chunk))
+    request.on("end", () => {
+      const text = Buffer.concat(chunks).toString("utf8")
+      texts.push(JSON.stringify(request.headers), text)
+      take(JSON.parse(text))
+      response.writeHead(200, { "content-type": "application/json" }).end("{}")
+    })
+  })
+  const port = yield* Effect.callback<number>((resume) => {
+    server.listen(at, "127.0.0.1", () => {
+      const address = server.address()
+      resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))
+    })
+  })
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      server.closeAllConnections()
+      server.close()
     })
   )
-}
+  return Collector.of({
+    url: `http://127.0.0.1:${port}`,
+    spans,
+    logs,
+    metrics: () => [...metrics.values()],
+    received: () => texts.join("\n")
+  })
+})
 
 /** An attribute's value, of whatever type it is. */
 export const attribute = (of: { readonly attributes: ReadonlyArray<Attribute> }, key: string) => {

@@ -17,8 +17,8 @@ export interface Stage {
 }
 
 /**
- * Follows a Containerfile's instructions without a container: copies what `COPY` names, runs what `RUN` says, each stage in a
- * folder of its own under `scratch`. Dies where an instruction fails, or is one that it does not know.
+ * Follows a Containerfile's instructions without a container: copies what `COPY` names, runs what `RUN` says, each
+ * stage in a folder of its own under `scratch`. Dies where an instruction fails, or is one that it does not know.
  */
 export const build = (context: string, file: string, scratch: string): ReadonlyMap<string, Stage> => {
   const ignored = ignoredBy(readFileSync(`${file}.dockerignore`, "utf8"))
@@ -87,7 +87,12 @@ const follow = (stage: Stage, instruction: Instruction, build: Build): Stage => 
 const exec = (instruction: Instruction): ReadonlyArray<string> =>
   JSON.parse(/\[.*\]$/s.exec(instruction.getArgumentsContent() ?? "")?.[0] ?? "")
 
-const copy = (stage: Stage, from: string | undefined, words: ReadonlyArray<string>, { context, ignored, stages }: Build) => {
+const copy = (
+  stage: Stage,
+  from: string | undefined,
+  words: ReadonlyArray<string>,
+  { context, ignored, stages }: Build
+) => {
   const target = words.at(-1) ?? ""
   const source = from === undefined ? context : stages.get(from)?.folder ?? from
   for (const word of words.slice(0, -1)) {
@@ -112,7 +117,10 @@ const ignoredBy = (text: string) => {
     }, false)
 }
 
-/** As a shell of the stage would: what is installed globally lies in the stage. Packages come from the local store first. */
+/**
+ * As a shell of the stage would: what is installed globally lies in the stage. Packages come from the local store
+ * first.
+ */
 const execute = (stage: Stage, script: string) => {
   const prefix = join(stage.folder, "usr/local")
   const { status, stderr, stdout } = spawnSync("sh", ["-c", script], {

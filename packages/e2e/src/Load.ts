@@ -1,7 +1,17 @@
 import { Effect } from "effect"
 import * as Chance from "./Chance.ts"
 import type { Wire } from "./Wire.ts"
-import { type Asset, assets, type Balance, expect, groceries, integratorId, iso, unitsPerCent, userIds } from "./World.ts"
+import {
+  type Asset,
+  assets,
+  type Balance,
+  expect,
+  groceries,
+  integratorId,
+  iso,
+  unitsPerCent,
+  userIds
+} from "./World.ts"
 
 /** A spend event as it is sent. */
 export interface Spend {
@@ -47,8 +57,8 @@ export const identityOf = (spend: Spend): string => `${spend.userId}\0${spend.ki
 let made = 0
 
 /**
- * One customer after another, until the ledger is closed: authorizations, increments, clearings, reversals, refunds, some of them
- * out of order; deposits, withdrawals, claims, moves of the clock. What has no answer is sent again.
+ * One customer after another, until the ledger is closed: authorizations, increments, clearings, reversals, refunds,
+ * some of them out of order; deposits, withdrawals, claims, moves of the clock. What has no answer is sent again.
  */
 export const customer = (wire: Wire, ledger: Ledger, seed: number): Effect.Effect<void> => {
   const chance = Chance.make(seed)
@@ -71,6 +81,20 @@ export const spend = Effect.fnUntraced(function*(wire: Wire, ledger: Ledger, spe
     ledger.acknowledged++
   }
 })
+
+/** A clearing of 123.45 dollars, by one user after another. */
+export const clearing = (now: number): Spend => ({
+  kind: "clearing",
+  integratorId,
+  userId: userIds[made % userIds.length] ?? "",
+  externalTransactionId: `t${++made}`,
+  amount: { currency: "USD", amount: "12345" },
+  merchant: { descriptor: "Shop", mcc: groceries },
+  occurredAt: iso(now)
+})
+
+export const clearings = (count: number, now: number): ReadonlyArray<Spend> =>
+  Array.from({ length: count }, () => clearing(now))
 
 /** The events of one purchase. */
 const purchase = (chance: Chance.Chance, ledger: Ledger): ReadonlyArray<Spend> => {
@@ -105,7 +129,13 @@ const purchase = (chance: Chance.Chance, ledger: Ledger): ReadonlyArray<Spend> =
     () => [authorization, more(), more()],
     () => [authorization, event("reversal", chance.pick([0, cents, chance.integer(1, cents)]), authorized)],
     () => [alone, refundOf(alone), refundOf(alone)],
-    () => [authorization, event("reversal", chance.integer(0, cents), authorized), linked, refundOf(linked), refundOf(linked)]
+    () => [
+      authorization,
+      event("reversal", chance.integer(0, cents), authorized),
+      linked,
+      refundOf(linked),
+      refundOf(linked)
+    ]
   ])()
   return chance.often(0.3) ? chance.shuffled(story) : story
 }
@@ -116,7 +146,10 @@ const amountOf = (asset: Asset, amount: bigint) => ({ asset, amount: `${amount}`
 const deposit = Effect.fnUntraced(function*(wire: Wire, ledger: Ledger, chance: Chance.Chance) {
   const asset = chance.pick(assets)
   const amount = BigInt(chance.integer(1, 3_000)) * unitsPerCent[asset]
-  yield* expect(200, wire.insist("POST", "/v1/sandbox/deposits", { reference: `d${++made}`, amount: amountOf(asset, amount) }))
+  yield* expect(
+    200,
+    wire.insist("POST", "/v1/sandbox/deposits", { reference: `d${++made}`, amount: amountOf(asset, amount) })
+  )
   ledger.money.push({ kind: "deposit", asset, amount })
   ledger.acknowledged++
 })

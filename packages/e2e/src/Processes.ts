@@ -1,6 +1,6 @@
-import { Deferred, Effect, type Scope } from "effect"
-import { type ChildProcess, spawn } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import * as TestProcess from "@card-rewards/dev-postgres/TestProcess"
+import { Effect, type Scope } from "effect"
+import { mkdtempSync, rmSync } from "node:fs"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
@@ -10,55 +10,15 @@ export const root = resolve(import.meta.dirname, "../../..")
 
 export type Variables = Readonly<Record<string, string>>
 
-/** A real process of the service. */
-export interface Running {
-  readonly pid: number
-  /** All that it printed. */
-  readonly output: () => string
-  readonly send: (signal: "SIGTERM" | "SIGKILL") => Effect.Effect<void>
-  /** Its exit code, `null` where a signal ended it. */
-  readonly exit: Effect.Effect<number | null>
-  readonly isAlive: () => boolean
-  /** Resident memory in bytes; 0 once it is gone. */
-  readonly residentBytes: () => number
-}
-
 /** Starts `packages/<name>/src/main.ts` with these variables alone; it is killed with the scope at the latest. */
 export const start = (
   name: "api" | "worker" | "admin",
   env: Variables,
   options: { readonly args?: ReadonlyArray<string>; readonly preload?: string } = {}
-): Effect.Effect<Running, never, Scope.Scope> => {
+): Effect.Effect<TestProcess.Running, never, Scope.Scope> => {
   const preload = options.preload === undefined ? [] : ["--import", options.preload]
   const args = [...preload, `packages/${name}/src/main.ts`, ...(options.args ?? [])]
-  return Effect.acquireRelease(
-    Effect.sync(() => running(spawn(process.execPath, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] }))),
-    (child) => Effect.andThen(child.send("SIGKILL"), child.exit)
-  )
-}
-
-const running = (child: ChildProcess): Running => {
-  const printed: Array<string> = []
-  for (const stream of [child.stdout, child.stderr]) stream?.setEncoding("utf8").on("data", (text) => printed.push(text))
-  const closed = Deferred.makeUnsafe<number | null>()
-  child.once("close", (code) => Deferred.doneUnsafe(closed, Effect.succeed(code)))
-  const isAlive = () => child.exitCode === null && child.signalCode === null
-  return {
-    pid: child.pid ?? -1,
-    output: () => printed.join(""),
-    send: (signal) => Effect.sync(() => void (isAlive() && child.kill(signal))),
-    exit: Deferred.await(closed),
-    isAlive,
-    residentBytes: () => isAlive() ? residentBytesOf(child.pid ?? -1) : 0
-  }
-}
-
-const residentBytesOf = (pid: number): number => {
-  try {
-    return 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0)
-  } catch {
-    return 0
-  }
+  return TestProcess.start(args, { cwd: root, env })
 }
 
 /** Runs an operator's command to its end; dies with its output where it exits other than 0. */

@@ -43,7 +43,10 @@ export const reckon = (ledger: Ledger): Reckoning => {
   for (const spend of spends) {
     if (spend.kind === "clearing") {
       const { programId } = rates[assetOf(spend)]
-      rewards.set(`rw:${integratorId}:${spend.userId}:clearing:${spend.externalTransactionId}:${programId}`, rewardOf(spend, of(spend)))
+      rewards.set(
+        `rw:${integratorId}:${spend.userId}:clearing:${spend.externalTransactionId}:${programId}`,
+        rewardOf(spend, of(spend))
+      )
     } else if (spend.kind === "authorization") {
       const key = userAsset(spend.userId, assetOf(spend))
       expected.set(key, (expected.get(key) ?? 0n) + rawOf(spend, openCents(spend, of(spend))))

@@ -27,7 +27,7 @@ export class Service extends Context.Service<Service, {
   static readonly layer = Layer.effect(
     Service,
     Effect.gen(function*() {
-      const url = yield* TestDatabase.make({ fingerprint: "empty", migrate: () => Effect.void })
+      const url = yield* TestDatabase.makeEmpty
       const dataDir = mkdtempSync(join(tmpdir(), "card-rewards-e2e-"))
       yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(dataDir, { recursive: true, force: true })))
       const env = {
@@ -76,7 +76,11 @@ const stop = Effect.fnUntraced(function*(child: ChildProcess) {
   if (child.exitCode !== null || child.signalCode !== null) return
   child.once("exit", () => Deferred.doneUnsafe(exited, Effect.void))
   child.kill("SIGTERM")
-  yield* Deferred.await(exited).pipe(Effect.timeout("20 seconds"), Effect.onError(() => Effect.sync(() => child.kill("SIGKILL"))), Effect.ignore)
+  yield* Deferred.await(exited).pipe(
+    Effect.timeout("20 seconds"),
+    Effect.onError(() => Effect.sync(() => child.kill("SIGKILL"))),
+    Effect.ignore
+  )
 })
 
 const run = (args: ReadonlyArray<string>, env: Record<string, string>) =>

@@ -8,10 +8,7 @@ import * as Wire from "./Wire.ts"
 import { provision, until } from "./World.ts"
 
 /** A database of the test's own on the run's server; empty, and gone with the scope. */
-export const emptyDatabase = Effect.map(
-  TestDatabase.make({ fingerprint: "empty", migrate: () => Effect.void }),
-  (url) => Redacted.value(url)
-)
+export const emptyDatabase = Effect.map(TestDatabase.makeEmpty, (url) => Redacted.value(url))
 
 /** Where the run's server listens. */
 export const serverPort = (): number => Number(new URL(Redacted.value(TestDatabase.serverUrl())).port)
@@ -26,8 +23,8 @@ export const claimOutlivedMillis = 65_000
 const shiftedClock = join(import.meta.dirname, "shiftedClock.ts")
 
 /**
- * A migrated database with an integrator, one api that is healthy, and one worker, reached `by` way of something or not.
- * Their clocks can be shifted.
+ * A migrated database with an integrator, one api that is healthy, and one worker, reached `by` way of something or
+ * not. Their clocks can be shifted.
  */
 export const service = Effect.fnUntraced(function*(
   options: { readonly by?: (url: string) => string; readonly more?: Variables } = {}

@@ -1,8 +1,8 @@
+import type { Received } from "@card-rewards/testing/Receiver"
 import { Effect } from "effect"
 import { isDeepStrictEqual } from "node:util"
 import type { Ledger } from "./Load.ts"
 import { admin, type Variables } from "./Processes.ts"
-import type { Received } from "./Receiver.ts"
 import * as Reckoning from "./Reckoning.ts"
 import { query } from "./Setting.ts"
 import type { Wire } from "./Wire.ts"
@@ -38,8 +38,8 @@ export interface Verified {
 }
 
 /**
- * Brings everything to rest (all funded, all holding periods over, all delivered) and holds what the service says against
- * the ledger of what it acknowledged. Dies with the first thing that is not as it must be.
+ * Brings everything to rest (all funded, all holding periods over, all delivered) and holds what the service says
+ * against the ledger of what it acknowledged. Dies with the first thing that is not as it must be.
  */
 export const verify = Effect.fnUntraced(function*(input: {
   readonly env: Variables
@@ -52,7 +52,14 @@ export const verify = Effect.fnUntraced(function*(input: {
   const patience = input.patienceSeconds ?? 60
   for (const asset of assets) {
     const amount = 10n ** 9n * unitsPerCent[asset]
-    yield* expect(200, wire.insist("POST", "/v1/sandbox/deposits", { reference: `last-${asset}`, amount: { asset, amount: `${amount}` } }))
+    yield* expect(
+      200,
+      wire.insist(
+        "POST",
+        "/v1/sandbox/deposits",
+        { reference: `last-${asset}`, amount: { asset, amount: `${amount}` } }
+      )
+    )
     ledger.money.push({ kind: "deposit", asset, amount })
   }
   yield* until("the backlog", get<{ stored: number; waiting: number }>(wire, "/v1/spend-events/backlog"), ({ stored, waiting }) =>
@@ -78,7 +85,10 @@ const eachSpendOnce = Effect.fnUntraced(function*(env: Variables, wire: Wire, le
     const { text } = yield* expect(202, wire.insist("POST", "/v1/spend-events", one))
     yield* must(JSON.parse(text).duplicate === true, () => `acknowledged and lost: ${JSON.stringify(one)}`)
   }), { concurrency: 32, discard: true })
-  const [rows] = yield* query<{ n: string }>(env["DATABASE_URL"] ?? "", "SELECT count(*)::text AS n FROM spend_events WHERE position IS NOT NULL")
+  const [rows] = yield* query<{ n: string }>(
+    env["DATABASE_URL"] ?? "",
+    "SELECT count(*)::text AS n FROM spend_events WHERE position IS NOT NULL"
+  )
   yield* must(Number(rows?.n) === spends.length, () => `${rows?.n} events applied, ${spends.length} acknowledged`)
 })
 
@@ -103,7 +113,8 @@ const checkMoney = Effect.fnUntraced(function*(wire: Wire, ledger: Ledger) {
       cursor = page.next === undefined ? undefined : `&cursor=${encodeURIComponent(page.next)}`
     }
   }
-  yield* must(rewards.size === reckoning.rewards.size, () => `${rewards.size} rewards, ${reckoning.rewards.size} earned`)
+  yield* must(rewards.size === reckoning.rewards.size, () =>
+    `${rewards.size} rewards, ${reckoning.rewards.size} earned`)
   for (const { amount, asset, userId } of reckoning.rewards.values()) {
     const key = Reckoning.userAsset(userId, asset)
     sums.set(key, (sums.get(key) ?? 0n) + amount)
@@ -129,7 +140,8 @@ const checkMoney = Effect.fnUntraced(function*(wire: Wire, ledger: Ledger) {
   }
   const vault = yield* get<{ balances: ReadonlyArray<{ asset: Asset; held: string }> }>(wire, "/v1/sandbox/vault")
   for (const { asset, held } of vault.balances) {
-    yield* must(BigInt(held) === Reckoning.held(ledger, asset), () => `${asset}: ${held}, must be ${Reckoning.held(ledger, asset)}`)
+    yield* must(BigInt(held) === Reckoning.held(ledger, asset), () =>
+      `${asset}: ${held}, must be ${Reckoning.held(ledger, asset)}`)
   }
   return rewards
 })
@@ -160,12 +172,14 @@ const checkDeliveries = Effect.fnUntraced(function*(
     const { data, kind }: WebhookEvent = JSON.parse(body)
     if (!kind.startsWith("reward.")) continue
     const last = revisions.get(data.id) ?? 0
-    yield* must(data.revision === last || data.revision === last + 1, () => `${data.id}: revision ${data.revision} after ${last}`)
+    yield* must(data.revision === last || data.revision === last + 1, () =>
+      `${data.id}: revision ${data.revision} after ${last}`)
     revisions.set(data.id, data.revision)
   }
   for (const event of listed) {
     yield* must(arrived.has(event.id), () => `never delivered: ${event.id}`)
-    yield* must(isDeepStrictEqual(JSON.parse(bodies.get(event.id) ?? "null"), event), () => `${event.id} is listed otherwise`)
+    yield* must(isDeepStrictEqual(JSON.parse(bodies.get(event.id) ?? "null"), event), () =>
+      `${event.id} is listed otherwise`)
     const now = event.kind.startsWith("reward.") ? rewards.get(event.data.id) : undefined
     if (now === undefined || now.revision !== event.data.revision) continue
     yield* must(isDeepStrictEqual(now, event.data), () => `the list and the latest event differ: ${event.data.id}`)
@@ -180,7 +194,9 @@ const checkDeliveries = Effect.fnUntraced(function*(
 const follow = Effect.fnUntraced(function*(wire: Wire) {
   const all: Array<WebhookEvent> = []
   for (let after = "0";;) {
-    const page = yield* get<{ events: ReadonlyArray<WebhookEvent>; next: string }>(wire, `/v1/events?limit=100&after=${after}`)
+    const page = yield* get<{
+      events: ReadonlyArray<WebhookEvent>; next: string
+    }>(wire, `/v1/events?limit=100&after=${after}`)
     if (page.events.length === 0) return all
     all.push(...page.events)
     after = page.next

@@ -1,4 +1,4 @@
-import { Data, Effect } from "effect"
+import { Data, DateTime, Effect, Random } from "effect"
 import { Agent, request as httpRequest } from "node:http"
 
 /** An answer as it came over the wire. */
@@ -55,7 +55,12 @@ export const make = (options: WireOptions): Wire => {
         response.on("data", (chunk: Buffer) => chunks.push(chunk))
         response.once("error", (error) => fail(error.message))
         response.once("end", () => {
-          const answer = { _tag: "Answer", status: response.statusCode ?? 0, headers: response.headers, text: Buffer.concat(chunks).toString() } as const
+          const answer = {
+            _tag: "Answer",
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text: Buffer.concat(chunks).toString()
+          } as const
           seen?.(answer)
           resume(Effect.succeed(answer))
         })
@@ -72,8 +77,9 @@ export const make = (options: WireOptions): Wire => {
         if (answer._tag === "NoAnswer") met.noAnswer++
         else if (answer.status === 503 || answer.status === 429) met.busy++
         else return answer
-        met.last = `${new Date().toISOString()} ${method} ${path} ${answer._tag === "NoAnswer" ? answer.reason : answer.text}`
-        yield* Effect.sleep(pauseMillis * (0.5 + Math.random()))
+        const at = DateTime.formatIso(yield* DateTime.now)
+        met.last = `${at} ${method} ${path} ${answer._tag === "NoAnswer" ? answer.reason : answer.text}`
+        yield* Effect.sleep(pauseMillis * (yield* Random.nextBetween(0.5, 1.5)))
       }
     })
   return { send, insist, met }

@@ -62,7 +62,10 @@ export const furnish = Effect.fnUntraced(function*(wire: Wire) {
   }
   yield* expect(200, wire.insist("PUT", "/v1/sandbox/clock", { now: iso(begin + day) }))
   yield* Effect.forEach(userIds, (userId) =>
-    expect(200, wire.insist("PUT", `/v1/users/${userId}`, multiplierOf(userId) === goldMultiplier ? { tier: "gold" } : {})), {
+    expect(
+      200,
+      wire.insist("PUT", `/v1/users/${userId}`, multiplierOf(userId) === goldMultiplier ? { tier: "gold" } : {})
+    ), {
     concurrency: 8
   })
   return begin + day
@@ -87,12 +90,17 @@ export const iso = (millis: number): string => new Date(millis).toISOString()
 
 /** Asks again until it is so; dies with what it last was. */
 export const until = <A, E, R>(what: string, ask: Effect.Effect<A, E, R>, isSo: (answer: A) => boolean, seconds = 60) =>
-  Effect.gen(function*() {
-    const end = performance.now() + seconds * 1_000
-    while (true) {
-      const answer = yield* ask
-      if (isSo(answer)) return answer
-      if (performance.now() > end) return yield* Effect.die(new Error(`${what}: still ${JSON.stringify(answer)}`))
-      yield* Effect.sleep(40)
-    }
+  Effect.suspend(() => {
+    const last: { answer?: A } = {}
+    return Effect.gen(function*() {
+      while (true) {
+        const answer = yield* ask
+        if (isSo(answer)) return answer
+        last.answer = answer
+        yield* Effect.sleep(40)
+      }
+    }).pipe(Effect.timeoutOrElse({
+      duration: seconds * 1_000,
+      orElse: () => Effect.die(new Error(`${what}: still ${JSON.stringify(last.answer)}`))
+    }))
   })

@@ -35,7 +35,9 @@ layer(TestService.layer(), { excludeTestServices: true })("the client's streams 
       for (const id of ids("r", 5)) {
         const originalTransactionId = TransactionId.make(`unknown-${id}`)
         const externalTransactionId = TransactionId.make(id)
-        yield* api.spendEvents.submit({ payload: { ...common, kind: "refund", externalTransactionId, originalTransactionId } })
+        yield* api.spendEvents.submit({
+          payload: { ...common, kind: "refund", externalTransactionId, originalTransactionId }
+        })
       }
       yield* settled
 
@@ -58,13 +60,19 @@ layer(TestService.layer(), { excludeTestServices: true })("the client's streams 
         "vault.deposit_confirmed",
         ...ids("c", 5).map(() => "reward.pending" as const)
       ])
-      assert.sameMembers((yield* Stream.runCollect(deliveries)).map(({ eventId }) => eventId), events.map(({ id }) => id))
+      assert.sameMembers(
+        (yield* Stream.runCollect(deliveries)).map(({ eventId }) => eventId),
+        events.map(({ id }) => id)
+      )
     }))
 })
 
 const limits = { read: { perSecond: 1, burst: 1 } }
 
-layer(TestService.layer({ limits }), { excludeTestServices: true })("the client before the service's rate limit", (it) => {
+layer(
+  TestService.layer({ limits }),
+  { excludeTestServices: true }
+)("the client before the service's rate limit", (it) => {
   it.effect("waits as long as it is told, and no call fails", () =>
     Effect.gen(function*() {
       const { api } = yield* TestService

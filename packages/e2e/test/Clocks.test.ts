@@ -1,9 +1,9 @@
 import * as Chance from "@card-rewards/e2e/Chance"
 import { customer, newLedger } from "@card-rewards/e2e/Load"
-import { Receiver } from "@card-rewards/e2e/Receiver"
 import { service } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
 import { furnish, listen, until } from "@card-rewards/e2e/World"
+import { Receiver } from "@card-rewards/testing/Receiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 

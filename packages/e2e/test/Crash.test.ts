@@ -1,12 +1,13 @@
+import type { Running } from "@card-rewards/dev-postgres/TestProcess"
 import * as Chance from "@card-rewards/e2e/Chance"
 import { Cluster } from "@card-rewards/e2e/Cluster"
 import { customer, newLedger } from "@card-rewards/e2e/Load"
-import { folder, freePort, type Running, start, variables } from "@card-rewards/e2e/Processes"
-import { Receiver } from "@card-rewards/e2e/Receiver"
+import { folder, freePort, start, variables } from "@card-rewards/e2e/Processes"
 import { claimOutlivedMillis } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
 import * as Wire from "@card-rewards/e2e/Wire"
 import { furnish, listen, provision, until } from "@card-rewards/e2e/World"
+import { Receiver } from "@card-rewards/testing/Receiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { writeFileSync } from "node:fs"
@@ -92,7 +93,13 @@ layer(Layer.merge(Cluster.layer(), Receiver.layer), { excludeTestServices: true,
         })
         const load = Array.from({ length: customers }, (_, index) => customer(wire, ledger, seed + index + 1))
         yield* Effect.all([disaster, disturb, ...load], { concurrency: "unbounded", discard: true }).pipe(
-          Effect.onError(() => Effect.logError(wire.met, api.isAlive(), [api.output(), ...workers.map((one) => one.output()), cluster.log()].map((text) => text.slice(-2_000))))
+          Effect.onError(
+            () => Effect.logError(
+              wire.met,
+              api.isAlive(),
+              [api.output(), ...workers.map((one) => one.output()), cluster.log()].map((text) => text.slice(-2_000))
+            )
+          )
         )
         for (const child of [api, ...workers]) assert.isTrue(child.isAlive(), child.output())
 

@@ -1,9 +1,9 @@
 import { customer, newLedger } from "@card-rewards/e2e/Load"
-import { Receiver } from "@card-rewards/e2e/Receiver"
 import { serverPort, service } from "@card-rewards/e2e/Setting"
 import * as TcpProxy from "@card-rewards/e2e/TcpProxy"
 import { verify } from "@card-rewards/e2e/Verify"
 import { expect, furnish, integratorId, iso, listen, until } from "@card-rewards/e2e/World"
+import { Receiver } from "@card-rewards/testing/Receiver"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 
@@ -58,7 +58,7 @@ describe("while the database is away", () => {
         const ledger = newLedger(yield* furnish(wire))
         yield* listen(wire, receiver.url)
         const away = Effect.gen(function*() {
-          yield* Effect.sleep("1 second")
+          yield* until("acknowledged at first", Effect.sync(() => ledger.acknowledged), (n) => n > 50, 20)
           proxy[how]()
           const answers = yield* Effect.forEach(requests, ([method, path, body]) => Effect.timed(wire.send(method, path, body)), {
             concurrency: "unbounded"
@@ -81,10 +81,19 @@ describe("while the database is away", () => {
           const acknowledged = ledger.acknowledged
           yield* until("acknowledged again", Effect.sync(() => ledger.acknowledged - acknowledged), (n) => n > 50, 20)
           // also what a session that nobody can reach any more had locked
-          yield* expect(200, wire.insist("POST", "/v1/sandbox/deposits", { reference: "back", amount: { asset: "USDC", amount: "1000" } }))
+          yield* expect(
+            200,
+            wire.insist(
+              "POST",
+              "/v1/sandbox/deposits",
+              { reference: "back", amount: { asset: "USDC", amount: "1000" } }
+            )
+          )
           ledger.money.push({ kind: "deposit", asset: "USDC", amount: 1_000n })
           assert.isBelow(performance.now() - begin, 20_000)
-          yield* Effect.logInfo(`${how}: works again ${Math.round(performance.now() - begin)} ms after the database is back`)
+          yield* Effect.logInfo(
+            `${how}: works again ${Math.round(performance.now() - begin)} ms after the database is back`
+          )
           ledger.closed = true
         })
         const load = Array.from({ length: customers }, (_, index) => customer(wire, ledger, index))

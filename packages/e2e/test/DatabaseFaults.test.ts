@@ -1,10 +1,10 @@
-import { type Ledger, newLedger, type Spend, spend } from "@card-rewards/e2e/Load"
+import { clearings, type Ledger, newLedger, type Spend, spend } from "@card-rewards/e2e/Load"
 import { freePort, start } from "@card-rewards/e2e/Processes"
-import { Receiver } from "@card-rewards/e2e/Receiver"
 import { healthy, query, service } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
 import * as Wire from "@card-rewards/e2e/Wire"
-import { expect, furnish, integratorId, iso, listen, userIds } from "@card-rewards/e2e/World"
+import { expect, furnish, listen } from "@card-rewards/e2e/World"
+import { Receiver } from "@card-rewards/testing/Receiver"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomBytes } from "node:crypto"
@@ -38,24 +38,18 @@ const makeFaults = [
 ]
 
 const arm = (url: string, code: string, times: number) =>
-  query(url, `WITH gone AS (DELETE FROM fault) INSERT INTO fault SELECT '${code}', ${times} FROM setval('fault_count', 1, false)`)
-
-let made = 0
-
-const clearings = (count: number, now: number): ReadonlyArray<Spend> =>
-  Array.from({ length: count }, () => ({
-    kind: "clearing",
-    integratorId,
-    userId: userIds[made % userIds.length] ?? "",
-    externalTransactionId: `t${++made}`,
-    amount: { currency: "USD", amount: "12345" },
-    merchant: { descriptor: "Shop", mcc: "5411" },
-    occurredAt: iso(now)
-  }))
+  query(
+    url,
+    `WITH gone AS (DELETE FROM fault) INSERT INTO fault SELECT '${code}', ${times} FROM setval('fault_count', 1, false)`
+  )
 
 /** Sends once each, then again what met no success. Nothing but success and 503 may come back. */
 const sendAll = Effect.fnUntraced(function*(wire: Wire.Wire, ledger: Ledger, spends: ReadonlyArray<Spend>) {
-  const answers = yield* Effect.forEach(spends, (one) => orAgain(wire.send("POST", "/v1/spend-events", one), 202), { concurrency: 16 })
+  const answers = yield* Effect.forEach(
+    spends,
+    (one) => orAgain(wire.send("POST", "/v1/spend-events", one), 202),
+    { concurrency: 16 }
+  )
   yield* Effect.forEach(spends, (one) => spend(wire, ledger, [one]), { concurrency: 16, discard: true })
   return answers.filter(({ status }) => status === 503).length
 })
@@ -76,7 +70,10 @@ describe("what PostgreSQL may refuse", () => {
       yield* listen(wire, receiver.url)
       for (const statement of makeFaults) yield* query(url, statement)
       for (const table of ["spend_events", "journal", "deliveries"]) {
-        yield* query(url, `CREATE TRIGGER fault BEFORE INSERT OR UPDATE ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION raise_fault()`)
+        yield* query(
+          url,
+          `CREATE TRIGGER fault BEFORE INSERT OR UPDATE ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION raise_fault()`
+        )
       }
       for (const [code, what] of faults) {
         // few enough to be met by three further tries, where there are such
@@ -85,7 +82,10 @@ describe("what PostgreSQL may refuse", () => {
         if (code.startsWith("40")) assert.strictEqual(briefly, 0, what)
         yield* arm(url, code, 30)
         yield* sendAll(wire, ledger, clearings(16, ledger.clockMillis))
-        yield* expect(200, wire.insist("POST", "/v1/sandbox/deposits", { reference: code, amount: { asset: "EURe", amount: "7" } }))
+        yield* expect(
+          200,
+          wire.insist("POST", "/v1/sandbox/deposits", { reference: code, amount: { asset: "EURe", amount: "7" } })
+        )
         ledger.money.push({ kind: "deposit", asset: "EURe", amount: 7n })
       }
       yield* query(url, "DELETE FROM fault")

@@ -10,7 +10,9 @@ const printed = Effect.callback<string>((resume) => {
   const { DATABASE_URL: _database, SECRETS_KEY: _secrets, ...env } = process.env
   execFile(process.execPath, ["scripts/demo.ts"], { cwd: root, env, timeout: 50_000 }, (error, stdout, stderr) => {
     const text = `${stdout}${stderr}${error === null ? "" : error.message}`
-    resume(Effect.succeed(text.replace(/\d{4}-\d\d-\d\dT[0-9:.]+Z/gu, "<instant>").replace(/127\.0\.0\.1:\d+/u, "<address>")))
+    resume(
+      Effect.succeed(text.replace(/\d{4}-\d\d-\d\dT[0-9:.]+Z/gu, "<instant>").replace(/127\.0\.0\.1:\d+/u, "<address>"))
+    )
   })
 })
 

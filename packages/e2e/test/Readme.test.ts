@@ -1,46 +1,149 @@
 import { Service } from "@card-rewards/e2e/Service"
-import { assert, layer } from "@effect/vitest"
+import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Redacted, Schedule } from "effect"
-import { execFileSync } from "node:child_process"
-import { readFileSync } from "node:fs"
-import { resolve } from "node:path"
+import { execFile, execFileSync, spawn } from "node:child_process"
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join, resolve } from "node:path"
 
-const readme = readFileSync(resolve(import.meta.dirname, "../../../README.md"), "utf8")
+const root = resolve(import.meta.dirname, "../../..")
+const read = (file: string) => readFileSync(join(root, file), "utf8")
+const readme = read("README.md")
+
+/** The fenced blocks of a page in a language, in order. */
+const blocks = (text: string, language: string): ReadonlyArray<string> =>
+  [...text.matchAll(/^```(.*)\n([^]*?)^```$/gm)].filter(([, name]) => name === language).map(([, , code = ""]) => code)
+
+/** The first block in a language that holds a text. */
+const block = (language: string, holds: string) =>
+  blocks(readme, language).find((code) => code.includes(holds)) ?? assert.fail(`the README has no block with ${holds}`)
 
 /** The commands of the README's sessions, each with the output that stands under it. */
-const session = [...readme.matchAll(/```sh\n(\$[^`]*?)```/g)].flatMap(([, block = ""]) =>
-  block.trim().slice(2).split("\n$ ").map((step) => {
+const session = blocks(readme, "sh").filter((code) => code.startsWith("$ ")).flatMap((code) =>
+  code.trim().slice(2).split("\n$ ").map((step) => {
     const [command = "", ...output] = step.split("\n")
     return { command, output: output.join("\n") }
   })
 )
 
-/** How the README defines `api`. */
-const definition = /^api\(\) .*$/m.exec(readme)?.[0] ?? ""
+/** How the README defines `BASE`, `KEY` and `api`. */
+const definitions = block("sh", "api() ")
 
 /** Instants differ from run to run beyond the second. */
 const withoutTimes = (text: string) =>
   text.replaceAll(/"(enrolledAt|updatedAt|publishedAt|createdAt)":"[^"]+"/g, "\"$1\":\"…\"").trim()
 
-layer(Service.layer, { excludeTestServices: true, timeout: "60 seconds" })("the README's first session", (it) => {
-  it.effect("prints what the README says", () =>
+/** A folder with what `npm start` leaves in the checkout; the machine's own tools. */
+const checkout = Effect.gen(function*() {
+  const { apiKey, baseUrl } = yield* Service
+  const folder = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "card-rewards-readme-"))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+  )
+  mkdirSync(join(folder, ".data"))
+  writeFileSync(join(folder, ".data/demo.json"), JSON.stringify({ baseUrl, apiKey: Redacted.value(apiKey) }))
+  const env = { PATH: process.env["PATH"] ?? "" }
+  return { folder, env, bash: (code: string) => ["--norc", "-c", `${definitions}\n${code}`] }
+})
+
+const patiently = Schedule.spaced("50 millis").pipe(Schedule.upTo({ duration: "10 seconds" }))
+
+layer(Service.layer, { excludeTestServices: true, timeout: "60 seconds" })("the README", (it) => {
+  it.effect("has a first session that prints what it says", () =>
     Effect.gen(function*() {
-      const { apiKey, baseUrl } = yield* Service
       assert.isAbove(session.length, 10)
-      assert.notStrictEqual(definition, "")
-      const env = { PATH: process.env["PATH"], BASE: baseUrl, KEY: Redacted.value(apiKey) }
+      const { bash, env, folder } = yield* checkout
       const run = (command: string) =>
-        Effect.sync(() => execFileSync("bash", ["--norc", "-c", `${definition}\n${command}`], { env, encoding: "utf8" }))
+        Effect.sync(() => execFileSync("bash", bash(command), { cwd: folder, env, encoding: "utf8" }))
       for (const { command, output } of session) {
         const matches = Effect.map(run(command), (printed) => {
           assert.strictEqual(withoutTimes(printed), withoutTimes(output), command)
         })
         // a read may come before the worker; a person types more slowly
-        const patiently = Effect.retry(
-          Effect.catchDefect(matches, (defect) => Effect.fail(defect)),
-          Schedule.spaced("50 millis").pipe(Schedule.upTo({ duration: "5 seconds" }))
-        )
-        yield* command.startsWith("api GET") ? Effect.orDie(patiently) : matches
+        const again = Effect.retry(Effect.catchDefect(matches, (defect) => Effect.fail(defect)), patiently)
+        yield* command.startsWith("api GET") ? Effect.orDie(again) : matches
       }
     }))
+
+  it.effect("has a receiver that verifies the first webhook", () =>
+    Effect.gen(function*() {
+      const { bash, env, folder } = yield* checkout
+      const port = `${yield* freePort}`
+      const here = (text: string) => text.replaceAll("8080", port)
+      writeFileSync(join(folder, "receiver.mjs"), here(block("js", "createServer")))
+      // a person sees that it listens, and only then asks for a ping
+      const steps = here(block("sh", "receiver.mjs")).replace("&\n", "&\nRECEIVER=$!\nread -r\n")
+      const shell = yield* Effect.acquireRelease(
+        Effect.sync(() => spawn("bash", bash(`${steps}\nread -r\nkill $RECEIVER`), { cwd: folder, env })),
+        ({ stdin }) => Effect.sync(() => stdin.end())
+      )
+      let output = ""
+      shell.stdout.on("data", (chunk) => output += chunk)
+      const expected = block("text", "verified").split("\n")
+      const prints = (line = "") =>
+        Effect.sync(() => output).pipe(
+          Effect.filterOrFail((text) => text.includes(line), () => `${line} is not in ${output}`),
+          Effect.retry(patiently)
+        )
+      yield* prints(expected[0])
+      const refused = yield* Effect.promise(() => fetch(`http://127.0.0.1:${port}`, { method: "POST", body: "{}" }))
+      assert.strictEqual(refused.status, 400)
+      shell.stdin.write("\n")
+      yield* prints(expected[1])
+      assert.deepStrictEqual(output.trim().split("\n").filter((line) => !line.startsWith("{\"eventId\"")), [
+        expected[0],
+        "refused",
+        expected[1]
+      ])
+    }))
+
+  it.effect("has a program in TypeScript that runs", () =>
+    Effect.gen(function*() {
+      const { apiKey, baseUrl } = yield* Service
+      const given = JSON.stringify({ baseUrl, apiKey: Redacted.value(apiKey) })
+      const program = block("ts", "connectSandbox")
+      const code = `const { baseUrl, apiKey } = ${given}\n${program}\nconsole.log(balances.length)`
+      const args = ["--input-type=module-typescript", "--eval", code]
+      const run = Effect.callback<string>((resume) => {
+        execFile(process.execPath, args, { cwd: root }, (_error, stdout, stderr) =>
+          resume(Effect.succeed(`${stdout}${stderr}`)))
+      })
+      assert.strictEqual(yield* run, "2\n")
+    }))
+})
+
+describe("the pages", () => {
+  it("show of the demo what it prints", () => {
+    assert.include(read("packages/e2e/test/Demo.test.ts"), block("", "Half of the purchase").trim())
+  })
+
+  /** Shell that no test of this file runs, by its first line, and what stands for it. */
+  const elsewhere: Readonly<Record<string, string>> = {
+    "npm start   # installs": "Service.ts starts scripts/start.ts; scripts/check.ts is what runs this",
+    "WEBHOOK_ALLOW_PRIVATE_NETWORK=true npm start": "Service.ts sets it",
+    "npm run -s pack:client": "Client.test.ts packs and installs it",
+    "BASE_URL=http://127.0.0.1:3000": "Client.test.ts runs every program of that page",
+    "cp deploy/example.env deploy/.env": "Deployment.test.ts: there is no container engine here",
+    "admin() { npm --prefix": "Terminal.test.ts completes commands in bash"
+  }
+
+  it("have no shell but what a test runs", () => {
+    const pages = globSync(["README.md", "docs/*.md", "docs/decisions/*.md", "packages/*/README.md"], { cwd: root })
+    const shell = pages.flatMap((page) => blocks(read(page), "sh"))
+    const others = shell.filter((code) =>
+      !code.startsWith("$ ") && code !== definitions && !code.includes("receiver.mjs &")
+    )
+    const first = Object.keys(elsewhere)
+    assert.deepStrictEqual(others.map((code) => first.find((line) => code.startsWith(line)) ?? code).toSorted(), [
+      ...first
+    ].toSorted())
+  })
+})
+
+const freePort = Effect.callback<number>((resume) => {
+  const server = createServer().listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
+  })
 })

@@ -1,14 +1,24 @@
 import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
-import { type Ledger, newLedger, type Spend, spend } from "@card-rewards/e2e/Load"
+import { clearings, type Ledger, newLedger, spend } from "@card-rewards/e2e/Load"
 import { admin, folder, freePort, start, variables } from "@card-rewards/e2e/Processes"
 import { healthy, query } from "@card-rewards/e2e/Setting"
 import * as Wire from "@card-rewards/e2e/Wire"
-import { furnish, integratorId, iso, provision, until, userIds } from "@card-rewards/e2e/World"
+import { furnish, provision, until } from "@card-rewards/e2e/World"
 import { assert, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { execFileSync } from "node:child_process"
-import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 
 /** A PostgreSQL that archives its log, in a folder that outlives it; gives its address. */
@@ -34,19 +44,6 @@ const service = Effect.fnUntraced(function*(url: string, apiKey: string) {
   yield* healthy(port)
   return { env, wire: Wire.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey }) }
 })
-
-let made = 0
-
-const clearings = (count: number, now: number): ReadonlyArray<Spend> =>
-  Array.from({ length: count }, () => ({
-    kind: "clearing",
-    integratorId,
-    userId: userIds[made % userIds.length] ?? "",
-    externalTransactionId: `t${++made}`,
-    amount: { currency: "USD", amount: "12345" },
-    merchant: { descriptor: "Shop", mcc: "5411" },
-    occurredAt: iso(now)
-  }))
 
 /** With owners, which the server insists on. */
 const copy = (from: string, to: string) => execFileSync("cp", ["-a", from, to])

@@ -1,10 +1,10 @@
 import { Cluster } from "@card-rewards/e2e/Cluster"
 import { customer, newLedger } from "@card-rewards/e2e/Load"
 import { admin, freePort, start, variables } from "@card-rewards/e2e/Processes"
-import { Receiver } from "@card-rewards/e2e/Receiver"
 import { healthy, query } from "@card-rewards/e2e/Setting"
 import * as Wire from "@card-rewards/e2e/Wire"
 import { expect, furnish, listen, provision, until } from "@card-rewards/e2e/World"
+import { Receiver } from "@card-rewards/testing/Receiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { readFileSync } from "node:fs"
@@ -14,7 +14,10 @@ const refusedKey = `service_sk_sandbox_${"5ec2e7".repeat(10)}beef`
 /** PostgreSQL writes down every statement with its parameters. */
 const talkative = { log_statement: "all", log_parameter_max_length: "-1", log_parameter_max_length_on_error: "-1" }
 
-layer(Layer.merge(Cluster.layer(talkative), Receiver.layer), { excludeTestServices: true, timeout: "60 seconds" })("secrets", (it) => {
+layer(
+  Layer.merge(Cluster.layer(talkative), Receiver.layer),
+  { excludeTestServices: true, timeout: "60 seconds" }
+)("secrets", (it) => {
   it.effect("are in no log, answer, event, error, table or command line, at the most talkative level and while things fail", () =>
     Effect.gen(function*() {
       const cluster = yield* Cluster
@@ -62,15 +65,22 @@ layer(Layer.merge(Cluster.layer(talkative), Receiver.layer), { excludeTestServic
         receiver.answer(200)
         ledger.closed = true
       })
-      yield* Effect.all([story, ...[1, 2, 3, 4].map((seed) => customer(wire, ledger, seed))], { concurrency: "unbounded", discard: true })
+      yield* Effect.all(
+        [story, ...[1, 2, 3, 4].map((seed) => customer(wire, ledger, seed))],
+        { concurrency: "unbounded", discard: true }
+      )
       const audit = yield* admin(env, "audit")
       const commandLines = [api, worker].map(({ pid }) => readFileSync(`/proc/${pid}/cmdline`, "utf8"))
       for (const child of [api, worker]) {
         yield* child.send("SIGTERM")
         yield* child.exit
       }
-      const tables = yield* query<{ name: string }>(cluster.url, "SELECT relname AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace")
-      const rows = yield* Effect.forEach(tables, ({ name }) => query<{ row: string }>(cluster.url, `SELECT t::text AS row FROM "${name}" t`))
+      const tables = yield* query<{ name: string }>(
+        cluster.url,
+        "SELECT relname AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+      )
+      const rows = yield* Effect.forEach(tables, ({ name }) =>
+        query<{ row: string }>(cluster.url, `SELECT t::text AS row FROM "${name}" t`))
 
       const places: Readonly<Record<string, string>> = {
         "the api's log": api.output(),
@@ -84,7 +94,15 @@ layer(Layer.merge(Cluster.layer(talkative), Receiver.layer), { excludeTestServic
       }
       for (const [place, text] of Object.entries(places)) assert.isAbove(text.length, 20, `${place} was not looked at`)
       const password = new URL(cluster.url).password
-      const secrets = { apiKey, secondKey, refusedKey, first: signing[0] ?? "", second: signing[1] ?? "", password, secretsKey }
+      const secrets = {
+        apiKey,
+        secondKey,
+        refusedKey,
+        first: signing[0] ?? "",
+        second: signing[1] ?? "",
+        password,
+        secretsKey
+      }
       for (const [name, secret] of Object.entries(secrets)) {
         assert.isAbove(secret.length, 20, name)
         for (const spelling of spellings(secret)) {

@@ -1,11 +1,12 @@
+import type { Running } from "@card-rewards/dev-postgres/TestProcess"
 import { customer, newLedger } from "@card-rewards/e2e/Load"
-import { freePort, type Running, start, variables } from "@card-rewards/e2e/Processes"
-import { Receiver } from "@card-rewards/e2e/Receiver"
+import { freePort, start, variables } from "@card-rewards/e2e/Processes"
 import { emptyDatabase, healthy } from "@card-rewards/e2e/Setting"
 import * as TcpProxy from "@card-rewards/e2e/TcpProxy"
 import { verify } from "@card-rewards/e2e/Verify"
 import * as Wire from "@card-rewards/e2e/Wire"
 import { expect, furnish, listen, provision, until } from "@card-rewards/e2e/World"
+import { Receiver } from "@card-rewards/testing/Receiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { once } from "node:events"
@@ -67,8 +68,10 @@ layer(Receiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("SIG
       yield* Effect.promise(() => once(kept, "data"))
       const underWay = connect(ports[0], "127.0.0.1").setEncoding("utf8")
       const body = JSON.stringify({ tier: "gold" })
-      underWay.write(`PUT /v1/users/late HTTP/1.1\r\nhost: x\r\nx-api-key: ${apiKey}\r\ncontent-type: application/json\r\n` +
-        `content-length: ${body.length}\r\n\r\n${body.slice(0, 5)}`)
+      underWay.write(`PUT /v1/users/late HTTP/1.1\r\nhost: x\r\nx-api-key: ${apiKey}\r\n` +
+        `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`)
+      underWay.write(body.slice(0, 5))
+      // nothing tells the client that the server has the head
       yield* Effect.sleep("300 millis")
       yield* apis[0].send("SIGTERM")
       yield* Effect.promise(() => Promise.all([once(fresh, "close"), once(kept, "close")]))

@@ -1,10 +1,10 @@
 import { CardRewardsSandbox } from "@card-rewards/client/CardRewards"
 import { verifyWebhook } from "@card-rewards/client/WebhookSignature"
-import { Receiver } from "@card-rewards/e2e/Receiver"
 import { Service } from "@card-rewards/e2e/Service"
 import { EndpointId, IntegratorId, ProgramId, Reference, TransactionId, UserId } from "@card-rewards/domain/Ids"
 import { Currency } from "@card-rewards/domain/Money"
 import { dayMillis, instant } from "@card-rewards/domain/Time"
+import { Receiver } from "@card-rewards/testing/Receiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -29,7 +29,10 @@ const userId = UserId.make("anna:1/ü😀")
 const usd = (cents: bigint) => ({ currency: Currency.make("USD"), amount: cents })
 const usdc = (amount: bigint) => ({ asset: "USDC" as const, amount })
 
-layer(services, { excludeTestServices: true, timeout: "60 seconds" })("an integrator, through the typed client", (it) => {
+layer(
+  services,
+  { excludeTestServices: true, timeout: "60 seconds" }
+)("an integrator, through the typed client", (it) => {
   it.effect("enrolls, publishes, spends, funds, claims, and receives signed webhooks", () =>
     Effect.gen(function*() {
       const { admin, integratorId: id } = yield* Service
@@ -59,7 +62,9 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("an integr
         }
       })
       yield* api.sandbox.moveClock({ payload: { now: instant(now + 3_600_000) } })
-      const { secret } = yield* api.webhookEndpoints.create({ payload: { id: EndpointId.make("main"), url: receiver.url } })
+      const { secret } = yield* api.webhookEndpoints.create({
+        payload: { id: EndpointId.make("main"), url: receiver.url }
+      })
       assert.isDefined(secret)
       yield* api.sandbox.deposit({ payload: { reference: Reference.make("d1"), amount: usdc(100_000_000n) } })
 
@@ -70,7 +75,12 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("an integr
         occurredAt: instant(now + 3_600_000)
       }
       yield* api.spendEvents.submit({
-        payload: { ...spend, kind: "authorization", externalTransactionId: TransactionId.make("a1"), amount: usd(10_000n) }
+        payload: {
+          ...spend,
+          kind: "authorization",
+          externalTransactionId: TransactionId.make("a1"),
+          amount: usd(10_000n)
+        }
       })
       const balance = api.users.balance({ params: { userId } }).pipe(Effect.map(({ balances: [first] }) => first))
       yield* eventually(balance, (usdc) => usdc?.expected === 3_000_000n)
@@ -94,7 +104,13 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("an integr
       const { rewards: [reward] } = yield* api.users.rewards({ params: { userId }, query: {} })
       assert.deepStrictEqual([reward?.state, reward?.paid, reward?.programVersion], ["Paid", 3_703_500n, 1])
 
-      const wanted = ["vault.deposit_confirmed", "reward.pending", "reward.claimable", "vault.claim_confirmed", "reward.paid"]
+      const wanted = [
+        "vault.deposit_confirmed",
+        "reward.pending",
+        "reward.claimable",
+        "vault.claim_confirmed",
+        "reward.paid"
+      ]
       yield* eventually(Effect.sync(() => receiver.received.length), (count) => count >= wanted.length)
       for (const { body, headers } of receiver.received) {
         const event = yield* verifyWebhook({ body, headers, secrets: [secret ?? ""] })

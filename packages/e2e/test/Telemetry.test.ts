@@ -1,10 +1,10 @@
 import { attribute, Collector, points, prometheusNames, type Span } from "@card-rewards/e2e/Collector"
 import type { Spend } from "@card-rewards/e2e/Load"
-import { Receiver } from "@card-rewards/e2e/Receiver"
 import { query, service } from "@card-rewards/e2e/Setting"
 import { root } from "@card-rewards/e2e/Processes"
 import * as World from "@card-rewards/e2e/World"
 import { expect, furnish, integratorId, iso, listen, unitsPerCent } from "@card-rewards/e2e/World"
+import { Receiver } from "@card-rewards/testing/Receiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { readFileSync } from "node:fs"
@@ -15,7 +15,10 @@ const caller = { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0
 const secretsKey = Buffer.alloc(32, 7).toString("base64")
 const wrongKey = `service_sk_test_${"w".repeat(40)}`
 
-layer(Layer.merge(Receiver.layer, Collector.layer), { excludeTestServices: true, timeout: "60 seconds" })("telemetry", (it) => {
+layer(
+  Layer.merge(Receiver.layer, Collector.layer),
+  { excludeTestServices: true, timeout: "60 seconds" }
+)("telemetry", (it) => {
   it.effect("follows a request by links through processing to its delivery, measures all of it, and tells no secret", () =>
     Effect.gen(function*() {
       const collector = yield* Collector
@@ -44,7 +47,8 @@ layer(Layer.merge(Receiver.layer, Collector.layer), { excludeTestServices: true,
       // an idle process looks for work all the time, and makes no span by it
       const idle = (step: string) => value("card_rewards.worker.step.duration", ["step", step], ["outcome", "idle"])
       const looks = (more: number) =>
-        Effect.flatMap(idle("SpendProcessor"), (before) => until("looks", idle("SpendProcessor"), (count) => count > before + more))
+        Effect.flatMap(idle("SpendProcessor"), (before) =>
+          until("looks", idle("SpendProcessor"), (count) => count > before + more))
       yield* looks(40) // what the start had to ask has been exported
       const spans = fromWorker(collector.spans)
       yield* looks(40)
@@ -68,7 +72,8 @@ layer(Layer.merge(Receiver.layer, Collector.layer), { excludeTestServices: true,
         Effect.forEach(span?.links ?? [], (link) =>
           until(
             "the linked span",
-            Effect.sync(() => collector.spans.find(({ spanId, traceId }) => spanId === link.spanId && traceId === link.traceId)),
+            Effect.sync(() =>
+              collector.spans.find(({ spanId, traceId }) => spanId === link.spanId && traceId === link.traceId)),
             (found) => found !== undefined
           ))
       assert.deepInclude({ ...attempt }, { name: "WebhookDispatcher.attempt", service: "card-rewards-worker" })
@@ -77,17 +82,24 @@ layer(Layer.merge(Receiver.layer, Collector.layer), { excludeTestServices: true,
       assert.deepInclude({ ...processing }, { name: "Processing.processEvents", service: "card-rewards-worker" })
       assert.deepStrictEqual(noOther, [])
       const [submit] = yield* linkedFrom(processing)
-      assert.deepInclude({ ...submit }, { name: "SpendEvents.submit", service: "card-rewards-api", traceId: caller.traceId })
+      assert.deepInclude(
+        { ...submit },
+        { name: "SpendEvents.submit", service: "card-rewards-api", traceId: caller.traceId }
+      )
       // each is a trace of its own, and the request's is the caller's
       assert.strictEqual(new Set([attempt?.traceId, processing?.traceId, submit?.traceId]).size, 3)
       assert.deepStrictEqual([attempt?.parentSpanId, processing?.parentSpanId], [undefined, undefined])
       const server = yield* until(
         "the request's span",
-        Effect.sync(() => collector.spans.find((span) => span.traceId === caller.traceId && span.parentSpanId === caller.spanId)),
+        Effect.sync(() =>
+          collector.spans.find((span) => span.traceId === caller.traceId && span.parentSpanId === caller.spanId)),
         (span) => span !== undefined
       )
       assert.strictEqual(attribute(server ?? assert.fail(), "http.route"), "/v1/spend-events")
-      assert.isTrue(collector.spans.some(({ parentSpanId, traceId }) => traceId === processing?.traceId && parentSpanId === processing.spanId))
+      assert.isTrue(
+        collector.spans.some(({ parentSpanId, traceId }) =>
+          traceId === processing?.traceId && parentSpanId === processing.spanId)
+      )
 
       // a fault of the service: its log entry leads to its trace
       yield* query(url, "ALTER TABLE users RENAME TO hidden")
@@ -119,7 +131,12 @@ layer(Layer.merge(Receiver.layer, Collector.layer), { excludeTestServices: true,
       const seen = (method: string, status: string, route?: string) =>
         until(
           `${method} ${route} ${status}`,
-          value(requests, ["http.request.method", method], ["http.response.status_code", status], ...(route === undefined ? [] : [["http.route", route] as const])),
+          value(
+            requests,
+            ["http.request.method", method],
+            ["http.response.status_code", status],
+            ...(route === undefined ? [] : [["http.route", route] as const])
+          ),
           (count) => count > 0
         )
       yield* seen("POST", "202", "/v1/spend-events")
@@ -131,16 +148,28 @@ layer(Layer.merge(Receiver.layer, Collector.layer), { excludeTestServices: true,
 
       // what became of the event, counted once
       assert.strictEqual(yield* until("applied", value("card_rewards.spend_events.applied"), (count) => count > 0), 1)
-      assert.strictEqual(yield* until("pending", value("card_rewards.events.stored", ["kind", "reward.pending"]), (count) => count > 0), 1)
-      yield* until("worked", value("card_rewards.worker.step.duration", ["step", "SpendProcessor"], ["outcome", "worked"]), (count) => count > 0)
-      yield* until("attempts", value("card_rewards.deliveries.attempt.duration", ["outcome", "delivered"]), (count) => count > 0)
+      assert.strictEqual(
+        yield* until("pending", value("card_rewards.events.stored", ["kind", "reward.pending"]), (count) => count > 0),
+        1
+      )
+      yield* until(
+        "worked",
+        value("card_rewards.worker.step.duration", ["step", "SpendProcessor"], ["outcome", "worked"]),
+        (count) => count > 0
+      )
+      yield* until(
+        "attempts",
+        value("card_rewards.deliveries.attempt.duration", ["outcome", "delivered"]),
+        (count) => count > 0
+      )
       yield* until("held", value("card_rewards.vaults.held", ["asset", "USDC"]), (tokens) => tokens === 10_000)
 
       // what dashboard and alerts ask for is what is exported
       const exported = new Set(collector.metrics().flatMap(prometheusNames))
       for (const file of ["deploy/grafana/card-rewards.json", "deploy/prometheus/card-rewards.rules.yaml"]) {
         const asked = expressions(parse(readFileSync(join(root, file), "utf8")))
-          .flatMap((expression) => expression.match(/\b(?:card_rewards|http_server)_[a-z_]+/g) ?? [assert.fail(expression)])
+          .flatMap((expression) =>
+            expression.match(/\b(?:card_rewards|http_server)_[a-z_]+/g) ?? [assert.fail(expression)])
         assert.isAbove(asked.length, 5, file)
         assert.deepStrictEqual(asked.filter((name) => !exported.has(name)), [], file)
       }
@@ -152,7 +181,15 @@ layer(Layer.merge(Receiver.layer, Collector.layer), { excludeTestServices: true,
       const told = collector.received()
       assert.include(told, "/v1/spend-events")
       const database = new URL(url)
-      const secrets = [apiKey, wrongKey, secret, secret.replace(/^whsec_/, ""), secretsKey, database.password, receiver.url]
+      const secrets = [
+        apiKey,
+        wrongKey,
+        secret,
+        secret.replace(/^whsec_/, ""),
+        secretsKey,
+        database.password,
+        receiver.url
+      ]
       for (const one of secrets) {
         assert.isAbove(one.length, 3)
         assert.isFalse(told.includes(one), "a secret is exported")
@@ -180,6 +217,7 @@ const clearing = (at: number): Spend => ({
   occurredAt: iso(at - 1_000)
 })
 
-const fromWorker = (spans: ReadonlyArray<Span & { readonly service: string }>) => spans.filter(({ service }) => service === "card-rewards-worker")
+const fromWorker = (spans: ReadonlyArray<Span & { readonly service: string }>) =>
+  spans.filter(({ service }) => service === "card-rewards-worker")
 
 const names = (spans: ReadonlyArray<Span>) => spans.map(({ name, traceId }) => `${name} ${traceId}`)

@@ -1,5 +1,5 @@
-import { Receiver } from "@card-rewards/e2e/Receiver"
 import { Service } from "@card-rewards/e2e/Service"
+import { Receiver } from "@card-rewards/testing/Receiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schedule, Schema } from "effect"
 

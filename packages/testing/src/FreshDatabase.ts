@@ -4,9 +4,6 @@ import { Environment } from "@card-rewards/core/Environment"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import type { VaultId } from "@card-rewards/domain/Ids"
 import { Context, Effect, Layer, type Redacted } from "effect"
-import { createHash } from "node:crypto"
-import { readdirSync, readFileSync } from "node:fs"
-import { fileURLToPath } from "node:url"
 
 /** A migrated database of its own for as long as the layer lives: a copy of a template, made in about 20 ms. */
 export class FreshDatabase extends Context.Service<FreshDatabase, {
@@ -15,10 +12,7 @@ export class FreshDatabase extends Context.Service<FreshDatabase, {
 }>()("@card-rewards/testing/FreshDatabase") {
   static readonly layer = Layer.effect(
     FreshDatabase,
-    Effect.map(
-      Effect.suspend(() => TestDatabase.make({ fingerprint: fingerprint(), migrate: Database.migrate })),
-      (url) => FreshDatabase.of({ url })
-    )
+    Effect.map(TestDatabase.makeMigrated(Database.migrate), (url) => FreshDatabase.of({ url }))
   )
 }
 
@@ -29,11 +23,3 @@ export const operators = (environment: VaultId) =>
       Layer.provideMerge(Environment.layer(environment)),
       Layer.provideMerge(Database.layer({ url, poolSize: 2, applicationName: "test" }))
     )))
-
-const migrations = fileURLToPath(new URL("migrations", import.meta.resolve("@card-rewards/core/Database")))
-
-/** Changes with the text of any migration. */
-const fingerprint = () =>
-  readdirSync(migrations).toSorted()
-    .reduce((hash, file) => hash.update(readFileSync(`${migrations}/${file}`)), createHash("sha256"))
-    .digest("hex").slice(0, 16)

@@ -1,6 +1,7 @@
 import { CardRewardsSandbox, type SandboxOperations } from "@card-rewards/client/CardRewards"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { IntegratorId, ProgramId } from "@card-rewards/domain/Ids"
+import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Context, Duration, Effect, Layer, type Redacted, Schedule, Schema } from "effect"
@@ -49,19 +50,6 @@ const decodeDefinition = Schema.decodeUnknownEffect(ProgramDefinition)
 /** More than the five minutes that a version must be published ahead. */
 const leadMillis = 600_000
 
-const plain = {
-  asset: "USDC",
-  categories: [],
-  baseRate: 100,
-  categoryRates: [],
-  merchantRates: [],
-  tiers: [],
-  campaigns: [],
-  caps: { perMonth: "1000000000", categories: [] },
-  exclusions: { mccs: [], merchants: [] },
-  holdingPeriodDays: 14
-}
-
 const make = Effect.gen(function*() {
   const { baseUrl } = yield* Api
   const integrators = yield* Integrators
@@ -82,7 +70,12 @@ const make = Effect.gen(function*() {
   let version = 0
   const publish = Effect.fn("TestService.publish")(function*(changes?: Readonly<Record<string, unknown>>) {
     const { now } = yield* api.sandbox.clock()
-    const payload = yield* decodeDefinition({ ...plain, effectiveFrom: printTimestamp(now + leadMillis), ...changes })
+    const payload = yield* decodeDefinition({
+      ...plainProgram,
+      holdingPeriodDays: 14,
+      effectiveFrom: printTimestamp(now + leadMillis),
+      ...changes
+    })
     yield* api.programs.publish({ params: { programId: ProgramId.make("cashback"), version: ++version }, payload })
     yield* pass(leadMillis)
   }, Effect.orDie)

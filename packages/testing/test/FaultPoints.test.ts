@@ -78,7 +78,8 @@ describe("whatever fails between two steps", () => {
       const names = points.map(({ name }) => name)
       const scopes = new Set(names.map((name) => name.split(": ")[0]))
       assert.deepStrictEqual(World.operations.filter((operation) => !scopes.has(operation)), ["GET /health"])
-      // every statement is somebody's; a transaction that finds nothing begins, and is rolled back where the worker stops
+      // every statement is somebody's; a transaction that finds nothing begins, and is rolled back where the worker
+      // stops
       assert.deepStrictEqual(
         names.filter((name) => /^(unknown|start|worker):/.test(name) && !/^worker: (BEGIN|ROLLBACK)/.test(name)),
         []

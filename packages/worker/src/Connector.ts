@@ -81,7 +81,7 @@ const make = Effect.fnUntraced(function*(options: ConnectorOptions) {
     (agent) => Effect.promise(() => agent.destroy())
   )
 
-  const post = Effect.fn("Connector.post")(function*(input: PostInput) {
+  const post = Effect.fnUntraced(function*(input: PostInput) {
     if (refuse(input.url, { allowPrivateNetwork }) !== undefined) return yield* ConnectorError.because("url_refused")
     const clock = yield* Clock.Clock
     let collector: AnswerCollector | undefined

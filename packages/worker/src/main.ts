@@ -1,19 +1,9 @@
 import { awaitSchema } from "@card-rewards/core/AwaitSchema"
-import * as Database from "@card-rewards/core/Database"
-import { Deliveries } from "@card-rewards/core/Deliveries"
 import * as Process from "@card-rewards/core/Process"
-import { Processing } from "@card-rewards/core/Processing"
-import { Programs } from "@card-rewards/core/Programs"
-import { Secrets } from "@card-rewards/core/Secrets"
 import * as Settings from "@card-rewards/core/Settings"
-import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import { defaultRetryDelays, parseRetryDelays } from "@card-rewards/domain/Delivery"
 import { Effect, Layer } from "effect"
-import { Connector } from "./Connector.ts"
-import * as RewardMaturer from "./RewardMaturer.ts"
-import * as SpendProcessor from "./SpendProcessor.ts"
-import * as VitalsReporter from "./VitalsReporter.ts"
-import * as WebhookDispatcher from "./WebhookDispatcher.ts"
+import * as Fibers from "./Fibers.ts"
 
 /** The worker's process: reads the environment, waits for its schema, and runs the fibers of stored work. */
 const work = Effect.gen(function*() {
@@ -24,21 +14,7 @@ const work = Effect.gen(function*() {
     { url: config.databaseUrl, poolSize: config.poolSize, applicationName: "card-rewards worker" },
     "worker"
   )
-  const services = Layer.mergeAll(
-    Processing.layer.pipe(Layer.provide(Programs.layer)),
-    Deliveries.layer({ retryDelays }).pipe(
-      Layer.provide(WebhookEndpoints.layer(config)),
-      Layer.provide(Secrets.layer({ keys: config.secretsKeys }))
-    ),
-    Connector.layer(config)
-  ).pipe(Layer.provideMerge(Database.layer(database)))
-  const fibers = Layer.mergeAll(
-    SpendProcessor.layer,
-    RewardMaturer.layer,
-    WebhookDispatcher.layer,
-    VitalsReporter.layer
-  )
-  return yield* Layer.launch(Layer.provide(fibers, services))
+  return yield* Layer.launch(Fibers.layer({ ...config, retryDelays, database }))
 })
 
 Process.run(work, { name: "worker", terminal: process.stdout.isTTY })

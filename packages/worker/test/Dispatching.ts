@@ -25,7 +25,7 @@ const open = { allowPrivateNetwork: true }
 /** All that a dispatcher needs, on a database of its own. */
 export const services = ({ claimMillis = 60_000, connector = open, retryDelays, through = (url) => url }: Options) =>
   Layer.unwrap(Effect.gen(function*() {
-    const url = yield* TestDatabase.make({ fingerprint: `deliveries_${process.pid}`, migrate: Database.migrate })
+    const url = yield* TestDatabase.makeMigrated(Database.migrate)
     const delivering = Deliveries.layer({ retryDelays, claimMillis })
     return Layer.mergeAll(delivering, Connector.layer(connector), DeliveryLog.layer).pipe(
       Layer.provideMerge(WebhookEndpoints.layer(connector)),
@@ -87,6 +87,7 @@ export const states = Effect.gen(function*() {
 
 /** Whether none is pending. */
 export const settled = Effect.map(states, (rows) => rows.every(({ state }) => state !== "pending"))
+
 /** Asks again until it is so. */
 export const poll = <E, R>(check: Effect.Effect<boolean, E, R>, seconds = 15) =>
   Effect.gen(function*() {

@@ -2,11 +2,10 @@ import * as Database from "@card-rewards/core/Database"
 import { Secrets } from "@card-rewards/core/Secrets"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
+import * as TestProcess from "@card-rewards/dev-postgres/TestProcess"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import { spawn } from "node:child_process"
-import { once } from "node:events"
 import { fileURLToPath } from "node:url"
 import { endpoint, events, poll, settled } from "./Dispatching.ts"
 import * as Receiver from "./Receiver.ts"
@@ -17,7 +16,7 @@ const secretsKey = new Uint8Array(32).fill(7)
 class Url extends Context.Service<Url, string>()("test/Url") {}
 
 const services = Layer.unwrap(Effect.gen(function*() {
-  const url = yield* TestDatabase.make({ fingerprint: `killed_${process.pid}`, migrate: Database.migrate })
+  const url = yield* TestDatabase.makeMigrated(Database.migrate)
   return WebhookEndpoints.layer({ allowPrivateNetwork: true }).pipe(
     Layer.provide(Secrets.layer({ keys: [Redacted.make(secretsKey)] })),
     Layer.provideMerge(Database.layer({ url, poolSize: 4, applicationName: "test" })),
@@ -34,15 +33,7 @@ const worker = Effect.gen(function*() {
     WEBHOOK_RETRY_DELAYS: "50ms,100ms,200ms,1s,1s,1s",
     LOG_LEVEL: "error"
   }
-  const start = Effect.sync(() => spawn(process.execPath, [main], { env, stdio: ["ignore", "inherit", "inherit"] }))
-  const child = yield* Effect.acquireRelease(start, (child) => Effect.sync(() => child.kill("SIGKILL")))
-  const exited = once(child, "exit")
-  return {
-    kill: Effect.promise(async () => {
-      child.kill("SIGKILL")
-      await exited
-    })
-  }
+  return yield* TestProcess.start([main], { env })
 })
 
 const count = 300
@@ -61,12 +52,13 @@ it.live("a killed worker loses nothing, repeats at most what was in flight, and 
     const mayRepeat: Array<number> = []
     for (const { after, answers } of kills) {
       yield* Effect.scoped(Effect.gen(function*() {
-        const { kill } = yield* worker
+        const { exit, send } = yield* worker
         const held: Array<() => void> = []
         // unanswered requests pile up to what may be in flight; the kill meets them there
         if (!answers) hook.hold = (respond) => hook.received.length < after ? respond() : held.push(respond)
         yield* poll(Effect.sync(() => hook.received.length >= after))
-        yield* kill
+        yield* send("SIGKILL")
+        yield* exit
         hook.hold = undefined
       }))
       const claimed = yield* sql<{ event: bigint }>`SELECT event FROM deliveries WHERE claimed_until > now()`
@@ -74,8 +66,9 @@ it.live("a killed worker loses nothing, repeats at most what was in flight, and 
       // as after a minute
       yield* sql`UPDATE deliveries SET claimed_until = now() WHERE claimed_until > now()`
     }
-    yield* worker
+    const last = yield* worker
     yield* poll(settled, 30)
+    assert.strictEqual(last.output(), "")
     const order = hook.received.map(({ body }) => Number(/\d+/.exec(body)?.[0]))
     assert.strictEqual(new Set(order).size, count)
     const [attempts] = yield* sql<{ delivered: number; recorded: number }>`SELECT count(*)::int4 AS recorded,

@@ -9,7 +9,9 @@ import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
+import * as TestProcess from "@card-rewards/dev-postgres/TestProcess"
 import { EndpointId, IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
+import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
@@ -18,9 +20,8 @@ import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Context, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { spawn } from "node:child_process"
-import { once } from "node:events"
 import { fileURLToPath } from "node:url"
+import { poll } from "./Dispatching.ts"
 import * as Receiver from "./Receiver.ts"
 
 const main = fileURLToPath(new URL("../src/main.ts", import.meta.url))
@@ -30,7 +31,7 @@ class Variables extends Context.Service<Variables, Readonly<Record<string, strin
 
 /** A migrated database with what fills it, and the variables of a worker on it. */
 const services = Layer.unwrap(Effect.gen(function*() {
-  const url = yield* TestDatabase.make({ fingerprint: `worker_main_${process.pid}`, migrate: Database.migrate })
+  const url = yield* TestDatabase.makeMigrated(Database.migrate)
   const core = Layer.mergeAll(
     Integrators.layer,
     Users.layer,
@@ -54,29 +55,8 @@ const services = Layer.unwrap(Effect.gen(function*() {
   )
 }))
 
-/** Starts the process with these variables alone; it is killed with the test at the latest. */
-const start = (env: Readonly<Record<string, string>>) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const child = spawn(process.execPath, [main], { env, stdio: ["ignore", "pipe", "pipe"] })
-      const output = { text: "" }
-      const closed = once(child, "close")
-      child.stdout.on("data", (chunk) => output.text += chunk)
-      child.stderr.on("data", (chunk) => output.text += chunk)
-      return {
-        output,
-        stop: () => child.kill("SIGTERM"),
-        kill: () => child.kill("SIGKILL"),
-        exit: Effect.map(Effect.promise(() => closed), ([code]): unknown => code)
-      }
-    }),
-    (child) => Effect.sync(child.kill)
-  )
-
-const poll = <E, R>(check: Effect.Effect<boolean, E, R>) =>
-  Effect.gen(function*() {
-    while (!(yield* check)) yield* Effect.sleep(20)
-  }).pipe(Effect.timeout("20 seconds"))
+/** Starts the process with these variables alone. */
+const start = (env: Readonly<Record<string, string>>) => TestProcess.start([main], { env })
 
 const acme = IntegratorId.make("acme")
 const ann = UserId.make("ann")
@@ -95,17 +75,8 @@ const store = Effect.fnUntraced(function*(url: string) {
   const { secret } = yield* endpoints.create(acme, { id: EndpointId.make("hook"), url })
   yield* users.put(acme, ann, {})
   const definition = Schema.decodeUnknownSync(ProgramDefinition)({
-    asset: "USDC",
-    effectiveFrom: printTimestamp(now + 400_000),
-    categories: [],
-    baseRate: 100,
-    categoryRates: [],
-    merchantRates: [],
-    tiers: [],
-    campaigns: [],
-    caps: { perMonth: "1000000000", categories: [] },
-    exclusions: { mccs: [], merchants: [] },
-    holdingPeriodDays: 0
+    ...plainProgram,
+    effectiveFrom: printTimestamp(now + 400_000)
   })
   yield* programs.publish(acme, ProgramId.make("base"), 1, definition, [])
   yield* clock.set(acme, instant(now + 500_000))
@@ -145,9 +116,9 @@ layer(services, { timeout: "60 seconds", excludeTestServices: true })("main", (i
         const nowSeconds = Number(headers["webhook-timestamp"])
         yield* verify({ secrets: [secret], signature, body, nowSeconds, toleranceSeconds: 5 })
       }
-      child.stop()
-      assert.strictEqual(yield* Effect.timeout(child.exit, "10 seconds"), 0, child.output.text)
-      assert.notInclude(child.output.text, secret)
+      yield* child.send("SIGTERM")
+      assert.strictEqual(yield* Effect.timeout(child.exit, "10 seconds"), 0, child.output())
+      assert.notInclude(child.output(), secret)
     }).pipe(Effect.scoped))
 
   it.effect("finishes an attempt that is under way at SIGTERM, and records it", () =>
@@ -162,10 +133,12 @@ layer(services, { timeout: "60 seconds", excludeTestServices: true })("main", (i
       yield* vault.deposit(acme, { reference: Reference.make("d2"), amount: { asset: "USDC", amount: 1n } })
       const child = yield* start(yield* Variables)
       yield* poll(Effect.sync(() => waiting.length === 1))
-      child.stop()
+      yield* child.send("SIGTERM")
+      // nothing outside tells that it has begun to stop; one that does not wait is gone by then
       yield* Effect.sleep("500 millis")
+      assert.isTrue(child.isAlive(), child.output())
       for (const respond of waiting) respond()
-      assert.strictEqual(yield* Effect.timeout(child.exit, "10 seconds"), 0, child.output.text)
+      assert.strictEqual(yield* Effect.timeout(child.exit, "10 seconds"), 0, child.output())
       assert.deepStrictEqual(yield* sql`SELECT 1 FROM deliveries WHERE state <> 'delivered'`, [])
     }).pipe(Effect.scoped))
 
@@ -181,10 +154,10 @@ layer(services, { timeout: "60 seconds", excludeTestServices: true })("main", (i
     Effect.forEach(refusals, Effect.fnUntraced(function*([says, env]) {
       const child = yield* start({ ...(yield* Variables), ...env })
       assert.strictEqual(yield* child.exit, 1)
-      const lines = child.output.text.trim().split("\n")
-      assert.strictEqual(lines.length, 1, child.output.text)
-      assert.match(child.output.text, /^card-rewards worker: /)
-      assert.include(child.output.text, says)
-      assert.notInclude(child.output.text, "aGlkZGVu")
+      const lines = child.output().trim().split("\n")
+      assert.strictEqual(lines.length, 1, child.output())
+      assert.match(child.output(), /^card-rewards worker: /)
+      assert.include(child.output(), says)
+      assert.notInclude(child.output(), "aGlkZGVu")
     }), { concurrency: 2, discard: true }).pipe(Effect.scoped))
 })

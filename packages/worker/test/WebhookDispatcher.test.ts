@@ -210,8 +210,10 @@ it.live("the database going away for a moment stops nothing for good, and no att
 /** Attempts of which `condition` is true cannot be stored. */
 const refuseAttempts = Effect.fnUntraced(function*(condition: string) {
   const sql = yield* SqlClient.SqlClient
+  // no rollback takes a sequence back
+  yield* sql`CREATE SEQUENCE refusals`
   yield* sql`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
-    AS 'BEGIN RAISE EXCEPTION ''refused by the test''; END'`
+    AS 'BEGIN PERFORM nextval(''refusals''); RAISE EXCEPTION ''refused by the test''; END'`
   yield* sql`CREATE TRIGGER refuse BEFORE INSERT ON delivery_attempts FOR EACH ROW
     WHEN (${sql.literal(condition)}) EXECUTE FUNCTION refuse()`
 })
@@ -244,7 +246,8 @@ it.live("where no outcome can be recorded for a while, none is lost", () =>
     yield* refuseAttempts("true")
     yield* Layer.build(WebhookDispatcher.layer)
     yield* poll(Effect.sync(() => hook.received.length === 3))
-    yield* Effect.sleep(500)
+    const refusals = sql<{ count: bigint }>`SELECT last_value AS count FROM refusals`
+    yield* poll(Effect.map(refusals, ([row]) => (row?.count ?? 0n) > 10n))
     yield* sql`DROP TRIGGER refuse ON delivery_attempts`
     yield* poll(settled)
     assert.deepStrictEqual(yield* states, Array(3).fill({ state: "delivered", attempts: 1 }))

@@ -12,8 +12,9 @@ import { poll, services as layerOf } from "./Dispatching.ts"
 import * as Receiver from "./Receiver.ts"
 
 /*
- * The contract promises a minute. Nothing is remembered between looks: the dispatcher looks every 150 ms, reads endpoint,
- * URL and secrets with each look and checks them again before it sends. So each of these is true from the next look on.
+ * The contract promises a minute. Nothing is remembered between looks: the dispatcher looks every 150 ms, reads
+ * endpoint, URL and secrets with each look and checks them again before it sends. So each of these is true from the
+ * next look on.
  */
 const longestMillis = 10_000
 

@@ -32,6 +32,8 @@ const minuteMillis = 60_000
  */
 export class KeyChecks extends Context.Service<KeyChecks, {
   readonly check: (apiKey: Redacted.Redacted) => Effect.Effect<FoundKey, Unauthorized | Unavailable>
+  /** The key if it was checked a short while ago, so that nothing needs to be asked now. */
+  readonly fresh: (apiKey: string, nowMillis: number) => FoundKey | undefined
 }>()("@card-rewards/api/KeyChecks") {
   static readonly layer: Layer.Layer<KeyChecks, never, ApiKeys> = Layer.effect(
     KeyChecks,
@@ -102,21 +104,29 @@ const make = Effect.gen(function*() {
       )
   }
 
+  const freshById = (id: string, now: number): FoundKey | undefined => {
+    const known = remembered.get(id)
+    if (known === undefined || now >= Math.min(known.checkAgainAt, known.checkedAt + acceptedWhileAwayMillis)) return undefined
+    remembered.delete(id)
+    remembered.set(id, known)
+    return markUsed(known.key, now)
+  }
+
   /** Most requests end at the remembered key, so that way is short. */
   const check = (apiKey: Redacted.Redacted) =>
     Effect.clockWith((clock) => {
-      const id = hash("sha256", Redacted.value(apiKey), "hex")
+      const id = idOf(Redacted.value(apiKey))
       const now = clock.currentTimeMillisUnsafe()
-      const known = remembered.get(id)
-      const isFresh = known !== undefined && now < Math.min(known.checkAgainAt, known.checkedAt + acceptedWhileAwayMillis)
-      if (!isFresh) return Effect.map(checkAgain(id, known, now), (key) => markUsed(key, now))
-      remembered.delete(id)
-      remembered.set(id, known)
-      return Effect.succeed(markUsed(known.key, now))
+      const fresh = freshById(id, now)
+      return fresh === undefined
+        ? Effect.map(checkAgain(id, remembered.get(id), now), (key) => markUsed(key, now))
+        : Effect.succeed(fresh)
     })
 
-  return KeyChecks.of({ check })
+  return KeyChecks.of({ check, fresh: (apiKey, now) => freshById(idOf(apiKey), now) })
 })
+
+const idOf = (apiKey: string): string => hash("sha256", apiKey, "hex")
 
 const awaitAnswer = (answer: Deferred.Deferred<Option.Option<FoundKey>, Unavailable>) =>
   Deferred.await(answer).pipe(

@@ -3,12 +3,9 @@ import { RequestShape } from "@card-rewards/domain/http/Authorization"
 import { Context, Effect, Layer, Schema } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
-import { isUtf8 } from "node:buffer"
 import * as Body from "./Body.ts"
 import * as Problems from "./Problems.ts"
-
-/** How deep a body may be nested. No described body needs more than 6; what walks through one may exhaust the stack. */
-const maxBodyDepth = 64
+import * as ShortWay from "./ShortWay.ts"
 
 /**
  * What does not decode is the contract's 400, with the part that is wrong. The router would read an absent content type as
@@ -30,20 +27,18 @@ const withBody = <A, E, R>(handler: Effect.Effect<A, E, R>, endpoint: HttpApiEnd
     if (contentType === undefined || !isJson(contentType)) {
       return unparsable(endpoint, "expected the content type application/json")
     }
-    return Body.read(request).pipe(
+    return (fiber.getRef(ShortWay.Handed)?.body ?? Body.read(request)).pipe(
       Effect.mapError((reason) => unread[reason]),
       Effect.flatMap((bytes) => {
-        const problem = textProblem(bytes)
-        if (problem !== undefined) return Effect.fail(problem)
-        Body.keepText(request, decoder.decode(bytes))
+        const text = Body.textOf(bytes)
+        if (typeof text !== "string") return Effect.fail(text.problem)
+        Body.keepText(request, text)
         return Effect.void
       }),
       Effect.catch((problem) => unparsable(endpoint, problem)),
       Effect.andThen(handler)
     )
   })
-
-const decoder = new TextDecoder()
 
 const unread: Readonly<Record<Body.Unread, string>> = {
   "too large": `expected a body of at most ${Body.maxBytes} bytes`,
@@ -53,31 +48,6 @@ const unread: Readonly<Record<Body.Unread, string>> = {
 /** A wrong path is told before a wrong body. */
 const unparsable = (endpoint: HttpApiEndpoint.Top, message: string) =>
   Effect.andThen(checkPath(endpoint), Effect.fail(new InvalidRequest({ part: "body", message })))
-
-const textProblem = (bytes: Uint8Array): string | undefined => {
-  if (bytes.byteLength === 0) return "expected a JSON body"
-  if (!isUtf8(bytes)) return "expected JSON in UTF-8"
-  return isDeep(bytes) ? `expected JSON of at most ${maxBodyDepth} levels` : undefined
-}
-
-/** Whether brackets and braces stand too deep in each other; those within strings do not count. */
-const isDeep = (json: Uint8Array): boolean => {
-  let depth = 0
-  let inString = false
-  for (let at = 0; at < json.byteLength; at++) {
-    const byte = json[at]
-    if (inString) {
-      if (byte === backslash) at++
-      else if (byte === quote) inString = false
-    } else if (byte === quote) inString = true
-    else if (byte === openBracket || byte === openBrace) {
-      if (++depth > maxBodyDepth) return true
-    } else if (byte === closeBracket || byte === closeBrace) depth--
-  }
-  return false
-}
-
-const [quote, backslash, openBracket, closeBracket, openBrace, closeBrace] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d]
 
 const isJson = (contentType: string): boolean =>
   /^\s*application\/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?;?\s*$/i.test(contentType)

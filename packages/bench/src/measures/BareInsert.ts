@@ -1,10 +1,11 @@
-import { Effect, Redacted, type Scope } from "effect"
+import { Effect, type Redacted, type Scope } from "effect"
 import { performance } from "node:perf_hooks"
-import { Client } from "pg"
+import type { Client } from "pg"
 import { type Contestant, verify, Void } from "../Measure.ts"
 import { bodyOf, type EventKey } from "../peers/EventWork.ts"
 import { Server } from "../Server.ts"
 import { keysOf } from "../SpendEvents.ts"
+import { connect } from "./Connection.ts"
 
 /** Events whose rows go into one transaction: as many as the service takes. */
 const batch = 500
@@ -41,17 +42,6 @@ export const bareInsert = Effect.fnUntraced(function*(options: {
     })
   }
 })
-
-/** A connection of pg until the scope closes. */
-export const connect = (url: Redacted.Redacted): Effect.Effect<Client, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const client = new Client({ connectionString: Redacted.value(url) })
-      await client.connect()
-      return client
-    }),
-    (client) => Effect.promise(() => client.end())
-  )
 
 const writeAll = async (client: Client, keys: ReadonlyArray<EventKey>, from: number): Promise<number> => {
   let rows = 0

@@ -1,9 +1,10 @@
 import { Effect, Redacted, type Scope } from "effect"
 import { type Drive, drive } from "../Load.ts"
 import { type Contestant, type Sample, type Size, verify, type Void } from "../Measure.ts"
-import type { Processes, Running, Serving } from "../Processes.ts"
+import type { Processes, Serving } from "../Processes.ts"
 import { secretsKey } from "../Seed.ts"
-import { Server } from "../Server.ts"
+import type { Server } from "../Server.ts"
+import { used } from "./Used.ts"
 
 /** Variables of the service's processes over a database; rate limits are off, since no peer has any. */
 export const serviceEnvironment = (url: Redacted.Redacted): Readonly<Record<string, string>> => ({
@@ -17,54 +18,59 @@ export const serviceEnvironment = (url: Redacted.Redacted): Readonly<Record<stri
 
 export const api = "packages/api/src/main.ts"
 export const worker = "packages/worker/src/main.ts"
+/** The worker's fiber that turns events into rewards, alone. */
+export const processor = "packages/bench/src/peers/serviceProcessor/main.ts"
 /** Where a peer's process begins. */
 export const peer = (name: string): string => `packages/bench/src/peers/${name}/main.ts`
+
+/** What says that a spend event was stored. */
+export const accepted = { status: 202, body: "\"duplicate\":false" }
 
 /** Connections that drive a server in every measure of requests. */
 export const connections = 64
 
-/** A server under load for a turn; `checked` verifies what its answers promised. */
-export const underLoad = Effect.fnUntraced(function*(options: {
+/** What a server is asked, and has to answer. */
+export interface Load extends Pick<Drive, "next" | "expected"> {
   readonly name: string
-  readonly size: Size
   readonly serving: ReadonlyArray<Serving>
-  readonly next: Drive["next"]
-  readonly expected: Drive["expected"]
-  /** Given how many answers there were since the start. */
-  readonly checked?: (requests: number) => Effect.Effect<void, Void>
-}) {
-  const server = yield* Server
-  let answered = 0
-  const turn = Effect.fnUntraced(function*(millis: number, atLeast: number) {
-    const before = yield* used(options.serving, server)
-    const driven = yield* drive({
-      baseUrls: options.serving.map(({ baseUrl }) => baseUrl),
-      connections,
-      millis,
-      atLeast,
-      next: options.next,
-      expected: options.expected
-    })
-    const after = yield* used(options.serving, server)
-    yield* verify(`${options.name}: wrong answers`, driven.wrong, 0)
-    answered += driven.requests
-    if (options.checked !== undefined) yield* options.checked(answered)
-    return {
-      "requests/s": driven.requests / driven.seconds,
-      "p50 ms": driven.p50,
-      "p99 ms": driven.p99,
-      "server CPU µs/request": (after.processes - before.processes) / driven.requests,
-      "PostgreSQL CPU µs/request": (after.postgres - before.postgres) / driven.requests,
-      "generator CPU µs/request": driven.cpuMicros / driven.requests
-    } satisfies Sample
-  })
-  yield* turn(options.size.warmUpMillis, options.size.warmUpRequests)
-  return { name: options.name, turn: () => turn(options.size.turnMillis, 0) } satisfies Contestant
+}
+
+/** A server under load for so long, and beyond until so many requests are answered; all answers are verified. */
+export const load = Effect.fnUntraced(function*(what: Load, millis: number, atLeast: number) {
+  const { expected, name, next, serving } = what
+  const before = yield* used(serving)
+  const baseUrls = serving.map(({ baseUrl }) => baseUrl)
+  const driven = yield* drive({ baseUrls, connections, millis, atLeast, next, expected })
+  const after = yield* used(serving)
+  yield* verify(`${name}: wrong answers`, driven.wrong, 0)
+  const sample = {
+    "requests/s": driven.requests / driven.seconds,
+    "p50 ms": driven.p50,
+    "p99 ms": driven.p99,
+    "server CPU µs/request": (after.processes - before.processes) / driven.requests,
+    "PostgreSQL CPU µs/request": (after.postgres - before.postgres) / driven.requests,
+    "generator CPU µs/request": driven.cpuMicros / driven.requests
+  } satisfies Sample
+  return { requests: driven.requests, sample }
 })
 
-const used = Effect.fnUntraced(function*(running: ReadonlyArray<Running>, server: Server["Service"]) {
-  const each = yield* Effect.forEach(running, ({ cpuMicros }) => cpuMicros)
-  return { processes: each.reduce((sum, micros) => sum + micros, 0), postgres: yield* server.cpuMicros }
+/** A server under load, a turn at a time; `checked` verifies what its answers promised. */
+export const underLoad = Effect.fnUntraced(function*(
+  options: Load & {
+    readonly size: Size
+    /** Given how many answers there were since the start. */
+    readonly checked?: (requests: number) => Effect.Effect<void, Void>
+  }
+) {
+  let answered = 0
+  const turn = Effect.fnUntraced(function*(millis: number, atLeast: number) {
+    const { requests, sample } = yield* load(options, millis, atLeast)
+    answered += requests
+    if (options.checked !== undefined) yield* options.checked(answered)
+    return sample
+  })
+  yield* turn(options.size.warmUpMillis, options.size.warmUpRequests)
+  return { name: options.name, turn: () => turn(options.size.turnMillis, 0) } satisfies Contestant<Server>
 })
 
 /** What every measure may use. */

@@ -1,18 +1,16 @@
 import * as Database from "@card-rewards/core/Database"
-import * as Secrets from "@card-rewards/core/Secrets"
-import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
-import { EndpointId } from "@card-rewards/domain/Ids"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { request } from "undici"
 import { drive } from "../Load.ts"
 import { compare, type Contestant, type Measure, type Size, takeTurns, verify, Void } from "../Measure.ts"
 import { bodyOf } from "../peers/EventWork.ts"
 import { Processes } from "../Processes.ts"
-import { integratorOf, population, secretsKey, userOf } from "../Seed.ts"
+import { integratorOf, population, userOf } from "../Seed.ts"
 import { Server } from "../Server.ts"
 import { onDatabase, workOff } from "./Backlog.ts"
 import { connections, type Needs, peer, serviceEnvironment, worker } from "./Contestants.ts"
+import { addEndpoints } from "./Endpoints.ts"
 
 const service = "card-rewards"
 const bare = "bare undici loop"
@@ -36,7 +34,7 @@ export const deliveries: Measure<Needs> = {
     const processes = yield* Processes
     const url = yield* server.database(population({ integrators, users: integrators, programs: 1, versions: 1 }))
     const receiver = yield* processes.serve({ entry: peer("receiver") })
-    yield* addEndpoints(url, `${receiver.baseUrl}/hooks`)
+    yield* addEndpoints(url, integrators, `${receiver.baseUrl}/hooks`)
     const running = yield* processes.start({ entry: worker, env: serviceEnvironment(url) })
     let received = 0
     const check = Effect.fnUntraced(function*(name: string, count: number) {
@@ -113,21 +111,6 @@ const headers = Object.entries({
   "webhook-timestamp": "1700000000",
   "webhook-signature": `v1,${"A".repeat(43)}=`
 }).flat()
-
-const addEndpoints = Effect.fnUntraced(function*(url: Redacted.Redacted, address: string) {
-  const keys = yield* Secrets.parseKeys(Redacted.make(secretsKey))
-  yield* Effect.gen(function*() {
-    const endpoints = yield* WebhookEndpoints
-    for (let index = 0; index < integrators; index++) {
-      yield* endpoints.create(integratorOf(index), { id: EndpointId.make("bench"), url: address })
-    }
-  }).pipe(Effect.provide(
-    WebhookEndpoints.layer({ allowPrivateNetwork: true }).pipe(
-      Layer.provide(Secrets.Secrets.layer({ keys })),
-      Layer.provide(Database.layer({ url, poolSize: 2, applicationName: "card-rewards bench" }))
-    )
-  ))
-}, Effect.orDie)
 
 /** Events of rewards, each with its delivery, numbered behind those that are there. */
 const addDeliveries = (url: Redacted.Redacted, count: number, round: number) =>

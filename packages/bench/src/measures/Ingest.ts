@@ -6,12 +6,11 @@ import { Processes, type Start } from "../Processes.ts"
 import { population } from "../Seed.ts"
 import { Server } from "../Server.ts"
 import { requests } from "../SpendEvents.ts"
-import { api, type Needs, peer, serviceEnvironment, underLoad } from "./Contestants.ts"
+import { accepted, api, type Needs, peer, serviceEnvironment, underLoad } from "./Contestants.ts"
 
 const service = "card-rewards"
 const fastify = "Fastify + pg"
 const limit = "node:http + unnest"
-const expected = { status: 202, body: "\"duplicate\":false" }
 
 /** Events in, each durable before its answer. */
 export const ingest: Measure<Needs> = {
@@ -34,7 +33,7 @@ export const ingest: Measure<Needs> = {
         size,
         serving: [serving],
         next: requests(senders, prefix),
-        expected,
+        expected: accepted,
         checked: (answered) => stored(name, url, answered, name === service)
       })
     })
@@ -68,7 +67,7 @@ export const http: Measure<Needs> = {
     const url = yield* server.database(population({ ...senders, programs: 1, versions: 1 }))
     const contestant = Effect.fnUntraced(function*(name: string, start: Start) {
       const serving = yield* processes.serve(start)
-      return yield* underLoad({ name, size, serving: [serving], next: requests(senders, "h"), expected })
+      return yield* underLoad({ name, size, serving: [serving], next: requests(senders, "h"), expected: accepted })
     })
     const findings = yield* takeTurns([
       yield* contestant(service, { entry: peer("serviceHttpOnly"), env: serviceEnvironment(url) }),

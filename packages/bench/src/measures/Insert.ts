@@ -17,8 +17,8 @@ import { population } from "../Seed.ts"
 import { Server } from "../Server.ts"
 import { clearings, requests } from "../SpendEvents.ts"
 import { verifyRows } from "./Backlog.ts"
-import { connect } from "./BareInsert.ts"
-import { api, type Needs, serviceEnvironment, underLoad } from "./Contestants.ts"
+import { connect } from "./Connection.ts"
+import { accepted, api, type Needs, serviceEnvironment, underLoad } from "./Contestants.ts"
 
 const service = "card-rewards"
 
@@ -48,7 +48,7 @@ export const insert: Measure<Needs> = {
       size,
       serving: [serving],
       next: requests(senders, "a"),
-      expected: { status: 202, body: "\"duplicate\":false" },
+      expected: accepted,
       checked: (answered) => verifyRows(url, service, "spend_events", answered)
     })
     const contestants = [

@@ -4,9 +4,9 @@ import { Processes } from "../Processes.ts"
 import { population } from "../Seed.ts"
 import { Server } from "../Server.ts"
 import { keysOf, store } from "../SpendEvents.ts"
-import { onDatabase, verifyRows, workOff } from "./Backlog.ts"
+import { backlog, onDatabase, verifyRows, workOff } from "./Backlog.ts"
 import { bareInsert } from "./BareInsert.ts"
-import { type Needs, peer, serviceEnvironment } from "./Contestants.ts"
+import { type Needs, peer, processor, serviceEnvironment } from "./Contestants.ts"
 import { awaitReady, bossQueue, graphileQueue, type Queue } from "./Queues.ts"
 
 const service = "card-rewards"
@@ -39,24 +39,9 @@ export const processing: Measure<Needs> = {
 
     const own = Effect.gen(function*() {
       const url = yield* server.database(fill)
-      const running = yield* processes.start({ entry: peer("serviceProcessor"), env: serviceEnvironment(url) })
-      let done = 0
-      return {
-        name: service,
-        turn: Effect.fnUntraced(function*(round: number) {
-          const sample = yield* workOff({
-            name: service,
-            url,
-            running: [running],
-            count: size.backlog,
-            add: onDatabase(url, store(senders, `r${round}`, size.backlog)),
-            isDone: (sql) => Effect.map(sql`SELECT FROM spend_event_queue LIMIT 1`, (rows) => rows.length === 0)
-          })
-          done += size.backlog
-          yield* verifyOutcomes(url, service, done)
-          return sample
-        })
-      } satisfies Contestant<Needs>
+      const running = [yield* processes.start({ entry: processor, env: serviceEnvironment(url) })]
+      const checked = (done: number) => verifyOutcomes(url, service, done)
+      return backlog({ name: service, url, running, senders, count: size.backlog, checked })
     })
 
     const library = Effect.fnUntraced(function*(name: string, entry: string, task: "event" | "nothing", queue: Queue) {

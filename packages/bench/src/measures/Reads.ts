@@ -5,9 +5,8 @@ import { compare, type Measure, type Size, takeTurns, Void } from "../Measure.ts
 import { Processes, type Serving } from "../Processes.ts"
 import { integratorOf, keyOf, population, userOf } from "../Seed.ts"
 import { Server } from "../Server.ts"
-import { store } from "../SpendEvents.ts"
-import { onDatabase, workOff } from "./Backlog.ts"
-import { api, type Needs, peer, serviceEnvironment, underLoad } from "./Contestants.ts"
+import { backlog, verifyRows } from "./Backlog.ts"
+import { api, type Needs, peer, processor, serviceEnvironment, underLoad } from "./Contestants.ts"
 
 const service = "card-rewards"
 const fastify = "Fastify + pg"
@@ -65,16 +64,11 @@ const next = (users: number, what: string): () => Request => {
 /** The users' rewards, earned as in life. */
 const earn = Effect.fnUntraced(function*(url: Redacted.Redacted, users: number) {
   const processes = yield* Processes
-  const running = yield* processes.start({ entry: peer("serviceProcessor"), env: serviceEnvironment(url) })
-  const count = users * rewardsOfUser
-  yield* workOff({
-    name: "rewards to be read",
-    url,
-    running: [running],
-    count,
-    add: onDatabase(url, store({ integrators: 1, users }, "r", count)),
-    isDone: (sql) => Effect.map(sql`SELECT FROM spend_event_queue LIMIT 1`, (rows) => rows.length === 0)
-  })
+  const running = [yield* processes.start({ entry: processor, env: serviceEnvironment(url) })]
+  const name = "rewards to be read"
+  const checked = (done: number) => verifyRows(url, name, "rewards", done)
+  const senders = { integrators: 1, users }
+  yield* backlog({ name, url, running, senders, count: users * rewardsOfUser, checked }).turn(0)
 })
 
 /** Both give the same content, but for how the next page is named. */

@@ -17,12 +17,30 @@ export const printShortDay = (millis: number): string => printDay(millis).slice(
 /** `Jan 2030`, in UTC. */
 export const printMonth = (millis: number): string => printDay(millis).replace(/^\d+ /, "")
 
-const local = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" })
-const zone = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" })
+/** Where an instant is told: in UTC, or where the reader is. */
+export type Zone = "UTC" | "local"
+
+/** What of an instant is told. */
+export type TimePart = "all" | "day" | "clock"
+
+const locale = "en-GB"
+const local: Record<TimePart, Intl.DateTimeFormat> = {
+  all: new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" }),
+  day: new Intl.DateTimeFormat(locale, { dateStyle: "medium" }),
+  clock: new Intl.DateTimeFormat(locale, { timeStyle: "medium" })
+}
+const zoneName = new Intl.DateTimeFormat(locale, { timeZoneName: "short" })
 
 /** The same instant where the reader is: `15 Jan 2030, 13:00:04 CET`. */
 export const printLocal = (millis: number): string =>
-  `${local.format(millis)} ${zone.formatToParts(millis).find((part) => part.type === "timeZoneName")?.value ?? ""}`
+  `${local.all.format(millis)} ${zoneName.formatToParts(millis).find(({ type }) => type === "timeZoneName")?.value ?? ""}`
+
+/** An instant in a zone, or a part of it. A whole one that is not UTC says where it is. */
+export const printIn = (zone: Zone, millis: number, part: TimePart): string => {
+  if (zone === "local") return part === "all" ? printLocal(millis) : local[part].format(millis)
+  if (part === "all") return printTime(millis)
+  return part === "day" ? printDay(millis) : printTimestamp(millis).slice(11, 19)
+}
 
 /** The value of an `<input type="datetime-local">`, read as UTC. */
 export const toInput = (millis: number): string => printTimestamp(millis).slice(0, 19)

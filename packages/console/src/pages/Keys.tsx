@@ -5,6 +5,7 @@ import { Confirm } from "../ui/Dialog.tsx"
 import { Loaded } from "../ui/Failure.tsx"
 import { Badge, Page, Panel } from "../ui/Panel.tsx"
 import { When } from "../ui/When.tsx"
+import { ZoneName } from "../ui/Zone.tsx"
 import { Rotation } from "./keys/Rotation.tsx"
 
 /** The integrator's keys, and the way from one to the next. */
@@ -41,8 +42,12 @@ const List = ({ keys, title }: { readonly title: string; readonly keys: Readonly
             <tr>
               <th scope="col">Name</th>
               <th scope="col">Ends in</th>
-              <th scope="col">Created (UTC)</th>
-              <th scope="col">Last used (UTC)</th>
+              <th scope="col">
+                Created (<ZoneName />)
+              </th>
+              <th scope="col">
+                Last used (<ZoneName />)
+              </th>
               <th scope="col">State</th>
               <th scope="col">
                 <span className="sr-only">Actions</span>

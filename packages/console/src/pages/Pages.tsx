@@ -1,15 +1,15 @@
-import { printTimestamp } from "@card-rewards/domain/Time"
-import { type ReactNode, useEffect, useRef, useState } from "react"
+import { type ReactNode, useEffect, useRef } from "react"
 import { Link, Route, Switch, useLocation } from "wouter"
-import { printDay } from "../format/Time.ts"
+import type { Zone } from "../format/Time.ts"
 import { useHistoryState } from "../history/HistoryContext.ts"
 import { useHistory } from "../history/HistoryContext.ts"
 import { useSession } from "../session/Session.ts"
 import { Empty, Page } from "../ui/Panel.tsx"
 import { Failure } from "../ui/Failure.tsx"
 import { Mark } from "../ui/Mark.tsx"
-import { Segments } from "../ui/Segments.tsx"
-import { useNow } from "../ui/useNow.ts"
+import { useKept } from "../ui/useKept.ts"
+import { ZoneContext } from "../ui/Zone.tsx"
+import { Foot } from "./Foot.tsx"
 import { Keys } from "./Keys.tsx"
 import { ProgramPage } from "./ProgramPage.tsx"
 import { Programs } from "./Programs.tsx"
@@ -42,6 +42,7 @@ export const Pages = ({
 }) => {
   const { environment } = useSession()
   const main = useFocusOnPage()
+  const [zone, setZone] = useKept<Zone>("zone", ["UTC", "local"])
   const shown = environment === "sandbox" ? [...areas, ["/sandbox", "Sandbox"] as const] : areas
   return (
     <div className="shell">
@@ -67,59 +68,61 @@ export const Pages = ({
             </NavLink>
           ))}
         </nav>
-        <Foot onSignOut={onSignOut} />
+        <Foot zone={zone} onZone={setZone} onSignOut={onSignOut} />
       </header>
       <main id="main" tabIndex={-1} ref={main}>
         <HistoryNotice />
-        <Switch>
-          <Route path="/">
-            <Vault />
-          </Route>
-          <Route path="/rewards">
-            <Rewards />
-          </Route>
-          <Route path="/users">
-            <Users />
-          </Route>
-          <Route path="/users/:userId">{({ userId }) => <UserPage key={userId} userId={decode(userId)} />}</Route>
-          <Route path="/programs">
-            <Programs />
-          </Route>
-          <Route path="/programs/new">
-            <VersionPage />
-          </Route>
-          <Route path="/programs/:programId">
-            {({ programId }) => <ProgramPage programId={decode(programId)} />}
-          </Route>
-          <Route path="/programs/:programId/new">
-            {({ programId }) => <VersionPage key={programId} programId={decode(programId)} />}
-          </Route>
-          <Route path="/webhooks">
-            <Webhooks />
-          </Route>
-          <Route path="/keys">
-            <Keys onSwitchKey={onSwitchKey} />
-          </Route>
-          {environment === "sandbox" && (
-            <Route path="/sandbox">
-              <Sandbox onClock={onClock} />
+        <ZoneContext value={zone}>
+          <Switch>
+            <Route path="/">
+              <Vault />
             </Route>
-          )}
-          <Route>
-            <Page title="No such page">
-              <Empty
-                title="This address leads nowhere"
-                action={
-                  <Link href="/" className="button">
-                    Go to the vault
-                  </Link>
-                }
-              >
-                It may be from another version of the console.
-              </Empty>
-            </Page>
-          </Route>
-        </Switch>
+            <Route path="/rewards">
+              <Rewards />
+            </Route>
+            <Route path="/users">
+              <Users />
+            </Route>
+            <Route path="/users/:userId">{({ userId }) => <UserPage key={userId} userId={decode(userId)} />}</Route>
+            <Route path="/programs">
+              <Programs />
+            </Route>
+            <Route path="/programs/new">
+              <VersionPage />
+            </Route>
+            <Route path="/programs/:programId">
+              {({ programId }) => <ProgramPage programId={decode(programId)} />}
+            </Route>
+            <Route path="/programs/:programId/new">
+              {({ programId }) => <VersionPage key={programId} programId={decode(programId)} />}
+            </Route>
+            <Route path="/webhooks">
+              <Webhooks />
+            </Route>
+            <Route path="/keys">
+              <Keys onSwitchKey={onSwitchKey} />
+            </Route>
+            {environment === "sandbox" && (
+              <Route path="/sandbox">
+                <Sandbox onClock={onClock} />
+              </Route>
+            )}
+            <Route>
+              <Page title="No such page">
+                <Empty
+                  title="This address leads nowhere"
+                  action={
+                    <Link href="/" className="button">
+                      Go to the vault
+                    </Link>
+                  }
+                >
+                  It may be from another version of the console.
+                </Empty>
+              </Page>
+            </Route>
+          </Switch>
+        </ZoneContext>
       </main>
     </div>
   )
@@ -158,68 +161,6 @@ const NavLink = ({ children, path }: { readonly path: string; readonly children:
       {children}
     </Link>
   )
-}
-
-/** Where one is, what time it is there, and how it looks. */
-const Foot = ({ onSignOut }: { readonly onSignOut: () => void }) => {
-  const { environment, last4 } = useSession()
-  const now = useNow(1_000)
-  const [theme, setTheme] = useTheme()
-  return (
-    <div className="foot">
-      <dl>
-        <div>
-          <dt>Environment</dt>
-          <dd>
-            <span className={`env ${environment}`}>{environment}</span>
-          </dd>
-        </div>
-        <div>
-          <dt>{environment === "sandbox" ? "Sandbox clock" : "Now"}</dt>
-          <dd className="clock">
-            <span>{printDay(now)} </span>
-            <span>{printTimestamp(now).slice(11, 19)} UTC</span>
-          </dd>
-        </div>
-        <div>
-          <dt>Key</dt>
-          <dd className="mono">…{last4}</dd>
-        </div>
-      </dl>
-      <Segments
-        label="Colours"
-        value={theme}
-        onChange={setTheme}
-        options={[
-          ["system", "Auto"],
-          ["light", "Light"],
-          ["dark", "Dark"]
-        ]}
-      />
-      <div className="foot-links">
-        <a href="/docs" target="_blank" rel="noreferrer">
-          API docs
-        </a>
-        <button type="button" className="link" onClick={onSignOut}>
-          Sign out
-        </button>
-      </div>
-    </div>
-  )
-}
-
-type Theme = "system" | "light" | "dark"
-
-const useTheme = () => {
-  const [theme, setTheme] = useState<Theme>(() => {
-    const stored = localStorage.getItem("card-rewards.theme")
-    return stored === "light" || stored === "dark" ? stored : "system"
-  })
-  useEffect(() => {
-    document.documentElement.dataset["theme"] = theme
-    localStorage.setItem("card-rewards.theme", theme)
-  }, [theme])
-  return [theme, setTheme] as const
 }
 
 /** Says where the event log has not been read to its end, so that no number is taken for the whole. */

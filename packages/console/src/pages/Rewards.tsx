@@ -4,12 +4,13 @@ import { CohortChart } from "../charts/CohortChart.tsx"
 import { useHistoryState } from "../history/HistoryContext.ts"
 import { cohorts, funnel } from "../history/Series.ts"
 import { useRead } from "../session/Query.ts"
-import { Loaded } from "../ui/Failure.tsx"
 import { Money } from "../ui/Money.tsx"
+import { Paged } from "../ui/Paged.tsx"
 import { Empty, Page, Panel, Stat } from "../ui/Panel.tsx"
 import { Segments } from "../ui/Segments.tsx"
 import { useNow } from "../ui/useNow.ts"
 import { When } from "../ui/When.tsx"
+import { ZoneName } from "../ui/Zone.tsx"
 import { userPath } from "./Paths.ts"
 import { assetOptions, useAsset, type Window, windowOptions, windowStart } from "./useAsset.ts"
 
@@ -114,11 +115,6 @@ export const Rewards = () => {
 /** Spend events without an effect so far, and why. */
 const SetAside = () => {
   const backlog = useRead(["backlog"], (api) => api.spendEvents.backlog(), { everyMillis: 5_000 })
-  const waiting = useRead(
-    ["waiting-events"],
-    (api) => api.spendEvents.waiting({ query: { state: "waiting", limit: 50 } }),
-    { everyMillis: 5_000 }
-  )
   return (
     <Panel
       title="Spend events without effect so far"
@@ -139,54 +135,61 @@ const SetAside = () => {
       }
       flush
     >
-      <Loaded query={waiting}>
-        {({ spendEvents }) =>
-          spendEvents.length === 0 ? (
-            <Empty title="Nothing is set aside">
-              An event that arrives before the one it refers to, as a refund before its clearing, waits here and is
-              applied as soon as that arrives.
-            </Empty>
-          ) : (
-            <div className="table-scroll" tabIndex={0} role="region" aria-label="Events that are set aside">
-              <table className="table">
-                <thead>
-                  <tr>
-                    <th scope="col">Received (UTC)</th>
-                    <th scope="col">User</th>
-                    <th scope="col">Event</th>
-                    <th scope="col">Waits for</th>
-                    <th scope="col" className="number">
-                      Spend
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {spendEvents.map(({ event, id, receivedAt, waitingFor }) => (
-                    <tr key={`${event.userId} ${id}`}>
-                      <td>
-                        <When at={receivedAt} />
-                      </td>
-                      <td>
-                        <Link href={userPath(event.userId)}>{event.userId}</Link>
-                      </td>
-                      <td>
-                        {event.kind.replaceAll("_", " ")}{" "}
-                        <span className="mono muted">{event.externalTransactionId}</span>
-                      </td>
-                      <td>
-                        {waitingFor.kind} <span className="mono">{waitingFor.externalTransactionId}</span>
-                      </td>
-                      <td className="number">
-                        <Money amount={event.amount.amount} unit={event.amount.currency} />
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </div>
-          )
+      <Paged
+        name={["waiting-events"]}
+        limit={50}
+        everyMillis={5_000}
+        read={(api, query) => api.spendEvents.waiting({ query: { ...query, state: "waiting" } })}
+        itemsOf={({ spendEvents }) => spendEvents}
+        empty={
+          <Empty title="Nothing is set aside">
+            An event that arrives before the one it refers to, as a refund before its clearing, waits here and is
+            applied as soon as that arrives.
+          </Empty>
         }
-      </Loaded>
+      >
+        {(spendEvents) => (
+          <div className="table-scroll" tabIndex={0} role="region" aria-label="Events that are set aside">
+            <table className="table">
+              <thead>
+                <tr>
+                  <th scope="col">
+                    Received (<ZoneName />)
+                  </th>
+                  <th scope="col">User</th>
+                  <th scope="col">Event</th>
+                  <th scope="col">Waits for</th>
+                  <th scope="col" className="number">
+                    Spend
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {spendEvents.map(({ event, id, receivedAt, waitingFor }) => (
+                  <tr key={`${event.userId} ${id}`}>
+                    <td>
+                      <When at={receivedAt} />
+                    </td>
+                    <td>
+                      <Link href={userPath(event.userId)}>{event.userId}</Link>
+                    </td>
+                    <td>
+                      {event.kind.replaceAll("_", " ")}{" "}
+                      <span className="mono muted">{event.externalTransactionId}</span>
+                    </td>
+                    <td>
+                      {waitingFor.kind} <span className="mono">{waitingFor.externalTransactionId}</span>
+                    </td>
+                    <td className="number">
+                      <Money amount={event.amount.amount} unit={event.amount.currency} />
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </Paged>
     </Panel>
   )
 }

@@ -120,32 +120,31 @@ const Attributes = ({
   </span>
 )
 
-const Balance = ({ balance }: { readonly balance: typeof AssetBalance.Type }) => {
-  const { asset } = balance
-  return (
-    <Panel title={asset}>
-      <dl className="stats small">
-        <Stat label="Expected" hint="open authorizations">
-          <Money amount={balance.expected} unit={asset} bare />
+const Balance = ({ balance }: { readonly balance: typeof AssetBalance.Type }) => (
+  <Panel title={balance.asset}>
+    <dl className="stats small">
+      {parts.map(([part, label, color]) => (
+        <Stat key={part} label={label} color={color} hint={balance[part] > 0n ? hints[part] : undefined}>
+          <Money amount={balance[part]} unit={balance.asset} bare />
         </Stat>
-        <Stat label="Awaiting funding" color="s-AwaitingFunding">
-          <Money amount={balance.awaitingFunding} unit={asset} bare />
-        </Stat>
-        <Stat label="Pending" color="s-Pending">
-          <Money amount={balance.pending} unit={asset} bare />
-        </Stat>
-        <Stat label="Claimable" color="s-Claimable">
-          <Money amount={balance.claimable} unit={asset} bare />
-        </Stat>
-        <Stat label="Paid" color="s-Paid">
-          <Money amount={balance.paid} unit={asset} bare />
-        </Stat>
-        <Stat label="Owed" color="s-Refunded" hint={balance.owed > 0n ? "taken from the next claimable" : undefined}>
-          <Money amount={balance.owed} unit={asset} bare />
-        </Stat>
-      </dl>
-    </Panel>
-  )
+      ))}
+    </dl>
+  </Panel>
+)
+
+/** What a balance consists of, in the colours of the rewards' states. */
+const parts = [
+  ["expected", "Expected", undefined],
+  ["awaitingFunding", "Awaiting funding", "s-AwaitingFunding"],
+  ["pending", "Pending", "s-Pending"],
+  ["claimable", "Claimable", "s-Claimable"],
+  ["paid", "Paid", "s-Paid"],
+  ["owed", "Owed", "s-Refunded"]
+] as const
+
+const hints: { readonly [part in (typeof parts)[number][0]]?: string } = {
+  expected: "open authorizations",
+  owed: "taken from the next claimable"
 }
 
 const Happened = ({ userId }: { readonly userId: string }) => {

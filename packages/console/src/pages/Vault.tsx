@@ -3,7 +3,6 @@ import { useState } from "react"
 import { Link } from "wouter"
 import { VaultChart } from "../charts/VaultChart.tsx"
 import { printMoney } from "../format/Money.ts"
-import { printDay } from "../format/Time.ts"
 import { isMovement, type Movement } from "../history/Fold.ts"
 import { useHistoryState } from "../history/HistoryContext.ts"
 import { type Runway, runway } from "../history/Series.ts"
@@ -16,6 +15,7 @@ import { Badge, Empty, Page, Panel, Stat } from "../ui/Panel.tsx"
 import { Segments } from "../ui/Segments.tsx"
 import { useNow } from "../ui/useNow.ts"
 import { When } from "../ui/When.tsx"
+import { ZoneName } from "../ui/Zone.tsx"
 import { userPath } from "./Paths.ts"
 import { assetOptions, useAsset, type Window, windowOptions, windowStart } from "./useAsset.ts"
 
@@ -138,7 +138,7 @@ const Outlook = ({
         ) : (
           <>
             <b>
-              Free money lasts until <When at={pace.until} text={printDay(pace.until)} />
+              Free money lasts until <When at={pace.until} part="day" />
             </b>{" "}
             at {rate}.
           </>
@@ -182,7 +182,9 @@ const Movements = ({ asset }: { readonly asset: Asset }) => {
         <table className="table">
           <thead>
             <tr>
-              <th scope="col">When (UTC)</th>
+              <th scope="col">
+                When (<ZoneName />)
+              </th>
               <th scope="col">Movement</th>
               <th scope="col">Reference</th>
               <th scope="col" className="number">

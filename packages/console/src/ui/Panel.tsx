@@ -84,7 +84,7 @@ export const Stat = ({
 }: {
   readonly label: string
   readonly children: ReactNode
-  readonly color?: string
+  readonly color?: string | undefined
   readonly hint?: ReactNode
 }) => (
   <div className="stat">

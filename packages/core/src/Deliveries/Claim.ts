@@ -47,12 +47,15 @@ export const claimIn = Effect.fnUntraced(function*(cursor: string, options: Clai
   const claims = yield* takeDeliveries(turns, options, claimedUntil)
   const served = new Set(claims.map(({ integratorId }) => integratorId))
   yield* giveBackProbes(turns.filter(({ integratorId, probe }) => probe && !served.has(integratorId)), options.now)
-  if (claims.length < options.limit) yield* setBackBlocked(turns, options.now)
+  // where fewer were found than there was room for, others are due that wait for one of their reward
+  const found = new Map(claims.map((row) => [row.integratorId, row.found]))
+  const starved = turns.filter(({ attempts, integratorId }) => (found.get(integratorId) ?? 0) < attempts)
+  if (claims.length < options.limit && starved.length > 0) yield* setBackBlocked(starved, options.now)
   const turnOf = new Map(turns.map((turn) => [turn.integratorId, turn]))
   return {
-    claims: claims.map((row): Claim => {
-      const { probe = false, slow = false } = turnOf.get(row.integratorId) ?? {}
-      return { ...row, claimedUntil, probe, slow }
+    claims: claims.map(({ attempt, event, generation, integratorId, reward, round, traceparent }): Claim => {
+      const { probe = false, slow = false } = turnOf.get(integratorId) ?? {}
+      return { integratorId, event, round, generation, reward, attempt, claimedUntil, probe, slow, traceparent }
     }),
     cursor: next
   }
@@ -72,11 +75,12 @@ const selectTurns = Effect.fnUntraced(function*(cursor: string, now: number) {
   }>`
     WITH RECURSIVE turn AS (
       (SELECT integrator_id, 1 AS ordinal FROM deliveries
-        WHERE state = 'pending' AND integrator_id > ${cursor} ORDER BY integrator_id LIMIT 1)
+        WHERE state = 'pending' AND next_attempt_at IS NOT NULL AND integrator_id > ${cursor} ORDER BY integrator_id LIMIT 1)
       UNION ALL
       SELECT following.integrator_id, turn.ordinal + 1 FROM turn CROSS JOIN LATERAL (
         SELECT d.integrator_id FROM deliveries d
-        WHERE d.state = 'pending' AND d.integrator_id > turn.integrator_id ORDER BY d.integrator_id LIMIT 1
+        WHERE d.state = 'pending' AND d.next_attempt_at IS NOT NULL AND d.integrator_id > turn.integrator_id
+        ORDER BY d.integrator_id LIMIT 1
       ) following WHERE turn.ordinal < ${value.int4(endpointsPerLook)}
     )
     SELECT t.integrator_id, e.generation, coalesce(e.failures, 0) AS failures, e.probe_at FROM turn t
@@ -122,9 +126,9 @@ const takeDeliveries = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, o
   const now = value.timestamptz(options.now)
   const share = value.int4(placesPerShare)
   const [limit, slowLimit] = [value.int4(options.limit), value.int4(options.slowLimit)]
-  return yield* sql<Omit<Claim, "claimedUntil" | "probe" | "slow">>`
+  return yield* sql<Omit<Claim, "claimedUntil" | "probe" | "slow"> & { readonly found: number }>`
     WITH due AS (
-      SELECT t.ordinal, t.slow, d.*,
+      SELECT t.ordinal, t.slow, d.*, count(*) OVER (PARTITION BY t.ordinal)::int4 AS found,
         t.in_flight + row_number() OVER (PARTITION BY t.ordinal ORDER BY d.next_attempt_at, d.event, d.round) AS nth
       FROM unnest(${ids(turns)}, ${generations(turns)}, ${columns.int4(turns.map(({ attempts }) => attempts))},
         ${columns.int4(turns.map(({ inFlight }) => inFlight))}, ${columns.bool(turns.map(({ slow }) => slow))})
@@ -133,27 +137,30 @@ const takeDeliveries = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, o
         SELECT d.integrator_id, d.event, d.round, d.next_attempt_at FROM deliveries d
         WHERE d.integrator_id = t.integrator_id AND d.state = 'pending' AND d.next_attempt_at <= ${now}
           AND d.generation = t.generation AND (d.claimed_until IS NULL OR d.claimed_until <= ${now})
-          AND NOT EXISTS (SELECT 1 FROM deliveries p WHERE p.integrator_id = d.integrator_id AND p.reward = d.reward
+          -- with a LIMIT it is a look at the reward's own deliveries, whatever the planner knows of the table
+          AND (SELECT 1 FROM deliveries p WHERE p.integrator_id = d.integrator_id AND p.reward = d.reward
             AND p.state = 'pending' AND p.generation = d.generation
-            AND ((p.event, p.round) < (d.event, d.round) OR p.claimed_until > ${now}))
+            AND ((p.event, p.round) < (d.event, d.round) OR p.claimed_until > ${now}) LIMIT 1) IS NULL
         ORDER BY d.next_attempt_at, d.event LIMIT t.attempts
       ) d
     ), slow_placed AS (
       SELECT *, row_number() OVER (PARTITION BY slow ORDER BY nth, ordinal) AS place FROM due
     ), placed AS (
-      SELECT integrator_id, event, round, nth, row_number() OVER (ORDER BY nth, ordinal) AS place FROM slow_placed
+      SELECT integrator_id, event, round, found, nth, row_number() OVER (ORDER BY nth, ordinal) AS place FROM slow_placed
       WHERE NOT slow OR (place <= ${slowLimit} AND nth <= greatest(1, (${slowLimit} - place + 1) / ${share}))
     ), chosen AS (
-      SELECT d.integrator_id, d.event, d.round FROM deliveries d
+      SELECT d.integrator_id, d.event, d.round, p.found FROM deliveries d
       JOIN placed p USING (integrator_id, event, round)
       WHERE p.place <= ${limit} AND p.nth <= greatest(1, (${limit} - p.place + 1) / ${share})
-        AND d.state = 'pending' AND d.next_attempt_at <= ${now}
+        -- written so that no partial index fits: each is found by its key, whatever the planner knows of the table
+        AND coalesce(d.state, '') = 'pending' AND d.next_attempt_at <= ${now}
         AND (d.claimed_until IS NULL OR d.claimed_until <= ${now})
       FOR NO KEY UPDATE OF d SKIP LOCKED
     )
     UPDATE deliveries d SET claimed_until = ${value.timestamptz(until)} FROM chosen c
     WHERE d.integrator_id = c.integrator_id AND d.event = c.event AND d.round = c.round
-    RETURNING d.integrator_id, d.event, d.round, d.generation, d.reward, d.attempts + 1 AS attempt, d.traceparent`
+    RETURNING d.integrator_id, d.event, d.round, d.generation, d.reward, d.attempts + 1 AS attempt, d.traceparent,
+      c.found`
 })
 
 /**

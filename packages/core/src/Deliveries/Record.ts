@@ -145,5 +145,7 @@ const wakeFollowers = Effect.fnUntraced(function*(recorded: ReadonlyArray<Settle
     FROM unnest(${columns.text(ended.map((one) => one.integratorId))}, ${columns.int8(ended.map((one) => one.reward))},
       ${columns.int4(ended.map((one) => one.generation))}) AS t(integrator_id, reward, generation)
     WHERE d.integrator_id = t.integrator_id AND d.reward = t.reward AND d.generation = t.generation
-      AND d.state = 'pending' AND d.attempts = 0 AND d.next_attempt_at > ${value.timestamptz(now)}`
+      AND d.state = 'pending' AND d.attempts = 0
+      -- written so that the index of what is due does not fit: each is found by its reward
+      AND coalesce(d.next_attempt_at, '-infinity') > ${value.timestamptz(now)}`
 })

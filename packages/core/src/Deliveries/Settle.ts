@@ -33,6 +33,7 @@ const settleOne = Effect.fnUntraced(function*(endpoint: Changed) {
       WITH batch AS (
         SELECT event, round FROM deliveries
         WHERE integrator_id = ${integratorId} AND generation = ${generation} AND state = 'pending'
+          AND next_attempt_at IS NOT NULL
         LIMIT ${value.int4(maxSettled)} FOR NO KEY UPDATE
       )
       UPDATE deliveries d SET state = 'cancelled', next_attempt_at = NULL, claimed_until = NULL FROM batch

@@ -79,6 +79,8 @@ export class Book {
   readonly events: Array<PendingEvent> = []
   readonly vault: Record<Asset, VaultAccounts>
   readonly changedUsers = new Set<string>()
+  /** The users and assets whose accounts were read. */
+  readonly storedUsers = new Set<string>()
   readonly changedAssets = new Set<Asset>()
   operation: VaultOperation | undefined
   creations: bigint
@@ -113,6 +115,7 @@ export class Book {
   /** Takes a user's accounts that were read, unless they are here already. */
   meetUser(userId: string, asset: Asset, accounts: UserAccounts): void {
     const key = userKey(userId, asset)
+    this.storedUsers.add(key)
     if (!this.users.has(key)) this.users.set(key, accounts)
   }
 
@@ -124,6 +127,11 @@ export class Book {
   /** The users whose accounts are here. */
   userIds(): ReadonlyArray<string> {
     return [...new Set([...this.users.keys()].map((key) => splitUserKey(key).userId))]
+  }
+
+  /** The users and assets that have pending rewards. */
+  pendingUsers(): ReadonlyArray<ReturnType<typeof splitUserKey>> {
+    return [...this.users].flatMap(([key, accounts]) => accounts.pending > 0n ? [splitUserKey(key)] : [])
   }
 
   /** The rewards of an asset that wait for free money. */

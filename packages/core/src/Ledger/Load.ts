@@ -65,7 +65,13 @@ export const lockVaults = Effect.fnUntraced(function*(integratorIds: ReadonlyArr
   ]))
 })
 
-/** Reads the accounts of the touched users, and of all who owe. */
+const accountColumns = `b.integrator_id AS "integratorId", b.user_id AS "userId", b.asset,
+  b.awaiting_funding AS "awaitingFunding", b.pending, b.claimable, b.paid, b.owed`
+
+/**
+ * Reads the accounts of the touched users, and of all who owe and have rewards that may pay it back. `OFFSET 0` makes
+ * PostgreSQL go row by row, whatever it knows of the tables: the plan is right for any number of them.
+ */
 export const readUsers = Effect.fnUntraced(function*(
   books: ReadonlyMap<IntegratorId, Book>,
   touched: ReadonlyArray<Touched>
@@ -73,13 +79,17 @@ export const readUsers = Effect.fnUntraced(function*(
   const sql = yield* SqlClient.SqlClient
   const users = touched.flatMap((one) => [...one.userIds].map((userId) => ({ integratorId: one.integratorId, userId })))
   const rows = yield* sql<UserAccounts & { integratorId: IntegratorId; userId: string; asset: Asset }>`
-    SELECT b.integrator_id, b.user_id, b.asset, b.awaiting_funding, b.pending, b.claimable, b.paid, b.owed
-    FROM unnest(${columns.text(users.map((user) => user.integratorId))},
+    SELECT ${sql.literal(accountColumns)} FROM unnest(${columns.text(users.map((user) => user.integratorId))},
       ${columns.text(users.map((user) => user.userId))}) AS t(integrator_id, user_id)
-    JOIN user_balances b ON b.integrator_id = t.integrator_id AND b.user_id = t.user_id
+    CROSS JOIN LATERAL (
+      SELECT * FROM user_balances b WHERE b.integrator_id = t.integrator_id AND b.user_id = t.user_id OFFSET 0
+    ) b
     UNION ALL
-    SELECT b.integrator_id, b.user_id, b.asset, b.awaiting_funding, b.pending, b.claimable, b.paid, b.owed
-    FROM user_balances b WHERE b.integrator_id = ANY(${columns.text([...books.keys()])}) AND b.owed > 0`
+    SELECT ${sql.literal(accountColumns)} FROM unnest(${columns.text([...books.keys()])}) AS t(integrator_id)
+    CROSS JOIN LATERAL (
+      SELECT * FROM user_balances b WHERE b.integrator_id = t.integrator_id AND b.owed > 0
+        AND (b.pending > 0 OR b.awaiting_funding > 0) OFFSET 0
+    ) b`.withoutTransform
   for (const { integratorId, userId, asset, ...accounts } of rows) {
     books.get(integratorId)?.meetUser(userId, asset, accounts)
   }
@@ -132,14 +142,16 @@ export const readAssigned = Effect.fnUntraced(function*(
 /** The due rewards of the users whose accounts were read, and up to `ofAnyone` of all others'. */
 export const readDue = Effect.fnUntraced(function*(books: ReadonlyMap<IntegratorId, Book>, ofAnyone: number) {
   const sql = yield* SqlClient.SqlClient
-  const users = [...books.values()].flatMap((book) => book.userIds().map((userId) => ({ book, userId })))
+  const users = [...books.values()].flatMap((book) => book.pendingUsers().map((key) => ({ book, ...key })))
   const rows = [
     ...(yield* sql<RewardRow>`
       SELECT r.* FROM unnest(${columns.text(users.map(({ book }) => book.integratorId))},
-        ${columns.text(users.map(({ userId }) => userId))},
-        ${columns.timestamptz(users.map(({ book }) => book.now))}) AS t(integrator_id, user_id, now)
-      JOIN rewards r ON r.integrator_id = t.integrator_id AND r.user_id = t.user_id
-        AND r.state = 'Pending' AND r.claimable_at <= t.now`)
+        ${columns.text(users.map(({ userId }) => userId))}, ${columns.text(users.map(({ asset }) => asset))},
+        ${columns.timestamptz(users.map(({ book }) => book.now))}) AS t(integrator_id, user_id, asset, now)
+      CROSS JOIN LATERAL (
+        SELECT * FROM rewards r WHERE r.integrator_id = t.integrator_id AND r.user_id = t.user_id AND r.asset = t.asset
+          AND r.state = 'Pending' AND r.claimable_at <= t.now ORDER BY r.claimable_at, r.creation OFFSET 0
+      ) r`)
   ]
   if (ofAnyone > 0) {
     for (const book of books.values()) {

@@ -98,24 +98,37 @@ const updateRewards = Effect.fnUntraced(function*(rows: ReadonlyArray<RewardRow>
       AND r.external_transaction_id = t.external_transaction_id AND r.program_id = t.program_id`
 })
 
+/** The vault's lock guards them, so what was not there when it was read is new. */
 const writeUserBalances = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   const sql = yield* SqlClient.SqlClient
   const rows = books.flatMap((book) =>
     [...book.changedUsers].map((key) => {
       const { asset, userId } = splitUserKey(key)
-      return { integratorId: book.integratorId, userId, asset, ...book.user(userId, asset) }
+      const isStored = book.storedUsers.has(key)
+      return { integratorId: book.integratorId, userId, asset, isStored, ...book.user(userId, asset) }
     })
   )
-  if (rows.length === 0) return
   const { numeric, text } = columns
-  yield* sql`
-    INSERT INTO user_balances AS b (integrator_id, user_id, asset, awaiting_funding, pending, claimable, paid, owed)
-    SELECT * FROM unnest(${text(rows.map((row) => row.integratorId))}, ${text(rows.map((row) => row.userId))},
-      ${text(rows.map((row) => row.asset))}, ${numeric(rows.map((row) => row.awaitingFunding))},
-      ${numeric(rows.map((row) => row.pending))}, ${numeric(rows.map((row) => row.claimable))},
-      ${numeric(rows.map((row) => row.paid))}, ${numeric(rows.map((row) => row.owed))})
-    ON CONFLICT (integrator_id, user_id, asset) DO UPDATE SET awaiting_funding = EXCLUDED.awaiting_funding,
-      pending = EXCLUDED.pending, claimable = EXCLUDED.claimable, paid = EXCLUDED.paid, owed = EXCLUDED.owed`
+  const columnsOf = (some: typeof rows) =>
+    sql`${text(some.map((row) => row.integratorId))}, ${text(some.map((row) => row.userId))},
+      ${text(some.map((row) => row.asset))}, ${numeric(some.map((row) => row.awaitingFunding))},
+      ${numeric(some.map((row) => row.pending))}, ${numeric(some.map((row) => row.claimable))},
+      ${numeric(some.map((row) => row.paid))}, ${numeric(some.map((row) => row.owed))}`
+  const added = rows.filter((row) => !row.isStored)
+  if (added.length > 0) {
+    yield* sql`
+      INSERT INTO user_balances (integrator_id, user_id, asset, awaiting_funding, pending, claimable, paid, owed)
+      SELECT * FROM unnest(${columnsOf(added)})`
+  }
+  const changed = rows.filter((row) => row.isStored)
+  if (changed.length > 0) {
+    yield* sql`
+      UPDATE user_balances b SET awaiting_funding = t.awaiting_funding, pending = t.pending, claimable = t.claimable,
+        paid = t.paid, owed = t.owed
+      FROM unnest(${columnsOf(changed)})
+        AS t(integrator_id, user_id, asset, awaiting_funding, pending, claimable, paid, owed)
+      WHERE b.integrator_id = t.integrator_id AND b.user_id = t.user_id AND b.asset = t.asset`
+  }
 })
 
 const writeVaultBalances = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {

@@ -26,9 +26,10 @@ export interface Dependents {
   readonly resumed: ReadonlyMap<string, ReadonlyArray<string>>
 }
 
-/** What processing reads of a stored event `e`. */
-export const eventColumns = `e.integrator_id, e.user_id, e.kind, e.external_transaction_id, e.lane, e.arrival, e.currency,
-  e.cents, e.mcc, e.occurred_at, e.original_id, e.position`
+/** What processing reads of a stored event `e`, under the names that it has here: most rows are read this way. */
+export const eventColumns = `e.integrator_id AS "integratorId", e.user_id AS "userId", e.kind,
+  e.external_transaction_id AS "externalTransactionId", e.lane, e.arrival, e.currency, e.cents, e.mcc,
+  e.occurred_at AS "occurredAt", e.original_id AS "originalId", e.position`
 
 type Keyed = Pick<StoredEvent, "integratorId" | "userId" | "kind" | "externalTransactionId">
 
@@ -227,9 +228,13 @@ const readGroups = Effect.fnUntraced(function*(
     ${columns.text(months.map((key) => key.userId))}, ${columns.int4(months.map((key) => key.month))})
     AS t(integrator_id, user_id, month)`
   const usage = yield* sql<UserMonth & { programId: string; categoryId: string; used: bigint }>`
-    SELECT u.* FROM ${keys} JOIN cap_usage u ON u.integrator_id = t.integrator_id AND u.user_id = t.user_id
-      AND u.month = t.month`
-  for (const row of usage) groupOf(groups, row).usage.set(row.categoryId, row.used)
+    SELECT u.integrator_id AS "integratorId", u.user_id AS "userId", u.month, u.program_id AS "programId",
+      u.category_id AS "categoryId", u.used
+    FROM ${keys} CROSS JOIN LATERAL (
+      SELECT * FROM cap_usage u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id AND u.month = t.month
+      OFFSET 0
+    ) u`.withoutTransform
+  for (const row of usage) groupOf(groups, row).meetUsage(row.categoryId, row.used)
   const estimates = yield* sql<
     UserMonth & { programId: string; version: number; categoryId: string; authorizations: number; raw: bigint }
   >`
@@ -269,7 +274,7 @@ export const readAttributes = Effect.fnUntraced(function*(events: ReadonlyArray<
         SELECT u.*, u.stored_at <= t.at AND u.arrival < t.arrival AS before
         FROM user_attributes u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id
       ) u ORDER BY before DESC, CASE WHEN before THEN -u.arrival ELSE u.arrival END LIMIT 1
-    ) a`
+    ) a`.withoutTransform
   for (const { ord, ...row } of rows) {
     const event = able[ord]
     if (event !== undefined) found.set(eventKey(event), attributesOf(row))

@@ -151,18 +151,31 @@ const groupColumns = (rows: ReadonlyArray<{ readonly group: { integratorId: stri
   programs: columns.text(rows.map(({ group }) => group.programId))
 })
 
+/** The lane's lock guards them, so what was not there when it was read is new. */
 const writeUsage = Effect.fnUntraced(function*(state: State) {
   const rows = [...state.groups.values()].flatMap((group) =>
     [...group.changedUsage].map((categoryId) => ({ group, categoryId, used: group.used(categoryId) }))
   )
-  if (rows.length === 0) return
   const sql = yield* SqlClient.SqlClient
-  const { integrators, months, programs, users } = groupColumns(rows)
-  yield* sql`
-    INSERT INTO cap_usage (integrator_id, user_id, month, program_id, category_id, used)
-    SELECT * FROM unnest(${integrators}, ${users}, ${months}, ${programs},
-      ${columns.text(rows.map((row) => row.categoryId))}, ${columns.numeric(rows.map((row) => row.used))})
-    ON CONFLICT (integrator_id, user_id, month, program_id, category_id) DO UPDATE SET used = EXCLUDED.used`
+  const columnsOf = (some: typeof rows) => {
+    const { integrators, months, programs, users } = groupColumns(some)
+    const categories = columns.text(some.map((row) => row.categoryId))
+    return sql`${integrators}, ${users}, ${months}, ${programs}, ${categories}, ${columns.numeric(some.map((row) => row.used))}`
+  }
+  const added = rows.filter(({ categoryId, group }) => !group.storedUsage.has(categoryId))
+  if (added.length > 0) {
+    yield* sql`
+      INSERT INTO cap_usage (integrator_id, user_id, month, program_id, category_id, used)
+      SELECT * FROM unnest(${columnsOf(added)})`
+  }
+  const changed = rows.filter(({ categoryId, group }) => group.storedUsage.has(categoryId))
+  if (changed.length > 0) {
+    yield* sql`
+      UPDATE cap_usage u SET used = t.used
+      FROM unnest(${columnsOf(changed)}) AS t(integrator_id, user_id, month, program_id, category_id, used)
+      WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id AND u.month = t.month
+        AND u.program_id = t.program_id AND u.category_id = t.category_id`
+  }
 })
 
 const writeEstimates = Effect.fnUntraced(function*(state: State) {

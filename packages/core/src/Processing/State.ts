@@ -69,6 +69,8 @@ export class Group {
   readonly programId: string
   /** Net amounts earned, by category. */
   readonly usage = new Map<string, bigint>()
+  /** The categories whose usage is stored. */
+  readonly storedUsage = new Set<string>()
   /** Open authorizations by version and category. */
   readonly estimates = new Map<string, Estimate>()
   readonly changedUsage = new Set<string>()
@@ -80,6 +82,12 @@ export class Group {
     this.userId = key.userId
     this.month = key.month
     this.programId = key.programId
+  }
+
+  /** Takes usage that was read. */
+  meetUsage(categoryId: string, used: bigint): void {
+    this.usage.set(categoryId, used)
+    this.storedUsage.add(categoryId)
   }
 
   used(categoryId: string): bigint {

@@ -1,11 +1,5 @@
-import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
-import { Rewards } from "@card-rewards/core/Rewards"
-import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { Simulations } from "@card-rewards/core/Simulations"
-import { SpendEvents } from "@card-rewards/core/SpendEvents"
-import { Users } from "@card-rewards/core/Users"
-import { Vault } from "@card-rewards/core/Vault"
 import { IntegratorId, ProgramId } from "@card-rewards/domain/Ids"
 import type { Simulation } from "@card-rewards/domain/Simulation"
 import { instant, latestMillis, printTimestamp } from "@card-rewards/domain/Time"
@@ -15,17 +9,10 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { generate, type Operation } from "../model/Generate.ts"
 import { run } from "../model/Run.ts"
-import { startMillis, testLayer } from "../TestLayer.ts"
+import { moneyLayer, processAll } from "../Spending.ts"
+import { startMillis } from "../TestLayer.ts"
 
-const services = Layer.mergeAll(
-  Processing.layer,
-  Rewards.layer,
-  SandboxClock.layer,
-  SpendEvents.layer,
-  Users.layer,
-  Vault.layer,
-  Simulations.layer()
-).pipe(Layer.provideMerge(Programs.layer), Layer.provideMerge(testLayer))
+const services = Simulations.layer().pipe(Layer.provideMerge(moneyLayer))
 
 const program = ProgramId.make("pa")
 
@@ -71,11 +58,6 @@ const under = (operations: ReadonlyArray<Operation>, definition: Definition): Re
 const seeds = Array.from({ length: Number(process.env["TEST_SEEDS"] ?? "8") }, (_, index) => index + 1)
 const operationsPerSeed = 90
 const day = 86_400_000
-
-const processAll = Effect.gen(function*() {
-  const { processEvents } = yield* Processing
-  while ((yield* processEvents) > 0);
-})
 
 let made = 0
 const play = Effect.fnUntraced(function*(operations: ReadonlyArray<Operation>) {
@@ -144,7 +126,11 @@ layer(services)("a simulation", (it) => {
           assert.deepStrictEqual(sideOf(same, "wouldPay"), sideOf(same, "paid"), `seed ${seed}`)
           assert.deepStrictEqual([same.gaining, same.losing], [0, 0])
           assert.deepStrictEqual(sideOf(same, "paid").byMonth, yield* paidBy(real, "month", from, to), `seed ${seed}`)
-          assert.deepStrictEqual(sideOf(same, "paid").byCategory, yield* paidBy(real, "category", from, to), `seed ${seed}`)
+          assert.deepStrictEqual(
+            sideOf(same, "paid").byCategory,
+            yield* paidBy(real, "category", from, to),
+            `seed ${seed}`
+          )
           const tried = yield* simulate(real, program, { definition: candidate, from, to }, [])
           const lived = yield* simulate(other, program, { definition: candidate, from, to }, [])
           assert.deepStrictEqual(sideOf(tried, "wouldPay"), sideOf(lived, "paid"), `seed ${seed}`)

@@ -61,7 +61,10 @@ const mccs = ["5411", "5812", "6011", "4111"]
 const tiers = ["gold", "silver"]
 const cents = [0n, 1n, 2n, 3n, 7n, 33n, 50n, 99n, 100n, 100n, 101n, 250n, 1_000n, 1_000n, 12_345n, 99_999n]
 const rates = [0, 1, 33, 100, 100, 150, 500, 10_000, 10_000]
-const caps = { USDC: [0n, 1n, 9_999n, 100_000n, 1_000_000n, 10_000_000n], EURe: [0n, 7n, 10n ** 17n, 10n ** 18n, 10n ** 20n] }
+const caps = {
+  USDC: [0n, 1n, 9_999n, 100_000n, 1_000_000n, 10_000_000n],
+  EURe: [0n, 7n, 10n ** 17n, 10n ** 18n, 10n ** 20n]
+}
 
 /** A sequence of operations; the same seed gives the same one. */
 export const generate = (seed: number, length: number): ReadonlyArray<Operation> => {

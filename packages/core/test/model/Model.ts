@@ -13,8 +13,8 @@ import {
 import type { AssetName, Attributes, Definition, Version } from "./Rules.ts"
 
 /**
- * The money rules of one integrator (contract; decisions, sections 1, 4, 5 and 6), kept in plain lists that are searched
- * anew each time. Slow, and easy to compare with the text.
+ * The money rules of one integrator (contract; decisions, sections 1, 4, 5 and 6), kept in plain lists that are
+ * searched anew each time. Slow, and easy to compare with the text.
  */
 
 export type Kind = "authorization" | "incremental_authorization" | "clearing" | "reversal" | "refund"
@@ -190,7 +190,8 @@ export class Model {
   /** Users are processed lane by lane, those of one lane in order of arrival. */
   process(): void {
     const laneOf = ({ user }: StoredSpend) => this.lanes.get(user) ?? 0
-    const events = this.queue.splice(0).sort((left, right) => laneOf(left) - laneOf(right) || left.arrival - right.arrival)
+    const events = this.queue.splice(0).sort((left, right) =>
+      laneOf(left) - laneOf(right) || left.arrival - right.arrival)
     for (const event of events) {
       if (!this.isReady(event)) {
         this.waiting.push(event)

@@ -1,4 +1,7 @@
-/** The rules of a purchase (decisions, sections 4 and 5), written from their text alone: no code is shared with the service. */
+/**
+ * The rules of a purchase (decisions, sections 4 and 5), written from their text alone: no code is shared with the
+ * service.
+ */
 
 export type AssetName = "USDC" | "EURe"
 export const assetNames: ReadonlyArray<AssetName> = ["USDC", "EURe"]

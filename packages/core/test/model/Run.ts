@@ -10,14 +10,13 @@ import { Vault } from "@card-rewards/core/Vault"
 import { UserBalance } from "@card-rewards/domain/Balance"
 import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
-import { Reward } from "@card-rewards/domain/Reward"
-import { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Enrollment } from "@card-rewards/domain/User"
 import { Vault as VaultState } from "@card-rewards/domain/Vault"
 import { Clock, Effect, Result, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { isDeepStrictEqual } from "node:util"
+import { processAll, spendEvent } from "../Spending.ts"
 import type { Operation, Sum } from "./Generate.ts"
 import { type LogEntry, Model, type Spend } from "./Model.ts"
 
@@ -65,7 +64,8 @@ const reordered: View = {
   rewards: (rewards) => rewards.map(withoutUpdatedAt),
   log: (log) => {
     const ofVault = log.filter(({ kind }) => kind.startsWith("vault."))
-    const byReward = Map.groupBy(log.filter((entry) => !ofVault.includes(entry)), ({ data }) => (data as { id: string }).id)
+    const byReward = Map.groupBy(log.filter((entry) => !ofVault.includes(entry)), ({ data }) =>
+      (data as { id: string }).id)
     return [...ofVault, ...[...byReward.keys()].sort().flatMap((id) =>
       (byReward.get(id) ?? []).map(({ data, kind }) => ({ kind, data: withoutUpdatedAt(data) })))]
   }
@@ -97,7 +97,7 @@ const step = Effect.fnUntraced(function*(
   view: View
 ) {
   if (operation.op === "check") {
-    yield* process
+    yield* processAll
     model.process()
     return yield* check(integratorId, model, view)
   }
@@ -105,14 +105,14 @@ const step = Effect.fnUntraced(function*(
     const spend = operation.op === "again" ? pickStored(model, operation.pick) : toSpend(model, operation)
     if (spend === undefined) return undefined
     if (!view.manyUsersPerBatch && model.unprocessed !== undefined && model.unprocessed !== spend.user) {
-      yield* process
+      yield* processAll
       model.process()
     }
     tell(story, model, `${operation.op} ${JSON.stringify(readable(spend))}${"later" in operation && operation.later ? " (processed later)" : ""}`)
     const expected = model.submit(spend)
     const difference = compare("the answer of submit", expected, yield* submit(integratorId, spend))
     if (difference !== undefined || (operation.op === "spend" && operation.later)) return difference
-    yield* process
+    yield* processAll
     model.process()
     return undefined
   }
@@ -165,20 +165,12 @@ const toSpend = (model: Model, operation: Operation & { readonly op: "spend" }):
   return { ...spend, occurredAt: model.now - agoMillis }
 }
 
-const process = Effect.gen(function*() {
-  const { processEvents } = yield* Processing
-  while ((yield* processEvents) > 0);
-})
-
 const submit = Effect.fnUntraced(function*(integratorId: IntegratorId, spend: Spend) {
-  const event = Schema.decodeUnknownSync(SpendEvent)({
+  const event = spendEvent(integratorId, spend.user, spend.occurredAt, {
     kind: spend.kind,
-    integratorId,
-    userId: spend.user,
     externalTransactionId: spend.transaction,
     amount: { currency: spend.currency, amount: `${spend.cents}` },
     merchant: { descriptor: "Shop", mcc: spend.mcc },
-    occurredAt: printTimestamp(spend.occurredAt),
     ...(spend.original === undefined
       ? {}
       : { [spend.kind === "refund" ? "originalTransactionId" : "authorizationId"]: spend.original })
@@ -198,7 +190,9 @@ const publish = Effect.fnUntraced(function*(
   const definition = { ...operation.definition, effectiveFrom }
   tell(story, model, `publish ${program} version ${version} ${JSON.stringify(definition)}`)
   const decoded = Schema.decodeUnknownSync(ProgramDefinition)(definition)
-  const answer = yield* Effect.result((yield* Programs).publish(integratorId, ProgramId.make(program), version, decoded, []))
+  const answer = yield* Effect.result(
+    (yield* Programs).publish(integratorId, ProgramId.make(program), version, decoded, [])
+  )
   const actual = Result.isFailure(answer) ? answer.failure._tag : answer.success.duplicate ? "duplicate" : "published"
   return compare("the answer of publish", model.publish(program, version, definition), actual)
 })
@@ -279,7 +273,7 @@ const allRewards = Effect.fnUntraced(function*(integratorId: IntegratorId, user:
   let cursor: string | undefined
   do {
     const page = yield* rewards.list(integratorId, user, { limit: 7, cursor })
-    found.push(...page.rewards.map((reward) => Schema.encodeSync(Reward)(reward)))
+    found.push(...page.rewards)
     cursor = page.next
   } while (cursor !== undefined)
   return found
@@ -297,7 +291,11 @@ const compareLogs = (expected: ReadonlyArray<unknown>, actual: ReadonlyArray<unk
   const length = Math.max(expected.length, actual.length)
   for (let index = 0; index < length; index++) {
     if (isDeepStrictEqual(expected[index], actual[index])) continue
-    return { what: `event ${index} and on`, expected: expected.slice(index, index + 5), actual: actual.slice(index, index + 5) }
+    return {
+      what: `event ${index} and on`,
+      expected: expected.slice(index, index + 5),
+      actual: actual.slice(index, index + 5)
+    }
   }
   return undefined
 }

@@ -36,7 +36,9 @@ export const prepareCluster = async (
   }
   const major = fs.readFileSync(path.join(directory, "PG_VERSION"), "utf8").trim()
   if (major !== binaries.major) {
-    throw new Error(`The data in ${options.dataDir} was written by PostgreSQL ${major}, the binaries are PostgreSQL ${binaries.major}`)
+    throw new Error(
+      `The data in ${options.dataDir} was written by PostgreSQL ${major}, the binaries are PostgreSQL ${binaries.major}`
+    )
   }
   return { directory }
 }
@@ -103,7 +105,11 @@ const locate = (dataDir: string, runAs: RunAs | undefined): string => {
     throw new Error(`PostgreSQL's user cannot enter ${dataDir} any more, where its data is: open the folders above it (chmod a+x) or remove it`)
   }
   if (reachable) return inside
-  return path.join(sharedStateDir, createHash("sha256").update(fs.realpathSync(dataDir)).digest("hex").slice(0, 16), "cluster")
+  return path.join(
+    sharedStateDir,
+    createHash("sha256").update(fs.realpathSync(dataDir)).digest("hex").slice(0, 16),
+    "cluster"
+  )
 }
 
 const initialize = async (
@@ -125,8 +131,22 @@ const initialize = async (
     fs.chownSync(unfinished, runAs.uid, runAs.gid)
     fs.chownSync(passwordFile, runAs.uid, runAs.gid)
   }
-  const args = ["-D", unfinished, "-U", "postgres", `--pwfile=${passwordFile}`, "--auth=scram-sha-256", "--encoding=UTF8", "--no-locale"]
-  await runQuietly(path.join(binaries.binDir, "initdb"), isDurable(options) ? args : [...args, "--no-sync"], runAs, signal)
+  const args = [
+    "-D",
+    unfinished,
+    "-U",
+    "postgres",
+    `--pwfile=${passwordFile}`,
+    "--auth=scram-sha-256",
+    "--encoding=UTF8",
+    "--no-locale"
+  ]
+  await runQuietly(
+    path.join(binaries.binDir, "initdb"),
+    isDurable(options) ? args : [...args, "--no-sync"],
+    runAs,
+    signal
+  )
   fs.rmSync(passwordFile)
   fs.renameSync(unfinished, directory)
 }
@@ -140,7 +160,11 @@ const runQuietly = (
   signal: AbortSignal
 ): Promise<void> =>
   new Promise((resolve, reject) => {
-    const child = spawn(command, args, { ...runAs, cwd: "/", env: { LC_ALL: "C", PATH: "/usr/bin:/bin" }, signal, stdio: ["ignore", "ignore", "pipe"] })
+    const child = spawn(
+      command,
+      args,
+      { ...runAs, cwd: "/", env: { LC_ALL: "C", PATH: "/usr/bin:/bin" }, signal, stdio: ["ignore", "ignore", "pipe"] }
+    )
     let complaint = ""
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       complaint = (complaint + text).slice(-2_000)

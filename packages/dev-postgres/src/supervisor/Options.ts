@@ -15,7 +15,10 @@ export interface SupervisorOptions {
   readonly ephemeral: boolean
 }
 
-/** What `control.json` holds: where the running supervisor listens, and the word that proves the caller may read this folder. */
+/**
+ * What `control.json` holds: where the running supervisor listens, and the word that proves the caller may read this
+ * folder.
+ */
 export interface Control {
   readonly port: number
   readonly token: string

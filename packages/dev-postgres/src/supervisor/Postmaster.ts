@@ -15,7 +15,9 @@ const attemptsBeforeFirstReady = 5
 const readyPollMillis = 5
 const keptLogBytes = 5_000_000
 
-/** Ports below the range from which systems take the ports of outgoing connections: nobody gets ours while we restart. */
+/**
+ * Ports below the range from which systems take the ports of outgoing connections: nobody gets ours while we restart.
+ */
 const portRange = { first: 20_000, end: 32_000 } as const
 
 /**
@@ -58,7 +60,11 @@ export const startPostmaster = async (
   runAs: RunAs | undefined
 ): Promise<Postmaster> => {
   const logFile = path.join(options.dataDir, files.serverLog)
-  const log = fs.openSync(logFile, fs.existsSync(logFile) && fs.statSync(logFile).size > keptLogBytes ? "w" : "a", 0o600)
+  const log = fs.openSync(
+    logFile,
+    fs.existsSync(logFile) && fs.statSync(logFile).size > keptLogBytes ? "w" : "a",
+    0o600
+  )
   const stopping = new AbortController()
   const ready = Promise.withResolvers<number>()
   let port = await choosePort(options.dataDir)
@@ -143,7 +149,10 @@ const isReady = (directory: string): boolean => {
 }
 
 const complaintOf = (log: string): string =>
-  log.split("\n").find((line) => /FATAL|ERROR|error/.test(line))?.replace(/^.*?(FATAL|ERROR): */, "") ?? "it ended without a word"
+  log.split("\n").find((line) => /FATAL|ERROR|error/.test(line))?.replace(
+    /^.*?(FATAL|ERROR): */,
+    ""
+  ) ?? "it ended without a word"
 
 /** The port of the last time where it is free, so that addresses stay valid over restarts; else a random free one. */
 const choosePort = async (dataDir: string): Promise<number> => {

@@ -118,7 +118,10 @@ const closeDoor = (): void => {
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => over.resolve(undefined))
 void over.promise.then(() => aborted.abort())
 
-const hasLease = await Promise.race([firstLease.promise.then(() => true), sleep(firstLeasePatienceMillis, false, { ref: false })])
+const hasLease = await Promise.race([
+  firstLease.promise.then(() => true),
+  sleep(firstLeasePatienceMillis, false, { ref: false })
+])
 try {
   if (hasLease) await serve()
 } catch (error) {

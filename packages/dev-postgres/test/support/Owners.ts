@@ -33,12 +33,14 @@ export const dataDir = (mode: number): Effect.Effect<string, never, Scope.Scope>
   )
 
 /** Starts an owner without waiting for its server. */
-export const launch = (dir: string): ChildProcess => spawn(process.execPath, [program, dir], { stdio: ["ignore", "pipe", "inherit"] })
+export const launch = (dir: string): ChildProcess =>
+  spawn(process.execPath, [program, dir], { stdio: ["ignore", "pipe", "inherit"] })
 
 /** Waits until an owner has its server. */
 export const ready = (child: ChildProcess): Effect.Effect<Owner> =>
   Effect.callback((resume) => {
-    child.stdout?.setEncoding("utf8").once("data", (line: string) => resume(Effect.succeed({ process: child, url: Redacted.make(line.trim()) })))
+    child.stdout?.setEncoding("utf8").once("data", (line: string) =>
+      resume(Effect.succeed({ process: child, url: Redacted.make(line.trim()) })))
     child.once("exit", (code, signal) => resume(Effect.die(new Error(`The owner ended: ${code ?? signal}`))))
   })
 
@@ -61,7 +63,9 @@ export const processesOf = (dir: string): ReadonlyArray<number> =>
   commandLines().filter(({ command }) => command.includes(dir)).map(({ pid }) => pid)
 
 export const supervisorsOf = (dir: string): ReadonlyArray<number> =>
-  commandLines().filter(({ command }) => command.includes(dir) && command.includes("supervisor/main.ts")).map(({ pid }) => pid)
+  commandLines().filter(({ command }) => command.includes(dir) && command.includes("supervisor/main.ts")).map(
+    ({ pid }) => pid
+  )
 
 export const serversOf = (dir: string): ReadonlyArray<number> =>
   commandLines().filter(({ command }) => /^\S*\/postgres\0/.test(command) && command.includes(path.basename(path.dirname(dir)))).map(({ pid }) => pid)

@@ -1,19 +1,11 @@
 import { HttpApi, OpenApi } from "effect/http-api"
 import { WebhookEvent } from "../Event.ts"
-import { ApiKeys } from "./ApiKeys.ts"
-import { Events } from "./Events.ts"
-import { Health } from "./Health.ts"
+import { BareIntegratorApi } from "./BareApi.ts"
 import * as Description from "./OpenApi.ts"
-import { Programs } from "./Programs.ts"
 import { Sandbox } from "./Sandbox.ts"
-import { SpendEvents } from "./SpendEvents.ts"
-import { Users } from "./Users.ts"
-import { WebhookEndpoints } from "./WebhookEndpoints.ts"
 
-/** The api as production serves it. Request bodies take no extra properties (contract, section 2). */
-export class IntegratorApi extends HttpApi.make("card-rewards")
-  .add(Health, SpendEvents, Users, Programs, ApiKeys, WebhookEndpoints, Events)
-  .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "error", errors: "all" })
+/** The api as production serves it, with its description. */
+export class IntegratorApi extends BareIntegratorApi
   .annotate(OpenApi.Title, "Card Rewards Integrator API")
   .annotate(OpenApi.Version, "0.0.0")
   .annotate(OpenApi.Summary, "Card rewards for integrators, over HTTP and JSON")

@@ -1,5 +1,7 @@
 import type { OpenApi } from "effect/http-api"
-import * as Examples from "./OpenApi/Examples.ts"
+import { errors } from "./OpenApi/Errors.ts"
+import { event, events } from "./OpenApi/Events.ts"
+import { type Examples, operations } from "./OpenApi/Examples.ts"
 
 /** What stands above the operations in the interface's description. */
 export const introduction = `Cashback for card programs. Enroll your users, publish reward programs, and send card \
@@ -27,12 +29,12 @@ export const complete = (generated: Record<string, unknown>): Record<string, unk
     ...document,
     paths: mapValues(document.paths, (item) =>
       mapValues(item, (operation) => "responses" in operation ? completeOperation(operation) : operation)),
-    webhooks: Object.fromEntries(Object.entries(Examples.events).map(([kind, event]) => [kind, { post: webhook(kind, event) }])),
+    webhooks: Object.fromEntries(Object.entries(events).map(([kind, told]) => [kind, { post: webhook(kind, told) }])),
     components: {
       ...document.components,
       schemas: mapEntries(document.components.schemas, (name, schema) => [
         plainName(name),
-        { ...schema, ...(Examples.errors[plainName(name)] && { description: Examples.errors[plainName(name)]?.when }) }
+        { ...schema, ...(errors[plainName(name)] && { description: errors[plainName(name)]?.when }) }
       ]),
       headers
     },
@@ -64,7 +66,7 @@ const plainName = (name: string): string => name.replace(/Encoded$/, "")
 const simplify = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(simplify)
   if (typeof value !== "object" || value === null) return value
-  const { allOf, anyOf, ...schema } = mapEntries(value as Record<string, unknown>, (key, inner) => [
+  const { allOf, anyOf, ...schema } = mapEntries({ ...value }, (key, inner: unknown) => [
     key,
     key === "$ref" && typeof inner === "string" ? plainName(inner) : simplify(inner)
   ])
@@ -80,7 +82,7 @@ const alternatives = (members: ReadonlyArray<{ readonly $ref?: string }>) => {
   const refs = members.flatMap(({ $ref }) => $ref ?? [])
   if (refs.length !== members.length) return { anyOf: members }
   const isSpendEvent = refs.some((ref) => ref.endsWith("/ClearingEvent"))
-  if (!isSpendEvent && !refs.every((ref) => nameOf(ref) in Examples.errors)) return { anyOf: members }
+  if (!isSpendEvent && !refs.every((ref) => nameOf(ref) in errors)) return { anyOf: members }
   return {
     oneOf: members,
     discriminator: {
@@ -97,7 +99,7 @@ const kindOf = (name: string): string =>
   name.replace(/Event$/, "").replace(/(?!^)[A-Z]/g, (letter) => `_${letter}`).toLowerCase()
 
 const completeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
-  const { request, success } = Examples.operations[operation.operationId] ?? {}
+  const { request, success } = operations[operation.operationId] ?? {}
   const authenticated = operation.security.length > 0
   return {
     ...operation,
@@ -119,15 +121,15 @@ const completeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
   }
 }
 
-const withExamples = (content: OpenApi.OpenApiSpecContent, examples: Examples.Examples = {}) =>
+const withExamples = (content: OpenApi.OpenApiSpecContent, examples: Examples = {}) =>
   mapValues(content, (media) => ({ ...media, examples: mapValues(examples, (value) => ({ value })) }))
 
 const errorResponse = (status: number, response: OpenApi.OpenApiSpecResponse) => {
   const tags = tagsOf(response.content ?? {})
-  const examples = Object.fromEntries(tags.map((tag) => [tag, { _tag: tag, ...Examples.errors[tag]?.body }]))
+  const examples = Object.fromEntries(tags.map((tag) => [tag, { _tag: tag, ...errors[tag]?.body }]))
   return {
     ...response,
-    description: tags.map((tag) => `\`${tag}\`: ${Examples.errors[tag]?.when ?? ""}`).join(" "),
+    description: tags.map((tag) => `\`${tag}\`: ${errors[tag]?.when ?? ""}`).join(" "),
     content: withExamples(response.content ?? {}, examples),
     headers: {
       ...(status === 401 || status === 503 ? {} : rateLimit),
@@ -191,7 +193,7 @@ event may arrive more than once: its \`id\` tells.`,
     content: {
       "application/json": {
         schema: { $ref: `#/components/schemas/${eventName(kind)}` },
-        examples: { [kind]: { value: Examples.event(kind, data) } }
+        examples: { [kind]: { value: event(kind, data) } }
       }
     }
   },

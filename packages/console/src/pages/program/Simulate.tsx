@@ -12,6 +12,7 @@ import { Field } from "../../ui/Field.tsx"
 import { Money } from "../../ui/Money.tsx"
 import { Panel, Stat } from "../../ui/Panel.tsx"
 import { useNow } from "../../ui/useNow.ts"
+import { Waiting } from "../../ui/Waiting.tsx"
 import { assign, type Compiled, type Problems } from "./Compile.ts"
 
 /** What the draft would have paid for past purchases, against what was paid. */
@@ -54,9 +55,14 @@ export const Simulate = ({
           onClick={start_}
           disabled={simulate.isPending || start === undefined || end === undefined || start >= end}
         >
-          {simulate.isPending ? "Simulating …" : "Simulate"}
+          Simulate
         </button>
       </div>
+      {simulate.isPending && (
+        <Waiting label="Past purchases are evaluated anew">
+          A simulation takes a minute at most; a shorter time has fewer purchases.
+        </Waiting>
+      )}
       {simulate.isError && !(simulate.error instanceof ProgramRefused) && <Failure error={simulate.error} />}
       {simulate.isSuccess && <Outcome simulation={simulate.data.simulation} />}
     </Panel>

@@ -1,17 +1,19 @@
 import type { WebhookEvent } from "@card-rewards/domain/Event"
 import type { Reward } from "@card-rewards/domain/Reward"
 import { type ReactNode, useState } from "react"
-import { printDay } from "../../format/Time.ts"
+import { printIn } from "../../format/Time.ts"
 import { isMovement, isRewardEvent, type Movement, type RewardEvent } from "../../history/Fold.ts"
 import { Money } from "../../ui/Money.tsx"
 import { When } from "../../ui/When.tsx"
-import { printTimestamp } from "@card-rewards/domain/Time"
+import { useZone } from "../../ui/Zone.tsx"
 
 const shownAtFirst = 30
 
 /** What happened, latest first, each as the change that it made. */
 export const Timeline = ({ events }: { readonly events: ReadonlyArray<WebhookEvent> }) => {
   const [shown, setShown] = useState(shownAtFirst)
+  const zone = useZone()
+  const dayOf = (event: WebhookEvent | undefined) => printIn(zone, event?.createdAt ?? 0, "day")
   const before = previous(events)
   const latest = events.toReversed().slice(0, shown)
   return (
@@ -19,11 +21,11 @@ export const Timeline = ({ events }: { readonly events: ReadonlyArray<WebhookEve
       <ol className="timeline">
         {latest.map((event, index) => (
           <li key={event.id} className={toneOf(event)}>
-            {(index === 0 || printDay(latest[index - 1]?.createdAt ?? 0) !== printDay(event.createdAt)) && (
-              <p className="timeline-day">{printDay(event.createdAt)}</p>
+            {(index === 0 || dayOf(latest[index - 1]) !== dayOf(event)) && (
+              <p className="timeline-day">{dayOf(event)}</p>
             )}
             <p className="timeline-head">
-              <When at={event.createdAt} text={printTimestamp(event.createdAt).slice(11, 19)} />{" "}
+              <When at={event.createdAt} part="clock" />{" "}
               {sentence(event, before.get(event.id))}
             </p>
           </li>

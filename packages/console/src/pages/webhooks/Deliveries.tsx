@@ -2,15 +2,16 @@ import { Collapsible } from "@base-ui/react/collapsible"
 import type { Delivery, DeliveryState } from "@card-rewards/domain/Delivery"
 import type { EndpointId } from "@card-rewards/domain/Ids"
 import { useState } from "react"
-import { useChange, useRead } from "../../session/Query.ts"
-import { Failure, Loaded } from "../../ui/Failure.tsx"
+import { useChange } from "../../session/Query.ts"
+import { Failure } from "../../ui/Failure.tsx"
 import { eventNames } from "../../ui/Labels.ts"
+import { Paged } from "../../ui/Paged.tsx"
 import { Badge, Empty, Panel } from "../../ui/Panel.tsx"
 import { Segments } from "../../ui/Segments.tsx"
 import { useSay } from "../../ui/Toasts.tsx"
 import { When } from "../../ui/When.tsx"
+import { ZoneName } from "../../ui/Zone.tsx"
 
-const pageSize = 25
 const tones: Record<DeliveryState, string> = {
   pending: "wait",
   delivered: "good",
@@ -28,73 +29,44 @@ const states = [
 /** Each delivery with every attempt, newest first. */
 export const Deliveries = ({ endpointId }: { readonly endpointId: EndpointId }) => {
   const [state, setState] = useState<DeliveryState | "all">("all")
-  const [cursors, setCursors] = useState<ReadonlyArray<string>>([])
-  const cursor = cursors.at(-1)
-  const query = useRead(
-    ["deliveries", endpointId, state, cursor ?? ""],
-    (api) =>
-      api.webhookEndpoints.deliveries({
-        params: { id: endpointId },
-        query: { limit: pageSize, ...(state === "all" ? {} : { state }), ...(cursor === undefined ? {} : { cursor }) }
-      }),
-    { everyMillis: 2_000 }
-  )
   return (
     <Panel
       title="Deliveries"
       hint="Newest first. Open one to see its attempts, or to deliver the event again."
-      actions={
-        <Segments
-          label="State"
-          value={state}
-          onChange={(next) => {
-            setState(next)
-            setCursors([])
-          }}
-          options={states}
-        />
-      }
+      actions={<Segments label="State" value={state} onChange={setState} options={states} />}
       flush
     >
-      <Loaded query={query} lines={6}>
-        {({ deliveries, next }) =>
-          deliveries.length === 0 ? (
-            <Empty title={state === "all" ? "Nothing was sent yet" : `No delivery is ${state}`}>
-              {state === "all"
-                ? "Events from before the endpoint are kept for reading and are not sent. A ping tries the whole way."
-                : "Choose another state to see the others."}
-            </Empty>
-          ) : (
-            <>
-              <ul className="rows">
-                {deliveries.map((delivery) => (
-                  <li key={`${delivery.eventId} ${delivery.createdAt}`}>
-                    <Row delivery={delivery} endpointId={endpointId} />
-                  </li>
-                ))}
-              </ul>
-              <div className="pager">
-                <button
-                  type="button"
-                  className="button"
-                  disabled={cursors.length === 0}
-                  onClick={() => setCursors(cursors.slice(0, -1))}
-                >
-                  Newer
-                </button>
-                <button
-                  type="button"
-                  className="button"
-                  disabled={next === undefined}
-                  onClick={() => next !== undefined && setCursors([...cursors, next])}
-                >
-                  Older
-                </button>
-              </div>
-            </>
-          )
+      <Paged
+        key={state}
+        name={["deliveries", endpointId, state]}
+        limit={25}
+        everyMillis={2_000}
+        lines={6}
+        read={(api, query) =>
+          api.webhookEndpoints.deliveries({
+            params: { id: endpointId },
+            query: state === "all" ? query : { ...query, state }
+          })
         }
-      </Loaded>
+        itemsOf={({ deliveries }) => deliveries}
+        empty={
+          <Empty title={state === "all" ? "Nothing was sent yet" : `No delivery is ${state}`}>
+            {state === "all"
+              ? "Events from before the endpoint are kept for reading and are not sent. A ping tries the whole way."
+              : "Choose another state to see the others."}
+          </Empty>
+        }
+      >
+        {(deliveries) => (
+          <ul className="rows">
+            {deliveries.map((delivery) => (
+              <li key={`${delivery.eventId} ${delivery.createdAt}`}>
+                <Row delivery={delivery} endpointId={endpointId} />
+              </li>
+            ))}
+          </ul>
+        )}
+      </Paged>
     </Panel>
   )
 }
@@ -129,7 +101,9 @@ const Row = ({ delivery, endpointId }: { readonly delivery: Delivery; readonly e
             <thead>
               <tr>
                 <th scope="col">#</th>
-                <th scope="col">When (UTC)</th>
+                <th scope="col">
+                  When (<ZoneName />)
+                </th>
                 <th scope="col" className="number">
                   Took
                 </th>

@@ -1,10 +1,10 @@
 /** Bodies as they travel, for the interface's description. The tests decode every one with its schema. */
+import { event } from "./Events.ts"
+import { at, later, reward } from "./Values.ts"
 
 /** Bodies by a name that says what they show. */
 export type Examples = Readonly<Record<string, unknown>>
 
-const at = "2026-11-20T09:30:00.000Z"
-const later = "2026-11-21T09:30:00.000Z"
 const secret = `service_whsec_${"5b".repeat(32)}`
 
 const spendEvent = {
@@ -18,29 +18,6 @@ const spendEvent = {
 }
 
 const user = { userId: "user-1", tier: "gold", country: "DE", segment: "beta", enrolledAt: at, updatedAt: at }
-
-const reward = {
-  id: "rw:acme:user-1:clearing:txn-1:groceries-2026",
-  userId: "user-1",
-  programId: "groceries-2026",
-  programVersion: 1,
-  transaction: { kind: "clearing", externalTransactionId: "txn-1" },
-  state: "Pending",
-  amount: { asset: "USDC", amount: "3703500" },
-  spend: { currency: "USD", amount: "12345" },
-  claimableAt: "2026-12-04T09:30:00.000Z",
-  createdAt: at,
-  updatedAt: at,
-  revision: 1,
-  earned: "3703500",
-  paid: "0",
-  recovered: "0",
-  clawedBack: "0",
-  refundedSpend: "0"
-}
-
-const claimable = { ...reward, state: "Claimable", revision: 2, updatedAt: "2026-12-04T09:30:00.000Z" }
-const refunded = { state: "Refunded", amount: { asset: "USDC", amount: "0" }, refundedSpend: "12345" }
 
 const definition = {
   asset: "USDC",
@@ -84,7 +61,8 @@ const simulation = { reference: "deposit-1", amount: { asset: "USDC", amount: "1
 const recorded = { reference: "deposit-1", vaultId: "sandbox", duplicate: false }
 const balance = { expected: "0", pending: "3703500", claimable: "0", paid: "0", owed: "0", awaitingFunding: "0" }
 const noBalance = { ...balance, pending: "0" }
-const repeated = (first: object) => ({ first: { ...first, duplicate: false }, duplicate: { ...first, duplicate: true } })
+const repeated = (first: object) =>
+  ({ first: { ...first, duplicate: false }, duplicate: { ...first, duplicate: true } })
 
 /** Request and success bodies of an operation, by its `operationId`. */
 export const operations: Readonly<Record<string, { readonly request?: Examples; readonly success?: Examples }>> = {
@@ -124,7 +102,9 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
       balance: { userId: "user-1", balances: [{ asset: "USDC", ...balance }, { asset: "EURe", ...noBalance }] }
     }
   },
-  "users.rewards": { success: { page: { rewards: [reward], next: "bzE3OQ" }, last: { rewards: [reward] }, none: { rewards: [] } } },
+  "users.rewards": {
+    success: { page: { rewards: [reward], next: "bzE3OQ" }, last: { rewards: [reward] }, none: { rewards: [] } }
+  },
   "users.explanation": {
     success: {
       explanation: {
@@ -172,7 +152,10 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
   "events.list": {
     success: { page: { events: [event("reward.pending", reward)], next: "17" }, none: { events: [], next: "17" } }
   },
-  "programs.publish": { request: { version: definition }, success: { published, duplicate: { ...published, duplicate: true } } },
+  "programs.publish": {
+    request: { version: definition },
+    success: { published, duplicate: { ...published, duplicate: true } }
+  },
   "programs.list": {
     success: { programs: { programs: [{ programId: published.programId, asset: "USDC", versions: [version] }] } }
   },
@@ -197,13 +180,21 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
           gaining: 1,
           losing: 0,
           byMonth: [{ key: "2026-11", paid: "5703500", wouldPay: "9407000" }],
-          byCategory: [{ key: "", paid: "2000000", wouldPay: "2000000" }, { key: "groceries", paid: "3703500", wouldPay: "7407000" }],
-          byTier: [{ key: "", paid: "2000000", wouldPay: "2000000" }, { key: "gold", paid: "3703500", wouldPay: "7407000" }]
+          byCategory: [
+            { key: "", paid: "2000000", wouldPay: "2000000" },
+            { key: "groceries", paid: "3703500", wouldPay: "7407000" }
+          ],
+          byTier: [
+            { key: "", paid: "2000000", wouldPay: "2000000" },
+            { key: "gold", paid: "3703500", wouldPay: "7407000" }
+          ]
         }
       }
     }
   },
-  "apiKeys.list": { success: { keys: { keys: [key, { ...key, name: "server-2025", last4: "04d1", revokedAt: later }] } } },
+  "apiKeys.list": {
+    success: { keys: { keys: [key, { ...key, name: "server-2025", last4: "04d1", revokedAt: later }] } }
+  },
   "apiKeys.create": {
     request: { key: { name: key.name } },
     success: {
@@ -256,118 +247,4 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
   },
   "sandbox.clock": { success: { clock: { now: at } } },
   "sandbox.moveClock": { request: { tomorrow: { now: later } }, success: { moved: { now: later } } }
-}
-
-/** An error's body without its `_tag`. */
-interface Body {
-  readonly message: string
-  readonly [field: string]: unknown
-}
-
-/** When an error is answered, and one of it, by its tag. */
-export const errors: Readonly<Record<string, { readonly when: string; readonly body: Body }>> = {
-  InvalidRequest: {
-    when: "The request does not match the expected shape; `part` is where, `message` names each path.",
-    body: { message: "$.amount.amount: expected 1 to 18 decimal digits", part: "body" }
-  },
-  Unauthorized: { when: "The key is missing or invalid.", body: { message: "The x-api-key header holds no valid API key" } },
-  IntegratorMismatch: { when: "`integratorId` is not the key's.", body: { message: "integratorId is not the integrator of this API key" } },
-  IntegratorSuspended: { when: "The integrator is suspended.", body: { message: "The integrator is suspended" } },
-  NotFound: { when: "There is no such resource.", body: { message: "There is no user with this id", resource: "user", id: "user-9" } },
-  SpendEventConflict: {
-    when: "The event's identity was used with different content.",
-    body: { message: "An event with this identity was stored with different content", id: "se:acme:user-1:clearing:txn-1" }
-  },
-  WebhookEndpointConflict: { when: "The id is in use with another URL.", body: { message: "There is an endpoint with this id and another URL", id: "main" } },
-  SimulationConflict: {
-    when: "The reference was used with different content.",
-    body: { message: "This reference was used for another request", reference: "deposit-1" }
-  },
-  ProgramVersionConflict: {
-    when: "Other content stands under that number.",
-    body: { message: "Other content was published under this version number; a version never changes", programId: "groceries-2026", version: 1 }
-  },
-  ReferrerConflict: {
-    when: "`referredBy` is set at enrollment and kept.",
-    body: { message: "referredBy is set at enrollment and cannot change", userId: "user-1" }
-  },
-  EventInFuture: { when: "`occurredAt` is more than a minute ahead.", body: { message: "occurredAt is more than one minute ahead of the service's clock" } },
-  UserNotEnrolled: { when: "The user is not enrolled.", body: { message: "There is no user with this id; enroll the user first", userId: "user-9" } },
-  ReferrerNotEnrolled: {
-    when: "`referredBy` names no user enrolled earlier.",
-    body: { message: "referredBy names no user enrolled earlier", referredBy: "user-9" }
-  },
-  ProgramRefused: {
-    when: "The version breaks rules; `problems` lists every one as `path: reason`.",
-    body: {
-      message: "The version was not published; problems lists why",
-      programId: "groceries-2026", problems: ["baseRate: must be from 0 to 10000"]
-    }
-  },
-  SimulationTooLarge: {
-    when: "More than 1,000,000 purchases, or more than a minute of work.",
-    body: { message: "The simulation is too large: there are more than 1000000 purchases; simulate a shorter time" }
-  },
-  ApiKeyLimit: { when: "20 keys are active, or 1,000 exist; `limit` is the one reached.", body: { message: "There are 20 active keys; revoke one first", limit: 20 } },
-  LastActiveKey: { when: "The last active key cannot be revoked.", body: { message: "The last active key cannot be revoked; create another one first", name: "server-2026" } },
-  WebhookEndpointLimit: { when: "There is an endpoint already.", body: { message: "There is an endpoint already; change or delete that one" } },
-  EndpointUrlRefused: { when: "The URL breaks the URL rules.", body: { message: "The URL is refused: the host is an IP address, not a name" } },
-  SimulationRefused: {
-    when: "The simulated vault refuses the request; the reference stays unused.",
-    body: { message: "The vault has less free money than this amount", reference: "withdrawal-1" }
-  },
-  ClockCannotGoBack: { when: "The clock moves forward only.", body: { message: "The sandbox clock moves forward only", now: later } },
-  RateLimited: {
-    when: "Too many requests; send it again after `retryAfterSeconds`.",
-    body: { message: "Too many requests; come again in 1 s", retryAfterSeconds: 1 }
-  },
-  Unavailable: { when: "Temporary; send the same request again.", body: { message: "The service cannot reach its database; send the same request again" } }
-}
-
-const movement = {
-  vaultId: "sandbox",
-  reference: "deposit-1",
-  amount: { asset: "USDC", amount: "1000000000" },
-  balance: { held: "1000000000", free: "1000000000" }
-}
-
-/** When an event is sent, and its `data`, by its kind. */
-export const events: Readonly<Record<string, { readonly when: string; readonly data: unknown }>> = {
-  "reward.pending": { when: "A reward is earned, or funded, and is pending until its holding period ends.", data: reward },
-  "reward.awaiting_funding": {
-    when: "A reward is earned, and waits until the vault has free money.",
-    data: { ...reward, state: "AwaitingFunding" }
-  },
-  "reward.claimable": { when: "The holding period ended: the user can claim the reward.", data: claimable },
-  "reward.recovered": {
-    when: "The holding period ended, and all of the reward went to what the user owed.",
-    data: { ...claimable, state: "Paid", recovered: "3703500" }
-  },
-  "reward.paid": {
-    when: "A claim paid a part or the rest of the reward.",
-    data: { ...claimable, state: "Paid", paid: "3703500", revision: 3 }
-  },
-  "reward.refunded": { when: "A refund reduced the reward.", data: { ...reward, ...refunded, revision: 2, updatedAt: later } },
-  "vault.deposit_confirmed": { when: "A deposit into the vault is confirmed.", data: movement },
-  "vault.withdrawal_confirmed": {
-    when: "A withdrawal from the vault is confirmed.",
-    data: { ...movement, reference: "withdrawal-1", balance: { held: "0", free: "0" } }
-  },
-  "vault.claim_confirmed": {
-    when: "A user's claim is paid.",
-    data: {
-      ...movement,
-      reference: "claim-1",
-      amount: { asset: "USDC", amount: "3703500" },
-      balance: { held: "996296500", free: "996296500" },
-      userId: "user-1",
-      rewards: [{ id: reward.id, amount: "3703500" }]
-    }
-  },
-  "webhook.ping": { when: "The integrator asked for a ping.", data: {} }
-}
-
-/** An event as it is delivered. */
-export function event(kind: string, data: unknown): unknown {
-  return { id: "evt_01JD4W4X8QG7B5T9", kind, integratorId: "acme", createdAt: at, data }
 }

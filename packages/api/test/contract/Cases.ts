@@ -1,0 +1,207 @@
+import { Effect } from "effect"
+import type { Request, Send } from "../NewIntegrator.ts"
+import { processAll } from "../Processed.ts"
+import { type Answer, definition, TestApi } from "../TestApi.ts"
+import {
+  createEndpoint, createKey, earn, enroll, november, publish, simulate, spend, url
+} from "./Requests.ts"
+
+type Case = (request: Send) => Effect.Effect<ReadonlyArray<Answer>, never, TestApi>
+
+const one = <R>(answer: Effect.Effect<Answer, never, R>) => Effect.map(answer, (only) => [only])
+const send = (...sent: Request): Case => (request) => one(request(...sent))
+
+/** Sends all in order; what comes before the last ones only prepares. */
+const last = (proofs: number, ...requests: ReadonlyArray<Request>): Case => (request) =>
+  Effect.forEach(requests, (sent) => request(...sent)).pipe(Effect.map((answers) => answers.slice(-proofs)))
+
+/**
+ * What produces each declared answer that is the operation's own; each case is an integrator's first requests. An error
+ * status needs one answer of every tag that it declares.
+ */
+export const cases: Readonly<Record<string, Case>> = {
+  "GET /health 204": () => one(Effect.flatMap(TestApi, (api) => api.send("GET", "/health", { key: "" }))),
+
+  "POST /v1/spend-events 202": last(2, enroll("ann"), spend({}), spend({})),
+  "POST /v1/spend-events 403": last(1, spend({ integratorId: "somebody" })),
+  "POST /v1/spend-events 409": last(1, enroll("ann"), spend({}), spend({ amount: { currency: "USD", amount: "1" } })),
+  "POST /v1/spend-events 422": last(
+    2,
+    enroll("ann"),
+    spend({ occurredAt: "2099-01-01T00:00:00Z" }),
+    spend({ userId: "nobody" })
+  ),
+
+  "PUT /v1/users/{userId} 200": last(3, enroll("ann"), enroll("ann"), ["PUT", "/v1/users/ann", { tier: "gold" }]),
+  "PUT /v1/users/{userId} 409": last(1, enroll("bob"), enroll("ann"), ["PUT", "/v1/users/ann", { referredBy: "bob" }]),
+  "PUT /v1/users/{userId} 422": send("PUT", "/v1/users/ann", { referredBy: "nobody" }),
+  "GET /v1/users/{userId} 200": last(1, enroll("ann"), ["GET", "/v1/users/ann"]),
+  "GET /v1/users/{userId} 404": send("GET", "/v1/users/nobody"),
+  "GET /v1/users/{userId}/balance 200": last(1, enroll("ann"), ["GET", "/v1/users/ann/balance"]),
+  "GET /v1/users/{userId}/balance 404": send("GET", "/v1/users/nobody/balance"),
+  "GET /v1/users/{userId}/rewards 200": send("GET", "/v1/users/nobody/rewards?limit=1"),
+  "GET /v1/users/{userId}/rewards/{rewardId}/explanation 404": send(
+    "GET",
+    "/v1/users/nobody/rewards/rw%3Ax/explanation"
+  ),
+  "GET /v1/spend-events 200": send("GET", "/v1/spend-events?state=waiting&limit=1"),
+  "GET /v1/spend-events/backlog 200": last(1, enroll("ann"), spend({}), ["GET", "/v1/spend-events/backlog"]),
+  "GET /v1/events 200": last(
+    2,
+    simulate("deposits", "d", "1"),
+    ["GET", "/v1/events"],
+    ["GET", "/v1/events?after=1&kind=reward.paid"]
+  ),
+
+  "PUT /v1/programs/{programId}/versions/{version} 200": last(2, publish(1, {}), publish(1, {})),
+  "PUT /v1/programs/{programId}/versions/{version} 409": last(1, publish(1, {}), publish(1, { baseRate: 7 })),
+  "PUT /v1/programs/{programId}/versions/{version} 422": last(1, publish(1, { baseRate: -1 })),
+  "GET /v1/programs 200": last(1, publish(1, {}), ["GET", "/v1/programs"]),
+  "GET /v1/programs/{programId} 200": last(1, publish(1, {}), ["GET", "/v1/programs/p"]),
+  "GET /v1/programs/{programId} 404": send("GET", "/v1/programs/none"),
+  "POST /v1/programs/{programId}/simulations 200": last(
+    1,
+    publish(1, {}),
+    ["POST", "/v1/programs/p/simulations", november]
+  ),
+  "POST /v1/programs/{programId}/simulations 400": last(
+    2,
+    publish(1, {}),
+    ["POST", "/v1/programs/p/simulations", { ...november, more: 1 }],
+    ["POST", "/v1/programs/p/simulations", { ...november, to: november.from }]
+  ),
+  "POST /v1/programs/{programId}/simulations 404": send("POST", "/v1/programs/none/simulations", november),
+
+  "GET /v1/api-keys 200": send("GET", "/v1/api-keys"),
+  "POST /v1/api-keys 201": last(2, createKey("k"), createKey("k")),
+  "POST /v1/api-keys 422": last(1, ...Array.from({ length: 20 }, (_, index) => createKey(`k${index}`))),
+  "DELETE /v1/api-keys/{name} 200": last(2, createKey("k"), ["DELETE", "/v1/api-keys/k"], ["DELETE", "/v1/api-keys/k"]),
+  "DELETE /v1/api-keys/{name} 404": send("DELETE", "/v1/api-keys/none"),
+  "DELETE /v1/api-keys/{name} 422": send("DELETE", "/v1/api-keys/default"),
+
+  "GET /v1/webhook-endpoints 200": send("GET", "/v1/webhook-endpoints"),
+  "POST /v1/webhook-endpoints 201": last(2, createEndpoint, createEndpoint),
+  "POST /v1/webhook-endpoints 409": last(
+    1,
+    createEndpoint,
+    ["POST", "/v1/webhook-endpoints", { id: "e", url: `${url}/b` }]
+  ),
+  "POST /v1/webhook-endpoints 422": last(
+    2,
+    createEndpoint,
+    ["POST", "/v1/webhook-endpoints", { id: "f", url }],
+    ["POST", "/v1/webhook-endpoints", { id: "f", url: "http://127.0.0.1/" }]
+  ),
+  "GET /v1/webhook-endpoints/{id} 200": last(1, createEndpoint, ["GET", "/v1/webhook-endpoints/e"]),
+  "GET /v1/webhook-endpoints/{id} 404": send("GET", "/v1/webhook-endpoints/none"),
+  "PATCH /v1/webhook-endpoints/{id} 200": last(
+    1,
+    createEndpoint,
+    ["PATCH", "/v1/webhook-endpoints/e", { url: `${url}/b` }]
+  ),
+  "PATCH /v1/webhook-endpoints/{id} 404": send("PATCH", "/v1/webhook-endpoints/none", { url }),
+  "PATCH /v1/webhook-endpoints/{id} 422": last(
+    1,
+    createEndpoint,
+    ["PATCH", "/v1/webhook-endpoints/e", { url: "http://x" }]
+  ),
+  "DELETE /v1/webhook-endpoints/{id} 200": last(1, createEndpoint, ["DELETE", "/v1/webhook-endpoints/e"]),
+  "DELETE /v1/webhook-endpoints/{id} 404": send("DELETE", "/v1/webhook-endpoints/none"),
+  "POST /v1/webhook-endpoints/{id}/rotate-secret 200": last(
+    1,
+    createEndpoint,
+    ["POST", "/v1/webhook-endpoints/e/rotate-secret"]
+  ),
+  "POST /v1/webhook-endpoints/{id}/rotate-secret 404": send("POST", "/v1/webhook-endpoints/none/rotate-secret"),
+  "GET /v1/webhook-endpoints/{id}/deliveries 200": last(
+    2,
+    createEndpoint,
+    simulate("deposits", "d", "1"),
+    ["GET", "/v1/webhook-endpoints/e/deliveries"],
+    ["GET", "/v1/webhook-endpoints/e/deliveries?state=exhausted&limit=1"]
+  ),
+  "GET /v1/webhook-endpoints/{id}/deliveries 404": send("GET", "/v1/webhook-endpoints/none/deliveries"),
+  "POST /v1/webhook-endpoints/{id}/deliveries/{eventId}/redeliver 202": redelivered,
+  "POST /v1/webhook-endpoints/{id}/deliveries/{eventId}/redeliver 404": last(
+    1,
+    createEndpoint,
+    ["POST", "/v1/webhook-endpoints/e/deliveries/evt_x/redeliver"]
+  ),
+  "POST /v1/webhook-endpoints/{id}/ping 202": last(1, createEndpoint, ["POST", "/v1/webhook-endpoints/e/ping"]),
+  "POST /v1/webhook-endpoints/{id}/ping 404": send("POST", "/v1/webhook-endpoints/none/ping"),
+
+  "GET /v1/sandbox/vault 200": send("GET", "/v1/sandbox/vault"),
+  "POST /v1/sandbox/deposits 200": last(2, simulate("deposits", "r", "5"), simulate("deposits", "r", "5")),
+  "POST /v1/sandbox/deposits 409": last(1, simulate("deposits", "r", "5"), simulate("deposits", "r", "6")),
+  "POST /v1/sandbox/deposits 422": last(1, simulate("deposits", "r", "0")),
+  "POST /v1/sandbox/withdrawals 200": last(
+    2,
+    simulate("deposits", "d", "5"),
+    simulate("withdrawals", "r", "5"),
+    simulate("withdrawals", "r", "5")
+  ),
+  "POST /v1/sandbox/withdrawals 409": last(1, simulate("deposits", "r", "5"), simulate("withdrawals", "r", "5")),
+  "POST /v1/sandbox/withdrawals 422": last(1, simulate("withdrawals", "r", "5")),
+  "POST /v1/sandbox/claims 409": last(
+    1,
+    enroll("ann"),
+    simulate("deposits", "r", "5"),
+    simulate("claims", "r", "5", { userId: "ann" })
+  ),
+  "POST /v1/sandbox/claims 422": last(
+    2,
+    enroll("ann"),
+    simulate("claims", "r", "5", { userId: "ann" }),
+    simulate("claims", "r", "5", { userId: "nobody" })
+  ),
+  "GET /v1/sandbox/clock 200": send("GET", "/v1/sandbox/clock"),
+  "PUT /v1/sandbox/clock 200": send("PUT", "/v1/sandbox/clock", { now: "2090-01-01T00:00:00Z" }),
+  "PUT /v1/sandbox/clock 422": last(
+    1,
+    ["PUT", "/v1/sandbox/clock", { now: "2090-01-01T00:00:00Z" }],
+    ["PUT", "/v1/sandbox/clock", { now: "2080-01-01T00:00:00Z" }]
+  )
+}
+
+/** A ping sent anew. */
+function redelivered(request: Send) {
+  return Effect.gen(function*() {
+    yield* request(...createEndpoint)
+    const { body } = yield* request("POST", "/v1/webhook-endpoints/e/ping")
+    return [yield* request("POST", `/v1/webhook-endpoints/e/deliveries/${String(body["eventId"])}/redeliver`)]
+  })
+}
+
+/** The claim of a part, twice by the same request. */
+const claim = Effect.fnUntraced(function*(request: Send) {
+  yield* earn(request)
+  const sent = simulate("claims", "c", "1000", { userId: "ann" })
+  return [yield* request(...sent), yield* request(...sent)]
+})
+
+/** The explanation of a reward. */
+const explained = Effect.fnUntraced(function*(request: Send) {
+  yield* earn(request)
+  const { body } = yield* request("GET", "/v1/users/ann/rewards")
+  const [, id = ""] = /"id":"([^"]+)"/.exec(JSON.stringify(body)) ?? []
+  return [yield* request("GET", `/v1/users/ann/rewards/${encodeURIComponent(id)}/explanation`)]
+})
+
+/** Two purchases, of which the api under test simulates one, and candidates that are refused. */
+const simulated = Effect.fnUntraced(function*(request: Send) {
+  yield* earn(request)
+  yield* request(...spend({ externalTransactionId: "t2", occurredAt: "2099-12-03T00:00:00Z" }))
+  yield* processAll
+  const december = { ...november, to: "2100-01-01T00:00:00Z" }
+  const refused = { ...december, definition: { ...definition(), asset: "EURe", baseRat: 1 } }
+  const path = "/v1/programs/p/simulations"
+  return [yield* request("POST", path, december), yield* request("POST", path, refused)]
+})
+
+/** Cases that need what the worker does. */
+export const workerCases = {
+  "POST /v1/programs/{programId}/simulations 422": simulated,
+  "POST /v1/sandbox/claims 202": claim,
+  "GET /v1/users/{userId}/rewards/{rewardId}/explanation 200": explained
+}
+export const workerCase = (name: string) => Object.entries(workerCases).find(([key]) => key === name)?.[1]

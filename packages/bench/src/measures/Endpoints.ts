@@ -1,0 +1,26 @@
+import * as Database from "@card-rewards/core/Database"
+import * as Secrets from "@card-rewards/core/Secrets"
+import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
+import { EndpointId } from "@card-rewards/domain/Ids"
+import { Effect, Layer, Redacted } from "effect"
+import { integratorOf, secretsKey } from "../Seed.ts"
+
+/** Gives each integrator an endpoint at this address. */
+export const addEndpoints = Effect.fnUntraced(function*(
+  url: Redacted.Redacted,
+  integrators: number,
+  address: string
+) {
+  const keys = yield* Secrets.parseKeys(Redacted.make(secretsKey))
+  yield* Effect.gen(function*() {
+    const endpoints = yield* WebhookEndpoints
+    for (let index = 0; index < integrators; index++) {
+      yield* endpoints.create(integratorOf(index), { id: EndpointId.make("bench"), url: address })
+    }
+  }).pipe(Effect.provide(
+    WebhookEndpoints.layer({ allowPrivateNetwork: true }).pipe(
+      Layer.provide(Secrets.Secrets.layer({ keys })),
+      Layer.provide(Database.layer({ url, poolSize: 2, applicationName: "card-rewards bench" }))
+    )
+  ))
+}, Effect.orDie)

@@ -1,0 +1,73 @@
+import { Effect, type Redacted } from "effect"
+import type { SqlClient } from "effect/sql"
+import { performance } from "node:perf_hooks"
+import type { Size } from "../Measure.ts"
+import { Processes, type Running, type Serving } from "../Processes.ts"
+import { population } from "../Seed.ts"
+import { Server } from "../Server.ts"
+import { requests, type Senders } from "../SpendEvents.ts"
+import { isQueueEmpty, workOff } from "./Backlog.ts"
+import { accepted, api, load, peer, serviceEnvironment, worker } from "./Contestants.ts"
+import { addEndpoints } from "./Endpoints.ts"
+
+const integrators = 10
+
+/** Begins the transaction ids whose webhooks' arrivals the receiver tells; see peers/receiver. */
+export const followed = "follow-"
+
+/** One api, one worker and a receiver of webhooks. */
+export interface System {
+  readonly name: string
+  readonly url: Redacted.Redacted
+  readonly api: Serving
+  readonly worker: Running
+  readonly receiver: Serving
+  readonly senders: Senders
+}
+
+/** The whole service over a database of its own; `before` is done before api and worker start. */
+export const start = Effect.fnUntraced(function*<E, R>(
+  name: string,
+  size: Size,
+  before: (url: Redacted.Redacted, senders: Senders) => Effect.Effect<void, E, R>
+) {
+  const server = yield* Server
+  const processes = yield* Processes
+  const senders = { integrators, users: size.users }
+  const url = yield* server.database(population({ ...senders, programs: 1, versions: 1 }))
+  const receiver = yield* processes.serve({ entry: peer("receiver"), env: { FOLLOWED: followed } })
+  yield* addEndpoints(url, integrators, `${receiver.baseUrl}/hooks`)
+  yield* before(url, senders)
+  const env = serviceEnvironment(url)
+  const system: System = {
+    name,
+    url,
+    api: yield* processes.serve({ entry: api, env }),
+    worker: yield* processes.start({ entry: worker, env }),
+    receiver,
+    senders
+  }
+  return system
+})
+
+/**
+ * Clearings per second that the service takes and turns into rewards when it is given as many as it takes: from the
+ * first post until the last one is processed. Ends when all is delivered.
+ */
+export const maximumRate = Effect.fnUntraced(function*({ api, name, senders, url, worker }: System, size: Size) {
+  const next = requests(senders, "max")
+  const round = Effect.fnUntraced(function*(millis: number, atLeast: number) {
+    const startedAt = performance.now()
+    const { requests: count } = yield* load({ name, serving: [api], next, expected: accepted }, millis, atLeast)
+    const wait = { name, url, running: [worker], count, add: Effect.void }
+    yield* workOff({ ...wait, isDone: isQueueEmpty })
+    const seconds = (performance.now() - startedAt) / 1_000
+    yield* workOff({ ...wait, isDone: isDelivered })
+    return count / seconds
+  })
+  yield* round(size.warmUpMillis, 0)
+  return yield* round(size.turnMillis, 0)
+})
+
+const isDelivered = (sql: SqlClient.SqlClient) =>
+  Effect.map(sql`SELECT FROM deliveries WHERE state = 'pending' LIMIT 1`, (rows) => rows.length === 0)

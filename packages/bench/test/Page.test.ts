@@ -1,0 +1,95 @@
+import { Effect, Exit } from "effect"
+import { assert, describe, it } from "@effect/vitest"
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join, resolve } from "node:path"
+import type { Result } from "../src/Measure.ts"
+import * as Page from "../src/Page.ts"
+
+const committed = resolve(import.meta.dirname, "../../../docs/performance.md")
+
+const result: Result = {
+  findings: [
+    { contestant: "this", samples: [{ "events/s": 1_000, "p50 ms": 3 }, { "events/s": 1_200, "p50 ms": 2 }] },
+    { contestant: "that", samples: [{ "events/s": 500 }, { "events/s": 600 }] }
+  ],
+  comparisons: [{ what: "events/s: this / that", ratios: [2, 2], reach: { bound: "at least", value: 3 } }],
+  remarks: ["It stops at the cores."],
+  course: { metric: "MiB", points: [0, 1].map((second) => ({ contestant: "this", second, value: 100 })) }
+}
+
+const section = (name: string, result: Result): Page.Section => ({
+  name,
+  title: `Title of ${name} with \`code\``,
+  method: `Method of ${name}.`,
+  result
+})
+
+const { course: _, ...withoutCourse } = result
+const sections = [section("first", result), section("second", withoutCourse)]
+
+const count = (text: string, part: string): number => text.split(part).length - 1
+
+describe("the page", () => {
+  const docs = Effect.acquireRelease(
+    Effect.sync(() => {
+      const folder = mkdtempSync(join(tmpdir(), "bench-page-"))
+      copyFileSync(committed, join(folder, "performance.md"))
+      return folder
+    }),
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+  )
+
+  it.effect("shows one run, the last, and keeps what stands around it", () =>
+    Effect.gen(function*() {
+      const folder = yield* docs
+      yield* Page.write(folder, [section("earlier", result)], ["server_version = 0"])
+      yield* Page.write(folder, sections, ["server_version = 18.4"])
+      const page = readFileSync(join(folder, "performance.md"), "utf8")
+      const [before = "", after = ""] = readFileSync(committed, "utf8").split(/<!-- run: begin -->[^]*<!-- run: end/)
+      assert.isTrue(page.startsWith(`${before}<!-- run: begin -->\n\n`))
+      assert.isTrue(page.endsWith(`\n\n<!-- run: end${after}`))
+      assert.notInclude(page, "earlier")
+      assert.notInclude(page, "server_version = 0")
+      for (const text of ["<!-- run: begin -->", "<!-- run: end -->", "server_version = 18.4", "## Machine"]) {
+        assert.strictEqual(count(page, text), 1, text)
+      }
+      for (const { method, title } of sections) {
+        assert.strictEqual(count(page, `### ${title}\n`), 1, title)
+        assert.strictEqual(count(page, method), 1, method)
+      }
+      // in the table of all ratios and in the one of its measure
+      assert.strictEqual(count(page, "missed"), 2 * sections.length)
+      assert.strictEqual(count(page, "It stops at the cores."), sections.length)
+      assert.include(page, "1,100 ± 100")
+    }).pipe(Effect.scoped))
+
+  it.effect("has a plot of each measure, and of each course over time", () =>
+    Effect.gen(function*() {
+      const folder = yield* docs
+      yield* Page.write(folder, [section("earlier", result)], [])
+      yield* Page.write(folder, sections, [])
+      const page = readFileSync(join(folder, "performance.md"), "utf8")
+      const plots = ["first-over-time.svg", "first.svg", "second.svg"]
+      assert.deepStrictEqual(readdirSync(join(folder, "performance")).toSorted(), plots)
+      for (const plot of plots) {
+        assert.strictEqual(count(page, `(performance/${plot})`), 1, plot)
+        const svg = readFileSync(join(folder, "performance", plot), "utf8")
+        assert.match(svg, /^<svg[^]*<\/svg>\s*$/)
+        assert.include(svg, "with code")
+        assert.notInclude(svg, "NaN")
+      }
+    }).pipe(Effect.scoped))
+
+  it.effect("is left as it is where it has no room for a run", () =>
+    Effect.gen(function*() {
+      const folder = yield* docs
+      const page = join(folder, "performance.md")
+      for (const text of ["# Performance\n", "<!-- run: end --> <!-- run: begin -->"]) {
+        writeFileSync(page, text)
+        const exit = yield* Effect.exit(Page.write(folder, sections, []))
+        assert.isTrue(Exit.isFailure(exit))
+        assert.strictEqual(readFileSync(page, "utf8"), text)
+      }
+    }).pipe(Effect.scoped))
+})

@@ -1,0 +1,131 @@
+import type { WebhookEndpoint } from "@card-rewards/domain/WebhookEndpoint"
+import { type FormEvent, useState } from "react"
+import { machineMillis } from "../../session/Machine.ts"
+import { useChange } from "../../session/Query.ts"
+import { Confirm } from "../../ui/Dialog.tsx"
+import { Failure } from "../../ui/Failure.tsx"
+import { Field } from "../../ui/Field.tsx"
+import { Panel } from "../../ui/Panel.tsx"
+import { useSay } from "../../ui/Toasts.tsx"
+import { When } from "../../ui/When.tsx"
+
+/** The endpoint, and what can be done with it: another URL, another secret, a ping, its end. */
+export const Endpoint = ({
+  endpoint,
+  onDelete,
+  onSecret
+}: {
+  readonly endpoint: WebhookEndpoint
+  readonly onDelete: () => void
+  readonly onSecret: (secret: string, replacedUntil: number | undefined) => void
+}) => {
+  const params = { id: endpoint.id }
+  const say = useSay()
+  const rotate = useChange((api) => api.webhookEndpoints.rotateSecret({ params }))
+  const remove = useChange((api) => api.webhookEndpoints.remove({ params }))
+  const ping = useChange((api) => api.webhookEndpoints.ping({ params }))
+  return (
+    <Panel
+      title={`Endpoint ${endpoint.id}`}
+      hint={
+        <>
+          Created <When at={endpoint.createdAt} />
+          <Replaced until={endpoint.previousSecretExpiresAt} />
+        </>
+      }
+      actions={
+        <>
+          <button
+            type="button"
+            className="button"
+            disabled={ping.isPending}
+            onClick={() =>
+              void ping.mutateAsync().then(
+                ({ eventId }) => say("Ping sent", eventId),
+                () => undefined
+              )
+            }
+          >
+            Send a ping
+          </button>
+          <Confirm
+            trigger={
+              <button type="button" className="button">
+                Rotate secret
+              </button>
+            }
+            title="Rotate the signing secret?"
+            action="Rotate"
+            onConfirm={async () => {
+              const { endpoint, secret } = await rotate.mutateAsync()
+              onSecret(secret, endpoint.previousSecretExpiresAt)
+            }}
+          >
+            <p>
+              A new secret signs within a minute and is shown once. The present one keeps signing for 24 hours, so that
+              receivers can be moved over without a gap.
+            </p>
+          </Confirm>
+          <Confirm
+            trigger={
+              <button type="button" className="button">
+                Delete
+              </button>
+            }
+            title={`Delete the endpoint ${endpoint.id}?`}
+            action="Delete"
+            onConfirm={() => {
+              onDelete()
+              return remove.mutateAsync()
+            }}
+          >
+            <p>Deliveries stop within a minute, and those that wait are cancelled. The events themselves are kept.</p>
+          </Confirm>
+        </>
+      }
+    >
+      <Address endpoint={endpoint} />
+      {ping.isError && <Failure error={ping.error} />}
+    </Panel>
+  )
+}
+
+/** How long the secret before the present one signs, or that it does no more. Secrets go by real time. */
+const Replaced = ({ until }: { readonly until: number | undefined }) =>
+  until !== undefined && (
+    <>
+      . The replaced secret {until > machineMillis() ? "signs" : "signed"} until <When at={until} />
+    </>
+  )
+
+const Address = ({ endpoint }: { readonly endpoint: WebhookEndpoint }) => {
+  const say = useSay()
+  /** What is typed; nothing is as long as the endpoint's own URL stands there. */
+  const [draft, setDraft] = useState<string>()
+  const url = draft ?? endpoint.url
+  const update = useChange((api, next: string) =>
+    api.webhookEndpoints.update({ params: { id: endpoint.id }, payload: { url: next } })
+  )
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    if (url.trim() === endpoint.url) return
+    void update.mutateAsync(url.trim()).then(
+      () => {
+        setDraft(undefined)
+        say("URL changed", "Waiting deliveries go there within a minute.")
+      },
+      () => undefined
+    )
+  }
+  return (
+    <form className="form" onSubmit={submit}>
+      <div className="form-row inline">
+        <Field label="URL" type="url" value={url} onChange={setDraft} required mono />
+        <button type="submit" className="button" disabled={url.trim() === endpoint.url || update.isPending}>
+          Change
+        </button>
+      </div>
+      {update.isError && <Failure error={update.error} />}
+    </form>
+  )
+}

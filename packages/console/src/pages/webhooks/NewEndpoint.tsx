@@ -1,0 +1,70 @@
+import { EndpointId } from "@card-rewards/domain/Ids"
+import { type FormEvent, useEffect, useRef, useState } from "react"
+import { useChange } from "../../session/Query.ts"
+import { Failure } from "../../ui/Failure.tsx"
+import { Field } from "../../ui/Field.tsx"
+import { Panel } from "../../ui/Panel.tsx"
+import { useSay } from "../../ui/Toasts.tsx"
+
+/** What stands there as long as there is no endpoint. */
+export const NewEndpoint = ({
+  onSecret,
+  takesFocus
+}: {
+  readonly onSecret: (secret: string) => void
+  /** Where the endpoint has just been deleted, and what had the focus with it. */
+  readonly takesFocus: boolean
+}) => {
+  const [id, setId] = useState("main")
+  const [url, setUrl] = useState("")
+  const say = useSay()
+  const form = useRef<HTMLFormElement>(null)
+  useEffect(() => {
+    if (takesFocus) form.current?.querySelector("input")?.focus()
+  }, [takesFocus])
+  const create = useChange((api, input: { id: string; url: string }) =>
+    api.webhookEndpoints.create({ payload: { id: EndpointId.make(input.id), url: input.url } })
+  )
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    void create.mutateAsync({ id: id.trim(), url: url.trim() }).then(
+      ({ secret }) =>
+        secret === undefined
+          ? say("It exists already", "Its secret was shown when it was created. Rotate it if it is lost.")
+          : onSecret(secret),
+      () => undefined
+    )
+  }
+  return (
+    <Panel
+      title="No endpoint yet"
+      hint="Until there is one nothing is delivered. Events are kept, and can be read from GET /v1/events."
+    >
+      <form className="form" ref={form} onSubmit={submit}>
+        <div className="form-row">
+          <Field label="Id" value={id} onChange={setId} hint="Your name for it." required mono />
+          <Field
+            label="URL"
+            type="url"
+            value={url}
+            onChange={setUrl}
+            placeholder="https://hooks.example.com/card-rewards"
+            hint="https, with a public host name."
+            required
+            mono
+          />
+        </div>
+        {create.isError && <Failure error={create.error} />}
+        <div className="form-foot">
+          <button
+            type="submit"
+            className="button primary"
+            disabled={create.isPending || id.trim() === "" || url.trim() === ""}
+          >
+            Create the endpoint
+          </button>
+        </div>
+      </form>
+    </Panel>
+  )
+}

@@ -1,0 +1,96 @@
+import { verifyWebhook } from "@card-rewards/client/promise"
+import type { Received } from "@card-rewards/testing/Receiver"
+import { assert } from "@effect/vitest"
+import type { Browser, Page } from "playwright-core"
+import { findings, inTab, open, signIn, type Stage } from "./Stage.ts"
+
+const secretForm = /^service_whsec_[0-9a-f]{64}$/
+
+/** The endpoint from its deletion to another one's, by keyboard where the focus could get lost. Leaves none. */
+export const endpointLife = (browser: Browser) =>
+  inTab(browser, "light", async ({ page }, stage) => {
+    await signIn(page, stage)
+    await open(page, "/webhooks", "Webhooks")
+    const { answer, url } = stage.receiver
+    answer(200)
+
+    await remove(page)
+    assert.deepStrictEqual(await findings(page), [])
+    assert.strictEqual(await focusedLabel(page), "Id")
+    await page.getByLabel("Id", { exact: true }).fill("hooks")
+    await page.getByLabel("URL").fill("https://user:word@hooks.example.com")
+    await page.keyboard.press("Enter")
+    await page.getByRole("alert").getByText("This URL is refused").waitFor()
+    await page.getByLabel("URL").fill(url)
+    await page.keyboard.press("Enter")
+    const first = await shownSecret(page)
+    assert.deepStrictEqual(await findings(page), [])
+    await page.getByText("Nothing was sent yet").waitFor()
+
+    await verifyWebhook(await pinged(page, stage, "/hooks", [first]))
+
+    await page.getByLabel("URL").fill(`${url}/v2`)
+    await page.keyboard.press("Enter")
+    await page.getByText("URL changed").waitFor()
+    assert.strictEqual(await focusedLabel(page), "URL")
+    const moved = await pinged(page, stage, "/hooks/v2", [first])
+    assert.strictEqual((await verifyWebhook(moved)).kind, "webhook.ping")
+
+    await page.getByRole("button", { name: "Rotate secret" }).focus()
+    await page.keyboard.press("Enter")
+    await page.getByRole("alertdialog").getByText("keeps signing for 24 hours").waitFor()
+    assert.deepStrictEqual(await findings(page), [])
+    await page.getByRole("alertdialog").getByRole("button", { name: "Rotate" }).focus()
+    await page.keyboard.press("Enter")
+    await page.getByText("Every delivery is signed with the secret before it too").waitFor()
+    const second = await shownSecret(page)
+    assert.notStrictEqual(second, first)
+    await page.getByText("The replaced secret signs until").waitFor()
+    for (const secret of [first, second]) await verifyWebhook(await pinged(page, stage, "/hooks/v2", [secret]))
+
+    await open(page, "/keys", "API keys")
+    await open(page, "/webhooks", "Webhooks")
+    assert.strictEqual(await page.getByRole("group", { name: "Signing secret" }).count(), 0, "a secret is shown once")
+    assert.notInclude(await page.content(), second)
+    await remove(page)
+  })
+
+const remove = async (page: Page): Promise<void> => {
+  await page.getByRole("button", { name: "Delete", exact: true }).focus()
+  await page.keyboard.press("Enter")
+  await page.getByRole("alertdialog").getByText("those that wait are cancelled").waitFor()
+  await page.getByRole("alertdialog").getByRole("button", { name: "Delete" }).focus()
+  await page.keyboard.press("Enter")
+  await page.getByRole("heading", { name: "No endpoint yet" }).waitFor()
+  await page.getByRole("alertdialog").waitFor({ state: "detached" })
+}
+
+/** The secret on the page; it has the focus, so that a screen reader tells it. */
+const shownSecret = async (page: Page): Promise<string> => {
+  const group = page.getByRole("group", { name: "Signing secret" })
+  const secret = (await group.locator("code").textContent()) ?? ""
+  assert.match(secret, secretForm)
+  await page.waitForFunction(() => document.activeElement?.classList.contains("secret"))
+  return secret
+}
+
+/** What a ping brought to the receiver, for {@link verifyWebhook}. */
+const pinged = async (page: Page, stage: typeof Stage.Service, path: string, secrets: ReadonlyArray<string>) => {
+  const { received } = stage.receiver
+  const before = received.length
+  await page.getByRole("button", { name: "Send a ping" }).click()
+  const delivery = await untilSome(() => received.slice(before).find((one) => one.path === path))
+  return { body: delivery.body, headers: delivery.headers, secrets }
+}
+
+const untilSome = async (find: () => Received | undefined): Promise<Received> => {
+  for (const endsAt = performance.now() + 20_000; performance.now() < endsAt; ) {
+    const found = find()
+    if (found !== undefined) return found
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  throw new Error("no delivery came")
+}
+
+const focusedLabel = (page: Page): Promise<string> =>
+  page.evaluate(() => (document.activeElement as HTMLInputElement | null)?.labels?.[0]?.textContent ?? "")

@@ -1,0 +1,124 @@
+import { Backlog } from "@card-rewards/core/Backlog"
+import { Explanations } from "@card-rewards/core/Explanations"
+import { Integrators } from "@card-rewards/core/Integrators"
+import { Programs } from "@card-rewards/core/Programs"
+import { SandboxClock } from "@card-rewards/core/SandboxClock"
+import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import { Users } from "@card-rewards/core/Users"
+import { Vault } from "@card-rewards/core/Vault"
+import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
+import { instant } from "@card-rewards/domain/Time"
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { liveMoneyLayer, processAll, spendEvent, usd } from "./Spending.ts"
+import { definition } from "./TestLayer.ts"
+
+const services = Layer.mergeAll(Backlog.layer, Explanations.layer).pipe(Layer.provideMerge(liveMoneyLayer))
+
+const userId = UserId.make("ann")
+let made = 0
+
+/** An integrator with one user and a program of 1 % without a holding period. */
+const setUp = Effect.gen(function*() {
+  const integratorId = IntegratorId.make(`limits-${made++}`)
+  yield* (yield* Integrators).create(integratorId)
+  yield* (yield* Users).put(integratorId, userId, {})
+  const now = yield* Clock.currentTimeMillis
+  const program = definition(now + 400_000, { holdingPeriodDays: 0 })
+  yield* (yield* Programs).publish(integratorId, ProgramId.make("p"), 1, program, [])
+  yield* (yield* SandboxClock).set(integratorId, instant(now + 500_000))
+  return { integratorId, at: now + 500_000 }
+})
+
+const usdc = (reference: string, amount: bigint) => ({
+  reference: Reference.make(reference),
+  amount: { asset: "USDC" as const, amount }
+})
+
+layer(services, { excludeTestServices: true })("limits", (it) => {
+  it.effect("one claim pays 5,000 rewards, and what takes more is refused without an effect", () =>
+    Effect.gen(function*() {
+      const { integratorId } = yield* setUp
+      const sql = yield* SqlClient.SqlClient
+      const vault = yield* Vault
+      yield* vault.deposit(integratorId, usdc("d", 5_001n))
+      // rewards of one unit each
+      yield* sql`INSERT INTO rewards (integrator_id, user_id, kind, external_transaction_id, program_id,
+          program_version, creation, asset, state, purchase_at, currency, spend, refunded_spend, earned, amount, paid, recovered,
+          clawed_back, month_used_before, category_used_before, claimable_at, created_at, updated_at, revision)
+        SELECT ${integratorId}, ${userId}, 'clearing', n::text, 'p', 1, n, 'USDC', 'Claimable', now(), 'USD', 100, 0,
+          1, 1, 0, 0, 0, 0, 0, date_trunc('day', now()) - interval '1 day', now(), now(), 1 FROM generate_series(1, 5001) n`
+      yield* sql`INSERT INTO user_balances (integrator_id, user_id, asset, awaiting_funding, pending, claimable, paid,
+          owed) VALUES (${integratorId}, ${userId}, 'USDC', 0, 0, 5001, 0, 0)`
+      yield* sql`UPDATE vault_balances SET free = 0 WHERE integrator_id = ${integratorId}`
+
+      const refused = yield* Effect.flip(vault.claim(integratorId, { ...usdc("c", 5_001n), userId }))
+      assert.strictEqual(refused._tag, "SimulationRefused")
+      assert.match(refused.message, /5000 rewards at most/)
+      assert.strictEqual((yield* vault.get(integratorId)).balances[0]?.held, 5_001n)
+
+      assert.isFalse((yield* vault.claim(integratorId, { ...usdc("c", 5_000n), userId })).duplicate)
+      assert.strictEqual((yield* vault.get(integratorId)).balances[0]?.held, 1n)
+      const left = yield* sql`SELECT external_transaction_id FROM rewards
+        WHERE integrator_id = ${integratorId} AND state = 'Claimable'`
+      assert.deepStrictEqual(left, [{ externalTransactionId: "5001" }])
+    }))
+
+  it.effect("an explanation shows the first 1,000 refunds of a purchase that has more", () =>
+    Effect.gen(function*() {
+      const { at, integratorId } = yield* setUp
+      const sql = yield* SqlClient.SqlClient
+      const { submit } = yield* SpendEvents
+      const send = (kind: string, externalTransactionId: string, more: object) =>
+        submit(spendEvent(integratorId, userId, at, { kind, externalTransactionId, ...more }))
+      yield* send("clearing", "c", { amount: usd(100_000) })
+      yield* send("refund", "r0", { originalTransactionId: "c", amount: usd(100) })
+      yield* processAll
+      yield* sql`INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at,
+          currency, cents, descriptor, mcc, occurred_at, original_id, position)
+        SELECT integrator_id, user_id, kind, 'r' || n, lane, received_at, currency, 1, descriptor, mcc, occurred_at,
+          original_id, position + n FROM spend_events, generate_series(1, 1500) n
+        WHERE integrator_id = ${integratorId} AND kind = 'refund'`
+      const { explain } = yield* Explanations
+      const { refunds } = yield* explain(integratorId, userId, `rw:${integratorId}:ann:clearing:c:p`)
+      assert.deepStrictEqual(refunds.map(({ externalTransactionId }) => externalTransactionId),
+        Array.from({ length: 1_000 }, (_, n) => `r${n}`))
+      assert.deepStrictEqual([refunds[0]?.reduction, refunds[1]?.reduction], [10_000n, 100n])
+    }))
+
+  it.effect("a backlog is counted in its indexes, and its oldest event found, without a look at the events", () =>
+    Effect.gen(function*() {
+      const { at, integratorId } = yield* setUp
+      const sql = yield* SqlClient.SqlClient
+      const { submit } = yield* SpendEvents
+      const other = UserId.make("bob")
+      yield* (yield* Users).put(integratorId, other, {})
+      yield* submit(spendEvent(integratorId, other, at, { kind: "clearing", externalTransactionId: "first" }))
+      // of one lane, the first of them later than bob's
+      yield* sql`WITH stored AS (
+          INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at, currency,
+            cents, descriptor, mcc, occurred_at)
+          SELECT integrator_id, ${userId}, kind, 'x' || n, lane, received_at + n * interval '1 second', currency, cents,
+            descriptor, mcc, occurred_at FROM spend_events, generate_series(1, 20000) n
+          WHERE integrator_id = ${integratorId}
+          RETURNING *)
+        INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
+        SELECT integrator_id, 15, arrival, user_id, kind, external_transaction_id FROM stored`
+      const [{ received } = { received: 0 }] = yield* sql<{ received: number }>`
+        SELECT received_at AS received FROM spend_events WHERE integrator_id = ${integratorId} AND user_id = ${other}`
+      const read = Effect.map(
+        sql<{ read: bigint }>`SELECT pg_stat_get_xact_tuples_fetched('spend_events'::regclass)
+          + pg_stat_get_xact_tuples_returned('spend_events'::regclass) AS read`,
+        (rows) => rows[0]?.read
+      )
+      const [size, fetched] = yield* sql.withTransaction(Effect.gen(function*() {
+        const before = (yield* read) ?? 0n
+        const { size } = yield* Backlog
+        const found = yield* size(integratorId)
+        return [found, ((yield* read) ?? 0n) - before] as const
+      }))
+      assert.deepStrictEqual(size, { stored: 20_001, waiting: 0, oldestStoredAt: instant(received) })
+      assert.isAtMost(Number(fetched), 32)
+    }))
+})

@@ -1,0 +1,230 @@
+import { Audit } from "@card-rewards/core/Audit"
+import * as Database from "@card-rewards/core/Database"
+import { Deliveries } from "@card-rewards/core/Deliveries"
+import { Integrators } from "@card-rewards/core/Integrators"
+import { Processing } from "@card-rewards/core/Processing"
+import { Programs } from "@card-rewards/core/Programs"
+import { Rewards } from "@card-rewards/core/Rewards"
+import { SandboxClock } from "@card-rewards/core/SandboxClock"
+import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import { Users } from "@card-rewards/core/Users"
+import { Vault } from "@card-rewards/core/Vault"
+import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
+import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
+import { EndpointId, IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
+import { instant } from "@card-rewards/domain/Time"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Clock, Effect, Layer, type Redacted } from "effect"
+import { Migrator, SqlClient } from "effect/sql"
+import initial from "../src/migrations/0001_initial.ts"
+import { processAll, spendEvent, usd } from "./Spending.ts"
+import { definition, liveLayer } from "./TestLayer.ts"
+
+const at = (url: Redacted.Redacted) => Database.layer({ url, poolSize: 1, applicationName: "test" })
+
+const applied = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ id: number }>`SELECT migration_id AS id FROM effect_sql_migrations ORDER BY 1`
+  return rows.map(({ id }) => id)
+})
+
+const all = Array.from({ length: Database.schemaVersion }, (_, index) => index + 1)
+
+/** Everything that makes the schema: columns, indexes, constraints and triggers. */
+const schema = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ line: string }>`
+    SELECT concat_ws(' ', c.relname, a.attnum::text, a.attname, format_type(a.atttypid, a.atttypmod),
+      a.attnotnull::text, pg_get_expr(d.adbin, d.adrelid)) AS line
+    FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+    WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'
+    UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
+    UNION ALL SELECT concat_ws(' ', conrelid::regclass::text, conname, pg_get_constraintdef(oid)) FROM pg_constraint
+      WHERE connamespace = 'public'::regnamespace
+    UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
+    ORDER BY 1`
+  return rows.map(({ line }) => line)
+})
+
+const services = Layer.mergeAll(
+  Processing.layer,
+  Rewards.layer,
+  SandboxClock.layer,
+  SpendEvents.layer,
+  Users.layer,
+  Vault.layer,
+  Audit.layer,
+  Deliveries.layer({ retryDelays: [60_000] })
+).pipe(Layer.provideMerge(Layer.mergeAll(Programs.layer, WebhookEndpoints.layer({ allowPrivateNetwork: true }))))
+
+const integratorId = IntegratorId.make("acme")
+const ann = UserId.make("ann")
+const usdc = (reference: string, amount: bigint) => ({
+  reference: Reference.make(reference),
+  amount: { asset: "USDC" as const, amount }
+})
+
+const send = Effect.fnUntraced(function*(kind: string, externalTransactionId: string, more: object = {}) {
+  const { now } = yield* (yield* SandboxClock).get(integratorId)
+  yield* (yield* SpendEvents).submit(spendEvent(integratorId, ann, now, { kind, externalTransactionId, ...more }))
+})
+
+/**
+ * Rows in every table: rewards waiting, paid in part, claimable and refunded, an authorization open, a refund that
+ * waits, deliveries tried and not, and two events that nobody has processed.
+ */
+const history = Effect.gen(function*() {
+  const vault = yield* Vault
+  const endpoints = yield* WebhookEndpoints
+  const id = EndpointId.make("hook")
+  const url = "http://127.0.0.1:9/"
+  yield* (yield* Integrators).create(integratorId)
+  yield* endpoints.create(integratorId, { id, url })
+  yield* (yield* Users).put(integratorId, ann, { tier: "gold" })
+  const start = yield* Clock.currentTimeMillis
+  const program = definition(start + 400_000, { holdingPeriodDays: 0 })
+  yield* (yield* Programs).publish(integratorId, ProgramId.make("base"), 1, program, [])
+  yield* (yield* SandboxClock).set(integratorId, instant(start + 500_000))
+  yield* vault.deposit(integratorId, usdc("d1", 2_500_000n))
+  yield* send("authorization", "a1")
+  for (const one of ["c1", "c2", "c3"]) yield* send("clearing", one)
+  yield* processAll
+  yield* vault.claim(integratorId, { ...usdc("p1", 1_500_000n), userId: ann })
+  yield* send("refund", "r1", { originalTransactionId: "c1", amount: usd(2_500) })
+  yield* send("refund", "r2", { originalTransactionId: "unknown" })
+  yield* processAll
+  yield* send("clearing", "c4")
+  yield* send("refund", "r3", { originalTransactionId: "c2" })
+  const { claim, record } = yield* Deliveries
+  const now = yield* Clock.currentTimeMillis
+  const [first] = yield* claim({ now, limit: 1, perEndpoint: 1, inFlight: new Map(), slow: new Set(), slowLimit: 1 })
+  if (first === undefined) return yield* Effect.die(new Error("no delivery is due"))
+  yield* record([{ claim: first, url, startedAt: now, durationMillis: 5, result: { status: 200, answer: "" } }], now)
+})
+
+const tablesIn = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ name: string; columns: string }>`
+    SELECT table_name AS name, string_agg(quote_ident(column_name), ', ' ORDER BY ordinal_position) AS columns
+    FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'effect_sql_migrations'
+    GROUP BY table_name ORDER BY table_name`
+  return rows
+})
+
+type Tables = Effect.Success<typeof tablesIn>
+
+/** The rows of all tables in these columns, as JSON with every digit. */
+const contents = Effect.fnUntraced(function*(tables: Tables) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* Effect.forEach(tables, Effect.fnUntraced(function*({ columns, name }) {
+    const [row] = yield* sql.unsafe<{ rows: string }>(
+      `SELECT coalesce(json_agg(t ORDER BY t::text), '[]')::text AS rows FROM (SELECT ${columns} FROM ${name}) t`
+    )
+    return { name, rows: row?.rows ?? "" }
+  }))
+})
+
+/** A database as the first version of the schema keeps that history: only migration 1 has been applied to it. */
+const oldDatabase = Effect.gen(function*() {
+  const source = yield* SqlClient.SqlClient
+  const url = yield* makeEmpty
+  const tables = yield* Effect.gen(function*() {
+    yield* Migrator.make({})({ loader: Migrator.fromRecord({ "0001_initial": initial }) })
+    return yield* tablesIn
+  }).pipe(Effect.provide(at(url)))
+  const history = yield* contents(tables)
+  const [arrivals] = yield* source<{ last: bigint }>`SELECT last_value AS last FROM arrivals`
+  yield* Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql.withTransaction(Effect.gen(function*() {
+      yield* sql`SET LOCAL session_replication_role = replica`
+      for (const { name, rows } of history) {
+        assert.notStrictEqual(rows, "[]", `the history has rows in ${name}`)
+        yield* sql`INSERT INTO ${sql(name)}
+          SELECT * FROM json_populate_recordset(NULL::${sql(name)}, ${rows}::text::json)`
+      }
+      yield* sql`SELECT setval('arrivals', ${arrivals?.last ?? 1n})`
+    }))
+    assert.deepStrictEqual(yield* contents(tables), history)
+    assert.deepStrictEqual(yield* applied, [1])
+  }).pipe(Effect.provide(at(url)))
+  return { url, tables, history }
+})
+
+const audited = Effect.gen(function*() {
+  assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
+})
+
+describe("migrations of an empty database", () => {
+  it.live("run once, however many start at the same moment, and under no limit on a statement's time", () =>
+    Effect.gen(function*() {
+      const url = yield* makeEmpty
+      // an index over a large table takes longer than what a request may
+      const limits = Effect.gen(function*() {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`CREATE SCHEMA watch`
+        yield* sql`CREATE TABLE watch.limits (statement_timeout text)`
+        yield* sql`CREATE FUNCTION watch.note() RETURNS event_trigger LANGUAGE plpgsql AS
+          $$ BEGIN INSERT INTO watch.limits VALUES (current_setting('statement_timeout')); END $$`
+        yield* sql`CREATE EVENT TRIGGER note ON ddl_command_end EXECUTE FUNCTION watch.note()`
+      })
+      yield* Effect.provide(limits, at(url))
+      yield* Effect.all([1, 2, 3].map(() => Database.migrate(url)), { concurrency: 3 })
+      yield* Effect.gen(function*() {
+        const sql = yield* SqlClient.SqlClient
+        assert.deepStrictEqual(yield* applied, all)
+        const limits = yield* sql`SELECT DISTINCT statement_timeout FROM watch.limits`
+        assert.deepStrictEqual(limits, [{ statementTimeout: "0" }])
+      }).pipe(Effect.provide(at(url)))
+    }).pipe(Effect.scoped))
+})
+
+layer(Layer.provideMerge(services, liveLayer), { excludeTestServices: true })("migrations of an old database", (it) => {
+  it.effect("a failure half-way leaves it as it was; two at once bring it up to date with every row; work goes on", () =>
+    Effect.gen(function*() {
+      yield* history
+      const fresh = yield* schema
+      const { history: before, tables, url } = yield* oldDatabase
+      const old = Effect.gen(function*() {
+        const sql = yield* SqlClient.SqlClient
+        // something stands where the second last migration or a later one wants to make its own
+        yield* sql`ALTER TABLE deliveries ADD COLUMN traceparent text`
+        const untouched = yield* schema
+        const failure = yield* Effect.exit(Database.migrate(url))
+        assert.strictEqual(failure._tag, "Failure")
+        assert.deepStrictEqual(yield* schema, untouched)
+        assert.deepStrictEqual(yield* applied, [1])
+        assert.deepStrictEqual(yield* contents(tables), before)
+        yield* sql`ALTER TABLE deliveries DROP COLUMN traceparent`
+      })
+      yield* Effect.provide(old, at(url))
+
+      yield* Effect.all([Database.migrate(url), Database.migrate(url)], { concurrency: 2 })
+
+      yield* Effect.gen(function*() {
+        assert.deepStrictEqual(yield* applied, all)
+        // a column that was dropped above keeps its number
+        const unnumbered = (lines: ReadonlyArray<string>) =>
+          lines.map((line) => line.replace(/^(deliveries) \d+ /, "$1 ")).sort()
+        assert.deepStrictEqual(unnumbered(yield* schema), unnumbered(fresh))
+        assert.deepStrictEqual(yield* contents(tables), before)
+        yield* audited
+        yield* processAll
+        yield* (yield* Vault).deposit(integratorId, usdc("d2", 10_000_000n))
+        // 0.75 and 0 are left of the two that were paid; what was paid too much is recovered from the other two
+        const { balances } = yield* (yield* Rewards).balance(integratorId, ann)
+        assert.deepStrictEqual(balances[0], {
+          asset: "USDC",
+          expected: 1_000_000n,
+          pending: 0n,
+          claimable: 1_250_000n,
+          paid: 1_500_000n,
+          owed: 0n,
+          awaitingFunding: 0n
+        })
+        yield* audited
+        // other services than those of the history, over another database
+      }).pipe(Effect.provide(Layer.provideMerge(services, at(url)), { local: true }))
+    }).pipe(Effect.scoped))
+})

@@ -1,0 +1,50 @@
+import { Deferred, Effect, type Scope } from "effect"
+import { type ChildProcess, spawn } from "node:child_process"
+import { readFileSync } from "node:fs"
+
+/** A program in a process of its own. */
+export interface Running {
+  readonly pid: number
+  /** All that it printed. */
+  readonly output: () => string
+  readonly send: (signal: "SIGTERM" | "SIGKILL") => Effect.Effect<void>
+  /** Its exit code, `null` where a signal ended it. */
+  readonly exit: Effect.Effect<number | null>
+  readonly isAlive: () => boolean
+  /** Resident memory in bytes; 0 once it is gone. */
+  readonly residentBytes: () => number
+}
+
+/** Starts Node with these arguments and these variables alone; it is killed with the scope at the latest. */
+export const start = (
+  args: ReadonlyArray<string>,
+  options: { readonly env: Readonly<Record<string, string>>; readonly cwd?: string }
+): Effect.Effect<Running, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => running(spawn(process.execPath, args, { ...options, stdio: ["ignore", "pipe", "pipe"] }))),
+    (child) => Effect.andThen(child.send("SIGKILL"), child.exit)
+  )
+
+const running = (child: ChildProcess): Running => {
+  const printed: Array<string> = []
+  for (const stream of [child.stdout, child.stderr]) stream?.setEncoding("utf8").on("data", (text) => printed.push(text))
+  const closed = Deferred.makeUnsafe<number | null>()
+  child.once("close", (code) => Deferred.doneUnsafe(closed, Effect.succeed(code)))
+  const isAlive = () => child.exitCode === null && child.signalCode === null
+  return {
+    pid: child.pid ?? -1,
+    output: () => printed.join(""),
+    send: (signal) => Effect.sync(() => void (isAlive() && child.kill(signal))),
+    exit: Deferred.await(closed),
+    isAlive,
+    residentBytes: () => isAlive() ? residentBytesOf(child.pid ?? -1) : 0
+  }
+}
+
+const residentBytesOf = (pid: number): number => {
+  try {
+    return 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0)
+  } catch {
+    return 0
+  }
+}

@@ -1,0 +1,54 @@
+import { at, claimable, later, refunded, reward } from "./Values.ts"
+
+const movement = {
+  vaultId: "sandbox",
+  reference: "deposit-1",
+  amount: { asset: "USDC", amount: "1000000000" },
+  balance: { held: "1000000000", free: "1000000000" }
+}
+
+/** When an event is sent, and its `data`, by its kind. */
+export const events: Readonly<Record<string, { readonly when: string; readonly data: unknown }>> = {
+  "reward.pending": {
+    when: "A reward is earned, or funded, and is pending until its holding period ends.",
+    data: reward
+  },
+  "reward.awaiting_funding": {
+    when: "A reward is earned, and waits until the vault has free money.",
+    data: { ...reward, state: "AwaitingFunding" }
+  },
+  "reward.claimable": { when: "The holding period ended: the user can claim the reward.", data: claimable },
+  "reward.recovered": {
+    when: "The holding period ended, and all of the reward went to what the user owed.",
+    data: { ...claimable, state: "Paid", recovered: "3703500" }
+  },
+  "reward.paid": {
+    when: "A claim paid a part or the rest of the reward.",
+    data: { ...claimable, state: "Paid", paid: "3703500", revision: 3 }
+  },
+  "reward.refunded": {
+    when: "A refund reduced the reward.",
+    data: { ...reward, ...refunded, revision: 2, updatedAt: later }
+  },
+  "vault.deposit_confirmed": { when: "A deposit into the vault is confirmed.", data: movement },
+  "vault.withdrawal_confirmed": {
+    when: "A withdrawal from the vault is confirmed.",
+    data: { ...movement, reference: "withdrawal-1", balance: { held: "0", free: "0" } }
+  },
+  "vault.claim_confirmed": {
+    when: "A user's claim is paid.",
+    data: {
+      ...movement,
+      reference: "claim-1",
+      amount: { asset: "USDC", amount: "3703500" },
+      balance: { held: "996296500", free: "996296500" },
+      userId: "user-1",
+      rewards: [{ id: reward.id, amount: "3703500" }]
+    }
+  },
+  "webhook.ping": { when: "The integrator asked for a ping.", data: {} }
+}
+
+/** An event as it is delivered. */
+export const event = (kind: string, data: unknown): unknown =>
+  ({ id: "evt_01JD4W4X8QG7B5T9", kind, integratorId: "acme", createdAt: at, data })

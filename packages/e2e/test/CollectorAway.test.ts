@@ -1,0 +1,64 @@
+import { listening } from "@card-rewards/e2e/Collector"
+import { freePort } from "@card-rewards/e2e/Processes"
+import { service } from "@card-rewards/e2e/Setting"
+import { expect, furnish, integratorId, iso, until } from "@card-rewards/e2e/World"
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+
+/** Longer than an export in vain goes on: a second, and three repeats. Then exporting pauses. */
+const awayMillis = 5_000
+const pauseMillis = 60_000
+
+/** Far more than a post takes, and less than an export in vain. */
+const patienceMillis = 2_000
+
+const toldBy = ({ name, service }: { readonly name: string; readonly service: string }) => `${service} ${name}`
+const apiSpan = "card-rewards-api SpendEvents.store"
+const workerMetric = "card-rewards-worker card_rewards.spend_events.applied"
+
+it.live("a collector that is away slows no request and fills no log, and is found when it is back", () =>
+  Effect.gen(function*() {
+    const collectorPort = yield* freePort
+    const { api, shiftClocks, wire, worker } = yield* service({
+      more: {
+        OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${collectorPort}`,
+        OTEL_METRIC_EXPORT_INTERVAL: "200",
+        LOG_LEVEL: "info"
+      }
+    })
+    const at = yield* furnish(wire)
+    let longestMillis = 0
+    const post = Effect.fnUntraced(function*(externalTransactionId: string) {
+      const before = performance.now()
+      yield* expect(202, wire.insist("POST", "/v1/spend-events", {
+        kind: "clearing",
+        integratorId,
+        userId: "user:1",
+        externalTransactionId,
+        amount: { currency: "USD", amount: "12345" },
+        merchant: { descriptor: "Shop", mcc: "5999" },
+        occurredAt: iso(at - 1_000)
+      }))
+      longestMillis = Math.max(longestMillis, performance.now() - before)
+    })
+    const start = performance.now()
+    for (let index = 0; performance.now() - start < awayMillis; index++) yield* post(`t${index}`)
+    const backlog = wire.insist("GET", "/v1/spend-events/backlog").pipe(Effect.map(({ text }) => JSON.parse(text)))
+    yield* until("processed", backlog, ({ stored }) => stored === 0)
+    assert.isBelow(longestMillis, patienceMillis)
+    for (const { output } of [api, worker()]) {
+      const lines = output().trim().split("\n")
+      assert.isBelow(lines.length, 5, output())
+      assert.notMatch(output(), /ECONNREFUSED|exporter/iu)
+    }
+
+    const collector = yield* listening(collectorPort)
+    yield* shiftClocks(pauseMillis + 1_000)
+    const exported = Effect.sync(() => new Set([...collector.spans, ...collector.metrics()].map(toldBy)))
+    yield* until(
+      "what both processes export",
+      Effect.andThen(post(`later ${performance.now()}`), Effect.map(exported, (told) => [...told].toSorted().join())),
+      (told) => [apiSpan, workerMetric].every((one) => told.includes(one)),
+      20
+    )
+  }).pipe(Effect.scoped), 60_000)
