@@ -1,6 +1,6 @@
 import { Unavailable } from "@card-rewards/domain/Errors"
 import { PgClient, PgTypes } from "@effect/sql-pg"
-import { Duration, Effect, Fiber, Layer, type Redacted, Result, Schedule, Scope, String } from "effect"
+import { type Context, Duration, Effect, Exit, Fiber, Layer, type Redacted, Result, Schedule, Scope, String } from "effect"
 import { Migrator, SqlClient, type SqlError } from "effect/sql"
 import * as Metrics from "./Metrics.ts"
 import initial from "./migrations/0001_initial.ts"
@@ -157,10 +157,25 @@ export const within = <A, E, R, Late = Unavailable>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>,
   late: () => Effect.Effect<never, Late | Unavailable> = () => Effect.fail(away())
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Late | Unavailable, R> =>
-  Effect.forkDetach(unhurried(effect)).pipe(
-    Effect.flatMap((fiber) => Effect.onInterrupt(Fiber.join(fiber), () => Effect.sync(() => fiber.interruptUnsafe()))),
-    Effect.timeoutOrElse({ duration: millis, orElse: late })
-  )
+  Effect.withFiber((caller) => {
+    const fork = Effect.runForkWith(caller.context as Context.Context<R>)
+    return Effect.callback((resume) => {
+      const work = fork(unhurried(effect))
+      const clock = fork(Effect.sleep(millis))
+      work.addObserver((exit) => {
+        clock.interruptUnsafe()
+        resume(exit)
+      })
+      clock.addObserver((exit) => {
+        if (Exit.isSuccess(exit)) resume(late())
+        work.interruptUnsafe()
+      })
+      return Effect.sync(() => {
+        work.interruptUnsafe()
+        clock.interruptUnsafe()
+      })
+    })
+  })
 
 /** As {@link available}, for work that nobody waits for: it may take its time. */
 export const unhurried = <A, E, R>(

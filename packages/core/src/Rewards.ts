@@ -9,7 +9,7 @@ import { SqlClient, type SqlError, type Statement } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
 import * as Ledger from "./Ledger.ts"
-import { encodeReward } from "./Ledger/Book.ts"
+import { encodeReward, type ShownReward } from "./Ledger/Book.ts"
 
 /** What a user has: rewards and balances, exact at the moment of the read. */
 export class Rewards extends Context.Service<Rewards, {
@@ -38,6 +38,9 @@ export class Rewards extends Context.Service<Rewards, {
   )
 }
 
+/** What a read of a user's rows found about what is due: to the user, perhaps through others, nothing. */
+type Due = "due" | "waiting" | null
+
 /**
  * Rows of a user that tell besides whether something is due: to the user (rewards past their holding period, and those
  * that money is assigned to), or to users who owe: their recoveries may fund this user's waiting rewards (decisions,
@@ -46,59 +49,74 @@ export class Rewards extends Context.Service<Rewards, {
 const readSettled = Effect.fnUntraced(function*<Row extends object>(
   integratorId: IntegratorId,
   userId: UserId,
-  read: (due: Statement.Fragment) => Effect.Effect<ReadonlyArray<Row & { readonly due: boolean }>, SqlError.SqlError>
+  read: (due: Statement.Fragment) => Effect.Effect<ReadonlyArray<Row & { readonly due: Due }>, SqlError.SqlError>
 ) {
-  const due = isDue(yield* SqlClient.SqlClient, integratorId, userId, yield* Clock.currentTimeMillis)
-  const rows = yield* Database.available(read(due))
-  if (rows[0]?.due !== true) return rows
+  const sql = yield* SqlClient.SqlClient
+  const now = sql`(SELECT ${value.timestamptz(yield* Clock.currentTimeMillis)} + clock_offset_millis * interval '1 ms'
+    FROM integrators WHERE integrator_id = ${integratorId})`
+  const reading = Database.available(read(isDue(sql, integratorId, userId, now)))
+  const rows = yield* reading
+  const due = rows[0]?.due ?? null
+  if (due === null) return rows
+  if (due === "waiting" && !(yield* Database.available(isFundable(sql, integratorId, userId, now)))) return rows
   yield* Database.transaction(Effect.gen(function*() {
     const books = yield* Ledger.open([{ integratorId, userIds: new Set([userId]), clearings: [] }])
     yield* Ledger.write(books.values())
   }))
-  return yield* Database.available(read(due))
+  return yield* reading
 })
 
+/** Pending rewards of a row of `user_balances` past their holding period; found in the index of what is unpaid. */
+const isPastHolding = (sql: SqlClient.SqlClient, now: Statement.Fragment) =>
+  sql`EXISTS (SELECT 1 FROM rewards r WHERE r.integrator_id = b.integrator_id AND r.user_id = b.user_id
+    AND r.asset = b.asset AND r.state IN ('Pending', 'Claimable') AND coalesce(r.state, '') = 'Pending'
+    AND r.claimable_at <= ${now} LIMIT 1)`
+
+/** What stands in the user's balances tells nearly always that there is nothing to look for. */
+const isDue = (sql: SqlClient.SqlClient, integratorId: IntegratorId, userId: UserId, now: Statement.Fragment) =>
+  sql`(SELECT min(CASE WHEN b.pending > 0 AND ${isPastHolding(sql, now)} THEN 'due'
+      WHEN b.awaiting_funding > 0 THEN 'waiting' END)
+    FROM user_balances b WHERE b.integrator_id = ${integratorId} AND b.user_id = ${userId}) AS due`
+
 /**
- * What is looked for is looked for in order, each with a LIMIT: so it is a step into one user's rewards, whatever the
- * planner knows of the tables.
+ * Whether money is assigned to waiting rewards of the user, or may come from users who owe. What is looked for is looked
+ * for row by row, with a LIMIT: so it is a step into one user's rewards, whatever the planner knows of the tables.
  */
-const isDue = (sql: SqlClient.SqlClient, integratorId: IntegratorId, userId: UserId, real: number) =>
-  sql`(WITH clock AS (
-      SELECT ${value.timestamptz(real)} + clock_offset_millis * interval '1 millisecond' AS now
-      FROM integrators WHERE integrator_id = ${integratorId}
-    )
-    SELECT EXISTS (
-      SELECT 1 FROM clock CROSS JOIN LATERAL (
-        SELECT 1 FROM rewards r WHERE r.integrator_id = ${integratorId} AND r.user_id = ${userId}
-          AND r.asset = ANY('{USDC,EURe}') AND r.state IN ('Pending', 'Claimable') AND coalesce(r.state, '') = 'Pending'
-          AND r.claimable_at <= clock.now LIMIT 1
-      ) r
-    ) OR EXISTS (
-      SELECT 1 FROM vault_balances v CROSS JOIN LATERAL (
-        SELECT 1 FROM rewards r WHERE r.integrator_id = v.integrator_id AND r.user_id = ${userId} AND r.asset = v.asset
-          AND r.state = 'AwaitingFunding' AND r.creation <= v.assigned_to LIMIT 1
-      ) r WHERE v.integrator_id = ${integratorId} AND v.assigned > 0
-    ) OR EXISTS (
-      SELECT 1 FROM clock CROSS JOIN user_balances b CROSS JOIN LATERAL (
-        SELECT 1 FROM rewards r WHERE r.integrator_id = b.integrator_id AND r.user_id = b.user_id AND r.asset = b.asset
-          AND r.state IN ('Pending', 'Claimable') AND coalesce(r.state, '') = 'Pending'
-          AND r.claimable_at <= clock.now LIMIT 1
-      ) r WHERE b.integrator_id = ${integratorId} AND b.owed > 0
-    ) OR EXISTS (
-      SELECT 1 FROM clock CROSS JOIN vault_balances v JOIN user_balances b ON b.integrator_id = v.integrator_id
-        AND b.asset = v.asset AND b.owed > 0
-      CROSS JOIN LATERAL (
-        SELECT 1 FROM rewards r WHERE r.integrator_id = b.integrator_id AND r.user_id = b.user_id AND r.asset = b.asset
-          AND r.state = 'AwaitingFunding' AND r.creation <= v.assigned_to AND r.claimable_at <= clock.now LIMIT 1
-      ) r WHERE v.integrator_id = ${integratorId} AND v.assigned > 0
-    )) AS due`
+const isFundable = (sql: SqlClient.SqlClient, integratorId: IntegratorId, userId: UserId, now: Statement.Fragment) =>
+  Effect.map(
+    sql<{ due: boolean }>`
+      SELECT EXISTS (
+        SELECT 1 FROM vault_balances v CROSS JOIN LATERAL (
+          SELECT 1 FROM rewards r WHERE r.integrator_id = v.integrator_id AND r.user_id = ${userId}
+            AND r.asset = v.asset AND r.state = 'AwaitingFunding' AND r.creation <= v.assigned_to LIMIT 1
+        ) r WHERE v.integrator_id = ${integratorId} AND v.assigned > 0
+      ) OR EXISTS (
+        SELECT 1 FROM user_balances b
+        WHERE b.integrator_id = ${integratorId} AND b.owed > 0 AND b.pending > 0 AND ${isPastHolding(sql, now)}
+      ) OR EXISTS (
+        SELECT 1 FROM vault_balances v JOIN user_balances b ON b.integrator_id = v.integrator_id AND b.asset = v.asset
+          AND b.owed > 0 AND b.awaiting_funding > 0
+        CROSS JOIN LATERAL (
+          SELECT 1 FROM rewards r WHERE r.integrator_id = b.integrator_id AND r.user_id = b.user_id AND r.asset = b.asset
+            AND r.state = 'AwaitingFunding' AND r.creation <= v.assigned_to AND r.claimable_at <= ${now} LIMIT 1
+        ) r WHERE v.integrator_id = ${integratorId} AND v.assigned > 0
+      ) AS due`,
+    ([row]) => row?.due === true
+  )
+
+/** What is shown of a reward, named as the rows are: to rename the columns of every row would take longer than the rest. */
+const shownColumns = `integrator_id AS "integratorId", user_id AS "userId", kind,
+  external_transaction_id AS "externalTransactionId", program_id AS "programId", program_version AS "programVersion",
+  creation, asset, state, currency, spend, refunded_spend AS "refundedSpend", earned, amount, paid, recovered,
+  clawed_back AS "clawedBack", claimable_at AS "claimableAt", created_at AS "createdAt", updated_at AS "updatedAt",
+  revision`
 
 const list = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId, page: Page) {
   const before = page.cursor === undefined ? undefined : yield* readCursor(page.cursor)
   const sql = yield* SqlClient.SqlClient
   const rows = yield* readSettled(integratorId, userId, (due) =>
-    sql<Ledger.RewardRow & { due: boolean }>`
-      SELECT *, ${due} FROM rewards WHERE integrator_id = ${integratorId} AND user_id = ${userId}
+    sql.withoutTransforms()<ShownReward & { due: Due }>`
+      SELECT ${sql.literal(shownColumns)}, ${due} FROM rewards WHERE integrator_id = ${integratorId} AND user_id = ${userId}
         AND creation < ${value.int8(before ?? 2n ** 63n - 1n)}
       ORDER BY creation DESC LIMIT ${value.int4(page.limit + 1)}`)
   const shown = rows.slice(0, page.limit)
@@ -121,7 +139,7 @@ type Balance = Record<keyof Omit<UserBalance["balances"][number], "asset">, bigi
 const balance = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* readSettled(integratorId, userId, (due) =>
-    sql<Balance & { due: boolean }>`
+    sql<Balance & { due: Due }>`
       SELECT a.asset, coalesce(e.expected, 0) AS expected, coalesce(b.pending, 0) AS pending,
         coalesce(b.claimable, 0) AS claimable, coalesce(b.paid, 0) AS paid, coalesce(b.owed, 0) AS owed,
         coalesce(b.awaiting_funding, 0) AS awaiting_funding, ${due}

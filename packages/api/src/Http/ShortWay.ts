@@ -1,14 +1,15 @@
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { type EventInFuture, SpendEvent, type SpendEventConflict } from "@card-rewards/domain/SpendEvent"
+import type { EventInFuture, SpendEvent, SpendEventConflict } from "@card-rewards/domain/SpendEvent"
 import type { UserNotEnrolled } from "@card-rewards/domain/User"
-import { Clock, Context, Effect, Exit, Schema } from "effect"
+import { Clock, Context, Effect, Exit } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { InWork } from "../Authorization/InWork.ts"
 import { KeyChecks } from "../Authorization/KeyChecks.ts"
 import { type Admission, RateLimit } from "../RateLimit.ts"
 import * as Body from "./Body.ts"
+import * as QuickEvent from "./QuickEvent.ts"
 
 /** What the short way has done of a request that it hands over to the router. */
 interface Handed {
@@ -62,14 +63,11 @@ export const around = Effect.fnUntraced(function*<E, R>(routes: Effect.Effect<Ht
   })
 })
 
-const decodeJson = Schema.decodeUnknownOption(SpendEvent, { onExcessProperty: "error" })
-
 const decode = (bytes: Uint8Array): SpendEvent | undefined => {
   const text = Body.textOf(bytes)
   if (typeof text !== "string") return undefined
   try {
-    const event = decodeJson(JSON.parse(text))
-    return event._tag === "Some" ? event.value : undefined
+    return QuickEvent.decode(JSON.parse(text))
   } catch {
     return undefined
   }

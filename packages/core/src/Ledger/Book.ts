@@ -26,6 +26,9 @@ export interface RewardRow extends RewardMoney {
   readonly revision: number
 }
 
+/** What of a reward is told to the integrator. */
+export type ShownReward = Omit<RewardRow, "categoryId" | "purchaseAt" | "monthUsedBefore" | "categoryUsedBefore">
+
 /** The accounts that are kept for each user and asset. */
 export type UserAccounts = Record<"awaitingFunding" | "pending" | "claimable" | "paid" | "owed", bigint>
 
@@ -272,7 +275,7 @@ export const splitUserKey = (key: string): { readonly asset: Asset; readonly use
 })
 
 /** A reward as the list and the events show it. */
-export const encodeReward = (row: RewardRow): typeof Reward.Encoded => ({
+export const encodeReward = (row: ShownReward): typeof Reward.Encoded => ({
   id: printRewardId(row),
   userId: row.userId,
   programId: row.programId,
