@@ -16,11 +16,17 @@ import * as Database from "./Database.ts"
 import { columns, value } from "./Database.ts"
 import * as Tracing from "./Tracing.ts"
 
-/** Posts that may wait for the insert under way; more are told to come again. */
+/** Posts that may wait for the inserts under way; more are told to come again. */
 const maxWaitingPosts = 10_000
 
 /** Rows in one insert, at most. */
 const maxGroup = 500
+
+/** The pause between two looks for who waits for too long, at least. */
+const minPauseMillis = 100
+
+/** With so many posts waiting a second insert runs beside the first: one is prepared while PostgreSQL works on the other. */
+const enoughForSecond = 100
 
 type Refusal = SpendEventConflict | EventInFuture | UserNotEnrolled
 
@@ -40,38 +46,45 @@ export class SpendEvents extends Context.Service<SpendEvents, {
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       let waiting: Array<Post> = []
-      let underWay: ReadonlyArray<Post> = []
-      const posted = yield* Latch.make()
-      const flush = Effect.gen(function*() {
-        yield* posted.await
-        underWay = waiting.splice(0, maxGroup)
-        if (waiting.length === 0) yield* posted.close
-        yield* storeGroup(underWay).pipe(
-          Tracing.linked("SpendEvents.store", "internal", () => underWay.map((post) => post.traceparent)),
-          Effect.provideService(SqlClient.SqlClient, sql)
-        )
-        underWay = []
+      const underWay = new Set<ReadonlyArray<Post>>()
+      /** Stores what waits whenever that is so many posts or more. */
+      const flushes = Effect.fnUntraced(function*(least: number) {
+        const enough = yield* Latch.make()
+        const flush = Effect.gen(function*() {
+          yield* enough.await
+          const group = waiting.splice(0, maxGroup)
+          if (waiting.length < least) yield* enough.close
+          underWay.add(group)
+          yield* storeGroup(group).pipe(
+            Tracing.linked("SpendEvents.store", "internal", () => group.map((post) => post.traceparent)),
+            Effect.provideService(SqlClient.SqlClient, sql)
+          )
+          underWay.delete(group)
+        })
+        yield* Effect.forkScoped(Effect.forever(flush))
+        return () => {
+          if (waiting.length >= least) enough.openUnsafe()
+        }
       })
+      const wakes = [yield* flushes(1), yield* flushes(enoughForSecond)]
       const unanswered = yield* Latch.make()
       /** Whoever waits for too long is told to come again; where no insert holds the event it is not stored. */
       const refuseLate = Effect.gen(function*() {
         yield* unanswered.await
-        const oldest = underWay[0] ?? waiting[0]
+        const oldest = [...underWay][0]?.[0] ?? waiting[0]
         if (oldest === undefined) return yield* unanswered.close
-        yield* Effect.sleep(oldest.lateAt - (yield* now))
+        yield* Effect.sleep(Math.max(minPauseMillis, oldest.lateAt - (yield* now)))
         const until = yield* now
         const isLate = (post: Post) => post.lateAt <= until
-        for (const { answer } of [...underWay, ...waiting].filter(isLate)) answer(busy())
-        underWay = underWay.filter((post) => !isLate(post))
+        for (const { answer } of [...underWay, waiting].flat().filter(isLate)) answer(busy())
         waiting = waiting.filter((post) => !isLate(post))
       })
-      yield* Effect.forkScoped(Effect.forever(flush))
       yield* Effect.forkScoped(Effect.forever(refuseLate))
       const submit = (event: SpendEvent) =>
         Effect.flatMap(Effect.zip(Tracing.traceparent, now), ([traceparent, at]) =>
           waiting.length >= maxWaitingPosts ? busy() : Effect.callback<SpendEventAccepted, Refusal | Unavailable>((answer) => {
             waiting.push({ event, traceparent, lateAt: at + Database.unavailableAfterMillis, answer })
-            posted.openUnsafe()
+            for (const wake of wakes) wake()
             unanswered.openUnsafe()
           }))
       return SpendEvents.of({ submit })
@@ -194,10 +207,15 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
           AND e.original_id IS NOT DISTINCT FROM t.original_id AS same,
         ${value.timestamptz(real)} + i.clock_offset_millis * interval '1 millisecond' AS now
       FROM input t
-      LEFT JOIN integrators i ON i.integrator_id = t.integrator_id
-      LEFT JOIN users u ON u.integrator_id = t.integrator_id AND u.user_id = t.user_id
-      LEFT JOIN spend_events e ON e.integrator_id = t.integrator_id AND e.user_id = t.user_id AND e.kind = t.kind
-        AND e.external_transaction_id = t.external_transaction_id
+      -- row by row through the keys, whatever the planner knows of the tables: they grow from nothing within minutes
+      LEFT JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = t.integrator_id OFFSET 0) i ON true
+      LEFT JOIN LATERAL (
+        SELECT * FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id OFFSET 0
+      ) u ON true
+      LEFT JOIN LATERAL (
+        SELECT * FROM spend_events e WHERE e.integrator_id = t.integrator_id AND e.user_id = t.user_id AND e.kind = t.kind
+          AND e.external_transaction_id = t.external_transaction_id OFFSET 0
+      ) e ON true
     ), judged AS (
       SELECT *, occurred_at > now + ${value.int4(futureToleranceMillis)} * interval '1 millisecond' AS future FROM checked
     ), stored AS (
@@ -218,7 +236,6 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
       }
     )
     SELECT j.ord, j.known, j.same, j.enrolled, j.future
-    FROM judged j LEFT JOIN stored s ON s.integrator_id = j.integrator_id AND s.user_id = j.user_id AND s.kind = j.kind
-      AND s.external_transaction_id = j.external_transaction_id
-    WHERE s.arrival IS NULL`
+    FROM judged j WHERE (j.integrator_id, j.user_id, j.kind, j.external_transaction_id)
+      NOT IN (SELECT s.integrator_id, s.user_id, s.kind, s.external_transaction_id FROM stored s)`
 })
