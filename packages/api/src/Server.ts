@@ -65,7 +65,7 @@ class LettingGo extends Server<typeof IncomingMessage, typeof Answer> {
       this.#unused.add(socket)
       socket.once("close", () => this.#unused.delete(socket))
     })
-    this.on("request", ({ socket }, response) => {
+    const begin = ({ socket }: IncomingMessage, response: Answer) => {
       this.#unused.delete(socket)
       this.#unanswered.add(response)
       if (this.#closing) response.setHeader("connection", "close")
@@ -73,7 +73,9 @@ class LettingGo extends Server<typeof IncomingMessage, typeof Answer> {
         this.#unanswered.delete(response)
         if (this.#closing) this.closeIdleConnections()
       })
-    })
+    }
+    // a request that asks whether it may send its body is told of under another name
+    this.on("request", begin).on("checkContinue", begin)
   }
 
   override close(callback?: (error?: Error) => void): this {

@@ -1,10 +1,10 @@
 /** `npm run bench`: measures the service beside its peers; see docs/performance.md. */
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Console, Effect, Layer, Option } from "effect"
+import { Console, Effect, Exit, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { resolve } from "node:path"
-import { sizes } from "./Measure.ts"
+import { sizes, Void } from "./Measure.ts"
 import { measures } from "./Measures.ts"
 import * as Page from "./Page.ts"
 import { Processes } from "./Processes.ts"
@@ -45,16 +45,23 @@ const bench = Command.make("bench", flags, Effect.fn(function*({ only, profile, 
   const sized = { ...sizes[size], rounds: Option.getOrElse(rounds, () => sizes[size].rounds) }
   yield* Effect.gen(function*() {
     const sections: Array<Page.Section> = []
+    const failed: Array<string> = []
     for (const { method, name, run, title } of chosen) {
-      const result = yield* run(sized)
-      sections.push({ name, title, method, result })
-      yield* Console.log(`\n${Table.print({ title, result })}\n`)
+      const found = yield* Effect.exit(run(sized))
+      if (Exit.isSuccess(found)) {
+        sections.push({ name, title, method, result: found.value })
+        yield* Console.log(`\n${Table.print({ title, result: found.value })}\n`)
+      } else {
+        failed.push(name)
+        yield* Effect.logError(`${name} gave no result`, found.cause)
+      }
     }
     yield* Console.log(Table.summary(sections))
     if (size === "full" && Option.isNone(only)) {
       const server = yield* Server
       yield* Page.write(resolve(root, "docs"), sections, yield* server.describe)
     }
+    if (failed.length > 0) return yield* new Void({ message: `without a result: ${failed.join(", ")}` })
   }).pipe(Effect.scoped, Effect.provide([postgres, Processes.layer({ profiles: Option.getOrUndefined(profile) })]))
 }))
 

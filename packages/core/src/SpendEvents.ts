@@ -14,6 +14,7 @@ import { Clock, Context, Effect, Latch, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { columns, value } from "./Database.ts"
+import * as Metrics from "./Metrics.ts"
 import * as Tracing from "./Tracing.ts"
 
 /** Posts that may wait for the inserts under way; more are told to come again. */
@@ -80,14 +81,14 @@ export class SpendEvents extends Context.Service<SpendEvents, {
         waiting = waiting.filter((post) => !isLate(post))
       })
       yield* Effect.forkScoped(Effect.forever(refuseLate))
-      const submit = (event: SpendEvent) =>
+      const post = (event: SpendEvent) =>
         Effect.flatMap(Effect.zip(Tracing.traceparent, now), ([traceparent, at]) =>
           waiting.length >= maxWaitingPosts ? busy() : Effect.callback<SpendEventAccepted, Refusal | Unavailable>((answer) => {
             waiting.push({ event, traceparent, lateAt: at + Database.unavailableAfterMillis, answer })
             for (const wake of wakes) wake()
             unanswered.openUnsafe()
           }))
-      return SpendEvents.of({ submit })
+      return SpendEvents.of({ submit: (yield* Metrics.On) ? Effect.fn("SpendEvents.submit")(post) : post })
     })
   )
 }

@@ -1,5 +1,7 @@
 import { Integrators } from "@card-rewards/core/Integrators"
+import { columns } from "@card-rewards/core/Database"
 import { Processing, QuickLookMillis } from "@card-rewards/core/Processing"
+import * as Queue from "@card-rewards/core/Processing/Queue"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { IntegratorId, UserId } from "@card-rewards/domain/Ids"
@@ -25,44 +27,85 @@ const isApplied = Effect.fnUntraced(function*(id: string) {
   return rows.length === 1
 })
 
+/** Inserts an event that is committed only when it is told to; gives how to tell. */
+const lateEvent = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  const begun = yield* Deferred.make<void>()
+  const end = yield* Deferred.make<void>()
+  const late = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+    yield* sql`
+      WITH stored AS (
+        INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at, currency,
+          cents, descriptor, mcc, occurred_at)
+        VALUES (${integratorId}, ${userId}, 'clearing', 'late', ${lane}, now(), 'USD', 100, 'Shop', '5411', now())
+        RETURNING arrival
+      )
+      INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
+      SELECT ${integratorId}, ${lane}, arrival, ${userId}, 'clearing', 'late' FROM stored`
+    yield* Deferred.succeed(begun, undefined)
+    yield* Deferred.await(end)
+  })))
+  yield* Deferred.await(begun)
+  return Effect.andThen(Deferred.succeed(end, undefined), Fiber.join(late))
+})
+
+const setUp = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const { submit } = yield* SpendEvents
+  yield* (yield* Integrators).create(integratorId)
+  yield* (yield* Users).put(integratorId, userId, {})
+  const now = yield* Clock.currentTimeMillis
+  return (id: string) => submit(spendEvent(integratorId, userId, now, { kind: "clearing", externalTransactionId: id }))
+})
+
 layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events", (it) => {
   it.effect("an event that is committed long after later ones were processed is processed too", () =>
     Effect.gen(function*() {
-      const sql = yield* SqlClient.SqlClient
-      const { submit } = yield* SpendEvents
-      yield* (yield* Integrators).create(integratorId)
-      yield* (yield* Users).put(integratorId, userId, {})
-      const now = yield* Clock.currentTimeMillis
-      const send = (id: string) =>
-        submit(spendEvent(integratorId, userId, now, { kind: "clearing", externalTransactionId: id }))
-
-      const begun = yield* Deferred.make<void>()
-      const end = yield* Deferred.make<void>()
-      const late = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
-        yield* sql`
-          WITH stored AS (
-            INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at, currency,
-              cents, descriptor, mcc, occurred_at)
-            VALUES (${integratorId}, ${userId}, 'clearing', 'late', ${lane}, now(), 'USD', 100, 'Shop', '5411', now())
-            RETURNING arrival
-          )
-          INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
-          SELECT ${integratorId}, ${lane}, arrival, ${userId}, 'clearing', 'late' FROM stored`
-        yield* Deferred.succeed(begun, undefined)
-        yield* Deferred.await(end)
-      })))
-      yield* Deferred.await(begun)
-
+      const send = yield* setUp(integratorId)
+      const commitLate = yield* lateEvent(integratorId)
       // several samples are taken meanwhile
-      const until = now + 2_500
+      const until = (yield* Clock.currentTimeMillis) + 2_500
       for (let sent = 0; (yield* Clock.currentTimeMillis) < until; sent++) {
         yield* send(`c${sent}`)
         while (!(yield* isApplied(`c${sent}`))) yield* lookOn
       }
       assert.isFalse(yield* isApplied("late"))
-      yield* Deferred.succeed(end, undefined)
-      yield* Fiber.join(late)
+      yield* commitLate
       for (let look = 0; look < 50 && !(yield* isApplied("late")); look++) yield* lookOn
       assert.isTrue(yield* isApplied("late"))
+    }))
+
+  it.effect("what a writer has left is found before its lane is taken as empty up to there", () =>
+    Effect.gen(function*() {
+      const other = IntegratorId.make("settling")
+      const sql = yield* SqlClient.SqlClient
+      const send = yield* setUp(other)
+      const memory = new Queue.Memory()
+      memory.meet([{ integratorId: other, lane }])
+      // looks at the lanes that it knows, whatever the time is
+      memory.restUntilNanos = 2n ** 62n
+      const never = 2n ** 62n
+      /** Takes what a look finds; `sampling` finds out before who writes. */
+      const look = Effect.fnUntraced(function*(sampling: boolean) {
+        memory.sampleAtNanos = sampling ? 0n : never
+        const lanes = yield* Queue.lockLanes(memory)
+        const taken = lanes.length === 0 ? [] : yield* Queue.takeEvents(memory, lanes)
+        yield* sql`DELETE FROM spend_event_queue WHERE integrator_id = ${other}
+          AND external_transaction_id = ANY(${columns.text(taken.map((event) => event.externalTransactionId))})`
+        memory.leave(taken, taken)
+        return taken.map((event) => event.externalTransactionId)
+      }, sql.withTransaction, Effect.provideService(QuickLookMillis, -1))
+      const start = () => memory.known.get(`${other}\0${lane}`)?.start
+
+      const commitLate = yield* lateEvent(other)
+      yield* send("later")
+      assert.deepStrictEqual(yield* look(false), ["later"])
+      assert.deepStrictEqual(yield* look(true), [])
+      yield* commitLate
+      assert.deepStrictEqual(yield* look(true), ["late"])
+      assert.strictEqual(start(), 0n)
+      assert.deepStrictEqual(yield* look(true), [])
+      assert.isAbove(Number(start()), 0)
+      yield* send("next")
+      assert.deepStrictEqual(yield* look(true), ["next"])
     }))
 })

@@ -1,9 +1,10 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { spawn } from "node:child_process"
+import { once } from "node:events"
 import * as fs from "node:fs"
 import { tmpdir } from "node:os"
-import { join, resolve } from "node:path"
+import { delimiter, dirname, join, resolve } from "node:path"
 
 const root = resolve(import.meta.dirname, "../../..")
 
@@ -37,7 +38,9 @@ const checkout = Effect.acquireRelease(
 it.live("a start that installed first ends as any other when npm is killed", () =>
   Effect.gen(function*() {
     const folder = yield* checkout
-    const env = { ...process.env, PATH: `${join(folder, "bin")}:${process.env["PATH"] ?? ""}` }
+    // the folder has no Node of its own: it takes the one that runs this
+    const path = [join(folder, "bin"), dirname(process.execPath), process.env["PATH"] ?? ""].join(delimiter)
+    const env = { ...process.env, PATH: path }
     const npm = yield* Effect.acquireRelease(
       Effect.sync(() => spawn("npm", ["run", "--silent", "start"], { cwd: folder, env })),
       (child) => Effect.sync(() => child.kill("SIGKILL"))
@@ -50,10 +53,10 @@ it.live("a start that installed first ends as any other when npm is killed", () 
         Effect.retry(Schedule.spaced("20 millis").pipe(Schedule.upTo({ duration: "10 seconds" })))
       )
     yield* prints("started")
-    const ended = Effect.callback<void>((resume) => void npm.once("close", () => resume(Effect.void)))
+    const ended = once(npm, "close")
     npm.kill("SIGKILL")
     yield* prints("stopped")
-    yield* ended
+    yield* Effect.promise(() => ended)
     const lines = output.split("\n").filter((line) => line !== "" && !line.startsWith("npm warn"))
     assert.deepStrictEqual(lines.map((line) => line.replace(/\d[\d.]*( s)?/, "…")), [
       "Installing dependencies with pnpm …; the first time takes a minute …",

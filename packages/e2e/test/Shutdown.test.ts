@@ -66,19 +66,29 @@ layer(Receiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("SIG
       const kept = connect(ports[0], "127.0.0.1")
       kept.write("GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
       yield* Effect.promise(() => once(kept, "data"))
-      const underWay = connect(ports[0], "127.0.0.1").setEncoding("utf8")
       const body = JSON.stringify({ tier: "gold" })
-      underWay.write(`PUT /v1/users/late HTTP/1.1\r\nhost: x\r\nx-api-key: ${apiKey}\r\n` +
-        `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`)
+      const begin = (user: string, header: string) => {
+        const socket = connect(ports[0], "127.0.0.1").setEncoding("utf8")
+        socket.write(`PUT /v1/users/${user} HTTP/1.1\r\nhost: x\r\nx-api-key: ${apiKey}\r\n${header}` +
+          `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`)
+        return socket
+      }
+      const underWay = begin("late", "")
       underWay.write(body.slice(0, 5))
-      // nothing tells the client that the server has the head
+      const invited = begin("invited", "expect: 100-continue\r\n")
+      const [invitation] = yield* Effect.promise(() => once(invited, "data"))
+      assert.match(invitation, /^HTTP\/1\.1 100 /)
+      // nothing tells the client that the server has the other one's head
       yield* Effect.sleep("300 millis")
       yield* apis[0].send("SIGTERM")
       yield* Effect.promise(() => Promise.all([once(fresh, "close"), once(kept, "close")]))
       underWay.write(body.slice(5))
-      const answer = yield* Effect.promise(() => underWay.toArray())
-      assert.match(answer.join(""), /^HTTP\/1\.1 200 OK\r\n/)
-      assert.match(answer.join(""), /\r\nconnection: close\r\n/i)
+      invited.write(body)
+      for (const socket of [underWay, invited]) {
+        const answer = (yield* Effect.promise(() => socket.toArray())).join("")
+        assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
+        assert.match(answer, /\r\nconnection: close\r\n/i)
+      }
       assert.isBelow(yield* stopped(apis[0]), 3_000)
       const other = Wire.make({ baseUrl: () => `http://127.0.0.1:${ports[1]}`, apiKey })
       yield* expect(200, other.insist("GET", "/v1/users/late"))

@@ -36,6 +36,8 @@ interface LaneKey {
 interface KnownLane extends LaneKey {
   /** Nothing is queued up to this arrival, and nothing will be. */
   start: bigint
+  /** Up to this arrival nothing can come any more; what has come may still be queued. */
+  settled: bigint
 }
 
 /** What a process remembers of the queue between its looks. Forgetting it costs time and nothing else. */
@@ -58,7 +60,7 @@ export class Memory {
   meet(lanes: ReadonlyArray<LaneKey>): void {
     for (const { integratorId, lane } of lanes) {
       const key = keyOf({ integratorId, lane })
-      const known = this.known.get(key) ?? { integratorId, lane, start: 0n }
+      const known = this.known.get(key) ?? { integratorId, lane, start: 0n, settled: 0n }
       this.known.delete(key)
       this.known.set(key, known)
     }
@@ -89,7 +91,8 @@ export class Memory {
   /**
    * Takes a sample: who writes to the queue, read after lanes were `emptied`. Numbers are given in order, but not
    * committed in order. Who inserts holds a lock on the queue from before it is given its numbers until it has committed.
-   * So once all writers of a sample are gone, nothing can come any more before what had been emptied by then.
+   * So once all writers of a sample are gone, nothing can come any more before what had been emptied by then; what they
+   * have written is there to be found, and only a look that finds nothing there any more moves a lane's start.
    */
   sampled(emptied: ReadonlyMap<string, bigint>, writers: ReadonlySet<string>): void {
     const before = this.sample
@@ -99,9 +102,18 @@ export class Memory {
     }
     for (const [key, arrival] of before?.emptied ?? []) {
       const known = this.known.get(key)
-      if (known !== undefined && known.start < arrival) known.start = arrival
+      if (known !== undefined && known.settled < arrival) known.settled = arrival
     }
     this.sample = { emptied, writers }
+  }
+
+  /** Lanes were looked at, after they had settled so far, and first had work at these arrivals, or none. */
+  looked(lanes: ReadonlyArray<KnownLane>, settled: ReadonlyArray<bigint>, first: (lane: LaneKey) => bigint | undefined): void {
+    for (const [index, lane] of lanes.entries()) {
+      const upTo = settled[index] ?? 0n
+      const arrival = first(lane)
+      if (lane.start < upTo && (arrival === undefined || arrival > upTo)) lane.start = upTo
+    }
   }
 
   /** Once a look is quick there is nothing to be saved. */
@@ -181,15 +193,21 @@ const knownWithWork = Effect.fnUntraced(function*(memory: Memory, now: bigint) {
   const lanes = [...memory.known.values()].toSorted(byKey)
   const after = lanes.findIndex((lane) => byKey(lane, memory.cursor) > 0)
   const inTurn = after === -1 ? lanes : [...lanes.slice(after), ...lanes.slice(0, after)]
+  const settled = inTurn.map((lane) => lane.settled)
   const sql = yield* SqlClient.SqlClient
-  return yield* sql<LaneKey>`
-    SELECT t.integrator_id, t.lane FROM unnest(${columns.text(inTurn.map((lane) => lane.integratorId))},
+  const found = yield* sql<LaneKey & { readonly arrival: bigint }>`
+    SELECT t.integrator_id, t.lane, q.arrival FROM unnest(${columns.text(inTurn.map((lane) => lane.integratorId))},
       ${columns.int2(inTurn.map((lane) => lane.lane))}, ${columns.int8(inTurn.map((lane) => lane.start))})
       WITH ORDINALITY AS t(integrator_id, lane, start, place)
     CROSS JOIN LATERAL (
-      SELECT FROM spend_event_queue q WHERE q.integrator_id = t.integrator_id AND q.lane = t.lane AND q.arrival > t.start
-      ORDER BY q.arrival LIMIT 1
+      SELECT q.arrival FROM spend_event_queue q
+      WHERE q.integrator_id = t.integrator_id AND q.lane = t.lane AND q.arrival > t.start ORDER BY q.arrival LIMIT 1
     ) q ORDER BY t.place LIMIT ${value.int4(maxLanes)}`
+  // a lane that is not among as many as are told may have work all the same
+  const first = new Map(found.map((lane) => [keyOf(lane), lane.arrival]))
+  const unseen = found.length < maxLanes ? undefined : 0n
+  memory.looked(inTurn, settled, (lane) => first.get(keyOf(lane)) ?? unseen)
+  return found
 })
 
 const byKey = (a: LaneKey, b: LaneKey): number =>

@@ -81,7 +81,7 @@ const nameOf = (sql: string): string => {
 
 /** The worker's steps by the statement that each begins with. */
 const steps: ReadonlyArray<readonly [step: string, first: RegExp]> = [
-  ["processing", /FROM spend_event_queue/],
+  ["processing", /FROM (spend_event_queue|pg_locks)\b/],
   ["maturing", /first\.claimable_at/],
   ["claiming", /WITH RECURSIVE turn/],
   ["settling", /WHERE unsettled/],
