@@ -19,8 +19,11 @@ const flags = {
     Flag.withDescription("full takes up to 45 minutes; small proves that everything works, its figures mean nothing")
   ),
   only: Flag.Literals("only", measures.map(({ name }) => name)).pipe(
-    Flag.optional,
-    Flag.withDescription("One measure instead of all; docs/performance.md is not written")
+    Flag.atLeast(0),
+    Flag.withDescription("One measure instead of all; may be given several times")
+  ),
+  page: Flag.Boolean("page").pipe(
+    Flag.withDescription("Writes docs/performance.md, as a full run of all measures does")
   ),
   rounds: Flag.Int("rounds").pipe(Flag.optional, Flag.withDescription("How often each contestant's turn comes")),
   profile: Flag.Path("profile").pipe(
@@ -40,8 +43,8 @@ const postgres = Layer.unwrap(Effect.map(EmbeddedPostgres, ({ url }) => Server.l
   }))
 )
 
-const bench = Command.make("bench", flags, Effect.fn(function*({ only, profile, rounds, size }) {
-  const chosen = measures.filter(({ name }) => Option.getOrElse(only, () => name) === name)
+const bench = Command.make("bench", flags, Effect.fn(function*({ only, page, profile, rounds, size }) {
+  const chosen = measures.filter(({ name }) => only.length === 0 || only.includes(name))
   const sized = { ...sizes[size], rounds: Option.getOrElse(rounds, () => sizes[size].rounds) }
   yield* Effect.gen(function*() {
     const sections: Array<Page.Section> = []
@@ -57,7 +60,7 @@ const bench = Command.make("bench", flags, Effect.fn(function*({ only, profile, 
       }
     }
     yield* Console.log(Table.summary(sections))
-    if (size === "full" && Option.isNone(only)) {
+    if (page || (size === "full" && only.length === 0)) {
       const server = yield* Server
       yield* Page.write(resolve(root, "docs"), sections, yield* server.describe)
     }
