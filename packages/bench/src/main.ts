@@ -23,6 +23,7 @@ const flags = {
     Flag.withDescription("One measure instead of all; may be given several times")
   ),
   page: Flag.Boolean("page").pipe(
+    Flag.withDefault(false),
     Flag.withDescription("Writes docs/performance.md, as a full run of all measures does")
   ),
   rounds: Flag.Int("rounds").pipe(Flag.optional, Flag.withDescription("How often each contestant's turn comes")),

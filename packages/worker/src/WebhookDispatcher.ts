@@ -9,7 +9,7 @@ import { type Place, Places } from "./WebhookDispatcher/Places.ts"
 import { Signing } from "./WebhookDispatcher/Signing.ts"
 
 /** Pause after a look that found nothing due, unless an attempt ends before. */
-const idleMillis = 150
+const idleMillis = 60
 /** Outcomes recorded by one transaction at most; attempts that end meanwhile go into the next one. */
 const maxRecorded = 256
 /** Pause after a look that found no endpoint deleted or moved. */

@@ -6,7 +6,7 @@ import type { Lane } from "./Save.ts"
 import type { StoredEvent } from "./State.ts"
 
 /** Lanes that one transaction looks at, and events that it takes from all of them together. */
-const maxLanes = 64
+const maxLanes = 256
 const maxEvents = 500
 
 /**
