@@ -1,11 +1,8 @@
 import { freePort, start, variables } from "@card-rewards/e2e/Processes"
 import { emptyDatabase, healthy, query, serverPort } from "@card-rewards/e2e/Setting"
 import * as TcpProxy from "@card-rewards/e2e/TcpProxy"
-import * as Database from "@card-rewards/core/Database"
-import initial from "@card-rewards/core/migrations/0001_initial"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
-import { Migrator } from "effect/sql"
+import { Effect } from "effect"
 
 const relations = (url: string) =>
   query<{ name: string }>(
@@ -25,20 +22,10 @@ const ended = Effect.fnUntraced(function*(...process: Parameters<typeof start>) 
   return { code, lines: child.output().trim().split("\n") }
 })
 
-/** As the first release left it. */
-const firstSchema = (url: string) =>
-  Migrator.make({})({ loader: Migrator.fromRecord({ "0001_initial": initial }) }).pipe(
-    Effect.provide(Database.layer({ url: Redacted.make(url), poolSize: 1, applicationName: "e2e" }))
-  )
-
 describe("migrations", () => {
-  it.live.each([
-    { state: "empty", prepare: () => Effect.void },
-    { state: "old", prepare: firstSchema }
-  ])("api and worker that start over an $state database serve once two migrations at one moment are done", ({ prepare }) =>
+  it.live("an api and a worker that start before the schema is there serve once two migrations at one moment have made it", () =>
     Effect.gen(function*() {
       const url = yield* emptyDatabase
-      yield* prepare(url)
       const port = yield* freePort
       const env = variables(url, { PORT: `${port}` })
       const api = yield* start("api", env)
