@@ -158,6 +158,7 @@ export const within = <A, E, R, Late = Unavailable>(
   late: () => Effect.Effect<never, Late | Unavailable> = () => Effect.fail(away())
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Late | Unavailable, R> =>
   Effect.withFiber((caller) => {
+    // a fiber has what the effect that it runs needs
     const fork = Effect.runForkWith(caller.context as Context.Context<R>)
     return Effect.callback((resume) => {
       const work = fork(unhurried(effect))

@@ -2,7 +2,6 @@ import { Audit } from "@card-rewards/core/Audit"
 import * as Database from "@card-rewards/core/Database"
 import { Deliveries } from "@card-rewards/core/Deliveries"
 import { Integrators } from "@card-rewards/core/Integrators"
-import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
 import { Rewards } from "@card-rewards/core/Rewards"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
@@ -17,7 +16,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, Effect, Layer, type Redacted } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import initial from "../src/migrations/0001_initial.ts"
-import { processAll, spendEvent, usd } from "./Spending.ts"
+import { moneyServices, processAll, spendEvent, usd } from "./Spending.ts"
 import { definition, liveLayer } from "./TestLayer.ts"
 
 const at = (url: Redacted.Redacted) => Database.layer({ url, poolSize: 1, applicationName: "test" })
@@ -47,16 +46,9 @@ const schema = Effect.gen(function*() {
   return rows.map(({ line }) => line)
 })
 
-const services = Layer.mergeAll(
-  Processing.layer,
-  Rewards.layer,
-  SandboxClock.layer,
-  SpendEvents.layer,
-  Users.layer,
-  Vault.layer,
-  Audit.layer,
-  Deliveries.layer({ retryDelays: [60_000] })
-).pipe(Layer.provideMerge(Layer.mergeAll(Programs.layer, WebhookEndpoints.layer({ allowPrivateNetwork: true }))))
+const services = Deliveries.layer({ retryDelays: [60_000] }).pipe(
+  Layer.provideMerge(Layer.merge(moneyServices, WebhookEndpoints.layer({ allowPrivateNetwork: true })))
+)
 
 const integratorId = IntegratorId.make("acme")
 const ann = UserId.make("ann")

@@ -12,7 +12,8 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { Effect, Layer, Schema } from "effect"
 import { liveLayer, testLayer } from "./TestLayer.ts"
 
-const services = Layer.mergeAll(
+/** All services between a spend event and the money it moves. */
+export const moneyServices = Layer.mergeAll(
   Processing.layer,
   Rewards.layer,
   SandboxClock.layer,
@@ -22,11 +23,11 @@ const services = Layer.mergeAll(
   Audit.layer
 ).pipe(Layer.provideMerge(Programs.layer))
 
-/** All services between a spend event and the money it moves, over {@link testLayer}. */
-export const moneyLayer = services.pipe(Layer.provideMerge(testLayer))
+/** {@link moneyServices} over {@link testLayer}. */
+export const moneyLayer = moneyServices.pipe(Layer.provideMerge(testLayer))
 
 /** The same in real time. */
-export const liveMoneyLayer = services.pipe(Layer.provideMerge(liveLayer))
+export const liveMoneyLayer = moneyServices.pipe(Layer.provideMerge(liveLayer))
 
 export const usd = (cents: number) => ({ currency: "USD", amount: `${cents}` })
 
