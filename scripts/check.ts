@@ -45,7 +45,9 @@ const staticSteps = (): ReadonlyArray<Step> => [
   },
   { name: "lint", command: "node_modules/.bin/oxlint", args: ["--deny-warnings", "--quiet"] },
   script("tidy", "scripts/tidy.ts"),
-  ...(existsSync(path.join(root, "scripts/generate.ts")) ? [script("generated files", "scripts/generate.ts", "--check")] : [])
+  ...(existsSync(path.join(root, "scripts/generate.ts")) ? [script("generated files", "scripts/generate.ts", "--check")] : []),
+  // In CI alone: it needs the network, and an advisory may appear without any change here.
+  ...(process.env["CI"] === undefined ? [] : [script("audit of dependencies", "scripts/auditDependencies.ts")])
 ]
 
 const testStep = (args: ReadonlyArray<string>, results: string, seeds: string | undefined): Step => ({

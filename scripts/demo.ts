@@ -1,6 +1,6 @@
 /** `npm run demo`: its own service, played through from enrolment to refund, as an account to read. See operations. */
 import { CardRewardsSandbox } from "@card-rewards/client/CardRewards"
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Console, Effect, Redacted } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { receiveWebhooks } from "./demo/Receiver.ts"

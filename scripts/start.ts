@@ -1,6 +1,6 @@
 /** `npm start`: PostgreSQL, the api and the worker, and everything a first request needs. See operations. */
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Console, Duration, Effect, Layer, Predicate, Redacted, Schedule, Schema } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import * as fs from "node:fs"

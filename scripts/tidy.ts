@@ -30,6 +30,8 @@ const entryPoints: ReadonlyArray<string> = [
   "packages/dev-postgres/src/TestDatabase.ts",
   "packages/dev-postgres/src/TestProcess.ts",
   "packages/dev-postgres/src/vitestSetup.ts",
+  "packages/testing/src/OldDatabase.ts",
+  "packages/testing/src/Provision.ts",
   "packages/testing/src/TestService.ts"
 ]
 

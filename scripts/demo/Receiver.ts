@@ -1,6 +1,6 @@
 import { verifyWebhook } from "@card-rewards/client/WebhookSignature"
 import type { WebhookEvent } from "@card-rewards/domain/Event"
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer, Queue } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createServer } from "node:http"

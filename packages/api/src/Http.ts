@@ -1,7 +1,7 @@
 import * as Metrics from "@card-rewards/core/Metrics"
 import { IntegratorApi, SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import type { VaultId } from "@card-rewards/domain/Ids"
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"

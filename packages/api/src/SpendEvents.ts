@@ -23,8 +23,7 @@ export const layer = HttpApiBuilder.group(
         if (payload.integratorId !== integratorId) {
           return yield* new IntegratorMismatch({ message: "integratorId is not the integrator of this API key" })
         }
-        const refusal = (yield* ShortWay.Handed)?.refusal
-        return yield* refusal === undefined ? spendEvents.submit(payload) : Effect.fail(refusal)
+        return yield* ShortWay.unlessRefused("submit", spendEvents.submit(payload))
       })
     )
       .handle("waiting", ({ query: { cursor, limit = defaultPageSize } }) =>

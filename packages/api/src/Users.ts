@@ -8,6 +8,7 @@ import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
+import * as ShortWay from "./Http/ShortWay.ts"
 
 /** Enrollment, and what a user has. */
 export const layer = HttpApiBuilder.group(
@@ -21,9 +22,11 @@ export const layer = HttpApiBuilder.group(
       .handle("put", ({ params, payload }) => forIntegrator((id) => users.put(id, params.userId, payload)))
       .handle("get", ({ params }) =>
         forIntegrator((id) => Effect.map(users.get(id, params.userId), (user) => ({ user }))))
-      .handle("balance", ({ params }) => forIntegrator((id) => rewards.balance(id, params.userId)))
+      .handle("balance", ({ params }) =>
+        forIntegrator((id) => ShortWay.unlessRefused("balance", rewards.balance(id, params.userId))))
       .handle("rewards", ({ params, query: { cursor, limit = defaultPageSize } }) =>
-        forIntegrator((id) => Effect.map(rewards.list(id, params.userId, { cursor, limit }), json)))
+        forIntegrator((id) =>
+          Effect.map(ShortWay.unlessRefused("rewards", rewards.list(id, params.userId, { cursor, limit })), json)))
       .handle("explanation", ({ params }) =>
         forIntegrator((id) =>
           Effect.map(explanations.explain(id, params.userId, params.rewardId), (explanation) => ({ explanation }))))

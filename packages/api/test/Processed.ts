@@ -5,7 +5,8 @@ import { Programs } from "@card-rewards/core/Programs"
 import { Effect, Layer } from "effect"
 import { TestApi } from "./TestApi.ts"
 
-const processing = Layer.unwrap(Effect.map(TestApi, ({ databaseUrl }) =>
+/** A worker's processing of what the api stores. */
+export const processing = Layer.unwrap(Effect.map(TestApi, ({ databaseUrl }) =>
   Processing.layer.pipe(
     Layer.provide(Programs.layer),
     Layer.provide(Database.layer({ url: databaseUrl, poolSize: 2, applicationName: "test worker" })),

@@ -3,7 +3,7 @@ import { ApiKeyLimit, LastActiveKey, maxActiveKeys, maxKeys } from "@card-reward
 import { NotFound, type Unavailable } from "@card-rewards/domain/Errors"
 import type { ApiKeyName, IntegratorId } from "@card-rewards/domain/Ids"
 import { instant } from "@card-rewards/domain/Time"
-import { NodeCrypto } from "@effect/platform-node"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
 import type { Digest, SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"

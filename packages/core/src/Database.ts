@@ -1,14 +1,17 @@
 import { Unavailable } from "@card-rewards/domain/Errors"
 import { PgClient, PgTypes } from "@effect/sql-pg"
-import { type Context, Duration, Effect, Exit, Fiber, Layer, type Redacted, Result, Schedule, Scope, String } from "effect"
+import { Context, Duration, Effect, Exit, Fiber, Layer, type Redacted, Result, Schedule, Scope, String } from "effect"
 import { Migrator, SqlClient, type SqlError } from "effect/sql"
+import * as Sockets from "./Database/Sockets.ts"
 import * as Metrics from "./Metrics.ts"
 import initial from "./migrations/0001_initial.ts"
 import deliveries from "./migrations/0002_deliveries.ts"
 import assignedMoney from "./migrations/0003_assigned_money.ts"
 import traces from "./migrations/0004_traces.ts"
 import dueDeliveries from "./migrations/0005_due_deliveries.ts"
+import deliverFaster from "./migrations/0006_deliver_faster.ts"
 import * as Roles from "./Roles.ts"
+import { StartRefused } from "./Settings.ts"
 
 /** How the database is reached, and how many connections this process may hold. */
 export interface DatabaseConfig {
@@ -29,19 +32,25 @@ export const unavailableAfterMillis = 4_500
 export const layer = (config: DatabaseConfig): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, SqlError.SqlError> =>
   closedInTime(PgClient.layer({
     url: config.url,
+    stream: Sockets.to(config.url),
     maxConnections: config.poolSize,
     minConnections: 1,
+    // a network that lost its way may have taken along what is not in use, and only the next user would learn it
+    idleTimeout: Duration.seconds(5),
     connectTimeout: Duration.seconds(3),
     applicationName: config.applicationName,
     startupParameters: {
       timezone: "UTC",
       statement_timeout: "30s",
-      idle_in_transaction_session_timeout: "15s",
+      // longer than any pause between two statements; what a lost session had locked is free again after it
+      idle_in_transaction_session_timeout: "5s",
       // a client that is gone without a word: the server learns it within a minute, and ends the session with its locks
       tcp_keepalives_idle: "30",
       tcp_keepalives_interval: "10",
       tcp_keepalives_count: "3",
       tcp_user_timeout: "30s",
+      // one that leaves in the middle of a statement is noticed while that runs
+      client_connection_check_interval: "1s",
       // plans are kept while tables grow from nothing to millions of rows: only an index suits both
       enable_seqscan: "off",
       ...(config.role === undefined ? {} : { role: Roles.nameOf(config.role) })
@@ -138,7 +147,9 @@ export const available = <A, E, R>(
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> => within(unavailableAfterMillis, effect)
 
 /** Milliseconds after which a background step is given up; it commonly takes less than one second. */
-const stepMillis = 20_000
+export const StepMillis = Context.Reference<number>("@card-rewards/core/Database/StepMillis", {
+  defaultValue: () => 20_000
+})
 
 /**
  * As {@link available}, for a step of background work. It has an end too: a network that lost its way leaves a statement
@@ -146,7 +157,8 @@ const stepMillis = 20_000
  */
 export const step = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>
-): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> => within(stepMillis, effect)
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
+  Effect.flatMap(StepMillis, (millis) => within(millis, effect))
 
 /**
  * As {@link unhurried}, until it is `late`. That does not wait for the statement's cancellation, which a dead network
@@ -168,7 +180,10 @@ export const within = <A, E, R, Late = Unavailable>(
         resume(exit)
       })
       clock.addObserver((exit) => {
-        if (Exit.isSuccess(exit)) resume(late())
+        if (Exit.isSuccess(exit)) {
+          Sockets.dropQuiet()
+          resume(late())
+        }
         work.interruptUnsafe()
       })
       return Effect.sync(() => {
@@ -214,23 +229,48 @@ const migrations = {
   "0002_deliveries": deliveries,
   "0003_assigned_money": assignedMoney,
   "0004_traces": traces,
-  "0005_due_deliveries": dueDeliveries
+  "0005_due_deliveries": dueDeliveries,
+  "0006_deliver_faster": deliverFaster
 }
 
 /** The number of the last migration: the schema that this code works on. */
 export const schemaVersion = Object.keys(migrations).length
 
-/** Brings the schema and its roles up to date, as the schema's owner. Of two at once the second waits for the first. */
-export const migrate = Effect.fn("Database.migrate")(function*(url: Redacted.Redacted) {
+/** How long a migration waits for a lock: whoever asks for the table waits behind it, and a request waits 4.5 s. */
+const lockWaitMillis = 3_000
+
+/** The pause after that, in which those go on. */
+const lockPauseMillis = 2_000
+
+/**
+ * Brings the schema and its roles up to date, as the schema's owner. Of two at once the second waits for the first.
+ * Where other transactions hold the tables it lets go and tries again, `lockTries` times in all (two minutes when left
+ * out).
+ */
+export const migrate = Effect.fn("Database.migrate")(function*(
+  url: Redacted.Redacted,
+  { lockTries = 24 }: { readonly lockTries?: number } = {}
+) {
   const run = Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
-    yield* sql.withTransaction(Effect.gen(function*() {
+    const once = sql.withTransaction(Effect.gen(function*() {
       // an index over a large table takes its time, and the first of two may take as long
       yield* sql`SET LOCAL statement_timeout = 0`
       yield* sql`SELECT pg_advisory_xact_lock(hashtext('card-rewards migrations'))`
+      yield* sql.unsafe(`SET LOCAL lock_timeout = ${lockWaitMillis}`)
       yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations) })
       yield* Roles.grant
     }))
-  })
+    yield* Effect.retry(once, { while: isLocked, times: lockTries - 1, schedule: Schedule.spaced(lockPauseMillis) })
+  }).pipe(Effect.catchIf(isLocked, () =>
+    new StartRefused({
+      message: "Other transactions hold tables that migrations change: end them (pg_stat_activity), or come again later"
+    })))
   yield* Effect.provide(run, layer({ url, poolSize: 1, applicationName: "card-rewards migrate" }))
 })
+
+/** A lock did not come in time, or those who hold it waited for the migration's own. */
+const isLocked = (error: unknown): boolean =>
+  error instanceof Migrator.MigrationError
+    ? isLocked(error.cause)
+    : isSqlError(error) && (error.reason._tag === "LockTimeoutError" || error.reason._tag === "DeadlockError")

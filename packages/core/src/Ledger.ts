@@ -1,3 +1,4 @@
+import type { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { assets } from "@card-rewards/domain/Money"
 import { earn, refund } from "@card-rewards/domain/Reward"
@@ -47,7 +48,7 @@ export const dueBatch = 250
 export const open = Effect.fnUntraced(function*(
   touched: ReadonlyArray<Load.Touched>,
   options: { readonly alsoDue?: boolean } = {}
-): Effect.fn.Return<ReadonlyMap<IntegratorId, Book>, SqlError.SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<ReadonlyMap<IntegratorId, Book>, SqlError.SqlError | Unavailable, SqlClient.SqlClient> {
   const books = yield* Load.lockVaults(touched.map((one) => one.integratorId))
   yield* Load.readUsers(books, touched)
   yield* Load.readRefunded(books, touched)

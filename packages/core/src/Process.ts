@@ -1,4 +1,4 @@
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Console, Effect, Exit, Layer, Logger, References } from "effect"
 import * as Observability from "./Observability.ts"
 import * as Settings from "./Settings.ts"

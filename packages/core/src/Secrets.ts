@@ -1,6 +1,6 @@
 import type { VaultId } from "@card-rewards/domain/Ids"
 import { secretFromBytes, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
-import { NodeCrypto } from "@effect/platform-node"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { Context, Effect, Layer, Option, Redacted, Result, Schema } from "effect"
 import { Aead, Digest, SecureRandom } from "effect/crypto"
 import { Base64, Hex } from "effect/encoding"

@@ -13,7 +13,7 @@ import {
   WebhookEndpointLimit
 } from "@card-rewards/domain/WebhookEndpoint"
 import type { WebhookSecret } from "@card-rewards/domain/WebhookSignature"
-import { NodeCrypto } from "@effect/platform-node"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { Clock, Context, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"

@@ -152,6 +152,12 @@ const faults: ReadonlyArray<readonly [fault: string, plant: string, undo: string
     "nothing waits for an event"
   ],
   [
+    "an attempt of nothing",
+    "INSERT INTO delivery_attempts SELECT integrator_id, 999, 1, 1, now(), 1, 200 FROM integrators",
+    "DELETE FROM delivery_attempts WHERE event = 999",
+    "every webhook attempt is one of a delivery"
+  ],
+  [
     "a place in a lane",
     "UPDATE lanes SET position = position + 1 WHERE position > 0",
     "UPDATE lanes SET position = position - 1 WHERE position > 0",

@@ -78,6 +78,7 @@ layer(liveLayer, { excludeTestServices: true })("the driver, as this service set
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const names = [
+        "client_connection_check_interval",
         "idle_in_transaction_session_timeout",
         "statement_timeout",
         "tcp_keepalives_count",
@@ -87,7 +88,7 @@ layer(liveLayer, { excludeTestServices: true })("the driver, as this service set
       ]
       const settings = yield* sql<{ setting: string }>`SELECT current_setting(name) AS setting
         FROM unnest(${columns.text(names)}) WITH ORDINALITY AS t(name, place) ORDER BY place`
-      assert.deepStrictEqual(settings.map(({ setting }) => setting), ["15s", "30s", "3", "30", "10", "30000"])
+      assert.deepStrictEqual(settings.map(({ setting }) => setting), ["1s", "5s", "30s", "3", "30", "10", "30000"])
     }))
 
   it.effect("takes any other SQL error for a defect", () =>

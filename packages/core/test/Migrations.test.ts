@@ -9,11 +9,12 @@ import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
+import * as Rows from "@card-rewards/dev-postgres/Rows"
 import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
 import { EndpointId, IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
 import { instant } from "@card-rewards/domain/Time"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Clock, Effect, Layer, type Redacted } from "effect"
+import { Clock, Effect, Fiber, Layer, type Redacted } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import initial from "../src/migrations/0001_initial.ts"
 import { moneyServices, processAll, spendEvent, usd } from "./Spending.ts"
@@ -95,57 +96,78 @@ const history = Effect.gen(function*() {
   yield* record([{ claim: first, url, startedAt: now, durationMillis: 5, result: { status: 200, answer: "" } }], now)
 })
 
-const tablesIn = Effect.gen(function*() {
-  const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<{ name: string; columns: string }>`
-    SELECT table_name AS name, string_agg(quote_ident(column_name), ', ' ORDER BY ordinal_position) AS columns
-    FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'effect_sql_migrations'
-    GROUP BY table_name ORDER BY table_name`
-  return rows
-})
-
-type Tables = Effect.Success<typeof tablesIn>
-
-/** The rows of all tables in these columns, as JSON with every digit. */
-const contents = Effect.fnUntraced(function*(tables: Tables) {
-  const sql = yield* SqlClient.SqlClient
-  return yield* Effect.forEach(tables, Effect.fnUntraced(function*({ columns, name }) {
-    const [row] = yield* sql.unsafe<{ rows: string }>(
-      `SELECT coalesce(json_agg(t ORDER BY t::text), '[]')::text AS rows FROM (SELECT ${columns} FROM ${name}) t`
-    )
-    return { name, rows: row?.rows ?? "" }
-  }))
-})
-
 /** A database as the first version of the schema keeps that history: only migration 1 has been applied to it. */
 const oldDatabase = Effect.gen(function*() {
   const source = yield* SqlClient.SqlClient
   const url = yield* makeEmpty
-  const tables = yield* Effect.gen(function*() {
-    yield* Migrator.make({})({ loader: Migrator.fromRecord({ "0001_initial": initial }) })
-    return yield* tablesIn
-  }).pipe(Effect.provide(at(url)))
-  const history = yield* contents(tables)
-  const [arrivals] = yield* source<{ last: bigint }>`SELECT last_value AS last FROM arrivals`
-  yield* Effect.gen(function*() {
+  const filled = yield* Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
-    yield* sql.withTransaction(Effect.gen(function*() {
-      yield* sql`SET LOCAL session_replication_role = replica`
-      for (const { name, rows } of history) {
-        assert.notStrictEqual(rows, "[]", `the history has rows in ${name}`)
-        yield* sql`INSERT INTO ${sql(name)}
-          SELECT * FROM json_populate_recordset(NULL::${sql(name)}, ${rows}::text::json)`
-      }
-      yield* sql`SELECT setval('arrivals', ${arrivals?.last ?? 1n})`
-    }))
-    assert.deepStrictEqual(yield* contents(tables), history)
+    yield* Migrator.make({})({ loader: Migrator.fromRecord({ "0001_initial": initial }) })
+    const { contents, tables } = yield* Rows.copy(source, sql)
+    for (const { name, rows } of contents) assert.notStrictEqual(rows, "[]", `the history has rows in ${name}`)
+    assert.deepStrictEqual(yield* Rows.read(sql, tables), contents)
     assert.deepStrictEqual(yield* applied, [1])
+    return { tables, history: contents }
   }).pipe(Effect.provide(at(url)))
-  return { url, tables, history }
+  return { url, ...filled }
 })
+
+/** What the tables hold, over the connection at hand. */
+const contents = (tables: ReadonlyArray<Rows.Table>) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => Rows.read(sql, tables))
 
 const audited = Effect.gen(function*() {
   assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
+})
+
+/** Runs while a transaction of somebody else reads the table, as a long report does. */
+const whileRead = <A, E, R>(table: string, effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql.withTransaction(Effect.andThen(sql`SELECT FROM ${sql(table)} LIMIT 1`, effect)))
+
+/** An idle database of the first version of the schema. */
+const firstSchema = Effect.gen(function*() {
+  const url = yield* makeEmpty
+  yield* Migrator.make({})({ loader: Migrator.fromRecord({ "0001_initial": initial }) }).pipe(Effect.provide(at(url)))
+  return url
+})
+
+describe("migrations that meet a transaction held open", () => {
+  it.live("hold up nobody for longer than requests are patient, and go on once it ends", () =>
+    Effect.gen(function*() {
+      const url = yield* firstSchema
+      const begin = performance.now()
+      const migrating = yield* Effect.forkChild(Database.migrate(url), { startImmediately: true })
+      const asked: Array<number> = []
+      const ask = Effect.gen(function*() {
+        const sql = yield* SqlClient.SqlClient
+        const at = performance.now()
+        yield* sql`SELECT FROM deliveries LIMIT 1`
+        asked.push(performance.now() - at)
+        yield* Effect.sleep(10)
+      }).pipe(Effect.provide(at(url)))
+      const heldMillis = 4_000
+      yield* whileRead("deliveries", Effect.repeat(ask, { while: () => performance.now() - begin < heldMillis })).pipe(
+        Effect.provide(at(url))
+      )
+      yield* Fiber.join(migrating)
+      assert.isAbove(Math.max(...asked), 1_000, "a request waited behind the migration")
+      assert.isBelow(Math.max(...asked), Database.unavailableAfterMillis)
+      assert.isAbove(performance.now() - begin, heldMillis)
+      assert.deepStrictEqual(yield* Effect.provide(applied, at(url)), all)
+    }).pipe(Effect.scoped))
+
+  it.live("say so in one line where it does not end, and leave the database as it was", () =>
+    Effect.gen(function*() {
+      const url = yield* firstSchema
+      const before = yield* Effect.provide(schema, at(url))
+      const refused = yield* whileRead("deliveries", Effect.flip(Database.migrate(url, { lockTries: 1 }))).pipe(
+        Effect.provide(at(url))
+      )
+      assert.match(refused.message, /^Other transactions hold tables/)
+      assert.deepStrictEqual(yield* Effect.provide(schema, at(url)), before)
+      assert.deepStrictEqual(yield* Effect.provide(applied, at(url)), [1])
+    }).pipe(Effect.scoped))
 })
 
 describe("migrations of an empty database", () => {

@@ -165,6 +165,31 @@ export const allowance = (
 }
 
 /**
+ * How many attempts each may make, if it has that many. Places go round by round, the emptiest first, and an endpoint's k-th only
+ * while {@link placesPerShare} times k are free: the fuller it gets the fewer each may hold, so that there is one left for
+ * whoever comes. Slow endpoints share their part of the places in the same way. Who gets none is left out.
+ */
+export const sharePlaces = <
+  A extends { readonly inFlight: number; readonly slow: boolean; readonly attempts: number }
+>(turns: ReadonlyArray<A>, free: { readonly limit: number; readonly slowLimit: number }): ReadonlyArray<A> => {
+  const given = turns.map(() => 0)
+  let { limit, slowLimit } = free
+  for (let nth = 1; nth <= maxInFlightPerEndpoint; nth++) {
+    for (const [index, { attempts, inFlight, slow }] of turns.entries()) {
+      const had = given[index] ?? 0
+      if (had === attempts || inFlight + had + 1 !== nth) continue
+      if (!isFree(limit, nth) || (slow && !isFree(slowLimit, nth))) continue
+      given[index] = had + 1
+      limit--
+      if (slow) slowLimit--
+    }
+  }
+  return turns.map((turn, index) => ({ ...turn, attempts: given[index] ?? 0 })).filter(({ attempts }) => attempts > 0)
+}
+
+const isFree = (places: number, nth: number) => places > 0 && (nth === 1 || nth * placesPerShare <= places)
+
+/**
  * How long the breaker waits for its next probe after `failedProbes`: 30 s doubling to 1 h, within the schedule's
  * longest delay.
  */

@@ -10,9 +10,12 @@ import {
   isOpen,
   isSuccess,
   jitterRange,
+  maxInFlightPerEndpoint,
   parseRetryDelays,
+  placesPerShare,
   probeDelayMillis,
-  type RetryDelays
+  type RetryDelays,
+  sharePlaces
 } from "@card-rewards/domain/Delivery"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
@@ -212,5 +215,47 @@ describe("the breaker", () => {
     const nine = failTimes(9, defaultRetryDelays)
     const again = breakerAfter(nine, { success: true, probe: false, endedAt: 0 }, defaultRetryDelays)
     assert.isFalse(isOpen(failTimes(9, defaultRetryDelays, again)))
+  })
+})
+
+describe("places", () => {
+  const turn = Schema.Struct({ inFlight: integer(0, 16), slow: Schema.Boolean, attempts: integer(1, 16) })
+  const turns = Schema.Array(turn).check(Schema.isMaxLength(40))
+
+  it.prop("are given within all limits, fairly, and none is left that somebody could have", [turns, integer(0, 512), integer(0, 256)], (
+    [asking, limit, slowLimit]
+  ) => {
+    const numbered = asking.map((one, index) => ({ ...one, index, wanted: Math.min(one.attempts, 16 - one.inFlight) }))
+      .map((one) => ({ ...one, attempts: one.wanted }))
+    const given = new Map(sharePlaces(numbered, { limit, slowLimit }).map(({ attempts, index }) => [index, attempts]))
+    const of = (index: number) => given.get(index) ?? 0
+    const total = (those: typeof numbered) => those.reduce((sum, { index }) => sum + of(index), 0)
+    const slow = numbered.filter((one) => one.slow)
+    assert.isAtMost(total(numbered), limit)
+    assert.isAtMost(total(slow), slowLimit)
+    const free = limit - total(numbered)
+    const slowFree = slowLimit - total(slow)
+    const mayTake = (places: number, nth: number) => places > 0 && (nth === 1 || places >= nth * placesPerShare)
+    for (const { inFlight, index, slow, wanted } of numbered) {
+      assert.isAtMost(of(index), wanted)
+      assert.isAtMost(inFlight + of(index), Math.max(inFlight, maxInFlightPerEndpoint))
+      if (of(index) === wanted) continue
+      const nth = inFlight + of(index) + 1
+      assert.isFalse(mayTake(free, nth) && (!slow || mayTake(slowFree, nth)))
+      // nobody of its kind was given a later place than the one that it was refused
+      for (const other of numbered) {
+        if (other.slow === slow && of(other.index) > 0) assert.isAtMost(other.inFlight + of(other.index), nth)
+      }
+    }
+  })
+
+  it("of a process that sends nothing are 16 for one endpoint, and one each for 512", () => {
+    const some = (count: number) => Array.from({ length: count }, () => ({ inFlight: 0, slow: false, attempts: 16 }))
+    const sumOf = (count: number) =>
+      sharePlaces(some(count), { limit: 512, slowLimit: 256 }).reduce((sum, { attempts }) => sum + attempts, 0)
+    assert.strictEqual(sumOf(1), 16)
+    assert.strictEqual(sumOf(512), 512)
+    assert.strictEqual(sumOf(600), 512)
+    assert.isBelow(sumOf(100), 512)
   })
 })

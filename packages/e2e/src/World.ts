@@ -1,5 +1,6 @@
-import { Effect, Schema } from "effect"
-import { admin, type Variables } from "./Processes.ts"
+import * as Provision from "@card-rewards/testing/Provision"
+import { Effect, Redacted } from "effect"
+import type { Variables } from "./Processes.ts"
 import type { Wire } from "./Wire.ts"
 
 /** The integrator of these tests, and what its programs pay. */
@@ -31,14 +32,9 @@ const goldMultiplier = 12_345
 export const userIds = Array.from({ length: 24 }, (_, index) => `user:${index}`)
 export const multiplierOf = (userId: string): number => Number(userId.slice(5)) % 3 === 0 ? goldMultiplier : 10_000
 
-const KeyMade = Schema.fromJsonString(Schema.Struct({ apiKey: Schema.String }))
-
 /** Migrates a database and makes the integrator; its first API key. */
-export const provision = Effect.fnUntraced(function*(env: Variables, id: string = integratorId) {
-  yield* admin(env, "migrate")
-  const printed = yield* admin(env, "integrator", "create", id, "--json")
-  return (yield* Schema.decodeUnknownEffect(KeyMade)(printed)).apiKey
-})
+export const provision = (env: Variables, id: string = integratorId) =>
+  Provision.provision(Redacted.make(env["DATABASE_URL"] ?? ""), id)
 
 /** Publishes the programs, moves the sandbox clock until they are in force, and enrolls the users; the clock's time. */
 export const furnish = Effect.fnUntraced(function*(wire: Wire) {

@@ -1,8 +1,14 @@
+import { clearings, newLedger, spend } from "@card-rewards/e2e/Load"
 import { freePort, start, variables } from "@card-rewards/e2e/Processes"
-import { emptyDatabase, healthy, query, serverPort } from "@card-rewards/e2e/Setting"
+import { emptyDatabase, healthy, query, serverPort, service } from "@card-rewards/e2e/Setting"
 import * as TcpProxy from "@card-rewards/e2e/TcpProxy"
+import { verify } from "@card-rewards/e2e/Verify"
+import * as Wire from "@card-rewards/e2e/Wire"
+import { furnish, listen, until } from "@card-rewards/e2e/World"
+import * as OldDatabase from "@card-rewards/testing/OldDatabase"
+import { Receiver } from "@card-rewards/testing/Receiver"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Redacted } from "effect"
 
 const relations = (url: string) =>
   query<{ name: string }>(
@@ -22,7 +28,8 @@ const ended = Effect.fnUntraced(function*(...process: Parameters<typeof start>) 
   return { code, lines: child.output().trim().split("\n") }
 })
 
-describe("migrations", () => {
+// one of them waits for half a minute, in which the others run
+describe.concurrent("migrations", () => {
   it.live("an api and a worker that start before the schema is there serve once two migrations at one moment have made it", () =>
     Effect.gen(function*() {
       const url = yield* emptyDatabase
@@ -44,6 +51,39 @@ describe("migrations", () => {
       assert.deepStrictEqual(yield* relations(url), before)
       assert.isTrue(api.isAlive() && worker.isAlive(), api.output() + worker.output())
     }).pipe(Effect.scoped))
+
+  it.live("two at one moment bring a database of the first release up to date, and all that it held goes on", () =>
+    Effect.gen(function*() {
+      const receiver = yield* Receiver
+      const before = yield* service()
+      const ledger = newLedger(yield* furnish(before.wire))
+      yield* listen(before.wire, receiver.url)
+      yield* spend(before.wire, ledger, clearings(20, ledger.clockMillis))
+      const rewarded = query<{ n: number }>(before.url, "SELECT count(*)::int AS n FROM rewards")
+      yield* until("rewarded", rewarded, ([row]) => row?.n === 20)
+      // deliveries that are under way are finished and recorded
+      yield* before.worker().send("SIGTERM")
+      yield* before.worker().exit
+      yield* spend(before.wire, ledger, clearings(10, ledger.clockMillis))
+      yield* before.api.send("SIGTERM")
+      yield* before.api.exit
+
+      const url = Redacted.value(yield* OldDatabase.copyOf(Redacted.make(before.url)))
+      assert.deepStrictEqual((yield* migrations(url)).map(({ id }) => id), [1])
+      const port = yield* freePort
+      const env = variables(url, { PORT: `${port}` })
+      const api = yield* start("api", env)
+      const worker = yield* start("worker", env)
+      const both = yield* Effect.all([1, 2].map(() => ended("admin", env, { args: ["migrate"] })), { concurrency: 2 })
+      for (const { code, lines } of both) assert.strictEqual(code, 0, lines.join("\n"))
+      yield* healthy(port)
+      assert.deepStrictEqual(yield* migrations(url), yield* migrations(before.url))
+      assert.deepStrictEqual(yield* relations(url), yield* relations(before.url))
+      const wire = Wire.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey: before.apiKey })
+      const { events, rewards } = yield* verify({ env, wire, ledger, received: receiver.received })
+      assert.deepStrictEqual([events, rewards], [30, 30])
+      assert.isTrue(api.isAlive() && worker.isAlive(), api.output() + worker.output())
+    }).pipe(Effect.provide(Receiver.layer), Effect.scoped))
 
   it.live("one that fails leaves the database as it was, and says so in one line", () =>
     Effect.gen(function*() {

@@ -81,38 +81,47 @@ const make = Effect.fnUntraced(function*(options: ConnectorOptions) {
     (agent) => Effect.promise(() => agent.destroy())
   )
 
-  const post = Effect.fnUntraced(function*(input: PostInput) {
-    if (refuse(input.url, { allowPrivateNetwork }) !== undefined) return yield* ConnectorError.because("url_refused")
-    const clock = yield* Clock.Clock
-    let collector: AnswerCollector | undefined
-    return yield* Effect.callback<Answer, ConnectorError>((resume) => {
-      const url = new URL(input.url)
-      collector = new AnswerCollector(
-        (outcome) => resume(outcome instanceof ConnectorError ? Effect.fail(outcome) : Effect.succeed(outcome)),
-        () => clock.currentTimeMillisUnsafe()
-      )
+  const clock = yield* Clock.Clock
+  const targetOf = targets(allowPrivateNetwork)
+  const post = (input: PostInput) =>
+    Effect.callback<Answer, ConnectorError>((resume) => {
+      const target = targetOf(input.url)
+      if (target === undefined) return resume(ConnectorError.because("url_refused"))
+      const collector = new AnswerCollector({
+        done: (outcome) => resume(outcome instanceof ConnectorError ? Effect.fail(outcome) : Effect.succeed(outcome)),
+        nowMillis: () => clock.currentTimeMillisUnsafe(),
+        withinMillis: totalTimeoutMillis
+      })
       agent.dispatch({
-        origin: url.origin,
-        path: url.pathname + url.search,
+        ...target,
         method: "POST",
         headers: { ...input.headers, "accept-encoding": "identity" },
         body: input.body,
         reset: connections.open() >= maxKeptConnections
       }, collector)
-      return Effect.sync(() => collector?.abort())
-    }).pipe(
-      Effect.timeoutOrElse({
-        duration: totalTimeoutMillis,
-        orElse: () => {
-          const answer = collector?.soFar()
-          return answer === undefined ? ConnectorError.because("timeout") : Effect.succeed(answer)
-        }
-      })
-    )
-  })
+      return Effect.sync(() => collector.abort())
+    })
 
   return Connector.of({ post })
 })
+
+/** How many addresses a process keeps taken apart. */
+const maxTargets = 1_000
+
+/** Takes URLs apart; undefined where one may not be called. */
+const targets = (allowPrivateNetwork: boolean) => {
+  const known = new Map<string, { readonly origin: string; readonly path: string }>()
+  return (url: string) => {
+    const before = known.get(url)
+    if (before !== undefined) return before
+    if (refuse(url, { allowPrivateNetwork }) !== undefined) return undefined
+    const { origin, pathname, search } = new URL(url)
+    if (known.size >= maxTargets) known.clear()
+    const target = { origin, path: pathname + search }
+    known.set(url, target)
+    return target
+  }
+}
 
 /** undici's connection maker, and how many of its connections are open. What is under way ends with the scope. */
 const guardedConnections = Effect.fnUntraced(function*(options: GuardOptions) {

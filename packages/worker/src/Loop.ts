@@ -1,6 +1,7 @@
+import * as Database from "@card-rewards/core/Database"
 import * as Metrics from "@card-rewards/core/Metrics"
 import { Unavailable } from "@card-rewards/domain/Errors"
-import { Cause, Clock, Effect, Layer, Random, type Scope } from "effect"
+import { Cause, Clock, Duration, Effect, Layer, Random, type Scope } from "effect"
 
 export interface LoopOptions {
   /** The pause after a step that found nothing to do; 150 when left out. */
@@ -11,7 +12,10 @@ export interface LoopOptions {
 
 const defaultIdleMillis = 150
 const firstBackoffMillis = 200
-const maxBackoffMillis = 10_000
+const maxBackoffMillis = 3_000
+/** What a step may take, on a connection that may have died without a word: see {@link patienceAfter}. */
+const leastPatienceMillis = 5_000
+const mostPatienceMillis = 20_000
 
 const stepDuration = Metrics.durations(
   "card_rewards.worker.step.duration",
@@ -22,7 +26,7 @@ const stepDuration = Metrics.durations(
  * Repeats `step` until it is interrupted: at once after a step that did work (`true`), after a pause otherwise.
  *
  * Whatever goes wrong in a step, a defect included, is logged under `name` and the step is tried again after a pause
- * that doubles from 200 ms to 10 s. So the fiber never ends by itself.
+ * that doubles from 200 ms to 3 s. So the fiber never ends by itself.
  */
 export const run = Effect.fnUntraced(function*<E, R>(
   name: string,
@@ -32,8 +36,11 @@ export const run = Effect.fnUntraced(function*<E, R>(
   const { idleMillis = defaultIdleMillis, wake = Effect.never } = options
   const measured = (yield* Metrics.On) ? measure(name, step) : step
   let failures = 0
+  let patience = leastPatienceMillis
   while (true) {
-    const exit = yield* Effect.exit(measured)
+    const bounded = Effect.provideService(measured, Database.StepMillis, patience)
+    const [took, exit] = yield* Effect.timed(Effect.exit(bounded))
+    patience = patienceAfter(Duration.toMillis(took), patience, exit._tag === "Success")
     if (exit._tag === "Failure") {
       const pauseMillis = Math.min(maxBackoffMillis, firstBackoffMillis * 2 ** Math.min(failures, 16))
       failures++
@@ -62,6 +69,15 @@ const measure = <E, R>(name: string, step: Effect.Effect<boolean, E, R>): Effect
       const outcome = exit._tag === "Failure" ? "failed" : exit.value ? "worked" : "idle"
       return Effect.flatMap(Metrics.secondsSince(begun), (seconds) => Metrics.add(stepDuration, seconds, { step: name, outcome }))
     }))
+
+/**
+ * Little while steps are quick, so that a dead connection is soon left. A step that was slow and succeeded, or ran out
+ * of patience, leaves more to the next one: where everything is slow, work goes on.
+ */
+const patienceAfter = (tookMillis: number, patience: number, succeeded: boolean): number =>
+  succeeded || tookMillis >= patience
+    ? Math.min(mostPatienceMillis, Math.max(leastPatienceMillis, (succeeded ? 4 : 2) * tookMillis))
+    : patience
 
 /** Several workers that woke together do not stay together. */
 const jitteredSleep = (millis: number) =>

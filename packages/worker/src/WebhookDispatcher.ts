@@ -45,11 +45,12 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
 
   const send = Effect.fnUntraced(function*(outgoing: Outgoing, place: Place) {
     const { body, claim, eventId, secrets, url } = outgoing
-    const startedAt = yield* Clock.currentTimeMillis
+    const clock = yield* Clock.Clock
+    const startedAt = clock.currentTimeMillisUnsafe()
     const timestampSeconds = Math.floor(startedAt / 1000)
     const sign = yield* signerOf(secrets)
     const signature = yield* sign({ eventId, body, timestampSeconds, attempt: claim.attempt })
-    const begun = yield* Clock.monotonicTimeNanos
+    const begun = clock.monotonicTimeNanosUnsafe()
     const result = yield* connector.post({ url, body, headers: { ...commonHeaders, ...signature } }).pipe(
       Effect.map(({ bodySnippet: answer, retryAfterSeconds, status }) => ({ status, answer, retryAfterSeconds })),
       Effect.catch((error) => Effect.succeed({ error: error.reason })),
@@ -58,7 +59,7 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
         Effect.as(Effect.logError("A webhook attempt failed by a defect", defect), { error: "other" })
       )
     )
-    const durationMillis = Math.round(Number((yield* Clock.monotonicTimeNanos) - begun) / 1e6)
+    const durationMillis = Math.round(Number(clock.monotonicTimeNanosUnsafe() - begun) / 1e6)
     const success = isSuccess(result)
     yield* tell(outgoing, result, durationMillis)
     places.learn(claim.integratorId, { success, durationMillis })
@@ -95,7 +96,7 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
   )
 
   const deliver = Layer.unwrap(Effect.gen(function*() {
-    const fibers = yield* FiberSet.make()
+    const run = yield* FiberSet.makeRuntime()
     yield* Effect.addFinalizer(() => drain)
     const claimAndSend = Effect.gen(function*() {
       yield* wakeClaims.close
@@ -107,7 +108,7 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
       const sentAt = yield* Clock.currentTimeMillis
       for (const one of yield* deliveries.stillClaimed(claims, sentAt)) {
         const attempt = Tracing.linked("WebhookDispatcher.attempt", "producer", () => [one.claim.traceparent])
-        yield* FiberSet.run(fibers, attempt(send(one, places.take(one.claim, sentAt))))
+        run(attempt(send(one, places.take(one.claim, sentAt))))
       }
       return true
     })

@@ -1,8 +1,9 @@
 import * as Database from "@card-rewards/core/Database"
 import { Effect, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import { request } from "undici"
-import { drive } from "../Load.ts"
+import { performance } from "node:perf_hooks"
+import { Pool, request } from "undici"
+import { drive, type Driven } from "../Load.ts"
 import { compare, type Contestant, type Measure, type Size, takeTurns, verify, Void } from "../Measure.ts"
 import { bodyOf } from "../peers/EventWork.ts"
 import { Processes } from "../Processes.ts"
@@ -14,6 +15,7 @@ import { addEndpoints } from "./Endpoints.ts"
 
 const service = "card-rewards"
 const bare = "bare undici loop"
+const lowest = "undici at its lowest level"
 
 /** Endpoints that the deliveries are for: one has 16 requests in flight at most. */
 const integrators = 32
@@ -27,28 +29,26 @@ export const deliveries: Measure<Needs> = {
   name: "deliveries",
   title: "Deliveries to a local receiver, signed",
   method: "Pending deliveries of 32 endpoints appear in one commit; the worker claims, signs, sends and records each. " +
-    "The loop posts bytes of the same length with a signature's headers to the same receiver, on 64 connections, and " +
-    "records nothing.",
+    "The loop awaits the requests of undici's `Pool`, 64 at a time, as its documentation shows: bytes of the same length " +
+    "with a signature's headers, ready made, to the same receiver. It records nothing. The limit does the same by `dispatch` " +
+    "and callbacks, with one handler for all.",
   run: Effect.fn("deliveries")(function*(size: Size) {
     const server = yield* Server
     const processes = yield* Processes
     const url = yield* server.database(population({ integrators, users: integrators, programs: 1, versions: 1 }))
-    const receiver = yield* processes.serve({ entry: peer("receiver") })
-    yield* addEndpoints(url, integrators, `${receiver.baseUrl}/hooks`)
+    const receiver = yield* processes.serve({ entry: peer("receiver"), env: { ORIGINS: `${integrators}` } })
+    const origins = JSON.parse(yield* ask(`${receiver.baseUrl}/origins`)) as ReadonlyArray<string>
+    yield* addEndpoints(url, integrators, origins.map((origin) => `${origin}/hooks`))
     const running = yield* processes.start({ entry: worker, env: serviceEnvironment(url) })
     let received = 0
     const check = Effect.fnUntraced(function*(name: string, count: number) {
       received += count
-      const counted = yield* Effect.tryPromise({
-        try: () => request(`${receiver.baseUrl}/count`).then((answer) => answer.body.text()),
-        catch: (error) => new Void({ message: `the receiver does not answer: ${error}` })
-      })
-      yield* verify(`${name}: received`, Number(counted), received)
+      yield* verify(`${name}: received`, Number(yield* ask(`${receiver.baseUrl}/count`)), received)
     })
     const own: Contestant<Needs> = {
       name: service,
       turn: Effect.fnUntraced(function*(round: number) {
-        const count = Math.ceil(size.backlog / 4 / integrators) * integrators
+        const count = Math.ceil(size.backlog / integrators) * integrators
         const sample = yield* workOff({
           name: service,
           url,
@@ -66,37 +66,74 @@ export const deliveries: Measure<Needs> = {
         }
       })
     }
-    const loop: Contestant<Needs> = {
-      name: bare,
+    const sent = body("evt_0123456789abcdef000000000001", 1)
+    const alone = (name: string, run: Effect.Effect<Sent, Void>): Contestant<Needs> => ({
+      name,
       turn: Effect.fnUntraced(function*() {
-        const sent = body("evt_0123456789abcdef000000000001", 1)
-        const next = () => ({ method: "POST" as const, path: "/hooks", headers, body: sent })
-        const driven = yield* drive({
-          baseUrls: [receiver.baseUrl],
-          connections,
-          millis: size.turnMillis,
-          next,
-          expected: { status: 200 }
-        })
-        yield* verify(`${bare}: wrong answers`, driven.wrong, 0)
-        yield* check(bare, driven.requests)
+        const { cpuMicros, requests, seconds, wrong } = yield* run
+        yield* verify(`${name}: wrong answers`, wrong, 0)
+        yield* check(name, requests)
         return {
-          "deliveries/s": driven.requests / driven.seconds,
-          "sender CPU µs/delivery": driven.cpuMicros / driven.requests,
+          "deliveries/s": requests / seconds,
+          "sender CPU µs/delivery": cpuMicros / requests,
           "PostgreSQL CPU µs/delivery": 0
         }
       })
-    }
-    const findings = yield* takeTurns([own, loop], size.rounds, { warmUp: true })
+    })
+    const loop = alone(bare, postInLoop(`${receiver.baseUrl}`, sent, size.turnMillis))
+    const limit = alone(lowest, drive({
+      baseUrls: [receiver.baseUrl],
+      connections,
+      millis: size.turnMillis,
+      next: () => ({ method: "POST", path: "/hooks", headers, body: sent }),
+      expected: { status: 200 }
+    }))
+    const findings = yield* takeTurns([own, loop, limit], size.rounds, { warmUp: true })
     return {
       findings,
       comparisons: [
-        compare(findings, { of: service, against: bare, metric: "deliveries/s" }, { bound: "at least", value: 0.4 })
+        compare(findings, { of: service, against: bare, metric: "deliveries/s" }, { bound: "at least", value: 0.4 }),
+        compare(findings, { of: service, against: lowest, metric: "deliveries/s" })
       ],
       remarks: []
     }
   }, Effect.scoped)
 }
+
+/** What a loop has sent. */
+type Sent = Pick<Driven, "requests" | "wrong" | "seconds" | "cpuMicros">
+
+/** Posts again and again on all connections, until the time is over and all is answered. */
+const postInLoop = (origin: string, sent: string, millis: number): Effect.Effect<Sent, Void> =>
+  Effect.tryPromise({
+    try: async () => {
+      const pool = new Pool(origin, { connections, pipelining: 1 })
+      const startedAt = performance.now()
+      const cpuBefore = process.cpuUsage()
+      let requests = 0
+      let wrong = 0
+      const post = async () => {
+        while (performance.now() - startedAt < millis) {
+          const { body, statusCode } = await pool.request({ method: "POST", path: "/hooks", headers, body: sent })
+          await body.dump()
+          requests++
+          if (statusCode !== 200) wrong++
+        }
+      }
+      await Promise.all(Array.from({ length: connections }, post))
+      const { system, user } = process.cpuUsage(cpuBefore)
+      const seconds = (performance.now() - startedAt) / 1_000
+      await pool.close()
+      return { requests, wrong, seconds, cpuMicros: user + system }
+    },
+    catch: (error) => new Void({ message: `the loop ended: ${error}` })
+  })
+
+const ask = (url: string) =>
+  Effect.tryPromise({
+    try: () => request(url).then((answer) => answer.body.text()),
+    catch: (error) => new Void({ message: `the receiver does not answer: ${error}` })
+  })
 
 const hex = "0".repeat(64)
 

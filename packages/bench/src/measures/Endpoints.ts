@@ -5,17 +5,17 @@ import { EndpointId } from "@card-rewards/domain/Ids"
 import { Effect, Layer, Redacted } from "effect"
 import { integratorOf, secretsKey } from "../Seed.ts"
 
-/** Gives each integrator an endpoint at this address. */
+/** Gives each integrator an endpoint at one of these addresses, in turn. */
 export const addEndpoints = Effect.fnUntraced(function*(
   url: Redacted.Redacted,
   integrators: number,
-  address: string
+  addresses: ReadonlyArray<string>
 ) {
   const keys = yield* Secrets.parseKeys(Redacted.make(secretsKey))
   yield* Effect.gen(function*() {
     const endpoints = yield* WebhookEndpoints
     for (let index = 0; index < integrators; index++) {
-      yield* endpoints.create(integratorOf(index), { id: EndpointId.make("bench"), url: address })
+      yield* endpoints.create(integratorOf(index), { id: EndpointId.make("bench"), url: addresses[index % addresses.length] ?? "" })
     }
   }).pipe(Effect.provide(
     WebhookEndpoints.layer({ allowPrivateNetwork: true }).pipe(

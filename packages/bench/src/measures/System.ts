@@ -36,7 +36,7 @@ export const start = Effect.fnUntraced(function*<E, R>(
   const senders = { integrators, users: size.users }
   const url = yield* server.database(population({ ...senders, programs: 1, versions: 1 }))
   const receiver = yield* processes.serve({ entry: peer("receiver"), env: { FOLLOWED: followed } })
-  yield* addEndpoints(url, integrators, `${receiver.baseUrl}/hooks`)
+  yield* addEndpoints(url, integrators, [`${receiver.baseUrl}/hooks`])
   yield* before(url, senders)
   const env = serviceEnvironment(url)
   const system: System = {

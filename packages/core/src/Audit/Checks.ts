@@ -265,6 +265,12 @@ export const checks: ReadonlyArray<Check> = [
       )`
   },
   {
+    name: "every webhook attempt is one of a delivery",
+    sql: `
+      SELECT a.integrator_id, a.event || ' ' || a.round || ' ' || a.attempt AS subject, 'a delivery' AS expected, 'none' AS actual
+      FROM delivery_attempts a LEFT JOIN deliveries d USING (integrator_id, event, round) WHERE d.event IS NULL`
+  },
+  {
     name: "applied events are numbered without gaps in their lane",
     sql: `
       SELECT l.integrator_id, 'lane ' || l.lane AS subject, l.position AS expected,

@@ -1,4 +1,4 @@
-import { allowance, placesPerShare } from "@card-rewards/domain/Delivery"
+import { allowance, sharePlaces } from "@card-rewards/domain/Delivery"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -41,16 +41,17 @@ export const claimIn = Effect.fnUntraced(function*(cursor: string, options: Clai
   const partly = look.length < endpointsPerLook ? undefined : look.at(-1)
   const last = visited.length === options.limit ? visited.at(-1) : partly
   const next = last?.integratorId ?? noCursor
-  const probing = yield* takeProbes(visited.filter(({ probe }) => probe), options.now, claimedUntil)
-  const turns = visited.filter(({ integratorId, probe }) => !probe || probing.has(integratorId))
+  const shared = sharePlaces(visited, options)
+  const probing = yield* takeProbes(shared.filter(({ probe }) => probe), options.now, claimedUntil)
+  const turns = shared.filter(({ integratorId, probe }) => !probe || probing.has(integratorId))
   if (turns.length === 0) return { claims: [], cursor: next }
-  const claims = yield* takeDeliveries(turns, options, claimedUntil)
-  const served = new Set(claims.map(({ integratorId }) => integratorId))
-  yield* giveBackProbes(turns.filter(({ integratorId, probe }) => probe && !served.has(integratorId)), options.now)
+  const claims = yield* takeDeliveries(turns, options.now, claimedUntil)
+  const found = new Map<string, number>()
+  for (const { integratorId } of claims) found.set(integratorId, (found.get(integratorId) ?? 0) + 1)
+  yield* giveBackProbes(turns.filter(({ integratorId, probe }) => probe && !found.has(integratorId)), options.now)
   // where fewer were found than there was room for, others are due that wait for one of their reward
-  const found = new Map(claims.map((row) => [row.integratorId, row.found]))
   const starved = turns.filter(({ attempts, integratorId }) => (found.get(integratorId) ?? 0) < attempts)
-  if (claims.length < options.limit && starved.length > 0) yield* setBackBlocked(starved, options.now)
+  if (starved.length > 0) yield* setBackBlocked(starved, options.now)
   const turnOf = new Map(turns.map((turn) => [turn.integratorId, turn]))
   return {
     claims: claims.map(({ attempt, event, generation, integratorId, reward, round, traceparent }): Claim => {
@@ -74,19 +75,23 @@ const selectTurns = Effect.fnUntraced(function*(cursor: string, now: number) {
     probeAt: number | null
   }>`
     WITH RECURSIVE turn AS (
-      (SELECT integrator_id, 1 AS ordinal FROM deliveries
-        WHERE state = 'pending' AND next_attempt_at IS NOT NULL AND integrator_id > ${cursor} ORDER BY integrator_id LIMIT 1)
+      (SELECT integrator_id, next_attempt_at, generation, 1 AS ordinal FROM deliveries
+        WHERE state = 'pending' AND next_attempt_at IS NOT NULL AND integrator_id > ${cursor}
+        ORDER BY integrator_id, next_attempt_at, event LIMIT 1)
       UNION ALL
-      SELECT following.integrator_id, turn.ordinal + 1 FROM turn CROSS JOIN LATERAL (
-        SELECT d.integrator_id FROM deliveries d
+      SELECT following.*, turn.ordinal + 1 FROM turn CROSS JOIN LATERAL (
+        SELECT d.integrator_id, d.next_attempt_at, d.generation FROM deliveries d
         WHERE d.state = 'pending' AND d.next_attempt_at IS NOT NULL AND d.integrator_id > turn.integrator_id
-        ORDER BY d.integrator_id LIMIT 1
+        ORDER BY d.integrator_id, d.next_attempt_at, d.event LIMIT 1
       ) following WHERE turn.ordinal < ${value.int4(endpointsPerLook)}
     )
     SELECT t.integrator_id, e.generation, coalesce(e.failures, 0) AS failures, e.probe_at FROM turn t
     LEFT JOIN webhook_endpoints e ON e.integrator_id = t.integrator_id AND e.deleted_at IS NULL
-      AND EXISTS (SELECT 1 FROM deliveries d WHERE d.integrator_id = t.integrator_id AND d.state = 'pending'
-        AND d.next_attempt_at <= ${value.timestamptz(now)} AND d.generation = e.generation)
+      AND t.next_attempt_at <= ${value.timestamptz(now)}
+      -- only what is due longest was of an endpoint before: with a LIMIT it is one look, however much is due
+      AND (t.generation = e.generation OR (SELECT 1 FROM deliveries d WHERE d.integrator_id = t.integrator_id
+        AND d.state = 'pending' AND d.next_attempt_at <= ${value.timestamptz(now)} AND d.generation = e.generation
+        LIMIT 1) IS NOT NULL)
     ORDER BY t.ordinal`
 })
 
@@ -117,50 +122,31 @@ const giveBackProbes = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, n
 })
 
 /**
- * Places go round by round, the emptiest endpoints first, and an endpoint's k-th place only while {@link
- * placesPerShare} times k are free: the fuller it gets the fewer each may hold, so that there is one left for whoever
- * comes. Slow endpoints share their part in the same way.
+ * The oldest due of each turn, as many as it may have. Each is one of its reward's that none is before, and locked: what
+ * another process claims at this moment is passed over.
  */
-const takeDeliveries = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, options: ClaimOptions, until: number) {
+const takeDeliveries = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, at: number, until: number) {
   const sql = yield* SqlClient.SqlClient
-  const now = value.timestamptz(options.now)
-  const share = value.int4(placesPerShare)
-  const [limit, slowLimit] = [value.int4(options.limit), value.int4(options.slowLimit)]
-  return yield* sql<Omit<Claim, "claimedUntil" | "probe" | "slow"> & { readonly found: number }>`
-    WITH due AS (
-      SELECT t.ordinal, t.slow, d.*, count(*) OVER (PARTITION BY t.ordinal)::int4 AS found,
-        t.in_flight + row_number() OVER (PARTITION BY t.ordinal ORDER BY d.next_attempt_at, d.event, d.round) AS nth
-      FROM unnest(${ids(turns)}, ${generations(turns)}, ${columns.int4(turns.map(({ attempts }) => attempts))},
-        ${columns.int4(turns.map(({ inFlight }) => inFlight))}, ${columns.bool(turns.map(({ slow }) => slow))})
-        WITH ORDINALITY AS t(integrator_id, generation, attempts, in_flight, slow, ordinal)
+  const now = value.timestamptz(at)
+  return yield* sql<Omit<Claim, "claimedUntil" | "probe" | "slow">>`
+    WITH chosen AS (
+      SELECT d.integrator_id, d.event, d.round
+      FROM unnest(${ids(turns)}, ${generations(turns)}, ${columns.int4(turns.map(({ attempts }) => attempts))})
+        AS t(integrator_id, generation, attempts)
       CROSS JOIN LATERAL (
-        SELECT d.integrator_id, d.event, d.round, d.next_attempt_at FROM deliveries d
+        SELECT d.integrator_id, d.event, d.round FROM deliveries d
         WHERE d.integrator_id = t.integrator_id AND d.state = 'pending' AND d.next_attempt_at <= ${now}
           AND d.generation = t.generation AND (d.claimed_until IS NULL OR d.claimed_until <= ${now})
           -- with a LIMIT it is a look at the reward's own deliveries, whatever the planner knows of the table
           AND (SELECT 1 FROM deliveries p WHERE p.integrator_id = d.integrator_id AND p.reward = d.reward
             AND p.state = 'pending' AND p.generation = d.generation
             AND ((p.event, p.round) < (d.event, d.round) OR p.claimed_until > ${now}) LIMIT 1) IS NULL
-        ORDER BY d.next_attempt_at, d.event LIMIT t.attempts
+        ORDER BY d.next_attempt_at, d.event LIMIT t.attempts FOR NO KEY UPDATE SKIP LOCKED
       ) d
-    ), slow_placed AS (
-      SELECT *, row_number() OVER (PARTITION BY slow ORDER BY nth, ordinal) AS place FROM due
-    ), placed AS (
-      SELECT integrator_id, event, round, found, nth, row_number() OVER (ORDER BY nth, ordinal) AS place FROM slow_placed
-      WHERE NOT slow OR (place <= ${slowLimit} AND nth <= greatest(1, (${slowLimit} - place + 1) / ${share}))
-    ), chosen AS (
-      SELECT d.integrator_id, d.event, d.round, p.found FROM deliveries d
-      JOIN placed p USING (integrator_id, event, round)
-      WHERE p.place <= ${limit} AND p.nth <= greatest(1, (${limit} - p.place + 1) / ${share})
-        -- written so that no partial index fits: each is found by its key, whatever the planner knows of the table
-        AND coalesce(d.state, '') = 'pending' AND d.next_attempt_at <= ${now}
-        AND (d.claimed_until IS NULL OR d.claimed_until <= ${now})
-      FOR NO KEY UPDATE OF d SKIP LOCKED
     )
     UPDATE deliveries d SET claimed_until = ${value.timestamptz(until)} FROM chosen c
     WHERE d.integrator_id = c.integrator_id AND d.event = c.event AND d.round = c.round
-    RETURNING d.integrator_id, d.event, d.round, d.generation, d.reward, d.attempts + 1 AS attempt, d.traceparent,
-      c.found`
+    RETURNING d.integrator_id, d.event, d.round, d.generation, d.reward, d.attempts + 1 AS attempt, d.traceparent`
 })
 
 /**

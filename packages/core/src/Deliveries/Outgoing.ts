@@ -37,48 +37,56 @@ export const outgoingIn = Effect.fnUntraced(function*(
   now: number,
   minLeftMillis: number
 ) {
-  const held = yield* available(selectHeld(claims, now, minLeftMillis))
-  const endpoints = Array.groupBy(held, ({ outgoing }) => outgoing.claim.integratorId)
-  const ready = yield* Effect.forEach(Object.values(endpoints), Effect.fnUntraced(function*(of) {
-    const signing = yield* Cache.get(secrets, of[0].key)
-    return Array.isReadonlyArrayNonEmpty(signing)
-      ? of.map(({ outgoing }): Outgoing => ({ ...outgoing, secrets: signing }))
-      : []
+  const endpoints = yield* available(selectEndpoints(claims, now))
+  const ready = yield* Effect.forEach(endpoints, Effect.fnUntraced(function*({ url, ...key }) {
+    const signing = yield* Cache.get(secrets, key)
+    return Array.isReadonlyArrayNonEmpty(signing) ? [[keyOf(key), { url, secrets: signing }] as const] : []
   }), { concurrency: secretReads })
-  return ready.flat()
+  const endpointOf = new Map(ready.flat())
+  const held = yield* available(selectHeld(claims, now + minLeftMillis))
+  return held.flatMap(({ body, eventId, index }): ReadonlyArray<Outgoing> => {
+    const claim = claims[index]
+    const endpoint = claim && endpointOf.get(keyOf(claim))
+    return claim === undefined || endpoint === undefined ? [] : [{ claim, eventId, body, ...endpoint }]
+  })
 })
 
-const selectHeld = Effect.fnUntraced(function*(claims: ReadonlyArray<Claim>, now: number, minLeftMillis: number) {
+const keyOf = (of: Pick<SecretsKey, "integratorId" | "generation">) => `${of.generation}/${of.integratorId}`
+
+/** The claims' endpoints that are not deleted. */
+const selectEndpoints = Effect.fnUntraced(function*(claims: ReadonlyArray<Claim>, now: number) {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<{
-    index: number
-    url: string
-    eventId: string
-    body: string
-    rotation: number | null
-    expiresAt: number | null
-  }>`
-    SELECT k.index, e.url, v.event_id, v.body, s.rotation, s.expires_at
-    FROM unnest(${columns.int4(claims.map((_, index) => index))},
-      ${columns.text(claims.map((one) => one.integratorId))},
-      ${columns.int8(claims.map((one) => one.event))}, ${columns.int4(claims.map((one) => one.round))},
-      ${columns.timestamptz(claims.map((one) => one.claimedUntil))})
-      AS k(index, integrator_id, event, round, claimed_until)
-    JOIN deliveries d ON d.integrator_id = k.integrator_id AND d.event = k.event AND d.round = k.round
-      AND d.claimed_until = k.claimed_until AND d.state = 'pending'
-    JOIN webhook_endpoints e ON e.integrator_id = d.integrator_id AND e.generation = d.generation
-      AND e.deleted_at IS NULL
-    JOIN events v ON v.integrator_id = d.integrator_id AND v.event = d.event
+  const named = [...new Map(claims.map((claim) => [keyOf(claim), claim])).values()]
+  return yield* sql<SecretsKey & { readonly url: string }>`
+    SELECT e.integrator_id, e.generation, e.url, s.rotation, s.expires_at
+    FROM unnest(${columns.text(named.map((one) => one.integratorId))},
+      ${columns.int4(named.map((one) => one.generation))}) AS t(integrator_id, generation)
+    JOIN webhook_endpoints e USING (integrator_id, generation)
     CROSS JOIN LATERAL (
       SELECT max(rotation) AS rotation,
         min(expires_at) FILTER (WHERE expires_at > ${value.timestamptz(now)}) AS expires_at
       FROM webhook_secrets s WHERE s.integrator_id = e.integrator_id AND s.generation = e.generation
     ) s
-    WHERE d.claimed_until >= ${value.timestamptz(now + minLeftMillis)} ORDER BY k.index`
-  return rows.flatMap(({ body, eventId, expiresAt, index, rotation, url }) => {
-    const claim = claims[index]
-    if (claim === undefined) return []
-    const { generation, integratorId } = claim
-    return [{ outgoing: { claim, url, eventId, body }, key: { integratorId, generation, rotation, expiresAt } }]
-  })
+    WHERE e.deleted_at IS NULL`
+})
+
+/** Which claims hold for so long, each found by its key, whatever the planner knows of the tables. */
+const selectHeld = Effect.fnUntraced(function*(claims: ReadonlyArray<Claim>, until: number) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<{ readonly index: number; readonly eventId: string; readonly body: string }>`
+    SELECT k.index, v.event_id, v.body
+    FROM unnest(${columns.int4(claims.map((_, index) => index))},
+      ${columns.text(claims.map((one) => one.integratorId))},
+      ${columns.int8(claims.map((one) => one.event))}, ${columns.int4(claims.map((one) => one.round))},
+      ${columns.timestamptz(claims.map((one) => one.claimedUntil))})
+      AS k(index, integrator_id, event, round, claimed_until)
+    CROSS JOIN LATERAL (
+      SELECT d.event FROM deliveries d
+      WHERE d.integrator_id = k.integrator_id AND d.event = k.event AND d.round = k.round
+        AND d.claimed_until = k.claimed_until AND d.claimed_until >= ${value.timestamptz(until)}
+        AND coalesce(d.state, '') = 'pending' OFFSET 0
+    ) d
+    CROSS JOIN LATERAL (
+      SELECT v.event_id, v.body FROM events v WHERE v.integrator_id = k.integrator_id AND v.event = k.event OFFSET 0
+    ) v`
 })

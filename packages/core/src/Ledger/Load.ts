@@ -1,6 +1,7 @@
+import { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId, VaultId } from "@card-rewards/domain/Ids"
 import { type Asset, assets } from "@card-rewards/domain/Money"
-import { Clock, Effect } from "effect"
+import { Clock, Context, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { Book, type RewardRow, type UserAccounts } from "./Book.ts"
@@ -116,6 +117,17 @@ export const readRefunded = Effect.fnUntraced(function*(
   for (const row of rows) books.get(row.integratorId)?.meet(row)
 })
 
+/**
+ * How many due or assigned rewards of the touched users one transaction applies. With more it is Unavailable until the worker,
+ * which takes them piece by piece, has caught up.
+ */
+export const MaxOwn = Context.Reference<number>("@card-rewards/core/Ledger/MaxOwn", { defaultValue: () => 50_000 })
+
+const withinLimit = (rows: ReadonlyArray<RewardRow>, limit: number) =>
+  rows.length <= limit
+    ? Effect.succeed(rows)
+    : Effect.fail(new Unavailable({ message: `More than ${limit} rewards of a user are due and being applied; send the same request again` }))
+
 /** Waiting rewards of the touched users that money is assigned to, and up to `ofAnyone` of all others'. */
 export const readAssigned = Effect.fnUntraced(function*(
   book: Book,
@@ -126,10 +138,12 @@ export const readAssigned = Effect.fnUntraced(function*(
   const { assigned, assignedTo } = book.vault[asset]
   if (assigned === 0n) return []
   const sql = yield* SqlClient.SqlClient
-  const own = yield* sql<RewardRow>`
+  const limit = yield* MaxOwn
+  const read = yield* sql<RewardRow>`
     SELECT r.* FROM unnest(${columns.text([...userIds])}) AS t(user_id) JOIN rewards r
       ON r.integrator_id = ${book.integratorId} AND r.user_id = t.user_id AND r.asset = ${asset}
-      AND r.state = 'AwaitingFunding' AND r.creation <= ${value.int8(assignedTo)}`
+      AND r.state = 'AwaitingFunding' AND r.creation <= ${value.int8(assignedTo)} LIMIT ${value.int4(limit + 1)}`
+  const own = yield* withinLimit(read, limit)
   if (ofAnyone === 0) return own
   const first = yield* sql<RewardRow>`
     SELECT * FROM rewards WHERE integrator_id = ${book.integratorId} AND asset = ${asset}
@@ -143,16 +157,16 @@ export const readAssigned = Effect.fnUntraced(function*(
 export const readDue = Effect.fnUntraced(function*(books: ReadonlyMap<IntegratorId, Book>, ofAnyone: number) {
   const sql = yield* SqlClient.SqlClient
   const users = [...books.values()].flatMap((book) => book.pendingUsers().map((key) => ({ book, ...key })))
-  const rows = [
-    ...(yield* sql<RewardRow>`
-      SELECT r.* FROM unnest(${columns.text(users.map(({ book }) => book.integratorId))},
-        ${columns.text(users.map(({ userId }) => userId))}, ${columns.text(users.map(({ asset }) => asset))},
-        ${columns.timestamptz(users.map(({ book }) => book.now))}) AS t(integrator_id, user_id, asset, now)
-      CROSS JOIN LATERAL (
-        SELECT * FROM rewards r WHERE r.integrator_id = t.integrator_id AND r.user_id = t.user_id AND r.asset = t.asset
-          AND r.state = 'Pending' AND r.claimable_at <= t.now ORDER BY r.claimable_at, r.creation OFFSET 0
-      ) r`)
-  ]
+  const limit = yield* MaxOwn
+  const own = yield* sql<RewardRow>`
+    SELECT r.* FROM unnest(${columns.text(users.map(({ book }) => book.integratorId))},
+      ${columns.text(users.map(({ userId }) => userId))}, ${columns.text(users.map(({ asset }) => asset))},
+      ${columns.timestamptz(users.map(({ book }) => book.now))}) AS t(integrator_id, user_id, asset, now)
+    CROSS JOIN LATERAL (
+      SELECT * FROM rewards r WHERE r.integrator_id = t.integrator_id AND r.user_id = t.user_id AND r.asset = t.asset
+        AND r.state = 'Pending' AND r.claimable_at <= t.now ORDER BY r.claimable_at, r.creation OFFSET 0
+    ) r LIMIT ${value.int4(limit + 1)}`
+  const rows = [...yield* withinLimit(own, limit)]
   if (ofAnyone > 0) {
     for (const book of books.values()) {
       rows.push(...yield* sql<RewardRow>`

@@ -86,7 +86,7 @@ const steps: ReadonlyArray<readonly [step: string, first: RegExp]> = [
   ["claiming", /WITH RECURSIVE turn/],
   ["settling", /WHERE unsettled/],
   ["recording", /FROM webhook_endpoints e\s+JOIN unnest[^]*FOR NO KEY UPDATE OF e/],
-  ["sending", /FROM unnest[^]*JOIN deliveries|FROM webhook_secrets/]
+  ["sending", /FROM unnest[^]*FROM deliveries|FROM webhook_secrets/]
 ]
 
 const scopeOf = ({ application, sql, transaction }: Statement, operation: string): string => {

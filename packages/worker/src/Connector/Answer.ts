@@ -1,5 +1,5 @@
 import type { Dispatcher } from "undici"
-import { ConnectorError } from "./ConnectorError.ts"
+import { ConnectorError, type ConnectorReason } from "./ConnectorError.ts"
 
 /** How much of an answer's body is read and kept (decisions, section 7). */
 export const maxBodyBytes = 4096
@@ -13,11 +13,19 @@ export interface Answer {
   readonly bodySnippet: string
 }
 
+export interface CollectorOptions {
+  /** Called at most once. */
+  readonly done: (outcome: Answer | ConnectorError) => void
+  readonly nowMillis: () => number
+  /** The whole attempt; what is known then is the outcome. */
+  readonly withinMillis: number
+}
+
 /**
- * Collects one answer from undici's callbacks, calling `done` at most once.
+ * Collects one answer from undici's callbacks.
  *
- * `abort` drops the connection, or, while it is still being made, the request. `soFar` is the answer known at that
- * moment: as soon as there is a status, the status is what counts, and the body only decorates it.
+ * `abort` drops the connection, or, while it is still being made, the request. As soon as there is a status, the status is
+ * what counts, and the body only decorates it.
  */
 export class AnswerCollector implements Dispatcher.DispatchHandler {
   private controller: Dispatcher.DispatchController | undefined
@@ -25,26 +33,28 @@ export class AnswerCollector implements Dispatcher.DispatchHandler {
   private readonly chunks: Array<Buffer> = []
   private bytes = 0
   private finished = false
-  private readonly done: (outcome: Answer | ConnectorError) => void
-  private readonly nowMillis: () => number
+  private readonly options: CollectorOptions
+  private readonly late: NodeJS.Timeout
 
-  constructor(done: (outcome: Answer | ConnectorError) => void, nowMillis: () => number) {
-    this.done = done
-    this.nowMillis = nowMillis
+  constructor(options: CollectorOptions) {
+    this.options = options
+    // @effect-diagnostics-next-line globalTimers:off -- one for each request: a fiber costs several times as much
+    this.late = setTimeout(() => this.finishAndAbort("timeout"), options.withinMillis)
   }
 
   abort(): void {
     this.finished = true
+    clearTimeout(this.late)
     this.controller?.abort(new Error("no more is wanted"))
   }
 
-  soFar(): Answer | undefined {
+  private soFar(): Answer | undefined {
     if (this.head === undefined) return undefined
-    const retryAfterSeconds = parseRetryAfter(this.head.retryAfter, this.nowMillis())
+    const retryAfterSeconds = parseRetryAfter(this.head.retryAfter, this.options.nowMillis())
     return {
       status: this.head.status,
       ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-      bodySnippet: new TextDecoder().decode(Buffer.concat(this.chunks)).replaceAll("\0", "\ufffd")
+      bodySnippet: this.bytes === 0 ? "" : utf8.decode(Buffer.concat(this.chunks)).replaceAll("\0", "\ufffd")
     }
   }
 
@@ -69,8 +79,7 @@ export class AnswerCollector implements Dispatcher.DispatchHandler {
     this.chunks.push(Buffer.from(kept))
     this.bytes += chunk.length
     if (this.bytes <= maxBodyBytes) return
-    this.finish(this.soFar() ?? ConnectorError.because("protocol"))
-    this.abort()
+    this.finishAndAbort("protocol")
   }
 
   onResponseEnd(): void {
@@ -81,12 +90,20 @@ export class AnswerCollector implements Dispatcher.DispatchHandler {
     this.finish(this.soFar() ?? ConnectorError.from(error))
   }
 
+  private finishAndAbort(reason: ConnectorReason): void {
+    this.finish(this.soFar() ?? ConnectorError.because(reason))
+    this.abort()
+  }
+
   private finish(outcome: Answer | ConnectorError): void {
     if (this.finished) return
     this.finished = true
-    this.done(outcome)
+    clearTimeout(this.late)
+    this.options.done(outcome)
   }
 }
+
+const utf8 = new TextDecoder()
 
 const parseRetryAfter = (value: string | undefined, nowMillis: number): number | undefined => {
   if (value === undefined) return undefined

@@ -1,5 +1,5 @@
 import { makeSigner, type Signer, type SigningSecrets } from "@card-rewards/domain/WebhookSignature"
-import { NodeCrypto } from "@effect/platform-node"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { Context, Effect, Layer } from "effect"
 import { Mac } from "effect/crypto"
 import { createHmac, createSecretKey, type KeyObject } from "node:crypto"

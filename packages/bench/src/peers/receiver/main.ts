@@ -1,11 +1,12 @@
 /**
  * A receiver of webhooks that reads each body and answers 200. `GET /count` tells how many there were. With `FOLLOWED`,
  * `GET /arrivals` tells when the first webhook of each transaction came whose id begins so: nanoseconds of the
- * monotonic clock, which all processes of a machine share.
+ * monotonic clock, which all processes of a machine share. `GET /origins` tells `ORIGINS` further addresses that it serves.
  */
-import { createServer } from "node:http"
+import { createServer, type RequestListener } from "node:http"
+import type { AddressInfo } from "node:net"
 
-const { FOLLOWED, HOST, PORT } = process.env
+const { FOLLOWED, HOST, ORIGINS, PORT } = process.env
 const mark = FOLLOWED === undefined ? undefined : `"externalTransactionId":"${FOLLOWED}`
 const arrivals = new Map<string, string>()
 let received = 0
@@ -18,10 +19,14 @@ const note = (body: string, at: bigint): void => {
   if (!arrivals.has(id)) arrivals.set(id, `${at}`)
 }
 
-const server = createServer((request, response) => {
+const questions: Readonly<Record<string, () => string>> = {
+  "/arrivals": () => JSON.stringify(Object.fromEntries(arrivals)),
+  "/origins": () => JSON.stringify(further.map((one) => `http://${HOST}:${(one.address() as AddressInfo).port}`))
+}
+
+const answer: RequestListener = (request, response) => {
   if (request.method === "GET") {
-    const answer = request.url === "/arrivals" ? JSON.stringify(Object.fromEntries(arrivals)) : `${received}`
-    return void response.writeHead(200).end(answer)
+    return void response.writeHead(200).end(questions[request.url ?? ""]?.() ?? `${received}`)
   }
   const at = process.hrtime.bigint()
   const chunks: Array<Buffer> = []
@@ -32,7 +37,8 @@ const server = createServer((request, response) => {
     note(Buffer.concat(chunks).toString(), at)
   })
   request.resume()
-})
+}
 
 process.once("SIGTERM", () => process.exit(0))
-server.listen(Number(PORT), HOST)
+const further = Array.from({ length: Number(ORIGINS ?? 0) }, () => createServer(answer).listen(0, HOST))
+createServer(answer).listen(Number(PORT), HOST)

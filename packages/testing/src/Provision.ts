@@ -1,0 +1,17 @@
+import * as Database from "@card-rewards/core/Database"
+import { Environment } from "@card-rewards/core/Environment"
+import { Integrators } from "@card-rewards/core/Integrators"
+import { IntegratorId } from "@card-rewards/domain/Ids"
+import { Effect, Layer, Redacted } from "effect"
+
+/** Migrates a database and makes a sandbox integrator in it, as an operator's commands do; its first API key. */
+export const provision = Effect.fnUntraced(function*(url: Redacted.Redacted, id: string) {
+  yield* Database.migrate(url)
+  const services = Integrators.layer.pipe(
+    Layer.provide(Environment.layer("sandbox")),
+    Layer.provide(Database.layer({ url, poolSize: 1, applicationName: "test" }))
+  )
+  const create = Effect.flatMap(Integrators, (integrators) => integrators.create(IntegratorId.make(id)))
+  const { apiKey } = yield* Effect.provide(create, services)
+  return Redacted.value(apiKey)
+}, Effect.orDie)

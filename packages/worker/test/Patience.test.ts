@@ -1,0 +1,40 @@
+import { StepMillis } from "@card-rewards/core/Database"
+import { Unavailable } from "@card-rewards/domain/Errors"
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import * as Loop from "../src/Loop.ts"
+
+it.effect("a step has 5 s; one that needs more gets it from try to try, and keeps it while steps are slow", () =>
+  Effect.gen(function*() {
+    const given: Array<number> = []
+    let needsMillis = 8_000
+    const step = Effect.gen(function*() {
+      const patience = yield* StepMillis
+      given.push(patience)
+      yield* Effect.sleep(Math.min(needsMillis, patience))
+      return patience < needsMillis ? yield* new Unavailable({ message: "late" }) : false
+    })
+    yield* Effect.forkScoped(Loop.run("slow", step))
+    yield* TestClock.adjust("40 seconds")
+    assert.deepStrictEqual(given.slice(0, 4), [5_000, 10_000, 20_000, 20_000])
+    needsMillis = 10
+    yield* TestClock.adjust("20 seconds")
+    assert.strictEqual(given.at(-1), 5_000)
+  }).pipe(Effect.scoped))
+
+it.effect("a database that is away is asked again at least every 4 s", () =>
+  Effect.gen(function*() {
+    let tries = 0
+    const step = Effect.suspend(() => {
+      tries++
+      return new Unavailable({ message: "away" })
+    })
+    yield* Effect.forkScoped(Loop.run("away", step))
+    yield* TestClock.adjust("1 minute")
+    const before = tries
+    for (const round of [1, 2, 3, 4]) {
+      yield* TestClock.adjust("4 seconds")
+      assert.isAtLeast(tries, before + round)
+    }
+  }).pipe(Effect.scoped))

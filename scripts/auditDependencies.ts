@@ -1,0 +1,147 @@
+/**
+ * `npm run audit:dependencies`: asks the configured npm registry for known advisories about all that api, worker,
+ * admin, client and console bring along in production, at exactly the versions of pnpm-lock.yaml.
+ *
+ * Prints a line for each finding and exits 1 where there is one that `auditConfig.ignoreGhsas` of pnpm-workspace.yaml
+ * does not name. Where the registry does not answer the question, as many mirrors do not, it says why and exits 0,
+ * with `--required` 2. `--list` only prints what would be asked. Folders of packages as arguments take the place of
+ * the five.
+ *
+ * `pnpm audit` of pnpm 10 does not serve: it asks the two endpoints that npm has retired, and about our tools too.
+ */
+import { Schema } from "effect"
+import { execFileSync } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import { parse } from "yaml"
+
+const parts = ["admin", "api", "client", "console", "worker"].map((name) => `packages/${name}`)
+const patienceMillis = 10_000
+
+/** Asked along: all its versions run code that they are sent. A registry that finds nothing there audits nothing. */
+const probe = "node-serialize"
+
+/** Of npm's `POST /-/npm/v1/security/advisories/bulk`: by package, the advisories about versions it was asked for. */
+const Answer = Schema.Record(
+  Schema.String,
+  Schema.Array(Schema.Struct({
+    url: Schema.String,
+    title: Schema.String,
+    severity: Schema.String,
+    vulnerable_versions: Schema.String
+  }))
+)
+type Answer = typeof Answer.Type
+
+class NotAudited extends Error {}
+
+interface Dependencies {
+  readonly dependencies?: Readonly<Record<string, string | { readonly version: string }>>
+  readonly optionalDependencies?: Readonly<Record<string, string | { readonly version: string }>>
+}
+
+interface Lockfile {
+  readonly importers: Readonly<Record<string, Dependencies>>
+  readonly snapshots: Readonly<Record<string, Dependencies>>
+}
+
+const main = async (): Promise<number> => {
+  const { positionals, values: options } = parseArgs({
+    allowPositionals: true,
+    options: { list: { type: "boolean", default: false }, required: { type: "boolean", default: false } }
+  })
+  const installed = broughtBy(positionals.length === 0 ? parts : positionals)
+  const all = [...installed].flatMap(([name, versions]) => [...versions].map((version) => `${name}@${version}`))
+  if (options.list) return print(...all.toSorted())
+  try {
+    const findings = findingsIn(await ask(installed), installed)
+    if (findings.length === 0) return print(`${all.length} packages, none with a known advisory`)
+    print(...findings.map(({ accepted, line }) => accepted ? `${line} (accepted)` : line))
+    return findings.every(({ accepted }) => accepted) ? 0 : 1
+  } catch (error) {
+    if (!(error instanceof NotAudited)) throw error
+    print(`not audited: ${error.message}`)
+    return options.required ? 2 : 0
+  }
+}
+
+const print = (...lines: ReadonlyArray<string>): 0 => {
+  process.stdout.write(lines.map((line) => `${line}\n`).join(""))
+  return 0
+}
+
+type Installed = ReadonlyMap<string, ReadonlySet<string>>
+
+/** What these folders bring along in production, by name; workspace packages are passed through. */
+const broughtBy = (folders: ReadonlyArray<string>): Installed => {
+  const { importers, snapshots }: Lockfile = parse(readFileSync("pnpm-lock.yaml", "utf8"))
+  const installed = new Map<string, Set<string>>()
+  const visited = new Set<string>()
+  const visit = (key: string, folder: string, node: Dependencies | undefined): void => {
+    if (node === undefined) throw new Error(`pnpm-lock.yaml has no ${key}`)
+    if (visited.has(key)) return
+    visited.add(key)
+    for (const [alias, one] of Object.entries({ ...node.dependencies, ...node.optionalDependencies })) {
+      const version = typeof one === "string" ? one : one.version
+      if (version.startsWith("link:")) {
+        const linked = join(folder, version.slice("link:".length))
+        visit(linked, linked, importers[linked])
+        continue
+      }
+      // An alias stands for `name@version`, and peers in brackets for the versions this one was resolved with.
+      const snapshot = `${alias}@${version}` in snapshots ? `${alias}@${version}` : version
+      const [, name = "", exact = ""] = /^(.[^@(]*)@([^(]+)/.exec(snapshot) ?? []
+      installed.set(name, (installed.get(name) ?? new Set()).add(exact))
+      visit(snapshot, folder, snapshots[snapshot])
+    }
+  }
+  for (const folder of folders) visit(folder, folder, importers[folder])
+  return installed
+}
+
+const ask = async (installed: Installed): Promise<Answer> => {
+  const question = Object.fromEntries([...installed].map(([name, versions]) => [name, [...versions]]))
+  const text = await post("-/npm/v1/security/advisories/bulk", { ...question, [probe]: ["0.0.4"] })
+  const answer = Schema.decodeUnknownOption(Schema.fromJsonString(Answer))(text)
+  if (answer._tag === "None") throw new NotAudited("the registry answers with something else than advisories")
+  if ((answer.value[probe] ?? []).length === 0) throw new NotAudited("the registry knows no advisories at all")
+  return answer.value
+}
+
+/** Without credentials: a registry that wants them refuses, and is reported. */
+const post = async (path: string, body: unknown): Promise<string> => {
+  const registry = execFileSync("npm", ["config", "get", "registry"], {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"]
+  }).trim()
+  const request = {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(patienceMillis)
+  }
+  try {
+    const response = await fetch(`${registry.replace(/\/$/, "")}/${path}`, request)
+    if (!response.ok) throw new NotAudited(`the registry answers ${response.status}`)
+    return await response.text()
+  } catch (error) {
+    if (error instanceof NotAudited) throw error
+    throw new NotAudited(
+      request.signal.aborted ? `no answer within ${patienceMillis / 1000} s` : "the registry cannot be reached"
+    )
+  }
+}
+
+const findingsIn = (answer: Answer, installed: Installed) => {
+  const accepted: ReadonlyArray<string> =
+    parse(readFileSync("pnpm-workspace.yaml", "utf8")).auditConfig?.ignoreGhsas ?? []
+  return [...installed].flatMap(([name, versions]) =>
+    (answer[name] ?? []).map(({ severity, title, url, vulnerable_versions }) => ({
+      accepted: accepted.some((id) => url.endsWith(`/${id}`)),
+      line: `${name}@${[...versions].join(", ")}: ${severity}: ${title}; affects ${vulnerable_versions}; ${url}`
+    }))
+  )
+}
+
+process.exitCode = await main()
