@@ -20,7 +20,8 @@ export const query = <A extends object>(url: string, text: string) =>
 /** Longer than a worker's claim on a delivery lasts. */
 export const claimOutlivedMillis = 65_000
 
-const shiftedClock = join(import.meta.dirname, "shiftedClock.ts")
+/** What a process is started with whose clock can be shifted. */
+export const shiftedClock = join(import.meta.dirname, "shiftedClock.ts")
 
 /**
  * A migrated database with an integrator, one api that is healthy, and one worker, reached `by` way of something or

@@ -3,7 +3,7 @@ import * as Chance from "@card-rewards/e2e/Chance"
 import { Cluster } from "@card-rewards/e2e/Cluster"
 import { customer, newLedger } from "@card-rewards/e2e/Load"
 import { folder, freePort, start, variables } from "@card-rewards/e2e/Processes"
-import { claimOutlivedMillis } from "@card-rewards/e2e/Setting"
+import { claimOutlivedMillis, shiftedClock } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
 import * as Wire from "@card-rewards/e2e/Wire"
 import { furnish, listen, provision, until } from "@card-rewards/e2e/World"
@@ -19,7 +19,6 @@ const seed = Number(process.env["CRASH_SEED"] ?? Date.now() % 1_000_000)
 const customers = 16
 /** Acknowledgements between two kills, at least: each kill hits a service that has come back. */
 const acknowledgedBetween = 25
-const shiftedClock = join(import.meta.dirname, "../src/shiftedClock.ts")
 
 /** A process starts within a second or two, on a busy machine within many. */
 const comesBackWithinSeconds = 120

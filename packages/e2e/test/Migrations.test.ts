@@ -1,6 +1,14 @@
 import { clearings, newLedger, spend } from "@card-rewards/e2e/Load"
 import { freePort, start, variables } from "@card-rewards/e2e/Processes"
-import { emptyDatabase, healthy, query, serverPort, service } from "@card-rewards/e2e/Setting"
+import {
+  claimOutlivedMillis,
+  emptyDatabase,
+  healthy,
+  query,
+  serverPort,
+  service,
+  shiftedClock
+} from "@card-rewards/e2e/Setting"
 import * as TcpProxy from "@card-rewards/e2e/TcpProxy"
 import { verify } from "@card-rewards/e2e/Verify"
 import * as Wire from "@card-rewards/e2e/Wire"
@@ -61,7 +69,6 @@ describe.concurrent("migrations", () => {
       yield* spend(before.wire, ledger, clearings(20, ledger.clockMillis))
       const rewarded = query<{ n: number }>(before.url, "SELECT count(*)::int AS n FROM rewards")
       yield* until("rewarded", rewarded, ([row]) => row?.n === 20)
-      // deliveries that are under way are finished and recorded
       yield* before.worker().send("SIGTERM")
       yield* before.worker().exit
       yield* spend(before.wire, ledger, clearings(10, ledger.clockMillis))
@@ -71,9 +78,11 @@ describe.concurrent("migrations", () => {
       const url = Redacted.value(yield* OldDatabase.copyOf(Redacted.make(before.url)))
       assert.deepStrictEqual((yield* migrations(url)).map(({ id }) => id), [1])
       const port = yield* freePort
-      const env = variables(url, { PORT: `${port}` })
-      const api = yield* start("api", env)
-      const worker = yield* start("worker", env)
+      const env = { ...before.env, DATABASE_URL: url, PORT: `${port}` }
+      // what the worker had claimed and not sent is free again
+      yield* before.shiftClocks(claimOutlivedMillis)
+      const api = yield* start("api", env, { preload: shiftedClock })
+      const worker = yield* start("worker", env, { preload: shiftedClock })
       const both = yield* Effect.all([1, 2].map(() => ended("admin", env, { args: ["migrate"] })), { concurrency: 2 })
       for (const { code, lines } of both) assert.strictEqual(code, 0, lines.join("\n"))
       yield* healthy(port)

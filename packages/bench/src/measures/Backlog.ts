@@ -29,7 +29,7 @@ export const workOff = Effect.fnUntraced(function*<R>(options: {
   readonly running: ReadonlyArray<Running>
   readonly count: number
   readonly add: Effect.Effect<void, Void, R>
-  readonly isDone: (sql: SqlClient.SqlClient) => Effect.Effect<boolean, SqlError.SqlError>
+  readonly isDone: (sql: SqlClient.SqlClient) => Effect.Effect<boolean, SqlError.SqlError | Void>
   readonly pollMillis?: number
 }) {
   yield* options.add

@@ -55,8 +55,13 @@ export const deliveries: Measure<Needs> = {
           running: [running],
           count,
           add: addDeliveries(url, count, round),
+          // the receiver is asked first: the database looks through what has been delivered for what has not
           isDone: (sql) =>
-            Effect.map(sql`SELECT FROM deliveries WHERE state = 'pending' LIMIT 1`, (rows) => rows.length === 0)
+            Effect.flatMap(ask(`${receiver.baseUrl}/count`), (counted) =>
+              Number(counted) < received + count ? Effect.succeed(false) : Effect.map(
+                sql`SELECT FROM deliveries WHERE state = 'pending' AND next_attempt_at IS NOT NULL LIMIT 1`,
+                (rows) => rows.length === 0
+              ))
         })
         yield* check(service, count)
         return {
