@@ -5,17 +5,16 @@ import {
   verifyWebhookAs,
   WebhookUnreadable
 } from "@card-rewards/client/WebhookSignature"
-import { secretFromBytes, sign, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
+import { secretFromBytes, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
 import { assert, describe, it } from "@effect/vitest"
-import { Arbitrary, Effect, Layer, Schema } from "effect"
-import { Mac, SecureRandom } from "effect/crypto"
+import { Arbitrary, Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { createHmac } from "node:crypto"
 import { Webhook } from "standardwebhooks"
 import Stripe from "stripe"
+import { sign } from "./Sign.ts"
 
 const stripe = new Stripe("sk_test_unused")
-const macLayer = Mac.layerWebCrypto.pipe(Layer.provide(SecureRandom.layerWebCrypto))
 const secretOf = (byte: number) => secretFromBytes(new Uint8Array(32).fill(byte))
 const [first, second, third, stranger] = [secretOf(1), secretOf(2), secretOf(3), secretOf(9)]
 
@@ -30,14 +29,15 @@ const body = JSON.stringify(event)
 /** TestClock starts at 0; tests run at this time. */
 const nowSeconds = 1_800_000_000
 
-const signed = (options: { secrets?: readonly [WebhookSecret, ...ReadonlyArray<WebhookSecret>]; body?: string; at?: number } = {}) =>
-  sign({
+const signed = (options: { secrets?: readonly [WebhookSecret, ...ReadonlyArray<WebhookSecret>]; body?: string; at?: number } = {}) => ({
+  ...sign({
     secrets: options.secrets ?? [first],
     eventId: event.id,
     body: options.body ?? body,
     timestampSeconds: options.at ?? nowSeconds,
     attempt: 1
-  }).pipe(Effect.provide(macLayer))
+  })
+})
 
 const atNow = TestClock.setTime(nowSeconds * 1000)
 
@@ -53,7 +53,7 @@ const expectRefused = (delivery: Parameters<typeof verifyWebhook>[0], reason: Si
 describe("the headers", () => {
   it.effect("are exactly those of the decisions, section 7", () =>
     Effect.gen(function*() {
-      const headers = yield* signed({ secrets: [second, first] })
+      const headers = signed({ secrets: [second, first] })
       const hex = (secret: string) => createHmac("sha256", secret).update(`${nowSeconds}.${body}`).digest("hex")
       const base64 = (secret: string) =>
         createHmac("sha256", Buffer.from(secret.slice("service_whsec_".length), "base64"))
@@ -80,7 +80,7 @@ describe("the headers", () => {
 describe("other people's verifiers, unmodified", () => {
   it.effect("stripe accepts each delivery with each valid secret, and nothing else", () =>
     Effect.gen(function*() {
-      const header = (yield* signed({ secrets: [third, second, first] }))["x-service-signature"]
+      const header = signed({ secrets: [third, second, first] })["x-service-signature"]
       const receivedAt = nowSeconds * 1000
       for (const secret of [first, second, third]) {
         assert.deepStrictEqual<unknown>(
@@ -100,13 +100,13 @@ describe("other people's verifiers, unmodified", () => {
     Effect.gen(function*() {
       // It knows no clock but the machine's.
       const at = Math.floor(Date.now() / 1000)
-      const headers = { ...(yield* signed({ secrets: [third, second, first], at })) }
+      const headers = signed({ secrets: [third, second, first], at })
       const webhook = (secret: string) => new Webhook(secret.replace(/^service_/, ""))
       for (const secret of [first, second, third]) assert.deepStrictEqual(webhook(secret).verify(body, headers), event)
       assert.throws(() => webhook(stranger).verify(body, headers), /No matching signature/)
       assert.throws(() => webhook(first).verify(`${body} `, headers), /No matching signature/)
       assert.throws(() => webhook(first).verify(body, { ...headers, "webhook-id": "evt_other" }), /No matching signature/)
-      const old = { ...(yield* signed({ at: at - 302 })) }
+      const old = signed({ at: at - 302 })
       assert.throws(() => webhook(first).verify(body, old), /too old/)
     }))
 
@@ -114,7 +114,7 @@ describe("other people's verifiers, unmodified", () => {
     Effect.gen(function*() {
       const at = Math.floor(Date.now() / 1000)
       const json = JSON.stringify({ text })
-      const headers = { ...(yield* signed({ secrets: [secret], body: json, at })) }
+      const headers = signed({ secrets: [secret], body: json, at })
       stripe.webhooks.constructEvent(json, headers["x-service-signature"], secret)
       new Webhook(secret.replace(/^service_/, "")).verify(json, headers)
     }), { arbitrary: { runs: 300 } })
@@ -124,7 +124,7 @@ describe("verifyWebhook", () => {
   it.effect("gives the typed event, from text or bytes, with headers of any kind", () =>
     Effect.gen(function*() {
       yield* atNow
-      const headers = { ...(yield* signed()) }
+      const headers = signed()
       const bytes = new TextEncoder().encode(body)
       for (
         const delivery of [
@@ -144,7 +144,7 @@ describe("verifyWebhook", () => {
   it.effect("any held secret that signed is enough, during a rotation on either side", () =>
     Effect.gen(function*() {
       yield* atNow
-      const headers = { ...(yield* signed({ secrets: [third, second] })) }
+      const headers = signed({ secrets: [third, second] })
       yield* verifyWebhook({ body, headers, secrets: [second] })
       yield* verifyWebhook({ body, headers, secrets: [third, second] })
       yield* verifyWebhook({ body, headers, secrets: [stranger, first, third] })
@@ -155,19 +155,19 @@ describe("verifyWebhook", () => {
   it.effect("the timestamp may be toleranceSeconds away, inclusive, before or after", () =>
     Effect.gen(function*() {
       yield* atNow
-      const at = (seconds: number) => Effect.map(signed({ at: seconds }), (headers) => ({ body, headers: { ...headers }, secrets: [first] }))
-      yield* verifyWebhook(yield* at(nowSeconds - 300))
-      yield* verifyWebhook(yield* at(nowSeconds + 300))
-      yield* expectRefused(yield* at(nowSeconds - 301), "TimestampTooOld")
-      yield* expectRefused(yield* at(nowSeconds + 301), "TimestampTooNew")
-      yield* expectRefused({ ...(yield* at(nowSeconds - 1)), toleranceSeconds: 0 }, "TimestampTooOld")
-      yield* verifyWebhook({ ...(yield* at(nowSeconds - 3600)), toleranceSeconds: 3600 })
+      const at = (seconds: number) => ({ body, headers: signed({ at: seconds }), secrets: [first] })
+      yield* verifyWebhook(at(nowSeconds - 300))
+      yield* verifyWebhook(at(nowSeconds + 300))
+      yield* expectRefused(at(nowSeconds - 301), "TimestampTooOld")
+      yield* expectRefused(at(nowSeconds + 301), "TimestampTooNew")
+      yield* expectRefused({ ...at(nowSeconds - 1), toleranceSeconds: 0 }, "TimestampTooOld")
+      yield* verifyWebhook({ ...at(nowSeconds - 3600), toleranceSeconds: 3600 })
     }))
 
   it.effect("a changed timestamp does not verify", () =>
     Effect.gen(function*() {
       yield* atNow
-      const old = (yield* signed({ at: nowSeconds - 1000 }))["x-service-signature"]
+      const old = signed({ at: nowSeconds - 1000 })["x-service-signature"]
       const renewed = old.replace(/^t=\d+/, `t=${nowSeconds}`)
       yield* expectRefused({ body, headers: { "x-service-signature": renewed }, secrets: [first] }, "NoMatchingSignature")
     }))
@@ -176,7 +176,7 @@ describe("verifyWebhook", () => {
     Effect.gen(function*() {
       yield* atNow
       const text = JSON.stringify({ ...event, integratorId: "\ufffd" })
-      const headers = { ...(yield* signed({ body: text })) }
+      const headers = signed({ body: text })
       const invalid = Buffer.from(text.replace("\ufffd", "\u00ff"), "latin1")
       assert.strictEqual(new TextDecoder().decode(invalid), text)
       yield* expectRefused({ body: invalid, headers, secrets: [first] }, "NoMatchingSignature")
@@ -185,7 +185,7 @@ describe("verifyWebhook", () => {
   it.effect("malformed signatures are refused, other schemes are skipped", () =>
     Effect.gen(function*() {
       yield* atNow
-      const header = (yield* signed())["x-service-signature"]
+      const header = signed()["x-service-signature"]
       const v1 = header.split(",")[1] ?? ""
       const malformed = [
         "", "t", "t=", "v1=", v1, `t=${nowSeconds}`, `t=${nowSeconds},v1=`, `t=${nowSeconds},v1=00`, `t=-1,${v1}`, `t=1e9,${v1}`,
@@ -202,7 +202,7 @@ describe("verifyWebhook", () => {
   it.effect("a missing or repeated header and a malformed secret are told apart from a forgery", () =>
     Effect.gen(function*() {
       yield* atNow
-      const header = (yield* signed())["x-service-signature"]
+      const header = signed()["x-service-signature"]
       const cases = [
         [{}, [first], "MissingSignature"],
         [new Headers(), [first], "MissingSignature"],
@@ -224,12 +224,12 @@ describe("verifyWebhook", () => {
     Effect.gen(function*() {
       yield* atNow
       for (const text of ["", "{", "null", "{}", JSON.stringify({ ...event, kind: "reward.invented" })]) {
-        const headers = { ...(yield* signed({ body: text })) }
+        const headers = signed({ body: text })
         assert.instanceOf(yield* refusal({ body: text, headers, secrets: [first] }), UnknownEvent)
       }
       const text = JSON.stringify({ answer: 42 })
       const read = verifyWebhookAs(Schema.Struct({ answer: Schema.Int }))
-      assert.deepStrictEqual(yield* read({ body: text, headers: { ...(yield* signed({ body: text })) }, secrets: [first] }), { answer: 42 })
+      assert.deepStrictEqual(yield* read({ body: text, headers: signed({ body: text }), secrets: [first] }), { answer: 42 })
     }))
 
   const text = Arbitrary.schema(Schema.String)
@@ -240,7 +240,7 @@ describe("verifyWebhook", () => {
     Effect.gen(function*() {
       yield* atNow
       const content = JSON.stringify(value)
-      const headers = { ...(yield* signed({ secrets: [a, b], body: content })) }
+      const headers = signed({ secrets: [a, b], body: content })
       const read = verifyWebhookAs(Schema.String)
       assert.strictEqual(yield* read({ body: content, headers, secrets: [a] }), value)
       assert.strictEqual(yield* read({ body: new TextEncoder().encode(content), headers, secrets: [c, b] }), value)
@@ -251,7 +251,7 @@ describe("verifyWebhook", () => {
     Effect.gen(function*() {
       yield* atNow
       const content = JSON.stringify({ value })
-      const headers = { ...(yield* signed({ body: content })) }
+      const headers = signed({ body: content })
       const bytes = new TextEncoder().encode(content)
       const index = at % bytes.length
       bytes[index] = (bytes[index] ?? 0) ^ (1 << (at % 8))

@@ -53,6 +53,7 @@ export const layer = (config: DatabaseConfig): Layer.Layer<PgClient.PgClient | S
       client_connection_check_interval: "1s",
       // plans are kept while tables grow from nothing to millions of rows: only an index suits both
       enable_seqscan: "off",
+      enable_bitmapscan: "off",
       ...(config.role === undefined ? {} : { role: Roles.nameOf(config.role) })
     },
     transformResultNames: String.snakeToCamel,

@@ -5,7 +5,7 @@ import type { WebhookSecret } from "@card-rewards/domain/WebhookSignature"
 import { Cache, Context, Effect, Exit, Layer } from "effect"
 import type { SqlClient } from "effect/sql"
 import { transaction } from "./Database.ts"
-import { claimIn, noCursor } from "./Deliveries/Claim.ts"
+import { claim as claimDue, noCursor } from "./Deliveries/Claim.ts"
 import { outgoingIn, readSecrets } from "./Deliveries/Outgoing.ts"
 import { recordIn } from "./Deliveries/Record.ts"
 import { settleIn } from "./Deliveries/Settle.ts"
@@ -128,7 +128,7 @@ const make = Effect.fnUntraced(function*(
 
   const claim = Effect.fnUntraced(function*(options: ClaimOptions) {
     if (options.limit <= 0) return []
-    const claimed = yield* transaction(claimIn(cursor, options, options.now + claimMillis))
+    const claimed = yield* claimDue(cursor, options, options.now + claimMillis)
     cursor = claimed.cursor
     return claimed.claims
     // untraced: it looks again and again, and each attempt is traced for itself

@@ -1,3 +1,4 @@
+import { value } from "@card-rewards/core/Database"
 import { Deliveries } from "@card-rewards/core/Deliveries"
 import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Integrators } from "@card-rewards/core/Integrators"
@@ -6,6 +7,7 @@ import { Unavailable } from "@card-rewards/domain/Errors"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
 import { liveLayer } from "./TestLayer.ts"
 
 /** The first read of signing secrets meets a database that is away. */
@@ -44,5 +46,55 @@ layer(services, { excludeTestServices: true })("Deliveries", (it) => {
       assert.lengthOf(claims, 1)
       assert.strictEqual((yield* Effect.flip(stillClaimed(claims, now)))._tag, "Unavailable")
       assert.lengthOf((yield* stillClaimed(claims, now))[0]?.secrets ?? [], 1)
+    }))
+
+  it.effect("claiming, checking and recording read what is claimed, however much waits, was delivered, or is known to the planner", () =>
+    Effect.gen(function*() {
+      const integratorId = IntegratorId.make("busy")
+      const id = EndpointId.make("hook")
+      yield* (yield* Integrators).create(integratorId)
+      yield* (yield* WebhookEndpoints).create(integratorId, { id, url: "http://127.0.0.1:9/" })
+      const sql = yield* SqlClient.SqlClient
+      const store = (state: "delivered" | "pending", from: number, to: number) =>
+        sql`WITH stored AS (
+            INSERT INTO events (integrator_id, event, event_id, kind, created_at, body)
+            SELECT ${integratorId}, n, 'evt_' || n, 'reward.pending', now(), '{}'
+            FROM generate_series(${value.int4(from)}, ${value.int4(to)}) AS n RETURNING event
+          )
+          INSERT INTO deliveries (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at)
+          SELECT ${integratorId}, event, 1, 1, event, ${state}, now(), CASE WHEN ${state} = 'pending' THEN now() END FROM stored`
+      const { claim, record, stillClaimed } = yield* Deliveries
+      // what the session has read and not reported yet; nothing is reported in mid-transaction
+      const read = Effect.map(
+        sql<{ rows: number }>`SELECT (seq_tup_read + idx_tup_fetch)::int4 AS rows FROM pg_stat_xact_user_tables
+          WHERE relname = 'deliveries'`,
+        ([row]) => row?.rows ?? 0
+      )
+      const rowsRead = sql.withTransaction(Effect.gen(function*() {
+        const before = yield* read
+        const now = yield* Clock.currentTimeMillis
+        const options = { now, limit: 512, perEndpoint: 16, inFlight: new Map(), slow: new Set<string>(), slowLimit: 256 }
+        const outgoing = yield* stillClaimed(yield* claim(options), now)
+        const outcomes = outgoing.map(({ claim, url }) => ({ claim, url, startedAt: now, durationMillis: 1, result }))
+        const recorded = yield* record(outcomes, now)
+        return { recorded, rows: (yield* read) - before }
+      }))
+      const result = { status: 200, answer: "" }
+      const expectFew = Effect.fnUntraced(function*() {
+        const { recorded, rows } = yield* rowsRead
+        assert.strictEqual(recorded, 16)
+        // a claim, its look at those before it, the check and the record: a handful for each
+        assert.isAtMost(rows, 20 * recorded + 20)
+      })
+      yield* store("delivered", 1, 20_000)
+      yield* sql`ANALYZE events, deliveries`
+      yield* store("pending", 20_001, 40_000)
+      yield* expectFew()
+      yield* sql`ANALYZE events, deliveries`
+      yield* expectFew()
+      yield* sql`UPDATE deliveries SET state = 'delivered', next_attempt_at = NULL, claimed_until = NULL
+        WHERE integrator_id = ${integratorId} AND event % 1000 > 0`
+      yield* sql`ANALYZE events, deliveries`
+      yield* expectFew()
     }))
 })

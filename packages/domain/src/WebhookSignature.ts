@@ -1,6 +1,6 @@
 /**
  * How a webhook delivery is signed, and how a signature is checked (contract sections 2.8, 3.4 and 5.7; decisions,
- * section 7). Both sides need a `Mac` service: on Node `NodeCrypto.layerMac`, elsewhere `Mac.layerWebCrypto`.
+ * section 7). Who checks needs a `Mac` service: on Node `NodeCrypto.layerMac`, elsewhere `Mac.layerWebCrypto`.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -41,49 +41,35 @@ export interface SignedHeaders {
   readonly "webhook-signature": string
 }
 
+/** HMAC-SHA256 under a key that is prepared once: the tag of a text, printed. */
+export type PrepareHmac = (key: Uint8Array) => (content: string, encoding: "hex" | "base64") => string
+
 /** The headers that sign an attempt. */
-export type Signer = (attempt: Attempt) => Effect.Effect<SignedHeaders>
+export type Signer = (attempt: Attempt) => SignedHeaders
 
 /**
- * Makes the keys of the secrets once, and signs attempts with each of them in the order given.
+ * Prepares the keys of the secrets once, and signs attempts with each of them in the order given.
  *
  * `x-service-signature` is `t=<seconds>,v1=<hex>,…`, where `v1` is HMAC-SHA256 keyed by the whole secret over
  * `<seconds>.<body>`; the `stripe` package accepts it. The `webhook-*` headers are those of Standard Webhooks, keyed by
  * the secret without `service_`; the `standardwebhooks` package accepts them.
  */
-export const makeSigner = Effect.fnUntraced(function*(
-  secrets: SigningSecrets
-): Effect.fn.Return<Signer, never, Mac.Mac> {
-  const mac = yield* Mac.Mac
-  const keys: ReadonlyArray<{ readonly service: MacKey; readonly standard: MacKey }> = yield* Effect.forEach(
-    secrets,
-    (secret) => Effect.all({ service: macKey(serviceKey(secret)), standard: macKey(standardKey(secret)) })
-  )
-  const tag = (key: MacKey, content: Uint8Array) => Effect.orDie(mac.sign(key, content))
-  return Effect.fnUntraced(function*({ attempt, body, eventId, timestampSeconds }: Attempt) {
+export const makeSigner = (secrets: SigningSecrets, prepare: PrepareHmac): Signer => {
+  const keys = secrets.map((secret) => ({ service: prepare(serviceKey(secret)), standard: prepare(standardKey(secret)) }))
+  return ({ attempt, body, eventId, timestampSeconds }) => {
     const seconds = String(timestampSeconds)
-    const serviceContent = encoder.encode(`${seconds}.${body}`)
-    const standardContent = encoder.encode(`${eventId}.${seconds}.${body}`)
-    let service = `t=${seconds}`
-    let standard = ""
-    for (const key of keys) {
-      service += `,v1=${Hex.encode(yield* tag(key.service, serviceContent))}`
-      standard += `${standard === "" ? "" : " "}v1,${Base64.encode(yield* tag(key.standard, standardContent))}`
-    }
+    const serviceContent = `${seconds}.${body}`
+    const standardContent = `${eventId}.${serviceContent}`
     return {
-      "x-service-signature": service,
+      "x-service-signature": `t=${seconds}${keys.map((key) => `,v1=${key.service(serviceContent, "hex")}`).join("")}`,
       "x-service-event-id": eventId,
       "x-service-attempt": String(attempt),
       "webhook-id": eventId,
       "webhook-timestamp": seconds,
-      "webhook-signature": standard
-    } satisfies SignedHeaders
-  })
-})
-
-/** The headers of one attempt alone; see {@link makeSigner}. */
-export const sign = ({ secrets, ...attempt }: Attempt & { readonly secrets: SigningSecrets }) =>
-  Effect.flatMap(makeSigner(secrets), (signer) => signer(attempt))
+      "webhook-signature": keys.map((key) => `v1,${key.standard(standardContent, "base64")}`).join(" ")
+    }
+  }
+}
 
 /** Why a signature was not accepted. `NoMatchingSignature`: another secret, or the body was changed on its way. */
 export class SignatureRefused extends Schema.TaggedError<SignatureRefused>()("SignatureRefused", {
@@ -177,7 +163,5 @@ const serviceKey = (secret: WebhookSecret): Uint8Array => encoder.encode(secret)
 const standardKey = (secret: WebhookSecret): Uint8Array =>
   Result.getOrThrow(Base64.decode(secret.slice("service_whsec_".length)))
 
-type MacKey = Mac.Key<typeof Mac.hmacSha256>
-
 /** Keys are never empty and HMAC-SHA256 is everywhere, so a `CryptoError` is a defect. */
-const macKey = (key: Uint8Array): Effect.Effect<MacKey> => Effect.orDie(Mac.key(Mac.hmacSha256, key))
+const macKey = (key: Uint8Array) => Effect.orDie(Mac.key(Mac.hmacSha256, key))

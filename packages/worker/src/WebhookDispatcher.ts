@@ -1,17 +1,19 @@
-import { Deliveries, type Outcome, type Outgoing } from "@card-rewards/core/Deliveries"
+import { type Claim, Deliveries, type Outcome, type Outgoing } from "@card-rewards/core/Deliveries"
 import * as Tracing from "@card-rewards/core/Tracing"
-import { isSuccess } from "@card-rewards/domain/Delivery"
-import { Clock, Effect, FiberSet, Latch, Layer } from "effect"
-import { Connector } from "./Connector.ts"
+import { type AttemptResult, isSuccess } from "@card-rewards/domain/Delivery"
+import { Cause, Clock, Effect, Exit, FiberSet, Latch, Layer, Option } from "effect"
+import { type Answer, Connector, type ConnectorError } from "./Connector.ts"
 import * as Loop from "./Loop.ts"
 import { tell } from "./WebhookDispatcher/AttemptTelemetry.ts"
 import { type Place, Places } from "./WebhookDispatcher/Places.ts"
-import { Signing } from "./WebhookDispatcher/Signing.ts"
+import { signerOf } from "./WebhookDispatcher/Signing.ts"
 
 /** Pause after a look that found nothing due, unless an attempt ends before. */
 const idleMillis = 60
 /** Outcomes recorded by one transaction at most; attempts that end meanwhile go into the next one. */
 const maxRecorded = 256
+/** What would be repeated if the process were killed: places that are taken, and outcomes that are not recorded yet. */
+const maxUnrecorded = 768
 /** Pause after a look that found no endpoint deleted or moved. */
 const settleIdleMillis = 500
 /** How long a stopping process waits for its attempts; what is not finished then is left for its claim to expire. */
@@ -25,17 +27,19 @@ interface Ended {
 }
 
 /**
- * The fibers that deliver events (contract, section 6; decisions, section 7): one claims and sends, one records, one
- * carries changes of endpoints over to their deliveries. At most 16 requests are in flight per endpoint, and 512 in all
- * are sent and not recorded.
+ * The fibers that deliver events (contract, section 6; decisions, section 7): one claims, one looks whether the claims hold
+ * and sends, one records, so that none waits for another's statements; one carries changes of endpoints over to their
+ * deliveries. At most 16 requests are in flight per endpoint, and 512 in all.
  */
 export const layer = Layer.unwrap(Effect.gen(function*() {
   const deliveries = yield* Deliveries
   const connector = yield* Connector
-  const { signerOf } = yield* Signing
+  const clock = yield* Clock.Clock
   const places = new Places()
+  let claimed = new Map<Claim, Place>()
   let ended: Array<Ended> = []
   const wakeClaims = yield* Latch.make()
+  const wakeSends = yield* Latch.make()
   const wakeRecords = yield* Latch.make()
 
   const release = (place: Place): void => {
@@ -43,30 +47,26 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
     wakeClaims.openUnsafe()
   }
 
-  const send = Effect.fnUntraced(function*(outgoing: Outgoing, place: Place) {
-    const { body, claim, eventId, secrets, url } = outgoing
-    const clock = yield* Clock.Clock
-    const startedAt = clock.currentTimeMillisUnsafe()
-    const timestampSeconds = Math.floor(startedAt / 1000)
-    const sign = yield* signerOf(secrets)
-    const signature = yield* sign({ eventId, body, timestampSeconds, attempt: claim.attempt })
-    const begun = clock.monotonicTimeNanosUnsafe()
-    const result = yield* connector.post({ url, body, headers: { ...commonHeaders, ...signature } }).pipe(
-      Effect.map(({ bodySnippet: answer, retryAfterSeconds, status }) => ({ status, answer, retryAfterSeconds })),
-      Effect.catch((error) => Effect.succeed({ error: error.reason })),
-      // A fault of ours counts as an attempt, so that one delivery cannot be tried for ever without a trace.
-      Effect.catchDefect((defect) =>
-        Effect.as(Effect.logError("A webhook attempt failed by a defect", defect), { error: "other" })
-      )
-    )
-    const durationMillis = Math.round(Number(clock.monotonicTimeNanosUnsafe() - begun) / 1e6)
-    const success = isSuccess(result)
-    yield* tell(outgoing, result, durationMillis)
-    places.learn(claim.integratorId, { success, durationMillis })
-    ended.push({ outcome: { claim, url, startedAt, durationMillis, result }, place })
-    if (success) release(place)
-    wakeRecords.openUnsafe()
-  })
+  const send = (outgoing: Outgoing, place: Place) =>
+    Effect.suspend(() => {
+      const { body, claim, eventId, secrets, url } = outgoing
+      const startedAt = clock.currentTimeMillisUnsafe()
+      const begun = clock.monotonicTimeNanosUnsafe()
+      const post = Effect.suspend(() => {
+        const attempt = { eventId, body, timestampSeconds: Math.floor(startedAt / 1_000), attempt: claim.attempt }
+        return connector.post({ url, body, headers: { ...commonHeaders, ...signerOf(secrets)(attempt) } })
+      })
+      return Effect.flatMap(Effect.exit(post), (exit) => {
+        const result = resultOf(exit)
+        const durationMillis = Math.round(Number(clock.monotonicTimeNanosUnsafe() - begun) / 1e6)
+        const success = isSuccess(result)
+        places.learn(claim.integratorId, { success, durationMillis })
+        ended.push({ outcome: { claim, url, startedAt, durationMillis, result }, place })
+        if (success) release(place)
+        wakeRecords.openUnsafe()
+        return Effect.andThen(reportDefect(exit), tell(outgoing, result, durationMillis))
+      })
+    })
 
   const record = Effect.gen(function*() {
     yield* wakeRecords.close
@@ -95,35 +95,63 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
     Effect.timeoutOption(drainMillis)
   )
 
-  const deliver = Layer.unwrap(Effect.gen(function*() {
-    const run = yield* FiberSet.makeRuntime()
+  const claims = Layer.unwrap(Effect.gen(function*() {
     yield* Effect.addFinalizer(() => drain)
-    const claimAndSend = Effect.gen(function*() {
+    const claim = Effect.gen(function*() {
       yield* wakeClaims.close
       const now = yield* Clock.currentTimeMillis
-      // what is not recorded yet counts too: it would be repeated if the process were killed now
       const offer = places.offer(now)
-      const claims = yield* deliveries.claim({ ...offer, now, limit: offer.limit - ended.length })
-      if (claims.length === 0) return false
-      const sentAt = yield* Clock.currentTimeMillis
-      for (const one of yield* deliveries.stillClaimed(claims, sentAt)) {
-        const attempt = Tracing.linked("WebhookDispatcher.attempt", "producer", () => [one.claim.traceparent])
-        run(attempt(send(one, places.take(one.claim, sentAt))))
-      }
-      return true
+      const limit = Math.min(offer.limit, maxUnrecorded - places.inFlight - ended.length)
+      const taken = yield* deliveries.claim({ ...offer, now, limit })
+      for (const one of taken) claimed.set(one, places.take(one, now))
+      if (taken.length > 0) yield* wakeSends.open
+      return taken.length > 0
     })
-    return Loop.layer("WebhookDispatcher", claimAndSend, { idleMillis, wake: wakeClaims.await })
+    return Loop.layer("WebhookDispatcher", claim, { idleMillis, wake: wakeClaims.await })
   }))
 
-  // Closed in reverse: no more claims, attempts end, their outcomes are recorded, the recorder stops.
-  return Layer.provideMerge(
-    deliver,
-    Layer.merge(
-      Loop.layer("WebhookDispatcher records", record, { idleMillis, wake: wakeRecords.await }),
-      Loop.layer("WebhookDispatcher settles", deliveries.settle, { idleMillis: settleIdleMillis })
-    )
-  )
-})).pipe(Layer.provide(Signing.layer))
+  const sends = Layer.unwrap(Effect.gen(function*() {
+    const run = yield* FiberSet.makeRuntime()
+    const sendClaimed = Effect.gen(function*() {
+      yield* wakeSends.close
+      if (claimed.size === 0) return false
+      const batch = claimed
+      claimed = new Map()
+      const now = yield* Clock.currentTimeMillis
+      // what does not hold any more, or cannot be looked at, is left for its claim to expire
+      const giveBack = Effect.sync(() => batch.forEach(release))
+      for (const one of yield* Effect.onError(deliveries.stillClaimed([...batch.keys()], now), () => giveBack)) {
+        const place = batch.get(one.claim)
+        if (place === undefined) continue
+        batch.delete(one.claim)
+        run(Tracing.linked("WebhookDispatcher.attempt", "producer", () => [one.claim.traceparent])(send(one, place)))
+      }
+      yield* giveBack
+      return true
+    })
+    return Loop.layer("WebhookDispatcher sends", sendClaimed, { idleMillis, wake: wakeSends.await })
+  }))
+
+  // Closed in reverse: no more claims, what is claimed is sent, attempts end, their outcomes are recorded.
+  return claims.pipe(Layer.provideMerge(sends), Layer.provideMerge(Layer.merge(
+    Loop.layer("WebhookDispatcher records", record, { idleMillis, wake: wakeRecords.await }),
+    Loop.layer("WebhookDispatcher settles", deliveries.settle, { idleMillis: settleIdleMillis })
+  )))
+}))
+
+/** A fault of ours counts as an attempt, so that one delivery cannot be tried for ever without a trace. */
+const resultOf = (exit: Exit.Exit<Answer, ConnectorError>): AttemptResult => {
+  if (Exit.isSuccess(exit)) {
+    const { bodySnippet, retryAfterSeconds, status } = exit.value
+    return { status, answer: bodySnippet, retryAfterSeconds }
+  }
+  return { error: Option.match(Cause.findErrorOption(exit.cause), { onNone: () => "other", onSome: ({ reason }) => reason }) }
+}
+
+const reportDefect = (exit: Exit.Exit<Answer, ConnectorError>) =>
+  Exit.isFailure(exit) && Cause.hasDies(exit.cause)
+    ? Effect.logError("A webhook attempt failed by a defect", exit.cause)
+    : Effect.void
 
 const commonHeaders = { "content-type": "application/json", "user-agent": "card-rewards/1" }
 

@@ -2,7 +2,7 @@ import { allowance, sharePlaces } from "@card-rewards/domain/Delivery"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { columns, value } from "../Database.ts"
+import { available, columns, transaction, value } from "../Database.ts"
 import type { Claim, ClaimOptions } from "../Deliveries.ts"
 
 /** Before every integrator. */
@@ -27,9 +27,12 @@ interface Turn {
   readonly slow: boolean
 }
 
-/** Claims inside the caller's transaction. The cursor is where the next look begins. */
-export const claimIn = Effect.fnUntraced(function*(cursor: string, options: ClaimOptions, claimedUntil: number) {
-  const look = yield* selectTurns(cursor, options.now)
+/**
+ * Claims what the caller may send. The cursor is where the next look begins. Generations are compared by their difference:
+ * the index that lists an endpoint's deliveries would otherwise fit, and read all that it ever had.
+ */
+export const claim = Effect.fnUntraced(function*(cursor: string, options: ClaimOptions, claimedUntil: number) {
+  const look = yield* available(selectTurns(cursor, options.now))
   const visited = look.flatMap(({ integratorId, ...breaker }) => {
     if (breaker.generation === null) return []
     const inFlight = options.inFlight.get(integratorId) ?? 0
@@ -42,16 +45,12 @@ export const claimIn = Effect.fnUntraced(function*(cursor: string, options: Clai
   const last = visited.length === options.limit ? visited.at(-1) : partly
   const next = last?.integratorId ?? noCursor
   const shared = sharePlaces(visited, options)
-  const probing = yield* takeProbes(shared.filter(({ probe }) => probe), options.now, claimedUntil)
-  const turns = shared.filter(({ integratorId, probe }) => !probe || probing.has(integratorId))
-  if (turns.length === 0) return { claims: [], cursor: next }
-  const claims = yield* takeDeliveries(turns, options.now, claimedUntil)
-  const found = new Map<string, number>()
-  for (const { integratorId } of claims) found.set(integratorId, (found.get(integratorId) ?? 0) + 1)
-  yield* giveBackProbes(turns.filter(({ integratorId, probe }) => probe && !found.has(integratorId)), options.now)
+  // without a probe it is one statement, which needs no transaction
+  const take = shared.some(({ probe }) => probe) ? probeAndTake : takeAll
+  const { claims, found, turns } = yield* take(shared, options.now, claimedUntil)
   // where fewer were found than there was room for, others are due that wait for one of their reward
   const starved = turns.filter(({ attempts, integratorId }) => (found.get(integratorId) ?? 0) < attempts)
-  if (starved.length > 0) yield* setBackBlocked(starved, options.now)
+  if (starved.length > 0) yield* available(setBackBlocked(starved, options.now))
   const turnOf = new Map(turns.map((turn) => [turn.integratorId, turn]))
   return {
     claims: claims.map(({ attempt, event, generation, integratorId, reward, round, traceparent }): Claim => {
@@ -76,12 +75,12 @@ const selectTurns = Effect.fnUntraced(function*(cursor: string, now: number) {
   }>`
     WITH RECURSIVE turn AS (
       (SELECT integrator_id, next_attempt_at, generation, 1 AS ordinal FROM deliveries
-        WHERE state = 'pending' AND next_attempt_at IS NOT NULL AND integrator_id > ${cursor}
+        WHERE next_attempt_at IS NOT NULL AND integrator_id > ${cursor}
         ORDER BY integrator_id, next_attempt_at, event LIMIT 1)
       UNION ALL
       SELECT following.*, turn.ordinal + 1 FROM turn CROSS JOIN LATERAL (
         SELECT d.integrator_id, d.next_attempt_at, d.generation FROM deliveries d
-        WHERE d.state = 'pending' AND d.next_attempt_at IS NOT NULL AND d.integrator_id > turn.integrator_id
+        WHERE d.next_attempt_at IS NOT NULL AND d.integrator_id > turn.integrator_id
         ORDER BY d.integrator_id, d.next_attempt_at, d.event LIMIT 1
       ) following WHERE turn.ordinal < ${value.int4(endpointsPerLook)}
     )
@@ -90,14 +89,33 @@ const selectTurns = Effect.fnUntraced(function*(cursor: string, now: number) {
       AND t.next_attempt_at <= ${value.timestamptz(now)}
       -- only what is due longest was of an endpoint before: with a LIMIT it is one look, however much is due
       AND (t.generation = e.generation OR (SELECT 1 FROM deliveries d WHERE d.integrator_id = t.integrator_id
-        AND d.state = 'pending' AND d.next_attempt_at <= ${value.timestamptz(now)} AND d.generation = e.generation
-        LIMIT 1) IS NOT NULL)
+        AND d.next_attempt_at <= ${value.timestamptz(now)} AND d.generation - e.generation = 0 LIMIT 1) IS NOT NULL)
     ORDER BY t.ordinal`
 })
 
+const takeAll = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, now: number, until: number) {
+  const claims = turns.length === 0 ? [] : yield* available(takeDeliveries(turns, now, until))
+  return { turns, claims, found: countByIntegrator(claims) }
+})
+
+/** A probe that was taken and has found nothing to be made with is given back, all in one transaction. */
+const probeAndTake = (shared: ReadonlyArray<Turn>, now: number, until: number) =>
+  transaction(Effect.gen(function*() {
+    const probing = yield* takeProbes(shared.filter(({ probe }) => probe), now, until)
+    const taken = yield* takeAll(shared.filter(({ integratorId, probe }) => !probe || probing.has(integratorId)), now, until)
+    const idle = taken.turns.filter(({ integratorId, probe }) => probe && !taken.found.has(integratorId))
+    if (idle.length > 0) yield* giveBackProbes(idle, now)
+    return taken
+  }))
+
+const countByIntegrator = (claims: ReadonlyArray<{ readonly integratorId: string }>): ReadonlyMap<string, number> => {
+  const found = new Map<string, number>()
+  for (const { integratorId } of claims) found.set(integratorId, (found.get(integratorId) ?? 0) + 1)
+  return found
+}
+
 /** An endpoint's probe is taken by one process; while its claim lasts no other is. */
 const takeProbes = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, now: number, until: number) {
-  if (turns.length === 0) return new Set<string>()
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ integratorId: IntegratorId }>`
     WITH free AS (
@@ -114,7 +132,6 @@ const takeProbes = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, now: 
 
 /** Nothing was there to probe with. */
 const giveBackProbes = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, now: number) {
-  if (turns.length === 0) return
   const sql = yield* SqlClient.SqlClient
   yield* sql`UPDATE webhook_endpoints e SET probe_at = ${value.timestamptz(now)}
     FROM unnest(${ids(turns)}, ${generations(turns)}) AS t(integrator_id, generation)
@@ -135,11 +152,11 @@ const takeDeliveries = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, a
         AS t(integrator_id, generation, attempts)
       CROSS JOIN LATERAL (
         SELECT d.integrator_id, d.event, d.round FROM deliveries d
-        WHERE d.integrator_id = t.integrator_id AND d.state = 'pending' AND d.next_attempt_at <= ${now}
-          AND d.generation = t.generation AND (d.claimed_until IS NULL OR d.claimed_until <= ${now})
+        WHERE d.integrator_id = t.integrator_id AND d.next_attempt_at <= ${now}
+          AND d.generation - t.generation = 0 AND (d.claimed_until IS NULL OR d.claimed_until <= ${now})
           -- with a LIMIT it is a look at the reward's own deliveries, whatever the planner knows of the table
           AND (SELECT 1 FROM deliveries p WHERE p.integrator_id = d.integrator_id AND p.reward = d.reward
-            AND p.state = 'pending' AND p.generation = d.generation
+            AND p.next_attempt_at IS NOT NULL AND p.generation - d.generation = 0
             AND ((p.event, p.round) < (d.event, d.round) OR p.claimed_until > ${now}) LIMIT 1) IS NULL
         ORDER BY d.next_attempt_at, d.event LIMIT t.attempts FOR NO KEY UPDATE SKIP LOCKED
       ) d
@@ -161,15 +178,15 @@ const setBackBlocked = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, n
       FROM unnest(${ids(turns)}, ${generations(turns)}) AS t(integrator_id, generation)
       CROSS JOIN LATERAL (
         SELECT d.* FROM deliveries d
-        WHERE d.integrator_id = t.integrator_id AND d.state = 'pending'
-          AND d.next_attempt_at <= ${value.timestamptz(now)} AND d.generation = t.generation
+        WHERE d.integrator_id = t.integrator_id
+          AND d.next_attempt_at <= ${value.timestamptz(now)} AND d.generation - t.generation = 0
           AND d.reward IS NOT NULL AND d.attempts = 0
           AND (d.claimed_until IS NULL OR d.claimed_until <= ${value.timestamptz(now)})
         ORDER BY d.next_attempt_at, d.event LIMIT ${value.int4(blockedPerLook)} FOR NO KEY UPDATE SKIP LOCKED
       ) d
       CROSS JOIN LATERAL (
         SELECT p.next_attempt_at FROM deliveries p WHERE p.integrator_id = d.integrator_id AND p.reward = d.reward
-          AND p.state = 'pending' AND p.generation = d.generation AND (p.event, p.round) < (d.event, d.round)
+          AND p.next_attempt_at IS NOT NULL AND p.generation - d.generation = 0 AND (p.event, p.round) < (d.event, d.round)
         ORDER BY p.event LIMIT 1 FOR SHARE SKIP LOCKED
       ) p
     )

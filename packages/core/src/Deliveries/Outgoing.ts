@@ -37,13 +37,15 @@ export const outgoingIn = Effect.fnUntraced(function*(
   now: number,
   minLeftMillis: number
 ) {
-  const endpoints = yield* available(selectEndpoints(claims, now))
+  const [endpoints, held] = yield* available(Effect.all([
+    selectEndpoints(claims, now),
+    selectHeld(claims, now + minLeftMillis)
+  ], { concurrency: 2 }))
   const ready = yield* Effect.forEach(endpoints, Effect.fnUntraced(function*({ url, ...key }) {
     const signing = yield* Cache.get(secrets, key)
     return Array.isReadonlyArrayNonEmpty(signing) ? [[keyOf(key), { url, secrets: signing }] as const] : []
   }), { concurrency: secretReads })
   const endpointOf = new Map(ready.flat())
-  const held = yield* available(selectHeld(claims, now + minLeftMillis))
   return held.flatMap(({ body, eventId, index }): ReadonlyArray<Outgoing> => {
     const claim = claims[index]
     const endpoint = claim && endpointOf.get(keyOf(claim))
@@ -83,8 +85,7 @@ const selectHeld = Effect.fnUntraced(function*(claims: ReadonlyArray<Claim>, unt
     CROSS JOIN LATERAL (
       SELECT d.event FROM deliveries d
       WHERE d.integrator_id = k.integrator_id AND d.event = k.event AND d.round = k.round
-        AND d.claimed_until = k.claimed_until AND d.claimed_until >= ${value.timestamptz(until)}
-        AND coalesce(d.state, '') = 'pending' OFFSET 0
+        AND d.claimed_until = k.claimed_until AND d.claimed_until >= ${value.timestamptz(until)} OFFSET 0
     ) d
     CROSS JOIN LATERAL (
       SELECT v.event_id, v.body FROM events v WHERE v.integrator_id = k.integrator_id AND v.event = k.event OFFSET 0

@@ -10,7 +10,7 @@ import {
 import { Effect, Random } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
-import type { Claim, Outcome } from "../Deliveries.ts"
+import type { Outcome } from "../Deliveries.ts"
 
 /** How much of an answer is kept, in characters; the connector reads no more either. */
 const maxAnswerLength = 4_096
@@ -33,20 +33,17 @@ export const recordIn = Effect.fnUntraced(function*(
   now: number
 ) {
   const endpoints = yield* lockEndpoints(outcomes)
-  const settled = yield* Effect.forEach(outcomes, (outcome) =>
-    settle(outcome, endpoints.get(endpointKey(outcome.claim)), delays))
-  const held = yield* updateDeliveries(settled)
-  const recorded = settled.filter(({ outcome }) => held.has(deliveryKey(outcome.claim)))
+  const random = yield* Random.Random
+  const settled = outcomes.map((outcome) => settle(outcome, endpoints.get(endpointKey(outcome.claim)), delays, random))
+  const held = new Set(yield* updateDeliveries(settled))
+  const recorded = settled.filter((_, place) => held.has(place))
   if (recorded.length === 0) return 0
-  yield* insertAttempts(recorded)
   yield* updateBreakers(recorded, endpoints, delays)
   yield* wakeFollowers(recorded, now)
   return recorded.length
 })
 
 const endpointKey = (of: Pick<Endpoint, "integratorId" | "generation">) => `${of.generation}/${of.integratorId}`
-const deliveryKey = (of: Pick<Claim, "integratorId" | "event" | "round">) =>
-  `${of.event}/${of.round}/${of.integratorId}`
 
 const lockEndpoints = Effect.fnUntraced(function*(outcomes: ReadonlyArray<Outcome>) {
   const sql = yield* SqlClient.SqlClient
@@ -61,45 +58,48 @@ const lockEndpoints = Effect.fnUntraced(function*(outcomes: ReadonlyArray<Outcom
 })
 
 /** What failed at an address that the endpoint no longer has is due at the new one. */
-const settle = Effect.fnUntraced(function*(outcome: Outcome, endpoint: Endpoint | undefined, delays: RetryDelays) {
-  const jitter = yield* Random.nextBetween(jitterRange.minimum, jitterRange.maximum)
+const settle = (
+  outcome: Outcome,
+  endpoint: Endpoint | undefined,
+  delays: RetryDelays,
+  random: Random.Random
+): Settled => {
+  const jitter = jitterRange.minimum + random.nextDoubleUnsafe() * (jitterRange.maximum - jitterRange.minimum)
   const endedAt = outcome.startedAt + outcome.durationMillis
   const after = afterAttempt({ delays, attempt: outcome.claim.attempt, result: outcome.result, endedAt, jitter })
   const moved = endpoint !== undefined && endpoint.url !== outcome.url && after.state === "pending"
-  const settled: Settled = { outcome, after: moved ? { state: "pending", nextAttemptAt: endedAt } : after }
-  return settled
-})
+  return { outcome, after: moved ? { state: "pending", nextAttemptAt: endedAt } : after }
+}
 
+/** Stores what follows for each delivery whose claim still holds, with the attempt; gives the places of those in the list. */
 const updateDeliveries = Effect.fnUntraced(function*(settled: ReadonlyArray<Settled>) {
   const sql = yield* SqlClient.SqlClient
-  const claims = settled.map(({ outcome }) => outcome.claim)
-  const rows = yield* sql<Pick<Claim, "integratorId" | "event" | "round">>`
-    UPDATE deliveries d SET state = t.state, next_attempt_at = t.next_attempt_at, attempts = t.attempt,
-      claimed_until = NULL
-    FROM unnest(${columns.text(claims.map((one) => one.integratorId))}, ${columns.int8(claims.map((one) => one.event))},
-      ${columns.int4(claims.map((one) => one.round))}, ${columns.timestamptz(claims.map((one) => one.claimedUntil))},
-      ${columns.int4(claims.map((one) => one.attempt))}, ${columns.text(settled.map(({ after }) => after.state))},
-      ${columns.timestamptz(settled.map(({ after }) => after.state === "pending" ? after.nextAttemptAt : null))}
-    ) AS t(integrator_id, event, round, claimed_until, attempt, state, next_attempt_at)
-    WHERE d.integrator_id = t.integrator_id AND d.event = t.event AND d.round = t.round
-      AND d.claimed_until = t.claimed_until AND d.state = 'pending'
-    RETURNING d.integrator_id, d.event, d.round`
-  return new Set(rows.map(deliveryKey))
-})
-
-const insertAttempts = Effect.fnUntraced(function*(recorded: ReadonlyArray<Settled>) {
-  const sql = yield* SqlClient.SqlClient
-  const outcomes = recorded.map(({ outcome }) => outcome)
+  const outcomes = settled.map(({ outcome }) => outcome)
   const claims = outcomes.map(({ claim }) => claim)
   const { int4, int8, text, timestamptz } = columns
-  yield* sql`
-    INSERT INTO delivery_attempts (integrator_id, event, round, attempt, at, duration_millis, status, error, answer)
-    SELECT * FROM unnest(${text(claims.map((one) => one.integratorId))}, ${int8(claims.map((one) => one.event))},
-      ${int4(claims.map((one) => one.round))}, ${int4(claims.map((one) => one.attempt))},
-      ${timestamptz(outcomes.map((one) => one.startedAt))}, ${int4(outcomes.map((one) => one.durationMillis))},
-      ${int4(outcomes.map(({ result }) => "status" in result ? result.status : null))},
-      ${text(outcomes.map(({ result }) => "error" in result ? result.error : null))},
-      ${text(outcomes.map(({ result }) => "answer" in result ? result.answer.slice(0, maxAnswerLength) : null))})`
+  const rows = yield* sql<{ readonly place: number }>`
+    WITH recorded AS (
+      UPDATE deliveries d SET state = t.state, next_attempt_at = t.next_attempt_at, attempts = t.attempt, claimed_until = NULL
+      FROM unnest(${int4(claims.map((_, place) => place))}, ${text(claims.map((one) => one.integratorId))},
+        ${int8(claims.map((one) => one.event))}, ${int4(claims.map((one) => one.round))},
+        ${timestamptz(claims.map((one) => one.claimedUntil))}, ${int4(claims.map((one) => one.attempt))},
+        ${text(settled.map(({ after }) => after.state))},
+        ${timestamptz(settled.map(({ after }) => after.state === "pending" ? after.nextAttemptAt : null))},
+        ${timestamptz(outcomes.map((one) => one.startedAt))}, ${int4(outcomes.map((one) => one.durationMillis))},
+        ${int4(outcomes.map(({ result }) => "status" in result ? result.status : null))},
+        ${text(outcomes.map(({ result }) => "error" in result ? result.error : null))},
+        ${text(outcomes.map(({ result }) => "answer" in result ? result.answer.slice(0, maxAnswerLength) : null))}
+      ) AS t(place, integrator_id, event, round, claimed_until, attempt, state, next_attempt_at,
+        at, duration_millis, status, error, answer)
+      WHERE d.integrator_id = t.integrator_id AND d.event = t.event AND d.round = t.round
+        AND d.claimed_until = t.claimed_until
+      RETURNING t.*
+    ), attempted AS (
+      INSERT INTO delivery_attempts (integrator_id, event, round, attempt, at, duration_millis, status, error, answer)
+      SELECT integrator_id, event, round, attempt, at, duration_millis, status, error, answer FROM recorded
+    )
+    SELECT place FROM recorded`
+  return rows.map(({ place }) => place)
 })
 
 const updateBreakers = Effect.fnUntraced(function*(
@@ -141,11 +141,18 @@ const wakeFollowers = Effect.fnUntraced(function*(recorded: ReadonlyArray<Settle
   if (ended.length === 0) return
   const sql = yield* SqlClient.SqlClient
   yield* sql`
-    UPDATE deliveries d SET next_attempt_at = ${value.timestamptz(now)}
-    FROM unnest(${columns.text(ended.map((one) => one.integratorId))}, ${columns.int8(ended.map((one) => one.reward))},
-      ${columns.int4(ended.map((one) => one.generation))}) AS t(integrator_id, reward, generation)
-    WHERE d.integrator_id = t.integrator_id AND d.reward = t.reward AND d.generation = t.generation
-      AND d.state = 'pending' AND d.attempts = 0
-      -- written so that the index of what is due does not fit: each is found by its reward
-      AND coalesce(d.next_attempt_at, '-infinity') > ${value.timestamptz(now)}`
+    WITH following AS (
+      SELECT d.integrator_id, d.event, d.round
+      FROM unnest(${columns.text(ended.map((one) => one.integratorId))}, ${columns.int8(ended.map((one) => one.reward))},
+        ${columns.int4(ended.map((one) => one.generation))}) AS t(integrator_id, reward, generation)
+      CROSS JOIN LATERAL (
+        SELECT d.integrator_id, d.event, d.round FROM deliveries d
+        WHERE d.integrator_id = t.integrator_id AND d.reward = t.reward AND d.next_attempt_at IS NOT NULL
+          AND d.next_attempt_at - ${value.timestamptz(now)} > interval '0' AND d.generation - t.generation = 0 AND d.attempts = 0
+        OFFSET 0
+      ) d
+    )
+    UPDATE deliveries d SET next_attempt_at = ${value.timestamptz(now)} FROM following f
+    WHERE d.integrator_id = f.integrator_id AND d.event = f.event AND d.round = f.round
+      AND d.next_attempt_at - ${value.timestamptz(now)} > interval '0' AND d.attempts = 0`
 })

@@ -95,7 +95,7 @@ const setBackFollowers = Effect.fnUntraced(function*(
   const sql = yield* SqlClient.SqlClient
   const until = value.timestamptz(now + setBackMillis)
   yield* sql`UPDATE deliveries SET next_attempt_at = ${until}
-    WHERE integrator_id = ${integratorId} AND reward = ${value.int8(reward)} AND state = 'pending'
-      AND generation = ${value.int4(generation)} AND event > ${value.int8(event)} AND next_attempt_at < ${until}
+    WHERE integrator_id = ${integratorId} AND reward = ${value.int8(reward)}
+      AND generation - ${value.int4(generation)} = 0 AND event > ${value.int8(event)} AND next_attempt_at < ${until}
       AND (claimed_until IS NULL OR claimed_until <= ${value.timestamptz(now)})`
 })

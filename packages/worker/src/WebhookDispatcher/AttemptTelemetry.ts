@@ -9,8 +9,10 @@ const duration = Metrics.durations(
 )
 
 /** Tells an attempt's outcome to its span and to the metrics; never the endpoint's address, which may hold a secret. */
-export const tell = Effect.fnUntraced(function*({ claim, eventId }: Outgoing, result: AttemptResult, millis: number) {
-  if (!(yield* Metrics.On)) return
+export const tell = (outgoing: Outgoing, result: AttemptResult, millis: number): Effect.Effect<void> =>
+  Effect.withFiber((fiber) => fiber.getRef(Metrics.On) ? tellAll(outgoing, result, millis) : Effect.void)
+
+const tellAll = Effect.fnUntraced(function*({ claim, eventId }: Outgoing, result: AttemptResult, millis: number) {
   const outcome = outcomeOf(result)
   yield* Metrics.add(duration, millis / 1_000, outcome)
   yield* Effect.annotateCurrentSpan({
