@@ -10,6 +10,7 @@ import assignedMoney from "./migrations/0003_assigned_money.ts"
 import traces from "./migrations/0004_traces.ts"
 import dueDeliveries from "./migrations/0005_due_deliveries.ts"
 import deliverFaster from "./migrations/0006_deliver_faster.ts"
+import pendingByTime from "./migrations/0007_pending_by_time.ts"
 import * as Roles from "./Roles.ts"
 import { StartRefused } from "./Settings.ts"
 
@@ -231,7 +232,8 @@ const migrations = {
   "0003_assigned_money": assignedMoney,
   "0004_traces": traces,
   "0005_due_deliveries": dueDeliveries,
-  "0006_deliver_faster": deliverFaster
+  "0006_deliver_faster": deliverFaster,
+  "0007_pending_by_time": pendingByTime
 }
 
 /** The number of the last migration: the schema that this code works on. */

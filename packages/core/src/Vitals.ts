@@ -34,7 +34,7 @@ export const read: Effect.Effect<Vitals, Unavailable, SqlClient.SqlClient> = Eff
   const now = yield* Clock.currentTimeMillis
   const [counts] = yield* sql<{ storedEvents: number; pendingDeliveries: number; xminAge: number }>`SELECT
     (SELECT count(*)::int4 FROM (SELECT FROM spend_event_queue LIMIT ${value.int4(countLimit)}) q) AS stored_events,
-    (SELECT count(*)::int4 FROM (SELECT FROM deliveries WHERE next_attempt_at IS NOT NULL
+    (SELECT count(*)::int4 FROM (SELECT FROM deliveries WHERE next_attempt_at > '-infinity'
       LIMIT ${value.int4(countLimit)}) d) AS pending_deliveries,
     (SELECT coalesce(max(greatest(age(backend_xmin), age(backend_xid))), 0)::int4 FROM pg_stat_activity) AS xmin_age`
   const [ages] = yield* sql<{ stored: number | null; due: number | null }>`SELECT
@@ -44,7 +44,7 @@ export const read: Effect.Effect<Vitals, Unavailable, SqlClient.SqlClient> = Eff
       WHERE q.integrator_id = l.integrator_id AND q.lane = l.lane ORDER BY q.arrival LIMIT 1) s) AS stored,
     (SELECT min(s.next_attempt_at) FROM vaults v CROSS JOIN LATERAL (
       SELECT d.next_attempt_at FROM deliveries d
-      WHERE d.integrator_id = v.integrator_id AND d.next_attempt_at IS NOT NULL
+      WHERE d.integrator_id = v.integrator_id AND d.next_attempt_at > '-infinity'
         ORDER BY d.next_attempt_at LIMIT 1) s) AS due`
   // from the indexes of rewards that wait and of users who owe: how many users there are does not matter
   const money = yield* sql<Vitals["money"][number]>`SELECT asset, held, free,

@@ -78,6 +78,20 @@ layer(services, { excludeTestServices: true })("DeliveryLog", (it) => {
       assert.lengthOf(pending.deliveries, 1)
     }))
 
+  it.effect("a fresh delivery waits for as long as the one that it replaces may be under way", () =>
+    Effect.gen(function*() {
+      const integratorId = yield* setUp
+      const { ping, redeliver } = yield* DeliveryLog
+      const event = yield* ping(integratorId, id)
+      yield* end(yield* claim(integratorId), 500)
+      const [again] = yield* claim(integratorId, 100_000)
+      assert.deepStrictEqual([again?.round, again?.attempt], [1, 2])
+      const fresh = yield* redeliver(integratorId, id, event)
+      assert.strictEqual<number | undefined>(fresh.nextAttemptAt, again?.claimedUntil)
+      assert.deepStrictEqual(yield* claim(integratorId, 159_000), [])
+      assert.deepStrictEqual((yield* claim(integratorId, 161_000)).map(({ round }) => round), [2])
+    }))
+
   it.effect("a fresh delivery takes its event's place in the order of its reward, beside nothing in flight", () =>
     Effect.gen(function*() {
       const integratorId = yield* setUp

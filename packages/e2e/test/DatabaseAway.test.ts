@@ -118,6 +118,6 @@ describe("while the database is away", () => {
         yield* replaceWorker
         assert.isBelow(performance.now() - begin, 15_000, "the worker stops in time")
         yield* verify({ env: { ...env, DATABASE_URL: url }, wire, ledger, received: receiver.received })
-      }).pipe(Effect.provide(Receiver.layer), Effect.scoped), { timeout: 150_000 + awaySeconds * 1_000 })
+      }).pipe(Effect.provide(Receiver.layer), Effect.scoped), { timeout: 150_000 + awaySeconds * 1_000 + losses * (lossEveryMillis + 1_000) })
   }
 })

@@ -103,11 +103,12 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
       const offer = places.offer(now)
       const limit = Math.min(offer.limit, maxUnrecorded - places.inFlight - ended.length)
       const taken = yield* deliveries.claim({ ...offer, now, limit })
-      for (const one of taken) claimed.set(one, places.take(one, now))
+      for (const one of taken) claimed.set(one, places.take(one))
       if (taken.length > 0) yield* wakeSends.open
       return taken.length > 0
     })
-    return Loop.layer("WebhookDispatcher", claim, { idleMillis, wake: wakeClaims.await })
+    // what is claimed is sent, also by a process that stops: nobody else may send it for a minute
+    return Loop.layer("WebhookDispatcher", Effect.uninterruptible(claim), { idleMillis, wake: wakeClaims.await })
   }))
 
   const sends = Layer.unwrap(Effect.gen(function*() {
@@ -124,6 +125,7 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
         const place = batch.get(one.claim)
         if (place === undefined) continue
         batch.delete(one.claim)
+        places.begin(place, now)
         run(Tracing.linked("WebhookDispatcher.attempt", "producer", () => [one.claim.traceparent])(send(one, place)))
       }
       yield* giveBack

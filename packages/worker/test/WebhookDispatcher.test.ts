@@ -8,7 +8,7 @@ import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Layer, type Redacted, References } from "effect"
 import { SqlClient } from "effect/sql"
-import { endpoint, event, poll, services as layerOf, settled, states } from "./Dispatching.ts"
+import { endpoint, event, events, poll, services as layerOf, settled, states } from "./Dispatching.ts"
 import * as Receiver from "./Receiver.ts"
 
 /** As a process claims that has nothing in flight. */
@@ -67,6 +67,27 @@ it.live("two dispatchers at once send each delivery once, and a hanging endpoint
     yield* poll(Effect.map(left, (rows) => rows.length === 0))
     assert.strictEqual(hook.received.filter(({ path }) => path === "/fast").length, 200)
     assert.isAtMost(hook.received.filter(({ path }) => path === "/hang").length, 32)
+    hook.close()
+  }).pipe(Effect.scoped, Effect.provide(services([60_000]))))
+
+it.live("a dispatcher that stops at any moment sends and records what it has claimed", () =>
+  Effect.gen(function*() {
+    const hook = yield* Receiver.make
+    for (let number = 1; number <= 8; number++) {
+      yield* endpoint(`acme${number}`, `${hook.url}/hook`)
+      yield* events(`acme${number}`, 2_000)
+    }
+    const sql = yield* SqlClient.SqlClient
+    for (let stop = 1; stop <= 12; stop++) {
+      const before = hook.received.length
+      yield* Effect.gen(function*() {
+        yield* Layer.build(Layer.fresh(WebhookDispatcher.layer))
+        yield* poll(Effect.sync(() => hook.received.length > before + 20 + 7 * stop))
+        yield* Effect.sleep(stop)
+      }).pipe(Effect.scoped)
+      assert.deepStrictEqual(yield* sql`SELECT FROM deliveries WHERE claimed_until IS NOT NULL`, [], `stop ${stop}`)
+    }
+    assert.isBelow(hook.received.length, 16_000, "the last stop came when all was delivered")
     hook.close()
   }).pipe(Effect.scoped, Effect.provide(services([60_000]))))
 

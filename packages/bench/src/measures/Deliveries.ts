@@ -59,7 +59,7 @@ export const deliveries: Measure<Needs> = {
           isDone: (sql) =>
             Effect.flatMap(ask(`${receiver.baseUrl}/count`), (counted) =>
               Number(counted) < received + count ? Effect.succeed(false) : Effect.map(
-                sql`SELECT FROM deliveries WHERE next_attempt_at IS NOT NULL LIMIT 1`,
+                sql`SELECT FROM deliveries WHERE next_attempt_at > '-infinity' LIMIT 1`,
                 (rows) => rows.length === 0
               )),
           pollMillis: 50

@@ -28,8 +28,8 @@ interface Turn {
 }
 
 /**
- * Claims what the caller may send. The cursor is where the next look begins. Generations are compared by their difference:
- * the index that lists an endpoint's deliveries would otherwise fit, and read all that it ever had.
+ * Claims what the caller may send. The cursor is where the next look begins. Conditions are written so that one index fits
+ * (see migration 7): generations, by which an endpoint's deliveries are listed, are compared by their difference.
  */
 export const claim = Effect.fnUntraced(function*(cursor: string, options: ClaimOptions, claimedUntil: number) {
   const look = yield* available(selectTurns(cursor, options.now))
@@ -46,11 +46,13 @@ export const claim = Effect.fnUntraced(function*(cursor: string, options: ClaimO
   const next = last?.integratorId ?? noCursor
   const shared = sharePlaces(visited, options)
   // without a probe it is one statement, which needs no transaction
-  const take = shared.some(({ probe }) => probe) ? probeAndTake : takeAll
-  const { claims, found, turns } = yield* take(shared, options.now, claimedUntil)
+  const { claims, found, turns } = yield* shared.some(({ probe }) => probe)
+    ? transaction(probeAndTake(shared, options.now, claimedUntil))
+    : available(take(shared, options.now, claimedUntil))
   // where fewer were found than there was room for, others are due that wait for one of their reward
   const starved = turns.filter(({ attempts, integratorId }) => (found.get(integratorId) ?? 0) < attempts)
-  if (starved.length > 0) yield* available(setBackBlocked(starved, options.now))
+  // what is claimed is claimed: the next look sets back what this one could not
+  if (starved.length > 0) yield* Effect.ignoreCause(available(setBackBlocked(starved, options.now)), { log: "Warn" })
   const turnOf = new Map(turns.map((turn) => [turn.integratorId, turn]))
   return {
     claims: claims.map(({ attempt, event, generation, integratorId, reward, round, traceparent }): Claim => {
@@ -75,12 +77,12 @@ const selectTurns = Effect.fnUntraced(function*(cursor: string, now: number) {
   }>`
     WITH RECURSIVE turn AS (
       (SELECT integrator_id, next_attempt_at, generation, 1 AS ordinal FROM deliveries
-        WHERE next_attempt_at IS NOT NULL AND integrator_id > ${cursor}
+        WHERE next_attempt_at > '-infinity' AND integrator_id > ${cursor}
         ORDER BY integrator_id, next_attempt_at, event LIMIT 1)
       UNION ALL
       SELECT following.*, turn.ordinal + 1 FROM turn CROSS JOIN LATERAL (
         SELECT d.integrator_id, d.next_attempt_at, d.generation FROM deliveries d
-        WHERE d.next_attempt_at IS NOT NULL AND d.integrator_id > turn.integrator_id
+        WHERE d.next_attempt_at > '-infinity' AND d.integrator_id > turn.integrator_id
         ORDER BY d.integrator_id, d.next_attempt_at, d.event LIMIT 1
       ) following WHERE turn.ordinal < ${value.int4(endpointsPerLook)}
     )
@@ -89,24 +91,24 @@ const selectTurns = Effect.fnUntraced(function*(cursor: string, now: number) {
       AND t.next_attempt_at <= ${value.timestamptz(now)}
       -- only what is due longest was of an endpoint before: with a LIMIT it is one look, however much is due
       AND (t.generation = e.generation OR (SELECT 1 FROM deliveries d WHERE d.integrator_id = t.integrator_id
-        AND d.next_attempt_at <= ${value.timestamptz(now)} AND d.generation - e.generation = 0 LIMIT 1) IS NOT NULL)
+        AND d.next_attempt_at > '-infinity' AND d.next_attempt_at <= ${value.timestamptz(now)}
+        AND d.generation - e.generation = 0 LIMIT 1) IS NOT NULL)
     ORDER BY t.ordinal`
 })
 
-const takeAll = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, now: number, until: number) {
-  const claims = turns.length === 0 ? [] : yield* available(takeDeliveries(turns, now, until))
+const take = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, now: number, until: number) {
+  const claims = turns.length === 0 ? [] : yield* takeDeliveries(turns, now, until)
   return { turns, claims, found: countByIntegrator(claims) }
 })
 
-/** A probe that was taken and has found nothing to be made with is given back, all in one transaction. */
-const probeAndTake = (shared: ReadonlyArray<Turn>, now: number, until: number) =>
-  transaction(Effect.gen(function*() {
-    const probing = yield* takeProbes(shared.filter(({ probe }) => probe), now, until)
-    const taken = yield* takeAll(shared.filter(({ integratorId, probe }) => !probe || probing.has(integratorId)), now, until)
-    const idle = taken.turns.filter(({ integratorId, probe }) => probe && !taken.found.has(integratorId))
-    if (idle.length > 0) yield* giveBackProbes(idle, now)
-    return taken
-  }))
+/** A probe that was taken and has found nothing to be made with is given back, inside the caller's transaction. */
+const probeAndTake = Effect.fnUntraced(function*(shared: ReadonlyArray<Turn>, now: number, until: number) {
+  const probing = yield* takeProbes(shared.filter(({ probe }) => probe), now, until)
+  const taken = yield* take(shared.filter(({ integratorId, probe }) => !probe || probing.has(integratorId)), now, until)
+  const idle = taken.turns.filter(({ integratorId, probe }) => probe && !taken.found.has(integratorId))
+  if (idle.length > 0) yield* giveBackProbes(idle, now)
+  return taken
+})
 
 const countByIntegrator = (claims: ReadonlyArray<{ readonly integratorId: string }>): ReadonlyMap<string, number> => {
   const found = new Map<string, number>()
@@ -152,7 +154,7 @@ const takeDeliveries = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, a
         AS t(integrator_id, generation, attempts)
       CROSS JOIN LATERAL (
         SELECT d.integrator_id, d.event, d.round FROM deliveries d
-        WHERE d.integrator_id = t.integrator_id AND d.next_attempt_at <= ${now}
+        WHERE d.integrator_id = t.integrator_id AND d.next_attempt_at > '-infinity' AND d.next_attempt_at <= ${now}
           AND d.generation - t.generation = 0 AND (d.claimed_until IS NULL OR d.claimed_until <= ${now})
           -- with a LIMIT it is a look at the reward's own deliveries, whatever the planner knows of the table
           AND (SELECT 1 FROM deliveries p WHERE p.integrator_id = d.integrator_id AND p.reward = d.reward
@@ -178,9 +180,9 @@ const setBackBlocked = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, n
       FROM unnest(${ids(turns)}, ${generations(turns)}) AS t(integrator_id, generation)
       CROSS JOIN LATERAL (
         SELECT d.* FROM deliveries d
-        WHERE d.integrator_id = t.integrator_id
+        WHERE d.integrator_id = t.integrator_id AND d.next_attempt_at > '-infinity'
           AND d.next_attempt_at <= ${value.timestamptz(now)} AND d.generation - t.generation = 0
-          AND d.reward IS NOT NULL AND d.attempts = 0
+          AND num_nulls(d.reward) = 0 AND d.attempts = 0
           AND (d.claimed_until IS NULL OR d.claimed_until <= ${value.timestamptz(now)})
         ORDER BY d.next_attempt_at, d.event LIMIT ${value.int4(blockedPerLook)} FOR NO KEY UPDATE SKIP LOCKED
       ) d

@@ -33,7 +33,6 @@ const settleOne = Effect.fnUntraced(function*(endpoint: Changed) {
       WITH batch AS (
         SELECT event, round FROM deliveries
         WHERE integrator_id = ${integratorId} AND generation = ${generation} AND state = 'pending'
-          AND next_attempt_at IS NOT NULL
         LIMIT ${value.int4(maxSettled)} FOR NO KEY UPDATE
       )
       UPDATE deliveries d SET state = 'cancelled', next_attempt_at = NULL, claimed_until = NULL FROM batch
@@ -41,8 +40,8 @@ const settleOne = Effect.fnUntraced(function*(endpoint: Changed) {
     : yield* sql`
       WITH batch AS (
         SELECT event, round FROM deliveries
-        WHERE integrator_id = ${integratorId} AND generation = ${generation} AND state = 'pending'
-          AND next_attempt_at > ${now}
+        WHERE integrator_id = ${integratorId} AND generation - ${generation} = 0
+          AND next_attempt_at > '-infinity' AND next_attempt_at > ${now}
         ORDER BY next_attempt_at, event LIMIT ${value.int4(maxSettled)} FOR NO KEY UPDATE
       )
       UPDATE deliveries d SET next_attempt_at = ${now} FROM batch

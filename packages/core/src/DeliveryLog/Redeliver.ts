@@ -27,15 +27,17 @@ export const redeliverIn = Effect.fnUntraced(function*(integratorId: IntegratorI
   // what has not been tried yet is as fresh as can be, so a repeated request makes no second one
   if (before?.attempts === 0) return answer(before.createdAt, before.nextAttemptAt)
   if (before !== undefined) yield* cancel(integratorId, event, before.round)
+  // an attempt that may be under way now is over when its claim is
+  const dueAt = Math.max(now, before?.claimedUntil ?? now)
   const reward = yield* rewardOf(integratorId, body)
   if (reward !== undefined) yield* setBackFollowers(integratorId, generation, reward, event, now)
   const sql = yield* SqlClient.SqlClient
   yield* sql`INSERT INTO deliveries
       (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at, traceparent)
     VALUES (${integratorId}, ${value.int8(event)}, ${value.int4(rounds + 1)}, ${value.int4(generation)},
-      ${value.int8(reward)}, 'pending', ${value.timestamptz(now)}, ${value.timestamptz(now)},
+      ${value.int8(reward)}, 'pending', ${value.timestamptz(now)}, ${value.timestamptz(dueAt)},
       ${value.text(yield* Tracing.traceparent)})`
-  return answer(now, now)
+  return answer(now, dueAt)
 })
 
 const decode = Schema.decodeSync(Schema.fromJsonString(WebhookEvent))
@@ -56,10 +58,16 @@ const find = Effect.fnUntraced(function*(integratorId: IntegratorId, id: string)
 /** Of an event at most one delivery to an endpoint is pending. */
 const lockPending = Effect.fnUntraced(function*(integratorId: IntegratorId, generation: number, event: bigint) {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{ round: number; attempts: number; createdAt: number; nextAttemptAt: number }>`
-    SELECT round, attempts, created_at, next_attempt_at FROM deliveries
-    WHERE integrator_id = ${integratorId} AND event = ${value.int8(event)} AND state = 'pending'
-      AND generation = ${value.int4(generation)} FOR UPDATE`
+  const [row] = yield* sql<{
+    round: number
+    attempts: number
+    createdAt: number
+    nextAttemptAt: number
+    claimedUntil: number | null
+  }>`
+    SELECT round, attempts, created_at, next_attempt_at, claimed_until FROM deliveries
+    WHERE integrator_id = ${integratorId} AND event = ${value.int8(event)} AND next_attempt_at IS NOT NULL
+      AND generation - ${value.int4(generation)} = 0 FOR UPDATE`
   return row
 })
 

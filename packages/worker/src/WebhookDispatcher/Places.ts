@@ -6,10 +6,11 @@ export interface Taker {
   readonly slow: boolean
 }
 
-/** One attempt in flight. */
+/** One attempt, from its claim on. */
 export interface Place {
   readonly integratorId: string
-  readonly takenAt: number
+  /** When its request began; `Infinity` before. */
+  beganAt: number
 }
 
 /**
@@ -21,14 +22,19 @@ export class Places {
   private readonly slow = new Set<string>()
   private total = 0
 
-  take({ integratorId, slow }: Taker, now: number): Place {
-    const place = { integratorId, takenAt: now }
+  take({ integratorId, slow }: Taker): Place {
+    const place = { integratorId, beganAt: Infinity }
     const places = this.taken.get(integratorId)
     if (places === undefined) this.taken.set(integratorId, new Set([place]))
     else places.add(place)
     if (slow) this.slow.add(integratorId)
     this.total++
     return place
+  }
+
+  /** Its request begins. */
+  begin(place: Place, now: number): void {
+    place.beganAt = now
   }
 
   /** Gives the place back; a second time does nothing. */
@@ -55,9 +61,7 @@ export class Places {
     let slowInFlight = 0
     for (const [integratorId, places] of this.taken) {
       inFlight.set(integratorId, places.size)
-      // sets keep the order of insertion: the first is the oldest
-      const [oldest] = places
-      if (oldest !== undefined && now - oldest.takenAt > slowMillis) this.slow.add(integratorId)
+      for (const { beganAt } of places) if (now - beganAt > slowMillis) this.slow.add(integratorId)
       if (this.slow.has(integratorId)) slowInFlight += places.size
     }
     return {
