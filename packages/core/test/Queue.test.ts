@@ -1,5 +1,5 @@
 import { Integrators } from "@card-rewards/core/Integrators"
-import { columns } from "@card-rewards/core/Database"
+import { columns, value } from "@card-rewards/core/Database"
 import { Processing, QuickLookMillis } from "@card-rewards/core/Processing"
 import * as Queue from "@card-rewards/core/Processing/Queue"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
@@ -72,6 +72,41 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
       yield* commitLate
       for (let look = 0; look < 50 && !(yield* isApplied("late")); look++) yield* lookOn
       assert.isTrue(yield* isApplied("late"))
+    }))
+
+  it.effect("a batch reads what it takes, also of a queue that was empty when it was analysed", () =>
+    Effect.gen(function*() {
+      const emptied = IntegratorId.make("emptied")
+      const send = yield* setUp(emptied)
+      const sql = yield* SqlClient.SqlClient
+      yield* send("first")
+      const queued = sql<{ n: number }>`SELECT count(*)::int4 AS n FROM spend_event_queue`
+      while ((yield* queued)[0]?.n !== 0) yield* lookOn
+      yield* sql`ANALYZE spend_event_queue`
+      const waiting = 20_000
+      yield* sql`
+        WITH stored AS (
+          INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at, currency,
+            cents, descriptor, mcc, occurred_at)
+          SELECT ${emptied}, ${userId}, 'clearing', 'e' || n, ${lane}, now(), 'USD', 100, 'Shop', '5411', now()
+          FROM generate_series(1, ${value.int4(waiting)}) AS n RETURNING arrival, external_transaction_id
+        )
+        INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
+        SELECT ${emptied}, ${lane}, arrival, ${userId}, 'clearing', external_transaction_id FROM stored`
+      // what the session has read and not reported yet; nothing is reported in mid-transaction
+      const read = Effect.map(
+        sql<{ rows: number }>`SELECT (seq_tup_read + idx_tup_fetch)::int4 AS rows FROM pg_stat_xact_user_tables
+          WHERE relname = 'spend_event_queue'`,
+        ([row]) => row?.rows ?? 0
+      )
+      const rows = yield* sql.withTransaction(Effect.gen(function*() {
+        const before = yield* read
+        yield* lookOn
+        return (yield* read) - before
+      }))
+      const taken = waiting - ((yield* queued)[0]?.n ?? 0)
+      assert.isAtLeast(taken, 100)
+      assert.isAtMost(rows, 5 * taken)
     }))
 
   it.effect("what a writer has left is found before its lane is taken as empty up to there", () =>

@@ -2,7 +2,7 @@ import { allowance, sharePlaces } from "@card-rewards/domain/Delivery"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { available, columns, transaction, value } from "../Database.ts"
+import { available, columns, eachByKey, transaction, value } from "../Database.ts"
 import type { Claim, ClaimOptions } from "../Deliveries.ts"
 
 /** Before every integrator. */
@@ -137,7 +137,7 @@ const giveBackProbes = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, n
   const sql = yield* SqlClient.SqlClient
   yield* sql`UPDATE webhook_endpoints e SET probe_at = ${value.timestamptz(now)}
     FROM unnest(${ids(turns)}, ${generations(turns)}) AS t(integrator_id, generation)
-    WHERE e.integrator_id = t.integrator_id AND e.generation = t.generation`
+    WHERE ${sql.literal(eachByKey)} AND e.integrator_id = t.integrator_id AND e.generation = t.generation`
 })
 
 /**
@@ -163,8 +163,8 @@ const takeDeliveries = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, a
         ORDER BY d.next_attempt_at, d.event LIMIT t.attempts FOR NO KEY UPDATE SKIP LOCKED
       ) d
     )
-    UPDATE deliveries d SET claimed_until = ${value.timestamptz(until)} FROM chosen c
-    WHERE d.integrator_id = c.integrator_id AND d.event = c.event AND d.round = c.round
+    UPDATE deliveries d SET claimed_until = ${value.timestamptz(until)} FROM chosen t
+    WHERE ${sql.literal(eachByKey)} AND d.integrator_id = t.integrator_id AND d.event = t.event AND d.round = t.round
     RETURNING d.integrator_id, d.event, d.round, d.generation, d.reward, d.attempts + 1 AS attempt, d.traceparent`
 })
 
@@ -192,9 +192,10 @@ const setBackBlocked = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, n
         ORDER BY p.event LIMIT 1 FOR SHARE SKIP LOCKED
       ) p
     )
-    UPDATE deliveries d SET next_attempt_at = least(greatest(b.until, ${value.timestamptz(now + minSetBackMillis)}),
+    UPDATE deliveries d SET next_attempt_at = least(greatest(t.until, ${value.timestamptz(now + minSetBackMillis)}),
       ${value.timestamptz(now + maxSetBackMillis)})
-    FROM blocked b WHERE d.integrator_id = b.integrator_id AND d.event = b.event AND d.round = b.round`
+    FROM blocked t WHERE ${sql.literal(eachByKey)} AND d.integrator_id = t.integrator_id
+      AND d.event = t.event AND d.round = t.round`
 })
 
 const ids = (turns: ReadonlyArray<Turn>) => columns.text(turns.map(({ integratorId }) => integratorId))

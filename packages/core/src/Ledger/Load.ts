@@ -36,11 +36,15 @@ export const lockVaults = Effect.fnUntraced(function*(integratorIds: ReadonlyArr
   }>`SELECT v.integrator_id, v.vault_id, v.rewards, i.clock_offset_millis AS "offset",
       u.held AS usdc_held, u.free AS usdc_free, u.assigned AS usdc_assigned, u.assigned_to AS usdc_assigned_to,
       e.held AS eure_held, e.free AS eure_free, e.assigned AS eure_assigned, e.assigned_to AS eure_assigned_to
-    FROM vaults v
-    JOIN integrators i ON i.integrator_id = v.integrator_id
-    JOIN vault_balances u ON u.integrator_id = v.integrator_id AND u.asset = 'USDC'
-    JOIN vault_balances e ON e.integrator_id = v.integrator_id AND e.asset = 'EURe'
-    WHERE v.integrator_id = ANY(${ids})`
+    FROM unnest(${ids}) AS t(integrator_id)
+    CROSS JOIN LATERAL (SELECT * FROM vaults v WHERE v.integrator_id = t.integrator_id OFFSET 0) v
+    CROSS JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = t.integrator_id OFFSET 0) i
+    CROSS JOIN LATERAL (
+      SELECT * FROM vault_balances b WHERE b.integrator_id = t.integrator_id AND b.asset = 'USDC' OFFSET 0
+    ) u
+    CROSS JOIN LATERAL (
+      SELECT * FROM vault_balances b WHERE b.integrator_id = t.integrator_id AND b.asset = 'EURe' OFFSET 0
+    ) e`
   return new Map(vaults.map((vault) => [
     vault.integratorId,
     new Book({

@@ -1,7 +1,7 @@
 import type { Asset } from "@card-rewards/domain/Money"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { columns } from "../Database.ts"
+import { columns, eachByKey } from "../Database.ts"
 import type { Outcome } from "./Batch.ts"
 import { eventKey, type State, type StoredEvent, transactionKey } from "./State.ts"
 
@@ -55,13 +55,13 @@ const markApplied = Effect.fnUntraced(function*(state: State, outcome: Outcome, 
       ${columns.timestamptz(rows.map((row) => row.clearing?.purchaseAt))},
       ${columns.numeric(rows.map((row) => row.clearing?.refundedCents))})
       AS t(integrator_id, user_id, kind, external_transaction_id, position, purchase_at, refunded_cents)
-    WHERE e.integrator_id = t.integrator_id AND e.user_id = t.user_id AND e.kind = t.kind
+    WHERE ${sql.literal(eachByKey)} AND e.integrator_id = t.integrator_id AND e.user_id = t.user_id AND e.kind = t.kind
       AND e.external_transaction_id = t.external_transaction_id`
   yield* sql`
     UPDATE lanes l SET position = t.position
     FROM unnest(${columns.text(lanes.map((lane) => lane.integratorId))}, ${columns.int2(lanes.map((lane) => lane.lane))},
       ${columns.int8(lanes.map((lane) => positions.get(`${lane.integratorId}\0${lane.lane}`)))}) AS t(integrator_id, lane, position)
-    WHERE l.integrator_id = t.integrator_id AND l.lane = t.lane AND l.position <> t.position`
+    WHERE ${sql.literal(eachByKey)} AND l.integrator_id = t.integrator_id AND l.lane = t.lane AND l.position <> t.position`
 })
 
 /** Clearings applied by an earlier transaction that this one refunded. */
@@ -79,6 +79,10 @@ const refundedEarlier = (state: State, outcome: Outcome) => {
   return [...refunded.values()]
 }
 
+/**
+ * The tables that follow lose rows as they gain them: one that was empty when it was analysed is taken for empty while it has
+ * millions of rows. So each row is found by its key first, and deleted at its place, which nothing changes meanwhile.
+ */
 const unqueue = Effect.fnUntraced(function*(done: ReadonlyArray<StoredEvent>) {
   if (done.length === 0) return
   const sql = yield* SqlClient.SqlClient
@@ -86,7 +90,11 @@ const unqueue = Effect.fnUntraced(function*(done: ReadonlyArray<StoredEvent>) {
     DELETE FROM spend_event_queue q
     USING unnest(${columns.text(done.map((event) => event.integratorId))}, ${columns.int2(done.map((event) => event.lane))},
       ${columns.int8(done.map((event) => event.arrival))}) AS t(integrator_id, lane, arrival)
-    WHERE q.integrator_id = t.integrator_id AND q.lane = t.lane AND q.arrival = t.arrival`
+    CROSS JOIN LATERAL (
+      SELECT f.ctid FROM spend_event_queue f
+      WHERE f.integrator_id = t.integrator_id AND f.lane = t.lane AND f.arrival = t.arrival OFFSET 0
+    ) found(place)
+    WHERE ${sql.literal(eachByKey)} AND q.ctid = found.place`
 })
 
 const waitColumns = (events: ReadonlyArray<StoredEvent>) => ({
@@ -113,8 +121,12 @@ const writeWaits = Effect.fnUntraced(function*({ released, waiting }: Outcome) {
       DELETE FROM spend_event_waits w
       USING unnest(${c.integrators}, ${c.users}, ${c.originalKinds}, ${c.originalIds}, ${c.occurred}, ${c.arrivals})
         AS t(integrator_id, user_id, original_kind, original_id, occurred_at, arrival)
-      WHERE w.integrator_id = t.integrator_id AND w.user_id = t.user_id AND w.original_kind = t.original_kind
-        AND w.original_id = t.original_id AND w.occurred_at = t.occurred_at AND w.arrival = t.arrival`
+      CROSS JOIN LATERAL (
+        SELECT f.ctid FROM spend_event_waits f
+        WHERE f.integrator_id = t.integrator_id AND f.user_id = t.user_id AND f.original_kind = t.original_kind
+          AND f.original_id = t.original_id AND f.occurred_at = t.occurred_at AND f.arrival = t.arrival OFFSET 0
+      ) found(place)
+      WHERE ${sql.literal(eachByKey)} AND w.ctid = found.place`
   }
 })
 
@@ -173,7 +185,7 @@ const writeUsage = Effect.fnUntraced(function*(state: State) {
     yield* sql`
       UPDATE cap_usage u SET used = t.used
       FROM unnest(${columnsOf(changed)}) AS t(integrator_id, user_id, month, program_id, category_id, used)
-      WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id AND u.month = t.month
+      WHERE ${sql.literal(eachByKey)} AND u.integrator_id = t.integrator_id AND u.user_id = t.user_id AND u.month = t.month
         AND u.program_id = t.program_id AND u.category_id = t.category_id`
   }
 })
@@ -206,8 +218,12 @@ const writeEstimates = Effect.fnUntraced(function*(state: State) {
       DELETE FROM open_estimates o
       USING unnest(${integrators}, ${users}, ${months}, ${programs}, ${columns.int4(closed.map((row) => row.version))},
         ${columns.text(closed.map((row) => row.categoryId))}) AS t(integrator_id, user_id, month, program_id, version, category_id)
-      WHERE o.integrator_id = t.integrator_id AND o.user_id = t.user_id AND o.month = t.month
-        AND o.program_id = t.program_id AND o.version = t.version AND o.category_id = t.category_id`
+      CROSS JOIN LATERAL (
+        SELECT f.ctid FROM open_estimates f
+        WHERE f.integrator_id = t.integrator_id AND f.user_id = t.user_id AND f.month = t.month
+          AND f.program_id = t.program_id AND f.version = t.version AND f.category_id = t.category_id OFFSET 0
+      ) found(place)
+      WHERE ${sql.literal(eachByKey)} AND o.ctid = found.place`
   }
 })
 
