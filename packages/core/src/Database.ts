@@ -132,13 +132,6 @@ export const value = {
 }
 
 /**
- * A condition of statements that change rows named by a list `t`, which is always true. The planner takes the list for one row
- * by it, and so looks each row up by its key, whatever it believes of the table: one that was empty when it was analysed would
- * otherwise be read through, and compared with the whole list, each time.
- */
-export const eachByKey = "num_nulls(t.integrator_id) = 0"
-
-/**
  * One transaction, begun again (3 times at most) where PostgreSQL asks for that. What a caller cannot act on is not
  * in its type: a database that is away or too slow is {@link Unavailable}, any other SQL error a defect.
  */

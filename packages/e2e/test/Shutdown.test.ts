@@ -37,8 +37,9 @@ layer(Receiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("SIG
       const wire = Wire.make({ baseUrl: () => `http://127.0.0.1:${balancer.port}`, apiKey })
       const ledger = newLedger(yield* furnish(wire))
       yield* listen(wire, receiver.url)
+      const order = [0, 1, 0] as const
       const restarts = Effect.gen(function*() {
-        for (const index of [0, 1, 0] as const) {
+        for (const index of order) {
           const before = ledger.acknowledged
           yield* until("acknowledged", Effect.sync(() => ledger.acknowledged - before), (n) => n > 50)
           const took = yield* stopped(apis[index])
@@ -52,8 +53,9 @@ layer(Receiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("SIG
       })
       const load = Array.from({ length: customers }, (_, index) => customer(wire, ledger, index))
       yield* Effect.all([restarts, ...load], { concurrency: "unbounded", discard: true })
-      // the balancer sends nobody to a dead api, and every answer of a stopping one told to go elsewhere
-      assert.isAtMost(wire.met.noAnswer, customers, wire.met.last)
+      // The balancer sends nobody to a dead api, and every answer of a stopping one told to go elsewhere: all that can be lost is a
+      // request that was sent just when an unused connection was closed, one of each customer at each restart.
+      assert.isAtMost(wire.met.noAnswer, order.length * customers, wire.met.last)
       const { events } = yield* verify({ env, wire, ledger, received: receiver.received })
       assert.isAbove(events, 100)
     }).pipe(Effect.scoped), { timeout: 180_000 })

@@ -2,7 +2,7 @@ import { allowance, sharePlaces } from "@card-rewards/domain/Delivery"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { available, columns, eachByKey, transaction, value } from "../Database.ts"
+import { available, columns, transaction, value } from "../Database.ts"
 import type { Claim, ClaimOptions } from "../Deliveries.ts"
 
 /** Before every integrator. */
@@ -137,7 +137,7 @@ const giveBackProbes = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, n
   const sql = yield* SqlClient.SqlClient
   yield* sql`UPDATE webhook_endpoints e SET probe_at = ${value.timestamptz(now)}
     FROM unnest(${ids(turns)}, ${generations(turns)}) AS t(integrator_id, generation)
-    WHERE ${sql.literal(eachByKey)} AND e.integrator_id = t.integrator_id AND e.generation = t.generation`
+    WHERE e.integrator_id = t.integrator_id AND e.generation = t.generation`
 })
 
 /**
@@ -164,7 +164,7 @@ const takeDeliveries = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, a
       ) d
     )
     UPDATE deliveries d SET claimed_until = ${value.timestamptz(until)} FROM chosen t
-    WHERE ${sql.literal(eachByKey)} AND d.integrator_id = t.integrator_id AND d.event = t.event AND d.round = t.round
+    WHERE d.integrator_id = t.integrator_id AND d.event = t.event AND d.round = t.round
     RETURNING d.integrator_id, d.event, d.round, d.generation, d.reward, d.attempts + 1 AS attempt, d.traceparent`
 })
 
@@ -194,7 +194,7 @@ const setBackBlocked = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, n
     )
     UPDATE deliveries d SET next_attempt_at = least(greatest(t.until, ${value.timestamptz(now + minSetBackMillis)}),
       ${value.timestamptz(now + maxSetBackMillis)})
-    FROM blocked t WHERE ${sql.literal(eachByKey)} AND d.integrator_id = t.integrator_id
+    FROM blocked t WHERE d.integrator_id = t.integrator_id
       AND d.event = t.event AND d.round = t.round`
 })
 

@@ -9,7 +9,7 @@ import {
 } from "@card-rewards/domain/Delivery"
 import { Effect, Random } from "effect"
 import { SqlClient } from "effect/sql"
-import { columns, eachByKey, value } from "../Database.ts"
+import { columns, value } from "../Database.ts"
 import type { Outcome } from "../Deliveries.ts"
 
 /** How much of an answer is kept, in characters; the connector reads no more either. */
@@ -91,7 +91,7 @@ const updateDeliveries = Effect.fnUntraced(function*(settled: ReadonlyArray<Sett
         ${text(outcomes.map(({ result }) => "answer" in result ? result.answer.slice(0, maxAnswerLength) : null))}
       ) AS t(place, integrator_id, event, round, claimed_until, attempt, state, next_attempt_at,
         at, duration_millis, status, error, answer)
-      WHERE ${sql.literal(eachByKey)} AND d.integrator_id = t.integrator_id AND d.event = t.event AND d.round = t.round
+      WHERE d.integrator_id = t.integrator_id AND d.event = t.event AND d.round = t.round
         AND d.claimed_until = t.claimed_until
       RETURNING t.*
     ), attempted AS (
@@ -131,7 +131,7 @@ const updateBreakers = Effect.fnUntraced(function*(
       ${columns.int4(changed.map((one) => one.generation))}, ${columns.int4(changed.map((one) => one.failures))},
       ${columns.timestamptz(changed.map((one) => one.probeAt))})
       AS t(integrator_id, generation, failures, probe_at)
-    WHERE ${sql.literal(eachByKey)} AND e.integrator_id = t.integrator_id AND e.generation = t.generation`
+    WHERE e.integrator_id = t.integrator_id AND e.generation = t.generation`
 })
 
 /** What waited for a delivery of its reward that has ended now is due, if it was set back (see `Claim.ts`). */
@@ -153,6 +153,6 @@ const wakeFollowers = Effect.fnUntraced(function*(recorded: ReadonlyArray<Settle
       ) d
     )
     UPDATE deliveries d SET next_attempt_at = ${value.timestamptz(now)} FROM following t
-    WHERE ${sql.literal(eachByKey)} AND d.integrator_id = t.integrator_id AND d.event = t.event AND d.round = t.round
+    WHERE d.integrator_id = t.integrator_id AND d.event = t.event AND d.round = t.round
       AND d.next_attempt_at - ${value.timestamptz(now)} > interval '0' AND d.attempts = 0`
 })

@@ -1,7 +1,7 @@
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { columns, eachByKey, value } from "../Database.ts"
+import { columns, value } from "../Database.ts"
 import * as Metrics from "../Metrics.ts"
 import * as Tracing from "../Tracing.ts"
 import { type Book, type RewardRow, splitUserKey } from "./Book.ts"
@@ -40,7 +40,7 @@ const takeNumbers = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
       ${columns.int8(books.map((book) => BigInt(eventCount(book))))}) AS t(integrator_id, rewards, entries, events)
     JOIN integrators i ON i.integrator_id = t.integrator_id
     LEFT JOIN webhook_endpoints e ON e.integrator_id = t.integrator_id AND e.deleted_at IS NULL
-    WHERE ${sql.literal(eachByKey)} AND v.integrator_id = t.integrator_id
+    WHERE v.integrator_id = t.integrator_id
     RETURNING v.integrator_id, v.entries - t.entries AS entries, v.events - t.events AS events,
       i.event_salt AS salt, e.generation`
   const byId = new Map(rows.map((row) => [row.integratorId, row]))
@@ -94,7 +94,7 @@ const updateRewards = Effect.fnUntraced(function*(rows: ReadonlyArray<RewardRow>
       ${numeric(rows.map((row) => row.clawedBack))}, ${timestamptz(rows.map((row) => row.updatedAt))},
       ${int4(rows.map((row) => row.revision))}) AS t(integrator_id, user_id, kind, external_transaction_id, program_id,
         state, refunded_spend, amount, paid, recovered, clawed_back, updated_at, revision)
-    WHERE ${sql.literal(eachByKey)} AND r.integrator_id = t.integrator_id AND r.user_id = t.user_id AND r.kind = t.kind
+    WHERE r.integrator_id = t.integrator_id AND r.user_id = t.user_id AND r.kind = t.kind
       AND r.external_transaction_id = t.external_transaction_id AND r.program_id = t.program_id`
 })
 
@@ -127,7 +127,7 @@ const writeUserBalances = Effect.fnUntraced(function*(books: ReadonlyArray<Book>
         paid = t.paid, owed = t.owed
       FROM unnest(${columnsOf(changed)})
         AS t(integrator_id, user_id, asset, awaiting_funding, pending, claimable, paid, owed)
-      WHERE ${sql.literal(eachByKey)} AND b.integrator_id = t.integrator_id AND b.user_id = t.user_id AND b.asset = t.asset`
+      WHERE b.integrator_id = t.integrator_id AND b.user_id = t.user_id AND b.asset = t.asset`
   }
 })
 
@@ -144,7 +144,7 @@ const writeVaultBalances = Effect.fnUntraced(function*(books: ReadonlyArray<Book
       ${numeric(rows.map((row) => row.held))}, ${numeric(rows.map((row) => row.free))},
       ${numeric(rows.map((row) => row.assigned))}, ${int8(rows.map((row) => row.assignedTo))})
       AS t(integrator_id, asset, held, free, assigned, assigned_to)
-    WHERE ${sql.literal(eachByKey)} AND b.integrator_id = t.integrator_id AND b.asset = t.asset`
+    WHERE b.integrator_id = t.integrator_id AND b.asset = t.asset`
 })
 
 const insertEntries = Effect.fnUntraced(function*(numbered: ReadonlyArray<Numbered>) {

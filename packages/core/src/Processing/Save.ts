@@ -1,7 +1,7 @@
 import type { Asset } from "@card-rewards/domain/Money"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { columns, eachByKey } from "../Database.ts"
+import { columns } from "../Database.ts"
 import type { Outcome } from "./Batch.ts"
 import { eventKey, type State, type StoredEvent, transactionKey } from "./State.ts"
 
@@ -55,13 +55,13 @@ const markApplied = Effect.fnUntraced(function*(state: State, outcome: Outcome, 
       ${columns.timestamptz(rows.map((row) => row.clearing?.purchaseAt))},
       ${columns.numeric(rows.map((row) => row.clearing?.refundedCents))})
       AS t(integrator_id, user_id, kind, external_transaction_id, position, purchase_at, refunded_cents)
-    WHERE ${sql.literal(eachByKey)} AND e.integrator_id = t.integrator_id AND e.user_id = t.user_id AND e.kind = t.kind
+    WHERE e.integrator_id = t.integrator_id AND e.user_id = t.user_id AND e.kind = t.kind
       AND e.external_transaction_id = t.external_transaction_id`
   yield* sql`
     UPDATE lanes l SET position = t.position
     FROM unnest(${columns.text(lanes.map((lane) => lane.integratorId))}, ${columns.int2(lanes.map((lane) => lane.lane))},
       ${columns.int8(lanes.map((lane) => positions.get(`${lane.integratorId}\0${lane.lane}`)))}) AS t(integrator_id, lane, position)
-    WHERE ${sql.literal(eachByKey)} AND l.integrator_id = t.integrator_id AND l.lane = t.lane AND l.position <> t.position`
+    WHERE l.integrator_id = t.integrator_id AND l.lane = t.lane AND l.position <> t.position`
 })
 
 /** Clearings applied by an earlier transaction that this one refunded. */
@@ -81,8 +81,11 @@ const refundedEarlier = (state: State, outcome: Outcome) => {
 
 /**
  * The tables that follow lose rows as they gain them: one that was empty when it was analysed is taken for empty while it has
- * millions of rows. So each row is found by its key first, and deleted at its place, which nothing changes meanwhile.
+ * millions of rows, and would be read through to be compared with the whole list. So each row is found by its key, and deleted
+ * at its place, which nothing changes meanwhile; the list counts as one row by a condition that is always true.
  */
+const oneByOne = "num_nulls(t.integrator_id) = 0"
+
 const unqueue = Effect.fnUntraced(function*(done: ReadonlyArray<StoredEvent>) {
   if (done.length === 0) return
   const sql = yield* SqlClient.SqlClient
@@ -94,7 +97,7 @@ const unqueue = Effect.fnUntraced(function*(done: ReadonlyArray<StoredEvent>) {
       SELECT f.ctid FROM spend_event_queue f
       WHERE f.integrator_id = t.integrator_id AND f.lane = t.lane AND f.arrival = t.arrival OFFSET 0
     ) found(place)
-    WHERE ${sql.literal(eachByKey)} AND q.ctid = found.place`
+    WHERE ${sql.literal(oneByOne)} AND q.ctid = found.place`
 })
 
 const waitColumns = (events: ReadonlyArray<StoredEvent>) => ({
@@ -126,7 +129,7 @@ const writeWaits = Effect.fnUntraced(function*({ released, waiting }: Outcome) {
         WHERE f.integrator_id = t.integrator_id AND f.user_id = t.user_id AND f.original_kind = t.original_kind
           AND f.original_id = t.original_id AND f.occurred_at = t.occurred_at AND f.arrival = t.arrival OFFSET 0
       ) found(place)
-      WHERE ${sql.literal(eachByKey)} AND w.ctid = found.place`
+      WHERE ${sql.literal(oneByOne)} AND w.ctid = found.place`
   }
 })
 
@@ -185,7 +188,7 @@ const writeUsage = Effect.fnUntraced(function*(state: State) {
     yield* sql`
       UPDATE cap_usage u SET used = t.used
       FROM unnest(${columnsOf(changed)}) AS t(integrator_id, user_id, month, program_id, category_id, used)
-      WHERE ${sql.literal(eachByKey)} AND u.integrator_id = t.integrator_id AND u.user_id = t.user_id AND u.month = t.month
+      WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id AND u.month = t.month
         AND u.program_id = t.program_id AND u.category_id = t.category_id`
   }
 })
@@ -223,7 +226,7 @@ const writeEstimates = Effect.fnUntraced(function*(state: State) {
         WHERE f.integrator_id = t.integrator_id AND f.user_id = t.user_id AND f.month = t.month
           AND f.program_id = t.program_id AND f.version = t.version AND f.category_id = t.category_id OFFSET 0
       ) found(place)
-      WHERE ${sql.literal(eachByKey)} AND o.ctid = found.place`
+      WHERE ${sql.literal(oneByOne)} AND o.ctid = found.place`
   }
 })
 
