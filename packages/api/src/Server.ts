@@ -8,6 +8,9 @@ import type { Socket } from "node:net"
 /** How long a stop waits for requests in flight. */
 export const stopWithinSeconds = 10
 
+/** How long a stop leaves unused connections open: a request may be on its way, and is answered with `connection: close`. */
+const lettingGoMillis = 500
+
 /** How long a client may take to send a whole request. */
 const requestTimeoutMillis = 30_000
 
@@ -21,8 +24,8 @@ const maxConnections = 10_000
 const silentMillis = 90_000
 
 /**
- * Node's server. At the end it stops accepting, lets go of connections that nobody uses, lets requests in flight
- * finish, for 10 s at most, and then closes what connections there still are.
+ * Node's server. At the end it stops accepting, lets go of connections that nobody uses for another half second, lets requests
+ * in flight finish, for 10 s at most, and then closes what connections there still are.
  */
 export const layer = (options: {
   readonly host: string
@@ -56,6 +59,7 @@ export const layer = (options: {
  */
 class LettingGo extends Server<typeof IncomingMessage, typeof Answer> {
   #closing = false
+  #lettingGo = false
   readonly #unanswered = new Set<Answer>()
   readonly #unused = new Set<Socket>()
 
@@ -81,8 +85,18 @@ class LettingGo extends Server<typeof IncomingMessage, typeof Answer> {
   override close(callback?: (error?: Error) => void): this {
     this.#closing = true
     for (const response of this.#unanswered) if (!response.headersSent) response.setHeader("connection", "close")
-    for (const socket of this.#unused) if (socket.bytesRead === 0) socket.destroySoon()
+    // @effect-diagnostics-next-line globalTimers:off -- Node's server is no fiber
+    setTimeout(() => {
+      this.#lettingGo = true
+      for (const socket of this.#unused) if (socket.bytesRead === 0) socket.destroySoon()
+      this.closeIdleConnections()
+    }, lettingGoMillis)
     return super.close(callback)
+  }
+
+  /** Node calls it as soon as it closes: a request that is on its way then would be lost. */
+  override closeIdleConnections(): void {
+    if (this.#lettingGo) super.closeIdleConnections()
   }
 }
 

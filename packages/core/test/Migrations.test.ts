@@ -137,7 +137,6 @@ describe("migrations that meet a transaction held open", () => {
     Effect.gen(function*() {
       const url = yield* firstSchema
       const begin = performance.now()
-      const migrating = yield* Effect.forkChild(Database.migrate(url), { startImmediately: true })
       const asked: Array<number> = []
       const ask = Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient
@@ -147,9 +146,11 @@ describe("migrations that meet a transaction held open", () => {
         yield* Effect.sleep(10)
       }).pipe(Effect.provide(at(url)))
       const heldMillis = 4_000
-      yield* whileRead("deliveries", Effect.repeat(ask, { while: () => performance.now() - begin < heldMillis })).pipe(
-        Effect.provide(at(url))
-      )
+      const migrating = yield* Effect.gen(function*() {
+        const migrating = yield* Effect.forkChild(Database.migrate(url))
+        yield* Effect.repeat(ask, { while: () => performance.now() - begin < heldMillis })
+        return migrating
+      }).pipe((held) => whileRead("deliveries", held), Effect.provide(at(url)))
       yield* Fiber.join(migrating)
       assert.isAbove(Math.max(...asked), 1_000, "a request waited behind the migration")
       assert.isBelow(Math.max(...asked), Database.unavailableAfterMillis)

@@ -53,9 +53,8 @@ layer(Receiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("SIG
       })
       const load = Array.from({ length: customers }, (_, index) => customer(wire, ledger, index))
       yield* Effect.all([restarts, ...load], { concurrency: "unbounded", discard: true })
-      // The balancer sends nobody to a dead api, and every answer of a stopping one told to go elsewhere: all that can be lost is a
-      // request that was sent just when an unused connection was closed, one of each customer at each restart.
-      assert.isAtMost(wire.met.noAnswer, order.length * customers, wire.met.last)
+      // The balancer sends nobody to a dead api, and every answer of a stopping one told to go elsewhere.
+      assert.strictEqual(wire.met.noAnswer, 0, wire.met.last)
       const { events } = yield* verify({ env, wire, ledger, received: receiver.received })
       assert.isAbove(events, 100)
     }).pipe(Effect.scoped), { timeout: 180_000 })
@@ -88,10 +87,11 @@ layer(Receiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("SIG
       }
       yield* apis[0].send("SIGTERM")
       yield* Effect.promise(() => Promise.all([once(fresh, "close"), once(kept, "close")]))
+      // both are read from before there is an answer: a socket that was read once goes on and drops what nobody takes
+      const answers = Promise.all([underWay, invited].map((socket) => socket.toArray()))
       underWay.write(body.slice(5))
       invited.write(body)
-      for (const socket of [underWay, invited]) {
-        const answer = (yield* Effect.promise(() => socket.toArray())).join("")
+      for (const answer of (yield* Effect.promise(() => answers)).map((parts) => parts.join(""))) {
         assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
         assert.match(answer, /\r\nconnection: close\r\n/i)
       }
