@@ -6,9 +6,9 @@ import { Cache, Context, Effect, Exit, Layer } from "effect"
 import type { SqlClient } from "effect/sql"
 import { transaction } from "./Database.ts"
 import { claim as claimDue, noCursor } from "./Deliveries/Claim.ts"
-import { outgoingIn, readSecrets } from "./Deliveries/Outgoing.ts"
-import { recordIn } from "./Deliveries/Record.ts"
+import { record as recordOutcomes } from "./Deliveries/Record.ts"
 import { settleIn } from "./Deliveries/Settle.ts"
+import { readSecrets } from "./Deliveries/SigningSecrets.ts"
 import * as Tracing from "./Tracing.ts"
 import { WebhookEndpoints } from "./WebhookEndpoints.ts"
 
@@ -19,7 +19,7 @@ const defaultClaimMillis = 60_000
 const maxCachedSecrets = 10_000
 const secretsTimeToLive = "1 minute"
 
-/** A claim that ends sooner than this is left to expire: the attempt might outlast it. */
+/** An attempt that begins when its claim ends sooner than this might outlast it. */
 const minClaimLeftMillis = 20_000
 
 /** One attempt that this process may make. `claimedUntil` (milliseconds) tells the claim apart from any other. */
@@ -40,9 +40,11 @@ export interface Claim {
   readonly traceparent: string | null
 }
 
-/** A claim that still holds, with all that is needed to send it. */
+/** A claim with all that is needed to send it. */
 export interface Outgoing {
   readonly claim: Claim
+  /** Its attempt may begin before this (milliseconds); after it the claim is left to expire. */
+  readonly sendBefore: number
   readonly url: string
   readonly eventId: string
   /** Exactly these bytes, on every attempt. */
@@ -76,23 +78,16 @@ export interface ClaimOptions {
 }
 
 /**
- * The way out of stored events (decisions, section 7): work is claimed, checked, sent by the caller and recorded. Any
- * number of processes may do so at once. A claim whose holder is gone expires after 60 s.
+ * The way out of stored events (decisions, section 7): work is claimed, sent by the caller at once, and recorded. Any
+ * number of processes may do so at the same time. A claim whose holder is gone expires after 60 s.
  */
 export class Deliveries extends Context.Service<Deliveries, {
   /**
    * Claims due deliveries, endpoints in turn: of each the first before the second of any. Deliveries of one reward are
-   * claimed one at a time in order of their events. An open breaker gives one probe at a time.
+   * claimed one at a time in order of their events. An open breaker gives one probe at a time. A deleted endpoint gets
+   * nothing, nor does one whose secrets nobody can read.
    */
-  readonly claim: (options: ClaimOptions) => Effect.Effect<ReadonlyArray<Claim>, Unavailable>
-  /**
-   * Those of the claims that still hold, as they are to be sent now: endpoint not deleted, its present URL and secrets,
-   * delivery pending and claimed by this very claim.
-   */
-  readonly stillClaimed: (
-    claims: ReadonlyArray<Claim>,
-    now: number
-  ) => Effect.Effect<ReadonlyArray<Outgoing>, Unavailable>
+  readonly claim: (options: ClaimOptions) => Effect.Effect<ReadonlyArray<Outgoing>, Unavailable>
   /**
    * Stores attempts with what follows from them, all or nothing. Outcomes of claims that no longer hold change nothing;
    * gives the number of those that did. `now` is in milliseconds.
@@ -128,22 +123,19 @@ const make = Effect.fnUntraced(function*(
 
   const claim = Effect.fnUntraced(function*(options: ClaimOptions) {
     if (options.limit <= 0) return []
-    const claimed = yield* claimDue(cursor, options, options.now + claimMillis)
+    const claimedUntil = options.now + claimMillis
+    const sendBefore = claimedUntil - Math.min(minClaimLeftMillis, claimMillis / 3)
+    const claimed = yield* claimDue(cursor, secrets, options, { claimedUntil, sendBefore })
     cursor = claimed.cursor
-    return claimed.claims
+    return claimed.outgoing
     // untraced: it looks again and again, and each attempt is traced for itself
   }, Effect.withTracerEnabled(false), Effect.provideContext(services))
 
-  const stillClaimed = Effect.fn("Deliveries.stillClaimed")(function*(claims: ReadonlyArray<Claim>, now: number) {
-    const minLeftMillis = Math.min(minClaimLeftMillis, claimMillis / 3)
-    return claims.length === 0 ? [] : yield* outgoingIn(claims, secrets, now, minLeftMillis)
-  }, Effect.provideContext(services))
-
   const record = Effect.fn("Deliveries.record")(function*(outcomes: ReadonlyArray<Outcome>, now: number) {
-    return outcomes.length === 0 ? 0 : yield* transaction(recordIn(outcomes, retryDelays, now))
+    return outcomes.length === 0 ? 0 : yield* recordOutcomes(outcomes, retryDelays, now)
   }, Effect.provideContext(services))
 
   const settle = transaction(settleIn).pipe(Tracing.step("Deliveries.settle"), Effect.provideContext(services))
 
-  return Deliveries.of({ claim, stillClaimed, record, settle })
+  return Deliveries.of({ claim, record, settle })
 })

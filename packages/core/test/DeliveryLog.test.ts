@@ -32,7 +32,7 @@ const claim = (integratorId: IntegratorId, after = 0) =>
     const now = (yield* Clock.currentTimeMillis) + after
     const { claim } = yield* Deliveries
     const all = yield* claim({ now, limit: 512, perEndpoint: 16, inFlight: new Map(), slow: new Set(), slowLimit: 256 })
-    return all.filter((one) => one.integratorId === integratorId)
+    return all.map(({ claim }) => claim).filter((one) => one.integratorId === integratorId)
   })
 
 const end = Effect.fnUntraced(function*(claims: ReadonlyArray<Claim>, status: number) {

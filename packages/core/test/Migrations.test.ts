@@ -93,7 +93,7 @@ const history = Effect.gen(function*() {
   const now = yield* Clock.currentTimeMillis
   const [first] = yield* claim({ now, limit: 1, perEndpoint: 1, inFlight: new Map(), slow: new Set(), slowLimit: 1 })
   if (first === undefined) return yield* Effect.die(new Error("no delivery is due"))
-  yield* record([{ claim: first, url, startedAt: now, durationMillis: 5, result: { status: 200, answer: "" } }], now)
+  yield* record([{ claim: first.claim, url, startedAt: now, durationMillis: 5, result: { status: 200, answer: "" } }], now)
 })
 
 /** A database as the first version of the schema keeps that history: only migration 1 has been applied to it. */

@@ -1,4 +1,4 @@
-import { type Claim, Deliveries, type Outcome, type Outgoing } from "@card-rewards/core/Deliveries"
+import { Deliveries, type Outcome, type Outgoing } from "@card-rewards/core/Deliveries"
 import * as Tracing from "@card-rewards/core/Tracing"
 import { type AttemptResult, isSuccess } from "@card-rewards/domain/Delivery"
 import { Cause, Clock, Effect, Exit, FiberSet, Latch, Layer, Option } from "effect"
@@ -27,19 +27,17 @@ interface Ended {
 }
 
 /**
- * The fibers that deliver events (contract, section 6; decisions, section 7): one claims, one looks whether the claims hold
- * and sends, one records, so that none waits for another's statements; one carries changes of endpoints over to their
- * deliveries. At most 16 requests are in flight per endpoint, and 512 in all.
+ * The fibers that deliver events (contract, section 6; decisions, section 7): one claims and sends, one records, so that
+ * neither waits for the other's statements; one carries changes of endpoints over to their deliveries. At most 16 requests
+ * are in flight per endpoint, and 512 in all.
  */
 export const layer = Layer.unwrap(Effect.gen(function*() {
   const deliveries = yield* Deliveries
   const connector = yield* Connector
   const clock = yield* Clock.Clock
   const places = new Places()
-  let claimed = new Map<Claim, Place>()
   let ended: Array<Ended> = []
   const wakeClaims = yield* Latch.make()
-  const wakeSends = yield* Latch.make()
   const wakeRecords = yield* Latch.make()
 
   const release = (place: Place): void => {
@@ -96,46 +94,28 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
   )
 
   const claims = Layer.unwrap(Effect.gen(function*() {
+    const run = yield* FiberSet.makeRuntime()
     yield* Effect.addFinalizer(() => drain)
     const claim = Effect.gen(function*() {
       yield* wakeClaims.close
-      const now = yield* Clock.currentTimeMillis
+      const now = clock.currentTimeMillisUnsafe()
       const offer = places.offer(now)
       const limit = Math.min(offer.limit, maxUnrecorded - places.inFlight - ended.length)
-      const taken = yield* deliveries.claim({ ...offer, now, limit })
-      for (const one of taken) claimed.set(one, places.take(one))
-      if (taken.length > 0) yield* wakeSends.open
-      return taken.length > 0
+      const outgoing = yield* deliveries.claim({ ...offer, now, limit })
+      const sentAt = clock.currentTimeMillisUnsafe()
+      for (const one of outgoing) {
+        if (sentAt >= one.sendBefore) continue
+        const place = places.take(one.claim, sentAt)
+        run(Tracing.linked("WebhookDispatcher.attempt", "producer", () => [one.claim.traceparent])(send(one, place)))
+      }
+      return outgoing.length > 0
     })
     // what is claimed is sent, also by a process that stops: nobody else may send it for a minute
     return Loop.layer("WebhookDispatcher", Effect.uninterruptible(claim), { idleMillis, wake: wakeClaims.await })
   }))
 
-  const sends = Layer.unwrap(Effect.gen(function*() {
-    const run = yield* FiberSet.makeRuntime()
-    const sendClaimed = Effect.gen(function*() {
-      yield* wakeSends.close
-      if (claimed.size === 0) return false
-      const batch = claimed
-      claimed = new Map()
-      const now = yield* Clock.currentTimeMillis
-      // what does not hold any more, or cannot be looked at, is left for its claim to expire
-      const giveBack = Effect.sync(() => batch.forEach(release))
-      for (const one of yield* Effect.onError(deliveries.stillClaimed([...batch.keys()], now), () => giveBack)) {
-        const place = batch.get(one.claim)
-        if (place === undefined) continue
-        batch.delete(one.claim)
-        places.begin(place, now)
-        run(Tracing.linked("WebhookDispatcher.attempt", "producer", () => [one.claim.traceparent])(send(one, place)))
-      }
-      yield* giveBack
-      return true
-    })
-    return Loop.layer("WebhookDispatcher sends", sendClaimed, { idleMillis, wake: wakeSends.await })
-  }))
-
-  // Closed in reverse: no more claims, what is claimed is sent, attempts end, their outcomes are recorded.
-  return claims.pipe(Layer.provideMerge(sends), Layer.provideMerge(Layer.merge(
+  // Closed in reverse: no more claims, attempts end, their outcomes are recorded.
+  return claims.pipe(Layer.provideMerge(Layer.merge(
     Loop.layer("WebhookDispatcher records", record, { idleMillis, wake: wakeRecords.await }),
     Loop.layer("WebhookDispatcher settles", deliveries.settle, { idleMillis: settleIdleMillis })
   )))

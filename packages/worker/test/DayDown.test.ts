@@ -34,6 +34,9 @@ it.effect("after a day's outage everything arrives soon, in order, after few req
     const beBorn = Effect.fnUntraced(function*(now: number) {
       while (bornHours < 24 && begin + bornHours * hour <= now) {
         const first = bornHours++ * eventsPerHour
+        yield* sql`INSERT INTO events (integrator_id, event, event_id, kind, created_at, body)
+          SELECT 'acme', ${first}::int8 + n, 'evt_' || ${first}::int8 + n, 'webhook.ping', now(), '{}'
+          FROM generate_series(1, ${eventsPerHour}::int8) AS n`
         yield* sql`INSERT INTO deliveries
             (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at)
           SELECT 'acme', ${first}::int8 + n, 1, 1, CASE WHEN n <= ${rewards}::int8 THEN n END, 'pending', t, t
@@ -45,7 +48,7 @@ it.effect("after a day's outage everything arrives soon, in order, after few req
       const now = yield* Clock.currentTimeMillis
       yield* beBorn(now)
       const limits = { limit: 512, perEndpoint: 16, inFlight: new Map(), slow: new Set<string>(), slowLimit: 256 }
-      const claims = yield* claim({ now, ...limits })
+      const claims = (yield* claim({ now, ...limits })).map(({ claim }) => claim)
       const isDown = now < begin + downMillis
       if (isDown) inVain += claims.length
       else arrivals.push(...claims.map(({ event }) => ({ event: Number(event), at: now })))

@@ -99,22 +99,35 @@ it.live("an expired claim is taken over, its first holder changes nothing, a del
     const now = yield* Clock.currentTimeMillis
     const options = { now, limit: 10, ...unused }
     const first = yield* deliveries.claim(options)
-    assert.strictEqual(first.length, 1)
+    assert.deepStrictEqual(first.map(({ sendBefore }) => sendBefore - now), [40_000])
     assert.strictEqual((yield* deliveries.claim({ ...options, now: now + 59_000 })).length, 0)
     const second = yield* deliveries.claim({ ...options, now: now + 60_000 })
     assert.strictEqual(second.length, 1)
-    assert.strictEqual((yield* deliveries.stillClaimed(first, now)).length, 0)
     const result = { status: 200, answer: "" }
     const outcome = { url: "http://127.0.0.1:9/hook", startedAt: now, durationMillis: 1, result }
-    assert.strictEqual(yield* deliveries.record(first.map((claim) => ({ ...outcome, claim })), now), 0)
-    assert.strictEqual((yield* deliveries.stillClaimed(second, now)).length, 1)
+    assert.strictEqual(yield* deliveries.record(first.map(({ claim }) => ({ ...outcome, claim })), now), 0)
     const endpoints = yield* WebhookEndpoints
     yield* endpoints.remove(IntegratorId.make("acme"), EndpointId.make("hook"))
-    assert.strictEqual((yield* deliveries.stillClaimed(second, now)).length, 0)
+    assert.strictEqual((yield* deliveries.claim({ ...options, now: now + 120_000 })).length, 0)
     assert.isTrue(yield* deliveries.settle)
     assert.isFalse(yield* deliveries.settle)
-    assert.strictEqual(yield* deliveries.record(second.map((claim) => ({ ...outcome, claim })), now), 0)
+    assert.strictEqual(yield* deliveries.record(second.map(({ claim }) => ({ ...outcome, claim })), now), 0)
   }).pipe(Effect.scoped, Effect.provide(services([1000]))))
+
+it.live("a claim that is as good as over when its answer comes is not sent", () =>
+  Effect.gen(function*() {
+    const hook = yield* Receiver.make
+    yield* endpoint("acme", `${hook.url}/hook`)
+    yield* event("acme", 1)
+    const sql = yield* SqlClient.SqlClient
+    const claims = sql<{ until: number }>`SELECT claimed_until AS until FROM deliveries WHERE claimed_until IS NOT NULL`
+    yield* Layer.build(WebhookDispatcher.layer)
+    yield* poll(Effect.map(claims, (rows) => rows.length === 1))
+    const [first] = yield* claims
+    yield* poll(Effect.map(claims, ([again]) => again?.until !== first?.until))
+    assert.strictEqual(hook.received.length, 0)
+    hook.close()
+  }).pipe(Effect.scoped, Effect.provide(layerOf({ retryDelays: [1000], claimMillis: 0 }))))
 
 it.live("after 10 failures in a row one probe at a time, of the delivery due longest; success closes the breaker", () =>
   Effect.gen(function*() {
@@ -125,12 +138,12 @@ it.live("after 10 failures in a row one probe at a time, of the delivery due lon
     const options = { now, limit: 512, ...unused }
     const outcome = { url: "http://127.0.0.1:9/hook", startedAt: now, durationMillis: 0 }
     const failed = yield* deliveries.claim(options)
-    yield* deliveries.record(failed.map((claim) => ({ ...outcome, claim, result: { error: "reset" } })), now)
+    yield* deliveries.record(failed.map(({ claim }) => ({ ...outcome, claim, result: { error: "reset" } })), now)
     assert.strictEqual((yield* deliveries.claim({ ...options, now: now + 29_000 })).length, 0)
     const probe = yield* deliveries.claim({ ...options, now: now + 30_000 })
-    assert.deepStrictEqual(probe.map(({ event, probe }) => [event, probe]), [[17n, true]])
+    assert.deepStrictEqual(probe.map(({ claim }) => [claim.event, claim.probe]), [[17n, true]])
     assert.strictEqual((yield* deliveries.claim({ ...options, now: now + 31_000 })).length, 0)
-    yield* deliveries.record(probe.map((claim) => ({ ...outcome, claim, result: { status: 200, answer: "" } })), now)
+    yield* deliveries.record(probe.map(({ claim }) => ({ ...outcome, claim, result: { status: 200, answer: "" } })), now)
     assert.strictEqual((yield* deliveries.claim({ ...options, now: now + 31_000 })).length, 3)
   }).pipe(Effect.scoped, Effect.provide(services([3_600_000]))))
 

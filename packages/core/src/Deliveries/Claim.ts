@@ -1,9 +1,10 @@
 import { allowance, sharePlaces } from "@card-rewards/domain/Delivery"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { Effect } from "effect"
+import { Array, Cache, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { available, columns, transaction, value } from "../Database.ts"
-import type { Claim, ClaimOptions } from "../Deliveries.ts"
+import type { Claim, ClaimOptions, Outgoing } from "../Deliveries.ts"
+import type { Secrets, SecretsKey } from "./SigningSecrets.ts"
 
 /** Before every integrator. */
 export const noCursor = ""
@@ -18,35 +19,47 @@ const blockedPerLook = 200
 const minSetBackMillis = 1_000
 const maxSetBackMillis = 600_000
 
-interface Turn {
-  readonly integratorId: IntegratorId
-  readonly generation: number
+/** How many endpoints' secrets are read at the same time. */
+const secretReads = 4
+
+interface Turn extends SecretsKey {
   readonly attempts: number
   readonly probe: boolean
   readonly inFlight: number
   readonly slow: boolean
 }
 
+interface SigningTurn extends Turn {
+  readonly secrets: Outgoing["secrets"]
+}
+
+type Taken = Omit<Claim, "claimedUntil" | "probe" | "slow"> & Pick<Outgoing, "url" | "eventId" | "body">
+
 /**
  * Claims what the caller may send. The cursor is where the next look begins. Conditions are written so that one index fits
  * (see migration 7): generations, by which an endpoint's deliveries are listed, are compared by their difference.
  */
-export const claim = Effect.fnUntraced(function*(cursor: string, options: ClaimOptions, claimedUntil: number) {
+export const claim = Effect.fnUntraced(function*(
+  cursor: string,
+  secrets: Secrets,
+  options: ClaimOptions,
+  { claimedUntil, sendBefore }: { readonly claimedUntil: number; readonly sendBefore: number }
+) {
   const look = yield* available(selectTurns(cursor, options.now))
   const visited = look.flatMap(({ integratorId, ...breaker }) => {
     if (breaker.generation === null) return []
     const inFlight = options.inFlight.get(integratorId) ?? 0
     const slow = breaker.failures > 0 || options.slow.has(integratorId)
     if (slow && options.slowLimit <= 0) return []
-    const allowed = allowance(breaker, { ...options, inFlight })
-    return [{ integratorId, generation: breaker.generation, inFlight, slow, ...allowed }]
+    const { expiresAt, generation, rotation } = breaker
+    return [{ integratorId, generation, rotation, expiresAt, inFlight, slow, ...allowance(breaker, { ...options, inFlight }) }]
   }).filter(({ attempts }) => attempts > 0).slice(0, options.limit)
   const partly = look.length < endpointsPerLook ? undefined : look.at(-1)
   const last = visited.length === options.limit ? visited.at(-1) : partly
   const next = last?.integratorId ?? noCursor
-  const shared = sharePlaces(visited, options)
+  const shared = yield* signing(sharePlaces(visited, options), secrets)
   // without a probe it is one statement, which needs no transaction
-  const { claims, found, turns } = yield* shared.some(({ probe }) => probe)
+  const { found, taken, turns } = yield* shared.some(({ probe }) => probe)
     ? transaction(probeAndTake(shared, options.now, claimedUntil))
     : available(take(shared, options.now, claimedUntil))
   // where fewer were found than there was room for, others are due that wait for one of their reward
@@ -55,17 +68,30 @@ export const claim = Effect.fnUntraced(function*(cursor: string, options: ClaimO
   if (starved.length > 0) yield* Effect.ignoreCause(available(setBackBlocked(starved, options.now)), { log: "Warn" })
   const turnOf = new Map(turns.map((turn) => [turn.integratorId, turn]))
   return {
-    claims: claims.map(({ attempt, event, generation, integratorId, reward, round, traceparent }): Claim => {
-      const { probe = false, slow = false } = turnOf.get(integratorId) ?? {}
-      return { integratorId, event, round, generation, reward, attempt, claimedUntil, probe, slow, traceparent }
+    outgoing: taken.flatMap(({ body, eventId, url, ...delivery }): ReadonlyArray<Outgoing> => {
+      const turn = turnOf.get(delivery.integratorId)
+      if (turn === undefined) return []
+      const { probe, secrets, slow } = turn
+      return [{ claim: { ...delivery, claimedUntil, probe, slow }, sendBefore, url, eventId, body, secrets }]
     }),
     cursor: next
   }
 })
 
+/** With secrets; an endpoint without one to sign with has to wait. */
+const signing = (turns: ReadonlyArray<Turn>, secrets: Secrets) =>
+  Effect.map(
+    Effect.forEach(turns, (turn) => {
+      const { expiresAt, generation, integratorId, rotation } = turn
+      return Effect.map(Cache.get(secrets, { integratorId, generation, rotation, expiresAt }), (secrets) =>
+        Array.isReadonlyArrayNonEmpty(secrets) ? [{ ...turn, secrets }] : [])
+    }, { concurrency: secretReads }),
+    (found): ReadonlyArray<SigningTurn> => found.flat()
+  )
+
 /**
  * Integrators with pending deliveries from the cursor on, found by skipping through the index; of those that have
- * something due, the live endpoint.
+ * something due, the live endpoint and which secrets it signs with.
  */
 const selectTurns = Effect.fnUntraced(function*(cursor: string, now: number) {
   const sql = yield* SqlClient.SqlClient
@@ -74,6 +100,8 @@ const selectTurns = Effect.fnUntraced(function*(cursor: string, now: number) {
     generation: number | null
     failures: number
     probeAt: number | null
+    rotation: number | null
+    expiresAt: number | null
   }>`
     WITH RECURSIVE turn AS (
       (SELECT integrator_id, next_attempt_at, generation, 1 AS ordinal FROM deliveries
@@ -86,23 +114,27 @@ const selectTurns = Effect.fnUntraced(function*(cursor: string, now: number) {
         ORDER BY d.integrator_id, d.next_attempt_at, d.event LIMIT 1
       ) following WHERE turn.ordinal < ${value.int4(endpointsPerLook)}
     )
-    SELECT t.integrator_id, e.generation, coalesce(e.failures, 0) AS failures, e.probe_at FROM turn t
+    SELECT t.integrator_id, e.generation, coalesce(e.failures, 0) AS failures, e.probe_at, s.rotation, s.expires_at FROM turn t
     LEFT JOIN webhook_endpoints e ON e.integrator_id = t.integrator_id AND e.deleted_at IS NULL
       AND t.next_attempt_at <= ${value.timestamptz(now)}
       -- only what is due longest was of an endpoint before: with a LIMIT it is one look, however much is due
       AND (t.generation = e.generation OR (SELECT 1 FROM deliveries d WHERE d.integrator_id = t.integrator_id
         AND d.next_attempt_at > '-infinity' AND d.next_attempt_at <= ${value.timestamptz(now)}
         AND d.generation - e.generation = 0 LIMIT 1) IS NOT NULL)
+    LEFT JOIN LATERAL (
+      SELECT max(rotation) AS rotation, min(expires_at) FILTER (WHERE expires_at > ${value.timestamptz(now)}) AS expires_at
+      FROM webhook_secrets s WHERE s.integrator_id = e.integrator_id AND s.generation = e.generation
+    ) s ON true
     ORDER BY t.ordinal`
 })
 
-const take = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, now: number, until: number) {
-  const claims = turns.length === 0 ? [] : yield* takeDeliveries(turns, now, until)
-  return { turns, claims, found: countByIntegrator(claims) }
+const take = Effect.fnUntraced(function*(turns: ReadonlyArray<SigningTurn>, now: number, until: number) {
+  const taken = turns.length === 0 ? [] : yield* takeDeliveries(turns, now, until)
+  return { turns, taken, found: countByIntegrator(taken) }
 })
 
 /** A probe that was taken and has found nothing to be made with is given back, inside the caller's transaction. */
-const probeAndTake = Effect.fnUntraced(function*(shared: ReadonlyArray<Turn>, now: number, until: number) {
+const probeAndTake = Effect.fnUntraced(function*(shared: ReadonlyArray<SigningTurn>, now: number, until: number) {
   const probing = yield* takeProbes(shared.filter(({ probe }) => probe), now, until)
   const taken = yield* take(shared.filter(({ integratorId, probe }) => !probe || probing.has(integratorId)), now, until)
   const idle = taken.turns.filter(({ integratorId, probe }) => probe && !taken.found.has(integratorId))
@@ -110,9 +142,9 @@ const probeAndTake = Effect.fnUntraced(function*(shared: ReadonlyArray<Turn>, no
   return taken
 })
 
-const countByIntegrator = (claims: ReadonlyArray<{ readonly integratorId: string }>): ReadonlyMap<string, number> => {
+const countByIntegrator = (taken: ReadonlyArray<{ readonly integratorId: string }>): ReadonlyMap<string, number> => {
   const found = new Map<string, number>()
-  for (const { integratorId } of claims) found.set(integratorId, (found.get(integratorId) ?? 0) + 1)
+  for (const { integratorId } of taken) found.set(integratorId, (found.get(integratorId) ?? 0) + 1)
   return found
 }
 
@@ -141,17 +173,22 @@ const giveBackProbes = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, n
 })
 
 /**
- * The oldest due of each turn, as many as it may have. Each is one of its reward's that none is before, and locked: what
- * another process claims at this moment is passed over.
+ * The oldest due of each turn, as many as it may have, with all that is needed to send them now: an endpoint that is deleted
+ * gets nothing. Each is one of its reward's that none is before, and locked: what another process claims at this moment is
+ * passed over.
  */
 const takeDeliveries = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, at: number, until: number) {
   const sql = yield* SqlClient.SqlClient
   const now = value.timestamptz(at)
-  return yield* sql<Omit<Claim, "claimedUntil" | "probe" | "slow">>`
+  return yield* sql<Taken>`
     WITH chosen AS (
-      SELECT d.integrator_id, d.event, d.round
+      SELECT d.integrator_id, d.event, d.round, e.url
       FROM unnest(${ids(turns)}, ${generations(turns)}, ${columns.int4(turns.map(({ attempts }) => attempts))})
         AS t(integrator_id, generation, attempts)
+      CROSS JOIN LATERAL (
+        SELECT e.url FROM webhook_endpoints e
+        WHERE e.integrator_id = t.integrator_id AND e.generation = t.generation AND e.deleted_at IS NULL OFFSET 0
+      ) e
       CROSS JOIN LATERAL (
         SELECT d.integrator_id, d.event, d.round FROM deliveries d
         WHERE d.integrator_id = t.integrator_id AND d.next_attempt_at > '-infinity' AND d.next_attempt_at <= ${now}
@@ -162,15 +199,19 @@ const takeDeliveries = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, a
             AND ((p.event, p.round) < (d.event, d.round) OR p.claimed_until > ${now}) LIMIT 1) IS NULL
         ORDER BY d.next_attempt_at, d.event LIMIT t.attempts FOR NO KEY UPDATE SKIP LOCKED
       ) d
+    ), taken AS (
+      UPDATE deliveries d SET claimed_until = ${value.timestamptz(until)} FROM chosen t
+      WHERE d.integrator_id = t.integrator_id AND d.event = t.event AND d.round = t.round
+      RETURNING d.integrator_id, d.event, d.round, d.generation, d.reward, d.attempts + 1 AS attempt, d.traceparent, t.url
     )
-    UPDATE deliveries d SET claimed_until = ${value.timestamptz(until)} FROM chosen t
-    WHERE d.integrator_id = t.integrator_id AND d.event = t.event AND d.round = t.round
-    RETURNING d.integrator_id, d.event, d.round, d.generation, d.reward, d.attempts + 1 AS attempt, d.traceparent`
+    SELECT taken.*, v.event_id, v.body FROM taken CROSS JOIN LATERAL (
+      SELECT v.event_id, v.body FROM events v WHERE v.integrator_id = taken.integrator_id AND v.event = taken.event OFFSET 0
+    ) v`
 })
 
 /**
  * Deliveries that wait for an earlier one of their reward are not looked at again and again. Their turn comes when that
- * one ends (see `Record.ts`), which cannot happen in between, as it is locked here.
+ * one ends (see `Record.ts`), or a second later where it ends at this very moment.
  */
 const setBackBlocked = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, now: number) {
   const sql = yield* SqlClient.SqlClient
@@ -193,7 +234,7 @@ const setBackBlocked = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, n
       ) p
     )
     UPDATE deliveries d SET next_attempt_at = least(greatest(t.until, ${value.timestamptz(now + minSetBackMillis)}),
-      ${value.timestamptz(now + maxSetBackMillis)})
+      ${value.timestamptz(now + maxSetBackMillis)}), claimed_until = NULL
     FROM blocked t WHERE d.integrator_id = t.integrator_id
       AND d.event = t.event AND d.round = t.round`
 })

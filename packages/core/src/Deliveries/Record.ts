@@ -9,7 +9,7 @@ import {
 } from "@card-rewards/domain/Delivery"
 import { Effect, Random } from "effect"
 import { SqlClient } from "effect/sql"
-import { columns, value } from "../Database.ts"
+import { available, columns, transaction, value } from "../Database.ts"
 import type { Outcome } from "../Deliveries.ts"
 
 /** How much of an answer is kept, in characters; the connector reads no more either. */
@@ -26,28 +26,41 @@ interface Settled {
   readonly after: AfterAttempt
 }
 
-/** Records inside the caller's transaction. Locks endpoints, then deliveries. Gives the number of claims that held. */
-export const recordIn = Effect.fnUntraced(function*(
+/**
+ * Stores attempts with what follows from them; gives the number of claims that held. Successes at endpoints that did not fail
+ * before change no breaker, and are stored by one statement; whatever else there is needs the endpoints' locks.
+ */
+export const record = Effect.fnUntraced(function*(
   outcomes: ReadonlyArray<Outcome>,
   delays: RetryDelays,
   now: number
 ) {
+  const plain = outcomes.every(({ result }) => isSuccess(result))
+    ? yield* available(store(outcomes.map((outcome) => ({ outcome, after: { state: "delivered" } })), now, endpointsOf(outcomes)))
+    : new Set<number>()
+  const rest = outcomes.filter((_, place) => !plain.has(place))
+  return plain.size + (rest.length === 0 ? 0 : yield* transaction(recordIn(rest, delays, now)))
+})
+
+/** Locks endpoints, then deliveries. */
+const recordIn = Effect.fnUntraced(function*(outcomes: ReadonlyArray<Outcome>, delays: RetryDelays, now: number) {
   const endpoints = yield* lockEndpoints(outcomes)
   const random = yield* Random.Random
   const settled = outcomes.map((outcome) => settle(outcome, endpoints.get(endpointKey(outcome.claim)), delays, random))
-  const held = new Set(yield* updateDeliveries(settled))
+  const held = yield* store(settled, now)
   const recorded = settled.filter((_, place) => held.has(place))
-  if (recorded.length === 0) return 0
   yield* updateBreakers(recorded, endpoints, delays)
-  yield* wakeFollowers(recorded, now)
   return recorded.length
 })
 
 const endpointKey = (of: Pick<Endpoint, "integratorId" | "generation">) => `${of.generation}/${of.integratorId}`
 
+const endpointsOf = (outcomes: ReadonlyArray<Outcome>) =>
+  [...new Map(outcomes.map(({ claim }) => [endpointKey(claim), claim])).values()]
+
 const lockEndpoints = Effect.fnUntraced(function*(outcomes: ReadonlyArray<Outcome>) {
   const sql = yield* SqlClient.SqlClient
-  const named = [...new Map(outcomes.map(({ claim }) => [endpointKey(claim), claim])).values()]
+  const named = endpointsOf(outcomes)
   const rows = yield* sql<Endpoint>`
     SELECT e.integrator_id, e.generation, e.url, e.failures, e.probe_at FROM webhook_endpoints e
     JOIN unnest(${columns.text(named.map((one) => one.integratorId))},
@@ -71,8 +84,15 @@ const settle = (
   return { outcome, after: moved ? { state: "pending", nextAttemptAt: endedAt } : after }
 }
 
-/** Stores what follows for each delivery whose claim still holds, with the attempt; gives the places of those in the list. */
-const updateDeliveries = Effect.fnUntraced(function*(settled: ReadonlyArray<Settled>) {
+/**
+ * Stores what follows for each delivery whose claim still holds, with the attempt, and makes due what was set back behind one
+ * that has ended (see `Claim.ts`). Gives the places of those in the list; of none, where one of `sound` has failed last.
+ */
+const store = Effect.fnUntraced(function*(
+  settled: ReadonlyArray<Settled>,
+  now: number,
+  sound: ReadonlyArray<Pick<Endpoint, "integratorId" | "generation">> = []
+) {
   const sql = yield* SqlClient.SqlClient
   const outcomes = settled.map(({ outcome }) => outcome)
   const claims = outcomes.map(({ claim }) => claim)
@@ -93,13 +113,29 @@ const updateDeliveries = Effect.fnUntraced(function*(settled: ReadonlyArray<Sett
         at, duration_millis, status, error, answer)
       WHERE d.integrator_id = t.integrator_id AND d.event = t.event AND d.round = t.round
         AND d.claimed_until = t.claimed_until
-      RETURNING t.*
+        AND (SELECT 1 FROM unnest(${text(sound.map((one) => one.integratorId))}, ${int4(sound.map((one) => one.generation))})
+          AS k(integrator_id, generation) CROSS JOIN LATERAL (
+            SELECT FROM webhook_endpoints e WHERE e.integrator_id = k.integrator_id AND e.generation = k.generation
+              AND e.failures > 0 OFFSET 0
+          ) e LIMIT 1) IS NULL
+      RETURNING t.*, d.reward, d.generation
     ), attempted AS (
       INSERT INTO delivery_attempts (integrator_id, event, round, attempt, at, duration_millis, status, error, answer)
       SELECT integrator_id, event, round, attempt, at, duration_millis, status, error, answer FROM recorded
+    ), woken AS (
+      UPDATE deliveries d SET next_attempt_at = ${value.timestamptz(now)}
+      FROM recorded r CROSS JOIN LATERAL (
+        -- none of those that are recorded: what is set back has no claim
+        SELECT d.event, d.round FROM deliveries d
+        WHERE d.integrator_id = r.integrator_id AND d.reward = r.reward AND d.next_attempt_at IS NOT NULL
+          AND d.next_attempt_at - ${value.timestamptz(now)} > interval '0' AND d.generation - r.generation = 0
+          AND d.attempts = 0 AND d.claimed_until IS NULL OFFSET 0
+      ) f
+      WHERE r.state <> 'pending' AND d.integrator_id = r.integrator_id AND d.event = f.event AND d.round = f.round
+        AND d.next_attempt_at - ${value.timestamptz(now)} > interval '0' AND d.attempts = 0
     )
     SELECT place FROM recorded`
-  return rows.map(({ place }) => place)
+  return new Set(rows.map(({ place }) => place))
 })
 
 const updateBreakers = Effect.fnUntraced(function*(
@@ -132,27 +168,4 @@ const updateBreakers = Effect.fnUntraced(function*(
       ${columns.timestamptz(changed.map((one) => one.probeAt))})
       AS t(integrator_id, generation, failures, probe_at)
     WHERE e.integrator_id = t.integrator_id AND e.generation = t.generation`
-})
-
-/** What waited for a delivery of its reward that has ended now is due, if it was set back (see `Claim.ts`). */
-const wakeFollowers = Effect.fnUntraced(function*(recorded: ReadonlyArray<Settled>, now: number) {
-  const ended = recorded.flatMap(({ after, outcome }) =>
-    after.state === "pending" || outcome.claim.reward === null ? [] : [outcome.claim])
-  if (ended.length === 0) return
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`
-    WITH following AS (
-      SELECT d.integrator_id, d.event, d.round
-      FROM unnest(${columns.text(ended.map((one) => one.integratorId))}, ${columns.int8(ended.map((one) => one.reward))},
-        ${columns.int4(ended.map((one) => one.generation))}) AS t(integrator_id, reward, generation)
-      CROSS JOIN LATERAL (
-        SELECT d.integrator_id, d.event, d.round FROM deliveries d
-        WHERE d.integrator_id = t.integrator_id AND d.reward = t.reward AND d.next_attempt_at IS NOT NULL
-          AND d.next_attempt_at - ${value.timestamptz(now)} > interval '0' AND d.generation - t.generation = 0 AND d.attempts = 0
-        OFFSET 0
-      ) d
-    )
-    UPDATE deliveries d SET next_attempt_at = ${value.timestamptz(now)} FROM following t
-    WHERE d.integrator_id = t.integrator_id AND d.event = t.event AND d.round = t.round
-      AND d.next_attempt_at - ${value.timestamptz(now)} > interval '0' AND d.attempts = 0`
 })

@@ -83,10 +83,9 @@ const nameOf = (sql: string): string => {
 const steps: ReadonlyArray<readonly [step: string, first: RegExp]> = [
   ["processing", /FROM (spend_event_queue|pg_locks)\b/],
   ["maturing", /first\.claimable_at/],
-  ["claiming", /WITH RECURSIVE turn|WITH chosen AS|WITH blocked AS|FROM webhook_endpoints e\s+JOIN unnest[^]*SKIP LOCKED/],
+  ["claiming", /WITH (RECURSIVE turn|chosen|blocked) AS|FROM webhook_secrets|FROM webhook_endpoints e\s+JOIN unnest[^]*SKIP LOCKED/],
   ["settling", /WHERE unsettled/],
-  ["recording", /FROM webhook_endpoints e\s+JOIN unnest[^]*FOR NO KEY UPDATE OF e/],
-  ["sending", /FROM unnest[^]*FROM deliveries|FROM webhook_secrets/]
+  ["recording", /WITH recorded AS|FROM webhook_endpoints e\s+JOIN unnest[^]*FOR NO KEY UPDATE OF e/]
 ]
 
 const scopeOf = ({ application, sql, transaction }: Statement, operation: string): string => {

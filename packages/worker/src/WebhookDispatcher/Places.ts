@@ -6,11 +6,11 @@ export interface Taker {
   readonly slow: boolean
 }
 
-/** One attempt, from its claim on. */
+/** One attempt. */
 export interface Place {
   readonly integratorId: string
-  /** When its request began; `Infinity` before. */
-  beganAt: number
+  /** When its request began. */
+  readonly beganAt: number
 }
 
 /**
@@ -22,19 +22,14 @@ export class Places {
   private readonly slow = new Set<string>()
   private total = 0
 
-  take({ integratorId, slow }: Taker): Place {
-    const place = { integratorId, beganAt: Infinity }
+  take({ integratorId, slow }: Taker, now: number): Place {
+    const place = { integratorId, beganAt: now }
     const places = this.taken.get(integratorId)
     if (places === undefined) this.taken.set(integratorId, new Set([place]))
     else places.add(place)
     if (slow) this.slow.add(integratorId)
     this.total++
     return place
-  }
-
-  /** Its request begins. */
-  begin(place: Place, now: number): void {
-    place.beganAt = now
   }
 
   /** Gives the place back; a second time does nothing. */
