@@ -5,7 +5,7 @@ import type { WebhookSecret } from "@card-rewards/domain/WebhookSignature"
 import { Cache, Context, Effect, Exit, Layer } from "effect"
 import type { SqlClient } from "effect/sql"
 import { transaction } from "./Database.ts"
-import { claim as claimDue, noCursor } from "./Deliveries/Claim.ts"
+import { claim as claimDue, noLook } from "./Deliveries/Claim.ts"
 import { record as recordOutcomes } from "./Deliveries/Record.ts"
 import { settleIn } from "./Deliveries/Settle.ts"
 import { readSecrets } from "./Deliveries/SigningSecrets.ts"
@@ -119,14 +119,14 @@ const make = Effect.fnUntraced(function*(
   })
   const services = yield* Effect.context<SqlClient.SqlClient>()
   // Endpoints are served in turn: each look goes on behind the last endpoint of the one before.
-  let cursor = noCursor
+  let look = noLook
 
   const claim = Effect.fnUntraced(function*(options: ClaimOptions) {
     if (options.limit <= 0) return []
     const claimedUntil = options.now + claimMillis
     const sendBefore = claimedUntil - Math.min(minClaimLeftMillis, claimMillis / 3)
-    const claimed = yield* claimDue(cursor, secrets, options, { claimedUntil, sendBefore })
-    cursor = claimed.cursor
+    const claimed = yield* claimDue(look, secrets, options, { claimedUntil, sendBefore })
+    look = claimed.look
     return claimed.outgoing
     // untraced: it looks again and again, and each attempt is traced for itself
   }, Effect.withTracerEnabled(false), Effect.provideContext(services))

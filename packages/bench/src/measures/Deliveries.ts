@@ -177,6 +177,6 @@ const addDeliveries = (url: Redacted.Redacted, count: number, round: number) =>
           SELECT integrator_id, event, id, 'reward.pending', now(), body FROM input
         )
         INSERT INTO deliveries (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at)
-        SELECT integrator_id, event, 1, 1, event, 'pending', now(), now() FROM input`
+        SELECT integrator_id, event, 1, 1, event, 'pending', now(), date_trunc('milliseconds', now()) FROM input`
     })
   )

@@ -1,4 +1,4 @@
-import { allowance, sharePlaces } from "@card-rewards/domain/Delivery"
+import { allowance, type Breaker, sharePlaces } from "@card-rewards/domain/Delivery"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Array, Cache, Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -7,7 +7,9 @@ import type { Claim, ClaimOptions, Outgoing } from "../Deliveries.ts"
 import type { Secrets, SecretsKey } from "./SigningSecrets.ts"
 
 /** Before every integrator. */
-export const noCursor = ""
+const noCursor = ""
+/** For so long a look is good for further claims, as long as each endpoint has more due than it is given places. */
+const lookMillis = 100
 
 /**
  * How many integrators with pending deliveries one look visits, and how many blocked deliveries of each it sets back.
@@ -22,7 +24,26 @@ const maxSetBackMillis = 600_000
 /** How many endpoints' secrets are read at the same time. */
 const secretReads = 4
 
-interface Turn extends SecretsKey {
+/** An integrator with something pending: since when, as what event, and to which endpoint, if it has one. */
+interface Seen extends Breaker {
+  readonly integratorId: IntegratorId
+  readonly dueFrom: number
+  readonly eventFrom: bigint
+  readonly generation: number | null
+  readonly rotation: number | null
+  readonly expiresAt: number | null
+}
+
+/** What one claim tells the next: where its look begins, or what it need not look for again. */
+export interface Look {
+  readonly cursor: string
+  readonly seen?: { readonly at: number; readonly all: ReadonlyArray<Seen> } | undefined
+}
+
+/** Of a process that has not looked yet. */
+export const noLook: Look = { cursor: noCursor }
+
+interface Turn extends SecretsKey, Pick<Seen, "dueFrom" | "eventFrom"> {
   readonly attempts: number
   readonly probe: boolean
   readonly inFlight: number
@@ -36,27 +57,27 @@ interface SigningTurn extends Turn {
 type Taken = Omit<Claim, "claimedUntil" | "probe" | "slow"> & Pick<Outgoing, "url" | "eventId" | "body">
 
 /**
- * Claims what the caller may send. The cursor is where the next look begins. Conditions are written so that one index fits
- * (see migration 7): generations, by which an endpoint's deliveries are listed, are compared by their difference.
+ * Claims what the caller may send. Conditions are written so that one index fits (see migration 7): generations, by which an
+ * endpoint's deliveries are listed, are compared by their difference.
  */
 export const claim = Effect.fnUntraced(function*(
-  cursor: string,
+  last: Look,
   secrets: Secrets,
   options: ClaimOptions,
   { claimedUntil, sendBefore }: { readonly claimedUntil: number; readonly sendBefore: number }
 ) {
-  const look = yield* available(selectTurns(cursor, options.now))
-  const visited = look.flatMap(({ integratorId, ...breaker }) => {
+  const seen = isGood(last.seen, options) ? last.seen : { at: options.now, all: yield* available(selectTurns(last.cursor, options.now)) }
+  const visited = seen.all.flatMap(({ integratorId, ...breaker }) => {
     if (breaker.generation === null) return []
     const inFlight = options.inFlight.get(integratorId) ?? 0
     const slow = breaker.failures > 0 || options.slow.has(integratorId)
     if (slow && options.slowLimit <= 0) return []
-    const { expiresAt, generation, rotation } = breaker
-    return [{ integratorId, generation, rotation, expiresAt, inFlight, slow, ...allowance(breaker, { ...options, inFlight }) }]
+    const { dueFrom, eventFrom, expiresAt, generation, rotation } = breaker
+    const allowed = allowance(breaker, { ...options, inFlight })
+    return [{ integratorId, generation, rotation, expiresAt, dueFrom, eventFrom, inFlight, slow, ...allowed }]
   }).filter(({ attempts }) => attempts > 0).slice(0, options.limit)
-  const partly = look.length < endpointsPerLook ? undefined : look.at(-1)
-  const last = visited.length === options.limit ? visited.at(-1) : partly
-  const next = last?.integratorId ?? noCursor
+  const partly = seen.all.length < endpointsPerLook ? undefined : seen.all.at(-1)
+  const cursor = (visited.length === options.limit ? visited.at(-1) : partly)?.integratorId ?? noCursor
   const shared = yield* signing(sharePlaces(visited, options), secrets)
   // without a probe it is one statement, which needs no transaction
   const { found, taken, turns } = yield* shared.some(({ probe }) => probe)
@@ -74,9 +95,14 @@ export const claim = Effect.fnUntraced(function*(
       const { probe, secrets, slow } = turn
       return [{ claim: { ...delivery, claimedUntil, probe, slow }, sendBefore, url, eventId, body, secrets }]
     }),
-    cursor: next
+    look: { cursor, seen: taken.length > 0 && starved.length === 0 && last.cursor === cursor ? seen : undefined }
   }
 })
+
+/** Whether a look still tells enough. Where an endpoint fails, each claim looks at its breaker. */
+const isGood = (seen: Look["seen"], { now, slow }: ClaimOptions): seen is NonNullable<Look["seen"]> =>
+  seen !== undefined && Math.abs(now - seen.at) < lookMillis &&
+  seen.all.every(({ failures, integratorId }) => failures === 0 && !slow.has(integratorId))
 
 /** With secrets; an endpoint without one to sign with has to wait. */
 const signing = (turns: ReadonlyArray<Turn>, secrets: Secrets) =>
@@ -95,26 +121,20 @@ const signing = (turns: ReadonlyArray<Turn>, secrets: Secrets) =>
  */
 const selectTurns = Effect.fnUntraced(function*(cursor: string, now: number) {
   const sql = yield* SqlClient.SqlClient
-  return yield* sql<{
-    integratorId: IntegratorId
-    generation: number | null
-    failures: number
-    probeAt: number | null
-    rotation: number | null
-    expiresAt: number | null
-  }>`
+  return yield* sql<Seen>`
     WITH RECURSIVE turn AS (
-      (SELECT integrator_id, next_attempt_at, generation, 1 AS ordinal FROM deliveries
+      (SELECT integrator_id, next_attempt_at, event, generation, 1 AS ordinal FROM deliveries
         WHERE next_attempt_at > '-infinity' AND integrator_id > ${cursor}
         ORDER BY integrator_id, next_attempt_at, event LIMIT 1)
       UNION ALL
       SELECT following.*, turn.ordinal + 1 FROM turn CROSS JOIN LATERAL (
-        SELECT d.integrator_id, d.next_attempt_at, d.generation FROM deliveries d
+        SELECT d.integrator_id, d.next_attempt_at, d.event, d.generation FROM deliveries d
         WHERE d.next_attempt_at > '-infinity' AND d.integrator_id > turn.integrator_id
         ORDER BY d.integrator_id, d.next_attempt_at, d.event LIMIT 1
       ) following WHERE turn.ordinal < ${value.int4(endpointsPerLook)}
     )
-    SELECT t.integrator_id, e.generation, coalesce(e.failures, 0) AS failures, e.probe_at, s.rotation, s.expires_at FROM turn t
+    SELECT t.integrator_id, t.next_attempt_at AS due_from, t.event AS event_from,
+      e.generation, coalesce(e.failures, 0) AS failures, e.probe_at, s.rotation, s.expires_at FROM turn t
     LEFT JOIN webhook_endpoints e ON e.integrator_id = t.integrator_id AND e.deleted_at IS NULL
       AND t.next_attempt_at <= ${value.timestamptz(now)}
       -- only what is due longest was of an endpoint before: with a LIMIT it is one look, however much is due
@@ -183,15 +203,18 @@ const takeDeliveries = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, a
   return yield* sql<Taken>`
     WITH chosen AS (
       SELECT d.integrator_id, d.event, d.round, e.url
-      FROM unnest(${ids(turns)}, ${generations(turns)}, ${columns.int4(turns.map(({ attempts }) => attempts))})
-        AS t(integrator_id, generation, attempts)
+      FROM unnest(${ids(turns)}, ${generations(turns)}, ${columns.int4(turns.map(({ attempts }) => attempts))},
+        ${columns.timestamptz(turns.map(({ dueFrom }) => dueFrom))}, ${columns.int8(turns.map(({ eventFrom }) => eventFrom))})
+        AS t(integrator_id, generation, attempts, due_from, event_from)
       CROSS JOIN LATERAL (
         SELECT e.url FROM webhook_endpoints e
         WHERE e.integrator_id = t.integrator_id AND e.generation = t.generation AND e.deleted_at IS NULL OFFSET 0
       ) e
       CROSS JOIN LATERAL (
         SELECT d.integrator_id, d.event, d.round FROM deliveries d
-        WHERE d.integrator_id = t.integrator_id AND d.next_attempt_at > '-infinity' AND d.next_attempt_at <= ${now}
+        WHERE d.integrator_id = t.integrator_id AND d.next_attempt_at > '-infinity'
+          -- nothing before has to be passed over again, of what has been delivered
+          AND (d.next_attempt_at, d.event) >= (t.due_from, t.event_from) AND d.next_attempt_at <= ${now}
           AND d.generation - t.generation = 0 AND (d.claimed_until IS NULL OR d.claimed_until <= ${now})
           -- with a LIMIT it is a look at the reward's own deliveries, whatever the planner knows of the table
           AND (SELECT 1 FROM deliveries p WHERE p.integrator_id = d.integrator_id AND p.reward = d.reward
