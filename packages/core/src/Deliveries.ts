@@ -1,4 +1,4 @@
-import type { AttemptResult, RetryDelays } from "@card-rewards/domain/Delivery"
+import { type AttemptResult, isSuccess, type RetryDelays } from "@card-rewards/domain/Delivery"
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { WebhookSecret } from "@card-rewards/domain/WebhookSignature"
@@ -132,7 +132,11 @@ const make = Effect.fnUntraced(function*(
   }, Effect.withTracerEnabled(false), Effect.provideContext(services))
 
   const record = Effect.fn("Deliveries.record")(function*(outcomes: ReadonlyArray<Outcome>, now: number) {
-    return outcomes.length === 0 ? 0 : yield* recordOutcomes(outcomes, retryDelays, now)
+    if (outcomes.length === 0) return 0
+    const recorded = yield* recordOutcomes(outcomes, retryDelays, now)
+    // the next claim looks at the breakers
+    if (!outcomes.every(({ result }) => isSuccess(result))) look = { cursor: look.cursor }
+    return recorded
   }, Effect.provideContext(services))
 
   const settle = transaction(settleIn).pipe(Tracing.step("Deliveries.settle"), Effect.provideContext(services))

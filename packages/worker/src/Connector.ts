@@ -39,16 +39,20 @@ export interface ConnectorOptions {
   readonly maxKeptConnections?: number
 }
 
+/** Told once how a request ended, unless it is aborted before. */
+export type Done = (outcome: Answer | ConnectorError) => void
+
 /**
  * The only way out to addresses that integrators choose (contract section 4, rule 6; decisions, section 7).
  *
- * `post` succeeds with any status that arrives in time, 3xx included: redirects are not followed. It fails with
- * {@link ConnectorError} when there is none. It connects only to addresses that have been checked, over TLS verified
- * against the host name, and is bounded in time at every stage, in memory and in connections. It reads at most 4 KiB of
- * the answer and decompresses nothing. Interrupting it aborts the request. It never retries.
+ * `post` begins a request and gives what aborts it. It ends with any status that arrives in time, 3xx included: redirects
+ * are not followed; and with {@link ConnectorError} when there is none. It connects only to addresses that have been
+ * checked, over TLS verified against the host name, and is bounded in time at every stage, in memory and in connections.
+ * It reads at most 4 KiB of the answer and decompresses nothing. It never retries. (A fiber for each request would cost a
+ * fifth of what a delivery takes, hence the callback.)
  */
 export class Connector extends Context.Service<Connector, {
-  readonly post: (input: PostInput) => Effect.Effect<Answer, ConnectorError>
+  readonly post: (input: PostInput, done: Done) => () => void
 }>()("@card-rewards/worker/Connector") {
   static readonly layer = (options: ConnectorOptions): Layer.Layer<Connector> =>
     Layer.effect(Connector, make(options))
@@ -83,15 +87,14 @@ const make = Effect.fnUntraced(function*(options: ConnectorOptions) {
 
   const clock = yield* Clock.Clock
   const targetOf = targets(allowPrivateNetwork)
-  const post = (input: PostInput) =>
-    Effect.callback<Answer, ConnectorError>((resume) => {
-      const target = targetOf(input.url)
-      if (target === undefined) return resume(ConnectorError.because("url_refused"))
-      const collector = new AnswerCollector({
-        done: (outcome) => resume(outcome instanceof ConnectorError ? Effect.fail(outcome) : Effect.succeed(outcome)),
-        nowMillis: () => clock.currentTimeMillisUnsafe(),
-        withinMillis: totalTimeoutMillis
-      })
+  const nowMillis = () => clock.currentTimeMillisUnsafe()
+  const post = (input: PostInput, done: Done) => {
+    const collector = new AnswerCollector({ done, nowMillis, withinMillis: totalTimeoutMillis })
+    const target = targetOf(input.url)
+    if (target === undefined) {
+      collector.abort()
+      done(ConnectorError.because("url_refused"))
+    } else {
       agent.dispatch({
         ...target,
         method: "POST",
@@ -99,8 +102,9 @@ const make = Effect.fnUntraced(function*(options: ConnectorOptions) {
         body: input.body,
         reset: connections.open() >= maxKeptConnections
       }, collector)
-      return Effect.sync(() => collector.abort())
-    })
+    }
+    return () => collector.abort()
+  }
 
   return Connector.of({ post })
 })

@@ -1,10 +1,9 @@
 import { Deliveries, type Outcome, type Outgoing } from "@card-rewards/core/Deliveries"
-import * as Tracing from "@card-rewards/core/Tracing"
 import { type AttemptResult, isSuccess } from "@card-rewards/domain/Delivery"
-import { Cause, Clock, Effect, Exit, FiberSet, Latch, Layer, Option } from "effect"
-import { type Answer, Connector, type ConnectorError } from "./Connector.ts"
+import { Clock, Effect, Latch, Layer } from "effect"
+import { type Answer, Connector, ConnectorError } from "./Connector.ts"
 import * as Loop from "./Loop.ts"
-import { tell } from "./WebhookDispatcher/AttemptTelemetry.ts"
+import { observe } from "./WebhookDispatcher/AttemptTelemetry.ts"
 import { type Place, Places } from "./WebhookDispatcher/Places.ts"
 import { signerOf } from "./WebhookDispatcher/Signing.ts"
 
@@ -34,8 +33,11 @@ interface Ended {
 export const layer = Layer.unwrap(Effect.gen(function*() {
   const deliveries = yield* Deliveries
   const connector = yield* Connector
+  const observed = yield* observe
   const clock = yield* Clock.Clock
+  const log = Effect.runForkWith(yield* Effect.context())
   const places = new Places()
+  const aborts = new Map<Place, () => void>()
   let ended: Array<Ended> = []
   const wakeClaims = yield* Latch.make()
   const wakeRecords = yield* Latch.make()
@@ -45,26 +47,34 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
     wakeClaims.openUnsafe()
   }
 
-  const send = (outgoing: Outgoing, place: Place) =>
-    Effect.suspend(() => {
-      const { body, claim, eventId, secrets, url } = outgoing
-      const startedAt = clock.currentTimeMillisUnsafe()
-      const begun = clock.monotonicTimeNanosUnsafe()
-      const post = Effect.suspend(() => {
-        const attempt = { eventId, body, timestampSeconds: Math.floor(startedAt / 1_000), attempt: claim.attempt }
-        return connector.post({ url, body, headers: { ...commonHeaders, ...signerOf(secrets)(attempt) } })
-      })
-      return Effect.flatMap(Effect.exit(post), (exit) => {
-        const result = resultOf(exit)
-        const durationMillis = Math.round(Number(clock.monotonicTimeNanosUnsafe() - begun) / 1e6)
-        const success = isSuccess(result)
-        places.learn(claim.integratorId, { success, durationMillis })
-        ended.push({ outcome: { claim, url, startedAt, durationMillis, result }, place })
-        if (success) release(place)
-        wakeRecords.openUnsafe()
-        return Effect.andThen(reportDefect(exit), tell(outgoing, result, durationMillis))
-      })
-    })
+  const send = (outgoing: Outgoing, startedAt: number): void => {
+    const { body, claim, eventId, secrets, url } = outgoing
+    const place = places.take(claim, startedAt)
+    const begun = clock.monotonicTimeNanosUnsafe()
+    const observedEnd = observed(outgoing)
+    let hasEnded = false
+    const end = (result: AttemptResult): void => {
+      hasEnded = true
+      aborts.delete(place)
+      const durationMillis = Math.round(Number(clock.monotonicTimeNanosUnsafe() - begun) / 1e6)
+      const success = isSuccess(result)
+      places.learn(claim.integratorId, { success, durationMillis })
+      ended.push({ outcome: { claim, url, startedAt, durationMillis, result }, place })
+      if (success) release(place)
+      wakeRecords.openUnsafe()
+      observedEnd(result, durationMillis)
+    }
+    try {
+      const attempt = { eventId, body, timestampSeconds: Math.floor(startedAt / 1_000), attempt: claim.attempt }
+      const headers = { ...commonHeaders, ...signerOf(secrets)(attempt) }
+      const abort = connector.post({ url, body, headers }, (outcome) => end(resultOf(outcome)))
+      if (!hasEnded) aborts.set(place, abort)
+    } catch (defect) {
+      // a fault of ours counts as an attempt, so that one delivery cannot be tried for ever without a trace
+      log(Effect.logError("A webhook attempt failed by a defect", defect))
+      if (!hasEnded) end({ error: "other" })
+    }
+  }
 
   const record = Effect.gen(function*() {
     yield* wakeRecords.close
@@ -94,8 +104,10 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
   )
 
   const claims = Layer.unwrap(Effect.gen(function*() {
-    const run = yield* FiberSet.makeRuntime()
-    yield* Effect.addFinalizer(() => drain)
+    yield* Effect.addFinalizer(() =>
+      Effect.andThen(drain, Effect.sync(() => {
+        for (const abort of aborts.values()) abort()
+      })))
     const claim = Effect.gen(function*() {
       yield* wakeClaims.close
       const now = clock.currentTimeMillisUnsafe()
@@ -103,11 +115,7 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
       const limit = Math.min(offer.limit, maxUnrecorded - places.inFlight - ended.length)
       const outgoing = yield* deliveries.claim({ ...offer, now, limit })
       const sentAt = clock.currentTimeMillisUnsafe()
-      for (const one of outgoing) {
-        if (sentAt >= one.sendBefore) continue
-        const place = places.take(one.claim, sentAt)
-        run(Tracing.linked("WebhookDispatcher.attempt", "producer", () => [one.claim.traceparent])(send(one, place)))
-      }
+      for (const one of outgoing) if (sentAt < one.sendBefore) send(one, sentAt)
       return outgoing.length > 0
     })
     // what is claimed is sent, also by a process that stops: nobody else may send it for a minute
@@ -121,19 +129,10 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
   )))
 }))
 
-/** A fault of ours counts as an attempt, so that one delivery cannot be tried for ever without a trace. */
-const resultOf = (exit: Exit.Exit<Answer, ConnectorError>): AttemptResult => {
-  if (Exit.isSuccess(exit)) {
-    const { bodySnippet, retryAfterSeconds, status } = exit.value
-    return { status, answer: bodySnippet, retryAfterSeconds }
-  }
-  return { error: Option.match(Cause.findErrorOption(exit.cause), { onNone: () => "other", onSome: ({ reason }) => reason }) }
-}
-
-const reportDefect = (exit: Exit.Exit<Answer, ConnectorError>) =>
-  Exit.isFailure(exit) && Cause.hasDies(exit.cause)
-    ? Effect.logError("A webhook attempt failed by a defect", exit.cause)
-    : Effect.void
+const resultOf = (outcome: Answer | ConnectorError): AttemptResult =>
+  outcome instanceof ConnectorError
+    ? { error: outcome.reason }
+    : { status: outcome.status, answer: outcome.bodySnippet, retryAfterSeconds: outcome.retryAfterSeconds }
 
 const commonHeaders = { "content-type": "application/json", "user-agent": "card-rewards/1" }
 

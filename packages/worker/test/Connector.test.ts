@@ -1,4 +1,5 @@
 import {
+  type Answer,
   Connector,
   ConnectorError,
   type ConnectorOptions,
@@ -97,7 +98,12 @@ const withConnector = (options: Partial<ConnectorOptions> = {}) =>
   Effect.provide(Connector.layer({ ...guarded, ...options }))
 
 const post = (url: string, body = "{}", headers: Readonly<Record<string, string>> = {}) =>
-  Effect.flatMap(Connector, (connector) => connector.post({ url, body, headers }))
+  Effect.flatMap(Connector, (connector) =>
+    Effect.callback<Answer, ConnectorError>((resume) => {
+      const abort = connector.post({ url, body, headers }, (outcome) =>
+        resume(outcome instanceof ConnectorError ? Effect.fail(outcome) : Effect.succeed(outcome)))
+      return Effect.sync(abort)
+    }))
 
 const expectReason = (reason: ConnectorReason) => <A>(self: Effect.Effect<A, ConnectorError, Connector>) =>
   Effect.result(self).pipe(Effect.map((result) => {
