@@ -1,5 +1,5 @@
 import { value } from "@card-rewards/core/Database"
-import { Deliveries } from "@card-rewards/core/Deliveries"
+import { Deliveries, type Outgoing } from "@card-rewards/core/Deliveries"
 import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
@@ -33,12 +33,73 @@ layer(services, { excludeTestServices: true })("Deliveries", (it) => {
       yield* (yield* Integrators).create(integratorId)
       yield* (yield* WebhookEndpoints).create(integratorId, { id, url: "http://127.0.0.1:9/" })
       yield* (yield* DeliveryLog).ping(integratorId, id)
+      const sql = yield* SqlClient.SqlClient
       const { claim } = yield* Deliveries
       const now = yield* Clock.currentTimeMillis
       const options = { now, limit: 1, perEndpoint: 1, inFlight: new Map(), slow: new Set<string>(), slowLimit: 1 }
       // what cannot be signed is not claimed
       assert.strictEqual((yield* Effect.flip(claim(options)))._tag, "Unavailable")
-      assert.lengthOf((yield* claim(options))[0]?.secrets ?? [], 1)
+      const [outgoing] = yield* claim(options)
+      assert.lengthOf(outgoing?.secrets ?? [], 1)
+      yield* sql`UPDATE deliveries SET state = 'delivered', next_attempt_at = NULL, claimed_until = NULL`
+    }))
+
+  it.effect("a look is remembered while all have more than they may be sent; not beyond 100 ms, a failure or a deletion", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { claim, record } = yield* Deliveries
+      const endpoints = yield* WebhookEndpoints
+      const url = "http://127.0.0.1:9/"
+      const join = Effect.fnUntraced(function*(name: string, deliveries: number) {
+        const integratorId = IntegratorId.make(name)
+        yield* (yield* Integrators).create(integratorId)
+        yield* endpoints.create(integratorId, { id: EndpointId.make("hook"), url })
+        yield* sql`WITH stored AS (
+            INSERT INTO events (integrator_id, event, event_id, kind, created_at, body)
+            SELECT ${integratorId}, n, 'evt_' || n, 'webhook.ping', now(), '{}'
+            FROM generate_series(1, ${value.int4(deliveries)}) AS n RETURNING event
+          )
+          INSERT INTO deliveries (integrator_id, event, round, generation, state, created_at, next_attempt_at)
+          SELECT ${integratorId}, event, 1, 1, 'pending', now(), now() - interval '1 minute' FROM stored`
+      })
+      const begin = yield* Clock.currentTimeMillis
+      /** Of whom something was claimed; each may have two. */
+      const claimed = Effect.fnUntraced(function*(after: number) {
+        const now = begin + after
+        const outgoing = yield* claim({
+          now,
+          limit: 512,
+          perEndpoint: 2,
+          inFlight: new Map(),
+          slow: new Set(),
+          slowLimit: 256
+        })
+        return { outgoing, names: [...new Set(outgoing.map(({ claim }) => claim.integratorId))] }
+      })
+      const fail = ({ outgoing }: { readonly outgoing: ReadonlyArray<Outgoing> }) =>
+        record(outgoing.map(({ claim }) =>
+          ({ claim, url, startedAt: begin, durationMillis: 1, result: { error: "reset" } })), begin)
+
+      // a look that goes on behind another one's end is not the whole
+      assert.deepStrictEqual((yield* claimed(0)).names, [])
+      yield* join("many-1", 100)
+      assert.deepStrictEqual((yield* claimed(0)).names, ["many-1"])
+      yield* join("many-2", 100)
+      assert.deepStrictEqual((yield* claimed(99)).names, ["many-1"])
+      assert.deepStrictEqual((yield* claimed(100)).names, ["many-1", "many-2"])
+      yield* join("many-3", 100)
+      const failing = yield* claimed(110)
+      assert.deepStrictEqual(failing.names, ["many-1", "many-2"])
+      yield* fail(failing)
+      assert.deepStrictEqual((yield* claimed(120)).names, ["many-1", "many-2", "many-3"])
+      yield* sql`UPDATE webhook_endpoints SET failures = 0`
+      assert.deepStrictEqual((yield* claimed(130)).names, ["many-1", "many-2", "many-3"])
+      yield* join("many-4", 1)
+      yield* endpoints.remove(IntegratorId.make("many-2"), EndpointId.make("hook"))
+      assert.deepStrictEqual((yield* claimed(140)).names, ["many-1", "many-3"])
+      // one had nothing: the next claim looks again
+      assert.deepStrictEqual((yield* claimed(150)).names, ["many-1", "many-3", "many-4"])
+      yield* sql`UPDATE deliveries SET state = 'delivered', next_attempt_at = NULL, claimed_until = NULL`
     }))
 
   it.effect("claiming and recording read what is claimed, however much waits, was delivered, or is known to the planner", () =>
