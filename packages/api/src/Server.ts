@@ -90,7 +90,7 @@ class LettingGo extends Server<typeof IncomingMessage, typeof Answer> {
       this.#lettingGo = true
       for (const socket of this.#unused) if (socket.bytesRead === 0) socket.destroySoon()
       this.closeIdleConnections()
-    }, lettingGoMillis)
+    }, lettingGoMillis).unref()
     return super.close(callback)
   }
 

@@ -89,8 +89,8 @@ export class Deliveries extends Context.Service<Deliveries, {
    */
   readonly claim: (options: ClaimOptions) => Effect.Effect<ReadonlyArray<Outgoing>, Unavailable>
   /**
-   * Stores attempts with what follows from them, all or nothing. Outcomes of claims that no longer hold change nothing;
-   * gives the number of those that did. `now` is in milliseconds.
+   * Stores attempts with what follows from them; each wholly or not at all. Outcomes of claims that no longer hold change
+   * nothing; gives the number of those that did. `now` is in milliseconds.
    */
   readonly record: (outcomes: ReadonlyArray<Outcome>, now: number) => Effect.Effect<number, Unavailable>
   /**
@@ -135,7 +135,7 @@ const make = Effect.fnUntraced(function*(
     if (outcomes.length === 0) return 0
     const recorded = yield* recordOutcomes(outcomes, retryDelays, now)
     // the next claim looks at the breakers
-    if (!outcomes.every(({ result }) => isSuccess(result))) look = { cursor: look.cursor }
+    if (!outcomes.every(({ result }) => isSuccess(result))) look = { ...look, seen: undefined }
     return recorded
   }, Effect.provideContext(services))
 

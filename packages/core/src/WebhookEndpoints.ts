@@ -47,7 +47,7 @@ export class WebhookEndpoints extends Context.Service<WebhookEndpoints, {
     url: string
   ) => Effect.Effect<WebhookEndpoint, NotFound | EndpointUrlRefused | Unavailable>
   /**
-   * Deletes the endpoint with its secrets. From then on nothing is sent to it; the worker cancels what was pending (see
+   * Deletes the endpoint with its secrets. From then on nothing is claimed for it; the worker cancels what was pending (see
    * `Deliveries.settle`). Succeeds with what was deleted.
    */
   readonly remove: (

@@ -64,14 +64,14 @@ layer(services, { excludeTestServices: true })("Deliveries", (it) => {
       })
       const begin = yield* Clock.currentTimeMillis
       /** Of whom something was claimed; each may have two. */
-      const claimed = Effect.fnUntraced(function*(after: number) {
+      const claimed = Effect.fnUntraced(function*(after: number, slow: ReadonlyArray<string> = []) {
         const now = begin + after
         const outgoing = yield* claim({
           now,
           limit: 512,
           perEndpoint: 2,
           inFlight: new Map(),
-          slow: new Set(),
+          slow: new Set(slow),
           slowLimit: 256
         })
         return { outgoing, names: [...new Set(outgoing.map(({ claim }) => claim.integratorId))] }
@@ -92,13 +92,18 @@ layer(services, { excludeTestServices: true })("Deliveries", (it) => {
       assert.deepStrictEqual(failing.names, ["many-1", "many-2"])
       yield* fail(failing)
       assert.deepStrictEqual((yield* claimed(120)).names, ["many-1", "many-2", "many-3"])
+      yield* join("many-4", 100)
+      assert.lengthOf((yield* claimed(125)).names, 4)
       yield* sql`UPDATE webhook_endpoints SET failures = 0`
-      assert.deepStrictEqual((yield* claimed(130)).names, ["many-1", "many-2", "many-3"])
-      yield* join("many-4", 1)
+      assert.lengthOf((yield* claimed(130)).names, 4)
+      yield* join("many-5", 100)
+      assert.lengthOf((yield* claimed(135)).names, 4)
+      assert.lengthOf((yield* claimed(140, ["many-1"])).names, 5)
+      yield* join("many-6", 1)
       yield* endpoints.remove(IntegratorId.make("many-2"), EndpointId.make("hook"))
-      assert.deepStrictEqual((yield* claimed(140)).names, ["many-1", "many-3"])
+      assert.deepStrictEqual((yield* claimed(150)).names, ["many-1", "many-3", "many-4", "many-5"])
       // one had nothing: the next claim looks again
-      assert.deepStrictEqual((yield* claimed(150)).names, ["many-1", "many-3", "many-4"])
+      assert.deepStrictEqual((yield* claimed(160)).names, ["many-1", "many-3", "many-4", "many-5", "many-6"])
       yield* sql`UPDATE deliveries SET state = 'delivered', next_attempt_at = NULL, claimed_until = NULL`
     }))
 
@@ -132,6 +137,8 @@ layer(services, { excludeTestServices: true })("Deliveries", (it) => {
         const now = yield* Clock.currentTimeMillis
         const options = { now, limit: 512, perEndpoint: 16, inFlight: new Map(), slow: new Set<string>(), slowLimit: 256 }
         const outgoing = yield* claim(options)
+        // sets back what was blocked
+        yield* claim(options)
         const outcomes = outgoing.map(({ claim, url }) => ({ claim, url, startedAt: now, durationMillis: 1, result }))
         const recorded = yield* record(outcomes, now)
         return { recorded, rows: (yield* read) - before }

@@ -152,7 +152,7 @@ export const slowMillis = 1_000
 /** How many requests may be in flight to slow endpoints together, so that the others always have as many places. */
 export const maxSlowInFlight = maxInFlight / 2
 /** An endpoint's k-th place is given only while this times k are free, so that some are left for whoever comes next. */
-export const placesPerShare = 4
+export const placesPerShare = 8
 
 /** How many attempts an endpoint may be given now; `probe` tells that it is the one probe of an open breaker. */
 export const allowance = (

@@ -9,7 +9,7 @@ import { signerOf } from "./WebhookDispatcher/Signing.ts"
 
 /** Pause after a look that found nothing due, unless an attempt ends before. */
 const idleMillis = 60
-/** Outcomes recorded by one transaction at most; attempts that end meanwhile go into the next one. */
+/** Outcomes recorded at a time; attempts that end meanwhile go into the next batch. */
 const maxRecorded = 256
 /** What would be repeated if the process were killed: places that are taken, and outcomes that are not recorded yet. */
 const maxUnrecorded = 768
@@ -36,6 +36,15 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
   const observed = yield* observe
   const clock = yield* Clock.Clock
   const log = Effect.runForkWith(yield* Effect.context())
+  /** Undefined where it throws: other attempts go on. */
+  const guarded = <A>(run: () => A): A | undefined => {
+    try {
+      return run()
+    } catch (defect) {
+      log(Effect.logError("A webhook attempt met a defect", defect))
+      return undefined
+    }
+  }
   const places = new Places()
   const aborts = new Map<Place, () => void>()
   let ended: Array<Ended> = []
@@ -51,9 +60,10 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
     const { body, claim, eventId, secrets, url } = outgoing
     const place = places.take(claim, startedAt)
     const begun = clock.monotonicTimeNanosUnsafe()
-    const observedEnd = observed(outgoing)
+    const observedEnd = guarded(() => observed(outgoing)) ?? ignored
     let hasEnded = false
     const end = (result: AttemptResult): void => {
+      if (hasEnded) return
       hasEnded = true
       aborts.delete(place)
       const durationMillis = Math.round(Number(clock.monotonicTimeNanosUnsafe() - begun) / 1e6)
@@ -62,18 +72,16 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
       ended.push({ outcome: { claim, url, startedAt, durationMillis, result }, place })
       if (success) release(place)
       wakeRecords.openUnsafe()
-      observedEnd(result, durationMillis)
+      guarded(() => observedEnd(result, durationMillis))
     }
-    try {
+    const abort = guarded(() => {
       const attempt = { eventId, body, timestampSeconds: Math.floor(startedAt / 1_000), attempt: claim.attempt }
       const headers = { ...commonHeaders, ...signerOf(secrets)(attempt) }
-      const abort = connector.post({ url, body, headers }, (outcome) => end(resultOf(outcome)))
-      if (!hasEnded) aborts.set(place, abort)
-    } catch (defect) {
-      // a fault of ours counts as an attempt, so that one delivery cannot be tried for ever without a trace
-      log(Effect.logError("A webhook attempt failed by a defect", defect))
-      if (!hasEnded) end({ error: "other" })
-    }
+      return connector.post({ url, body, headers }, (outcome) => end(resultOf(outcome)))
+    })
+    // a fault of ours counts as an attempt, so that one delivery cannot be tried for ever without a trace
+    if (abort === undefined) end({ error: "other" })
+    else if (!hasEnded) aborts.set(place, abort)
   }
 
   const record = Effect.gen(function*() {
@@ -133,6 +141,8 @@ const resultOf = (outcome: Answer | ConnectorError): AttemptResult =>
   outcome instanceof ConnectorError
     ? { error: outcome.reason }
     : { status: outcome.status, answer: outcome.bodySnippet, retryAfterSeconds: outcome.retryAfterSeconds }
+
+const ignored = () => undefined
 
 const commonHeaders = { "content-type": "application/json", "user-agent": "card-rewards/1" }
 

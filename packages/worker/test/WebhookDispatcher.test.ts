@@ -4,6 +4,7 @@ import { DatabaseProxy } from "@card-rewards/dev-postgres/DatabaseProxy"
 import type { RetryDelays } from "@card-rewards/domain/Delivery"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { verify, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
+import { Connector, ConnectorError } from "@card-rewards/worker/Connector"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Layer, type Redacted, References } from "effect"
@@ -240,6 +241,28 @@ it.live("the database going away for a moment stops nothing for good, and no att
       assert.strictEqual(hook.received.length, 2)
     }).pipe(Effect.scoped, Effect.provide(services([1000], proxy.through)))
   }).pipe(Effect.scoped))
+
+it.live("a defect of the connector counts as a failed attempt, and holds up nothing", () =>
+  Effect.gen(function*() {
+    yield* endpoint("acme", "http://127.0.0.1:9/hook")
+    for (let number = 1; number <= 40; number++) yield* event("acme", number)
+    let calls = 0
+    const broken = Layer.succeed(Connector, {
+      post: (_input, done) => {
+        if (calls++ % 2 === 0) done(ConnectorError.because("reset"))
+        throw new Error("broken by the test")
+      }
+    })
+    yield* Layer.build(WebhookDispatcher.layer.pipe(Layer.provide(broken)))
+    const sql = yield* SqlClient.SqlClient
+    const closed = sql`UPDATE webhook_endpoints SET failures = 0, probe_at = NULL`
+    yield* poll(Effect.andThen(closed, settled))
+    assert.deepStrictEqual(yield* states, Array(40).fill({ state: "exhausted", attempts: 2 }))
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(services([20])),
+    Effect.provideService(References.MinimumLogLevel, "None")
+  ))
 
 /** Attempts of which `condition` is true cannot be stored. */
 const refuseAttempts = Effect.fnUntraced(function*(condition: string) {

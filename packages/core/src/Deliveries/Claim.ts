@@ -34,14 +34,15 @@ interface Seen extends Breaker {
   readonly expiresAt: number | null
 }
 
-/** What one claim tells the next: where its look begins, or what it need not look for again. */
+/** What one claim tells the next: where its look begins, what it need not look for again, and whose blocked ones to set back. */
 export interface Look {
   readonly cursor: string
+  readonly starved: ReadonlyArray<Turn>
   readonly seen?: { readonly at: number; readonly all: ReadonlyArray<Seen> } | undefined
 }
 
 /** Of a process that has not looked yet. */
-export const noLook: Look = { cursor: noCursor }
+export const noLook: Look = { cursor: noCursor, starved: [] }
 
 interface Turn extends SecretsKey, Pick<Seen, "dueFrom" | "eventFrom"> {
   readonly attempts: number
@@ -66,6 +67,8 @@ export const claim = Effect.fnUntraced(function*(
   options: ClaimOptions,
   { claimedUntil, sendBefore }: { readonly claimedUntil: number; readonly sendBefore: number }
 ) {
+  // not at the end of the claim before: what was claimed is sent at once
+  if (last.starved.length > 0) yield* Effect.ignoreCause(available(setBackBlocked(last.starved, options.now)), { log: "Warn" })
   const seen = isGood(last.seen, options) ? last.seen : { at: options.now, all: yield* available(selectTurns(last.cursor, options.now)) }
   const visited = seen.all.flatMap(({ integratorId, ...breaker }) => {
     if (breaker.generation === null) return []
@@ -85,8 +88,6 @@ export const claim = Effect.fnUntraced(function*(
     : available(take(shared, options.now, claimedUntil))
   // where fewer were found than there was room for, others are due that wait for one of their reward
   const starved = turns.filter(({ attempts, integratorId }) => (found.get(integratorId) ?? 0) < attempts)
-  // what is claimed is claimed: the next look sets back what this one could not
-  if (starved.length > 0) yield* Effect.ignoreCause(available(setBackBlocked(starved, options.now)), { log: "Warn" })
   const turnOf = new Map(turns.map((turn) => [turn.integratorId, turn]))
   return {
     outgoing: taken.flatMap(({ body, eventId, url, ...delivery }): ReadonlyArray<Outgoing> => {
@@ -95,7 +96,7 @@ export const claim = Effect.fnUntraced(function*(
       const { probe, secrets, slow } = turn
       return [{ claim: { ...delivery, claimedUntil, probe, slow }, sendBefore, url, eventId, body, secrets }]
     }),
-    look: { cursor, seen: taken.length > 0 && starved.length === 0 && last.cursor === cursor ? seen : undefined }
+    look: { cursor, starved, seen: taken.length > 0 && starved.length === 0 && last.cursor === cursor ? seen : undefined }
   }
 })
 

@@ -28,7 +28,8 @@ interface Settled {
 
 /**
  * Stores attempts with what follows from them; gives the number of claims that held. Successes at endpoints that did not fail
- * before change no breaker, and are stored by one statement; whatever else there is needs the endpoints' locks.
+ * before change no breaker, and are stored by one statement; whatever else there is needs the endpoints' locks, so does an
+ * endpoint whose deliveries are being changed by another transaction (see `Settle.ts`).
  */
 export const record = Effect.fnUntraced(function*(
   outcomes: ReadonlyArray<Outcome>,
@@ -86,7 +87,8 @@ const settle = (
 
 /**
  * Stores what follows for each delivery whose claim still holds, with the attempt, and makes due what was set back behind one
- * that has ended (see `Claim.ts`). Gives the places of those in the list; of none, where one of `sound` has failed last.
+ * that has ended (see `Claim.ts`). Gives the places of those in the list; of none, where one of `sound` has failed last or is
+ * unsettled.
  */
 const store = Effect.fnUntraced(function*(
   settled: ReadonlyArray<Settled>,
@@ -116,7 +118,7 @@ const store = Effect.fnUntraced(function*(
         AND (SELECT 1 FROM unnest(${text(sound.map((one) => one.integratorId))}, ${int4(sound.map((one) => one.generation))})
           AS k(integrator_id, generation) CROSS JOIN LATERAL (
             SELECT FROM webhook_endpoints e WHERE e.integrator_id = k.integrator_id AND e.generation = k.generation
-              AND e.failures > 0 OFFSET 0
+              AND (e.failures > 0 OR e.unsettled) OFFSET 0
           ) e LIMIT 1) IS NULL
       RETURNING t.*, d.reward, d.generation
     ), attempted AS (
