@@ -42,6 +42,7 @@ layer(Layer.merge(Cluster.layer(), Receiver.layer), { excludeTestServices: true,
         const wire = Wire.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey, patienceMillis: 10_000 })
         const startWorker = start("worker", env, { preload: shiftedClock })
         let api = yield* start("api", env)
+        const apis = [api]
         const workers: [Running, Running] = [yield* startWorker, yield* startWorker]
         const ledger = newLedger(yield* furnish(wire))
         yield* listen(wire, receiver.url)
@@ -55,6 +56,7 @@ layer(Layer.merge(Cluster.layer(), Receiver.layer), { excludeTestServices: true,
             yield* api.send("SIGKILL")
             yield* api.exit
             api = yield* start("api", env)
+            apis.push(api)
           } else {
             const index = chance.often(0.5) ? 0 : 1
             yield* workers[index].send("SIGKILL")
@@ -96,6 +98,7 @@ layer(Layer.merge(Cluster.layer(), Receiver.layer), { excludeTestServices: true,
             () => Effect.logError(
               wire.met,
               api.isAlive(),
+              apis.flatMap((one) => one.output().match(/fault of the service[^]{0,2000}/g) ?? []),
               [api.output(), ...workers.map((one) => one.output()), cluster.log()].map((text) => text.slice(-2_000))
             )
           )
