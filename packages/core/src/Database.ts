@@ -202,8 +202,11 @@ export const unhurried = <A, E, R>(
   Metrics.committing(effect).pipe(
     Effect.retry({ while: isConflict, times: 3, schedule: Schedule.jittered(Schedule.exponential(5)) }),
     Effect.catchIf(isSqlError, toUnavailable),
-    // a rollback that fails because its connection is gone
-    Effect.catchDefect((defect) => isSqlError(defect) ? toUnavailable(defect) : Effect.die(defect))
+    // a rollback that fails because its connection is gone makes a defect of what it was for, too: a refusal, say
+    Effect.catchCause((cause) => {
+      const lost = cause.reasons.flatMap((reason) => reason._tag === "Die" && isSqlError(reason.defect) ? [reason.defect] : [])
+      return lost[0] === undefined ? Effect.failCause(cause) : toUnavailable(lost[0])
+    })
   )
 
 const away = () => new Unavailable({ message: "The service cannot reach its database; send the same request again" })

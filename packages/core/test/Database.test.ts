@@ -1,6 +1,7 @@
 import * as Database from "@card-rewards/core/Database"
 import { columns, value } from "@card-rewards/core/Database"
-import { earliestMillis, latestMillis } from "@card-rewards/domain/Time"
+import { ClockCannotGoBack } from "@card-rewards/domain/SandboxClock"
+import { earliestMillis, instant, latestMillis } from "@card-rewards/domain/Time"
 import type { PgTypes } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
@@ -72,6 +73,25 @@ layer(liveLayer, { excludeTestServices: true })("the driver, as this service set
         }))
       yield* Effect.all([bump(1, 2), bump(2, 1)], { concurrency: 2 })
       assert.deepStrictEqual(yield* sql`SELECT n FROM pair`, [{ n: 2 }, { n: 2 }])
+    }))
+
+  it.effect("is unavailable where the connection of a refused transaction is no longer there to be rolled back", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const session = yield* Deferred.make<number>()
+      const ended = yield* Deferred.make<void>()
+      const refused = Database.transaction(Effect.gen(function*() {
+        const [row] = yield* sql<{ pid: number }>`SELECT pg_backend_pid() AS pid`
+        yield* Deferred.succeed(session, row?.pid ?? 0)
+        yield* Deferred.await(ended)
+        return yield* new ClockCannotGoBack({ now: instant(0), message: "no" })
+      }))
+      const end = Effect.gen(function*() {
+        yield* sql`SELECT pg_terminate_backend(${value.int4(yield* Deferred.await(session))}, 5000)`
+        yield* Deferred.succeed(ended, undefined)
+      })
+      const [exit] = yield* Effect.all([Effect.exit(refused), end], { concurrency: 2 })
+      assert.strictEqual((yield* Effect.flip(exit))._tag, "Unavailable")
     }))
 
   it.effect("has the server end sessions of clients that are gone, and what nobody goes on with", () =>
