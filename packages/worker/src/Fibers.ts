@@ -1,4 +1,5 @@
-import { Layer } from "effect"
+import { Latch, Layer } from "effect"
+import { Deliverable } from "./Deliverable.ts"
 import * as RewardMaturer from "./RewardMaturer.ts"
 import * as Services from "./Services.ts"
 import * as SpendProcessor from "./SpendProcessor.ts"
@@ -12,4 +13,4 @@ export const layer = (config: Parameters<typeof Services.layer>[0]) =>
     RewardMaturer.layer,
     WebhookDispatcher.layer,
     VitalsReporter.layer
-  ).pipe(Layer.provide(Services.layer(config)))
+  ).pipe(Layer.provide([Services.layer(config), Layer.effect(Deliverable, Latch.make())]))

@@ -1,5 +1,6 @@
 import { Processing } from "@card-rewards/core/Processing"
 import { Effect, Layer } from "effect"
+import { Deliverable } from "./Deliverable.ts"
 import * as Loop from "./Loop.ts"
 
 /**
@@ -10,5 +11,10 @@ const idleMillis = 250
 /** The fiber that makes rewards claimable as their holding periods end. */
 export const layer = Layer.unwrap(Effect.gen(function*() {
   const processing = yield* Processing
-  return Loop.layer("RewardMaturer", Effect.map(processing.matureRewards, (count) => count > 0), { idleMillis })
+  const deliverable = yield* Deliverable
+  const step = Effect.map(processing.matureRewards, (count) => {
+    if (count > 0) deliverable?.openUnsafe()
+    return count > 0
+  })
+  return Loop.layer("RewardMaturer", step, { idleMillis })
 }))

@@ -2,12 +2,13 @@ import { Deliveries, type Outcome, type Outgoing } from "@card-rewards/core/Deli
 import { type AttemptResult, isSuccess } from "@card-rewards/domain/Delivery"
 import { Clock, Effect, Latch, Layer } from "effect"
 import { type Answer, Connector, ConnectorError } from "./Connector.ts"
+import { Deliverable } from "./Deliverable.ts"
 import * as Loop from "./Loop.ts"
 import { observe } from "./WebhookDispatcher/AttemptTelemetry.ts"
 import { type Place, Places } from "./WebhookDispatcher/Places.ts"
 import { signerOf } from "./WebhookDispatcher/Signing.ts"
 
-/** Pause after a look that found nothing due, unless an attempt ends before. */
+/** Pause after a look that found nothing due, unless an attempt ends, or this process stores events, before. */
 const idleMillis = 60
 /** Outcomes recorded at a time; attempts that end meanwhile go into the next batch. */
 const maxRecorded = 256
@@ -48,7 +49,7 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
   const places = new Places()
   const aborts = new Map<Place, () => void>()
   let ended: Array<Ended> = []
-  const wakeClaims = yield* Latch.make()
+  const wakeClaims = (yield* Deliverable) ?? (yield* Latch.make())
   const wakeRecords = yield* Latch.make()
 
   const release = (place: Place): void => {

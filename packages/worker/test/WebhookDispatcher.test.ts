@@ -5,10 +5,12 @@ import type { RetryDelays } from "@card-rewards/domain/Delivery"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { verify, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
 import { Connector, ConnectorError } from "@card-rewards/worker/Connector"
+import { Deliverable } from "@card-rewards/worker/Deliverable"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
 import { assert, it } from "@effect/vitest"
-import { Clock, Effect, Layer, type Redacted, References } from "effect"
+import { Clock, Effect, Latch, Layer, type Redacted, References } from "effect"
 import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
 import { endpoint, event, events, poll, services as layerOf, settled, states } from "./Dispatching.ts"
 import * as Receiver from "./Receiver.ts"
 
@@ -113,6 +115,33 @@ it.live("an expired claim is taken over, its first holder changes nothing, a del
     assert.isTrue(yield* deliveries.settle)
     assert.isFalse(yield* deliveries.settle)
     assert.strictEqual(yield* deliveries.record(second.map(({ claim }) => ({ ...outcome, claim })), now), 0)
+  }).pipe(Effect.scoped, Effect.provide(services([1000]))))
+
+it.live("a dispatcher whose pause does not end looks when its process has stored something", () =>
+  Effect.gen(function*() {
+    const hook = yield* Receiver.make
+    yield* endpoint("acme", `${hook.url}/hook`)
+    const stored = yield* Latch.make()
+    const deliveries = yield* Deliveries
+    let looks = 0
+    const counting = Layer.succeed(Deliveries, {
+      ...deliveries,
+      claim: (options) => Effect.tap(deliveries.claim(options), () => Effect.sync(() => void looks++))
+    })
+    const dispatcher = WebhookDispatcher.layer.pipe(Layer.provide([counting, Layer.succeed(Deliverable, stored)]))
+    const now = yield* Clock.currentTimeMillis
+    const standing = Effect.gen(function*() {
+      yield* TestClock.setTime(now)
+      yield* Layer.build(dispatcher)
+      return yield* TestClock.withLive(Effect.gen(function*() {
+        yield* poll(Effect.sync(() => looks === 1))
+        yield* event("acme", 1)
+        yield* stored.open
+        yield* poll(settled)
+      }))
+    })
+    yield* standing.pipe(Effect.provide(TestClock.layer()))
+    hook.close()
   }).pipe(Effect.scoped, Effect.provide(services([1000]))))
 
 it.live("a claim that is as good as over when its answer comes is not sent", () =>
