@@ -6,7 +6,7 @@ import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import { Unavailable } from "@card-rewards/domain/Errors"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { liveLayer } from "./TestLayer.ts"
 
@@ -105,6 +105,43 @@ layer(services, { excludeTestServices: true })("Deliveries", (it) => {
       // one had nothing: the next claim looks again
       assert.deepStrictEqual((yield* claimed(160)).names, ["many-1", "many-3", "many-4", "many-5", "many-6"])
       yield* sql`UPDATE deliveries SET state = 'delivered', next_attempt_at = NULL, claimed_until = NULL`
+    }))
+
+  it.effect("successes wait for an endpoint's lock only where its deliveries are being changed", () =>
+    Effect.gen(function*() {
+      const integratorId = IntegratorId.make("settling")
+      const id = EndpointId.make("hook")
+      yield* (yield* Integrators).create(integratorId)
+      yield* (yield* WebhookEndpoints).create(integratorId, { id, url: "http://127.0.0.1:9/" })
+      const sql = yield* SqlClient.SqlClient
+      const { claim, record } = yield* Deliveries
+      /** Whether a success is recorded while somebody holds the endpoint. */
+      const recordedBeside = Effect.gen(function*() {
+        yield* (yield* DeliveryLog).ping(integratorId, id)
+        const now = yield* Clock.currentTimeMillis
+        const options = { now, limit: 512, perEndpoint: 1, inFlight: new Map(), slow: new Set<string>(), slowLimit: 1 }
+        const outcomes = (yield* claim(options)).map(({ claim, url }) =>
+          ({ claim, url, startedAt: now, durationMillis: 1, result: { status: 200, answer: "" } }))
+        assert.lengthOf(outcomes, 1)
+        const holding = yield* Deferred.make<void>()
+        const enough = yield* Deferred.make<void>()
+        const held = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+          yield* sql`SELECT FROM webhook_endpoints WHERE integrator_id = ${integratorId} FOR UPDATE`
+          yield* Deferred.succeed(holding, undefined)
+          yield* Deferred.await(enough)
+        })))
+        yield* Deferred.await(holding)
+        const recording = yield* Effect.forkChild(record(outcomes, now))
+        const soon = yield* Effect.timeoutOption(Fiber.join(recording), 500)
+        yield* Deferred.succeed(enough, undefined)
+        assert.strictEqual(yield* Fiber.join(recording), 1)
+        yield* Fiber.join(held)
+        return soon._tag === "Some"
+      })
+      assert.isTrue(yield* recordedBeside)
+      yield* sql`UPDATE webhook_endpoints SET unsettled = true WHERE integrator_id = ${integratorId}`
+      assert.isFalse(yield* recordedBeside)
+      yield* sql`UPDATE webhook_endpoints SET unsettled = false WHERE integrator_id = ${integratorId}`
     }))
 
   it.effect("claiming and recording read what is claimed, however much waits, was delivered, or is known to the planner", () =>

@@ -49,7 +49,7 @@ export type Done = (outcome: Answer | ConnectorError) => void
  * are not followed; and with {@link ConnectorError} when there is none. It connects only to addresses that have been
  * checked, over TLS verified against the host name, and is bounded in time at every stage, in memory and in connections.
  * It reads at most 4 KiB of the answer and decompresses nothing. It never retries. (A fiber for each request would cost a
- * fifth of what a delivery takes, hence the callback.)
+ * seventh of the worker's time, hence the callback.)
  */
 export class Connector extends Context.Service<Connector, {
   readonly post: (input: PostInput, done: Done) => () => void

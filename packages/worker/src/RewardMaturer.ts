@@ -1,6 +1,6 @@
 import { Processing } from "@card-rewards/core/Processing"
 import { Effect, Layer } from "effect"
-import { Deliverable } from "./Deliverable.ts"
+import { storing } from "./Deliverable.ts"
 import * as Loop from "./Loop.ts"
 
 /**
@@ -11,10 +11,5 @@ const idleMillis = 250
 /** The fiber that makes rewards claimable as their holding periods end. */
 export const layer = Layer.unwrap(Effect.gen(function*() {
   const processing = yield* Processing
-  const deliverable = yield* Deliverable
-  const step = Effect.map(processing.matureRewards, (count) => {
-    if (count > 0) deliverable?.openUnsafe()
-    return count > 0
-  })
-  return Loop.layer("RewardMaturer", step, { idleMillis })
+  return Loop.layer("RewardMaturer", storing(processing.matureRewards), { idleMillis })
 }))

@@ -1,6 +1,6 @@
 import { Processing, QuickLookMillis } from "@card-rewards/core/Processing"
 import { Effect, Latch, Layer } from "effect"
-import { Deliverable } from "./Deliverable.ts"
+import { storing } from "./Deliverable.ts"
 import * as Loop from "./Loop.ts"
 
 /** Pause after a look that found no stored event: what an event waits for at most while the worker is idle. */
@@ -22,14 +22,10 @@ const quickLookMillis = 5
 export const layer = Layer.unwrap(Effect.gen(function*() {
   const { processEvents } = yield* Processing
   const muchWork = yield* Latch.make(false)
-  const deliverable = yield* Deliverable
   const step = processEvents.pipe(
     Effect.provideService(QuickLookMillis, quickLookMillis),
     Effect.tap((count) => count < helpedFrom ? muchWork.close : muchWork.open),
-    Effect.map((count) => {
-      if (count > 0) deliverable?.openUnsafe()
-      return count > 0
-    })
+    storing
   )
   return Layer.merge(
     Loop.layer("SpendProcessor", step, { idleMillis }),
