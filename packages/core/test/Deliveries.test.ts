@@ -44,7 +44,7 @@ layer(services, { excludeTestServices: true })("Deliveries", (it) => {
       yield* sql`UPDATE deliveries SET state = 'delivered', next_attempt_at = NULL, claimed_until = NULL`
     }))
 
-  it.effect("a look is remembered while all have more than they may be sent; not beyond 100 ms, a failure or a deletion", () =>
+  it.effect("a look is remembered while all have more than they may be sent; not beyond 250 ms, a failure or a deletion", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const { claim, record } = yield* Deliveries
@@ -85,25 +85,25 @@ layer(services, { excludeTestServices: true })("Deliveries", (it) => {
       yield* join("many-1", 100)
       assert.deepStrictEqual((yield* claimed(0)).names, ["many-1"])
       yield* join("many-2", 100)
-      assert.deepStrictEqual((yield* claimed(99)).names, ["many-1"])
-      assert.deepStrictEqual((yield* claimed(100)).names, ["many-1", "many-2"])
+      assert.deepStrictEqual((yield* claimed(249)).names, ["many-1"])
+      assert.deepStrictEqual((yield* claimed(250)).names, ["many-1", "many-2"])
       yield* join("many-3", 100)
-      const failing = yield* claimed(110)
+      const failing = yield* claimed(260)
       assert.deepStrictEqual(failing.names, ["many-1", "many-2"])
       yield* fail(failing)
-      assert.deepStrictEqual((yield* claimed(120)).names, ["many-1", "many-2", "many-3"])
+      assert.deepStrictEqual((yield* claimed(270)).names, ["many-1", "many-2", "many-3"])
       yield* join("many-4", 100)
-      assert.lengthOf((yield* claimed(125)).names, 4)
+      assert.lengthOf((yield* claimed(275)).names, 4)
       yield* sql`UPDATE webhook_endpoints SET failures = 0`
-      assert.lengthOf((yield* claimed(130)).names, 4)
+      assert.lengthOf((yield* claimed(280)).names, 4)
       yield* join("many-5", 100)
-      assert.lengthOf((yield* claimed(135)).names, 4)
-      assert.lengthOf((yield* claimed(140, ["many-1"])).names, 5)
+      assert.lengthOf((yield* claimed(285)).names, 4)
+      assert.lengthOf((yield* claimed(290, ["many-1"])).names, 5)
       yield* join("many-6", 1)
       yield* endpoints.remove(IntegratorId.make("many-2"), EndpointId.make("hook"))
-      assert.deepStrictEqual((yield* claimed(150)).names, ["many-1", "many-3", "many-4", "many-5"])
+      assert.deepStrictEqual((yield* claimed(300)).names, ["many-1", "many-3", "many-4", "many-5"])
       // one had nothing: the next claim looks again
-      assert.deepStrictEqual((yield* claimed(160)).names, ["many-1", "many-3", "many-4", "many-5", "many-6"])
+      assert.deepStrictEqual((yield* claimed(310)).names, ["many-1", "many-3", "many-4", "many-5", "many-6"])
       yield* sql`UPDATE deliveries SET state = 'delivered', next_attempt_at = NULL, claimed_until = NULL`
     }))
 

@@ -11,7 +11,10 @@ import { signerOf } from "./WebhookDispatcher/Signing.ts"
 /** Pause after a look that found nothing due, unless an attempt ends, or this process stores events, before. */
 const idleMillis = 60
 /** Outcomes recorded at a time; attempts that end meanwhile go into the next batch. */
-const maxRecorded = 256
+const maxRecorded = 512
+/** A batch of fewer outcomes waits a moment for more: what a statement costs beside its rows is shared by them. */
+const fewOutcomes = 256
+const gatherMillis = 12
 /** What would be repeated if the process were killed: places that are taken, and outcomes that are not recorded yet. */
 const maxUnrecorded = 768
 /** Pause after a look that found no endpoint deleted or moved. */
@@ -87,8 +90,9 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
 
   const record = Effect.gen(function*() {
     yield* wakeRecords.close
+    if (ended.length === 0) return false
+    if (ended.length < fewOutcomes) yield* Effect.sleep(gatherMillis)
     const batch = ended.slice(0, maxRecorded)
-    if (batch.length === 0) return false
     const now = yield* Clock.currentTimeMillis
     const { fault, outlived, refused } = yield* recordParts(deliveries, batch.map(({ outcome }) => outcome), now)
     // Where nothing can be recorded the fault is hardly the outcomes'. They wait for as long as their claims last, so

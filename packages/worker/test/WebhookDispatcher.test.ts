@@ -133,12 +133,15 @@ it.live("a dispatcher whose pause does not end looks when its process has stored
     const standing = Effect.gen(function*() {
       yield* TestClock.setTime(now)
       yield* Layer.build(dispatcher)
-      return yield* TestClock.withLive(Effect.gen(function*() {
+      yield* TestClock.withLive(Effect.gen(function*() {
         yield* poll(Effect.sync(() => looks === 1))
         yield* event("acme", 1)
         yield* stored.open
-        yield* poll(settled)
+        yield* poll(Effect.sync(() => hook.received.length === 1))
       }))
+      // the pause of the fiber that records has to end
+      yield* TestClock.adjust("1 second")
+      yield* TestClock.withLive(poll(settled))
     })
     yield* standing.pipe(Effect.provide(TestClock.layer()))
     hook.close()

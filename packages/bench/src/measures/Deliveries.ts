@@ -20,6 +20,8 @@ const lowest = "undici at its lowest level"
 
 /** Endpoints that the deliveries are for: one has 16 requests in flight at most. */
 const integrators = 32
+/** Deliveries of a turn, in backlogs of stored events, of which several deliveries can follow. */
+const backlogs = 2
 
 const event = { cents: "12345", earned: "123450000", occurredAt: "2026-01-01T00:00:00.000Z" }
 const body = (id: string, index: number): string =>
@@ -49,7 +51,7 @@ export const deliveries: Measure<Needs> = {
     const own: Contestant<Needs> = {
       name: service,
       turn: Effect.fnUntraced(function*(round: number) {
-        const count = Math.ceil(size.backlog / integrators) * integrators
+        const count = Math.ceil(backlogs * size.backlog / integrators) * integrators
         const sample = yield* workOff({
           name: service,
           url,

@@ -9,7 +9,7 @@ import type { Secrets, SecretsKey } from "./SigningSecrets.ts"
 /** Before every integrator. */
 const noCursor = ""
 /** For so long a look is good for further claims, as long as each endpoint has more due than it is given places. */
-const lookMillis = 100
+const lookMillis = 250
 
 /**
  * How many integrators with pending deliveries one look visits, and how many blocked deliveries of each it sets back.
