@@ -20,7 +20,7 @@ const lowest = "undici at its lowest level"
 
 /** Endpoints that the deliveries are for: one has 16 requests in flight at most. */
 const integrators = 32
-/** Deliveries of a turn, in backlogs of stored events, of which several deliveries can follow. */
+/** Deliveries of a turn, in multiples of a backlog. */
 const backlogs = 2
 
 const event = { cents: "12345", earned: "123450000", occurredAt: "2026-01-01T00:00:00.000Z" }
