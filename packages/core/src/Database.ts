@@ -11,6 +11,7 @@ import traces from "./migrations/0004_traces.ts"
 import dueDeliveries from "./migrations/0005_due_deliveries.ts"
 import deliverFaster from "./migrations/0006_deliver_faster.ts"
 import pendingByTime from "./migrations/0007_pending_by_time.ts"
+import vacuumedSooner from "./migrations/0008_vacuumed_sooner.ts"
 import * as Roles from "./Roles.ts"
 import { StartRefused } from "./Settings.ts"
 
@@ -236,7 +237,8 @@ const migrations = {
   "0004_traces": traces,
   "0005_due_deliveries": dueDeliveries,
   "0006_deliver_faster": deliverFaster,
-  "0007_pending_by_time": pendingByTime
+  "0007_pending_by_time": pendingByTime,
+  "0008_vacuumed_sooner": vacuumedSooner
 }
 
 /** The number of the last migration: the schema that this code works on. */

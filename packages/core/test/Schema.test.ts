@@ -41,6 +41,21 @@ layer(liveLayer, { excludeTestServices: true })("the schema", (it) => {
       assert.deepStrictEqual(wrong, [])
     }))
 
+  it.effect("has tables with an index of what is due vacuumed before much of it is past, however large they are", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const tables = yield* sql<{ name: string; options: ReadonlyArray<string> | null }>`
+        SELECT DISTINCT c.relname AS name, c.reloptions AS options
+        FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_class x ON x.oid = i.indexrelid
+        WHERE x.relname LIKE '%_due' ORDER BY 1`
+      assert.deepStrictEqual(tables.map(({ name }) => name), ["deliveries", "rewards"])
+      for (const { name, options } of tables) {
+        for (const option of ["autovacuum_vacuum_scale_factor=0.01", "vacuum_index_cleanup=on"]) {
+          assert.include(options ?? [], option, name)
+        }
+      }
+    }))
+
   it.effect("gives every table to the roles that work with it, and names no other", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient

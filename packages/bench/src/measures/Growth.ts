@@ -1,7 +1,7 @@
 import { Effect, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Drive } from "../Load.ts"
-import { compare, figure, type Finding, type Measure, type Sample, type Size, takeTurns } from "../Measure.ts"
+import { compare, figure, type Measure, type Sample, type Size, takeTurns } from "../Measure.ts"
 import { Processes } from "../Processes.ts"
 import { keyOf, population, userOf } from "../Seed.ts"
 import { Server } from "../Server.ts"
@@ -12,6 +12,9 @@ import { accepted, api, load, type Needs, processor, serviceEnvironment } from "
 
 /** Rewards on the page that is read; readers have as many from the first step on. */
 const pageOf = 50
+
+/** A turn is short, and what is small is soon disturbed. */
+const turnsOfRound = 2
 
 /** What each turn of a step takes, by the stored events of the first step. */
 const postedOf = (first: number) => Math.ceil(first / 5)
@@ -24,21 +27,20 @@ export const growth: Measure<Needs> = {
   name: "growth",
   title: "An event, a post and a read, as more is stored",
   method: "One integrator with 50 programs of 100 versions and 20,000 users; all that is stored was processed by " +
-    "the worker. At each step 2,000 clearings are posted while the worker is kept from their lanes, then worked " +
-    "off; then 1,000 balances, pages of 50 rewards and first pages of 50 events are read; five times, after a turn " +
-    "that does not count. Posts are for every fourth user, reads for 100 users with 50 rewards from the first step " +
-    "on, so that each step has the same work to do. Before a step's turns the tables are vacuumed, a checkpoint is " +
-    "made, and each of the 5,000 users gets an event: a page's first change after a checkpoint costs more, and what " +
-    "is small has few pages. Cost is processor time of the service and of PostgreSQL together.",
+    "the worker. Each step has a database, an api and a worker of its own, and they take turns. In a turn 2,000 clearings " +
+    "are posted while the worker is kept from their lanes, then worked off; then 1,000 balances, pages of 50 rewards and " +
+    "first pages of 50 events are read. Posts are for every fourth user, reads for 100 users with 50 rewards, so that each " +
+    "step has the same work to do. Before the turns the tables are vacuumed, a checkpoint is made, and each of the 5,000 " +
+    "users gets an event: a page's first change after a checkpoint costs more, and what is small has few pages. Cost is " +
+    "processor time of the service and of PostgreSQL together.",
   run: Effect.fn("growth")(function*(size: Size) {
-    const { grow, turn, url } = yield* prepare(size)
-    const findings: Array<Finding> = []
-    const bytes: Array<number> = []
-    for (const step of size.growth) {
-      yield* grow(step)
-      bytes.push(yield* databaseBytes(url))
-      findings.push(...yield* takeTurns([{ name: nameOf(step), turn }], size.rounds, { warmUp: true }))
-    }
+    const steps = yield* Effect.forEach(size.growth, (step) => prepare(size, step))
+    for (const { vacuumed } of steps) yield* vacuumed
+    // one is of all databases
+    yield* steps[0]?.checkpoint ?? Effect.void
+    for (const { touched } of steps) yield* touched
+    const bytes = yield* Effect.forEach(steps, ({ url }) => databaseBytes(url))
+    const findings = yield* takeTurns(steps, turnsOfRound * size.rounds, { warmUp: true })
     const [first = 0, last = 0] = [size.growth[0], size.growth.at(-1)]
     const bytesOfEvent = ((bytes.at(-1) ?? 0) - (bytes[0] ?? 0)) / (last - first)
     const costs = ["CPU µs/event", "CPU µs/post", "CPU µs/balance", "CPU µs/page of rewards", "CPU µs/page of events"]
@@ -56,7 +58,8 @@ export const growth: Measure<Needs> = {
 
 const nameOf = (step: number): string => `${step.toLocaleString("en-US")} stored`
 
-const prepare = Effect.fnUntraced(function*(size: Size) {
+/** The service with so many stored events, but for those that `touched` adds. */
+const prepare = Effect.fnUntraced(function*(size: Size, step: number) {
   const server = yield* Server
   const processes = yield* Processes
   const { growth: [first = 0], programs, users, versions } = size
@@ -69,7 +72,7 @@ const prepare = Effect.fnUntraced(function*(size: Size) {
   const half = Math.floor(first / 2)
   const everyReader = Math.floor(users / Math.max(1, Math.floor(half / pageOf)))
   const posters = requests(senders, "p", Math.max(1, Math.floor(users / half)))
-  const name = "growth"
+  const name = nameOf(step)
   let stored = 0
 
   /** Posts while the worker is kept from the lanes, then lets it at them. */
@@ -82,18 +85,14 @@ const prepare = Effect.fnUntraced(function*(size: Size) {
     return { posted, processed }
   })
 
-  const grow = Effect.fnUntraced(function*(step: number) {
-    const count = Math.max(0, step - half - stored)
-    if (stored === 0) yield* pass(requests(senders, "r", everyReader), count)
-    else {
-      const add = onDatabase(url, storeMany(senders, `f${stored}`, count))
-      yield* workOff({ name, url, running, count, add, isDone: isQueueEmpty })
-      stored += count
-    }
-    yield* execute(connection, "VACUUM ANALYZE")
-    yield* execute(connection, "CHECKPOINT")
-    yield* pass(posters, half)
-  })
+  // pages that are read are the same at every step
+  yield* pass(requests(senders, "r", everyReader), first - half)
+  if (step > first) {
+    const count = step - first
+    const add = onDatabase(url, storeMany(senders, "f", count))
+    yield* workOff({ name, url, running, count, add, isDone: isQueueEmpty })
+    stored += count
+  }
 
   const read = Effect.fnUntraced(function*(count: number, path: (reader: string) => string, body: string) {
     let asked = 0
@@ -117,7 +116,14 @@ const prepare = Effect.fnUntraced(function*(size: Size) {
     return sample
   })
 
-  return { url, grow, turn }
+  return {
+    name,
+    url,
+    vacuumed: execute(connection, "VACUUM ANALYZE"),
+    checkpoint: execute(connection, "CHECKPOINT"),
+    touched: pass(posters, half),
+    turn
+  }
 })
 
 type Loaded = Effect.Success<ReturnType<typeof load>>["sample"]
