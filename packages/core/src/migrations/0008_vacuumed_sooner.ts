@@ -2,10 +2,9 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 /**
- * What is due stands at the front of an index, behind all that was due since the last vacuum, and each look passes over it: some
- * 30 ns an entry, several times a second. By PostgreSQL's defaults that is a fifth of the table, which only grows. Now it is
- * a hundredth: a vacuum reads the pages that have changed, and the indexes. It would leave the indexes as they are, too,
- * where few pages have changed.
+ * What is due stands in an index behind all that was due since the last vacuum, which each look passes over: 10 to 30 ns an
+ * entry, several times a second. By PostgreSQL's defaults that may be a fifth of the table, which only grows. Now it is a
+ * hundredth, also where so few pages have changed that a vacuum would leave the indexes as they are.
  */
 export default Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
