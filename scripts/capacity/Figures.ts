@@ -37,9 +37,9 @@ export interface Figures {
  */
 export const figures: Figures = {
   cpuMicros: {
-    api: { post: 135, read: 400 },
-    worker: { event: 100, delivery: 245 },
-    postgres: { store: 55, process: 200, read: 215, delivery: 215 }
+    api: { post: 135, read: 180 },
+    worker: { event: 100, delivery: 140 },
+    postgres: { store: 55, process: 200, read: 50, delivery: 110 }
   },
   perEvent: { events: 1.52 },
   bytesPerEvent: { tables: 2_500, deliveryTables: 820, wal: 4_015, deliveryWal: 2_506 }

@@ -122,11 +122,14 @@ const growthTable = (months: ReadonlyArray<Month>): string =>
 const turn = (months: ReadonlyArray<Month>): string => {
   const full = months.find(({ unchanged }) => unchanged.utilisation > 1)
   const lost = months.find(({ unchanged }) => !unchanged.recovers)
-  if (full === undefined || lost === undefined) return "The first machines carry all of it."
+  if (full === undefined) return "The first machines carry all of it."
   const carried = day(figures, full.load, full.need)
-  return `The first machines are full at the peak from month ${full.month}, and from month ${lost.month} a night no ` +
-    "longer works off the day. Nothing is lost in between: events are stored and answered, and their rewards come " +
-    `later. The machines that month ${full.month} needs are ${percent(carried.utilisation)} busy at its peak, and nobody waits.`
+  const night = lost === undefined
+    ? "and to the end a night works off the day"
+    : `and from month ${lost.month} a night no longer works off the day`
+  return `The first machines are full at the peak from month ${full.month}, ${night}. Nothing is lost in between: ` +
+    `events are stored and answered, and their rewards come later. The machines that month ${full.month} needs are ` +
+    `${percent(carried.utilisation)} busy at its peak, and nobody waits.`
 }
 
 const stepName = (step: number, databases: number): string =>
