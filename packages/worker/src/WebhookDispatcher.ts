@@ -51,6 +51,8 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
   }
   const places = new Places()
   const aborts = new Map<Place, () => void>()
+  /** Outcomes that were refused alone, while others were recorded. */
+  const suspects = new WeakSet<Outcome>()
   let ended: Array<Ended> = []
   const wakeClaims = (yield* Deliverable) ?? (yield* Latch.make())
   const wakeRecords = yield* Latch.make()
@@ -96,17 +98,21 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
     const now = yield* Clock.currentTimeMillis
     const { fault, outlived, refused } = yield* recordParts(deliveries, batch.map(({ outcome }) => outcome), now)
     // Where nothing can be recorded the fault is hardly the outcomes'. They wait for as long as their claims last, so
-    // that what is sent in vain is bounded.
-    const waiting = refused.length === batch.length ? refused.filter(({ claim }) => claim.claimedUntil > now) : []
+    // that what is sent in vain is bounded. One that is refused while others are not may have met such a fault's end: it
+    // is tried once more.
+    const all = refused.length === batch.length
+    const waiting = refused.filter((outcome) => !suspects.has(outcome) && outcome.claim.claimedUntil > now)
+    if (!all) for (const outcome of refused) suspects.add(outcome)
     const kept = new Set(waiting)
     ended = [...ended.slice(batch.length), ...batch.filter(({ outcome }) => kept.has(outcome))]
     for (const { outcome, place } of batch) if (!kept.has(outcome)) release(place)
     if (outlived > 0) yield* Effect.logWarning(`${outlived} webhook attempts outlived their claims`)
-    if (kept.size > 0) return yield* Effect.die(fault)
-    if (refused.length > 0) {
-      const left = `${refused.length} webhook attempts cannot be recorded and are left to their claims' expiry`
-      yield* Effect.logError(left, fault)
+    const left = refused.length - kept.size
+    if (left > 0) {
+      const told = `${left} webhook attempts cannot be recorded and are left to their claims' expiry`
+      yield* Effect.logError(told, fault)
     }
+    if (all && kept.size > 0) return yield* Effect.die(fault)
     return true
   })
 

@@ -13,9 +13,6 @@ import { accepted, api, load, type Needs, processor, serviceEnvironment } from "
 /** Rewards on the page that is read; readers have as many from the first step on. */
 const pageOf = 50
 
-/** A turn is short, and what is small is soon disturbed. */
-const turnsOfRound = 2
-
 /** What each turn of a step takes, by the stored events of the first step. */
 const postedOf = (first: number) => Math.ceil(first / 5)
 const readOf = (first: number) => Math.ceil(first / 10)
@@ -40,7 +37,7 @@ export const growth: Measure<Needs> = {
     yield* steps[0]?.checkpoint ?? Effect.void
     for (const { touched } of steps) yield* touched
     const bytes = yield* Effect.forEach(steps, ({ url }) => databaseBytes(url))
-    const findings = yield* takeTurns(steps, turnsOfRound * size.rounds, { warmUp: true })
+    const findings = yield* takeTurns(steps, size.rounds, { warmUp: true })
     const [first = 0, last = 0] = [size.growth[0], size.growth.at(-1)]
     const bytesOfEvent = ((bytes.at(-1) ?? 0) - (bytes[0] ?? 0)) / (last - first)
     const costs = ["CPU µs/event", "CPU µs/post", "CPU µs/balance", "CPU µs/page of rewards", "CPU µs/page of events"]
