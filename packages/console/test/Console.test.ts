@@ -1,4 +1,5 @@
 import { UserId } from "@card-rewards/domain/Ids"
+import { dayMillis } from "@card-rewards/domain/Time"
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Route } from "playwright-core"
@@ -8,6 +9,7 @@ import { launch } from "./Browser.ts"
 import { endpointLife } from "./EndpointLife.ts"
 import { pictures } from "./Pictures.ts"
 import { addresses, findings, inTab, type Look, looks, open, signIn, Stage } from "./Stage.ts"
+import { clear } from "./Story.ts"
 
 /** What a look changes; all rules hold for the first. */
 const ownRules: Record<Look, ReadonlyArray<string>> = {
@@ -304,8 +306,13 @@ describe.skipIf(browser === undefined)("the console", () => {
         await vault.getByRole("button", { name: "Claim" }).first().click()
         await vault.getByLabel("User id").fill("zoë/1 %")
         await vault.getByText("Claimable: 3.00 USDC").waitFor()
+        // what others send, and what the worker gets to later, is seen too
+        const { now } = await Effect.runPromise(stage.api.sandbox.clock())
+        const second = { user: "zoë/1 %", id: "second", amount: 30_000n, now: now - 8 * dayMillis }
+        await Effect.runPromise(clear(stage.api, stage.integratorId, second))
+        await vault.getByText("Claimable: 6.00 USDC").waitFor()
         await vault.getByRole("button", { name: "all of it" }).click()
-        await vault.getByRole("button", { name: "Claim 3.00 USDC" }).click()
+        await vault.getByRole("button", { name: "Claim 6.00 USDC" }).click()
         await page.getByText("Claim recorded").waitFor()
         await vault.getByRole("button", { name: "Withdraw" }).click()
         await vault.getByLabel("Amount").fill("1000000")

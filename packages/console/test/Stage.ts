@@ -36,6 +36,7 @@ export class Stage extends Context.Service<
   {
     readonly baseUrl: string
     readonly apiKey: string
+    readonly integratorId: string
     readonly api: (typeof CardRewardsSandbox)["Service"]
     readonly receiver: (typeof Receiver)["Service"]
   }
@@ -54,7 +55,7 @@ export class Stage extends Context.Service<
       )
       yield* tell(api, { integratorId, webhookUrl: receiver.url })
       yield* untilBuilt(baseUrl)
-      return Stage.of({ baseUrl, apiKey: Redacted.value(apiKey), api, receiver })
+      return Stage.of({ baseUrl, apiKey: Redacted.value(apiKey), integratorId, api, receiver })
     })
   ).pipe(Layer.provide([Service.layer, Receiver.layer]), Layer.orDie)
 }

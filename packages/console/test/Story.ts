@@ -47,7 +47,7 @@ export const tell = (api: Api, options: { readonly integratorId: string; readonl
       yield* moveTo(api, now)
       if (day === 16) yield* publish(api, "everyday", 2, secondVersion(now + 600_000))
       if (day === 30) yield* deposit(api, "USDC", 420_000_000n, "top-up-april")
-      if (day === 2) yield* clear(api, options.integratorId, "laptop", 64_999n, now)
+      if (day === 2) yield* clear(api, options.integratorId, { user: "anna", id: "laptop", amount: 64_999n, now })
       const count = 2 + Math.floor(random() * 4)
       yield* Effect.forEach(
         Array.from({ length: count }, (_, index) => index),
@@ -126,13 +126,17 @@ const moveTo = (api: Api, millis: number) => api.sandbox.moveClock({ payload: { 
 const deposit = (api: Api, asset: "USDC" | "EURe", amount: bigint, reference: string) =>
   api.sandbox.deposit({ payload: { reference: Reference.make(reference), amount: { asset, amount } } })
 
-/** Anna's purchase outside of every category. */
-const clear = (api: Api, integrator: string, id: string, amount: bigint, now: number) =>
+/** A purchase outside of every category. */
+export const clear = (
+  api: Api,
+  integrator: string,
+  { amount, id, now, user }: { readonly user: string; readonly id: string; readonly amount: bigint; readonly now: number }
+) =>
   api.spendEvents.submit({
     payload: {
       kind: "clearing",
       integratorId: IntegratorId.make(integrator),
-      userId: UserId.make("anna"),
+      userId: UserId.make(user),
       externalTransactionId: TransactionId.make(id),
       amount: { currency: Currency.make("USD"), amount },
       merchant: { descriptor: "Paper & Ink", mcc: "5942" },

@@ -38,7 +38,7 @@ export const Move = () => {
   const balance = useRead(
     ["balance", userId],
     (api) => api.users.balance({ params: { userId: UserId.make(userId) } }),
-    { enabled: kind === "claim" && userId !== "" }
+    { everyMillis: 2_000, enabled: kind === "claim" && userId !== "" }
   )
   const claimable = balance.data?.balances.find((entry) => entry.asset === asset)?.claimable
   const move = useChange((api, input: { units: bigint }) => {
