@@ -13,7 +13,7 @@ export interface LoopOptions {
 const defaultIdleMillis = 150
 const firstBackoffMillis = 200
 const maxBackoffMillis = 3_000
-/** What a step may take, on a connection that may have died without a word: see {@link patienceAfter}. */
+/** What a step may take, on a connection that may have died without a word: see {@link patienceFor}. */
 const leastPatienceMillis = 5_000
 const mostPatienceMillis = 20_000
 
@@ -37,10 +37,14 @@ export const run = Effect.fnUntraced(function*<E, R>(
   const measured = (yield* Metrics.On) ? measure(name, step) : step
   let failures = 0
   let patience = leastPatienceMillis
+  let late = 0
   while (true) {
     const bounded = Effect.provideService(measured, Database.StepMillis, patience)
     const [took, exit] = yield* Effect.timed(Effect.exit(bounded))
-    patience = patienceAfter(Duration.toMillis(took), patience, exit._tag === "Success")
+    const tookMillis = Duration.toMillis(took)
+    late = exit._tag === "Failure" && tookMillis >= patience ? late + 1 : 0
+    if (exit._tag === "Success") patience = patienceFor(4 * tookMillis)
+    else if (late > 1) patience = patienceFor(2 * tookMillis)
     if (exit._tag === "Failure") {
       const pauseMillis = Math.min(maxBackoffMillis, firstBackoffMillis * 2 ** Math.min(failures, 16))
       failures++
@@ -71,13 +75,11 @@ const measure = <E, R>(name: string, step: Effect.Effect<boolean, E, R>): Effect
     }))
 
 /**
- * Little while steps are quick, so that a dead connection is soon left. A step that was slow and succeeded, or ran out
- * of patience, leaves more to the next one: where everything is slow, work goes on.
+ * Little while steps are quick, so that a dead connection is soon left. A step that was slow and succeeded leaves more to
+ * the next one, and so does one that ran out of patience again (the first time it may have been the connection, and
+ * those that were quiet are closed by then): where everything is slow, work goes on.
  */
-const patienceAfter = (tookMillis: number, patience: number, succeeded: boolean): number =>
-  succeeded || tookMillis >= patience
-    ? Math.min(mostPatienceMillis, Math.max(leastPatienceMillis, (succeeded ? 4 : 2) * tookMillis))
-    : patience
+const patienceFor = (millis: number): number => Math.min(mostPatienceMillis, Math.max(leastPatienceMillis, millis))
 
 /** Several workers that woke together do not stay together. */
 const jitteredSleep = (millis: number) =>

@@ -5,22 +5,30 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import * as Loop from "../src/Loop.ts"
 
-it.effect("a step has 5 s; one that needs more gets it from try to try, and keeps it while steps are slow", () =>
+it.effect("a step has 5 s, and again where its connection may have been lost; one that needs more gets it, and keeps it while steps are slow", () =>
   Effect.gen(function*() {
     const given: Array<number> = []
     let needsMillis = 8_000
     const step = Effect.gen(function*() {
       const patience = yield* StepMillis
+      const needs = needsMillis
       given.push(patience)
-      yield* Effect.sleep(Math.min(needsMillis, patience))
-      return patience < needsMillis ? yield* new Unavailable({ message: "late" }) : false
+      yield* Effect.sleep(Math.min(needs, patience))
+      return patience < needs ? yield* new Unavailable({ message: "late" }) : false
     })
     yield* Effect.forkScoped(Loop.run("slow", step))
     yield* TestClock.adjust("40 seconds")
-    assert.deepStrictEqual(given.slice(0, 4), [5_000, 10_000, 20_000, 20_000])
+    assert.deepStrictEqual(given.slice(0, 4), [5_000, 5_000, 10_000, 20_000])
     needsMillis = 10
     yield* TestClock.adjust("20 seconds")
     assert.strictEqual(given.at(-1), 5_000)
+    // losses that are further apart than a step leave its patience as it is
+    given.length = 0
+    for (const millis of [8_000, 10, 8_000, 10]) {
+      needsMillis = millis
+      yield* TestClock.adjust("5 seconds")
+    }
+    assert.deepStrictEqual([...new Set(given)], [5_000])
   }).pipe(Effect.scoped))
 
 it.effect("a database that is away is asked again at least every 4 s", () =>
