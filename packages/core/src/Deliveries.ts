@@ -6,7 +6,7 @@ import { Cache, Context, Effect, Exit, Layer } from "effect"
 import type { SqlClient } from "effect/sql"
 import { transaction } from "./Database.ts"
 import { claim as claimDue, noLook } from "./Deliveries/Claim.ts"
-import { record as recordOutcomes } from "./Deliveries/Record.ts"
+import { record as recordOutcomes, type Recorded } from "./Deliveries/Record.ts"
 import { settleIn } from "./Deliveries/Settle.ts"
 import { readSecrets } from "./Deliveries/SigningSecrets.ts"
 import * as Tracing from "./Tracing.ts"
@@ -90,9 +90,9 @@ export class Deliveries extends Context.Service<Deliveries, {
   readonly claim: (options: ClaimOptions) => Effect.Effect<ReadonlyArray<Outgoing>, Unavailable>
   /**
    * Stores attempts with what follows from them; each wholly or not at all. Outcomes of claims that no longer hold change
-   * nothing; gives the number of those that did. `now` is in milliseconds.
+   * nothing; those that are busy may be given again. `now` is in milliseconds.
    */
-  readonly record: (outcomes: ReadonlyArray<Outcome>, now: number) => Effect.Effect<number, Unavailable>
+  readonly record: (outcomes: ReadonlyArray<Outcome>, now: number) => Effect.Effect<Recorded, Unavailable>
   /**
    * Carries the change of one endpoint over to a batch of its pending deliveries: of a deleted one they are cancelled,
    * of one with a changed URL they become due. Gives whether there was one.
@@ -132,7 +132,7 @@ const make = Effect.fnUntraced(function*(
   }, Effect.withTracerEnabled(false), Effect.provideContext(services))
 
   const record = Effect.fn("Deliveries.record")(function*(outcomes: ReadonlyArray<Outcome>, now: number) {
-    if (outcomes.length === 0) return 0
+    if (outcomes.length === 0) return { held: 0, busy: [] }
     const recorded = yield* recordOutcomes(outcomes, retryDelays, now)
     // the next claim looks at the breakers
     if (!outcomes.every(({ result }) => isSuccess(result))) look = { ...look, seen: undefined }

@@ -6,21 +6,17 @@ import { Deliverable } from "./Deliverable.ts"
 import * as Loop from "./Loop.ts"
 import { observe } from "./WebhookDispatcher/AttemptTelemetry.ts"
 import { type Place, Places } from "./WebhookDispatcher/Places.ts"
+import { Recording } from "./WebhookDispatcher/Recording.ts"
 import { signerOf } from "./WebhookDispatcher/Signing.ts"
 
 /** Pause after a look that found nothing due, unless an attempt ends, or this process stores events, before. */
 const idleMillis = 60
-/** Outcomes recorded at a time; attempts that end meanwhile go into the next batch. */
-const maxRecorded = 512
-/** A batch of fewer outcomes waits a moment for more: what a statement costs beside its rows is shared by them. */
-const fewOutcomes = 256
-const gatherMillis = 12
 /** What would be repeated if the process were killed: places that are taken, and outcomes that are not recorded yet. */
 const maxUnrecorded = 768
 /** Pause after a look that found no endpoint deleted or moved. */
 const settleIdleMillis = 500
 /** How long a stopping process waits for its attempts; what is not finished then is left for its claim to expire. */
-const drainMillis = 8_000
+const drainMillis = 6_500
 const drainPollMillis = 10
 
 /** An attempt that has ended. Where it failed, it keeps its place until that is recorded and the breaker knows. */
@@ -49,11 +45,9 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
       return undefined
     }
   }
+  const millisSince = (nanos: bigint): number => Number(clock.monotonicTimeNanosUnsafe() - nanos) / 1e6
   const places = new Places()
   const aborts = new Map<Place, () => void>()
-  /** Outcomes that were refused alone, while others were recorded. */
-  const suspects = new WeakSet<Outcome>()
-  let ended: Array<Ended> = []
   const wakeClaims = (yield* Deliverable) ?? (yield* Latch.make())
   const wakeRecords = yield* Latch.make()
 
@@ -61,6 +55,7 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
     places.release(place)
     wakeClaims.openUnsafe()
   }
+  const recording = new Recording<Ended>(deliveries, ({ place }) => release(place))
 
   const send = (outgoing: Outgoing, startedAt: number): void => {
     const { body, claim, eventId, secrets, url } = outgoing
@@ -72,10 +67,10 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
       if (hasEnded) return
       hasEnded = true
       aborts.delete(place)
-      const durationMillis = Math.round(Number(clock.monotonicTimeNanosUnsafe() - begun) / 1e6)
+      const durationMillis = Math.round(millisSince(begun))
       const success = isSuccess(result)
       places.learn(claim.integratorId, { success, durationMillis })
-      ended.push({ outcome: { claim, url, startedAt, durationMillis, result }, place })
+      recording.add({ outcome: { claim, url, startedAt, durationMillis, result }, place })
       if (success) release(place)
       wakeRecords.openUnsafe()
       guarded(() => observedEnd(result, durationMillis))
@@ -90,60 +85,45 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
     else if (!hasEnded) aborts.set(place, abort)
   }
 
-  const record = Effect.gen(function*() {
-    yield* wakeRecords.close
-    if (ended.length === 0) return false
-    if (ended.length < fewOutcomes) yield* Effect.sleep(gatherMillis)
-    const batch = ended.slice(0, maxRecorded)
-    const now = yield* Clock.currentTimeMillis
-    const { fault, outlived, refused } = yield* recordParts(deliveries, batch.map(({ outcome }) => outcome), now)
-    // Where nothing can be recorded the fault is hardly the outcomes'. They wait for as long as their claims last, so
-    // that what is sent in vain is bounded. One that is refused while others are not may have met such a fault's end: it
-    // is tried once more.
-    const all = refused.length === batch.length
-    const waiting = refused.filter((outcome) => !suspects.has(outcome) && outcome.claim.claimedUntil > now)
-    if (!all) for (const outcome of refused) suspects.add(outcome)
-    const kept = new Set(waiting)
-    ended = [...ended.slice(batch.length), ...batch.filter(({ outcome }) => kept.has(outcome))]
-    for (const { outcome, place } of batch) if (!kept.has(outcome)) release(place)
-    if (outlived > 0) yield* Effect.logWarning(`${outlived} webhook attempts outlived their claims`)
-    const left = refused.length - kept.size
-    if (left > 0) {
-      const told = `${left} webhook attempts cannot be recorded and are left to their claims' expiry`
-      yield* Effect.logError(told, fault)
-    }
-    if (all && kept.size > 0) return yield* Effect.die(fault)
-    return true
+  const unfinished = () => places.inFlight > 0 || recording.size > 0
+  const drain = (millis: number) =>
+    Effect.suspend(() => unfinished() ? Effect.sleep(drainPollMillis) : Effect.void).pipe(
+      Effect.repeat({ while: unfinished }),
+      Effect.timeoutOption(millis)
+    )
+
+  const claim = Effect.gen(function*() {
+    yield* wakeClaims.close
+    const now = clock.currentTimeMillisUnsafe()
+    const offer = places.offer(now)
+    // what this process has delivered it does not claim again, though it may
+    if (offer.hasExpired || recording.hasExpired(now)) return false
+    const limit = Math.min(offer.limit, maxUnrecorded - places.inFlight - recording.size)
+    const outgoing = yield* deliveries.claim({ ...offer, now, limit })
+    const sentAt = clock.currentTimeMillisUnsafe()
+    for (const one of outgoing) if (sentAt < one.sendBefore) send(one, sentAt)
+    return outgoing.length > 0
   })
 
-  const unfinished = () => places.inFlight > 0 || ended.length > 0
-  const drain = Effect.suspend(() => unfinished() ? Effect.sleep(drainPollMillis) : Effect.void).pipe(
-    Effect.repeat({ while: unfinished }),
-    Effect.timeoutOption(drainMillis)
-  )
-
-  const claims = Layer.unwrap(Effect.gen(function*() {
+  const claims = Layer.effectDiscard(Effect.gen(function*() {
+    let stoppedAt = 0n
     yield* Effect.addFinalizer(() =>
-      Effect.andThen(drain, Effect.sync(() => {
-        for (const abort of aborts.values()) abort()
-      })))
-    const claim = Effect.gen(function*() {
-      yield* wakeClaims.close
-      const now = clock.currentTimeMillisUnsafe()
-      const offer = places.offer(now)
-      const limit = Math.min(offer.limit, maxUnrecorded - places.inFlight - ended.length)
-      const outgoing = yield* deliveries.claim({ ...offer, now, limit })
-      const sentAt = clock.currentTimeMillisUnsafe()
-      for (const one of outgoing) if (sentAt < one.sendBefore) send(one, sentAt)
-      return outgoing.length > 0
-    })
+      Effect.andThen(
+        Effect.suspend(() => drain(drainMillis - millisSince(stoppedAt))),
+        Effect.sync(() => {
+          for (const abort of aborts.values()) abort()
+        })
+      ))
     // what is claimed is sent, also by a process that stops: nobody else may send it for a minute
-    return Loop.layer("WebhookDispatcher", Effect.uninterruptible(claim), { idleMillis, wake: wakeClaims.await })
+    yield* Effect.forkScoped(
+      Loop.run("WebhookDispatcher", Effect.uninterruptible(claim), { idleMillis, wake: wakeClaims.await })
+    )
+    yield* Effect.addFinalizer(() => Effect.sync(() => void (stoppedAt = clock.monotonicTimeNanosUnsafe())))
   }))
 
   // Closed in reverse: no more claims, attempts end, their outcomes are recorded.
   return claims.pipe(Layer.provideMerge(Layer.merge(
-    Loop.layer("WebhookDispatcher records", record, { idleMillis, wake: wakeRecords.await }),
+    Loop.layer("WebhookDispatcher records", Effect.andThen(wakeRecords.close, recording.step), { idleMillis, wake: wakeRecords.await }),
     Loop.layer("WebhookDispatcher settles", deliveries.settle, { idleMillis: settleIdleMillis })
   )))
 }))
@@ -156,31 +136,3 @@ const resultOf = (outcome: Answer | ConnectorError): AttemptResult =>
 const ignored = () => undefined
 
 const commonHeaders = { "content-type": "application/json", "user-agent": "card-rewards/1" }
-
-/**
- * Records a batch; where that fails by a defect, its halves, down to single outcomes: one that can never be recorded
- * does not hold up the others. Gives those that were refused alone, with the last defect, and the number of those
- * whose claims no longer held. An expired claim may be another's by now, but nothing is lost by trying.
- */
-const recordParts = Effect.fnUntraced(function*(
-  deliveries: Deliveries["Service"],
-  batch: ReadonlyArray<Outcome>,
-  now: number
-) {
-  const parts = [batch]
-  const refused: Array<Outcome> = []
-  let outlived = 0
-  let fault: unknown
-  for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
-    const recorded = yield* deliveries.record(part, now).pipe(
-      Effect.catchDefect((defect) => Effect.sync(() => void (fault = defect)))
-    )
-    if (recorded !== undefined) outlived += part.length - recorded
-    else if (part.length === 1) refused.push(...part)
-    else {
-      const middle = part.length >> 1
-      parts.push(part.slice(middle), part.slice(0, middle))
-    }
-  }
-  return { fault, outlived, refused }
-})

@@ -108,13 +108,13 @@ it.live("an expired claim is taken over, its first holder changes nothing, a del
     assert.strictEqual(second.length, 1)
     const result = { status: 200, answer: "" }
     const outcome = { url: "http://127.0.0.1:9/hook", startedAt: now, durationMillis: 1, result }
-    assert.strictEqual(yield* deliveries.record(first.map(({ claim }) => ({ ...outcome, claim })), now), 0)
+    assert.deepStrictEqual(yield* deliveries.record(first.map(({ claim }) => ({ ...outcome, claim })), now), { held: 0, busy: [] })
     const endpoints = yield* WebhookEndpoints
     yield* endpoints.remove(IntegratorId.make("acme"), EndpointId.make("hook"))
     assert.strictEqual((yield* deliveries.claim({ ...options, now: now + 120_000 })).length, 0)
     assert.isTrue(yield* deliveries.settle)
     assert.isFalse(yield* deliveries.settle)
-    assert.strictEqual(yield* deliveries.record(second.map(({ claim }) => ({ ...outcome, claim })), now), 0)
+    assert.deepStrictEqual(yield* deliveries.record(second.map(({ claim }) => ({ ...outcome, claim })), now), { held: 0, busy: [] })
   }).pipe(Effect.scoped, Effect.provide(services([1000]))))
 
 it.live("a dispatcher whose pause does not end looks when its process has stored something", () =>

@@ -68,7 +68,9 @@ export const claim = Effect.fnUntraced(function*(
   { claimedUntil, sendBefore }: { readonly claimedUntil: number; readonly sendBefore: number }
 ) {
   // not at the end of the claim before: what was claimed is sent at once
-  if (last.starved.length > 0) yield* Effect.ignoreCause(available(setBackBlocked(last.starved, options.now)), { log: "Warn" })
+  if (last.starved.length > 0) {
+    yield* Effect.catchDefect(available(setBackBlocked(last.starved, options.now)), (defect) => Effect.logWarning(defect))
+  }
   const seen = isGood(last.seen, options) ? last.seen : { at: options.now, all: yield* available(selectTurns(last.cursor, options.now)) }
   const visited = seen.all.flatMap(({ integratorId, ...breaker }) => {
     if (breaker.generation === null) return []

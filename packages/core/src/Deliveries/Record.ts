@@ -7,6 +7,7 @@ import {
   jitterRange,
   type RetryDelays
 } from "@card-rewards/domain/Delivery"
+import type { Unavailable } from "@card-rewards/domain/Errors"
 import { Effect, Random } from "effect"
 import { SqlClient } from "effect/sql"
 import { available, columns, transaction, value } from "../Database.ts"
@@ -15,9 +16,12 @@ import type { Outcome } from "../Deliveries.ts"
 /** How much of an answer is kept, in characters; the connector reads no more either. */
 const maxAnswerLength = 4_096
 
-interface Endpoint extends Breaker {
+interface EndpointName {
   readonly integratorId: string
   readonly generation: number
+}
+
+interface Endpoint extends EndpointName, Breaker {
   readonly url: string
 }
 
@@ -26,49 +30,84 @@ interface Settled {
   readonly after: AfterAttempt
 }
 
+/** What became of outcomes: `held` claims still held, and are stored. `busy` are not, another has their endpoints' locks. */
+export interface Recorded {
+  readonly held: number
+  readonly busy: ReadonlyArray<Outcome>
+}
+
 /**
- * Stores attempts with what follows from them; gives the number of claims that held. Successes at endpoints that did not fail
- * before change no breaker, and are stored by one statement; whatever else there is needs the endpoints' locks, so does an
- * endpoint whose deliveries are being changed by another transaction (see `Settle.ts`).
+ * Stores attempts with what follows from them. Successes at endpoints that did not fail before change no breaker, and are
+ * stored by one statement; whatever else there is needs the endpoints' locks, so does an endpoint whose deliveries are being
+ * changed by another transaction (see `Settle.ts`). Nobody waits for a lock here: that would hold up all endpoints.
  */
 export const record = Effect.fnUntraced(function*(
   outcomes: ReadonlyArray<Outcome>,
   delays: RetryDelays,
   now: number
-) {
-  const plain = outcomes.every(({ result }) => isSuccess(result))
-    ? yield* available(store(outcomes.map((outcome) => ({ outcome, after: { state: "delivered" } })), now, endpointsOf(outcomes)))
-    : new Set<number>()
-  const rest = outcomes.filter((_, place) => !plain.has(place))
-  return plain.size + (rest.length === 0 ? 0 : yield* transaction(recordIn(rest, delays, now)))
+): Effect.fn.Return<Recorded, Unavailable, SqlClient.SqlClient> {
+  const failed = new Set(outcomes.filter(({ result }) => !isSuccess(result)).map(({ claim }) => endpointKey(claim)))
+  let plain = yield* storePlain(outcomes.filter(({ claim }) => !failed.has(endpointKey(claim))), now)
+  if (plain === undefined) {
+    // one of many endpoints is no reason to take the others' locks
+    for (const endpoint of yield* available(selectUnsound(outcomes))) failed.add(endpointKey(endpoint))
+    plain = yield* storePlain(outcomes.filter(({ claim }) => !failed.has(endpointKey(claim))), now)
+  }
+  const held = plain ?? new Set()
+  const rest = outcomes.filter((outcome) => !held.has(outcome))
+  if (rest.length === 0) return { held: held.size, busy: [] }
+  const recorded = yield* transaction(recordIn(rest, delays, now))
+  return { held: held.size + recorded.held, busy: recorded.busy }
+})
+
+/** Successes; gives those whose claims held, or nothing where an endpoint among theirs is not {@link selectUnsound sound}. */
+const storePlain = (outcomes: ReadonlyArray<Outcome>, now: number) =>
+  outcomes.length === 0
+    ? Effect.succeed(new Set<Outcome>())
+    : Effect.map(
+      available(store(outcomes.map((outcome) => ({ outcome, after: { state: "delivered" } })), now, endpointsOf(outcomes))),
+      (held) => held.size === 0 ? undefined : new Set(outcomes.filter((_, place) => held.has(place)))
+    )
+
+const selectEndpoints = (sql: SqlClient.SqlClient, outcomes: ReadonlyArray<Outcome>) => {
+  const named = endpointsOf(outcomes)
+  return sql<Endpoint>`SELECT e.integrator_id, e.generation, e.url, e.failures, e.probe_at FROM webhook_endpoints e
+    JOIN unnest(${columns.text(named.map((one) => one.integratorId))},
+      ${columns.int4(named.map((one) => one.generation))}) AS t(integrator_id, generation)
+      USING (integrator_id, generation)`
+}
+
+/** Endpoints that failed last, or whose deliveries are being changed. */
+const selectUnsound = Effect.fnUntraced(function*(outcomes: ReadonlyArray<Outcome>) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<Endpoint>`${selectEndpoints(sql, outcomes)} WHERE e.failures > 0 OR e.unsettled`
 })
 
 /** Locks endpoints, then deliveries. */
 const recordIn = Effect.fnUntraced(function*(outcomes: ReadonlyArray<Outcome>, delays: RetryDelays, now: number) {
-  const endpoints = yield* lockEndpoints(outcomes)
+  const { busy, endpoints } = yield* lockEndpoints(outcomes)
   const random = yield* Random.Random
-  const settled = outcomes.map((outcome) => settle(outcome, endpoints.get(endpointKey(outcome.claim)), delays, random))
+  const settled = outcomes.filter(({ claim }) => !busy.has(endpointKey(claim)))
+    .map((outcome) => settle(outcome, endpoints.get(endpointKey(outcome.claim)), delays, random))
   const held = yield* store(settled, now)
   const recorded = settled.filter((_, place) => held.has(place))
   yield* updateBreakers(recorded, endpoints, delays)
-  return recorded.length
+  return { held: recorded.length, busy: outcomes.filter(({ claim }) => busy.has(endpointKey(claim))) }
 })
 
-const endpointKey = (of: Pick<Endpoint, "integratorId" | "generation">) => `${of.generation}/${of.integratorId}`
+const endpointKey = (of: EndpointName) => `${of.generation}/${of.integratorId}`
 
-const endpointsOf = (outcomes: ReadonlyArray<Outcome>) =>
+const endpointsOf = (outcomes: ReadonlyArray<Outcome>): ReadonlyArray<EndpointName> =>
   [...new Map(outcomes.map(({ claim }) => [endpointKey(claim), claim])).values()]
 
+/** Locks what nobody else has locked; the others are busy. */
 const lockEndpoints = Effect.fnUntraced(function*(outcomes: ReadonlyArray<Outcome>) {
   const sql = yield* SqlClient.SqlClient
-  const named = endpointsOf(outcomes)
-  const rows = yield* sql<Endpoint>`
-    SELECT e.integrator_id, e.generation, e.url, e.failures, e.probe_at FROM webhook_endpoints e
-    JOIN unnest(${columns.text(named.map((one) => one.integratorId))},
-      ${columns.int4(named.map((one) => one.generation))}) AS t(integrator_id, generation)
-      USING (integrator_id, generation)
-    ORDER BY e.integrator_id, e.generation FOR NO KEY UPDATE OF e`
-  return new Map(rows.map((row) => [endpointKey(row), row]))
+  const select = selectEndpoints(sql, outcomes)
+  const locked = yield* sql<Endpoint>`${select} FOR NO KEY UPDATE OF e SKIP LOCKED`
+  const endpoints = new Map(locked.map((row) => [endpointKey(row), row]))
+  const all = locked.length === endpointsOf(outcomes).length ? locked : yield* sql<Endpoint>`${select}`
+  return { endpoints, busy: new Set(all.map(endpointKey).filter((key) => !endpoints.has(key))) }
 })
 
 /** What failed at an address that the endpoint no longer has is due at the new one. */
@@ -93,7 +132,7 @@ const settle = (
 const store = Effect.fnUntraced(function*(
   settled: ReadonlyArray<Settled>,
   now: number,
-  sound: ReadonlyArray<Pick<Endpoint, "integratorId" | "generation">> = []
+  sound: ReadonlyArray<EndpointName> = []
 ) {
   const sql = yield* SqlClient.SqlClient
   const outcomes = settled.map(({ outcome }) => outcome)

@@ -83,9 +83,9 @@ const nameOf = (sql: string): string => {
 const steps: ReadonlyArray<readonly [step: string, first: RegExp]> = [
   ["processing", /FROM (spend_event_queue|pg_locks)\b/],
   ["maturing", /first\.claimable_at/],
-  ["claiming", /WITH (RECURSIVE turn|chosen|blocked) AS|FROM webhook_secrets|FROM webhook_endpoints e\s+JOIN unnest[^]*SKIP LOCKED/],
+  ["claiming", /WITH (RECURSIVE turn|chosen|blocked|free) AS|FROM webhook_secrets/],
   ["settling", /WHERE unsettled/],
-  ["recording", /WITH recorded AS|FROM webhook_endpoints e\s+JOIN unnest[^]*FOR NO KEY UPDATE OF e/]
+  ["recording", /WITH recorded AS|^SELECT e\.[^]*FROM webhook_endpoints e\s+JOIN unnest/]
 ]
 
 const scopeOf = ({ application, sql, transaction }: Statement, operation: string): string => {

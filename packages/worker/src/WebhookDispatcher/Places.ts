@@ -4,6 +4,8 @@ import { maxInFlight, maxInFlightPerEndpoint, maxSlowInFlight, slowMillis } from
 export interface Taker {
   readonly integratorId: string
   readonly slow: boolean
+  /** When its claim expires. */
+  readonly claimedUntil: number
 }
 
 /** One attempt. */
@@ -11,6 +13,7 @@ export interface Place {
   readonly integratorId: string
   /** When its request began. */
   readonly beganAt: number
+  readonly claimedUntil: number
 }
 
 /**
@@ -22,8 +25,8 @@ export class Places {
   private readonly slow = new Set<string>()
   private total = 0
 
-  take({ integratorId, slow }: Taker, now: number): Place {
-    const place = { integratorId, beganAt: now }
+  take({ claimedUntil, integratorId, slow }: Taker, now: number): Place {
+    const place = { integratorId, beganAt: now, claimedUntil }
     const places = this.taken.get(integratorId)
     if (places === undefined) this.taken.set(integratorId, new Set([place]))
     else places.add(place)
@@ -54,9 +57,14 @@ export class Places {
   offer(now: number) {
     const inFlight = new Map<string, number>()
     let slowInFlight = 0
+    let hasExpired = false
     for (const [integratorId, places] of this.taken) {
       inFlight.set(integratorId, places.size)
-      for (const { beganAt } of places) if (now - beganAt > slowMillis) this.slow.add(integratorId)
+      for (const { beganAt, claimedUntil } of places) {
+        if (now - beganAt > slowMillis) this.slow.add(integratorId)
+        // attempts end long before: the clock has jumped
+        if (claimedUntil <= now) hasExpired = true
+      }
       if (this.slow.has(integratorId)) slowInFlight += places.size
     }
     return {
@@ -64,7 +72,8 @@ export class Places {
       perEndpoint: maxInFlightPerEndpoint,
       inFlight,
       slow: this.slow,
-      slowLimit: maxSlowInFlight - slowInFlight
+      slowLimit: maxSlowInFlight - slowInFlight,
+      hasExpired
     }
   }
 }
