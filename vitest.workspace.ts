@@ -18,8 +18,9 @@ export default defineConfig({
         root: `packages/${name}`,
         include: ["test/**/*.test.ts"],
         globalSetup: withoutDatabase.has(name) ? [] : [postgres],
-        testTimeout: 60_000,
-        hookTimeout: 60_000
+        // for what never comes; a bound that is promised is asserted where it is promised
+        testTimeout: 120_000,
+        hookTimeout: 120_000
       }
     }))
   }

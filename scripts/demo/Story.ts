@@ -20,10 +20,14 @@ export const tell = Effect.fnUntraced(function*(integrator: string, receiver: Re
   const balanceOnce = (holds: (balance: AssetBalance) => boolean) =>
     usdcOf.pipe(
       Effect.filterOrFail(holds, (balance) => ({ stillIs: balance })),
-      Effect.retry(Schedule.spaced("10 millis").pipe(Schedule.upTo({ duration: "10 seconds" })))
+      Effect.retry(Schedule.spaced("10 millis").pipe(Schedule.upTo({ duration: "60 seconds" })))
     )
   const received = Effect.fnUntraced(function*(count: number) {
-    for (const event of yield* receiver.take(count)) yield* line(`webhook   ${event.kind}, signature verified`)
+    const events = yield* receiver.take(count)
+    // those that come at one moment may arrive in any order; the ids tell how they happened
+    for (const { kind } of events.toSorted((a, b) => a.id < b.id ? -1 : 1)) {
+      yield* line(`webhook   ${kind}, signature verified`)
+    }
   })
 
   yield* title("The integrator publishes a program and enrolls a user")

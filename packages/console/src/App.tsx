@@ -13,6 +13,9 @@ import { SignIn } from "./pages/SignIn.tsx"
 import { connect, forgetKey, run, type Session, SessionContext, storeKey, storedKey } from "./session/Session.ts"
 import { Toasts } from "./ui/Toasts.tsx"
 
+/** A clock that is off by less is left alone: so much the way of an answer may take. */
+const noticedMillis = 1_000
+
 /** A key is asked for; with one, the pages. */
 export const App = () => {
   const [session, setSession] = useState<Session>()
@@ -25,13 +28,22 @@ export const App = () => {
     forgetKey()
     setSession(undefined)
   }, [])
+  const setClock = useCallback(
+    (clockOffsetMillis: number) =>
+      setSession((session) =>
+        session === undefined || Math.abs(clockOffsetMillis - session.clockOffsetMillis) < noticedMillis
+          ? session
+          : { ...session, clockOffsetMillis }
+      ),
+    []
+  )
   return (
     <CSPProvider disableStyleElements>
       <Router hook={useHashLocation}>
         {session === undefined ? (
           <SignIn known={storedKey()} onSignIn={signIn} onForget={forgetKey} />
         ) : (
-          <SignedIn session={session} onSession={setSession} onSignIn={signIn} onSignOut={signOut} />
+          <SignedIn session={session} onClock={setClock} onSignIn={signIn} onSignOut={signOut} />
         )}
       </Router>
     </CSPProvider>
@@ -39,13 +51,13 @@ export const App = () => {
 }
 
 const SignedIn = ({
-  onSession,
+  onClock,
   onSignIn,
   onSignOut,
   session
 }: {
   readonly session: Session
-  readonly onSession: (session: Session) => void
+  readonly onClock: (offsetMillis: number) => void
   readonly onSignIn: (apiKey: string) => Promise<void>
   readonly onSignOut: () => void
 }) => {
@@ -62,11 +74,7 @@ const SignedIn = ({
         <QueryClientProvider client={queries}>
           <Tooltip.Provider delay={200}>
             <Toast.Provider>
-              <Pages
-                onSignOut={onSignOut}
-                onSwitchKey={onSignIn}
-                onClock={(clockOffsetMillis) => onSession({ ...session, clockOffsetMillis })}
-              />
+              <Pages onSignOut={onSignOut} onSwitchKey={onSignIn} onClock={onClock} />
               <Toasts />
             </Toast.Provider>
           </Tooltip.Provider>

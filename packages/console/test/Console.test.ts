@@ -8,6 +8,7 @@ import { printTime } from "../src/format/Time.ts"
 import { launch } from "./Browser.ts"
 import { endpointLife } from "./EndpointLife.ts"
 import { pictures } from "./Pictures.ts"
+import { followsClock, followsVersions, outageKeepsContent } from "./Rereads.ts"
 import { addresses, findings, inTab, type Look, looks, open, signIn, Stage } from "./Stage.ts"
 import { clear } from "./Story.ts"
 
@@ -23,7 +24,7 @@ if (browser === undefined) process.stderr.write(`The console's tests are skipped
 
 describe.skipIf(browser === undefined)("the console", () => {
   if (browser === undefined) return
-  layer(Stage.layer, { excludeTestServices: true, timeout: "90 seconds" })((it) => {
+  layer(Stage.layer, { excludeTestServices: true, timeout: "240 seconds" })((it) => {
     if (process.env["SCREENSHOTS"] !== undefined) it.effect("is pictured", () => pictures(browser), 120_000)
 
     it.effect("keeps the key in the tab: not in an address, not on disk, and gone when one signs out", () =>
@@ -60,23 +61,26 @@ describe.skipIf(browser === undefined)("the console", () => {
     )
 
     for (const look of Object.keys(looks) as ReadonlyArray<Look>) {
-      it.effect(`has no page that axe finds fault with, or that is too wide: ${look}`, () =>
-        inTab(browser, look, async ({ page }, stage) => {
-          await page.goto(`${stage.baseUrl}/console`)
-          await page.getByLabel("API key").waitFor()
-          assert.deepStrictEqual(await findings(page), [])
-          await signIn(page, stage)
-          const found: Array<string> = []
-          for (const [heading, path] of Object.entries(addresses)) {
-            await open(page, path, heading)
-            for (const finding of await findings(page, ...ownRules[look])) found.push(`${heading}: ${finding}`)
-            const beyond = await page.evaluate(
-              () => document.documentElement.scrollWidth - document.documentElement.clientWidth
-            )
-            if (beyond > 0) found.push(`${heading}: ${beyond} px too wide`)
-          }
-          assert.deepStrictEqual(found, [])
-        })
+      it.effect(
+        `has no page that axe finds fault with, or that is too wide: ${look}`,
+        () =>
+          inTab(browser, look, async ({ page }, stage) => {
+            await page.goto(`${stage.baseUrl}/console`)
+            await page.getByLabel("API key").waitFor()
+            assert.deepStrictEqual(await findings(page), [])
+            await signIn(page, stage)
+            const found: Array<string> = []
+            for (const [heading, path] of Object.entries(addresses)) {
+              await open(page, path, heading)
+              for (const finding of await findings(page, ...ownRules[look])) found.push(`${heading}: ${finding}`)
+              const beyond = await page.evaluate(
+                () => document.documentElement.scrollWidth - document.documentElement.clientWidth
+              )
+              if (beyond > 0) found.push(`${heading}: ${beyond} px too wide`)
+            }
+            assert.deepStrictEqual(found, [])
+          }),
+        240_000
       )
     }
 
@@ -175,7 +179,7 @@ describe.skipIf(browser === undefined)("the console", () => {
         await page.getByLabel("Effective from (UTC)").fill("2030-01-01T00:00:00")
         await page.getByRole("button", { name: "Publish version 1" }).click()
         await page.getByRole("alert").getByText("4 problems keep this version").waitFor()
-        assert.isTrue(await page.evaluate(() => document.activeElement?.classList.contains("summary-anchor")))
+        await page.waitForFunction(() => document.activeElement?.classList.contains("summary-anchor"))
         for (const [label, problem] of [
           ["Base rate", "must be from 0 to 10000"],
           ["Holding period", "must be from 0 to 365"],
@@ -216,7 +220,7 @@ describe.skipIf(browser === undefined)("the console", () => {
         await page.route("**/simulations", asked.resolve)
         await page.getByRole("button", { name: "Simulate" }).click()
         await page.getByRole("status").getByText("Past purchases are evaluated anew").waitFor()
-        await page.getByText(/^[1-9] s so far/).waitFor()
+        await page.getByText(/^[1-9]\d* s so far/).waitFor()
         assert.deepStrictEqual(await findings(page), [])
         await (await asked.promise).continue()
         const outcome = page.locator(".outcome")
@@ -324,6 +328,16 @@ describe.skipIf(browser === undefined)("the console", () => {
       })
     )
 
+    it.effect("keeps what it shows, and what is typed, where it cannot be read again", () =>
+      outageKeepsContent(browser)
+    )
+
+    it.effect("shows the sandbox clock as others move it, and its own move at once", () => followsClock(browser))
+
+    it.effect("gives the next version the number after the newest, whoever published that", () =>
+      followsVersions(browser)
+    )
+
     it.effect("can be used with the keyboard alone", () =>
       inTab(browser, "light", async ({ page }, stage) => {
         const focused = () => page.evaluate(() => document.activeElement?.textContent ?? "")
@@ -365,6 +379,7 @@ describe.skipIf(browser === undefined)("the console", () => {
         await page.keyboard.press("Enter")
         await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor()
         assert.strictEqual(await page.evaluate(() => document.activeElement?.id), "main")
+        await page.getByRole("button", { name: "Revoke" }).first().waitFor()
         await tabTo("Revoke")
         await page.keyboard.press("Enter")
         await page.getByRole("alertdialog").waitFor()

@@ -166,7 +166,7 @@ const processed = (api: Api) =>
       ({ stored }) => stored === 0,
       ({ stored }) => ({ stored })
     ),
-    Effect.retry(Schedule.spaced("15 millis").pipe(Schedule.upTo({ duration: "20 seconds" })))
+    Effect.retry(Schedule.spaced("15 millis").pipe(Schedule.upTo({ duration: "60 seconds" })))
   )
 
 const firstVersion = (effectiveFrom: number): ProgramDefinition => ({

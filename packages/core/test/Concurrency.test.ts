@@ -10,7 +10,7 @@ import { Vault } from "@card-rewards/core/Vault"
 import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
 import { dayMillis, instant } from "@card-rewards/domain/Time"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Fiber, Predicate } from "effect"
+import { Clock, Effect, Fiber, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { liveMoneyLayer, spendEvent, usd } from "./Spending.ts"
 import { definition } from "./TestLayer.ts"
@@ -73,7 +73,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
                 userId,
                 amount: { asset: "USDC", amount: 1_400_000n }
               }),
-              { times: 200 }
+              { schedule: Schedule.spaced("50 millis"), times: 600 }
             ), { concurrency: 8 })
         }), { concurrency: 3 })
       yield* Effect.forEach(workers, Fiber.interrupt)
@@ -95,7 +95,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
       }
       const audit = yield* Audit
       assert.deepStrictEqual((yield* audit.run).findings, [])
-    }), 60_000)
+    }), 120_000)
 
   it.effect("end in the same balances as one worker and one client, one thing after another", () =>
     Effect.gen(function*() {

@@ -33,6 +33,7 @@ const lateEvent = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const begun = yield* Deferred.make<void>()
   const end = yield* Deferred.make<void>()
   const late = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+    yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
     yield* sql`
       WITH stored AS (
         INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at, currency,

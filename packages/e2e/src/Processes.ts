@@ -1,5 +1,6 @@
 import * as TestProcess from "@card-rewards/dev-postgres/TestProcess"
 import { Effect, type Scope } from "effect"
+import { randomInt } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
@@ -30,14 +31,12 @@ export const admin = (env: Variables, ...args: ReadonlyArray<string>): Effect.Ef
     return command.output()
   }))
 
-/** A port of 127.0.0.1 that nobody listens on now. */
-export const freePort: Effect.Effect<number> = Effect.callback((resume) => {
-  const server = createServer()
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
-  })
-})
+/** A port of 127.0.0.1 that nobody listens on now, below those that the system gives to connections and for 0. */
+export const freePort: Effect.Effect<number> = Effect.callback<number, Error>((resume) => {
+  const port = randomInt(20_000, 32_000)
+  const server = createServer().once("error", (error) => resume(Effect.fail(error)))
+  server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(port))))
+}).pipe(Effect.retry({ times: 20 }), Effect.orDie)
 
 /** What api and worker are given: a database, a port, retries within a second and no rate limits. */
 export const variables = (databaseUrl: string, more: Variables = {}): Variables => ({

@@ -1,5 +1,6 @@
 import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
+import type { Running } from "@card-rewards/dev-postgres/TestProcess"
 import { Effect, Redacted } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -40,7 +41,7 @@ export const service = Effect.fnUntraced(function*(
   const api = yield* start("api", env, { preload: shiftedClock })
   const startWorker = start("worker", env, { preload: shiftedClock })
   let worker = yield* startWorker
-  yield* healthy(port)
+  yield* healthy(port, api)
   const baseUrl = `http://127.0.0.1:${port}`
   return {
     url,
@@ -61,10 +62,13 @@ export const service = Effect.fnUntraced(function*(
   }
 })
 
-/** Waits until an api serves. */
-export const healthy = (port: number) =>
+/** Waits until an api serves; dies with its output where it has ended. */
+export const healthy = (port: number, api: Pick<Running, "isAlive" | "output">) =>
   until(
     "health",
-    Effect.promise(() => fetch(`http://127.0.0.1:${port}/health`).then(({ status }) => status, () => 0)),
+    Effect.promise(async () => {
+      if (!api.isAlive()) throw new Error(`the api has ended: ${api.output()}`)
+      return fetch(`http://127.0.0.1:${port}/health`).then(({ status }) => status, () => 0)
+    }),
     (status) => status === 204
   )

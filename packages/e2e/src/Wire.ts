@@ -7,6 +7,8 @@ export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
   readonly text: string
+  /** From when the whole request was handed to the system to the answer's end: no work of this process before that. */
+  readonly millis: number
 }
 
 /** The connection failed, or there was no answer in time: the request may or may not have had its effect. */
@@ -41,6 +43,7 @@ export const make = (options: WireOptions): Wire => {
   const send = (method: string, path: string, body?: unknown) =>
     Effect.callback<Answer, NoAnswer>((resume) => {
       const text = body === undefined ? undefined : JSON.stringify(body)
+      let sentAt = performance.now()
       const fail = (reason: string) => resume(Effect.fail(new NoAnswer({ reason })))
       const request = httpRequest(options.baseUrl() + path, {
         agent,
@@ -59,12 +62,14 @@ export const make = (options: WireOptions): Wire => {
             _tag: "Answer",
             status: response.statusCode ?? 0,
             headers: response.headers,
-            text: Buffer.concat(chunks).toString()
+            text: Buffer.concat(chunks).toString(),
+            millis: performance.now() - sentAt
           } as const
           seen?.(answer)
           resume(Effect.succeed(answer))
         })
       })
+      request.once("finish", () => sentAt = performance.now())
       request.once("timeout", () => request.destroy(new Error("no answer in time")))
       request.once("error", (error) => fail(error.message))
       request.end(text)

@@ -50,7 +50,7 @@ it.live("a start that installed first ends as any other when npm is killed", () 
     const prints = (line: string) =>
       Effect.sync(() => output).pipe(
         Effect.filterOrFail((text) => text.includes(line), () => `${line} is not in ${output}`),
-        Effect.retry(Schedule.spaced("20 millis").pipe(Schedule.upTo({ duration: "10 seconds" })))
+        Effect.retry(Schedule.spaced("20 millis").pipe(Schedule.upTo({ duration: "60 seconds" })))
       )
     yield* prints("started")
     const ended = once(npm, "close")

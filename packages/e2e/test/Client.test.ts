@@ -1,10 +1,10 @@
 import { EndpointId, Reference } from "@card-rewards/domain/Ids"
+import { freePort } from "@card-rewards/e2e/Processes"
 import { TestService } from "@card-rewards/testing/TestService"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Schedule } from "effect"
 import { execFile, spawn } from "node:child_process"
 import * as fs from "node:fs"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { delimiter, join, resolve } from "node:path"
 
@@ -90,7 +90,7 @@ const compile = Effect.fnUntraced(function*(compiler: string, ...args: ReadonlyA
 
 const services = Layer.merge(Project.layer, TestService.layer())
 
-layer(services, { excludeTestServices: true, timeout: "60 seconds" })("the packed client in an empty project", (it) => {
+layer(services, { excludeTestServices: true, timeout: "120 seconds" })("the packed client in an empty project", (it) => {
   it.effect("is small and has no dependency but Effect", () =>
     Effect.gen(function*() {
       const { folder, packedBytes } = yield* Project
@@ -150,11 +150,4 @@ type Run = readonly [command: string, file: string]
 const compiled = (name: string): Run => [node, `out/${name}.js`]
 const asItIs = (name: string): Run => [process.execPath, `${name}.ts`]
 
-const patiently = Schedule.spaced("20 millis").pipe(Schedule.upTo({ duration: "10 seconds" }))
-
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
-  })
-})
+const patiently = Schedule.spaced("20 millis").pipe(Schedule.upTo({ duration: "60 seconds" }))

@@ -8,7 +8,7 @@ const root = resolve(import.meta.dirname, "../../..")
 /** What `npm run demo` prints, its instants and ports aside. */
 const printed = Effect.callback<string>((resume) => {
   const { DATABASE_URL: _database, SECRETS_KEY: _secrets, ...env } = process.env
-  execFile(process.execPath, ["scripts/demo.ts"], { cwd: root, env, timeout: 50_000 }, (error, stdout, stderr) => {
+  execFile(process.execPath, ["scripts/demo.ts"], { cwd: root, env, timeout: 200_000 }, (error, stdout, stderr) => {
     const text = `${stdout}${stderr}${error === null ? "" : error.message}`
     resume(
       Effect.succeed(text.replace(/\d{4}-\d\d-\d\dT[0-9:.]+Z/gu, "<instant>").replace(/127\.0\.0\.1:\d+/u, "<address>"))
@@ -19,7 +19,7 @@ const printed = Effect.callback<string>((resume) => {
 it.live("the demo tells the whole story, with exact amounts", () =>
   Effect.gen(function*() {
     assert.strictEqual(yield* printed, account)
-  }))
+  }), { timeout: 240_000 })
 
 const account = `Starting a service of its own …
 

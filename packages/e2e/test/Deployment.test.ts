@@ -78,9 +78,9 @@ describe("the images", () => {
       const env = { ...common, PORT: `${port}` }
       const check = () => spawnSync(process.execPath, (api.healthcheck ?? []).slice(1), settings(api, env)).status
       assert.strictEqual(check(), 1)
-      const apiOutput = yield* started(api, { ...env, DATABASE_URL: as("rewards_api") })
-      const workerOutput = yield* started(worker, { ...common, DATABASE_URL: as("rewards_worker") })
-      yield* healthy(port)
+      const runningApi = yield* started(api, { ...env, DATABASE_URL: as("rewards_api") })
+      const runningWorker = yield* started(worker, { ...common, DATABASE_URL: as("rewards_worker") })
+      yield* healthy(port, runningApi)
       assert.strictEqual(check(), 0)
       assert.deepStrictEqual(worker.healthcheck, [])
 
@@ -109,7 +109,7 @@ describe("the images", () => {
       )
       yield* until("applied", applied, ([row]) => row?.n === 1, 20)
       // no warning of rights that are too wide, no file that could not be written
-      assert.notMatch(apiOutput() + workerOutput(), /"level":"(WARN|ERROR|FATAL)"/)
+      assert.notMatch(runningApi.output() + runningWorker.output(), /"level":"(WARN|ERROR|FATAL)"/)
     }).pipe(Effect.scoped), { timeout: 120_000 })
 })
 
@@ -170,7 +170,7 @@ const started = Effect.fnUntraced(function*(stage: Stage, env: Readonly<Record<s
   )
   let output = ""
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => output += text)
-  return () => output
+  return { output: () => output, isAlive: () => child.exitCode === null && child.signalCode === null }
 })
 
 /**

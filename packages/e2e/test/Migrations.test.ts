@@ -16,7 +16,7 @@ import { furnish, listen, until } from "@card-rewards/e2e/World"
 import * as OldDatabase from "@card-rewards/testing/OldDatabase"
 import { Receiver } from "@card-rewards/testing/Receiver"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Effect, Redacted, Semaphore } from "effect"
 
 const relations = (url: string) =>
   query<{ name: string }>(
@@ -36,7 +36,10 @@ const ended = Effect.fnUntraced(function*(...process: Parameters<typeof start>) 
   return { code, lines: child.output().trim().split("\n") }
 })
 
-// one of them waits for half a minute, in which the others run
+/** Each starts several processes. */
+const inTurn = Semaphore.makeUnsafe(1).withPermits(1)
+
+// one of them waits for half a minute, in which the others run, one after another
 describe.concurrent("migrations", () => {
   it.live("an api and a worker that start before the schema is there serve once two migrations at one moment have made it", () =>
     Effect.gen(function*() {
@@ -50,7 +53,7 @@ describe.concurrent("migrations", () => {
         { concurrency: 2 }
       )
       for (const { code, lines } of both) assert.strictEqual(code, 0, lines.join("\n"))
-      yield* healthy(port)
+      yield* healthy(port, api)
       const made = yield* migrations(url)
       assert.deepStrictEqual(made.map(({ id }) => id), made.map((_, index) => index + 1))
       // once more on the full schema
@@ -58,7 +61,7 @@ describe.concurrent("migrations", () => {
       assert.strictEqual((yield* ended("admin", env, { args: ["migrate"] })).code, 0)
       assert.deepStrictEqual(yield* relations(url), before)
       assert.isTrue(api.isAlive() && worker.isAlive(), api.output() + worker.output())
-    }).pipe(Effect.scoped))
+    }).pipe(Effect.scoped, inTurn), { timeout: 180_000 })
 
   it.live("two at one moment bring a database of the first release up to date, and all that it held goes on", () =>
     Effect.gen(function*() {
@@ -85,14 +88,14 @@ describe.concurrent("migrations", () => {
       const worker = yield* start("worker", env, { preload: shiftedClock })
       const both = yield* Effect.all([1, 2].map(() => ended("admin", env, { args: ["migrate"] })), { concurrency: 2 })
       for (const { code, lines } of both) assert.strictEqual(code, 0, lines.join("\n"))
-      yield* healthy(port)
+      yield* healthy(port, api)
       assert.deepStrictEqual(yield* migrations(url), yield* migrations(before.url))
       assert.deepStrictEqual(yield* relations(url), yield* relations(before.url))
       const wire = Wire.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey: before.apiKey })
       const { events, rewards } = yield* verify({ env, wire, ledger, received: receiver.received })
       assert.deepStrictEqual([events, rewards], [30, 30])
       assert.isTrue(api.isAlive() && worker.isAlive(), api.output() + worker.output())
-    }).pipe(Effect.provide(Receiver.layer), Effect.scoped))
+    }).pipe(Effect.provide(Receiver.layer), Effect.scoped, inTurn), { timeout: 180_000 })
 
   it.live("one that fails leaves the database as it was, and says so in one line", () =>
     Effect.gen(function*() {
@@ -106,7 +109,7 @@ describe.concurrent("migrations", () => {
       assert.deepStrictEqual(yield* relations(url), before)
       yield* query(url, "DROP TABLE delivery_attempts")
       assert.strictEqual((yield* ended("admin", variables(url), { args: ["migrate"] })).code, 0)
-    }).pipe(Effect.scoped))
+    }).pipe(Effect.scoped, inTurn), { timeout: 180_000 })
 
   it.live("api and worker end with one clear line where the schema never comes, is a newer one, or nothing answers", () =>
     Effect.gen(function*() {

@@ -4,11 +4,13 @@ import { query, service } from "@card-rewards/e2e/Setting"
 import * as Wire from "@card-rewards/e2e/Wire"
 import { expect, furnish } from "@card-rewards/e2e/World"
 import { assert, layer } from "@effect/vitest"
-import { Context, Duration, Effect, Layer, Redacted } from "effect"
+import { Context, Effect, Layer, Redacted } from "effect"
 import { once } from "node:events"
 import { connect, type Socket } from "node:net"
 
 const loadMillis = 2_500
+/** Reads to judge by: where the machine is slow, there are fewer while the load lasts. */
+const leastReads = 5
 const mostResidentBytes = 640 * 1024 * 1024
 
 class Target extends Context.Service<Target, {
@@ -27,8 +29,11 @@ class Target extends Context.Service<Target, {
   )
 }
 
+/** The system tries again after up to half a minute to connect where too many came at one moment. */
+const patienceMillis = 60_000
+
 const client = ({ apiKey, port }: Target["Service"], connections: number) =>
-  Wire.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey, connections, patienceMillis: 30_000 })
+  Wire.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey, connections, patienceMillis })
 
 /** Asks for health and for a balance all the while; health must always answer, reads too or with 503. */
 const watch = Effect.fnUntraced(function*(target: Target["Service"]) {
@@ -44,7 +49,7 @@ const whileRunning = <A, E, R>(target: Target["Service"], load: Effect.Effect<A,
     const reads: Array<number> = []
     let isOver = false
     const watching = Effect.gen(function*() {
-      while (!isOver) reads.push(yield* watch(target))
+      while (!isOver || reads.length < leastReads) reads.push(yield* watch(target))
     })
     const [result] = yield* Effect.all(
       [Effect.ensuring(load, Effect.sync(() => isOver = true)), watching],
@@ -53,7 +58,7 @@ const whileRunning = <A, E, R>(target: Target["Service"], load: Effect.Effect<A,
     return { result, reads }
   })
 
-layer(Target.layer, { excludeTestServices: true, timeout: "60 seconds" })("under more load than it can take", (it) => {
+layer(Target.layer, { excludeTestServices: true, timeout: "120 seconds" })("under more load than it can take", (it) => {
   for (const connections of [64, 256, 2_000]) {
     it.effect(`${connections} connections: every answer is 202, 429 or 503, and each 202 is stored`, () =>
       Effect.gen(function*() {
@@ -75,17 +80,18 @@ layer(Target.layer, { excludeTestServices: true, timeout: "60 seconds" })("under
           discard: true
         }))
         assert.include(reads, 200)
-        const stored = yield* query<{ id: string }>(
+        const rows = yield* query<{ id: string }>(
           target.url,
           "SELECT external_transaction_id AS id FROM spend_events"
         )
-        assert.deepStrictEqual([...acknowledged].filter((id) => !stored.some((row) => row.id === id)), [])
+        const stored = new Set(rows.map(({ id }) => id))
+        assert.deepStrictEqual([...acknowledged].filter((id) => !stored.has(id)), [])
         assert.isAbove(acknowledged.size, 0)
         assert.isBelow(target.residentBytes(), mostResidentBytes)
         yield* Effect.logInfo(
           `${connections} connections: ${JSON.stringify([...statuses])}, ${target.residentBytes() >> 20} MiB`
         )
-      }), { timeout: 60_000 })
+      }), { timeout: 180_000 })
   }
 
   it.effect("when nothing can be stored, what is too much is refused at once and the rest in time, while reads are answered", () =>
@@ -95,22 +101,21 @@ layer(Target.layer, { excludeTestServices: true, timeout: "60 seconds" })("under
       const sql = yield* AdminSql.connect(Redacted.make(target.url))
       yield* sql.withTransaction(Effect.gen(function*() {
         yield* sql`LOCK TABLE spend_event_queue IN ACCESS EXCLUSIVE MODE`
-        const posts = clearings(2_000, target.now).map((one) =>
-          Effect.timed(wire.send("POST", "/v1/spend-events", one)))
+        const posts = clearings(2_000, target.now).map((one) => wire.send("POST", "/v1/spend-events", one))
         const { reads, result } = yield* whileRunning(target, Effect.all(posts, { concurrency: "unbounded" }))
-        for (const [, answer] of result) {
+        for (const answer of result) {
           assert.strictEqual(answer.status, 503, answer.text)
           assert.match(`${answer.headers["retry-after"]}`, /^[1-9]/)
         }
-        const refused = result.filter(([, { text }]) => text.includes("more to do than it can"))
+        const refused = result.filter(({ text }) => text.includes("more to do than it can"))
         assert.isAbove(refused.length, 0)
-        const slowest = Math.max(...result.map(([took]) => Duration.toMillis(took)))
+        const slowest = Math.max(...result.map(({ millis }) => millis))
         assert.isBelow(slowest, 10_000)
         assert.isAbove(reads.filter((status) => status === 200).length, reads.length / 2)
       }))
       yield* expect(202, wire.insist("POST", "/v1/spend-events", clearing(target.now)))
       assert.isBelow(target.residentBytes(), mostResidentBytes)
-    }).pipe(Effect.scoped), { timeout: 60_000 })
+    }).pipe(Effect.scoped), { timeout: 180_000 })
 
   it.effect("slow clients, half-sent bodies and garbage cost no other client its answer", () =>
     Effect.gen(function*() {
@@ -137,9 +142,10 @@ layer(Target.layer, { excludeTestServices: true, timeout: "60 seconds" })("under
         assert.match(answer.join(""), /^(HTTP\/1\.1 204 |HTTP\/1\.1 400 Bad Request|$)/)
       }
       const wire = client(target, 32)
-      const posts = clearings(200, target.now).map((one) => expect(202, wire.send("POST", "/v1/spend-events", one)))
+      const posts = clearings(200, target.now).map((one) => expect(202, wire.insist("POST", "/v1/spend-events", one)))
       yield* Effect.all(posts, { concurrency: 32 })
+      assert.strictEqual(wire.met.noAnswer, 0, wire.met.last)
       for (let turn = 0; turn < 10; turn++) assert.strictEqual(yield* watch(target), 200)
       assert.isBelow(target.residentBytes(), mostResidentBytes)
-    }).pipe(Effect.scoped), { timeout: 60_000 })
+    }).pipe(Effect.scoped), { timeout: 180_000 })
 })

@@ -1,9 +1,9 @@
+import { freePort } from "@card-rewards/e2e/Processes"
 import { Service } from "@card-rewards/e2e/Service"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Redacted, Schedule } from "effect"
 import { execFile, execFileSync, spawn } from "node:child_process"
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 
@@ -47,9 +47,9 @@ const checkout = Effect.gen(function*() {
   return { folder, env, bash: (code: string) => ["--norc", "-c", `${definitions}\n${code}`] }
 })
 
-const patiently = Schedule.spaced("50 millis").pipe(Schedule.upTo({ duration: "10 seconds" }))
+const patiently = Schedule.spaced("50 millis").pipe(Schedule.upTo({ duration: "60 seconds" }))
 
-layer(Service.layer, { excludeTestServices: true, timeout: "60 seconds" })("the README", (it) => {
+layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("the README", (it) => {
   it.effect("has a first session that prints what it says", () =>
     Effect.gen(function*() {
       assert.isAbove(session.length, 10)
@@ -138,12 +138,5 @@ describe("the pages", () => {
     assert.deepStrictEqual(others.map((code) => first.find((line) => code.startsWith(line)) ?? code).toSorted(), [
       ...first
     ].toSorted())
-  })
-})
-
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
   })
 })

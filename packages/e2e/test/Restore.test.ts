@@ -39,9 +39,9 @@ const addressOf = Effect.map(EmbeddedPostgres, ({ url }) => Redacted.value(url))
 const service = Effect.fnUntraced(function*(url: string, apiKey: string) {
   const port = yield* freePort
   const env = variables(url, { PORT: `${port}` })
-  yield* start("api", env)
+  const api = yield* start("api", env)
   yield* start("worker", env)
-  yield* healthy(port)
+  yield* healthy(port, api)
   return { env, wire: Wire.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey }) }
 })
 
@@ -95,9 +95,11 @@ it.live("a base backup and the archived log restore to the moment before a mista
       const kept = sentIn(ledger)
       yield* spend(wire, ledger, clearings(30, ledger.clockMillis))
       yield* query(url, "DROP TABLE rewards CASCADE")
-      yield* query(url, "SELECT pg_switch_wal()::text")
-      const archived = query<{ done: boolean }>(url, `SELECT last_archived_wal >= pg_walfile_name(pg_current_wal_lsn() - 1)
-        OR last_archived_time > now() - interval '1 second' AS done FROM pg_stat_archiver`)
+      const [full] = yield* query<{ name: string }>(url, "SELECT pg_walfile_name(pg_switch_wal()) AS name")
+      const archived = query<{ done: boolean }>(
+        url,
+        `SELECT last_archived_wal >= '${full?.name}' AS done FROM pg_stat_archiver`
+      )
       yield* until("archived", archived, ([row]) => row?.done === true)
       return { apiKey, kept, ledger, location: cluster() }
     }).pipe(Effect.scoped, Effect.provide(server(dataDir, archive)))
@@ -127,4 +129,4 @@ it.live("a base backup and the archived log restore to the moment before a mista
       yield* until("rewarded", rewarded, ([row]) => row?.count === before.ledger.spends.size)
       assert.include(yield* admin(variables(url), "audit"), "holds")
     }).pipe(Effect.scoped, Effect.provide(restored))
-  }).pipe(Effect.scoped), { timeout: 120_000 })
+  }).pipe(Effect.scoped), { timeout: 240_000 })

@@ -28,7 +28,7 @@ layer(
       const apiKey = yield* provision(env)
       const api = yield* start("api", env)
       const worker = yield* start("worker", env)
-      yield* healthy(port)
+      yield* healthy(port, api)
       const answers: Array<string> = []
       const seen = (answer: Wire.Answer) => void answers.push(JSON.stringify(answer.headers) + answer.text)
       const options = { baseUrl: () => `http://127.0.0.1:${port}`, apiKey }

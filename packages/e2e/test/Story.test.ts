@@ -18,11 +18,11 @@ const client = Layer.unwrap(Effect.gen(function*() {
 
 const services = Layer.provideMerge(client, Layer.mergeAll(Service.layer, Receiver.layer))
 
-/** Asks again until the answer is as expected, for ten seconds at most. */
+/** Asks again until the answer is as expected, for a minute at most. */
 const eventually = <A, E, R>(ask: Effect.Effect<A, E, R>, expected: (answer: A) => boolean) =>
   ask.pipe(
     Effect.filterOrFail(expected, (answer) => ({ stillIs: answer })),
-    Effect.retry(Schedule.spaced("20 millis").pipe(Schedule.upTo({ duration: "10 seconds" })))
+    Effect.retry(Schedule.spaced("20 millis").pipe(Schedule.upTo({ duration: "60 seconds" })))
   )
 
 const userId = UserId.make("anna:1/ü😀")
@@ -31,7 +31,7 @@ const usdc = (amount: bigint) => ({ asset: "USDC" as const, amount })
 
 layer(
   services,
-  { excludeTestServices: true, timeout: "60 seconds" }
+  { excludeTestServices: true, timeout: "120 seconds" }
 )("an integrator, through the typed client", (it) => {
   it.effect("enrolls, publishes, spends, funds, claims, and receives signed webhooks", () =>
     Effect.gen(function*() {

@@ -42,12 +42,12 @@ const deliveries = (query = "") =>
 const eventually = <A, E, R>(ask: Effect.Effect<A, E, R>, expected: (answer: A) => boolean) =>
   ask.pipe(
     Effect.filterOrFail(expected, (answer) => ({ stillIs: answer })),
-    Effect.retry(Schedule.spaced("20 millis").pipe(Schedule.upTo({ duration: "10 seconds" })))
+    Effect.retry(Schedule.spaced("20 millis").pipe(Schedule.upTo({ duration: "60 seconds" })))
   )
 
 const services = Layer.merge(Service.layer, Receiver.layer)
 
-layer(services, { excludeTestServices: true, timeout: "60 seconds" })("an integrator and its webhooks", (it) => {
+layer(services, { excludeTestServices: true, timeout: "120 seconds" })("an integrator and its webhooks", (it) => {
   it.effect("sees every attempt; an exhausted event is delivered anew, and one born without an endpoint", () =>
     Effect.gen(function*() {
       const receiver = yield* Receiver

@@ -29,7 +29,7 @@ export class TestService extends Context.Service<TestService, {
   readonly publish: (changes?: Readonly<Record<string, unknown>>) => Effect.Effect<void>
   /** Moves `acme`'s clock forward. What is due by then is claimable at once. */
   readonly pass: (duration: Duration.Input) => Effect.Effect<void>
-  /** Waits until all that was sent is processed and every event has been delivered or given up; 10 s at most. */
+  /** Waits until all that was sent is processed and every event has been delivered or given up; 60 s at most. */
   readonly settled: Effect.Effect<void>
 }>()("@card-rewards/testing/TestService") {
   /**
@@ -88,7 +88,7 @@ const make = Effect.gen(function*() {
     pass,
     settled: isSettled.pipe(
       Effect.repeat({ until: (done) => done, schedule: Schedule.spaced("5 millis") }),
-      Effect.timeout("10 seconds"),
+      Effect.timeout("60 seconds"),
       Effect.asVoid,
       Effect.orDie
     )

@@ -89,7 +89,7 @@ export const states = Effect.gen(function*() {
 export const settled = Effect.map(states, (rows) => rows.every(({ state }) => state !== "pending"))
 
 /** Asks again until it is so. */
-export const poll = <E, R>(check: Effect.Effect<boolean, E, R>, seconds = 15) =>
+export const poll = <E, R>(check: Effect.Effect<boolean, E, R>, seconds = 60) =>
   Effect.gen(function*() {
     while (!(yield* check)) yield* Effect.sleep(20)
   }).pipe(Effect.timeout(Duration.seconds(seconds)))

@@ -8,10 +8,13 @@ import { endpoint, event, poll, services, settled } from "./Dispatching.ts"
 import * as DnsAnswerer from "./DnsAnswerer.ts"
 import * as Receiver from "./Receiver.ts"
 
-/** The guard is up; of this machine's addresses 127.0.0.1 alone counts as public. Every attempt resolves anew. */
+/**
+ * The guard is up; of this machine's addresses 127.0.0.1 alone counts as public. Every attempt resolves anew, and asks
+ * once: a second try of DNS would take the next attempt's answer.
+ */
 const guarded = (server: string): ConnectorOptions => ({
   allowPrivateNetwork: false,
-  resolve: dnsResolver({ servers: [server] }),
+  resolve: dnsResolver({ servers: [server], timeoutMillis: 20_000 }),
   exemptAddresses: ["127.0.0.1"],
   certificateAuthorities: [Receiver.certificateAuthority],
   connectionAgeMillis: 1

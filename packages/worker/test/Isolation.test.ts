@@ -41,7 +41,7 @@ const delayOfTheOthers = (bad: Bad) =>
       nameOf(index + bad.hanging + bad.slow))
     // connections are made and code is compiled once
     yield* oneEventEach(good, 0)
-    yield* poll(Effect.sync(() => delays.length === good.length), 20)
+    yield* poll(Effect.sync(() => delays.length === good.length))
     delays.length = 0
     const ticks = seconds * 1_000 / tickMillis
     for (let tick = 1; tick <= ticks; tick++) {
@@ -49,7 +49,7 @@ const delayOfTheOthers = (bad: Bad) =>
       yield* Effect.sleep(tickMillis)
     }
     const sent = Array.from({ length: ticks }, (_, tick) => busyAt(good, tick + 1)).flat().length
-    yield* poll(Effect.sync(() => delays.length === sent), 20)
+    yield* poll(Effect.sync(() => delays.length === sent))
     hook.close()
     return delays.toSorted((a, b) => a - b)[Math.floor(delays.length * 0.99)] ?? Number.NaN
   }).pipe(Effect.scoped, Effect.provide(services({ retryDelays: [60_000] })))

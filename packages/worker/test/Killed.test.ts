@@ -61,13 +61,17 @@ it.live("a killed worker loses nothing, repeats at most what was in flight, and 
         yield* exit
         hook.hold = undefined
       }))
+      // what it sent last, PostgreSQL may still be doing
+      const sessions = sql`SELECT 1 FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name = 'card-rewards worker'`
+      yield* poll(Effect.map(sessions, (rows) => rows.length === 0))
       const claimed = yield* sql<{ event: bigint }>`SELECT event FROM deliveries WHERE claimed_until > now()`
       mayRepeat.push(...claimed.map(({ event }) => Number(event)))
       // as after a minute
       yield* sql`UPDATE deliveries SET claimed_until = now() WHERE claimed_until > now()`
     }
     const last = yield* worker
-    yield* poll(settled, 30)
+    yield* poll(settled)
     assert.strictEqual(last.output(), "")
     const order = hook.received.map(({ body }) => Number(/\d+/.exec(body)?.[0]))
     assert.strictEqual(new Set(order).size, count)

@@ -110,7 +110,7 @@ layer(services, { timeout: "60 seconds", excludeTestServices: true })("main", (i
         yield* sql`SELECT user_id, state, amount FROM rewards WHERE integrator_id = ${acme}`,
         [{ userId: ann, state: "Claimable", amount: 1_000_000n }]
       )
-      assert.strictEqual(kinds()[0], "vault.deposit_confirmed")
+      assert.include(kinds(), "vault.deposit_confirmed")
       for (const { body, headers } of hook.received) {
         const signature = `${headers["x-service-signature"]}`
         const nowSeconds = Number(headers["webhook-timestamp"])

@@ -16,12 +16,12 @@ import * as Receiver from "./Receiver.ts"
  * endpoint, URL and secrets with each look and checks them again before it sends. So each of these is true from the
  * next look on.
  */
-const longestMillis = 10_000
+const longestMillis = 60_000
 
 const services = (retryDelayMillis: number) =>
   Layer.mergeAll(Integrators.layer, Vault.layer).pipe(
     Layer.provideMerge(Environment.layer("sandbox")),
-    Layer.provideMerge(layerOf({ retryDelays: [retryDelayMillis, retryDelayMillis, retryDelayMillis] }))
+    Layer.provideMerge(layerOf({ retryDelays: [retryDelayMillis, ...Array.from({ length: 49 }, () => retryDelayMillis)] }))
   )
 
 const acme = IntegratorId.make("acme")
@@ -78,15 +78,16 @@ it.live("a deleted endpoint gets nothing more, what waits for another attempt in
     yield* arrival(hook, waiting)
     yield* poll(Effect.sync(() => hook.received.filter(tells(waiting)).length >= 2))
     yield* endpoints.remove(acme, hookId)
-    // an attempt that was on its way may still arrive
-    yield* Effect.sleep(300)
-    const received = hook.received.length
-    yield* happen
+    const before = hook.received.length
+    const later = yield* happen
+    const sql = yield* SqlClient.SqlClient
+    const left = sql`SELECT 1 FROM deliveries WHERE state <> 'cancelled' OR claimed_until IS NOT NULL`
+    yield* poll(Effect.map(left, (rows) => rows.length === 0))
     // several looks, and several times the delay before the next attempt
     yield* Effect.sleep(1_000)
-    assert.strictEqual(hook.received.length, received)
-    const sql = yield* SqlClient.SqlClient
-    assert.deepStrictEqual(yield* sql`SELECT DISTINCT state FROM deliveries`, [{ state: "cancelled" }])
+    const received = hook.received.length
+    assert.isAtMost(received - before, 1, "only an attempt that was on its way may still arrive")
+    assert.isFalse(hook.received.some(tells(later)))
     // the id may be used again: a new endpoint, which gets what happens from then on
     hook.answer = () => 200
     yield* endpoints.create(acme, { id: hookId, url })
@@ -108,7 +109,7 @@ it.live("a new signing secret signs the next attempt, of an older event too", ()
     const signedTwice = ({ headers }: Receiver.Received) =>
       `${headers["x-service-signature"]}`.split("v1=").length === 3
     const found = (reference: string) => hook.received.find((one) => tells(reference)(one) && signedTwice(one))
-    yield* poll(Effect.sync(() => [older, newer].every(found)), longestMillis / 1_000)
+    yield* poll(Effect.sync(() => [older, newer].every(found)))
     const signedBy = (secret: string | undefined) => ({ body, headers }: Receiver.Received) =>
       Effect.isSuccess(verify({
         secrets: [WebhookSecret.make(secret ?? "")],

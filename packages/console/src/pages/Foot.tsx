@@ -1,24 +1,35 @@
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { useEffect } from "react"
 import { printDay, type Zone } from "../format/Time.ts"
-import { useSession } from "../session/Session.ts"
+import { useRead } from "../session/Query.ts"
+import { readClockOffset, useSession } from "../session/Session.ts"
 import { Segments } from "../ui/Segments.tsx"
 import { useKept } from "../ui/useKept.ts"
 import { useNow } from "../ui/useNow.ts"
 
 /** Where one is, what time it is there, and how it looks. */
 export const Foot = ({
+  onClock,
   onSignOut,
   onZone,
   zone
 }: {
   readonly onSignOut: () => void
   readonly onZone: (zone: Zone) => void
+  readonly onClock: (offsetMillis: number) => void
   readonly zone: Zone
 }) => {
   const { environment, last4 } = useSession()
   const now = useNow(1_000)
   const [theme, setTheme] = useTheme()
+  // others move the sandbox clock too
+  const { data: offsetMillis } = useRead(["clock"], readClockOffset, {
+    everyMillis: 5_000,
+    enabled: environment === "sandbox"
+  })
+  useEffect(() => {
+    if (offsetMillis !== undefined) onClock(offsetMillis)
+  }, [offsetMillis, onClock])
   return (
     <div className="foot">
       <dl>

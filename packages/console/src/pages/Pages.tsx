@@ -68,7 +68,7 @@ export const Pages = ({
             </NavLink>
           ))}
         </nav>
-        <Foot zone={zone} onZone={setZone} onSignOut={onSignOut} />
+        <Foot zone={zone} onZone={setZone} onSignOut={onSignOut} onClock={onClock} />
       </header>
       <main id="main" tabIndex={-1} ref={main}>
         <HistoryNotice />

@@ -3,7 +3,7 @@ import type { Program } from "@card-rewards/domain/Program"
 import { Schema } from "effect"
 import { Link } from "wouter"
 import { useRead } from "../session/Query.ts"
-import { Failure, Skeleton } from "../ui/Failure.tsx"
+import { Failure, Loaded, Skeleton } from "../ui/Failure.tsx"
 import { Badge, Empty, Page, Panel } from "../ui/Panel.tsx"
 import { useNow } from "../ui/useNow.ts"
 import { When } from "../ui/When.tsx"
@@ -40,7 +40,7 @@ const KnownProgram = ({ programId }: { readonly programId: ProgramId }) => {
         <Skeleton lines={6} />
       </Page>
     )
-  if (query.isError) {
+  if (query.isLoadingError) {
     return (
       <Page title={programId}>
         <Failure error={query.error} onRetry={() => void query.refetch()} />
@@ -50,7 +50,7 @@ const KnownProgram = ({ programId }: { readonly programId: ProgramId }) => {
       </Page>
     )
   }
-  return <Versions program={query.data.program} />
+  return <Loaded query={query}>{({ program }) => <Versions program={program} />}</Loaded>
 }
 
 const Versions = ({ program }: { readonly program: Program }) => {

@@ -1,5 +1,6 @@
 import { useQueryClient } from "@tanstack/react-query"
 import { instant, parseTimestamp, printTimestamp } from "@card-rewards/domain/Time"
+import { Effect } from "effect"
 import { type FormEvent, useState } from "react"
 import { printDay, toInput } from "../format/Time.ts"
 import { useHistoryState } from "../history/HistoryContext.ts"
@@ -44,7 +45,11 @@ const Clock = ({ onClock }: { readonly onClock: (offsetMillis: number) => void }
   const client = useQueryClient()
   const [target, setTarget] = useState("")
   const say = useSay()
-  const move = useChange((api, to: number) => api.sandbox.moveClock({ payload: { now: instant(to) } }))
+  const move = useChange((api, to: number) =>
+    Effect.tap(api.sandbox.moveClock({ payload: { now: instant(to) } }), ({ now }) =>
+      Effect.sync(() => onClock(now - machineMillis()))
+    )
+  )
   const nextDue = [...fold.rewards.values()].reduce(
     (least, reward) =>
       reward.state === "Pending" && reward.claimableAt > now ? Math.min(least, reward.claimableAt) : least,
@@ -55,7 +60,6 @@ const Clock = ({ onClock }: { readonly onClock: (offsetMillis: number) => void }
   const moveTo = async (to: number) => {
     const moved = await move.mutateAsync(to).catch(() => undefined)
     if (moved === undefined) return
-    onClock(moved.now - machineMillis())
     setTarget("")
     say("The clock was moved", printTimestamp(moved.now))
     await client.invalidateQueries()

@@ -5,7 +5,7 @@ import { Link } from "wouter"
 import { isMovement, isRewardEvent } from "../history/Fold.ts"
 import { useHistoryState } from "../history/HistoryContext.ts"
 import { useRead } from "../session/Query.ts"
-import { Failure, Loaded } from "../ui/Failure.tsx"
+import { Failure, Loaded, Skeleton } from "../ui/Failure.tsx"
 import { Money } from "../ui/Money.tsx"
 import { Empty, Page, Panel, Stat } from "../ui/Panel.tsx"
 import { When } from "../ui/When.tsx"
@@ -37,9 +37,9 @@ const KnownUser = ({ userId }: { readonly userId: UserId }) => {
   const user = useRead(["user", userId], (api) => api.users.get({ params }), { everyMillis: 10_000 })
   const balance = useRead(["balance", userId], (api) => api.users.balance({ params }), {
     everyMillis: 5_000,
-    enabled: user.isSuccess
+    enabled: user.data !== undefined
   })
-  if (user.isError) {
+  if (user.isLoadingError) {
     return (
       <Page title={userId}>
         <Failure error={user.error} onRetry={() => void user.refetch()} />
@@ -59,12 +59,9 @@ const KnownUser = ({ userId }: { readonly userId: UserId }) => {
   return (
     <Page
       title={<span className="mono">{userId}</span>}
-      lead={
-        <Loaded query={user} lines={1}>
-          {({ user }) => <Attributes user={user} />}
-        </Loaded>
-      }
+      lead={user.data === undefined ? <Skeleton lines={1} /> : <Attributes user={user.data.user} />}
     >
+      {user.isError && <Failure error={user.error} onRetry={() => void user.refetch()} />}
       <Loaded query={balance}>
         {({ balances }) => (
           <div className="split">

@@ -4,7 +4,7 @@ import { Result, Schema } from "effect"
 import { type FormEvent, useEffect, useRef, useState } from "react"
 import { Link, useLocation } from "wouter"
 import { useChange, useRead } from "../session/Query.ts"
-import { Failure, Skeleton } from "../ui/Failure.tsx"
+import { Failure, Loaded, Skeleton } from "../ui/Failure.tsx"
 import { Empty, Page } from "../ui/Panel.tsx"
 import { useSay } from "../ui/Toasts.tsx"
 import { useNow } from "../ui/useNow.ts"
@@ -40,29 +40,52 @@ export const VersionPage = ({ programId }: { readonly programId?: string }) => {
 const nextMidnight = (now: number): number => Math.ceil((now + 600_000) / 86_400_000) * 86_400_000
 
 const NextVersion = ({ now, programId }: { readonly programId: ProgramId; readonly now: number }) => {
-  const query = useRead(["program", programId], (api) => api.programs.get({ params: { programId } }))
+  const query = useRead(["program", programId], (api) => api.programs.get({ params: { programId } }), {
+    everyMillis: 10_000
+  })
   if (query.isPending)
     return (
       <Page title="New version">
         <Skeleton lines={8} />
       </Page>
     )
-  if (query.isError)
+  if (query.isLoadingError)
     return (
       <Page title="New version">
         <Failure error={query.error} onRetry={() => void query.refetch()} />
       </Page>
     )
-  const latest = query.data.program.versions.at(-1)
-  if (latest === undefined) return <Form initial={{ ...emptyDraft(nextMidnight(now)), programId }} />
-  const after = Math.max(nextMidnight(now), latest.effectiveFrom + 86_400_000)
-  return <Form initial={draftOf(programId, latest.version + 1, latest.definition, after)} existing />
+  return (
+    <Loaded query={query}>
+      {({ program }) => {
+        const latest = program.versions.at(-1)
+        if (latest === undefined) return <Form initial={{ ...emptyDraft(nextMidnight(now)), programId }} />
+        const after = Math.max(nextMidnight(now), latest.effectiveFrom + 86_400_000)
+        return <Form initial={draftOf(programId, latest.version + 1, latest.definition, after)} existing />
+      }}
+    </Loaded>
+  )
 }
 
 const none: Problems = new Map()
 
+/** A draft that was changed, and the number that the form gave it, if it did. */
+interface Typed {
+  readonly draft: Draft
+  readonly given?: string
+}
+
+/** What was typed stays; a number that was not follows the newest version. */
+const draftNow = (initial: Draft, typed: Typed | undefined): Draft =>
+  typed === undefined
+    ? initial
+    : typed.draft.version === typed.given
+      ? { ...typed.draft, version: initial.version }
+      : typed.draft
+
 const Form = ({ existing = false, initial }: { readonly initial: Draft; readonly existing?: boolean }) => {
-  const [draft, setDraft] = useState(initial)
+  const [typed, setTyped] = useState<Typed>()
+  const draft = draftNow(initial, typed)
   const [problems, setProblems] = useState(none)
   const summary = useRef<HTMLDivElement>(null)
   const [, navigate] = useLocation()
@@ -79,6 +102,7 @@ const Form = ({ existing = false, initial }: { readonly initial: Draft; readonly
   useEffect(() => {
     if (problems.size > 0) summary.current?.focus()
   }, [problems])
+  const change = (next: Draft) => setTyped({ draft: next, given: initial.version })
   const show = (found: Problems) => {
     setProblems(found)
   }
@@ -87,6 +111,8 @@ const Form = ({ existing = false, initial }: { readonly initial: Draft; readonly
     publish.reset()
     if (Result.isFailure(decoded)) return show(decoded.failure)
     setProblems(none)
+    // an attempt whose answer is lost is repeated with the same number, which publishes once
+    setTyped({ draft })
     try {
       const published = await publish.mutateAsync(decoded.success)
       say(published.duplicate ? "Published before" : `Version ${published.version} is published`, published.programId)
@@ -104,7 +130,7 @@ const Form = ({ existing = false, initial }: { readonly initial: Draft; readonly
         <div ref={summary} tabIndex={-1} className="summary-anchor">
           <ProblemSummary problems={problems} />
         </div>
-        <DraftFields draft={draft} existing={existing} problems={problems} onChange={setDraft} />
+        <DraftFields draft={draft} existing={existing} problems={problems} onChange={change} />
         {publish.isError && !(publish.error instanceof ProgramRefused) && <Failure error={publish.error} />}
         <div className="form-foot sticky">
           <span className="hint">Publishing cannot be undone; a later version can replace it.</span>

@@ -32,9 +32,7 @@ export const connect = (apiKey: string) =>
   Effect.gen(function* () {
     const api = yield* CardRewardsSandbox
     yield* api.programs.list()
-    const offset = yield* Effect.map(api.sandbox.clock(), ({ now }) => now - machineMillis()).pipe(
-      Effect.catchIf(isNotFound, () => Effect.succeed(undefined))
-    )
+    const offset = yield* Effect.catchIf(readClockOffset(api), isNotFound, () => Effect.succeed(undefined))
     return {
       api,
       environment: offset === undefined ? "production" : "sandbox",
@@ -50,6 +48,9 @@ export const connect = (apiKey: string) =>
       }).pipe(Layer.provide(FetchHttpClient.layer))
     )
   )
+
+/** What the sandbox clock is ahead of this machine's, in milliseconds. */
+export const readClockOffset = (api: Api) => Effect.map(api.sandbox.clock(), ({ now }) => now - machineMillis())
 
 /** Production has no sandbox routes; 404 is what says so. */
 const isNotFound = (error: unknown): boolean =>

@@ -22,7 +22,7 @@ export const Failure = ({ error, onRetry }: { readonly error: unknown; readonly 
   )
 }
 
-/** What was read, or that it is being read, or why it could not be. */
+/** What was read last, below why it could not be read again; or that it is being read, or why it could not be. */
 export const Loaded = <A, E>({
   children,
   query,
@@ -32,9 +32,15 @@ export const Loaded = <A, E>({
   readonly children: (value: A) => ReactNode
   readonly lines?: number
 }) => {
-  if (query.isSuccess) return children(query.data)
-  if (query.isError) return <Failure error={query.error} onRetry={() => void query.refetch()} />
-  return <Skeleton lines={lines} />
+  const failure = query.isError && <Failure error={query.error} onRetry={() => void query.refetch()} />
+  if (query.data === undefined) return failure || <Skeleton lines={lines} />
+  // the failure has a place of its own: the content keeps its state as it comes and goes
+  return (
+    <>
+      {failure}
+      {children(query.data)}
+    </>
+  )
 }
 
 export const Skeleton = ({ lines }: { readonly lines: number }) => (

@@ -1,0 +1,139 @@
+import { ProgramId } from "@card-rewards/domain/Ids"
+import { dayMillis, instant } from "@card-rewards/domain/Time"
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Browser, Locator, Page, Route } from "playwright-core"
+import { printDay } from "../src/format/Time.ts"
+import { inTab, open, signIn } from "./Stage.ts"
+
+/** Longer than any page waits until it reads again. */
+const turnMillis = 10_000
+
+/** A secret, an open row and a half-typed form outlast a read that fails. */
+export const outageKeepsContent = (browser: Browser) =>
+  inTab(browser, "light", async ({ page }, stage) => {
+    await page.clock.install()
+    await signIn(page, stage)
+
+    await open(page, "/keys", "API keys")
+    await page.getByLabel("Name of the next key").fill("kept")
+    await outage(page, "**/v1/api-keys", page.getByRole("group", { name: "Key kept" }), () =>
+      page.getByRole("button", { name: "Create the key" }).click()
+    )
+
+    await open(page, "/users/anna", "anna")
+    await page.locator(".reward-row").first().click()
+    const calculation = page.getByRole("table", { name: "How it came about" })
+    await calculation.waitFor()
+    await outage(page, "**/v1/users/anna", calculation)
+
+    await open(page, "/programs/everyday", "everyday")
+    await outage(page, "**/v1/programs/everyday", page.getByRole("heading", { name: "Version 1" }))
+
+    await open(page, "/programs/everyday/new", "New version of everyday")
+    await page.locator("#baseRate").fill("7.5")
+    await outage(page, "**/v1/programs/everyday", page.locator("#baseRate[value='7.5']"))
+  })
+
+/** What others publish moves the number on, and leaves what was typed. A lost answer is asked for again. */
+export const followsVersions = (browser: Browser) =>
+  inTab(browser, "light", async ({ page }, stage) => {
+    const params = { programId: ProgramId.make("everyday") }
+    const { program } = await Effect.runPromise(stage.api.programs.get({ params }))
+    const latest = program.versions.at(-1)
+    assert.isDefined(latest)
+    const { definition, version } = latest
+    const publish = (ahead: number) =>
+      Effect.runPromise(
+        stage.api.programs.publish({
+          params: { ...params, version: version + ahead },
+          payload: { ...definition, effectiveFrom: instant(definition.effectiveFrom + ahead * 400 * dayMillis) }
+        })
+      )
+    const readAgain = async () => {
+      const answer = page.waitForResponse("**/v1/programs/everyday")
+      await page.clock.fastForward(turnMillis)
+      await (await answer).finished()
+    }
+    const button = (ahead: number) => page.getByRole("button", { name: `Publish version ${version + ahead}` })
+    await page.clock.install()
+    await signIn(page, stage)
+    await open(page, "/programs/everyday/new", "New version of everyday")
+    await button(1).waitFor()
+    await publish(1)
+    await page.clock.fastForward(turnMillis)
+    await button(2).waitFor()
+
+    await page.locator("#version").fill(`${version + 9}`)
+    await publish(2)
+    await readAgain()
+    await button(9).waitFor()
+
+    await page.locator("#version").fill(`${version + 3}`)
+    await page.locator("#baseRate").fill("7.5")
+    await publish(3)
+    await page.clock.fastForward(turnMillis)
+    await button(4).waitFor()
+    assert.strictEqual(await page.locator("#baseRate").inputValue(), "7.5")
+
+    const lost = async (route: Route) => {
+      await route.fetch()
+      await route.fulfill({ status: 500, body: "" })
+    }
+    await page.route(`**/versions/${version + 4}`, lost, { times: 1 })
+    await button(4).click()
+    await page.getByRole("alert").getByText("The service answered 500").waitFor()
+    await readAgain()
+    await button(4).click()
+    await page.getByText("Published before").waitFor()
+  })
+
+/** The clock moves on as soon as its move is answered, whoever moved it. */
+export const followsClock = (browser: Browser) =>
+  inTab(browser, "light", async ({ page }, stage) => {
+    await page.clock.install()
+    await signIn(page, stage)
+    await open(page, "/sandbox", "Sandbox")
+    const { now } = await Effect.runPromise(stage.api.sandbox.clock())
+    const shown = (days: number) =>
+      page.locator(".clock-face").getByText(printDay(now + days * dayMillis)).waitFor()
+    await shown(0)
+    await Effect.runPromise(stage.api.sandbox.moveClock({ payload: { now: instant(now + 2 * dayMillis) } }))
+    await page.clock.fastForward(turnMillis)
+    await shown(2)
+    // what is read again after a move takes its time
+    await page.route("**/v1/sandbox/clock", (route) =>
+      route.request().method() === "GET" ? undefined : route.continue()
+    )
+    await page.getByRole("button", { name: "+ 1 day" }).click()
+    await shown(3)
+    assert.strictEqual(await page.getByText("The clock was moved").count(), 0, "everything was read again before")
+  })
+
+/** Has an address answer as a service without its database, says so above what is to be kept, and takes it back. */
+const outage = async (
+  page: Page,
+  address: string,
+  kept: Locator,
+  read = () => page.clock.fastForward(turnMillis)
+): Promise<void> => {
+  await page.route(address, (route) =>
+    route.request().method() === "GET" ? route.fulfill(unavailable) : route.continue()
+  )
+  const alert = page.getByRole("alert").filter({ hasText: "unavailable for a moment" })
+  await read()
+  await alert.waitFor()
+  await kept.waitFor()
+  await page.unroute(address)
+  await page.clock.fastForward(turnMillis)
+  await alert.waitFor({ state: "detached" })
+  assert.isTrue(await kept.isVisible(), `${address}: was lost`)
+}
+
+/** With more to wait for than a person is asked to. */
+const unavailable = {
+  status: 503,
+  headers: { "retry-after": "60" },
+  contentType: "application/json",
+  body: JSON.stringify({ _tag: "Unavailable", message: "" })
+}
