@@ -10,11 +10,11 @@ const isLinux = process.platform === "linux"
 /** Anyone may pass through; the other mode is a test of its own. */
 const open = 0o755
 
-/** PostgreSQL's shutdown is a part of it, which is slow on a busy machine. */
+/** PostgreSQL's shutdown is a part of it, which is slow on a busy machine; sooner than by its second, harder signal. */
 const noProcess = (dir: string) =>
   Owners.until(() => Owners.processesOf(dir).length === 0).pipe(
     Effect.timeoutOrElse({
-      duration: "15 seconds",
+      duration: "4.5 seconds",
       orElse: () => Effect.die(new Error(`Still there: ${Owners.processesOf(dir).join()}`))
     })
   )
