@@ -9,7 +9,7 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
-import type { RewardRow } from "./Ledger/Book.ts"
+import type { RewardRow } from "./Ledger/RewardRow.ts"
 
 /** Why a reward has the amount that it has. */
 export class Explanations extends Context.Service<Explanations, {

@@ -1,5 +1,5 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { Clock, Context, Effect, Layer, Ref } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
@@ -25,8 +25,9 @@ export class Processing extends Context.Service<Processing, {
   /** Processes a batch of stored events; answers how many it took from the queue or found to apply. */
   readonly processEvents: Effect.Effect<number, Unavailable>
   /**
-   * Reserves rewards that money is assigned to and makes due ones Claimable, at most {@link Ledger.dueBatch} of one
-   * integrator; answers how many changes that were.
+   * Does the background work of one vault that has been due the longest: makes due rewards Claimable, reserves rewards that
+   * money is assigned to, goes on with large claims, at most {@link Ledger.WorkSize} of each. Returns 0 where no vault has
+   * work; what it costs does not depend on how many integrators there are.
    */
   readonly matureRewards: Effect.Effect<number, Unavailable>
 }>()("@card-rewards/core/Processing") {
@@ -36,7 +37,6 @@ export class Processing extends Context.Service<Processing, {
       const sql = yield* SqlClient.SqlClient
       const programs = yield* Programs
       const memory = new Queue.Memory()
-      const integrator = yield* Ref.make("")
       const run = Effect.provideService(SqlClient.SqlClient, sql)
       return Processing.of({
         processEvents: Database.step(sql.withTransaction(processEvents(programs, memory))).pipe(
@@ -44,10 +44,11 @@ export class Processing extends Context.Service<Processing, {
             memory.leave(taken, left)
             return taken.length
           }),
+          Effect.catchTag("Behind", ({ touched }) => Effect.as(Ledger.catchUp(touched), 1)),
           run,
           Tracing.step("Processing.processEvents")
         ),
-        matureRewards: Database.step(sql.withTransaction(matureRewards(integrator))).pipe(
+        matureRewards: Database.step(sql.withTransaction(workOnVault)).pipe(
           run,
           Tracing.step("Processing.matureRewards")
         )
@@ -96,6 +97,9 @@ const settle = Effect.fnUntraced(function*({ orders }: Outcome) {
     const book = books.get(integratorId)
     if (book === undefined) return yield* Effect.die(new Error("an integrator without a vault"))
     for (const { order } of own) {
+      if (book.isBehind) {
+        return yield* new Ledger.Behind({ touched: touched.filter((one) => one.integratorId === integratorId) })
+      }
       yield* order.kind === "earn"
         ? Ledger.earnReward(book, order.reward)
         : Ledger.refundClearing(book, order.userId, order.programIds, order.externalTransactionId, order.refundedCents)
@@ -104,34 +108,12 @@ const settle = Effect.fnUntraced(function*({ orders }: Outcome) {
   yield* Ledger.write(books.values())
 })
 
-/** Takes integrators with due rewards, or with rewards to be reserved, in turn. */
-const matureRewards = Effect.fnUntraced(function*(cursor: Ref.Ref<string>) {
-  const after = yield* Ref.get(cursor)
-  const integratorId = (yield* withDue(after)) ?? (after === "" ? undefined : yield* withDue(""))
-  yield* Ref.set(cursor, integratorId ?? "")
-  if (integratorId === undefined) return 0
-  return yield* Tracing.found(() => [])(matureOf(integratorId))
-})
-
-const matureOf = Effect.fnUntraced(function*(integratorId: IntegratorId) {
-  const books = yield* Ledger.open([{ integratorId, userIds: new Set(), clearings: [] }], { alsoDue: true })
-  yield* Ledger.write(books.values())
-  return [...books.values()].reduce((sum, book) => sum + book.events.length, 0)
-})
-
-const withDue = Effect.fnUntraced(function*(after: string) {
+/** Takes the vault whose background work has been due the longest, of those that no other process works on. */
+const workOnVault = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
-  const rows = yield* sql<{ integratorId: IntegratorId }>`
-    SELECT i.integrator_id FROM integrators i
-    -- one step into the index, however many rewards there are and whatever the planner knows of them
-    LEFT JOIN LATERAL (
-      SELECT claimable_at FROM rewards r WHERE r.integrator_id = i.integrator_id AND r.state = 'Pending'
-      ORDER BY r.claimable_at, r.creation LIMIT 1
-    ) first ON true
-    WHERE i.integrator_id > ${after} AND (
-      first.claimable_at <= ${value.timestamptz(real)} + i.clock_offset_millis * interval '1 millisecond'
-      OR EXISTS (SELECT 1 FROM vault_balances b WHERE b.integrator_id = i.integrator_id AND b.assigned > 0)
-    ) ORDER BY i.integrator_id LIMIT 1`
-  return rows[0]?.integratorId
+  const [vault] = yield* sql<{ integratorId: IntegratorId }>`
+    SELECT integrator_id FROM vaults WHERE work_at <= ${value.timestamptz(real)}
+    ORDER BY work_at LIMIT 1 FOR UPDATE SKIP LOCKED`
+  return vault === undefined ? 0 : 1 + (yield* Tracing.found(() => [])(Ledger.work(vault.integratorId)))
 })

@@ -10,7 +10,7 @@ import * as Database from "./Database.ts"
 import { columns, value } from "./Database.ts"
 import * as Gathering from "./Gathering.ts"
 import * as Ledger from "./Ledger.ts"
-import { encodeReward, type ShownReward } from "./Ledger/Book.ts"
+import { encodeReward, type ShownReward } from "./Ledger/RewardRow.ts"
 
 /** What a user has: rewards and balances, exact at the moment of the read. */
 export class Rewards extends Context.Service<Rewards, {
@@ -64,10 +64,7 @@ const settled = Effect.fnUntraced(function*<Row extends { readonly due: Due }, R
   const isDue = rows.some(({ due }) => due === "due")
   if (!isDue && !rows.some(({ due }) => due === "waiting")) return rows
   if (!isDue && !(yield* isFundable(integratorId, userId))) return rows
-  yield* Database.transaction(Effect.gen(function*() {
-    const books = yield* Ledger.open([{ integratorId, userIds: new Set([userId]), clearings: [] }])
-    yield* Ledger.write(books.values())
-  }))
+  yield* Ledger.applyAllDue({ integratorId, userIds: new Set([userId]), clearings: [] })
   return yield* reading
 })
 
@@ -78,19 +75,13 @@ const nowOf = Effect.fnUntraced(function*(integratorId: IntegratorId) {
     FROM integrators WHERE integrator_id = ${integratorId})`
 })
 
-/** Pending rewards of a row of `user_balances` past their holding period; found in the index of what is unpaid. */
-const isPastHolding = (sql: SqlClient.SqlClient, now: Statement.Fragment) =>
-  sql`EXISTS (SELECT 1 FROM rewards r WHERE r.integrator_id = b.integrator_id AND r.user_id = b.user_id
-    AND r.asset = b.asset AND r.state IN ('Pending', 'Claimable') AND coalesce(r.state, '') = 'Pending'
-    AND r.claimable_at <= ${now} LIMIT 1)`
-
-/** What stands in a row of `user_balances` tells nearly always that there is nothing to look for. */
+/** A user's row tells whether a pending reward is past its holding period, and whether rewards wait for money. */
 const dueOf = (sql: SqlClient.SqlClient, now: Statement.Fragment) =>
-  sql`CASE WHEN b.pending > 0 AND ${isPastHolding(sql, now)} THEN 'due' WHEN b.awaiting_funding > 0 THEN 'waiting' END`
+  sql`CASE WHEN b.due_at <= ${now} THEN 'due' WHEN b.awaiting_funding > 0 THEN 'waiting' END`
 
 /**
- * Whether money is assigned to waiting rewards of the user, or may come from users who owe. What is looked for is looked
- * for row by row, with a LIMIT: so it is a step into one user's rewards, whatever the planner knows of the tables.
+ * Whether money is assigned to waiting rewards of the user, or may come from users who owe: those who have something due,
+ * or assigned, are found by a step into an index of theirs.
  */
 const isFundable = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
   const sql = yield* SqlClient.SqlClient
@@ -98,19 +89,19 @@ const isFundable = Effect.fnUntraced(function*(integratorId: IntegratorId, userI
   const [row] = yield* sql<{ due: boolean }>`
     SELECT EXISTS (
       SELECT 1 FROM vault_balances v CROSS JOIN LATERAL (
-        SELECT 1 FROM rewards r WHERE r.integrator_id = v.integrator_id AND r.user_id = ${userId}
-          AND r.asset = v.asset AND r.state = 'AwaitingFunding' AND r.creation <= v.assigned_to LIMIT 1
-      ) r WHERE v.integrator_id = ${integratorId} AND v.assigned > 0
+        SELECT 1 FROM user_balances b WHERE b.integrator_id = v.integrator_id AND b.user_id = ${userId}
+          AND b.asset = v.asset AND b.first_waiting <= v.assigned_to LIMIT 1
+      ) b WHERE v.integrator_id = ${integratorId} AND v.assigned > 0
     ) OR EXISTS (
-      SELECT 1 FROM user_balances b
-      WHERE b.integrator_id = ${integratorId} AND b.owed > 0 AND b.pending > 0 AND ${isPastHolding(sql, now)}
+      SELECT 1 FROM vault_balances v CROSS JOIN LATERAL (
+        SELECT 1 FROM user_balances b WHERE b.integrator_id = v.integrator_id AND b.asset = v.asset AND b.owed > 0
+          AND b.due_at <= ${now} ORDER BY b.due_at, b.due_creation LIMIT 1
+      ) b WHERE v.integrator_id = ${integratorId}
     ) OR EXISTS (
-      SELECT 1 FROM vault_balances v JOIN user_balances b ON b.integrator_id = v.integrator_id AND b.asset = v.asset
-        AND b.owed > 0 AND b.awaiting_funding > 0
-      CROSS JOIN LATERAL (
-        SELECT 1 FROM rewards r WHERE r.integrator_id = b.integrator_id AND r.user_id = b.user_id AND r.asset = b.asset
-          AND r.state = 'AwaitingFunding' AND r.creation <= v.assigned_to AND r.claimable_at <= ${now} LIMIT 1
-      ) r WHERE v.integrator_id = ${integratorId} AND v.assigned > 0
+      SELECT 1 FROM vault_balances v CROSS JOIN LATERAL (
+        SELECT 1 FROM user_balances b WHERE b.integrator_id = v.integrator_id AND b.asset = v.asset AND b.owed > 0
+          AND b.first_waiting <= v.assigned_to ORDER BY b.first_waiting LIMIT 1
+      ) b WHERE v.integrator_id = ${integratorId} AND v.assigned > 0
     ) AS due`
   return row?.due === true
 }, Database.available)

@@ -45,6 +45,9 @@ const make = Effect.gen(function*() {
     if (now < clock.now) {
       return yield* new ClockCannotGoBack({ now: clock.now, message: "The sandbox clock moves forward only" })
     }
+    // the worker's next work is due the sooner in real time
+    yield* sql`UPDATE vaults SET work_at = work_at - ${value.int8(BigInt(now - clock.now))} * interval '1 millisecond'
+      WHERE integrator_id = ${integratorId}`
     yield* sql`UPDATE integrators SET clock_offset_millis = ${value.int8(BigInt(now - clock.real))},
       clock_moved_to = ${value.timestamptz(now)} WHERE integrator_id = ${integratorId}`
     return { now }

@@ -1,7 +1,6 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId, Reference } from "@card-rewards/domain/Ids"
 import { assets, maxAmount } from "@card-rewards/domain/Money"
-import { pay, printRewardId, unpaid } from "@card-rewards/domain/Reward"
 import { UserNotEnrolled } from "@card-rewards/domain/User"
 import {
   type ClaimSimulation,
@@ -37,8 +36,8 @@ export class Vault extends Context.Service<Vault, {
     request: Simulation
   ) => Effect.Effect<SimulationRecorded, Refusals | Unavailable>
   /**
-   * Pays a user part or all of what is claimable, oldest first by `(claimableAt, order of creation)`; what takes more
-   * than {@link maxClaimedRewards} rewards is refused.
+   * Pays a user part or all of what is claimable, oldest first by `(claimableAt, order of creation)`. The balance, the
+   * vault and the journal show all of it at once; the rewards beyond the first thousand follow within seconds.
    */
   readonly claim: (
     integratorId: IntegratorId,
@@ -53,13 +52,13 @@ export class Vault extends Context.Service<Vault, {
       return Vault.of({
         get: Effect.fn("Vault.get")((integratorId) => Database.available(read(integratorId)).pipe(run)),
         deposit: Effect.fn("Vault.deposit")((integratorId, request) =>
-          Database.transaction(operate(integratorId, "deposit", request, () => Effect.void, deposit)).pipe(run)
+          operate(integratorId, "deposit", request, () => Effect.void, deposit).pipe(run)
         ),
         withdraw: Effect.fn("Vault.withdraw")((integratorId, request) =>
-          Database.transaction(operate(integratorId, "withdrawal", request, () => Effect.void, withdraw)).pipe(run)
+          operate(integratorId, "withdrawal", request, () => Effect.void, withdraw).pipe(run)
         ),
         claim: Effect.fn("Vault.claim")((integratorId, request) =>
-          Database.transaction(operate(integratorId, "claim", request, requireUser, claim)).pipe(run)
+          operate(integratorId, "claim", request, requireUser, claim).pipe(run)
         )
       })
     })
@@ -79,31 +78,40 @@ const read = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   return { vaultId: first.vaultId, balances }
 })
 
-/** Recognises a repeat, else applies the operation to the open book and writes all of it. */
-const operate = Effect.fnUntraced(function*<Request extends Operation, E1, R1, E2, R2>(
+/** Recognises a repeat, else applies the operation to the open book, in which nothing is due any more. */
+const operate = <Request extends Operation, E1, R1, E2, R2>(
   integratorId: IntegratorId,
   kind: "deposit" | "withdrawal" | "claim",
   request: Request,
   allow: (integratorId: IntegratorId, request: Request) => Effect.Effect<void, E1, R1>,
   apply: (book: Ledger.Book, request: Request) => Effect.Effect<void, E2, R2>
+) => {
+  const { amount: { amount, asset }, reference, userId } = request
+  const userIds = new Set(userId === undefined ? [] : [userId])
+  return Ledger.operate({ integratorId, userIds, clearings: [] }, Effect.fnUntraced(function*(book) {
+    const recorded = (duplicate: boolean): SimulationRecorded => ({ reference, vaultId: book.vaultId, duplicate })
+    const known = yield* findOperation(integratorId, kind, request)
+    if (known !== undefined) return known.same ? recorded(true) : yield* conflict(reference)
+    yield* allow(integratorId, request)
+    if (amount === 0n) return yield* refuse(reference, "The amount must be greater than zero")
+    book.operation = { kind, reference, asset, amount, ...(userId === undefined ? {} : { userId, rewards: [] }) }
+    yield* apply(book, request)
+    return recorded(false)
+  }))
+}
+
+/** The operation that used this reference before, and whether it was the same one. */
+const findOperation = Effect.fnUntraced(function*(
+  integratorId: IntegratorId,
+  kind: string,
+  { amount: { amount, asset }, reference, userId }: Operation
 ) {
   const sql = yield* SqlClient.SqlClient
-  const userIds = new Set(request.userId === undefined ? [] : [request.userId])
-  const book = (yield* Ledger.open([{ integratorId, userIds, clearings: [] }])).get(integratorId)
-  if (book === undefined) return yield* Effect.die(new Error("an integrator without a vault"))
-  const { amount: { amount, asset }, reference, userId } = request
-  const recorded = (duplicate: boolean): SimulationRecorded => ({ reference, vaultId: book.vaultId, duplicate })
   const [known] = yield* sql<{ same: boolean }>`
     SELECT kind = ${kind} AND asset = ${asset} AND amount = ${value.numeric(amount)}
       AND user_id IS NOT DISTINCT FROM ${value.text(userId)} AS same
     FROM vault_operations WHERE integrator_id = ${integratorId} AND reference = ${reference}`
-  if (known !== undefined) return known.same ? recorded(true) : yield* conflict(reference)
-  yield* allow(integratorId, request)
-  if (amount === 0n) return yield* refuse(reference, "The amount must be greater than zero")
-  book.operation = { kind, reference, asset, amount, ...(userId === undefined ? {} : { userId, rewards: [] }) }
-  yield* apply(book, request)
-  yield* Ledger.write([book])
-  return recorded(false)
+  return known
 })
 
 const conflict = (reference: Reference) =>
@@ -135,7 +143,7 @@ const deposit = Effect.fnUntraced(function*(book: Ledger.Book, request: Simulati
     return yield* refuse(reference, "The vault's balance would have more than 78 digits")
   }
   book.move(moveOf(request, "world", "free"))
-  yield* Ledger.serveWaiting(book, asset)
+  yield* Ledger.passOn(book, asset)
 })
 
 const withdraw = Effect.fnUntraced(function*(book: Ledger.Book, request: Simulation) {
@@ -149,52 +157,5 @@ const claim = Effect.fnUntraced(function*(book: Ledger.Book, request: ClaimSimul
   if (amount > book.user(userId, asset).claimable) {
     return yield* refuse(reference, "The user can claim less than this amount")
   }
-  yield* readClaimable(book, request)
-  const claimable = [...book.rewards.values()]
-    .filter((row) => row.state === "Claimable" && row.userId === userId && row.asset === asset)
-    .sort((a, b) => a.claimableAt - b.claimableAt || (a.creation < b.creation ? -1 : 1))
-  let left = amount
-  for (const row of claimable.slice(0, maxClaimedRewards)) {
-    if (left === 0n) break
-    const due = unpaid(row)
-    const paid = due < left ? due : left
-    book.change(row, pay(row, paid))
-    book.operation?.rewards?.push({ id: printRewardId(row), amount: paid.toString() })
-    left -= paid
-  }
-  if (left === 0n) return
-  if (claimable.length > maxClaimedRewards) {
-    return yield* refuse(reference, `A claim pays ${maxClaimedRewards} rewards at most; claim less than this amount`)
-  }
-  return yield* Effect.die(new Error("claimable rewards are less than the claimable balance"))
-})
-
-/** Rewards that one claim pays, at most: so many are written and told in one event long before the request is given up. */
-const maxClaimedRewards = 5_000
-
-const claimPage = 1_000
-
-/** Reads claimable rewards, oldest first, until they cover the claim, or are more than it may pay. */
-const readClaimable = Effect.fnUntraced(function*(book: Ledger.Book, request: ClaimSimulation) {
-  const sql = yield* SqlClient.SqlClient
-  let covered = 0n
-  let after = { claimableAt: -62_135_596_800_000, creation: 0n }
-  let read = 0
-  while (covered < request.amount.amount && read <= maxClaimedRewards) {
-    const rows: ReadonlyArray<Ledger.RewardRow> = yield* sql<Ledger.RewardRow>`
-      SELECT * FROM rewards WHERE integrator_id = ${book.integratorId} AND user_id = ${request.userId}
-        AND asset = ${request.amount.asset} AND state IN ('Pending', 'Claimable')
-        AND claimable_at <= ${value.timestamptz(book.now)}
-        AND (claimable_at, creation) > (${value.timestamptz(after.claimableAt)}, ${value.int8(after.creation)})
-      ORDER BY claimable_at, creation LIMIT ${value.int4(claimPage)}`
-    for (const row of rows) {
-      const present = book.meet(row)
-      if (present.state !== "Claimable") continue
-      covered += unpaid(present)
-      read++
-    }
-    const last = rows.at(-1)
-    if (last === undefined || rows.length < claimPage) return
-    after = last
-  }
+  yield* Ledger.payClaim(book, { userId, asset, reference, amount })
 })

@@ -1,15 +1,11 @@
 import { Backlog } from "@card-rewards/core/Backlog"
 import { Explanations } from "@card-rewards/core/Explanations"
 import { Integrators } from "@card-rewards/core/Integrators"
-import { MaxOwn } from "@card-rewards/core/Ledger/Load"
-import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
-import { Rewards } from "@card-rewards/core/Rewards"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
-import { Vault } from "@card-rewards/core/Vault"
-import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
+import { IntegratorId, ProgramId, UserId } from "@card-rewards/domain/Ids"
 import { instant } from "@card-rewards/domain/Time"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
@@ -34,67 +30,7 @@ const setUp = Effect.gen(function*() {
   return { integratorId, at: now + 500_000 }
 })
 
-const usdc = (reference: string, amount: bigint) => ({
-  reference: Reference.make(reference),
-  amount: { asset: "USDC" as const, amount }
-})
-
 layer(services, { excludeTestServices: true })("limits", (it) => {
-  it.effect("one claim pays 5,000 rewards, and what takes more is refused without an effect", () =>
-    Effect.gen(function*() {
-      const { integratorId } = yield* setUp
-      const sql = yield* SqlClient.SqlClient
-      const vault = yield* Vault
-      yield* vault.deposit(integratorId, usdc("d", 5_001n))
-      // rewards of one unit each
-      yield* sql`INSERT INTO rewards (integrator_id, user_id, kind, external_transaction_id, program_id,
-          program_version, creation, asset, state, purchase_at, currency, spend, refunded_spend, earned, amount, paid, recovered,
-          clawed_back, month_used_before, category_used_before, claimable_at, created_at, updated_at, revision)
-        SELECT ${integratorId}, ${userId}, 'clearing', n::text, 'p', 1, n, 'USDC', 'Claimable', now(), 'USD', 100, 0,
-          1, 1, 0, 0, 0, 0, 0, date_trunc('day', now()) - interval '1 day', now(), now(), 1 FROM generate_series(1, 5001) n`
-      yield* sql`INSERT INTO user_balances (integrator_id, user_id, asset, awaiting_funding, pending, claimable, paid,
-          owed) VALUES (${integratorId}, ${userId}, 'USDC', 0, 0, 5001, 0, 0)`
-      yield* sql`UPDATE vault_balances SET free = 0 WHERE integrator_id = ${integratorId}`
-
-      const refused = yield* Effect.flip(vault.claim(integratorId, { ...usdc("c", 5_001n), userId }))
-      assert.strictEqual(refused._tag, "SimulationRefused")
-      assert.match(refused.message, /5000 rewards at most/)
-      assert.strictEqual((yield* vault.get(integratorId)).balances[0]?.held, 5_001n)
-
-      assert.isFalse((yield* vault.claim(integratorId, { ...usdc("c", 5_000n), userId })).duplicate)
-      assert.strictEqual((yield* vault.get(integratorId)).balances[0]?.held, 1n)
-      const left = yield* sql`SELECT external_transaction_id FROM rewards
-        WHERE integrator_id = ${integratorId} AND state = 'Claimable'`
-      assert.deepStrictEqual(left, [{ externalTransactionId: "5001" }])
-    }))
-
-  it.effect("a user with more due rewards than one transaction applies is Unavailable until the worker has caught up", () =>
-    Effect.gen(function*() {
-      const { integratorId } = yield* setUp
-      const sql = yield* SqlClient.SqlClient
-      yield* (yield* Vault).deposit(integratorId, usdc("d", 300n))
-      yield* sql`INSERT INTO rewards (integrator_id, user_id, kind, external_transaction_id, program_id,
-          program_version, creation, asset, state, purchase_at, currency, spend, refunded_spend, earned, amount, paid, recovered,
-          clawed_back, month_used_before, category_used_before, claimable_at, created_at, updated_at, revision)
-        SELECT ${integratorId}, ${userId}, 'clearing', n::text, 'p', 1, n, 'USDC', 'Pending', now(), 'USD', 100, 0,
-          1, 1, 0, 0, 0, 0, 0, date_trunc('day', now()) - interval '1 day', now(), now(), 1 FROM generate_series(1, 300) n`
-      yield* sql`INSERT INTO user_balances (integrator_id, user_id, asset, awaiting_funding, pending, claimable, paid,
-          owed) VALUES (${integratorId}, ${userId}, 'USDC', 0, 300, 0, 0, 0)`
-      yield* sql`UPDATE vault_balances SET free = 0 WHERE integrator_id = ${integratorId}`
-      yield* sql`UPDATE vaults SET rewards = 300 WHERE integrator_id = ${integratorId}`
-      const { list } = yield* Rewards
-      const { matureRewards } = yield* Processing
-      const states = Effect.map(list(integratorId, userId, { limit: 100, cursor: undefined }), ({ rewards }) =>
-        new Set(rewards.map(({ state }) => state)))
-
-      const refused = yield* Effect.flip(Effect.provideService(states, MaxOwn, 299))
-      assert.strictEqual(refused._tag, "Unavailable")
-      assert.match(refused.message, /More than 299 rewards/)
-      assert.lengthOf(yield* sql`SELECT 1 FROM rewards WHERE integrator_id = ${integratorId} AND state = 'Claimable'`, 0)
-      while ((yield* matureRewards) > 0);
-      assert.deepStrictEqual(yield* Effect.provideService(states, MaxOwn, 299), new Set(["Claimable"]))
-    }))
-
   it.effect("an explanation shows the first 1,000 refunds of a purchase that has more", () =>
     Effect.gen(function*() {
       const { at, integratorId } = yield* setUp

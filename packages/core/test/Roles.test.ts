@@ -36,10 +36,16 @@ layer(liveLayer, { excludeTestServices: true })("lesser roles", (it) => {
         ({ role, table }) => `${role} ${table}`
       )
       assert.deepStrictEqual(deletes.sort(), [
+        "card_rewards_admin payouts",
+        "card_rewards_admin waiting_sums",
+        "card_rewards_api payouts",
+        "card_rewards_api waiting_sums",
         "card_rewards_api webhook_secrets",
         "card_rewards_worker open_estimates",
+        "card_rewards_worker payouts",
         "card_rewards_worker spend_event_queue",
-        "card_rewards_worker spend_event_waits"
+        "card_rewards_worker spend_event_waits",
+        "card_rewards_worker waiting_sums"
       ])
       const owned = yield* sql`SELECT FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner
         WHERE r.rolname LIKE 'card\\_rewards\\_%'`

@@ -18,15 +18,16 @@ export const VaultMovement = Schema.Struct(vaultMovement).annotate({
   description: "A confirmed movement of the vault; `balance` is what it left."
 })
 
-/** What a confirmed claim says, with the part of it that each reward paid. */
+/** What a confirmed claim says: how many rewards it pays, and the part of it that each of the first 1,000 paid. */
 export const VaultClaim = Schema.Struct({
   ...vaultMovement,
   userId: UserId,
+  rewardCount: Schema.Int,
   rewards: Schema.Array(Schema.Struct({ id: Schema.String, amount: Amount }))
 }).annotate({
   identifier: "VaultClaim",
   expected: "an object",
-  description: "A confirmed claim, with the part of it that each reward paid."
+  description: "A confirmed claim: how many rewards it pays, and the part of it that each of the first 1,000 paid."
 })
 
 const event = <const Kind extends string, Data extends Schema.Top>(kind: Kind, data: Data) =>

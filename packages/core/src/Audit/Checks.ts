@@ -87,9 +87,48 @@ export const checks: ReadonlyArray<Check> = [
     sql: `
       SELECT b.integrator_id, b.asset AS subject, b.free + b.assigned + coalesce(r.reserved, 0) AS expected, b.held AS actual
       FROM vault_balances b LEFT JOIN (
-        SELECT integrator_id, asset, sum(${unpaid}) AS reserved FROM rewards
-        WHERE state IN ('Pending', 'Claimable') GROUP BY integrator_id, asset
+        SELECT integrator_id, asset, sum(reserved) AS reserved FROM (
+          SELECT integrator_id, asset, ${unpaid} AS reserved FROM rewards WHERE state IN ('Pending', 'Claimable')
+          UNION ALL SELECT integrator_id, asset, -amount FROM payouts
+        ) parts GROUP BY integrator_id, asset
       ) r USING (integrator_id, asset) WHERE b.held <> b.free + b.assigned + coalesce(r.reserved, 0)`
+  },
+  {
+    name: "sums of waiting rewards are those of their blocks",
+    sql: `
+      SELECT integrator_id, asset || ' block ' || block AS subject, coalesce(r.amount, 0) AS expected,
+        coalesce(s.amount, 0) AS actual
+      FROM waiting_sums s FULL JOIN (
+        SELECT integrator_id, asset, creation / 4096 AS block, sum(amount) AS amount FROM rewards
+        WHERE state = 'AwaitingFunding' GROUP BY 1, 2, 3
+      ) r USING (integrator_id, asset, block) WHERE coalesce(r.amount, 0) <> coalesce(s.amount, 0)`
+  },
+  {
+    name: "each user's first pending and first waiting reward are known",
+    sql: `
+      SELECT integrator_id, user_id || ' ' || asset AS subject,
+        concat_ws(' ', r.due_at, r.due_creation, 'waiting', r.first_waiting) AS expected,
+        concat_ws(' ', b.due_at, b.due_creation, 'waiting', b.first_waiting) AS actual
+      FROM user_balances b LEFT JOIN (
+        SELECT integrator_id, user_id, asset, min(creation) FILTER (WHERE state = 'AwaitingFunding') AS first_waiting,
+          min(claimable_at) FILTER (WHERE state = 'Pending') AS due_at,
+          (array_agg(creation ORDER BY claimable_at, creation) FILTER (WHERE state = 'Pending'))[1] AS due_creation
+        FROM rewards WHERE state IN ('Pending', 'AwaitingFunding') GROUP BY integrator_id, user_id, asset
+      ) r USING (integrator_id, user_id, asset)
+      WHERE (b.due_at, b.due_creation, b.first_waiting) IS DISTINCT FROM (r.due_at, r.due_creation, r.first_waiting)`
+  },
+  {
+    name: "the next work on each vault is known",
+    sql: `
+      SELECT v.integrator_id, 'work' AS subject, 'at the latest ' || w.due AS expected, v.work_at::text AS actual
+      FROM vaults v JOIN integrators i USING (integrator_id) JOIN (
+        SELECT integrator_id, min(due) AS due FROM (
+          SELECT r.integrator_id, min(r.claimable_at) - min(o.clock_offset_millis) * interval '1 ms' AS due
+          FROM rewards r JOIN integrators o USING (integrator_id) WHERE r.state = 'Pending' GROUP BY r.integrator_id
+          UNION ALL SELECT integrator_id, now() FROM vault_balances WHERE assigned > 0
+          UNION ALL SELECT integrator_id, now() FROM payouts
+        ) parts GROUP BY integrator_id
+      ) w USING (integrator_id) WHERE coalesce(v.work_at > w.due, true)`
   },
   {
     name: "assigned money is what the waiting rewards up to its mark come to",
@@ -123,8 +162,9 @@ export const checks: ReadonlyArray<Check> = [
     sql: `
       SELECT integrator_id, reference AS subject, o.amount AS expected, coalesce(j.amount, 0) AS actual
       FROM vault_operations o FULL JOIN (
-        SELECT integrator_id, reference, sum(amount) AS amount FROM journal
-        WHERE from_account = 'world' OR to_account IN ('world', 'paid') GROUP BY integrator_id, reference
+        SELECT integrator_id, reference, sum(CASE from_account WHEN 'paid' THEN -amount ELSE amount END) AS amount
+        FROM journal WHERE from_account IN ('world', 'paid') OR to_account IN ('world', 'paid')
+        GROUP BY integrator_id, reference
       ) j USING (integrator_id, reference) WHERE o.amount IS DISTINCT FROM j.amount`
   },
   {

@@ -5,7 +5,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns } from "../Database.ts"
 import type { EarnedReward } from "../Ledger.ts"
-import type { RewardRow } from "../Ledger/Book.ts"
+import type { RewardRow } from "../Ledger/RewardRow.ts"
 
 /** What is known of a user, each fact as a text by its subject, so that two sides can be compared and shown. */
 export interface UserFacts {

@@ -1,14 +1,21 @@
 /** What of a reward is neither paid nor recovered. */
 export const unpaid = "amount - paid - recovered + clawed_back"
 
-/** What each account of a user should hold, from the rewards alone. */
+/**
+ * What each account of a user should hold, from the rewards and from the payouts, which are paid already and not yet in
+ * the rewards.
+ */
 export const fromRewards = `
-  SELECT integrator_id, user_id, asset,
-    coalesce(sum(${unpaid}) FILTER (WHERE state = 'AwaitingFunding'), 0) AS "awaitingFunding",
-    coalesce(sum(${unpaid}) FILTER (WHERE state = 'Pending'), 0) AS pending,
-    coalesce(sum(${unpaid}) FILTER (WHERE state = 'Claimable'), 0) AS claimable,
-    sum(paid) AS paid, sum(clawed_back) - sum(recovered) AS owed, sum(amount) AS amount
-  FROM rewards GROUP BY integrator_id, user_id, asset`
+  SELECT integrator_id, user_id, asset, r."awaitingFunding", r.pending,
+    r.claimable - coalesce(p.amount, 0) AS claimable, r.paid + coalesce(p.amount, 0) AS paid, r.owed, r.amount
+  FROM (
+    SELECT integrator_id, user_id, asset,
+      coalesce(sum(${unpaid}) FILTER (WHERE state = 'AwaitingFunding'), 0) AS "awaitingFunding",
+      coalesce(sum(${unpaid}) FILTER (WHERE state = 'Pending'), 0) AS pending,
+      coalesce(sum(${unpaid}) FILTER (WHERE state = 'Claimable'), 0) AS claimable,
+      sum(paid) AS paid, sum(clawed_back) - sum(recovered) AS owed, sum(amount) AS amount
+    FROM rewards GROUP BY integrator_id, user_id, asset
+  ) r LEFT JOIN payouts p USING (integrator_id, user_id, asset)`
 
 /** What each account holds according to the journal. */
 export const fromJournal = `
@@ -32,7 +39,9 @@ export const transfers = [
     "'free', 'pending'", "'assigned', 'pending'", "'promised', 'awaitingFunding'", "'awaitingFunding', 'promised'",
     "'pending', 'claimable'", "'pending', 'free'", "'claimable', 'free'", "'claimable', 'paid'", "'owed', 'clawedBack'",
     "'clawedBack', 'owed'"
-  ].map((pair) => `(${pair}, true, true)`)
+  ].map((pair) => `(${pair}, true, true)`),
+  // a large claim, before and while its rewards are paid one by one
+  ...["'claimable', 'paid'", "'paid', 'claimable'"].map((pair) => `(${pair}, true, false)`)
 ].join(", ")
 
 /** The accounts of a user, by their names in the journal. */

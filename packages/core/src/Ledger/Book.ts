@@ -1,44 +1,9 @@
 import type { IntegratorId, VaultId } from "@card-rewards/domain/Ids"
-import type { Asset } from "@card-rewards/domain/Money"
-import type { Account, Move, Reward, RewardChange, RewardMoney, RewardState } from "@card-rewards/domain/Reward"
-import { printRewardId } from "@card-rewards/domain/Reward"
-import { printTimestamp } from "@card-rewards/domain/Time"
-
-/** A row of `rewards`. Times are milliseconds, amounts smallest units, spend minor units. */
-export interface RewardRow extends RewardMoney {
-  readonly integratorId: IntegratorId
-  readonly userId: string
-  readonly kind: string
-  readonly externalTransactionId: string
-  readonly programId: string
-  readonly programVersion: number
-  /** Order of creation in the vault, from 1. */
-  readonly creation: bigint
-  readonly asset: Asset
-  readonly categoryId: string | null
-  readonly purchaseAt: number
-  readonly currency: string
-  readonly monthUsedBefore: bigint
-  readonly categoryUsedBefore: bigint
-  readonly claimableAt: number
-  readonly createdAt: number
-  readonly updatedAt: number
-  readonly revision: number
-}
-
-/** What of a reward is told to the integrator. */
-export type ShownReward = Omit<RewardRow, "categoryId" | "purchaseAt" | "monthUsedBefore" | "categoryUsedBefore">
-
-/** The accounts that are kept for each user and asset. */
-export type UserAccounts = Record<"awaitingFunding" | "pending" | "claimable" | "paid" | "owed", bigint>
-
-/** A vault's money in one asset; waiting rewards created up to `assignedTo` will be reserved with `assigned`. */
-export interface VaultAccounts {
-  held: bigint
-  free: bigint
-  assigned: bigint
-  assignedTo: bigint
-}
+import { type Asset, assets } from "@card-rewards/domain/Money"
+import type { Account, Move, RewardChange, RewardMoney, RewardState } from "@card-rewards/domain/Reward"
+import { blockOf, byDuePlace, noAccounts, type Payout, type UserAccounts, userKey, type VaultAccounts } from "./Accounts.ts"
+import { encodeReward, type RewardRow, rewardKey } from "./RewardRow.ts"
+import { WaitingQueue } from "./WaitingQueue.ts"
 
 /** A journal entry that is not written yet. */
 export interface Entry extends Move {
@@ -62,7 +27,25 @@ export interface VaultOperation {
   readonly asset: Asset
   readonly amount: bigint
   readonly userId?: string
+  /** What a claim paid of the first rewards, and how many it pays in all. */
   readonly rewards?: Array<{ readonly id: string; readonly amount: string }>
+  rewardCount?: number
+}
+
+/** What a book is opened with, as the vault's row says it. */
+export interface OpenedVault {
+  readonly integratorId: IntegratorId
+  readonly vaultId: VaultId
+  /** The integrator's clock, read under the lock; milliseconds. */
+  readonly now: number
+  /** How far that clock is ahead of real time, in milliseconds. */
+  readonly offsetMillis: number
+  readonly creations: bigint
+  readonly workAt: number | undefined
+  readonly hasPayouts: boolean
+  readonly vault: Readonly<Record<Asset, VaultAccounts>>
+  /** How many due, assigned or claimed rewards this transaction may apply. */
+  readonly budget: number
 }
 
 /**
@@ -73,41 +56,61 @@ export interface VaultOperation {
 export class Book {
   readonly integratorId: IntegratorId
   readonly vaultId: VaultId
-  /** The integrator's clock, read under the lock; milliseconds. */
   readonly now: number
+  readonly offsetMillis: number
+  readonly hasPayouts: boolean
   readonly rewards = new Map<string, RewardRow>()
   readonly created = new Set<string>()
   readonly changed = new Set<string>()
   readonly entries: Array<Entry> = []
   readonly events: Array<PendingEvent> = []
-  readonly vault: Record<Asset, VaultAccounts>
+  readonly vault: Readonly<Record<Asset, VaultAccounts>>
   readonly changedUsers = new Set<string>()
   /** The users and assets whose accounts were read. */
   readonly storedUsers = new Set<string>()
+  /** Users whose first pending or waiting reward changed its state: the next one is found as the book is written. */
+  readonly outdatedFirsts = new Set<string>()
   readonly changedAssets = new Set<Asset>()
+  /** What waiting rewards of each asset gained or lost, by block of creations; see `waiting_sums`. */
+  readonly waitingChanges: Readonly<Record<Asset, Map<bigint, bigint>>> = { USDC: new Map(), EURe: new Map() }
+  /** Unfinished claims of the users that were read, by {@link userKey}. */
+  readonly payouts = new Map<string, Payout>()
+  readonly changedPayouts = new Set<string>()
   operation: VaultOperation | undefined
   creations: bigint
   /** Waiting rewards that this transaction reserved from free money. */
   served = 0
+  /** How many due, assigned or claimed rewards this transaction may still apply. */
+  budget: number
+  /** Users whose money the operation touches, by {@link userKey}. */
+  readonly touched = new Set<string>()
+  /** Up to here the assigned rewards of touched users and of users who owe are reserved, as this transaction has them. */
+  readonly reservedTo: Record<Asset, bigint> = { USDC: 0n, EURe: 0n }
+  /** Whether these are being reserved at this moment. */
+  isReserving = false
+  /** Whether more of them are left than the budget allowed: nothing else may move the vault's money before them. */
+  isBehind = false
+  /** Real time at which background work on the vault is next due, in milliseconds. */
+  workAt: number | undefined
+  /** Whether that has to be found anew as the book is written. */
+  isWorkOutdated = false
   private readonly users = new Map<string, UserAccounts>()
   private readonly queues: Record<Asset, WaitingQueue> = { USDC: new WaitingQueue(), EURe: new WaitingQueue() }
 
-  constructor(options: {
-    readonly integratorId: IntegratorId
-    readonly vaultId: VaultId
-    readonly now: number
-    readonly creations: bigint
-    readonly vault: Book["vault"]
-  }) {
-    this.integratorId = options.integratorId
-    this.vaultId = options.vaultId
-    this.now = options.now
-    this.creations = options.creations
-    this.vault = options.vault
+  constructor(opened: OpenedVault) {
+    this.integratorId = opened.integratorId
+    this.vaultId = opened.vaultId
+    this.now = opened.now
+    this.offsetMillis = opened.offsetMillis
+    this.creations = opened.creations
+    this.workAt = opened.workAt
+    this.hasPayouts = opened.hasPayouts
+    this.vault = opened.vault
+    this.budget = opened.budget
   }
 
-  /** Takes a row that was read, unless this transaction has it already; answers the one that counts. */
-  meet(row: RewardRow): RewardRow {
+  /** Adds a row that was read, unless this transaction has it already; returns the one that counts. */
+  addReward(row: RewardRow): RewardRow {
     const key = rewardKey(row)
     const known = this.rewards.get(key)
     if (known !== undefined) return known
@@ -115,11 +118,16 @@ export class Book {
     return row
   }
 
-  /** Takes a user's accounts that were read, unless they are here already. */
-  meetUser(userId: string, asset: Asset, accounts: UserAccounts): void {
+  /** Adds a user's accounts that were read, unless they are here already. */
+  addUser(userId: string, asset: Asset, accounts: UserAccounts): void {
     const key = userKey(userId, asset)
     this.storedUsers.add(key)
     if (!this.users.has(key)) this.users.set(key, accounts)
+  }
+
+  /** Counts a user, in both assets, among those whom the operation touches. */
+  touch(userId: string): void {
+    for (const asset of assets) this.touched.add(userKey(userId, asset))
   }
 
   /** Whether a user's accounts are here. */
@@ -127,14 +135,9 @@ export class Book {
     return this.users.has(userKey(userId, asset))
   }
 
-  /** The users whose accounts are here. */
-  userIds(): ReadonlyArray<string> {
-    return [...new Set([...this.users.keys()].map((key) => splitUserKey(key).userId))]
-  }
-
-  /** The users and assets that have pending rewards. */
-  pendingUsers(): ReadonlyArray<ReturnType<typeof splitUserKey>> {
-    return [...this.users].flatMap(([key, accounts]) => accounts.pending > 0n ? [splitUserKey(key)] : [])
+  /** The touched users, and those who owe, of whose accounts these are here: what is due to them comes first. */
+  concerned(): ReadonlyArray<readonly [key: string, accounts: UserAccounts]> {
+    return [...this.users].filter(([key, { owed }]) => owed > 0n || this.touched.has(key))
   }
 
   /** The rewards of an asset that wait for free money. */
@@ -147,7 +150,7 @@ export class Book {
     const key = userKey(userId, asset)
     const known = this.users.get(key)
     if (known !== undefined) return known
-    const accounts = { awaitingFunding: 0n, pending: 0n, claimable: 0n, paid: 0n, owed: 0n }
+    const accounts = noAccounts()
     this.users.set(key, accounts)
     return accounts
   }
@@ -163,9 +166,8 @@ export class Book {
       updatedAt: this.now,
       revision: 1
     }
-    const key = rewardKey(created)
-    this.created.add(key)
-    this.record(key, created, change)
+    this.created.add(rewardKey(created))
+    this.record(undefined, created, change, this.operation?.reference)
     return created
   }
 
@@ -183,22 +185,66 @@ export class Book {
     return [...keys].flatMap((key) => this.rewards.get(key) ?? []).filter((row) => row.asset === asset)
   }
 
-  /** Changes a reward as decided. */
-  change(row: RewardRow, change: RewardChange): RewardRow {
+  /** Changes a reward as decided; its journal entries name the operation that did it, if one did. */
+  change(row: RewardRow, change: RewardChange, reference: string | undefined = this.operation?.reference): RewardRow {
     const next = { ...row, ...change.money, updatedAt: this.now, revision: row.revision + 1 }
     const key = rewardKey(next)
     if (!this.created.has(key)) this.changed.add(key)
-    this.record(key, next, change)
+    this.record(row, next, change, reference)
     return next
   }
 
-  private record(key: string, row: RewardRow, change: RewardChange): void {
-    this.rewards.set(key, row)
-    const { asset, userId, creation } = row
+  private record(
+    before: RewardRow | undefined,
+    row: RewardRow,
+    change: RewardChange,
+    reference: string | undefined
+  ): void {
+    this.rewards.set(rewardKey(row), row)
+    const { asset, creation, userId } = row
     for (const move of change.moves) {
-      this.move({ ...move, asset, userId, reward: creation, reference: this.operation?.reference })
+      this.move({ ...move, asset, userId, reward: creation, reference })
     }
     this.events.push({ kind: change.event, data: JSON.stringify(encodeReward(row)), reward: creation })
+    this.trackFirsts(before?.state, row)
+    this.trackWaiting(before, row)
+  }
+
+  /** Keeps where the user's pending and waiting rewards begin, and when the vault's next work is due. */
+  private trackFirsts(before: RewardState | undefined, row: RewardRow): void {
+    if (row.state === before) return
+    const accounts = this.user(row.userId, row.asset)
+    const { firstPending, firstWaiting } = accounts
+    const workAt = row.claimableAt - this.offsetMillis
+    if (row.state === "Pending") {
+      if (firstPending === undefined || byDuePlace(row, firstPending) < 0) accounts.firstPending = row
+      if (this.workAt === undefined || workAt < this.workAt) this.workAt = workAt
+    } else if (before === "Pending") {
+      if (firstPending === undefined || byDuePlace(row, firstPending) <= 0) this.outdateFirsts(row)
+      if (this.workAt === undefined || workAt <= this.workAt) this.isWorkOutdated = true
+    }
+    if (row.state === "AwaitingFunding") accounts.firstWaiting ??= row.creation
+    else if (before === "AwaitingFunding" && (firstWaiting ?? row.creation) >= row.creation) this.outdateFirsts(row)
+  }
+
+  private outdateFirsts({ asset, userId }: RewardRow): void {
+    this.outdatedFirsts.add(userKey(userId, asset))
+  }
+
+  private trackWaiting(before: RewardRow | undefined, { amount, asset, creation, state }: RewardRow): void {
+    const was = before?.state === "AwaitingFunding" ? before.amount : 0n
+    const is = state === "AwaitingFunding" ? amount : 0n
+    if (is === was) return
+    const block = blockOf(creation)
+    this.waitingChanges[asset].set(block, (this.waitingChanges[asset].get(block) ?? 0n) + is - was)
+  }
+
+  /** Changes what is left of a user's claim to be carried out; 0 ends it. */
+  changePayout(payout: Payout): void {
+    const key = userKey(payout.userId, payout.asset)
+    this.payouts.set(key, payout)
+    this.changedPayouts.add(key)
+    this.isWorkOutdated = true
   }
 
   /** Moves money between accounts. No account of the vault or of a user can become negative. */
@@ -206,8 +252,9 @@ export class Book {
     this.add(entry, entry.from, -entry.amount)
     this.add(entry, entry.to, entry.amount)
     const vault = this.vault[entry.asset]
-    if (entry.from === "world") vault.held += entry.amount
+    if (entry.from === "world" || entry.from === "paid") vault.held += entry.amount
     if (entry.to === "world" || entry.to === "paid") vault.held -= entry.amount
+    if (entry.from === "assigned" || entry.to === "assigned") this.isWorkOutdated = true
     this.changedAssets.add(entry.asset)
     this.entries.push(entry)
   }
@@ -228,75 +275,3 @@ export class Book {
   }
 }
 
-/** Rewards that wait, in order of creation: read from the database page by page, then those of this transaction. */
-export class WaitingQueue {
-  /** Creation of the last one read. */
-  readUpTo = 0n
-  /** Whether there are no more to read. */
-  readAll = false
-  private stored: Array<string> = []
-  private readonly added: Array<string> = []
-
-  /** The first one's key; undefined where the next page must be read first, or where none waits. */
-  first(): string | undefined {
-    return this.stored[0] ?? (this.readAll ? this.added[0] : undefined)
-  }
-
-  /** Takes the first one out: it waits no longer. */
-  shift(): void {
-    if (this.stored.shift() === undefined) this.added.shift()
-  }
-
-  /** Takes a page that was read, the longest waiting first. */
-  read(rows: ReadonlyArray<RewardRow>, pageSize: number): void {
-    this.stored = rows.map(rewardKey)
-    this.readUpTo = rows.at(-1)?.creation ?? this.readUpTo
-    this.readAll = rows.length < pageSize
-  }
-
-  /** Adds a reward of this transaction. */
-  push(row: RewardRow): void {
-    this.added.push(rewardKey(row))
-  }
-}
-
-/** A reward's key within its integrator. Ids hold no NUL, so different identities never share one. */
-export const rewardKey = (
-  reward: Pick<RewardRow, "userId" | "kind" | "externalTransactionId" | "programId">
-): string => `${reward.userId}\0${reward.kind}\0${reward.externalTransactionId}\0${reward.programId}`
-
-/** A user and asset within an integrator; the asset comes first, so that the key can be read back. */
-export const userKey = (userId: string, asset: Asset): string => `${asset}\0${userId}`
-
-/** Reads a {@link userKey} back. */
-export const splitUserKey = (key: string): { readonly asset: Asset; readonly userId: string } => ({
-  asset: key.startsWith("USDC") ? "USDC" : "EURe",
-  userId: key.slice(5)
-})
-
-/** A reward as the list and the events show it. */
-export const encodeReward = (row: ShownReward): typeof Reward.Encoded => ({
-  id: printRewardId(row),
-  userId: row.userId,
-  programId: row.programId,
-  programVersion: row.programVersion,
-  transaction: { kind: spendKind(row.kind), externalTransactionId: row.externalTransactionId },
-  state: row.state satisfies RewardState,
-  amount: { asset: row.asset, amount: row.amount.toString() },
-  spend: { currency: row.currency, amount: row.spend.toString() },
-  claimableAt: printTimestamp(row.claimableAt),
-  createdAt: printTimestamp(row.createdAt),
-  updatedAt: printTimestamp(row.updatedAt),
-  revision: row.revision,
-  earned: row.earned.toString(),
-  paid: row.paid.toString(),
-  recovered: row.recovered.toString(),
-  clawedBack: row.clawedBack.toString(),
-  refundedSpend: row.refundedSpend.toString()
-})
-
-/** Rewards come from clearings alone. */
-const spendKind = (kind: string): "clearing" => {
-  if (kind === "clearing") return kind
-  throw new Error(`a reward of a ${kind}`)
-}

@@ -2,9 +2,11 @@ import type { Asset } from "@card-rewards/domain/Money"
 import { fund, mature } from "@card-rewards/domain/Reward"
 import { Context, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { columns, value } from "../Database.ts"
-import type { Book, RewardRow } from "./Book.ts"
-import { byCreation, readMissingUsers } from "./Load.ts"
+import { value } from "../Database.ts"
+import { blockOf, byCreation, lastOfBlock } from "./Accounts.ts"
+import type { Book } from "./Book.ts"
+import { readMissingUsers } from "./Load.ts"
+import type { RewardRow } from "./RewardRow.ts"
 
 /**
  * Waiting rewards that one transaction reserves one by one. What free money serves beyond them is assigned in one sum
@@ -14,36 +16,36 @@ export const ServedAtOnce = Context.Reference<number>("@card-rewards/core/Ledger
   defaultValue: () => 250
 })
 
-/** Waiting rewards are read in pieces of this many. */
+/** Waiting rewards are read in pages of this many. */
 const waitingPage = 200
 
-/** Waiting rewards whose amounts one statement adds up at most. */
-const longestSum = 100_000
+/** Waiting rewards that are assigned to one by one, before sums of whole blocks are. */
+const servedFew = 200
+
+/** Sums of waiting rewards are read in pages of this many blocks. */
+const sumsPage = 1_000
 
 /**
  * Gives free money to the waiting rewards, first in, first out, up to the first that does not fit. One that is past
- * its holding period becomes claimable before the next is funded.
+ * its holding period becomes claimable before the next is funded. What is assigned beyond {@link ServedAtOnce} rewards is
+ * left to be reserved; returns whether anything was assigned.
  */
 export const serveWaiting = Effect.fnUntraced(function*(book: Book, asset: Asset) {
   const servedAtOnce = yield* ServedAtOnce
   const vault = book.vault[asset]
   while (true) {
-    if (vault.assigned > 0n || book.served >= servedAtOnce) {
-      if (yield* assign(book, asset)) continue
-      return
-    }
+    if (vault.assigned > 0n || book.served >= servedAtOnce) return yield* assign(book, asset)
     const head = yield* firstWaiting(book, asset)
-    if (head === undefined || vault.free < head.amount) return
+    if (head === undefined || vault.free < head.amount) return false
     book.served++
-    reserve(book, head, "free")
+    const funded = reserve(book, head, "free")
+    if (funded.claimableAt <= book.now) matureReward(book, funded)
   }
 })
 
-/** Reserves a waiting reward, out of free or assigned money; past its holding period it becomes claimable at once. */
-export const reserve = (book: Book, row: RewardRow, from: "free" | "assigned"): RewardRow => {
-  const funded = book.change(row, fund(row, from))
-  return funded.claimableAt <= book.now ? matureReward(book, funded) : funded
-}
+/** Reserves a waiting reward, out of free or assigned money. */
+export const reserve = (book: Book, row: RewardRow, from: "free" | "assigned"): RewardRow =>
+  book.change(row, fund(row, from))
 
 /** The holding period of a reward is over. What its user owes goes back to free money. */
 export const matureReward = (book: Book, row: RewardRow): RewardRow =>
@@ -53,101 +55,99 @@ export const matureReward = (book: Book, row: RewardRow): RewardRow =>
 export const isAssigned = (book: Book, row: RewardRow): boolean =>
   row.state === "AwaitingFunding" && row.creation <= book.vault[row.asset].assignedTo
 
-/** Reserves the assigned rewards among these, in order of creation; free money that comes back is passed on. */
-export const reserveAssigned = Effect.fnUntraced(function*(book: Book, rows: ReadonlyArray<RewardRow>) {
-  for (const row of rows.map((row) => book.meet(row)).toSorted(byCreation)) {
-    if (!isAssigned(book, row)) continue
-    const free = book.vault[row.asset].free
-    reserve(book, row, "assigned")
-    if (book.vault[row.asset].free > free) yield* serveWaiting(book, row.asset)
-  }
-})
-
-/**
- * Assigns free money to the waiting rewards that it serves, in one sum. Answers whether recoveries made more of it
- * free.
- */
+/** Assigns free money to the waiting rewards that it serves, in one sum; returns whether there were any. */
 const assign = Effect.fnUntraced(function*(book: Book, asset: Asset) {
   const vault = book.vault[asset]
-  const { amount, upTo } = yield* served(book, asset)
+  const few = yield* findServedFew(book, asset)
+  const { amount, upTo } = few.isAll ? few : yield* findServed(book, asset, few)
   if (amount === 0n) return false
   const reference = book.operation?.reference
   book.move({ from: "free", to: "assigned", amount, asset, userId: undefined, reward: undefined, reference })
   vault.assignedTo = upTo
-  return yield* recover(book, asset)
+  // while earlier assigned rewards of users who owe are still being reserved, these belong to the same moment
+  if (!book.isReserving && !book.isBehind) vault.assignedAt = book.now
+  return true
 })
 
-/** How much the next waiting rewards that fit into free money come to, and the last of them. */
-const served = Effect.fnUntraced(function*(book: Book, asset: Asset) {
-  const sql = yield* SqlClient.SqlClient
+/** The next waiting rewards that fit into free money: what they come to, and up to which creation. */
+interface Served {
+  readonly amount: bigint
+  readonly upTo: bigint
+}
+
+/** As {@link findServed}, of the first {@link servedFew}: what a recovery frees seldom serves more. */
+const findServedFew = Effect.fnUntraced(function*(book: Book, asset: Asset) {
   const { assignedTo, free } = book.vault[asset]
-  const waits = (row: RewardRow) => row.state === "AwaitingFunding" && row.creation > assignedTo
-  const changed = book.changedRows(asset)
-  let upTo = assignedTo
-  let amount = 0n
-  let size = 1
-  let growing = true
-  while (true) {
-    const [page] = yield* sql<{ rows: number; last: bigint | null; amount: bigint | null }>`
-      SELECT count(*)::int4 AS rows, max(r.creation) AS last, sum(coalesce(t.amount, r.amount)) AS amount
-      FROM (
-        SELECT creation, amount FROM rewards WHERE integrator_id = ${book.integratorId} AND asset = ${asset}
-          AND state = 'AwaitingFunding' AND creation > ${value.int8(upTo)} ORDER BY creation LIMIT ${value.int4(size)}
-      ) r LEFT JOIN unnest(${columns.int8(changed.map((row) => row.creation))},
-        ${columns.numeric(changed.map((row) => waits(row) ? row.amount : 0n))})
-        AS t(creation, amount) USING (creation)`
-    const more = page?.amount ?? 0n
-    if (amount + more > free) {
-      if (size === 1) return { amount, upTo }
-      growing = false
-      size /= 10
-      continue
+  let served: Served = { amount: 0n, upTo: assignedTo }
+  for (let rewards = 0; rewards < servedFew; rewards++) {
+    const head = yield* firstWaiting(book, asset)
+    if (head === undefined || served.amount + head.amount > free) return { ...served, isAll: true }
+    served = { amount: served.amount + head.amount, upTo: head.creation }
+    book.waiting(asset).shift()
+  }
+  return { ...served, isAll: false }
+})
+
+/** Adds the rewards that still fit, a block at a time: it takes a moment however many they are. */
+const findServed = Effect.fnUntraced(function*(book: Book, asset: Asset, few: Served) {
+  const { free } = book.vault[asset]
+  let served = few
+  /** Adds a block's rewards one by one; returns whether all of them fit. */
+  const addRows = Effect.fnUntraced(function*(block: bigint) {
+    for (const { amount, creation } of yield* readBlock(book, asset, block, served.upTo)) {
+      if (served.amount + amount > free) return false
+      served = { amount: served.amount + amount, upTo: creation }
     }
-    amount += more
-    upTo = page?.last ?? upTo
-    if ((page?.rows ?? 0) < size) break
-    if (growing && size < longestSum) size *= 10
+    return true
+  })
+  const first = blockOf(few.upTo + 1n)
+  if (!(yield* addRows(first))) return served
+  for (let after = first;;) {
+    const sums = yield* readSums(book, asset, after)
+    for (const { amount, block } of sums) {
+      if (served.amount + amount > free) {
+        yield* addRows(block)
+        return served
+      }
+      // never beyond the rewards there are: those that come later are not assigned
+      const last = lastOfBlock(block)
+      served = { amount: served.amount + amount, upTo: last < book.creations ? last : book.creations }
+    }
+    const last = sums.at(-1)
+    if (last === undefined || sums.length < sumsPage) return served
+    after = last.block
   }
-  // all that is stored fits; then come the rewards of this transaction
-  for (const row of book.createdRows(asset)) {
-    if (!waits(row)) continue
-    if (amount + row.amount > free) break
-    amount += row.amount
-    upTo = row.creation
-  }
-  return { amount, upTo }
 })
 
-/**
- * Of users who owe, reserves the assigned rewards that are due, until nothing is owed: what they recover is free money,
- * which nobody may have to wait for (decisions, section 6).
- */
-export const recoverAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset) {
-  if (yield* recover(book, asset)) yield* serveWaiting(book, asset)
-})
-
-/** Answers whether that made money free. */
-const recover = Effect.fnUntraced(function*(book: Book, asset: Asset) {
-  const { assignedTo, free } = book.vault[asset]
+/** Sums of the next blocks of waiting rewards, with what this transaction has changed of them. */
+const readSums = Effect.fnUntraced(function*(book: Book, asset: Asset, after: bigint) {
   const sql = yield* SqlClient.SqlClient
-  const reserveOwing = (row: RewardRow): void => {
-    const owes = book.user(row.userId, row.asset).owed > 0n
-    if (owes && row.claimableAt <= book.now && isAssigned(book, row)) reserve(book, row, "assigned")
+  const stored = yield* sql<{ block: bigint; amount: bigint }>`
+    SELECT block, amount FROM waiting_sums
+    WHERE integrator_id = ${book.integratorId} AND asset = ${asset} AND block > ${value.int8(after)}
+    ORDER BY block LIMIT ${value.int4(sumsPage)}`
+  const upTo = stored.length < sumsPage ? undefined : stored.at(-1)?.block
+  const sums = new Map(stored.map(({ amount, block }) => [block, amount]))
+  for (const [block, change] of book.waitingChanges[asset]) {
+    if (block > after && (upTo === undefined || block <= upTo)) sums.set(block, (sums.get(block) ?? 0n) + change)
   }
-  for (let after: bigint | undefined = 0n; after !== undefined;) {
-    const owing = book.userIds().filter((userId) => book.user(userId, asset).owed > 0n)
-    if (owing.length === 0) break
-    const rows: ReadonlyArray<RewardRow> = yield* sql<RewardRow>`
-      SELECT r.* FROM unnest(${columns.text(owing)}) AS t(user_id) JOIN rewards r
-        ON r.integrator_id = ${book.integratorId} AND r.user_id = t.user_id AND r.asset = ${asset}
-        AND r.state = 'AwaitingFunding' AND r.creation > ${value.int8(after)} AND r.creation <= ${value.int8(assignedTo)}
-        AND r.claimable_at <= ${value.timestamptz(book.now)}
-      ORDER BY r.creation LIMIT ${value.int4(waitingPage)}`
-    for (const row of rows) reserveOwing(book.meet(row))
-    after = rows.length < waitingPage ? undefined : rows.at(-1)?.creation
+  return [...sums].map(([block, amount]) => ({ block, amount })).toSorted((a, b) => a.block < b.block ? -1 : 1)
+})
+
+/** The waiting rewards of a block after a creation, as this transaction has them, in order of creation. */
+const readBlock = Effect.fnUntraced(function*(book: Book, asset: Asset, block: bigint, after: bigint) {
+  const sql = yield* SqlClient.SqlClient
+  const last = lastOfBlock(block)
+  const stored = yield* sql<{ creation: bigint; amount: bigint }>`
+    SELECT creation, amount FROM rewards WHERE integrator_id = ${book.integratorId} AND asset = ${asset}
+      AND state = 'AwaitingFunding' AND creation > ${value.int8(after)} AND creation <= ${value.int8(last)} ORDER BY creation`
+  const present = new Map(stored.map(({ amount, creation }) => [creation, amount]))
+  for (const { amount, creation, state } of [...book.changedRows(asset), ...book.createdRows(asset)]) {
+    if (creation <= after || creation > last) continue
+    if (state === "AwaitingFunding") present.set(creation, amount)
+    else present.delete(creation)
   }
-  for (const row of book.createdRows(asset)) reserveOwing(row)
-  return book.vault[asset].free > free
+  return [...present].map(([creation, amount]) => ({ creation, amount })).toSorted(byCreation)
 })
 
 /** The longest waiting reward of an asset that no money is assigned to, as this transaction has it. */
@@ -166,7 +166,7 @@ const firstWaiting = Effect.fnUntraced(function*(book: Book, asset: Asset) {
       SELECT * FROM rewards WHERE integrator_id = ${book.integratorId} AND asset = ${asset}
         AND state = 'AwaitingFunding' AND creation > ${value.int8(after)}
       ORDER BY creation LIMIT ${value.int4(waitingPage)}`
-    queue.read(rows.map((row) => book.meet(row)), waitingPage)
-    yield* readMissingUsers(new Map([[book.integratorId, book]]), rows)
+    queue.read(rows.map((row) => book.addReward(row)), waitingPage)
+    yield* readMissingUsers(book, rows)
   }
 })

@@ -1,10 +1,11 @@
-import { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId, VaultId } from "@card-rewards/domain/Ids"
 import { type Asset, assets } from "@card-rewards/domain/Money"
-import { Clock, Context, Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
-import { Book, type RewardRow, type UserAccounts } from "./Book.ts"
+import { type Payout, splitUserKey, type UserAccounts, userKey, type VaultAccounts } from "./Accounts.ts"
+import { Book } from "./Book.ts"
+import type { RewardRow } from "./RewardRow.ts"
 
 /** Whose money a transaction is about to touch. */
 export interface Touched {
@@ -14,93 +15,146 @@ export interface Touched {
   readonly clearings: ReadonlyArray<{ readonly userId: string; readonly externalTransactionId: string }>
 }
 
+interface VaultRow {
+  readonly integratorId: IntegratorId
+  readonly vaultId: VaultId
+  readonly rewards: bigint
+  readonly workAt: number | null
+  readonly offset: bigint
+  readonly hasPayouts: boolean
+}
+
 /** Locks the vaults, in key order, and opens their books at the integrators' present time. */
-export const lockVaults = Effect.fnUntraced(function*(integratorIds: ReadonlyArray<IntegratorId>) {
+export const lockVaults = Effect.fnUntraced(function*(integratorIds: ReadonlyArray<IntegratorId>, budget: number) {
   const sql = yield* SqlClient.SqlClient
   const ids = columns.text(integratorIds)
   yield* sql`SELECT integrator_id FROM vaults WHERE integrator_id = ANY(${ids}) ORDER BY integrator_id FOR UPDATE`
   const real = yield* Clock.currentTimeMillis
-  const vaults = yield* sql<{
-    integratorId: IntegratorId
-    vaultId: VaultId
-    rewards: bigint
-    offset: bigint
-    usdcHeld: bigint
-    usdcFree: bigint
-    usdcAssigned: bigint
-    usdcAssignedTo: bigint
-    eureHeld: bigint
-    eureFree: bigint
-    eureAssigned: bigint
-    eureAssignedTo: bigint
-  }>`SELECT v.integrator_id, v.vault_id, v.rewards, i.clock_offset_millis AS "offset",
-      u.held AS usdc_held, u.free AS usdc_free, u.assigned AS usdc_assigned, u.assigned_to AS usdc_assigned_to,
-      e.held AS eure_held, e.free AS eure_free, e.assigned AS eure_assigned, e.assigned_to AS eure_assigned_to
+  const rows = yield* sql<VaultRow & { asset: Asset; assignedAt: number | null } & Omit<VaultAccounts, "assignedAt">>`
+    SELECT v.integrator_id, v.vault_id, v.rewards, v.work_at, i.clock_offset_millis AS "offset",
+      EXISTS (SELECT 1 FROM payouts p WHERE p.integrator_id = t.integrator_id LIMIT 1) AS has_payouts,
+      b.asset, b.held, b.free, b.assigned, b.assigned_to, b.assigned_at
     FROM unnest(${ids}) AS t(integrator_id)
     CROSS JOIN LATERAL (SELECT * FROM vaults v WHERE v.integrator_id = t.integrator_id OFFSET 0) v
     CROSS JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = t.integrator_id OFFSET 0) i
-    CROSS JOIN LATERAL (
-      SELECT * FROM vault_balances b WHERE b.integrator_id = t.integrator_id AND b.asset = 'USDC' OFFSET 0
-    ) u
-    CROSS JOIN LATERAL (
-      SELECT * FROM vault_balances b WHERE b.integrator_id = t.integrator_id AND b.asset = 'EURe' OFFSET 0
-    ) e`
-  return new Map(vaults.map((vault) => [
-    vault.integratorId,
-    new Book({
-      integratorId: vault.integratorId,
-      vaultId: vault.vaultId,
-      now: real + Number(vault.offset),
-      creations: vault.rewards,
-      vault: {
-        USDC: {
-          held: vault.usdcHeld,
-          free: vault.usdcFree,
-          assigned: vault.usdcAssigned,
-          assignedTo: vault.usdcAssignedTo
-        },
-        EURe: {
-          held: vault.eureHeld,
-          free: vault.eureFree,
-          assigned: vault.eureAssigned,
-          assignedTo: vault.eureAssignedTo
-        }
-      }
-    })
-  ]))
+    CROSS JOIN LATERAL (SELECT * FROM vault_balances b WHERE b.integrator_id = t.integrator_id OFFSET 0) b`
+  const byVault = Map.groupBy(rows, (row) => row.integratorId)
+  return new Map([...byVault].flatMap(([integratorId, both]) => {
+    const [vault] = both
+    return vault === undefined ? [] : [[integratorId, bookOf(vault, accountsOf(both), real, budget)] as const]
+  }))
 })
 
+const bookOf = (vault: VaultRow, accounts: Book["vault"], real: number, budget: number): Book =>
+  new Book({
+    integratorId: vault.integratorId,
+    vaultId: vault.vaultId,
+    now: real + Number(vault.offset),
+    offsetMillis: Number(vault.offset),
+    creations: vault.rewards,
+    workAt: vault.workAt ?? undefined,
+    hasPayouts: vault.hasPayouts,
+    vault: accounts,
+    budget
+  })
+
+const accountsOf = (
+  rows: ReadonlyArray<Omit<VaultAccounts, "assignedAt"> & { readonly asset: Asset; readonly assignedAt: number | null }>
+): Book["vault"] => {
+  const of = (asset: Asset): VaultAccounts => {
+    const row = rows.find((one) => one.asset === asset)
+    if (row === undefined) throw new Error(`a vault without ${asset}`)
+    const { assigned, assignedAt, assignedTo, free, held } = row
+    return { held, free, assigned, assignedTo, assignedAt: assignedAt ?? undefined }
+  }
+  return { USDC: of("USDC"), EURe: of("EURe") }
+}
+
+/** Columns of `user_balances b` under the names that {@link UserRow} has: read without renaming, which takes longer. */
 const accountColumns = `b.integrator_id AS "integratorId", b.user_id AS "userId", b.asset,
-  b.awaiting_funding AS "awaitingFunding", b.pending, b.claimable, b.paid, b.owed`
+  b.awaiting_funding AS "awaitingFunding", b.pending, b.claimable, b.paid, b.owed, b.due_at AS "dueAt",
+  b.due_creation AS "dueCreation", b.first_waiting AS "firstWaiting"`
+
+interface UserRow extends Omit<UserAccounts, "firstPending" | "firstWaiting"> {
+  readonly integratorId: IntegratorId
+  readonly userId: string
+  readonly asset: Asset
+  readonly dueAt: number | null
+  readonly dueCreation: bigint | null
+  readonly firstWaiting: bigint | null
+}
+
+const addUsers = (books: ReadonlyMap<IntegratorId, Book>, rows: ReadonlyArray<UserRow>): void => {
+  for (const { asset, dueAt, dueCreation, firstWaiting, integratorId, userId, ...accounts } of rows) {
+    books.get(integratorId)?.addUser(userId, asset, {
+      ...accounts,
+      firstPending: dueAt === null || dueCreation === null ? undefined : { claimableAt: dueAt, creation: dueCreation },
+      firstWaiting: firstWaiting ?? undefined
+    })
+  }
+}
 
 /**
- * Reads the accounts of the touched users, and of all who owe and have rewards that may pay it back. `OFFSET 0` makes
- * PostgreSQL go row by row, whatever it knows of the tables: the plan is right for any number of them.
+ * Reads the accounts of the touched users, and of those who owe and have something due to recover from: the
+ * first `limit` of an asset in the order in which they are applied, found by index steps. Who owes and has nothing to
+ * recover from costs nothing. `OFFSET 0` makes PostgreSQL go row by row, whatever it knows of the tables.
  */
 export const readUsers = Effect.fnUntraced(function*(
   books: ReadonlyMap<IntegratorId, Book>,
-  touched: ReadonlyArray<Touched>
+  touched: ReadonlyArray<Touched>,
+  limit: number
 ) {
   const sql = yield* SqlClient.SqlClient
   const users = touched.flatMap((one) => [...one.userIds].map((userId) => ({ integratorId: one.integratorId, userId })))
-  const rows = yield* sql<UserAccounts & { integratorId: IntegratorId; userId: string; asset: Asset }>`
+  const vaults = [...books.values()].flatMap((book) => assets.map((asset) => ({ book, asset })))
+  addUsers(books, yield* sql<UserRow>`
     SELECT ${sql.literal(accountColumns)} FROM unnest(${columns.text(users.map((user) => user.integratorId))},
       ${columns.text(users.map((user) => user.userId))}) AS t(integrator_id, user_id)
     CROSS JOIN LATERAL (
       SELECT * FROM user_balances b WHERE b.integrator_id = t.integrator_id AND b.user_id = t.user_id OFFSET 0
     ) b
     UNION ALL
-    SELECT ${sql.literal(accountColumns)} FROM unnest(${columns.text([...books.keys()])}) AS t(integrator_id)
+    SELECT ${sql.literal(accountColumns)} FROM unnest(${columns.text(vaults.map(({ book }) => book.integratorId))},
+      ${columns.text(vaults.map(({ asset }) => asset))}, ${columns.timestamptz(vaults.map(({ book }) => book.now))})
+      AS t(integrator_id, asset, now)
     CROSS JOIN LATERAL (
-      SELECT * FROM user_balances b WHERE b.integrator_id = t.integrator_id AND b.owed > 0
-        AND (b.pending > 0 OR b.awaiting_funding > 0) OFFSET 0
-    ) b`.withoutTransform
-  for (const { integratorId, userId, asset, ...accounts } of rows) {
-    books.get(integratorId)?.meetUser(userId, asset, accounts)
-  }
+      SELECT * FROM user_balances b WHERE b.integrator_id = t.integrator_id AND b.asset = t.asset AND b.owed > 0
+        AND b.due_at <= t.now ORDER BY b.due_at, b.due_creation LIMIT ${value.int4(limit)}
+    ) b`.withoutTransform)
   for (const one of touched) {
     const book = books.get(one.integratorId)
     for (const userId of one.userIds) for (const asset of assets) book?.user(userId, asset)
+  }
+  yield* readPayouts(books)
+})
+
+/** Adds users who owe and have waiting rewards that money is assigned to, those of the first creations. */
+export const readAssignable = Effect.fnUntraced(function*(book: Book, asset: Asset, limit: number) {
+  const sql = yield* SqlClient.SqlClient
+  addUsers(new Map([[book.integratorId, book]]), yield* sql<UserRow>`
+    SELECT ${sql.literal(accountColumns)} FROM user_balances b
+    WHERE b.integrator_id = ${book.integratorId} AND b.asset = ${asset} AND b.owed > 0
+      AND b.first_waiting <= ${value.int8(book.vault[asset].assignedTo)}
+    ORDER BY b.first_waiting LIMIT ${value.int4(limit)}`.withoutTransform)
+})
+
+/** The unfinished claims of all users that were read; nearly always no vault has one. */
+const readPayouts = Effect.fnUntraced(function*(books: ReadonlyMap<IntegratorId, Book>) {
+  const keys = [...books.values()].filter((book) => book.hasPayouts).flatMap((book) =>
+    [...book.concerned()].filter(([key]) => !book.payouts.has(key)).map(([key]) => ({ book, key })))
+  if (keys.length === 0) return
+  const sql = yield* SqlClient.SqlClient
+  const users = keys.map(({ book, key }) => ({ integratorId: book.integratorId, ...splitUserKey(key) }))
+  const rows = yield* sql<Payout & { integratorId: IntegratorId }>`
+    SELECT p.* FROM unnest(${columns.text(users.map((user) => user.integratorId))},
+      ${columns.text(users.map((user) => user.userId))}, ${columns.text(users.map((user) => user.asset))})
+      AS t(integrator_id, user_id, asset)
+    CROSS JOIN LATERAL (
+      SELECT * FROM payouts p
+      WHERE p.integrator_id = t.integrator_id AND p.user_id = t.user_id AND p.asset = t.asset OFFSET 0
+    ) p`
+  for (const { integratorId, ...payout } of rows) {
+    books.get(integratorId)?.payouts.set(userKey(payout.userId, payout.asset), payout)
   }
 })
 
@@ -118,96 +172,16 @@ export const readRefunded = Effect.fnUntraced(function*(
       ${columns.text(targets.map((key) => key.externalTransactionId))}) AS t(integrator_id, user_id, external_transaction_id)
     JOIN rewards r ON r.integrator_id = t.integrator_id AND r.user_id = t.user_id
       AND r.kind = 'clearing' AND r.external_transaction_id = t.external_transaction_id`
-  for (const row of rows) books.get(row.integratorId)?.meet(row)
+  for (const row of rows) books.get(row.integratorId)?.addReward(row)
 })
 
-/**
- * How many due or assigned rewards of the touched users one transaction applies. With more it is Unavailable until the worker,
- * which takes them piece by piece, has caught up.
- */
-export const MaxOwn = Context.Reference<number>("@card-rewards/core/Ledger/MaxOwn", { defaultValue: () => 50_000 })
-
-const withinLimit = (rows: ReadonlyArray<RewardRow>, limit: number) =>
-  rows.length <= limit
-    ? Effect.succeed(rows)
-    : Effect.fail(new Unavailable({ message: `More than ${limit} rewards of a user are due and being applied; send the same request again` }))
-
-/** Waiting rewards of the touched users that money is assigned to, and up to `ofAnyone` of all others'. */
-export const readAssigned = Effect.fnUntraced(function*(
-  book: Book,
-  asset: Asset,
-  userIds: ReadonlySet<string>,
-  ofAnyone: number
-) {
-  const { assigned, assignedTo } = book.vault[asset]
-  if (assigned === 0n) return []
-  const sql = yield* SqlClient.SqlClient
-  const limit = yield* MaxOwn
-  const read = yield* sql<RewardRow>`
-    SELECT r.* FROM unnest(${columns.text([...userIds])}) AS t(user_id) JOIN rewards r
-      ON r.integrator_id = ${book.integratorId} AND r.user_id = t.user_id AND r.asset = ${asset}
-      AND r.state = 'AwaitingFunding' AND r.creation <= ${value.int8(assignedTo)} LIMIT ${value.int4(limit + 1)}`
-  const own = yield* withinLimit(read, limit)
-  if (ofAnyone === 0) return own
-  const first = yield* sql<RewardRow>`
-    SELECT * FROM rewards WHERE integrator_id = ${book.integratorId} AND asset = ${asset}
-      AND state = 'AwaitingFunding' AND creation <= ${value.int8(assignedTo)}
-    ORDER BY creation LIMIT ${value.int4(ofAnyone)}`
-  yield* readMissingUsers(new Map([[book.integratorId, book]]), first)
-  return [...own, ...first]
-})
-
-/** The due rewards of the users whose accounts were read, and up to `ofAnyone` of all others'. */
-export const readDue = Effect.fnUntraced(function*(books: ReadonlyMap<IntegratorId, Book>, ofAnyone: number) {
-  const sql = yield* SqlClient.SqlClient
-  const users = [...books.values()].flatMap((book) => book.pendingUsers().map((key) => ({ book, ...key })))
-  const limit = yield* MaxOwn
-  const own = yield* sql<RewardRow>`
-    SELECT r.* FROM unnest(${columns.text(users.map(({ book }) => book.integratorId))},
-      ${columns.text(users.map(({ userId }) => userId))}, ${columns.text(users.map(({ asset }) => asset))},
-      ${columns.timestamptz(users.map(({ book }) => book.now))}) AS t(integrator_id, user_id, asset, now)
-    CROSS JOIN LATERAL (
-      SELECT * FROM rewards r WHERE r.integrator_id = t.integrator_id AND r.user_id = t.user_id AND r.asset = t.asset
-        AND r.state = 'Pending' AND r.claimable_at <= t.now ORDER BY r.claimable_at, r.creation OFFSET 0
-    ) r LIMIT ${value.int4(limit + 1)}`
-  const rows = [...yield* withinLimit(own, limit)]
-  if (ofAnyone > 0) {
-    for (const book of books.values()) {
-      rows.push(...yield* sql<RewardRow>`
-        SELECT * FROM rewards WHERE integrator_id = ${book.integratorId} AND state = 'Pending'
-          AND claimable_at <= ${value.timestamptz(book.now)}
-        ORDER BY claimable_at, creation LIMIT ${value.int4(ofAnyone)}`)
-    }
-  }
-  const due = new Map<Book, Set<RewardRow>>()
-  for (const row of rows) {
-    const book = books.get(row.integratorId)
-    if (book === undefined) continue
-    const known = due.get(book) ?? new Set()
-    due.set(book, known.add(book.meet(row)))
-  }
-  if (ofAnyone > 0) yield* readMissingUsers(books, rows)
-  return due
-})
-
-/** Accounts of users who are not touched but whose rewards were read. */
+/** Accounts of users who are not touched but whose rewards or payouts were read. */
 export const readMissingUsers = Effect.fnUntraced(function*(
-  books: ReadonlyMap<IntegratorId, Book>,
-  rows: ReadonlyArray<RewardRow>
+  book: Book,
+  rows: ReadonlyArray<Pick<RewardRow, "userId" | "asset">>
 ) {
-  const byIntegrator = new Map<IntegratorId, Set<string>>()
-  for (const row of rows) {
-    if (books.get(row.integratorId)?.hasUser(row.userId, row.asset) === true) continue
-    const users = byIntegrator.get(row.integratorId) ?? new Set()
-    byIntegrator.set(row.integratorId, users.add(row.userId))
-  }
-  if (byIntegrator.size === 0) return
-  yield* readUsers(
-    books,
-    [...byIntegrator].map(([integratorId, userIds]) => ({ integratorId, userIds, clearings: [] }))
-  )
+  const userIds = new Set(rows.filter((row) => !book.hasUser(row.userId, row.asset)).map((row) => row.userId))
+  if (userIds.size === 0) return
+  const { integratorId } = book
+  yield* readUsers(new Map([[integratorId, book]]), [{ integratorId, userIds, clearings: [] }], 0)
 })
-
-/** The order in which waiting rewards are served. */
-export const byCreation = (a: RewardRow, b: RewardRow): number =>
-  a.creation < b.creation ? -1 : a.creation > b.creation ? 1 : 0

@@ -429,7 +429,7 @@ export class Model {
         this.changed(reward, "reward.paid")
         rewards.push({ id: this.idOf(reward), amount: `${part}` })
       }
-      return { userId: user, rewards }
+      return { userId: user, rewardCount: rewards.length, rewards: rewards.slice(0, 1_000) }
     })
   }
 

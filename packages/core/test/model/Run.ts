@@ -39,13 +39,18 @@ export interface RunOptions {
    * `updatedAt`, may differ from the model.
    */
   readonly servedAtOnce?: number
+  /** How many due rewards one transaction applies; with few, most operations take several. */
+  readonly pieceSize?: number
 }
 
 /** Does the operations on a fresh integrator and on a fresh model; answers the first difference, or undefined. */
 export const run = (operations: ReadonlyArray<Operation>, options: RunOptions = {}) =>
   options.servedAtOnce === undefined
     ? runAll(operations, exact)
-    : Effect.provideService(runAll(operations, reordered), Ledger.ServedAtOnce, options.servedAtOnce)
+    : runAll(operations, reordered(options.pieceSize === undefined)).pipe(
+      Effect.provideService(Ledger.ServedAtOnce, options.servedAtOnce),
+      Effect.provideService(Ledger.PieceSize, options.pieceSize ?? 1_000)
+    )
 
 /** What of the rewards and of the log has to be as the model says. */
 interface View {
@@ -58,18 +63,24 @@ const exact: View = { manyUsersPerBatch: false, rewards: (rewards) => rewards, l
 
 const withoutUpdatedAt = (data: unknown): object => ({ ...data as object, updatedAt: undefined })
 
+/** Where what is due takes several transactions, an operation's own may leave less free money than all of them. */
+const withoutFree = ({ data, kind }: LogEntry) => {
+  const { balance: { held }, ...movement } = data as { balance: { held: string } }
+  return { kind, data: { ...movement, held } }
+}
+
 /** The vault's events in their order, then each reward's in theirs. */
-const reordered: View = {
+const reordered = (isWhole: boolean): View => ({
   manyUsersPerBatch: true,
   rewards: (rewards) => rewards.map(withoutUpdatedAt),
   log: (log) => {
     const ofVault = log.filter(({ kind }) => kind.startsWith("vault."))
     const byReward = Map.groupBy(log.filter((entry) => !ofVault.includes(entry)), ({ data }) =>
       (data as { id: string }).id)
-    return [...ofVault, ...[...byReward.keys()].sort().flatMap((id) =>
+    return [...(isWhole ? ofVault : ofVault.map(withoutFree)), ...[...byReward.keys()].sort().flatMap((id) =>
       (byReward.get(id) ?? []).map(({ data, kind }) => ({ kind, data: withoutUpdatedAt(data) })))]
   }
-}
+})
 
 const runAll = Effect.fnUntraced(function*(operations: ReadonlyArray<Operation>, view: View) {
   const integratorId = IntegratorId.make(`model-${++made}`)

@@ -43,6 +43,7 @@ export const events: Readonly<Record<string, { readonly when: string; readonly d
       amount: { asset: "USDC", amount: "3703500" },
       balance: { held: "996296500", free: "996296500" },
       userId: "user-1",
+      rewardCount: 1,
       rewards: [{ id: reward.id, amount: "3703500" }]
     }
   },

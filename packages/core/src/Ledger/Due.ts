@@ -1,0 +1,133 @@
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { type Asset, assets } from "@card-rewards/domain/Money"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { value } from "../Database.ts"
+import { byCreation, byDuePlace, type Payout, userKey } from "./Accounts.ts"
+import type { Book } from "./Book.ts"
+import { isAssigned, matureReward, reserve, serveWaiting } from "./Funding.ts"
+import { readAssignable, readMissingUsers } from "./Load.ts"
+import { readAssigned, readDue } from "./Pages.ts"
+import { continuePayout } from "./Payouts.ts"
+import { type RewardRow, rewardKey } from "./RewardRow.ts"
+
+/**
+ * Applies what is due to the touched users and to users who owe, in order (decisions, section 6): unfinished claims, then
+ * assigned rewards in order of creation, then Pending ones by `(claimableAt, creation)`; after each, free money is passed
+ * on. Each book's budget bounds how many; where it does not suffice the book is behind afterwards.
+ */
+export const applyDue = Effect.fnUntraced(function*(books: ReadonlyMap<IntegratorId, Book>) {
+  for (const book of books.values()) {
+    for (const payout of book.payouts.values()) yield* continuePayout(book, payout)
+    for (const asset of assets) yield* reserveAssigned(book, asset)
+  }
+  const due = yield* readDue([...books.values()].filter((book) => !book.isBehind))
+  for (const book of books.values()) {
+    if (!book.isBehind) yield* matureInOrder(book, [...due.get(book) ?? [], ...reservedAndDue(book)])
+  }
+})
+
+/** Passes free money on to waiting rewards, and what recoveries from these make free. */
+export const passOn = Effect.fnUntraced(function*(book: Book, asset: Asset) {
+  if (yield* serveWaiting(book, asset)) yield* reserveAssigned(book, asset)
+})
+
+/**
+ * Reserves the assigned rewards of touched users and of users who owe, in order of creation. One that was due when its money
+ * was assigned matures at once: what it recovers is free money, which nobody else may have to wait for.
+ */
+const reserveAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset) {
+  const vault = book.vault[asset]
+  while (vault.assigned > 0n && book.reservedTo[asset] < vault.assignedTo) {
+    const { assignedTo } = vault
+    // users whose row is outdated may stand before those who are left
+    yield* readAssignable(book, asset, book.budget + book.outdatedFirsts.size + 1)
+    const rows = (yield* readAssigned(book, asset)).toSorted(byCreation)
+    book.isReserving = true
+    for (const { creation, ...row } of rows) {
+      const present = book.rewards.get(rewardKey(row))
+      if (present === undefined || !isAssigned(book, present) || creation > assignedTo) continue
+      if (book.budget === 0) {
+        book.isBehind = true
+        book.isReserving = false
+        return
+      }
+      book.budget--
+      book.reservedTo[asset] = creation
+      const free = vault.free
+      const funded = reserve(book, present, "assigned")
+      if (vault.assignedAt !== undefined && funded.claimableAt <= vault.assignedAt) matureReward(book, funded)
+      if (vault.free > free) yield* serveWaiting(book, asset)
+    }
+    book.isReserving = false
+    book.reservedTo[asset] = assignedTo
+  }
+})
+
+/** What this transaction has reserved for users whose due rewards come first, and is due. */
+const reservedAndDue = (book: Book): ReadonlyArray<RewardRow> => {
+  const concerned = new Set(book.concerned().map(([key]) => key))
+  return [...book.changed].flatMap((key) => book.rewards.get(key) ?? []).filter((row) =>
+    row.state === "Pending" && row.claimableAt <= book.now && concerned.has(userKey(row.userId, row.asset)))
+}
+
+const matureInOrder = Effect.fnUntraced(function*(book: Book, due: ReadonlyArray<RewardRow>) {
+  for (const row of due.toSorted(byDuePlace)) {
+    const present = book.rewards.get(rewardKey(row))
+    if (present?.state !== "Pending") continue
+    if (book.budget === 0) {
+      book.isBehind = true
+      return
+    }
+    book.budget--
+    const free = book.vault[row.asset].free
+    matureReward(book, present)
+    if (book.vault[row.asset].free > free) yield* passOn(book, row.asset)
+    if (book.isBehind) return
+  }
+})
+
+/**
+ * The worker's work on one vault, after {@link applyDue}: unfinished claims, due rewards and assigned rewards of anyone, up
+ * to `limit` of each, so that none of them waits for the others.
+ */
+export const applyAnyones = Effect.fnUntraced(function*(book: Book, limit: number) {
+  book.isWorkOutdated = true
+  if (book.isBehind) return
+  const sql = yield* SqlClient.SqlClient
+  const { integratorId, now } = book
+  if (book.hasPayouts) {
+    const [payout] = yield* sql<Payout>`SELECT user_id, asset, reference, amount FROM payouts
+      WHERE integrator_id = ${integratorId} ORDER BY user_id, asset LIMIT 1`
+    book.budget = limit
+    if (payout !== undefined) {
+      yield* readMissingUsers(book, [payout])
+      yield* continuePayout(book, payout)
+    }
+  }
+  const due = yield* sql<RewardRow>`
+    SELECT * FROM rewards WHERE integrator_id = ${integratorId} AND state = 'Pending'
+      AND claimable_at <= ${value.timestamptz(now)}
+    ORDER BY claimable_at, creation LIMIT ${value.int4(limit)}`
+  yield* readMissingUsers(book, due)
+  for (const row of due) book.addReward(row)
+  // rewards of a user with an unfinished claim mature when it is finished, so that it pays those that it counted
+  book.budget = limit
+  yield* matureInOrder(book, due.filter((row) => (book.payouts.get(userKey(row.userId, row.asset))?.amount ?? 0n) === 0n))
+  for (const asset of assets) yield* reserveAnyones(book, asset, limit)
+})
+
+const reserveAnyones = Effect.fnUntraced(function*(book: Book, asset: Asset, limit: number) {
+  const { assigned, assignedTo } = book.vault[asset]
+  if (assigned === 0n) return
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<RewardRow>`
+    SELECT * FROM rewards WHERE integrator_id = ${book.integratorId} AND asset = ${asset}
+      AND state = 'AwaitingFunding' AND creation <= ${value.int8(assignedTo)}
+    ORDER BY creation LIMIT ${value.int4(limit)}`
+  yield* readMissingUsers(book, rows)
+  for (const row of rows) {
+    const present = book.addReward(row)
+    if (isAssigned(book, present)) reserve(book, present, "assigned")
+  }
+})

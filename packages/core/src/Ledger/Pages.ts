@@ -1,0 +1,134 @@
+import type { Asset } from "@card-rewards/domain/Money"
+import { Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import { SqlClient } from "effect/sql"
+import { columns, value } from "../Database.ts"
+import { byCreation, byDuePlace, type DuePlace, splitUserKey, userKey } from "./Accounts.ts"
+import type { Book } from "./Book.ts"
+import { type RewardRow, rewardKey } from "./RewardRow.ts"
+
+/** A user whose rewards are read page by page, and how far. */
+interface Reader {
+  readonly book: Book
+  /** The user's key in the book. */
+  readonly key: string
+  readonly after: DuePlace
+}
+
+type ReadPage = (
+  readers: ReadonlyArray<Reader>,
+  limit: number
+) => Effect.Effect<ReadonlyArray<RewardRow>, SqlError.SqlError, SqlClient.SqlClient>
+
+const beginning: DuePlace = { claimableAt: -62_135_596_800_000, creation: 0n }
+
+/** Rewards that the first page reads of a user, at least. */
+const leastPage = 4
+
+/** Pages grow by this factor. */
+const growth = 4
+
+/**
+ * The first rewards, in `order`, of many users together: for each book one more than its budget, so that it shows where
+ * more is left. Users are read in growing pages, and only those further whose rewards may still be among the first, so
+ * that what is read stays in proportion to what is returned, however many rewards or users there are.
+ */
+const readFirst = Effect.fnUntraced(function*(
+  users: ReadonlyArray<{ readonly book: Book; readonly key: string }>,
+  order: (a: DuePlace, b: DuePlace) => number,
+  readPage: ReadPage,
+  after: DuePlace = beginning
+) {
+  const found = new Map<Book, Array<RewardRow>>()
+  const perUser = Math.max(...users.map(({ book }) => book.budget + 1)) * growth / Math.max(1, users.length)
+  let limit = Math.max(leastPage, Math.ceil(perUser))
+  let readers: ReadonlyArray<Reader> = users.map((user) => ({ ...user, after }))
+  while (readers.length > 0) {
+    const pages = Map.groupBy(yield* readPage(readers, limit), (row) => `${row.integratorId}\0${row.asset}\0${row.userId}`)
+    const unfinished: Array<Reader> = []
+    for (const { book, key } of readers) {
+      const page = pages.get(`${book.integratorId}\0${key}`) ?? []
+      found.set(book, [...found.get(book) ?? [], ...page])
+      const last = page.at(-1)
+      if (last !== undefined && page.length === limit) unfinished.push({ book, key, after: last })
+    }
+    for (const [book, rows] of found) found.set(book, rows.toSorted(order).slice(0, book.budget + 1))
+    readers = unfinished.filter(({ after, book }) => {
+      const last = found.get(book)?.at(book.budget)
+      return last === undefined || order(after, last) < 0
+    })
+    limit *= growth
+  }
+  return found
+})
+
+const readerColumns = (readers: ReadonlyArray<Reader>) => {
+  const users = readers.map(({ key }) => splitUserKey(key))
+  return {
+    integrators: columns.text(readers.map(({ book }) => book.integratorId)),
+    users: columns.text(users.map(({ userId }) => userId)),
+    assets: columns.text(users.map(({ asset }) => asset)),
+    creations: columns.int8(readers.map(({ after }) => after.creation))
+  }
+}
+
+const readDuePage: ReadPage = Effect.fnUntraced(function*(readers, limit) {
+  const sql = yield* SqlClient.SqlClient
+  const { assets, creations, integrators, users } = readerColumns(readers)
+  return yield* sql<RewardRow>`
+    SELECT r.* FROM unnest(${integrators}, ${users}, ${assets}, ${columns.timestamptz(readers.map(({ book }) => book.now))},
+      ${columns.timestamptz(readers.map(({ after }) => after.claimableAt))}, ${creations})
+      AS t(integrator_id, user_id, asset, now, after_at, after_creation)
+    CROSS JOIN LATERAL (
+      SELECT * FROM rewards r WHERE r.integrator_id = t.integrator_id AND r.user_id = t.user_id AND r.asset = t.asset
+        AND r.state = 'Pending' AND r.claimable_at <= t.now
+        AND (r.claimable_at, r.creation) > (t.after_at, t.after_creation)
+      ORDER BY r.claimable_at, r.creation LIMIT ${value.int4(limit)}
+    ) r`
+})
+
+const readAssignedPage: ReadPage = Effect.fnUntraced(function*(readers, limit) {
+  const sql = yield* SqlClient.SqlClient
+  const { assets, creations, integrators, users } = readerColumns(readers)
+  const upTo = readers.map(({ book, key }) => book.vault[splitUserKey(key).asset].assignedTo)
+  return yield* sql<RewardRow>`
+    SELECT r.* FROM unnest(${integrators}, ${users}, ${assets}, ${columns.int8(upTo)}, ${creations})
+      AS t(integrator_id, user_id, asset, assigned_to, after_creation)
+    CROSS JOIN LATERAL (
+      SELECT * FROM rewards r WHERE r.integrator_id = t.integrator_id AND r.user_id = t.user_id AND r.asset = t.asset
+        AND r.state = 'AwaitingFunding' AND r.creation <= t.assigned_to AND r.creation > t.after_creation
+      ORDER BY r.creation LIMIT ${value.int4(limit)}
+    ) r`
+})
+
+const addAll = (book: Book, rows: ReadonlyArray<RewardRow>): ReadonlyArray<RewardRow> => {
+  for (const row of rows) book.addReward(row)
+  return rows.flatMap((row) => book.rewards.get(rewardKey(row)) ?? [])
+}
+
+/**
+ * The due rewards of users that the books have read, first ones first: for each book one more than its budget at most.
+ */
+export const readDue = Effect.fnUntraced(function*(books: Iterable<Book>) {
+  const users = [...books].flatMap((book) =>
+    book.concerned().flatMap(([key, { firstPending }]) =>
+      firstPending !== undefined && firstPending.claimableAt <= book.now ? [{ book, key }] : []))
+  const found = users.length === 0 ? new Map<Book, Array<RewardRow>>() : yield* readFirst(users, byDuePlace, readDuePage)
+  return new Map([...found].map(([book, rows]) => [book, addAll(book, rows)]))
+})
+
+/**
+ * The waiting rewards that money is assigned to and that are not reserved yet, of users that the book has read, in order
+ * of creation: one more than the book's budget at most of those that are stored.
+ */
+export const readAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset) {
+  const { assigned, assignedTo } = book.vault[asset]
+  const users = assigned === 0n ? [] : book.concerned().flatMap(([key, { firstWaiting }]) =>
+    splitUserKey(key).asset === asset && firstWaiting !== undefined && firstWaiting <= assignedTo ? [{ book, key }] : [])
+  if (users.length === 0) return []
+  const after = { ...beginning, creation: book.reservedTo[asset] }
+  const found = yield* readFirst(users, byCreation, readAssignedPage, after)
+  const keys = new Set(users.map(({ key }) => key))
+  const created = book.createdRows(asset).filter((row) => keys.has(userKey(row.userId, asset)))
+  return [...addAll(book, found.get(book) ?? []), ...created]
+})

@@ -1,0 +1,104 @@
+import { pay, printRewardId, unpaid } from "@card-rewards/domain/Reward"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { columns, value } from "../Database.ts"
+import { byDuePlace, type DuePlace, type Payout } from "./Accounts.ts"
+import type { Book } from "./Book.ts"
+import type { RewardRow } from "./RewardRow.ts"
+
+/** Rewards that a claim pays in its own transaction; more are paid in later ones, as a payout. */
+export const paidAtOnce = 1_000
+
+/**
+ * Pays a claim of a user who can claim as much, oldest rewards first. Where it takes more than {@link paidAtOnce}, the
+ * balance, the vault and the journal have all of it at once, in one entry, and the rewards beyond are left as a payout.
+ */
+export const payClaim = Effect.fnUntraced(function*(book: Book, claim: Payout) {
+  const rows = yield* readClaimable(book, claim, paidAtOnce)
+  const { left, parts } = divide(rows, claim.amount)
+  payParts(book, parts, claim.reference)
+  for (const { amount, row } of parts) book.operation?.rewards?.push({ id: printRewardId(row), amount: amount.toString() })
+  const rest = left === 0n ? 0 : yield* countCovering(book, claim, rows.at(-1) ?? beforeAll, left)
+  if (book.operation !== undefined) book.operation.rewardCount = parts.length + rest
+  if (left === 0n) return
+  const { asset, reference, userId } = claim
+  book.move({ from: "claimable", to: "paid", amount: left, asset, userId, reward: undefined, reference })
+  book.changePayout({ ...claim, amount: left })
+})
+
+/** Goes on with a payout as far as the book's budget allows; the book is behind where that is not to its end. */
+export const continuePayout = Effect.fnUntraced(function*(book: Book, payout: Payout) {
+  if (payout.amount === 0n) return
+  const { asset, reference, userId } = payout
+  const rows = book.budget === 0 ? [] : yield* readClaimable(book, payout, book.budget)
+  const { left, parts } = divide(rows, payout.amount)
+  if (left > 0n && rows.length < book.budget) {
+    return yield* Effect.die(new Error("claimable rewards are less than an unfinished claim"))
+  }
+  book.isBehind ||= left > 0n
+  if (parts.length === 0) return
+  // the claim's own entry has paid this without naming rewards: the entries of the rewards take its place
+  const amount = payout.amount - left
+  book.move({ from: "paid", to: "claimable", amount, asset, userId, reward: undefined, reference })
+  payParts(book, parts, reference)
+  book.changePayout({ ...payout, amount: left })
+  book.budget -= parts.length
+})
+
+interface Part {
+  readonly row: RewardRow
+  readonly amount: bigint
+}
+
+/** What an amount pays of each reward in turn, and what is left of it. */
+const divide = (rows: ReadonlyArray<RewardRow>, amount: bigint) => {
+  const parts: Array<Part> = []
+  let left = amount
+  for (const row of rows) {
+    if (left === 0n) break
+    const due = unpaid(row)
+    const part = due < left ? due : left
+    parts.push({ row, amount: part })
+    left -= part
+  }
+  return { parts, left }
+}
+
+const payParts = (book: Book, parts: ReadonlyArray<Part>, reference: string): void => {
+  for (const { amount, row } of parts) book.change(row, pay(row, amount), reference)
+}
+
+const beforeAll: DuePlace = { claimableAt: -62_135_596_800_000, creation: 0n }
+
+/** A user's first claimable rewards, oldest first, as this transaction has them. */
+const readClaimable = Effect.fnUntraced(function*(book: Book, payout: Payout, limit: number) {
+  const sql = yield* SqlClient.SqlClient
+  const { asset, userId } = payout
+  const rows = yield* sql<RewardRow>`
+    SELECT * FROM rewards WHERE integrator_id = ${book.integratorId} AND user_id = ${userId} AND asset = ${asset}
+      AND state = 'Claimable' ORDER BY claimable_at, creation LIMIT ${value.int4(limit)}`
+  const matured = maturedNow(book, payout)
+  return [...rows.map((row) => book.addReward(row)), ...matured].sort(byDuePlace).slice(0, limit)
+})
+
+/** The user's rewards that became claimable in this transaction: they are stored as pending. */
+const maturedNow = (book: Book, { asset, userId }: Payout): ReadonlyArray<RewardRow> =>
+  book.changedRows(asset).filter((row) => row.userId === userId && row.state === "Claimable" && row.paid === 0n)
+
+/** How many claimable rewards after a place it takes to cover an amount, in order. */
+const countCovering = Effect.fnUntraced(function*(book: Book, claim: Payout, after: DuePlace, amount: bigint) {
+  const sql = yield* SqlClient.SqlClient
+  const { asset, userId } = claim
+  const matured = maturedNow(book, claim)
+  const [row] = yield* sql<{ rewards: number }>`
+    SELECT count(*)::int4 AS rewards FROM (
+      SELECT sum(unpaid) OVER (ORDER BY claimable_at, creation ROWS UNBOUNDED PRECEDING) - unpaid AS before FROM (
+        SELECT claimable_at, creation, amount - paid - recovered + clawed_back AS unpaid FROM rewards
+        WHERE integrator_id = ${book.integratorId} AND user_id = ${userId} AND asset = ${asset} AND state = 'Claimable'
+        UNION ALL
+        SELECT * FROM unnest(${columns.timestamptz(matured.map((row) => row.claimableAt))},
+          ${columns.int8(matured.map((row) => row.creation))}, ${columns.numeric(matured.map(unpaid))})
+      ) r WHERE (claimable_at, creation) > (${value.timestamptz(after.claimableAt)}, ${value.int8(after.creation)})
+    ) running WHERE before < ${value.numeric(amount)}`
+  return row?.rewards ?? 0
+})

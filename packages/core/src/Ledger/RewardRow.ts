@@ -1,0 +1,62 @@
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import type { Asset } from "@card-rewards/domain/Money"
+import type { Reward, RewardMoney, RewardState } from "@card-rewards/domain/Reward"
+import { printRewardId } from "@card-rewards/domain/Reward"
+import { printTimestamp } from "@card-rewards/domain/Time"
+
+/** A row of `rewards`. Times are milliseconds, amounts smallest units, spend minor units. */
+export interface RewardRow extends RewardMoney {
+  readonly integratorId: IntegratorId
+  readonly userId: string
+  readonly kind: string
+  readonly externalTransactionId: string
+  readonly programId: string
+  readonly programVersion: number
+  /** Order of creation in the vault, from 1. */
+  readonly creation: bigint
+  readonly asset: Asset
+  readonly categoryId: string | null
+  readonly purchaseAt: number
+  readonly currency: string
+  readonly monthUsedBefore: bigint
+  readonly categoryUsedBefore: bigint
+  readonly claimableAt: number
+  readonly createdAt: number
+  readonly updatedAt: number
+  readonly revision: number
+}
+
+/** What the integrator sees of a reward. */
+export type ShownReward = Omit<RewardRow, "categoryId" | "purchaseAt" | "monthUsedBefore" | "categoryUsedBefore">
+
+/** A reward's key within its integrator. Ids hold no NUL, so different identities never share one. */
+export const rewardKey = (
+  reward: Pick<RewardRow, "userId" | "kind" | "externalTransactionId" | "programId">
+): string => `${reward.userId}\0${reward.kind}\0${reward.externalTransactionId}\0${reward.programId}`
+
+/** A reward as the list and the events show it. */
+export const encodeReward = (row: ShownReward): typeof Reward.Encoded => ({
+  id: printRewardId(row),
+  userId: row.userId,
+  programId: row.programId,
+  programVersion: row.programVersion,
+  transaction: { kind: spendKind(row.kind), externalTransactionId: row.externalTransactionId },
+  state: row.state satisfies RewardState,
+  amount: { asset: row.asset, amount: row.amount.toString() },
+  spend: { currency: row.currency, amount: row.spend.toString() },
+  claimableAt: printTimestamp(row.claimableAt),
+  createdAt: printTimestamp(row.createdAt),
+  updatedAt: printTimestamp(row.updatedAt),
+  revision: row.revision,
+  earned: row.earned.toString(),
+  paid: row.paid.toString(),
+  recovered: row.recovered.toString(),
+  clawedBack: row.clawedBack.toString(),
+  refundedSpend: row.refundedSpend.toString()
+})
+
+/** Rewards come from clearings alone. */
+const spendKind = (kind: string): "clearing" => {
+  if (kind === "clearing") return kind
+  throw new Error(`a reward of a ${kind}`)
+}
