@@ -10,6 +10,7 @@ import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
 import type { RewardRow } from "./Ledger/Book.ts"
+import { recordAt } from "./Users/AttributeHistory.ts"
 
 /** Why a reward has the amount that it has. */
 export class Explanations extends Context.Service<Explanations, {
@@ -53,6 +54,13 @@ type Row = RewardRow & {
   readonly segment: string | null
 }
 
+const recordOfPurchase = recordAt({
+  integratorId: "c.integrator_id",
+  userId: "c.user_id",
+  purchaseAt: "c.occurred_at",
+  arrival: "c.arrival"
+})
+
 const explain = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId, rewardId: string) {
   const sql = yield* SqlClient.SqlClient
   const key = parts(integratorId, userId, rewardId)
@@ -67,10 +75,9 @@ const explain = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: 
     LEFT JOIN authorizations a ON a.integrator_id = c.integrator_id AND a.user_id = c.user_id
       AND a.external_transaction_id = c.original_id
     LEFT JOIN LATERAL (
-      SELECT tier, country, segment FROM (
-        SELECT h.*, h.stored_at <= c.occurred_at AND h.arrival < c.arrival AS before FROM user_attributes h
-        WHERE h.integrator_id = c.integrator_id AND h.user_id = c.user_id
-      ) h ORDER BY before DESC, CASE WHEN before THEN -h.arrival ELSE h.arrival END LIMIT 1
+      SELECT h.tier, h.country, h.segment FROM user_attributes h
+      WHERE h.integrator_id = c.integrator_id AND h.user_id = c.user_id AND h.arrival = ${sql.literal(recordOfPurchase)}
+      OFFSET 0
     ) u ON c.original_id IS NULL
     WHERE r.integrator_id = ${integratorId} AND r.user_id = ${userId} AND r.kind = 'clearing'
       AND r.external_transaction_id = ${key.externalTransactionId} AND r.program_id = ${key.programId}`
