@@ -1,3 +1,4 @@
+import { Backlog } from "@card-rewards/core/Backlog"
 import { Events } from "@card-rewards/core/Events"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { Vault } from "@card-rewards/core/Vault"
@@ -8,7 +9,7 @@ import { SqlClient } from "effect/sql"
 import { measured } from "./Reads.ts"
 import { liveMoneyLayer } from "./Spending.ts"
 
-const services = Events.layer.pipe(Layer.provideMerge(liveMoneyLayer))
+const services = Layer.mergeAll(Backlog.layer, Events.layer).pipe(Layer.provideMerge(liveMoneyLayer))
 
 layer(services, { excludeTestServices: true })("the cost of reads", (it) => {
   it.effect("a page of a rare kind costs as much as it holds, among however many events of other kinds", () =>
@@ -56,5 +57,26 @@ layer(services, { excludeTestServices: true })("the cost of reads", (it) => {
         assert.isAtMost(page.rows, 10)
         assert.isAtMost(page.pages, 20)
       }
+    }))
+  it.effect("both counts of a backlog stop at 100,000, and so does what they read", () =>
+    Effect.gen(function*() {
+      const integratorId = IntegratorId.make("backlog")
+      const sql = yield* SqlClient.SqlClient
+      yield* (yield* Integrators).create(integratorId)
+      yield* sql`INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
+        SELECT ${integratorId}, 0, n, 'ann', 'clearing', 'c' || n FROM generate_series(1, 120000) n`
+      yield* sql`INSERT INTO spend_event_waits (integrator_id, user_id, original_kind, original_id, occurred_at,
+          arrival, kind, external_transaction_id)
+        SELECT ${integratorId}, 'ann', 'clearing', 'none', now(), n, 'refund', 'r' || n
+        FROM generate_series(1, 99999) n`
+      const { size } = yield* Backlog
+      assert.deepStrictEqual(yield* size(integratorId), { stored: 100_000, waiting: 99_999 })
+      yield* sql`INSERT INTO spend_event_waits (integrator_id, user_id, original_kind, original_id, occurred_at,
+          arrival, kind, external_transaction_id)
+        SELECT ${integratorId}, 'ann', 'clearing', 'none', now(), n, 'refund', 'r' || n
+        FROM generate_series(100000, 120000) n`
+      const [backlog, reads] = yield* measured(size(integratorId))
+      assert.deepStrictEqual(backlog, { stored: 100_000, waiting: 100_000 })
+      assert.isAtMost(reads.rows, 200_100)
     }))
 })
