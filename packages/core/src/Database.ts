@@ -13,6 +13,7 @@ import deliverFaster from "./migrations/0006_deliver_faster.ts"
 import pendingByTime from "./migrations/0007_pending_by_time.ts"
 import vacuumedSooner from "./migrations/0008_vacuumed_sooner.ts"
 import reads from "./migrations/0009_reads.ts"
+import quarantine from "./migrations/0010_quarantine.ts"
 import * as Roles from "./Roles.ts"
 import { StartRefused } from "./Settings.ts"
 
@@ -240,7 +241,8 @@ const migrations = {
   "0006_deliver_faster": deliverFaster,
   "0007_pending_by_time": pendingByTime,
   "0008_vacuumed_sooner": vacuumedSooner,
-  "0009_reads": reads
+  "0009_reads": reads,
+  "0010_quarantine": quarantine
 }
 
 /** The number of the last migration: the schema that this code works on. */
