@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
 import { laneHeads } from "./Processing/LaneHeads.ts"
+import type { Reason } from "./Quarantine.ts"
 
 /** What an operator watches; see docs/operations.md. Counts stop at {@link maxRows}. */
 export interface Vitals {
@@ -14,6 +15,8 @@ export interface Vitals {
   /** Deliveries not done, and how long the one due longest has been due. */
   readonly pendingDeliveries: number
   readonly deliveryLagMillis: number
+  /** Integrators in quarantine, for every reason. */
+  readonly quarantined: Readonly<Record<Reason, number>>
   /** Transactions begun since the oldest snapshot in use: a number that only grows keeps the queues from being vacuumed. */
   readonly xminAge: number
 }
@@ -35,6 +38,8 @@ export const maxRows = 1_000_000
  * by key. A lane takes about 20 µs.
  */
 export const maxScanned = 10_000
+
+const noneQuarantined: Vitals["quarantined"] = { behind: 0, failing: 0, locked: 0 }
 
 /**
  * The service's health, read from the database without a lock. The cost is in proportion to the lanes and integrators
@@ -61,12 +66,15 @@ export const read: Effect.Effect<Vitals, Unavailable, SqlClient.SqlClient> = Eff
         ORDER BY d.integrator_id, d.next_attempt_at LIMIT 1
       ) following WHERE first.ordinal < ${value.int4(maxScanned)}
     ) SELECT min(next_attempt_at) AS since FROM first`
+  const quarantined = yield* sql<{ reason: Reason; count: number }>`SELECT reason, count(*)::int4 AS count
+    FROM (SELECT reason FROM quarantine LIMIT ${value.int4(maxRows)}) q GROUP BY reason`
   const ageOf = (since: number | null = null) => since === null ? 0 : Math.max(0, now - since)
   return {
     storedEvents: counts?.storedEvents ?? 0,
     oldestStoredMillis: ageOf(stored?.since),
     pendingDeliveries: counts?.pendingDeliveries ?? 0,
     deliveryLagMillis: ageOf(due?.since),
+    quarantined: { ...noneQuarantined, ...Object.fromEntries(quarantined.map((row) => [row.reason, row.count])) },
     xminAge: counts?.xminAge ?? 0
   }
 }).pipe(Database.step)

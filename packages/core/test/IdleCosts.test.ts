@@ -66,14 +66,22 @@ layer(services, { excludeTestServices: true })("the worker's steps beside 10,000
       const ahead = `many-${active}`
       yield* sql`UPDATE integrators SET clock_offset_millis = 86400000 WHERE integrator_id = ${ahead}`
       yield* sql`UPDATE spend_events SET received_at = received_at + interval '1 day' WHERE integrator_id = ${ahead}`
+      yield* sql`INSERT INTO quarantine (integrator_id, reason, error, failures, since, next_attempt_at)
+        SELECT 'many-' || n, CASE n WHEN 1 THEN 'locked' ELSE 'failing' END, 'it failed', 1, now(), now()
+        FROM generate_series(1, 3) n`
       const [vitals, reads] = yield* measured(Vitals.read)
-      assert.deepInclude(vitals, { storedEvents: active, pendingDeliveries: active })
+      assert.deepInclude(vitals, {
+        storedEvents: active,
+        pendingDeliveries: active,
+        quarantined: { behind: 0, failing: 2, locked: 1 }
+      })
       for (const age of [vitals.oldestStoredMillis, vitals.deliveryLagMillis]) {
         assert.isAtLeast(age, active * 60_000)
         assert.isAtMost(age, (active + 5) * 60_000)
       }
       assert.isAtMost(reads.rows, 10 * active)
       assert.isAtMost(reads.pages, 40 * active)
+      yield* sql`DELETE FROM quarantine`
       const [taken, processed] = yield* measured(steps["Processing.processEvents"])
       assert.strictEqual(taken, active)
       assert.isAtMost(processed.rows, 40 * active)

@@ -9,6 +9,7 @@ const storedEvents = Metrics.gauge("card_rewards.spend_events.stored", "{event}"
 const oldestStored = Metrics.gauge("card_rewards.spend_events.oldest_stored", "s", "Since the oldest of them was received")
 const pendingDeliveries = Metrics.gauge("card_rewards.deliveries.pending", "{delivery}", "Webhook deliveries that are not done")
 const deliveryLag = Metrics.gauge("card_rewards.deliveries.lag", "s", "Since the delivery due longest was due")
+const quarantined = Metrics.gauge("card_rewards.integrators.quarantined", "{integrator}", "Integrators in quarantine")
 const xminAge = Metrics.gauge("card_rewards.database.xmin_age", "{transaction}", "Since the oldest snapshot in use")
 const held = Metrics.gauge("card_rewards.vaults.held", "{token}", "What the vaults hold")
 const free = Metrics.gauge("card_rewards.vaults.free", "{token}", "What of it is free")
@@ -38,6 +39,7 @@ const reportWork = Effect.gen(function*() {
   yield* Metric.update(oldestStored, vitals.oldestStoredMillis / 1_000)
   yield* Metric.update(pendingDeliveries, vitals.pendingDeliveries)
   yield* Metric.update(deliveryLag, vitals.deliveryLagMillis / 1_000)
+  for (const [reason, count] of Object.entries(vitals.quarantined)) yield* Metrics.add(quarantined, count, { reason })
   yield* Metric.update(xminAge, vitals.xminAge)
 })
 
