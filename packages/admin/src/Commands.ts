@@ -1,5 +1,6 @@
 import { Command } from "effect/cli"
 import { audit } from "./Commands/Audits.ts"
+import { backlog } from "./Commands/Backlogs.ts"
 import { example } from "./Commands/Examples.ts"
 import { integrator } from "./Commands/Integrators.ts"
 import { key } from "./Commands/Keys.ts"
@@ -15,5 +16,5 @@ export const admin = Command.make("admin").pipe(
       "database is away; 2 used wrongly"
   ),
   example("integrator create acme", "The first integrator, and its first API key"),
-  Command.withSubcommands([integrator, key, vault, simulate, audit, secrets, migrate])
+  Command.withSubcommands([integrator, key, vault, simulate, audit, backlog, secrets, migrate])
 )

@@ -4,6 +4,7 @@ import { refusal, schemaOf, underRole } from "@card-rewards/core/AwaitSchema"
 import * as Database from "@card-rewards/core/Database"
 import { Environment } from "@card-rewards/core/Environment"
 import { Integrators } from "@card-rewards/core/Integrators"
+import { Quarantine } from "@card-rewards/core/Quarantine"
 import { parseKeys, Secrets } from "@card-rewards/core/Secrets"
 import { oneOf, required, setting, StartRefused } from "@card-rewards/core/Settings"
 import { Simulations } from "@card-rewards/core/Simulations"
@@ -55,6 +56,7 @@ export const services = Layer.mergeAll(
   ApiKeys.layer,
   Vault.layer,
   Audit.layer,
+  Quarantine.layer,
   Simulations.layer()
 ).pipe(
   Layer.provide(environment),

@@ -134,6 +134,47 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
       assert.deepStrictEqual([without.status, without.stderr], [1, line])
     }).pipe(Effect.provide(connection)))
 
+  it.effect("backlog: integrators in quarantine and why, then those whose events wait; none where none do", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* answer("backlog"), [])
+      assert.deepStrictEqual(yield* admin(["backlog"]), { status: 0, stdout: "(none)\n", stderr: "" })
+      yield* answer("integrator", "create", "broken")
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at,
+          currency, cents, descriptor, mcc, occurred_at)
+        VALUES ('acme', 'ann', 'clearing', 'c', 3, now() - interval '90 seconds', 'USD', 1, 'Shop', '5411', now())`
+      yield* sql`INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
+        SELECT integrator_id, lane, arrival, user_id, kind, external_transaction_id FROM spend_events
+        WHERE external_transaction_id = 'c'`
+      yield* sql`INSERT INTO quarantine (integrator_id, reason, error, failures, since, next_attempt_at)
+        VALUES ('broken', 'failing', ${"a program\nthrows"}, 4, '2026-11-01T12:00:00Z', '2026-11-01T12:00:30Z')`
+      const list = yield* answer("backlog")
+      const table = (yield* admin(["backlog"])).stdout
+      yield* sql`DELETE FROM quarantine`
+      yield* sql`DELETE FROM spend_event_queue`
+      yield* sql`DELETE FROM spend_events WHERE external_transaction_id = 'c'`
+      const [broken, acme, ...others] = Array.isArray(list) ? list : []
+      assert.deepStrictEqual(broken, {
+        integratorId: "broken",
+        stored: 0,
+        waiting: 0,
+        reason: "failing",
+        failures: 4,
+        since: "2026-11-01T12:00:00.000Z",
+        nextAttemptAt: "2026-11-01T12:00:30.000Z",
+        error: "a program\nthrows"
+      })
+      const { oldestStoredSeconds, ...rest } = acme
+      assert.deepStrictEqual(rest, { integratorId: "acme", stored: 1, waiting: 0 })
+      assert.isTrue(oldestStoredSeconds >= 90 && oldestStoredSeconds < 600, `${oldestStoredSeconds}`)
+      assert.deepStrictEqual(others, [])
+      const [header, row] = table.split("\n").map((line) => line.split(/ {2,}/))
+      const columns = ["integratorId", "stored", "waiting", "oldestStoredSeconds", "reason", "failures", "since"]
+      assert.deepStrictEqual(header, [...columns, "nextAttemptAt", "error"])
+      assert.deepStrictEqual(row?.slice(0, 5), ["broken", "0", "0", "failing", "4"])
+      assert.strictEqual(row?.at(-1), "a program\\u000athrows")
+    }).pipe(Effect.provide(connection)))
+
   it.effect("tells every mistake in a line, without secrets and without a stack", () =>
     Effect.gen(function*() {
       const usage: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [

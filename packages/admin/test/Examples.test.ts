@@ -23,7 +23,8 @@ describe("the commands", () => {
   it("are those of the operations page", () => {
     assert.sameMembers(all.filter(({ isLeaf }) => isLeaf).map(({ path }) => path.join(" ")), [
       "integrator create", "integrator list", "integrator suspend", "integrator resume", "key create", "key revoke",
-      "vault deposit", "vault withdraw", "vault claim", "simulate", "audit", "secrets rotate", "migrate"
+      "vault deposit", "vault withdraw", "vault claim", "simulate", "audit", "backlog", "secrets rotate",
+      "migrate"
     ])
   })
 
@@ -64,6 +65,7 @@ layer(emptyDatabase, { excludeTestServices: true })("the examples of the help", 
       }
       assert.match(answers.get("integrator create") ?? "", /^apiKey {8}service_sk_sandbox_[0-9a-f]{64}$/m)
       assert.match(answers.get("vault claim") ?? "", /^duplicate {2}false$/m)
+      assert.strictEqual(answers.get("backlog"), "[]\n")
       assert.strictEqual(answers.get("secrets rotate"), "rotated     0\nunreadable  0\n")
       assert.strictEqual(
         answers.get("simulate"),

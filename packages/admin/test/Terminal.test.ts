@@ -68,7 +68,7 @@ describe("completion", () => {
             printf '%s\\n' "\${COMPREPLY[@]}"`], {}),
           ({ stdout }) => stdout.trim().split("\n").map((word) => word.trim())
         )
-      const commands = ["integrator", "key", "vault", "simulate", "audit", "secrets", "migrate"]
+      const commands = ["integrator", "key", "vault", "simulate", "audit", "backlog", "secrets", "migrate"]
       assert.includeMembers(yield* complete(""), commands)
       assert.deepStrictEqual(yield* complete("vault", "de"), ["deposit"])
       assert.includeMembers(yield* complete("vault", "deposit", "--"), ["--json"])

@@ -1,7 +1,14 @@
 import { InvalidRequest, type Unavailable } from "@card-rewards/domain/Errors"
 import { type IntegratorId, TransactionId } from "@card-rewards/domain/Ids"
 import type { Page } from "@card-rewards/domain/Pagination"
-import { printId, SpendEvent, type SpendEventBacklog, type WaitingSpendEvent, type WaitingSpendEventPage } from "@card-rewards/domain/SpendEvent"
+import {
+  maxBacklogCount,
+  printId,
+  SpendEvent,
+  type SpendEventBacklog,
+  type WaitingSpendEvent,
+  type WaitingSpendEventPage
+} from "@card-rewards/domain/SpendEvent"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -16,8 +23,8 @@ export class Backlog extends Context.Service<Backlog, {
     page: Page
   ) => Effect.Effect<WaitingSpendEventPage, InvalidRequest | Unavailable>
   /**
-   * How many there are of both, and since when the oldest stored one waits to be processed. An event counts as stored
-   * until all that waited for it has been applied with it.
+   * How many there are of both, each up to {@link maxBacklogCount}, and since when the oldest stored one waits to be
+   * processed. An event counts as stored until all that waited for it has been applied with it.
    */
   readonly size: (integratorId: IntegratorId) => Effect.Effect<SpendEventBacklog, Unavailable>
 }>()("@card-rewards/core/Backlog") {
@@ -106,19 +113,22 @@ const eventOf = (integratorId: IntegratorId, row: Row): SpendEvent =>
   })
 
 /**
- * Both are counted in indexes. Of a lane's events the first one to have arrived has waited the longest, so only those
- * are looked at.
+ * Both are counted in indexes, up to a limit. Of a lane's events the first one to have arrived has waited the longest,
+ * so only those are read.
  */
 const size = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ stored: number; waiting: number; oldest: number | null }>`SELECT
-    (SELECT count(*)::int4 FROM spend_event_queue WHERE integrator_id = ${integratorId}) AS stored,
-    (SELECT count(*)::int4 FROM spend_event_waits WHERE integrator_id = ${integratorId}) AS waiting,
-    (SELECT min(first.received_at) FROM lanes l CROSS JOIN LATERAL (
-      SELECT e.received_at FROM spend_event_queue q JOIN spend_events e ON e.integrator_id = q.integrator_id
-        AND e.user_id = q.user_id AND e.kind = q.kind AND e.external_transaction_id = q.external_transaction_id
-      WHERE q.integrator_id = l.integrator_id AND q.lane = l.lane ORDER BY q.arrival LIMIT 1
-    ) first WHERE l.integrator_id = ${integratorId}) AS oldest`
+    (SELECT count(*)::int4 FROM (SELECT FROM spend_event_queue WHERE integrator_id = ${integratorId}
+      LIMIT ${value.int4(maxBacklogCount)}) q) AS stored,
+    (SELECT count(*)::int4 FROM (SELECT FROM spend_event_waits WHERE integrator_id = ${integratorId}
+      LIMIT ${value.int4(maxBacklogCount)}) w) AS waiting,
+    (SELECT min(e.received_at) FROM lanes l CROSS JOIN LATERAL (
+      SELECT * FROM spend_event_queue q WHERE q.integrator_id = l.integrator_id AND q.lane = l.lane
+      ORDER BY q.arrival LIMIT 1
+    ) q JOIN spend_events e ON e.integrator_id = q.integrator_id AND e.user_id = q.user_id AND e.kind = q.kind
+      AND e.external_transaction_id = q.external_transaction_id
+      WHERE l.integrator_id = ${integratorId}) AS oldest`
   const { oldest = null, stored = 0, waiting = 0 } = row ?? {}
   return { stored, waiting, ...(oldest === null ? {} : { oldestStoredAt: instant(oldest) }) }
 })

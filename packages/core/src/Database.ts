@@ -13,6 +13,8 @@ import deliverFaster from "./migrations/0006_deliver_faster.ts"
 import pendingByTime from "./migrations/0007_pending_by_time.ts"
 import vacuumedSooner from "./migrations/0008_vacuumed_sooner.ts"
 import boundedLedger from "./migrations/0009_bounded_ledger.ts"
+import reads from "./migrations/0010_reads.ts"
+import quarantine from "./migrations/0011_quarantine.ts"
 import * as Roles from "./Roles.ts"
 import { StartRefused } from "./Settings.ts"
 
@@ -240,7 +242,9 @@ const migrations = {
   "0006_deliver_faster": deliverFaster,
   "0007_pending_by_time": pendingByTime,
   "0008_vacuumed_sooner": vacuumedSooner,
-  "0009_bounded_ledger": boundedLedger
+  "0009_bounded_ledger": boundedLedger,
+  "0010_reads": reads,
+  "0011_quarantine": quarantine
 }
 
 /** The number of the last migration: the schema that this code works on. */

@@ -10,11 +10,14 @@ import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
 import type { RewardRow } from "./Ledger/RewardRow.ts"
+import { bringUpToDate } from "./UpToDate.ts"
+import { recordAt } from "./Users/AttributeHistory.ts"
 
 /** Why a reward has the amount that it has. */
 export class Explanations extends Context.Service<Explanations, {
   /**
-   * Evaluates the reward's purchase again, by the recorded version, attributes and cap usage. Shows at most
+   * Evaluates the reward's purchase again, by the recorded version, attributes and cap usage, on one snapshot in which
+   * nothing is due to the user any more. Shows at most
    * {@link maxRefunds} refunds.
    */
   readonly explain: (
@@ -29,7 +32,10 @@ export class Explanations extends Context.Service<Explanations, {
       const sql = yield* SqlClient.SqlClient
       return Explanations.of({
         explain: Effect.fn("Explanations.explain")((integratorId, userId, rewardId) =>
-          Database.transaction(explain(integratorId, userId, rewardId)).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+          bringUpToDate(integratorId, userId).pipe(
+            Effect.andThen(Database.transaction(explain(integratorId, userId, rewardId))),
+            Effect.provideService(SqlClient.SqlClient, sql)
+          )
         )
       })
     })
@@ -53,8 +59,16 @@ type Row = RewardRow & {
   readonly segment: string | null
 }
 
+const recordOfPurchase = recordAt({
+  integratorId: "c.integrator_id",
+  userId: "c.user_id",
+  purchaseAt: "c.occurred_at",
+  arrival: "c.arrival"
+})
+
 const explain = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId, rewardId: string) {
   const sql = yield* SqlClient.SqlClient
+  yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
   const key = parts(integratorId, userId, rewardId)
   if (key === undefined) return yield* NotFound.of("reward", rewardId)
   const [row] = yield* sql<Row>`
@@ -67,10 +81,9 @@ const explain = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: 
     LEFT JOIN authorizations a ON a.integrator_id = c.integrator_id AND a.user_id = c.user_id
       AND a.external_transaction_id = c.original_id
     LEFT JOIN LATERAL (
-      SELECT tier, country, segment FROM (
-        SELECT h.*, h.stored_at <= c.occurred_at AND h.arrival < c.arrival AS before FROM user_attributes h
-        WHERE h.integrator_id = c.integrator_id AND h.user_id = c.user_id
-      ) h ORDER BY before DESC, CASE WHEN before THEN -h.arrival ELSE h.arrival END LIMIT 1
+      SELECT h.tier, h.country, h.segment FROM user_attributes h
+      WHERE h.integrator_id = c.integrator_id AND h.user_id = c.user_id AND h.arrival = ${sql.literal(recordOfPurchase)}
+      OFFSET 0
     ) u ON c.original_id IS NULL
     WHERE r.integrator_id = ${integratorId} AND r.user_id = ${userId} AND r.kind = 'clearing'
       AND r.external_transaction_id = ${key.externalTransactionId} AND r.program_id = ${key.programId}`

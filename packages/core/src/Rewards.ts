@@ -5,12 +5,12 @@ import { assets } from "@card-rewards/domain/Money"
 import type { Page } from "@card-rewards/domain/Pagination"
 import type { RewardPage } from "@card-rewards/domain/Reward"
 import { Clock, Context, Effect, Layer } from "effect"
-import { SqlClient, type Statement } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { columns, value } from "./Database.ts"
 import * as Gathering from "./Gathering.ts"
-import * as Ledger from "./Ledger.ts"
 import { encodeReward, type ShownReward } from "./Ledger/RewardRow.ts"
+import { type Due, dueOf, nowOf, upToDate } from "./UpToDate.ts"
 
 /** What a user has: rewards and balances, exact at the moment of the read. */
 export class Rewards extends Context.Service<Rewards, {
@@ -46,66 +46,6 @@ export class Rewards extends Context.Service<Rewards, {
   )
 }
 
-/** What a read of a user's rows found about what is due: to the user, perhaps through others, nothing. */
-type Due = "due" | "waiting" | null
-
-/**
- * Rows of a user, each of which tells besides whether something is due: to the user (rewards past their holding period,
- * and those that money is assigned to), or to users who owe: their recoveries may fund this user's waiting rewards
- * (decisions, section 6). What is due is applied, and the rows are read again; nearly always nothing is, and no lock is
- * taken.
- */
-const settled = Effect.fnUntraced(function*<Row extends { readonly due: Due }, R>(
-  integratorId: IntegratorId,
-  userId: UserId,
-  reading: Effect.Effect<ReadonlyArray<Row>, Unavailable, R>
-) {
-  const rows = yield* reading
-  const isDue = rows.some(({ due }) => due === "due")
-  if (!isDue && !rows.some(({ due }) => due === "waiting")) return rows
-  if (!isDue && !(yield* isFundable(integratorId, userId))) return rows
-  yield* Ledger.applyAllDue({ integratorId, userIds: new Set([userId]), clearings: [] })
-  return yield* reading
-})
-
-/** The integrator's time. */
-const nowOf = Effect.fnUntraced(function*(integratorId: IntegratorId) {
-  const sql = yield* SqlClient.SqlClient
-  return sql`(SELECT ${value.timestamptz(yield* Clock.currentTimeMillis)} + clock_offset_millis * interval '1 ms'
-    FROM integrators WHERE integrator_id = ${integratorId})`
-})
-
-/** A user's row tells whether a pending reward is past its holding period, and whether rewards wait for money. */
-const dueOf = (sql: SqlClient.SqlClient, now: Statement.Fragment) =>
-  sql`CASE WHEN b.due_at <= ${now} THEN 'due' WHEN b.awaiting_funding > 0 THEN 'waiting' END`
-
-/**
- * Whether money is assigned to waiting rewards of the user, or may come from users who owe: those who have something due,
- * or assigned, are found by a step into an index of theirs.
- */
-const isFundable = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
-  const sql = yield* SqlClient.SqlClient
-  const now = yield* nowOf(integratorId)
-  const [row] = yield* sql<{ due: boolean }>`
-    SELECT EXISTS (
-      SELECT 1 FROM vault_balances v CROSS JOIN LATERAL (
-        SELECT 1 FROM user_balances b WHERE b.integrator_id = v.integrator_id AND b.user_id = ${userId}
-          AND b.asset = v.asset AND b.first_waiting <= v.assigned_to LIMIT 1
-      ) b WHERE v.integrator_id = ${integratorId} AND v.assigned > 0
-    ) OR EXISTS (
-      SELECT 1 FROM vault_balances v CROSS JOIN LATERAL (
-        SELECT 1 FROM user_balances b WHERE b.integrator_id = v.integrator_id AND b.asset = v.asset AND b.owed > 0
-          AND b.due_at <= ${now} ORDER BY b.due_at, b.due_creation LIMIT 1
-      ) b WHERE v.integrator_id = ${integratorId}
-    ) OR EXISTS (
-      SELECT 1 FROM vault_balances v CROSS JOIN LATERAL (
-        SELECT 1 FROM user_balances b WHERE b.integrator_id = v.integrator_id AND b.asset = v.asset AND b.owed > 0
-          AND b.first_waiting <= v.assigned_to ORDER BY b.first_waiting LIMIT 1
-      ) b WHERE v.integrator_id = ${integratorId} AND v.assigned > 0
-    ) AS due`
-  return row?.due === true
-}, Database.available)
-
 /** What is shown of a reward, named as the rows are: to rename the columns of every row would take longer than the rest. */
 const shownColumns = `integrator_id AS "integratorId", user_id AS "userId", kind,
   external_transaction_id AS "externalTransactionId", program_id AS "programId", program_version AS "programVersion",
@@ -116,7 +56,7 @@ const shownColumns = `integrator_id AS "integratorId", user_id AS "userId", kind
 const list = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId, page: Page) {
   const before = page.cursor === undefined ? undefined : yield* readCursor(page.cursor)
   const reading = readPage(integratorId, userId, before ?? 2n ** 63n - 1n, page.limit + 1)
-  const rows = yield* settled(integratorId, userId, reading)
+  const rows = yield* upToDate(integratorId, userId, reading)
   const shown = rows.slice(0, page.limit)
   const last = shown.at(-1)
   const rewards = shown.map(encodeReward)
@@ -156,7 +96,7 @@ const balance = Effect.fnUntraced(function*(
   userId: UserId,
   reading: Effect.Effect<ReadonlyArray<BalanceRow>, Unavailable>
 ) {
-  const rows = yield* settled(integratorId, userId, reading)
+  const rows = yield* upToDate(integratorId, userId, reading)
   if (rows.length === 0) return yield* NotFound.of("user", userId)
   return { userId, balances: assets.flatMap((asset) => rows.filter((row) => row.asset === asset).map(withoutDue)) }
 })

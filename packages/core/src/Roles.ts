@@ -74,7 +74,8 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
     webhook_endpoints: "UPDATE (failures, probe_at, unsettled)",
     webhook_secrets: "SELECT",
     deliveries: "UPDATE (state, next_attempt_at, attempts, claimed_until)",
-    delivery_attempts: "SELECT, INSERT"
+    delivery_attempts: "SELECT, INSERT",
+    quarantine: "SELECT, INSERT, UPDATE, DELETE"
   }],
   admin: [ledger, keys, history, {
     integrators: "INSERT, UPDATE (suspended_at)",
@@ -82,7 +83,8 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
     vaults: "INSERT",
     vault_balances: "INSERT",
     webhook_secrets: "SELECT, UPDATE (encrypted)",
-    delivery_attempts: "SELECT"
+    delivery_attempts: "SELECT",
+    quarantine: "SELECT"
   }]
 }
 

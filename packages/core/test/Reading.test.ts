@@ -98,6 +98,27 @@ layer(services, { excludeTestServices: true })("reading", (it) => {
       assert.strictEqual(second.earned, 6_500_000n)
     }))
 
+  it.effect("an explanation shows a recovery that is due, whether or not anything else has applied it", () =>
+    Effect.gen(function*() {
+      const { at, integratorId, send } = yield* setUp
+      const held = definition(at + 400_000, { holdingPeriodDays: 1 })
+      yield* (yield* Programs).publish(integratorId, ProgramId.make("held"), 1, held, [])
+      const amount = { asset: "USDC" as const, amount: 6_500_000n }
+      yield* send("clearing", "paid", 10_000)
+      yield* processAll
+      yield* (yield* Vault).claim(integratorId, { reference: Reference.make("p1"), userId, amount })
+      yield* send("refund", "r1", 10_000, { originalTransactionId: "paid" })
+      yield* (yield* SandboxClock).set(integratorId, instant(at + 500_000))
+      yield* (yield* SpendEvents).submit(spendEvent(integratorId, userId, at + 500_000, {
+        kind: "clearing", externalTransactionId: "later", amount: usd(10_000), merchant: { descriptor: "Shop", mcc: "4111" }
+      }))
+      yield* processAll
+      yield* (yield* SandboxClock).set(integratorId, instant(at + 500_000 + 86_400_000))
+      const { explain } = yield* Explanations
+      const { recoveries } = yield* explain(integratorId, userId, `rw:${integratorId}:${userId}:clearing:later:held`)
+      assert.deepStrictEqual(recoveries.map(({ amount }) => amount), [1_000_000n])
+    }))
+
   it.effect("there is no explanation of a reward that is not this user's", () =>
     Effect.gen(function*() {
       const { integratorId } = yield* setUp

@@ -43,6 +43,7 @@ layer(liveLayer, { excludeTestServices: true })("lesser roles", (it) => {
         "card_rewards_api webhook_secrets",
         "card_rewards_worker open_estimates",
         "card_rewards_worker payouts",
+        "card_rewards_worker quarantine",
         "card_rewards_worker spend_event_queue",
         "card_rewards_worker spend_event_waits",
         "card_rewards_worker waiting_sums"
@@ -67,6 +68,8 @@ layer(liveLayer, { excludeTestServices: true })("lesser roles", (it) => {
         ["worker", "SELECT * FROM api_key_hashes"],
         ["worker", "UPDATE integrators SET clock_offset_millis = 0"],
         ["worker", "DELETE FROM rewards"],
+        ["api", "SELECT * FROM quarantine"],
+        ["admin", "DELETE FROM quarantine"],
         ["worker", "UPDATE rewards SET earned = 1"],
         ["api", "UPDATE integrators SET suspended_at = NULL"],
         ["api", "INSERT INTO integrators (integrator_id) VALUES ('x')"],

@@ -151,10 +151,18 @@ export const WaitingSpendEventPage = Schema.Struct({
 }).annotate({ identifier: "WaitingSpendEventPage", description: "Spend events that are set aside, the latest received first." })
 export type WaitingSpendEventPage = typeof WaitingSpendEventPage.Type
 
-/** How many events are stored and not processed yet, and how many are set aside. */
+/** Both counts of a backlog stop here: beyond it the exact number does not matter, and would take long. */
+export const maxBacklogCount = 100_000
+
+const backlogCount = (what: string) =>
+  Schema.Int.annotate({
+    description: `${what}. The count stops at ${maxBacklogCount}: that many means as many or more.`
+  })
+
+/** How many events are stored and not processed yet, and how many are set aside, each up to {@link maxBacklogCount}. */
 export const SpendEventBacklog = Schema.Struct({
-  stored: Schema.Int,
-  waiting: Schema.Int,
+  stored: backlogCount("Stored and not processed yet"),
+  waiting: backlogCount("Set aside until the event that they refer to is applied"),
   oldestStoredAt: Schema.optionalKey(Timestamp)
 }).annotate({ identifier: "SpendEventBacklog", description: "Spend events that had no effect yet." })
 export type SpendEventBacklog = typeof SpendEventBacklog.Type

@@ -1,3 +1,4 @@
+import { maxBacklogCount } from "@card-rewards/domain/SpendEvent"
 import { useState } from "react"
 import { Link } from "wouter"
 import { CohortChart } from "../charts/CohortChart.tsx"
@@ -112,6 +113,9 @@ export const Rewards = () => {
   )
 }
 
+/** A count of the backlog, which stops at its limit. */
+const counted = (count: number) => `${count.toLocaleString("en")}${count < maxBacklogCount ? "" : " or more"}`
+
 /** Spend events without an effect so far, and why. */
 const SetAside = () => {
   const backlog = useRead(["backlog"], (api) => api.spendEvents.backlog(), { everyMillis: 5_000 })
@@ -123,13 +127,13 @@ const SetAside = () => {
           "Stored, not processed yet; or set aside until the event they refer to arrives."
         ) : (
           <>
-            {backlog.data.stored.toLocaleString("en")} stored and not processed yet
+            {counted(backlog.data.stored)} stored and not processed yet
             {backlog.data.oldestStoredAt !== undefined && (
               <>
                 , the oldest since <When at={backlog.data.oldestStoredAt} />
               </>
             )}
-            . {backlog.data.waiting.toLocaleString("en")} set aside.
+            . {counted(backlog.data.waiting)} set aside.
           </>
         )
       }

@@ -4,6 +4,7 @@ import type { Attributes } from "@card-rewards/domain/User"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
+import { recordAt } from "../Users/AttributeHistory.ts"
 import { maxDependents, userOf } from "./Batch.ts"
 import {
   type AuthorizationState,
@@ -255,6 +256,13 @@ const readGroups = Effect.fnUntraced(function*(
   return groups
 })
 
+const recordOfEvent = recordAt({
+  integratorId: "t.integrator_id",
+  userId: "t.user_id",
+  purchaseAt: "t.at",
+  arrival: "t.arrival"
+})
+
 /**
  * Attributes at the purchase time `P` of events that set one: the latest record stored at or before `P` and before
  * the event was received; before the first one, the enrollment record (decisions, section 5.3).
@@ -270,10 +278,9 @@ export const readAttributes = Effect.fnUntraced(function*(events: ReadonlyArray<
       ${columns.text(able.map((event) => event.userId))}, ${columns.timestamptz(able.map((event) => event.occurredAt))},
       ${columns.int8(able.map((event) => event.arrival))}) AS t(ord, integrator_id, user_id, at, arrival)
     CROSS JOIN LATERAL (
-      SELECT tier, country, segment FROM (
-        SELECT u.*, u.stored_at <= t.at AND u.arrival < t.arrival AS before
-        FROM user_attributes u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id
-      ) u ORDER BY before DESC, CASE WHEN before THEN -u.arrival ELSE u.arrival END LIMIT 1
+      SELECT u.tier, u.country, u.segment FROM user_attributes u
+      WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id AND u.arrival = ${sql.literal(recordOfEvent)}
+      OFFSET 0
     ) a`.withoutTransform
   for (const { ord, ...row } of rows) {
     const event = able[ord]

@@ -4,6 +4,7 @@ import type { SimulationRequest } from "@card-rewards/domain/Simulation"
 import { DateTime, Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { value } from "../Database.ts"
+import { recordAt } from "../Users/AttributeHistory.ts"
 import type { PurchaseRow, RefundRow } from "./Replay.ts"
 
 /** Rows that are in memory at a time. */
@@ -52,6 +53,13 @@ const isPurchase = (sql: SqlClient.SqlClient, { currency, from, to }: Window) =>
   sql`e.kind = 'clearing' AND e.currency = ${currency}
     AND e.purchase_at >= ${value.timestamptz(from)} AND e.purchase_at < ${value.timestamptz(to)}`
 
+const recordOfPurchase = recordAt({
+  integratorId: "e.integrator_id",
+  userId: "e.user_id",
+  purchaseAt: "e.purchase_at",
+  arrival: "e.arrival"
+})
+
 /**
  * The applied purchases of a window, and all applied refunds, by user, each user's in the order in which they were
  * processed. Runs inside the caller's transaction. Attributes are those of the linked authorization, else as they stood
@@ -79,12 +87,7 @@ export const forEachPage = Effect.fnUntraced(function*<E, R>(
     LEFT JOIN LATERAL (
       SELECT u.tier, u.country, u.segment FROM user_attributes u
       WHERE e.kind = 'clearing' AND e.original_id IS NULL
-        AND u.integrator_id = e.integrator_id AND u.user_id = e.user_id AND u.arrival = coalesce(
-          (SELECT max(b.arrival) FROM user_attributes b
-            WHERE b.integrator_id = e.integrator_id AND b.user_id = e.user_id
-              AND b.arrival < e.arrival AND b.stored_at <= e.purchase_at),
-          (SELECT min(b.arrival) FROM user_attributes b
-            WHERE b.integrator_id = e.integrator_id AND b.user_id = e.user_id))
+        AND u.integrator_id = e.integrator_id AND u.user_id = e.user_id AND u.arrival = ${sql.literal(recordOfPurchase)}
       OFFSET 0
     ) h ON true
     LEFT JOIN rewards r ON r.integrator_id = e.integrator_id AND r.user_id = e.user_id AND r.kind = e.kind

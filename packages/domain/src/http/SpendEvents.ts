@@ -4,6 +4,7 @@ import { PageQuery } from "../Pagination.ts"
 import {
   EventInFuture,
   IntegratorMismatch,
+  maxBacklogCount,
   SpendEvent,
   SpendEventAccepted,
   SpendEventBacklog,
@@ -33,7 +34,8 @@ export class SpendEvents extends HttpApiGroup.make("spendEvents").add(
   HttpApiEndpoint.get("backlog", "/v1/spend-events/backlog", { success: SpendEventBacklog }).annotateMerge(
     OpenApi.annotations({
       summary: "Count spend events that had no effect yet",
-      description: "How many are stored and not processed yet, and how many are set aside."
+      description:
+        `How many are stored and not processed yet, and how many are set aside. Both counts stop at ${maxBacklogCount}.`
     })
   )
 ).middleware(RequestShape).middleware(Authorization)

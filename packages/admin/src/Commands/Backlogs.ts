@@ -1,0 +1,33 @@
+import { type IntegratorBacklog, maxCount, maxListed, Quarantine } from "@card-rewards/core/Quarantine"
+import { printTimestamp } from "@card-rewards/domain/Time"
+import { Effect } from "effect"
+import { Command } from "effect/cli"
+import { json, print } from "../Output.ts"
+import { services } from "../Services.ts"
+import { example } from "./Examples.ts"
+
+/** Shows which integrators have spend events that are not processed yet, and why. */
+export const backlog = Command.make("backlog", { json }, Effect.fn(function*(input) {
+  const { list } = yield* Quarantine
+  yield* print((yield* list).map(shown), input.json)
+})).pipe(
+  Command.withDescription(
+    "List the integrators that have stored spend events or are in quarantine, those in quarantine first; " +
+      `${maxListed} at most, and counts stop at ${maxCount}`
+  ),
+  example("backlog --json", "As one JSON array"),
+  Command.provide(services)
+)
+
+/** All columns, whether or not the first row has something in them; JSON leaves out what is undefined. */
+const shown = ({ integratorId, oldestStoredMillis, quarantine, stored, waiting }: IntegratorBacklog) => ({
+  integratorId,
+  stored,
+  waiting,
+  oldestStoredSeconds: oldestStoredMillis === undefined ? undefined : Math.floor(oldestStoredMillis / 1_000),
+  reason: quarantine?.reason,
+  failures: quarantine?.failures,
+  since: quarantine === undefined ? undefined : printTimestamp(quarantine.since),
+  nextAttemptAt: quarantine === undefined ? undefined : printTimestamp(quarantine.nextAttemptAt),
+  error: quarantine?.error
+})

@@ -1,0 +1,28 @@
+/**
+ * SQL for the first stored event of each lane that has any, in the order of their keys and of at most `maxLanes`:
+ * `integrator_id`, `lane`, and `stored_at` in real time. It skips from lane to lane through the queue's key: its
+ * cost is in proportion to the lanes with work, whatever number of lanes and events there is.
+ *
+ * Events are stored with their integrator's time, so a sandbox clock that was moved while an event waited makes it look
+ * older by the move.
+ */
+export const laneHeads = (maxLanes: number): string => `
+  WITH RECURSIVE head AS (
+    (SELECT integrator_id, lane, arrival, user_id, kind, external_transaction_id, 1 AS ordinal FROM spend_event_queue
+      ORDER BY integrator_id, lane, arrival LIMIT 1)
+    UNION ALL
+    SELECT following.*, h.ordinal + 1 FROM head h CROSS JOIN LATERAL (
+      SELECT q.integrator_id, q.lane, q.arrival, q.user_id, q.kind, q.external_transaction_id FROM spend_event_queue q
+      WHERE (q.integrator_id, q.lane) > (h.integrator_id, h.lane)
+      ORDER BY q.integrator_id, q.lane, q.arrival LIMIT 1
+    ) following WHERE h.ordinal < ${maxLanes}
+  )
+  SELECT h.integrator_id, h.lane, e.received_at - i.clock_offset_millis * interval '1 millisecond' AS stored_at
+  FROM head h
+  CROSS JOIN LATERAL (
+    SELECT e.received_at FROM spend_events e WHERE e.integrator_id = h.integrator_id AND e.user_id = h.user_id
+      AND e.kind = h.kind AND e.external_transaction_id = h.external_transaction_id OFFSET 0
+  ) e
+  CROSS JOIN LATERAL (
+    SELECT i.clock_offset_millis FROM integrators i WHERE i.integrator_id = h.integrator_id OFFSET 0
+  ) i`

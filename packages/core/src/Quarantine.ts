@@ -1,0 +1,111 @@
+import type { Unavailable } from "@card-rewards/domain/Errors"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Database from "./Database.ts"
+import { value } from "./Database.ts"
+import { laneHeads } from "./Processing/LaneHeads.ts"
+
+/** Why an integrator is in quarantine: too much is due at once, its part of a batch fails, or a lock is held. */
+export const reasons = ["behind", "failing", "locked"] as const
+export type Reason = typeof reasons[number]
+
+/** An integrator's stored events that have had no effect yet. Counts stop at {@link maxCount}. */
+export interface IntegratorBacklog {
+  readonly integratorId: IntegratorId
+  /** Not processed yet. */
+  readonly stored: number
+  /** Set aside until the event that they refer to is applied. */
+  readonly waiting: number
+  /** How long the first of the stored ones has waited; absent where there is none, or it is beyond {@link maxLanes}. */
+  readonly oldestStoredMillis?: number
+  /** Present while the integrator is in quarantine: its events are processed alone, retried after pauses. */
+  readonly quarantine?: QuarantineState
+}
+
+/** Times are real, in milliseconds. */
+export interface QuarantineState {
+  readonly reason: Reason
+  readonly error: string
+  /** Failures in a row. */
+  readonly failures: number
+  readonly since: number
+  readonly nextAttemptAt: number
+}
+
+/** Integrators that {@link Quarantine} lists at most. */
+export const maxListed = 100
+
+/** Each count of a listed integrator stops here: beyond it the exact number does not matter, and would take long. */
+export const maxCount = 10_000
+
+/** Lanes with stored events, in the order of their keys, that a list is made from. */
+export const maxLanes = 10_000
+
+/** Integrators whose events are processed apart from the others' after a failure, so that it stays theirs alone. */
+export class Quarantine extends Context.Service<Quarantine, {
+  /**
+   * Integrators in quarantine, the longest first, then others with stored events, the one whose oldest has waited
+   * longest first; {@link maxListed} in all. The cost is bounded by the limits above, not by integrators or events.
+   */
+  readonly list: Effect.Effect<ReadonlyArray<IntegratorBacklog>, Unavailable>
+}>()("@card-rewards/core/Quarantine") {
+  static readonly layer: Layer.Layer<Quarantine, never, SqlClient.SqlClient> = Layer.effect(
+    Quarantine,
+    Effect.map(SqlClient.SqlClient, (sql) =>
+      Quarantine.of({
+        list: Database.available(list).pipe(
+          Effect.provideService(SqlClient.SqlClient, sql),
+          Effect.withSpan("Quarantine.list")
+        )
+      }))
+  )
+}
+
+type Row = {
+  readonly integratorId: IntegratorId
+  readonly stored: number
+  readonly waiting: number
+  readonly storedAt: number | null
+} & (QuarantineState | { readonly reason: null })
+
+const list = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const now = yield* Clock.currentTimeMillis
+  const rows = yield* sql<Row>`
+    WITH queued AS (
+      SELECT integrator_id, min(stored_at) AS stored_at FROM (${sql.literal(laneHeads(maxLanes))}) head
+      GROUP BY integrator_id
+    ), listed AS (
+      SELECT integrator_id, h.stored_at, q.reason, q.error, q.failures, q.since, q.next_attempt_at
+      FROM queued h FULL JOIN quarantine q USING (integrator_id)
+      ORDER BY q.since NULLS LAST, h.stored_at, integrator_id LIMIT ${value.int4(maxListed)}
+    )
+    SELECT l.*, s.stored, w.waiting FROM listed l
+    CROSS JOIN LATERAL (
+      SELECT count(*)::int4 AS stored FROM (
+        SELECT FROM spend_event_queue q WHERE q.integrator_id = l.integrator_id LIMIT ${value.int4(maxCount)}
+      ) q
+    ) s
+    CROSS JOIN LATERAL (
+      SELECT count(*)::int4 AS waiting FROM (
+        SELECT FROM spend_event_waits w WHERE w.integrator_id = l.integrator_id LIMIT ${value.int4(maxCount)}
+      ) w
+    ) w
+    ORDER BY l.since NULLS LAST, l.stored_at, l.integrator_id`
+  return rows.map((row): IntegratorBacklog => ({
+    integratorId: row.integratorId,
+    stored: row.stored,
+    waiting: row.waiting,
+    ...(row.storedAt === null ? {} : { oldestStoredMillis: Math.max(0, now - row.storedAt) }),
+    ...(row.reason === null ? {} : { quarantine: stateOf(row) })
+  }))
+})
+
+const stateOf = ({ error, failures, nextAttemptAt, reason, since }: QuarantineState): QuarantineState => ({
+  reason,
+  error,
+  failures,
+  since,
+  nextAttemptAt
+})

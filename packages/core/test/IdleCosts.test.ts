@@ -1,0 +1,121 @@
+import { value } from "@card-rewards/core/Database"
+import { Deliveries } from "@card-rewards/core/Deliveries"
+import { Integrators } from "@card-rewards/core/Integrators"
+import { Processing } from "@card-rewards/core/Processing"
+import { Vault } from "@card-rewards/core/Vault"
+import * as Vitals from "@card-rewards/core/Vitals"
+import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
+import { IntegratorId, Reference } from "@card-rewards/domain/Ids"
+import type { Asset } from "@card-rewards/domain/Money"
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { addDueDeliveries, addIntegrators, storeClearings } from "./ManyIntegrators.ts"
+import { measured } from "./Reads.ts"
+import { liveMoneyLayer } from "./Spending.ts"
+
+const services = Deliveries.layer({ retryDelays: [60_000] }).pipe(
+  Layer.provideMerge(WebhookEndpoints.layer({ allowPrivateNetwork: true })),
+  Layer.provideMerge(liveMoneyLayer)
+)
+
+const integrators = 10_000
+const active = 10
+
+/** One scan of the deliveries, of those to be made and of endpoints that have changed. */
+const scanDeliveries = Effect.gen(function*() {
+  const { claim, settle } = yield* Deliveries
+  const now = yield* Clock.currentTimeMillis
+  const options = { now, limit: 512, perEndpoint: 16, inFlight: new Map(), slow: new Set<string>(), slowLimit: 256 }
+  const outgoing = yield* claim(options)
+  yield* settle
+  return outgoing.length
+})
+
+/** Every step that a worker repeats whether or not there is work; {@link Vitals.readMoney} is for all vaults. */
+const steps = {
+  "Vitals.read": Effect.map(Vitals.read, ({ pendingDeliveries, storedEvents }) => pendingDeliveries + storedEvents),
+  "Deliveries": scanDeliveries,
+  "Processing.processEvents": Effect.flatMap(Processing, ({ processEvents }) => processEvents),
+  "Processing.matureRewards": Effect.flatMap(Processing, ({ matureRewards }) => matureRewards)
+}
+
+type Needs = SqlClient.SqlClient | Deliveries | Processing
+
+layer(services, { excludeTestServices: true })("the worker's steps beside 10,000 integrators", (it) => {
+  it.effect("cost nothing for integrators without work, and little for each of the ten with work", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const checkIdle = Effect.forEach(Object.entries(steps), Effect.fnUntraced(function*([name, step]) {
+        const [found, { pages, rows }] = yield* measured<number, unknown, Needs>(step)
+        assert.strictEqual(found, 0, name)
+        assert.isAtMost(rows, 10, name)
+        assert.isAtMost(pages, 50, name)
+      }), { discard: true })
+      yield* sql.withTransaction(Effect.gen(function*() {
+        // plans are made, and kept, while there is nobody yet
+        for (let time = 0; time < 10; time++) yield* checkIdle
+        yield* addIntegrators(integrators)
+        yield* checkIdle
+      }))
+      yield* sql`ANALYZE`
+      yield* checkIdle
+
+      yield* storeClearings(active)
+      yield* addDueDeliveries(active)
+      // the oldest event is of one whose sandbox clock is a day ahead
+      const ahead = `many-${active}`
+      yield* sql`UPDATE integrators SET clock_offset_millis = 86400000 WHERE integrator_id = ${ahead}`
+      yield* sql`UPDATE spend_events SET received_at = received_at + interval '1 day' WHERE integrator_id = ${ahead}`
+      yield* sql`INSERT INTO quarantine (integrator_id, reason, error, failures, since, next_attempt_at)
+        SELECT 'many-' || n, CASE n WHEN 1 THEN 'locked' ELSE 'failing' END, 'it failed', 1, now(), now()
+        FROM generate_series(1, 3) n`
+      const [vitals, reads] = yield* measured(Vitals.read)
+      assert.deepInclude(vitals, {
+        storedEvents: active,
+        pendingDeliveries: active,
+        quarantined: { behind: 0, failing: 2, locked: 1 }
+      })
+      for (const age of [vitals.oldestStoredMillis, vitals.deliveryLagMillis]) {
+        assert.isAtLeast(age, active * 60_000)
+        assert.isAtMost(age, (active + 5) * 60_000)
+      }
+      assert.isAtMost(reads.rows, 10 * active)
+      assert.isAtMost(reads.pages, 40 * active)
+      yield* sql`DELETE FROM quarantine`
+      const [taken, processed] = yield* measured(steps["Processing.processEvents"])
+      assert.strictEqual(taken, active)
+      assert.isAtMost(processed.rows, 40 * active)
+      assert.isAtMost(processed.pages, 200 * active)
+    }))
+  it.effect("except that money is read of all vaults, but only of rewards that wait and users who owe", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const [before] = yield* measured(Vitals.readMoney)
+      assert.deepStrictEqual(before.map(({ asset }) => asset), ["USDC", "EURe"])
+      const integratorId = IntegratorId.make("with-money")
+      yield* (yield* Integrators).create(integratorId)
+      yield* (yield* Vault).deposit(integratorId, {
+        reference: Reference.make("d"),
+        amount: { asset: "USDC", amount: 5n }
+      })
+      const settled = 20_000
+      yield* sql`INSERT INTO rewards (integrator_id, user_id, kind, external_transaction_id, program_id,
+          program_version, creation, asset, state, purchase_at, currency, spend, refunded_spend, earned, amount, paid,
+          recovered, clawed_back, month_used_before, category_used_before, claimable_at, created_at, updated_at,
+          revision)
+        SELECT ${integratorId}, 'ann', 'clearing', n::text, 'p', 1, n, 'USDC',
+          CASE n WHEN 7 THEN 'AwaitingFunding' ELSE 'Pending' END, now(), 'USD', 100, 0, 3, 3, 0, 0, 0, 0, 0, now(),
+          now(), now(), 1 FROM generate_series(1, ${value.int4(settled)}) n`
+      yield* sql`INSERT INTO user_balances (integrator_id, user_id, asset, awaiting_funding, pending, claimable, paid,
+          owed)
+        SELECT ${integratorId}, 'user-' || n, 'EURe', 0, 0, 0, 7, CASE n WHEN 7 THEN 7 ELSE 0 END
+        FROM generate_series(1, ${value.int4(settled)}) n`
+      const [[usdc, eure], reads] = yield* measured(Vitals.readMoney)
+      const of = (asset: Asset) => before.find((one) => one.asset === asset) ?? assert.fail(asset)
+      const { free, held } = of("USDC")
+      assert.deepStrictEqual(usdc, { ...of("USDC"), held: held + 5n, free: free + 5n, awaitingFunding: 3n })
+      assert.deepStrictEqual(eure, { ...of("EURe"), owed: 7n })
+      assert.isAtMost(reads.rows, 2 * (integrators + 1) + 100)
+    }))
+})

@@ -1,0 +1,32 @@
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+/** What an effect read of the schema's tables and indexes. */
+export interface Reads {
+  /** Rows that scans of tables returned, and entries that scans of indexes returned. */
+  readonly rows: number
+  /** Pages of tables and indexes, each as often as it was accessed: also those of entries that were passed over. */
+  readonly pages: number
+}
+
+/** Runs an effect in a transaction; also returns what its statements read. Other sessions' reads do not count. */
+export const measured = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, R>) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql.withTransaction(Effect.gen(function*() {
+    // what the session read before and has not reported yet is still in its counts
+    const before = yield* counts
+    const result = yield* effect
+    const after = yield* counts
+    const reads: Reads = { rows: after.rows - before.rows, pages: after.pages - before.pages }
+    return [result, reads] as const
+  }))
+})
+
+const counts = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<Reads>`
+    SELECT sum(pg_stat_get_xact_tuples_returned(oid))::float8 AS rows,
+      sum(pg_stat_get_xact_blocks_fetched(oid))::float8 AS pages
+    FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'i')`
+  return row ?? { rows: 0, pages: 0 }
+})
