@@ -1,9 +1,7 @@
-import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { Clock, Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
-import { value } from "./Database.ts"
 import * as Ledger from "./Ledger.ts"
 import * as Metrics from "./Metrics.ts"
 import { catalogOf } from "./Processing/Apply.ts"
@@ -12,6 +10,7 @@ import * as Load from "./Processing/Load.ts"
 import * as Queue from "./Processing/Queue.ts"
 import * as Save from "./Processing/Save.ts"
 import type { StoredEvent } from "./Processing/State.ts"
+import * as VaultWork from "./Processing/VaultWork.ts"
 import { Programs } from "./Programs.ts"
 import * as Tracing from "./Tracing.ts"
 
@@ -48,10 +47,7 @@ export class Processing extends Context.Service<Processing, {
           run,
           Tracing.step("Processing.processEvents")
         ),
-        matureRewards: Database.step(sql.withTransaction(workOnVault)).pipe(
-          run,
-          Tracing.step("Processing.matureRewards")
-        )
+        matureRewards: VaultWork.make().pipe(run, Tracing.step("Processing.matureRewards"))
       })
     })
   )
@@ -106,14 +102,4 @@ const settle = Effect.fnUntraced(function*({ orders }: Outcome) {
     }
   }
   yield* Ledger.write(books.values())
-})
-
-/** Takes the vault whose background work has been due the longest, of those that no other process works on. */
-const workOnVault = Effect.gen(function*() {
-  const sql = yield* SqlClient.SqlClient
-  const real = yield* Clock.currentTimeMillis
-  const [vault] = yield* sql<{ integratorId: IntegratorId }>`
-    SELECT integrator_id FROM vaults WHERE work_at <= ${value.timestamptz(real)}
-    ORDER BY work_at LIMIT 1 FOR UPDATE SKIP LOCKED`
-  return vault === undefined ? 0 : 1 + (yield* Tracing.found(() => [])(Ledger.work(vault.integratorId)))
 })

@@ -202,6 +202,35 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       assert.deepStrictEqual(yield* statesOf(integratorId), { AwaitingFunding: 500, Claimable: 100, Pending: 11_500 })
       assert.deepStrictEqual(yield* assigned, [{ assigned: 0n, assignedTo: 11_500n }])
     }))
+
+  it.effect("a vault whose work fails waits alone: the others' rewards mature in the same step or the next", () =>
+    Effect.gen(function*() {
+      const broken = yield* setUp
+      const { integratorId, now } = yield* setUp
+      const { matureRewards } = yield* Processing
+      const sql = yield* SqlClient.SqlClient
+      yield* addRewards(broken.integratorId, { prefix: "x", users: 1, count: 1, state: "Pending", claimableAt: now })
+      yield* addRewards(integratorId, { prefix: "y", users: 1, count: 1, state: "Pending", claimableAt: now })
+      // its balance is less than its reward: a fault that no retry heals
+      yield* sql`UPDATE user_balances SET pending = 0 WHERE integrator_id = ${broken.integratorId}`
+      yield* sql`UPDATE vaults SET work_at = '2020-01-01' WHERE integrator_id = ${broken.integratorId}`
+      const pause = sql<{ millis: number }>`SELECT (extract(epoch FROM work_at - now()) * 1000)::int4 AS millis FROM vaults
+        WHERE integrator_id = ${broken.integratorId}`
+      yield* matureRewards
+      yield* matureRewards
+      assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 1 })
+      assert.deepStrictEqual(yield* statesOf(broken.integratorId), { Pending: 1 })
+      for (let failure = 0; failure < 10; failure++) {
+        yield* sql`UPDATE vaults SET work_at = '2020-01-01' WHERE integrator_id = ${broken.integratorId}`
+        yield* matureRewards
+      }
+      assert.isAbove((yield* pause)[0]?.millis ?? 0, 10_000)
+      assert.isAtMost((yield* pause)[0]?.millis ?? 0, 30_000)
+      yield* sql`UPDATE user_balances SET pending = 1 WHERE integrator_id = ${broken.integratorId}`
+      yield* sql`UPDATE vaults SET work_at = now() WHERE integrator_id = ${broken.integratorId}`
+      yield* matureRewards
+      assert.deepStrictEqual(yield* statesOf(broken.integratorId), { Claimable: 1 })
+    }))
 })
 
 /** A pending reward of ann, due long ago, of which the vault has just learnt. */

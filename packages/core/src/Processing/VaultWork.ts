@@ -1,0 +1,60 @@
+import type { Unavailable } from "@card-rewards/domain/Errors"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { Clock, Duration, Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Database from "../Database.ts"
+import { value } from "../Database.ts"
+import * as Ledger from "../Ledger.ts"
+import * as Tracing from "../Tracing.ts"
+
+/** The pause after a failure doubles from the first to the last of these, in milliseconds. */
+const firstPauseMillis = 200
+const lastPauseMillis = 30_000
+
+/** Vaults whose failures one process counts. */
+const maxFailing = 1_000
+
+/**
+ * The worker's step of background work: takes the vault whose work has been due the longest, of those that no other process
+ * has locked, and does a part of it. Where that fails, the vault alone waits, for growing pauses. Returns 0 where no vault
+ * has work that is due; what that costs does not depend on how many integrators there are.
+ */
+export const make = (): Effect.Effect<number, Unavailable, SqlClient.SqlClient> => {
+  const failures = new Map<IntegratorId, number>()
+  return Effect.suspend(() => {
+    let taken: IntegratorId | undefined
+    const work = Effect.gen(function*() {
+      taken = yield* takeVault
+      return taken === undefined ? 0 : 1 + (yield* Tracing.found(() => [])(Ledger.work(taken)))
+    })
+    return Effect.flatMap(SqlClient.SqlClient, (sql) => Database.step(sql.withTransaction(work))).pipe(
+      Effect.tap(() => Effect.sync(() => taken !== undefined && failures.delete(taken))),
+      Effect.catchDefect((defect) => taken === undefined ? Effect.die(defect) : postpone(failures, taken, defect))
+    )
+  })
+}
+
+const takeVault = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const real = yield* Clock.currentTimeMillis
+  const [vault] = yield* sql<{ integratorId: IntegratorId }>`
+    SELECT integrator_id FROM vaults WHERE work_at <= ${value.timestamptz(real)}
+    ORDER BY work_at LIMIT 1 FOR UPDATE SKIP LOCKED`
+  return vault?.integratorId
+})
+
+const postpone = Effect.fnUntraced(function*(failures: Map<IntegratorId, number>, integratorId: IntegratorId, defect: unknown) {
+  const count = failures.get(integratorId) ?? 0
+  if (failures.size >= maxFailing) failures.clear()
+  failures.set(integratorId, count + 1)
+  const pauseMillis = Math.min(lastPauseMillis, firstPauseMillis * 2 ** Math.min(count, 16))
+  yield* Effect.logError(
+    `Background work on the vault of ${integratorId} failed; trying again in ${Duration.format(Duration.millis(pauseMillis))}`,
+    defect
+  )
+  const sql = yield* SqlClient.SqlClient
+  const real = yield* Clock.currentTimeMillis
+  yield* Database.step(sql`UPDATE vaults SET work_at = ${value.timestamptz(real + pauseMillis)}
+    WHERE integrator_id = ${integratorId}`)
+  return 1
+})
