@@ -38,7 +38,7 @@ export type EarnedReward = Pick<
 >
 
 /** How many due rewards of touched users and of users who owe one transaction applies (decisions, section 6). */
-export const PieceSize = Context.Reference<number>("@card-rewards/core/Ledger/PieceSize", { defaultValue: () => 500 })
+export const PieceSize = Context.Reference<number>("@card-rewards/core/Ledger/PieceSize", { defaultValue: () => 250 })
 
 /** How many rewards of each kind of background work one transaction of the worker applies. */
 export const WorkSize = Context.Reference<number>("@card-rewards/core/Ledger/WorkSize", { defaultValue: () => 250 })
