@@ -69,6 +69,7 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
     cap_usage: "INSERT, UPDATE (used)",
     open_estimates: "INSERT, UPDATE (authorizations, raw), DELETE",
     expected_balances: "INSERT, UPDATE (expected)",
+    quarantine: "SELECT, INSERT, UPDATE (reason, error, failures, next_attempt_at), DELETE",
     webhook_endpoints: "UPDATE (failures, probe_at, unsettled)",
     webhook_secrets: "SELECT",
     deliveries: "UPDATE (state, next_attempt_at, attempts, claimed_until)",
@@ -79,6 +80,7 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
     lanes: "INSERT",
     vaults: "INSERT",
     vault_balances: "INSERT",
+    quarantine: "SELECT",
     webhook_secrets: "SELECT, UPDATE (encrypted)",
     delivery_attempts: "SELECT"
   }]

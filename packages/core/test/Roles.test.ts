@@ -38,6 +38,7 @@ layer(liveLayer, { excludeTestServices: true })("lesser roles", (it) => {
       assert.deepStrictEqual(deletes.sort(), [
         "card_rewards_api webhook_secrets",
         "card_rewards_worker open_estimates",
+        "card_rewards_worker quarantine",
         "card_rewards_worker spend_event_queue",
         "card_rewards_worker spend_event_waits"
       ])
