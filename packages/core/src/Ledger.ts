@@ -1,9 +1,11 @@
-import type { Unavailable } from "@card-rewards/domain/Errors"
+import { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { assets } from "@card-rewards/domain/Money"
 import { earn, refund } from "@card-rewards/domain/Reward"
 import { Effect } from "effect"
-import type { SqlClient, SqlError } from "effect/sql"
+import { SqlClient, type SqlError } from "effect/sql"
+import * as Database from "./Database.ts"
+import type { Behind, Touched } from "./Ledger/Behind.ts"
 import { Book, type RewardRow, rewardKey, userKey } from "./Ledger/Book.ts"
 import {
   isAssigned,
@@ -17,7 +19,7 @@ import {
 import * as Load from "./Ledger/Load.ts"
 import * as Writes from "./Ledger/Writes.ts"
 
-export type { Touched } from "./Ledger/Load.ts"
+export type { Touched } from "./Ledger/Behind.ts"
 
 /** What a clearing earns in one program; see {@link earnReward}. */
 export type EarnedReward = Pick<
@@ -46,9 +48,9 @@ export const dueBatch = 250
  * Runs inside the caller's transaction. With `alsoDue`, up to {@link dueBatch} rewards of anyone are applied too.
  */
 export const open = Effect.fnUntraced(function*(
-  touched: ReadonlyArray<Load.Touched>,
+  touched: ReadonlyArray<Touched>,
   options: { readonly alsoDue?: boolean } = {}
-): Effect.fn.Return<ReadonlyMap<IntegratorId, Book>, SqlError.SqlError | Unavailable, SqlClient.SqlClient> {
+): Effect.fn.Return<ReadonlyMap<IntegratorId, Book>, SqlError.SqlError | Behind, SqlClient.SqlClient> {
   const books = yield* Load.lockVaults(touched.map((one) => one.integratorId))
   yield* Load.readUsers(books, touched)
   yield* Load.readRefunded(books, touched)
@@ -67,6 +69,22 @@ export const open = Effect.fnUntraced(function*(
   const due = yield* Load.readDue(books, left)
   for (const [book, rows] of due) yield* applyDue(book, rows)
   return books
+})
+
+/** What a request is answered while more is due than one transaction applies. */
+export const refuseBehind = ({ limit }: Behind): Effect.Effect<never, Unavailable> =>
+  Effect.fail(
+    new Unavailable({ message: `More than ${limit} rewards of a user are due and being applied; send the same request again` })
+  )
+
+/** Applies one piece of what is due, in a transaction of its own; answers whether nothing more is due. */
+export const catchUp = Effect.fnUntraced(function*(touched: ReadonlyArray<Touched>) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* Database.step(sql.withTransaction(Effect.gen(function*() {
+    const books = yield* open(touched.map((one) => ({ ...one, userIds: new Set() })), { alsoDue: true })
+    yield* write(books.values())
+    return [...books.values()].every((book) => book.events.length === 0)
+  })))
 })
 
 const applyDue = Effect.fnUntraced(function*(book: Book, due: ReadonlySet<RewardRow>) {

@@ -67,7 +67,7 @@ const settled = Effect.fnUntraced(function*<Row extends { readonly due: Due }, R
   yield* Database.transaction(Effect.gen(function*() {
     const books = yield* Ledger.open([{ integratorId, userIds: new Set([userId]), clearings: [] }])
     yield* Ledger.write(books.values())
-  }))
+  }).pipe(Effect.catchTag("Behind", Ledger.refuseBehind)))
   return yield* reading
 })
 

@@ -89,7 +89,8 @@ const operate = Effect.fnUntraced(function*<Request extends Operation, E1, R1, E
 ) {
   const sql = yield* SqlClient.SqlClient
   const userIds = new Set(request.userId === undefined ? [] : [request.userId])
-  const book = (yield* Ledger.open([{ integratorId, userIds, clearings: [] }])).get(integratorId)
+  const books = yield* Effect.catchTag(Ledger.open([{ integratorId, userIds, clearings: [] }]), "Behind", Ledger.refuseBehind)
+  const book = books.get(integratorId)
   if (book === undefined) return yield* Effect.die(new Error("an integrator without a vault"))
   const { amount: { amount, asset }, reference, userId } = request
   const recorded = (duplicate: boolean): SimulationRecorded => ({ reference, vaultId: book.vaultId, duplicate })

@@ -1,18 +1,10 @@
-import { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId, VaultId } from "@card-rewards/domain/Ids"
 import { type Asset, assets } from "@card-rewards/domain/Money"
 import { Clock, Context, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
+import { Behind, type Touched } from "./Behind.ts"
 import { Book, type RewardRow, type UserAccounts } from "./Book.ts"
-
-/** Whose money a transaction is about to touch. */
-export interface Touched {
-  readonly integratorId: IntegratorId
-  readonly userIds: ReadonlySet<string>
-  /** Clearings whose rewards will be refunded. */
-  readonly clearings: ReadonlyArray<{ readonly userId: string; readonly externalTransactionId: string }>
-}
 
 /** Locks the vaults, in key order, and opens their books at the integrators' present time. */
 export const lockVaults = Effect.fnUntraced(function*(integratorIds: ReadonlyArray<IntegratorId>) {
@@ -122,15 +114,22 @@ export const readRefunded = Effect.fnUntraced(function*(
 })
 
 /**
- * How many due or assigned rewards of the touched users one transaction applies. With more it is Unavailable until the worker,
- * which takes them piece by piece, has caught up.
+ * How many due or assigned rewards of the touched users one transaction applies. With more it fails with {@link Behind} until
+ * the worker, which takes them piece by piece, has caught up.
  */
 export const MaxOwn = Context.Reference<number>("@card-rewards/core/Ledger/MaxOwn", { defaultValue: () => 50_000 })
 
-const withinLimit = (rows: ReadonlyArray<RewardRow>, limit: number) =>
-  rows.length <= limit
-    ? Effect.succeed(rows)
-    : Effect.fail(new Unavailable({ message: `More than ${limit} rewards of a user are due and being applied; send the same request again` }))
+/** Blames the integrator with the most of the rewards that were read. */
+const withinLimit = (rows: ReadonlyArray<RewardRow>, limit: number) => {
+  if (rows.length <= limit) return Effect.succeed(rows)
+  const byIntegrator = Map.groupBy(rows, (row) => row.integratorId)
+  const [most] = [...byIntegrator].toSorted(([, a], [, b]) => b.length - a.length)
+  const userIds = new Set(most?.[1].map((row) => row.userId))
+  return Effect.fail(new Behind({
+    touched: most === undefined ? [] : [{ integratorId: most[0], userIds, clearings: [] }],
+    limit
+  }))
+}
 
 /** Waiting rewards of the touched users that money is assigned to, and up to `ofAnyone` of all others'. */
 export const readAssigned = Effect.fnUntraced(function*(

@@ -1,0 +1,245 @@
+import { Audit } from "@card-rewards/core/Audit"
+import { MaxOwn } from "@card-rewards/core/Ledger/Load"
+import { Processing } from "@card-rewards/core/Processing"
+import * as Quarantine from "@card-rewards/core/Processing/Quarantine"
+import { Vault } from "@card-rewards/core/Vault"
+import { Reference } from "@card-rewards/domain/Ids"
+import { assert, layer } from "@effect/vitest"
+import { Deferred, Effect, Fiber } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import {
+  failInserts,
+  processEvents,
+  quarantineOf,
+  retryQuarantined,
+  rewardCount,
+  setUp,
+  unapplied
+} from "./Quarantined.ts"
+import { moneyLayer } from "./Spending.ts"
+import { startMillis } from "./TestLayer.ts"
+
+const audited = Effect.gen(function*() {
+  assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
+})
+
+/** Holds the integrator's rows of a table in another session; answers what lets them go. */
+const holdRows = Effect.fnUntraced(function*(table: "vaults" | "user_balances", integratorId: string) {
+  const sql = yield* SqlClient.SqlClient
+  const locked = yield* Deferred.make<void>()
+  const end = yield* Deferred.make<void>()
+  const holding = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+    yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
+    yield* sql`SELECT FROM ${sql(table)} WHERE integrator_id = ${integratorId} FOR UPDATE`
+    yield* Deferred.succeed(locked, undefined)
+    yield* Deferred.await(end)
+  })))
+  yield* Deferred.await(locked)
+  return Effect.andThen(Deferred.succeed(end, undefined), Fiber.join(holding))
+})
+
+layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
+  for (const table of ["rewards", "user_balances"] as const) {
+    it.effect(`is isolated by the call that failed, also without a hint whose fault it was (${table})`, () =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(startMillis)
+        const tenants = [yield* setUp(), yield* setUp(), yield* setUp(), yield* setUp(), yield* setUp()]
+        const [, , , culprit] = tenants
+        if (culprit === undefined) return
+        const heal = yield* failInserts(table, culprit.integratorId)
+        for (const { send } of tenants) yield* send()
+        yield* processEvents
+        for (const { integratorId } of tenants) {
+          const expected = integratorId === culprit.integratorId ? ["e1"] : []
+          assert.deepStrictEqual(yield* unapplied(integratorId), expected)
+        }
+        const error = `injected fault in ${table}`
+        const expected = (failures: number, pauseMillis: number) =>
+          ({ reason: "failing", error, failures, pauseMillis })
+        assert.deepStrictEqual(yield* quarantineOf(culprit.integratorId), expected(1, 250))
+        // joint batches leave it alone
+        yield* culprit.send()
+        assert.strictEqual(yield* processEvents, 0)
+        assert.strictEqual(yield* retryQuarantined, 0)
+        for (const [index, pauseMillis] of [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000].entries()) {
+          yield* TestClock.adjust((yield* quarantineOf(culprit.integratorId))?.pauseMillis ?? 0)
+          yield* retryQuarantined
+          assert.deepStrictEqual(yield* quarantineOf(culprit.integratorId), expected(index + 2, pauseMillis))
+        }
+        assert.deepStrictEqual(yield* unapplied(culprit.integratorId), ["e1", "e2"])
+
+        yield* heal
+        yield* TestClock.adjust(30_000)
+        assert.isAbove(yield* retryQuarantined, 0)
+        assert.deepStrictEqual(yield* unapplied(culprit.integratorId), [])
+        assert.isUndefined(yield* quarantineOf(culprit.integratorId))
+        yield* culprit.send()
+        yield* processEvents
+        assert.strictEqual(yield* rewardCount(culprit.integratorId), 3)
+        yield* audited
+      }))
+  }
+
+  it.effect("is isolated where one of its definitions cannot be compiled", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const sql = yield* SqlClient.SqlClient
+      const [innocent, culprit] = [yield* setUp(), yield* setUp()]
+      const ofCulprit = sql`integrator_id = ${culprit.integratorId}`
+      const change = (definition: string) =>
+        Effect.andThen(
+          sql`UPDATE program_versions SET definition = ${definition}::jsonb WHERE ${ofCulprit}`,
+          sql`UPDATE integrators SET programs_revision = programs_revision + 1 WHERE ${ofCulprit}`
+        )
+      const [stored] = yield* sql<{ text: string }>`
+        SELECT definition::text AS text FROM program_versions WHERE ${ofCulprit}`
+      yield* change(`{"asset": "USDC", "baseRate": "a lot"}`)
+      yield* innocent.send()
+      yield* culprit.send()
+      yield* processEvents
+      assert.deepStrictEqual(yield* unapplied(innocent.integratorId), [])
+      assert.deepStrictEqual(yield* unapplied(culprit.integratorId), ["e1"])
+      assert.strictEqual((yield* quarantineOf(culprit.integratorId))?.reason, "failing")
+      yield* TestClock.adjust(250)
+      yield* retryQuarantined
+      assert.strictEqual((yield* quarantineOf(culprit.integratorId))?.failures, 2)
+
+      yield* change(stored?.text ?? "")
+      yield* TestClock.adjust(500)
+      yield* retryQuarantined
+      assert.isUndefined(yield* quarantineOf(culprit.integratorId))
+      assert.deepStrictEqual(yield* unapplied(culprit.integratorId), [])
+      yield* audited
+    }))
+
+  for (const table of ["vaults", "user_balances"] as const) {
+    it.effect(`is passed over while another session holds its rows (${table}), and processed once that is over`, () =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(startMillis)
+        const [innocent, culprit] = [yield* setUp(), yield* setUp()]
+        for (const { send } of [innocent, culprit]) yield* send()
+        yield* processEvents
+        for (const { send } of [innocent, culprit]) yield* send()
+        const letGo = yield* holdRows(table, culprit.integratorId)
+        yield* processEvents
+        assert.deepStrictEqual(yield* unapplied(innocent.integratorId), [])
+        assert.deepStrictEqual(yield* unapplied(culprit.integratorId), ["e2"])
+        // a vault may be held by another worker's batch: only one that is held for long means quarantine
+        assert.strictEqual((yield* quarantineOf(culprit.integratorId)) === undefined, table === "vaults")
+        yield* TestClock.adjust(2_000)
+        yield* processEvents
+        assert.strictEqual((yield* quarantineOf(culprit.integratorId))?.reason, "locked")
+        yield* TestClock.adjust(250)
+        yield* retryQuarantined
+        const { failures, reason } = (yield* quarantineOf(culprit.integratorId)) ?? {}
+        assert.deepStrictEqual({ failures, reason }, { failures: 2, reason: "locked" })
+
+        yield* letGo
+        yield* TestClock.adjust(500)
+        yield* retryQuarantined
+        assert.deepStrictEqual(yield* unapplied(culprit.integratorId), [])
+        assert.isUndefined(yield* quarantineOf(culprit.integratorId))
+      }))
+  }
+
+  it.effect("is caught up with piece by piece where more of its rewards are due than one transaction applies", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const sql = yield* SqlClient.SqlClient
+      const [innocent, culprit] = [yield* setUp(), yield* setUp()]
+      const { integratorId, userIds: [userId] } = culprit
+      const amount = { asset: "USDC" as const, amount: 600n }
+      yield* (yield* Vault).deposit(integratorId, { reference: Reference.make("d"), amount })
+      const due = 600
+      yield* sql`INSERT INTO rewards (integrator_id, user_id, kind, external_transaction_id, program_id,
+          program_version, creation, asset, state, purchase_at, currency, spend, refunded_spend, earned, amount, paid,
+          recovered, clawed_back, month_used_before, category_used_before, claimable_at, created_at, updated_at, revision)
+        SELECT ${integratorId}, ${userId}, 'clearing', 'due ' || n, 'p0', 1, n, 'USDC', 'Pending', now(), 'USD', 100, 0,
+          1, 1, 0, 0, 0, 0, 0, '2026-01-01', now(), now(), 1 FROM generate_series(1, ${due}::int) n`
+      yield* sql`INSERT INTO user_balances (integrator_id, user_id, asset, awaiting_funding, pending, claimable, paid,
+          owed) VALUES (${integratorId}, ${userId}, 'USDC', 0, ${due}::int, 0, 0, 0)`
+      yield* sql`UPDATE vault_balances SET free = 0 WHERE integrator_id = ${integratorId}`
+      yield* sql`UPDATE vaults SET rewards = ${due}::int WHERE integrator_id = ${integratorId}`
+      yield* innocent.send()
+      yield* culprit.send()
+
+      yield* Effect.provideService(processEvents, MaxOwn, 100)
+      assert.deepStrictEqual(yield* unapplied(innocent.integratorId), [])
+      assert.deepStrictEqual(yield* unapplied(integratorId), ["e1"])
+      const { pauseMillis, reason } = (yield* quarantineOf(integratorId)) ?? {}
+      assert.deepStrictEqual({ pauseMillis, reason }, { pauseMillis: 0, reason: "behind" })
+
+      yield* Effect.provideService(retryQuarantined, MaxOwn, 100)
+      assert.deepStrictEqual(yield* unapplied(integratorId), [])
+      assert.isUndefined(yield* quarantineOf(integratorId))
+      const left = yield* sql`SELECT FROM rewards WHERE integrator_id = ${integratorId} AND state = 'Pending'`
+      assert.lengthOf(left, 0)
+    }))
+
+  it.effect("has its users' events applied in order of arrival all the same", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const sql = yield* SqlClient.SqlClient
+      const culprit = yield* setUp({ users: 3 })
+      const sendAll = Effect.forEach(culprit.userIds, (userId) => Effect.replicateEffect(culprit.send({}, userId), 3))
+      yield* sendAll
+      const heal = yield* failInserts("rewards", culprit.integratorId)
+      yield* processEvents
+      yield* sendAll
+      yield* TestClock.adjust(250)
+      yield* retryQuarantined
+      yield* heal
+      yield* TestClock.adjust(500)
+      yield* retryQuarantined
+      yield* sendAll
+      yield* processEvents
+      const rows = yield* sql<{ userId: string; inOrder: boolean }>`
+        SELECT user_id, array_agg(arrival ORDER BY position) = array_agg(arrival ORDER BY arrival) AS in_order
+        FROM spend_events WHERE integrator_id = ${culprit.integratorId} AND position IS NOT NULL
+        GROUP BY user_id HAVING count(*) = 9 ORDER BY user_id`
+      assert.deepStrictEqual(rows, culprit.userIds.map((userId) => ({ userId, inOrder: true })))
+    }))
+
+  it.effect("is attempted by one worker at a time, and by another one 30 s after that was killed", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const { integratorId } = yield* setUp()
+      yield* Quarantine.add(integratorId, { reason: "failing", error: "a\0b" })
+      assert.isUndefined(yield* Quarantine.lease())
+      yield* TestClock.adjust(250)
+      const [first, second] = yield* Effect.all([Quarantine.lease(), Quarantine.lease()], { concurrency: 2 })
+      const killed = first ?? second
+      assert.isDefined(killed)
+      assert.isTrue(first === undefined || second === undefined)
+      yield* TestClock.adjust(29_999)
+      assert.isUndefined(yield* Quarantine.lease())
+      yield* TestClock.adjust(1)
+      const next = yield* Quarantine.lease()
+      assert.strictEqual(next?.integratorId, integratorId)
+      // the result of an attempt whose lease has ended changes nothing
+      if (killed !== undefined) yield* Quarantine.release(killed)
+      if (killed !== undefined) yield* Quarantine.fail(killed, { reason: "locked", error: "" })
+      const row = yield* quarantineOf(integratorId)
+      assert.deepStrictEqual(row, { reason: "failing", error: "ab", failures: 1, pauseMillis: 30_000 })
+      if (next !== undefined) yield* Quarantine.release(next)
+      assert.isUndefined(yield* quarantineOf(integratorId))
+    }))
+
+  it.effect("wakes the worker that waits for quarantined integrators", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const { quarantined } = yield* Processing
+      const culprit = yield* setUp()
+      const heal = yield* failInserts("rewards", culprit.integratorId)
+      yield* retryQuarantined
+      const waiting = yield* Effect.forkChild(quarantined)
+      yield* culprit.send()
+      yield* processEvents
+      yield* Fiber.join(waiting)
+      yield* heal
+      yield* TestClock.adjust(250)
+      yield* retryQuarantined
+      assert.isUndefined(yield* quarantineOf(culprit.integratorId))
+    }))
+})
