@@ -73,7 +73,7 @@ const openPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touche
 export const open = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>) {
   const books = yield* openPiece(touched)
   const behind = touched.filter(({ integratorId }) => books.get(integratorId)?.isBehind === true)
-  if (behind.length > 0) return yield* new Behind({ touched: behind })
+  if (behind.length > 0) return yield* new Behind({ touched: behind, became: "before" })
   return books
 })
 

@@ -6,7 +6,8 @@ import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
 import { laneHeads } from "./Processing/LaneHeads.ts"
 
-/** Why an integrator is in quarantine: too much is due at once, its part of a batch fails, or a lock is held. */
+/** Why an integrator is in quarantine: more is due than one transaction applies, its part of a batch fails,
+ * or another session holds its rows. */
 export const reasons = ["behind", "failing", "locked"] as const
 export type Reason = typeof reasons[number]
 

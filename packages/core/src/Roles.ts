@@ -71,20 +71,20 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
     cap_usage: "INSERT, UPDATE (used)",
     open_estimates: "INSERT, UPDATE (authorizations, raw), DELETE",
     expected_balances: "INSERT, UPDATE (expected)",
+    quarantine: "SELECT, INSERT, UPDATE (reason, error, failures, next_attempt_at), DELETE",
     webhook_endpoints: "UPDATE (failures, probe_at, unsettled)",
     webhook_secrets: "SELECT",
     deliveries: "UPDATE (state, next_attempt_at, attempts, claimed_until)",
-    delivery_attempts: "SELECT, INSERT",
-    quarantine: "SELECT, INSERT, UPDATE, DELETE"
+    delivery_attempts: "SELECT, INSERT"
   }],
   admin: [ledger, keys, history, {
     integrators: "INSERT, UPDATE (suspended_at)",
     lanes: "INSERT",
     vaults: "INSERT",
     vault_balances: "INSERT",
+    quarantine: "SELECT",
     webhook_secrets: "SELECT, UPDATE (encrypted)",
-    delivery_attempts: "SELECT",
-    quarantine: "SELECT"
+    delivery_attempts: "SELECT"
   }]
 }
 

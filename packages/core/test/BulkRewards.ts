@@ -49,8 +49,9 @@ const deriveBalances = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`INSERT INTO user_balances (integrator_id, user_id, asset, awaiting_funding, pending, claimable, paid, owed,
       due_at, due_creation, first_waiting)
-    SELECT integrator_id, user_id, asset, count(*) FILTER (WHERE state = 'AwaitingFunding'),
-      count(*) FILTER (WHERE state = 'Pending'), count(*) FILTER (WHERE state = 'Claimable'), 0, 0,
+    SELECT integrator_id, user_id, asset, coalesce(sum(amount) FILTER (WHERE state = 'AwaitingFunding'), 0),
+      coalesce(sum(amount) FILTER (WHERE state = 'Pending'), 0),
+      coalesce(sum(amount) FILTER (WHERE state = 'Claimable'), 0), 0, 0,
       min(claimable_at) FILTER (WHERE state = 'Pending'),
       (array_agg(creation ORDER BY claimable_at, creation) FILTER (WHERE state = 'Pending'))[1],
       min(creation) FILTER (WHERE state = 'AwaitingFunding')

@@ -34,17 +34,29 @@ const setUp = Effect.fnUntraced(function*(id: IntegratorId) {
   yield* set(id, instant(now + 500_000))
 })
 
+/** One step of each of a worker's fibers. */
+const workerStep = Effect.gen(function*() {
+  const { matureRewards, processEvents, retryQuarantined } = yield* Processing
+  return (yield* processEvents) + (yield* retryQuarantined) + (yield* matureRewards)
+})
+
+/** Until nothing is queued: another worker may hold what this one passes over. */
+const settleAll = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  do while ((yield* workerStep) > 0);
+  while ((yield* sql`SELECT 1 FROM spend_event_queue LIMIT 1`).length > 0)
+})
+
 layer(liveMoneyLayer, { excludeTestServices: true })("several workers and clients at once", (it) => {
   it.effect("lose nothing and make nothing: every event counts once, whoever processes it", () =>
     Effect.gen(function*() {
-      const { matureRewards, processEvents } = yield* Processing
       const events = yield* SpendEvents
       const vault = yield* Vault
       const clock = yield* SandboxClock
       const rewards = yield* Rewards
       yield* Effect.forEach(integratorIds, setUp, { concurrency: 3 })
       const workers = yield* Effect.forEach([1, 2, 3, 4], () =>
-        Effect.forkChild(Effect.forever(Effect.andThen(processEvents, matureRewards))))
+        Effect.forkChild(Effect.forever(workerStep)))
       yield* Effect.forEach(integratorIds, (integratorId) =>
         Effect.gen(function*() {
           const { now } = yield* clock.get(integratorId)
@@ -77,7 +89,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
             ), { concurrency: 8 })
         }), { concurrency: 3 })
       yield* Effect.forEach(workers, Fiber.interrupt)
-      while ((yield* processEvents) + (yield* matureRewards) > 0);
+      yield* settleAll
       for (const integratorId of integratorIds) {
         for (const userId of users) {
           const { balances: [usdc] } = yield* rewards.balance(integratorId, userId)
@@ -99,18 +111,11 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
 
   it.effect("end in the same balances as one worker and one client, one thing after another", () =>
     Effect.gen(function*() {
-      const processing = yield* Processing
       const rewards = yield* Rewards
       const clock = yield* SandboxClock
       const { deposit, get } = yield* Vault
       const [alone, together] = [IntegratorId.make("alone"), IntegratorId.make("together")]
       yield* Effect.forEach([alone, together], setUp, { concurrency: 2 })
-      const sql = yield* SqlClient.SqlClient
-      /** Until nothing is queued: another worker may hold what this one passes over. */
-      const settleAll = Effect.gen(function*() {
-        do while ((yield* processing.processEvents) + (yield* processing.matureRewards) > 0);
-        while ((yield* sql`SELECT 1 FROM spend_event_queue LIMIT 1`).length > 0)
-      })
       const some = users.slice(0, 20)
       /** Each user's own sequence; users do not depend on each other, since the vault has enough for all. */
       const play = Effect.fnUntraced(function*(integratorId: IntegratorId, clients: number) {
@@ -133,7 +138,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
       })
       yield* play(alone, 1)
       const workers = yield* Effect.forEach([1, 2, 3, 4], () =>
-        Effect.forkChild(Effect.forever(Effect.andThen(processing.processEvents, processing.matureRewards))))
+        Effect.forkChild(Effect.forever(workerStep)))
       yield* play(together, 16)
       yield* Effect.forEach(workers, Fiber.interrupt)
       for (const userId of some) {

@@ -1,63 +1,267 @@
-import { value } from "@card-rewards/core/Database"
-import { Quarantine } from "@card-rewards/core/Quarantine"
-import { IntegratorId } from "@card-rewards/domain/Ids"
+import { Audit } from "@card-rewards/core/Audit"
+import * as Ledger from "@card-rewards/core/Ledger"
+import { Processing } from "@card-rewards/core/Processing"
+import * as Quarantine from "@card-rewards/core/Processing/Quarantine"
+import { Vault } from "@card-rewards/core/Vault"
+import { Reference } from "@card-rewards/domain/Ids"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
-import { addIntegrators, storeClearings } from "./ManyIntegrators.ts"
-import { measured } from "./Reads.ts"
-import { liveLayer, startMillis } from "./TestLayer.ts"
+import { TestClock } from "effect/testing"
+import { addOwed, addRewards } from "./BulkRewards.ts"
+import {
+  failInserts,
+  processEvents,
+  quarantineOf,
+  retryQuarantined,
+  rewardCount,
+  setUp,
+  unapplied
+} from "./Quarantined.ts"
+import { moneyLayer } from "./Spending.ts"
+import { startMillis } from "./TestLayer.ts"
 
-const services = Quarantine.layer.pipe(Layer.provideMerge(liveLayer))
+const audited = Effect.gen(function*() {
+  assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
+})
 
-layer(services, { excludeTestServices: true })("the list of backlogs", (it) => {
-  it.effect("has 100 integrators at most, in quarantine, then by the age of their events; counts stop at 10,000", () =>
-    Effect.gen(function*() {
-      const sql = yield* SqlClient.SqlClient
-      const { list } = yield* Quarantine
-      yield* addIntegrators(500)
-      assert.deepStrictEqual(yield* list, [])
+/** Holds the integrator's rows of a table in another session; answers what lets them go. */
+const holdRows = Effect.fnUntraced(function*(table: "vaults" | "user_balances", integratorId: string) {
+  const sql = yield* SqlClient.SqlClient
+  const locked = yield* Deferred.make<void>()
+  const end = yield* Deferred.make<void>()
+  const holding = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+    yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
+    yield* sql`SELECT FROM ${sql(table)} WHERE integrator_id = ${integratorId} FOR UPDATE`
+    yield* Deferred.succeed(locked, undefined)
+    yield* Deferred.await(end)
+  })))
+  yield* Deferred.await(locked)
+  return Effect.andThen(Deferred.succeed(end, undefined), Fiber.join(holding))
+})
 
-      // many-150 has waited longest, and is in quarantine with another one that has nothing stored
-      yield* storeClearings(150)
-      const add = (id: string, reason: string, failures: number, seconds: number) =>
-        sql`INSERT INTO quarantine (integrator_id, reason, error, failures, since, next_attempt_at)
-          VALUES (${id}, ${reason}, 'it failed', ${value.int4(failures)},
-            ${value.timestamptz(startMillis - seconds * 1_000)}, ${value.timestamptz(startMillis)})`
-      yield* add("many-400", "behind", 1, 1)
-      yield* add("many-150", "locked", 3, 2)
-      const [first, second, ...others] = yield* list
-      const oldest = first?.oldestStoredMillis ?? 0
-      assert.isTrue(oldest >= 150 * 60_000 && oldest < 160 * 60_000, `${oldest}`)
-      assert.deepStrictEqual(first, {
-        integratorId: IntegratorId.make("many-150"),
-        stored: 1,
-        waiting: 0,
-        oldestStoredMillis: oldest,
-        quarantine: {
-          reason: "locked",
-          error: "it failed",
-          failures: 3,
-          since: startMillis - 2_000,
-          nextAttemptAt: startMillis
+layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
+  for (const table of ["rewards", "user_balances"] as const) {
+    it.effect(`is isolated by the call that failed, also without a hint whose fault it was (${table})`, () =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(startMillis)
+        const tenants = [yield* setUp(), yield* setUp(), yield* setUp(), yield* setUp(), yield* setUp()]
+        const [, , , culprit] = tenants
+        if (culprit === undefined) return
+        const heal = yield* failInserts(table, culprit.integratorId)
+        for (const { send } of tenants) yield* send()
+        yield* processEvents
+        for (const { integratorId } of tenants) {
+          const expected = integratorId === culprit.integratorId ? ["e1"] : []
+          assert.deepStrictEqual(yield* unapplied(integratorId), expected)
         }
-      })
-      assert.deepInclude(second, { integratorId: IntegratorId.make("many-400"), stored: 0, waiting: 0 })
-      assert.isFalse(second !== undefined && "oldestStoredMillis" in second)
-      assert.strictEqual(second?.quarantine?.reason, "behind")
-      const expected = Array.from({ length: 98 }, (_, index) => `many-${149 - index}`)
-      assert.deepStrictEqual(others.map(({ integratorId }) => `${integratorId}`), expected)
-      assert.isTrue(others.every(({ quarantine, stored, waiting }) =>
-        quarantine === undefined && stored === 1 && waiting === 0))
+        const error = `injected fault in ${table}`
+        const expected = (failures: number, pauseMillis: number) =>
+          ({ reason: "failing", error, failures, pauseMillis })
+        assert.deepStrictEqual(yield* quarantineOf(culprit.integratorId), expected(1, 250))
+        // joint batches leave it alone
+        yield* culprit.send()
+        assert.strictEqual(yield* processEvents, 0)
+        assert.strictEqual(yield* retryQuarantined, 0)
+        for (const [index, pauseMillis] of [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000].entries()) {
+          yield* TestClock.adjust((yield* quarantineOf(culprit.integratorId))?.pauseMillis ?? 0)
+          yield* retryQuarantined
+          assert.deepStrictEqual(yield* quarantineOf(culprit.integratorId), expected(index + 2, pauseMillis))
+        }
+        assert.deepStrictEqual(yield* unapplied(culprit.integratorId), ["e1", "e2"])
 
-      yield* sql`INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
-        SELECT 'many-150', 0, 1000000 + n, 'ann', 'clearing', 'c' || n FROM generate_series(1, 20000) n`
-      yield* sql`INSERT INTO spend_event_waits (integrator_id, user_id, original_kind, original_id, occurred_at,
-          arrival, kind, external_transaction_id)
-        SELECT 'many-400', 'ann', 'clearing', 'none', now(), n, 'refund', 'r' || n FROM generate_series(1, 20000) n`
-      const [[full, waiting], reads] = yield* measured(list)
-      assert.deepInclude(full, { stored: 10_000, waiting: 0 })
-      assert.deepInclude(waiting, { stored: 0, waiting: 10_000 })
-      assert.isAtMost(reads.rows, 21_500)
+        yield* heal
+        yield* TestClock.adjust(30_000)
+        assert.isAbove(yield* retryQuarantined, 0)
+        assert.deepStrictEqual(yield* unapplied(culprit.integratorId), [])
+        assert.isUndefined(yield* quarantineOf(culprit.integratorId))
+        yield* culprit.send()
+        yield* processEvents
+        assert.strictEqual(yield* rewardCount(culprit.integratorId), 3)
+        yield* audited
+      }))
+  }
+
+  it.effect("is isolated where one of its definitions cannot be compiled", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const sql = yield* SqlClient.SqlClient
+      const [innocent, culprit] = [yield* setUp(), yield* setUp()]
+      const ofCulprit = sql`integrator_id = ${culprit.integratorId}`
+      const change = (definition: string) =>
+        Effect.andThen(
+          sql`UPDATE program_versions SET definition = ${definition}::jsonb WHERE ${ofCulprit}`,
+          sql`UPDATE integrators SET programs_revision = programs_revision + 1 WHERE ${ofCulprit}`
+        )
+      const [stored] = yield* sql<{ text: string }>`
+        SELECT definition::text AS text FROM program_versions WHERE ${ofCulprit}`
+      yield* change(`{"asset": "USDC", "baseRate": "a lot"}`)
+      yield* innocent.send()
+      yield* culprit.send()
+      yield* processEvents
+      assert.deepStrictEqual(yield* unapplied(innocent.integratorId), [])
+      assert.deepStrictEqual(yield* unapplied(culprit.integratorId), ["e1"])
+      assert.strictEqual((yield* quarantineOf(culprit.integratorId))?.reason, "failing")
+      yield* TestClock.adjust(250)
+      yield* retryQuarantined
+      assert.strictEqual((yield* quarantineOf(culprit.integratorId))?.failures, 2)
+
+      yield* change(stored?.text ?? "")
+      yield* TestClock.adjust(500)
+      yield* retryQuarantined
+      assert.isUndefined(yield* quarantineOf(culprit.integratorId))
+      assert.deepStrictEqual(yield* unapplied(culprit.integratorId), [])
+      yield* audited
+    }))
+
+  for (const table of ["vaults", "user_balances"] as const) {
+    it.effect(`is passed over while another session holds its rows (${table}), and processed once that is over`, () =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(startMillis)
+        const [innocent, culprit] = [yield* setUp(), yield* setUp()]
+        for (const { send } of [innocent, culprit]) yield* send()
+        yield* processEvents
+        for (const { send } of [innocent, culprit]) yield* send()
+        const letGo = yield* holdRows(table, culprit.integratorId)
+        yield* processEvents
+        assert.deepStrictEqual(yield* unapplied(innocent.integratorId), [])
+        assert.deepStrictEqual(yield* unapplied(culprit.integratorId), ["e2"])
+        // a vault may be held by another worker's batch: only one that is held for long means quarantine
+        assert.strictEqual((yield* quarantineOf(culprit.integratorId)) === undefined, table === "vaults")
+        yield* TestClock.adjust(2_000)
+        yield* processEvents
+        assert.strictEqual((yield* quarantineOf(culprit.integratorId))?.reason, "locked")
+        yield* TestClock.adjust(250)
+        yield* retryQuarantined
+        const { failures, reason } = (yield* quarantineOf(culprit.integratorId)) ?? {}
+        assert.deepStrictEqual({ failures, reason }, { failures: 2, reason: "locked" })
+
+        yield* letGo
+        yield* TestClock.adjust(500)
+        yield* retryQuarantined
+        assert.deepStrictEqual(yield* unapplied(culprit.integratorId), [])
+        assert.isUndefined(yield* quarantineOf(culprit.integratorId))
+      }))
+  }
+
+  it.effect("is caught up with piece by piece where more of its rewards are due than one transaction applies", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const sql = yield* SqlClient.SqlClient
+      const [innocent, culprit] = [yield* setUp(), yield* setUp()]
+      const { integratorId } = culprit
+      yield* addRewards(integratorId, { prefix: "user-0", users: "one", count: 600, state: "Pending", claimableAt: startMillis })
+      yield* innocent.send()
+      yield* culprit.send()
+
+      yield* Effect.provideService(processEvents, Ledger.PieceSize, 100)
+      assert.deepStrictEqual(yield* unapplied(innocent.integratorId), [])
+      assert.deepStrictEqual(yield* unapplied(integratorId), ["e1"])
+      const { pauseMillis, reason } = (yield* quarantineOf(integratorId)) ?? {}
+      assert.deepStrictEqual({ pauseMillis, reason }, { pauseMillis: 0, reason: "behind" })
+
+      const retry = Effect.provideService(retryQuarantined, Ledger.PieceSize, 100)
+      while ((yield* quarantineOf(integratorId)) !== undefined) yield* retry
+      assert.deepStrictEqual(yield* unapplied(integratorId), [])
+      const left = yield* sql`SELECT FROM rewards WHERE integrator_id = ${integratorId} AND external_transaction_id <> 'e1'
+        AND state = 'Pending'`
+      assert.lengthOf(left, 0)
+    }))
+
+  it.effect("has what one of its own events makes due applied before the next event", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const sql = yield* SqlClient.SqlClient
+      const [innocent, culprit] = [yield* setUp(), yield* setUp({ users: 2 })]
+      const { integratorId, userIds: [userId] } = culprit
+      const amount = { asset: "USDC" as const, amount: 1_000_000n }
+      yield* (yield* Vault).deposit(integratorId, { reference: Reference.make("d"), amount })
+      yield* culprit.send()
+      yield* processEvents
+      yield* addRewards(integratorId, { prefix: "owes", users: 30, count: 30, state: "AwaitingFunding", claimableAt: startMillis })
+      yield* addOwed(integratorId, "owes", 30, 1)
+      // the refund frees money that serves all who wait, and they owe it: 30 recoveries before the next event
+      yield* culprit.send({ kind: "refund", originalTransactionId: "e1" }, userId)
+      yield* culprit.send({}, userId)
+      yield* innocent.send()
+      const limited = <A, E, R>(step: Effect.Effect<A, E, R>) =>
+        step.pipe(Effect.provideService(Ledger.PieceSize, 5), Effect.provideService(Ledger.ServedAtOnce, 0))
+      yield* limited(processEvents)
+      assert.deepStrictEqual(yield* unapplied(innocent.integratorId), [])
+      assert.deepStrictEqual(yield* unapplied(integratorId), ["e2", "e3"])
+      for (let attempt = 0; attempt < 50 && (yield* quarantineOf(integratorId)) !== undefined; attempt++) {
+        yield* limited(retryQuarantined)
+      }
+      assert.deepStrictEqual(yield* unapplied(integratorId), [])
+      const [{ state } = { state: "" }] = yield* sql<{ state: string }>`SELECT state FROM rewards
+        WHERE integrator_id = ${integratorId} AND external_transaction_id = 'e3'`
+      assert.strictEqual(state, "Pending")
+      assert.lengthOf(yield* sql`SELECT FROM rewards WHERE integrator_id = ${integratorId} AND recovered = 1`, 30)
+    }))
+
+  it.effect("has its users' events applied in order of arrival all the same", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const sql = yield* SqlClient.SqlClient
+      const culprit = yield* setUp({ users: 3 })
+      const sendAll = Effect.forEach(culprit.userIds, (userId) => Effect.replicateEffect(culprit.send({}, userId), 3))
+      yield* sendAll
+      const heal = yield* failInserts("rewards", culprit.integratorId)
+      yield* processEvents
+      yield* sendAll
+      yield* TestClock.adjust(250)
+      yield* retryQuarantined
+      yield* heal
+      yield* TestClock.adjust(500)
+      yield* retryQuarantined
+      yield* sendAll
+      yield* processEvents
+      const rows = yield* sql<{ userId: string; inOrder: boolean }>`
+        SELECT user_id, array_agg(arrival ORDER BY position) = array_agg(arrival ORDER BY arrival) AS in_order
+        FROM spend_events WHERE integrator_id = ${culprit.integratorId} AND position IS NOT NULL
+        GROUP BY user_id HAVING count(*) = 9 ORDER BY user_id`
+      assert.deepStrictEqual(rows, culprit.userIds.map((userId) => ({ userId, inOrder: true })))
+    }))
+
+  it.effect("is attempted by one worker at a time, and by another one 30 s after that was killed", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const { integratorId } = yield* setUp()
+      yield* Quarantine.add(integratorId, { reason: "failing", error: "a\0b" })
+      assert.isUndefined(yield* Quarantine.lease())
+      yield* TestClock.adjust(250)
+      const [first, second] = yield* Effect.all([Quarantine.lease(), Quarantine.lease()], { concurrency: 2 })
+      const killed = first ?? second
+      assert.isDefined(killed)
+      assert.isTrue(first === undefined || second === undefined)
+      yield* TestClock.adjust(29_999)
+      assert.isUndefined(yield* Quarantine.lease())
+      yield* TestClock.adjust(1)
+      const next = yield* Quarantine.lease()
+      assert.strictEqual(next?.integratorId, integratorId)
+      // the result of an attempt whose lease has ended changes nothing
+      if (killed !== undefined) yield* Quarantine.release(killed)
+      if (killed !== undefined) yield* Quarantine.fail(killed, { reason: "locked", error: "" })
+      const row = yield* quarantineOf(integratorId)
+      assert.deepStrictEqual(row, { reason: "failing", error: "ab", failures: 1, pauseMillis: 30_000 })
+      if (next !== undefined) yield* Quarantine.release(next)
+      assert.isUndefined(yield* quarantineOf(integratorId))
+    }))
+
+  it.effect("wakes the worker that waits for quarantined integrators", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const { quarantined } = yield* Processing
+      const culprit = yield* setUp()
+      const heal = yield* failInserts("rewards", culprit.integratorId)
+      yield* retryQuarantined
+      const waiting = yield* Effect.forkChild(quarantined)
+      yield* culprit.send()
+      yield* processEvents
+      yield* Fiber.join(waiting)
+      yield* heal
+      yield* TestClock.adjust(250)
+      yield* retryQuarantined
+      assert.isUndefined(yield* quarantineOf(culprit.integratorId))
     }))
 })

@@ -1,7 +1,9 @@
 import { Integrators } from "@card-rewards/core/Integrators"
 import { columns, value } from "@card-rewards/core/Database"
-import { Processing, QuickLookMillis } from "@card-rewards/core/Processing"
-import * as Queue from "@card-rewards/core/Processing/Queue"
+import { Processing, QuickScanMillis } from "@card-rewards/core/Processing"
+import { EventWeights } from "@card-rewards/core/Processing/Budget"
+import { findLanes, maxLanes, ScanState } from "@card-rewards/core/Processing/Queue"
+import { lockLanes, takeEvents } from "@card-rewards/core/Processing/Take"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { IntegratorId, UserId } from "@card-rewards/domain/Ids"
@@ -15,15 +17,17 @@ const integratorId = IntegratorId.make("queue")
 const userId = UserId.make("ann")
 const lane = laneOf(userId)
 
-/** As a worker looks where removed rows make every look slow: up to a point that it remembers it does not look again. */
-const lookOn = Effect.flatMap(Processing, ({ processEvents }) => processEvents).pipe(
-  Effect.provideService(QuickLookMillis, -1)
+/**
+ * As a worker where removed rows make every scan slow: it scans the lanes that it remembers, behind their watermarks.
+ */
+const processOn = Effect.flatMap(Processing, ({ processEvents }) => processEvents).pipe(
+  Effect.provideService(QuickScanMillis, -1)
 )
 
 const isApplied = Effect.fnUntraced(function*(id: string) {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql`SELECT FROM spend_events WHERE integrator_id = ${integratorId} AND external_transaction_id = ${id}
-    AND position IS NOT NULL`
+  const rows = yield* sql`SELECT FROM spend_events
+    WHERE integrator_id = ${integratorId} AND external_transaction_id = ${id} AND position IS NOT NULL`
   return rows.length === 1
 })
 
@@ -67,11 +71,11 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
       const until = (yield* Clock.currentTimeMillis) + 2_500
       for (let sent = 0; (yield* Clock.currentTimeMillis) < until; sent++) {
         yield* send(`c${sent}`)
-        while (!(yield* isApplied(`c${sent}`))) yield* lookOn
+        while (!(yield* isApplied(`c${sent}`))) yield* processOn
       }
       assert.isFalse(yield* isApplied("late"))
       yield* commitLate
-      for (let look = 0; look < 50 && !(yield* isApplied("late")); look++) yield* lookOn
+      for (let look = 0; look < 50 && !(yield* isApplied("late")); look++) yield* processOn
       assert.isTrue(yield* isApplied("late"))
     }))
 
@@ -82,7 +86,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
       const sql = yield* SqlClient.SqlClient
       yield* send("first")
       const queued = sql<{ n: number }>`SELECT count(*)::int4 AS n FROM spend_event_queue`
-      while ((yield* queued)[0]?.n !== 0) yield* lookOn
+      while ((yield* queued)[0]?.n !== 0) yield* processOn
       yield* sql`ANALYZE spend_event_queue`
       const waiting = 20_000
       yield* sql`
@@ -102,7 +106,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
       )
       const rows = yield* sql.withTransaction(Effect.gen(function*() {
         const before = yield* read
-        yield* lookOn
+        yield* processOn
         return (yield* read) - before
       }))
       const taken = waiting - ((yield* queued)[0]?.n ?? 0)
@@ -110,38 +114,97 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
       assert.isAtMost(rows, 5 * taken)
     }))
 
-  it.effect("what a writer has left is found before its lane is taken as empty up to there", () =>
+  it.effect("an event of a writer that has ended is found before its lane's watermark passes it", () =>
     Effect.gen(function*() {
-      const other = IntegratorId.make("settling")
-      const sql = yield* SqlClient.SqlClient
-      const send = yield* setUp(other)
-      const memory = new Queue.Memory()
-      memory.meet([{ integratorId: other, lane }])
-      // looks at the lanes that it knows, whatever the time is
-      memory.restUntilNanos = 2n ** 62n
-      const never = 2n ** 62n
-      /** Takes what a look finds; `sampling` finds out before who writes. */
-      const look = Effect.fnUntraced(function*(sampling: boolean) {
-        memory.sampleAtNanos = sampling ? 0n : never
-        const lanes = yield* Queue.lockLanes(memory)
-        const taken = lanes.length === 0 ? [] : yield* Queue.takeEvents(memory, lanes)
-        yield* sql`DELETE FROM spend_event_queue WHERE integrator_id = ${other}
-          AND external_transaction_id = ANY(${columns.text(taken.map((event) => event.externalTransactionId))})`
-        memory.leave(taken, taken)
-        return taken.map((event) => event.externalTransactionId)
-      }, sql.withTransaction, Effect.provideService(QuickLookMillis, -1))
-      const start = () => memory.known.get(`${other}\0${lane}`)?.start
-
-      const commitLate = yield* lateEvent(other)
+      const { integratorId, scan, state, send } = yield* watermarked("ended")
+      const watermark = () => state.watermarks.watermarkOf({ integratorId, lane })
+      const commitLate = yield* lateEvent(integratorId)
       yield* send("later")
-      assert.deepStrictEqual(yield* look(false), ["later"])
-      assert.deepStrictEqual(yield* look(true), [])
+      assert.deepStrictEqual(yield* scan(false), ["later"])
+      assert.deepStrictEqual(yield* scan(true), [])
       yield* commitLate
-      assert.deepStrictEqual(yield* look(true), ["late"])
-      assert.strictEqual(start(), 0n)
-      assert.deepStrictEqual(yield* look(true), [])
-      assert.isAbove(Number(start()), 0)
+      assert.deepStrictEqual(yield* scan(true), ["late"])
+      assert.strictEqual(watermark(), 0n)
+      assert.deepStrictEqual(yield* scan(true), [])
+      assert.isAbove(Number(watermark()), 0)
       yield* send("next")
-      assert.deepStrictEqual(yield* look(true), ["next"])
+      assert.deepStrictEqual(yield* scan(true), ["next"])
+    }))
+
+  it.effect("a list of writers that arrives late hides no event of a writer that began after it was read", () =>
+    Effect.gen(function*() {
+      const { integratorId, scan, send } = yield* watermarked("overlapping")
+      const sql = yield* SqlClient.SqlClient
+      yield* send("first")
+      assert.deepStrictEqual(yield* scan(false), ["first"])
+      assert.deepStrictEqual(yield* scan(true), [])
+      const read = yield* Deferred.make<void>()
+      const gate = yield* Deferred.make<void>()
+      const held = Effect.andThen(Deferred.succeed(read, undefined), Deferred.await(gate))
+      const slow = yield* Effect.forkChild(
+        Effect.provideService(scan(true), SqlClient.SqlClient, delayingAnswers(sql, "pg_locks", held))
+      )
+      yield* Deferred.await(read)
+      const commitLate = yield* lateEvent(integratorId)
+      yield* send("later")
+      assert.deepStrictEqual(yield* scan(false), ["later"])
+      assert.deepStrictEqual(yield* scan(true), [])
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(slow)
+      assert.deepStrictEqual(yield* scan(true), [])
+      yield* commitLate
+      assert.deepStrictEqual(yield* scan(true), ["late"])
+    }))
+
+  it.effect("an integrator in quarantine is passed over, by scans of all lanes and of the remembered ones", () =>
+    Effect.gen(function*() {
+      const { integratorId, scan, state, send } = yield* watermarked("quarantined")
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`INSERT INTO quarantine (integrator_id, reason, error, failures, since, next_attempt_at)
+        VALUES (${integratorId}, 'failing', '', 1, now(), now())`
+      yield* send("kept")
+      assert.deepStrictEqual(yield* scan(true), [])
+      const scanAll = Effect.gen(function*() {
+        state.pauseUntilNanos = 0n
+        return (yield* findLanes(state, maxLanes)).filter((found) => found.integratorId === integratorId)
+      })
+      assert.deepStrictEqual(yield* scanAll, [])
+      yield* sql`DELETE FROM quarantine WHERE integrator_id = ${integratorId}`
+      assert.deepStrictEqual(yield* scanAll, [{ integratorId, lane }])
     }))
 })
+
+/**
+ * An integrator with one lane, which is scanned as a worker does where removed rows make scans of the whole queue
+ * slow.
+ */
+const watermarked = Effect.fnUntraced(function*(name: string) {
+  const integratorId = IntegratorId.make(name)
+  const sql = yield* SqlClient.SqlClient
+  const send = yield* setUp(integratorId)
+  const state = new ScanState()
+  const never = 2n ** 62n
+  /** Takes what a scan finds; `sampling` reads before who writes. */
+  const scan = Effect.fnUntraced(function*(sampling: boolean) {
+    state.watermarks.remember([{ integratorId, lane }])
+    state.pauseUntilNanos = never
+    state.sampleAtNanos = sampling ? 0n : never
+    const found = yield* findLanes(state, maxLanes)
+    const lanes = found.length === 0 ? [] : yield* lockLanes(found, "passOver")
+    const read = lanes.length === 0 ? undefined : yield* takeEvents(state, new EventWeights(), lanes)
+    const taken = (read?.parts ?? []).flatMap(({ queued }) => queued.map((event) => event.externalTransactionId))
+    yield* sql`DELETE FROM spend_event_queue WHERE integrator_id = ${integratorId}
+      AND external_transaction_id = ANY(${columns.text(taken)})`
+    return taken
+  }, sql.withTransaction, Effect.provideService(QuickScanMillis, -1))
+  return { integratorId, send, state, scan }
+})
+
+/** The same connection pool; statements with `text` are answered once `held` is done. */
+const delayingAnswers = (sql: SqlClient.SqlClient, text: string, held: Effect.Effect<void>): SqlClient.SqlClient =>
+  new Proxy(sql, {
+    apply: (target, self, args) => {
+      const statement = Reflect.apply(target, self, args)
+      return `${args[0]}`.includes(text) ? Effect.tap(statement, () => held) : statement
+    }
+  })

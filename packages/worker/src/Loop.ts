@@ -85,10 +85,10 @@ const patienceFor = (millis: number): number => Math.min(mostPatienceMillis, Mat
 const jitteredSleep = (millis: number) =>
   Effect.flatMap(Random.nextBetween(0.8, 1.2), (factor) => Effect.sleep(millis * factor))
 
-/** A database that is away is one line; what nobody foresaw comes with its stack. */
+/** What passes by itself, such as a database that is away, is one line with its message; any other error has its stack. */
 const report = (name: string, pauseMillis: number, cause: Cause.Cause<unknown>) => {
   const error = Cause.squash(cause)
   return error instanceof Unavailable
-    ? Effect.logWarning(`${name}: the database cannot be reached; trying again in ${pauseMillis} ms`)
+    ? Effect.logWarning(`${name}: ${error.message}; trying again in ${pauseMillis} ms`)
     : Effect.logError(`${name} failed; trying again in ${pauseMillis} ms`, cause)
 }

@@ -1,7 +1,7 @@
 import { StepMillis } from "@card-rewards/core/Database"
 import { Unavailable } from "@card-rewards/domain/Errors"
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import * as Loop from "../src/Loop.ts"
 
@@ -45,4 +45,14 @@ it.effect("a database that is away is asked again at least every 4 s", () =>
       yield* TestClock.adjust("4 seconds")
       assert.isAtLeast(tries, before + round)
     }
+  }).pipe(Effect.scoped))
+
+it.effect("the log line of a step that is tried again names its true cause", () =>
+  Effect.gen(function*() {
+    const lines: Array<string> = []
+    const logger = Logger.layer([Logger.make(({ message }) => void lines.push(`${message}`))])
+    const step = Effect.fail(new Unavailable({ message: "Rewards of integrator acme are being caught up with" }))
+    yield* Effect.forkScoped(Effect.provide(Loop.run("maturing", step), logger))
+    yield* TestClock.adjust("1 second")
+    assert.strictEqual(lines[0], "maturing: Rewards of integrator acme are being caught up with; trying again in 200 ms")
   }).pipe(Effect.scoped))

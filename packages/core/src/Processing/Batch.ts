@@ -1,4 +1,7 @@
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { Result } from "effect"
 import { apply, isReady, type Order } from "./Apply.ts"
+import { estimatesMovedBy, fairShare, maxUnits, rewardsChangedBy } from "./Budget.ts"
 import { eventKey, originalKey, type State, type StoredEvent } from "./State.ts"
 
 /** Dependents that one transaction applies at most; the rest come before any later event of their user. */
@@ -18,58 +21,113 @@ export interface Outcome {
   readonly orders: Array<{ readonly event: StoredEvent; readonly order: Order }>
 }
 
+const emptyOutcome = (): Outcome => ({ applied: [], waiting: [], released: [], done: [], orders: [] })
+
+/** An integrator's part of a batch, with what was read of its dependents. */
+export interface DecidablePart {
+  readonly integratorId: IntegratorId
+  /** In order of arrival. */
+  readonly queued: ReadonlyArray<StoredEvent>
+  /** By user, the keys of applied clearings that an earlier transaction left with dependents. */
+  readonly resumed: ReadonlyMap<string, ReadonlyArray<string>>
+  /** Dependents that may be applied: more may wait than were read. */
+  readonly maxDependents: number
+}
+
+/** What was decided for several integrators. */
+export interface Decision {
+  readonly outcome: Outcome
+  /** The work of each integrator that was reached, and how many events of its queue that took. */
+  readonly work: ReadonlyMap<IntegratorId, { readonly units: number; readonly events: number }>
+  /** Why a decision threw: nothing of these integrators may be saved. */
+  readonly failed: ReadonlyMap<IntegratorId, unknown>
+}
+
 /**
- * Applies queued events one after another, each with what waited for it, depth first (decisions, section 5.7). An
- * event whose dependents do not all fit stays in the queue, and its user's later events with it. `resumed` holds,
- * by user, the keys of applied clearings that an earlier transaction left with dependents.
+ * Decides part by part until the budget is used up; each part may use an equal share of what is left. A part whose
+ * decision throws fails alone. Parts that were not reached are absent from the answer. Changes `state`.
  */
-export const runBatch = (
-  state: State,
-  queued: ReadonlyArray<StoredEvent>,
-  resumed: ReadonlyMap<string, ReadonlyArray<string>>
-): Outcome => {
-  const outcome: Outcome = { applied: [], waiting: [], released: [], done: [], orders: [] }
+export const decideParts = (state: State, parts: ReadonlyArray<DecidablePart>, budget = maxUnits): Decision => {
+  const outcome = emptyOutcome()
+  const work = new Map<IntegratorId, { readonly units: number; readonly events: number }>()
+  const failed = new Map<IntegratorId, unknown>()
+  let left = budget
+  for (const [index, part] of parts.entries()) {
+    if (left <= 0) break
+    const share = fairShare(left, parts.length - index)
+    const decided = Result.try({ try: () => decidePart(state, part, share), catch: (error) => error })
+    if (Result.isFailure(decided)) {
+      failed.set(part.integratorId, decided.failure)
+      continue
+    }
+    const { events, outcome: own, units } = decided.success
+    left -= units
+    work.set(part.integratorId, { units, events })
+    outcome.applied.push(...own.applied)
+    outcome.waiting.push(...own.waiting)
+    outcome.released.push(...own.released)
+    outcome.done.push(...own.done)
+    outcome.orders.push(...own.orders)
+  }
+  return { outcome, work, failed }
+}
+
+/**
+ * Applies queued events one after another, each with what waited for it, depth first (decisions, section 5.7), until
+ * they have made `share` units of work; the last one may exceed it. An event whose dependents do not all fit stays in
+ * the queue, and its user's later events with it.
+ */
+export const decidePart = (state: State, part: DecidablePart, share: number) => {
+  const outcome = emptyOutcome()
   const blocked = new Set<string>()
-  let left = maxDependents
+  let dependentsLeft = part.maxDependents
+  let units = 0
+  let events = 0
 
   const applyOne = (event: StoredEvent): boolean => {
+    const estimates = estimatesMovedBy(state, event)
+    const orders = apply(state, event)
+    units += 1 + estimates + rewardsChangedBy(orders)
     outcome.applied.push(event)
-    for (const order of apply(state, event)) outcome.orders.push({ event, order })
+    for (const order of orders) outcome.orders.push({ event, order })
     return applyDependents(eventKey(event))
   }
   /** Answers whether all of them were applied. */
   const applyDependents = (key: string): boolean => {
     const dependents = state.waiting.get(key) ?? []
     while (dependents.length > 0) {
-      if (left === 0) return false
+      if (dependentsLeft === 0 || units >= share) return false
       const next = dependents.shift()
       if (next === undefined) break
-      left -= 1
+      dependentsLeft -= 1
       outcome.released.push(next)
       if (!applyOne(next)) return false
     }
     return true
   }
 
-  for (const event of queued) {
+  for (const event of part.queued) {
+    if (units >= share) break
     const user = userOf(event)
     if (blocked.has(user)) continue
+    events += 1
     if (event.position === null && !isReady(state, event)) {
       setAside(state, event)
+      units += 1
       outcome.waiting.push(event)
       outcome.done.push(event)
       continue
     }
     const finished = event.position === null
       ? applyOne(event)
-      : (resumed.get(user) ?? []).every(applyDependents) && applyDependents(eventKey(event))
+      : (part.resumed.get(user) ?? []).every(applyDependents) && applyDependents(eventKey(event))
     if (finished) outcome.done.push(event)
     else blocked.add(user)
   }
-  return outcome
+  return { outcome, units, events }
 }
 
-/** Its original may come later in this very batch: the event then takes its place among what waits for it. */
+/** Its original may come later in this very batch: the event is then ordered among those that wait for it. */
 const setAside = (state: State, event: StoredEvent): void => {
   const key = originalKey(event)
   const others = state.waiting.get(key) ?? []

@@ -5,7 +5,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { recordAt } from "../Users/AttributeHistory.ts"
-import { maxDependents, userOf } from "./Batch.ts"
+import { userOf } from "./Batch.ts"
 import {
   type AuthorizationState,
   type Catalog,
@@ -19,12 +19,15 @@ import {
   transactionKey
 } from "./State.ts"
 
-/** What waits for events of a batch. */
+/** What waits for queued events, as far as it was read. */
 export interface Dependents {
   /** The events that the batch can take: fewer than asked where too much waits for them. */
   readonly queued: ReadonlyArray<StoredEvent>
   readonly waiting: Map<string, Array<StoredEvent>>
+  /** By user, the keys of applied clearings that an earlier transaction left with dependents. */
   readonly resumed: ReadonlyMap<string, ReadonlyArray<string>>
+  /** Whether all dependents of all events that were asked for were read. */
+  readonly isComplete: boolean
 }
 
 /** What processing reads of a stored event `e`, under the names that it has here: most rows are read this way. */
@@ -40,11 +43,11 @@ const keyColumns = (keys: ReadonlyArray<Omit<Keyed, "kind">>) => [
   columns.text(keys.map((key) => key.externalTransactionId))
 ] as const
 
-/** Reads what waits for the queued events, and for what waits for them. */
-export const dependents = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEvent>) {
-  const first = yield* waitingFor(queued.map((event, ord) => ({ event, ord })))
-  const second = yield* waitingFor(first)
-  const third = yield* leftByEarlier(queued)
+/** Reads what waits for the queued events, and for what waits for them: at most `limit` at each depth. */
+export const dependents = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEvent>, limit: number) {
+  const first = yield* waitingFor(queued.map((event, ord) => ({ event, ord })), limit)
+  const second = yield* waitingFor(first, limit)
+  const third = yield* leftByEarlier(queued, limit)
   const waiting = new Map<string, Array<StoredEvent>>()
   for (const { event } of [...third, ...first, ...second]) {
     const key = originalKey(event)
@@ -58,30 +61,31 @@ export const dependents = Effect.fnUntraced(function*(queued: ReadonlyArray<Stor
     const known = resumed.get(userOf(event)) ?? []
     if (!known.includes(key)) resumed.set(userOf(event), [...known, key])
   }
-  const fitting = howManyFit(queued.length, [first, second, third])
-  return { queued: queued.slice(0, fitting), waiting, resumed } satisfies Dependents
+  const fitting = howManyFit(queued.length, [first, second, third], limit)
+  const isComplete = first.length + second.length + third.length <= limit
+  return { queued: queued.slice(0, fitting), waiting, resumed, isComplete } satisfies Dependents
 })
 
 interface Waiting {
-  /** Place in the batch of the queued event that would set it free. */
+  /** Index among the queued events of the one that would release it. */
   readonly ord: number
   readonly event: StoredEvent
 }
 
 /** How many queued events the batch can take: all of whose dependents were read and fit; at least one. */
-const howManyFit = (queued: number, lists: ReadonlyArray<ReadonlyArray<Waiting>>): number => {
+const howManyFit = (queued: number, lists: ReadonlyArray<ReadonlyArray<Waiting>>, limit: number): number => {
   const counts = Array.from({ length: queued }, () => 0)
   let cut = queued
   for (const list of lists) {
     for (const { ord } of list) counts[ord] = (counts[ord] ?? 0) + 1
-    if (list.length > maxDependents) cut = Math.min(cut, list.at(-1)?.ord ?? queued)
+    if (list.length > limit) cut = Math.min(cut, list.at(-1)?.ord ?? queued)
   }
   let sum = 0
-  const full = counts.findIndex((count) => (sum += count) > maxDependents)
+  const full = counts.findIndex((count) => (sum += count) > limit)
   return Math.max(1, Math.min(cut, full === -1 ? queued : full))
 }
 
-const waitingFor = Effect.fnUntraced(function*(originals: ReadonlyArray<Waiting>) {
+const waitingFor = Effect.fnUntraced(function*(originals: ReadonlyArray<Waiting>, limit: number) {
   const able = originals.filter(({ event }) => event.kind === "authorization" || event.kind === "clearing")
   if (able.length === 0) return []
   const sql = yield* SqlClient.SqlClient
@@ -95,12 +99,12 @@ const waitingFor = Effect.fnUntraced(function*(originals: ReadonlyArray<Waiting>
       AND w.original_kind = o.kind AND w.original_id = o.external_transaction_id
     JOIN spend_events e ON e.integrator_id = w.integrator_id AND e.user_id = w.user_id AND e.kind = w.kind
       AND e.external_transaction_id = w.external_transaction_id
-    ORDER BY o.ord, o.place, w.occurred_at, w.arrival LIMIT ${value.int4(maxDependents + 1)}`
+    ORDER BY o.ord, o.place, w.occurred_at, w.arrival LIMIT ${value.int4(limit + 1)}`
   return rows.map(({ ord, ...event }): Waiting => ({ ord, event }))
 })
 
 /** What waits for clearings that are applied: left by a transaction that took all it could. */
-const leftByEarlier = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEvent>) {
+const leftByEarlier = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEvent>, limit: number) {
   const begun = queued.flatMap((event, ord) => event.position === null ? [] : [{ event, ord }])
   if (begun.length === 0) return []
   const sql = yield* SqlClient.SqlClient
@@ -116,13 +120,13 @@ const leftByEarlier = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEv
       AND c.external_transaction_id = w.original_id AND c.position IS NOT NULL
     JOIN spend_events e ON e.integrator_id = w.integrator_id AND e.user_id = w.user_id AND e.kind = w.kind
       AND e.external_transaction_id = w.external_transaction_id
-    ORDER BY o.ord, w.original_id, w.occurred_at, w.arrival LIMIT ${value.int4(maxDependents + 1)}`
+    ORDER BY o.ord, w.original_id, w.occurred_at, w.arrival LIMIT ${value.int4(limit + 1)}`
   return rows.map(({ ord, ...event }): Waiting => ({ ord, event }))
 })
 
 /** Reads all that the events' decisions depend on. The caller holds their lanes. */
 export const state = Effect.fnUntraced(function*(
-  { queued, waiting }: Dependents,
+  { queued, waiting }: Pick<Dependents, "queued" | "waiting">,
   programs: ReadonlyMap<string, Catalog>
 ) {
   const events = [...queued, ...[...waiting.values()].flat()]

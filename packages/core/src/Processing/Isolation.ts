@@ -1,0 +1,147 @@
+import { Unavailable } from "@card-rewards/domain/Errors"
+import { Clock, Effect } from "effect"
+import type { SqlClient } from "effect/sql"
+import * as Database from "../Database.ts"
+import { attempt, type Attempted, type AttemptOptions, type DeadlineExceeded, type Shared } from "./Attempt.ts"
+import { type BatchLimit, jointMillis } from "./BatchLimit.ts"
+import type { LaneKey } from "./LaneWatermarks.ts"
+import * as Quarantine from "./Quarantine.ts"
+import { findLanes } from "./Queue.ts"
+
+/** What the joint processing of one process shares. */
+export interface Joint extends Shared {
+  readonly limit: BatchLimit
+  /** Something was put into quarantine. */
+  readonly onQuarantined: () => void
+}
+
+/**
+ * Processes the next lanes in one transaction. An integrator whose part fails goes into quarantine, and the others'
+ * events are processed by the same call. Answers the units of work done, and one for each integrator that went into
+ * quarantine.
+ */
+export const processNext = Effect.fnUntraced(function*(joint: Joint) {
+  const lanes = yield* Database.step(findLanes(joint.scan, joint.limit.lanes))
+  if (lanes.length === 0) return 0
+  const stepMillis = yield* Database.StepMillis
+  const isAlone = integratorsOf(lanes).length === 1
+  const deadlineMillis = isAlone ? stepMillis : Math.min(stepMillis, jointMillis)
+  const begun = yield* Clock.monotonicTimeNanos
+  const tookMillis = Effect.map(Clock.monotonicTimeNanos, (now) => Number(now - begun) / 1e6)
+  const isOver = Effect.map(tookMillis, (millis) => millis >= deadlineMillis)
+  const heldVaults = joint.limit.hasHeldVault(lanes) ? "passOver" : "waitFor"
+  return yield* processLanes({ ...joint, deadlineMillis, isOver }, lanes, heldVaults).pipe(
+    Effect.tap(() => Effect.map(tookMillis, (millis) => joint.limit.succeeded(lanes, millis))),
+    Effect.catchTag("DeadlineExceeded", Effect.fnUntraced(function*() {
+      joint.limit.exceeded(lanes)
+      const integratorIds = integratorsOf(lanes)
+      const error = `The batch was not done within ${deadlineMillis} ms`
+      if (isAlone && integratorIds.some((integratorId) => joint.limit.isSlow(integratorId))) {
+        return yield* quarantine(joint, integratorIds, { reason: "failing", error })
+      }
+      const message = `${error} (integrators: ${integratorIds.length}); the next one is smaller`
+      return yield* new Unavailable({ message })
+    }))
+  )
+})
+
+type HeldVaults = AttemptOptions["heldVaults"]
+
+interface Splitting extends Joint {
+  readonly deadlineMillis: number
+  /** Whether the step has used up its time: what is not done by then is left for the next one. */
+  readonly isOver: Effect.Effect<boolean>
+}
+
+/**
+ * One transaction over lanes; where it fails, further ones without those whose failure it was. What names no
+ * integrator is found by halves.
+ */
+const processLanes = (
+  splitting: Splitting,
+  lanes: ReadonlyArray<LaneKey>,
+  heldVaults: HeldVaults
+): Effect.Effect<number, Unavailable | DeadlineExceeded, SqlClient.SqlClient> =>
+  attempt(splitting, { lanes, heldLanes: "passOver", heldVaults, deadlineMillis: splitting.deadlineMillis }).pipe(
+    Effect.flatMap((attempted) => quarantineFailed(splitting, lanes, attempted)),
+    Effect.catchTags({
+      Behind: Effect.fnUntraced(function*({ touched }) {
+        const behind = new Set<string>(touched.map(({ integratorId }) => integratorId))
+        const others = lanes.filter((lane) => !behind.has(lane.integratorId))
+        const error = "More rewards are due than one transaction applies"
+        const count = yield* quarantine(splitting, behind, { reason: "behind", error })
+        return count + (yield* processRest(splitting, others, heldVaults))
+      }),
+      LockTimeout: () =>
+        heldVaults === "waitFor"
+          ? processRest(splitting, lanes, "passOver")
+          : processHalves(splitting, lanes, { reason: "locked", error: "Another session holds its rows" }, "passOver"),
+      Defect: ({ error }) => processHalves(splitting, lanes, { reason: "failing", error }, heldVaults)
+    })
+  )
+
+const processRest = (
+  splitting: Splitting,
+  lanes: ReadonlyArray<LaneKey>,
+  heldVaults: HeldVaults
+): Effect.Effect<number, Unavailable | DeadlineExceeded, SqlClient.SqlClient> =>
+  Effect.flatMap(splitting.isOver, (isOver) =>
+    lanes.length === 0 || isOver ? Effect.succeed(0) : processLanes(splitting, lanes, heldVaults))
+
+/** An integrator whose transaction fails alone goes into quarantine. */
+const processHalves = Effect.fnUntraced(function*(
+  splitting: Splitting,
+  lanes: ReadonlyArray<LaneKey>,
+  failure: Quarantine.Failure,
+  heldVaults: HeldVaults
+) {
+  const integratorIds = integratorsOf(lanes)
+  if (integratorIds.length === 1) return yield* quarantine(splitting, integratorIds, failure)
+  const first = new Set(integratorIds.slice(0, Math.ceil(integratorIds.length / 2)))
+  const isFirst = (lane: LaneKey) => first.has(lane.integratorId)
+  const count = yield* processRest(splitting, lanes.filter(isFirst), heldVaults)
+  return count + (yield* processRest(splitting, lanes.filter((lane) => !isFirst(lane)), heldVaults))
+})
+
+const integratorsOf = (lanes: ReadonlyArray<LaneKey>): ReadonlyArray<string> =>
+  [...new Set(lanes.map((lane) => lane.integratorId))]
+
+/** What was committed leaves out those whose decision threw, and those whose vault is held. */
+const quarantineFailed = Effect.fnUntraced(function*(
+  joint: Joint,
+  lanes: ReadonlyArray<LaneKey>,
+  attempted: Attempted
+) {
+  joint.scan.hasMore = attempted.hasMore
+  resumeBehind(joint, lanes, attempted)
+  const now = yield* Clock.monotonicTimeNanos
+  const held = [...attempted.held].flatMap(([integratorId, holder]) =>
+    joint.limit.isHeldForLong(integratorId, holder, now) ? [integratorId] : [])
+  joint.limit.released([...attempted.reached, ...held])
+  let count = yield* quarantine(joint, held, { reason: "locked", error: "The vault is locked by another session" })
+  for (const [integratorId, error] of attempted.failed) {
+    count += yield* quarantine(joint, [integratorId], { reason: "failing", error })
+  }
+  return attempted.units + count
+})
+
+/** Where the budget did not reach all integrators, the next batch begins with the first of the rest. */
+const resumeBehind = ({ scan }: Joint, lanes: ReadonlyArray<LaneKey>, { failed, isComplete, reached }: Attempted) => {
+  if (isComplete) return
+  const passed = new Set<string>([...reached, ...failed.keys()])
+  scan.cursor = lanes.findLast((lane) => passed.has(lane.integratorId)) ?? scan.cursor
+}
+
+const quarantine = Effect.fnUntraced(function*(
+  joint: Joint,
+  integratorIds: Iterable<string>,
+  failure: Quarantine.Failure
+) {
+  let count = 0
+  for (const integratorId of integratorIds) {
+    yield* Quarantine.add(integratorId, failure)
+    count += 1
+  }
+  if (count > 0) joint.onQuarantined()
+  return count
+})

@@ -1,0 +1,129 @@
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { Clock, Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Database from "../Database.ts"
+import { value } from "../Database.ts"
+import * as Metrics from "../Metrics.ts"
+import type { Reason } from "../Quarantine.ts"
+
+/** An integrator in quarantine whose attempt is under way here. */
+export interface Lease {
+  readonly integratorId: IntegratorId
+  readonly reason: Reason
+  readonly failures: number
+  /**
+   * When the lease ends (real time, milliseconds). It tells this attempt from a later one: only its holder records the
+   * result.
+   */
+  readonly leasedUntil: number
+}
+
+/** Why an attempt failed; of the error its message is kept, 1,000 characters at most. */
+export interface Failure {
+  readonly reason: Reason
+  readonly error: unknown
+}
+
+/** An attempt takes less; after a killed worker another one may begin then. */
+const leaseMillis = 30_000
+
+const firstPauseMillis = 250
+const maxPauseMillis = 30_000
+
+const maxErrorLength = 1_000
+
+/** The pause before the next attempt after so many failures: 250 ms, doubling up to 30 s. */
+const pauseMillisAfter = (failures: number): number =>
+  Math.min(maxPauseMillis, firstPauseMillis * 2 ** Math.min(failures - 1, 16))
+
+/** Neither a stack nor the values of a statement. */
+const errorText = (error: unknown): string => {
+  const message = error instanceof Error ? messageOf(error) : String(error)
+  // NUL is not storable, and a pair of surrogates may not be cut
+  return [...message.replaceAll("\0", "")].slice(0, maxErrorLength).join("")
+}
+
+/** The message of an SQL error is PostgreSQL's own. */
+const messageOf = (error: Error): string =>
+  error.cause instanceof Error && error.cause.message !== "" ? messageOf(error.cause) : error.message || error.name
+
+const failures = Metrics.counter(
+  "card_rewards.processing.failures",
+  "{failure}",
+  "Failed attempts at an integrator's stored events, by reason"
+)
+
+const countFailure = (reason: Reason) => Metrics.afterCommit(() => Metrics.add(failures, 1, { reason }))
+
+/**
+ * Puts an integrator into quarantine; one that is there already stays as it is. Its first attempt alone follows soon.
+ */
+export const add = Effect.fnUntraced(function*(integratorId: string, { error: cause, reason }: Failure) {
+  const error = errorText(cause)
+  const sql = yield* SqlClient.SqlClient
+  const now = yield* Clock.currentTimeMillis
+  // what is behind is caught up with at once: nothing has to change first
+  const pauseMillis = reason === "behind" ? 0 : pauseMillisAfter(1)
+  const rows = yield* Database.step(sql`
+    INSERT INTO quarantine (integrator_id, reason, error, failures, since, next_attempt_at)
+    VALUES (${integratorId}, ${reason}, ${error}, 1, ${value.timestamptz(now)}, ${value.timestamptz(now + pauseMillis)})
+    ON CONFLICT DO NOTHING RETURNING integrator_id`)
+  if (rows.length === 0) return
+  yield* countFailure(reason)
+  yield* Effect.logWarning(
+    `Events of integrator ${integratorId} are processed apart from now on (${reason}): ${error}; ` +
+      `next attempt in ${pauseMillis} ms`
+  )
+})
+
+/** Leases the integrator whose attempt is due longest; undefined where none is due. */
+export const lease = Effect.fnUntraced(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const now = yield* Clock.currentTimeMillis
+  const rows = yield* Database.step(sql<Lease>`
+    UPDATE quarantine SET next_attempt_at = ${value.timestamptz(now + leaseMillis)}
+    WHERE integrator_id = (
+      SELECT integrator_id FROM quarantine WHERE next_attempt_at <= ${value.timestamptz(now)}
+      ORDER BY next_attempt_at, integrator_id LIMIT 1 FOR UPDATE SKIP LOCKED
+    ) RETURNING integrator_id, reason, failures, next_attempt_at AS leased_until`)
+  return rows[0]
+})
+
+/** The attempt succeeded: the integrator returns to joint batches. */
+export const release = Effect.fnUntraced(function*({ failures, integratorId, leasedUntil }: Lease) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* Database.step(sql`
+    DELETE FROM quarantine WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}
+    RETURNING integrator_id`)
+  if (rows.length === 0) return
+  yield* Effect.logInfo(
+    `Events of integrator ${integratorId} are processed with all others' again, after ${failures} failures`
+  )
+})
+
+/** The attempt made progress and has more to do: the next one follows when those due before it had theirs. */
+export const continueLater = Effect.fnUntraced(function*({ integratorId, leasedUntil }: Lease) {
+  const sql = yield* SqlClient.SqlClient
+  const now = yield* Clock.currentTimeMillis
+  yield* Database.step(sql`
+    UPDATE quarantine SET next_attempt_at = ${value.timestamptz(now)}
+    WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}`)
+})
+
+/** The attempt failed; the pause before the next one grows. */
+export const fail = Effect.fnUntraced(function*(lease: Lease, { error: cause, reason }: Failure) {
+  const error = errorText(cause)
+  const sql = yield* SqlClient.SqlClient
+  const { failures, integratorId, leasedUntil } = lease
+  const now = yield* Clock.currentTimeMillis
+  const pauseMillis = pauseMillisAfter(failures + 1)
+  yield* Database.step(sql`
+    UPDATE quarantine SET reason = ${reason}, error = ${error}, failures = failures + 1,
+      next_attempt_at = ${value.timestamptz(now + pauseMillis)}
+    WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}`)
+  yield* countFailure(reason)
+  yield* Effect.logWarning(
+    `Events of integrator ${integratorId} cannot be processed (${reason}, ${failures + 1} failures): ${error}; ` +
+      `next attempt in ${pauseMillis} ms`
+  )
+})

@@ -1,0 +1,97 @@
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { columns } from "../Database.ts"
+import { type EventWeights, maxUnits } from "./Budget.ts"
+import { type LaneKey, laneKeyOf } from "./LaneWatermarks.ts"
+import { eventColumns } from "./Load.ts"
+import type { ScanState } from "./Queue.ts"
+import type { Lane } from "./Save.ts"
+import type { StoredEvent } from "./State.ts"
+
+/** A queued event, with the trace of the request that stored it. */
+export interface TakenEvent extends StoredEvent {
+  readonly traceparent: string | null
+}
+
+/** An integrator's part of a batch: its first events of the locked lanes, in order of arrival. */
+export interface Part {
+  readonly integratorId: IntegratorId
+  readonly queued: ReadonlyArray<TakenEvent>
+}
+
+/**
+ * Locks lanes until the transaction ends, in the order given. Those that another transaction holds are passed over, or
+ * waited for until `lock_timeout`.
+ */
+export const lockLanes = Effect.fnUntraced(function*(lanes: ReadonlyArray<LaneKey>, held: "passOver" | "waitFor") {
+  const sql = yield* SqlClient.SqlClient
+  const locked = yield* sql<Lane>`
+    SELECT l.integrator_id, l.lane, l.position
+    FROM unnest(${columns.text(lanes.map((lane) => lane.integratorId))},
+      ${columns.int2(lanes.map((lane) => lane.lane))})
+      AS t(integrator_id, lane)
+    JOIN lanes l ON l.integrator_id = t.integrator_id AND l.lane = t.lane
+    ORDER BY l.integrator_id, l.lane FOR UPDATE OF l ${sql.literal(held === "passOver" ? "SKIP LOCKED" : "")}`
+  const byKey = new Map(locked.map((lane) => [laneKeyOf(lane), lane]))
+  return lanes.flatMap((lane) => byKey.get(laneKeyOf(lane)) ?? [])
+})
+
+/**
+ * Locks the vaults that no other transaction has locked. Answers the others by integrator, each with the id of the
+ * transaction that holds it.
+ */
+export const lockFreeVaults = Effect.fnUntraced(function*(integratorIds: Iterable<string>) {
+  const sql = yield* SqlClient.SqlClient
+  const ids = [...integratorIds]
+  const free = yield* sql<{ integratorId: string }>`
+    SELECT integrator_id FROM vaults WHERE integrator_id = ANY(${columns.text(ids)})
+    ORDER BY integrator_id FOR UPDATE SKIP LOCKED`
+  if (free.length === ids.length) return new Map<string, string>()
+  const locked = new Set(free.map((row) => row.integratorId))
+  // a row lock stands in the row itself
+  const held = yield* sql<{ integratorId: string; holder: string }>`
+    SELECT integrator_id, xmax::text AS holder FROM vaults
+    WHERE integrator_id = ANY(${columns.text(ids.filter((id) => !locked.has(id)))})`
+  return new Map(held.map(({ holder, integratorId }) => [integratorId, holder]))
+})
+
+/**
+ * The first events of each locked lane, by integrator in the order of the lanes. The batch's budget is shared equally;
+ * of an integrator so many are read as its share is likely to apply. `hasMore` says whether that is likely to use up
+ * the budget.
+ */
+export const takeEvents = Effect.fnUntraced(function*(
+  state: ScanState,
+  weights: EventWeights,
+  lanes: ReadonlyArray<LaneKey>
+) {
+  const sql = yield* SqlClient.SqlClient
+  const byIntegrator = Map.groupBy(lanes, ({ integratorId }) => integratorId)
+  const share = Math.ceil(maxUnits / byIntegrator.size)
+  const limitOf = ({ integratorId }: LaneKey) =>
+    Math.ceil(share / weights.of(integratorId) / (byIntegrator.get(integratorId)?.length ?? 1))
+  const taken = yield* sql<TakenEvent>`
+    SELECT ${sql.literal(eventColumns)}, q.traceparent
+    FROM unnest(${columns.text(lanes.map((lane) => lane.integratorId))},
+      ${columns.int2(lanes.map((lane) => lane.lane))},
+      ${columns.int8(lanes.map((lane) => state.watermarks.watermarkOf(lane)))}, ${columns.int4(lanes.map(limitOf))})
+      AS t(integrator_id, lane, watermark, most)
+    CROSS JOIN LATERAL (
+      SELECT * FROM spend_event_queue q
+      WHERE q.integrator_id = t.integrator_id AND q.lane = t.lane AND q.arrival > t.watermark
+      ORDER BY q.arrival LIMIT t.most
+    ) q
+    JOIN spend_events e ON e.integrator_id = q.integrator_id AND e.user_id = q.user_id AND e.kind = q.kind
+      AND e.external_transaction_id = q.external_transaction_id`.withoutTransform
+  state.watermarks.observeArrivals(taken.map((event) => event.arrival))
+  const hasMore = taken.reduce((units, event) => units + weights.of(event.integratorId), 0) >= maxUnits
+  const parts = Map.groupBy(taken, ({ integratorId }) => integratorId)
+  const order = new Map([...byIntegrator.keys()].map((integratorId, index) => [integratorId, index]))
+  const inTurn = [...parts]
+    .map(([integratorId, queued]): Part => ({ integratorId, queued: queued.toSorted(byArrival) }))
+    .toSorted((a, b) => (order.get(a.integratorId) ?? 0) - (order.get(b.integratorId) ?? 0))
+  return { parts: inTurn, hasMore }
+})
+
+const byArrival = (a: StoredEvent, b: StoredEvent): number => a.arrival < b.arrival ? -1 : a.arrival > b.arrival ? 1 : 0

@@ -1,0 +1,79 @@
+import { Integrators } from "@card-rewards/core/Integrators"
+import { Processing } from "@card-rewards/core/Processing"
+import { Programs } from "@card-rewards/core/Programs"
+import { SandboxClock } from "@card-rewards/core/SandboxClock"
+import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import { Users } from "@card-rewards/core/Users"
+import { IntegratorId, ProgramId, UserId } from "@card-rewards/domain/Ids"
+import { instant } from "@card-rewards/domain/Time"
+import { Clock, Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { spendEvent } from "./Spending.ts"
+import { definition } from "./TestLayer.ts"
+
+let made = 0
+
+/** A fresh integrator with some users, and some programs of 1 % in force. */
+export const setUp = Effect.fnUntraced(function*({ programs = 1, users = 1 } = {}) {
+  const integratorId = IntegratorId.make(`tenant-${++made}`)
+  const userIds = Array.from({ length: users }, (_, index) => UserId.make(`user-${index}`))
+  yield* (yield* Integrators).create(integratorId)
+  yield* Effect.forEach(userIds, (userId) => Effect.flatMap(Users, ({ put }) => put(integratorId, userId, {})))
+  const now = yield* Clock.currentTimeMillis
+  const { publish } = yield* Programs
+  for (let index = 0; index < programs; index++) {
+    yield* publish(integratorId, ProgramId.make(`p${index}`), 1, definition(now + 400_000), [])
+  }
+  yield* (yield* SandboxClock).set(integratorId, instant(now + 500_000))
+  let sent = 0
+  /** Stores a clearing of a user, unless `more` says otherwise; answers its id. */
+  const send = Effect.fnUntraced(function*(more: object = {}, userId = userIds[0] ?? UserId.make("user-0")) {
+    const { now } = yield* (yield* SandboxClock).get(integratorId)
+    const event = { kind: "clearing", externalTransactionId: `e${++sent}`, ...more }
+    yield* (yield* SpendEvents).submit(spendEvent(integratorId, userId, now, event))
+    return event.externalTransactionId
+  })
+  return { integratorId, userIds, send }
+})
+
+/** The integrator's events that are not applied yet, in order of arrival. */
+export const unapplied = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ id: string }>`SELECT external_transaction_id AS id FROM spend_events
+    WHERE integrator_id = ${integratorId} AND position IS NULL ORDER BY arrival`
+  return rows.map(({ id }) => id)
+})
+
+/** The integrator's row in quarantine; how long its next attempt is ahead, in milliseconds. */
+export const quarantineOf = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ reason: string; error: string; failures: number; nextAttemptAt: number }>`
+    SELECT reason, error, failures, next_attempt_at FROM quarantine WHERE integrator_id = ${integratorId}`
+  const now = yield* Clock.currentTimeMillis
+  return rows.map(({ nextAttemptAt, ...row }) => ({ ...row, pauseMillis: nextAttemptAt - now }))[0]
+})
+
+/** One step of a worker's joint processing. */
+export const processEvents = Effect.flatMap(Processing, (processing) => processing.processEvents)
+
+/** One step of a worker's processing of those in quarantine. */
+export const retryQuarantined = Effect.flatMap(Processing, (processing) => processing.retryQuarantined)
+
+/** Rewards of an integrator. */
+export const rewardCount = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ count: number }>`
+    SELECT count(*)::int AS count FROM rewards WHERE integrator_id = ${integratorId}`
+  return rows[0]?.count ?? 0
+})
+
+/** Lets inserts into a table fail for one integrator; answers what ends that. */
+export const failInserts = Effect.fnUntraced(function*(table: "rewards" | "user_balances", integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  const name = `fail_${table}_${integratorId}`
+  yield* sql.unsafe(`CREATE FUNCTION "${name}"() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF NEW.integrator_id = '${integratorId}' THEN RAISE EXCEPTION 'injected fault in ${table}'; END IF; RETURN NEW;
+    END $$`)
+  yield* sql.unsafe(`CREATE TRIGGER "${name}" BEFORE INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION "${name}"()`)
+  return sql.unsafe(`DROP FUNCTION "${name}" CASCADE`)
+})

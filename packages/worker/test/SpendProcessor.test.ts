@@ -1,0 +1,73 @@
+import * as Database from "@card-rewards/core/Database"
+import { Environment } from "@card-rewards/core/Environment"
+import { Integrators } from "@card-rewards/core/Integrators"
+import { Processing } from "@card-rewards/core/Processing"
+import { Programs } from "@card-rewards/core/Programs"
+import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import { Users } from "@card-rewards/core/Users"
+import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
+import { IntegratorId, UserId } from "@card-rewards/domain/Ids"
+import { SpendEvent } from "@card-rewards/domain/SpendEvent"
+import { printTimestamp } from "@card-rewards/domain/Time"
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import * as SpendProcessor from "../src/SpendProcessor.ts"
+import { poll } from "./Dispatching.ts"
+
+const services = Layer.unwrap(Effect.gen(function*() {
+  const url = yield* TestDatabase.makeMigrated(Database.migrate)
+  return Layer.mergeAll(Integrators.layer, Users.layer, SpendEvents.layer, Processing.layer).pipe(
+    Layer.provide([Environment.layer("sandbox"), Programs.layer]),
+    Layer.provideMerge(Database.layer({ url, poolSize: 6, applicationName: "test" }))
+  )
+}))
+
+const decodeEvent = Schema.decodeUnknownSync(SpendEvent)
+
+const ann = UserId.make("ann")
+
+/** Stores an authorization: it is applied without any program. */
+const authorize = Effect.fnUntraced(function*(integratorId: IntegratorId, externalTransactionId: string) {
+  yield* (yield* SpendEvents).submit(decodeEvent({
+    integratorId,
+    kind: "authorization",
+    externalTransactionId,
+    userId: ann,
+    amount: { currency: "USD", amount: "10000" },
+    merchant: { descriptor: "Shop", mcc: "5411" },
+    occurredAt: printTimestamp(yield* Clock.currentTimeMillis)
+  }))
+})
+
+layer(services, { excludeTestServices: true })("the processor of spend events", (it) => {
+  it.effect("goes on for others while one integrator's events fail, and with those once they can be processed", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const [culprit, innocent] = [IntegratorId.make("culprit"), IntegratorId.make("innocent")]
+      for (const integratorId of [culprit, innocent]) {
+        yield* (yield* Integrators).create(integratorId)
+        yield* (yield* Users).put(integratorId, ann, {})
+      }
+      yield* sql`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF NEW.integrator_id = 'culprit' THEN RAISE EXCEPTION 'injected fault'; END IF; RETURN NEW; END $$`
+      yield* sql`CREATE TRIGGER fail BEFORE INSERT ON authorizations FOR EACH ROW EXECUTE FUNCTION fail()`
+      const applied = (integratorId: IntegratorId, count: number) =>
+        Effect.map(
+          sql`SELECT FROM authorizations WHERE integrator_id = ${integratorId}`,
+          (rows) => rows.length === count
+        )
+      const quarantined = sql<{ integratorId: string; error: string }>`SELECT integrator_id, error FROM quarantine`
+      for (const integratorId of [culprit, innocent]) yield* authorize(integratorId, "a1")
+      yield* Layer.build(SpendProcessor.layer)
+      yield* poll(applied(innocent, 1))
+      yield* poll(Effect.map(quarantined, (rows) => rows.length === 1))
+      assert.deepStrictEqual(yield* quarantined, [{ integratorId: culprit, error: "injected fault" }])
+      for (const integratorId of [culprit, innocent]) yield* authorize(integratorId, "a2")
+      yield* poll(applied(innocent, 2))
+
+      yield* sql`DROP FUNCTION fail CASCADE`
+      yield* poll(applied(culprit, 2))
+      yield* poll(Effect.map(quarantined, (rows) => rows.length === 0))
+    }).pipe(Effect.scoped))
+})
