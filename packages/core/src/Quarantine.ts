@@ -6,8 +6,10 @@ import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
 import { laneHeads } from "./Processing/LaneHeads.ts"
 
-/** Why an integrator is in quarantine: more is due than one transaction applies, its part of a batch fails,
- * or another session holds its rows. */
+/**
+ * Why an integrator is in quarantine: more is due than one transaction applies, its part of a batch fails, or another
+ * session holds its rows.
+ */
 export const reasons = ["behind", "failing", "locked"] as const
 export type Reason = typeof reasons[number]
 
