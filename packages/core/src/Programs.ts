@@ -3,7 +3,6 @@ import type { ProgramVersion } from "@card-rewards/domain/Evaluation"
 import type { IntegratorId, ProgramId } from "@card-rewards/domain/Ids"
 import type { Asset } from "@card-rewards/domain/Money"
 import {
-  problems,
   type Program,
   ProgramDefinition,
   ProgramRefused,
@@ -11,6 +10,7 @@ import {
   ProgramVersionConflict,
   type ProgramVersionPublished
 } from "@card-rewards/domain/Program"
+import { problems } from "@card-rewards/domain/Program/Problems"
 import { instant } from "@card-rewards/domain/Time"
 import { Array, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
