@@ -12,6 +12,7 @@ import dueDeliveries from "./migrations/0005_due_deliveries.ts"
 import deliverFaster from "./migrations/0006_deliver_faster.ts"
 import pendingByTime from "./migrations/0007_pending_by_time.ts"
 import vacuumedSooner from "./migrations/0008_vacuumed_sooner.ts"
+import programRevisions from "./migrations/0009_program_revisions.ts"
 import * as Roles from "./Roles.ts"
 import { StartRefused } from "./Settings.ts"
 
@@ -238,7 +239,8 @@ const migrations = {
   "0005_due_deliveries": dueDeliveries,
   "0006_deliver_faster": deliverFaster,
   "0007_pending_by_time": pendingByTime,
-  "0008_vacuumed_sooner": vacuumedSooner
+  "0008_vacuumed_sooner": vacuumedSooner,
+  "0009_program_revisions": programRevisions
 }
 
 /** The number of the last migration: the schema that this code works on. */

@@ -6,7 +6,6 @@ import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
 import * as Ledger from "./Ledger.ts"
 import * as Metrics from "./Metrics.ts"
-import { catalogOf } from "./Processing/Apply.ts"
 import { type Outcome, runBatch } from "./Processing/Batch.ts"
 import * as Load from "./Processing/Load.ts"
 import * as Queue from "./Processing/Queue.ts"
@@ -22,7 +21,10 @@ export { QuickLookMillis } from "./Processing/Queue.ts"
  * (decisions, section 5). Any number of processes may do so at once.
  */
 export class Processing extends Context.Service<Processing, {
-  /** Processes a batch of stored events; answers how many it took from the queue or found to apply. */
+  /**
+   * Processes a batch of stored events; then loads the program versions for whose lack events were left in the queue, at
+   * most `maxLoadBytes`. Answers 0 where it could do neither.
+   */
   readonly processEvents: Effect.Effect<number, Unavailable>
   /**
    * Reserves rewards that money is assigned to and makes due ones Claimable, at most {@link Ledger.dueBatch} of one
@@ -40,9 +42,9 @@ export class Processing extends Context.Service<Processing, {
       const run = Effect.provideService(SqlClient.SqlClient, sql)
       return Processing.of({
         processEvents: Database.step(sql.withTransaction(processEvents(programs, memory))).pipe(
-          Effect.map(({ left, taken }) => {
+          Effect.flatMap(({ deferred, left, taken }) => {
             memory.leave(taken, left)
-            return taken.length
+            return Effect.map(programs.load(taken, deferred), (loaded) => taken.length - deferred.length + loaded)
           }),
           run,
           Tracing.step("Processing.processEvents")
@@ -59,9 +61,9 @@ export class Processing extends Context.Service<Processing, {
 const processEvents = Effect.fnUntraced(function*(programs: Programs["Service"], memory: Queue.Memory) {
   const lanes = yield* Queue.lockLanes(memory)
   const taken = lanes.length === 0 ? [] : yield* Queue.takeEvents(memory, lanes)
-  if (taken.length === 0) return { taken, left: [] }
-  const { done } = yield* Tracing.found(() => taken.map((event) => event.traceparent))(applyEvents(programs, lanes, taken))
-  return { taken, left: done }
+  if (taken.length === 0) return { taken, left: [], deferred: [] }
+  const { deferred, done } = yield* Tracing.found(() => taken.map((event) => event.traceparent))(applyEvents(programs, lanes, taken))
+  return { taken, left: done, deferred }
 })
 
 const applied = Metrics.counter("card_rewards.spend_events.applied", "{event}", "Spend events that were applied")
@@ -71,8 +73,7 @@ const applyEvents = Effect.fnUntraced(function*(
   lanes: ReadonlyArray<Save.Lane>,
   asked: ReadonlyArray<StoredEvent>
 ) {
-  const versions = yield* programs.versions([...new Set(asked.map((event) => event.integratorId))])
-  const catalogs = new Map([...versions].map(([id, all]) => [id, catalogOf(all)]))
+  const catalogs = yield* programs.catalogs([...new Set(asked.map((event) => event.integratorId))])
   const dependents = yield* Load.dependents(asked)
   const state = yield* Load.state(dependents, catalogs)
   const outcome = runBatch(state, dependents.queued, dependents.resumed)

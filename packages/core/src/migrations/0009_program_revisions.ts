@@ -1,0 +1,30 @@
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+/**
+ * Versions can be read incrementally, and without their definitions: each keeps the integrator's `programs_revision` as
+ * its publication left it, and how many bytes of JSON its definition is. Processes of the release before publish
+ * without naming either, so a trigger fills both in; the row lock that a publication holds keeps the revision still.
+ */
+export default Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  for (const statement of statements) yield* sql.unsafe(statement)
+})
+
+const statements = [
+  `ALTER TABLE program_versions ADD COLUMN revision bigint, ADD COLUMN definition_bytes integer`,
+  `UPDATE program_versions v SET revision = n.revision, definition_bytes = octet_length(v.definition::text)
+    FROM (SELECT integrator_id, program_id, version, row_number() OVER (PARTITION BY integrator_id
+      ORDER BY published_at, program_id, version) AS revision FROM program_versions) n
+    WHERE n.integrator_id = v.integrator_id AND n.program_id = v.program_id AND n.version = v.version`,
+  `ALTER TABLE program_versions ALTER COLUMN revision SET NOT NULL, ALTER COLUMN definition_bytes SET NOT NULL`,
+  `CREATE INDEX program_versions_by_revision ON program_versions (integrator_id, revision)`,
+  `CREATE FUNCTION fill_program_version() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    NEW.revision := coalesce(NEW.revision,
+      (SELECT programs_revision + 1 FROM integrators WHERE integrator_id = NEW.integrator_id));
+    NEW.definition_bytes := coalesce(NEW.definition_bytes, octet_length(NEW.definition::text));
+    RETURN NEW;
+  END $$`,
+  `CREATE TRIGGER fill_program_version BEFORE INSERT ON program_versions
+    FOR EACH ROW WHEN (NEW.revision IS NULL OR NEW.definition_bytes IS NULL) EXECUTE FUNCTION fill_program_version()`
+]
