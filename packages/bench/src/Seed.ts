@@ -107,8 +107,10 @@ const addPrograms = Effect.fnUntraced(function*(integratorId: IntegratorId, prog
   yield* sql`INSERT INTO programs (integrator_id, program_id, asset)
     SELECT DISTINCT ${integratorId}, program_id, 'USDC'
     FROM unnest(${text(rows.map((row) => row.programId))}) AS program_id`
-  yield* sql`INSERT INTO program_versions (integrator_id, program_id, version, effective_from, published_at, definition)
-    SELECT ${integratorId}, program_id, version, effective_from, '2019-12-01', definition::jsonb
+  yield* sql`INSERT INTO program_versions (integrator_id, program_id, version, effective_from, published_at, definition,
+      definition_bytes, revision)
+    SELECT ${integratorId}, program_id, version, effective_from, '2019-12-01', definition::jsonb,
+      octet_length(definition::jsonb::text), 1
     FROM unnest(${text(rows.map((row) => row.programId))}, ${int4(rows.map((row) => row.version))},
       ${timestamptz(rows.map((row) => row.effectiveFrom))}, ${text(rows.map((row) => JSON.stringify(definition(row))))})
       AS t(program_id, version, effective_from, definition)`

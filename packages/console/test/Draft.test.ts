@@ -1,4 +1,5 @@
-import { ProgramDefinition, problems as serviceProblems } from "@card-rewards/domain/Program"
+import { ProgramDefinition } from "@card-rewards/domain/Program"
+import { problems as serviceProblems } from "@card-rewards/domain/Program/Problems"
 import { dayMillis, instant } from "@card-rewards/domain/Time"
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"

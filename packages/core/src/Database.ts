@@ -15,6 +15,7 @@ import vacuumedSooner from "./migrations/0008_vacuumed_sooner.ts"
 import boundedLedger from "./migrations/0009_bounded_ledger.ts"
 import reads from "./migrations/0010_reads.ts"
 import quarantine from "./migrations/0011_quarantine.ts"
+import programRevisions from "./migrations/0012_program_revisions.ts"
 import * as Roles from "./Roles.ts"
 import { StartRefused } from "./Settings.ts"
 
@@ -244,7 +245,8 @@ const migrations = {
   "0008_vacuumed_sooner": vacuumedSooner,
   "0009_bounded_ledger": boundedLedger,
   "0010_reads": reads,
-  "0011_quarantine": quarantine
+  "0011_quarantine": quarantine,
+  "0012_program_revisions": programRevisions
 }
 
 /** The number of the last migration: the schema that this code works on. */

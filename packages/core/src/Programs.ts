@@ -1,9 +1,7 @@
 import { NotFound, type Unavailable } from "@card-rewards/domain/Errors"
-import type { ProgramVersion } from "@card-rewards/domain/Evaluation"
 import type { IntegratorId, ProgramId } from "@card-rewards/domain/Ids"
 import type { Asset } from "@card-rewards/domain/Money"
 import {
-  problems,
   type Program,
   ProgramDefinition,
   ProgramRefused,
@@ -11,10 +9,13 @@ import {
   ProgramVersionConflict,
   type ProgramVersionPublished
 } from "@card-rewards/domain/Program"
+import { problems } from "@card-rewards/domain/Program/Problems"
 import { instant } from "@card-rewards/domain/Time"
 import { Array, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { available, value } from "./Database.ts"
+import type { Catalog } from "./Programs/Catalog.ts"
+import type { Need } from "./Programs/Reservations.ts"
 import { makeVersions } from "./Programs/Versions.ts"
 import { integratorTime } from "./SandboxClock.ts"
 
@@ -39,12 +40,24 @@ export class Programs extends Context.Service<Programs, {
     programId: ProgramId
   ) => Effect.Effect<Program, NotFound | Unavailable>
   /**
-   * The integrators' versions ready for evaluation, by programId (code points), then version; an empty list where there
-   * are none. Runs inside the caller's transaction, and reads only what was published since it was last asked.
+   * The integrators' programs as they stand, with the compiled versions that are in memory. Runs inside the caller's
+   * transaction, and reads only the metadata of what was published since it was last asked, of at most
+   * `maxMetadataRows` versions: integrators for which that was not enough are absent, and can be asked for again.
    */
-  readonly versions: (
+  readonly catalogs: (
     integratorIds: ReadonlyArray<IntegratorId>
-  ) => Effect.Effect<ReadonlyMap<IntegratorId, ReadonlyArray<ProgramVersion>>, SqlError.SqlError>
+  ) => Effect.Effect<ReadonlyMap<IntegratorId, Catalog>, SqlError.SqlError>
+  /**
+   * Loads versions that events wait for, after the transaction that left them in the queue: at most `maxLoadBytes`
+   * of JSON, or one version. `taken` are the events that the transaction took, `deferred` those that it left. Answers 0
+   * where it can do nothing for them now.
+   */
+  readonly load: (
+    taken: ReadonlyArray<Pick<Need, "integratorId" | "lane">>,
+    deferred: ReadonlyArray<Need>
+  ) => Effect.Effect<number, Unavailable>
+  /** Bytes that cached programs take, by estimates that are upper bounds. */
+  readonly cachedBytes: Effect.Effect<number>
 }>()("@card-rewards/core/Programs") {
   static readonly layer: Layer.Layer<Programs, never, SqlClient.SqlClient> = Layer.effect(
     Programs,
@@ -62,7 +75,7 @@ interface VersionRow {
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  const versions = yield* makeVersions
+  const { cachedBytes, catalogs, load } = yield* makeVersions()
 
   /** Publications of one integrator come one after another. Enrollments, which refer to this row, go on meanwhile. */
   const lock = (integratorId: IntegratorId) =>
@@ -109,9 +122,11 @@ const make = Effect.gen(function*() {
     yield* sql`INSERT INTO programs (integrator_id, program_id, asset)
       VALUES (${integratorId}, ${programId}, ${definition.asset}) ON CONFLICT DO NOTHING`
     yield* sql`INSERT INTO program_versions
-      (integrator_id, program_id, version, effective_from, published_at, definition)
-      VALUES (${integratorId}, ${programId}, ${value.int4(version)}, ${value.timestamptz(definition.effectiveFrom)},
-        ${publishedAt}, ${value.text(content)}::jsonb)`
+      (integrator_id, program_id, version, effective_from, published_at, definition, definition_bytes, revision)
+      SELECT ${integratorId}, ${programId}, ${value.int4(version)}, ${value.timestamptz(definition.effectiveFrom)},
+        ${publishedAt}, d.definition, octet_length(d.definition::text), i.programs_revision + 1
+      FROM integrators i CROSS JOIN (SELECT ${value.text(content)}::jsonb AS definition) d
+      WHERE i.integrator_id = ${integratorId}`
     yield* sql`UPDATE integrators SET programs_revision = programs_revision + 1 WHERE integrator_id = ${integratorId}`
     return answer(programId, version, { effectiveFrom: definition.effectiveFrom, publishedAt: context.now }, false)
   }, sql.withTransaction, available)
@@ -139,7 +154,7 @@ const make = Effect.gen(function*() {
     }
   }, available)
 
-  return Programs.of({ publish, list, get, versions })
+  return Programs.of({ publish, list, get, catalogs, load, cachedBytes })
 })
 
 const decodeDefinition = Schema.decodeUnknownEffect(ProgramDefinition)

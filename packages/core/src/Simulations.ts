@@ -1,8 +1,8 @@
 import { NotFound, Unavailable } from "@card-rewards/domain/Errors"
-import { compile } from "@card-rewards/domain/Evaluation"
 import type { IntegratorId, ProgramId } from "@card-rewards/domain/Ids"
 import type { Asset } from "@card-rewards/domain/Money"
 import { ProgramRefused } from "@card-rewards/domain/Program"
+import { compile } from "@card-rewards/domain/ProgramVersion"
 import {
   candidateProblems,
   maxSimulatedTransactions,

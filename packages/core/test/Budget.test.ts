@@ -2,7 +2,8 @@ import { Audit } from "@card-rewards/core/Audit"
 import { StepMillis } from "@card-rewards/core/Database"
 import { decideParts } from "@card-rewards/core/Processing/Batch"
 import { EventWeights, maxUnits } from "@card-rewards/core/Processing/Budget"
-import type { Catalog, State, StoredEvent } from "@card-rewards/core/Processing/State"
+import type { State, StoredEvent } from "@card-rewards/core/Processing/State"
+import { CachedPrograms, Catalog } from "@card-rewards/core/Programs/Catalog"
 import { IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -26,6 +27,8 @@ const event = (integratorId: string, arrival: bigint): StoredEvent => ({
   originalId: null,
   position: null
 })
+
+const noPrograms = (integratorId: string) => new Catalog(new CachedPrograms(IntegratorId.make(integratorId)))
 
 /** Parts of so many authorizations each; `catalogOf` is asked once an event is applied. */
 const decide = (
@@ -58,12 +61,12 @@ const decide = (
 }
 
 it("a budget is shared equally, and what one integrator leaves goes to the next ones", () => {
-  assert.deepStrictEqual(decide({ a: 1, b: 100, c: 100 }, () => [], 21).applied, [1, 10, 10])
-  assert.deepStrictEqual(decide({ a: 100 }, () => [], 21).applied, [21])
+  assert.deepStrictEqual(decide({ a: 1, b: 100, c: 100 }, noPrograms, 21).applied, [1, 10, 10])
+  assert.deepStrictEqual(decide({ a: 100 }, noPrograms, 21).applied, [21])
 })
 
 it("each integrator has at least one event until the budget is used up, and the rest are not reached", () => {
-  const { applied, reached } = decide({ a: 2, b: 2, c: 2, d: 2 }, () => [], 3)
+  const { applied, reached } = decide({ a: 2, b: 2, c: 2, d: 2 }, noPrograms, 3)
   assert.deepStrictEqual(applied, [1, 1, 1, 0])
   assert.deepStrictEqual(reached, ["a", "b", "c"])
 })
@@ -71,7 +74,7 @@ it("each integrator has at least one event until the budget is used up, and the 
 it("a decision that throws fails one integrator, and the budget is the others'", () => {
   const broken = (integratorId: string): Catalog => {
     if (integratorId === "b") throw new Error("broken")
-    return []
+    return noPrograms(integratorId)
   }
   const decided = decide({ a: 4, b: 4, c: 9 }, broken, 12)
   assert.deepStrictEqual(decided, { applied: [4, 0, 8], failed: ["b"], reached: ["a", "c"] })
@@ -115,6 +118,8 @@ layer(moneyLayer)("batches are bounded by the work they cause", (it) => {
       const [waiting, programs] = [60, 40]
       const cascade = yield* setUp({ programs })
       const innocent = yield* setUp()
+      // its programs are in memory
+      yield* innocent.send()
       const of = { authorizationId: "a" }
       yield* Effect.forEach(Array.from({ length: waiting }), (_, index) =>
         cascade.send({ externalTransactionId: `c${index}`, ...of }))

@@ -8,9 +8,10 @@ import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { close, increment, openCents, reverse } from "@card-rewards/domain/Authorization"
-import { applyCaps, compile, evaluate, expectedOf } from "@card-rewards/domain/Evaluation"
+import { applyCaps, evaluate, expectedOf, isExcluded } from "@card-rewards/domain/Evaluation"
 import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
+import { compile } from "@card-rewards/domain/ProgramVersion"
 import { earn, fund, mature, pay, refund, type RewardChange, type RewardMoney } from "@card-rewards/domain/Reward"
 import { dayMillis, instant } from "@card-rewards/domain/Time"
 import { Attributes } from "@card-rewards/domain/User"
@@ -39,7 +40,7 @@ describe("the tables of docs/money.md", () => {
       ...(country === "" ? {} : { country })
     })
     const found = evaluate(version, { ...purchase, attributes })
-    const why = version.excludedMccs.has(mcc ?? "") ? "excluded" : "not eligible"
+    const why = isExcluded(version, mcc ?? "") ? "excluded" : "not eligible"
     compare(row, {
       asset: asset ?? "",
       at: at ?? "",
@@ -68,7 +69,8 @@ describe("the tables of docs/money.md", () => {
       { version, category: "groceries", raw: big(row["open raw in groceries"]) },
       { version, category: undefined, raw: big(row["open raw elsewhere"]) }
     ]
-    const expected = expectedOf(estimates, () => big(row["used in groceries"]), big(row["used in month"]))
+    const used = { groceries: big(row["used in groceries"]), month: big(row["used in month"]) }
+    const expected = expectedOf(estimates, (newest) => newest, () => used.groceries, used.month)
     compare(row, { ...row, expected: `${expected}` })
   })
 

@@ -3,7 +3,9 @@ import type { ProgramDefinition } from "@card-rewards/domain/Program"
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
 import { Programs } from "../src/Programs.ts"
+import { BrokenDefinition } from "../src/Programs/Catalog.ts"
 import { definition as definitionAt, newIntegrator, pairRuns, startMillis, testLayer } from "./TestLayer.ts"
 
 const layer = Programs.layer.pipe(Layer.provideMerge(testLayer))
@@ -41,21 +43,22 @@ it.layer(layer)("Programs", (it) => {
       assert.strictEqual((yield* Effect.flip(programs.get(integratorId, id("p"))))._tag, "NotFound")
     }))
 
-  it.effect("lists and compiled versions are in order of code points and version, and show each publication", () =>
+  it.effect("lists and catalogs are in order of code points, and show each publication", () =>
     Effect.gen(function*() {
       const programs = yield* Programs
       const integratorId = yield* newIntegrator
-      const none = yield* programs.versions([integratorId])
-      assert.deepStrictEqual(none.get(integratorId), [])
+      const none = yield* programs.catalogs([integratorId])
+      assert.deepStrictEqual([...none.get(integratorId)?.metadata ?? [0]], [])
       for (const [program, version] of [["😀", 1], ["\uffee", 7], ["a", 3], ["\uffee", 2]] as const) {
         yield* programs.publish(integratorId, id(program), version, definition(), [])
-        yield* programs.versions([integratorId])
+        yield* programs.catalogs([integratorId])
       }
       const listed = (yield* programs.list(integratorId)).flatMap((one) =>
         one.versions.map((v) => [one.programId, v.version]))
       assert.deepStrictEqual(listed, [["a", 3], ["\uffee", 2], ["\uffee", 7], ["😀", 1]])
-      const compiled = (yield* programs.versions([integratorId])).get(integratorId) ?? []
-      assert.deepStrictEqual(compiled.map((one) => [one.programId, one.version]), listed)
+      const catalog = (yield* programs.catalogs([integratorId])).get(integratorId)
+      const known = [...catalog?.metadata.values() ?? []].flatMap((program) => program.versions)
+      assert.deepStrictEqual(known.map((one) => [one.programId, one.version]), listed)
     }))
 
   it.effect("of two concurrent publications one counts: identical ones are duplicates, others a conflict", () =>
@@ -72,5 +75,47 @@ it.layer(layer)("Programs", (it) => {
         const different = yield* pair(100 + run, [1, 2])
         assert.deepStrictEqual(different.map((one) => one._tag).sort(), ["Failure", "Success"])
       }
+    }))
+
+  it.effect("a catalog shows what was published since", () =>
+    Effect.gen(function*() {
+      const programs = yield* Programs
+      const sql = yield* SqlClient.SqlClient
+      const integratorId = yield* newIntegrator
+      const known = Effect.map(programs.catalogs([integratorId]), (catalogs) =>
+        [...catalogs.get(integratorId)?.metadata.get("p")?.byNumber.keys() ?? []])
+      yield* programs.publish(integratorId, id("p"), 1, definition(), [])
+      assert.deepStrictEqual(yield* known, [1])
+      yield* programs.publish(integratorId, id("p"), 2, definition(), [])
+      assert.deepStrictEqual(yield* known, [1, 2])
+      yield* programs.publish(integratorId, id("p"), 3, definition(), [])
+      assert.deepStrictEqual(yield* known, [1, 2, 3])
+      const rows = yield* sql<{ revision: bigint; same: boolean }>`
+        SELECT revision, definition_bytes = octet_length(definition::text) AS same FROM program_versions
+        WHERE integrator_id = ${integratorId} ORDER BY version`
+      assert.deepStrictEqual(rows.map(({ revision, same }) => [revision, same]), [[1n, true], [2n, true], [3n, true]])
+    }))
+
+  it.effect("a definition that cannot be compiled fails by name, and is read again the next time", () =>
+    Effect.gen(function*() {
+      const { catalogs, load, publish } = yield* Programs
+      const sql = yield* SqlClient.SqlClient
+      const integratorId = yield* newIntegrator
+      yield* publish(integratorId, id("p"), 1, definition(), [])
+      const catalog = (yield* catalogs([integratorId])).get(integratorId)
+      const version = catalog?.version("p", 1)
+      if (catalog === undefined || version === undefined) return assert.fail()
+      const need = { integratorId, lane: 0, arrival: 1n, versions: [version] }
+      const baseRate = Effect.fnUntraced(function*(rate: number) {
+        yield* sql`UPDATE program_versions SET definition = jsonb_set(definition, '{baseRate}', to_jsonb(${rate}::int))
+          WHERE integrator_id = ${integratorId}`
+        assert.isAbove(yield* load([need], [need]), 0)
+      })
+      yield* baseRate(-1)
+      assert.throws(() => catalog.has(version), BrokenDefinition, `Version 1 of program p of ${integratorId} is broken`)
+      assert.isFalse(catalog.has(version))
+      yield* baseRate(250)
+      assert.isTrue(catalog.has(version))
+      assert.strictEqual(catalog.compiled(version).baseRate, 250)
     }))
 })

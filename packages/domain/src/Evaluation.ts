@@ -1,64 +1,23 @@
-import { type Asset, unitsPerCent } from "./Money.ts"
-import type { ProgramDefinition } from "./Program.ts"
+import { unitsPerCent } from "./Money.ts"
+import { bytesOfRow, excludedMcc, firstCategory, noRate, noRow, type ProgramVersion } from "./ProgramVersion.ts"
 import type { Attributes } from "./User.ts"
 
-/** A published version made ready for evaluation: its lists turned into look-ups. */
-export interface ProgramVersion {
-  readonly programId: string
+/** What decides which of a program's versions is in force. */
+export interface Effective {
   readonly version: number
-  readonly asset: Asset
   /** Milliseconds; purchases from then on. */
   readonly effectiveFrom: number
-  readonly holdingPeriodDays: number
-  readonly monthCap: bigint
-  readonly categoryCaps: ReadonlyMap<string, bigint>
-  readonly definition: ProgramDefinition
-  readonly categoryOfMcc: ReadonlyMap<string, string>
-  readonly excludedMccs: ReadonlySet<string>
-  readonly rates: RateTable
-  readonly tiers: ReadonlyMap<string, RateTable & { readonly multiplier: number }>
 }
-
-interface RateTable {
-  readonly baseRate: number | undefined
-  readonly categoryRates: ReadonlyMap<string, number>
-}
-
-/** Makes a published definition ready for evaluation. */
-export const compile = (programId: string, version: number, definition: ProgramDefinition): ProgramVersion => ({
-  programId,
-  version,
-  asset: definition.asset,
-  effectiveFrom: definition.effectiveFrom,
-  holdingPeriodDays: definition.holdingPeriodDays,
-  monthCap: definition.caps.perMonth,
-  categoryCaps: new Map(definition.caps.categories.map((cap) => [cap.categoryId, cap.perMonth])),
-  definition,
-  categoryOfMcc: new Map(definition.categories.flatMap((category) => category.mccs.map((mcc) => [mcc, category.id]))),
-  excludedMccs: new Set(definition.exclusions.mccs),
-  rates: {
-    baseRate: definition.baseRate,
-    categoryRates: rateMap(definition.categoryRates)
-  },
-  tiers: new Map(definition.tiers.map((tier) => [tier.tier, {
-    multiplier: tier.multiplier,
-    baseRate: tier.baseRate,
-    categoryRates: rateMap(tier.categoryRates ?? [])
-  }]))
-})
-
-const rateMap = (rates: ReadonlyArray<{ readonly categoryId: string; readonly rate: number }>) =>
-  new Map(rates.map((entry) => [entry.categoryId, entry.rate]))
 
 /** A program's versions in order of taking effect, as {@link versionInForce} looks them up. */
-export const inOrderOfEffect = (versions: ReadonlyArray<ProgramVersion>): ReadonlyArray<ProgramVersion> =>
+export const inOrderOfEffect = <V extends Effective>(versions: ReadonlyArray<V>): ReadonlyArray<V> =>
   versions.toSorted((a, b) => isNewer(a, b) ? 1 : -1)
 
 /**
  * The version in force at an instant: the greatest `effectiveFrom` at or before it, of equal ones the higher number
  * (decisions, section 5.2). The versions are one program's, {@link inOrderOfEffect}.
  */
-export const versionInForce = (versions: ReadonlyArray<ProgramVersion>, at: number): ProgramVersion | undefined => {
+export const versionInForce = <V extends Effective>(versions: ReadonlyArray<V>, at: number): V | undefined => {
   let low = 0
   let high = versions.length
   while (low < high) {
@@ -70,7 +29,7 @@ export const versionInForce = (versions: ReadonlyArray<ProgramVersion>, at: numb
 }
 
 /** Whether a version comes after another in the order of taking effect. */
-const isNewer = (candidate: ProgramVersion, other: ProgramVersion): boolean =>
+export const isNewer = (candidate: Effective, other: Effective): boolean =>
   candidate.effectiveFrom > other.effectiveFrom ||
   (candidate.effectiveFrom === other.effectiveFrom && candidate.version > other.version)
 
@@ -101,43 +60,63 @@ export interface Evaluation {
 
 /** What a version gives for a purchase, or undefined where it excludes it (decisions, section 5.5). */
 export const evaluate = (version: ProgramVersion, purchase: Purchase): Evaluation | undefined => {
-  if (version.excludedMccs.has(purchase.mcc) || !isEligible(version, purchase.attributes)) return undefined
-  const category = version.categoryOfMcc.get(purchase.mcc)
-  const tier = purchase.attributes.tier === undefined ? undefined : version.tiers.get(purchase.attributes.tier)
-  const rate = rateOf(version, tier, category)
+  const { at, attributes, cents, mcc } = purchase
+  const found = entryOfMcc(version, mcc)
+  if (found === excludedMcc || !isEligible(version, attributes)) return undefined
+  const index = found - firstCategory
+  const tier = attributes.tier === undefined ? undefined : version.tiers.get(attributes.tier)
+  const rate = rateOf(version, tier, index)
   const multiplier = tier?.multiplier ?? 10_000
-  const bonuses = version.definition.campaigns
-    .filter((campaign) =>
-      campaign.startsAt <= purchase.at && purchase.at < campaign.endsAt &&
-      (campaign.categoryIds === undefined || (category !== undefined && campaign.categoryIds.includes(category)))
-    )
-    .map((campaign) => ({ campaignId: campaign.id, bonusRate: campaign.bonusRate }))
-  const bonusRate = bonuses.reduce((sum, bonus) => sum + bonus.bonusRate, 0)
+  const bonuses: Array<Evaluation["bonuses"][number]> = []
+  let bonusRate = 0
+  for (const campaign of version.campaigns) {
+    if (at < campaign.startsAt || at >= campaign.endsAt || !isCampaignFor(version, campaign.row, index)) continue
+    bonuses.push({ campaignId: campaign.id, bonusRate: campaign.bonusRate })
+    bonusRate += campaign.bonusRate
+  }
   const rateTimesMultiplier = BigInt(rate.value * multiplier + bonusRate * 10_000)
-  const raw = purchase.cents * unitsPerCent[version.asset] * rateTimesMultiplier / 10n ** 8n
-  return { category, rate, multiplier, bonuses, raw }
+  const raw = cents * unitsPerCent[version.asset] * rateTimesMultiplier / 10n ** 8n
+  return { category: index < 0 ? undefined : version.categories[index], rate, multiplier, bonuses, raw }
 }
 
-const isEligible = (version: ProgramVersion, attributes: Attributes): boolean => {
-  const { countries = [], segments = [] } = version.definition.eligibility ?? {}
-  return (countries.length === 0 || (attributes.country !== undefined && countries.includes(attributes.country))) &&
-    (segments.length === 0 || (attributes.segment !== undefined && segments.includes(attributes.segment)))
+/** Whether purchases at an MCC earn nothing in a version. */
+export const isExcluded = (version: ProgramVersion, mcc: string): boolean => entryOfMcc(version, mcc) === excludedMcc
+
+/** Within the table's bounds: an index outside an array is slow to look up. */
+const entryOfMcc = ({ firstMcc, mccs }: ProgramVersion, mcc: string): number => {
+  if (mccs.length === 0) return 0
+  const index = Number(mcc) - firstMcc
+  return index >= 0 && index < mccs.length ? mccs[index] ?? 0 : 0
+}
+
+const isEligible = ({ countries, segments }: ProgramVersion, { country, segment }: Attributes): boolean =>
+  (countries === undefined || (country !== undefined && countries.has(country))) &&
+  (segments === undefined || (segment !== undefined && segments.has(segment)))
+
+/** Negative indexes are of no category. */
+const isCampaignFor = (version: ProgramVersion, row: number, category: number): boolean => {
+  if (row === noRow || category < 0) return row === noRow
+  const byte = version.campaignCategories[row * bytesOfRow(version.categories.length) + (category >> 3)] ?? 0
+  return (byte & (1 << (category & 7))) !== 0
 }
 
 const rateOf = (
   version: ProgramVersion,
-  tier: RateTable | undefined,
-  category: string | undefined
+  tier: { readonly baseRate: number; readonly row: number } | undefined,
+  category: number
 ): Evaluation["rate"] => {
-  const inCategory = (table: RateTable | undefined) =>
-    category === undefined ? undefined : table?.categoryRates.get(category)
-  const tierCategory = inCategory(tier)
-  if (tierCategory !== undefined) return { value: tierCategory, source: "tierCategory" }
-  const ofCategory = inCategory(version.rates)
-  if (ofCategory !== undefined) return { value: ofCategory, source: "category" }
-  if (tier?.baseRate !== undefined) return { value: tier.baseRate, source: "tierBase" }
-  return { value: version.definition.baseRate, source: "base" }
+  if (category >= 0) {
+    const tierCategory = tier === undefined || tier.row === noRow ? noRate : rateIn(version, tier.row, category)
+    if (tierCategory !== noRate) return { value: tierCategory, source: "tierCategory" }
+    const ofCategory = rateIn(version, 0, category)
+    if (ofCategory !== noRate) return { value: ofCategory, source: "category" }
+  }
+  if (tier !== undefined && tier.baseRate !== noRate) return { value: tier.baseRate, source: "tierBase" }
+  return { value: version.baseRate, source: "base" }
 }
+
+const rateIn = (version: ProgramVersion, row: number, category: number): number =>
+  version.rates[row * version.categories.length + category] ?? noRate
 
 /** Net amounts earned so far by a user, in a program and month: in all, and in the purchase's category. */
 export interface Usage {
@@ -164,8 +143,8 @@ const least = (first: bigint, ...others: ReadonlyArray<bigint | undefined>): big
 const positive = (value: bigint): bigint => value > 0n ? value : 0n
 
 /** The estimates of one version's categories in one program and month. */
-export interface OpenEstimate {
-  readonly version: ProgramVersion
+export interface OpenEstimate<V extends Effective = Effective> {
+  readonly version: V
   /** undefined: merchants outside every category. */
   readonly category: string | undefined
   /** Σ raw of the open authorizations. */
@@ -175,22 +154,24 @@ export interface OpenEstimate {
 /**
  * What the open authorizations of one user, program and month are expected to earn:
  * `min(month room, Σ over categories of min(category room, Σ raw))`, by the newest version involved
- * (decisions, section 5.6).
+ * (decisions, section 5.6). Only of that one are the caps asked for.
  */
-export const expectedOf = (
-  estimates: ReadonlyArray<OpenEstimate>,
+export const expectedOf = <V extends Effective>(
+  estimates: ReadonlyArray<OpenEstimate<V>>,
+  capsOf: (newest: V) => Pick<ProgramVersion, "categoryCaps" | "monthCap">,
   used: (category: string | undefined) => bigint,
   monthUsed: bigint
 ): bigint => {
   const [first, ...rest] = estimates
   if (first === undefined) return 0n
   const newest = rest.reduce((newest, { version }) => isNewer(version, newest) ? version : newest, first.version)
+  const { categoryCaps, monthCap } = capsOf(newest)
   const byCategory = new Map<string | undefined, bigint>()
   for (const { category, raw } of estimates) byCategory.set(category, (byCategory.get(category) ?? 0n) + raw)
   let sum = 0n
   for (const [category, raw] of byCategory) {
-    const cap = category === undefined ? undefined : newest.categoryCaps.get(category)
+    const cap = category === undefined ? undefined : categoryCaps.get(category)
     sum += cap === undefined ? raw : positive(least(raw, room(cap, used(category))))
   }
-  return positive(least(sum, room(newest.monthCap, monthUsed)))
+  return positive(least(sum, room(monthCap, monthUsed)))
 }

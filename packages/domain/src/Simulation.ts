@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import { Amount, Asset } from "./Money.ts"
-import { problems, ProgramDefinition } from "./Program.ts"
+import { ProgramDefinition } from "./Program.ts"
+import { problems } from "./Program/Problems.ts"
 import { Timestamp } from "./Time.ts"
 
 /** Purchases that one simulation evaluates, and milliseconds that it may take, at most (decisions, section 9). */

@@ -1,12 +1,12 @@
 import {
   applyCaps,
-  compile,
   evaluate,
   expectedOf,
   inOrderOfEffect,
   versionInForce
 } from "@card-rewards/domain/Evaluation"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
+import { compile } from "@card-rewards/domain/ProgramVersion"
 import { Attributes } from "@card-rewards/domain/User"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
@@ -132,6 +132,7 @@ describe("caps", () => {
       const of = version()
       const expected = expectedOf(
         [{ version: of, category: "groceries", raw: groceries }, { version: of, category: undefined, raw: others }],
+        (newest) => newest,
         () => 0n,
         used
       )

@@ -1,13 +1,13 @@
 import { type AuthorizationTotals, close, increment, openCents, reverse } from "@card-rewards/domain/Authorization"
 import {
   applyCaps,
-  compile,
   evaluate,
   expectedOf,
   inOrderOfEffect,
   versionInForce
 } from "@card-rewards/domain/Evaluation"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
+import { compile } from "@card-rewards/domain/ProgramVersion"
 import { earn, mature, netOfRefunds, pay, refund, unpaid } from "@card-rewards/domain/Reward"
 import { Attributes } from "@card-rewards/domain/User"
 import { assert, describe, it } from "@effect/vitest"
@@ -109,7 +109,7 @@ describe("estimates", () => {
       ...others.map((one) => estimate(version, undefined, one))
     ]
     const together = [estimate(version, undefined, sum(others)), estimate(version, "food", sum(food))]
-    const of = (list: typeof apart) => expectedOf(list, () => used, used)
+    const of = (list: typeof apart) => expectedOf(list, (newest) => newest, () => used, used)
     assert.strictEqual(of(apart), of(apart.toReversed()))
     if (apart.length > 0) assert.strictEqual(of(apart), of(together))
     assert.isTrue(of(apart) >= 0n && of(apart) <= (cap > used ? cap - used : 0n))
@@ -119,7 +119,7 @@ describe("estimates", () => {
     const [first, second] = [terms({ month: older, number: 1 }), terms({ month: newer, number: 2, from: 1 - tie })]
     const list = [estimate(first, undefined, amount), estimate(second, undefined, amount)]
     for (const one of [list, list.toReversed()]) {
-      assert.strictEqual(expectedOf(one, () => 0n, 0n), least(amount * 2n, newer))
+      assert.strictEqual(expectedOf(one, (newest) => newest, () => 0n, 0n), least(amount * 2n, newer))
     }
   })
 

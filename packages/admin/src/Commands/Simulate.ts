@@ -1,5 +1,6 @@
 import { Simulations } from "@card-rewards/core/Simulations"
-import { ProgramDefinition, unknownKeys } from "@card-rewards/domain/Program"
+import { ProgramDefinition } from "@card-rewards/domain/Program"
+import { unknownKeys } from "@card-rewards/domain/Program/Problems"
 import { Simulation, SimulationRequest } from "@card-rewards/domain/Simulation"
 import { Timestamp } from "@card-rewards/domain/Time"
 import { Effect, FileSystem, Schema } from "effect"

@@ -1,13 +1,13 @@
-import { compile } from "@card-rewards/domain/Evaluation"
-import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { ProgramDefinition } from "@card-rewards/domain/Program"
 import type { Attributes } from "@card-rewards/domain/User"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { EarnedReward } from "../Ledger.ts"
-import { apply, catalogOf } from "../Processing/Apply.ts"
+import { apply } from "../Processing/Apply.ts"
 import { eventColumns, readAttributes } from "../Processing/Load.ts"
-import { type Catalog, eventKey, type Group, type State, type StoredEvent } from "../Processing/State.ts"
+import { neededVersions } from "../Processing/Needs.ts"
+import { eventKey, type Group, type State, type StoredEvent } from "../Processing/State.ts"
+import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
+import { makeVersions } from "../Programs/Versions.ts"
 import type { Finding } from "./Checks.ts"
 import {
   authorizationFact,
@@ -34,7 +34,7 @@ export const rebuild = Effect.fnUntraced(function*(
   onProgress: (part: number) => Effect.Effect<void>
 ) {
   const sql = yield* SqlClient.SqlClient
-  const programs = yield* readPrograms
+  const versions = yield* makeVersions()
   const [{ total } = { total: 0n }] = yield* sql<{ total: bigint }>`
     SELECT count(*) AS total FROM spend_events WHERE position IS NOT NULL`
   yield* sql`DECLARE applied_events NO SCROLL CURSOR FOR SELECT ${sql.literal(eventColumns)} FROM spend_events e
@@ -48,13 +48,15 @@ export const rebuild = Effect.fnUntraced(function*(
     const attributes = yield* readAttributes(page.filter((event) => event.originalId === null))
     for (const event of page) {
       if (user !== undefined && !user.isOf(event)) {
-        finished.push(user.result())
+        finished.push(yield* result(versions, user))
         user = undefined
       }
-      user ??= new Replay(event, programs)
+      user ??= new Replay(event, yield* catalogOf(versions, event))
+      yield* versions.ensure(user.catalog, user.needed(event))
       user.apply(event, attributes)
+      user.catalog.release()
     }
-    if (page.length < pageEvents && user !== undefined) finished.push(user.result())
+    if (page.length < pageEvents && user !== undefined) finished.push(yield* result(versions, user))
     const facts = finished.reduce((sum, one) => sum + one.facts.size, 0)
     if (facts >= pageFacts || page.length < pageEvents) {
       findings.push(...(yield* compare(finished)).slice(0, maxFindings - findings.length))
@@ -79,28 +81,36 @@ const compare = Effect.fnUntraced(function*(rebuilt: ReadonlyArray<UserFacts>) {
   })
 })
 
-const readPrograms = Effect.gen(function*() {
-  const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<{ integratorId: IntegratorId; programId: string; version: number; definition: unknown }>`
-    SELECT integrator_id, program_id, version, definition FROM program_versions
-    ORDER BY integrator_id, program_id COLLATE "C"`
-  const versions = yield* Effect.forEach(rows, ({ definition, integratorId, programId, version }) =>
-    Effect.map(Schema.decodeUnknownEffect(ProgramDefinition)(definition), (decoded) => ({
-      integratorId,
-      version: compile(programId, version, decoded)
-    }))).pipe(Effect.orDie)
-  const byIntegrator = Map.groupBy(versions, ({ integratorId }) => integratorId)
-  return new Map([...byIntegrator].map(([id, own]) => [id, catalogOf(own.map(({ version }) => version))]))
+type Versions = Effect.Success<ReturnType<typeof makeVersions>>
+
+const catalogOf = Effect.fnUntraced(function*(versions: Versions, { integratorId }: StoredEvent) {
+  const catalog = (yield* versions.catalogs([integratorId])).get(integratorId)
+  return catalog ?? (yield* Effect.die(new Error(`events of ${integratorId}, which is no integrator`)))
+})
+
+/** What a user's events came to; the caps of estimates are loaded group by group. */
+const result = Effect.fnUntraced(function*(versions: Versions, user: Replay) {
+  const expected = new Map<string, bigint>()
+  for (const group of user.groups()) {
+    const [newest] = group.newestOpen()
+    if (newest !== undefined) yield* versions.ensure(user.catalog, [newest])
+    const asset = user.assetOf(group)
+    expected.set(asset, (expected.get(asset) ?? 0n) + group.expectedDelta())
+    user.catalog.release()
+  }
+  return user.result(expected)
 })
 
 /** One user's events, applied again. */
 class Replay {
+  readonly catalog: Catalog
   private readonly user: Pick<UserFacts, "integratorId" | "userId">
   private readonly state: State & { readonly attributes: Map<string, Attributes> }
   /** What each reward was when it was earned. */
   private readonly earned = new Map<string, EarnedReward>()
 
-  constructor({ integratorId, userId }: StoredEvent, programs: ReadonlyMap<IntegratorId, Catalog>) {
+  constructor({ integratorId, userId }: StoredEvent, catalog: Catalog) {
+    this.catalog = catalog
     this.user = { integratorId, userId }
     this.state = {
       authorizations: new Map(),
@@ -108,12 +118,17 @@ class Replay {
       groups: new Map(),
       attributes: new Map(),
       waiting: new Map(),
-      programs
+      programs: new Map([[integratorId, catalog]])
     }
   }
 
   isOf(event: StoredEvent): boolean {
     return event.integratorId === this.user.integratorId && event.userId === this.user.userId
+  }
+
+  /** The versions that must be compiled for an event to be applied. */
+  needed(event: StoredEvent): ReadonlySet<VersionMetadata> {
+    return neededVersions(this.state, { ...event, position: null }, this.catalog)
   }
 
   apply(event: StoredEvent, attributes: ReadonlyMap<string, Attributes>): void {
@@ -126,8 +141,18 @@ class Replay {
     this.earned.set(`${reward.externalTransactionId}\0${reward.programId}`, reward)
   }
 
-  result(): UserFacts {
-    return { ...this.user, facts: new Map([...this.rewards(), ...this.authorizations(), ...this.estimates()]) }
+  groups(): Iterable<Group> {
+    return this.state.groups.values()
+  }
+
+  /** `expected` is by asset. */
+  result(expected: ReadonlyMap<string, bigint>): UserFacts {
+    const balances = [...expected].map(([asset, amount]) => expectedFact({ asset, expected: amount }))
+      .filter(([, amount]) => amount !== "0")
+    return {
+      ...this.user,
+      facts: new Map([...this.rewards(), ...this.authorizations(), ...this.estimates(), ...balances])
+    }
   }
 
   private rewards(): ReadonlyArray<readonly [string, string]> {
@@ -145,8 +170,7 @@ class Replay {
   }
 
   private estimates(): ReadonlyArray<readonly [string, string]> {
-    const groups = [...this.state.groups.values()]
-    const open = groups.flatMap((group) =>
+    return [...this.state.groups.values()].flatMap((group) =>
       [...group.estimates.values()].filter(({ authorizations }) => authorizations > 0).map((estimate) =>
         estimateFact({
           ...group,
@@ -156,17 +180,9 @@ class Replay {
         })
       )
     )
-    const expected = Map.groupBy(groups, (group) => this.assetOf(group))
-    return [
-      ...open,
-      ...[...expected].map(([asset, own]) =>
-        expectedFact({ asset, expected: own.reduce((sum, group) => sum + group.expectedDelta(), 0n) })
-      ).filter(([, expected]) => expected !== "0")
-    ]
   }
 
-  private assetOf({ integratorId, programId }: Group): string {
-    const program = this.state.programs.get(integratorId)?.find(([first]) => first?.programId === programId)
-    return program?.[0]?.asset ?? "no program"
+  assetOf({ programId }: Group): string {
+    return this.catalog.metadata.get(programId)?.asset ?? "no program"
   }
 }

@@ -1,18 +1,11 @@
 import { close, increment, openCents, reverse } from "@card-rewards/domain/Authorization"
-import {
-  applyCaps,
-  evaluate,
-  inOrderOfEffect,
-  type ProgramVersion,
-  versionInForce
-} from "@card-rewards/domain/Evaluation"
+import { applyCaps, evaluate } from "@card-rewards/domain/Evaluation"
 import { assetOfCurrency } from "@card-rewards/domain/Money"
 import { netOfRefunds } from "@card-rewards/domain/Reward"
 import { dayMillis, monthOf } from "@card-rewards/domain/Time"
 import type { EarnedReward } from "../Ledger.ts"
 import {
   type AuthorizationState,
-  type Catalog,
   type ClearingReward,
   eventKey,
   groupOf,
@@ -97,17 +90,17 @@ const estimate = (state: State, before: AuthorizationState | undefined, after: A
   const wasOpen = before !== undefined && !before.closed
   if (!wasOpen && after.closed) return
   const opened = (wasOpen ? -1 : 0) + (after.closed ? 0 : 1)
-  for (const version of fitting(state, after.integratorId, after.currency, after.occurredAt)) {
+  for (const { metadata, version } of fitting(state, after.integratorId, after.currency, after.occurredAt)) {
     const purchase = { at: after.occurredAt, mcc: after.mcc, attributes: after.attributes }
     const now = evaluate(version, { ...purchase, cents: openCents(after) })
     if (now === undefined) continue
     const then = wasOpen ? evaluate(version, { ...purchase, cents: openCents(before) }) : undefined
-    groupOf(state.groups, {
+    groupOf(state, {
       integratorId: after.integratorId,
       userId: after.userId,
       month: monthOf(after.occurredAt),
       programId: version.programId
-    }).estimate(version, now.category, opened, now.raw - (then?.raw ?? 0n))
+    }).estimate(metadata, now.category, opened, now.raw - (then?.raw ?? 0n))
   }
 }
 
@@ -123,10 +116,10 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<Order> => {
   const attributes = authorization?.attributes ?? state.attributes.get(eventKey(event)) ?? {}
   const orders: Array<Order> = []
   const rewards: Array<ClearingReward> = []
-  for (const version of fitting(state, event.integratorId, event.currency, purchaseAt)) {
+  for (const { version } of fitting(state, event.integratorId, event.currency, purchaseAt)) {
     const evaluation = evaluate(version, { at: purchaseAt, cents: event.cents, mcc: event.mcc, attributes })
     if (evaluation === undefined) continue
-    const group = groupOf(state.groups, { ...event, month: monthOf(purchaseAt), programId: version.programId })
+    const group = groupOf(state, { ...event, month: monthOf(purchaseAt), programId: version.programId })
     const { category } = evaluation
     const used = { month: group.used(""), category: category === undefined ? 0n : group.used(category) }
     const earned = applyCaps(version, category, evaluation.raw, used)
@@ -176,7 +169,7 @@ const refund = (state: State, event: StoredEvent): ReadonlyArray<Order> => {
   const rewards = clearing.rewards.map((reward) => {
     const amount = netOfRefunds(reward.earned, clearing.cents, refundedSpend)
     if (amount !== reward.amount) {
-      groupOf(state.groups, { ...event, month: monthOf(clearing.purchaseAt), programId: reward.programId })
+      groupOf(state, { ...event, month: monthOf(clearing.purchaseAt), programId: reward.programId })
         .use(reward.categoryId, amount - reward.amount)
     }
     return { ...reward, amount }
@@ -188,21 +181,10 @@ const refund = (state: State, event: StoredEvent): ReadonlyArray<Order> => {
 }
 
 /** The versions in force at an instant whose asset fits the currency, by program id in order of code points. */
-const fitting = (state: State, integratorId: string, currency: string, at: number): ReadonlyArray<ProgramVersion> => {
+const fitting = (state: State, integratorId: string, currency: string, at: number) => {
   const asset = assetOfCurrency(currency)
   const catalog = state.programs.get(integratorId)
   return asset === undefined || catalog === undefined
     ? []
-    : catalog.flatMap((versions) => versions[0]?.asset === asset ? versionInForce(versions, at) ?? [] : [])
-}
-
-/** Arranges an integrator's versions for look-up. They come by program id in order of code points. */
-export const catalogOf = (versions: ReadonlyArray<ProgramVersion>): Catalog => {
-  const byProgram = new Map<string, Array<ProgramVersion>>()
-  for (const version of versions) {
-    const known = byProgram.get(version.programId)
-    if (known === undefined) byProgram.set(version.programId, [version])
-    else known.push(version)
-  }
-  return [...byProgram.values()].map(inOrderOfEffect)
+    : catalog.inForce(asset, at).map((metadata) => ({ metadata, version: catalog.compiled(metadata) }))
 }

@@ -6,14 +6,13 @@ import * as Ledger from "../Ledger.ts"
 import * as Metrics from "../Metrics.ts"
 import type { Programs } from "../Programs.ts"
 import * as Tracing from "../Tracing.ts"
-import { catalogOf } from "./Apply.ts"
 import { type DecidablePart, decideParts, maxDependents, type Outcome } from "./Batch.ts"
 import { type EventWeights, fairShare } from "./Budget.ts"
 import type { LaneKey } from "./LaneWatermarks.ts"
 import * as Load from "./Load.ts"
 import type { ScanState } from "./Queue.ts"
 import * as Save from "./Save.ts"
-import type { Catalog, StoredEvent } from "./State.ts"
+import type { StoredEvent } from "./State.ts"
 import { lockFreeVaults, lockLanes, type Part, takeEvents } from "./Take.ts"
 
 /** What attempts of one process share. */
@@ -69,37 +68,53 @@ export class Defect extends Data.TaggedError("Defect")<{ readonly error: unknown
 /** How long a batch waits for a lock: commonly they are held for less than a tenth of it. */
 const lockMillis = 500
 
-/** Processes stored events of some lanes in one transaction. */
+/**
+ * Processes stored events of some lanes in one transaction, and then loads program versions that some of them wait for.
+ * Where nothing else could be done, it is done once more, with what was loaded.
+ */
 export const attempt = (shared: Shared, options: AttemptOptions) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Database.within(
-      options.deadlineMillis,
-      Effect.catchReason(
-        sql.withTransaction(processLanes(shared, options)),
-        "SqlError",
-        "LockTimeoutError",
-        () => Effect.fail(new LockTimeout())
-      ),
-      () => Effect.fail(new DeadlineExceeded())
-    )).pipe(
-      Effect.tap((attempted) => Effect.sync(() => observeWork(shared, attempted.work))),
+  Effect.flatMap(commitAndLoad(shared, options), (first) =>
+    first.loaded > 0 && first.attempted.units === 0 ? commitAndLoad(shared, options) : Effect.succeed(first)).pipe(
+      Effect.map(({ attempted, loaded }): Attempted => ({ ...attempted, units: attempted.units + loaded })),
       Effect.catchDefect((error) => Effect.fail(new Defect({ error })))
     )
 
+const commitAndLoad = Effect.fnUntraced(function*(shared: Shared, options: AttemptOptions) {
+  const sql = yield* SqlClient.SqlClient
+  const transaction = Effect.catchReason(
+    sql.withTransaction(processLanes(shared, options)),
+    "SqlError",
+    "LockTimeoutError",
+    () => Effect.fail(new LockTimeout())
+  )
+  const { deferred, taken, work, ...attempted } = yield* Database.within(
+    options.deadlineMillis,
+    transaction,
+    () => Effect.fail(new DeadlineExceeded())
+  )
+  for (const [integratorId, { events, units }] of work) shared.weights.observe(integratorId, units, events)
+  return { attempted, loaded: yield* shared.programs.load(taken, deferred) }
+})
+
 type Work = ReadonlyMap<IntegratorId, { readonly units: number; readonly events: number }>
 
-const observeWork = ({ weights }: Shared, work: Work) => {
-  for (const [integratorId, { events, units }] of work) weights.observe(integratorId, units, events)
+interface Committed extends Attempted {
+  readonly work: Work
+  /** Events that the transaction came to, and those of them that it left in the queue for lack of program versions. */
+  readonly taken: ReadonlyArray<StoredEvent>
+  readonly deferred: Outcome["deferred"]
 }
 
-const nothing: Attempted & { readonly work: Work } = {
+const nothing: Committed = {
   units: 0,
   reached: [],
   isComplete: true,
   hasMore: false,
   failed: new Map(),
   held: new Map(),
-  work: new Map()
+  work: new Map(),
+  taken: [],
+  deferred: []
 }
 
 const processLanes = Effect.fnUntraced(function*(shared: Shared, options: AttemptOptions) {
@@ -128,10 +143,10 @@ const applyParts = Effect.fnUntraced(function*(
   lanes: ReadonlyArray<Save.Lane>,
   parts: ReadonlyArray<Part>
 ) {
-  const { catalogs, failed: unreadable } = yield* readCatalogs(programs, parts.map((part) => part.integratorId))
-  const loaded = yield* readDependents(parts.filter((part) => catalogs.has(part.integratorId)))
+  const catalogs = yield* programs.catalogs(parts.map((part) => part.integratorId))
+  const loaded = yield* readDependents(parts)
   const state = yield* Load.state(loaded, catalogs)
-  const { failed, outcome, work } = decideParts(state, loaded.parts, options.maxUnits)
+  const { failed, outcome, reached, work } = decideParts(state, loaded.parts, options.maxUnits)
   const groups = failed.size === 0
     ? state.groups
     : new Map([...state.groups].filter(([, group]) => !failed.has(group.integratorId)))
@@ -139,26 +154,8 @@ const applyParts = Effect.fnUntraced(function*(
   yield* settle(outcome)
   yield* Metrics.afterCommit(() => Metrics.addByKind(applied, outcome.applied))
   const units = [...work.values()].reduce((sum, one) => sum + one.units, 0)
-  const isComplete = work.size + failed.size + unreadable.size === parts.length
-  return { units, work, reached: [...work.keys()], isComplete, failed: new Map([...unreadable, ...failed]) }
-})
-
-/** The programs of integrators; one whose definitions cannot be compiled fails alone. */
-const readCatalogs = Effect.fnUntraced(function*(
-  programs: Programs["Service"],
-  integratorIds: ReadonlyArray<IntegratorId>
-) {
-  const failed = new Map<IntegratorId, unknown>()
-  const all = yield* Effect.catchDefect(programs.versions(integratorIds), () => Effect.succeed(undefined))
-  const catalogs = new Map<IntegratorId, Catalog>()
-  for (const integratorId of integratorIds) {
-    const versions = all ?? (yield* Effect.catchDefect(programs.versions([integratorId]), (error) => {
-      failed.set(integratorId, error)
-      return Effect.succeed(undefined)
-    }))
-    if (versions !== undefined) catalogs.set(integratorId, catalogOf(versions.get(integratorId) ?? []))
-  }
-  return { catalogs, failed }
+  const isComplete = work.size + failed.size === parts.length
+  return { units, work, reached: [...work.keys()], isComplete, failed, taken: reached, deferred: outcome.deferred }
 })
 
 interface Loaded {

@@ -1,7 +1,9 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Result } from "effect"
+import type { VersionMetadata } from "../Programs/Catalog.ts"
 import { apply, isReady, type Order } from "./Apply.ts"
 import { estimatesMovedBy, fairShare, maxUnits, rewardsChangedBy } from "./Budget.ts"
+import { neededVersions } from "./Needs.ts"
 import { eventKey, originalKey, type State, type StoredEvent } from "./State.ts"
 
 /** Dependents that one transaction applies at most; the rest come before any later event of their user. */
@@ -19,9 +21,12 @@ export interface Outcome {
   readonly done: Array<StoredEvent>
   /** What the vaults are asked for, in order. */
   readonly orders: Array<{ readonly event: StoredEvent; readonly order: Order }>
+  /** Events that stay in the queue until versions are loaded, and the later events of their users, which need none. */
+  readonly deferred: Array<StoredEvent & { readonly versions: ReadonlyArray<VersionMetadata> }>
 }
 
-const emptyOutcome = (): Outcome => ({ applied: [], waiting: [], released: [], done: [], orders: [] })
+const emptyOutcome = (): Outcome =>
+  ({ applied: [], waiting: [], released: [], done: [], orders: [], deferred: [] })
 
 /** An integrator's part of a batch, with what was read of its dependents. */
 export interface DecidablePart {
@@ -41,6 +46,8 @@ export interface Decision {
   readonly work: ReadonlyMap<IntegratorId, { readonly units: number; readonly events: number }>
   /** Why a decision threw: nothing of these integrators may be saved. */
   readonly failed: ReadonlyMap<IntegratorId, unknown>
+  /** Queued events that were applied, set aside or left in the queue for a reason: all but those beyond the budget. */
+  readonly reached: ReadonlyArray<StoredEvent>
 }
 
 /**
@@ -51,6 +58,7 @@ export const decideParts = (state: State, parts: ReadonlyArray<DecidablePart>, b
   const outcome = emptyOutcome()
   const work = new Map<IntegratorId, { readonly units: number; readonly events: number }>()
   const failed = new Map<IntegratorId, unknown>()
+  const reached: Array<StoredEvent> = []
   let left = budget
   for (const [index, part] of parts.entries()) {
     if (left <= 0) break
@@ -68,18 +76,22 @@ export const decideParts = (state: State, parts: ReadonlyArray<DecidablePart>, b
     outcome.released.push(...own.released)
     outcome.done.push(...own.done)
     outcome.orders.push(...own.orders)
+    outcome.deferred.push(...own.deferred)
+    reached.push(...decided.success.reached)
   }
-  return { outcome, work, failed }
+  return { outcome, work, failed, reached }
 }
 
 /**
  * Applies queued events one after another, each with what waited for it, depth first (decisions, section 5.7), until
- * they have made `share` units of work; the last one may exceed it. An event whose dependents do not all fit stays in
- * the queue, and its user's later events with it.
+ * they have made `share` units of work; the last one may exceed it. An event whose dependents do not all fit, or whose
+ * versions are not all compiled, stays in the queue, and its user's later events with it.
  */
 export const decidePart = (state: State, part: DecidablePart, share: number) => {
   const outcome = emptyOutcome()
   const blocked = new Set<string>()
+  const deferred = new Set<string>()
+  const reached: Array<StoredEvent> = []
   let dependentsLeft = part.maxDependents
   let units = 0
   let events = 0
@@ -109,7 +121,9 @@ export const decidePart = (state: State, part: DecidablePart, share: number) => 
   for (const event of part.queued) {
     if (units >= share) break
     const user = userOf(event)
-    if (blocked.has(user)) continue
+    reached.push(event)
+    if (deferred.has(user)) outcome.deferred.push({ ...event, versions: [] })
+    if (deferred.has(user) || blocked.has(user)) continue
     events += 1
     if (event.position === null && !isReady(state, event)) {
       setAside(state, event)
@@ -118,13 +132,32 @@ export const decidePart = (state: State, part: DecidablePart, share: number) => 
       outcome.done.push(event)
       continue
     }
+    const missing = missingVersions(state, event, part.resumed.get(user))
+    if (missing !== undefined) {
+      outcome.deferred.push({ ...event, versions: missing })
+      deferred.add(user)
+      continue
+    }
     const finished = event.position === null
       ? applyOne(event)
       : (part.resumed.get(user) ?? []).every(applyDependents) && applyDependents(eventKey(event))
     if (finished) outcome.done.push(event)
     else blocked.add(user)
   }
-  return { outcome, units, events }
+  return { outcome, units, events, reached }
+}
+
+/** All versions that an event needs, if one of them is not compiled; none where its integrator's are not known yet. */
+const missingVersions = (
+  state: State,
+  event: StoredEvent,
+  resumed: ReadonlyArray<string> | undefined
+): ReadonlyArray<VersionMetadata> | undefined => {
+  const catalog = state.programs.get(event.integratorId)
+  if (catalog === undefined) return []
+  const needed = [...neededVersions(state, event, catalog, event.position === null ? [] : resumed)]
+  // no short cut: whatever is compiled is kept for the batch
+  return needed.filter((version) => !catalog.has(version)).length === 0 ? undefined : needed
 }
 
 /** Its original may come later in this very batch: the event is then ordered among those that wait for it. */

@@ -19,7 +19,7 @@ export const estimatesMovedBy = (state: State, event: StoredEvent): number => {
   if (event.kind === "refund") return 0
   const original = transactionKey({ ...event, externalTransactionId: event.originalId ?? "" })
   const isOpen = event.kind === "authorization" || state.authorizations.get(original)?.closed === false
-  return isOpen ? state.programs.get(event.integratorId)?.length ?? 0 : 0
+  return isOpen ? state.programs.get(event.integratorId)?.metadata.size ?? 0 : 0
 }
 
 /** How many rewards the orders of an event create or may change. */

@@ -4,11 +4,11 @@ import type { Attributes } from "@card-rewards/domain/User"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
+import type { Catalog } from "../Programs/Catalog.ts"
 import { recordAt } from "../Users/AttributeHistory.ts"
 import { userOf } from "./Batch.ts"
 import {
   type AuthorizationState,
-  type Catalog,
   type ClearingState,
   eventKey,
   type Group,
@@ -227,10 +227,13 @@ const readGroups = Effect.fnUntraced(function*(
   programs: ReadonlyMap<string, Catalog>
 ) {
   const groups = new Map<string, Group>()
-  if (months.length === 0) return groups
+  const found = { groups, programs }
+  // events of an integrator whose metadata is not read yet wait for it
+  const known = months.filter(({ integratorId }) => programs.has(integratorId))
+  if (known.length === 0) return groups
   const sql = yield* SqlClient.SqlClient
-  const keys = sql`unnest(${columns.text(months.map((key) => key.integratorId))},
-    ${columns.text(months.map((key) => key.userId))}, ${columns.int4(months.map((key) => key.month))})
+  const keys = sql`unnest(${columns.text(known.map((key) => key.integratorId))},
+    ${columns.text(known.map((key) => key.userId))}, ${columns.int4(known.map((key) => key.month))})
     AS t(integrator_id, user_id, month)`
   const usage = yield* sql<UserMonth & { programId: string; categoryId: string; used: bigint }>`
     SELECT u.integrator_id AS "integratorId", u.user_id AS "userId", u.month, u.program_id AS "programId",
@@ -239,18 +242,16 @@ const readGroups = Effect.fnUntraced(function*(
       SELECT * FROM cap_usage u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id AND u.month = t.month
       OFFSET 0
     ) u`.withoutTransform
-  for (const row of usage) groupOf(groups, row).meetUsage(row.categoryId, row.used)
+  for (const row of usage) groupOf(found, row).addUsage(row.categoryId, row.used)
   const estimates = yield* sql<
     UserMonth & { programId: string; version: number; categoryId: string; authorizations: number; raw: bigint }
   >`
     SELECT o.* FROM ${keys} JOIN open_estimates o ON o.integrator_id = t.integrator_id AND o.user_id = t.user_id
       AND o.month = t.month`
   for (const row of estimates) {
-    const version = programs.get(row.integratorId)?.flat().find((version) =>
-      version.programId === row.programId && version.version === row.version
-    )
+    const version = programs.get(row.integratorId)?.version(row.programId, row.version)
     if (version === undefined) return yield* Effect.die(new Error("an estimate of a version that is not published"))
-    groupOf(groups, row).estimates.set(`${row.version}\0${row.categoryId}`, {
+    groupOf(found, row).estimates.set(`${row.version}\0${row.categoryId}`, {
       version,
       categoryId: row.categoryId === "" ? undefined : row.categoryId,
       authorizations: row.authorizations,

@@ -234,9 +234,7 @@ const writeExpected = Effect.fnUntraced(function*(state: State) {
   const deltas = new Map<string, { integratorId: string; userId: string; asset: Asset; delta: bigint }>()
   for (const group of state.groups.values()) {
     const delta = group.expectedDelta()
-    const asset = state.programs.get(group.integratorId)?.find((versions) =>
-      versions[0]?.programId === group.programId
-    )?.[0]?.asset
+    const asset = state.programs.get(group.integratorId)?.metadata.get(group.programId)?.asset
     if (delta === 0n || asset === undefined) continue
     const key = `${group.integratorId}\0${group.userId}\0${asset}`
     const known = deltas.get(key)?.delta ?? 0n

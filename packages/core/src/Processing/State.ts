@@ -1,9 +1,10 @@
 import type { AuthorizationTotals } from "@card-rewards/domain/Authorization"
-import { expectedOf, type ProgramVersion } from "@card-rewards/domain/Evaluation"
+import { expectedOf, isNewer } from "@card-rewards/domain/Evaluation"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { SpendEventKind } from "@card-rewards/domain/SpendEvent"
 import type { Month } from "@card-rewards/domain/Time"
 import type { Attributes } from "@card-rewards/domain/User"
+import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 
 /** A stored event as processing reads it. Times are milliseconds, cents minor units. */
 export interface StoredEvent {
@@ -75,9 +76,11 @@ export class Group {
   readonly estimates = new Map<string, Estimate>()
   readonly changedUsage = new Set<string>()
   readonly changedEstimates = new Set<string>()
+  private readonly catalog: Catalog
   private expectedBefore: bigint | undefined
 
-  constructor(key: Pick<Group, "integratorId" | "userId" | "month" | "programId">) {
+  constructor(key: GroupKey, catalog: Catalog) {
+    this.catalog = catalog
     this.integratorId = key.integratorId
     this.userId = key.userId
     this.month = key.month
@@ -85,7 +88,7 @@ export class Group {
   }
 
   /** Takes usage that was read. */
-  meetUsage(categoryId: string, used: bigint): void {
+  addUsage(categoryId: string, used: bigint): void {
     this.usage.set(categoryId, used)
     this.storedUsage.add(categoryId)
   }
@@ -104,7 +107,7 @@ export class Group {
   }
 
   /** Changes the estimate of one authorization: `authorizations` is 1 as it opens, −1 as it closes, else 0. */
-  estimate(version: ProgramVersion, categoryId: string | undefined, authorizations: number, raw: bigint): void {
+  estimate(version: VersionMetadata, categoryId: string | undefined, authorizations: number, raw: bigint): void {
     this.remember()
     const key = `${version.version}\0${categoryId ?? ""}`
     const known = this.estimates.get(key) ?? { version, categoryId, authorizations: 0, raw: 0n }
@@ -121,6 +124,20 @@ export class Group {
     return this.expectedBefore === undefined ? 0n : this.expected() - this.expectedBefore
   }
 
+  /** The newest version with open authorizations, and the next one. */
+  newestOpen(): readonly [VersionMetadata | undefined, VersionMetadata | undefined] {
+    let newest: VersionMetadata | undefined
+    let next: VersionMetadata | undefined
+    for (const { authorizations, version } of this.estimates.values()) {
+      if (authorizations === 0 || version === newest) continue
+      if (newest === undefined || isNewer(version, newest)) {
+        next = newest
+        newest = version
+      } else if (next === undefined || isNewer(version, next)) next = version
+    }
+    return [newest, next]
+  }
+
   private remember(): void {
     this.expectedBefore ??= this.expected()
   }
@@ -129,6 +146,7 @@ export class Group {
     const open = [...this.estimates.values()].filter((estimate) => estimate.authorizations > 0)
     return expectedOf(
       open.map(({ version, categoryId, raw }) => ({ version, category: categoryId, raw })),
+      (newest) => this.catalog.compiled(newest),
       (category) => this.used(category ?? ""),
       this.used("")
     )
@@ -136,7 +154,7 @@ export class Group {
 }
 
 interface Estimate {
-  readonly version: ProgramVersion
+  readonly version: VersionMetadata
   readonly categoryId: string | undefined
   readonly authorizations: number
   readonly raw: bigint
@@ -151,11 +169,9 @@ export interface State {
   readonly attributes: ReadonlyMap<string, Attributes>
   /** What waits for an original that this batch may apply, in the order in which it is to be applied. */
   readonly waiting: Map<string, Array<StoredEvent>>
+  /** Without integrators whose metadata is not read yet. */
   readonly programs: ReadonlyMap<string, Catalog>
 }
-
-/** An integrator's programs by id, in order of code points, each with its versions in order of taking effect. */
-export type Catalog = ReadonlyArray<ReadonlyArray<ProgramVersion>>
 
 /** Key of a stored event. */
 export const eventKey = (event: Pick<StoredEvent, "integratorId" | "userId" | "kind" | "externalTransactionId">): string =>
@@ -169,15 +185,21 @@ export const originalKey = (event: StoredEvent): string =>
     externalTransactionId: event.originalId ?? ""
   })
 
+/** Which group it is. */
+export type GroupKey = Pick<Group, "integratorId" | "userId" | "month" | "programId">
+
+/** Key of a group in {@link State.groups}. */
+export const groupKey = ({ integratorId, month, programId, userId }: GroupKey): string =>
+  `${integratorId}\0${userId}\0${month}\0${programId}`
+
 /** The group of a purchase; made where there is none yet. */
-export const groupOf = (
-  groups: Map<string, Group>,
-  key: Pick<Group, "integratorId" | "userId" | "month" | "programId">
-): Group => {
-  const id = `${key.integratorId}\0${key.userId}\0${key.month}\0${key.programId}`
+export const groupOf = ({ groups, programs }: Pick<State, "groups" | "programs">, key: GroupKey): Group => {
+  const id = groupKey(key)
   const known = groups.get(id)
   if (known !== undefined) return known
-  const group = new Group(key)
+  const catalog = programs.get(key.integratorId)
+  if (catalog === undefined) throw new Error(`the programs of ${key.integratorId} are not read`)
+  const group = new Group(key, catalog)
   groups.set(id, group)
   return group
 }

@@ -1,75 +1,135 @@
-import { compile, type ProgramVersion } from "@card-rewards/domain/Evaluation"
-import { compareCodePoints, type IntegratorId } from "@card-rewards/domain/Ids"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
-import { Effect, Schema } from "effect"
+import { compile, type ProgramVersion } from "@card-rewards/domain/ProgramVersion"
+import { Cause, Clock, Effect, Schema, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
+import * as Database from "../Database.ts"
 import { columns } from "../Database.ts"
+import * as Tracing from "../Tracing.ts"
+import { BrokenDefinition, type CachedPrograms, Catalog, type VersionMetadata } from "./Catalog.ts"
+import { type Need, Reservations } from "./Reservations.ts"
+import { type CacheLimits, defaultLimits, VersionCache } from "./VersionCache.ts"
 
-/** Integrators whose compiled versions are kept; the longest unused leave first. */
-export const cachedIntegrators = 2_000
+/** Bytes of JSON that are read and compiled at once, beyond the first version. */
+export const maxLoadBytes = 1_048_576
 
-interface Cached {
-  readonly revision: bigint
-  readonly versions: ReadonlyArray<ProgramVersion>
-}
+/** Versions whose metadata one transaction reads, beyond those of the first integrator. */
+export const maxMetadataRows = 20_000
 
-/** See `Programs.versions`. The cache is this process's; `programs_revision` says what of it still holds. */
-export const makeVersions = Effect.gen(function*() {
+type Wanted = ReadonlyArray<readonly [CachedPrograms, VersionMetadata]>
+
+/**
+ * The process's cache of programs: see `Programs.catalogs` and `Programs.load`. `ensure` reads versions inside the
+ * caller's transaction, for callers that hold no lock.
+ */
+export const makeVersions = Effect.fnUntraced(function*(limits: CacheLimits = defaultLimits) {
   const sql = yield* SqlClient.SqlClient
-  // in order of last use
-  const cache = new Map<IntegratorId, Cached>()
+  const cache = new VersionCache(limits)
+  const reservations = new Reservations()
+  const loading = yield* Semaphore.make(1)
 
-  const remember = (integratorId: IntegratorId, cached: Cached) => {
-    cache.delete(integratorId)
-    cache.set(integratorId, cached)
-    for (const oldest of cache.keys()) {
-      if (cache.size <= cachedIntegrators) break
-      cache.delete(oldest)
+  const readMetadata = Effect.fnUntraced(function*(outdated: ReadonlyMap<CachedPrograms, bigint>) {
+    const entries = [...outdated.keys()]
+    const rows = yield* sql<VersionMetadata & { integratorId: IntegratorId }>`
+      SELECT v.integrator_id, v.program_id, p.asset, v.version, v.effective_from, v.definition_bytes
+      FROM unnest(${columns.text(entries.map((entry) => entry.integratorId))},
+        ${columns.int8(entries.map((entry) => entry.revision))}) AS t(integrator_id, revision)
+      JOIN program_versions v ON v.integrator_id = t.integrator_id AND v.revision > t.revision
+      JOIN programs p ON p.integrator_id = v.integrator_id AND p.program_id = v.program_id`
+    const byIntegrator = Map.groupBy(rows, (row) => row.integratorId)
+    for (const [entry, revision] of outdated) {
+      cache.publish(entry, revision, byIntegrator.get(entry.integratorId) ?? [])
     }
-  }
-
-  /** Versions never change, so those compiled before are taken as they are. */
-  const read = Effect.fnUntraced(function*(known: ReadonlyMap<IntegratorId, ReadonlyArray<ProgramVersion>>) {
-    const held = [...known].flatMap(([integratorId, versions]) => versions.map((version) => ({ integratorId, ...version })))
-    const rows = yield* sql<{ integratorId: IntegratorId; programId: string; version: number; definition: unknown }>`
-      SELECT v.integrator_id, v.program_id, v.version, v.definition FROM program_versions v
-      WHERE v.integrator_id = ANY(${columns.text([...known.keys()])})
-        AND NOT EXISTS (
-          SELECT FROM unnest(${columns.text(held.map((one) => one.integratorId))},
-            ${columns.text(held.map((one) => one.programId))},
-            ${columns.int4(held.map((one) => one.version))}) AS held (integrator_id, program_id, version)
-          WHERE held.integrator_id = v.integrator_id AND held.program_id = v.program_id AND held.version = v.version)`
-    const found = new Map([...known].map(([integratorId, versions]) => [integratorId, [...versions]]))
-    for (const row of rows) {
-      const definition = yield* Effect.orDie(decodeDefinition(row.definition))
-      found.get(row.integratorId)?.push(compile(row.programId, row.version, definition))
-    }
-    for (const versions of found.values()) versions.sort(inOrder)
-    return found
   })
 
-  return Effect.fn("Programs.versions")(function*(integratorIds: ReadonlyArray<IntegratorId>) {
+  const catalogs = Effect.fn("Programs.catalogs")(function*(integratorIds: ReadonlyArray<IntegratorId>) {
     const revisions = yield* sql<{ integratorId: IntegratorId; revision: bigint }>`
       SELECT integrator_id, programs_revision AS revision FROM integrators
       WHERE integrator_id = ANY(${columns.text(integratorIds)})`
-    // what is cached is taken hold of now: other fibers change the cache while this one reads
-    const current = new Map<IntegratorId, ReadonlyArray<ProgramVersion>>()
-    const outdated = new Map<IntegratorId, ReadonlyArray<ProgramVersion>>()
-    for (const { integratorId, revision } of revisions) {
-      const cached = cache.get(integratorId)
-      const target = cached?.revision === revision ? current : outdated
-      target.set(integratorId, cached?.versions ?? [])
+    const entries = revisions.map(({ integratorId, revision }) => ({ entry: cache.use(integratorId), revision }))
+    const outdated = new Map<CachedPrograms, bigint>()
+    let rows = 0
+    for (const { entry, revision } of entries) {
+      const published = Number(revision - entry.revision)
+      if (published <= 0 || (outdated.size > 0 && rows + published > maxMetadataRows)) continue
+      outdated.set(entry, revision)
+      rows += published
     }
-    const fresh = outdated.size === 0 ? outdated : yield* read(outdated)
-    const found = new Map([...current, ...fresh])
-    for (const { integratorId, revision } of revisions) {
-      remember(integratorId, { revision, versions: found.get(integratorId) ?? [] })
-    }
-    return found
+    if (outdated.size > 0) yield* readMetadata(outdated)
+    return new Map(entries.flatMap(({ entry, revision }) =>
+      entry.revision < revision ? [] : [[entry.integratorId, new Catalog(entry)] as const]
+    ))
   })
+
+  const readDefinitions = Effect.fnUntraced(function*(wanted: Wanted) {
+    const rows = yield* sql<{ place: number; definition: unknown }>`
+      SELECT t.place::int AS place, v.definition
+      FROM unnest(${columns.text(wanted.map(([entry]) => entry.integratorId))},
+        ${columns.text(wanted.map(([, version]) => version.programId))},
+        ${columns.int4(wanted.map(([, version]) => version.version))})
+        WITH ORDINALITY AS t(integrator_id, program_id, version, place)
+      JOIN program_versions v ON v.integrator_id = t.integrator_id AND v.program_id = t.program_id
+        AND v.version = t.version`
+    for (const { definition, place } of rows) {
+      const [entry, version] = wanted[place - 1] ?? []
+      if (entry === undefined || version === undefined) continue
+      cache.add(entry, version, yield* compileStored(entry.integratorId, version, definition))
+      // the greatest definition takes some milliseconds, in which nothing else goes on
+      yield* Effect.yieldNow
+    }
+  })
+
+  const load = Effect.fnUntraced(function*(
+    taken: ReadonlyArray<Pick<Need, "integratorId" | "lane">>,
+    needs: ReadonlyArray<Need>
+  ) {
+    if (needs.length === 0 && reservations.isEmpty) return 0
+    const now = yield* Clock.monotonicTimeNanos
+    const asked = reservations.update(taken, needs, (integratorId) => cache.use(integratorId), now)
+    if (asked.length === 0) return 0
+    return yield* Effect.gen(function*() {
+      const wanted = reservations.next(asked, maxLoadBytes)
+      if (wanted.length > 0) yield* readDefinitions(wanted)
+      return asked.length
+    }).pipe(loading.withPermit, Database.step, Tracing.found(() => []))
+  })
+
+  const ensure = Effect.fnUntraced(function*(catalog: Catalog, versions: Iterable<VersionMetadata>) {
+    let chunk: Array<VersionMetadata> = []
+    let bytes = 0
+    const read = Effect.suspend(() => readDefinitions(chunk.map((version) => [catalog.entry, version] as const)))
+    for (const version of versions) {
+      if (catalog.has(version)) continue
+      if (chunk.length > 0 && bytes + version.definitionBytes > maxLoadBytes) {
+        yield* read
+        for (const loaded of chunk) catalog.has(loaded)
+        chunk = []
+        bytes = 0
+      }
+      chunk.push(version)
+      bytes += version.definitionBytes
+    }
+    if (chunk.length > 0) yield* read
+    for (const loaded of chunk) catalog.has(loaded)
+  })
+
+  return { catalogs, load, ensure, cachedBytes: Effect.sync(() => cache.bytes) }
 })
 
-const decodeDefinition = Schema.decodeUnknownEffect(ProgramDefinition)
+const compileStored = (
+  integratorId: IntegratorId,
+  { programId, version }: VersionMetadata,
+  definition: unknown
+): Effect.Effect<ProgramVersion | BrokenDefinition> =>
+  Effect.matchCause(Effect.map(decodeDefinition(definition), (decoded) => compile(programId, version, decoded)), {
+    onSuccess: (compiled) => compiled,
+    // the error itself would keep the whole definition
+    onFailure: (cause) => {
+      const reason = `${Cause.squash(cause)}`.slice(0, maxReasonLength)
+      return new BrokenDefinition(`Version ${version} of program ${programId} of ${integratorId} is broken: ${reason}`)
+    }
+  })
 
-const inOrder = (left: ProgramVersion, right: ProgramVersion): number =>
-  compareCodePoints(left.programId, right.programId) || left.version - right.version
+const maxReasonLength = 300
+
+const decodeDefinition = Schema.decodeUnknownEffect(ProgramDefinition)

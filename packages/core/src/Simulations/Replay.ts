@@ -1,5 +1,6 @@
-import { applyCaps, evaluate, type ProgramVersion } from "@card-rewards/domain/Evaluation"
+import { applyCaps, evaluate } from "@card-rewards/domain/Evaluation"
 import { compareCodePoints } from "@card-rewards/domain/Ids"
+import type { ProgramVersion } from "@card-rewards/domain/ProgramVersion"
 import { netOfRefunds } from "@card-rewards/domain/Reward"
 import { maxSimulationKeys, type Simulation, type SimulationRequest } from "@card-rewards/domain/Simulation"
 import { dayMillis, printTimestamp } from "@card-rewards/domain/Time"

@@ -82,6 +82,7 @@ const nameOf = (sql: string): string => {
 /** The worker's steps by the statement that each begins with. */
 const steps: ReadonlyArray<readonly [step: string, first: RegExp]> = [
   ["processing", /FROM (spend_event_queue|pg_locks)\b/],
+  ["loading", /^\s*SELECT t\.place\b[^]*JOIN program_versions/],
   ["maturing", /first\.claimable_at/],
   ["claiming", /WITH (RECURSIVE turn|chosen|blocked|free) AS|FROM webhook_secrets/],
   ["settling", /WHERE unsettled/],

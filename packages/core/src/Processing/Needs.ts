@@ -1,0 +1,82 @@
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { assetOfCurrency } from "@card-rewards/domain/Money"
+import { monthOf } from "@card-rewards/domain/Time"
+import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
+import { eventKey, groupKey, originalKey, type State, type StoredEvent, transactionKey } from "./State.ts"
+
+/**
+ * The versions whose definitions can be needed to apply an event, and all that waits for it: those in force at its
+ * purchase time whose asset fits, and those whose caps limit the estimates that it changes. `resumed` are the keys of
+ * clearings whose dependents come first. At most two for each program.
+ */
+export const neededVersions = (
+  state: State,
+  event: StoredEvent,
+  catalog: Catalog,
+  resumed: ReadonlyArray<string> = []
+): ReadonlySet<VersionMetadata> => {
+  const needed = new Needed(state, event, catalog)
+  switch (event.kind) {
+    case "authorization": {
+      needed.addPurchase(event.currency, event.occurredAt)
+      for (const dependent of state.waiting.get(eventKey(event)) ?? []) {
+        if (dependent.kind === "clearing") needed.addPurchase(dependent.currency, event.occurredAt)
+      }
+      break
+    }
+    case "refund":
+      needed.addRefundsOf(originalKey(event))
+      break
+    default: {
+      const authorization = event.originalId === null
+        ? undefined
+        : state.authorizations.get(transactionKey({ ...event, externalTransactionId: event.originalId }))
+      const at = authorization?.occurredAt ?? event.occurredAt
+      if (event.kind === "clearing" && event.position === null) needed.addPurchase(event.currency, at)
+      if (authorization?.closed === false) needed.addPurchase(authorization.currency, at)
+      if (event.position !== null) needed.addRefundsOf(eventKey(event))
+    }
+  }
+  for (const clearing of resumed) needed.addRefundsOf(clearing)
+  return needed.versions
+}
+
+class Needed {
+  readonly versions = new Set<VersionMetadata>()
+  private readonly state: State
+  private readonly user: { readonly integratorId: IntegratorId; readonly userId: string }
+  private readonly catalog: Catalog
+
+  constructor(state: State, user: StoredEvent, catalog: Catalog) {
+    this.state = state
+    this.user = user
+    this.catalog = catalog
+  }
+
+  /** What a purchase in a currency earns or is expected to earn. */
+  addPurchase(currency: string, at: number): void {
+    const asset = assetOfCurrency(currency)
+    if (asset === undefined) return
+    for (const version of this.catalog.inForce(asset, at)) {
+      this.versions.add(version)
+      this.addCaps(version.programId, at, version)
+    }
+  }
+
+  /** What refunds of an applied clearing change: those of one that is applied just now change what it changes. */
+  addRefundsOf(clearingKey: string): void {
+    const clearing = this.state.clearings.get(clearingKey.slice(clearingKey.indexOf("\0") + 1))
+    for (const { programId } of clearing?.rewards ?? []) this.addCaps(programId, clearing?.purchaseAt ?? 0, undefined)
+  }
+
+  /**
+   * Estimates are capped by the newest version with an open authorization; by the next one, where the event may close
+   * the last authorization of the newest.
+   */
+  private addCaps(programId: string, at: number, closing: VersionMetadata | undefined): void {
+    const group = this.state.groups.get(groupKey({ ...this.user, month: monthOf(at), programId }))
+    const [newest, next] = group?.newestOpen() ?? []
+    if (newest !== undefined) this.versions.add(newest)
+    if (newest === closing && next !== undefined) this.versions.add(next)
+  }
+}

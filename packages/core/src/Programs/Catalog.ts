@@ -1,0 +1,156 @@
+import { inOrderOfEffect, versionInForce } from "@card-rewards/domain/Evaluation"
+import { compareCodePoints, type IntegratorId } from "@card-rewards/domain/Ids"
+import type { Asset } from "@card-rewards/domain/Money"
+import type { ProgramVersion } from "@card-rewards/domain/ProgramVersion"
+
+/** A version without its definition. There is one object for each, for as long as its integrator is cached. */
+export interface VersionMetadata {
+  readonly programId: string
+  readonly asset: Asset
+  readonly version: number
+  /** Milliseconds. */
+  readonly effectiveFrom: number
+  /** Bytes of the stored definition as JSON. */
+  readonly definitionBytes: number
+}
+
+/** A program and the metadata of its versions. */
+export interface ProgramMetadata {
+  readonly programId: string
+  readonly asset: Asset
+  /** In order of taking effect. */
+  readonly versions: ReadonlyArray<VersionMetadata>
+  readonly byNumber: ReadonlyMap<number, VersionMetadata>
+}
+
+/** The metadata of an integrator's versions: by programId, in order of code points. */
+export type Metadata = ReadonlyMap<string, ProgramMetadata>
+
+/** Metadata with what was published since; versions that it has already stay the objects that they are. */
+export const mergeMetadata = (known: Metadata, published: ReadonlyArray<VersionMetadata>): Metadata => {
+  const merged = new Map(known)
+  for (const rows of Map.groupBy(published, (row) => row.programId).values()) {
+    const program = known.get(rows[0]?.programId ?? "") ?? rows[0]
+    if (program === undefined) continue
+    // each row came with an id of its own; one is kept
+    const { asset, programId } = program
+    const byNumber = new Map(known.get(programId)?.byNumber)
+    for (const { definitionBytes, effectiveFrom, version } of rows) {
+      if (!byNumber.has(version)) byNumber.set(version, { programId, asset, version, effectiveFrom, definitionBytes })
+    }
+    merged.set(programId, { programId, asset, versions: inOrderOfEffect([...byNumber.values()]), byNumber })
+  }
+  return new Map([...merged].toSorted(([left], [right]) => compareCodePoints(left, right)))
+}
+
+/** An upper bound of the bytes that metadata takes. */
+export const metadataBytes = (metadata: Metadata): number => {
+  let bytes = 512
+  for (const { programId, versions } of metadata.values()) {
+    bytes += 512 + 2 * programId.length + 208 * versions.length
+  }
+  return bytes
+}
+
+/** A definition that cannot be compiled: its events fail, and it is loaded again for the next one. */
+export class BrokenDefinition extends Error {
+  override readonly name = "BrokenDefinition"
+}
+
+interface CachedVersion {
+  readonly found: ProgramVersion | BrokenDefinition
+  readonly bytes: number
+}
+
+/** What is cached of one integrator. */
+export class CachedPrograms {
+  readonly integratorId: IntegratorId
+  /** The `programs_revision` up to which the metadata is complete. */
+  revision = 0n
+  metadata: Metadata = new Map()
+  metadataBytes = metadataBytes(new Map())
+  /** In order of last use. */
+  readonly compiled = new Map<VersionMetadata, CachedVersion>()
+  compiledBytes = 0
+  /** Versions that are not evicted: an event waits for all of them. */
+  reserved: ReadonlySet<VersionMetadata> = new Set()
+
+  constructor(integratorId: IntegratorId) {
+    this.integratorId = integratorId
+  }
+
+  get bytes(): number {
+    return this.metadataBytes + this.compiledBytes
+  }
+
+  find(version: VersionMetadata): ProgramVersion | BrokenDefinition | undefined {
+    const entry = this.compiled.get(version)
+    if (entry === undefined) return undefined
+    this.compiled.delete(version)
+    // a broken one counts no bytes, and is loaded again the next time
+    if (!(entry.found instanceof BrokenDefinition)) this.compiled.set(version, entry)
+    return entry.found
+  }
+
+  /** Evicts the version that was unused longest; gives how many bytes that freed, undefined where there is none. */
+  evictOne(): number | undefined {
+    for (const [version, { bytes }] of this.compiled) {
+      if (this.reserved.has(version)) continue
+      this.compiled.delete(version)
+      this.compiledBytes -= bytes
+      return bytes
+    }
+    return undefined
+  }
+}
+
+/**
+ * An integrator's programs as a transaction saw them. Compiled versions that it has given are kept for as long as it
+ * lives, whatever the cache evicts meanwhile.
+ */
+export class Catalog {
+  readonly entry: CachedPrograms
+  readonly metadata: Metadata
+  private readonly kept = new Map<VersionMetadata, ProgramVersion>()
+
+  constructor(entry: CachedPrograms) {
+    this.entry = entry
+    this.metadata = entry.metadata
+  }
+
+  /** The versions in force at an instant that pay in an asset, by programId in order of code points. */
+  inForce(asset: Asset, at: number): ReadonlyArray<VersionMetadata> {
+    const found: Array<VersionMetadata> = []
+    for (const program of this.metadata.values()) {
+      const version = program.asset === asset ? versionInForce(program.versions, at) : undefined
+      if (version !== undefined) found.push(version)
+    }
+    return found
+  }
+
+  version(programId: string, number: number): VersionMetadata | undefined {
+    return this.metadata.get(programId)?.byNumber.get(number)
+  }
+
+  /** Whether a version is compiled; if so, it is kept. Throws a {@link BrokenDefinition}. */
+  has(version: VersionMetadata): boolean {
+    if (this.kept.has(version)) return true
+    const found = this.entry.find(version)
+    if (found === undefined) return false
+    if (found instanceof BrokenDefinition) throw found
+    this.kept.set(version, found)
+    return true
+  }
+
+  /** A version that is known to be compiled. */
+  compiled(version: VersionMetadata): ProgramVersion {
+    const found = this.has(version) ? this.kept.get(version) : undefined
+    if (found === undefined) throw new Error(`version ${version.version} of program ${version.programId} is not loaded`)
+    return found
+  }
+
+  /** Lets go of the versions that were kept. */
+  release(): void {
+    this.kept.clear()
+  }
+}

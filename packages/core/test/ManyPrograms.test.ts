@@ -1,0 +1,187 @@
+import { Audit } from "@card-rewards/core/Audit"
+import { columns, value } from "@card-rewards/core/Database"
+import { Processing } from "@card-rewards/core/Processing"
+import { Programs } from "@card-rewards/core/Programs"
+import { defaultLimits } from "@card-rewards/core/Programs/VersionCache"
+import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import { Users } from "@card-rewards/core/Users"
+import { type IntegratorId, UserId } from "@card-rewards/domain/Ids"
+import { plainProgram } from "@card-rewards/domain/PlainProgram"
+import { dayMillis, monthOf, printTimestamp } from "@card-rewards/domain/Time"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { moneyLayer, processAll, spendEvent } from "./Spending.ts"
+import { newIntegrator, startMillis } from "./TestLayer.ts"
+
+const ann = UserId.make("ann")
+
+/** A definition of the greatest size, within the limits of its lists. */
+const greatest = {
+  ...plainProgram,
+  categories: Array.from({ length: 200 }, (_, index) => ({ id: `c${index}`, mccs: [] })),
+  campaigns: Array.from({ length: 180 }, (_, campaign) => ({
+    id: `k${campaign}`,
+    startsAt: "2020-12-01T00:00:00.000Z",
+    endsAt: "2020-12-02T00:00:00.000Z",
+    bonusRate: 1,
+    categoryIds: Array.from({ length: 200 }, (_, index) => `c${index}`)
+  }))
+}
+
+/** Programs with versions in force from so many days before the start, as if they had been published then. */
+const addPrograms = Effect.fnUntraced(function*(
+  integratorId: IntegratorId,
+  programs: number,
+  versions: number,
+  definition: object
+) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = Array.from({ length: programs * versions }, (_, index) => ({
+    programId: `program-${index % programs}`,
+    version: 1 + Math.floor(index / programs),
+    revision: BigInt(index + 1),
+    from: startMillis - (versions - Math.floor(index / programs)) * dayMillis
+  }))
+  yield* sql`INSERT INTO programs (integrator_id, program_id, asset)
+    SELECT DISTINCT ${integratorId}, id, 'USDC' FROM unnest(${columns.text(rows.map((row) => row.programId))}) AS id`
+  yield* sql`
+    INSERT INTO program_versions (integrator_id, program_id, version, effective_from, published_at, definition,
+      definition_bytes, revision)
+    SELECT ${integratorId}, program_id, version, effective_from, effective_from,
+      d.definition || jsonb_build_object('effectiveFrom', written), octet_length(d.definition::text), revision
+    FROM unnest(${columns.text(rows.map((row) => row.programId))}, ${columns.int4(rows.map((row) => row.version))},
+      ${columns.timestamptz(rows.map((row) => row.from))}, ${columns.text(rows.map((row) => printTimestamp(row.from)))},
+      ${columns.int8(rows.map((row) => row.revision))}) AS t(program_id, version, effective_from, written, revision)
+    CROSS JOIN (SELECT ${value.text(JSON.stringify(definition))}::jsonb AS definition) d`
+  yield* sql`UPDATE integrators SET programs_revision = ${value.int8(BigInt(rows.length))}
+    WHERE integrator_id = ${integratorId}`
+})
+
+/** An integrator with a user and such programs; posts a purchase of so many days ago. */
+const integratorWith = Effect.fnUntraced(function*(programs: number, versions: number, definition: object) {
+  const integratorId = yield* newIntegrator
+  yield* addPrograms(integratorId, programs, versions, definition)
+  const users = yield* Users
+  const { submit } = yield* SpendEvents
+  const spend = Effect.fnUntraced(function*(kind: string, id: string, daysAgo = 0, userId = ann, more: object = {}) {
+    yield* users.put(integratorId, userId, {})
+    const at = startMillis - daysAgo * dayMillis - 1
+    yield* submit(spendEvent(integratorId, userId, at, { kind, externalTransactionId: id, ...more }))
+  })
+  return { integratorId, spend }
+})
+
+const rewardsOf = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ count: number }>`
+    SELECT count(*)::int AS count FROM rewards WHERE integrator_id = ${integratorId}`
+  return row?.count ?? 0
+})
+
+const audited = Effect.gen(function*() {
+  assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
+})
+
+layer(moneyLayer)("programs of the greatest size", (it) => {
+  it.effect("are loaded a few at a time between transactions, in which the events of others are applied", () =>
+    Effect.gen(function*() {
+      const { processEvents } = yield* Processing
+      const { cachedBytes } = yield* Programs
+      const heavy = yield* integratorWith(25, 2, greatest)
+      const light = yield* integratorWith(1, 1, plainProgram)
+      yield* light.spend("clearing", "first")
+      yield* processAll
+      for (const daysAgo of [0, 1]) yield* heavy.spend("clearing", `h${daysAgo}`, daysAgo, UserId.make(`u${daysAgo}`))
+      let steps = 0
+      while ((yield* rewardsOf(heavy.integratorId)) < 50) {
+        steps += 1
+        yield* light.spend("clearing", `l${steps}`)
+        assert.isAbove(yield* processEvents, 0)
+        // in the very step in which versions are missing
+        assert.strictEqual(yield* rewardsOf(light.integratorId), 1 + steps)
+        assert.isAtMost(yield* cachedBytes, defaultLimits.bytes)
+      }
+      // three or four versions are a megabyte
+      assert.isAtLeast(steps, 2 * 25 / 4)
+      assert.isAtMost(steps, 2 * 25 / 3 + 5)
+      yield* processAll
+      yield* audited
+    }))
+
+  it.effect("do not delay an integrator whose few versions are not loaded yet either", () =>
+    Effect.gen(function*() {
+      const { processEvents } = yield* Processing
+      const heavy = yield* integratorWith(50, 1, greatest)
+      const light = yield* integratorWith(3, 1, plainProgram)
+      yield* heavy.spend("clearing", "h")
+      yield* light.spend("clearing", "l")
+      yield* processEvents
+      yield* processEvents
+      assert.deepStrictEqual(
+        [yield* rewardsOf(heavy.integratorId), yield* rewardsOf(light.integratorId)],
+        [0, 3]
+      )
+      yield* processAll
+      assert.strictEqual(yield* rewardsOf(heavy.integratorId), 50)
+    }))
+})
+
+layer(moneyLayer)("events that wait for versions", (it) => {
+  it.effect("keep the order of their user, and are applied with what waits for them", () =>
+    Effect.gen(function*() {
+      const { processEvents } = yield* Processing
+      const sql = yield* SqlClient.SqlClient
+      const { integratorId, spend } = yield* integratorWith(8, 2, greatest)
+      yield* spend("authorization", "a1", 1)
+      yield* spend("clearing", "c1")
+      yield* spend("clearing", "c2", 1)
+      yield* processEvents
+      const applied = yield* sql`SELECT FROM spend_events
+        WHERE integrator_id = ${integratorId} AND position IS NOT NULL`
+      assert.lengthOf(applied, 0)
+      yield* processAll
+      const order = yield* sql<{ id: string }>`SELECT external_transaction_id AS id FROM spend_events
+        WHERE integrator_id = ${integratorId} ORDER BY position`
+      assert.deepStrictEqual(order.map(({ id }) => id), ["a1", "c1", "c2"])
+      yield* audited
+    }))
+
+  it.effect("wait for the caps of the version that is the newest one once an authorization is closed", () =>
+    Effect.gen(function*() {
+      const { spend } = yield* integratorWith(2, 3, plainProgram)
+      for (const daysAgo of [2, 1, 0]) {
+        yield* spend("authorization", `a${daysAgo}`, daysAgo)
+        yield* processAll
+      }
+      // by processes that have compiled nothing yet
+      const restarted = Processing.layer.pipe(Layer.provide(Programs.layer), Layer.fresh)
+      for (const daysAgo of [0, 1, 2]) {
+        yield* spend("clearing", `c${daysAgo}`, daysAgo, ann, { authorizationId: `a${daysAgo}` })
+        yield* Effect.provide(processAll, restarted, { local: true })
+      }
+      yield* spend("refund", "r", 0, ann, { originalTransactionId: "c0" })
+      yield* Effect.provide(processAll, restarted, { local: true })
+      yield* audited
+    }))
+
+  it.effect("find the versions of their estimates by key, however many there are", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { processEvents } = yield* Processing
+      const { integratorId, spend } = yield* integratorWith(50, 100, plainProgram)
+      yield* spend("clearing", "c1")
+      // ten open authorizations by each of 5,000 versions, in ten categories
+      yield* sql`
+        INSERT INTO open_estimates
+          (integrator_id, user_id, month, program_id, version, category_id, authorizations, raw)
+        SELECT ${integratorId}, ${ann}, ${value.int4(monthOf(startMillis))}, program_id, version, 'c' || category, 1, 1
+        FROM program_versions CROSS JOIN generate_series(0, 9) AS category WHERE integrator_id = ${integratorId}`
+      const before = process.cpuUsage()
+      while ((yield* rewardsOf(integratorId)) === 0) assert.isAbove(yield* processEvents, 0)
+      const { system, user } = process.cpuUsage(before)
+      assert.strictEqual(yield* rewardsOf(integratorId), 50)
+      // it takes a second at most; a scan of all versions for each row takes five
+      assert.isBelow((user + system) / 1e6, 3.5)
+    }))
+})
