@@ -12,9 +12,12 @@ import { generateSizes, type Kind, kinds, type Size } from "./model/Sizes.ts"
 import { moneyLayer } from "./Spending.ts"
 import { startMillis } from "./TestLayer.ts"
 
-/** `TEST_SEEDS`: how many stories of each kind, or single ones as `7,8`; a tenth of it are large ones. */
-const seeds = parseSeeds(process.env["TEST_SEEDS"] ?? "4")
-const largeSeeds = seeds.slice(0, Math.max(1, Math.floor(seeds.length / 10)))
+/**
+ * `TEST_SEEDS`: how many stories of each kind, or single ones as `7,8`; the default ones have found faults. There are a
+ * tenth as many large ones.
+ */
+const seeds = parseSeeds(process.env["TEST_SEEDS"] ?? "8,14,18,19")
+const largeSeeds = parseSeeds(`${Math.max(1, Math.floor(seeds.length / 10))}`)
 
 /** `TEST_LENGTH` is about the operations of a story that are not spend events, of which a round has about twenty. */
 const rounds = Math.ceil(Number(process.env["TEST_LENGTH"] ?? "40") / 20)
@@ -37,14 +40,15 @@ const smallCase = (kind: Kind, seed: number): Case => {
   const servedAtOnce = at([1, 7, 50, 2, 0], seed)
   const clearings = at([20, 30, 60, 120], seed)
   const users = kind === "many users owe" ? Math.ceil(clearings / 8) : 3
-  return { kind, seed, size: { clearings, users, rounds }, options: { bulk: true, limits: { pieceSize, servedAtOnce } } }
+  const options = { bulk: true, limits: { pieceSize, servedAtOnce } }
+  return { kind, seed, size: { clearings, users, rounds }, options }
 }
 
 /** More rewards come due at one time, and are paid by one claim, than one transaction applies with the defaults. */
 const largeSizes: Readonly<Record<Kind, Size>> = {
-  "one user owes": { clearings: 2_000, users: 3, rounds: Math.ceil(rounds / 2) },
+  "one user owes": { clearings: 1_500, users: 3, rounds: Math.ceil(rounds / 2) },
   "many users owe": { clearings: 900, users: 300, rounds: Math.ceil(rounds / 2) },
-  claims: { clearings: 2_400, users: 3, rounds: Math.ceil(rounds / 2) }
+  claims: { clearings: 2_200, users: 3, rounds: Math.ceil(rounds / 2) }
 }
 
 const largeCase = (kind: Kind, seed: number): Case =>
@@ -71,17 +75,19 @@ const test = Effect.fnUntraced(function*(cases: ReadonlyArray<Case>, replays: nu
 const runsInPieces = { skip: !inPieces, timeout: 600_000 }
 
 layer(moneyLayer)("stories of many rewards", (it) => {
-  it.effect.each(recoveries)("$guarantee", ({ story }) =>
-    Effect.gen(function*() {
-      yield* TestClock.setTime(startMillis)
-      const found: Array<string> = []
-      for (const [fillers, limits] of fundings) {
-        const mismatch = yield* run(story(fillers), { bulk: true, limits })
-        if (mismatch !== undefined) found.push(report(`behind ${fillers} rewards`, mismatch))
-      }
-      if (inPieces && found.length > 0) assert.fail(found.join("\n\n"))
-      if (!inPieces) assert.lengthOf(found, fundings.length, "a ledger without pieces fails each of them")
-    }))
+  for (const { guarantee, story } of recoveries) {
+    it.effect(guarantee, () =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(startMillis)
+        const found: Array<string> = []
+        for (const [fillers, limits] of fundings) {
+          const mismatch = yield* run(story(fillers), { bulk: true, limits })
+          if (mismatch !== undefined) found.push(report(`behind ${fillers} rewards`, mismatch))
+        }
+        if (inPieces && found.length > 0) assert.fail(found.join("\n\n"))
+        if (!inPieces) assert.lengthOf(found, fundings.length, "a ledger without pieces fails each of them")
+      }))
+  }
 
   for (const kind of kinds) {
     it.effect(`a ledger with small limits does in many transactions what the rules say: ${kind}`, () =>

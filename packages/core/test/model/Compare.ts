@@ -103,7 +103,8 @@ const Body = Schema.fromJsonString(Schema.Struct({ kind: Schema.String, data: Sc
 
 const events = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<{ body: string }>`SELECT body FROM events WHERE integrator_id = ${integratorId} ORDER BY event`
+  const rows = yield* sql<{ body: string }>`
+    SELECT body FROM events WHERE integrator_id = ${integratorId} ORDER BY event`
   return rows.map(({ body }): LogEntry => Schema.decodeUnknownSync(Body)(body))
 })
 

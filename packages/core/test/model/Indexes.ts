@@ -90,7 +90,7 @@ export class Indexes {
   verify(rewards: ReadonlyArray<ModelReward>): void {
     const anew = new Indexes()
     for (const reward of rewards) anew.update(reward)
-    if (!isDeepStrictEqual(anew.content(), this.content())) throw new Error("the model's indexes contradict its rewards")
+    if (!isDeepStrictEqual(anew.content(), this.content())) throw new Error("the indexes contradict the rewards")
   }
 
   private content() {
@@ -99,7 +99,9 @@ export class Indexes {
     return {
       users: new Map([...this.users].map(([key, list]) => [key, numbers(list)])),
       clearings: new Map([...this.clearings].map(([key, list]) => [key, numbers(list)])),
-      states: new Map([...this.states].filter(([, set]) => set.size > 0).map(([key, set]) => [key, new Set(numbers(set))])),
+      states: new Map(
+        [...this.states].filter(([, set]) => set.size > 0).map(([key, set]) => [key, new Set(numbers(set))])
+      ),
       owed: assetNames.map((asset) => positive(this.owedSums[asset])),
       used: positive(this.usedSums),
       queues: assetNames.map((asset) => numbers(this.queues[asset]))

@@ -30,5 +30,7 @@ export const withLimits = ({ pieceSize, servedAtOnce }: Limits) => <A, E, R>(eff
     : Effect.provideService(served, ledger.PieceSize, pieceSize)
 }
 
-/** Rewards that a claim pays in its own transaction; the `reward.paid` events of more may follow (decisions, section 6). */
+/**
+ * Rewards that a claim pays in its own transaction; the `reward.paid` events of more may follow (decisions, section 6).
+ */
 export const paidAtOnce = ({ pieceSize }: Limits): number => Math.min(1_000, pieceSize ?? 1_000)

@@ -1,5 +1,5 @@
 import { Indexes } from "./Indexes.ts"
-import { byAge, type ModelReward, type State, unpaidOf } from "./Reward.ts"
+import { byAge, type Earned, type ModelReward, type Movement, type State, unpaidOf } from "./Reward.ts"
 import { type AssetName, assetNames, least, sum } from "./Rules.ts"
 
 /** An event of the log: its kind and `data` as JSON says them. */
@@ -7,29 +7,6 @@ export interface LogEntry {
   readonly kind: string
   readonly data: unknown
 }
-
-export interface Movement {
-  readonly reference: string
-  readonly asset: AssetName
-  readonly amount: bigint
-  readonly user?: string
-}
-
-/** What a purchase earns in one program. */
-export type Earned = Pick<
-  ModelReward,
-  | "user"
-  | "program"
-  | "version"
-  | "transaction"
-  | "asset"
-  | "currency"
-  | "spend"
-  | "earned"
-  | "claimableAt"
-  | "month"
-  | "category"
->
 
 /** Rewards that the event of a claim lists, at most (decisions, section 7). */
 const listedRewards = 1_000

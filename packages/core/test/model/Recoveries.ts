@@ -42,12 +42,16 @@ const refund = (user: string, original: string, cents: bigint): Operation => ({
   later: true
 })
 
-/** The user u1 owes `cents`; nothing else is in the vault. */
-const owing = (cents: bigint): ReadonlyArray<Operation> => [
+const enrolled: ReadonlyArray<Operation> = [
   { op: "put", user: "u1", attributes: {} },
   { op: "put", user: "u2", attributes: {} },
   program("p", holdingDays),
-  { op: "clock", to: 2 * holdingDays * dayMillis },
+  { op: "clock", to: 2 * holdingDays * dayMillis }
+]
+
+/** The user u1 owes `cents`; nothing else is in the vault. */
+const owing = (cents: bigint): ReadonlyArray<Operation> => [
+  ...enrolled,
   clearing("u1", "paid", cents, 0),
   move("deposit", "d0", cents),
   move("claim", "c0", cents),
@@ -90,7 +94,7 @@ export const recoveries: ReadonlyArray<Recovery> = [
     ]
   },
   {
-    guarantee: "money recovered from an assigned reward serves who waits, and a second assigned reward is reserved once",
+    guarantee: "recovered money serves a waiting reward, and each of two assigned rewards is reserved once",
     story: (fillers) => [
       ...owing(1_000n),
       ...waitingFirst(fillers),
@@ -112,6 +116,26 @@ export const recoveries: ReadonlyArray<Recovery> = [
       ...waitingFirst(fillers),
       clearing("u1", "W", 100n, holdingDays),
       { op: "clock", to: 6 * dayMillis },
+      { op: "read", user: "u1" },
+      { op: "check" }
+    ]
+  },
+  {
+    guarantee: "what is funded and due before its user owes is not recovered from, also within one batch of events",
+    story: (fillers) => [
+      ...enrolled,
+      clearing("u1", "paid", 100n, 0),
+      clearing("u1", "F", 60n, holdingDays),
+      move("deposit", "d1", 160n),
+      move("claim", "c1", 100n),
+      ...waitingFirst(fillers),
+      clearing("u2", "assigned", 1n, holdingDays),
+      move("deposit", "d2", BigInt(fillers) + 1n),
+      clearing("u1", "W", 60n, 0),
+      // the refunds come in one batch of their own
+      { op: "clock", to: 1 },
+      refund("u1", "F", 60n),
+      refund("u1", "paid", 100n),
       { op: "read", user: "u1" },
       { op: "check" }
     ]

@@ -28,6 +28,30 @@ export interface ModelReward {
   updatedAt: number
 }
 
+/** What a purchase earns in one program. */
+export type Earned = Pick<
+  ModelReward,
+  | "user"
+  | "program"
+  | "version"
+  | "transaction"
+  | "asset"
+  | "currency"
+  | "spend"
+  | "earned"
+  | "claimableAt"
+  | "month"
+  | "category"
+>
+
+/** A deposit, a withdrawal or, with a user, a claim. */
+export interface Movement {
+  readonly reference: string
+  readonly asset: AssetName
+  readonly amount: bigint
+  readonly user?: string
+}
+
 export const unpaidOf = (reward: ModelReward): bigint =>
   reward.amount - reward.paid - reward.recovered + reward.clawedBack
 

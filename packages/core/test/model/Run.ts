@@ -125,7 +125,10 @@ const moveClock = Effect.fnUntraced(function*(run: Run, by: (Operation & { reado
   return undefined
 })
 
-const spend = Effect.fnUntraced(function*(run: Run, operation: Operation & { readonly op: "spend" | "again" | "refund" }) {
+const spend = Effect.fnUntraced(function*(
+  run: Run,
+  operation: Operation & { readonly op: "spend" | "again" | "refund" }
+) {
   const { bulk, manyUsersPerBatch, model } = run
   const spend = operation.op === "spend"
     ? toSpend(model, operation)

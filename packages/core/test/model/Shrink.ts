@@ -15,13 +15,15 @@ export const shrink = Effect.fnUntraced(function*(
 ) {
   let best = { operations: operations.slice(0, first.index + 1), mismatch: first }
   let replays = 0
-  for (let size = Math.ceil(best.operations.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
+  const half = (size: number) => size === 1 ? 0 : Math.ceil(size / 2)
+  for (let size = Math.ceil(best.operations.length / 2); size >= 1; size = half(size)) {
     for (let at = best.operations.length - size; at > -size && replays < replaysAtMost; at -= size) {
       const start = Math.max(at, 0)
       const fewer = [...best.operations.slice(0, start), ...best.operations.slice(at + size)]
       replays++
       const mismatch = yield* run(fewer, options)
-      if (mismatch !== undefined && kindOf(mismatch) === kindOf(first)) best = { operations: fewer.slice(0, mismatch.index + 1), mismatch }
+      if (mismatch === undefined || kindOf(mismatch) !== kindOf(first)) continue
+      best = { operations: fewer.slice(0, mismatch.index + 1), mismatch }
     }
   }
   return best
