@@ -1,4 +1,5 @@
 import type { Kind } from "./Model.ts"
+import { mulberry32 } from "./Random.ts"
 import type { AssetName, Attributes, Definition } from "./Rules.ts"
 
 /** What a run does, one thing after another; times and sums that depend on the moment are resolved when it is done. */
@@ -27,6 +28,15 @@ export type Operation =
     readonly later: boolean
   }
   | { readonly op: "again"; readonly pick: number }
+  | {
+    readonly op: "refund"
+    readonly transaction: string
+    /** Of a reward that is paid, in part at least; else of any reward. */
+    readonly ofPaid: boolean
+    readonly pick: number
+    /** Basis points of what is not refunded yet. */
+    readonly share: number
+  }
   | { readonly op: "clock"; readonly to: "claimable" | "before" | number }
   | {
     readonly op: "deposit" | "withdraw" | "claim"
@@ -34,23 +44,18 @@ export type Operation =
     readonly user: string
     readonly reference: string
     readonly amount: Sum
+    /** Which of the users with claimable money claims, where `amount` is a part of what there is. */
+    readonly pick?: number
   }
+  | { readonly op: "read"; readonly user: string }
   | { readonly op: "worker" }
   | { readonly op: "check" }
 
-/** `first` is what the first waiting reward needs (deposit), the free money (withdrawal) or all that is claimable. */
-export type Sum = "first" | "first-1" | "first+1" | "half" | bigint
-
-/** mulberry32: a small generator of reproducible numbers in [0, 1). */
-const mulberry32 = (seed: number) => {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
+/**
+ * `first` is what the first waiting reward needs (deposit), the free money (withdrawal) or all that is claimable;
+ * `share` is basis points of all that waits, is free or is claimable.
+ */
+export type Sum = "first" | "first-1" | "first+1" | "half" | { readonly share: number } | bigint
 
 const minute = 60_000
 const hour = 60 * minute

@@ -1,0 +1,127 @@
+import { Rewards } from "@card-rewards/core/Rewards"
+import { Vault } from "@card-rewards/core/Vault"
+import { UserBalance } from "@card-rewards/domain/Balance"
+import { type IntegratorId, UserId } from "@card-rewards/domain/Ids"
+import { Vault as VaultState } from "@card-rewards/domain/Vault"
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { isDeepStrictEqual } from "node:util"
+import type { Model } from "./Model.ts"
+import type { LogEntry } from "./Money.ts"
+import { untilAvailable } from "./Worker.ts"
+
+/** What differs, as the model says and as the service says. */
+export interface Difference {
+  readonly what: string
+  readonly expected: unknown
+  readonly actual: unknown
+}
+
+export const compare = (what: string, expected: unknown, actual: unknown): Difference | undefined =>
+  isDeepStrictEqual(expected, actual) ? undefined : { what, expected, actual }
+
+/** What of the rewards and of the log has to be as the model says. */
+export interface View {
+  readonly rewards: (rewards: ReadonlyArray<unknown>) => ReadonlyArray<unknown>
+  readonly log: (log: ReadonlyArray<LogEntry>) => ReadonlyArray<unknown>
+}
+
+/** Everything, and the events in the order of the model. */
+export const exact: View = { rewards: (rewards) => rewards, log: (log) => log }
+
+const withoutUpdatedAt = (data: unknown): object => ({ ...data as object, updatedAt: undefined })
+
+/** What a movement's own transaction leaves free is less than what those after it do that carry its effects out. */
+const withoutFree = ({ data, kind }: LogEntry): object => {
+  const { balance, ...movement } = data as { readonly balance?: { readonly held: string } }
+  return { kind, data: { ...movement, held: balance?.held } }
+}
+
+/**
+ * Everything but `updatedAt` and what a movement leaves free: the vault's events in their order, then each reward's in
+ * theirs.
+ */
+export const byReward: View = {
+  rewards: (rewards) => rewards.map(withoutUpdatedAt),
+  log: (log) => {
+    const [ofRewards, ofVault] = partition(log, ({ kind }) => kind.startsWith("reward."))
+    const groups = Map.groupBy(ofRewards, ({ data }) => (data as { id: string }).id)
+    return [...ofVault.map(withoutFree), ...[...groups.keys()].sort().flatMap((id) =>
+      (groups.get(id) ?? []).map(({ data, kind }) => ({ kind, data: withoutUpdatedAt(data) })))]
+  }
+}
+
+const partition = <A>(list: ReadonlyArray<A>, is: (one: A) => boolean) =>
+  [list.filter(is), list.filter((one) => !is(one))] as const
+
+/** One user's balance; the read applies what is due, in the model as in the service. */
+export const compareBalance = Effect.fnUntraced(function*(integratorId: IntegratorId, model: Model, user: string) {
+  const rewards = yield* Rewards
+  const read = yield* untilAvailable(rewards.balance(integratorId, UserId.make(user)))
+  model.settle([user])
+  const expected = { userId: user, balances: model.balance(user) }
+  return compare(`balance of ${user}`, expected, Schema.encodeSync(UserBalance)(read))
+})
+
+/** One user's rewards, all pages. */
+export const compareRewards = Effect.fnUntraced(function*(
+  integratorId: IntegratorId,
+  model: Model,
+  user: string,
+  view: View
+) {
+  const actual = view.rewards(yield* allRewards(integratorId, UserId.make(user), model.list(user).length))
+  return firstDifference(`rewards of ${user}`, view.rewards(model.list(user)), actual)
+})
+
+/** The vault's balances. */
+export const compareVault = Effect.fnUntraced(function*(integratorId: IntegratorId, model: Model) {
+  const vault = Schema.encodeSync(VaultState)(yield* (yield* Vault).get(integratorId))
+  return compare("the vault", { vaultId: "sandbox", balances: model.vault() }, vault)
+})
+
+/** The whole log of events. */
+export const compareLog = Effect.fnUntraced(function*(integratorId: IntegratorId, model: Model, view: View) {
+  return firstDifference("event", view.log(model.log), view.log(yield* events(integratorId)))
+})
+
+/** Pages of 7, so that small lists have several, and of more where there are thousands. */
+const allRewards = Effect.fnUntraced(function*(integratorId: IntegratorId, user: UserId, expected: number) {
+  const rewards = yield* Rewards
+  const limit = expected > 100 ? 1_000 : 7
+  const found: Array<unknown> = []
+  let cursor: string | undefined
+  do {
+    const page = yield* untilAvailable(rewards.list(integratorId, user, { limit, cursor }))
+    found.push(...page.rewards)
+    cursor = page.next
+  } while (cursor !== undefined)
+  return found
+})
+
+const Body = Schema.fromJsonString(Schema.Struct({ kind: Schema.String, data: Schema.Json }))
+
+const events = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ body: string }>`
+    SELECT body FROM events WHERE integrator_id = ${integratorId} ORDER BY event`
+  return rows.map(({ body }): LogEntry => Schema.decodeUnknownSync(Body)(body))
+})
+
+/** The first entries that differ, and the four after them. */
+const firstDifference = (
+  what: string,
+  expected: ReadonlyArray<unknown>,
+  actual: ReadonlyArray<unknown>
+): Difference | undefined => {
+  const length = Math.max(expected.length, actual.length)
+  for (let index = 0; index < length; index++) {
+    if (isDeepStrictEqual(expected[index], actual[index])) continue
+    return {
+      what: `${what}, from ${index} of ${expected.length} on`,
+      expected: expected.slice(index, index + 5),
+      actual: actual.slice(index, index + 5)
+    }
+  }
+  return undefined
+}

@@ -1,0 +1,294 @@
+import { Indexes } from "./Indexes.ts"
+import { byAge, type Earned, type ModelReward, type Movement, type State, unpaidOf } from "./Reward.ts"
+import { type AssetName, assetNames, least, sum } from "./Rules.ts"
+
+/** An event of the log: its kind and `data` as JSON says them. */
+export interface LogEntry {
+  readonly kind: string
+  readonly data: unknown
+}
+
+/** Rewards that the event of a claim lists, at most (decisions, section 7). */
+const listedRewards = 1_000
+
+const print = (at: number): string => new Date(at).toISOString()
+
+/**
+ * The rewards and the vault of one integrator (decisions, section 6): each rule in one transaction, whatever its size.
+ */
+export class Money {
+  readonly integratorId: string
+  now: number
+  protected readonly rewards: Array<ModelReward> = []
+  protected readonly indexes = new Indexes()
+  private readonly held: Record<AssetName, bigint> = { USDC: 0n, EURe: 0n }
+  private readonly free: Record<AssetName, bigint> = { USDC: 0n, EURe: 0n }
+  private readonly movements = new Map<string, string>()
+  readonly log: Array<LogEntry> = []
+  /** How many rewards the last claim has paid. */
+  lastClaimPaid = 0
+
+  constructor(integratorId: string, now: number) {
+    this.integratorId = integratorId
+    this.now = now
+  }
+
+  // Rewards
+
+  /** Reserved where free money covers it, else it waits. */
+  protected earn(terms: Earned): void {
+    this.settle([terms.user])
+    const reward: ModelReward = {
+      ...terms,
+      number: this.rewards.length,
+      createdAt: this.now,
+      state: "AwaitingFunding",
+      amount: terms.earned,
+      paid: 0n,
+      recovered: 0n,
+      clawedBack: 0n,
+      refundedSpend: 0n,
+      revision: 0,
+      updatedAt: this.now
+    }
+    this.rewards.push(reward)
+    if (this.free[reward.asset] < reward.earned) return this.changed(reward, "reward.awaiting_funding")
+    this.fund(reward)
+    this.serve(reward.asset)
+  }
+
+  /** The refunds of a clearing now add up to `total` (section 5.8): for each of its rewards in order of creation. */
+  protected refundClearing(user: string, transaction: string, total: bigint): void {
+    for (const reward of this.indexes.ofClearing(user, transaction)) {
+      this.refundReward(reward, least(reward.spend, total))
+    }
+  }
+
+  private refundReward(reward: ModelReward, refunded: bigint): void {
+    if (refunded === reward.refundedSpend) return
+    this.settle([reward.user])
+    const amount = reward.earned * (reward.spend - refunded) / reward.spend
+    const reduction = reward.amount - amount
+    const fromUnpaid = least(reduction, unpaidOf(reward))
+    const wasWaiting = reward.state === "AwaitingFunding"
+    reward.refundedSpend = refunded
+    reward.amount = amount
+    reward.clawedBack += reduction - fromUnpaid
+    if (!wasWaiting) this.free[reward.asset] += fromUnpaid
+    if (amount === 0n) reward.state = "Refunded"
+    else if (!wasWaiting && unpaidOf(reward) === 0n) reward.state = "Paid"
+    this.changed(reward, "reward.refunded")
+    this.serve(reward.asset)
+  }
+
+  /** Pending from free money, and Claimable at once where that is due. */
+  private fund(reward: ModelReward): void {
+    this.free[reward.asset] -= unpaidOf(reward)
+    reward.state = "Pending"
+    this.changed(reward, "reward.pending")
+    if (reward.claimableAt <= this.now) this.mature(reward)
+  }
+
+  private mature(reward: ModelReward): void {
+    const recovery = least(this.owed(reward.user, reward.asset), reward.amount)
+    reward.recovered += recovery
+    this.free[reward.asset] += recovery
+    reward.state = unpaidOf(reward) === 0n ? "Paid" : "Claimable"
+    this.changed(reward, reward.state === "Paid" ? "reward.recovered" : "reward.claimable")
+  }
+
+  /** Waiting rewards, first in, first out, until the first that does not fit. */
+  private serve(asset: AssetName): void {
+    for (const first of this.indexes.waiting(asset)) {
+      if (first.amount > this.free[asset]) return
+      this.fund(first)
+    }
+  }
+
+  owed(user: string, asset: AssetName): bigint {
+    return this.indexes.owed(user, asset)
+  }
+
+  /**
+   * Makes due rewards Claimable: of the users that an operation touches, and of users who owe (section 6). Done before
+   * money moves and before a read; spend events that move no money leave it to the next operation.
+   */
+  settle(touched: ReadonlyArray<string>): void {
+    for (const reward of this.dueOf([...touched, ...this.indexes.usersWhoOwe()]).sort(byAge)) {
+      if (reward.state !== "Pending") continue
+      this.mature(reward)
+      this.serve(reward.asset)
+    }
+  }
+
+  private dueOf(users: ReadonlyArray<string>): Array<ModelReward> {
+    return [...new Set(users)].flatMap((user) =>
+      assetNames.flatMap((asset) =>
+        this.indexes.inState(user, asset, "Pending").filter(({ claimableAt }) => claimableAt <= this.now)
+      )
+    )
+  }
+
+  // The vault
+
+  deposit(movement: Movement): string {
+    return this.move("deposit", movement, () => {
+      this.held[movement.asset] += movement.amount
+      this.free[movement.asset] += movement.amount
+      this.serve(movement.asset)
+      return {}
+    })
+  }
+
+  withdraw(movement: Movement): string {
+    return this.move("withdrawal", movement, () => {
+      if (movement.amount > this.free[movement.asset]) return undefined
+      this.held[movement.asset] -= movement.amount
+      this.free[movement.asset] -= movement.amount
+      return {}
+    })
+  }
+
+  /** Oldest first, however many rewards that takes. */
+  claim(movement: Movement & { readonly user: string }): string {
+    return this.move("claim", movement, () => {
+      const { asset, user } = movement
+      if (movement.amount > this.claimable(user, asset)) return undefined
+      this.held[asset] -= movement.amount
+      let left = movement.amount
+      const rewards: Array<{ readonly id: string; readonly amount: string }> = []
+      for (const reward of [...this.indexes.inState(user, asset, "Claimable")].sort(byAge)) {
+        const part = least(left, unpaidOf(reward))
+        if (part === 0n) break
+        left -= part
+        reward.paid += part
+        if (unpaidOf(reward) === 0n) reward.state = "Paid"
+        this.changed(reward, "reward.paid")
+        rewards.push({ id: this.idOf(reward), amount: `${part}` })
+      }
+      this.lastClaimPaid = rewards.length
+      return { userId: user, rewardCount: rewards.length, rewards: rewards.slice(0, listedRewards) }
+    })
+  }
+
+  claimable(user: string, asset: AssetName): bigint {
+    return sum(this.indexes.inState(user, asset, "Claimable").map(unpaidOf))
+  }
+
+  protected isEnrolled(_user: string): boolean {
+    return true
+  }
+
+  /** A movement of vault money: its event stands before the rewards' events of the same transaction. */
+  private move(kind: string, movement: Movement, effect: () => object | undefined): string {
+    const { amount, asset, reference, user } = movement
+    const content = JSON.stringify([kind, asset, `${amount}`, user])
+    const present = this.movements.get(reference)
+    if (present !== undefined) return present === content ? "duplicate" : "SimulationConflict"
+    if (user !== undefined && !this.isEnrolled(user)) return "UserNotEnrolled"
+    if (amount === 0n) return "SimulationRefused"
+    const before = this.log.length
+    this.settle(user === undefined ? [] : [user])
+    const more = effect()
+    if (more === undefined) return "SimulationRefused"
+    this.movements.set(reference, content)
+    const data = {
+      vaultId: "sandbox",
+      reference,
+      amount: { asset, amount: `${amount}` },
+      balance: { held: `${this.held[asset]}`, free: `${this.free[asset]}` },
+      ...more
+    }
+    this.log.splice(before, 0, { kind: `vault.${kind}_confirmed`, data })
+    return "recorded"
+  }
+
+  // What the integrator is shown
+
+  private changed(reward: ModelReward, kind: string): void {
+    reward.revision++
+    reward.updatedAt = this.now
+    this.indexes.update(reward)
+    this.log.push({ kind, data: this.show(reward) })
+  }
+
+  private idOf({ program, transaction, user }: ModelReward): string {
+    return `rw:${this.integratorId}:${user}:clearing:${transaction}:${program}`
+  }
+
+  private show(reward: ModelReward): object {
+    return {
+      id: this.idOf(reward),
+      userId: reward.user,
+      programId: reward.program,
+      programVersion: reward.version,
+      transaction: { kind: "clearing", externalTransactionId: reward.transaction },
+      state: reward.state,
+      amount: { asset: reward.asset, amount: `${reward.amount}` },
+      spend: { currency: reward.currency, amount: `${reward.spend}` },
+      earned: `${reward.earned}`,
+      paid: `${reward.paid}`,
+      recovered: `${reward.recovered}`,
+      clawedBack: `${reward.clawedBack}`,
+      refundedSpend: `${reward.refundedSpend}`,
+      claimableAt: print(reward.claimableAt),
+      createdAt: print(reward.createdAt),
+      updatedAt: print(reward.updatedAt),
+      revision: reward.revision
+    }
+  }
+
+  /** Newest first, all pages. */
+  list(user: string): ReadonlyArray<object> {
+    return this.indexes.ofUser(user).map((one) => this.show(one)).reverse()
+  }
+
+  vault(): ReadonlyArray<object> {
+    return assetNames.map((asset) => ({ asset, held: `${this.held[asset]}`, free: `${this.free[asset]}` }))
+  }
+
+  /** Of the six fields of a balance, those that rewards give. */
+  protected sums(user: string, asset: AssetName) {
+    const own = this.indexes.ofUser(user).filter((one) => one.asset === asset)
+    const unpaid = (state: State) => `${sum(own.filter((one) => one.state === state).map(unpaidOf))}`
+    return {
+      pending: unpaid("Pending"),
+      claimable: unpaid("Claimable"),
+      paid: `${sum(own.map(({ paid }) => paid))}`,
+      owed: `${this.owed(user, asset)}`,
+      awaitingFunding: unpaid("AwaitingFunding")
+    }
+  }
+
+  // What a story asks to choose its next step
+
+  /** The next instant at which a reward becomes Claimable, waiting ones included. */
+  nextClaimableAt(): number | undefined {
+    const later = this.rewards.map(({ claimableAt }) => claimableAt).filter((at) => at > this.now)
+    return later.length === 0 ? undefined : later.reduce((first, at) => Math.min(first, at))
+  }
+
+  firstWaiting(asset: AssetName): bigint | undefined {
+    const [first] = this.indexes.waiting(asset)
+    return first?.amount
+  }
+
+  allWaiting(asset: AssetName): bigint {
+    return sum([...this.indexes.waiting(asset)].map(({ amount }) => amount))
+  }
+
+  /** Rewards of which something may be refunded; with `ofPaid` those of which something is paid and not clawed back. */
+  refundable(ofPaid: boolean): ReadonlyArray<ModelReward> {
+    const some = this.rewards.filter((one) => one.amount > 0n && (!ofPaid || one.paid > one.clawedBack))
+    return some.length > 0 || !ofPaid ? some : this.refundable(false)
+  }
+
+  freeOf(asset: AssetName): bigint {
+    return this.free[asset]
+  }
+
+  /** Throws unless the indexes say what the plain list of rewards says. */
+  verify(): void {
+    this.indexes.verify(this.rewards)
+  }
+}

@@ -1,0 +1,143 @@
+import { dayMillis } from "@card-rewards/domain/Time"
+import type { Operation } from "./Generate.ts"
+import { program } from "./Sizes.ts"
+
+/** A short story about what a user owes, and what must come of it. */
+export interface Recovery {
+  readonly guarantee: string
+  /** The operations, with so many rewards of another user before the first one whose money is to be assigned. */
+  readonly story: (fillers: number) => ReadonlyArray<Operation>
+}
+
+const holdingDays = 14
+
+const clearing = (user: string, transaction: string, cents: bigint, dueInDays: number): Operation => ({
+  op: "spend",
+  kind: "clearing",
+  user,
+  transaction,
+  cents,
+  currency: "USD",
+  mcc: "5411",
+  agoMillis: (holdingDays - dueInDays) * dayMillis,
+  later: true
+})
+
+const move = (op: "deposit" | "claim", reference: string, amount: bigint): Operation =>
+  ({ op, asset: "USDC", user: "u1", reference, amount: amount * unitsPerCent })
+
+/** What a purchase of one cent earns. */
+const unitsPerCent = 100n
+
+const refund = (user: string, original: string, cents: bigint): Operation => ({
+  op: "spend",
+  kind: "refund",
+  user,
+  transaction: `back ${original}`,
+  cents,
+  currency: "USD",
+  mcc: "5411",
+  agoMillis: 0,
+  original,
+  later: true
+})
+
+const enrolled: ReadonlyArray<Operation> = [
+  { op: "put", user: "u1", attributes: {} },
+  { op: "put", user: "u2", attributes: {} },
+  program("p", holdingDays),
+  { op: "clock", to: 2 * holdingDays * dayMillis }
+]
+
+/** The user u1 owes `cents`; nothing else is in the vault. */
+const owing = (cents: bigint): ReadonlyArray<Operation> => [
+  ...enrolled,
+  clearing("u1", "paid", cents, 0),
+  move("deposit", "d0", cents),
+  move("claim", "c0", cents),
+  refund("u1", "paid", cents)
+]
+
+/** Rewards of one cent each that wait before all that follow. */
+const waitingFirst = (count: number): ReadonlyArray<Operation> => [
+  ...Array.from({ length: count }, (_, index) => clearing("u2", `f${index}`, 1n, holdingDays)),
+  // the clearings that follow are processed after these, whatever their lane
+  { op: "worker" }
+]
+
+export const recoveries: ReadonlyArray<Recovery> = [
+  {
+    guarantee: "what is owed is recovered from the reward that is due first, also where a later one was assigned",
+    story: (fillers) => [
+      ...owing(100n),
+      clearing("u1", "R5", 60n, 5),
+      move("deposit", "d1", 60n),
+      ...waitingFirst(fillers),
+      clearing("u1", "R10", 100n, 10),
+      move("deposit", "d2", BigInt(fillers) + 100n),
+      { op: "clock", to: 11 * dayMillis },
+      { op: "read", user: "u1" },
+      { op: "check" }
+    ]
+  },
+  {
+    guarantee: "what is owed is recovered from the assigned reward that is due first, not from the one earned first",
+    story: (fillers) => [
+      ...owing(100n),
+      ...waitingFirst(fillers),
+      clearing("u1", "R10", 100n, 10),
+      clearing("u1", "R5", 60n, 5),
+      move("deposit", "d1", BigInt(fillers) + 160n),
+      { op: "clock", to: 11 * dayMillis },
+      { op: "read", user: "u1" },
+      { op: "check" }
+    ]
+  },
+  {
+    guarantee: "recovered money serves a waiting reward, and each of two assigned rewards is reserved once",
+    story: (fillers) => [
+      ...owing(1_000n),
+      ...waitingFirst(fillers),
+      clearing("u1", "A", 100n, 5),
+      clearing("u1", "B", 100n, 5),
+      clearing("u2", "W", 50n, holdingDays),
+      move("deposit", "d1", BigInt(fillers) + 200n),
+      { op: "clock", to: 11 * dayMillis },
+      { op: "read", user: "u1" },
+      { op: "check" }
+    ]
+  },
+  {
+    guarantee: "a balance shows as pending what the recovery of the same read has funded",
+    story: (fillers) => [
+      ...owing(1_000n),
+      clearing("u1", "R5", 500n, 5),
+      move("deposit", "d1", 500n),
+      ...waitingFirst(fillers),
+      clearing("u1", "W", 100n, holdingDays),
+      { op: "clock", to: 6 * dayMillis },
+      { op: "read", user: "u1" },
+      { op: "check" }
+    ]
+  },
+  {
+    guarantee: "what is funded and due before its user owes is not recovered from, also within one batch of events",
+    story: (fillers) => [
+      ...enrolled,
+      clearing("u1", "paid", 100n, 0),
+      clearing("u1", "F", 60n, holdingDays),
+      move("deposit", "d1", 160n),
+      move("claim", "c1", 100n),
+      ...waitingFirst(fillers),
+      clearing("u2", "assigned", 1n, holdingDays),
+      move("deposit", "d2", BigInt(fillers) + 1n),
+      clearing("u1", "W", 60n, 0),
+      // the refunds come in one batch of their own
+      { op: "clock", to: 1 },
+      refund("u1", "F", 60n),
+      refund("u1", "paid", 100n),
+      { op: "read", user: "u1" },
+      { op: "check" }
+    ]
+  }
+]

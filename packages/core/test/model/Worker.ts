@@ -1,0 +1,44 @@
+import { Processing } from "@card-rewards/core/Processing"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+/** How often a request that was answered 503 is sent again: each attempt keeps its progress (decisions, section 6). */
+const maxAttempts = 1_000
+
+/** Steps of the worker after which it must have nothing left to do. */
+const maxSteps = 5_000
+
+/** Sends a request again while the answer is Unavailable, as an integrator does. */
+export const untilAvailable = <A, E extends { readonly _tag: string }, R>(request: Effect.Effect<A, E, R>) =>
+  Effect.retry(request, { while: (error) => error._tag === "Unavailable", times: maxAttempts })
+
+/** Processes stored events, also of an integrator in quarantine, until none of the integrator's is left in the queue. */
+export const processEvents = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const { processEvents, retryQuarantined } = yield* Processing
+  const sql = yield* SqlClient.SqlClient
+  for (let steps = 0; steps < maxSteps; steps++) {
+    if ((yield* untilAvailable(processEvents)) > 0) continue
+    if ((yield* untilAvailable(retryQuarantined)) > 0) continue
+    const left = yield* sql`SELECT 1 FROM spend_event_queue WHERE integrator_id = ${integratorId} LIMIT 1`
+    if (left.length === 0) return
+  }
+  return yield* Effect.die(new Error(`stored events are left in the queue after ${maxSteps} steps`))
+})
+
+/** All background work on vaults: what is due to anyone, assigned money, payouts of large claims. */
+export const matureRewards = Effect.gen(function*() {
+  const { matureRewards } = yield* Processing
+  for (let steps = 0; steps < maxSteps; steps++) {
+    if ((yield* untilAvailable(matureRewards)) === 0) return
+  }
+  return yield* Effect.die(new Error(`matureRewards finds work after ${maxSteps} steps`))
+})
+
+/** Leaves nothing of an integrator for the worker: what a story could not finish must not fail the next one. */
+export const abandon = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`DELETE FROM spend_event_queue WHERE integrator_id = ${integratorId}`
+  yield* sql`DELETE FROM rewards WHERE integrator_id = ${integratorId}`
+  yield* sql`UPDATE vault_balances SET assigned = 0 WHERE integrator_id = ${integratorId}`
+})
