@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { expect } from "../../World.ts"
 import * as Attack from "../Attack.ts"
 import * as Attacker from "../Attacker.ts"
 import * as Seed from "../Seed.ts"
@@ -24,7 +25,8 @@ export const dueOwing = Attack.make({
     }
     yield* Attacker.postAll(attacker, [first])
     yield* Attacker.processed(attacker)
-    yield* Attacker.claim(attacker, "first", userId, yield* Attacker.claimable(attacker, userId))
+    const earned = yield* Attacker.claimable(attacker, userId)
+    yield* expect(202, Attacker.claim(attacker, "first", userId, earned))
     const later = yield* Attacker.publishPlain(attacker, { holdingPeriodDays: 1 }, { version: 2 })
     yield* Seed.store(attacker, {
       kind: "clearing",

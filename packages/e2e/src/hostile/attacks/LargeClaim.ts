@@ -33,7 +33,7 @@ export const largeClaim = Attack.make({
 })
 
 const assault = Effect.fnUntraced(function*(attacker: Attacker.Attacker, userId: string, total: bigint) {
-  const answered = yield* Attacker.timed(Attacker.claim(attacker, "all", userId, total))
+  const answered = yield* Attacker.timed(Attacker.claim(attacker, "everything", userId, total))
   const { status } = answered.value
   const figure = `${status} in ${answered.seconds.toFixed(1)} s`
   if (status !== 202) return { figures: [figure], failures: [`the claim was answered ${status}, must be 202`] }

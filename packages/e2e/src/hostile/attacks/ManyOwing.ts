@@ -3,6 +3,7 @@ import { expect } from "../../World.ts"
 import * as Attack from "../Attack.ts"
 import * as Attacker from "../Attacker.ts"
 import * as Seed from "../Seed.ts"
+import { claimAll } from "../SeedClaims.ts"
 
 interface Size {
   readonly users: number
@@ -10,7 +11,8 @@ interface Size {
   readonly operations: number
 }
 
-const claimsAtOnce = 16
+/** Deposits and claims at once. */
+const concurrency = 4
 
 /**
  * Users who owe, each with a due reward to recover from: every clearing earned at once in one program and is held a day
@@ -32,12 +34,7 @@ export const manyOwing = Attack.make({
     yield* Attacker.deposit(attacker, "all", Attacker.rewardOfDollar * 2n * BigInt(users))
     const events = { count: users, users, occurredAt: begin }
     yield* Seed.store(attacker, { ...events, kind: "clearing", prefix: "c-", cents: 100 })
-    const userIds = Array.from({ length: users }, (_, index) => Seed.userOf(index))
-    yield* Effect.forEach(userIds, (userId) =>
-      expect(202, Attacker.claim(attacker, `paid-${userId}`, userId, Attacker.rewardOfDollar)), {
-      concurrency: claimsAtOnce,
-      discard: true
-    })
+    yield* claimAll(attacker)
     yield* Seed.store(attacker, { ...events, kind: "refund", prefix: "r-", refundOf: "c-", cents: 50 })
     return assault(attacker, begin + Attacker.dayMillis, operations)
   })
@@ -52,7 +49,7 @@ const assault = Effect.fnUntraced(function*(attacker: Attacker.Attacker, dueAt: 
       yield* expect(422, Attacker.claim(attacker, `none-${index}`, Seed.userOf(index), 1n))
     })
   const operated = Attacker.timed(Effect.forEach(Array.from({ length: operations }, (_, index) => index), operate, {
-    concurrency: 4,
+    concurrency,
     discard: true
   }))
   const recovered = Attacker.timed(Attacker.matured(attacker, dueAt))
