@@ -6,12 +6,12 @@ import * as Seed from "../Seed.ts"
 
 interface Size {
   readonly idle: number
+  readonly active: number
   readonly seconds: number
   /** Whether the costs are judged: only where nothing else uses the server. */
   readonly isJudged: boolean
 }
 
-const active = 10
 const users = 16
 /** Purchases of all active integrators together in a second. */
 const perSecond = 100
@@ -21,14 +21,14 @@ const maxGrowth = 1.5
 /** Integrators that do nothing must cost nothing: what a purchase costs the worker and PostgreSQL is compared. */
 export const idleIntegrators = Attack.make({
   name: "idle-integrators",
-  what: ({ idle }: Size) =>
+  what: ({ active, idle }: Size) =>
     `${Attack.grouped(idle)} idle integrators beside ${active} with ${perSecond} purchases a second`,
-  short: { idle: 500, seconds: 1, isJudged: false },
-  full: { idle: 10_000, seconds: 15, isJudged: true },
+  short: { idle: 500, active: 3, seconds: 1, isJudged: false },
+  full: { idle: 10_000, active: 10, seconds: 15, isJudged: true },
   maxSeconds: 180,
   prepare: Effect.fnUntraced(function*(attacker, size) {
     const others = yield* Effect.forEach(
-      Array.from({ length: active }, (_, index) => `${attacker.integratorId}-active-${index}`),
+      Array.from({ length: size.active }, (_, index) => `${attacker.integratorId}-active-${index}`),
       (id) => activate(attacker, id),
       { concurrency: 2 }
     )

@@ -7,11 +7,11 @@ import { claimAll } from "../SeedClaims.ts"
 
 interface Size {
   readonly users: number
-  /** Deposits, and as many claims, of the attack itself. */
+  /** Deposits, and as many claims and clearings, of the attack itself. */
   readonly operations: number
 }
 
-/** Deposits and claims at once. */
+/** Deposits, claims or clearings at once. */
 const concurrency = 4
 
 /**
@@ -21,7 +21,7 @@ const concurrency = 4
 export const manyOwing = Attack.make({
   name: "many-owing",
   what: ({ operations, users }: Size) =>
-    `${Attack.grouped(users)} users who owe with due rewards, then ${operations} deposits and claims`,
+    `${Attack.grouped(users)} users who owe with due rewards, then ${operations} deposits, claims and clearings`,
   short: { users: 200, operations: 20 },
   full: { users: 100_000, operations: 100 },
   maxSeconds: 300,
@@ -47,6 +47,8 @@ const assault = Effect.fnUntraced(function*(attacker: Attacker.Attacker, dueAt: 
       yield* Attacker.deposit(attacker, `more-${index}`, 1n)
       // nothing is left to claim once what is owed was recovered
       yield* expect(422, Attacker.claim(attacker, `none-${index}`, Seed.userOf(index), 1n))
+      const clearing = Attacker.spendEvent(attacker, "clearing", Seed.userOf(index), `new-${index}`, dueAt)
+      yield* Attacker.postAll(attacker, [clearing])
     })
   const operated = Attacker.timed(Effect.forEach(Array.from({ length: operations }, (_, index) => index), operate, {
     concurrency,
@@ -54,5 +56,6 @@ const assault = Effect.fnUntraced(function*(attacker: Attacker.Attacker, dueAt: 
   }))
   const recovered = Attacker.timed(Attacker.matured(attacker, dueAt))
   const [one, all] = yield* Effect.all([operated, recovered], { concurrency: 2 })
+  yield* Attacker.processed(attacker)
   return Attack.outcome(`operations in ${one.seconds.toFixed(1)} s`, `recovered in ${all.seconds.toFixed(1)} s`)
 })
