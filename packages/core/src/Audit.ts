@@ -52,6 +52,8 @@ const audit = Effect.fnUntraced(function*(onProgress: (progress: AuditProgress) 
   const sql = yield* SqlClient.SqlClient
   yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
   yield* sql`SET LOCAL statement_timeout = 0`
+  // between two statements it may decode all programs, or rebuild a user with any number of events
+  yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
   // whole tables are read here
   yield* sql`SET LOCAL enable_seqscan = on`
   const names = [...checks.map((check) => check.name), Rebuild.name]

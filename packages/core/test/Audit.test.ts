@@ -257,6 +257,20 @@ layer(Layer.provideMerge(history, moneyLayer))("the audit", (it) => {
       )
     }))
 
+  it.effect("has no time limit on its transaction, however long it works between two statements", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const limits = new Set<string | undefined>()
+      const readLimits = Effect.orDie(Effect.gen(function*() {
+        for (const name of ["statement_timeout", "idle_in_transaction_session_timeout"]) {
+          const [row] = yield* sql<{ limit: string }>`SELECT current_setting(${name}, true) AS "limit"`
+          limits.add(row?.limit)
+        }
+      }))
+      yield* (yield* Audit).runWith(() => readLimits)
+      assert.deepStrictEqual([...limits], ["0"])
+    }))
+
   it.effect.each(faults)("finds and names %s changed by hand", ([, plant, undo, rule]) =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
