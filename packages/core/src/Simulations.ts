@@ -2,9 +2,9 @@ import { NotFound, Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId, ProgramId } from "@card-rewards/domain/Ids"
 import type { Asset } from "@card-rewards/domain/Money"
 import { ProgramRefused } from "@card-rewards/domain/Program"
+import { candidateProblems } from "@card-rewards/domain/Program/Problems"
 import { compile } from "@card-rewards/domain/ProgramVersion"
 import {
-  candidateProblems,
   maxSimulatedTransactions,
   maxSimulationKeys,
   maxSimulationMillis,

@@ -1,7 +1,6 @@
 import { Schema } from "effect"
 import { Amount, Asset } from "./Money.ts"
 import { ProgramDefinition } from "./Program.ts"
-import { problems } from "./Program/Problems.ts"
 import { Timestamp } from "./Time.ts"
 
 /** Purchases that one simulation evaluates, and milliseconds that it may take, at most (decisions, section 9). */
@@ -65,7 +64,3 @@ export type Simulation = typeof Simulation.Type
 export class SimulationTooLarge extends Schema.TaggedError<SimulationTooLarge>()("SimulationTooLarge", {
   message: Schema.String
 }, { httpApiStatus: 422 }) {}
-
-/** What of a candidate is refused: all that publication refuses, but for its lead and its limits. */
-export const candidateProblems = (definition: ProgramDefinition, asset: Asset): ReadonlyArray<string> =>
-  problems(definition, { now: -Infinity, otherPrograms: 0, versions: { count: 0, asset } })

@@ -122,6 +122,7 @@ describe("the pages", () => {
   const elsewhere: Readonly<Record<string, string>> = {
     "npm start   # installs": "Service.ts starts scripts/start.ts; scripts/check.ts is what runs this",
     "WEBHOOK_ALLOW_PRIVATE_NETWORK=true npm start": "Service.ts sets it",
+    "HOSTILE=full": "HostileTenants.test.ts is what runs, in its short forms",
     "npm run -s pack:client": "Client.test.ts packs and installs it",
     "BASE_URL=http://127.0.0.1:3000": "Client.test.ts runs every program of that page",
     "cp deploy/example.env deploy/.env": "Deployment.test.ts: there is no container engine here",

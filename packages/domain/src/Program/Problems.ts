@@ -205,3 +205,7 @@ const keysBeyond = (path: string, value: unknown, shape: Shape): ReadonlyArray<s
     return nested === undefined ? [] : keysBeyond(at, inner, nested)
   })
 }
+
+/** What of a candidate is refused: all that publication refuses, but for its lead and its limits. */
+export const candidateProblems = (definition: ProgramDefinition, asset: Asset): ReadonlyArray<string> =>
+  problems(definition, { now: -Infinity, otherPrograms: 0, versions: { count: 0, asset } })

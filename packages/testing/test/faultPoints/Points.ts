@@ -81,9 +81,10 @@ const nameOf = (sql: string): string => {
 
 /** The worker's steps by the statement that each begins with. */
 const steps: ReadonlyArray<readonly [step: string, first: RegExp]> = [
-  ["processing", /FROM (spend_event_queue|pg_locks)\b/],
-  ["loading", /^\s*SELECT t\.place\b[^]*JOIN program_versions/],
-  ["maturing", /first\.claimable_at/],
+  ["processing", /FROM (spend_event_queue|pg_locks)\b|set_config\('lock_timeout'/],
+  ["loading", /\bprogram_versions\b/],
+  ["maturing", /FROM vaults WHERE work_at/],
+  ["retrying", /\bquarantine\b/],
   ["claiming", /WITH (RECURSIVE turn|chosen|blocked|free) AS|FROM webhook_secrets/],
   ["settling", /WHERE unsettled/],
   ["recording", /WITH recorded AS|^SELECT e\.[^]*FROM webhook_endpoints e\s+JOIN unnest/]
