@@ -159,8 +159,8 @@ export const StepMillis = Context.Reference<number>("@card-rewards/core/Database
 })
 
 /**
- * As {@link available}, for a step of background work. It has an end too: a network that lost its way leaves a statement
- * without an answer for ever.
+ * As {@link available}, for a step of background work. It has an end too: a network that lost its way leaves a
+ * statement without an answer for ever.
  */
 export const step = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>
@@ -220,9 +220,9 @@ const toUnavailable = (error: SqlError.SqlError) =>
   error.isRetryable || isPassing(error.reason.cause) ? Effect.fail(away()) : Effect.die(error)
 
 /**
- * What passes without a change to this service, by PostgreSQL's error code: resources are short, a full disk included (53);
- * an operator, a restart or a recovery is in the way (57P); an I/O error (58); a time-out ended the session (25P03, 25P04);
- * the server has become a read-only one (25006).
+ * What passes without a change to this service, by PostgreSQL's error code: resources are short, a full disk included
+ * (53); an operator, a restart or a recovery is in the way (57P); an I/O error (58); a time-out ended the session
+ * (25P03, 25P04); the server has become a read-only one (25006).
  */
 const isPassing = (cause: unknown): boolean =>
   typeof cause === "object" && cause !== null && "code" in cause && /^(53|57P|58|25P0[34]|25006)/u.test(`${cause.code}`)

@@ -67,8 +67,8 @@ const openPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touche
 
 /**
  * Locks the vaults (in key order), opens their books at the integrators' present time and applies what is due to the
- * touched users and to users who owe, so that what follows sees money as it stands now (decisions, section 6). Runs inside
- * the caller's transaction. {@link Behind} names the vaults where more is due than one transaction applies.
+ * touched users and to users who owe, so that what follows sees money as it stands now (decisions, section 6). Runs
+ * inside the caller's transaction. {@link Behind} names the vaults where more is due than one transaction applies.
  */
 export const open = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>) {
   const books = yield* openPiece(touched)
@@ -87,7 +87,9 @@ export const catchUp = (
     return [...books.values()].every((book) => !book.isBehind)
   }))
 
-/** {@link catchUp} to the end, for a request: after {@link CatchUpMillis} it is Unavailable, and the pieces are kept. */
+/**
+ * {@link catchUp} to the end, for a request: after {@link CatchUpMillis} it is Unavailable, and the pieces are kept.
+ */
 export const applyAllDue = Effect.fnUntraced(function*(touched: Load.Touched) {
   const begun = yield* Clock.monotonicTimeNanos
   while (!(yield* catchUp([touched]))) yield* requireTime(begun)
@@ -101,9 +103,9 @@ const requireTime = Effect.fnUntraced(function*(begunNanos: bigint) {
 })
 
 /**
- * One operation on a vault, in one transaction with what is due before it. Where more is due than one transaction applies,
- * pieces of it come first, each in a transaction of its own. Where that takes longer than {@link CatchUpMillis} it is Unavailable; the pieces
- * are kept, so that the same request comes further each time.
+ * One operation on a vault, in one transaction with what is due before it. Where more is due than one transaction
+ * applies, pieces of it come first, each in a transaction of its own. Where that takes longer than {@link
+ * CatchUpMillis} it is Unavailable; the pieces are kept, so that the same request comes further each time.
  */
 export const operate = Effect.fnUntraced(function*<A, E, R>(
   touched: Load.Touched,
@@ -124,8 +126,8 @@ export const operate = Effect.fnUntraced(function*<A, E, R>(
 })
 
 /**
- * The next background work on a vault: what is due or unfinished of anyone, up to {@link WorkSize} of each kind. Runs inside
- * the caller's transaction; returns how many changes that were.
+ * The next background work on a vault: what is due or unfinished of anyone, up to {@link WorkSize} of each kind. Runs
+ * inside the caller's transaction; returns how many changes that were.
  */
 export const work = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const books = yield* openPiece([{ integratorId, userIds: new Set(), clearings: [] }])

@@ -19,9 +19,9 @@ export { QuickScanMillis } from "./Processing/Queue.ts"
 export class Processing extends Context.Service<Processing, {
   /**
    * Processes a batch of stored events of several integrators. One whose part fails goes into quarantine, and the
-   * others' events are processed all the same. Then loads program versions for whose lack events were left in the queue,
-   * at most `maxLoadBytes`. Answers the units of work done (see Processing/Budget.ts), and one for each integrator that
-   * went into quarantine and each version that was loaded: 0 where there was nothing to do.
+   * others' events are processed all the same. Then loads program versions for whose lack events were left in the
+   * queue, at most `maxLoadBytes`. Answers the units of work done (see Processing/Budget.ts), and one for each
+   * integrator that went into quarantine and each version that was loaded: 0 where there was nothing to do.
    */
   readonly processEvents: Effect.Effect<number, Unavailable>
   /**

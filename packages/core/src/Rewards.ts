@@ -46,7 +46,9 @@ export class Rewards extends Context.Service<Rewards, {
   )
 }
 
-/** What is shown of a reward, named as the rows are: to rename the columns of every row would take longer than the rest. */
+/**
+ * What is shown of a reward, named as the rows are: to rename the columns of every row would take longer than the rest.
+ */
 const shownColumns = `integrator_id AS "integratorId", user_id AS "userId", kind,
   external_transaction_id AS "externalTransactionId", program_id AS "programId", program_version AS "programVersion",
   creation, asset, state, currency, spend, refunded_spend AS "refundedSpend", earned, amount, paid, recovered,

@@ -22,7 +22,8 @@ const ledger: Grants = {
   vault_balances: "SELECT, UPDATE (held, free, assigned, assigned_to, assigned_at)",
   vault_operations: "SELECT, INSERT",
   rewards: "SELECT, INSERT, UPDATE (state, refunded_spend, amount, paid, recovered, clawed_back, updated_at, revision)",
-  user_balances: "SELECT, INSERT, UPDATE (awaiting_funding, pending, claimable, paid, owed, due_at, due_creation, first_waiting)",
+  user_balances: "SELECT, INSERT, UPDATE (awaiting_funding, pending, claimable, paid, owed, due_at, due_creation, " +
+    "first_waiting)",
   waiting_sums: "SELECT, INSERT, UPDATE (amount), DELETE",
   payouts: "SELECT, INSERT, UPDATE (amount), DELETE"
 }

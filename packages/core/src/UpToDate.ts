@@ -40,8 +40,8 @@ export const dueOf = (sql: SqlClient.SqlClient, now: Statement.Fragment) =>
   sql`CASE WHEN b.due_at <= ${now} THEN 'due' WHEN b.awaiting_funding > 0 THEN 'waiting' END`
 
 /**
- * Whether money is assigned to waiting rewards of the user, or may come from users who owe: those who have something due,
- * or assigned, are found by a step into an index of theirs.
+ * Whether money is assigned to waiting rewards of the user, or may come from users who owe: those who have something
+ * due, or assigned, are found by a step into an index of theirs.
  */
 const isFundable = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
   const sql = yield* SqlClient.SqlClient
@@ -66,11 +66,14 @@ const isFundable = Effect.fnUntraced(function*(integratorId: IntegratorId, userI
   return row?.due === true
 }, Database.available)
 
-/** Applies what is due to a user, and to others whose recoveries may fund the user's rewards; nearly always nothing is. */
+/**
+ * Applies what is due to a user, and to others whose recoveries may fund the user's rewards; nearly always nothing is.
+ */
 export const bringUpToDate = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
   const now = yield* nowOf(integratorId)
   const sql = yield* SqlClient.SqlClient
   const reading = Database.available(sql<{ due: Due }>`
-    SELECT ${dueOf(sql, now)} AS due FROM user_balances b WHERE b.integrator_id = ${integratorId} AND b.user_id = ${userId}`)
+    SELECT ${dueOf(sql, now)} AS due FROM user_balances b
+    WHERE b.integrator_id = ${integratorId} AND b.user_id = ${userId}`)
   yield* upToDate(integratorId, userId, reading)
 })

@@ -17,7 +17,9 @@ export interface Vitals {
   readonly deliveryLagMillis: number
   /** Integrators in quarantine, for every reason. */
   readonly quarantined: Readonly<Record<Reason, number>>
-  /** Transactions begun since the oldest snapshot in use: a number that only grows keeps the queues from being vacuumed. */
+  /**
+   * Transactions begun since the oldest snapshot in use: a number that only grows keeps the queues from being vacuumed.
+   */
   readonly xminAge: number
 }
 

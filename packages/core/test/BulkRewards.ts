@@ -15,8 +15,8 @@ export interface BulkRewards {
 }
 
 /**
- * Stores rewards without the purchases that earned them, with balances, the vault and all that is derived from them as the
- * service keeps it. Journal and events say nothing of them.
+ * Stores rewards without the purchases that earned them, with balances, the vault and all that is derived from them as
+ * the service keeps it. Journal and events say nothing of them.
  */
 export const addRewards = Effect.fnUntraced(function*(integratorId: IntegratorId, bulk: BulkRewards) {
   const { claimableAt, count, prefix, state, users } = bulk
@@ -27,17 +27,23 @@ export const addRewards = Effect.fnUntraced(function*(integratorId: IntegratorId
     SELECT DISTINCT ${integratorId}, ${user}, 0, now(), now() FROM generate_series(1, ${value.int4(count)}) n
     ON CONFLICT DO NOTHING`
   yield* sql`INSERT INTO rewards (integrator_id, user_id, kind, external_transaction_id, program_id, program_version,
-      creation, asset, state, purchase_at, currency, spend, refunded_spend, earned, amount, paid, recovered, clawed_back,
-      month_used_before, category_used_before, claimable_at, created_at, updated_at, revision)
-    SELECT v.integrator_id, ${user}, 'clearing', (v.rewards + n)::text, 'p', 1, v.rewards + n, 'USDC', ${state}, now(), 'USD', 100,
-      0, 1, 1, 0, 0, 0, 0, 0, ${value.timestamptz(claimableAt)} - ${perUser} * interval '1 second', now(), now(), 1
+      creation, asset, state, purchase_at, currency, spend, refunded_spend, earned, amount, paid, recovered,
+      clawed_back, month_used_before, category_used_before, claimable_at, created_at, updated_at, revision)
+    SELECT v.integrator_id, ${user}, 'clearing', (v.rewards + n)::text, 'p', 1, v.rewards + n, 'USDC', ${state}, now(),
+      'USD', 100, 0, 1, 1, 0, 0, 0, 0, 0, ${value.timestamptz(claimableAt)} - ${perUser} * interval '1 second', now(), now(), 1
     FROM vaults v, generate_series(1, ${value.int4(count)}) n WHERE v.integrator_id = ${integratorId}`
-  yield* sql`UPDATE vaults SET rewards = rewards + ${value.int4(count)}, work_at = now() WHERE integrator_id = ${integratorId}`
+  yield* sql`UPDATE vaults SET rewards = rewards + ${value.int4(count)}, work_at = now()
+    WHERE integrator_id = ${integratorId}`
   yield* deriveBalances(integratorId)
 })
 
 /** Makes users owe; nothing of it is in their rewards. */
-export const addOwed = Effect.fnUntraced(function*(integratorId: IntegratorId, prefix: string, users: number, owed: number) {
+export const addOwed = Effect.fnUntraced(function*(
+  integratorId: IntegratorId,
+  prefix: string,
+  users: number,
+  owed: number
+) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`INSERT INTO user_balances (integrator_id, user_id, asset, awaiting_funding, pending, claimable, paid, owed)
     SELECT ${integratorId}, ${prefix} || n, 'USDC', 0, 0, 0, 0, ${value.int4(owed)}

@@ -150,7 +150,8 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
       const sql = yield* SqlClient.SqlClient
       const [innocent, culprit] = [yield* setUp(), yield* setUp()]
       const { integratorId } = culprit
-      yield* addRewards(integratorId, { prefix: "user-0", users: "one", count: 600, state: "Pending", claimableAt: startMillis })
+      const due = { prefix: "user-0", users: "one", count: 600, state: "Pending", claimableAt: startMillis } as const
+      yield* addRewards(integratorId, due)
       yield* innocent.send()
       yield* culprit.send()
 
@@ -163,8 +164,8 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
       const retry = Effect.provideService(retryQuarantined, Ledger.PieceSize, 100)
       while ((yield* quarantineOf(integratorId)) !== undefined) yield* retry
       assert.deepStrictEqual(yield* unapplied(integratorId), [])
-      const left = yield* sql`SELECT FROM rewards WHERE integrator_id = ${integratorId} AND external_transaction_id <> 'e1'
-        AND state = 'Pending'`
+      const left = yield* sql`SELECT FROM rewards
+        WHERE integrator_id = ${integratorId} AND external_transaction_id <> 'e1' AND state = 'Pending'`
       assert.lengthOf(left, 0)
     }))
 
@@ -178,7 +179,8 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
       yield* (yield* Vault).deposit(integratorId, { reference: Reference.make("d"), amount })
       yield* culprit.send()
       yield* processEvents
-      yield* addRewards(integratorId, { prefix: "owes", users: 30, count: 30, state: "AwaitingFunding", claimableAt: startMillis })
+      const waiting = { prefix: "owes", users: 30, count: 30, state: "AwaitingFunding", claimableAt: startMillis } as const
+      yield* addRewards(integratorId, waiting)
       yield* addOwed(integratorId, "owes", 30, 1)
       // the refund frees money that serves all who wait, and they owe it: 30 recoveries before the next event
       yield* culprit.send({ kind: "refund", originalTransactionId: "e1" }, userId)

@@ -110,7 +110,10 @@ layer(services, { excludeTestServices: true })("reading", (it) => {
       yield* send("refund", "r1", 10_000, { originalTransactionId: "paid" })
       yield* (yield* SandboxClock).set(integratorId, instant(at + 500_000))
       yield* (yield* SpendEvents).submit(spendEvent(integratorId, userId, at + 500_000, {
-        kind: "clearing", externalTransactionId: "later", amount: usd(10_000), merchant: { descriptor: "Shop", mcc: "4111" }
+        kind: "clearing",
+        externalTransactionId: "later",
+        amount: usd(10_000),
+        merchant: { descriptor: "Shop", mcc: "4111" }
       }))
       yield* processAll
       yield* (yield* SandboxClock).set(integratorId, instant(at + 500_000 + 86_400_000))

@@ -75,8 +75,8 @@ const measure = <E, R>(name: string, step: Effect.Effect<boolean, E, R>): Effect
     }))
 
 /**
- * Little while steps are quick, so that a dead connection is soon left. A step that was slow and succeeded leaves more to
- * the next one, and so does one that ran out of patience again (the first time it may have been the connection, and
+ * Little while steps are quick, so that a dead connection is soon left. A step that was slow and succeeded leaves more
+ * to the next one, and so does one that ran out of patience again (the first time it may have been the connection, and
  * those that were quiet are closed by then): where everything is slow, work goes on.
  */
 const patienceFor = (millis: number): number => Math.min(mostPatienceMillis, Math.max(leastPatienceMillis, millis))
@@ -85,7 +85,9 @@ const patienceFor = (millis: number): number => Math.min(mostPatienceMillis, Mat
 const jitteredSleep = (millis: number) =>
   Effect.flatMap(Random.nextBetween(0.8, 1.2), (factor) => Effect.sleep(millis * factor))
 
-/** What passes by itself, such as a database that is away, is one line with its message; any other error has its stack. */
+/**
+ * What passes by itself, such as a database that is away, is one line with its message; any other error has its stack.
+ */
 const report = (name: string, pauseMillis: number, cause: Cause.Cause<unknown>) => {
   const error = Cause.squash(cause)
   return error instanceof Unavailable

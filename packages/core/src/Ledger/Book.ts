@@ -1,7 +1,15 @@
 import type { IntegratorId, VaultId } from "@card-rewards/domain/Ids"
 import { type Asset, assets } from "@card-rewards/domain/Money"
 import type { Account, Move, RewardChange, RewardMoney, RewardState } from "@card-rewards/domain/Reward"
-import { blockOf, byDuePlace, noAccounts, type Payout, type UserAccounts, userKey, type VaultAccounts } from "./Accounts.ts"
+import {
+  blockOf,
+  byDuePlace,
+  noAccounts,
+  type Payout,
+  type UserAccounts,
+  userKey,
+  type VaultAccounts
+} from "./Accounts.ts"
 import { encodeReward, type RewardRow, rewardKey } from "./RewardRow.ts"
 import { WaitingQueue } from "./WaitingQueue.ts"
 
@@ -84,7 +92,9 @@ export class Book {
   budget: number
   /** Users whose money the operation touches, by {@link userKey}. */
   readonly touched = new Set<string>()
-  /** Up to here the assigned rewards of touched users and of users who owe are reserved, as this transaction has them. */
+  /**
+   * Up to here the assigned rewards of touched users and of users who owe are reserved, as this transaction has them.
+   */
   readonly reservedTo: Record<Asset, bigint> = { USDC: 0n, EURe: 0n }
   /** Whether these are being reserved at this moment. */
   isReserving = false

@@ -12,9 +12,9 @@ import { continuePayout } from "./Payouts.ts"
 import { type RewardRow, rewardKey } from "./RewardRow.ts"
 
 /**
- * Applies what is due to the touched users and to users who owe, in order (decisions, section 6): unfinished claims, then
- * assigned rewards in order of creation, then Pending ones by `(claimableAt, creation)`; after each, free money is passed
- * on. Each book's budget bounds how many; where it does not suffice the book is behind afterwards.
+ * Applies what is due to the touched users and to users who owe, in order (decisions, section 6): unfinished claims,
+ * then assigned rewards in order of creation, then Pending ones by `(claimableAt, creation)`; after each, free money is
+ * passed on. Each book's budget bounds how many; where it does not suffice the book is behind afterwards.
  */
 export const applyDue = Effect.fnUntraced(function*(books: ReadonlyMap<IntegratorId, Book>) {
   for (const book of books.values()) {
@@ -33,8 +33,8 @@ export const passOn = Effect.fnUntraced(function*(book: Book, asset: Asset) {
 })
 
 /**
- * Reserves the assigned rewards of touched users and of users who owe, in order of creation. One that was due when its money
- * was assigned matures at once: what it recovers is free money, which nobody else may have to wait for.
+ * Reserves the assigned rewards of touched users and of users who owe, in order of creation. One that was due when its
+ * money was assigned matures at once: what it recovers is free money, which nobody else may have to wait for.
  */
 const reserveAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset) {
   const vault = book.vault[asset]
@@ -88,8 +88,8 @@ const matureInOrder = Effect.fnUntraced(function*(book: Book, due: ReadonlyArray
 })
 
 /**
- * The worker's work on one vault, after {@link applyDue}: unfinished claims, due rewards and assigned rewards of anyone, up
- * to `limit` of each, so that none of them waits for the others.
+ * The worker's work on one vault, after {@link applyDue}: unfinished claims, due rewards and assigned rewards of
+ * anyone, up to `limit` of each, so that none of them waits for the others.
  */
 export const applyAnyones = Effect.fnUntraced(function*(book: Book, limit: number) {
   book.isWorkOutdated = true
@@ -113,7 +113,8 @@ export const applyAnyones = Effect.fnUntraced(function*(book: Book, limit: numbe
   for (const row of due) book.addReward(row)
   // rewards of a user with an unfinished claim mature when it is finished, so that it pays those that it counted
   book.budget = limit
-  yield* matureInOrder(book, due.filter((row) => (book.payouts.get(userKey(row.userId, row.asset))?.amount ?? 0n) === 0n))
+  const isClaiming = ({ asset, userId }: RewardRow) => (book.payouts.get(userKey(userId, asset))?.amount ?? 0n) > 0n
+  yield* matureInOrder(book, due.filter((row) => !isClaiming(row)))
   for (const asset of assets) yield* reserveAnyones(book, asset, limit)
 })
 

@@ -27,8 +27,8 @@ const sumsPage = 1_000
 
 /**
  * Gives free money to the waiting rewards, first in, first out, up to the first that does not fit. One that is past
- * its holding period becomes claimable before the next is funded. What is assigned beyond {@link ServedAtOnce} rewards is
- * left to be reserved; returns whether anything was assigned.
+ * its holding period becomes claimable before the next is funded. What is assigned beyond {@link ServedAtOnce} rewards
+ * is left to be reserved; returns whether anything was assigned.
  */
 export const serveWaiting = Effect.fnUntraced(function*(book: Book, asset: Asset) {
   const servedAtOnce = yield* ServedAtOnce
@@ -140,7 +140,8 @@ const readBlock = Effect.fnUntraced(function*(book: Book, asset: Asset, block: b
   const last = lastOfBlock(block)
   const stored = yield* sql<{ creation: bigint; amount: bigint }>`
     SELECT creation, amount FROM rewards WHERE integrator_id = ${book.integratorId} AND asset = ${asset}
-      AND state = 'AwaitingFunding' AND creation > ${value.int8(after)} AND creation <= ${value.int8(last)} ORDER BY creation`
+      AND state = 'AwaitingFunding' AND creation > ${value.int8(after)} AND creation <= ${value.int8(last)}
+    ORDER BY creation`
   const present = new Map(stored.map(({ amount, creation }) => [creation, amount]))
   for (const { amount, creation, state } of [...book.changedRows(asset), ...book.createdRows(asset)]) {
     if (creation <= after || creation > last) continue

@@ -44,7 +44,8 @@ const readFirst = Effect.fnUntraced(function*(
   let limit = Math.max(leastPage, Math.ceil(perUser))
   let readers: ReadonlyArray<Reader> = users.map((user) => ({ ...user, after }))
   while (readers.length > 0) {
-    const pages = Map.groupBy(yield* readPage(readers, limit), (row) => `${row.integratorId}\0${row.asset}\0${row.userId}`)
+    const rows = yield* readPage(readers, limit)
+    const pages = Map.groupBy(rows, ({ asset, integratorId, userId }) => `${integratorId}\0${userKey(userId, asset)}`)
     const unfinished: Array<Reader> = []
     for (const { book, key } of readers) {
       const page = pages.get(`${book.integratorId}\0${key}`) ?? []
@@ -76,7 +77,8 @@ const readDuePage: ReadPage = Effect.fnUntraced(function*(readers, limit) {
   const sql = yield* SqlClient.SqlClient
   const { assets, creations, integrators, users } = readerColumns(readers)
   return yield* sql<RewardRow>`
-    SELECT r.* FROM unnest(${integrators}, ${users}, ${assets}, ${columns.timestamptz(readers.map(({ book }) => book.now))},
+    SELECT r.* FROM unnest(${integrators}, ${users}, ${assets},
+      ${columns.timestamptz(readers.map(({ book }) => book.now))},
       ${columns.timestamptz(readers.map(({ after }) => after.claimableAt))}, ${creations})
       AS t(integrator_id, user_id, asset, now, after_at, after_creation)
     CROSS JOIN LATERAL (
@@ -113,19 +115,22 @@ export const readDue = Effect.fnUntraced(function*(books: Iterable<Book>) {
   const users = [...books].flatMap((book) =>
     book.concerned().flatMap(([key, { firstPending }]) =>
       firstPending !== undefined && firstPending.claimableAt <= book.now ? [{ book, key }] : []))
-  const found = users.length === 0 ? new Map<Book, Array<RewardRow>>() : yield* readFirst(users, byDuePlace, readDuePage)
+  if (users.length === 0) return new Map<Book, ReadonlyArray<RewardRow>>()
+  const found = yield* readFirst(users, byDuePlace, readDuePage)
   return new Map([...found].map(([book, rows]) => [book, addAll(book, rows)]))
 })
 
 /**
- * The waiting rewards that money is assigned to and that are not reserved yet, of users that the book has read, in order
- * of creation: one more than the book's budget at most of those that are stored.
+ * The waiting rewards that money is assigned to and that are not reserved yet, of users that the book has read, in
+ * order of creation: one more than the book's budget at most of those that are stored.
  */
 export const readAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset) {
   const { assigned, assignedTo } = book.vault[asset]
-  const users = assigned === 0n ? [] : book.concerned().flatMap(([key, { firstWaiting }]) =>
-    splitUserKey(key).asset === asset && firstWaiting !== undefined && firstWaiting <= assignedTo ? [{ book, key }] : [])
-  if (users.length === 0) return []
+  const users = book.concerned().flatMap(([key, { firstWaiting }]) => {
+    const isOf = splitUserKey(key).asset === asset
+    return isOf && firstWaiting !== undefined && firstWaiting <= assignedTo ? [{ book, key }] : []
+  })
+  if (assigned === 0n || users.length === 0) return []
   const after = { ...beginning, creation: book.reservedTo[asset] }
   const found = yield* readFirst(users, byCreation, readAssignedPage, after)
   const keys = new Set(users.map(({ key }) => key))

@@ -17,7 +17,9 @@ export const payClaim = Effect.fnUntraced(function*(book: Book, claim: Payout) {
   const rows = yield* readClaimable(book, claim, paidAtOnce)
   const { left, parts } = divide(rows, claim.amount)
   payParts(book, parts, claim.reference)
-  for (const { amount, row } of parts) book.operation?.rewards?.push({ id: printRewardId(row), amount: amount.toString() })
+  for (const { amount, row } of parts) {
+    book.operation?.rewards?.push({ id: printRewardId(row), amount: amount.toString() })
+  }
   const rest = left === 0n ? 0 : yield* countCovering(book, claim, rows.at(-1) ?? beforeAll, left)
   if (book.operation !== undefined) book.operation.rewardCount = parts.length + rest
   if (left === 0n) return

@@ -80,9 +80,10 @@ const refundedEarlier = (state: State, outcome: Outcome) => {
 }
 
 /**
- * The tables that follow lose rows as they gain them: one that was empty when it was analysed is taken for empty while it has
- * millions of rows, and would be read through to be compared with the whole list. So each row is found by its key, and deleted
- * at its place, which nothing changes meanwhile; the list counts as one row by a condition that is always true.
+ * The tables that follow lose rows as they gain them: one that was empty when it was analysed is taken for empty while
+ * it has millions of rows, and would be read through to be compared with the whole list. So each row is found by its
+ * key, and deleted at its place, which nothing changes meanwhile; the list counts as one row by a condition that is
+ * always true.
  */
 const oneByOne = "num_nulls(t.integrator_id) = 0"
 

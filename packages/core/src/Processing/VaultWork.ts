@@ -15,9 +15,9 @@ const lastPauseMillis = 30_000
 const maxFailing = 1_000
 
 /**
- * The worker's step of background work: takes the vault whose work has been due the longest, of those that no other process
- * has locked, and does a part of it. Where that fails, the vault alone waits, for growing pauses. Returns 0 where no vault
- * has work that is due; what that costs does not depend on how many integrators there are.
+ * The worker's step of background work: takes the vault whose work has been due the longest, of those that no other
+ * process has locked, and does a part of it. Where that fails, the vault alone waits, for growing pauses. Returns 0
+ * where no vault has work that is due; what that costs does not depend on how many integrators there are.
  */
 export const make = (): Effect.Effect<number, Unavailable, SqlClient.SqlClient> => {
   const failures = new Map<IntegratorId, number>()
@@ -43,15 +43,17 @@ const takeVault = Effect.gen(function*() {
   return vault?.integratorId
 })
 
-const postpone = Effect.fnUntraced(function*(failures: Map<IntegratorId, number>, integratorId: IntegratorId, defect: unknown) {
+const postpone = Effect.fnUntraced(function*(
+  failures: Map<IntegratorId, number>,
+  integratorId: IntegratorId,
+  defect: unknown
+) {
   const count = failures.get(integratorId) ?? 0
   if (failures.size >= maxFailing) failures.clear()
   failures.set(integratorId, count + 1)
   const pauseMillis = Math.min(lastPauseMillis, firstPauseMillis * 2 ** Math.min(count, 16))
-  yield* Effect.logError(
-    `Background work on the vault of ${integratorId} failed; trying again in ${Duration.format(Duration.millis(pauseMillis))}`,
-    defect
-  )
+  const pause = Duration.format(Duration.millis(pauseMillis))
+  yield* Effect.logError(`Background work on the vault of ${integratorId} failed; trying again in ${pause}`, defect)
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
   yield* Database.step(sql`UPDATE vaults SET work_at = ${value.timestamptz(real + pauseMillis)}

@@ -63,8 +63,8 @@ const recordOfPurchase = recordAt({
 /**
  * The applied purchases of a window, and all applied refunds, by user, each user's in the order in which they were
  * processed. Runs inside the caller's transaction. Attributes are those of the linked authorization, else as they stood
- * at the purchase (decisions, section 5.3). `OFFSET 0` has them looked up for each purchase: a join by user alone, which
- * the planner likes where users have few, would be quadratic for a user who has many.
+ * at the purchase (decisions, section 5.3). `OFFSET 0` has them looked up for each purchase: a join by user alone,
+ * which the planner likes where users have few, would be quadratic for a user who has many.
  */
 export const forEachPage = Effect.fnUntraced(function*<E, R>(
   window: Window,

@@ -49,7 +49,8 @@ const statements = [
     PRIMARY KEY (integrator_id, asset, block)
   )`,
   `INSERT INTO waiting_sums (integrator_id, asset, block, amount)
-    SELECT integrator_id, asset, creation / 4096, sum(amount) FROM rewards WHERE state = 'AwaitingFunding' GROUP BY 1, 2, 3`,
+    SELECT integrator_id, asset, creation / 4096, sum(amount) FROM rewards
+    WHERE state = 'AwaitingFunding' GROUP BY 1, 2, 3`,
   // the part of a claim that is in balances, vault and journal, and not yet in the rewards that it pays
   `CREATE TABLE payouts (
     integrator_id text NOT NULL,

@@ -13,7 +13,9 @@ const maxSteps = 5_000
 export const untilAvailable = <A, E extends { readonly _tag: string }, R>(request: Effect.Effect<A, E, R>) =>
   Effect.retry(request, { while: (error) => error._tag === "Unavailable", times: maxAttempts })
 
-/** Processes stored events, also of an integrator in quarantine, until none of the integrator's is left in the queue. */
+/**
+ * Processes stored events, also of an integrator in quarantine, until none of the integrator's is left in the queue.
+ */
 export const processEvents = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const { processEvents, retryQuarantined } = yield* Processing
   const sql = yield* SqlClient.SqlClient
