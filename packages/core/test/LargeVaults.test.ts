@@ -210,6 +210,22 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       assert.deepStrictEqual(yield* assigned, [{ assigned: 0n, assignedTo: 11_500n }])
     }))
 
+  it.effect("a vault with much overdue work does not hold up one whose reward is due later", () =>
+    Effect.gen(function*() {
+      yield* workAll
+      const busy = yield* setUp
+      const { integratorId, now } = yield* setUp
+      const { matureRewards } = yield* Processing
+      yield* addRewards(busy.integratorId, { ...ofAnn, ...pending, count: 600, claimableAt: now - 1e8 })
+      yield* matureRewards
+      yield* addRewards(integratorId, { ...ofAnn, ...pending, count: 1, claimableAt: now })
+      yield* matureRewards
+      yield* matureRewards
+      assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 1 })
+      assert.strictEqual((yield* statesOf(busy.integratorId))["Pending"], 100)
+      yield* workAll
+    }))
+
   it.effect("a vault whose work fails waits alone: the others' rewards mature in the same step or the next", () =>
     Effect.gen(function*() {
       const broken = yield* setUp

@@ -128,7 +128,7 @@ export const checks: ReadonlyArray<Check> = [
           UNION ALL SELECT integrator_id, now() FROM vault_balances WHERE assigned > 0
           UNION ALL SELECT integrator_id, now() FROM payouts
         ) parts GROUP BY integrator_id
-      ) w USING (integrator_id) WHERE coalesce(v.work_at > w.due, true)`
+      ) w USING (integrator_id) WHERE coalesce(v.work_at > greatest(w.due, now()), true)`
   },
   {
     name: "assigned money is what the waiting rewards up to its mark come to",

@@ -114,7 +114,10 @@ export const writePayouts = Effect.fnUntraced(function*(books: ReadonlyArray<Boo
   }
 })
 
-/** When background work on the vaults is next due, in real time: at once, with the first pending reward, or never. */
+/**
+ * When background work on the vaults is next due, in real time: now at the earliest, so that a vault with much of it comes
+ * behind those that waited meanwhile; with the first pending reward; or never.
+ */
 export const writeWorkAt = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   const sql = yield* SqlClient.SqlClient
   const { bool, int8, text, timestamptz } = columns
@@ -122,7 +125,7 @@ export const writeWorkAt = Effect.fnUntraced(function*(books: ReadonlyArray<Book
     UPDATE vaults v SET work_at = CASE
       WHEN t.assigned OR EXISTS (SELECT 1 FROM payouts p WHERE p.integrator_id = t.integrator_id LIMIT 1) THEN t.now
       ELSE (
-        SELECT r.claimable_at - t.ahead * interval '1 ms' FROM rewards r
+        SELECT greatest(r.claimable_at - t.ahead * interval '1 ms', t.now) FROM rewards r
         WHERE r.integrator_id = t.integrator_id AND r.state = 'Pending' ORDER BY r.claimable_at, r.creation LIMIT 1
       ) END
     FROM unnest(${text(books.map((book) => book.integratorId))},
