@@ -10,7 +10,7 @@ export const deposit = Attack.make({
   name: "deposit",
   what: ({ rewards }: { readonly rewards: number }) =>
     `a deposit that serves ${Attack.grouped(rewards)} waiting rewards`,
-  short: { rewards: 2_000 },
+  short: { rewards: 1_200 },
   full: { rewards: 40_000 },
   maxSeconds: 120,
   prepare: Effect.fnUntraced(function*(attacker, { rewards }) {

@@ -11,7 +11,7 @@ export const dueOwing = Attack.make({
   name: "due-owing",
   what: ({ rewards }: { readonly rewards: number }) =>
     `one user with ${Attack.grouped(rewards)} due rewards who owes, a clock move, then ${clearings} clearings`,
-  short: { rewards: 2_000 },
+  short: { rewards: 1_200 },
   full: { rewards: 55_000 },
   maxSeconds: 120,
   prepare: Effect.fnUntraced(function*(attacker, { rewards }) {

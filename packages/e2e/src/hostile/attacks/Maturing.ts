@@ -37,7 +37,7 @@ const assault = Effect.fnUntraced(function*(attacker: Attacker.Attacker, dueAt: 
 export const maturing = Attack.make({
   name: "maturing",
   what,
-  short: { clearings: 2_000, programs: 1 },
+  short: { clearings: 1_200, programs: 1 },
   full: { clearings: 55_000, programs: 1 },
   maxSeconds: 120,
   prepare
