@@ -11,7 +11,7 @@ import { report, shrink } from "./model/Shrink.ts"
 import { moneyLayer } from "./Spending.ts"
 import { startMillis } from "./TestLayer.ts"
 
-const seeds = parseSeeds(process.env["TEST_SEEDS"] ?? "16")
+const seeds = parseSeeds(process.env["TEST_SEEDS"] ?? "40")
 const operationsPerSeed = Number(process.env["TEST_LENGTH"] ?? "60")
 
 /** Every other seed is run with so small a limit that most funding takes several transactions. */
@@ -36,9 +36,9 @@ layer(moneyLayer)("the money rules, by a naive model", (it) => {
       const sql = yield* SqlClient.SqlClient
       const recoveries = yield* sql<{ count: bigint }>`SELECT count(*) FROM events
         WHERE kind IN ('reward.recovered', 'reward.claimable') AND body::json->'data'->>'recovered' <> '0'`
-      if (seeds.length >= 16) assert.isAbove(Number(recoveries[0]?.count ?? 0n), 15, "the sequences reach recoveries")
+      if (seeds.length >= 40) assert.isAbove(Number(recoveries[0]?.count ?? 0n), 40, "the sequences reach recoveries")
       const assigned = yield* sql<{ count: bigint }>`SELECT count(*) FROM journal WHERE to_account = 'assigned'`
-      if (seeds.length >= 16) assert.isAbove(Number(assigned[0]?.count ?? 0n), 5, "the sequences reach assigned money")
+      if (seeds.length >= 40) assert.isAbove(Number(assigned[0]?.count ?? 0n), 20, "the sequences reach assigned money")
       assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
     }), 600_000)
 

@@ -140,6 +140,16 @@ export class Book {
     for (const asset of assets) this.touched.add(userKey(userId, asset))
   }
 
+  /** The users whose accounts are here, by {@link userKey}. */
+  userKeys(): Iterable<string> {
+    return this.users.keys()
+  }
+
+  /** Whether a claim of the user is unfinished: it pays the rewards that it counted, so no other may mature before. */
+  isClaiming(userId: string, asset: Asset): boolean {
+    return (this.payouts.get(userKey(userId, asset))?.amount ?? 0n) > 0n
+  }
+
   /** Whether a user's accounts are here. */
   hasUser(userId: string, asset: Asset): boolean {
     return this.users.has(userKey(userId, asset))

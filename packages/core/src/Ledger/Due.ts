@@ -103,6 +103,8 @@ export const applyAnyones = Effect.fnUntraced(function*(book: Book, limit: numbe
     if (payout !== undefined) {
       yield* readMissingUsers(book, [payout])
       yield* continuePayout(book, payout)
+      // a claim that is not finished holds up its user's rewards alone
+      book.isBehind = false
     }
   }
   const due = yield* sql<RewardRow>`
@@ -111,10 +113,8 @@ export const applyAnyones = Effect.fnUntraced(function*(book: Book, limit: numbe
     ORDER BY claimable_at, creation LIMIT ${value.int4(limit)}`
   yield* readMissingUsers(book, due)
   for (const row of due) book.addReward(row)
-  // rewards of a user with an unfinished claim mature when it is finished, so that it pays those that it counted
   book.budget = limit
-  const isClaiming = ({ asset, userId }: RewardRow) => (book.payouts.get(userKey(userId, asset))?.amount ?? 0n) > 0n
-  yield* matureInOrder(book, due.filter((row) => !isClaiming(row)))
+  yield* matureInOrder(book, due.filter(({ asset, userId }) => !book.isClaiming(userId, asset)))
   for (const asset of assets) yield* reserveAnyones(book, asset, limit)
 })
 

@@ -39,7 +39,7 @@ export const serveWaiting = Effect.fnUntraced(function*(book: Book, asset: Asset
     if (head === undefined || vault.free < head.amount) return false
     book.served++
     const funded = reserve(book, head, "free")
-    if (funded.claimableAt <= book.now) matureReward(book, funded)
+    if (funded.claimableAt <= book.now && !book.isClaiming(funded.userId, asset)) matureReward(book, funded)
   }
 })
 

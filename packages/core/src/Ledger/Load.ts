@@ -141,7 +141,7 @@ export const readAssignable = Effect.fnUntraced(function*(book: Book, asset: Ass
 /** The unfinished claims of all users that were read; nearly always no vault has one. */
 const readPayouts = Effect.fnUntraced(function*(books: ReadonlyMap<IntegratorId, Book>) {
   const keys = [...books.values()].filter((book) => book.hasPayouts).flatMap((book) =>
-    [...book.concerned()].filter(([key]) => !book.payouts.has(key)).map(([key]) => ({ book, key })))
+    [...book.userKeys()].filter((key) => !book.payouts.has(key)).map((key) => ({ book, key })))
   if (keys.length === 0) return
   const sql = yield* SqlClient.SqlClient
   const users = keys.map(({ book, key }) => ({ integratorId: book.integratorId, ...splitUserKey(key) }))
