@@ -115,8 +115,8 @@ export const writePayouts = Effect.fnUntraced(function*(books: ReadonlyArray<Boo
 })
 
 /**
- * When background work on the vaults is next due, in real time: now at the earliest, so that a vault with much of it comes
- * behind those that waited meanwhile; with the first pending reward; or never.
+ * When background work on the vaults is next due, in real time: now at the earliest, so that a vault with much of it
+ * comes behind those that waited meanwhile; with the first pending reward; or never.
  */
 export const writeWorkAt = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   const sql = yield* SqlClient.SqlClient

@@ -38,18 +38,18 @@ const withoutFree = ({ data, kind }: LogEntry): object => {
 }
 
 /**
- * Everything but `updatedAt` and what a movement leaves free: the vault's events in their order, then each reward's in
- * theirs.
+ * Everything but `updatedAt` and, unless what is due always fits one transaction, what a movement leaves free: the
+ * vault's events in their order, then each reward's in theirs.
  */
-export const byReward: View = {
+export const byReward = (isWhole: boolean): View => ({
   rewards: (rewards) => rewards.map(withoutUpdatedAt),
   log: (log) => {
     const [ofRewards, ofVault] = partition(log, ({ kind }) => kind.startsWith("reward."))
     const groups = Map.groupBy(ofRewards, ({ data }) => (data as { id: string }).id)
-    return [...ofVault.map(withoutFree), ...[...groups.keys()].sort().flatMap((id) =>
+    return [...(isWhole ? ofVault : ofVault.map(withoutFree)), ...[...groups.keys()].sort().flatMap((id) =>
       (groups.get(id) ?? []).map(({ data, kind }) => ({ kind, data: withoutUpdatedAt(data) })))]
   }
-}
+})
 
 const partition = <A>(list: ReadonlyArray<A>, is: (one: A) => boolean) =>
   [list.filter(is), list.filter((one) => !is(one))] as const
