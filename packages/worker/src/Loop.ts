@@ -1,7 +1,7 @@
 import * as Database from "@card-rewards/core/Database"
 import * as Metrics from "@card-rewards/core/Metrics"
 import { Unavailable } from "@card-rewards/domain/Errors"
-import { Cause, Clock, Duration, Effect, Layer, Random, type Scope } from "effect"
+import { Cause, Clock, Context, Duration, Effect, Layer, Random, type Scope } from "effect"
 
 export interface LoopOptions {
   /** The pause after a step that found nothing to do; 150 when left out. */
@@ -16,6 +16,14 @@ const maxBackoffMillis = 3_000
 /** What a step may take, on a connection that may have died without a word: see {@link patienceFor}. */
 const leastPatienceMillis = 5_000
 const mostPatienceMillis = 20_000
+
+/**
+ * Whether the database answers at present. A step that exceeded its deadline while it did not says nothing about how
+ * long the step takes, so that the next one gets no more time: its connection may be half-open too.
+ */
+export const IsReachable = Context.Reference<Effect.Effect<boolean>>("@card-rewards/worker/Loop/IsReachable", {
+  defaultValue: () => Effect.succeed(true)
+})
 
 const stepDuration = Metrics.durations(
   "card_rewards.worker.step.duration",
@@ -42,7 +50,8 @@ export const run = Effect.fnUntraced(function*<E, R>(
     const bounded = Effect.provideService(measured, Database.StepMillis, patience)
     const [took, exit] = yield* Effect.timed(Effect.exit(bounded))
     const tookMillis = Duration.toMillis(took)
-    late = exit._tag === "Failure" && tookMillis >= patience ? late + 1 : 0
+    const isLate = exit._tag === "Failure" && tookMillis >= patience && (yield* yield* IsReachable)
+    late = isLate ? late + 1 : 0
     if (exit._tag === "Success") patience = patienceFor(4 * tookMillis)
     else if (late > 1) patience = patienceFor(2 * tookMillis)
     if (exit._tag === "Failure") {

@@ -5,8 +5,21 @@ import { Programs } from "@card-rewards/core/Programs"
 import { Secrets, type SecretsKey } from "@card-rewards/core/Secrets"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import type { RetryDelays } from "@card-rewards/domain/Delivery"
-import { Layer } from "effect"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
 import { Connector } from "./Connector.ts"
+import { IsReachable } from "./Loop.ts"
+
+/** How long the database may take to answer the question whether it is reachable. */
+const reachableWithinMillis = 1_000
+
+const isReachable = Layer.effect(
+  IsReachable,
+  Effect.map(SqlClient.SqlClient, (sql) =>
+    Effect.isSuccess(Database.step(sql`SELECT 1`)).pipe(
+      Effect.provideService(Database.StepMillis, reachableWithinMillis)
+    ))
+)
 
 /** What the fibers work with, over one database. */
 export const layer = (config: {
@@ -23,5 +36,6 @@ export const layer = (config: {
       Layer.provide(WebhookEndpoints.layer(config)),
       Layer.provide(Secrets.layer({ keys: config.secretsKeys }))
     ),
-    Connector.layer(config)
+    Connector.layer(config),
+    isReachable
   ).pipe(Layer.provideMerge(Database.layer(config.database)))

@@ -31,6 +31,21 @@ it.effect("a step has 5 s, and again where its connection may have been lost; on
     assert.deepStrictEqual([...new Set(given)], [5_000])
   }).pipe(Effect.scoped))
 
+it.effect("a step gets no more time because the database did not answer at all", () =>
+  Effect.gen(function*() {
+    const given: Array<number> = []
+    const step = Effect.gen(function*() {
+      const patience = yield* StepMillis
+      given.push(patience)
+      yield* Effect.sleep(patience)
+      return yield* new Unavailable({ message: "late" })
+    })
+    yield* Effect.forkScoped(Effect.provideService(Loop.run("cut off", step), Loop.IsReachable, Effect.succeed(false)))
+    yield* TestClock.adjust("1 minute")
+    assert.isAtLeast(given.length, 7)
+    assert.deepStrictEqual([...new Set(given)], [5_000])
+  }).pipe(Effect.scoped))
+
 it.effect("a database that is away is asked again at least every 4 s", () =>
   Effect.gen(function*() {
     let tries = 0
