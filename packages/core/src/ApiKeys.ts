@@ -7,6 +7,7 @@ import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
 import type { Digest, SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
+import * as Batcher from "./Batcher.ts"
 import { available, columns, value } from "./Database.ts"
 import { Environment } from "./Environment.ts"
 import * as Secrets from "./Secrets.ts"
@@ -44,8 +45,11 @@ export class ApiKeys extends Context.Service<ApiKeys, {
     integratorId: IntegratorId,
     name: ApiKeyName
   ) => Effect.Effect<ApiKey, NotFound | LastActiveKey | Unavailable>
-  /** The key with this {@link Secrets.hashApiKey hash}, in one statement by primary keys. */
-  readonly find: (hash: Uint8Array) => Effect.Effect<Option.Option<FoundKey>, Unavailable>
+  /**
+   * The key with this {@link Secrets.hashApiKey hash}. Concurrent look-ups are joined into one statement; those of
+   * different clients take turns.
+   */
+  readonly find: (hash: Uint8Array, client: string) => Effect.Effect<Option.Option<FoundKey>, Unavailable>
   /** Notes when keys were used, to the minute; writes only what is later than what stands there. */
   readonly markUsed: (uses: ReadonlyArray<KeyUse>) => Effect.Effect<void, Unavailable>
 }>()("@card-rewards/core/ApiKeys") {
@@ -117,15 +121,15 @@ const make = Effect.gen(function*() {
     return toKey({ ...existing, revokedAt })
   }, sql.withTransaction, available)
 
-  const find = Effect.fn("ApiKeys.find")(function*(hash: Uint8Array) {
-    const rows = yield* sql<FoundKey>`
-      SELECT k.integrator_id, k.name, k.revoked_at IS NOT NULL AS revoked, i.suspended_at IS NOT NULL AS suspended
-      FROM api_key_hashes h
-      JOIN api_keys k ON k.integrator_id = h.integrator_id AND k.name = h.name
-      JOIN integrators i ON i.integrator_id = h.integrator_id
-      WHERE h.key_hash = ${value.bytea(hash)}`
-    return Option.fromUndefinedOr(rows[0])
-  }, available)
+  const readKey = yield* Batcher.ofReads<LookUp, FoundKey | undefined>({
+    name: "ApiKeys.readKeys",
+    keyOf: ({ client }) => client,
+    read: (lookUps) => Effect.provideService(readKeys(lookUps), SqlClient.SqlClient, sql)
+  })
+
+  const find = Effect.fn("ApiKeys.find")((hash: Uint8Array, client: string) =>
+    Effect.map(readKey({ hash, client }), Option.fromUndefinedOr)
+  )
 
   const markUsed = Effect.fn("ApiKeys.markUsed")(function*(uses: ReadonlyArray<KeyUse>) {
     if (uses.length === 0) return
@@ -147,6 +151,28 @@ const make = Effect.gen(function*() {
   }, available)
 
   return ApiKeys.of({ list, create, revoke, find, markUsed })
+})
+
+/** A look-up by hash; `client` says whose turn it takes. */
+interface LookUp {
+  readonly hash: Uint8Array
+  readonly client: string
+}
+
+/** The keys with these hashes, by their positions; each is found by primary keys. */
+const readKeys = Effect.fnUntraced(function*(lookUps: ReadonlyArray<LookUp>) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<FoundKey & { readonly position: number }>`
+    SELECT t.position, k.integrator_id, k.name, k.revoked_at IS NOT NULL AS revoked,
+      i.suspended_at IS NOT NULL AS suspended
+    FROM unnest(${columns.bytea(lookUps.map(({ hash }) => hash))}, ${
+    columns.int4(lookUps.map((_, position) => position))
+  }) AS t(key_hash, position)
+    JOIN api_key_hashes h ON h.key_hash = t.key_hash
+    JOIN api_keys k ON k.integrator_id = h.integrator_id AND k.name = h.name
+    JOIN integrators i ON i.integrator_id = h.integrator_id`
+  const found = new Map(rows.map(({ position, ...key }) => [position, key]))
+  return (position: number) => found.get(position)
 })
 
 /** Stores a fresh key under an unused name. Runs inside the caller's transaction, which sees to names and limits. */

@@ -6,9 +6,9 @@ import type { Page } from "@card-rewards/domain/Pagination"
 import type { RewardPage } from "@card-rewards/domain/Reward"
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import * as Batcher from "./Batcher.ts"
 import * as Database from "./Database.ts"
 import { columns, value } from "./Database.ts"
-import * as Gathering from "./Gathering.ts"
 import { encodeReward, type ShownReward } from "./Ledger/RewardRow.ts"
 import { type Due, dueOf, nowOf, upToDate } from "./UpToDate.ts"
 
@@ -31,12 +31,13 @@ export class Rewards extends Context.Service<Rewards, {
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const run = Effect.provideService(SqlClient.SqlClient, sql)
-      const ask = yield* Gathering.make(
-        "Rewards.readBalances",
-        (asked: ReadonlyArray<Asked>) => run(readBalances(asked))
-      )
+      const readBalance = yield* Batcher.ofReads<BalanceRequest, ReadonlyArray<BalanceRow>>({
+        name: "Rewards.readBalances",
+        keyOf: ({ integratorId }) => integratorId,
+        read: (requests) => run(readBalances(requests))
+      })
       const reading = (integratorId: IntegratorId, userId: UserId) =>
-        Effect.flatMap(Clock.currentTimeMillis, (at) => ask({ integratorId, userId, at }))
+        Effect.flatMap(Clock.currentTimeMillis, (at) => readBalance({ integratorId, userId, at }))
       return Rewards.of({
         list: Effect.fn("Rewards.list")((integratorId, userId, page) => run(list(integratorId, userId, page))),
         balance: Effect.fn("Rewards.balance")((integratorId, userId) =>
@@ -115,31 +116,30 @@ const withoutDue = (
   awaitingFunding
 })
 
-/** Whose balance is asked for, and when, in real time. */
-interface Asked {
+/** A balance at a real time. */
+interface BalanceRequest {
   readonly integratorId: IntegratorId
   readonly userId: UserId
   readonly at: number
 }
 
 interface BalanceRow extends AssetBalance {
-  /** Place of the user among those that are asked for. */
-  readonly place: number
+  readonly position: number
   readonly due: Due
 }
 
-/** Two rows for each user who is enrolled, found row by row through the keys, whatever the planner knows. */
-const readBalances = Effect.fnUntraced(function*(asked: ReadonlyArray<Asked>) {
+/** Two rows for each enrolled user, found row by row through the keys, whatever the planner knows. */
+const readBalances = Effect.fnUntraced(function*(requests: ReadonlyArray<BalanceRequest>) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql.withoutTransforms()<BalanceRow>`
-    SELECT t.place, a.asset, coalesce(e.expected, 0) AS expected, coalesce(b.pending, 0) AS pending,
+    SELECT t.position, a.asset, coalesce(e.expected, 0) AS expected, coalesce(b.pending, 0) AS pending,
       coalesce(b.claimable, 0) AS claimable, coalesce(b.paid, 0) AS paid, coalesce(b.owed, 0) AS owed,
       coalesce(b.awaiting_funding, 0) AS "awaitingFunding", ${dueOf(sql, sql`i.now`)} AS due
-    FROM unnest(${columns.text(asked.map(({ integratorId }) => integratorId))}, ${
-    columns.text(asked.map(({ userId }) => userId))
-  }, ${columns.timestamptz(asked.map(({ at }) => at))}, ${
-    columns.int4(asked.map((_, place) => place))
-  }) AS t(integrator_id, user_id, at, place)
+    FROM unnest(${columns.text(requests.map(({ integratorId }) => integratorId))}, ${
+    columns.text(requests.map(({ userId }) => userId))
+  }, ${columns.timestamptz(requests.map(({ at }) => at))}, ${
+    columns.int4(requests.map((_, position) => position))
+  }) AS t(integrator_id, user_id, at, position)
     CROSS JOIN LATERAL (
       SELECT t.at + clock_offset_millis * interval '1 ms' AS now
       FROM integrators i WHERE i.integrator_id = t.integrator_id OFFSET 0
@@ -156,6 +156,6 @@ const readBalances = Effect.fnUntraced(function*(asked: ReadonlyArray<Asked>) {
       SELECT * FROM expected_balances e
       WHERE e.integrator_id = t.integrator_id AND e.user_id = t.user_id AND e.asset = a.asset OFFSET 0
     ) e ON true`
-  const byPlace = Map.groupBy(rows, ({ place }) => place)
-  return (place: number) => byPlace.get(place) ?? []
+  const byPosition = Map.groupBy(rows, ({ position }) => position)
+  return (position: number) => byPosition.get(position) ?? []
 })

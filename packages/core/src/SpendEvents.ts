@@ -10,30 +10,29 @@ import {
   SpendEventConflict
 } from "@card-rewards/domain/SpendEvent"
 import { UserNotEnrolled } from "@card-rewards/domain/User"
-import { Clock, Context, Effect, Latch, Layer } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import * as Batcher from "./Batcher.ts"
 import * as Database from "./Database.ts"
 import { columns, value } from "./Database.ts"
 import * as Metrics from "./Metrics.ts"
-import * as Tracing from "./Tracing.ts"
 
-/** Posts that may wait for the inserts under way; more are told to come again. */
-const maxWaitingPosts = 10_000
+/** Events that wait for an insert, at most. */
+const maxPending = 10_000
 
-/** Rows in one insert, at most. */
-const maxGroup = 500
+/** Rows of one insert, at most. */
+const maxBatch = 500
 
-/** The pause between two looks for who waits for too long, at least. */
-const minPauseMillis = 100
-
-/** With so many posts waiting a second insert runs beside the first: one is prepared while PostgreSQL works on the other. */
-const enoughForSecond = 100
+/**
+ * With so many events pending a second insert runs beside the first: one is prepared while PostgreSQL works on the
+ * other.
+ */
+const secondInsertAt = 100
 
 type Refusal = SpendEventConflict | EventInFuture | UserNotEnrolled
 
 /**
- * Card events in. Concurrent posts are gathered into one insert (group commit) and answered after its commit: while
- * one insert is under way the next group forms.
+ * Card events in. Concurrent posts are joined into one insert (group commit) and answered after its commit.
  */
 export class SpendEvents extends Context.Service<SpendEvents, {
   /**
@@ -46,79 +45,37 @@ export class SpendEvents extends Context.Service<SpendEvents, {
     SpendEvents,
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      let waiting: Array<Post> = []
-      const underWay = new Set<ReadonlyArray<Post>>()
-      /** Stores what waits whenever that is so many posts or more. */
-      const flushes = Effect.fnUntraced(function*(least: number) {
-        const enough = yield* Latch.make()
-        const flush = Effect.gen(function*() {
-          yield* enough.await
-          const group = waiting.splice(0, maxGroup)
-          if (waiting.length < least) yield* enough.close
-          underWay.add(group)
-          yield* storeGroup(group).pipe(
-            Tracing.linked("SpendEvents.store", "internal", () => group.map((post) => post.traceparent)),
-            Effect.provideService(SqlClient.SqlClient, sql)
-          )
-          underWay.delete(group)
-        })
-        yield* Effect.forkScoped(Effect.forever(flush))
-        return () => {
-          if (waiting.length >= least) enough.openUnsafe()
-        }
+      const submit = yield* Batcher.make<SpendEvent, SpendEventAccepted, Refusal>({
+        name: "SpendEvents.store",
+        keyOf: ({ integratorId }) => integratorId,
+        maxBatch,
+        maxPending,
+        startAt: [1, secondInsertAt],
+        busy: "The event was not stored in time; send it again",
+        run: (batch) => Effect.provideService(storeBatch(batch), SqlClient.SqlClient, sql)
       })
-      const wakes = [yield* flushes(1), yield* flushes(enoughForSecond)]
-      const unanswered = yield* Latch.make()
-      /** Whoever waits for too long is told to come again; where no insert holds the event it is not stored. */
-      const refuseLate = Effect.gen(function*() {
-        yield* unanswered.await
-        const oldest = [...underWay][0]?.[0] ?? waiting[0]
-        if (oldest === undefined) return yield* unanswered.close
-        yield* Effect.sleep(Math.max(minPauseMillis, oldest.lateAt - (yield* now)))
-        const until = yield* now
-        const isLate = (post: Post) => post.lateAt <= until
-        for (const { answer } of [...underWay, waiting].flat().filter(isLate)) answer(busy())
-        waiting = waiting.filter((post) => !isLate(post))
-      })
-      yield* Effect.forkScoped(Effect.forever(refuseLate))
-      const post = (event: SpendEvent) =>
-        Effect.flatMap(Effect.zip(Tracing.traceparent, now), ([traceparent, at]) =>
-          waiting.length >= maxWaitingPosts ? busy() : Effect.callback<SpendEventAccepted, Refusal | Unavailable>((answer) => {
-            waiting.push({ event, traceparent, lateAt: at + Database.unavailableAfterMillis, answer })
-            for (const wake of wakes) wake()
-            unanswered.openUnsafe()
-          }))
-      return SpendEvents.of({ submit: (yield* Metrics.On) ? Effect.fn("SpendEvents.submit")(post) : post })
+      return SpendEvents.of({ submit: (yield* Metrics.On) ? Effect.fn("SpendEvents.submit")(submit) : submit })
     })
   )
 }
 
-/** Milliseconds that no change of the machine's clock moves. */
-const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
-
 type Answer = Effect.Effect<SpendEventAccepted, Refusal | Unavailable>
 
-interface Post {
-  readonly event: SpendEvent
-  readonly traceparent: string | null
-  /** When it has waited for too long, by {@link now}. */
-  readonly lateAt: number
-  /** Answers who posted; what comes after the first answer is lost. */
-  readonly answer: (answer: Answer) => void
-}
+type Post = Batcher.Pending<SpendEvent, SpendEventAccepted, Refusal | Unavailable>
 
-const busy = () => Effect.fail(new Unavailable({ message: "The event was not stored in time; send it again" }))
-
-/** Stores a group and answers each post. One that meets its equal in the group, or in another's, takes a next round. */
-const storeGroup = Effect.fnUntraced(function*(
-  group: ReadonlyArray<Post>
+/**
+ * Stores the events of a batch and answers each. One that is equal to another of the batch, or was stored by another
+ * insert meanwhile, takes a further round.
+ */
+const storeBatch = Effect.fnUntraced(function*(
+  batch: ReadonlyArray<Post>
 ): Effect.fn.Return<void, never, SqlClient.SqlClient> {
-  let rest = group
+  let rest = batch
   while (rest.length > 0) {
     const round = new Map<string, Post>()
     const later: Array<Post> = []
     for (const post of rest) {
-      const key = identityOf(post.event)
+      const key = identityOf(post.request)
       if (round.has(key)) later.push(post)
       else round.set(key, post)
     }
@@ -129,7 +86,7 @@ const storeGroup = Effect.fnUntraced(function*(
       Effect.catchDefect((defect) =>
         posts.length === 1
           ? answerEach(posts, Effect.die(defect))
-          : Effect.as(Effect.forEach(posts, (post) => storeGroup([post])), [])
+          : Effect.as(Effect.forEach(posts, (post) => storeBatch([post])), [])
       )
     )
     rest = [...lost, ...later]
@@ -138,7 +95,7 @@ const storeGroup = Effect.fnUntraced(function*(
 
 const answerEach = (posts: ReadonlyArray<Post>, answer: Answer) =>
   Effect.sync((): ReadonlyArray<Post> => {
-    for (const post of posts) post.answer(answer)
+    for (const post of posts) post.complete(answer)
     return []
   })
 
@@ -146,7 +103,7 @@ const answerEach = (posts: ReadonlyArray<Post>, answer: Answer) =>
 const identityOf = (event: SpendEvent): string =>
   `${event.integratorId}\0${event.userId}\0${event.kind}\0${event.externalTransactionId}`
 
-/** A post that was not stored, by its place in the group. */
+/** An event that was not stored, by its position in the insert. */
 interface NotStored {
   readonly ord: number
   readonly known: boolean
@@ -155,18 +112,18 @@ interface NotStored {
   readonly future: boolean
 }
 
-/** Answers a group; gives those that another insert came in between of. */
+/** Answers the events of an insert; returns those that another insert stored at the same time. */
 const answerAll = (posts: ReadonlyArray<Post>, rows: ReadonlyArray<NotStored>): ReadonlyArray<Post> => {
   const notStored = new Map(rows.map((row) => [row.ord, row]))
   const lost: Array<Post> = []
   for (const [ord, post] of posts.entries()) {
     const row = notStored.get(ord)
-    const id = printId(post.event)
-    if (row === undefined) post.answer(Effect.succeed({ id, duplicate: false }))
-    else if (row.known && row.same === true) post.answer(Effect.succeed({ id, duplicate: true }))
-    else if (row.known) post.answer(conflict(id))
-    else if (row.future) post.answer(inFuture())
-    else if (!row.enrolled) post.answer(notEnrolled(post.event))
+    const id = printId(post.request)
+    if (row === undefined) post.complete(Effect.succeed({ id, duplicate: false }))
+    else if (row.known && row.same === true) post.complete(Effect.succeed({ id, duplicate: true }))
+    else if (row.known) post.complete(conflict(id))
+    else if (row.future) post.complete(inFuture())
+    else if (!row.enrolled) post.complete(notEnrolled(post.request))
     else lost.push(post)
   }
   return lost
@@ -181,11 +138,13 @@ const inFuture = () =>
 const notEnrolled = ({ userId }: SpendEvent) =>
   Effect.fail(new UserNotEnrolled({ userId, message: "There is no user with this id; enroll the user first" }))
 
-/** One statement: what is known is compared, what may be stored is stored and queued. Gives what was not stored. */
+/**
+ * One statement: events that are known are compared, new ones stored and queued. Returns those that were not stored.
+ */
 const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
-  const events = posts.map((post) => post.event)
+  const events = posts.map((post) => post.request)
   const traceparents = posts.map((post) => post.traceparent)
   const { int2, int4, int8, text, timestamptz } = columns
   return yield* sql<NotStored>`

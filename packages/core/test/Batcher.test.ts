@@ -1,0 +1,201 @@
+import { Programs } from "@card-rewards/core/Programs"
+import { Rewards } from "@card-rewards/core/Rewards"
+import { Users } from "@card-rewards/core/Users"
+import { Vault } from "@card-rewards/core/Vault"
+import { SandboxClock } from "@card-rewards/core/SandboxClock"
+import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import { ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
+import { instant } from "@card-rewards/domain/Time"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import * as Batcher from "../src/Batcher.ts"
+import { moneyLayer, processAll, spendEvent, usd } from "./Spending.ts"
+import { definition, newIntegrator, startMillis } from "./TestLayer.ts"
+
+interface Limits {
+  readonly maxBatch: number
+  readonly maxPending: number
+  readonly startAt: ReadonlyArray<number>
+}
+
+/** Batches that end when a test says so, by the requests that each holds. */
+const held = Effect.fnUntraced(function*(options: Partial<Limits> = {}) {
+  const batches: Array<{ readonly requests: ReadonlyArray<string>; readonly end: Deferred.Deferred<void> }> = []
+  const request = yield* Batcher.make<string, string, never>({
+    name: "test",
+    keyOf: ([key = ""]) => key,
+    maxBatch: 100,
+    maxPending: 100,
+    startAt: [1, 3],
+    ...options,
+    busy: "busy",
+    run: Effect.fnUntraced(function*(batch) {
+      const end = yield* Deferred.make<void>()
+      batches.push({ requests: batch.map((pending) => pending.request), end })
+      yield* Deferred.await(end)
+      for (const pending of batch) pending.complete(Effect.succeed(`answer to ${pending.request}`))
+    })
+  })
+  const begin = Effect.fnUntraced(function*(...requests: ReadonlyArray<string>) {
+    const fibers = yield* Effect.forEach(requests, (one) => Effect.forkChild(request(one)))
+    yield* TestClock.adjust(0)
+    return fibers
+  })
+  const end = Effect.fnUntraced(function*(index: number) {
+    const batch = batches[index]
+    if (batch !== undefined) yield* Deferred.succeed(batch.end, undefined)
+    yield* TestClock.adjust(0)
+  })
+  return { begin, end, batches: () => batches.map(({ requests }) => requests) }
+})
+
+const refusal = (fiber: Fiber.Fiber<string, { readonly _tag: string }> | undefined) =>
+  fiber === undefined ? Effect.die("no request") : Effect.map(Effect.flip(Fiber.join(fiber)), ({ _tag }) => _tag)
+
+describe("a batcher", () => {
+  it.effect("joins the requests that arrive while batches are in flight, and gives each its own answer", () =>
+    Effect.gen(function*() {
+      const { batches, begin, end } = yield* held()
+      const [first] = yield* begin("a1")
+      const [second] = yield* begin("a2")
+      assert.deepStrictEqual(batches(), [["a1"]])
+      const others = yield* begin("a3", "b1")
+      assert.deepStrictEqual(batches(), [["a1"], ["a2", "a3", "b1"]], "enough for a second batch beside the first")
+      const last = yield* begin("a4", "a5")
+      yield* end(0)
+      assert.deepStrictEqual(batches().slice(2), [["a4", "a5"]])
+      yield* end(1)
+      yield* end(2)
+      const fibers = [first, second, ...others, ...last].flatMap((fiber) => fiber ?? [])
+      assert.deepStrictEqual(
+        yield* Fiber.joinAll(fibers),
+        ["a1", "a2", "a3", "b1", "a4", "a5"].map((one) => `answer to ${one}`)
+      )
+    }))
+
+  it.effect("takes turns between keys: the one with few requests does not wait behind the one with many", () =>
+    Effect.gen(function*() {
+      const { batches, begin, end } = yield* held({ maxBatch: 4, startAt: [1] })
+      yield* begin("x0")
+      yield* begin(...Array.from({ length: 9 }, (_, index) => `a${index}`), "b0", "c0", "b1")
+      for (let index = 0; index < 5; index++) yield* end(index)
+      const [, ...later] = batches()
+      const order = later.flat()
+      assert.isBelow(order.indexOf("b0"), 4)
+      assert.isBelow(order.indexOf("c0"), 4)
+      assert.isBelow(order.indexOf("b1"), 8)
+      const ofA = batches().flat().filter((one) => one.startsWith("a"))
+      assert.deepStrictEqual(ofA, ofA.toSorted(), "in order of arrival")
+      assert.isTrue(batches().every((batch) => batch.length <= 4))
+    }))
+
+  it.effect("refuses at once what one key has pending beyond a quarter, while others are accepted", () =>
+    Effect.gen(function*() {
+      const { batches, begin, end } = yield* held({ maxPending: 8, maxBatch: 1 })
+      yield* begin("x0")
+      yield* begin("x1", "x2", "x3")
+      const [, , refused] = yield* begin("a1", "a2", "a3")
+      assert.strictEqual(yield* refusal(refused), "Unavailable")
+      const [accepted] = yield* begin("b1")
+      for (let index = 0; index < 8; index++) yield* end(index)
+      assert.isTrue(batches().flat().includes("b1"))
+      assert.deepStrictEqual(accepted?.pollUnsafe(), Exit.succeed("answer to b1"))
+    }))
+
+  it.effect("refuses at once what is pending beyond its limit over all keys", () =>
+    Effect.gen(function*() {
+      const { begin } = yield* held({ maxPending: 4, maxBatch: 1 })
+      yield* begin("x0")
+      yield* begin("a", "b", "c", "d", "e", "f", "g")
+      const [last] = yield* begin("h")
+      assert.strictEqual(yield* refusal(last), "Unavailable")
+    }))
+
+  it.effect("answers each request within 4.5 s, also behind batches that do not end", () =>
+    Effect.gen(function*() {
+      const { begin, end } = yield* held()
+      const [first] = yield* begin("a")
+      yield* TestClock.adjust("3 seconds")
+      const [late] = yield* begin("late")
+      yield* TestClock.adjust("1499 millis")
+      assert.isUndefined(first?.pollUnsafe())
+      yield* TestClock.adjust("101 millis")
+      assert.strictEqual(yield* refusal(first), "Unavailable")
+      assert.isUndefined(late?.pollUnsafe())
+      yield* TestClock.adjust("3 seconds")
+      assert.strictEqual(yield* refusal(late), "Unavailable")
+      const [next] = yield* begin("next")
+      yield* end(0)
+      yield* end(1)
+      assert.deepStrictEqual(next?.pollUnsafe(), Exit.succeed("answer to next"))
+    }))
+
+  it.effect("leaves out the requests of callers that were interrupted", () =>
+    Effect.gen(function*() {
+      const { batches, begin, end } = yield* held()
+      yield* begin("a")
+      const [left] = yield* begin("left")
+      yield* begin("c")
+      if (left !== undefined) yield* Fiber.interrupt(left)
+      yield* end(0)
+      assert.deepStrictEqual(batches(), [["a"], ["c"]])
+    }))
+
+  it.effect("answers the next reads after a batch that met a defect", () =>
+    Effect.gen(function*() {
+      let isFaulty = true
+      const read = yield* Batcher.ofReads<string, string>({
+        name: "test",
+        keyOf: () => "",
+        read: () => isFaulty ? Effect.die("a fault") : Effect.succeed(() => "answer")
+      })
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(read("a"))))
+      isFaulty = false
+      assert.strictEqual(yield* read("b"), "answer")
+    }))
+})
+
+layer(moneyLayer)("balances that are read by one statement", (it) => {
+  it.effect("are each user's own, at each integrator's time", () =>
+    Effect.gen(function*() {
+      const rewards = yield* Rewards
+      const users = ["ann", "bob", "nobody", "cid"].map((user) => UserId.make(user))
+      const dayMillis = 86_400_000
+      const integrators = [yield* newIntegrator, yield* newIntegrator] as const
+      for (const integratorId of integrators) {
+        for (const userId of users) {
+          if (userId !== "nobody") yield* (yield* Users).put(integratorId, userId, {})
+        }
+        yield* (yield* Programs).publish(integratorId, ProgramId.make("p"), 1, definition(startMillis + 400_000), [])
+        yield* (yield* SandboxClock).set(integratorId, instant(startMillis + 500_000))
+        const amount = { asset: "USDC", amount: 10n ** 9n } as const
+        yield* (yield* Vault).deposit(integratorId, { reference: Reference.make("d"), amount })
+        for (const [index, userId] of ["ann", "bob"].entries()) {
+          const event = { kind: "clearing", externalTransactionId: "c", amount: usd((index + 1) * 10_000) }
+          yield* (yield* SpendEvents).submit(spendEvent(integratorId, userId, startMillis + 500_000, event))
+        }
+      }
+      yield* processAll
+      // here the holding period is over
+      yield* (yield* SandboxClock).set(integrators[1], instant(startMillis + 500_000 + 14 * dayMillis))
+      const found = yield* Effect.forEach(
+        integrators.flatMap((integratorId) => users.map((userId) => rewards.balance(integratorId, userId))),
+        (balance) => Effect.match(balance, {
+          onSuccess: ({ balances: [usdc], userId }) => `${userId}: ${usdc?.pending}, ${usdc?.claimable}`,
+          onFailure: ({ _tag }) => _tag
+        }),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(found, [
+        "ann: 1000000, 0",
+        "bob: 2000000, 0",
+        "NotFound",
+        "cid: 0, 0",
+        "ann: 0, 1000000",
+        "bob: 0, 2000000",
+        "NotFound",
+        "cid: 0, 0"
+      ])
+    }))
+})
