@@ -53,7 +53,7 @@ export const run = Effect.fnUntraced(function*<E, R>(
     const isLate = exit._tag === "Failure" && tookMillis >= patience && (yield* yield* IsReachable)
     late = isLate ? late + 1 : 0
     if (exit._tag === "Success") patience = patienceFor(4 * tookMillis)
-    else if (late > 1) patience = patienceFor(2 * tookMillis)
+    else if (late > 2) patience = patienceFor(2 * tookMillis)
     if (exit._tag === "Failure") {
       const pauseMillis = Math.min(maxBackoffMillis, firstBackoffMillis * 2 ** Math.min(failures, 16))
       failures++
@@ -84,9 +84,9 @@ const measure = <E, R>(name: string, step: Effect.Effect<boolean, E, R>): Effect
     }))
 
 /**
- * Little while steps are quick, so that a dead connection is soon left. A step that was slow and succeeded leaves more
- * to the next one, and so does one that ran out of patience again (the first time it may have been the connection, and
- * those that were quiet are closed by then): where everything is slow, work goes on.
+ * The next step's deadline: short while steps are quick, so that a half-open connection is soon left. A step that was
+ * slow and succeeded leaves more to the next one. So does the third in a row that exceeded its deadline while the
+ * database answered: the two before may have met half-open connections.
  */
 const patienceFor = (millis: number): number => Math.min(mostPatienceMillis, Math.max(leastPatienceMillis, millis))
 
