@@ -1,6 +1,6 @@
 import * as Settings from "@card-rewards/core/Settings"
 import { Effect } from "effect"
-import type { Limit } from "./RateLimit.ts"
+import type { Limit } from "./Pipeline/RateLimit.ts"
 
 /** The api's environment as the operations page describes it. Only `main.ts` reads it. */
 export const load = Effect.gen(function*() {

@@ -1,4 +1,4 @@
-import { CurrentIntegrator } from "@card-rewards/domain/http/Authorization"
+import { CurrentIntegrator } from "@card-rewards/domain/http/RequestPipeline"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Effect } from "effect"
 

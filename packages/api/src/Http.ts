@@ -1,4 +1,3 @@
-import * as Metrics from "@card-rewards/core/Metrics"
 import { IntegratorApi, SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import type { VaultId } from "@card-rewards/domain/Ids"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
@@ -6,17 +5,13 @@ import { Effect, Layer } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as ApiKeys from "./ApiKeys.ts"
-import * as Authorization from "./Authorization.ts"
-import { InWork } from "./Authorization/InWork.ts"
-import { KeyChecks } from "./Authorization/KeyChecks.ts"
 import * as Events from "./Events.ts"
 import * as Health from "./Health.ts"
 import * as Border from "./Http/Border.ts"
 import * as Console from "./Http/Console.ts"
 import * as Docs from "./Http/Docs.ts"
-import * as RequestShape from "./Http/RequestShape.ts"
-import * as ShortWay from "./Http/ShortWay.ts"
 import * as Telemetry from "./Http/Telemetry.ts"
+import * as Pipeline from "./Pipeline.ts"
 import * as Programs from "./Programs.ts"
 import * as Sandbox from "./Sandbox.ts"
 import * as SpendEvents from "./SpendEvents.ts"
@@ -28,13 +23,10 @@ import * as WebhookEndpoints from "./WebhookEndpoints.ts"
  * server that listens before leaves early requests hanging.
  */
 export const make = Effect.fnUntraced(function*(environment: VaultId) {
-  const admission = yield* Layer.build(Layer.merge(KeyChecks.layer, InWork.layer))
-  return yield* Effect.gen(function*() {
-    const routes = yield* HttpRouter.toHttpEffect(environment === "production" ? production : sandbox)
-    // telemetry tells requests apart by what the router finds
-    const answers = (yield* Metrics.On) ? routes : yield* ShortWay.around(routes)
-    return yield* Telemetry.around(answers, Border.around)
-  }).pipe(Effect.provideContext(admission), Effect.provideService(HttpRouter.RouterConfig, routerConfig))
+  const routes = yield* HttpRouter.toHttpEffect(environment === "production" ? production : sandbox).pipe(
+    Effect.provideService(HttpRouter.RouterConfig, routerConfig)
+  )
+  return yield* Telemetry.around(routes, Border.around)
 })
 
 /** Paths are taken literally. Length is limited by Node's limit on headers, and then by each id's own. */
@@ -45,11 +37,6 @@ const routerConfig = {
   maxParamLength: 16_384
 }
 
-const middlewares = Layer.mergeAll(
-  Authorization.layer,
-  RequestShape.layer
-)
-
 const groups = Layer.mergeAll(
   Health.layer,
   SpendEvents.layer,
@@ -58,7 +45,7 @@ const groups = Layer.mergeAll(
   ApiKeys.layer,
   WebhookEndpoints.layer,
   Events.layer
-).pipe(Layer.provide(middlewares))
+).pipe(Layer.provide(Pipeline.layer))
 
 const openapiPath = "/openapi.json"
 
@@ -75,5 +62,5 @@ const sandbox = Layer.mergeAll(
   Docs.layer(SandboxApi),
   Console.layer()
 ).pipe(
-  Layer.provide([groups, Sandbox.layer.pipe(Layer.provide(middlewares)), NodeHttpServer.layerHttpServices])
+  Layer.provide([groups, Sandbox.layer.pipe(Layer.provide(Pipeline.layer)), NodeHttpServer.layerHttpServices])
 )

@@ -6,7 +6,7 @@ import { unknownKeys } from "@card-rewards/domain/Program/Problems"
 import { Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
-import * as Problems from "./Http/Problems.ts"
+import * as Problems from "./Pipeline/Problems.ts"
 
 /** Programs and their versions. What a definition does not know shows in the body alone, which the request keeps. */
 export const layer = HttpApiBuilder.group(

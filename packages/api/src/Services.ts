@@ -16,7 +16,7 @@ import { Vault } from "@card-rewards/core/Vault"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import type { VaultId } from "@card-rewards/domain/Ids"
 import { Layer } from "effect"
-import { type Limits, RateLimit } from "./RateLimit.ts"
+import { type Limits, RateLimit } from "./Pipeline/RateLimit.ts"
 
 /** What the handlers work with, over one database. */
 export const layer = (config: {

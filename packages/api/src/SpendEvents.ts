@@ -1,13 +1,13 @@
 import { Backlog } from "@card-rewards/core/Backlog"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
-import { CurrentIntegrator } from "@card-rewards/domain/http/Authorization"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { defaultPageSize } from "@card-rewards/domain/Pagination"
-import { IntegratorMismatch } from "@card-rewards/domain/SpendEvent"
+import { IntegratorMismatch, type SpendEventAccepted } from "@card-rewards/domain/SpendEvent"
 import { Effect } from "effect"
+import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
-import * as ShortWay from "./Http/ShortWay.ts"
+import * as SpendEventDecoder from "./SpendEventDecoder.ts"
 
 /** Card events in. The event's integrator must be the key's (contract, section 5.5). */
 export const layer = HttpApiBuilder.group(
@@ -16,18 +16,24 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function*(handlers) {
     const spendEvents = yield* SpendEvents
     const backlog = yield* Backlog
-    return handlers.handle(
-      "submit",
-      Effect.fnUntraced(function*({ payload }) {
-        const { integratorId } = yield* CurrentIntegrator
-        if (payload.integratorId !== integratorId) {
-          return yield* new IntegratorMismatch({ message: "integratorId is not the integrator of this API key" })
-        }
-        return yield* ShortWay.unlessRefused("submit", spendEvents.submit(payload))
-      })
-    )
+    return handlers
+      .handleRaw("submit", ({ request }) =>
+        forIntegrator((id) =>
+          Effect.orDie(request.text).pipe(
+            Effect.flatMap(SpendEventDecoder.decode),
+            Effect.flatMap((event): Effect.Effect<SpendEventAccepted, IntegratorMismatch | SubmitRefusal> =>
+              event.integratorId === id ? spendEvents.submit(event) : Effect.fail(mismatch())),
+            Effect.map(encodeAccepted)
+          )))
       .handle("waiting", ({ query: { cursor, limit = defaultPageSize } }) =>
         forIntegrator((id) => backlog.waiting(id, { cursor, limit })))
       .handle("backlog", () => forIntegrator(backlog.size))
   })
 )
+
+type SubmitRefusal = Effect.Error<ReturnType<SpendEvents["Service"]["submit"]>>
+
+const mismatch = () =>
+  new IntegratorMismatch({ message: "integratorId is not the integrator of this API key" })
+
+const encodeAccepted = (accepted: SpendEventAccepted) => HttpServerResponse.jsonUnsafe(accepted, { status: 202 })

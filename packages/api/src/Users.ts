@@ -3,12 +3,12 @@ import { Rewards } from "@card-rewards/core/Rewards"
 import { Users } from "@card-rewards/core/Users"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { defaultPageSize } from "@card-rewards/domain/Pagination"
+import type { UserBalance } from "@card-rewards/domain/Balance"
 import type { RewardPage } from "@card-rewards/domain/Reward"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
-import * as ShortWay from "./Http/ShortWay.ts"
 
 /** Enrollment, and what a user has. */
 export const layer = HttpApiBuilder.group(
@@ -23,15 +23,31 @@ export const layer = HttpApiBuilder.group(
       .handle("get", ({ params }) =>
         forIntegrator((id) => Effect.map(users.get(id, params.userId), (user) => ({ user }))))
       .handle("balance", ({ params }) =>
-        forIntegrator((id) => ShortWay.unlessRefused("balance", rewards.balance(id, params.userId))))
+        forIntegrator((id) => Effect.map(rewards.balance(id, params.userId), encodeBalance)))
       .handle("rewards", ({ params, query: { cursor, limit = defaultPageSize } }) =>
-        forIntegrator((id) =>
-          Effect.map(ShortWay.unlessRefused("rewards", rewards.list(id, params.userId, { cursor, limit })), json)))
+        forIntegrator((id) => Effect.map(rewards.list(id, params.userId, { cursor, limit }), encodePage)))
       .handle("explanation", ({ params }) =>
         forIntegrator((id) =>
           Effect.map(explanations.explain(id, params.userId, params.rewardId), (explanation) => ({ explanation }))))
   })
 )
 
-/** What is written as it is: to decode and encode every reward of a page again would take longer than all the rest. */
-const json = (body: typeof RewardPage.Encoded) => HttpServerResponse.jsonUnsafe(body)
+/** As the schema would encode it, which takes longer than the read itself. */
+const encodeBalance = ({ balances, userId }: UserBalance) => {
+  const encoded: typeof UserBalance.Encoded = {
+    userId,
+    balances: balances.map((balance) => ({
+      asset: balance.asset,
+      expected: balance.expected.toString(),
+      pending: balance.pending.toString(),
+      claimable: balance.claimable.toString(),
+      paid: balance.paid.toString(),
+      owed: balance.owed.toString(),
+      awaitingFunding: balance.awaitingFunding.toString()
+    }))
+  }
+  return HttpServerResponse.jsonUnsafe(encoded)
+}
+
+/** The page is encoded already: to decode and encode each of its rewards would take longer than all the rest. */
+const encodePage = (page: typeof RewardPage.Encoded) => HttpServerResponse.jsonUnsafe(page)

@@ -2,10 +2,12 @@ import { ApiKeys, type FoundKey } from "@card-rewards/core/ApiKeys"
 import { Unavailable } from "@card-rewards/domain/Errors"
 import { ApiKeyName, IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, type Option, Redacted } from "effect"
+import { Clock, Effect, Layer, type Option } from "effect"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
-import { KeyChecks } from "../src/Authorization/KeyChecks.ts"
+import { clientOf } from "../src/Pipeline/ClientAddress.ts"
+import { KeyChecks } from "../src/Pipeline/KeyChecks.ts"
+import { type Limit, RateLimit } from "../src/Pipeline/RateLimit.ts"
 
 const key: FoundKey = {
   integratorId: IntegratorId.make("acme"),
@@ -15,7 +17,7 @@ const key: FoundKey = {
 }
 
 /** A stand-in for the key database, which can change, go away and be slow. */
-const make = () => {
+const make = (auth: Limit = "off") => {
   const database: {
     answer: Effect.Effect<Option.Option<FoundKey>, Unavailable>
     lookUps: number
@@ -32,12 +34,18 @@ const make = () => {
       database.marks += uses.length
     })
   })
-  return { database, layer: KeyChecks.layer.pipe(Layer.provide(apiKeys)) }
+  const limits = RateLimit.layer({ ingest: "off", read: "off", manage: "off", auth })
+  return { database, layer: KeyChecks.layer.pipe(Layer.provide([apiKeys, limits])) }
 }
 
 const away = Effect.fail(new Unavailable({ message: "away" }))
-const check = (text = "a key") =>
-  Effect.flatMap(KeyChecks, (checks) => checks.check(Redacted.make(text))).pipe(
+const keyOf = (digit: string) => `service_sk_sandbox_${digit.repeat(64)}`
+/** As the request pipeline asks. */
+const check = (apiKey = keyOf("a"), client = "192.0.2.1") =>
+  Effect.gen(function*() {
+    const checks = yield* KeyChecks
+    return checks.fresh(apiKey, yield* Clock.currentTimeMillis) ?? (yield* checks.check(apiKey, client))
+  }).pipe(
     Effect.match({ onSuccess: () => "accepted", onFailure: (error) => error._tag })
   )
 
@@ -72,7 +80,7 @@ describe("KeyChecks", () => {
       const real = `service_sk_sandbox_${"0123456789abcdef".repeat(4)}`
       assert.strictEqual(yield* check(real), "accepted")
       database.answer = Effect.succeedNone
-      for (let shared = 0; shared < real.length; shared++) {
+      for (let shared = "service_sk_sandbox_".length; shared < real.length; shared++) {
         const guess = `${real.slice(0, shared)}${real[shared] === "f" ? "0" : "f"}${real.slice(shared + 1)}`
         const before = database.lookUps
         assert.strictEqual(yield* check(guess), "Unauthorized")
@@ -97,7 +105,7 @@ describe("KeyChecks", () => {
     return Effect.gen(function*() {
       assert.strictEqual(yield* check(), "accepted")
       database.answer = away
-      assert.strictEqual(yield* check("another"), "Unavailable")
+      assert.strictEqual(yield* check(keyOf("b")), "Unavailable")
       yield* TestClock.adjust("59 minutes")
       assert.strictEqual(yield* check(), "accepted")
       const before = database.lookUps
@@ -133,5 +141,40 @@ describe("KeyChecks", () => {
       yield* TestClock.adjust("5 seconds")
       assert.strictEqual(database.marks, 2)
     }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("a key of another form is refused without a look-up", () => {
+    const { database, layer } = make()
+    return Effect.gen(function*() {
+      for (const wrong of ["", "nonsense", keyOf("a").slice(1), `${keyOf("a")}0`, keyOf("A"), keyOf("a").replace("sandbox", "test")]) {
+        assert.strictEqual(yield* check(wrong), "Unauthorized", wrong)
+      }
+      assert.strictEqual(database.lookUps, 0)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("failures are counted before the look-up, by client; a valid key is accepted from a client beyond its limit", () => {
+    const { database, layer } = make({ perSecond: 1, burst: 2 })
+    return Effect.gen(function*() {
+      database.answer = Effect.andThen(Effect.yieldNow, Effect.succeedNone)
+      const attempts = Array.from("012345", (digit) => check(keyOf(digit)))
+      const answers = yield* Effect.all(attempts, { concurrency: "unbounded" })
+      assert.deepStrictEqual(answers, ["Unauthorized", "Unauthorized", ...Array.from({ length: 4 }, () => "RateLimited")])
+      assert.strictEqual(yield* check(keyOf("0"), "192.0.2.2"), "Unauthorized")
+      database.answer = Effect.succeedSome(key)
+      for (const valid of "abcdef") assert.strictEqual(yield* check(keyOf(valid)), "accepted")
+      yield* TestClock.adjust("2 seconds")
+      for (const valid of "789") assert.strictEqual(yield* check(keyOf(valid)), "accepted")
+      database.answer = Effect.succeedNone
+      assert.strictEqual(yield* check(keyOf("6")), "Unauthorized", "accepted keys take no token")
+    }).pipe(Effect.provide(layer))
+  })
+
+  it("counts failures of an IPv6 client by its /64, and of a mapped IPv4 address as IPv4", () => {
+    assert.strictEqual(clientOf("2001:db8:1:2::1"), clientOf("2001:0db8:0001:0002:ffff:ffff:ffff:ffff"))
+    assert.notStrictEqual(clientOf("2001:db8:1:2::1"), clientOf("2001:db8:1:3::1"))
+    assert.strictEqual(clientOf("::ffff:192.0.2.1"), clientOf("192.0.2.1"))
+    assert.notStrictEqual(clientOf("192.0.2.1"), clientOf("192.0.2.2"))
+    assert.strictEqual(clientOf(""), "")
   })
 })

@@ -3,7 +3,7 @@ import { IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import { type Limits, RateLimit } from "../src/RateLimit.ts"
+import { type Limits, RateLimit } from "../src/Pipeline/RateLimit.ts"
 import { MovedClock } from "./MovedClock.ts"
 import { type Answer, clearing, type Sent, TestApi } from "./TestApi.ts"
 
@@ -38,10 +38,10 @@ describe("RateLimit", () => {
       ])
     }))
 
-  it.effect("looking takes nothing, and where the limit is off nothing is told", () =>
+  it.effect("a peek takes no token, and where the limit is off there are no headers", () =>
     told({ manage: { perSecond: 2, burst: 2 } }, (limits) => {
-      limits.look("manage", acme, 0)
-      const { headers } = limits.look("manage", acme, 0)
+      limits.peek("manage", acme, 0)
+      const { headers } = limits.peek("manage", acme, 0)
       assert.strictEqual(headers["ratelimit"], `"manage";r=2;t=1`)
       assert.deepStrictEqual(limits.take("read", acme, 0).headers, {})
     }))

@@ -11,7 +11,7 @@ import { HttpServer } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { Agent, request as nodeRequest } from "node:http"
 import * as Http from "../src/Http.ts"
-import type { Limits } from "../src/RateLimit.ts"
+import type { Limits } from "../src/Pipeline/RateLimit.ts"
 import * as Server from "../src/Server.ts"
 import * as Services from "../src/Services.ts"
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { make } from "../src/RateLimit/TokenBuckets.ts"
+import { make } from "../src/Pipeline/TokenBuckets.ts"
 
 describe("TokenBuckets", () => {
   it("gives the burst at once, then the rate", () => {

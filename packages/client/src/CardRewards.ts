@@ -1,4 +1,4 @@
-import { Authorization } from "@card-rewards/domain/http/Authorization"
+import { RequestPipeline } from "@card-rewards/domain/http/RequestPipeline"
 import { BareIntegratorApi, BareSandboxApi } from "@card-rewards/domain/http/BareApi"
 import { Context, Layer, Redacted } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
@@ -55,7 +55,7 @@ const transport = (options: CardRewardsOptions) => ({
 })
 
 const authorization = (options: CardRewardsOptions) =>
-  HttpApiMiddleware.layerClient(Authorization, ({ endpoint, next, request }) =>
+  HttpApiMiddleware.layerClient(RequestPipeline, ({ endpoint, next, request }) =>
     repeated(HttpClientRequest.setHeader(request, "x-api-key", Redacted.value(options.apiKey)), next, {
       ...options.patience,
       workMillis: endpoint.identifier === "simulate" ? simulationMillis : 0

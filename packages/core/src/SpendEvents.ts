@@ -1,4 +1,4 @@
-import { Unavailable } from "@card-rewards/domain/Errors"
+import type { Unavailable } from "@card-rewards/domain/Errors"
 import { laneOf } from "@card-rewards/domain/Lane"
 import {
   EventInFuture,

@@ -20,13 +20,13 @@ it.layer(layer)("ApiKeys", (it) => {
       assert.strictEqual(key.last4, secret.slice(-4))
       const hash = yield* hashApiKey(Redacted.make(secret))
       const found = { integratorId, name: name("b"), revoked: false, suspended: false }
-      assert.deepStrictEqual(yield* keys.find(hash), Option.some(found))
+      assert.deepStrictEqual(yield* keys.find(hash, "client"), Option.some(found))
       const revoked = yield* keys.revoke(integratorId, name("b"))
       assert.deepStrictEqual(yield* keys.revoke(integratorId, name("b")), revoked)
       assert.deepStrictEqual(yield* keys.create(integratorId, name("b")), { key: revoked, duplicate: true })
       yield* (yield* Integrators).suspend(integratorId)
-      assert.deepStrictEqual(yield* keys.find(hash), Option.some({ ...found, revoked: true, suspended: true }))
-      assert.deepStrictEqual(yield* keys.find(new Uint8Array(32)), Option.none())
+      assert.deepStrictEqual(yield* keys.find(hash, "client"), Option.some({ ...found, revoked: true, suspended: true }))
+      assert.deepStrictEqual(yield* keys.find(new Uint8Array(32), "client"), Option.none())
     }))
 
   it.effect("the 21st active key is ApiKeyLimit 20, and a repeat of the 20th is still a duplicate", () =>

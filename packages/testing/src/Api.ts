@@ -1,5 +1,5 @@
 import * as Http from "@card-rewards/api/Http"
-import type { Limits } from "@card-rewards/api/RateLimit"
+import type { Limits } from "@card-rewards/api/Pipeline/RateLimit"
 import * as Server from "@card-rewards/api/Server"
 import * as Services from "@card-rewards/api/Services"
 import type { VaultId } from "@card-rewards/domain/Ids"

@@ -1,37 +1,31 @@
 import { InternalError, RouteNotFound } from "@card-rewards/domain/Errors"
-import { ByteSize, Cause, Effect } from "effect"
-import { HttpIncomingMessage, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Cause, Context, Effect } from "effect"
+import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Paths from "./Paths.ts"
-import { maxBytes } from "./Body.ts"
 
-/** Seconds after which a request that met 503 may be sent again. */
-const unavailableRetrySeconds = 1
+/** Seconds after which a request that was answered 503 may be sent again. */
+const retryAfter = "1"
 
 /**
- * What surrounds every request: paths as the decisions read them, the limit on bodies, and an answer in JSON for what
- * no route answers (decisions, section 3).
+ * What surrounds the router for every request: paths as the decisions read them, and an answer in JSON for what no
+ * route answers (decisions, section 3).
  */
 export const around = <E, R>(
   routes: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
-): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R | HttpServerRequest.HttpServerRequest> =>
-  Effect.gen(function*() {
-    const request = yield* HttpServerRequest.HttpServerRequest
-    const url = Paths.canonical(request.url)
-    if (url === undefined) return notFound
-    const response = yield* routes.pipe(
-      Effect.provideService(
-        HttpServerRequest.HttpServerRequest,
-        url === request.url ? request : request.modify({ url })
-      ),
-      Effect.provideService(HttpIncomingMessage.MaxBodySize, maxBodySize),
-      Effect.catchCause(answerCause)
-    )
-    return response.status === 503
-      ? HttpServerResponse.setHeader(response, "retry-after", `${unavailableRetrySeconds}`)
-      : response
+): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R | HttpServerRequest.HttpServerRequest> => {
+  const answered = Effect.matchCauseEffect(routes, {
+    onSuccess: (response) =>
+      Effect.succeed(response.status === 503 ? HttpServerResponse.setHeader(response, "retry-after", retryAfter) : response),
+    onFailure: answerCause
   })
-
-const maxBodySize = ByteSize.bytes(maxBytes)
+  return Effect.withFiber((fiber) => {
+    const request = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
+    const url = Paths.canonical(request.url)
+    if (url === request.url) return answered
+    if (url === undefined) return Effect.succeed(notFound)
+    return Effect.provideService(answered, HttpServerRequest.HttpServerRequest, request.modify({ url }))
+  })
+}
 
 const answerCause = (cause: Cause.Cause<unknown>): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
   if (cause.reasons.some((reason) => reason._tag === "Fail" && isRouteNotFound(reason.error))) {

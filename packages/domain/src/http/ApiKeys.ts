@@ -3,7 +3,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { ApiKey, ApiKeyCreated, ApiKeyCreation, ApiKeyLimit, LastActiveKey } from "../ApiKey.ts"
 import { NotFound } from "../Errors.ts"
 import { ApiKeyName } from "../Ids.ts"
-import { Authorization, RequestShape } from "./Authorization.ts"
+import { RequestPipeline } from "./RequestPipeline.ts"
 
 /** The integrator's keys; several are active at once, so rotation needs no downtime. */
 export class ApiKeys extends HttpApiGroup.make("apiKeys").add(
@@ -29,5 +29,5 @@ export class ApiKeys extends HttpApiGroup.make("apiKeys").add(
     summary: "Revoke an API key",
     description: "The key stops working within a minute. Revoking a revoked key changes nothing. The last active key cannot be revoked."
   }))
-).middleware(RequestShape).middleware(Authorization)
+).middleware(RequestPipeline)
   .annotate(OpenApi.Description, "The integrator's keys; several are active at once, so rotation needs no downtime.") {}

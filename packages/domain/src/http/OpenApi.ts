@@ -36,11 +36,21 @@ export const complete = (generated: Record<string, unknown>): Record<string, unk
         plainName(name),
         { ...schema, ...(errors[plainName(name)] && { description: errors[plainName(name)]?.when }) }
       ]),
+      securitySchemes: { [apiKeyName]: apiKey },
       headers
     },
     tags: [...document.tags, { name: "webhooks", description: "What the service sends to the integrator's endpoint." }]
   }
   return "/v1/sandbox/vault" in document.paths ? completed : asInProduction(completed)
+}
+
+/** The key in the `x-api-key` header, which the request pipeline checks. */
+const apiKeyName = "apiKey"
+const apiKey = {
+  description: "An API key of the integrator. The first one is given out of band; afterwards the integrator manages its keys itself.",
+  type: "apiKey",
+  name: "x-api-key",
+  in: "header"
 }
 
 /** The examples are the sandbox's; production has keys and a vault of its own. */
@@ -100,9 +110,10 @@ const kindOf = (name: string): string =>
 
 const completeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
   const { request, success } = operations[operation.operationId] ?? {}
-  const authenticated = operation.security.length > 0
+  const authenticated = operation.operationId !== "health"
   return {
     ...operation,
+    security: authenticated ? [{ [apiKeyName]: [] }] : [],
     parameters: operation.parameters.map((parameter) => ({ ...parameter, ...parameters[parameter.name] })),
     ...(operation.requestBody && {
       requestBody: { ...operation.requestBody, content: withExamples(operation.requestBody.content, request) }

@@ -12,7 +12,7 @@ import {
   VersionNumber
 } from "../Program.ts"
 import { Simulation, SimulationRequest, SimulationTooLarge } from "../Simulation.ts"
-import { Authorization, RequestShape } from "./Authorization.ts"
+import { RequestPipeline } from "./RequestPipeline.ts"
 
 const VersionInPath = Schema.String.check(
   Schema.isPattern(/^[1-9][0-9]{0,9}$/, {
@@ -58,5 +58,5 @@ export class Programs extends HttpApiGroup.make("programs").add(
     summary: "Simulate a version",
     description: "What a candidate would have paid for past purchases, against what the program paid for them. Nothing is stored. The candidate's `effectiveFrom` and the limits of publication do not count; any other broken rule is refused as in a publication. Caps count from the start of the month of `from`. A simulation evaluates at most 1,000,000 purchases, and takes at most a minute."
   })).annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "ignore", errors: "all" })
-).middleware(RequestShape).middleware(Authorization)
+).middleware(RequestPipeline)
   .annotate(OpenApi.Description, "Reward programs and their immutable versions.") {}

@@ -9,7 +9,7 @@ import {
   SimulationRefused,
   Vault
 } from "../Vault.ts"
-import { Authorization, RequestShape } from "./Authorization.ts"
+import { RequestPipeline } from "./RequestPipeline.ts"
 
 /** The simulated vault and the clock that can be moved. None of it exists in production. */
 export class Sandbox extends HttpApiGroup.make("sandbox").add(
@@ -53,5 +53,5 @@ export class Sandbox extends HttpApiGroup.make("sandbox").add(
     summary: "Move the sandbox clock",
     description: "Forward only, and not beyond the year 9000. Rewards that are due become claimable at once."
   }))
-).middleware(RequestShape).middleware(Authorization)
+).middleware(RequestPipeline)
   .annotate(OpenApi.Description, "The simulated vault and the clock that can be moved. None of it exists in production.") {}

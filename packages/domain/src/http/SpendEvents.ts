@@ -12,7 +12,7 @@ import {
   WaitingSpendEventPage
 } from "../SpendEvent.ts"
 import { UserNotEnrolled } from "../User.ts"
-import { Authorization, RequestShape } from "./Authorization.ts"
+import { RequestPipeline } from "./RequestPipeline.ts"
 
 /** Card events in: stored before the answer, processed after it. */
 export class SpendEvents extends HttpApiGroup.make("spendEvents").add(
@@ -38,5 +38,5 @@ export class SpendEvents extends HttpApiGroup.make("spendEvents").add(
         `How many are stored and not processed yet, and how many are set aside. Both counts stop at ${maxBacklogCount}.`
     })
   )
-).middleware(RequestShape).middleware(Authorization)
+).middleware(RequestPipeline)
   .annotate(OpenApi.Description, "Card events in: stored before the answer, processed after it.") {}

@@ -7,7 +7,7 @@ import { text, UserId } from "../Ids.ts"
 import { PageQuery } from "../Pagination.ts"
 import { RewardPage } from "../Reward.ts"
 import { Enrollment, ReferrerConflict, ReferrerNotEnrolled, User, UserStored } from "../User.ts"
-import { Authorization, RequestShape } from "./Authorization.ts"
+import { RequestPipeline } from "./RequestPipeline.ts"
 
 const params = { userId: UserId }
 
@@ -54,5 +54,5 @@ export class Users extends HttpApiGroup.make("users").add(
     summary: "Explain a reward",
     description: "Everything that made the amount: version, attributes, rate, bonuses, caps, refunds and recoveries."
   }))
-).middleware(RequestShape).middleware(Authorization)
+).middleware(RequestPipeline)
   .annotate(OpenApi.Description, "Enrollment, and what a user has.") {}

@@ -14,7 +14,7 @@ import {
   WebhookEndpointCreation,
   WebhookEndpointLimit
 } from "../WebhookEndpoint.ts"
-import { Authorization, RequestShape } from "./Authorization.ts"
+import { RequestPipeline } from "./RequestPipeline.ts"
 
 const params = { id: EndpointId }
 const success = Schema.Struct({ endpoint: WebhookEndpoint }).annotate({
@@ -101,5 +101,5 @@ export class WebhookEndpoints extends HttpApiGroup.make("webhookEndpoints").add(
     description: "An event of kind `webhook.ping` with empty `data`, delivered like any other and kept in the event "
       + "log."
   }))
-).middleware(RequestShape).middleware(Authorization)
+).middleware(RequestPipeline)
   .annotate(OpenApi.Description, "Where events go, one endpoint per integrator.") {}

@@ -1,3 +1,5 @@
+import { LRUCache } from "lru-cache"
+
 /** What a bucket answers. */
 export interface Taken {
   readonly allowed: boolean
@@ -9,6 +11,7 @@ export interface Taken {
 
 /** Buckets by key, each of `burst` tokens and refilled by `perSecond`. */
 export interface TokenBuckets {
+  /** Takes tokens, where there are enough; a negative number puts tokens back. */
   readonly take: (key: string, tokens: number, nowMillis: number) => Taken
   readonly size: () => number
 }
@@ -18,32 +21,30 @@ interface Bucket {
   atMillis: number
 }
 
-/** At most `maxBuckets` are kept: the one unused for longest goes first, and a key without a bucket has a full one. */
+/** At most `maxBuckets` are kept: the least recently used goes first, and a key without a bucket has a full one. */
 export const make = (options: {
   readonly perSecond: number
   readonly burst: number
   readonly maxBuckets: number
 }): TokenBuckets => {
-  const buckets = new Map<string, Bucket>()
+  const buckets = new LRUCache<string, Bucket>({ max: options.maxBuckets })
   const perMilli = options.perSecond / 1_000
+  const bucketOf = (key: string, nowMillis: number): Bucket => {
+    const known = buckets.get(key)
+    if (known !== undefined) return known
+    const full = { tokens: options.burst, atMillis: nowMillis }
+    buckets.set(key, full)
+    return full
+  }
   return {
     size: () => buckets.size,
     take: (key, tokens, nowMillis) => {
-      const bucket = buckets.get(key) ?? { tokens: options.burst, atMillis: nowMillis }
-      // a Map keeps the order of insertion, so the first key is the one unused for longest
-      buckets.delete(key)
-      buckets.set(key, bucket)
-      if (buckets.size > options.maxBuckets) {
-        for (const oldest of buckets.keys()) {
-          buckets.delete(oldest)
-          break
-        }
-      }
+      const bucket = bucketOf(key, nowMillis)
       const elapsedMillis = Math.max(0, nowMillis - bucket.atMillis)
       bucket.tokens = Math.min(options.burst, bucket.tokens + elapsedMillis * perMilli)
       bucket.atMillis = nowMillis
       const allowed = bucket.tokens >= tokens
-      if (allowed) bucket.tokens -= tokens
+      if (allowed) bucket.tokens = Math.min(options.burst, bucket.tokens - tokens)
       return {
         allowed,
         left: Math.floor(bucket.tokens),

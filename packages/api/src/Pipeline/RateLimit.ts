@@ -1,6 +1,7 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { RateLimited } from "@card-rewards/domain/Errors"
 import { Context, Layer } from "effect"
-import * as TokenBuckets from "./RateLimit/TokenBuckets.ts"
+import * as TokenBuckets from "./TokenBuckets.ts"
 
 /** What a request counts as: spend events, reads, everything else. */
 export type RateClass = "ingest" | "read" | "manage"
@@ -20,7 +21,7 @@ export interface Admission {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Client addresses whose failed authentications are counted, at most (decisions, section 8). */
+/** Clients whose failed authentications are counted, at most (decisions, section 8). */
 export const maxAddressBuckets = 10_000
 
 /** Integrators whose requests are counted, at most; the one unseen for longest is forgotten, and begins anew. */
@@ -33,10 +34,12 @@ const maxIntegratorBuckets = 10_000
 export class RateLimit extends Context.Service<RateLimit, {
   /** Takes a token of the integrator's class. */
   readonly take: (rateClass: RateClass, integratorId: IntegratorId, nowMillis: number) => Admission
-  /** What the headers say without a token being taken. */
-  readonly look: (rateClass: RateClass, integratorId: IntegratorId, nowMillis: number) => Admission
-  /** Counts a failed authentication of a client address. */
-  readonly takeFailure: (address: string, nowMillis: number) => Admission
+  /** What the headers say, without taking a token. */
+  readonly peek: (rateClass: RateClass, integratorId: IntegratorId, nowMillis: number) => Admission
+  /** Counts a failed authentication of a client, before its key is looked up. */
+  readonly takeFailure: (client: string, nowMillis: number) => Admission
+  /** Takes the count of {@link takeFailure} back: the key was valid. */
+  readonly forgiveFailure: (client: string, nowMillis: number) => void
 }>()("@card-rewards/api/RateLimit") {
   static readonly layer = (limits: Limits): Layer.Layer<RateLimit> =>
     Layer.sync(RateLimit, () => {
@@ -48,8 +51,9 @@ export class RateLimit extends Context.Service<RateLimit, {
       const failures = admission("auth", limits.auth, maxAddressBuckets)
       return RateLimit.of({
         take: (rateClass, integratorId, now) => classes[rateClass](integratorId, 1, now),
-        look: (rateClass, integratorId, now) => classes[rateClass](integratorId, 0, now),
-        takeFailure: (address, now) => failures(address, 1, now)
+        peek: (rateClass, integratorId, now) => classes[rateClass](integratorId, 0, now),
+        takeFailure: (client, now) => failures(client, 1, now),
+        forgiveFailure: (client, now) => void failures(client, -1, now)
       })
     })
 }
@@ -62,7 +66,7 @@ const unlimited: Admission = { allowed: true, retryAfterSeconds: 1, headers: {} 
 const admission = (name: string, limit: Limit, maxBuckets: number) => {
   if (limit === "off") return () => unlimited
   const buckets = TokenBuckets.make({ ...limit, maxBuckets })
-  return (key: string, tokens: 0 | 1, now: number): Admission => {
+  return (key: string, tokens: -1 | 0 | 1, now: number): Admission => {
     const { allowed, left, nextAfterMillis } = buckets.take(key, tokens, now)
     // what a burst allows beyond the policy's quota is not promised
     const quotaLeft = allowed ? Math.min(left + tokens, limit.perSecond) - tokens : 0
@@ -76,3 +80,7 @@ const admission = (name: string, limit: Limit, maxBuckets: number) => {
     }
   }
 }
+
+/** 429 with the seconds after which a request would be allowed. */
+export const tooMany = ({ retryAfterSeconds }: Admission) =>
+  new RateLimited({ message: `Too many requests; come again in ${retryAfterSeconds} s`, retryAfterSeconds })

@@ -1,4 +1,6 @@
-import { type SchemaAST, SchemaIssue } from "effect"
+import { InvalidRequest } from "@card-rewards/domain/Errors"
+import { Effect, type SchemaAST, SchemaIssue } from "effect"
+import type { HttpApiError } from "effect/http-api"
 
 /** Problems that one answer tells, and characters of one key, at most. */
 const maxProblems = 20
@@ -16,6 +18,26 @@ export const describe = (root: string, issue: SchemaIssue.Issue): string => {
     ? told.join("; ")
     : `${told.join("; ")}; and ${problems.length - told.length} more`
 }
+
+/** The contract's 400 for a part of a request that does not decode. */
+export const refuse = (error: HttpApiError.HttpApiSchemaError): Effect.Effect<never, InvalidRequest> => {
+  switch (error.kind) {
+    case "Payload":
+      return invalid("body", "$", error)
+    case "Query":
+      return invalid("query", "", error)
+    case "Params":
+      return invalid("path", "", error)
+    case "Headers":
+      return invalid("headers", "", error)
+    case "Body":
+    case "ResponseHeaders":
+      return Effect.die(error)
+  }
+}
+
+const invalid = (part: InvalidRequest["part"], root: string, error: HttpApiError.HttpApiSchemaError) =>
+  Effect.fail(new InvalidRequest({ part, message: describe(root, error.cause.issue) }))
 
 interface Problem {
   readonly path: ReadonlyArray<PropertyKey>

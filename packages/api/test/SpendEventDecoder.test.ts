@@ -1,15 +1,15 @@
 import { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { assert, describe, it } from "@effect/vitest"
 import { Option, Schema } from "effect"
-import { decode } from "../src/Http/QuickEvent.ts"
+import { decodeCompiled } from "../src/SpendEventDecoder.ts"
 import { clearing } from "./TestApi.ts"
 
 const bySchema = Schema.decodeUnknownOption(SpendEvent, { onExcessProperty: "error" })
 
 const same = (json: unknown) =>
-  assert.deepStrictEqual(decode(json), Option.getOrUndefined(bySchema(json)), JSON.stringify(json))
+  assert.deepStrictEqual(decodeCompiled(json), Option.getOrUndefined(bySchema(json)), JSON.stringify(json))
 
-/** Values that one place or another takes, and others. */
+/** Values that are valid in one field or another, and others. */
 const values: ReadonlyArray<unknown> = [
   "", "x", "0", "1".repeat(19), "USD", "XXX", "5411", "54111", "DE", "clearing", "refund", "\0", "\ud800", "x".repeat(201),
   "2026-02-29T00:00:00Z", "2024-02-29T23:59:59.1Z", "0000-01-01T00:00:00Z", "2026-01-01T24:00:00Z",
@@ -32,17 +32,17 @@ const place = (length: number) => Schema.Int.check(Schema.isBetween({ minimum: 0
 const Changes = Schema.Array(Schema.Struct({ path: place(paths.length), value: place(values.length) }))
   .check(Schema.isMaxLength(3))
 
-describe("a quickly decoded event", () => {
-  it.prop("is the schema's, for every event there can be", [SpendEvent], ([event]) => {
+describe("the compiled decoder of spend events", () => {
+  it.prop("decodes every event as the schema does", [SpendEvent], ([event]) => {
     same(Schema.encodeSync(SpendEvent)(event))
   }, { arbitrary: { runs: 300 } })
 
-  it.prop("is refused where the schema refuses it", [Changes], ([changes]) => {
+  it.prop("refuses what the schema refuses", [Changes], ([changes]) => {
     const base: Record<string, unknown> = clearing({ authorizationId: "a" })
     same(changes.reduce((json, { path, value }) => set(json, paths[path] ?? [], values[value]), base))
   }, { arbitrary: { runs: 3_000 } })
 
-  it("is refused where it is another shape, or lacks something", () => {
+  it("refuses other shapes and missing fields", () => {
     for (const json of [null, 1, "x", [], {}, [clearing()]]) same(json)
     for (const key of Object.keys(clearing())) same(clearing({ [key]: undefined }))
   })

@@ -1,0 +1,33 @@
+import type { ApiKeys, FoundKey, KeyUse } from "@card-rewards/core/ApiKeys"
+import { Duration, Effect } from "effect"
+import { LRUCache } from "lru-cache"
+
+/** How often uses of keys are written. */
+const writeEveryMillis = 2_000
+
+const minuteMillis = 60_000
+
+/** Collects the uses of keys, one for each key and minute, and writes them in the background. */
+export const make = Effect.fnUntraced(function*(apiKeys: ApiKeys["Service"], maxKeys: number) {
+  const minutes = new LRUCache<string, number>({ max: maxKeys })
+  const unwritten = new Map<string, KeyUse>()
+  const write = Effect.suspend(() => {
+    if (unwritten.size === 0) return Effect.void
+    const uses = [...unwritten.values()]
+    unwritten.clear()
+    return apiKeys.markUsed(uses).pipe(
+      // lost while the database is away: the next minute's use is recorded again
+      Effect.catchCause((cause) => Effect.logDebug("Uses of keys were not recorded", cause))
+    )
+  })
+  yield* Effect.addFinalizer(() => Effect.timeoutOption(write, Duration.seconds(1)))
+  yield* write.pipe(Effect.delay(Duration.millis(writeEveryMillis)), Effect.forever, Effect.forkScoped)
+  return (key: FoundKey, at: number): FoundKey => {
+    const id = `${key.integratorId}\0${key.name}`
+    const minute = Math.floor(at / minuteMillis)
+    if (minutes.get(id) === minute) return key
+    minutes.set(id, minute)
+    unwritten.set(id, { integratorId: key.integratorId, name: key.name, at })
+    return key
+  }
+})

@@ -1,0 +1,201 @@
+import { InvalidRequest, Unavailable } from "@card-rewards/domain/Errors"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
+import { ByteSize, Clock, Context, Duration, Effect, Layer } from "effect"
+import { HttpIncomingMessage, type HttpServerRequest } from "effect/http"
+import { isUtf8 } from "node:buffer"
+import type { Readable } from "node:stream"
+import { SharedLimit } from "./SharedLimit.ts"
+
+/** Largest request body, in bytes (decisions, section 3). */
+export const maxBytes = 256 * 1024
+
+/** How long a body may take to arrive after its request's headers. */
+export const deadlineMillis = 10_000
+
+/** How often bodies past their deadline are refused. */
+const checkEveryMillis = 1_000
+
+/** Bodies that have not arrived whole, at most; one integrator has a quarter. */
+const maxIncomplete = 4_096
+
+/** Bytes of bodies that have not arrived whole, at most; one integrator has a quarter. */
+const maxIncompleteBytes = 64 * 1_048_576
+
+/**
+ * Reads request bodies. A body that arrives slowly counts for its integrator alone, in number and in bytes, and does
+ * not count as a request in flight.
+ */
+export class RequestBodies extends Context.Service<RequestBodies, {
+  /** The JSON text of a request's body, not parsed yet. */
+  readonly read: (
+    request: HttpServerRequest.HttpServerRequest,
+    integratorId: string,
+    clock: Clock.Clock
+  ) => Effect.Effect<string, InvalidRequest | Unavailable>
+}>()("@card-rewards/api/RequestBodies") {
+  static readonly layer = (options: { readonly deadlineMillis?: number } = {}): Layer.Layer<RequestBodies> =>
+    Layer.effect(RequestBodies, Effect.gen(function*() {
+      const arriving = new Arriving(options.deadlineMillis ?? deadlineMillis)
+      yield* Effect.sleep(Duration.millis(checkEveryMillis)).pipe(
+        Effect.andThen(Effect.map(Clock.monotonicTimeNanos, (now) => arriving.refuseLate(now))),
+        Effect.forever,
+        Effect.forkScoped
+      )
+      return RequestBodies.of({
+        read: (request, integratorId, clock) => {
+          const { "content-length": length, "content-type": contentType, expect } = request.headers
+          if (contentType === undefined || !isJson(contentType)) {
+            return invalid("expected the content type application/json")
+          }
+          if (Number(length ?? 0) > maxBytes) return invalid(tooLarge)
+          return expect === undefined
+            ? receive(NodeHttpServerRequest.toIncomingMessage(request), integratorId, arriving, {
+              startedNanos: clock.monotonicTimeNanosUnsafe(),
+              length: Number(length)
+            })
+            : Effect.flatMap(receiveExpected(request, integratorId, arriving), textOf)
+        }
+      })
+    }))
+}
+
+const notReceived = (message: string) => new InvalidRequest({ part: "body", message })
+
+const invalid = (message: string) => Effect.fail(notReceived(message))
+
+const isJson = (contentType: string): boolean =>
+  contentType === "application/json" ||
+  /^\s*application\/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?;?\s*$/i.test(contentType)
+
+const tooLarge = `expected a body of at most ${maxBytes} bytes`
+
+/** A body that has not arrived whole. */
+interface Incomplete {
+  readonly startedNanos: bigint
+  readonly refuse: (refusal: Effect.Effect<never, InvalidRequest | Unavailable>) => void
+}
+
+/** The bodies that have not arrived whole, in order of their start. */
+class Arriving {
+  readonly deadlineMillis: number
+  readonly count = new SharedLimit(maxIncomplete)
+  readonly bytes = new SharedLimit(maxIncompleteBytes)
+  readonly bodies = new Set<Incomplete>()
+
+  constructor(deadlineMillis: number) {
+    this.deadlineMillis = deadlineMillis
+  }
+
+  refuseLate(nowNanos: bigint): void {
+    const latest = nowNanos - BigInt(this.deadlineMillis) * 1_000_000n
+    for (const { refuse, startedNanos } of this.bodies) {
+      if (startedNanos > latest) return
+      refuse(late(this.deadlineMillis))
+    }
+  }
+}
+
+/**
+ * The text of a body, straight from Node's stream: through Effect's reader a short body costs as much processor time
+ * as the rest of its request.
+ */
+const receive = (
+  message: Readable,
+  integratorId: string,
+  arriving: Arriving,
+  { length, startedNanos }: { readonly length: number; readonly startedNanos: bigint }
+) =>
+  Effect.callback<string, InvalidRequest | Unavailable>((resume) => {
+    if (!arriving.count.take(integratorId)) return resume(tooMany)
+    const chunks: Array<Buffer> = []
+    let size = 0
+    const stop = () => {
+      if (!arriving.bodies.delete(body)) return
+      message.off("data", onData).off("end", onEnd).off("error", onClose).off("close", onClose)
+      arriving.count.giveBack(integratorId)
+      arriving.bytes.giveBack(integratorId, size)
+    }
+    const body: Incomplete = {
+      startedNanos,
+      refuse: (refusal) => {
+        message.pause()
+        stop()
+        resume(refusal)
+      }
+    }
+    const onData = (chunk: Buffer) => {
+      if (size === 0 && chunk.byteLength === length) {
+        stop()
+        return resume(textOf(chunk))
+      }
+      if (size + chunk.byteLength > maxBytes) return body.refuse(invalid(tooLarge))
+      if (!arriving.bytes.take(integratorId, chunk.byteLength)) return body.refuse(tooMany)
+      size += chunk.byteLength
+      chunks.push(chunk)
+    }
+    const onEnd = () => {
+      stop()
+      resume(textOf(Buffer.concat(chunks)))
+    }
+    const onClose = () => body.refuse(invalid(unreadable))
+    arriving.bodies.add(body)
+    message.on("data", onData).on("end", onEnd).on("error", onClose).on("close", onClose)
+    return Effect.sync(stop)
+  })
+
+/** A body whose sender waits for `100 Continue`, which Effect's own reader sends; it counts with its greatest size. */
+const receiveExpected = (request: HttpServerRequest.HttpServerRequest, integratorId: string, arriving: Arriving) =>
+  Effect.uninterruptibleMask((restore): Effect.Effect<Uint8Array, InvalidRequest | Unavailable> => {
+    if (!arriving.bytes.take(integratorId, maxBytes)) return tooMany
+    const body = request.arrayBuffer.pipe(
+      Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBytes)),
+      Effect.mapBoth({
+        onFailure: ({ reason }) =>
+          notReceived("reason" in reason && reason.reason === "BodyTooLarge" ? tooLarge : unreadable),
+        onSuccess: (buffer) => new Uint8Array(buffer)
+      }),
+      Effect.timeoutOrElse({
+        duration: Duration.millis(arriving.deadlineMillis),
+        orElse: () => late(arriving.deadlineMillis)
+      })
+    )
+    return Effect.ensuring(restore(body), Effect.sync(() => arriving.bytes.giveBack(integratorId, maxBytes)))
+  })
+
+const unreadable = "the body could not be read"
+
+const late = (millis: number) => invalid(`the body did not arrive within ${millis / 1_000} s`)
+
+const tooMany = Effect.fail(
+  new Unavailable({ message: "Too many bodies are arriving at the same time; send the same request again" })
+)
+
+/** How deep a body may be nested. No described body needs more than 6; a walk through a deep one may exhaust the stack. */
+const maxDepth = 64
+
+const decoder = new TextDecoder()
+
+const textOf = (bytes: Uint8Array): Effect.Effect<string, InvalidRequest> => {
+  if (bytes.byteLength === 0) return invalid("expected a JSON body")
+  if (!isUtf8(bytes)) return invalid("expected JSON in UTF-8")
+  return isDeep(bytes) ? invalid(`expected JSON of at most ${maxDepth} levels`) : Effect.succeed(decoder.decode(bytes))
+}
+
+/** Whether brackets and braces are nested too deep; those within strings do not count. */
+const isDeep = (json: Uint8Array): boolean => {
+  let depth = 0
+  let inString = false
+  for (let at = 0; at < json.byteLength; at++) {
+    const byte = json[at]
+    if (inString) {
+      if (byte === backslash) at++
+      else if (byte === quote) inString = false
+    } else if (byte === quote) inString = true
+    else if (byte === openBracket || byte === openBrace) {
+      if (++depth > maxDepth) return true
+    } else if (byte === closeBracket || byte === closeBrace) depth--
+  }
+  return false
+}
+
+const [quote, backslash, openBracket, closeBracket, openBrace, closeBrace] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d]
