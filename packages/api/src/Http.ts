@@ -1,7 +1,7 @@
 import { IntegratorApi, SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import type { VaultId } from "@card-rewards/domain/Ids"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer, type Scope } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as ApiKeys from "./ApiKeys.ts"
@@ -14,6 +14,7 @@ import * as Telemetry from "./Http/Telemetry.ts"
 import * as Pipeline from "./Pipeline.ts"
 import * as Programs from "./Programs.ts"
 import * as Sandbox from "./Sandbox.ts"
+import { Services, withoutServices } from "./Services.ts"
 import * as SpendEvents from "./SpendEvents.ts"
 import * as Users from "./Users.ts"
 import * as WebhookEndpoints from "./WebhookEndpoints.ts"
@@ -23,7 +24,11 @@ import * as WebhookEndpoints from "./WebhookEndpoints.ts"
  * server that listens before leaves early requests hanging.
  */
 export const make = Effect.fnUntraced(function*(environment: VaultId) {
+  const services = yield* Services.collect
+  const pipeline = yield* Layer.build(Pipeline.layer)
   const routes = yield* HttpRouter.toHttpEffect(environment === "production" ? production : sandbox).pipe(
+    Effect.provideContext(Context.add(pipeline, Services, services)),
+    Effect.updateContext((context: Context.Context<Scope.Scope>) => withoutServices(context)),
     Effect.provideService(HttpRouter.RouterConfig, routerConfig)
   )
   return yield* Telemetry.around(routes, Border.around)
@@ -45,7 +50,7 @@ const groups = Layer.mergeAll(
   ApiKeys.layer,
   WebhookEndpoints.layer,
   Events.layer
-).pipe(Layer.provide(Pipeline.layer))
+)
 
 const openapiPath = "/openapi.json"
 
@@ -62,5 +67,5 @@ const sandbox = Layer.mergeAll(
   Docs.layer(SandboxApi),
   Console.layer()
 ).pipe(
-  Layer.provide([groups, Sandbox.layer.pipe(Layer.provide(Pipeline.layer)), NodeHttpServer.layerHttpServices])
+  Layer.provide([groups, Sandbox.layer, NodeHttpServer.layerHttpServices])
 )

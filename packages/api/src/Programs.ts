@@ -1,5 +1,3 @@
-import { Programs } from "@card-rewards/core/Programs"
-import { Simulations } from "@card-rewards/core/Simulations"
 import { InvalidRequest } from "@card-rewards/domain/Errors"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { unknownKeys } from "@card-rewards/domain/Program/Problems"
@@ -7,14 +5,14 @@ import { Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
 import * as Problems from "./Pipeline/Problems.ts"
+import { Services } from "./Services.ts"
 
 /** Programs and their versions. What a definition does not know shows in the body alone, which the request keeps. */
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "programs",
   Effect.fnUntraced(function*(handlers) {
-    const programs = yield* Programs
-    const simulations = yield* Simulations
+    const { programs, simulations } = yield* Services
     return handlers
       .handle("publish", ({ params: { programId, version }, payload, request }) =>
         forIntegrator((id) =>

@@ -1,17 +1,15 @@
-import { SandboxClock } from "@card-rewards/core/SandboxClock"
-import { Vault } from "@card-rewards/core/Vault"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
+import { Services } from "./Services.ts"
 
 /** The simulated vault and the clock that can be moved. */
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "sandbox",
   Effect.fnUntraced(function*(handlers) {
-    const vault = yield* Vault
-    const clock = yield* SandboxClock
+    const { sandboxClock: clock, vault } = yield* Services
     return handlers
       .handle("vault", () => forIntegrator(vault.get))
       .handle("deposit", ({ payload }) => forIntegrator((id) => vault.deposit(id, payload)))

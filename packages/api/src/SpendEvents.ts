@@ -1,5 +1,4 @@
-import { Backlog } from "@card-rewards/core/Backlog"
-import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import type { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { defaultPageSize } from "@card-rewards/domain/Pagination"
 import { IntegratorMismatch, type SpendEventAccepted } from "@card-rewards/domain/SpendEvent"
@@ -8,14 +7,14 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
 import * as SpendEventDecoder from "./SpendEventDecoder.ts"
+import { Services } from "./Services.ts"
 
 /** Card events in. The event's integrator must be the key's (contract, section 5.5). */
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "spendEvents",
   Effect.fnUntraced(function*(handlers) {
-    const spendEvents = yield* SpendEvents
-    const backlog = yield* Backlog
+    const { backlog, spendEvents } = yield* Services
     return handlers
       .handleRaw("submit", ({ request }) =>
         forIntegrator((id) =>

@@ -1,6 +1,3 @@
-import { Explanations } from "@card-rewards/core/Explanations"
-import { Rewards } from "@card-rewards/core/Rewards"
-import { Users } from "@card-rewards/core/Users"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { defaultPageSize } from "@card-rewards/domain/Pagination"
 import type { UserBalance } from "@card-rewards/domain/Balance"
@@ -9,15 +6,14 @@ import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
+import { Services } from "./Services.ts"
 
 /** Enrollment, and what a user has. */
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "users",
   Effect.fnUntraced(function*(handlers) {
-    const users = yield* Users
-    const rewards = yield* Rewards
-    const explanations = yield* Explanations
+    const { explanations, rewards, users } = yield* Services
     return handlers
       .handle("put", ({ params, payload }) => forIntegrator((id) => users.put(id, params.userId, payload)))
       .handle("get", ({ params }) =>

@@ -1,18 +1,16 @@
-import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
-import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { defaultPageSize } from "@card-rewards/domain/Pagination"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
+import { Services } from "./Services.ts"
 
 /** Where events go. */
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "webhookEndpoints",
   Effect.fnUntraced(function*(handlers) {
-    const endpoints = yield* WebhookEndpoints
-    const log = yield* DeliveryLog
+    const { deliveryLog: log, webhookEndpoints: endpoints } = yield* Services
     return handlers
       .handle("list", () => forIntegrator((id) => Effect.map(endpoints.list(id), (all) => ({ endpoints: all }))))
       .handle("create", ({ payload }) => forIntegrator((id) => endpoints.create(id, payload)))
