@@ -139,5 +139,16 @@ export const recoveries: ReadonlyArray<Recovery> = [
       { op: "read", user: "u1" },
       { op: "check" }
     ]
+  },
+  {
+    guarantee: "a claim after one that is not finished pays no reward of that again",
+    story: () => [
+      ...enrolled,
+      ...["A", "B", "C", "D", "E"].map((transaction) => clearing("u1", transaction, 10n, 0)),
+      move("deposit", "d1", 50n),
+      move("claim", "c1", 40n),
+      move("claim", "c2", 5n),
+      { op: "check" }
+    ]
   }
 ]
