@@ -18,12 +18,20 @@ import { type RewardRow, rewardKey } from "./RewardRow.ts"
  */
 export const applyDue = Effect.fnUntraced(function*(books: ReadonlyMap<IntegratorId, Book>) {
   for (const book of books.values()) {
-    for (const payout of book.payouts.values()) yield* continuePayout(book, payout)
+    yield* continuePayouts(book)
     for (const asset of assets) yield* reserveAssigned(book, asset)
   }
   const due = yield* readDue([...books.values()].filter((book) => !book.isBehind))
   for (const book of books.values()) {
     if (!book.isBehind) yield* matureInOrder(book, [...due.get(book) ?? [], ...reservedAndDue(book)])
+  }
+})
+
+/** Goes on with the claims of touched users and of users who owe: none of their rewards may mature before. */
+const continuePayouts = Effect.fnUntraced(function*(book: Book) {
+  for (const [key] of book.concerned()) {
+    const payout = book.payouts.get(key)
+    if (payout !== undefined) yield* continuePayout(book, payout)
   }
 })
 
@@ -42,6 +50,8 @@ const reserveAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset) {
     const { assignedTo } = vault
     // users whose row is outdated may stand before those who are left
     yield* readAssignable(book, asset, book.budget + book.outdatedFirsts.size + 1)
+    yield* continuePayouts(book)
+    if (book.isBehind) return
     const rows = (yield* readAssigned(book, asset)).toSorted(byCreation)
     book.isReserving = true
     for (const { creation, ...row } of rows) {
