@@ -97,6 +97,9 @@ const matureInOrder = Effect.fnUntraced(function*(book: Book, due: ReadonlyArray
   }
 })
 
+/** Due rewards of users with unfinished claims that the worker passes over, at most, to reach those of others. */
+const maxPassedOver = 5_000
+
 /**
  * The worker's work on one vault, after {@link applyDue}: unfinished claims, due rewards and assigned rewards of
  * anyone, up to `limit` of each, so that none of them waits for the others.
@@ -117,14 +120,18 @@ export const applyAnyones = Effect.fnUntraced(function*(book: Book, limit: numbe
       book.isBehind = false
     }
   }
+  const isClaiming = sql`EXISTS (SELECT FROM payouts p
+    WHERE p.integrator_id = r.integrator_id AND p.user_id = r.user_id AND p.asset = r.asset)`
   const due = yield* sql<RewardRow>`
-    SELECT * FROM rewards WHERE integrator_id = ${integratorId} AND state = 'Pending'
-      AND claimable_at <= ${value.timestamptz(now)}
-    ORDER BY claimable_at, creation LIMIT ${value.int4(limit)}`
+    SELECT * FROM (
+      SELECT * FROM rewards WHERE integrator_id = ${integratorId} AND state = 'Pending'
+        AND claimable_at <= ${value.timestamptz(now)}
+      ORDER BY claimable_at, creation LIMIT ${value.int4(book.hasPayouts ? limit + maxPassedOver : limit)}
+    ) r WHERE NOT ${isClaiming} ORDER BY claimable_at, creation LIMIT ${value.int4(limit)}`
   yield* readMissingUsers(book, due)
   for (const row of due) book.addReward(row)
   book.budget = limit
-  yield* matureInOrder(book, due.filter(({ asset, userId }) => !book.isClaiming(userId, asset)))
+  yield* matureInOrder(book, due)
   for (const asset of assets) yield* reserveAnyones(book, asset, limit)
 })
 
