@@ -17,7 +17,7 @@ export { Book } from "./Ledger/Book.ts"
 export { passOn } from "./Ledger/Due.ts"
 export { ServedAtOnce } from "./Ledger/Funding.ts"
 export type { Touched } from "./Ledger/Load.ts"
-export { payClaim } from "./Ledger/Payouts.ts"
+export { PaidAtOnce, payClaim } from "./Ledger/Payouts.ts"
 
 /** What a clearing earns in one program; see {@link earnReward}. */
 export type EarnedReward = Pick<

@@ -198,16 +198,16 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       }
       const sql = yield* SqlClient.SqlClient
       yield* addRewards(integratorId, { ...pending, prefix: "cid", users: "one", count: 20, claimableAt: now })
-      yield* addRewards(integratorId, { ...pending, prefix: "bob", users: "one", count: 5, claimableAt: now - 1e8 })
+      yield* addRewards(integratorId, { ...pending, prefix: "bob", users: "one", count: 300, claimableAt: now - 1e8 })
       yield* sql`UPDATE user_balances b SET paid = 1600, claimable = 0
         WHERE integrator_id = ${integratorId} AND user_id IN ('ann', 'bob')`
-      yield* sql`UPDATE vault_balances SET held = 25 WHERE integrator_id = ${integratorId} AND asset = 'USDC'`
+      yield* sql`UPDATE vault_balances SET held = 320 WHERE integrator_id = ${integratorId} AND asset = 'USDC'`
       yield* matureRewards
       const matured = sql<{ userId: string; n: number }>`SELECT user_id, count(*)::int4 AS n FROM rewards
         WHERE integrator_id = ${integratorId} AND creation > 3200 AND state = 'Claimable' GROUP BY 1 ORDER BY 1`
       assert.deepStrictEqual(yield* matured, [{ userId: "cid", n: 20 }])
       yield* workAll
-      assert.deepStrictEqual(yield* matured, [{ userId: "bob", n: 5 }, { userId: "cid", n: 20 }])
+      assert.deepStrictEqual(yield* matured, [{ userId: "bob", n: 300 }, { userId: "cid", n: 20 }])
     }))
 
   it.effect("a deposit serves any number of waiting rewards in a moment, and others' rewards mature meanwhile", () =>

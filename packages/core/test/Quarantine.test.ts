@@ -5,12 +5,13 @@ import * as Quarantine from "@card-rewards/core/Processing/Quarantine"
 import { Vault } from "@card-rewards/core/Vault"
 import { Reference } from "@card-rewards/domain/Ids"
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { addOwed, addRewards } from "./BulkRewards.ts"
 import {
   failInserts,
+  holdRows,
   processEvents,
   quarantineOf,
   retryQuarantined,
@@ -23,21 +24,6 @@ import { startMillis } from "./TestLayer.ts"
 
 const audited = Effect.gen(function*() {
   assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
-})
-
-/** Holds the integrator's rows of a table in another session; answers what lets them go. */
-const holdRows = Effect.fnUntraced(function*(table: "vaults" | "user_balances", integratorId: string) {
-  const sql = yield* SqlClient.SqlClient
-  const locked = yield* Deferred.make<void>()
-  const end = yield* Deferred.make<void>()
-  const holding = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
-    yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
-    yield* sql`SELECT FROM ${sql(table)} WHERE integrator_id = ${integratorId} FOR UPDATE`
-    yield* Deferred.succeed(locked, undefined)
-    yield* Deferred.await(end)
-  })))
-  yield* Deferred.await(locked)
-  return Effect.andThen(Deferred.succeed(end, undefined), Fiber.join(holding))
 })
 
 layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {

@@ -6,7 +6,7 @@ import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { IntegratorId, ProgramId, UserId } from "@card-rewards/domain/Ids"
 import { instant } from "@card-rewards/domain/Time"
-import { Clock, Effect } from "effect"
+import { Clock, Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
 import { spendEvent } from "./Spending.ts"
 import { definition } from "./TestLayer.ts"
@@ -76,4 +76,19 @@ export const failInserts = Effect.fnUntraced(function*(table: "rewards" | "user_
     END $$`)
   yield* sql.unsafe(`CREATE TRIGGER "${name}" BEFORE INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION "${name}"()`)
   return sql.unsafe(`DROP FUNCTION "${name}" CASCADE`)
+})
+
+/** Holds the integrator's rows of a table in another session; answers what lets them go. */
+export const holdRows = Effect.fnUntraced(function*(table: "vaults" | "user_balances", integratorId: string) {
+  const sql = yield* SqlClient.SqlClient
+  const locked = yield* Deferred.make<void>()
+  const end = yield* Deferred.make<void>()
+  const holding = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+    yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
+    yield* sql`SELECT FROM ${sql(table)} WHERE integrator_id = ${integratorId} FOR UPDATE`
+    yield* Deferred.succeed(locked, undefined)
+    yield* Deferred.await(end)
+  })))
+  yield* Deferred.await(locked)
+  return Effect.andThen(Deferred.succeed(end, undefined), Fiber.join(holding))
 })

@@ -37,9 +37,10 @@ const smallCase = (kind: Kind, seed: number): Case => {
   const at = <A>(list: readonly [A, ...Array<A>], index: number): A => list[index % list.length] ?? list[0]
   const pieceSize = at([1, 2, 7, 50], seed)
   const servedAtOnce = at([1, 7, 50, 2, 0], seed)
+  const paidAtOnce = at([1, 3, 1_000, 10], seed + (seed >> 2))
   const clearings = at([20, 30, 60, 120], seed)
   const users = kind === "many users owe" ? Math.ceil(clearings / 8) : 3
-  const options = { bulk: true, limits: { pieceSize, servedAtOnce } }
+  const options = { bulk: true, limits: { paidAtOnce, pieceSize, servedAtOnce } }
   return { kind, seed, size: { clearings, users, rounds }, options }
 }
 
@@ -54,7 +55,12 @@ const largeCase = (kind: Kind, seed: number): Case =>
   ({ kind, seed, size: largeSizes[kind], options: { bulk: true, limits: {} } })
 
 /** Rewards before the first one whose money is assigned, and limits that make it so. */
-const fundings = [[250, {}], [1, { servedAtOnce: 1, pieceSize: 1 }], [0, { servedAtOnce: 0, pieceSize: 2 }]] as const
+const fundings = [
+  [250, {}],
+  [1, { servedAtOnce: 1, pieceSize: 1, paidAtOnce: 1 }],
+  [0, { servedAtOnce: 0, pieceSize: 2, paidAtOnce: 1 }],
+  [0, { servedAtOnce: 5, pieceSize: 2, paidAtOnce: 1 }]
+] as const
 
 const test = Effect.fnUntraced(function*(cases: ReadonlyArray<Case>, replays: number) {
   yield* TestClock.setTime(startMillis)

@@ -18,12 +18,20 @@ import { type RewardRow, rewardKey } from "./RewardRow.ts"
  */
 export const applyDue = Effect.fnUntraced(function*(books: ReadonlyMap<IntegratorId, Book>) {
   for (const book of books.values()) {
-    for (const payout of book.payouts.values()) yield* continuePayout(book, payout)
+    yield* continuePayouts(book)
     for (const asset of assets) yield* reserveAssigned(book, asset)
   }
   const due = yield* readDue([...books.values()].filter((book) => !book.isBehind))
   for (const book of books.values()) {
     if (!book.isBehind) yield* matureInOrder(book, [...due.get(book) ?? [], ...reservedAndDue(book)])
+  }
+})
+
+/** Goes on with the claims of touched users and of users who owe: none of their rewards may mature before. */
+const continuePayouts = Effect.fnUntraced(function*(book: Book) {
+  for (const [key] of book.concerned()) {
+    const payout = book.payouts.get(key)
+    if (payout !== undefined) yield* continuePayout(book, payout)
   }
 })
 
@@ -42,6 +50,8 @@ const reserveAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset) {
     const { assignedTo } = vault
     // users whose row is outdated may stand before those who are left
     yield* readAssignable(book, asset, book.budget + book.outdatedFirsts.size + 1)
+    yield* continuePayouts(book)
+    if (book.isBehind) return
     const rows = (yield* readAssigned(book, asset)).toSorted(byCreation)
     book.isReserving = true
     for (const { creation, ...row } of rows) {
@@ -87,6 +97,9 @@ const matureInOrder = Effect.fnUntraced(function*(book: Book, due: ReadonlyArray
   }
 })
 
+/** Due rewards of users with unfinished claims that the worker passes over, at most, to reach those of others. */
+const maxPassedOver = 5_000
+
 /**
  * The worker's work on one vault, after {@link applyDue}: unfinished claims, due rewards and assigned rewards of
  * anyone, up to `limit` of each, so that none of them waits for the others.
@@ -107,14 +120,18 @@ export const applyAnyones = Effect.fnUntraced(function*(book: Book, limit: numbe
       book.isBehind = false
     }
   }
+  const isClaiming = sql`EXISTS (SELECT FROM payouts p
+    WHERE p.integrator_id = r.integrator_id AND p.user_id = r.user_id AND p.asset = r.asset)`
   const due = yield* sql<RewardRow>`
-    SELECT * FROM rewards WHERE integrator_id = ${integratorId} AND state = 'Pending'
-      AND claimable_at <= ${value.timestamptz(now)}
-    ORDER BY claimable_at, creation LIMIT ${value.int4(limit)}`
+    SELECT * FROM (
+      SELECT * FROM rewards WHERE integrator_id = ${integratorId} AND state = 'Pending'
+        AND claimable_at <= ${value.timestamptz(now)}
+      ORDER BY claimable_at, creation LIMIT ${value.int4(book.hasPayouts ? limit + maxPassedOver : limit)}
+    ) r WHERE NOT ${isClaiming} ORDER BY claimable_at, creation LIMIT ${value.int4(limit)}`
   yield* readMissingUsers(book, due)
   for (const row of due) book.addReward(row)
   book.budget = limit
-  yield* matureInOrder(book, due.filter(({ asset, userId }) => !book.isClaiming(userId, asset)))
+  yield* matureInOrder(book, due)
   for (const asset of assets) yield* reserveAnyones(book, asset, limit)
 })
 

@@ -37,9 +37,13 @@ export const serveWaiting = Effect.fnUntraced(function*(book: Book, asset: Asset
     if (vault.assigned > 0n || book.served >= servedAtOnce) return yield* assign(book, asset)
     const head = yield* firstWaiting(book, asset)
     if (head === undefined || vault.free < head.amount) return false
+    const isDue = head.claimableAt <= book.now
+    const isClaiming = book.isClaiming(head.userId, asset)
+    // what it recovers comes before the next one is funded, and after the claim
+    if (isDue && isClaiming && book.user(head.userId, asset).owed > 0n) return yield* assign(book, asset)
     book.served++
     const funded = reserve(book, head, "free")
-    if (funded.claimableAt <= book.now && !book.isClaiming(funded.userId, asset)) matureReward(book, funded)
+    if (isDue && !isClaiming) matureReward(book, funded)
   }
 })
 

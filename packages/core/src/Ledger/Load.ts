@@ -131,11 +131,13 @@ export const readUsers = Effect.fnUntraced(function*(
 /** Adds users who owe and have waiting rewards that money is assigned to, those of the first creations. */
 export const readAssignable = Effect.fnUntraced(function*(book: Book, asset: Asset, limit: number) {
   const sql = yield* SqlClient.SqlClient
-  addUsers(new Map([[book.integratorId, book]]), yield* sql<UserRow>`
+  const books = new Map([[book.integratorId, book]])
+  addUsers(books, yield* sql<UserRow>`
     SELECT ${sql.literal(accountColumns)} FROM user_balances b
     WHERE b.integrator_id = ${book.integratorId} AND b.asset = ${asset} AND b.owed > 0
       AND b.first_waiting <= ${value.int8(book.vault[asset].assignedTo)}
     ORDER BY b.first_waiting LIMIT ${value.int4(limit)}`.withoutTransform)
+  yield* readPayouts(books)
 })
 
 /** The unfinished claims of all users that were read; nearly always no vault has one. */

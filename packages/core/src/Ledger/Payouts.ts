@@ -1,5 +1,5 @@
 import { pay, printRewardId, unpaid } from "@card-rewards/domain/Reward"
-import { Effect } from "effect"
+import { Context, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { byDuePlace, type DuePlace, type Payout } from "./Accounts.ts"
@@ -7,14 +7,16 @@ import type { Book } from "./Book.ts"
 import type { RewardRow } from "./RewardRow.ts"
 
 /** Rewards that a claim pays in its own transaction; more are paid in later ones, as a payout. */
-export const paidAtOnce = 1_000
+export const PaidAtOnce = Context.Reference<number>("@card-rewards/core/Ledger/PaidAtOnce", {
+  defaultValue: () => 1_000
+})
 
 /**
- * Pays a claim of a user who can claim as much, oldest rewards first. Where it takes more than {@link paidAtOnce}, the
+ * Pays a claim of a user who can claim as much, oldest rewards first. Where it takes more than {@link PaidAtOnce}, the
  * balance, the vault and the journal have all of it at once, in one entry, and the rewards beyond are left as a payout.
  */
 export const payClaim = Effect.fnUntraced(function*(book: Book, claim: Payout) {
-  const rows = yield* readClaimable(book, claim, paidAtOnce)
+  const rows = yield* readClaimable(book, claim, yield* PaidAtOnce)
   const { left, parts } = divide(rows, claim.amount)
   payParts(book, parts, claim.reference)
   for (const { amount, row } of parts) {
@@ -72,15 +74,16 @@ const payParts = (book: Book, parts: ReadonlyArray<Part>, reference: string): vo
 
 const beforeAll: DuePlace = { claimableAt: -62_135_596_800_000, creation: 0n }
 
-/** A user's first claimable rewards, oldest first, as this transaction has them. */
+/** A user's first claimable rewards, oldest first, as this transaction has them: it may have paid stored ones. */
 const readClaimable = Effect.fnUntraced(function*(book: Book, payout: Payout, limit: number) {
   const sql = yield* SqlClient.SqlClient
   const { asset, userId } = payout
+  const changed = book.changedRows(asset).filter((row) => row.userId === userId)
   const rows = yield* sql<RewardRow>`
     SELECT * FROM rewards WHERE integrator_id = ${book.integratorId} AND user_id = ${userId} AND asset = ${asset}
-      AND state = 'Claimable' ORDER BY claimable_at, creation LIMIT ${value.int4(limit)}`
-  const matured = maturedNow(book, payout)
-  return [...rows.map((row) => book.addReward(row)), ...matured].sort(byDuePlace).slice(0, limit)
+      AND state = 'Claimable' ORDER BY claimable_at, creation LIMIT ${value.int4(limit + changed.length)}`
+  const present = new Set([...rows.map((row) => book.addReward(row)), ...changed])
+  return [...present].filter(({ state }) => state === "Claimable").sort(byDuePlace).slice(0, limit)
 })
 
 /** The user's rewards that became claimable in this transaction: they are stored as pending. */

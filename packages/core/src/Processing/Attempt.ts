@@ -65,8 +65,12 @@ export class DeadlineExceeded extends Data.TaggedError("DeadlineExceeded") {}
 /** A bug, a broken row, or an SQL error that no repetition helps: it does not say which integrator it belongs to. */
 export class Defect extends Data.TaggedError("Defect")<{ readonly error: unknown }> {}
 
-/** How long a batch waits for a lock: commonly they are held for less than a tenth of it. */
+/** How long a transaction waits for a lock: commonly they are held for less than a tenth of it. */
 const lockMillis = 500
+
+/** Limits how long the rest of a transaction waits for each lock, to {@link lockMillis}. */
+export const limitLockWaits = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  sql`SELECT set_config('lock_timeout', ${`${lockMillis}ms`}, true)`)
 
 /**
  * Processes stored events of some lanes in one transaction, and then loads program versions that some of them wait for.
@@ -118,9 +122,8 @@ const nothing: Committed = {
 }
 
 const processLanes = Effect.fnUntraced(function*(shared: Shared, options: AttemptOptions) {
-  const sql = yield* SqlClient.SqlClient
   if (options.lanes.length === 0) return nothing
-  yield* sql`SELECT set_config('lock_timeout', ${`${lockMillis}ms`}, true)`
+  yield* limitLockWaits
   const locked = yield* lockLanes(options.lanes, options.heldLanes)
   const held = options.heldVaults === "passOver"
     ? yield* lockFreeVaults(new Set(locked.map((lane) => lane.integratorId)))

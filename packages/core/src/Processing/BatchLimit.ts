@@ -19,11 +19,17 @@ const heldNanos = 2_000_000_000n
 /** Integrators of each kind that are remembered, the latest. */
 const maxRemembered = 1_000
 
+/** A batch that was not done in time is divided into so many. */
+const parts = 4
+
 /** What a process remembers of batches that were not done in time, or waited for a vault. */
 export class BatchLimit {
   /** How many lanes the next joint batch takes. */
   lanes = maxLanes
   private readonly slow = new Set<string>()
+  /** Parts of batches that were not done in time, each to be a batch of its own. */
+  private suspects: ReadonlyArray<ReadonlyArray<LaneKey>> = []
+  private isTurnOfSuspects = false
   private readonly held = new Map<string, { readonly holder: string; readonly sinceNanos: bigint }>()
 
   /** A batch of these lanes was committed. */
@@ -32,9 +38,39 @@ export class BatchLimit {
     if (tookMillis < growsBelow * jointMillis) this.lanes = Math.min(maxLanes, 2 * this.lanes)
   }
 
-  /** A batch of these lanes was not done in time: the next one takes a quarter of them. */
+  /**
+   * A batch of these lanes was not done in time: the next one takes fewer, and these integrators are processed by
+   * quarters, so that the slow one of them is alone in the end, however much the others have to do meanwhile.
+   */
   exceeded(lanes: ReadonlyArray<LaneKey>): void {
-    this.lanes = Math.max(1, Math.floor(Math.min(lanes.length, this.lanes) / 4))
+    this.lanes = Math.max(1, Math.floor(Math.min(lanes.length, this.lanes) / parts))
+    const integrators = [...Map.groupBy(lanes, ({ integratorId }) => integratorId).values()]
+    const size = Math.ceil(integrators.length / parts)
+    const quarters = Array.from({ length: parts }, (_, part) =>
+      integrators.slice(part * size, (part + 1) * size).flat())
+    this.suspects = [...this.suspects, ...quarters.filter((some) => some.length > 0)].slice(-maxRemembered)
+  }
+
+  /** In every other step, lanes of a batch that was not done in time. */
+  nextSuspects(): ReadonlyArray<LaneKey> | undefined {
+    this.isTurnOfSuspects = !this.isTurnOfSuspects
+    if (!this.isTurnOfSuspects) return undefined
+    const [first, ...others] = this.suspects
+    this.suspects = others
+    return first
+  }
+
+  /** Joint batches do not process this integrator any more. */
+  quarantined(integratorId: string): void {
+    this.suspects = this.suspects
+      .map((some) => some.filter((lane) => lane.integratorId !== integratorId))
+      .filter((some) => some.length > 0)
+  }
+
+  /** The lanes of integrators that will not be processed as {@link nextSuspects}. */
+  withoutSuspects(lanes: ReadonlyArray<LaneKey>): ReadonlyArray<LaneKey> {
+    const suspects = new Set(this.suspects.flatMap((some) => some.map(({ integratorId }) => integratorId)))
+    return suspects.size === 0 ? lanes : lanes.filter(({ integratorId }) => !suspects.has(integratorId))
   }
 
   /**

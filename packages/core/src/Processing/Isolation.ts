@@ -21,7 +21,8 @@ export interface Joint extends Shared {
  * quarantine.
  */
 export const processNext = Effect.fnUntraced(function*(joint: Joint) {
-  const lanes = yield* Database.step(findLanes(joint.scan, joint.limit.lanes))
+  const lanes = joint.limit.nextSuspects() ??
+    joint.limit.withoutSuspects(yield* Database.step(findLanes(joint.scan, joint.limit.lanes)))
   if (lanes.length === 0) return 0
   const stepMillis = yield* Database.StepMillis
   const isAlone = integratorsOf(lanes).length === 1
@@ -33,12 +34,12 @@ export const processNext = Effect.fnUntraced(function*(joint: Joint) {
   return yield* processLanes({ ...joint, deadlineMillis, isOver }, lanes, heldVaults).pipe(
     Effect.tap(() => Effect.map(tookMillis, (millis) => joint.limit.succeeded(lanes, millis))),
     Effect.catchTag("DeadlineExceeded", Effect.fnUntraced(function*() {
-      joint.limit.exceeded(lanes)
       const integratorIds = integratorsOf(lanes)
       const error = `The batch was not done within ${deadlineMillis} ms`
       if (isAlone && integratorIds.some((integratorId) => joint.limit.isSlow(integratorId))) {
         return yield* quarantine(joint, integratorIds, { reason: "failing", error })
       }
+      joint.limit.exceeded(lanes)
       const message = `${error} (integrators: ${integratorIds.length}); the next one is smaller`
       return yield* new Unavailable({ message })
     }))
@@ -140,6 +141,7 @@ const quarantine = Effect.fnUntraced(function*(
   let count = 0
   for (const integratorId of integratorIds) {
     yield* Quarantine.add(integratorId, failure)
+    joint.limit.quarantined(integratorId)
     count += 1
   }
   if (count > 0) joint.onQuarantined()

@@ -48,8 +48,11 @@ const attemptAlone = Effect.fnUntraced(function*(
   const deadlineMillis = yield* Database.StepMillis
   let units = 0
   let maxUnits: number | undefined
+  let isOneNext = false
   for (let count = 0; count < maxTransactions; count++) {
-    if (count > 0 && (yield* Clock.monotonicTimeNanos) >= until) return { kind: "recovered", units }
+    const isOver = count > 0 && (yield* Clock.monotonicTimeNanos) >= until
+    if (isOver && !isOneNext) return { kind: "recovered", units }
+    isOneNext = false
     const lanes = yield* Database.step(lanesOf(integratorId))
     if (lanes.length === 0) break
     const options = {
@@ -68,8 +71,10 @@ const attemptAlone = Effect.fnUntraced(function*(
       }),
       Effect.catchTags({
         Behind: ({ became, touched }) => {
-          // what one event makes due is applied before the next event
-          if (became === "within") maxUnits = 1
+          // what one event makes due is applied before the next event; joint batches would be rolled back again, so
+          // that one event at least is applied here, whatever the time
+          isOneNext = became === "within"
+          if (isOneNext) maxUnits = 1
           return catchUp(touched, until)
         },
         LockTimeout: () => failed({ reason: "locked", error: "The vault or a lane is locked by another session" }),

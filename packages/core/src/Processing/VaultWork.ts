@@ -6,6 +6,7 @@ import * as Database from "../Database.ts"
 import { value } from "../Database.ts"
 import * as Ledger from "../Ledger.ts"
 import * as Tracing from "../Tracing.ts"
+import { limitLockWaits } from "./Attempt.ts"
 
 /** The pause after a failure doubles from the first to the last of these, in milliseconds. */
 const firstPauseMillis = 200
@@ -16,7 +17,8 @@ const maxFailing = 1_000
 
 /**
  * The worker's step of background work: takes the vault whose work has been due the longest, of those that no other
- * process has locked, and does a part of it. Where that fails, the vault alone waits, for growing pauses. Returns 0
+ * process has locked, and does a part of it. Where that fails, or is not done in time, the vault alone waits, for growing
+ * pauses. Returns 0
  * where no vault has work that is due; what that costs does not depend on how many integrators there are.
  */
 export const make = (): Effect.Effect<number, Unavailable, SqlClient.SqlClient> => {
@@ -24,11 +26,14 @@ export const make = (): Effect.Effect<number, Unavailable, SqlClient.SqlClient> 
   return Effect.suspend(() => {
     let taken: IntegratorId | undefined
     const work = Effect.gen(function*() {
+      yield* limitLockWaits
       taken = yield* takeVault
       return taken === undefined ? 0 : 1 + (yield* Tracing.found(() => [])(Ledger.work(taken)))
     })
     return Effect.flatMap(SqlClient.SqlClient, (sql) => Database.step(sql.withTransaction(work))).pipe(
       Effect.tap(() => Effect.sync(() => taken !== undefined && failures.delete(taken))),
+      Effect.catchTag("Unavailable", (error) =>
+        taken === undefined ? Effect.fail(error) : postpone(failures, taken, error)),
       Effect.catchDefect((defect) => taken === undefined ? Effect.die(defect) : postpone(failures, taken, defect))
     )
   })
@@ -46,17 +51,20 @@ const takeVault = Effect.gen(function*() {
 const postpone = Effect.fnUntraced(function*(
   failures: Map<IntegratorId, number>,
   integratorId: IntegratorId,
-  defect: unknown
+  error: unknown
 ) {
   const count = failures.get(integratorId) ?? 0
   if (failures.size >= maxFailing) failures.clear()
   failures.set(integratorId, count + 1)
   const pauseMillis = Math.min(lastPauseMillis, firstPauseMillis * 2 ** Math.min(count, 16))
   const pause = Duration.format(Duration.millis(pauseMillis))
-  yield* Effect.logError(`Background work on the vault of ${integratorId} failed; trying again in ${pause}`, defect)
+  yield* Effect.logError(`Background work on the vault of ${integratorId} failed; trying again in ${pause}`, error)
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
+  // a vault that another transaction holds is passed over anyway
   yield* Database.step(sql`UPDATE vaults SET work_at = ${value.timestamptz(real + pauseMillis)}
-    WHERE integrator_id = ${integratorId}`)
+    WHERE integrator_id IN (
+      SELECT integrator_id FROM vaults WHERE integrator_id = ${integratorId} FOR UPDATE SKIP LOCKED
+    )`)
   return 1
 })

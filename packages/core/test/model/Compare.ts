@@ -37,14 +37,22 @@ const withoutFree = ({ data, kind }: LogEntry): object => {
   return { kind, data: { ...movement, held: balance?.held } }
 }
 
+/** A claim's event lists the rewards that its own transaction pays. */
+const withListed = (listed: number) => (entry: LogEntry): LogEntry => {
+  if (entry.kind !== "vault.claim_confirmed") return entry
+  const data = entry.data as { readonly rewards: ReadonlyArray<unknown> }
+  return { ...entry, data: { ...data, rewards: data.rewards.slice(0, listed) } }
+}
+
 /**
  * Everything but `updatedAt` and, unless what is due always fits one transaction, what a movement leaves free: the
  * vault's events in their order, then each reward's in theirs.
  */
-export const byReward = (isWhole: boolean): View => ({
+export const byReward = (isWhole: boolean, listed: number): View => ({
   rewards: (rewards) => rewards.map(withoutUpdatedAt),
   log: (log) => {
-    const [ofRewards, ofVault] = partition(log, ({ kind }) => kind.startsWith("reward."))
+    const [ofRewards, all] = partition(log, ({ kind }) => kind.startsWith("reward."))
+    const ofVault = all.map(withListed(listed))
     const groups = Map.groupBy(ofRewards, ({ data }) => (data as { id: string }).id)
     return [...(isWhole ? ofVault : ofVault.map(withoutFree)), ...[...groups.keys()].sort().flatMap((id) =>
       (groups.get(id) ?? []).map(({ data, kind }) => ({ kind, data: withoutUpdatedAt(data) })))]

@@ -7,17 +7,21 @@ export interface Limits {
   readonly servedAtOnce?: number
   /** Due rewards that one transaction applies. */
   readonly pieceSize?: number
+  /**
+   * Rewards that a claim pays, and its event lists, in its own transaction; the `reward.paid` events of more may follow
+   * (decisions, section 6).
+   */
+  readonly paidAtOnce?: number
 }
 
+/** The default of {@link Limits.paidAtOnce}. */
+export const defaultPaidAtOnce = 1_000
+
 /** Provides the limits to everything that runs in this effect. */
-export const withLimits = ({ pieceSize, servedAtOnce }: Limits) => <A, E, R>(effect: Effect.Effect<A, E, R>) => {
+export const withLimits = ({ paidAtOnce, pieceSize, servedAtOnce }: Limits) => <A, E, R>(effect: Effect.Effect<A, E, R>) => {
   const served = servedAtOnce === undefined
     ? effect
     : Effect.provideService(effect, Ledger.ServedAtOnce, servedAtOnce)
-  return pieceSize === undefined ? served : Effect.provideService(served, Ledger.PieceSize, pieceSize)
+  const paid = paidAtOnce === undefined ? served : Effect.provideService(served, Ledger.PaidAtOnce, paidAtOnce)
+  return pieceSize === undefined ? paid : Effect.provideService(paid, Ledger.PieceSize, pieceSize)
 }
-
-/**
- * Rewards that a claim pays in its own transaction; the `reward.paid` events of more may follow (decisions, section 6).
- */
-export const paidAtOnce = 1_000

@@ -65,6 +65,22 @@ const waitingFirst = (count: number): ReadonlyArray<Operation> => [
   { op: "worker" }
 ]
 
+/**
+ * The user u1 owes 100 cents of a vault whose other money is reserved for F of u2, has a claim that pays few rewards at
+ * once, and waits behind the fillers with a reward of 160 cents that was due before those that the claim counts.
+ */
+const claiming = (fillers: number): ReadonlyArray<Operation> => [
+  ...enrolled,
+  ...["paid", "K1", "K2", "K3"].map((transaction) => clearing("u1", transaction, 100n, 0)),
+  clearing("u2", "F", 160n, holdingDays),
+  move("deposit", "d0", 560n),
+  move("claim", "c0", 100n),
+  ...waitingFirst(fillers),
+  clearing("u1", "W", 160n, -1),
+  refund("u1", "paid", 100n),
+  move("claim", "c1", 300n)
+]
+
 export const recoveries: ReadonlyArray<Recovery> = [
   {
     guarantee: "what is owed is recovered from the reward that is due first, also where a later one was assigned",
@@ -137,6 +153,38 @@ export const recoveries: ReadonlyArray<Recovery> = [
       refund("u1", "F", 60n),
       refund("u1", "paid", 100n),
       { op: "read", user: "u1" },
+      { op: "check" }
+    ]
+  },
+  {
+    guarantee: "a claim after one that is not finished pays no reward of that again",
+    story: () => [
+      ...enrolled,
+      ...["A", "B", "C", "D", "E"].map((transaction) => clearing("u1", transaction, 10n, 0)),
+      move("deposit", "d1", 50n),
+      move("claim", "c1", 40n),
+      move("claim", "c2", 5n),
+      { op: "check" }
+    ]
+  },
+  {
+    guarantee: "an unfinished claim of a user who owes pays the rewards that it counted, not one funded after it",
+    story: (fillers) => [
+      ...claiming(fillers),
+      move("deposit", "d2", BigInt(fillers) + 160n),
+      { op: "check" }
+    ]
+  },
+  {
+    guarantee: "what a claiming user owes is recovered before the next event earns, also within one batch of events",
+    story: (fillers) => [
+      ...claiming(fillers),
+      move("deposit", "d2", BigInt(fillers)),
+      clearing("u2", "X", 120n, holdingDays),
+      // the two that follow come in one batch of their own
+      { op: "clock", to: 1 },
+      refund("u2", "F", 160n),
+      clearing("u2", "Y", 50n, holdingDays),
       { op: "check" }
     ]
   }

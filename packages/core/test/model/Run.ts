@@ -6,7 +6,7 @@ import { Cause, Clock, Effect } from "effect"
 import { compareBalance, compareLog, compareRewards, compareVault } from "./Compare.ts"
 import { byReward, type Difference, exact } from "./Compare.ts"
 import type { Operation } from "./Generate.ts"
-import { type Limits, paidAtOnce, withLimits } from "./Limits.ts"
+import { defaultPaidAtOnce, type Limits, withLimits } from "./Limits.ts"
 import { Model, type Spend } from "./Model.ts"
 import * as Requests from "./Requests.ts"
 import type { Run } from "./Requests.ts"
@@ -42,12 +42,13 @@ const runAll = Effect.fnUntraced(function*(operations: ReadonlyArray<Operation>,
   const integratorId = IntegratorId.make(`model-${++made}`)
   const { create } = yield* Integrators
   yield* create(integratorId)
+  const paidAtOnce = options.limits?.paidAtOnce ?? defaultPaidAtOnce
   const manyUsersPerBatch = options.limits !== undefined || options.bulk === true
   const run: Run = {
     integratorId,
     model: new Model(integratorId, yield* Clock.currentTimeMillis),
     story: [],
-    view: manyUsersPerBatch ? byReward(options.limits?.pieceSize === undefined && options.bulk !== true) : exact,
+    view: manyUsersPerBatch ? byReward(options.limits?.pieceSize === undefined && options.bulk !== true, paidAtOnce) : exact,
     manyUsersPerBatch,
     bulk: options.bulk === true,
     paidAtOnce,

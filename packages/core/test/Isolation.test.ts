@@ -1,0 +1,91 @@
+import { StepMillis } from "@card-rewards/core/Database"
+import * as Ledger from "@card-rewards/core/Ledger"
+import { Processing } from "@card-rewards/core/Processing"
+import { Vault } from "@card-rewards/core/Vault"
+import { IntegratorId, Reference } from "@card-rewards/domain/Ids"
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { addOwed, addRewards } from "./BulkRewards.ts"
+import { addIntegrators, storeClearings } from "./ManyIntegrators.ts"
+import { holdRows, processEvents, quarantineOf, retryQuarantined, setUp, unapplied } from "./Quarantined.ts"
+import { liveMoneyLayer } from "./Spending.ts"
+
+/** Makes each update of an integrator's events of a kind take so long; returns what ends that. */
+const delayUpdates = Effect.fnUntraced(function*(integratorId: IntegratorId, kind: string, seconds: number) {
+  const sql = yield* SqlClient.SqlClient
+  const name = `delay_${integratorId}`
+  yield* sql.unsafe(`CREATE FUNCTION "${name}"() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF NEW.integrator_id = '${integratorId}' AND NEW.kind = '${kind}' THEN PERFORM pg_sleep(${seconds}); END IF;
+    RETURN NEW; END $$`)
+  yield* sql.unsafe(`CREATE TRIGGER "${name}" BEFORE UPDATE ON spend_events FOR EACH ROW EXECUTE FUNCTION "${name}"()`)
+  return sql.unsafe(`DROP FUNCTION "${name}" CASCADE`)
+})
+
+layer(liveMoneyLayer, { excludeTestServices: true })("work that takes long or never ends", (it) => {
+  it.effect("an integrator whose own events make much due advances, also where one batch takes its whole attempt", () =>
+    Effect.gen(function*() {
+      const culprit = yield* setUp({ users: 2 })
+      const { integratorId, userIds: [userId] } = culprit
+      const amount = { asset: "USDC" as const, amount: 1_000_000n }
+      yield* (yield* Vault).deposit(integratorId, { reference: Reference.make("d"), amount })
+      yield* culprit.send()
+      yield* processEvents
+      const claimableAt = yield* Clock.currentTimeMillis
+      yield* addRewards(integratorId, { prefix: "owes", users: 30, count: 30, state: "AwaitingFunding", claimableAt })
+      yield* addOwed(integratorId, "owes", 30, 1)
+      // the refund frees money that serves all who wait, and they owe it: 30 recoveries before the next event
+      yield* culprit.send({ kind: "refund", originalTransactionId: "e1" }, userId)
+      yield* culprit.send({}, userId)
+      const endDelay = yield* delayUpdates(integratorId, "refund", 1.1)
+      const limited = <A, E, R>(step: Effect.Effect<A, E, R>) =>
+        step.pipe(Effect.provideService(Ledger.PieceSize, 5), Effect.provideService(Ledger.ServedAtOnce, 0))
+      for (let round = 0; round < 4 && (yield* unapplied(integratorId)).length > 0; round++) {
+        yield* limited(processEvents)
+        while ((yield* quarantineOf(integratorId)) !== undefined) yield* limited(retryQuarantined)
+      }
+      yield* endDelay
+      assert.deepStrictEqual(yield* unapplied(integratorId), [])
+    }), 30_000)
+
+  it.effect("rewards of others mature while another session holds the rows of the vault that has been due the longest", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { matureRewards } = yield* Processing
+      while ((yield* matureRewards) > 0);
+      const [held, other] = [yield* setUp(), yield* setUp()]
+      const claimableAt = yield* Clock.currentTimeMillis
+      for (const { integratorId } of [held, other]) {
+        yield* addRewards(integratorId, { prefix: "x", users: 1, count: 1, state: "Pending", claimableAt })
+      }
+      yield* sql`UPDATE vaults SET work_at = '2020-01-01' WHERE integrator_id = ${held.integratorId}`
+      const letGo = yield* holdRows("user_balances", held.integratorId)
+      yield* matureRewards
+      yield* matureRewards
+      const matured = (integratorId: IntegratorId) =>
+        sql`SELECT FROM rewards WHERE integrator_id = ${integratorId} AND state = 'Claimable'`
+      assert.lengthOf(yield* matured(other.integratorId), 1)
+      yield* letGo
+      while ((yield* matured(held.integratorId)).length === 0) yield* matureRewards
+    }), 30_000)
+
+  it.effect("an integrator that takes too long is found among hundreds that always have more events", () =>
+    Effect.gen(function*() {
+      const integrators = 320
+      yield* addIntegrators(integrators)
+      const culprit = IntegratorId.make("many-150")
+      const endDelay = yield* delayUpdates(culprit, "clearing", 3)
+      let late = 0
+      for (let step = 0; (yield* quarantineOf(culprit)) === undefined; step++) {
+        assert.isBelow(step, 60)
+        yield* storeClearings(integrators, `c${step}`)
+        yield* processEvents.pipe(
+          Effect.provideService(StepMillis, 1_000),
+          Effect.catchTag("Unavailable", () => Effect.sync(() => late++))
+        )
+      }
+      // of 256, 64, 16, 4, alone; the second time alone means quarantine
+      assert.isAtMost(late, 6)
+      yield* endDelay
+    }), 60_000)
+})
