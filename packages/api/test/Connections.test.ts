@@ -1,0 +1,119 @@
+import { assert, it } from "@effect/vitest"
+import { Context, Deferred, Effect, Layer, Schedule } from "effect"
+import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { once } from "node:events"
+import { connect, type Socket } from "node:net"
+import { maxHandled } from "../src/Server/Connection.ts"
+import * as Server from "../src/Server.ts"
+
+/** Serves requests that end when the test says so, on the port that it returns. */
+const serveHeld = Effect.gen(function*() {
+  const state = { handled: 0, most: 0, started: 0 }
+  const end = yield* Deferred.make<void>()
+  const answer = Effect.gen(function*() {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const body = request.method === "POST" ? yield* Effect.orDie(request.text) : ""
+    state.started++
+    state.handled++
+    state.most = Math.max(state.most, state.handled)
+    yield* Effect.ensuring(Deferred.await(end), Effect.sync(() => state.handled--))
+    return HttpServerResponse.text(`${request.url} ${body}`)
+  })
+  const server = yield* Layer.build(Server.layer({ host: "127.0.0.1", port: 0 }))
+  yield* HttpServer.serveEffect(answer).pipe(Effect.provideContext(server))
+  const { address } = Context.get(server, HttpServer.HttpServer)
+  return { port: "port" in address ? address.port : 0, state, end: Deferred.succeed(end, undefined) }
+})
+
+const client = (port: number) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const socket = connect(port, "127.0.0.1")
+      await once(socket, "connect")
+      return socket.on("error", () => {})
+    }),
+    (socket) => Effect.sync(() => socket.destroy())
+  )
+
+const until = (condition: () => boolean) =>
+  Effect.suspend(() => condition() ? Effect.void : Effect.fail("not yet")).pipe(
+    Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 500 }),
+    Effect.orDie
+  )
+
+const received = (socket: Socket) => {
+  const chunks: Array<string> = []
+  socket.setEncoding("utf8").on("data", (chunk: string) => chunks.push(chunk))
+  return () => chunks.join("")
+}
+
+it.live("a connection's pipelined requests are handled 16 at a time and answered in order", () =>
+  Effect.gen(function*() {
+    const { end, port, state } = yield* serveHeld
+    const socket = yield* client(port)
+    const text = received(socket)
+    const count = 2_000
+    socket.write(Array.from({ length: count }, (_, index) => `GET /${index} HTTP/1.1\r\nhost: x\r\n\r\n`).join(""))
+    yield* until(() => state.started === maxHandled)
+    yield* Effect.sleep("100 millis")
+    assert.strictEqual(state.started, maxHandled)
+    yield* end
+    yield* until(() => text().includes(`/${count - 1} `))
+    assert.strictEqual(state.most, maxHandled)
+    const paths = [...text().matchAll(/^\/(\d+) /gmu)].map(([, index]) => Number(index))
+    assert.deepStrictEqual(paths, Array.from({ length: count }, (_, index) => index))
+  }).pipe(Effect.scoped), { timeout: 20_000 })
+
+it.live("a socket with waiting requests is not read, and what it had sent is answered later, bodies too", () =>
+  Effect.gen(function*() {
+    const { end, port, state } = yield* serveHeld
+    const socket = yield* client(port)
+    const text = received(socket)
+    const body = "x".repeat(100_000)
+    const post = `POST /last HTTP/1.1\r\nhost: x\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+    const get = `GET /first HTTP/1.1\r\nhost: x\r\npadding: ${"x".repeat(8_000)}\r\n\r\n`
+    socket.write(get.repeat(maxHandled + 1))
+    yield* until(() => state.started === maxHandled)
+    // more than the buffers between two processes hold
+    const filler = get.repeat(2_000)
+    let isRead = false
+    socket.write(filler + post, () => isRead = true)
+    yield* Effect.sleep("300 millis")
+    assert.isFalse(isRead)
+    yield* end
+    yield* until(() => text().includes(`/last ${body}`))
+    assert.strictEqual(state.most, maxHandled)
+  }).pipe(Effect.scoped), { timeout: 20_000 })
+
+it.live("other connections are served while one pipelines, and one that leaves frees what waited", () =>
+  Effect.gen(function*() {
+    const { end, port, state } = yield* serveHeld
+    const flood = yield* client(port)
+    flood.write("GET /flood HTTP/1.1\r\nhost: x\r\n\r\n".repeat(500))
+    yield* until(() => state.started === maxHandled)
+    flood.destroy()
+    yield* until(() => state.handled === 0)
+    const other = yield* client(port)
+    const text = received(other)
+    yield* end
+    other.write("GET /other HTTP/1.1\r\nhost: x\r\n\r\n")
+    yield* until(() => text().includes("/other"))
+    assert.strictEqual(state.started, maxHandled + 1)
+  }).pipe(Effect.scoped), { timeout: 20_000 })
+
+it.live("a request that asks for an upgrade is answered as any other, and its connection stays HTTP/1.1", () =>
+  Effect.gen(function*() {
+    const { end, port } = yield* serveHeld
+    yield* end
+    const socket = yield* client(port)
+    const text = received(socket)
+    const upgrade = "connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n"
+    socket.write(`POST /h2c HTTP/1.1\r\nhost: x\r\n${upgrade}content-length: 2\r\n\r\n{}`)
+    yield* until(() => text().includes("/h2c"))
+    socket.write("GET /ws HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
+    yield* until(() => text().includes("/ws"))
+    socket.write("GET /next HTTP/1.1\r\nhost: x\r\n\r\n")
+    yield* until(() => text().includes("/next"))
+    assert.deepStrictEqual([...text().matchAll(/HTTP\/1\.1 (\d+)/gu)].map(([, status]) => status), ["200", "200", "200"])
+    assert.include(text(), "/h2c {}")
+  }).pipe(Effect.scoped), { timeout: 20_000 })
