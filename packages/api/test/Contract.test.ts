@@ -1,5 +1,5 @@
 import { Integrators } from "@card-rewards/core/Integrators"
-import { DatabaseProxy } from "@card-rewards/dev-postgres/DatabaseProxy"
+import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, describe, it, layer } from "@effect/vitest"
@@ -198,8 +198,8 @@ layer(limited, options)("beyond its rate limit, with Retry-After:", (it) => {
 const cutOff = Layer.effectDiscard(Effect.gen(function*() {
   const api = yield* TestApi
   yield* api.send("GET", "/v1/programs")
-  yield* (yield* DatabaseProxy).cut
-})).pipe(Layer.provideMerge(TestApi.layer({ throughProxy: true })), Layer.provideMerge(DatabaseProxy.layer))
+  yield* (yield* NetworkProxy).cut
+})).pipe(Layer.provideMerge(TestApi.layer({ throughProxy: true })), Layer.provideMerge(NetworkProxy.layer))
 
 layer(cutOff, options)("with the database away, for a known key and a well-formed request, with Retry-After:", (it) => {
   for (const operation of authenticated) {

@@ -2,10 +2,10 @@ import { ApiKeys } from "@card-rewards/core/ApiKeys"
 import * as Database from "@card-rewards/core/Database"
 import { Environment } from "@card-rewards/core/Environment"
 import { Integrators } from "@card-rewards/core/Integrators"
-import { DatabaseProxy } from "@card-rewards/dev-postgres/DatabaseProxy"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import { IntegratorId, type VaultId } from "@card-rewards/domain/Ids"
 import { plainProgram } from "@card-rewards/domain/PlainProgram"
+import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { HttpServer } from "effect/http"
 import { SqlClient } from "effect/sql"
@@ -50,7 +50,7 @@ export class TestApi extends Context.Service<TestApi, {
       const environment = options.environment ?? "sandbox"
       const url = yield* TestDatabase.makeMigrated(Database.migrate)
       const database = { url, poolSize: 4, applicationName: "api test" }
-      const proxy = yield* Effect.serviceOption(DatabaseProxy)
+      const proxy = yield* Effect.serviceOption(NetworkProxy)
       const services = yield* Layer.build(Services.layer({
         database: {
           ...database,

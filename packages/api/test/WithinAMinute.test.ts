@@ -1,5 +1,5 @@
 import { Integrators } from "@card-rewards/core/Integrators"
-import { DatabaseProxy } from "@card-rewards/dev-postgres/DatabaseProxy"
+import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -67,7 +67,7 @@ layer(TestApi.layer().pipe(Layer.provideMerge(MovedClock.layer)), options)("with
 })
 
 const away = TestApi.layer({ throughProxy: true }).pipe(
-  Layer.provideMerge(DatabaseProxy.layer),
+  Layer.provideMerge(NetworkProxy.layer),
   Layer.provideMerge(MovedClock.layer)
 )
 
@@ -86,7 +86,7 @@ layer(away, options)("while the database is away", (it) => {
   it.effect("a key checked 59 minutes ago is accepted, 61 minutes ago not, a revoked one until it is back", () =>
     Effect.gen(function*() {
       const { pass } = yield* MovedClock
-      const proxy = yield* DatabaseProxy
+      const proxy = yield* NetworkProxy
       const api = yield* TestApi
       const sql = yield* SqlClient.SqlClient
       assert.deepInclude(yield* ask(api.key), asked)
@@ -105,7 +105,7 @@ layer(away, options)("while the database is away", (it) => {
         assert.deepStrictEqual(summary(answer), unavailable)
         assert.match(answer.headers["retry-after"] ?? "", /^[1-9]/)
       }
-      yield* proxy.mend
+      yield* proxy.restore
       const healed = yield* ask(api.key).pipe(
         Effect.delay("250 millis"),
         Effect.repeat({ until: ({ status }) => status === 200, times: 40 })

@@ -1,6 +1,6 @@
 import { CardRewardsSandbox } from "@card-rewards/client/CardRewards"
 import { Service } from "@card-rewards/e2e/Service"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import axe from "axe-core"
 import { Context, Effect, Layer, Redacted, Schedule } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -38,14 +38,14 @@ export class Stage extends Context.Service<
     readonly apiKey: string
     readonly integratorId: string
     readonly api: (typeof CardRewardsSandbox)["Service"]
-    readonly receiver: (typeof Receiver)["Service"]
+    readonly receiver: (typeof WebhookReceiver)["Service"]
   }
 >()("@card-rewards/console/Stage") {
   static readonly layer = Layer.effect(
     Stage,
     Effect.gen(function* () {
       const { apiKey, baseUrl, integratorId } = yield* Service
-      const receiver = yield* Receiver
+      const receiver = yield* WebhookReceiver
       const api = yield* Effect.provide(
         CardRewardsSandbox,
         CardRewardsSandbox.layer({ baseUrl, apiKey }).pipe(Layer.provide(FetchHttpClient.layer))
@@ -57,7 +57,7 @@ export class Stage extends Context.Service<
       yield* untilBuilt(baseUrl)
       return Stage.of({ baseUrl, apiKey: Redacted.value(apiKey), integratorId, api, receiver })
     })
-  ).pipe(Layer.provide([Service.layer, Receiver.layer]), Layer.orDie)
+  ).pipe(Layer.provide([Service.layer, WebhookReceiver.layer]), Layer.orDie)
 }
 
 /** A start builds the console beside the service. */

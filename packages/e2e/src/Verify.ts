@@ -1,4 +1,4 @@
-import type { Received } from "@card-rewards/testing/Receiver"
+import type { Received } from "@card-rewards/testing/WebhookReceiver"
 import { Effect } from "effect"
 import { isDeepStrictEqual } from "node:util"
 import type { Ledger } from "./Load.ts"

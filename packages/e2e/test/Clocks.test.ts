@@ -3,7 +3,7 @@ import { customer, newLedger } from "@card-rewards/e2e/Load"
 import { service } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
 import { furnish, listen, until } from "@card-rewards/e2e/World"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 
@@ -11,10 +11,10 @@ const customers = 8
 const jumps = 12
 const hourMillis = 3_600_000
 
-layer(Receiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("the machine's time", (it) => {
+layer(WebhookReceiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("the machine's time", (it) => {
   it.effect("jumps back and forth by up to two hours, and no money, event or order is harmed", () =>
     Effect.gen(function*() {
-      const receiver = yield* Receiver
+      const receiver = yield* WebhookReceiver
       const chance = Chance.make(7)
       const { api, env, replaceWorker, shiftClocks, wire, worker } = yield* service()
       // what customers send is never ahead of a clock that was moved at one end of the jumps and is read at the other

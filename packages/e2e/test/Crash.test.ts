@@ -7,7 +7,7 @@ import { claimOutlivedMillis, shiftedClock } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
 import * as Wire from "@card-rewards/e2e/Wire"
 import { furnish, listen, provision, until } from "@card-rewards/e2e/World"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { writeFileSync } from "node:fs"
@@ -26,13 +26,13 @@ const comesBackWithinSeconds = 120
 /** One round of victims; more rounds follow in another order. */
 const victims = ["api", "worker", "backend", "worker", "api", "postmaster"] as const
 
-layer(Layer.merge(Cluster.layer(), Receiver.layer), { excludeTestServices: true, timeout: "60 seconds" })(
+layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices: true, timeout: "60 seconds" })(
   "after SIGKILL at random moments",
   (it) => {
     it.effect("nothing acknowledged is lost or counted twice, and every event is delivered in order", () =>
       Effect.gen(function*() {
         const cluster = yield* Cluster
-        const receiver = yield* Receiver
+        const receiver = yield* WebhookReceiver
         const chance = Chance.make(seed)
         const shiftFile = join(yield* folder, "shift")
         writeFileSync(shiftFile, "0")

@@ -1,16 +1,16 @@
 import { clearings, customer, newLedger, spend } from "@card-rewards/e2e/Load"
-import { query, serverPort, service } from "@card-rewards/e2e/Setting"
-import * as TcpProxy from "@card-rewards/e2e/TcpProxy"
+import { query, service } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
 import type { NoAnswer } from "@card-rewards/e2e/Wire"
 import { expect, furnish, integratorId, iso, listen, until } from "@card-rewards/e2e/World"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, describe, it } from "@effect/vitest"
 import { Data, Duration, Effect } from "effect"
 
 /** The long run sets minutes. */
 const awaySeconds = Number(process.env["AWAY_SECONDS"] ?? 6)
-/** How often the network then loses its way again, and how long it works in between; the long run sets more. */
+/** How often connections are then frozen again, and how long the network works in between; the long run sets more. */
 const losses = Number(process.env["AWAY_LOSSES"] ?? 3)
 const lossEveryMillis = Number(process.env["AWAY_LOSS_EVERY_MILLIS"] ?? 2_500)
 const refusedMillis = 5_000
@@ -69,12 +69,12 @@ const atBest = <R>(measured: Effect.Effect<void, TooSlow | NoAnswer, R>) =>
   )
 
 describe("while the database is away", () => {
-  for (const how of ["cut", "swallow"] as const) {
+  for (const how of ["cut", "freeze"] as const) {
     it.live(`(${how}) every request is 503 within 5 s, memory does not grow, and all goes on by itself`, () =>
       Effect.gen(function*() {
-        const receiver = yield* Receiver
-        const proxy = yield* TcpProxy.make(serverPort())
-        const { api, env, replaceWorker, url, wire, worker } = yield* service({ by: proxy.through })
+        const receiver = yield* WebhookReceiver
+        const proxy = yield* NetworkProxy.toDatabase
+        const { api, env, replaceWorker, url, wire, worker } = yield* service({ proxy })
         const ledger = newLedger(yield* furnish(wire))
         yield* listen(wire, receiver.url)
         const worksAgain = Effect.fnUntraced(function*(after: string) {
@@ -95,7 +95,7 @@ describe("while the database is away", () => {
           return millis
         })
         const lose = Effect.gen(function*() {
-          proxy[how]()
+          yield* proxy[how]
           const answers = yield* Effect.forEach(requests, ([method, path, body]) => Effect.timed(wire.send(method, path, body)), {
             concurrency: "unbounded"
           })
@@ -111,25 +111,25 @@ describe("while the database is away", () => {
           for (const [index, child] of [api, worker()].entries()) {
             assert.isBelow(child.residentBytes() - (before[index] ?? 0), mayGrowBytes)
           }
-          proxy.mend()
+          yield* proxy.restore
           const backMillis = yield* worksAgain(how)
           yield* isBelow(Math.max(...answers.map(([took]) => Duration.toMillis(took))), refusedMillis, "the slowest 503")
           yield* isBelow(backMillis, worksAgainMillis, how)
         })
-        // before what the last one broke is mended
+        // before what the last one broke is repaired
         const loseAgainAndAgain = Effect.gen(function*() {
           for (let loss = 0; loss < losses; loss++) {
             yield* Effect.sleep(lossEveryMillis)
-            proxy.swallow()
+            yield* proxy.freeze
             yield* Effect.sleep(1_000)
-            proxy.mend()
+            yield* proxy.restore
           }
-          yield* isBelow(yield* worksAgain("swallow, again and again"), worksAgainMillis, "swallow, again and again")
+          yield* isBelow(yield* worksAgain("freeze, again and again"), worksAgainMillis, "freeze, again and again")
         })
         const away = Effect.gen(function*() {
           yield* until("acknowledged at first", Effect.sync(() => ledger.acknowledged), (n) => n > 50)
           yield* atBest(lose)
-          if (how === "swallow") yield* atBest(loseAgainAndAgain)
+          if (how === "freeze") yield* atBest(loseAgainAndAgain)
           ledger.closed = true
         })
         const load = Array.from({ length: customers }, (_, index) => customer(wire, ledger, index))
@@ -139,6 +139,6 @@ describe("while the database is away", () => {
         yield* replaceWorker
         assert.isBelow(performance.now() - begin, 15_000, "the worker stops in time")
         yield* verify({ env: { ...env, DATABASE_URL: url }, wire, ledger, received: receiver.received })
-      }).pipe(Effect.provide(Receiver.layer), Effect.scoped), { timeout: 300_000 + 3 * (awaySeconds * 1_000 + losses * (lossEveryMillis + 1_000)) })
+      }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped), { timeout: 300_000 + 3 * (awaySeconds * 1_000 + losses * (lossEveryMillis + 1_000)) })
   }
 })

@@ -4,7 +4,7 @@ import { healthy, query, service } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
 import * as Wire from "@card-rewards/e2e/Wire"
 import { expect, furnish, listen } from "@card-rewards/e2e/World"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomBytes } from "node:crypto"
@@ -64,7 +64,7 @@ const orAgain = (answer: Effect.Effect<Wire.Answer, Wire.NoAnswer>, status: numb
 describe("what PostgreSQL may refuse", () => {
   it.live("is begun again or told as 503, in the api and in the worker, and nothing is lost", () =>
     Effect.gen(function*() {
-      const receiver = yield* Receiver
+      const receiver = yield* WebhookReceiver
       const { api, env, url, wire, worker } = yield* service()
       const ledger = newLedger(yield* furnish(wire))
       yield* listen(wire, receiver.url)
@@ -92,7 +92,7 @@ describe("what PostgreSQL may refuse", () => {
       yield* verify({ env, wire, ledger, received: receiver.received })
       assert.isTrue(api.isAlive() && worker().isAlive())
       assert.notInclude(api.output(), "A request met a fault of the service")
-    }).pipe(Effect.provide(Receiver.layer), Effect.scoped), { timeout: 300_000 })
+    }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped), { timeout: 300_000 })
 
   it.live("too few connections, on either side: 503 or success, and /health always", () =>
     Effect.gen(function*() {

@@ -5,16 +5,15 @@ import {
   emptyDatabase,
   healthy,
   query,
-  serverPort,
   service,
   shiftedClock
 } from "@card-rewards/e2e/Setting"
-import * as TcpProxy from "@card-rewards/e2e/TcpProxy"
 import { verify } from "@card-rewards/e2e/Verify"
 import * as Wire from "@card-rewards/e2e/Wire"
 import { furnish, listen, until } from "@card-rewards/e2e/World"
+import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import * as OldDatabase from "@card-rewards/testing/OldDatabase"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted, Semaphore } from "effect"
 
@@ -65,7 +64,7 @@ describe.concurrent("migrations", () => {
 
   it.live("two at one moment bring a database of the first release up to date, and all that it held goes on", () =>
     Effect.gen(function*() {
-      const receiver = yield* Receiver
+      const receiver = yield* WebhookReceiver
       const before = yield* service()
       const ledger = newLedger(yield* furnish(before.wire))
       yield* listen(before.wire, receiver.url)
@@ -95,7 +94,7 @@ describe.concurrent("migrations", () => {
       const { events, rewards } = yield* verify({ env, wire, ledger, received: receiver.received })
       assert.deepStrictEqual([events, rewards], [30, 30])
       assert.isTrue(api.isAlive() && worker.isAlive(), api.output() + worker.output())
-    }).pipe(Effect.provide(Receiver.layer), Effect.scoped, inTurn), { timeout: 180_000 })
+    }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped, inTurn), { timeout: 180_000 })
 
   it.live("one that fails leaves the database as it was, and says so in one line", () =>
     Effect.gen(function*() {
@@ -119,12 +118,12 @@ describe.concurrent("migrations", () => {
       const newer = variables(newerUrl)
       assert.strictEqual((yield* ended("admin", newer, { args: ["migrate"] })).code, 0)
       yield* query(newerUrl, "INSERT INTO effect_sql_migrations (migration_id, name) VALUES (9999, 'future')")
-      const silent = yield* TcpProxy.make(serverPort())
-      silent.swallow()
+      const silent = yield* NetworkProxy.toDatabase
+      yield* silent.freeze
       const cases = [
         [empty, /^card-rewards (api|worker): .*admin -- migrate/],
         [nowhere, /^card-rewards (api|worker): .*could not be reached/],
-        [variables(silent.through(newerUrl)), /^card-rewards (api|worker): .*could not be reached/],
+        [variables(Redacted.value(silent.through(Redacted.make(newerUrl)))), /^card-rewards (api|worker): .*could not be reached/],
         [newer, /^card-rewards (api|worker): .*schema 9999, newer than/]
       ] as const
       yield* Effect.forEach(cases.flatMap((one) => [["api", one], ["worker", one]] as const), Effect.fnUntraced(

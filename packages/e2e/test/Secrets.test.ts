@@ -4,7 +4,7 @@ import { admin, freePort, start, variables } from "@card-rewards/e2e/Processes"
 import { healthy, query } from "@card-rewards/e2e/Setting"
 import * as Wire from "@card-rewards/e2e/Wire"
 import { expect, furnish, listen, provision, until } from "@card-rewards/e2e/World"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { readFileSync } from "node:fs"
@@ -15,13 +15,13 @@ const refusedKey = `service_sk_sandbox_${"5ec2e7".repeat(10)}beef`
 const talkative = { log_statement: "all", log_parameter_max_length: "-1", log_parameter_max_length_on_error: "-1" }
 
 layer(
-  Layer.merge(Cluster.layer(talkative), Receiver.layer),
+  Layer.merge(Cluster.layer(talkative), WebhookReceiver.layer),
   { excludeTestServices: true, timeout: "60 seconds" }
 )("secrets", (it) => {
   it.effect("are in no log, answer, event, error, table or command line, at the most talkative level and while things fail", () =>
     Effect.gen(function*() {
       const cluster = yield* Cluster
-      const receiver = yield* Receiver
+      const receiver = yield* WebhookReceiver
       const port = yield* freePort
       const secretsKey = Buffer.from("a key that must never be printed").toString("base64")
       const env = variables(cluster.url, { PORT: `${port}`, LOG_LEVEL: "trace", SECRETS_KEY: secretsKey })

@@ -2,11 +2,11 @@ import type { Running } from "@card-rewards/dev-postgres/TestProcess"
 import { customer, newLedger } from "@card-rewards/e2e/Load"
 import { freePort, start, variables } from "@card-rewards/e2e/Processes"
 import { emptyDatabase, healthy } from "@card-rewards/e2e/Setting"
-import * as TcpProxy from "@card-rewards/e2e/TcpProxy"
 import { verify } from "@card-rewards/e2e/Verify"
 import * as Wire from "@card-rewards/e2e/Wire"
 import { expect, furnish, listen, provision, until } from "@card-rewards/e2e/World"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { once } from "node:events"
@@ -31,12 +31,12 @@ const service = Effect.gen(function*() {
   return { env, apiKey, ports, startApi, startWorker, apis, workers }
 })
 
-layer(Receiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("SIGTERM", (it) => {
+layer(WebhookReceiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("SIGTERM", (it) => {
   it.effect("a rolling restart of two apis and two workers under load fails no request of a client that retries", () =>
     Effect.gen(function*() {
-      const receiver = yield* Receiver
+      const receiver = yield* WebhookReceiver
       const { apiKey, apis, env, ports, startApi, startWorker, workers } = yield* service
-      const balancer = yield* TcpProxy.make(...ports)
+      const balancer = yield* NetworkProxy.make(...ports.map((port) => ({ host: "127.0.0.1", port })))
       const wire = Wire.make({ baseUrl: () => `http://127.0.0.1:${balancer.port}`, apiKey })
       const ledger = newLedger(yield* furnish(wire))
       yield* listen(wire, receiver.url)

@@ -4,7 +4,7 @@ import { Service } from "@card-rewards/e2e/Service"
 import { EndpointId, IntegratorId, ProgramId, Reference, TransactionId, UserId } from "@card-rewards/domain/Ids"
 import { Currency } from "@card-rewards/domain/Money"
 import { dayMillis, instant } from "@card-rewards/domain/Time"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -16,7 +16,7 @@ const client = Layer.unwrap(Effect.gen(function*() {
   return CardRewardsSandbox.layer({ baseUrl, apiKey }).pipe(Layer.provide(FetchHttpClient.layer))
 }))
 
-const services = Layer.provideMerge(client, Layer.mergeAll(Service.layer, Receiver.layer))
+const services = Layer.provideMerge(client, Layer.mergeAll(Service.layer, WebhookReceiver.layer))
 
 /** Asks again until the answer is as expected, for a minute at most. */
 const eventually = <A, E, R>(ask: Effect.Effect<A, E, R>, expected: (answer: A) => boolean) =>
@@ -36,7 +36,7 @@ layer(
   it.effect("enrolls, publishes, spends, funds, claims, and receives signed webhooks", () =>
     Effect.gen(function*() {
       const { admin, integratorId: id } = yield* Service
-      const receiver = yield* Receiver
+      const receiver = yield* WebhookReceiver
       const api = yield* CardRewardsSandbox
       const integratorId = IntegratorId.make(id)
       yield* api.health()

@@ -3,7 +3,7 @@ import type { Spend } from "@card-rewards/e2e/Load"
 import { query, service } from "@card-rewards/e2e/Setting"
 import { root } from "@card-rewards/e2e/Processes"
 import { expect, furnish, integratorId, iso, listen, unitsPerCent, until } from "@card-rewards/e2e/World"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { readFileSync } from "node:fs"
@@ -15,13 +15,13 @@ const secretsKey = Buffer.alloc(32, 7).toString("base64")
 const wrongKey = `service_sk_test_${"w".repeat(40)}`
 
 layer(
-  Layer.merge(Receiver.layer, Collector.layer),
+  Layer.merge(WebhookReceiver.layer, Collector.layer),
   { excludeTestServices: true, timeout: "60 seconds" }
 )("telemetry", (it) => {
   it.effect("follows a request by links through processing to its delivery, measures all of it, and tells no secret", () =>
     Effect.gen(function*() {
       const collector = yield* Collector
-      const receiver = yield* Receiver
+      const receiver = yield* WebhookReceiver
       const { api, apiKey, port, url, wire, worker } = yield* service({
         more: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_METRIC_EXPORT_INTERVAL: "200", LOG_LEVEL: "info" }
       })

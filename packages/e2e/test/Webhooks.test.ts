@@ -1,5 +1,5 @@
 import { Service } from "@card-rewards/e2e/Service"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schedule, Schema } from "effect"
 
@@ -45,12 +45,12 @@ const eventually = <A, E, R>(ask: Effect.Effect<A, E, R>, expected: (answer: A) 
     Effect.retry(Schedule.spaced("20 millis").pipe(Schedule.upTo({ duration: "60 seconds" })))
   )
 
-const services = Layer.merge(Service.layer, Receiver.layer)
+const services = Layer.merge(Service.layer, WebhookReceiver.layer)
 
 layer(services, { excludeTestServices: true, timeout: "120 seconds" })("an integrator and its webhooks", (it) => {
   it.effect("sees every attempt; an exhausted event is delivered anew, and one born without an endpoint", () =>
     Effect.gen(function*() {
-      const receiver = yield* Receiver
+      const receiver = yield* WebhookReceiver
       const deposit = { reference: "early", amount: { asset: "USDC", amount: "5" } }
       assert.strictEqual((yield* call("POST", "/v1/sandbox/deposits", deposit)).status, 200)
       yield* call("POST", "/v1/webhook-endpoints", { id: "main", url: receiver.url })

@@ -9,7 +9,7 @@ import { FetchHttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { Api, type ApiOptions } from "./Api.ts"
 import { FreshDatabase, operators } from "./FreshDatabase.ts"
-import { Receiver } from "./Receiver.ts"
+import { WebhookReceiver } from "./WebhookReceiver.ts"
 import * as Worker from "./Worker.ts"
 
 /**
@@ -33,13 +33,13 @@ export class TestService extends Context.Service<TestService, {
   readonly settled: Effect.Effect<void>
 }>()("@card-rewards/testing/TestService") {
   /**
-   * With it come its parts: `Receiver`, `Api`, `FreshDatabase`, core's `Integrators` and a `SqlClient`. Everything runs
-   * in real time, so the test must too: `layer(TestService.layer(), { excludeTestServices: true })`.
+   * With it come its parts: `WebhookReceiver`, `Api`, `FreshDatabase`, core's `Integrators` and a `SqlClient`.
+   * Everything runs in real time, so the test must too: `layer(TestService.layer(), { excludeTestServices: true })`.
    */
   static readonly layer = (options: Omit<ApiOptions, "environment"> & Worker.WorkerOptions = {}) =>
     Layer.effect(TestService, make).pipe(
       Layer.provideMerge(
-        Layer.mergeAll(Api.layer(options), Worker.layer(options), Receiver.layer, operators("sandbox"))
+        Layer.mergeAll(Api.layer(options), Worker.layer(options), WebhookReceiver.layer, operators("sandbox"))
       ),
       Layer.provideMerge(FreshDatabase.layer)
     )

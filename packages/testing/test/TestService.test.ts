@@ -1,7 +1,7 @@
 import { EndpointId, Reference } from "@card-rewards/domain/Ids"
 import { Api } from "@card-rewards/testing/Api"
 import { FreshDatabase, operators } from "@card-rewards/testing/FreshDatabase"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { TestService } from "@card-rewards/testing/TestService"
 import { assert, it, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
@@ -18,7 +18,7 @@ layer(TestService.layer({ retryDelays: [1, 1] }), { excludeTestServices: true })
   it.effect("is settled when what the receiver refused is given up", () =>
     Effect.gen(function*() {
       const { api, settled } = yield* TestService
-      const receiver = yield* Receiver
+      const receiver = yield* WebhookReceiver
       const sql = yield* SqlClient.SqlClient
       receiver.answer(({ body }) => body.includes('"d1"') ? 500 : { status: 204, headers: { "x-test": "1" } })
       yield* api.webhookEndpoints.create({ payload: { id: EndpointId.make("main"), url: receiver.url } })

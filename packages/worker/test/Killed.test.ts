@@ -3,12 +3,12 @@ import { Secrets } from "@card-rewards/core/Secrets"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import * as TestProcess from "@card-rewards/dev-postgres/TestProcess"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { fileURLToPath } from "node:url"
 import { endpoint, events, poll, settled } from "./Dispatching.ts"
-import * as Receiver from "./Receiver.ts"
 
 const main = fileURLToPath(new URL("../src/main.ts", import.meta.url))
 const secretsKey = new Uint8Array(32).fill(7)
@@ -43,23 +43,23 @@ const kills = [{ after: 1, answers: false }, { after: 60, answers: true }, { aft
 
 it.live("a killed worker loses nothing, repeats at most what was in flight, and keeps each reward's order", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
+    const hook = yield* WebhookReceiver.make()
     const sql = yield* SqlClient.SqlClient
-    yield* endpoint("acme", `${hook.url}/hook`)
+    yield* endpoint("acme", `${hook.origin}/hook`)
     yield* events("acme", count, { rewards })
     let failures = 0
-    hook.answer = () => hook.received.length % 10 === 3 && failures++ < 20 ? 500 : 200
+    hook.answer(() => hook.received.length % 10 === 3 && failures++ < 20 ? 500 : 200)
     const mayRepeat: Array<number> = []
     for (const { after, answers } of kills) {
       yield* Effect.scoped(Effect.gen(function*() {
         const { exit, send } = yield* worker
         const held: Array<() => void> = []
         // unanswered requests pile up to what may be in flight; the kill meets them there
-        if (!answers) hook.hold = (respond) => hook.received.length < after ? respond() : held.push(respond)
+        if (!answers) hook.hold((respond) => hook.received.length < after ? respond() : held.push(respond))
         yield* poll(Effect.sync(() => hook.received.length >= after))
         yield* send("SIGKILL")
         yield* exit
-        hook.hold = undefined
+        hook.hold(undefined)
       }))
       // what it sent last, PostgreSQL may still be doing
       const sessions = sql`SELECT 1 FROM pg_stat_activity

@@ -16,13 +16,13 @@ import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { verify, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Context, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { fileURLToPath } from "node:url"
 import { poll } from "./Dispatching.ts"
-import * as Receiver from "./Receiver.ts"
 
 const main = fileURLToPath(new URL("../src/main.ts", import.meta.url))
 const secretsKey = new Uint8Array(32).fill(7)
@@ -98,8 +98,8 @@ const bodyOf = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ ki
 layer(services, { timeout: "60 seconds", excludeTestServices: true })("main", (it) => {
   it.effect("turns a stored spend event into a reward and its signed webhooks, and exits with 0 on SIGTERM", () =>
     Effect.gen(function*() {
-      const hook = yield* Receiver.make
-      const secret = yield* store(`${hook.url}/hook`)
+      const hook = yield* WebhookReceiver.make()
+      const secret = yield* store(`${hook.origin}/hook`)
       const sql = yield* SqlClient.SqlClient
       const child = yield* start(yield* Variables)
       const kinds = () => hook.received.map(({ body }) => bodyOf(body).kind)
@@ -123,13 +123,13 @@ layer(services, { timeout: "60 seconds", excludeTestServices: true })("main", (i
 
   it.effect("finishes an attempt that is under way at SIGTERM, and records it", () =>
     Effect.gen(function*() {
-      const hook = yield* Receiver.make
+      const hook = yield* WebhookReceiver.make()
       const waiting: Array<() => void> = []
-      hook.hold = (respond) => waiting.push(respond)
+      hook.hold((respond) => waiting.push(respond))
       const endpoints = yield* WebhookEndpoints
       const vault = yield* Vault
       const sql = yield* SqlClient.SqlClient
-      yield* endpoints.update(acme, EndpointId.make("hook"), `${hook.url}/slow`)
+      yield* endpoints.update(acme, EndpointId.make("hook"), `${hook.origin}/slow`)
       yield* vault.deposit(acme, { reference: Reference.make("d2"), amount: { asset: "USDC", amount: 1n } })
       const child = yield* start(yield* Variables)
       yield* poll(Effect.sync(() => waiting.length === 1))

@@ -1,9 +1,10 @@
 import { Deliveries } from "@card-rewards/core/Deliveries"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
-import { DatabaseProxy } from "@card-rewards/dev-postgres/DatabaseProxy"
 import type { RetryDelays } from "@card-rewards/domain/Delivery"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { verify, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
+import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { Connector, ConnectorError } from "@card-rewards/worker/Connector"
 import { Deliverable } from "@card-rewards/worker/Deliverable"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
@@ -12,7 +13,6 @@ import { Clock, Effect, Latch, Layer, type Redacted, References } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { endpoint, event, events, poll, services as layerOf, settled, states } from "./Dispatching.ts"
-import * as Receiver from "./Receiver.ts"
 
 /** As a process claims that has nothing in flight. */
 const unused = { perEndpoint: 16, inFlight: new Map<string, number>(), slow: new Set<string>(), slowLimit: 256 }
@@ -22,9 +22,9 @@ const services = (retryDelays: RetryDelays, through = (url: Redacted.Redacted) =
 
 it.live("retries send the same bytes with signatures that verify, until the answer is 2xx", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    const secret = yield* endpoint("acme", `${hook.url}/hook`)
-    hook.answer = () => hook.received.length < 3 ? 500 : 204
+    const hook = yield* WebhookReceiver.make()
+    const secret = yield* endpoint("acme", `${hook.origin}/hook`)
+    hook.answer(() => hook.received.length < 3 ? 500 : 204)
     yield* event("acme", 1)
     yield* Layer.build(WebhookDispatcher.layer)
     yield* poll(settled)
@@ -40,9 +40,9 @@ it.live("retries send the same bytes with signatures that verify, until the answ
 
 it.live("events of one reward arrive in order, and a failing one holds up only its reward; then it is exhausted", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    yield* endpoint("acme", `${hook.url}/hook`)
-    hook.answer = ({ body }) => body.includes("\"n\":1,") ? 500 : 200
+    const hook = yield* WebhookReceiver.make()
+    yield* endpoint("acme", `${hook.origin}/hook`)
+    hook.answer(({ body }) => body.includes("\"n\":1,") ? 500 : 200)
     const events = [[1, 1], [2, 1], [3, 2], [4, 2], [5, 1]] as const
     for (const [number, reward] of events) yield* event("acme", number, reward)
     yield* Layer.build(WebhookDispatcher.layer)
@@ -55,10 +55,10 @@ it.live("events of one reward arrive in order, and a failing one holds up only i
 
 it.live("two dispatchers at once send each delivery once, and a hanging endpoint does not hold up another", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    yield* endpoint("acme", `${hook.url}/fast`)
-    yield* endpoint("bad", `${hook.url}/hang`)
-    hook.answer = ({ path }) => path === "/hang" ? undefined : 200
+    const hook = yield* WebhookReceiver.make()
+    yield* endpoint("acme", `${hook.origin}/fast`)
+    yield* endpoint("bad", `${hook.origin}/hang`)
+    hook.answer(({ path }) => path === "/hang" ? undefined : 200)
     for (let number = 1; number <= 200; number++) {
       yield* event("acme", number)
       if (number <= 40) yield* event("bad", number)
@@ -70,14 +70,14 @@ it.live("two dispatchers at once send each delivery once, and a hanging endpoint
     yield* poll(Effect.map(left, (rows) => rows.length === 0))
     assert.strictEqual(hook.received.filter(({ path }) => path === "/fast").length, 200)
     assert.isAtMost(hook.received.filter(({ path }) => path === "/hang").length, 32)
-    hook.close()
+    yield* hook.close
   }).pipe(Effect.scoped, Effect.provide(services([60_000]))))
 
 it.live("a dispatcher that stops at any moment sends and records what it has claimed", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
+    const hook = yield* WebhookReceiver.make()
     for (let number = 1; number <= 8; number++) {
-      yield* endpoint(`acme${number}`, `${hook.url}/hook`)
+      yield* endpoint(`acme${number}`, `${hook.origin}/hook`)
       yield* events(`acme${number}`, 2_000)
     }
     const sql = yield* SqlClient.SqlClient
@@ -91,7 +91,7 @@ it.live("a dispatcher that stops at any moment sends and records what it has cla
       assert.deepStrictEqual(yield* sql`SELECT FROM deliveries WHERE claimed_until IS NOT NULL`, [], `stop ${stop}`)
     }
     assert.isBelow(hook.received.length, 16_000, "the last stop came when all was delivered")
-    hook.close()
+    yield* hook.close
   }).pipe(Effect.scoped, Effect.provide(services([60_000]))))
 
 it.live("an expired claim is taken over, its first holder changes nothing, a deleted endpoint gets nothing", () =>
@@ -119,8 +119,8 @@ it.live("an expired claim is taken over, its first holder changes nothing, a del
 
 it.live("a dispatcher whose pause does not end looks when its process has stored something", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    yield* endpoint("acme", `${hook.url}/hook`)
+    const hook = yield* WebhookReceiver.make()
+    yield* endpoint("acme", `${hook.origin}/hook`)
     const stored = yield* Latch.make()
     const deliveries = yield* Deliveries
     let looks = 0
@@ -144,13 +144,13 @@ it.live("a dispatcher whose pause does not end looks when its process has stored
       yield* TestClock.withLive(poll(settled))
     })
     yield* standing.pipe(Effect.provide(TestClock.layer()))
-    hook.close()
+    yield* hook.close
   }).pipe(Effect.scoped, Effect.provide(services([1000]))))
 
 it.live("a claim that is as good as over when its answer comes is not sent", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    yield* endpoint("acme", `${hook.url}/hook`)
+    const hook = yield* WebhookReceiver.make()
+    yield* endpoint("acme", `${hook.origin}/hook`)
     yield* event("acme", 1)
     const sql = yield* SqlClient.SqlClient
     const claims = sql<{ until: number }>`SELECT claimed_until AS until FROM deliveries WHERE claimed_until IS NOT NULL`
@@ -159,7 +159,7 @@ it.live("a claim that is as good as over when its answer comes is not sent", () 
     const [first] = yield* claims
     yield* poll(Effect.map(claims, ([again]) => again?.until !== first?.until))
     assert.strictEqual(hook.received.length, 0)
-    hook.close()
+    yield* hook.close
   }).pipe(Effect.scoped, Effect.provide(layerOf({ retryDelays: [1000], claimMillis: 0 }))))
 
 it.live("after 10 failures in a row one probe at a time, of the delivery due longest; success closes the breaker", () =>
@@ -182,13 +182,13 @@ it.live("after 10 failures in a row one probe at a time, of the delivery due lon
 
 it.live("Retry-After is honoured on 429 and 503, within two delays, and on nothing else", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    yield* endpoint("acme", `${hook.url}/hook`)
+    const hook = yield* WebhookReceiver.make()
+    yield* endpoint("acme", `${hook.origin}/hook`)
     const answers = [[429, "100"], [503, "110"], [429, "3600"], [500, "100"]] as const
-    hook.answer = ({ body }) => {
+    hook.answer(({ body }) => {
       const [status, retryAfter] = answers[Number(/\d+/.exec(body)?.[0]) - 1] ?? [200, "0"]
-      return { status, retryAfter }
-    }
+      return { status, headers: { "retry-after": retryAfter } }
+    })
     for (const index of answers.keys()) yield* event("acme", index + 1)
     yield* Layer.build(WebhookDispatcher.layer)
     const sql = yield* SqlClient.SqlClient
@@ -204,9 +204,9 @@ it.live("Retry-After is honoured on 429 and 503, within two delays, and on nothi
 
 it.live("a changed URL takes waiting deliveries along, makes them due, and closes the breaker", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    yield* endpoint("acme", `${hook.url}/old`)
-    hook.answer = ({ path }) => path === "/old" ? 500 : 200
+    const hook = yield* WebhookReceiver.make()
+    yield* endpoint("acme", `${hook.origin}/old`)
+    hook.answer(({ path }) => path === "/old" ? 500 : 200)
     for (let number = 1; number <= 20; number++) yield* event("acme", number)
     yield* Layer.build(WebhookDispatcher.layer)
     const sql = yield* SqlClient.SqlClient
@@ -215,7 +215,7 @@ it.live("a changed URL takes waiting deliveries along, makes them due, and close
     yield* poll(Effect.map(quiet, (rows) => rows.length === 1))
     const before = hook.received.length
     const endpoints = yield* WebhookEndpoints
-    yield* endpoints.update(IntegratorId.make("acme"), EndpointId.make("hook"), `${hook.url}/new`)
+    yield* endpoints.update(IntegratorId.make("acme"), EndpointId.make("hook"), `${hook.origin}/new`)
     const [breaker] = yield* sql<{ failures: number; probeAt: number | null }>`
       SELECT failures, probe_at FROM webhook_endpoints`
     assert.deepStrictEqual(breaker, { failures: 0, probeAt: null })
@@ -226,8 +226,8 @@ it.live("a changed URL takes waiting deliveries along, makes them due, and close
 
 it.live("a rotated secret signs on beside the new one until it expires", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    const old = yield* endpoint("acme", `${hook.url}/hook`)
+    const hook = yield* WebhookReceiver.make()
+    const old = yield* endpoint("acme", `${hook.origin}/hook`)
     const endpoints = yield* WebhookEndpoints
     const rotated = yield* endpoints.rotateSecret(IntegratorId.make("acme"), EndpointId.make("hook"))
     const current = WebhookSecret.make(rotated.secret)
@@ -252,20 +252,20 @@ it.live("a rotated secret signs on beside the new one until it expires", () =>
 
 it.live("the database going away for a moment stops nothing for good, and no attempt that was made is lost", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    const proxy = yield* DatabaseProxy.make
+    const hook = yield* WebhookReceiver.make()
+    const proxy = yield* NetworkProxy.toDatabase
     const waiting: Array<() => void> = []
-    hook.hold = (respond) => waiting.push(respond)
+    hook.hold((respond) => waiting.push(respond))
     yield* Effect.gen(function*() {
-      yield* endpoint("acme", `${hook.url}/hook`)
+      yield* endpoint("acme", `${hook.origin}/hook`)
       yield* event("acme", 1)
       yield* Layer.build(WebhookDispatcher.layer)
       yield* poll(Effect.sync(() => waiting.length === 1))
       yield* proxy.cut
       for (const respond of waiting) respond()
       yield* Effect.sleep(1_000)
-      yield* proxy.mend
-      hook.hold = undefined
+      yield* proxy.restore
+      hook.hold(undefined)
       yield* poll(settled.pipe(Effect.catch(() => Effect.succeed(false))))
       yield* event("acme", 2)
       yield* poll(settled)
@@ -309,8 +309,8 @@ const refuseAttempts = Effect.fnUntraced(function*(condition: string) {
 
 it.live("an outcome that cannot be recorded holds up no other one and gives its place back", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    yield* endpoint("acme", `${hook.url}/hook`)
+    const hook = yield* WebhookReceiver.make()
+    yield* endpoint("acme", `${hook.origin}/hook`)
     for (let number = 1; number <= 60; number++) yield* event("acme", number)
     const sql = yield* SqlClient.SqlClient
     yield* refuseAttempts("NEW.event % 20 = 7")
@@ -328,8 +328,8 @@ it.live("an outcome that cannot be recorded holds up no other one and gives its 
 
 it.live("where no outcome can be recorded for a while, none is lost", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    yield* endpoint("acme", `${hook.url}/hook`)
+    const hook = yield* WebhookReceiver.make()
+    yield* endpoint("acme", `${hook.origin}/hook`)
     for (let number = 1; number <= 3; number++) yield* event("acme", number)
     const sql = yield* SqlClient.SqlClient
     yield* refuseAttempts("true")

@@ -4,7 +4,7 @@
  * and prints a {@link Line} for each step. Its program, users and endpoint are made first.
  */
 import { plainProgram } from "@card-rewards/domain/PlainProgram"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect } from "effect"
 import * as Wire from "../Wire.ts"
@@ -127,7 +127,7 @@ const readRewards = Effect.fnUntraced(function*(userId: string) {
 const eventOf = (rewardId: string): number => Number(rewardId.split(":")[4])
 
 const main = Effect.gen(function*() {
-  const receiver = yield* Receiver
+  const receiver = yield* WebhookReceiver
   receiver.answer(({ body }) => {
     const { data, kind }: { readonly kind: string; readonly data: { readonly id: string } } = JSON.parse(body)
     if (kind.startsWith("reward.")) print({ kind: "delivered", event: eventOf(data.id), at: wallMillis() })
@@ -140,4 +140,4 @@ const main = Effect.gen(function*() {
   return yield* Effect.all([posting(occurredAt), watchMachine, ...polls], { concurrency: "unbounded" })
 })
 
-NodeRuntime.runMain(Effect.provide(main, Receiver.layer))
+NodeRuntime.runMain(Effect.provide(main, WebhookReceiver.layer))
