@@ -1,7 +1,8 @@
 import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
+import { clearing } from "@card-rewards/testing/Requests"
+import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Layer } from "effect"
-import { clearing, TestApi } from "./TestApi.ts"
+import { Duration, Effect } from "effect"
 
 const unknownKey = `service_sk_sandbox_${"1".repeat(64)}`
 
@@ -29,7 +30,7 @@ const heals = Effect.fnUntraced(function*(path: string) {
 })
 
 layer(
-  TestApi.layer({ throughProxy: true }).pipe(Layer.provideMerge(NetworkProxy.layer)),
+  TestApi.behindProxy(),
   { timeout: "60 seconds", excludeTestServices: true }
 )("with the database away", (it) => {
   it.effect("a known key gets 400 for a malformed body and 503 within 5 s otherwise, an unknown key 503, and all heals", () =>

@@ -1,5 +1,7 @@
 import { Integrators } from "@card-rewards/core/Integrators"
 import { IntegratorId } from "@card-rewards/domain/Ids"
+import type { Answer } from "@card-rewards/testing/HttpExchange"
+import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Console, Effect, Redacted } from "effect"
 import { assertDeclared, type Declared, endpoints } from "./Declared.ts"
@@ -7,7 +9,6 @@ import { type Mutant, mutate } from "./fuzz/Mutations.ts"
 import * as Random from "./fuzz/Random.ts"
 import * as Requests from "./fuzz/Requests.ts"
 import { fingerprint } from "./Stored.ts"
-import { type Answer, TestApi } from "./TestApi.ts"
 
 /** `TEST_SEEDS`: how many, or single ones as `7,8`. */
 const parseSeeds = (text: string): ReadonlyArray<number> =>

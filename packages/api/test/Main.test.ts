@@ -1,11 +1,11 @@
 import * as Database from "@card-rewards/core/Database"
 import * as TestProcess from "@card-rewards/dev-postgres/TestProcess"
+import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { connect } from "node:net"
 import { fileURLToPath } from "node:url"
-import { TestApi } from "./TestApi.ts"
 
 const main = fileURLToPath(new URL("../src/main.ts", import.meta.url))
 const secretsKey = Buffer.alloc(32, 7).toString("base64")

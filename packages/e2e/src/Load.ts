@@ -1,6 +1,6 @@
+import type { RawClient } from "@card-rewards/testing/RawClient"
 import { Effect } from "effect"
 import * as Chance from "./Chance.ts"
-import type { Wire } from "./Wire.ts"
 import {
   type Asset,
   assets,
@@ -60,23 +60,23 @@ let made = 0
  * One customer after another, until the ledger is closed: authorizations, increments, clearings, reversals, refunds,
  * some of them out of order; deposits, withdrawals, claims, moves of the clock. What has no answer is sent again.
  */
-export const customer = (wire: Wire, ledger: Ledger, seed: number): Effect.Effect<void> => {
+export const customer = (client: RawClient, ledger: Ledger, seed: number): Effect.Effect<void> => {
   const chance = Chance.make(seed)
   const once = Effect.suspend(() => {
     const kind = chance.next()
-    if (kind < 0.84) return spend(wire, ledger, purchase(chance, ledger))
-    if (kind < 0.90) return deposit(wire, ledger, chance)
-    if (kind < 0.92) return withdraw(wire, ledger, chance)
-    if (kind < 0.97) return claim(wire, ledger, chance)
-    return moveClock(wire, ledger, chance)
+    if (kind < 0.84) return spend(client, ledger, purchase(chance, ledger))
+    if (kind < 0.90) return deposit(client, ledger, chance)
+    if (kind < 0.92) return withdraw(client, ledger, chance)
+    if (kind < 0.97) return claim(client, ledger, chance)
+    return moveClock(client, ledger, chance)
   })
   return Effect.whileLoop({ while: () => !ledger.closed, body: () => once, step: () => undefined })
 }
 
 /** Sends the events one after another. */
-export const spend = Effect.fnUntraced(function*(wire: Wire, ledger: Ledger, spends: ReadonlyArray<Spend>) {
+export const spend = Effect.fnUntraced(function*(client: RawClient, ledger: Ledger, spends: ReadonlyArray<Spend>) {
   for (const one of spends) {
-    yield* expect(202, wire.insist("POST", "/v1/spend-events", one))
+    yield* expect(202, client.sendWithRetries("POST", "/v1/spend-events", one))
     ledger.spends.set(identityOf(one), one)
     ledger.acknowledged++
   }
@@ -143,44 +143,44 @@ const purchase = (chance: Chance.Chance, ledger: Ledger): ReadonlyArray<Spend> =
 const amountOf = (asset: Asset, amount: bigint) => ({ asset, amount: `${amount}` })
 
 /** Often too little, so that rewards wait for their funding. */
-const deposit = Effect.fnUntraced(function*(wire: Wire, ledger: Ledger, chance: Chance.Chance) {
+const deposit = Effect.fnUntraced(function*(client: RawClient, ledger: Ledger, chance: Chance.Chance) {
   const asset = chance.pick(assets)
   const amount = BigInt(chance.integer(1, 3_000)) * unitsPerCent[asset]
   yield* expect(
     200,
-    wire.insist("POST", "/v1/sandbox/deposits", { reference: `d${++made}`, amount: amountOf(asset, amount) })
+    client.sendWithRetries("POST", "/v1/sandbox/deposits", { reference: `d${++made}`, amount: amountOf(asset, amount) })
   )
   ledger.money.push({ kind: "deposit", asset, amount })
   ledger.acknowledged++
 })
 
 /** A lost answer to what was done comes back as a duplicate, so a refusal means that it was never done. */
-const withdraw = Effect.fnUntraced(function*(wire: Wire, ledger: Ledger, chance: Chance.Chance) {
+const withdraw = Effect.fnUntraced(function*(client: RawClient, ledger: Ledger, chance: Chance.Chance) {
   const asset = chance.pick(assets)
   const amount = BigInt(chance.integer(1, 300)) * unitsPerCent[asset]
   const body = { reference: `w${++made}`, amount: amountOf(asset, amount) }
-  const { status } = yield* expect([200, 422], wire.insist("POST", "/v1/sandbox/withdrawals", body))
+  const { status } = yield* expect([200, 422], client.sendWithRetries("POST", "/v1/sandbox/withdrawals", body))
   if (status === 200) ledger.money.push({ kind: "withdrawal", asset, amount })
   ledger.acknowledged++
 })
 
-const claim = Effect.fnUntraced(function*(wire: Wire, ledger: Ledger, chance: Chance.Chance) {
+const claim = Effect.fnUntraced(function*(client: RawClient, ledger: Ledger, chance: Chance.Chance) {
   const userId = chance.pick(["user:0", ...userIds])
-  const { text } = yield* expect(200, wire.insist("GET", `/v1/users/${userId}/balance`))
+  const { text } = yield* expect(200, client.sendWithRetries("GET", `/v1/users/${userId}/balance`))
   const { balances }: { readonly balances: ReadonlyArray<Balance> } = JSON.parse(text)
   const [first, ...others] = balances.filter((balance) => balance.claimable !== "0")
   if (first === undefined) return
   const { asset, claimable } = chance.pick([first, ...others])
   const amount = chance.often(0.5) ? BigInt(claimable) : 1n + BigInt(claimable) * BigInt(chance.integer(0, 999)) / 1_000n
   const body = { reference: `c${++made}`, userId, amount: amountOf(asset, amount) }
-  const { status } = yield* expect([202, 422], wire.insist("POST", "/v1/sandbox/claims", body))
+  const { status } = yield* expect([202, 422], client.sendWithRetries("POST", "/v1/sandbox/claims", body))
   if (status === 202) ledger.money.push({ kind: "claim", asset, amount, userId })
   ledger.acknowledged++
 })
 
-const moveClock = Effect.fnUntraced(function*(wire: Wire, ledger: Ledger, chance: Chance.Chance) {
+const moveClock = Effect.fnUntraced(function*(client: RawClient, ledger: Ledger, chance: Chance.Chance) {
   const now = ledger.clockMillis + chance.integer(1, 8) * 3_600_000
-  const { status } = yield* expect([200, 422], wire.insist("PUT", "/v1/sandbox/clock", { now: iso(now) }))
+  const { status } = yield* expect([200, 422], client.sendWithRetries("PUT", "/v1/sandbox/clock", { now: iso(now) }))
   if (status === 200) ledger.clockMillis = Math.max(ledger.clockMillis, now)
   ledger.acknowledged++
 })

@@ -2,11 +2,11 @@ import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import type { Running } from "@card-rewards/dev-postgres/TestProcess"
 import type { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
+import * as RawClient from "@card-rewards/testing/RawClient"
 import { Effect, Redacted } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { folder, freePort, start, type Variables, variables } from "./Processes.ts"
-import * as Wire from "./Wire.ts"
 import { provision, until } from "./World.ts"
 
 /** A database of the test's own on the run's server; empty, and gone with the scope. */
@@ -48,7 +48,7 @@ export const service = Effect.fnUntraced(function*(
     env,
     api,
     apiKey,
-    wire: Wire.make({ baseUrl: () => baseUrl, apiKey }),
+    client: RawClient.make({ baseUrl: () => baseUrl, apiKey }),
     shiftClocks,
     worker: () => worker,
     /** Another worker takes over once every claim of the one before is over. */

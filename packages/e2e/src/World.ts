@@ -1,7 +1,7 @@
 import * as Provision from "@card-rewards/testing/Provision"
+import type { RawClient } from "@card-rewards/testing/RawClient"
 import { Effect, Redacted } from "effect"
 import type { Variables } from "./Processes.ts"
-import type { Wire } from "./Wire.ts"
 
 /** The integrator of these tests, and what its programs pay. */
 export const integratorId = "acme"
@@ -37,12 +37,12 @@ export const provision = (env: Variables, id: string = integratorId) =>
   Provision.provision(Redacted.make(env["DATABASE_URL"] ?? ""), id)
 
 /** Publishes the programs, moves the sandbox clock until they are in force, and enrolls the users; the clock's time. */
-export const furnish = Effect.fnUntraced(function*(wire: Wire) {
-  const { now } = JSON.parse((yield* wire.insist("GET", "/v1/sandbox/clock")).text)
+export const furnish = Effect.fnUntraced(function*(client: RawClient) {
+  const { now } = JSON.parse((yield* client.sendWithRetries("GET", "/v1/sandbox/clock")).text)
   const begin = Date.parse(now) + 600_000
   for (const asset of assets) {
     const { groceries: rate, other, programId } = rates[asset]
-    yield* expect(200, wire.insist("PUT", `/v1/programs/${programId}/versions/1`, {
+    yield* expect(200, client.sendWithRetries("PUT", `/v1/programs/${programId}/versions/1`, {
       asset,
       effectiveFrom: iso(begin),
       categories: [{ id: "groceries", mccs: [groceries] }],
@@ -56,11 +56,11 @@ export const furnish = Effect.fnUntraced(function*(wire: Wire) {
       holdingPeriodDays: 1
     }))
   }
-  yield* expect(200, wire.insist("PUT", "/v1/sandbox/clock", { now: iso(begin + day) }))
+  yield* expect(200, client.sendWithRetries("PUT", "/v1/sandbox/clock", { now: iso(begin + day) }))
   yield* Effect.forEach(userIds, (userId) =>
     expect(
       200,
-      wire.insist("PUT", `/v1/users/${userId}`, multiplierOf(userId) === goldMultiplier ? { tier: "gold" } : {})
+      client.sendWithRetries("PUT", `/v1/users/${userId}`, multiplierOf(userId) === goldMultiplier ? { tier: "gold" } : {})
     ), {
     concurrency: 8
   })
@@ -68,8 +68,8 @@ export const furnish = Effect.fnUntraced(function*(wire: Wire) {
 })
 
 /** Registers the webhook receiver; the signing secret. */
-export const listen = Effect.fnUntraced(function*(wire: Wire, url: string) {
-  const { text } = yield* expect(201, wire.insist("POST", "/v1/webhook-endpoints", { id: "main", url }))
+export const listen = Effect.fnUntraced(function*(client: RawClient, url: string) {
+  const { text } = yield* expect(201, client.sendWithRetries("POST", "/v1/webhook-endpoints", { id: "main", url }))
   const { secret }: { readonly secret: string } = JSON.parse(text)
   return secret
 })

@@ -16,10 +16,10 @@ layer(WebhookReceiver.layer, { excludeTestServices: true, timeout: "60 seconds" 
     Effect.gen(function*() {
       const receiver = yield* WebhookReceiver
       const chance = Chance.make(7)
-      const { api, env, replaceWorker, shiftClocks, wire, worker } = yield* service()
+      const { api, env, replaceWorker, shiftClocks, client, worker } = yield* service()
       // what customers send is never ahead of a clock that was moved at one end of the jumps and is read at the other
-      const ledger = newLedger(yield* furnish(wire), 5 * hourMillis)
-      yield* listen(wire, receiver.url)
+      const ledger = newLedger(yield* furnish(client), 5 * hourMillis)
+      yield* listen(client, receiver.url)
       const jump = Effect.gen(function*() {
         for (let done = 0; done < jumps; done++) {
           const before = ledger.acknowledged
@@ -32,12 +32,12 @@ layer(WebhookReceiver.layer, { excludeTestServices: true, timeout: "60 seconds" 
         yield* shiftClocks(0)
         ledger.closed = true
       })
-      const load = Array.from({ length: customers }, (_, index) => customer(wire, ledger, index))
+      const load = Array.from({ length: customers }, (_, index) => customer(client, ledger, index))
       yield* Effect.all([jump, ...load], { concurrency: "unbounded", discard: true })
       assert.isTrue(api.isAlive() && worker().isAlive(), api.output() + worker().output())
       // what was planned by a clock two hours ahead is due when that time comes
       yield* replaceWorker
       yield* shiftClocks(3 * hourMillis)
-      yield* verify({ env, wire, ledger, received: receiver.received })
+      yield* verify({ env, client, ledger, received: receiver.received })
     }).pipe(Effect.scoped), { timeout: 120_000 })
 })

@@ -5,8 +5,8 @@ import { customer, newLedger } from "@card-rewards/e2e/Load"
 import { folder, freePort, start, variables } from "@card-rewards/e2e/Processes"
 import { claimOutlivedMillis, shiftedClock } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
-import * as Wire from "@card-rewards/e2e/Wire"
 import { furnish, listen, provision, until } from "@card-rewards/e2e/World"
+import * as RawClient from "@card-rewards/testing/RawClient"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -39,13 +39,13 @@ layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices
         const port = yield* freePort
         const env = variables(cluster.url, { PORT: `${port}`, CLOCK_SHIFT_FILE: shiftFile })
         const apiKey = yield* provision(env)
-        const wire = Wire.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey, patienceMillis: 10_000 })
+        const client = RawClient.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey, timeoutMillis: 10_000 })
         const startWorker = start("worker", env, { preload: shiftedClock })
         let api = yield* start("api", env)
         const apis = [api]
         const workers: [Running, Running] = [yield* startWorker, yield* startWorker]
-        const ledger = newLedger(yield* furnish(wire))
-        yield* listen(wire, receiver.url)
+        const ledger = newLedger(yield* furnish(client))
+        yield* listen(client, receiver.url)
 
         const strike = Effect.fnUntraced(function*(victim: typeof victims[number]) {
           if (victim === "backend") {
@@ -92,11 +92,11 @@ layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices
             receiver.answer(200)
           }
         })
-        const load = Array.from({ length: customers }, (_, index) => customer(wire, ledger, seed + index + 1))
+        const load = Array.from({ length: customers }, (_, index) => customer(client, ledger, seed + index + 1))
         yield* Effect.all([disaster, disturb, ...load], { concurrency: "unbounded", discard: true }).pipe(
           Effect.onError(
             () => Effect.logError(
-              wire.met,
+              client.failures,
               api.isAlive(),
               apis.flatMap((one) => one.output().match(/fault of the service[^]{0,2000}/g) ?? []),
               [api.output(), ...workers.map((one) => one.output()), cluster.log()].map((text) => text.slice(-2_000))
@@ -111,9 +111,9 @@ layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices
         for (const worker of workers) assert.include([0, null], yield* worker.exit, worker.output())
         writeFileSync(shiftFile, `${claimOutlivedMillis}`)
         yield* startWorker
-        const { deliveries, events, rewards } = yield* verify({ env, wire, ledger, received: receiver.received })
+        const { deliveries, events, rewards } = yield* verify({ env, client, ledger, received: receiver.received })
         yield* Effect.logInfo(`seed ${seed}: survived ${kills} kills; ${events} spend events, ${ledger.money.length} money moves, ` +
-          `${rewards} rewards, ${deliveries} deliveries; ${wire.met.noAnswer} requests without an answer, ${wire.met.busy} with 429 or 503`)
+          `${rewards} rewards, ${deliveries} deliveries; ${client.failures.noAnswer} requests without an answer, ${client.failures.busy} with 429 or 503`)
       }).pipe(Effect.scoped, Effect.tapCause(() => Effect.logError(`the seed was ${seed}`))), { timeout: 120_000 + kills * 20_000 })
   }
 )

@@ -1,8 +1,8 @@
 import { clearings, customer, newLedger, spend } from "@card-rewards/e2e/Load"
 import { query, service } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
-import type { NoAnswer } from "@card-rewards/e2e/Wire"
 import { expect, furnish, integratorId, iso, listen, until } from "@card-rewards/e2e/World"
+import type { NoAnswer } from "@card-rewards/testing/HttpExchange"
 import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, describe, it } from "@effect/vitest"
@@ -74,16 +74,16 @@ describe("while the database is away", () => {
       Effect.gen(function*() {
         const receiver = yield* WebhookReceiver
         const proxy = yield* NetworkProxy.toDatabase
-        const { api, env, replaceWorker, url, wire, worker } = yield* service({ proxy })
-        const ledger = newLedger(yield* furnish(wire))
-        yield* listen(wire, receiver.url)
+        const { api, env, replaceWorker, url, client, worker } = yield* service({ proxy })
+        const ledger = newLedger(yield* furnish(client))
+        yield* listen(client, receiver.url)
         const worksAgain = Effect.fnUntraced(function*(after: string) {
           const begin = performance.now()
           const last = clearings(1, ledger.clockMillis)
-          yield* spend(wire, ledger, last)
+          yield* spend(client, ledger, last)
           // also what a session that nobody can reach any more had locked
           const deposit = { reference: `back${begin}`, amount: { asset: "USDC", amount: "1000" } }
-          yield* expect(200, wire.insist("POST", "/v1/sandbox/deposits", deposit))
+          yield* expect(200, client.sendWithRetries("POST", "/v1/sandbox/deposits", deposit))
           ledger.money.push({ kind: "deposit", asset: "USDC", amount: 1_000n })
           const apiMillis = performance.now() - begin
           const applied = query<{ n: number }>(url, `SELECT count(position)::int AS n FROM spend_events
@@ -96,7 +96,7 @@ describe("while the database is away", () => {
         })
         const lose = Effect.gen(function*() {
           yield* proxy[how]
-          const answers = yield* Effect.forEach(requests, ([method, path, body]) => Effect.timed(wire.send(method, path, body)), {
+          const answers = yield* Effect.forEach(requests, ([method, path, body]) => Effect.timed(client.send(method, path, body)), {
             concurrency: "unbounded"
           })
           for (const [index, [, answer]] of answers.entries()) {
@@ -104,8 +104,8 @@ describe("while the database is away", () => {
             assert.strictEqual(answer.status, 503, what)
             assert.match(`${answer.headers["retry-after"]}`, /^[1-9]\d*$/, what)
           }
-          yield* expect(204, wire.send("GET", "/health"))
-          yield* expect(400, wire.send("POST", "/v1/spend-events", { kind: "clearing" }))
+          yield* expect(204, client.send("GET", "/health"))
+          yield* expect(400, client.send("POST", "/v1/spend-events", { kind: "clearing" }))
           const before = [api.residentBytes(), worker().residentBytes()]
           yield* Effect.sleep(awaySeconds * 1_000)
           for (const [index, child] of [api, worker()].entries()) {
@@ -132,13 +132,13 @@ describe("while the database is away", () => {
           if (how === "freeze") yield* atBest(loseAgainAndAgain)
           ledger.closed = true
         })
-        const load = Array.from({ length: customers }, (_, index) => customer(wire, ledger, index))
+        const load = Array.from({ length: customers }, (_, index) => customer(client, ledger, index))
         yield* Effect.all([away, ...load], { concurrency: "unbounded", discard: true })
         assert.isTrue(api.isAlive() && worker().isAlive(), api.output() + worker().output())
         const begin = performance.now()
         yield* replaceWorker
         assert.isBelow(performance.now() - begin, 15_000, "the worker stops in time")
-        yield* verify({ env: { ...env, DATABASE_URL: url }, wire, ledger, received: receiver.received })
+        yield* verify({ env: { ...env, DATABASE_URL: url }, client, ledger, received: receiver.received })
       }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped), { timeout: 300_000 + 3 * (awaySeconds * 1_000 + losses * (lossEveryMillis + 1_000)) })
   }
 })

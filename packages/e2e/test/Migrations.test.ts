@@ -9,10 +9,10 @@ import {
   shiftedClock
 } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
-import * as Wire from "@card-rewards/e2e/Wire"
 import { furnish, listen, until } from "@card-rewards/e2e/World"
 import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import * as OldDatabase from "@card-rewards/testing/OldDatabase"
+import * as RawClient from "@card-rewards/testing/RawClient"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted, Semaphore } from "effect"
@@ -66,14 +66,14 @@ describe.concurrent("migrations", () => {
     Effect.gen(function*() {
       const receiver = yield* WebhookReceiver
       const before = yield* service()
-      const ledger = newLedger(yield* furnish(before.wire))
-      yield* listen(before.wire, receiver.url)
-      yield* spend(before.wire, ledger, clearings(20, ledger.clockMillis))
+      const ledger = newLedger(yield* furnish(before.client))
+      yield* listen(before.client, receiver.url)
+      yield* spend(before.client, ledger, clearings(20, ledger.clockMillis))
       const rewarded = query<{ n: number }>(before.url, "SELECT count(*)::int AS n FROM rewards")
       yield* until("rewarded", rewarded, ([row]) => row?.n === 20)
       yield* before.worker().send("SIGTERM")
       yield* before.worker().exit
-      yield* spend(before.wire, ledger, clearings(10, ledger.clockMillis))
+      yield* spend(before.client, ledger, clearings(10, ledger.clockMillis))
       yield* before.api.send("SIGTERM")
       yield* before.api.exit
 
@@ -90,8 +90,8 @@ describe.concurrent("migrations", () => {
       yield* healthy(port, api)
       assert.deepStrictEqual(yield* migrations(url), yield* migrations(before.url))
       assert.deepStrictEqual(yield* relations(url), yield* relations(before.url))
-      const wire = Wire.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey: before.apiKey })
-      const { events, rewards } = yield* verify({ env, wire, ledger, received: receiver.received })
+      const client = RawClient.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey: before.apiKey })
+      const { events, rewards } = yield* verify({ env, client, ledger, received: receiver.received })
       assert.deepStrictEqual([events, rewards], [30, 30])
       assert.isTrue(api.isAlive() && worker.isAlive(), api.output() + worker.output())
     }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped, inTurn), { timeout: 180_000 })

@@ -2,8 +2,9 @@ import { Cluster } from "@card-rewards/e2e/Cluster"
 import { customer, newLedger } from "@card-rewards/e2e/Load"
 import { admin, freePort, start, variables } from "@card-rewards/e2e/Processes"
 import { healthy, query } from "@card-rewards/e2e/Setting"
-import * as Wire from "@card-rewards/e2e/Wire"
 import { expect, furnish, listen, provision, until } from "@card-rewards/e2e/World"
+import type { Answer } from "@card-rewards/testing/HttpExchange"
+import * as RawClient from "@card-rewards/testing/RawClient"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -30,30 +31,30 @@ layer(
       const worker = yield* start("worker", env)
       yield* healthy(port, api)
       const answers: Array<string> = []
-      const seen = (answer: Wire.Answer) => void answers.push(JSON.stringify(answer.headers) + answer.text)
+      const onAnswer = (answer: Answer) => void answers.push(JSON.stringify(answer.headers) + answer.text)
       const options = { baseUrl: () => `http://127.0.0.1:${port}`, apiKey }
-      const wire = Wire.make({ ...options, seen })
+      const client = RawClient.make({ ...options, onAnswer })
       // what is shown this once: its answers are not searched
-      const creating = Wire.make(options)
-      const ledger = newLedger(yield* furnish(wire))
+      const creating = RawClient.make(options)
+      const ledger = newLedger(yield* furnish(client))
       const signing = [yield* listen(creating, receiver.url)]
-      const rotated = yield* expect(200, creating.insist("POST", "/v1/webhook-endpoints/main/rotate-secret"))
+      const rotated = yield* expect(200, creating.sendWithRetries("POST", "/v1/webhook-endpoints/main/rotate-secret"))
       signing.push(JSON.parse(rotated.text).secret)
-      const created = yield* expect(201, creating.insist("POST", "/v1/api-keys", { name: "second" }))
+      const created = yield* expect(201, creating.sendWithRetries("POST", "/v1/api-keys", { name: "second" }))
       const secondKey: string = JSON.parse(created.text).secret
 
       const mistakes = Effect.gen(function*() {
         for (const key of [refusedKey, `${apiKey}0`, "nonsense"]) {
-          yield* expect([401, 429, 503], Wire.make({ ...options, apiKey: key, seen }).send("GET", "/v1/programs"))
+          yield* expect([401, 429, 503], RawClient.make({ ...options, apiKey: key, onAnswer }).send("GET", "/v1/programs"))
         }
-        yield* expect(201, wire.insist("POST", "/v1/api-keys", { name: "second" }))
-        yield* expect([201, 409], wire.insist("POST", "/v1/webhook-endpoints", { id: "main", url: receiver.url }))
+        yield* expect(201, client.sendWithRetries("POST", "/v1/api-keys", { name: "second" }))
+        yield* expect([201, 409], client.sendWithRetries("POST", "/v1/webhook-endpoints", { id: "main", url: receiver.url }))
         for (const path of ["/v1/api-keys", "/v1/webhook-endpoints", "/v1/webhook-endpoints/main", "/v1/events?limit=100"]) {
-          yield* expect(200, wire.insist("GET", path))
+          yield* expect(200, client.sendWithRetries("GET", path))
         }
         // keys where they do not belong
-        yield* expect(400, wire.insist("POST", "/v1/spend-events", { kind: "clearing", [secondKey]: secondKey }))
-        yield* expect(400, wire.insist("GET", `/v1/events?after=${secondKey}`))
+        yield* expect(400, client.sendWithRetries("POST", "/v1/spend-events", { kind: "clearing", [secondKey]: secondKey }))
+        yield* expect(400, client.sendWithRetries("GET", `/v1/events?after=${secondKey}`))
       })
       const story = Effect.gen(function*() {
         yield* until("acknowledged", Effect.sync(() => ledger.acknowledged), (n) => n > 60, 60)
@@ -66,7 +67,7 @@ layer(
         ledger.closed = true
       })
       yield* Effect.all(
-        [story, ...[1, 2, 3, 4].map((seed) => customer(wire, ledger, seed))],
+        [story, ...[1, 2, 3, 4].map((seed) => customer(client, ledger, seed))],
         { concurrency: "unbounded", discard: true }
       )
       const audit = yield* admin(env, "audit")

@@ -22,11 +22,11 @@ layer(
     Effect.gen(function*() {
       const collector = yield* Collector
       const receiver = yield* WebhookReceiver
-      const { api, apiKey, port, url, wire, worker } = yield* service({
+      const { api, apiKey, port, url, client, worker } = yield* service({
         more: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_METRIC_EXPORT_INTERVAL: "200", LOG_LEVEL: "info" }
       })
-      const at = yield* furnish(wire)
-      const secret = yield* listen(wire, receiver.url)
+      const at = yield* furnish(client)
+      const secret = yield* listen(client, receiver.url)
       const metrics = (name: string) => collector.metrics().filter((one) => one.name === name)
       const value = (name: string, ...wanted: ReadonlyArray<readonly [string, string]>) =>
         Effect.sync(() =>
@@ -55,7 +55,7 @@ layer(
         service === "card-rewards-worker" && BigInt(startTimeUnixNano) > idleSince)
       assert.deepStrictEqual(since.map(({ name, traceId }) => `${name} ${traceId}`), [])
 
-      yield* expect(200, wire.insist("POST", "/v1/sandbox/deposits", {
+      yield* expect(200, client.sendWithRetries("POST", "/v1/sandbox/deposits", {
         reference: "enough",
         amount: { asset: "USDC", amount: `${1_000_000n * unitsPerCent.USDC}` }
       }))
@@ -129,7 +129,7 @@ layer(
       // requests by method, route and status; also those that nobody wants traced, or that no route answers
       const requests = "http.server.request.duration"
       assert.strictEqual(yield* post(wrongKey), 401)
-      assert.strictEqual((yield* wire.insist("GET", "/v1/nothing?secret=of-a-query")).status, 404)
+      assert.strictEqual((yield* client.sendWithRetries("GET", "/v1/nothing?secret=of-a-query")).status, 404)
       const seen = (method: string, status: string, route?: string) =>
         until(
           `${method} ${route} ${status}`,

@@ -61,12 +61,7 @@ export class NetworkProxy extends Context.Service<NetworkProxy, {
       yield* Effect.addFinalizer(() => Effect.sync(destroyAll))
       return NetworkProxy.of({
         port,
-        through: (url) => {
-          const changed = new URL(Redacted.value(url))
-          changed.hostname = "127.0.0.1"
-          changed.port = `${port}`
-          return Redacted.make(changed.href)
-        },
+        through: (url) => atPort(url, port),
         cut: Effect.sync(() => {
           state = "cut"
           destroyAll()
@@ -89,4 +84,12 @@ export class NetworkProxy extends Context.Service<NetworkProxy, {
 
   /** {@link toDatabase} as a layer. */
   static readonly layer = Layer.effect(NetworkProxy, NetworkProxy.toDatabase)
+}
+
+/** The same URL at a port of 127.0.0.1. */
+export const atPort = (url: Redacted.Redacted, port: number): Redacted.Redacted => {
+  const changed = new URL(Redacted.value(url))
+  changed.hostname = "127.0.0.1"
+  changed.port = `${port}`
+  return Redacted.make(changed.href)
 }

@@ -1,5 +1,5 @@
 import { EndpointId, Reference } from "@card-rewards/domain/Ids"
-import { Api } from "@card-rewards/testing/Api"
+import { ApiServer } from "@card-rewards/testing/ApiServer"
 import { FreshDatabase, operators } from "@card-rewards/testing/FreshDatabase"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { TestService } from "@card-rewards/testing/TestService"
@@ -33,13 +33,13 @@ layer(TestService.layer({ retryDelays: [1, 1] }), { excludeTestServices: true })
     }))
 })
 
-layer(Api.layer({ environment: "production" }).pipe(
+layer(ApiServer.layer({ environment: "production" }).pipe(
   Layer.provideMerge(operators("production")),
   Layer.provideMerge(FreshDatabase.layer)
 ), { excludeTestServices: true })("the api alone", (it) => {
   it.effect("serves production without the sandbox", () =>
     Effect.gen(function*() {
-      const { baseUrl } = yield* Api
+      const { baseUrl } = yield* ApiServer
       const status = (path: string) => Effect.promise(async () => (await fetch(`${baseUrl}${path}`)).status)
       assert.deepStrictEqual([yield* status("/health"), yield* status("/v1/sandbox/vault")], [204, 404])
     }))

@@ -1,6 +1,7 @@
+import type { Sent } from "@card-rewards/testing/HttpExchange"
+import { definition } from "@card-rewards/testing/Requests"
 import { Arbitrary, Effect, Schema } from "effect"
 import type { Declared } from "../Declared.ts"
-import { definition, type Sent } from "../TestApi.ts"
 import type { Mutant, Wire } from "./Mutations.ts"
 import type { Random } from "./Random.ts"
 
