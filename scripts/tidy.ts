@@ -18,7 +18,7 @@ const allowedImports: Readonly<Record<string, ReadonlyArray<string>>> = {
   "dev-postgres": [],
   testing: ["api", "client", "core", "dev-postgres", "domain", "worker"],
   e2e: ["client", "domain", "dev-postgres", "testing"],
-  console: ["client", "domain", "e2e", "testing"],
+  console: ["client", "domain", "testing"],
   bench: ["api", "core", "domain", "dev-postgres", "worker"]
 }
 

@@ -1,5 +1,5 @@
 import { CardRewardsSandbox } from "@card-rewards/client/CardRewards"
-import { Service } from "@card-rewards/e2e/Service"
+import { LaunchedService } from "@card-rewards/testing/LaunchedService"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import axe from "axe-core"
 import { Context, Effect, Layer, Redacted, Schedule } from "effect"
@@ -44,7 +44,7 @@ export class Stage extends Context.Service<
   static readonly layer = Layer.effect(
     Stage,
     Effect.gen(function* () {
-      const { apiKey, baseUrl, integratorId } = yield* Service
+      const { apiKey, baseUrl, integratorId } = yield* LaunchedService
       const receiver = yield* WebhookReceiver
       const api = yield* Effect.provide(
         CardRewardsSandbox,
@@ -57,7 +57,7 @@ export class Stage extends Context.Service<
       yield* untilBuilt(baseUrl)
       return Stage.of({ baseUrl, apiKey: Redacted.value(apiKey), integratorId, api, receiver })
     })
-  ).pipe(Layer.provide([Service.layer, WebhookReceiver.layer]), Layer.orDie)
+  ).pipe(Layer.provide([LaunchedService.layer, WebhookReceiver.layer]), Layer.orDie)
 }
 
 /** A start builds the console beside the service. */

@@ -1,13 +1,14 @@
 import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
-import type { Running } from "@card-rewards/dev-postgres/TestProcess"
 import type { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
+import { until } from "@card-rewards/testing/Polling"
+import { folder, freePort, start, type Variables, variables } from "@card-rewards/testing/Processes"
 import * as RawClient from "@card-rewards/testing/RawClient"
+import type { Running } from "@card-rewards/testing/TestProcess"
 import { Effect, Redacted } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { folder, freePort, start, type Variables, variables } from "./Processes.ts"
-import { provision, until } from "./World.ts"
+import { provision } from "./World.ts"
 
 /** A database of the test's own on the run's server; empty, and gone with the scope. */
 export const emptyDatabase = Effect.map(TestDatabase.makeEmpty, (url) => Redacted.value(url))

@@ -1,12 +1,13 @@
+import { until } from "@card-rewards/testing/Polling"
+import { admin, type Variables } from "@card-rewards/testing/Processes"
 import type { RawClient } from "@card-rewards/testing/RawClient"
 import type { Received } from "@card-rewards/testing/WebhookReceiver"
 import { Effect } from "effect"
 import { isDeepStrictEqual } from "node:util"
 import type { Ledger } from "./Load.ts"
-import { admin, type Variables } from "./Processes.ts"
 import * as Reckoning from "./Reckoning.ts"
 import { query } from "./Setting.ts"
-import { type Asset, assets, type Balance, expect, iso, unitsPerCent, until, userIds } from "./World.ts"
+import { type Asset, assets, type Balance, expect, iso, unitsPerCent, userIds } from "./World.ts"
 
 const day = 86_400_000
 

@@ -1,7 +1,7 @@
+import type { Variables } from "@card-rewards/testing/Processes"
 import * as Provision from "@card-rewards/testing/Provision"
 import type { RawClient } from "@card-rewards/testing/RawClient"
 import { Effect, Redacted } from "effect"
-import type { Variables } from "./Processes.ts"
 
 /** The integrator of these tests, and what its programs pay. */
 export const integratorId = "acme"
@@ -37,7 +37,7 @@ export const provision = (env: Variables, id: string = integratorId) =>
   Provision.provision(Redacted.make(env["DATABASE_URL"] ?? ""), id)
 
 /** Publishes the programs, moves the sandbox clock until they are in force, and enrolls the users; the clock's time. */
-export const furnish = Effect.fnUntraced(function*(client: RawClient) {
+export const seedIntegrator = Effect.fnUntraced(function*(client: RawClient) {
   const { now } = JSON.parse((yield* client.sendWithRetries("GET", "/v1/sandbox/clock")).text)
   const begin = Date.parse(now) + 600_000
   for (const asset of assets) {
@@ -83,20 +83,3 @@ export const expect = <A extends { readonly status: number; readonly text: strin
     Effect.die(new Error(`expected ${status}, was ${was}: ${text}`)))
 
 export const iso = (millis: number): string => new Date(millis).toISOString()
-
-/** Asks again until it is so; dies with what it last was. */
-export const until = <A, E, R>(what: string, ask: Effect.Effect<A, E, R>, isSo: (answer: A) => boolean, seconds = 60) =>
-  Effect.suspend(() => {
-    const last: { answer?: A } = {}
-    return Effect.gen(function*() {
-      while (true) {
-        const answer = yield* ask
-        if (isSo(answer)) return answer
-        last.answer = answer
-        yield* Effect.sleep(40)
-      }
-    }).pipe(Effect.timeoutOrElse({
-      duration: seconds * 1_000,
-      orElse: () => Effect.die(new Error(`${what}: still ${JSON.stringify(last.answer)}`))
-    }))
-  })

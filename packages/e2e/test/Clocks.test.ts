@@ -1,8 +1,9 @@
-import * as Chance from "@card-rewards/e2e/Chance"
 import { customer, newLedger } from "@card-rewards/e2e/Load"
 import { service } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
-import { furnish, listen, until } from "@card-rewards/e2e/World"
+import { seedIntegrator, listen } from "@card-rewards/e2e/World"
+import { until } from "@card-rewards/testing/Polling"
+import * as SeededRandom from "@card-rewards/testing/SeededRandom"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -15,15 +16,15 @@ layer(WebhookReceiver.layer, { excludeTestServices: true, timeout: "60 seconds" 
   it.effect("jumps back and forth by up to two hours, and no money, event or order is harmed", () =>
     Effect.gen(function*() {
       const receiver = yield* WebhookReceiver
-      const chance = Chance.make(7)
+      const random = SeededRandom.make(7)
       const { api, env, replaceWorker, shiftClocks, client, worker } = yield* service()
       // what customers send is never ahead of a clock that was moved at one end of the jumps and is read at the other
-      const ledger = newLedger(yield* furnish(client), 5 * hourMillis)
+      const ledger = newLedger(yield* seedIntegrator(client), 5 * hourMillis)
       yield* listen(client, receiver.url)
       const jump = Effect.gen(function*() {
         for (let done = 0; done < jumps; done++) {
           const before = ledger.acknowledged
-          yield* shiftClocks(chance.pick([-1, 1]) * chance.integer(0, 2 * hourMillis))
+          yield* shiftClocks(random.pick([-1, 1]) * random.integer(0, 2 * hourMillis))
           yield* until("acknowledged", Effect.sync(() => ledger.acknowledged - before), (n) => n >= 20, 60)
           // attempts fail and are planned again by a clock that is about to change
           receiver.answer(done % 2 === 0 ? 503 : 200)

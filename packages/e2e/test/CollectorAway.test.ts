@@ -1,7 +1,8 @@
 import { listening } from "@card-rewards/e2e/Collector"
-import { freePort } from "@card-rewards/e2e/Processes"
 import { service } from "@card-rewards/e2e/Setting"
-import { expect, furnish, integratorId, iso, until } from "@card-rewards/e2e/World"
+import { expect, seedIntegrator, integratorId, iso } from "@card-rewards/e2e/World"
+import { until } from "@card-rewards/testing/Polling"
+import { freePort } from "@card-rewards/testing/Processes"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 
@@ -26,7 +27,7 @@ it.live("a collector that is away slows no request and fills no log, and is foun
         LOG_LEVEL: "info"
       }
     })
-    const at = yield* furnish(client)
+    const at = yield* seedIntegrator(client)
     const post = Effect.fnUntraced(function*(externalTransactionId: string) {
       yield* expect(202, client.sendWithRetries("POST", "/v1/spend-events", {
         kind: "clearing",

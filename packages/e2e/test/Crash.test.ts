@@ -1,12 +1,13 @@
-import type { Running } from "@card-rewards/dev-postgres/TestProcess"
-import * as Chance from "@card-rewards/e2e/Chance"
 import { Cluster } from "@card-rewards/e2e/Cluster"
 import { customer, newLedger } from "@card-rewards/e2e/Load"
-import { folder, freePort, start, variables } from "@card-rewards/e2e/Processes"
 import { claimOutlivedMillis, shiftedClock } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
-import { furnish, listen, provision, until } from "@card-rewards/e2e/World"
+import { seedIntegrator, listen, provision } from "@card-rewards/e2e/World"
+import { until } from "@card-rewards/testing/Polling"
+import { folder, freePort, start, variables } from "@card-rewards/testing/Processes"
 import * as RawClient from "@card-rewards/testing/RawClient"
+import * as SeededRandom from "@card-rewards/testing/SeededRandom"
+import type { Running } from "@card-rewards/testing/TestProcess"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -33,7 +34,7 @@ layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices
       Effect.gen(function*() {
         const cluster = yield* Cluster
         const receiver = yield* WebhookReceiver
-        const chance = Chance.make(seed)
+        const random = SeededRandom.make(seed)
         const shiftFile = join(yield* folder, "shift")
         writeFileSync(shiftFile, "0")
         const port = yield* freePort
@@ -44,12 +45,12 @@ layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices
         let api = yield* start("api", env)
         const apis = [api]
         const workers: [Running, Running] = [yield* startWorker, yield* startWorker]
-        const ledger = newLedger(yield* furnish(client))
+        const ledger = newLedger(yield* seedIntegrator(client))
         yield* listen(client, receiver.url)
 
         const strike = Effect.fnUntraced(function*(victim: typeof victims[number]) {
           if (victim === "backend") {
-            yield* cluster.killBackend((pids) => pids[chance.integer(0, pids.length - 1)])
+            yield* cluster.killBackend((pids) => pids[random.integer(0, pids.length - 1)])
           } else if (victim === "postmaster") {
             yield* cluster.killPostmaster
           } else if (victim === "api") {
@@ -58,7 +59,7 @@ layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices
             api = yield* start("api", env)
             apis.push(api)
           } else {
-            const index = chance.often(0.5) ? 0 : 1
+            const index = random.chance(0.5) ? 0 : 1
             yield* workers[index].send("SIGKILL")
             yield* workers[index].exit
             workers[index] = yield* startWorker
@@ -73,11 +74,11 @@ layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices
             comesBackWithinSeconds
           )
         }
-        const rounds = Array.from({ length: Math.ceil(kills / victims.length) }, () => chance.shuffled(victims)).flat()
+        const rounds = Array.from({ length: Math.ceil(kills / victims.length) }, () => random.shuffled(victims)).flat()
         const disaster = Effect.gen(function*() {
           for (const [kill, victim] of rounds.slice(0, kills).entries()) {
             yield* progress(`before kill ${kill} (${victim})`)
-            yield* Effect.sleep(chance.integer(0, 800))
+            yield* Effect.sleep(random.integer(0, 800))
             yield* strike(victim)
           }
           yield* progress("after the last kill")
@@ -86,7 +87,7 @@ layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices
         })
         const disturb = Effect.gen(function*() {
           while (!ledger.closed) {
-            yield* Effect.sleep(chance.integer(300, 900))
+            yield* Effect.sleep(random.integer(300, 900))
             receiver.answer(500)
             yield* Effect.sleep(20)
             receiver.answer(200)

@@ -1,9 +1,10 @@
 import { clearings, customer, newLedger, spend } from "@card-rewards/e2e/Load"
 import { query, service } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
-import { expect, furnish, integratorId, iso, listen, until } from "@card-rewards/e2e/World"
+import { expect, seedIntegrator, integratorId, iso, listen } from "@card-rewards/e2e/World"
 import type { NoAnswer } from "@card-rewards/testing/HttpExchange"
 import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
+import { until } from "@card-rewards/testing/Polling"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, describe, it } from "@effect/vitest"
 import { Data, Duration, Effect } from "effect"
@@ -75,7 +76,7 @@ describe("while the database is away", () => {
         const receiver = yield* WebhookReceiver
         const proxy = yield* NetworkProxy.toDatabase
         const { api, env, replaceWorker, url, client, worker } = yield* service({ proxy })
-        const ledger = newLedger(yield* furnish(client))
+        const ledger = newLedger(yield* seedIntegrator(client))
         yield* listen(client, receiver.url)
         const worksAgain = Effect.fnUntraced(function*(after: string) {
           const begin = performance.now()

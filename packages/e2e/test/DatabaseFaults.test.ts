@@ -1,9 +1,9 @@
 import { clearings, type Ledger, newLedger, type Spend, spend } from "@card-rewards/e2e/Load"
-import { freePort, start } from "@card-rewards/e2e/Processes"
 import { healthy, query, service } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
-import { expect, furnish, listen } from "@card-rewards/e2e/World"
+import { expect, seedIntegrator, listen } from "@card-rewards/e2e/World"
 import type { Answer, NoAnswer } from "@card-rewards/testing/HttpExchange"
+import { freePort, start } from "@card-rewards/testing/Processes"
 import * as RawClient from "@card-rewards/testing/RawClient"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, describe, it } from "@effect/vitest"
@@ -67,7 +67,7 @@ describe("what PostgreSQL may refuse", () => {
     Effect.gen(function*() {
       const receiver = yield* WebhookReceiver
       const { api, env, url, client, worker } = yield* service()
-      const ledger = newLedger(yield* furnish(client))
+      const ledger = newLedger(yield* seedIntegrator(client))
       yield* listen(client, receiver.url)
       for (const statement of makeFaults) yield* query(url, statement)
       for (const table of ["spend_events", "journal", "deliveries"]) {
@@ -105,7 +105,7 @@ describe("what PostgreSQL may refuse", () => {
         return changed.href
       }
       const { apiKey, env, url, client } = yield* service({ more: { DATABASE_POOL_SIZE: "2" } })
-      yield* furnish(client)
+      yield* seedIntegrator(client)
       // PostgreSQL refuses this role's third connection, while the process may hold ten
       yield* Effect.acquireRelease(
         Effect.gen(function*() {

@@ -1,6 +1,6 @@
-import * as TestProcess from "@card-rewards/dev-postgres/TestProcess"
-import { folder, freePort, root } from "@card-rewards/e2e/Processes"
 import * as LoopbackServer from "@card-rewards/testing/LoopbackServer"
+import { folder, freePort, root } from "@card-rewards/testing/Processes"
+import * as TestProcess from "@card-rewards/testing/TestProcess"
 import { read } from "@card-rewards/testing/WebhookReceiver"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"

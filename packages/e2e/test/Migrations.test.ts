@@ -1,5 +1,4 @@
 import { clearings, newLedger, spend } from "@card-rewards/e2e/Load"
-import { freePort, start, variables } from "@card-rewards/e2e/Processes"
 import {
   claimOutlivedMillis,
   emptyDatabase,
@@ -9,9 +8,11 @@ import {
   shiftedClock
 } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
-import { furnish, listen, until } from "@card-rewards/e2e/World"
+import { seedIntegrator, listen } from "@card-rewards/e2e/World"
 import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import * as OldDatabase from "@card-rewards/testing/OldDatabase"
+import { until } from "@card-rewards/testing/Polling"
+import { freePort, start, variables } from "@card-rewards/testing/Processes"
 import * as RawClient from "@card-rewards/testing/RawClient"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, describe, it } from "@effect/vitest"
@@ -66,7 +67,7 @@ describe.concurrent("migrations", () => {
     Effect.gen(function*() {
       const receiver = yield* WebhookReceiver
       const before = yield* service()
-      const ledger = newLedger(yield* furnish(before.client))
+      const ledger = newLedger(yield* seedIntegrator(before.client))
       yield* listen(before.client, receiver.url)
       yield* spend(before.client, ledger, clearings(20, ledger.clockMillis))
       const rewarded = query<{ n: number }>(before.url, "SELECT count(*)::int AS n FROM rewards")

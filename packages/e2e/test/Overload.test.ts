@@ -1,7 +1,7 @@
 import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import { clearing, clearings } from "@card-rewards/e2e/Load"
 import { query, service } from "@card-rewards/e2e/Setting"
-import { expect, furnish } from "@card-rewards/e2e/World"
+import { expect, seedIntegrator } from "@card-rewards/e2e/World"
 import * as RawClient from "@card-rewards/testing/RawClient"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
@@ -24,7 +24,7 @@ class Target extends Context.Service<Target, {
     Target,
     Effect.gen(function*() {
       const { api, apiKey, port, url, client } = yield* service()
-      return Target.of({ url, port, apiKey, now: yield* furnish(client), residentBytes: api.residentBytes })
+      return Target.of({ url, port, apiKey, now: yield* seedIntegrator(client), residentBytes: api.residentBytes })
     })
   )
 }

@@ -1,9 +1,10 @@
 import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
 import { clearings, type Ledger, newLedger, spend } from "@card-rewards/e2e/Load"
-import { admin, folder, freePort, start, variables } from "@card-rewards/e2e/Processes"
 import { healthy, query } from "@card-rewards/e2e/Setting"
-import { furnish, provision, until } from "@card-rewards/e2e/World"
+import { seedIntegrator, provision } from "@card-rewards/e2e/World"
+import { until } from "@card-rewards/testing/Polling"
+import { admin, folder, freePort, start, variables } from "@card-rewards/testing/Processes"
 import * as RawClient from "@card-rewards/testing/RawClient"
 import { assert, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -87,7 +88,7 @@ it.live("a base backup and the archived log restore to the moment before a mista
       const url = yield* addressOf
       const apiKey = yield* provision(variables(url))
       const { client } = yield* service(url, apiKey)
-      const ledger = newLedger(yield* furnish(client))
+      const ledger = newLedger(yield* seedIntegrator(client))
       yield* spend(client, ledger, clearings(30, ledger.clockMillis))
       yield* backUp(url, cluster(), backup)
       yield* spend(client, ledger, clearings(30, ledger.clockMillis))

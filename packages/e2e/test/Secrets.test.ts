@@ -1,9 +1,10 @@
 import { Cluster } from "@card-rewards/e2e/Cluster"
 import { customer, newLedger } from "@card-rewards/e2e/Load"
-import { admin, freePort, start, variables } from "@card-rewards/e2e/Processes"
 import { healthy, query } from "@card-rewards/e2e/Setting"
-import { expect, furnish, listen, provision, until } from "@card-rewards/e2e/World"
+import { expect, seedIntegrator, listen, provision } from "@card-rewards/e2e/World"
 import type { Answer } from "@card-rewards/testing/HttpExchange"
+import { until } from "@card-rewards/testing/Polling"
+import { admin, freePort, start, variables } from "@card-rewards/testing/Processes"
 import * as RawClient from "@card-rewards/testing/RawClient"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
@@ -36,7 +37,7 @@ layer(
       const client = RawClient.make({ ...options, onAnswer })
       // what is shown this once: its answers are not searched
       const creating = RawClient.make(options)
-      const ledger = newLedger(yield* furnish(client))
+      const ledger = newLedger(yield* seedIntegrator(client))
       const signing = [yield* listen(creating, receiver.url)]
       const rotated = yield* expect(200, creating.sendWithRetries("POST", "/v1/webhook-endpoints/main/rotate-secret"))
       signing.push(JSON.parse(rotated.text).secret)

@@ -1,11 +1,12 @@
-import type { Running } from "@card-rewards/dev-postgres/TestProcess"
 import { customer, newLedger } from "@card-rewards/e2e/Load"
-import { freePort, start, variables } from "@card-rewards/e2e/Processes"
 import { emptyDatabase, healthy } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
-import { expect, furnish, listen, provision, until } from "@card-rewards/e2e/World"
+import { expect, seedIntegrator, listen, provision } from "@card-rewards/e2e/World"
 import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
+import { until } from "@card-rewards/testing/Polling"
+import { freePort, start, variables } from "@card-rewards/testing/Processes"
 import * as RawClient from "@card-rewards/testing/RawClient"
+import type { Running } from "@card-rewards/testing/TestProcess"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
@@ -38,7 +39,7 @@ layer(WebhookReceiver.layer, { excludeTestServices: true, timeout: "60 seconds" 
       const { apiKey, apis, env, ports, startApi, startWorker, workers } = yield* service
       const balancer = yield* NetworkProxy.make(...ports.map((port) => ({ host: "127.0.0.1", port })))
       const client = RawClient.make({ baseUrl: () => `http://127.0.0.1:${balancer.port}`, apiKey })
-      const ledger = newLedger(yield* furnish(client))
+      const ledger = newLedger(yield* seedIntegrator(client))
       yield* listen(client, receiver.url)
       const order = [0, 1, 0] as const
       const lost: Array<number> = []

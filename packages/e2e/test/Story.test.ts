@@ -1,9 +1,9 @@
 import { CardRewardsSandbox } from "@card-rewards/client/CardRewards"
 import { verifyWebhook } from "@card-rewards/client/WebhookSignature"
-import { Service } from "@card-rewards/e2e/Service"
 import { EndpointId, IntegratorId, ProgramId, Reference, TransactionId, UserId } from "@card-rewards/domain/Ids"
 import { Currency } from "@card-rewards/domain/Money"
 import { dayMillis, instant } from "@card-rewards/domain/Time"
+import { LaunchedService } from "@card-rewards/testing/LaunchedService"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
@@ -12,11 +12,11 @@ import { Webhook } from "standardwebhooks"
 import Stripe from "stripe"
 
 const client = Layer.unwrap(Effect.gen(function*() {
-  const { apiKey, baseUrl } = yield* Service
+  const { apiKey, baseUrl } = yield* LaunchedService
   return CardRewardsSandbox.layer({ baseUrl, apiKey }).pipe(Layer.provide(FetchHttpClient.layer))
 }))
 
-const services = Layer.provideMerge(client, Layer.mergeAll(Service.layer, WebhookReceiver.layer))
+const services = Layer.provideMerge(client, Layer.mergeAll(LaunchedService.layer, WebhookReceiver.layer))
 
 /** Asks again until the answer is as expected, for a minute at most. */
 const eventually = <A, E, R>(ask: Effect.Effect<A, E, R>, expected: (answer: A) => boolean) =>
@@ -35,7 +35,7 @@ layer(
 )("an integrator, through the typed client", (it) => {
   it.effect("enrolls, publishes, spends, funds, claims, and receives signed webhooks", () =>
     Effect.gen(function*() {
-      const { admin, integratorId: id } = yield* Service
+      const { admin, integratorId: id } = yield* LaunchedService
       const receiver = yield* WebhookReceiver
       const api = yield* CardRewardsSandbox
       const integratorId = IntegratorId.make(id)

@@ -1,8 +1,9 @@
 import { attribute, Collector, points, prometheusNames, type Span } from "@card-rewards/e2e/Collector"
 import type { Spend } from "@card-rewards/e2e/Load"
 import { query, service } from "@card-rewards/e2e/Setting"
-import { root } from "@card-rewards/e2e/Processes"
-import { expect, furnish, integratorId, iso, listen, unitsPerCent, until } from "@card-rewards/e2e/World"
+import { expect, seedIntegrator, integratorId, iso, listen, unitsPerCent } from "@card-rewards/e2e/World"
+import { until } from "@card-rewards/testing/Polling"
+import { root } from "@card-rewards/testing/Processes"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -25,7 +26,7 @@ layer(
       const { api, apiKey, port, url, client, worker } = yield* service({
         more: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_METRIC_EXPORT_INTERVAL: "200", LOG_LEVEL: "info" }
       })
-      const at = yield* furnish(client)
+      const at = yield* seedIntegrator(client)
       const secret = yield* listen(client, receiver.url)
       const metrics = (name: string) => collector.metrics().filter((one) => one.name === name)
       const value = (name: string, ...wanted: ReadonlyArray<readonly [string, string]>) =>

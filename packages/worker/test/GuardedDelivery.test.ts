@@ -1,11 +1,12 @@
 import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
+import { untilTrue } from "@card-rewards/testing/Polling"
 import { certificateAuthority, WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { type ConnectorOptions, dnsResolver } from "@card-rewards/worker/Connector"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { endpoint, event, poll, services, settled } from "./Dispatching.ts"
+import { endpoint, event, services, settled } from "./Dispatching.ts"
 import * as DnsAnswerer from "./DnsAnswerer.ts"
 
 /**
@@ -32,7 +33,7 @@ const attempts = Effect.gen(function*() {
 
 const deliver = Effect.gen(function*() {
   yield* Layer.build(WebhookDispatcher.layer)
-  yield* poll(settled)
+  yield* untilTrue(settled)
 })
 
 it.live("over TLS, resolved by DNS: the statuses change in mid-test until one is 2xx", () =>
@@ -100,7 +101,7 @@ it.live("a receiver whose certificate is for another name gets no request", () =
       yield* endpoint("acme", `https://other.card-rewards.example:${hook.port}/hook`)
       yield* event("acme", 1)
       yield* Layer.build(WebhookDispatcher.layer)
-      yield* poll(Effect.map(attempts, (made) => made.length >= 2))
+      yield* untilTrue(Effect.map(attempts, (made) => made.length >= 2))
       assert.deepStrictEqual([...new Set(yield* attempts)], ["tls"])
       assert.strictEqual(hook.received.length, 0)
     }).pipe(Effect.scoped, Effect.provide(dispatching(dns.server)))
@@ -126,7 +127,7 @@ it.live("an outcome that comes after its claim has expired changes nothing; anot
     yield* Effect.gen(function*() {
       yield* endpoint("acme", `${hook.origin}/hook`)
       yield* event("acme", 1)
-      const received = (count: number) => poll(Effect.sync(() => hook.received.length === count))
+      const received = (count: number) => untilTrue(Effect.sync(() => hook.received.length === count))
       yield* Layer.build(Layer.fresh(WebhookDispatcher.layer))
       yield* received(1)
       yield* Layer.build(Layer.fresh(WebhookDispatcher.layer))
@@ -134,7 +135,7 @@ it.live("an outcome that comes after its claim has expired changes nothing; anot
       // the first attempt outlived its claim; another's is under way
       hook.hold(undefined)
       for (const respond of held) respond()
-      yield* poll(settled)
+      yield* untilTrue(settled)
       assert.deepStrictEqual(yield* attempts, [200])
       assert.deepStrictEqual(hook.received.slice(0, 2).map(({ headers }) => headers["x-service-attempt"]), ["1", "1"])
     }).pipe(Effect.scoped, Effect.provide(services({ retryDelays: [20], claimMillis: 600 })))

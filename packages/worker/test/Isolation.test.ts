@@ -1,10 +1,11 @@
 import * as Database from "@card-rewards/core/Database"
+import { untilTrue } from "@card-rewards/testing/Polling"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { endpoint, events, poll, services } from "./Dispatching.ts"
+import { endpoint, events, services } from "./Dispatching.ts"
 
 const full = process.env["WEBHOOK_BENCH"] === "full"
 const integrators = full ? 200 : 100
@@ -41,7 +42,7 @@ const delayOfTheOthers = (bad: Bad) =>
       nameOf(index + bad.hanging + bad.slow))
     // connections are made and code is compiled once
     yield* oneEventEach(good, 0)
-    yield* poll(Effect.sync(() => delays.length === good.length))
+    yield* untilTrue(Effect.sync(() => delays.length === good.length))
     delays.length = 0
     const ticks = seconds * 1_000 / tickMillis
     for (let tick = 1; tick <= ticks; tick++) {
@@ -49,7 +50,7 @@ const delayOfTheOthers = (bad: Bad) =>
       yield* Effect.sleep(tickMillis)
     }
     const sent = Array.from({ length: ticks }, (_, tick) => busyAt(good, tick + 1)).flat().length
-    yield* poll(Effect.sync(() => delays.length === sent))
+    yield* untilTrue(Effect.sync(() => delays.length === sent))
     yield* hook.close
     return delays.toSorted((a, b) => a - b)[Math.floor(delays.length * 0.99)] ?? Number.NaN
   }).pipe(Effect.scoped, Effect.provide(services({ retryDelays: [60_000] })))

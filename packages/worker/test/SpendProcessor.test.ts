@@ -9,11 +9,11 @@ import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import { IntegratorId, UserId } from "@card-rewards/domain/Ids"
 import { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { printTimestamp } from "@card-rewards/domain/Time"
+import { untilTrue } from "@card-rewards/testing/Polling"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import * as SpendProcessor from "../src/SpendProcessor.ts"
-import { poll } from "./Dispatching.ts"
 
 const services = Layer.unwrap(Effect.gen(function*() {
   const url = yield* TestDatabase.makeMigrated(Database.migrate)
@@ -60,14 +60,14 @@ layer(services, { excludeTestServices: true })("the processor of spend events", 
       const quarantined = sql<{ integratorId: string; error: string }>`SELECT integrator_id, error FROM quarantine`
       for (const integratorId of [culprit, innocent]) yield* authorize(integratorId, "a1")
       yield* Layer.build(SpendProcessor.layer)
-      yield* poll(applied(innocent, 1))
-      yield* poll(Effect.map(quarantined, (rows) => rows.length === 1))
+      yield* untilTrue(applied(innocent, 1))
+      yield* untilTrue(Effect.map(quarantined, (rows) => rows.length === 1))
       assert.deepStrictEqual(yield* quarantined, [{ integratorId: culprit, error: "injected fault" }])
       for (const integratorId of [culprit, innocent]) yield* authorize(integratorId, "a2")
-      yield* poll(applied(innocent, 2))
+      yield* untilTrue(applied(innocent, 2))
 
       yield* sql`DROP FUNCTION fail CASCADE`
-      yield* poll(applied(culprit, 2))
-      yield* poll(Effect.map(quarantined, (rows) => rows.length === 0))
+      yield* untilTrue(applied(culprit, 2))
+      yield* untilTrue(Effect.map(quarantined, (rows) => rows.length === 0))
     }).pipe(Effect.scoped))
 })

@@ -4,6 +4,7 @@ import type { RetryDelays } from "@card-rewards/domain/Delivery"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { verify, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
 import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
+import { untilTrue } from "@card-rewards/testing/Polling"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { Connector, ConnectorError } from "@card-rewards/worker/Connector"
 import { Deliverable } from "@card-rewards/worker/Deliverable"
@@ -12,7 +13,7 @@ import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Latch, Layer, type Redacted, References } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { endpoint, event, events, poll, services as layerOf, settled, states } from "./Dispatching.ts"
+import { endpoint, event, events, services as layerOf, settled, states } from "./Dispatching.ts"
 
 /** As a process claims that has nothing in flight. */
 const unused = { perEndpoint: 16, inFlight: new Map<string, number>(), slow: new Set<string>(), slowLimit: 256 }
@@ -27,7 +28,7 @@ it.live("retries send the same bytes with signatures that verify, until the answ
     hook.answer(() => hook.received.length < 3 ? 500 : 204)
     yield* event("acme", 1)
     yield* Layer.build(WebhookDispatcher.layer)
-    yield* poll(settled)
+    yield* untilTrue(settled)
     assert.deepStrictEqual(yield* states, [{ state: "delivered", attempts: 3 }])
     assert.deepStrictEqual(hook.received.map(({ body }) => body), Array(3).fill("{\"n\":1,\"é\":\"ü\"}"))
     assert.deepStrictEqual(hook.received.map(({ headers }) => headers["x-service-attempt"]), ["1", "2", "3"])
@@ -46,7 +47,7 @@ it.live("events of one reward arrive in order, and a failing one holds up only i
     const events = [[1, 1], [2, 1], [3, 2], [4, 2], [5, 1]] as const
     for (const [number, reward] of events) yield* event("acme", number, reward)
     yield* Layer.build(WebhookDispatcher.layer)
-    yield* poll(settled)
+    yield* untilTrue(settled)
     const order = hook.received.map(({ body }) => Number(/\d+/.exec(body)?.[0]))
     assert.deepStrictEqual(order.filter((n) => [1, 2, 5].includes(n)), [1, 1, 1, 2, 5])
     assert.deepStrictEqual(order.filter((n) => n === 3 || n === 4), [3, 4])
@@ -67,7 +68,7 @@ it.live("two dispatchers at once send each delivery once, and a hanging endpoint
     yield* Layer.build(Layer.fresh(WebhookDispatcher.layer))
     yield* Layer.build(Layer.fresh(WebhookDispatcher.layer))
     const left = sql`SELECT 1 FROM deliveries WHERE integrator_id = 'acme' AND state = 'pending'`
-    yield* poll(Effect.map(left, (rows) => rows.length === 0))
+    yield* untilTrue(Effect.map(left, (rows) => rows.length === 0))
     assert.strictEqual(hook.received.filter(({ path }) => path === "/fast").length, 200)
     assert.isAtMost(hook.received.filter(({ path }) => path === "/hang").length, 32)
     yield* hook.close
@@ -85,7 +86,7 @@ it.live("a dispatcher that stops at any moment sends and records what it has cla
       const before = hook.received.length
       yield* Effect.gen(function*() {
         yield* Layer.build(Layer.fresh(WebhookDispatcher.layer))
-        yield* poll(Effect.sync(() => hook.received.length > before + 20 + 7 * stop))
+        yield* untilTrue(Effect.sync(() => hook.received.length > before + 20 + 7 * stop))
         yield* Effect.sleep(stop)
       }).pipe(Effect.scoped)
       assert.deepStrictEqual(yield* sql`SELECT FROM deliveries WHERE claimed_until IS NOT NULL`, [], `stop ${stop}`)
@@ -134,14 +135,14 @@ it.live("a dispatcher whose pause does not end looks when its process has stored
       yield* TestClock.setTime(now)
       yield* Layer.build(dispatcher)
       yield* TestClock.withLive(Effect.gen(function*() {
-        yield* poll(Effect.sync(() => looks === 1))
+        yield* untilTrue(Effect.sync(() => looks === 1))
         yield* event("acme", 1)
         yield* stored.open
-        yield* poll(Effect.sync(() => hook.received.length === 1))
+        yield* untilTrue(Effect.sync(() => hook.received.length === 1))
       }))
       // the pause of the fiber that records has to end
       yield* TestClock.adjust("1 second")
-      yield* TestClock.withLive(poll(settled))
+      yield* TestClock.withLive(untilTrue(settled))
     })
     yield* standing.pipe(Effect.provide(TestClock.layer()))
     yield* hook.close
@@ -155,9 +156,9 @@ it.live("a claim that is as good as over when its answer comes is not sent", () 
     const sql = yield* SqlClient.SqlClient
     const claims = sql<{ until: number }>`SELECT claimed_until AS until FROM deliveries WHERE claimed_until IS NOT NULL`
     yield* Layer.build(WebhookDispatcher.layer)
-    yield* poll(Effect.map(claims, (rows) => rows.length === 1))
+    yield* untilTrue(Effect.map(claims, (rows) => rows.length === 1))
     const [first] = yield* claims
-    yield* poll(Effect.map(claims, ([again]) => again?.until !== first?.until))
+    yield* untilTrue(Effect.map(claims, ([again]) => again?.until !== first?.until))
     assert.strictEqual(hook.received.length, 0)
     yield* hook.close
   }).pipe(Effect.scoped, Effect.provide(layerOf({ retryDelays: [1000], claimMillis: 0 }))))
@@ -195,7 +196,7 @@ it.live("Retry-After is honoured on 429 and 503, within two delays, and on nothi
     const pauses = sql<{ millis: number }>`
       SELECT (extract(epoch FROM d.next_attempt_at - a.at) * 1000)::int - a.duration_millis AS millis
       FROM deliveries d JOIN delivery_attempts a USING (integrator_id, event, round) ORDER BY d.event`
-    yield* poll(Effect.map(pauses, (rows) => rows.length === answers.length))
+    yield* untilTrue(Effect.map(pauses, (rows) => rows.length === answers.length))
     const [first, second, third, fourth] = (yield* pauses).map(({ millis }) => millis)
     assert.deepStrictEqual([first, second, third], [100_000, 110_000, 120_000])
     assert.isAtLeast(fourth ?? 0, 48_000)
@@ -212,14 +213,14 @@ it.live("a changed URL takes waiting deliveries along, makes them due, and close
     const sql = yield* SqlClient.SqlClient
     const quiet = sql`SELECT 1 FROM webhook_endpoints WHERE failures >= 10
       AND NOT EXISTS (SELECT 1 FROM deliveries WHERE claimed_until IS NOT NULL)`
-    yield* poll(Effect.map(quiet, (rows) => rows.length === 1))
+    yield* untilTrue(Effect.map(quiet, (rows) => rows.length === 1))
     const before = hook.received.length
     const endpoints = yield* WebhookEndpoints
     yield* endpoints.update(IntegratorId.make("acme"), EndpointId.make("hook"), `${hook.origin}/new`)
     const [breaker] = yield* sql<{ failures: number; probeAt: number | null }>`
       SELECT failures, probe_at FROM webhook_endpoints`
     assert.deepStrictEqual(breaker, { failures: 0, probeAt: null })
-    yield* poll(settled)
+    yield* untilTrue(settled)
     assert.isTrue((yield* states).every(({ state }) => state === "delivered"))
     assert.deepStrictEqual(hook.received.slice(before).map(({ path }) => path), Array(20).fill("/new"))
   }).pipe(Effect.scoped, Effect.provide(services([3_600_000]))))
@@ -233,11 +234,11 @@ it.live("a rotated secret signs on beside the new one until it expires", () =>
     const current = WebhookSecret.make(rotated.secret)
     yield* event("acme", 1)
     yield* Layer.build(WebhookDispatcher.layer)
-    yield* poll(settled)
+    yield* untilTrue(settled)
     const sql = yield* SqlClient.SqlClient
     yield* sql`UPDATE webhook_secrets SET expires_at = now() - interval '1 second' WHERE expires_at IS NOT NULL`
     yield* event("acme", 2)
-    yield* poll(settled)
+    yield* untilTrue(settled)
     const verified = hook.received.map(({ body, headers }) =>
       (secret: WebhookSecret) => {
         const signature = `${headers["x-service-signature"]}`
@@ -260,15 +261,15 @@ it.live("the database going away for a moment stops nothing for good, and no att
       yield* endpoint("acme", `${hook.origin}/hook`)
       yield* event("acme", 1)
       yield* Layer.build(WebhookDispatcher.layer)
-      yield* poll(Effect.sync(() => waiting.length === 1))
+      yield* untilTrue(Effect.sync(() => waiting.length === 1))
       yield* proxy.cut
       for (const respond of waiting) respond()
       yield* Effect.sleep(1_000)
       yield* proxy.restore
       hook.hold(undefined)
-      yield* poll(settled.pipe(Effect.catch(() => Effect.succeed(false))))
+      yield* untilTrue(settled.pipe(Effect.catch(() => Effect.succeed(false))))
       yield* event("acme", 2)
-      yield* poll(settled)
+      yield* untilTrue(settled)
       assert.deepStrictEqual(yield* states, Array(2).fill({ state: "delivered", attempts: 1 }))
       assert.strictEqual(hook.received.length, 2)
     }).pipe(Effect.scoped, Effect.provide(services([1000], proxy.through)))
@@ -288,7 +289,7 @@ it.live("a defect of the connector counts as a failed attempt, and holds up noth
     yield* Layer.build(WebhookDispatcher.layer.pipe(Layer.provide(broken)))
     const sql = yield* SqlClient.SqlClient
     const closed = sql`UPDATE webhook_endpoints SET failures = 0, probe_at = NULL`
-    yield* poll(Effect.andThen(closed, settled))
+    yield* untilTrue(Effect.andThen(closed, settled))
     assert.deepStrictEqual(yield* states, Array(40).fill({ state: "exhausted", attempts: 2 }))
   }).pipe(
     Effect.scoped,
@@ -317,7 +318,7 @@ it.live("an outcome that cannot be recorded holds up no other one and gives its 
     yield* Layer.build(WebhookDispatcher.layer)
     const left = sql<{ event: bigint; attempts: number }>`
       SELECT event, attempts FROM deliveries WHERE state = 'pending' ORDER BY event`
-    yield* poll(Effect.map(left, (rows) => rows.length === 3))
+    yield* untilTrue(Effect.map(left, (rows) => rows.length === 3))
     assert.deepStrictEqual(yield* left, [7n, 27n, 47n].map((event) => ({ event, attempts: 0 })))
     assert.strictEqual(hook.received.length, 60)
   }).pipe(
@@ -334,11 +335,11 @@ it.live("where no outcome can be recorded for a while, none is lost", () =>
     const sql = yield* SqlClient.SqlClient
     yield* refuseAttempts("true")
     yield* Layer.build(WebhookDispatcher.layer)
-    yield* poll(Effect.sync(() => hook.received.length === 3))
+    yield* untilTrue(Effect.sync(() => hook.received.length === 3))
     const refusals = sql<{ count: bigint }>`SELECT last_value AS count FROM refusals`
-    yield* poll(Effect.map(refusals, ([row]) => (row?.count ?? 0n) > 10n))
+    yield* untilTrue(Effect.map(refusals, ([row]) => (row?.count ?? 0n) > 10n))
     yield* sql`DROP TRIGGER refuse ON delivery_attempts`
-    yield* poll(settled)
+    yield* untilTrue(settled)
     assert.deepStrictEqual(yield* states, Array(3).fill({ state: "delivered", attempts: 1 }))
     assert.strictEqual(hook.received.length, 3)
   }).pipe(

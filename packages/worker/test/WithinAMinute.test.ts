@@ -4,12 +4,13 @@ import { Vault } from "@card-rewards/core/Vault"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import { EndpointId, IntegratorId, Reference } from "@card-rewards/domain/Ids"
 import { verify, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
+import { untilTrue } from "@card-rewards/testing/Polling"
 import { type Received, WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { poll, services as layerOf } from "./Dispatching.ts"
+import { services as layerOf } from "./Dispatching.ts"
 
 /*
  * The contract promises a minute. Nothing is remembered between looks: the dispatcher looks every 150 ms, reads
@@ -40,7 +41,7 @@ const tells = (reference: string) => ({ body }: Received) => body.includes(`"${r
 
 /** Waits until an event of the reference was received; how long that took. */
 const arrival = (hook: WebhookReceiver["Service"], reference: string) =>
-  Effect.timed(poll(Effect.sync(() => hook.received.some(tells(reference))))).pipe(
+  Effect.timed(untilTrue(Effect.sync(() => hook.received.some(tells(reference))))).pipe(
     Effect.map(([took]) => assert.isBelow(Duration.toMillis(took), longestMillis))
   )
 
@@ -62,7 +63,7 @@ it.live("a new endpoint gets what happens from its creation on, and another URL 
     const waiting = yield* happen
     yield* arrival(hook, waiting)
     yield* endpoints.update(acme, hookId, `${hook.origin}/other`)
-    yield* poll(Effect.sync(() => hook.received.some((one) => one.path === "/other" && tells(waiting)(one))))
+    yield* untilTrue(Effect.sync(() => hook.received.some((one) => one.path === "/other" && tells(waiting)(one))))
     const following = yield* happen
     yield* arrival(hook, following)
     assert.isTrue(hook.received.filter(tells(following)).every(({ path }) => path === "/other"))
@@ -76,13 +77,13 @@ it.live("a deleted endpoint gets nothing more, what waits for another attempt in
     hook.answer(() => 500)
     const waiting = yield* happen
     yield* arrival(hook, waiting)
-    yield* poll(Effect.sync(() => hook.received.filter(tells(waiting)).length >= 2))
+    yield* untilTrue(Effect.sync(() => hook.received.filter(tells(waiting)).length >= 2))
     yield* endpoints.remove(acme, hookId)
     const before = hook.received.length
     const later = yield* happen
     const sql = yield* SqlClient.SqlClient
     const left = sql`SELECT 1 FROM deliveries WHERE state <> 'cancelled' OR claimed_until IS NOT NULL`
-    yield* poll(Effect.map(left, (rows) => rows.length === 0))
+    yield* untilTrue(Effect.map(left, (rows) => rows.length === 0))
     // several looks, and several times the delay before the next attempt
     yield* Effect.sleep(1_000)
     const received = hook.received.length
@@ -109,7 +110,7 @@ it.live("a new signing secret signs the next attempt, of an older event too", ()
     const signedTwice = ({ headers }: Received) =>
       `${headers["x-service-signature"]}`.split("v1=").length === 3
     const found = (reference: string) => hook.received.find((one) => tells(reference)(one) && signedTwice(one))
-    yield* poll(Effect.sync(() => [older, newer].every(found)))
+    yield* untilTrue(Effect.sync(() => [older, newer].every(found)))
     const signedBy = (secret: string | undefined) => ({ body, headers }: Received) =>
       Effect.isSuccess(verify({
         secrets: [WebhookSecret.make(secret ?? "")],

@@ -1,8 +1,9 @@
 import type * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import { plainProgram } from "@card-rewards/domain/PlainProgram"
+import { until } from "@card-rewards/testing/Polling"
 import * as RawClient from "@card-rewards/testing/RawClient"
 import { Effect } from "effect"
-import { expect, iso, provision, until } from "../World.ts"
+import { expect, iso, provision } from "../World.ts"
 import type { Credentials, Stage } from "./Stage.ts"
 import { wallMillis } from "./Samples.ts"
 
