@@ -115,7 +115,9 @@ const checkImports = (source: Source): ReadonlyArray<string> =>
   })
 
 const checkEnvironment = ({ file, text }: Source): ReadonlyArray<string> =>
-  isSource(file) && !isMain(file) && !isTestSupport(file) && /\bprocess\.env\b/.test(text) ? [`${file}: only a main.ts reads process.env`] : []
+  isSource(file) && !isMain(file) && !isTestSupport(file) && /\bprocess\.env\b/.test(text)
+    ? [`${file}: only a main.ts reads process.env`]
+    : []
 
 /** A test is importer enough for the tools of tests. */
 const checkImporters = (sources: ReadonlyArray<Source>): ReadonlyArray<string> => {

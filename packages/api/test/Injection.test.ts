@@ -141,7 +141,9 @@ const ofOthers = Effect.fnUntraced(function*(integratorId: string) {
   )).pipe(Effect.map((rows) => rows.flat().map(({ row }) => row)))
 })
 
-layer(TestApi.withProcessing(), { timeout: "60 seconds", excludeTestServices: true })("text that looks like code", (it) => {
+const options = { timeout: "60 seconds", excludeTestServices: true } as const
+
+layer(TestApi.withProcessing(), options)("text that looks like code", (it) => {
   const all = [
     ...printable.map((text): Texts => ({ any: text, printable: text, programId: text })),
     ...unprintable.map((any): Texts => ({ any, printable: "plain", programId: "plain" }))

@@ -31,7 +31,10 @@ const earnMany = Effect.gen(function*() {
   yield* sql`ANALYZE rewards`
 })
 
-const services = Rewards.layer.pipe(Layer.provide(Environment.layer("sandbox")), Layer.provideMerge(TestApi.withProcessing()))
+const services = Rewards.layer.pipe(
+  Layer.provide(Environment.layer("sandbox")),
+  Layer.provideMerge(TestApi.withProcessing())
+)
 
 interface Explained {
   readonly Plan: Plan

@@ -171,7 +171,8 @@ const claim = Effect.fnUntraced(function*(client: RawClient, ledger: Ledger, ran
   const [first, ...others] = balances.filter((balance) => balance.claimable !== "0")
   if (first === undefined) return
   const { asset, claimable } = random.pick([first, ...others])
-  const amount = random.chance(0.5) ? BigInt(claimable) : 1n + BigInt(claimable) * BigInt(random.integer(0, 999)) / 1_000n
+  const part = () => 1n + BigInt(claimable) * BigInt(random.integer(0, 999)) / 1_000n
+  const amount = random.chance(0.5) ? BigInt(claimable) : part()
   const body = { reference: `c${++made}`, userId, amount: amountOf(asset, amount) }
   const { status } = yield* expect([202, 422], client.sendWithRetries("POST", "/v1/sandbox/claims", body))
   if (status === 202) ledger.money.push({ kind: "claim", asset, amount, userId })

@@ -63,8 +63,8 @@ export const verify = Effect.fnUntraced(function*(input: {
     )
     ledger.money.push({ kind: "deposit", asset, amount })
   }
-  yield* until("the backlog", get<{ stored: number; waiting: number }>(client, "/v1/spend-events/backlog"), ({ stored, waiting }) =>
-    stored === 0 && waiting === 0, patience)
+  const backlog = get<{ stored: number; waiting: number }>(client, "/v1/spend-events/backlog")
+  yield* until("the backlog", backlog, ({ stored, waiting }) => stored === 0 && waiting === 0, patience)
   ledger.clockMillis += 2 * day
   yield* expect(200, client.sendWithRetries("PUT", "/v1/sandbox/clock", { now: iso(ledger.clockMillis) }))
   yield* eachSpendOnce(env, client, ledger)

@@ -32,6 +32,8 @@ const goldMultiplier = 12_345
 export const userIds = Array.from({ length: 24 }, (_, index) => `user:${index}`)
 export const multiplierOf = (userId: string): number => Number(userId.slice(5)) % 3 === 0 ? goldMultiplier : 10_000
 
+const attributesOf = (userId: string) => multiplierOf(userId) === goldMultiplier ? { tier: "gold" } : {}
+
 /** Migrates a database and makes the integrator; its first API key. */
 export const provision = (env: Variables, id: string = integratorId) =>
   Provision.provision(Redacted.make(env["DATABASE_URL"] ?? ""), id)
@@ -58,12 +60,7 @@ export const seedIntegrator = Effect.fnUntraced(function*(client: RawClient) {
   }
   yield* expect(200, client.sendWithRetries("PUT", "/v1/sandbox/clock", { now: iso(begin + day) }))
   yield* Effect.forEach(userIds, (userId) =>
-    expect(
-      200,
-      client.sendWithRetries("PUT", `/v1/users/${userId}`, multiplierOf(userId) === goldMultiplier ? { tier: "gold" } : {})
-    ), {
-    concurrency: 8
-  })
+    expect(200, client.sendWithRetries("PUT", `/v1/users/${userId}`, attributesOf(userId))), { concurrency: 8 })
   return begin + day
 })
 

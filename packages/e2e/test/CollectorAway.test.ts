@@ -57,7 +57,7 @@ it.live("a collector that is away slows no request and fills no log, and is foun
       yield* shiftClocks(beyondPauseMillis * tries++)
       longestMillis = yield* longestPost
     }
-    const backlog = client.sendWithRetries("GET", "/v1/spend-events/backlog").pipe(Effect.map(({ text }) => JSON.parse(text)))
+    const backlog = Effect.map(client.sendWithRetries("GET", "/v1/spend-events/backlog"), ({ text }) => JSON.parse(text))
     yield* until("processed", backlog, ({ stored }) => stored === 0)
     assert.isBelow(longestMillis, patienceMillis)
     for (const { output } of [api, worker()]) {

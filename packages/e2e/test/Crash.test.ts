@@ -114,7 +114,8 @@ layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices
         yield* startWorker
         const { deliveries, events, rewards } = yield* verify({ env, client, ledger, received: receiver.received })
         yield* Effect.logInfo(`seed ${seed}: survived ${kills} kills; ${events} spend events, ${ledger.money.length} money moves, ` +
-          `${rewards} rewards, ${deliveries} deliveries; ${client.failures.noAnswer} requests without an answer, ${client.failures.busy} with 429 or 503`)
+          `${rewards} rewards, ${deliveries} deliveries; ${client.failures.noAnswer} requests without an answer, ` +
+          `${client.failures.busy} with 429 or 503`)
       }).pipe(Effect.scoped, Effect.tapCause(() => Effect.logError(`the seed was ${seed}`))), { timeout: 120_000 + kills * 20_000 })
   }
 )

@@ -18,6 +18,7 @@ const refusedMillis = 5_000
 const worksAgainMillis = 10_000
 const customers = 8
 const mayGrowBytes = 64 * 1024 * 1024
+const timeoutMillis = 300_000 + 3 * (awaySeconds * 1_000 + losses * (lossEveryMillis + 1_000))
 
 const clearing = (id: string) => ({
   kind: "clearing",
@@ -97,7 +98,7 @@ describe("while the database is away", () => {
         })
         const lose = Effect.gen(function*() {
           yield* proxy[how]
-          const answers = yield* Effect.forEach(requests, ([method, path, body]) => Effect.timed(client.send(method, path, body)), {
+          const answers = yield* Effect.forEach(requests, (request) => Effect.timed(client.send(...request)), {
             concurrency: "unbounded"
           })
           for (const [index, [, answer]] of answers.entries()) {
@@ -140,6 +141,6 @@ describe("while the database is away", () => {
         yield* replaceWorker
         assert.isBelow(performance.now() - begin, 15_000, "the worker stops in time")
         yield* verify({ env: { ...env, DATABASE_URL: url }, client, ledger, received: receiver.received })
-      }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped), { timeout: 300_000 + 3 * (awaySeconds * 1_000 + losses * (lossEveryMillis + 1_000)) })
+      }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped), { timeout: timeoutMillis })
   }
 })

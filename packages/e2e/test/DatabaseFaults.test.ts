@@ -83,10 +83,8 @@ describe("what PostgreSQL may refuse", () => {
         if (code.startsWith("40")) assert.strictEqual(briefly, 0, what)
         yield* arm(url, code, 30)
         yield* sendAll(client, ledger, clearings(16, ledger.clockMillis))
-        yield* expect(
-          200,
-          client.sendWithRetries("POST", "/v1/sandbox/deposits", { reference: code, amount: { asset: "EURe", amount: "7" } })
-        )
+        const deposit = { reference: code, amount: { asset: "EURe", amount: "7" } }
+        yield* expect(200, client.sendWithRetries("POST", "/v1/sandbox/deposits", deposit))
         ledger.money.push({ kind: "deposit", asset: "EURe", amount: 7n })
       }
       yield* query(url, "DELETE FROM fault")

@@ -142,7 +142,8 @@ layer(Target.layer, { excludeTestServices: true, timeout: "120 seconds" })("unde
         assert.match(answer.join(""), /^(HTTP\/1\.1 204 |HTTP\/1\.1 400 Bad Request|$)/)
       }
       const client = clientOf(target, 32)
-      const posts = clearings(200, target.now).map((one) => expect(202, client.sendWithRetries("POST", "/v1/spend-events", one)))
+      const posts = clearings(200, target.now).map((one) =>
+        expect(202, client.sendWithRetries("POST", "/v1/spend-events", one)))
       yield* Effect.all(posts, { concurrency: 32 })
       assert.strictEqual(client.failures.noAnswer, 0, client.failures.last)
       for (let turn = 0; turn < 10; turn++) assert.strictEqual(yield* watch(target), 200)

@@ -6,6 +6,7 @@ import type { Answer } from "@card-rewards/testing/HttpExchange"
 import { until } from "@card-rewards/testing/Polling"
 import { admin, freePort, start, variables } from "@card-rewards/testing/Processes"
 import * as RawClient from "@card-rewards/testing/RawClient"
+import { createEndpoint } from "@card-rewards/testing/Requests"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -46,15 +47,17 @@ layer(
 
       const mistakes = Effect.gen(function*() {
         for (const key of [refusedKey, `${apiKey}0`, "nonsense"]) {
-          yield* expect([401, 429, 503], RawClient.make({ ...options, apiKey: key, onAnswer }).send("GET", "/v1/programs"))
+          const mistaken = RawClient.make({ ...options, apiKey: key, onAnswer })
+          yield* expect([401, 429, 503], mistaken.send("GET", "/v1/programs"))
         }
         yield* expect(201, client.sendWithRetries("POST", "/v1/api-keys", { name: "second" }))
-        yield* expect([201, 409], client.sendWithRetries("POST", "/v1/webhook-endpoints", { id: "main", url: receiver.url }))
+        yield* expect([201, 409], client.sendWithRetries(...createEndpoint("main", receiver.url)))
         for (const path of ["/v1/api-keys", "/v1/webhook-endpoints", "/v1/webhook-endpoints/main", "/v1/events?limit=100"]) {
           yield* expect(200, client.sendWithRetries("GET", path))
         }
         // keys where they do not belong
-        yield* expect(400, client.sendWithRetries("POST", "/v1/spend-events", { kind: "clearing", [secondKey]: secondKey }))
+        const misplaced = { kind: "clearing", [secondKey]: secondKey }
+        yield* expect(400, client.sendWithRetries("POST", "/v1/spend-events", misplaced))
         yield* expect(400, client.sendWithRetries("GET", `/v1/events?after=${secondKey}`))
       })
       const story = Effect.gen(function*() {

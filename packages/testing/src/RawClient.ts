@@ -32,9 +32,11 @@ export const make = (options: Options): RawClient => {
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const failures = { noAnswer: 0, busy: 0, last: "" }
   const send = (method: string, path: string, json?: unknown) =>
-    Effect.suspend(() => exchange({ agent, baseUrl: baseUrl(), timeoutMillis }, method, path, { key: apiKey, json })).pipe(
-      Effect.tap((answer) => Effect.sync(() => onAnswer?.(answer)))
-    )
+    Effect.suspend(() => {
+      const destination = { agent, baseUrl: baseUrl(), timeoutMillis }
+      return Effect.tap(exchange(destination, method, path, { key: apiKey, json }), (answer) =>
+        Effect.sync(() => onAnswer?.(answer)))
+    })
   const sendWithRetries = (method: string, path: string, body?: unknown): Effect.Effect<Answer> =>
     Effect.gen(function*() {
       while (true) {

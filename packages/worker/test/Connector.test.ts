@@ -215,7 +215,8 @@ describe("addresses", () => {
     Effect.gen(function*() {
       const inner = yield* httpsReceiver((_request, response) => response.end("secret"), { host: "127.0.0.2" })
       const outer = yield* listen(
-        createHttpsServer(certificate(), (_request, response) => response.setHeader("connection", "close").end("public"))
+        createHttpsServer(certificate(), (_request, response) =>
+          response.setHeader("connection", "close").end("public"))
       )
       let resolutions = 0
       const rebinding = () => {

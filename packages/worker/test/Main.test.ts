@@ -10,11 +10,9 @@ import { Vault } from "@card-rewards/core/Vault"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import { EndpointId, IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
-import { plainProgram } from "@card-rewards/domain/PlainProgram"
-import { ProgramDefinition } from "@card-rewards/domain/Program"
-import { SpendEvent } from "@card-rewards/domain/SpendEvent"
-import { instant, printTimestamp } from "@card-rewards/domain/Time"
+import { instant } from "@card-rewards/domain/Time"
 import { verify, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
+import { definition, spendEvent } from "@card-rewards/testing/Fixtures"
 import { untilTrue } from "@card-rewards/testing/Polling"
 import { start } from "@card-rewards/testing/Processes"
 import { secretsKeys, secretsKeyText } from "@card-rewards/testing/Secrets"
@@ -68,22 +66,10 @@ const store = Effect.fnUntraced(function*(url: string) {
   yield* integrators.create(acme)
   const { secret } = yield* endpoints.create(acme, { id: EndpointId.make("hook"), url })
   yield* users.put(acme, ann, {})
-  const definition = Schema.decodeUnknownSync(ProgramDefinition)({
-    ...plainProgram,
-    effectiveFrom: printTimestamp(now + 400_000)
-  })
-  yield* programs.publish(acme, ProgramId.make("base"), 1, definition, [])
+  yield* programs.publish(acme, ProgramId.make("base"), 1, definition(now + 400_000, { holdingPeriodDays: 0 }), [])
   yield* clock.set(acme, instant(now + 500_000))
   yield* vault.deposit(acme, { reference: Reference.make("d1"), amount: { asset: "USDC", amount: 5_000_000n } })
-  yield* events.submit(Schema.decodeUnknownSync(SpendEvent)({
-    integratorId: acme,
-    kind: "clearing",
-    externalTransactionId: "c1",
-    userId: ann,
-    amount: { currency: "USD", amount: "10000" },
-    merchant: { descriptor: "Shop", mcc: "5411" },
-    occurredAt: printTimestamp(now + 500_000)
-  }))
+  yield* events.submit(spendEvent(acme, ann, now + 500_000, { kind: "clearing", externalTransactionId: "c1" }))
   return WebhookSecret.make(secret ?? "")
 })
 

@@ -7,11 +7,10 @@ import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import { IntegratorId, UserId } from "@card-rewards/domain/Ids"
-import { SpendEvent } from "@card-rewards/domain/SpendEvent"
-import { printTimestamp } from "@card-rewards/domain/Time"
+import { spendEvent } from "@card-rewards/testing/Fixtures"
 import { untilTrue } from "@card-rewards/testing/Polling"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Layer, Schema } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as SpendProcessor from "../src/SpendProcessor.ts"
 
@@ -23,21 +22,13 @@ const services = Layer.unwrap(Effect.gen(function*() {
   )
 }))
 
-const decodeEvent = Schema.decodeUnknownSync(SpendEvent)
-
 const ann = UserId.make("ann")
 
 /** Stores an authorization: it is applied without any program. */
 const authorize = Effect.fnUntraced(function*(integratorId: IntegratorId, externalTransactionId: string) {
-  yield* (yield* SpendEvents).submit(decodeEvent({
-    integratorId,
-    kind: "authorization",
-    externalTransactionId,
-    userId: ann,
-    amount: { currency: "USD", amount: "10000" },
-    merchant: { descriptor: "Shop", mcc: "5411" },
-    occurredAt: printTimestamp(yield* Clock.currentTimeMillis)
-  }))
+  const now = yield* Clock.currentTimeMillis
+  const authorization = spendEvent(integratorId, ann, now, { kind: "authorization", externalTransactionId })
+  yield* (yield* SpendEvents).submit(authorization)
 })
 
 layer(services, { excludeTestServices: true })("the processor of spend events", (it) => {

@@ -24,6 +24,8 @@ export interface Pair {
 }
 
 const vaultHolds = (amount: string) => ["/v1/sandbox/vault", `"asset":"USDC","held":"${amount}"`] as const
+const claim = (reference: string, amount: string) => moveMoney("claims", reference, amount, { userId: "ann" })
+
 export const pairs: ReadonlyArray<Pair> = [
   { name: "the same user", at: [enroll("ann"), enroll("ann")], answers: ["200 enrolled", "200 unchanged"] },
   {
@@ -108,20 +110,20 @@ export const pairs: ReadonlyArray<Pair> = [
   {
     name: "the same claim",
     earned: true,
-    at: [moveMoney("claims", "c", "1000000", { userId: "ann" }), moveMoney("claims", "c", "1000000", { userId: "ann" })],
+    at: [claim("c", "1000000"), claim("c", "1000000")],
     answers: ["202 false", "202 true"],
     then: vaultHolds("234500")
   },
   {
     name: "a claim of another amount",
     earned: true,
-    at: [moveMoney("claims", "c", "1000", { userId: "ann" }), moveMoney("claims", "c", "1001", { userId: "ann" })],
+    at: [claim("c", "1000"), claim("c", "1001")],
     answers: ["202 false", "409 SimulationConflict"]
   },
   {
     name: "two claims of more than is claimable",
     earned: true,
-    at: [moveMoney("claims", "c", "1000000", { userId: "ann" }), moveMoney("claims", "b", "1000000", { userId: "ann" })],
+    at: [claim("c", "1000000"), claim("b", "1000000")],
     answers: ["202 false", "422 SimulationRefused"],
     then: vaultHolds("234500")
   }

@@ -2,6 +2,7 @@ import type * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import { until } from "@card-rewards/testing/Polling"
 import * as RawClient from "@card-rewards/testing/RawClient"
+import { moveMoney } from "@card-rewards/testing/Requests"
 import { Effect } from "effect"
 import { expect, iso, provision } from "../World.ts"
 import type { Credentials, Stage } from "./Stage.ts"
@@ -81,14 +82,11 @@ export const publishPlain = Effect.fnUntraced(function*(
 })
 
 export const deposit = ({ client }: Attacker, reference: string, amount: bigint) =>
-  expect(
-    200,
-    client.sendWithRetries("POST", "/v1/sandbox/deposits", { reference, amount: { asset: "USDC", amount: `${amount}` } })
-  )
+  expect(200, client.sendWithRetries(...moveMoney("deposits", reference, `${amount}`)))
 
 /** The answer to a claim, whatever its status. */
 export const claim = ({ client }: Attacker, reference: string, userId: string, amount: bigint) =>
-  client.sendWithRetries("POST", "/v1/sandbox/claims", { reference, userId, amount: { asset: "USDC", amount: `${amount}` } })
+  client.sendWithRetries(...moveMoney("claims", reference, `${amount}`, { userId }))
 
 /** A spend event of one dollar. */
 export const spendEvent = (
