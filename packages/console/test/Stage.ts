@@ -1,8 +1,9 @@
 import { CardRewardsSandbox } from "@card-rewards/client/CardRewards"
 import { LaunchedService } from "@card-rewards/testing/LaunchedService"
+import { until } from "@card-rewards/testing/Polling"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import axe from "axe-core"
-import { Context, Effect, Layer, Redacted, Schedule } from "effect"
+import { Context, Effect, Layer, Redacted } from "effect"
 import { FetchHttpClient } from "effect/http"
 import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 import { tell } from "./Story.ts"
@@ -62,12 +63,11 @@ export class Stage extends Context.Service<
 
 /** A start builds the console beside the service. */
 const untilBuilt = (baseUrl: string) =>
-  Effect.promise(() => fetch(`${baseUrl}/console`)).pipe(
-    Effect.filterOrFail(
-      ({ status }) => status === 200,
-      ({ status }) => ({ status })
-    ),
-    Effect.retry(Schedule.spaced("200 millis").pipe(Schedule.upTo({ duration: "50 seconds" })))
+  until(
+    "the console's status",
+    Effect.promise(async () => (await fetch(`${baseUrl}/console`)).status),
+    (status) => status === 200,
+    50
   )
 
 /** A tab, and everything in it that should not have been. */

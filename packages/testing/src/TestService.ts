@@ -4,11 +4,12 @@ import { IntegratorId, ProgramId } from "@card-rewards/domain/Ids"
 import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
-import { Context, Duration, Effect, Layer, type Redacted, Schedule, Schema } from "effect"
+import { Context, Duration, Effect, Layer, type Redacted, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { type ApiOptions, ApiServer } from "./ApiServer.ts"
 import { FreshDatabase, operators } from "./FreshDatabase.ts"
+import { untilTrue } from "./Polling.ts"
 import { WebhookReceiver } from "./WebhookReceiver.ts"
 import * as Worker from "./Worker.ts"
 
@@ -86,11 +87,6 @@ const make = Effect.gen(function*() {
     api,
     publish,
     pass,
-    settled: isSettled.pipe(
-      Effect.repeat({ until: (done) => done, schedule: Schedule.spaced("5 millis") }),
-      Effect.timeout("60 seconds"),
-      Effect.asVoid,
-      Effect.orDie
-    )
+    settled: untilTrue(isSettled).pipe(Effect.asVoid, Effect.orDie)
   })
 })
