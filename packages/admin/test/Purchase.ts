@@ -6,8 +6,9 @@ import { Users } from "@card-rewards/core/Users"
 import { IntegratorId, ProgramId, UserId } from "@card-rewards/domain/Ids"
 import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
-import { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { instant, parseTimestamp } from "@card-rewards/domain/Time"
+import { processAll } from "@card-rewards/testing/EventProcessing"
+import { spendEvent } from "@card-rewards/testing/Fixtures"
 import { Effect, Layer, Schema } from "effect"
 import { connection } from "./Cli.ts"
 
@@ -22,17 +23,9 @@ export const purchase = Effect.gen(function*() {
   const published = Schema.decodeUnknownSync(ProgramDefinition)(definition)
   yield* (yield* Programs).publish(id, ProgramId.make("groceries"), 1, published, [])
   yield* (yield* SandboxClock).set(id, at("2099-11-02T00:00:00Z"))
-  yield* (yield* SpendEvents).submit(Schema.decodeUnknownSync(SpendEvent)({
-    kind: "clearing",
-    integratorId: id,
-    userId: "user-1",
-    externalTransactionId: "t1",
-    amount: { currency: "USD", amount: "10000" },
-    merchant: { descriptor: "Shop", mcc: "5411" },
-    occurredAt: "2099-11-01T12:00:00Z"
-  }))
-  const { processEvents } = yield* Processing
-  while ((yield* processEvents) > 0);
+  const clearing = { kind: "clearing", externalTransactionId: "t1" }
+  yield* (yield* SpendEvents).submit(spendEvent(id, "user-1", at("2099-11-01T12:00:00Z"), clearing))
+  yield* processAll
 }).pipe(Effect.provide(Layer.mergeAll(SandboxClock.layer, SpendEvents.layer, Users.layer, Processing.layer).pipe(
   Layer.provideMerge(Programs.layer),
   Layer.provideMerge(connection)

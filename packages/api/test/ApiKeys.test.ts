@@ -1,10 +1,10 @@
 import { ApiKey } from "@card-rewards/domain/ApiKey"
+import { AdjustableClock } from "@card-rewards/testing/AdjustableClock"
+import { createKey } from "@card-rewards/testing/Requests"
+import { newIntegrator, TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { MovedClock } from "./MovedClock.ts"
-import { newIntegrator } from "./NewIntegrator.ts"
-import { TestApi } from "./TestApi.ts"
 
 const Keys = Schema.Struct({ keys: Schema.Array(Schema.toEncoded(ApiKey)) })
 
@@ -15,28 +15,26 @@ const asNew = Effect.fnUntraced(function*(name: string) {
   return { key, send, list: Effect.map(list, ({ keys }) => keys) }
 })
 
-const create = (name: string) => ["POST", "/v1/api-keys", { name }] as const
-
-const api = TestApi.layer().pipe(Layer.provideMerge(MovedClock.layer))
+const api = TestApi.layer().pipe(Layer.provideMerge(AdjustableClock.layer))
 
 layer(api, { timeout: "60 seconds", excludeTestServices: true })("API keys", (it) => {
   it.effect("20 may be active; a repeat is recognised all the same, and a revocation makes room", () =>
     Effect.gen(function*() {
       const { send } = yield* asNew("active")
-      for (let index = 1; index < 20; index++) assert.strictEqual((yield* send(...create(`k${index}`))).status, 201)
-      const refused = yield* send(...create("k20"))
+      for (let index = 1; index < 20; index++) assert.strictEqual((yield* send(...createKey(`k${index}`))).status, 201)
+      const refused = yield* send(...createKey("k20"))
       assert.strictEqual(refused.status, 422)
       assert.deepStrictEqual(
         refused.body,
         { _tag: "ApiKeyLimit", message: "There are 20 active keys; revoke one first", limit: 20 }
       )
-      const repeated = yield* send(...create("k19"))
+      const repeated = yield* send(...createKey("k19"))
       assert.strictEqual(repeated.status, 201)
       assert.deepStrictEqual(Object.keys(repeated.body).sort(), ["duplicate", "key"])
       assert.strictEqual(repeated.body["duplicate"], true)
       assert.strictEqual((yield* send("DELETE", "/v1/api-keys/k1")).status, 200)
-      assert.strictEqual((yield* send(...create("k20"))).body["duplicate"], false)
-      assert.strictEqual((yield* send(...create("k21"))).body["limit"], 20)
+      assert.strictEqual((yield* send(...createKey("k20"))).body["duplicate"], false)
+      assert.strictEqual((yield* send(...createKey("k21"))).body["limit"], 20)
     }))
 
   it.effect("1,000 may exist in all, revoked ones included, and every one is listed", () =>
@@ -45,16 +43,16 @@ layer(api, { timeout: "60 seconds", excludeTestServices: true })("API keys", (it
       const sql = yield* SqlClient.SqlClient
       yield* sql`INSERT INTO api_keys (integrator_id, name, key_hash, last4, created_at, revoked_at)
         SELECT 'all', 'old' || n, sha256(n::text::bytea), '0000', now(), now() FROM generate_series(1, 998) AS n`
-      assert.strictEqual((yield* send(...create("last"))).status, 201)
-      const refused = yield* send(...create("one more"))
+      assert.strictEqual((yield* send(...createKey("last"))).status, 201)
+      const refused = yield* send(...createKey("one more"))
       assert.strictEqual(refused.status, 422)
       assert.deepStrictEqual(refused.body, {
         _tag: "ApiKeyLimit",
         message: "There are 1000 keys in all, revoked ones included",
         limit: 1_000
       })
-      assert.strictEqual((yield* send(...create("last"))).body["duplicate"], true)
-      assert.strictEqual((yield* send(...create("old7"))).body["duplicate"], true)
+      assert.strictEqual((yield* send(...createKey("last"))).body["duplicate"], true)
+      assert.strictEqual((yield* send(...createKey("old7"))).body["duplicate"], true)
       assert.strictEqual((yield* list).length, 1_000)
     }))
 
@@ -68,7 +66,7 @@ layer(api, { timeout: "60 seconds", excludeTestServices: true })("API keys", (it
         message: "The last active key cannot be revoked; create another one first",
         name: "default"
       })
-      const created = yield* send(...create("a/b: ü😀"))
+      const created = yield* send(...createKey("a/b: ü😀"))
       const secret = String(created.body["secret"])
       assert.match(secret, /^service_sk_sandbox_[0-9a-f]{64}$/)
       assert.deepInclude(created.body["key"], { name: "a/b: ü😀", last4: secret.slice(-4) })
@@ -77,7 +75,7 @@ layer(api, { timeout: "60 seconds", excludeTestServices: true })("API keys", (it
       assert.strictEqual(revoked.status, 200)
       assert.property(revoked.body["key"], "revokedAt")
       assert.deepStrictEqual((yield* send("DELETE", path)).body, revoked.body)
-      const again = yield* send(...create("a/b: ü😀"))
+      const again = yield* send(...createKey("a/b: ü😀"))
       assert.strictEqual(again.status, 201)
       assert.deepStrictEqual(again.body, { key: revoked.body["key"], duplicate: true })
       assert.strictEqual((yield* send("DELETE", "/v1/api-keys/default")).status, 422)
@@ -94,7 +92,7 @@ layer(api, { timeout: "60 seconds", excludeTestServices: true })("API keys", (it
   it.effect("lastUsedAt is the minute of the latest use", () =>
     Effect.gen(function*() {
       const { list, send } = yield* asNew("used")
-      const { now, pass } = yield* MovedClock
+      const { now, pass } = yield* AdjustableClock
       const minuteOf = (millis: number) => new Date(Math.floor(millis / 60_000) * 60_000).toISOString()
       const used = (minute: string) =>
         list.pipe(

@@ -1,8 +1,9 @@
 import { Integrators } from "@card-rewards/core/Integrators"
 import { IntegratorId } from "@card-rewards/domain/Ids"
+import { clearing } from "@card-rewards/testing/Requests"
+import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { clearing, TestApi } from "./TestApi.ts"
 
 const unknownKey = `service_sk_sandbox_${"0".repeat(64)}`
 

@@ -1,10 +1,11 @@
+import { clearing } from "@card-rewards/testing/Requests"
+import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Bodies from "./badInput/Bodies.ts"
 import * as Borders from "./badInput/Borders.ts"
 import type { Case } from "./badInput/Case.ts"
 import { fingerprint } from "./Stored.ts"
-import { clearing, TestApi } from "./TestApi.ts"
 import { isDeepStrictEqual } from "node:util"
 
 const cases = [...Bodies.cases, ...Borders.cases]

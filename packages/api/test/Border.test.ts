@@ -1,7 +1,8 @@
+import { clearing } from "@card-rewards/testing/Requests"
+import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { clearing, TestApi } from "./TestApi.ts"
 
 layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("the border", (it) => {
   const unknownRoutes: ReadonlyArray<readonly [string, string]> = [

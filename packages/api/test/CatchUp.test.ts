@@ -1,3 +1,4 @@
+import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { execFile } from "node:child_process"
@@ -5,7 +6,6 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { TestApi } from "./TestApi.ts"
 
 const page = readFileSync(new URL("../../../docs/webhooks.md", import.meta.url), "utf8")
 const code = /```ts catch-up\n([\s\S]*?)```/.exec(page)?.[1] ?? ""

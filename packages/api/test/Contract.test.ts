@@ -1,18 +1,26 @@
 import { Integrators } from "@card-rewards/core/Integrators"
-import { DatabaseProxy } from "@card-rewards/dev-postgres/DatabaseProxy"
+import type { Answer, Sent } from "@card-rewards/testing/HttpExchange"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
+import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import { IntegratorId } from "@card-rewards/domain/Ids"
+import {
+  clearing,
+  definition,
+  hookUrl as url,
+  november,
+  type Request,
+  type Send,
+  usdc
+} from "@card-rewards/testing/Requests"
+import { newIntegrator, TestApi } from "@card-rewards/testing/TestApi"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { OpenApi } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { cases, workerCase, workerCases } from "./contract/Cases.ts"
 import { pairs } from "./contract/Pairs.ts"
-import { earn, november, url, usdc } from "./contract/Requests.ts"
+import { earn } from "./contract/Earning.ts"
 import { assertDeclared, endpoints } from "./Declared.ts"
-import { newIntegrator, type Request, type Send } from "./NewIntegrator.ts"
-import { processedApi } from "./Processed.ts"
-import { type Answer, clearing, definition, type Sent, TestApi } from "./TestApi.ts"
 
 /** The declared operations and statuses, from the document that the service answers with. */
 const declared: ReadonlyArray<Operation> = Object.entries(OpenApi.fromApi(SandboxApi).paths).flatMap(([path, item]) =>
@@ -106,7 +114,7 @@ describe("the table of operations and statuses", () => {
 
 const options = { timeout: "60 seconds", excludeTestServices: true } as const
 
-layer(processedApi, options)("each operation answers each status it declares:", (it) => {
+layer(TestApi.withProcessing(), options)("each operation answers each status it declares:", (it) => {
   own.forEach(({ name, operation, status }, index) =>
     it.effect(name, () =>
       Effect.gen(function*() {
@@ -198,8 +206,8 @@ layer(limited, options)("beyond its rate limit, with Retry-After:", (it) => {
 const cutOff = Layer.effectDiscard(Effect.gen(function*() {
   const api = yield* TestApi
   yield* api.send("GET", "/v1/programs")
-  yield* (yield* DatabaseProxy).cut
-})).pipe(Layer.provideMerge(TestApi.layer({ throughProxy: true })), Layer.provideMerge(DatabaseProxy.layer))
+  yield* (yield* NetworkProxy).cut
+})).pipe(Layer.provideMerge(TestApi.behindProxy()))
 
 layer(cutOff, options)("with the database away, for a known key and a well-formed request, with Retry-After:", (it) => {
   for (const operation of authenticated) {
@@ -233,7 +241,7 @@ const wellFormed: Readonly<Record<string, unknown>> = {
 const summary = ({ body, status }: Answer) =>
   `${status} ${String(body["_tag"] ?? body["outcome"] ?? body["duplicate"])}`
 
-layer(processedApi, options)("of two requests at the same moment one is new, in 10 of 10:", (it) => {
+layer(TestApi.withProcessing(), options)("of two requests at the same moment one is new, in 10 of 10:", (it) => {
   pairs.forEach((pair, index) =>
     it.effect(pair.name, () =>
       Effect.forEach(Array.from({ length: 10 }, (_, round) => `c${index}-${round}`), (integratorId) =>

@@ -1,7 +1,8 @@
-import { DatabaseProxy } from "@card-rewards/dev-postgres/DatabaseProxy"
+import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
+import { clearing } from "@card-rewards/testing/Requests"
+import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Layer } from "effect"
-import { clearing, TestApi } from "./TestApi.ts"
+import { Duration, Effect } from "effect"
 
 const unknownKey = `service_sk_sandbox_${"1".repeat(64)}`
 
@@ -29,13 +30,13 @@ const heals = Effect.fnUntraced(function*(path: string) {
 })
 
 layer(
-  TestApi.layer({ throughProxy: true }).pipe(Layer.provideMerge(DatabaseProxy.layer)),
+  TestApi.behindProxy(),
   { timeout: "60 seconds", excludeTestServices: true }
 )("with the database away", (it) => {
   it.effect("a known key gets 400 for a malformed body and 503 within 5 s otherwise, an unknown key 503, and all heals", () =>
     Effect.gen(function*() {
       const api = yield* TestApi
-      const proxy = yield* DatabaseProxy
+      const proxy = yield* NetworkProxy
       assert.strictEqual((yield* api.send("PUT", "/v1/users/ann", { json: {} })).status, 200)
       const requests = [
         api.send("GET", "/v1/users/ann"),
@@ -53,7 +54,7 @@ layer(
         assert.strictEqual((yield* api.send("PUT", "/v1/users/ann", { raw: "{" })).status, 400)
         assert.strictEqual((yield* api.send("GET", "/v1/users/ann/balance", { key: "no key" })).status, 401)
         assert.strictEqual((yield* api.send("GET", "/health", { key: "" })).status, 204)
-        yield* proxy.mend
+        yield* proxy.restore
         yield* heals("/v1/users/ann")
         return answers.map(([took]) => took)
       }))
@@ -63,7 +64,7 @@ layer(
   it.effect("a network that swallows everything is 503 too, within 5 s for a key and for a spend event", () =>
     Effect.gen(function*() {
       const api = yield* TestApi
-      const proxy = yield* DatabaseProxy
+      const proxy = yield* NetworkProxy
       assert.strictEqual((yield* api.send("PUT", "/v1/users/bob", { json: {} })).status, 200)
       const requests = [
         api.send("POST", "/v1/spend-events", { json: clearing({ userId: "bob" }) }),
@@ -74,7 +75,8 @@ layer(
       yield* inTime(Effect.gen(function*() {
         yield* proxy.freeze
         const answers = yield* Effect.all(requests.map(Effect.timed), { concurrency: "unbounded" })
-        yield* proxy.mend
+        yield* proxy.cut
+        yield* proxy.restore
         for (const [, answer] of answers) {
           assert.strictEqual(answer.status, 503, answer.text)
           assert.match(answer.headers["retry-after"] ?? "", /^[1-9]/)

@@ -1,8 +1,8 @@
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
+import type { Answer } from "@card-rewards/testing/HttpExchange"
 import { assert } from "@effect/vitest"
 import { Context, Schema, type SchemaAST } from "effect"
 import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
-import type { Answer } from "./TestApi.ts"
 
 /** An endpoint as the definition declares it: what it takes, and every answer that it may give. */
 export interface Declared {

@@ -1,6 +1,7 @@
+import { clearing, definition } from "@card-rewards/testing/Requests"
+import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { clearing, definition, TestApi } from "./TestApi.ts"
 
 layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("the endpoints", (it) => {
   const enroll = (userId: string) =>

@@ -1,8 +1,15 @@
+import {
+  createEndpoint as endpoint,
+  enroll,
+  hookUrl as url,
+  moveMoney as move,
+  publish,
+  setClock as clock
+} from "@card-rewards/testing/Requests"
+import { newIntegrator, TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { newIntegrator } from "./NewIntegrator.ts"
-import { type Case, clock, endpoint, enroll, move, publish, run, spend, url } from "./Refusals.ts"
-import { TestApi } from "./TestApi.ts"
+import { type Case, run, spend } from "./Refusals.ts"
 
 const notFound = (resource: string, id: string) => ({
   _tag: "NotFound",

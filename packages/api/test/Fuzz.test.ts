@@ -1,21 +1,16 @@
 import { Integrators } from "@card-rewards/core/Integrators"
 import { IntegratorId } from "@card-rewards/domain/Ids"
+import type { Answer } from "@card-rewards/testing/HttpExchange"
+import * as SeededRandom from "@card-rewards/testing/SeededRandom"
+import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Console, Effect, Redacted } from "effect"
 import { assertDeclared, type Declared, endpoints } from "./Declared.ts"
 import { type Mutant, mutate } from "./fuzz/Mutations.ts"
-import * as Random from "./fuzz/Random.ts"
 import * as Requests from "./fuzz/Requests.ts"
 import { fingerprint } from "./Stored.ts"
-import { type Answer, TestApi } from "./TestApi.ts"
 
-/** `TEST_SEEDS`: how many, or single ones as `7,8`. */
-const parseSeeds = (text: string): ReadonlyArray<number> =>
-  text.includes(",")
-    ? text.split(",").filter((seed) => seed !== "").map(Number)
-    : Array.from({ length: Number(text) }, (_, index) => index + 1)
-
-const seeds = parseSeeds(process.env["TEST_SEEDS"] ?? "3")
+const seeds = SeededRandom.parseSeeds(process.env["TEST_SEEDS"] ?? "3")
 const validPerEndpoint = 4
 /** Of a request with a body, and of one that has less that can be changed. */
 const mutantsPerValid = 10
@@ -91,7 +86,7 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("re
     Effect.gen(function*() {
       for (const seed of seeds) {
         const integratorId = `fuzz-${seed}`
-        const random = Random.make(seed)
+        const random = SeededRandom.make(seed)
         const send = yield* asNew(integratorId)
         for (const userId of ["ann", "bob"]) yield* send("PUT", `/v1/users/${userId}`, { json: {} })
         stored = undefined

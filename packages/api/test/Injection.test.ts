@@ -1,11 +1,11 @@
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
+import { processAll } from "@card-rewards/testing/EventProcessing"
+import { clearing, definition, type Request } from "@card-rewards/testing/Requests"
+import { newIntegrator, TestApi } from "@card-rewards/testing/TestApi"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { OpenApi } from "effect/http-api"
 import { SqlClient } from "effect/sql"
-import { newIntegrator, type Request } from "./NewIntegrator.ts"
-import { processAll, processedApi } from "./Processed.ts"
-import { clearing, definition, TestApi } from "./TestApi.ts"
 
 /** Code for whoever does not keep text apart from code. None has a `:` or a control character: all fields take them. */
 const printable = [
@@ -141,7 +141,9 @@ const ofOthers = Effect.fnUntraced(function*(integratorId: string) {
   )).pipe(Effect.map((rows) => rows.flat().map(({ row }) => row)))
 })
 
-layer(processedApi, { timeout: "60 seconds", excludeTestServices: true })("text that looks like code", (it) => {
+const options = { timeout: "60 seconds", excludeTestServices: true } as const
+
+layer(TestApi.withProcessing(), options)("text that looks like code", (it) => {
   const all = [
     ...printable.map((text): Texts => ({ any: text, printable: text, programId: text })),
     ...unprintable.map((any): Texts => ({ any, printable: "plain", programId: "plain" }))

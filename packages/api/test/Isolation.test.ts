@@ -1,10 +1,10 @@
+import { processAll } from "@card-rewards/testing/EventProcessing"
+import { clearing, definition, type Request, usdc } from "@card-rewards/testing/Requests"
+import { newIntegrator, TestApi } from "@card-rewards/testing/TestApi"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { endpoints } from "./Declared.ts"
-import { newIntegrator, type Request } from "./NewIntegrator.ts"
-import { processAll, processedApi } from "./Processed.ts"
-import { clearing, definition } from "./TestApi.ts"
 
 /**
  * The ids of these two print alike: `rw:victim:a:clearing:b:…` is a reward of `victim`'s user `a:clearing:b`, and of
@@ -19,7 +19,6 @@ const attackersUser = "clearing:b"
 
 const of = encodeURIComponent
 const url = "https://hooks.example.com/victim"
-const usdc = (amount: string) => ({ asset: "USDC", amount })
 const now = "2100-01-01T00:00:00.000Z"
 const program = definition({ holdingPeriodDays: 0, categories: [], categoryRates: [] })
 const spend = (integratorId: string, userId: string, externalTransactionId: string, changes: object = {}): Request => [
@@ -146,7 +145,7 @@ const isRead = (name: string) => name.startsWith("GET ")
 
 /** An api with its worker's part, and a database of its own. */
 const world = Effect.gen(function*() {
-  const context = yield* Layer.build(Layer.fresh(processedApi))
+  const context = yield* Layer.build(Layer.fresh(TestApi.withProcessing()))
   const processed = Effect.provideContext(processAll, context)
   const integrator = (name: string) => Effect.provideContext(newIntegrator(name), context)
   return { sql: Context.get(context, SqlClient.SqlClient), processed, integrator }

@@ -1,35 +1,25 @@
 import * as Database from "@card-rewards/core/Database"
-import * as TestProcess from "@card-rewards/dev-postgres/TestProcess"
+import { until } from "@card-rewards/testing/Polling"
+import { start } from "@card-rewards/testing/Processes"
+import { secretsKeyText } from "@card-rewards/testing/Secrets"
+import { TestApi } from "@card-rewards/testing/TestApi"
+import type { Running } from "@card-rewards/testing/TestProcess"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Redacted, Schedule } from "effect"
+import { Effect, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { connect } from "node:net"
-import { fileURLToPath } from "node:url"
-import { TestApi } from "./TestApi.ts"
-
-const main = fileURLToPath(new URL("../src/main.ts", import.meta.url))
-const secretsKey = Buffer.alloc(32, 7).toString("base64")
-
-/** Starts the process with these variables alone. */
-const start = (env: Readonly<Record<string, string>>) => TestProcess.start([main], { env })
 
 const variables = Effect.map(TestApi, ({ databaseUrl }) => ({
   DATABASE_URL: Redacted.value(databaseUrl),
-  SECRETS_KEY: secretsKey,
+  SECRETS_KEY: secretsKeyText,
   PORT: "0",
   LOG_FORMAT: "json"
 }))
 
-const portOf = ({ output }: TestProcess.Running) =>
+const portOf = ({ output }: Running) =>
   Effect.sync(() => Number(/Listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(output())?.[1] ?? 0)).pipe(
     Effect.delay("50 millis"),
     Effect.repeat({ until: (port) => port > 0, times: 1_200 })
-  )
-
-const until = <E, R>(check: Effect.Effect<boolean, E, R>) =>
-  check.pipe(
-    Effect.repeat({ until: (isSo) => isSo, schedule: Schedule.spaced("10 millis") }),
-    Effect.timeout("10 seconds")
   )
 
 /** Nobody listens there any more. */
@@ -46,14 +36,14 @@ const refuses = (port: number) =>
 layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("main", (it) => {
   it.effect("says where it listens, serves, and stops on SIGTERM", () =>
     Effect.gen(function*() {
-      const child = yield* start(yield* variables)
+      const child = yield* start("api", yield* variables)
       const port = yield* portOf(child)
       assert.isAbove(port, 0, child.output())
       const health = yield* Effect.promise(() => fetch(`http://127.0.0.1:${port}/health`))
       assert.strictEqual(health.status, 204)
       yield* child.send("SIGTERM")
       yield* child.exit
-      assert.notInclude(child.output(), secretsKey)
+      assert.notInclude(child.output(), secretsKeyText)
     }).pipe(Effect.scoped))
 
   it.effect("finishes what is in flight at SIGTERM, and lets an idle connection not hold it", () =>
@@ -62,7 +52,7 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("ma
       const sql = yield* SqlClient.SqlClient
       yield* api.send("PUT", "/v1/users/slow", { json: {} })
       const stopInFlight = Effect.gen(function*() {
-        const child = yield* start(yield* variables)
+        const child = yield* start("api", yield* variables)
         const port = yield* portOf(child)
         const idle = connect(port, "127.0.0.1")
         idle.on("error", () => {})
@@ -72,9 +62,9 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("ma
           yield* sql`LOCK TABLE users IN ACCESS EXCLUSIVE MODE`
           const sent = fetch(`http://127.0.0.1:${port}/v1/users/slow`, { headers: { "x-api-key": api.key } })
           const waiting = sql`SELECT FROM pg_locks WHERE relation = 'users'::regclass AND NOT granted`
-          yield* until(Effect.map(waiting, (rows) => rows.length === 1))
+          yield* until("a waiting request", waiting, (rows) => rows.length === 1, 10)
           yield* child.send("SIGTERM")
-          yield* until(refuses(port))
+          yield* until("refused", refuses(port), Boolean, 10)
           return () => sent
         }))
         return { child, idle, status: (yield* Effect.promise(answer)).status }
@@ -89,7 +79,7 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("ma
 
   it.effect("a bad value is one clear line and exit 1", () =>
     Effect.gen(function*() {
-      const child = yield* start({ ...(yield* variables), SECRETS_KEY: "aGlkZGVu" })
+      const child = yield* start("api", { ...(yield* variables), SECRETS_KEY: "aGlkZGVu" })
       assert.strictEqual(yield* child.exit, 1)
       assert.include(child.output(), "SECRETS_KEY")
       assert.strictEqual(child.output().trim().split("\n").length, 1, child.output())
@@ -101,7 +91,7 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("ma
       const sql = yield* SqlClient.SqlClient
       const newer = Database.schemaVersion + 1
       yield* sql`INSERT INTO effect_sql_migrations (migration_id, name) VALUES (${newer}, 'future')`
-      const child = yield* start(yield* variables)
+      const child = yield* start("api", yield* variables)
       const code = yield* child.exit
       yield* sql`DELETE FROM effect_sql_migrations WHERE migration_id = ${newer}`
       assert.strictEqual(code, 1)

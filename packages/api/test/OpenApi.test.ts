@@ -1,5 +1,7 @@
 import { WebhookEvent } from "@card-rewards/domain/Event"
 import { IntegratorApi, SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
+import { clearing, definition } from "@card-rewards/testing/Requests"
+import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { createConfig, lintFromString } from "@redocly/openapi-core"
 import { Effect, Schema } from "effect"
@@ -9,7 +11,6 @@ import { registerHooks } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { withoutServices } from "./Declared.ts"
-import { clearing, definition, TestApi } from "./TestApi.ts"
 
 interface Media {
   readonly schema: unknown

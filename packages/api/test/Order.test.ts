@@ -1,7 +1,14 @@
+import {
+  createEndpoint as endpoint,
+  enroll,
+  moveMoney as move,
+  publish,
+  setClock as clock
+} from "@card-rewards/testing/Requests"
+import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { type Case, clock, endpoint, enroll, move, publish, run, spend } from "./Refusals.ts"
-import { TestApi } from "./TestApi.ts"
+import { type Case, run, spend } from "./Refusals.ts"
 
 /** Requests that break two rules: the first one in the decisions' order is told. A duplicate breaks none. */
 const order: Readonly<Record<string, Case>> = {

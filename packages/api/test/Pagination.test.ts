@@ -3,11 +3,12 @@ import { Environment } from "@card-rewards/core/Environment"
 import { Rewards } from "@card-rewards/core/Rewards"
 import { IntegratorId, UserId } from "@card-rewards/domain/Ids"
 import { RewardPage } from "@card-rewards/domain/Reward"
+import { processAll } from "@card-rewards/testing/EventProcessing"
+import { clearing, definition } from "@card-rewards/testing/Requests"
+import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Ref, Schema } from "effect"
 import { SqlClient, Statement } from "effect/sql"
-import { processAll, processedApi } from "./Processed.ts"
-import { clearing, definition, TestApi } from "./TestApi.ts"
 
 const rewardCount = 10_000
 const integratorId = IntegratorId.make("acme")
@@ -30,7 +31,10 @@ const earnMany = Effect.gen(function*() {
   yield* sql`ANALYZE rewards`
 })
 
-const services = Rewards.layer.pipe(Layer.provide(Environment.layer("sandbox")), Layer.provideMerge(processedApi))
+const services = Rewards.layer.pipe(
+  Layer.provide(Environment.layer("sandbox")),
+  Layer.provideMerge(TestApi.withProcessing())
+)
 
 interface Explained {
   readonly Plan: Plan

@@ -1,11 +1,13 @@
 import { Integrators } from "@card-rewards/core/Integrators"
 import { IntegratorId } from "@card-rewards/domain/Ids"
+import { AdjustableClock } from "@card-rewards/testing/AdjustableClock"
+import type { Answer, Sent } from "@card-rewards/testing/HttpExchange"
+import { clearing } from "@card-rewards/testing/Requests"
+import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Limits, RateLimit } from "../src/Pipeline/RateLimit.ts"
-import { MovedClock } from "./MovedClock.ts"
-import { type Answer, clearing, type Sent, TestApi } from "./TestApi.ts"
 
 const off: Limits = { ingest: "off", read: "off", manage: "off", auth: "off" }
 const acme = IntegratorId.make("acme")
@@ -51,7 +53,7 @@ const plenty = { perSecond: 1_000, burst: 2_000 }
 const few = { ingest: plenty, read: plenty, manage: plenty, auth: { perSecond: 1, burst: 2 } }
 const options = { timeout: "60 seconds", excludeTestServices: true } as const
 
-const limited = (limits: Partial<Limits>) => TestApi.layer({ limits }).pipe(Layer.provideMerge(MovedClock.layer))
+const limited = (limits: Partial<Limits>) => TestApi.layer({ limits }).pipe(Layer.provideMerge(AdjustableClock.layer))
 
 layer(limited(few), options)("the headers of limits", (it) => {
   const classOf = (method: string, path: string) =>
@@ -98,7 +100,7 @@ layer(limited(few), options)("the headers of limits", (it) => {
   it.effect("are on no other answer; failed authentications are limited by address, with Retry-After", () =>
     Effect.gen(function*() {
       const api = yield* TestApi
-      const { pass } = yield* MovedClock
+      const { pass } = yield* AdjustableClock
       const without = (answer: Answer) => {
         assert.notProperty(answer.headers, "ratelimit")
         assert.notProperty(answer.headers, "ratelimit-policy")
@@ -132,7 +134,7 @@ layer(limited({ ingest: { perSecond: 1, burst: 1 } }), options)("beyond the limi
   it.effect("who waits for Retry-After is let through, and another integrator meanwhile", () =>
     Effect.gen(function*() {
       const api = yield* TestApi
-      const { pass } = yield* MovedClock
+      const { pass } = yield* AdjustableClock
       const post = (key: string) => api.send("POST", "/v1/spend-events", { key, json: {} })
       const answers = yield* Effect.all(Array.from({ length: 6 }, () => post(api.key)), { concurrency: 6 })
       const limited = answers.find(({ status }) => status === 429)

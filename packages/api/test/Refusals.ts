@@ -1,28 +1,12 @@
+import * as Requests from "@card-rewards/testing/Requests"
+import type { Request } from "@card-rewards/testing/Requests"
+import { newIntegrator } from "@card-rewards/testing/TestApi"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { newIntegrator, type Request } from "./NewIntegrator.ts"
-import { clearing, definition } from "./TestApi.ts"
 
-export const url = "https://hooks.example.com/a"
-const usdc = (amount: string) => ({ asset: "USDC", amount })
-export const enroll = (userId: string, more: object = {}): Request => ["PUT", `/v1/users/${userId}`, more]
-export const publish = (programId: string, version: number, changes: object = {}): Request => [
-  "PUT",
-  `/v1/programs/${programId}/versions/${version}`,
-  definition({ ...changes })
-]
-export const spend = (changes: object = {}): Request => [
-  "POST",
-  "/v1/spend-events",
-  clearing({ integratorId: "self", ...changes })
-]
-export const endpoint = (id: string, at = url): Request => ["POST", "/v1/webhook-endpoints", { id, url: at }]
-export const move = (path: string, reference: string, amount: string, more: object = {}): Request => [
-  "POST",
-  `/v1/sandbox/${path}`,
-  { reference, amount: usdc(amount), ...more }
-]
-export const clock = (now: string): Request => ["PUT", "/v1/sandbox/clock", { now }]
+/** A spend event of the integrator that sends it. */
+export const spend = (changes: Readonly<Record<string, unknown>> = {}): Request =>
+  Requests.spend({ integratorId: "self", ...changes })
 
 /** What came before, the request, and the whole answer. */
 export interface Case {
@@ -41,7 +25,7 @@ export const run = Effect.fnUntraced(function*(integratorId: string, { before = 
   return answer
 })
 
-/** A spend event of the integrator that sends it. */
+/** The request with the integrator's id in place of `self`. */
 const asOwn = (integratorId: string, [method, path, json]: Request): Request => [
   method,
   path,

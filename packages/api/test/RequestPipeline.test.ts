@@ -1,10 +1,11 @@
 import { Integrators } from "@card-rewards/core/Integrators"
 import { IntegratorId } from "@card-rewards/domain/Ids"
+import { layer as processing, processAll } from "@card-rewards/testing/EventProcessing"
+import { clearing, definition } from "@card-rewards/testing/Requests"
+import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { maxBytes } from "../src/Pipeline/RequestBodies.ts"
-import { processAll, processing } from "./Processed.ts"
-import { clearing, definition, TestApi } from "./TestApi.ts"
 
 const options = { timeout: "60 seconds", excludeTestServices: true } as const
 

@@ -1,8 +1,8 @@
 import { Sandbox } from "@card-rewards/domain/http/Sandbox"
+import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { endpoints } from "./Declared.ts"
-import { TestApi } from "./TestApi.ts"
 
 const routeNotFound = { _tag: "RouteNotFound", message: "There is no such route, or not with this method" }
 const options = { timeout: "60 seconds", excludeTestServices: true } as const

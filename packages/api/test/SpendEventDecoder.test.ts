@@ -1,8 +1,8 @@
 import { SpendEvent } from "@card-rewards/domain/SpendEvent"
+import { clearing } from "@card-rewards/testing/Requests"
 import { assert, describe, it } from "@effect/vitest"
 import { Option, Schema } from "effect"
 import { decodeCompiled } from "../src/SpendEventDecoder.ts"
-import { clearing } from "./TestApi.ts"
 
 const bySchema = Schema.decodeUnknownOption(SpendEvent, { onExcessProperty: "error" })
 

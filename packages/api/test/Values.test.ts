@@ -1,18 +1,13 @@
+import { processAll } from "@card-rewards/testing/EventProcessing"
+import { clearing, definition, moveMoney } from "@card-rewards/testing/Requests"
+import { newIntegrator, TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
-import { newIntegrator, type Request } from "./NewIntegrator.ts"
-import { processAll, processedApi } from "./Processed.ts"
-import { clearing, definition } from "./TestApi.ts"
 
 const timestamp = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/
 const emoji = "😀".repeat(128)
-const move = (path: string, reference: string, amount: string, more: object = {}): Request => [
-  "POST",
-  `/v1/sandbox/${path}`,
-  { reference, amount: { asset: "USDC", amount }, ...more }
-]
 
-layer(processedApi, { timeout: "60 seconds", excludeTestServices: true })("values on the wire", (it) => {
+layer(TestApi.withProcessing(), { timeout: "60 seconds", excludeTestServices: true })("values on the wire", (it) => {
   it.effect("two spellings of one value are the same content, and one of them is ever printed", () =>
     Effect.gen(function*() {
       const { send } = yield* newIntegrator("spelling")
@@ -35,8 +30,8 @@ layer(processedApi, { timeout: "60 seconds", excludeTestServices: true })("value
       const waiting = yield* send("GET", "/v1/spend-events?state=waiting")
       assert.include(waiting.text, `"occurredAt":"2026-01-01T00:00:00.000Z"`)
       assert.include(waiting.text, `"amount":"100"`)
-      assert.strictEqual((yield* send(...move("deposits", "d", "007"))).body["duplicate"], false)
-      assert.strictEqual((yield* send(...move("deposits", "d", "7"))).body["duplicate"], true)
+      assert.strictEqual((yield* send(...moveMoney("deposits", "d", "007"))).body["duplicate"], false)
+      assert.strictEqual((yield* send(...moveMoney("deposits", "d", "7"))).body["duplicate"], true)
       assert.deepStrictEqual((yield* send("GET", "/v1/sandbox/vault")).body, {
         vaultId: "sandbox",
         balances: [{ asset: "USDC", held: "7", free: "7" }, { asset: "EURe", held: "0", free: "0" }]
@@ -88,7 +83,7 @@ layer(processedApi, { timeout: "60 seconds", excludeTestServices: true })("value
       assert.strictEqual((yield* send("GET", `/v1/webhook-endpoints/${path}`)).status, 200)
       const published = yield* send("PUT", `/v1/programs/${path}/versions/2147483647`, definition())
       assert.deepInclude(published.body, { programId: emoji, version: 2_147_483_647 })
-      const recorded = yield* send(...move("deposits", emoji, "9".repeat(78)))
+      const recorded = yield* send(...moveMoney("deposits", emoji, "9".repeat(78)))
       assert.deepStrictEqual(recorded.body, { reference: emoji, vaultId: "sandbox", duplicate: false })
       assert.include((yield* send("GET", "/v1/sandbox/vault")).text, `"held":"${"9".repeat(78)}"`)
     }))

@@ -1,11 +1,11 @@
 import { Integrators } from "@card-rewards/core/Integrators"
-import { DatabaseProxy } from "@card-rewards/dev-postgres/DatabaseProxy"
+import { AdjustableClock } from "@card-rewards/testing/AdjustableClock"
+import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
+import { clearing } from "@card-rewards/testing/Requests"
+import { newIntegrator, TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { MovedClock } from "./MovedClock.ts"
-import { newIntegrator } from "./NewIntegrator.ts"
-import { clearing, TestApi } from "./TestApi.ts"
 
 const options = { timeout: "60 seconds", excludeTestServices: true } as const
 const asked = { status: 200 }
@@ -33,10 +33,10 @@ const createKey = Effect.fnUntraced(function*(key: string, name: string) {
   return String(created.body["secret"])
 })
 
-layer(TestApi.layer().pipe(Layer.provideMerge(MovedClock.layer)), options)("within a minute", (it) => {
+layer(TestApi.layer().pipe(Layer.provideMerge(AdjustableClock.layer)), options)("within a minute", (it) => {
   it.effect("a new key works at once, and a revoked one stops 30 s after its look-up, however much it is used", () =>
     Effect.gen(function*() {
-      const { pass } = yield* MovedClock
+      const { pass } = yield* AdjustableClock
       const api = yield* TestApi
       const { key } = yield* newIntegrator("revoking")
       const second = yield* createKey(key, "second")
@@ -53,7 +53,7 @@ layer(TestApi.layer().pipe(Layer.provideMerge(MovedClock.layer)), options)("with
 
   it.effect("a suspension closes the API, and its end opens it, 30 s after the key was last looked up", () =>
     Effect.gen(function*() {
-      const { pass } = yield* MovedClock
+      const { pass } = yield* AdjustableClock
       const integrators = yield* Integrators
       const { integratorId, key } = yield* newIntegrator("suspending")
       assert.deepInclude(yield* ask(key), asked)
@@ -66,10 +66,7 @@ layer(TestApi.layer().pipe(Layer.provideMerge(MovedClock.layer)), options)("with
     }))
 })
 
-const away = TestApi.layer({ throughProxy: true }).pipe(
-  Layer.provideMerge(DatabaseProxy.layer),
-  Layer.provideMerge(MovedClock.layer)
-)
+const away = TestApi.behindProxy().pipe(Layer.provideMerge(AdjustableClock.layer))
 
 layer(away, options)("while the database is away", (it) => {
   const unavailable = { status: 503, _tag: "Unavailable" }
@@ -85,8 +82,8 @@ layer(away, options)("while the database is away", (it) => {
 
   it.effect("a key checked 59 minutes ago is accepted, 61 minutes ago not, a revoked one until it is back", () =>
     Effect.gen(function*() {
-      const { pass } = yield* MovedClock
-      const proxy = yield* DatabaseProxy
+      const { pass } = yield* AdjustableClock
+      const proxy = yield* NetworkProxy
       const api = yield* TestApi
       const sql = yield* SqlClient.SqlClient
       assert.deepInclude(yield* ask(api.key), asked)
@@ -105,7 +102,7 @@ layer(away, options)("while the database is away", (it) => {
         assert.deepStrictEqual(summary(answer), unavailable)
         assert.match(answer.headers["retry-after"] ?? "", /^[1-9]/)
       }
-      yield* proxy.mend
+      yield* proxy.restore
       const healed = yield* ask(api.key).pipe(
         Effect.delay("250 millis"),
         Effect.repeat({ until: ({ status }) => status === 200, times: 40 })

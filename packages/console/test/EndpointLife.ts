@@ -1,5 +1,5 @@
 import { verifyWebhook } from "@card-rewards/client/promise"
-import type { Received } from "@card-rewards/testing/Receiver"
+import type { Received } from "@card-rewards/testing/WebhookReceiver"
 import { assert } from "@effect/vitest"
 import type { Browser, Page } from "playwright-core"
 import { findings, inTab, open, signIn, type Stage } from "./Stage.ts"

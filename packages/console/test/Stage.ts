@@ -1,8 +1,9 @@
 import { CardRewardsSandbox } from "@card-rewards/client/CardRewards"
-import { Service } from "@card-rewards/e2e/Service"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { LaunchedService } from "@card-rewards/testing/LaunchedService"
+import { until } from "@card-rewards/testing/Polling"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import axe from "axe-core"
-import { Context, Effect, Layer, Redacted, Schedule } from "effect"
+import { Context, Effect, Layer, Redacted } from "effect"
 import { FetchHttpClient } from "effect/http"
 import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 import { tell } from "./Story.ts"
@@ -38,14 +39,14 @@ export class Stage extends Context.Service<
     readonly apiKey: string
     readonly integratorId: string
     readonly api: (typeof CardRewardsSandbox)["Service"]
-    readonly receiver: (typeof Receiver)["Service"]
+    readonly receiver: (typeof WebhookReceiver)["Service"]
   }
 >()("@card-rewards/console/Stage") {
   static readonly layer = Layer.effect(
     Stage,
     Effect.gen(function* () {
-      const { apiKey, baseUrl, integratorId } = yield* Service
-      const receiver = yield* Receiver
+      const { apiKey, baseUrl, integratorId } = yield* LaunchedService
+      const receiver = yield* WebhookReceiver
       const api = yield* Effect.provide(
         CardRewardsSandbox,
         CardRewardsSandbox.layer({ baseUrl, apiKey }).pipe(Layer.provide(FetchHttpClient.layer))
@@ -57,17 +58,16 @@ export class Stage extends Context.Service<
       yield* untilBuilt(baseUrl)
       return Stage.of({ baseUrl, apiKey: Redacted.value(apiKey), integratorId, api, receiver })
     })
-  ).pipe(Layer.provide([Service.layer, Receiver.layer]), Layer.orDie)
+  ).pipe(Layer.provide([LaunchedService.layer, WebhookReceiver.layer]), Layer.orDie)
 }
 
 /** A start builds the console beside the service. */
 const untilBuilt = (baseUrl: string) =>
-  Effect.promise(() => fetch(`${baseUrl}/console`)).pipe(
-    Effect.filterOrFail(
-      ({ status }) => status === 200,
-      ({ status }) => ({ status })
-    ),
-    Effect.retry(Schedule.spaced("200 millis").pipe(Schedule.upTo({ duration: "50 seconds" })))
+  until(
+    "the console's status",
+    Effect.promise(async () => (await fetch(`${baseUrl}/console`)).status),
+    (status) => status === 200,
+    50
   )
 
 /** A tab, and everything in it that should not have been. */

@@ -3,7 +3,9 @@ import { EndpointId, IntegratorId, ProgramId, Reference, TransactionId, UserId }
 import { Currency } from "@card-rewards/domain/Money"
 import type { ProgramDefinition } from "@card-rewards/domain/Program"
 import { dayMillis, instant } from "@card-rewards/domain/Time"
-import { Effect, Schedule } from "effect"
+import { until } from "@card-rewards/testing/Polling"
+import * as SeededRandom from "@card-rewards/testing/SeededRandom"
+import { Effect } from "effect"
 
 type Api = (typeof CardRewardsSandbox)["Service"]
 
@@ -22,7 +24,7 @@ const shops = [
 /** Six weeks of a card program: what the pages are tested and pictured with. */
 export const tell = (api: Api, options: { readonly integratorId: string; readonly webhookUrl: string }) =>
   Effect.gen(function* () {
-    const random = pseudoRandom(11)
+    const random = SeededRandom.make(11).next
     yield* moveTo(api, storyStart)
     yield* api.webhookEndpoints.create({ payload: { id: EndpointId.make("main"), url: options.webhookUrl } })
     for (const [index, user] of users.entries()) {
@@ -161,13 +163,7 @@ const publish = (api: Api, programId: string, version: number, payload: ProgramD
 
 /** Waits until the worker has applied everything. */
 const processed = (api: Api) =>
-  api.spendEvents.backlog().pipe(
-    Effect.filterOrFail(
-      ({ stored }) => stored === 0,
-      ({ stored }) => ({ stored })
-    ),
-    Effect.retry(Schedule.spaced("15 millis").pipe(Schedule.upTo({ duration: "60 seconds" })))
-  )
+  until("the backlog", api.spendEvents.backlog(), ({ stored }) => stored === 0)
 
 const firstVersion = (effectiveFrom: number): ProgramDefinition => ({
   asset: "USDC",
@@ -205,9 +201,3 @@ const secondVersion = (effectiveFrom: number): ProgramDefinition => ({
     }
   ]
 })
-
-/** Numbers from 0 to 1 that are the same in every run. */
-const pseudoRandom = (seed: number) => () => {
-  seed = (seed * 1_664_525 + 1_013_904_223) % 4_294_967_296
-  return seed / 4_294_967_296
-}

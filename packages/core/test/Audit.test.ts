@@ -5,12 +5,13 @@ import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
+import { definition, spendEvent, usd } from "@card-rewards/testing/Fixtures"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { moneyLayer, spendEvent, usd } from "./Spending.ts"
-import { definition, newIntegrator, startMillis } from "./TestLayer.ts"
+import { moneyLayer } from "./Spending.ts"
+import { newIntegrator, startMillis } from "./TestLayer.ts"
 
 /** Marks that the history below stands in the layer's database. */
 class History extends Context.Service<History, true>()("test/History") {}

@@ -6,12 +6,14 @@ import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
 import { instant } from "@card-rewards/domain/Time"
+import { processAll } from "@card-rewards/testing/EventProcessing"
+import { definition, spendEvent, usd } from "@card-rewards/testing/Fixtures"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import * as Batcher from "../src/Batcher.ts"
-import { moneyLayer, processAll, spendEvent, usd } from "./Spending.ts"
-import { definition, newIntegrator, startMillis } from "./TestLayer.ts"
+import { moneyLayer } from "./Spending.ts"
+import { newIntegrator, startMillis } from "./TestLayer.ts"
 
 interface Limits {
   readonly maxBatch: number

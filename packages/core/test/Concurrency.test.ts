@@ -9,11 +9,11 @@ import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
 import { dayMillis, instant } from "@card-rewards/domain/Time"
+import { definition, spendEvent, usd } from "@card-rewards/testing/Fixtures"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { liveMoneyLayer, spendEvent, usd } from "./Spending.ts"
-import { definition } from "./TestLayer.ts"
+import { liveMoneyLayer } from "./Spending.ts"
 
 const users = Array.from({ length: 40 }, (_, index) => UserId.make(`user-${index}`))
 const integratorIds = ["one", "two", "three"].map((name) => IntegratorId.make(name))

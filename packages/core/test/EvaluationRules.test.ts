@@ -3,22 +3,14 @@ import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { definitionProblems } from "@card-rewards/domain/Program/Problems"
 import { compile } from "@card-rewards/domain/ProgramVersion"
 import { Attributes } from "@card-rewards/domain/User"
+import * as SeededRandom from "@card-rewards/testing/SeededRandom"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import * as Rules from "./model/Rules.ts"
 
 type Random = () => number
 
-/** mulberry32: numbers in [0, 1), the same for the same seed. */
-const randomFrom = (seed: number): Random => {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
+const randomFrom = (seed: number): Random => SeededRandom.make(seed).next
 
 const at = Date.parse("2026-06-15T00:00:00.000Z")
 const hour = 3_600_000

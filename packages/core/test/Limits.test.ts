@@ -7,11 +7,12 @@ import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { IntegratorId, ProgramId, UserId } from "@card-rewards/domain/Ids"
 import { instant } from "@card-rewards/domain/Time"
+import { processAll } from "@card-rewards/testing/EventProcessing"
+import { definition, spendEvent, usd } from "@card-rewards/testing/Fixtures"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { liveMoneyLayer, processAll, spendEvent, usd } from "./Spending.ts"
-import { definition } from "./TestLayer.ts"
+import { liveMoneyLayer } from "./Spending.ts"
 
 const services = Layer.mergeAll(Backlog.layer, Explanations.layer).pipe(Layer.provideMerge(liveMoneyLayer))
 

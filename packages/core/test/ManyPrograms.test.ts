@@ -8,10 +8,12 @@ import { Users } from "@card-rewards/core/Users"
 import { type IntegratorId, UserId } from "@card-rewards/domain/Ids"
 import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import { dayMillis, monthOf, printTimestamp } from "@card-rewards/domain/Time"
+import { processAll } from "@card-rewards/testing/EventProcessing"
+import { spendEvent } from "@card-rewards/testing/Fixtures"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { moneyLayer, processAll, spendEvent } from "./Spending.ts"
+import { moneyLayer } from "./Spending.ts"
 import { newIntegrator, startMillis } from "./TestLayer.ts"
 
 const ann = UserId.make("ann")

@@ -13,12 +13,14 @@ import * as Rows from "@card-rewards/dev-postgres/Rows"
 import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
 import { EndpointId, IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
 import { instant } from "@card-rewards/domain/Time"
+import { processAll } from "@card-rewards/testing/EventProcessing"
+import { definition, spendEvent, usd } from "@card-rewards/testing/Fixtures"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, type Redacted, Schedule } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import initial from "../src/migrations/0001_initial.ts"
-import { moneyServices, processAll, spendEvent, usd } from "./Spending.ts"
-import { definition, liveLayer } from "./TestLayer.ts"
+import { moneyServices } from "./Spending.ts"
+import { liveLayer } from "./TestLayer.ts"
 
 const at = (url: Redacted.Redacted) => Database.layer({ url, poolSize: 1, applicationName: "test" })
 

@@ -15,11 +15,12 @@ import { compile } from "@card-rewards/domain/ProgramVersion"
 import { earn, fund, mature, pay, refund, type RewardChange, type RewardMoney } from "@card-rewards/domain/Reward"
 import { dayMillis, instant } from "@card-rewards/domain/Time"
 import { Attributes } from "@card-rewards/domain/User"
+import { processAll } from "@card-rewards/testing/EventProcessing"
+import { definition, spendEvent, usd } from "@card-rewards/testing/Fixtures"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, Effect, Schema } from "effect"
 import { exampleProgram, type Row, tables } from "./MoneyTables.ts"
-import { moneyLayer, processAll, spendEvent, usd } from "./Spending.ts"
-import { definition } from "./TestLayer.ts"
+import { moneyLayer } from "./Spending.ts"
 
 const program = (asset = "USDC") =>
   compile("p", 1, Schema.decodeUnknownSync(ProgramDefinition)({ ...exampleProgram(), asset }))

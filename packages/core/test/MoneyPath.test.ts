@@ -9,10 +9,11 @@ import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
 import { dayMillis, instant } from "@card-rewards/domain/Time"
+import { processAll } from "@card-rewards/testing/EventProcessing"
+import { definition, spendEvent } from "@card-rewards/testing/Fixtures"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
-import { moneyLayer, processAll, spendEvent } from "./Spending.ts"
-import { definition } from "./TestLayer.ts"
+import { moneyLayer } from "./Spending.ts"
 
 const user = UserId.make("u1")
 let serial = 0

@@ -1,12 +1,13 @@
 import { ProgramId } from "@card-rewards/domain/Ids"
 import type { ProgramDefinition } from "@card-rewards/domain/Program"
 import { printTimestamp } from "@card-rewards/domain/Time"
+import { definition as definitionAt } from "@card-rewards/testing/Fixtures"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { Programs } from "../src/Programs.ts"
 import { BrokenDefinition } from "../src/Programs/Catalog.ts"
-import { definition as definitionAt, newIntegrator, pairRuns, startMillis, testLayer } from "./TestLayer.ts"
+import { newIntegrator, pairRuns, startMillis, testLayer } from "./TestLayer.ts"
 
 const layer = Programs.layer.pipe(Layer.provideMerge(testLayer))
 const id = (text: string) => ProgramId.make(text)

@@ -6,10 +6,9 @@ import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { IntegratorId, ProgramId, UserId } from "@card-rewards/domain/Ids"
 import { instant } from "@card-rewards/domain/Time"
+import { definition, spendEvent } from "@card-rewards/testing/Fixtures"
 import { Clock, Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
-import { spendEvent } from "./Spending.ts"
-import { definition } from "./TestLayer.ts"
 
 let made = 0
 

@@ -8,10 +8,11 @@ import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { IntegratorId, UserId } from "@card-rewards/domain/Ids"
 import { laneOf } from "@card-rewards/domain/Lane"
+import { spendEvent } from "@card-rewards/testing/Fixtures"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
-import { liveMoneyLayer, spendEvent } from "./Spending.ts"
+import { liveMoneyLayer } from "./Spending.ts"
 
 const integratorId = IntegratorId.make("queue")
 const userId = UserId.make("ann")

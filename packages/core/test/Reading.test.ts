@@ -9,10 +9,11 @@ import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
+import { processAll } from "@card-rewards/testing/EventProcessing"
+import { definition, spendEvent, usd } from "@card-rewards/testing/Fixtures"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer } from "effect"
-import { liveMoneyLayer, processAll, spendEvent, usd } from "./Spending.ts"
-import { definition } from "./TestLayer.ts"
+import { liveMoneyLayer } from "./Spending.ts"
 
 const services = Layer.mergeAll(Backlog.layer, Events.layer, Explanations.layer).pipe(
   Layer.provideMerge(liveMoneyLayer)

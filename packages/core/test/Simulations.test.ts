@@ -7,12 +7,14 @@ import { type IntegratorId, ProgramId, UserId } from "@card-rewards/domain/Ids"
 import { Simulation, type SimulationRequest } from "@card-rewards/domain/Simulation"
 import { instant, parseTimestamp } from "@card-rewards/domain/Time"
 import { Enrollment } from "@card-rewards/domain/User"
+import { processAll } from "@card-rewards/testing/EventProcessing"
+import { definition, spendEvent, usd } from "@card-rewards/testing/Fixtures"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { moneyLayer, processAll, spendEvent, usd } from "./Spending.ts"
-import { definition, newIntegrator, startMillis } from "./TestLayer.ts"
+import { moneyLayer } from "./Spending.ts"
+import { newIntegrator, startMillis } from "./TestLayer.ts"
 
 const services = Simulations.layer().pipe(Layer.provideMerge(moneyLayer))
 

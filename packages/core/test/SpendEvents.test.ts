@@ -3,10 +3,10 @@ import { Users } from "@card-rewards/core/Users"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { UserId } from "@card-rewards/domain/Ids"
 import { printTimestamp } from "@card-rewards/domain/Time"
+import { spendEvent, usd } from "@card-rewards/testing/Fixtures"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Result } from "effect"
 import { SqlClient } from "effect/sql"
-import { spendEvent, usd } from "./Spending.ts"
 import { newIntegrator, pairRuns, startMillis, testLayer } from "./TestLayer.ts"
 
 const services = Layer.mergeAll(SpendEvents.layer, Users.layer).pipe(Layer.provideMerge(testLayer))

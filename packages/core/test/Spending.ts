@@ -6,10 +6,7 @@ import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
-import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { SpendEvent } from "@card-rewards/domain/SpendEvent"
-import { printTimestamp } from "@card-rewards/domain/Time"
-import { Effect, Layer, Schema } from "effect"
+import { Layer } from "effect"
 import { liveLayer, testLayer } from "./TestLayer.ts"
 
 /** All services between a spend event and the money it moves. */
@@ -28,27 +25,3 @@ export const moneyLayer = moneyServices.pipe(Layer.provideMerge(testLayer))
 
 /** The same in real time. */
 export const liveMoneyLayer = moneyServices.pipe(Layer.provideMerge(liveLayer))
-
-export const usd = (cents: number) => ({ currency: "USD", amount: `${cents}` })
-
-/** A spend event of 100.00 dollars in a grocery shop; `more` is as on the wire, and what it repeats is meant. */
-export const spendEvent = (
-  integratorId: IntegratorId,
-  userId: string,
-  occurredAt: number,
-  more: object
-): SpendEvent =>
-  Schema.decodeUnknownSync(SpendEvent)({
-    integratorId,
-    userId,
-    amount: usd(10_000),
-    merchant: { descriptor: "Shop", mcc: "5411" },
-    occurredAt: printTimestamp(occurredAt),
-    ...more
-  })
-
-/** Processes until nothing is left that could be. */
-export const processAll = Effect.gen(function*() {
-  const { processEvents } = yield* Processing
-  while ((yield* processEvents) > 0);
-})

@@ -1,9 +1,6 @@
 import { makeMigrated } from "@card-rewards/dev-postgres/TestDatabase"
 import { IntegratorId } from "@card-rewards/domain/Ids"
-import { plainProgram } from "@card-rewards/domain/PlainProgram"
-import { ProgramDefinition } from "@card-rewards/domain/Program"
-import { printTimestamp } from "@card-rewards/domain/Time"
-import { Effect, Layer, Redacted, Schema } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 import type { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import * as Database from "../src/Database.ts"
@@ -48,15 +45,6 @@ export const newIntegrator = Effect.gen(function*() {
   yield* integrators.create(integratorId)
   return integratorId
 })
-
-/** A program of 1 % in USDC, held for 14 days, without anything else; `changes` are as on the wire. */
-export const definition = (effectiveFrom: number, changes: object = {}): ProgramDefinition =>
-  Schema.decodeUnknownSync(ProgramDefinition)({
-    ...plainProgram,
-    effectiveFrom: printTimestamp(effectiveFrom),
-    holdingPeriodDays: 14,
-    ...changes
-  })
 
 /** How many times each concurrent pair is run. */
 export const pairRuns = 20

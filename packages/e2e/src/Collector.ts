@@ -1,3 +1,5 @@
+import * as LoopbackServer from "@card-rewards/testing/LoopbackServer"
+import { read } from "@card-rewards/testing/WebhookReceiver"
 import { Context, Effect, Layer } from "effect"
 import { createServer } from "node:http"
 
@@ -104,28 +106,14 @@ export const listening = Effect.fnUntraced(function*(at: number) {
       }
     }
   }
-  const server = createServer((request, response) => {
-    const chunks: Array<Buffer> = []
-    request.on("data", (chunk: Buffer) => chunks.push(chunk))
-    request.on("end", () => {
-      const text = Buffer.concat(chunks).toString("utf8")
-      texts.push(JSON.stringify(request.headers), text)
-      take(JSON.parse(text))
+  const server = createServer((request, response) =>
+    void read(request).then(({ body, headers }) => {
+      texts.push(JSON.stringify(headers), body)
+      take(JSON.parse(body))
       response.writeHead(200, { "content-type": "application/json" }).end("{}")
-    })
-  })
-  const port = yield* Effect.callback<number>((resume) => {
-    server.listen(at, "127.0.0.1", () => {
-      const address = server.address()
-      resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))
-    })
-  })
-  yield* Effect.addFinalizer(() =>
-    Effect.sync(() => {
-      server.closeAllConnections()
-      server.close()
-    })
+    }, () => response.destroy())
   )
+  const { port } = yield* LoopbackServer.listen(server, { port: at })
   return Collector.of({
     url: `http://127.0.0.1:${port}`,
     spans,

@@ -1,6 +1,6 @@
+import type { RawClient } from "@card-rewards/testing/RawClient"
+import * as SeededRandom from "@card-rewards/testing/SeededRandom"
 import { Effect } from "effect"
-import * as Chance from "./Chance.ts"
-import type { Wire } from "./Wire.ts"
 import {
   type Asset,
   assets,
@@ -60,23 +60,23 @@ let made = 0
  * One customer after another, until the ledger is closed: authorizations, increments, clearings, reversals, refunds,
  * some of them out of order; deposits, withdrawals, claims, moves of the clock. What has no answer is sent again.
  */
-export const customer = (wire: Wire, ledger: Ledger, seed: number): Effect.Effect<void> => {
-  const chance = Chance.make(seed)
+export const customer = (client: RawClient, ledger: Ledger, seed: number): Effect.Effect<void> => {
+  const random = SeededRandom.make(seed)
   const once = Effect.suspend(() => {
-    const kind = chance.next()
-    if (kind < 0.84) return spend(wire, ledger, purchase(chance, ledger))
-    if (kind < 0.90) return deposit(wire, ledger, chance)
-    if (kind < 0.92) return withdraw(wire, ledger, chance)
-    if (kind < 0.97) return claim(wire, ledger, chance)
-    return moveClock(wire, ledger, chance)
+    const kind = random.next()
+    if (kind < 0.84) return spend(client, ledger, purchase(random, ledger))
+    if (kind < 0.90) return deposit(client, ledger, random)
+    if (kind < 0.92) return withdraw(client, ledger, random)
+    if (kind < 0.97) return claim(client, ledger, random)
+    return moveClock(client, ledger, random)
   })
   return Effect.whileLoop({ while: () => !ledger.closed, body: () => once, step: () => undefined })
 }
 
 /** Sends the events one after another. */
-export const spend = Effect.fnUntraced(function*(wire: Wire, ledger: Ledger, spends: ReadonlyArray<Spend>) {
+export const spend = Effect.fnUntraced(function*(client: RawClient, ledger: Ledger, spends: ReadonlyArray<Spend>) {
   for (const one of spends) {
-    yield* expect(202, wire.insist("POST", "/v1/spend-events", one))
+    yield* expect(202, client.sendWithRetries("POST", "/v1/spend-events", one))
     ledger.spends.set(identityOf(one), one)
     ledger.acknowledged++
   }
@@ -97,16 +97,16 @@ export const clearings = (count: number, now: number): ReadonlyArray<Spend> =>
   Array.from({ length: count }, () => clearing(now))
 
 /** The events of one purchase. */
-const purchase = (chance: Chance.Chance, ledger: Ledger): ReadonlyArray<Spend> => {
+const purchase = (random: SeededRandom.SeededRandom, ledger: Ledger): ReadonlyArray<Spend> => {
   const id = ++made
-  const currency = chance.often(0.7) ? "USD" : "EUR"
+  const currency = random.chance(0.7) ? "USD" : "EUR"
   const common = {
     integratorId,
-    userId: chance.pick(["user:0", ...userIds]),
-    merchant: { descriptor: `Shop ${id}`, mcc: chance.often(0.5) ? groceries : "5999" },
-    occurredAt: iso(ledger.clockMillis - ledger.behindMillis - chance.integer(0, 3_600_000))
+    userId: random.pick(["user:0", ...userIds]),
+    merchant: { descriptor: `Shop ${id}`, mcc: random.chance(0.5) ? groceries : "5999" },
+    occurredAt: iso(ledger.clockMillis - ledger.behindMillis - random.integer(0, 3_600_000))
   } as const
-  const cents = chance.integer(1, 30_000)
+  const cents = random.integer(1, 30_000)
   let part = 0
   const event = (kind: Spend["kind"], amount: number, link: Partial<Spend> = {}): Spend => ({
     ...common,
@@ -117,70 +117,71 @@ const purchase = (chance: Chance.Chance, ledger: Ledger): ReadonlyArray<Spend> =
   })
   const authorization = event("authorization", cents)
   const authorized = { authorizationId: authorization.externalTransactionId }
-  const more = () => event("incremental_authorization", chance.integer(1, 5_000), authorized)
-  const linked = event("clearing", chance.integer(1, 30_000), authorized)
+  const more = () => event("incremental_authorization", random.integer(1, 5_000), authorized)
+  const linked = event("clearing", random.integer(1, 30_000), authorized)
   const alone = event("clearing", cents)
   const refundOf = (clearing: Spend) =>
-    event("refund", chance.integer(1, 20_000), { originalTransactionId: clearing.externalTransactionId })
-  const story = chance.pick<() => ReadonlyArray<Spend>>([
+    event("refund", random.integer(1, 20_000), { originalTransactionId: clearing.externalTransactionId })
+  const story = random.pick<() => ReadonlyArray<Spend>>([
     () => [alone],
     () => [authorization, linked],
     () => [authorization, more(), linked, refundOf(linked)],
     () => [authorization, more(), more()],
-    () => [authorization, event("reversal", chance.pick([0, cents, chance.integer(1, cents)]), authorized)],
+    () => [authorization, event("reversal", random.pick([0, cents, random.integer(1, cents)]), authorized)],
     () => [alone, refundOf(alone), refundOf(alone)],
     () => [
       authorization,
-      event("reversal", chance.integer(0, cents), authorized),
+      event("reversal", random.integer(0, cents), authorized),
       linked,
       refundOf(linked),
       refundOf(linked)
     ]
   ])()
-  return chance.often(0.3) ? chance.shuffled(story) : story
+  return random.chance(0.3) ? random.shuffled(story) : story
 }
 
 const amountOf = (asset: Asset, amount: bigint) => ({ asset, amount: `${amount}` })
 
 /** Often too little, so that rewards wait for their funding. */
-const deposit = Effect.fnUntraced(function*(wire: Wire, ledger: Ledger, chance: Chance.Chance) {
-  const asset = chance.pick(assets)
-  const amount = BigInt(chance.integer(1, 3_000)) * unitsPerCent[asset]
+const deposit = Effect.fnUntraced(function*(client: RawClient, ledger: Ledger, random: SeededRandom.SeededRandom) {
+  const asset = random.pick(assets)
+  const amount = BigInt(random.integer(1, 3_000)) * unitsPerCent[asset]
   yield* expect(
     200,
-    wire.insist("POST", "/v1/sandbox/deposits", { reference: `d${++made}`, amount: amountOf(asset, amount) })
+    client.sendWithRetries("POST", "/v1/sandbox/deposits", { reference: `d${++made}`, amount: amountOf(asset, amount) })
   )
   ledger.money.push({ kind: "deposit", asset, amount })
   ledger.acknowledged++
 })
 
 /** A lost answer to what was done comes back as a duplicate, so a refusal means that it was never done. */
-const withdraw = Effect.fnUntraced(function*(wire: Wire, ledger: Ledger, chance: Chance.Chance) {
-  const asset = chance.pick(assets)
-  const amount = BigInt(chance.integer(1, 300)) * unitsPerCent[asset]
+const withdraw = Effect.fnUntraced(function*(client: RawClient, ledger: Ledger, random: SeededRandom.SeededRandom) {
+  const asset = random.pick(assets)
+  const amount = BigInt(random.integer(1, 300)) * unitsPerCent[asset]
   const body = { reference: `w${++made}`, amount: amountOf(asset, amount) }
-  const { status } = yield* expect([200, 422], wire.insist("POST", "/v1/sandbox/withdrawals", body))
+  const { status } = yield* expect([200, 422], client.sendWithRetries("POST", "/v1/sandbox/withdrawals", body))
   if (status === 200) ledger.money.push({ kind: "withdrawal", asset, amount })
   ledger.acknowledged++
 })
 
-const claim = Effect.fnUntraced(function*(wire: Wire, ledger: Ledger, chance: Chance.Chance) {
-  const userId = chance.pick(["user:0", ...userIds])
-  const { text } = yield* expect(200, wire.insist("GET", `/v1/users/${userId}/balance`))
+const claim = Effect.fnUntraced(function*(client: RawClient, ledger: Ledger, random: SeededRandom.SeededRandom) {
+  const userId = random.pick(["user:0", ...userIds])
+  const { text } = yield* expect(200, client.sendWithRetries("GET", `/v1/users/${userId}/balance`))
   const { balances }: { readonly balances: ReadonlyArray<Balance> } = JSON.parse(text)
   const [first, ...others] = balances.filter((balance) => balance.claimable !== "0")
   if (first === undefined) return
-  const { asset, claimable } = chance.pick([first, ...others])
-  const amount = chance.often(0.5) ? BigInt(claimable) : 1n + BigInt(claimable) * BigInt(chance.integer(0, 999)) / 1_000n
+  const { asset, claimable } = random.pick([first, ...others])
+  const part = () => 1n + BigInt(claimable) * BigInt(random.integer(0, 999)) / 1_000n
+  const amount = random.chance(0.5) ? BigInt(claimable) : part()
   const body = { reference: `c${++made}`, userId, amount: amountOf(asset, amount) }
-  const { status } = yield* expect([202, 422], wire.insist("POST", "/v1/sandbox/claims", body))
+  const { status } = yield* expect([202, 422], client.sendWithRetries("POST", "/v1/sandbox/claims", body))
   if (status === 202) ledger.money.push({ kind: "claim", asset, amount, userId })
   ledger.acknowledged++
 })
 
-const moveClock = Effect.fnUntraced(function*(wire: Wire, ledger: Ledger, chance: Chance.Chance) {
-  const now = ledger.clockMillis + chance.integer(1, 8) * 3_600_000
-  const { status } = yield* expect([200, 422], wire.insist("PUT", "/v1/sandbox/clock", { now: iso(now) }))
+const moveClock = Effect.fnUntraced(function*(client: RawClient, ledger: Ledger, random: SeededRandom.SeededRandom) {
+  const now = ledger.clockMillis + random.integer(1, 8) * 3_600_000
+  const { status } = yield* expect([200, 422], client.sendWithRetries("PUT", "/v1/sandbox/clock", { now: iso(now) }))
   if (status === 200) ledger.clockMillis = Math.max(ledger.clockMillis, now)
   ledger.acknowledged++
 })

@@ -1,18 +1,17 @@
 import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
-import type { Running } from "@card-rewards/dev-postgres/TestProcess"
+import type { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
+import { until } from "@card-rewards/testing/Polling"
+import { folder, freePort, start, type Variables, variables } from "@card-rewards/testing/Processes"
+import * as RawClient from "@card-rewards/testing/RawClient"
+import type { Running } from "@card-rewards/testing/TestProcess"
 import { Effect, Redacted } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { folder, freePort, start, type Variables, variables } from "./Processes.ts"
-import * as Wire from "./Wire.ts"
-import { provision, until } from "./World.ts"
+import { provision } from "./World.ts"
 
 /** A database of the test's own on the run's server; empty, and gone with the scope. */
 export const emptyDatabase = Effect.map(TestDatabase.makeEmpty, (url) => Redacted.value(url))
-
-/** Where the run's server listens. */
-export const serverPort = (): number => Number(new URL(Redacted.value(TestDatabase.serverUrl())).port)
 
 /** A statement as the database's owner, whatever became of the service's own way to it. */
 export const query = <A extends object>(url: string, text: string) =>
@@ -25,11 +24,11 @@ export const claimOutlivedMillis = 65_000
 export const shiftedClock = join(import.meta.dirname, "shiftedClock.ts")
 
 /**
- * A migrated database with an integrator, one api that is healthy, and one worker, reached `by` way of something or
- * not. Their clocks can be shifted.
+ * A migrated database with an integrator, one api that is healthy, and one worker, reached through
+ * a proxy where there is one. Their clocks can be shifted.
  */
 export const service = Effect.fnUntraced(function*(
-  options: { readonly by?: (url: string) => string; readonly more?: Variables } = {}
+  options: { readonly proxy?: NetworkProxy["Service"]; readonly more?: Variables } = {}
 ) {
   const url = yield* emptyDatabase
   const port = yield* freePort
@@ -37,7 +36,8 @@ export const service = Effect.fnUntraced(function*(
   const shiftClocks = (millis: number) => Effect.sync(() => writeFileSync(shiftFile, `${millis}`))
   yield* shiftClocks(0)
   const apiKey = yield* provision(variables(url))
-  const env = variables(options.by?.(url) ?? url, { PORT: `${port}`, CLOCK_SHIFT_FILE: shiftFile, ...options.more })
+  const reached = options.proxy === undefined ? url : Redacted.value(options.proxy.through(Redacted.make(url)))
+  const env = variables(reached, { PORT: `${port}`, CLOCK_SHIFT_FILE: shiftFile, ...options.more })
   const api = yield* start("api", env, { preload: shiftedClock })
   const startWorker = start("worker", env, { preload: shiftedClock })
   let worker = yield* startWorker
@@ -49,7 +49,7 @@ export const service = Effect.fnUntraced(function*(
     env,
     api,
     apiKey,
-    wire: Wire.make({ baseUrl: () => baseUrl, apiKey }),
+    client: RawClient.make({ baseUrl: () => baseUrl, apiKey }),
     shiftClocks,
     worker: () => worker,
     /** Another worker takes over once every claim of the one before is over. */

@@ -1,12 +1,13 @@
-import type { Received } from "@card-rewards/testing/Receiver"
+import { until } from "@card-rewards/testing/Polling"
+import { admin, type Variables } from "@card-rewards/testing/Processes"
+import type { RawClient } from "@card-rewards/testing/RawClient"
+import type { Received } from "@card-rewards/testing/WebhookReceiver"
 import { Effect } from "effect"
 import { isDeepStrictEqual } from "node:util"
 import type { Ledger } from "./Load.ts"
-import { admin, type Variables } from "./Processes.ts"
 import * as Reckoning from "./Reckoning.ts"
 import { query } from "./Setting.ts"
-import type { Wire } from "./Wire.ts"
-import { type Asset, assets, type Balance, expect, iso, unitsPerCent, until, userIds } from "./World.ts"
+import { type Asset, assets, type Balance, expect, iso, unitsPerCent, userIds } from "./World.ts"
 
 const day = 86_400_000
 
@@ -43,18 +44,18 @@ export interface Verified {
  */
 export const verify = Effect.fnUntraced(function*(input: {
   readonly env: Variables
-  readonly wire: Wire
+  readonly client: RawClient
   readonly ledger: Ledger
   readonly received: ReadonlyArray<Received>
   readonly patienceSeconds?: number
 }) {
-  const { env, ledger, received, wire } = input
+  const { env, ledger, received, client } = input
   const patience = input.patienceSeconds ?? 60
   for (const asset of assets) {
     const amount = 10n ** 9n * unitsPerCent[asset]
     yield* expect(
       200,
-      wire.insist(
+      client.sendWithRetries(
         "POST",
         "/v1/sandbox/deposits",
         { reference: `last-${asset}`, amount: { asset, amount: `${amount}` } }
@@ -62,27 +63,27 @@ export const verify = Effect.fnUntraced(function*(input: {
     )
     ledger.money.push({ kind: "deposit", asset, amount })
   }
-  yield* until("the backlog", get<{ stored: number; waiting: number }>(wire, "/v1/spend-events/backlog"), ({ stored, waiting }) =>
-    stored === 0 && waiting === 0, patience)
+  const backlog = get<{ stored: number; waiting: number }>(client, "/v1/spend-events/backlog")
+  yield* until("the backlog", backlog, ({ stored, waiting }) => stored === 0 && waiting === 0, patience)
   ledger.clockMillis += 2 * day
-  yield* expect(200, wire.insist("PUT", "/v1/sandbox/clock", { now: iso(ledger.clockMillis) }))
-  yield* eachSpendOnce(env, wire, ledger)
-  const rewards = yield* checkMoney(wire, ledger)
-  const deliveries = yield* checkDeliveries(env, wire, rewards, received, patience)
+  yield* expect(200, client.sendWithRetries("PUT", "/v1/sandbox/clock", { now: iso(ledger.clockMillis) }))
+  yield* eachSpendOnce(env, client, ledger)
+  const rewards = yield* checkMoney(client, ledger)
+  const deliveries = yield* checkDeliveries(env, client, rewards, received, patience)
   yield* admin(env, "audit")
   const result: Verified = { events: ledger.spends.size, rewards: rewards.size, deliveries }
   return result
 })
 
-const get = <A>(wire: Wire, path: string): Effect.Effect<A> =>
-  Effect.map(expect(200, wire.insist("GET", path)), ({ text }) => JSON.parse(text))
+const get = <A>(client: RawClient, path: string): Effect.Effect<A> =>
+  Effect.map(expect(200, client.sendWithRetries("GET", path)), ({ text }) => JSON.parse(text))
 
 const must = (isSo: boolean, what: () => string) => isSo ? Effect.void : Effect.die(new Error(what()))
 
-const eachSpendOnce = Effect.fnUntraced(function*(env: Variables, wire: Wire, ledger: Ledger) {
+const eachSpendOnce = Effect.fnUntraced(function*(env: Variables, client: RawClient, ledger: Ledger) {
   const spends = [...ledger.spends.values()]
   yield* Effect.forEach(spends, Effect.fnUntraced(function*(one) {
-    const { text } = yield* expect(202, wire.insist("POST", "/v1/spend-events", one))
+    const { text } = yield* expect(202, client.sendWithRetries("POST", "/v1/spend-events", one))
     yield* must(JSON.parse(text).duplicate === true, () => `acknowledged and lost: ${JSON.stringify(one)}`)
   }), { concurrency: 32, discard: true })
   const [rows] = yield* query<{ n: string }>(
@@ -93,14 +94,14 @@ const eachSpendOnce = Effect.fnUntraced(function*(env: Variables, wire: Wire, le
 })
 
 /** Every reward once and with the right amount, balances, and the vault. */
-const checkMoney = Effect.fnUntraced(function*(wire: Wire, ledger: Ledger) {
+const checkMoney = Effect.fnUntraced(function*(client: RawClient, ledger: Ledger) {
   const reckoning = Reckoning.reckon(ledger)
   const rewards = new Map<string, Reward>()
   const sums = new Map<string, bigint>()
   for (const userId of userIds) {
     const path = `/v1/users/${userId}/rewards?limit=100`
     for (let cursor: string | undefined = ""; cursor !== undefined;) {
-      const page: Page = yield* get<Page>(wire, path + cursor)
+      const page: Page = yield* get<Page>(client, path + cursor)
       for (const reward of page.rewards) {
         yield* must(!rewards.has(reward.id), () => `a reward stands twice: ${reward.id}`)
         rewards.set(reward.id, reward)
@@ -120,7 +121,7 @@ const checkMoney = Effect.fnUntraced(function*(wire: Wire, ledger: Ledger) {
     sums.set(key, (sums.get(key) ?? 0n) + amount)
   }
   for (const userId of userIds) {
-    const { balances } = yield* get<{ balances: ReadonlyArray<Balance> }>(wire, `/v1/users/${userId}/balance`)
+    const { balances } = yield* get<{ balances: ReadonlyArray<Balance> }>(client, `/v1/users/${userId}/balance`)
     for (const { asset, ...balance } of balances) {
       const key = Reckoning.userAsset(userId, asset)
       const is = {
@@ -138,7 +139,7 @@ const checkMoney = Effect.fnUntraced(function*(wire: Wire, ledger: Ledger) {
       yield* must(isDeepStrictEqual(is, mustBe), () => `${key}: ${print(is)}, must be ${print(mustBe)}`)
     }
   }
-  const vault = yield* get<{ balances: ReadonlyArray<{ asset: Asset; held: string }> }>(wire, "/v1/sandbox/vault")
+  const vault = yield* get<{ balances: ReadonlyArray<{ asset: Asset; held: string }> }>(client, "/v1/sandbox/vault")
   for (const { asset, held } of vault.balances) {
     yield* must(BigInt(held) === Reckoning.held(ledger, asset), () =>
       `${asset}: ${held}, must be ${Reckoning.held(ledger, asset)}`)
@@ -151,7 +152,7 @@ const print = (value: unknown): string => JSON.stringify(value, (_, one) => type
 /** Every event delivered, byte for byte as it is stored, and those of one reward in their order. */
 const checkDeliveries = Effect.fnUntraced(function*(
   env: Variables,
-  wire: Wire,
+  client: RawClient,
   rewards: ReadonlyMap<string, Reward>,
   received: ReadonlyArray<Received>,
   patienceSeconds: number
@@ -161,7 +162,7 @@ const checkDeliveries = Effect.fnUntraced(function*(
   yield* until("undelivered", Effect.map(undelivered, ([row]) => Number(row?.n)), (n) => n === 0, patienceSeconds)
   const stored = yield* query<{ event_id: string; body: string }>(url, "SELECT event_id, body FROM events")
   const bodies = new Map(stored.map((row) => [row.event_id, row.body]))
-  const listed = yield* follow(wire)
+  const listed = yield* follow(client)
   yield* must(listed.length === bodies.size, () => `${listed.length} events listed, ${bodies.size} stored`)
   const arrived = new Set<string>()
   const revisions = new Map<string, number>()
@@ -191,12 +192,12 @@ const checkDeliveries = Effect.fnUntraced(function*(
 })
 
 /** All events, as one who follows them sees them. */
-const follow = Effect.fnUntraced(function*(wire: Wire) {
+const follow = Effect.fnUntraced(function*(client: RawClient) {
   const all: Array<WebhookEvent> = []
   for (let after = "0";;) {
     const page = yield* get<{
       events: ReadonlyArray<WebhookEvent>; next: string
-    }>(wire, `/v1/events?limit=100&after=${after}`)
+    }>(client, `/v1/events?limit=100&after=${after}`)
     if (page.events.length === 0) return all
     all.push(...page.events)
     after = page.next

@@ -1,7 +1,7 @@
+import type { Variables } from "@card-rewards/testing/Processes"
 import * as Provision from "@card-rewards/testing/Provision"
+import type { RawClient } from "@card-rewards/testing/RawClient"
 import { Effect, Redacted } from "effect"
-import type { Variables } from "./Processes.ts"
-import type { Wire } from "./Wire.ts"
 
 /** The integrator of these tests, and what its programs pay. */
 export const integratorId = "acme"
@@ -32,17 +32,19 @@ const goldMultiplier = 12_345
 export const userIds = Array.from({ length: 24 }, (_, index) => `user:${index}`)
 export const multiplierOf = (userId: string): number => Number(userId.slice(5)) % 3 === 0 ? goldMultiplier : 10_000
 
+const attributesOf = (userId: string) => multiplierOf(userId) === goldMultiplier ? { tier: "gold" } : {}
+
 /** Migrates a database and makes the integrator; its first API key. */
 export const provision = (env: Variables, id: string = integratorId) =>
   Provision.provision(Redacted.make(env["DATABASE_URL"] ?? ""), id)
 
 /** Publishes the programs, moves the sandbox clock until they are in force, and enrolls the users; the clock's time. */
-export const furnish = Effect.fnUntraced(function*(wire: Wire) {
-  const { now } = JSON.parse((yield* wire.insist("GET", "/v1/sandbox/clock")).text)
+export const seedIntegrator = Effect.fnUntraced(function*(client: RawClient) {
+  const { now } = JSON.parse((yield* client.sendWithRetries("GET", "/v1/sandbox/clock")).text)
   const begin = Date.parse(now) + 600_000
   for (const asset of assets) {
     const { groceries: rate, other, programId } = rates[asset]
-    yield* expect(200, wire.insist("PUT", `/v1/programs/${programId}/versions/1`, {
+    yield* expect(200, client.sendWithRetries("PUT", `/v1/programs/${programId}/versions/1`, {
       asset,
       effectiveFrom: iso(begin),
       categories: [{ id: "groceries", mccs: [groceries] }],
@@ -56,20 +58,15 @@ export const furnish = Effect.fnUntraced(function*(wire: Wire) {
       holdingPeriodDays: 1
     }))
   }
-  yield* expect(200, wire.insist("PUT", "/v1/sandbox/clock", { now: iso(begin + day) }))
+  yield* expect(200, client.sendWithRetries("PUT", "/v1/sandbox/clock", { now: iso(begin + day) }))
   yield* Effect.forEach(userIds, (userId) =>
-    expect(
-      200,
-      wire.insist("PUT", `/v1/users/${userId}`, multiplierOf(userId) === goldMultiplier ? { tier: "gold" } : {})
-    ), {
-    concurrency: 8
-  })
+    expect(200, client.sendWithRetries("PUT", `/v1/users/${userId}`, attributesOf(userId))), { concurrency: 8 })
   return begin + day
 })
 
 /** Registers the webhook receiver; the signing secret. */
-export const listen = Effect.fnUntraced(function*(wire: Wire, url: string) {
-  const { text } = yield* expect(201, wire.insist("POST", "/v1/webhook-endpoints", { id: "main", url }))
+export const listen = Effect.fnUntraced(function*(client: RawClient, url: string) {
+  const { text } = yield* expect(201, client.sendWithRetries("POST", "/v1/webhook-endpoints", { id: "main", url }))
   const { secret }: { readonly secret: string } = JSON.parse(text)
   return secret
 })
@@ -83,20 +80,3 @@ export const expect = <A extends { readonly status: number; readonly text: strin
     Effect.die(new Error(`expected ${status}, was ${was}: ${text}`)))
 
 export const iso = (millis: number): string => new Date(millis).toISOString()
-
-/** Asks again until it is so; dies with what it last was. */
-export const until = <A, E, R>(what: string, ask: Effect.Effect<A, E, R>, isSo: (answer: A) => boolean, seconds = 60) =>
-  Effect.suspend(() => {
-    const last: { answer?: A } = {}
-    return Effect.gen(function*() {
-      while (true) {
-        const answer = yield* ask
-        if (isSo(answer)) return answer
-        last.answer = answer
-        yield* Effect.sleep(40)
-      }
-    }).pipe(Effect.timeoutOrElse({
-      duration: seconds * 1_000,
-      orElse: () => Effect.die(new Error(`${what}: still ${JSON.stringify(last.answer)}`))
-    }))
-  })

@@ -1,4 +1,4 @@
-import { root } from "@card-rewards/e2e/Processes"
+import { root } from "@card-rewards/testing/Processes"
 import { assert, it } from "@effect/vitest"
 import { execFileSync } from "node:child_process"
 

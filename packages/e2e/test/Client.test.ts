@@ -1,5 +1,5 @@
 import { EndpointId, Reference } from "@card-rewards/domain/Ids"
-import { freePort } from "@card-rewards/e2e/Processes"
+import { freePort } from "@card-rewards/testing/Processes"
 import { TestService } from "@card-rewards/testing/TestService"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Schedule } from "effect"

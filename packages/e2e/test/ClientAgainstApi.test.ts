@@ -1,7 +1,7 @@
 import { follow, items } from "@card-rewards/client/Pages"
 import { EndpointId, Reference, TransactionId, UserId } from "@card-rewards/domain/Ids"
 import { Currency } from "@card-rewards/domain/Money"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { TestService } from "@card-rewards/testing/TestService"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Stream } from "effect"
@@ -13,7 +13,7 @@ layer(TestService.layer(), { excludeTestServices: true })("the client's streams 
   it.effect("hold everything once, in the order of the list, however small the pages are", () =>
     Effect.gen(function*() {
       const { api, integratorId, publish, settled } = yield* TestService
-      const receiver = yield* Receiver
+      const receiver = yield* WebhookReceiver
       const endpoint = { id: EndpointId.make("main") }
       yield* api.users.put({ params: { userId }, payload: {} })
       yield* publish()

@@ -1,9 +1,10 @@
-import * as Chance from "@card-rewards/e2e/Chance"
 import { customer, newLedger } from "@card-rewards/e2e/Load"
 import { service } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
-import { furnish, listen, until } from "@card-rewards/e2e/World"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { seedIntegrator, listen } from "@card-rewards/e2e/World"
+import { until } from "@card-rewards/testing/Polling"
+import * as SeededRandom from "@card-rewards/testing/SeededRandom"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 
@@ -11,19 +12,19 @@ const customers = 8
 const jumps = 12
 const hourMillis = 3_600_000
 
-layer(Receiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("the machine's time", (it) => {
+layer(WebhookReceiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("the machine's time", (it) => {
   it.effect("jumps back and forth by up to two hours, and no money, event or order is harmed", () =>
     Effect.gen(function*() {
-      const receiver = yield* Receiver
-      const chance = Chance.make(7)
-      const { api, env, replaceWorker, shiftClocks, wire, worker } = yield* service()
+      const receiver = yield* WebhookReceiver
+      const random = SeededRandom.make(7)
+      const { api, env, replaceWorker, shiftClocks, client, worker } = yield* service()
       // what customers send is never ahead of a clock that was moved at one end of the jumps and is read at the other
-      const ledger = newLedger(yield* furnish(wire), 5 * hourMillis)
-      yield* listen(wire, receiver.url)
+      const ledger = newLedger(yield* seedIntegrator(client), 5 * hourMillis)
+      yield* listen(client, receiver.url)
       const jump = Effect.gen(function*() {
         for (let done = 0; done < jumps; done++) {
           const before = ledger.acknowledged
-          yield* shiftClocks(chance.pick([-1, 1]) * chance.integer(0, 2 * hourMillis))
+          yield* shiftClocks(random.pick([-1, 1]) * random.integer(0, 2 * hourMillis))
           yield* until("acknowledged", Effect.sync(() => ledger.acknowledged - before), (n) => n >= 20, 60)
           // attempts fail and are planned again by a clock that is about to change
           receiver.answer(done % 2 === 0 ? 503 : 200)
@@ -32,12 +33,12 @@ layer(Receiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("the
         yield* shiftClocks(0)
         ledger.closed = true
       })
-      const load = Array.from({ length: customers }, (_, index) => customer(wire, ledger, index))
+      const load = Array.from({ length: customers }, (_, index) => customer(client, ledger, index))
       yield* Effect.all([jump, ...load], { concurrency: "unbounded", discard: true })
       assert.isTrue(api.isAlive() && worker().isAlive(), api.output() + worker().output())
       // what was planned by a clock two hours ahead is due when that time comes
       yield* replaceWorker
       yield* shiftClocks(3 * hourMillis)
-      yield* verify({ env, wire, ledger, received: receiver.received })
+      yield* verify({ env, client, ledger, received: receiver.received })
     }).pipe(Effect.scoped), { timeout: 120_000 })
 })

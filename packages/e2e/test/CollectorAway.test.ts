@@ -1,7 +1,8 @@
 import { listening } from "@card-rewards/e2e/Collector"
-import { freePort } from "@card-rewards/e2e/Processes"
 import { service } from "@card-rewards/e2e/Setting"
-import { expect, furnish, integratorId, iso, until } from "@card-rewards/e2e/World"
+import { expect, seedIntegrator, integratorId, iso } from "@card-rewards/e2e/World"
+import { until } from "@card-rewards/testing/Polling"
+import { freePort } from "@card-rewards/testing/Processes"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 
@@ -19,16 +20,16 @@ const workerMetric = "card-rewards-worker card_rewards.spend_events.applied"
 it.live("a collector that is away slows no request and fills no log, and is found when it is back", () =>
   Effect.gen(function*() {
     const collectorPort = yield* freePort
-    const { api, shiftClocks, wire, worker } = yield* service({
+    const { api, shiftClocks, client, worker } = yield* service({
       more: {
         OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${collectorPort}`,
         OTEL_METRIC_EXPORT_INTERVAL: "200",
         LOG_LEVEL: "info"
       }
     })
-    const at = yield* furnish(wire)
+    const at = yield* seedIntegrator(client)
     const post = Effect.fnUntraced(function*(externalTransactionId: string) {
-      yield* expect(202, wire.insist("POST", "/v1/spend-events", {
+      yield* expect(202, client.sendWithRetries("POST", "/v1/spend-events", {
         kind: "clearing",
         integratorId,
         userId: "user:1",
@@ -56,7 +57,7 @@ it.live("a collector that is away slows no request and fills no log, and is foun
       yield* shiftClocks(beyondPauseMillis * tries++)
       longestMillis = yield* longestPost
     }
-    const backlog = wire.insist("GET", "/v1/spend-events/backlog").pipe(Effect.map(({ text }) => JSON.parse(text)))
+    const backlog = Effect.map(client.sendWithRetries("GET", "/v1/spend-events/backlog"), ({ text }) => JSON.parse(text))
     yield* until("processed", backlog, ({ stored }) => stored === 0)
     assert.isBelow(longestMillis, patienceMillis)
     for (const { output } of [api, worker()]) {

@@ -1,13 +1,14 @@
-import type { Running } from "@card-rewards/dev-postgres/TestProcess"
-import * as Chance from "@card-rewards/e2e/Chance"
 import { Cluster } from "@card-rewards/e2e/Cluster"
 import { customer, newLedger } from "@card-rewards/e2e/Load"
-import { folder, freePort, start, variables } from "@card-rewards/e2e/Processes"
 import { claimOutlivedMillis, shiftedClock } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
-import * as Wire from "@card-rewards/e2e/Wire"
-import { furnish, listen, provision, until } from "@card-rewards/e2e/World"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { seedIntegrator, listen, provision } from "@card-rewards/e2e/World"
+import { until } from "@card-rewards/testing/Polling"
+import { folder, freePort, start, variables } from "@card-rewards/testing/Processes"
+import * as RawClient from "@card-rewards/testing/RawClient"
+import * as SeededRandom from "@card-rewards/testing/SeededRandom"
+import type { Running } from "@card-rewards/testing/TestProcess"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { writeFileSync } from "node:fs"
@@ -26,30 +27,30 @@ const comesBackWithinSeconds = 120
 /** One round of victims; more rounds follow in another order. */
 const victims = ["api", "worker", "backend", "worker", "api", "postmaster"] as const
 
-layer(Layer.merge(Cluster.layer(), Receiver.layer), { excludeTestServices: true, timeout: "60 seconds" })(
+layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices: true, timeout: "60 seconds" })(
   "after SIGKILL at random moments",
   (it) => {
     it.effect("nothing acknowledged is lost or counted twice, and every event is delivered in order", () =>
       Effect.gen(function*() {
         const cluster = yield* Cluster
-        const receiver = yield* Receiver
-        const chance = Chance.make(seed)
+        const receiver = yield* WebhookReceiver
+        const random = SeededRandom.make(seed)
         const shiftFile = join(yield* folder, "shift")
         writeFileSync(shiftFile, "0")
         const port = yield* freePort
         const env = variables(cluster.url, { PORT: `${port}`, CLOCK_SHIFT_FILE: shiftFile })
         const apiKey = yield* provision(env)
-        const wire = Wire.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey, patienceMillis: 10_000 })
+        const client = RawClient.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey, timeoutMillis: 10_000 })
         const startWorker = start("worker", env, { preload: shiftedClock })
         let api = yield* start("api", env)
         const apis = [api]
         const workers: [Running, Running] = [yield* startWorker, yield* startWorker]
-        const ledger = newLedger(yield* furnish(wire))
-        yield* listen(wire, receiver.url)
+        const ledger = newLedger(yield* seedIntegrator(client))
+        yield* listen(client, receiver.url)
 
         const strike = Effect.fnUntraced(function*(victim: typeof victims[number]) {
           if (victim === "backend") {
-            yield* cluster.killBackend((pids) => pids[chance.integer(0, pids.length - 1)])
+            yield* cluster.killBackend((pids) => pids[random.integer(0, pids.length - 1)])
           } else if (victim === "postmaster") {
             yield* cluster.killPostmaster
           } else if (victim === "api") {
@@ -58,7 +59,7 @@ layer(Layer.merge(Cluster.layer(), Receiver.layer), { excludeTestServices: true,
             api = yield* start("api", env)
             apis.push(api)
           } else {
-            const index = chance.often(0.5) ? 0 : 1
+            const index = random.chance(0.5) ? 0 : 1
             yield* workers[index].send("SIGKILL")
             yield* workers[index].exit
             workers[index] = yield* startWorker
@@ -73,11 +74,11 @@ layer(Layer.merge(Cluster.layer(), Receiver.layer), { excludeTestServices: true,
             comesBackWithinSeconds
           )
         }
-        const rounds = Array.from({ length: Math.ceil(kills / victims.length) }, () => chance.shuffled(victims)).flat()
+        const rounds = Array.from({ length: Math.ceil(kills / victims.length) }, () => random.shuffled(victims)).flat()
         const disaster = Effect.gen(function*() {
           for (const [kill, victim] of rounds.slice(0, kills).entries()) {
             yield* progress(`before kill ${kill} (${victim})`)
-            yield* Effect.sleep(chance.integer(0, 800))
+            yield* Effect.sleep(random.integer(0, 800))
             yield* strike(victim)
           }
           yield* progress("after the last kill")
@@ -86,17 +87,17 @@ layer(Layer.merge(Cluster.layer(), Receiver.layer), { excludeTestServices: true,
         })
         const disturb = Effect.gen(function*() {
           while (!ledger.closed) {
-            yield* Effect.sleep(chance.integer(300, 900))
+            yield* Effect.sleep(random.integer(300, 900))
             receiver.answer(500)
             yield* Effect.sleep(20)
             receiver.answer(200)
           }
         })
-        const load = Array.from({ length: customers }, (_, index) => customer(wire, ledger, seed + index + 1))
+        const load = Array.from({ length: customers }, (_, index) => customer(client, ledger, seed + index + 1))
         yield* Effect.all([disaster, disturb, ...load], { concurrency: "unbounded", discard: true }).pipe(
           Effect.onError(
             () => Effect.logError(
-              wire.met,
+              client.failures,
               api.isAlive(),
               apis.flatMap((one) => one.output().match(/fault of the service[^]{0,2000}/g) ?? []),
               [api.output(), ...workers.map((one) => one.output()), cluster.log()].map((text) => text.slice(-2_000))
@@ -111,9 +112,10 @@ layer(Layer.merge(Cluster.layer(), Receiver.layer), { excludeTestServices: true,
         for (const worker of workers) assert.include([0, null], yield* worker.exit, worker.output())
         writeFileSync(shiftFile, `${claimOutlivedMillis}`)
         yield* startWorker
-        const { deliveries, events, rewards } = yield* verify({ env, wire, ledger, received: receiver.received })
+        const { deliveries, events, rewards } = yield* verify({ env, client, ledger, received: receiver.received })
         yield* Effect.logInfo(`seed ${seed}: survived ${kills} kills; ${events} spend events, ${ledger.money.length} money moves, ` +
-          `${rewards} rewards, ${deliveries} deliveries; ${wire.met.noAnswer} requests without an answer, ${wire.met.busy} with 429 or 503`)
+          `${rewards} rewards, ${deliveries} deliveries; ${client.failures.noAnswer} requests without an answer, ` +
+          `${client.failures.busy} with 429 or 503`)
       }).pipe(Effect.scoped, Effect.tapCause(() => Effect.logError(`the seed was ${seed}`))), { timeout: 120_000 + kills * 20_000 })
   }
 )

@@ -1,22 +1,24 @@
 import { clearings, customer, newLedger, spend } from "@card-rewards/e2e/Load"
-import { query, serverPort, service } from "@card-rewards/e2e/Setting"
-import * as TcpProxy from "@card-rewards/e2e/TcpProxy"
+import { query, service } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
-import type { NoAnswer } from "@card-rewards/e2e/Wire"
-import { expect, furnish, integratorId, iso, listen, until } from "@card-rewards/e2e/World"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { expect, seedIntegrator, integratorId, iso, listen } from "@card-rewards/e2e/World"
+import type { NoAnswer } from "@card-rewards/testing/HttpExchange"
+import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
+import { until } from "@card-rewards/testing/Polling"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, describe, it } from "@effect/vitest"
 import { Data, Duration, Effect } from "effect"
 
 /** The long run sets minutes. */
 const awaySeconds = Number(process.env["AWAY_SECONDS"] ?? 6)
-/** How often the network then loses its way again, and how long it works in between; the long run sets more. */
+/** How often connections are then frozen again, and how long the network works in between; the long run sets more. */
 const losses = Number(process.env["AWAY_LOSSES"] ?? 3)
 const lossEveryMillis = Number(process.env["AWAY_LOSS_EVERY_MILLIS"] ?? 2_500)
 const refusedMillis = 5_000
 const worksAgainMillis = 10_000
 const customers = 8
 const mayGrowBytes = 64 * 1024 * 1024
+const timeoutMillis = 300_000 + 3 * (awaySeconds * 1_000 + losses * (lossEveryMillis + 1_000))
 
 const clearing = (id: string) => ({
   kind: "clearing",
@@ -69,21 +71,21 @@ const atBest = <R>(measured: Effect.Effect<void, TooSlow | NoAnswer, R>) =>
   )
 
 describe("while the database is away", () => {
-  for (const how of ["cut", "swallow"] as const) {
+  for (const how of ["cut", "freeze"] as const) {
     it.live(`(${how}) every request is 503 within 5 s, memory does not grow, and all goes on by itself`, () =>
       Effect.gen(function*() {
-        const receiver = yield* Receiver
-        const proxy = yield* TcpProxy.make(serverPort())
-        const { api, env, replaceWorker, url, wire, worker } = yield* service({ by: proxy.through })
-        const ledger = newLedger(yield* furnish(wire))
-        yield* listen(wire, receiver.url)
+        const receiver = yield* WebhookReceiver
+        const proxy = yield* NetworkProxy.toDatabase
+        const { api, env, replaceWorker, url, client, worker } = yield* service({ proxy })
+        const ledger = newLedger(yield* seedIntegrator(client))
+        yield* listen(client, receiver.url)
         const worksAgain = Effect.fnUntraced(function*(after: string) {
           const begin = performance.now()
           const last = clearings(1, ledger.clockMillis)
-          yield* spend(wire, ledger, last)
+          yield* spend(client, ledger, last)
           // also what a session that nobody can reach any more had locked
           const deposit = { reference: `back${begin}`, amount: { asset: "USDC", amount: "1000" } }
-          yield* expect(200, wire.insist("POST", "/v1/sandbox/deposits", deposit))
+          yield* expect(200, client.sendWithRetries("POST", "/v1/sandbox/deposits", deposit))
           ledger.money.push({ kind: "deposit", asset: "USDC", amount: 1_000n })
           const apiMillis = performance.now() - begin
           const applied = query<{ n: number }>(url, `SELECT count(position)::int AS n FROM spend_events
@@ -95,8 +97,8 @@ describe("while the database is away", () => {
           return millis
         })
         const lose = Effect.gen(function*() {
-          proxy[how]()
-          const answers = yield* Effect.forEach(requests, ([method, path, body]) => Effect.timed(wire.send(method, path, body)), {
+          yield* proxy[how]
+          const answers = yield* Effect.forEach(requests, (request) => Effect.timed(client.send(...request)), {
             concurrency: "unbounded"
           })
           for (const [index, [, answer]] of answers.entries()) {
@@ -104,41 +106,41 @@ describe("while the database is away", () => {
             assert.strictEqual(answer.status, 503, what)
             assert.match(`${answer.headers["retry-after"]}`, /^[1-9]\d*$/, what)
           }
-          yield* expect(204, wire.send("GET", "/health"))
-          yield* expect(400, wire.send("POST", "/v1/spend-events", { kind: "clearing" }))
+          yield* expect(204, client.send("GET", "/health"))
+          yield* expect(400, client.send("POST", "/v1/spend-events", { kind: "clearing" }))
           const before = [api.residentBytes(), worker().residentBytes()]
           yield* Effect.sleep(awaySeconds * 1_000)
           for (const [index, child] of [api, worker()].entries()) {
             assert.isBelow(child.residentBytes() - (before[index] ?? 0), mayGrowBytes)
           }
-          proxy.mend()
+          yield* proxy.restore
           const backMillis = yield* worksAgain(how)
           yield* isBelow(Math.max(...answers.map(([took]) => Duration.toMillis(took))), refusedMillis, "the slowest 503")
           yield* isBelow(backMillis, worksAgainMillis, how)
         })
-        // before what the last one broke is mended
+        // before what the last one broke is repaired
         const loseAgainAndAgain = Effect.gen(function*() {
           for (let loss = 0; loss < losses; loss++) {
             yield* Effect.sleep(lossEveryMillis)
-            proxy.swallow()
+            yield* proxy.freeze
             yield* Effect.sleep(1_000)
-            proxy.mend()
+            yield* proxy.restore
           }
-          yield* isBelow(yield* worksAgain("swallow, again and again"), worksAgainMillis, "swallow, again and again")
+          yield* isBelow(yield* worksAgain("freeze, again and again"), worksAgainMillis, "freeze, again and again")
         })
         const away = Effect.gen(function*() {
           yield* until("acknowledged at first", Effect.sync(() => ledger.acknowledged), (n) => n > 50)
           yield* atBest(lose)
-          if (how === "swallow") yield* atBest(loseAgainAndAgain)
+          if (how === "freeze") yield* atBest(loseAgainAndAgain)
           ledger.closed = true
         })
-        const load = Array.from({ length: customers }, (_, index) => customer(wire, ledger, index))
+        const load = Array.from({ length: customers }, (_, index) => customer(client, ledger, index))
         yield* Effect.all([away, ...load], { concurrency: "unbounded", discard: true })
         assert.isTrue(api.isAlive() && worker().isAlive(), api.output() + worker().output())
         const begin = performance.now()
         yield* replaceWorker
         assert.isBelow(performance.now() - begin, 15_000, "the worker stops in time")
-        yield* verify({ env: { ...env, DATABASE_URL: url }, wire, ledger, received: receiver.received })
-      }).pipe(Effect.provide(Receiver.layer), Effect.scoped), { timeout: 300_000 + 3 * (awaySeconds * 1_000 + losses * (lossEveryMillis + 1_000)) })
+        yield* verify({ env: { ...env, DATABASE_URL: url }, client, ledger, received: receiver.received })
+      }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped), { timeout: timeoutMillis })
   }
 })

@@ -1,10 +1,11 @@
 import { clearings, type Ledger, newLedger, type Spend, spend } from "@card-rewards/e2e/Load"
-import { freePort, start } from "@card-rewards/e2e/Processes"
 import { healthy, query, service } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
-import * as Wire from "@card-rewards/e2e/Wire"
-import { expect, furnish, listen } from "@card-rewards/e2e/World"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { expect, seedIntegrator, listen } from "@card-rewards/e2e/World"
+import type { Answer, NoAnswer } from "@card-rewards/testing/HttpExchange"
+import { freePort, start } from "@card-rewards/testing/Processes"
+import * as RawClient from "@card-rewards/testing/RawClient"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomBytes } from "node:crypto"
@@ -44,18 +45,18 @@ const arm = (url: string, code: string, times: number) =>
   )
 
 /** Sends once each, then again what met no success. Nothing but success and 503 may come back. */
-const sendAll = Effect.fnUntraced(function*(wire: Wire.Wire, ledger: Ledger, spends: ReadonlyArray<Spend>) {
+const sendAll = Effect.fnUntraced(function*(client: RawClient.RawClient, ledger: Ledger, spends: ReadonlyArray<Spend>) {
   const answers = yield* Effect.forEach(
     spends,
-    (one) => orAgain(wire.send("POST", "/v1/spend-events", one), 202),
+    (one) => orAgain(client.send("POST", "/v1/spend-events", one), 202),
     { concurrency: 16 }
   )
-  yield* Effect.forEach(spends, (one) => spend(wire, ledger, [one]), { concurrency: 16, discard: true })
+  yield* Effect.forEach(spends, (one) => spend(client, ledger, [one]), { concurrency: 16, discard: true })
   return answers.filter(({ status }) => status === 503).length
 })
 
 /** The answer is this or a 503 that says when to come again. */
-const orAgain = (answer: Effect.Effect<Wire.Answer, Wire.NoAnswer>, status: number) =>
+const orAgain = (answer: Effect.Effect<Answer, NoAnswer>, status: number) =>
   Effect.tap(expect([status, 503], answer), ({ headers, status: was, text }) => {
     if (was === 503) assert.match(`${headers["retry-after"]}`, /^[1-9]/, text)
     return Effect.void
@@ -64,10 +65,10 @@ const orAgain = (answer: Effect.Effect<Wire.Answer, Wire.NoAnswer>, status: numb
 describe("what PostgreSQL may refuse", () => {
   it.live("is begun again or told as 503, in the api and in the worker, and nothing is lost", () =>
     Effect.gen(function*() {
-      const receiver = yield* Receiver
-      const { api, env, url, wire, worker } = yield* service()
-      const ledger = newLedger(yield* furnish(wire))
-      yield* listen(wire, receiver.url)
+      const receiver = yield* WebhookReceiver
+      const { api, env, url, client, worker } = yield* service()
+      const ledger = newLedger(yield* seedIntegrator(client))
+      yield* listen(client, receiver.url)
       for (const statement of makeFaults) yield* query(url, statement)
       for (const table of ["spend_events", "journal", "deliveries"]) {
         yield* query(
@@ -78,21 +79,19 @@ describe("what PostgreSQL may refuse", () => {
       for (const [code, what] of faults) {
         // few enough to be met by three further tries, where there are such
         yield* arm(url, code, 2)
-        const briefly = yield* sendAll(wire, ledger, clearings(1, ledger.clockMillis))
+        const briefly = yield* sendAll(client, ledger, clearings(1, ledger.clockMillis))
         if (code.startsWith("40")) assert.strictEqual(briefly, 0, what)
         yield* arm(url, code, 30)
-        yield* sendAll(wire, ledger, clearings(16, ledger.clockMillis))
-        yield* expect(
-          200,
-          wire.insist("POST", "/v1/sandbox/deposits", { reference: code, amount: { asset: "EURe", amount: "7" } })
-        )
+        yield* sendAll(client, ledger, clearings(16, ledger.clockMillis))
+        const deposit = { reference: code, amount: { asset: "EURe", amount: "7" } }
+        yield* expect(200, client.sendWithRetries("POST", "/v1/sandbox/deposits", deposit))
         ledger.money.push({ kind: "deposit", asset: "EURe", amount: 7n })
       }
       yield* query(url, "DELETE FROM fault")
-      yield* verify({ env, wire, ledger, received: receiver.received })
+      yield* verify({ env, client, ledger, received: receiver.received })
       assert.isTrue(api.isAlive() && worker().isAlive())
       assert.notInclude(api.output(), "A request met a fault of the service")
-    }).pipe(Effect.provide(Receiver.layer), Effect.scoped), { timeout: 300_000 })
+    }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped), { timeout: 300_000 })
 
   it.live("too few connections, on either side: 503 or success, and /health always", () =>
     Effect.gen(function*() {
@@ -103,8 +102,8 @@ describe("what PostgreSQL may refuse", () => {
         changed.password = role
         return changed.href
       }
-      const { apiKey, env, url, wire } = yield* service({ more: { DATABASE_POOL_SIZE: "2" } })
-      yield* furnish(wire)
+      const { apiKey, env, url, client } = yield* service({ more: { DATABASE_POOL_SIZE: "2" } })
+      yield* seedIntegrator(client)
       // PostgreSQL refuses this role's third connection, while the process may hold ten
       yield* Effect.acquireRelease(
         Effect.gen(function*() {
@@ -117,13 +116,13 @@ describe("what PostgreSQL may refuse", () => {
       const port = yield* freePort
       const api = yield* start("api", { ...env, DATABASE_URL: limited(url), DATABASE_POOL_SIZE: "10", PORT: `${port}` })
       yield* healthy(port, api)
-      const other = Wire.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey })
-      for (const one of [wire, other]) {
+      const other = RawClient.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey })
+      for (const one of [client, other]) {
         const reads = Array.from({ length: 120 }, (_, index) => `/v1/users/user:${index % 20}/balance`)
         const answers = yield* Effect.forEach(reads, (path) => orAgain(one.send("GET", path), 200), { concurrency: 60 })
         assert.isAbove(answers.filter(({ status }) => status === 200).length, 0)
         yield* expect(204, one.send("GET", "/health"))
-        yield* expect(200, one.insist("GET", "/v1/users/user:1/balance"))
+        yield* expect(200, one.sendWithRetries("GET", "/v1/users/user:1/balance"))
       }
     }).pipe(Effect.scoped), { timeout: 180_000 })
 })

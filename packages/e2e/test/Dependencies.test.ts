@@ -1,5 +1,7 @@
-import * as TestProcess from "@card-rewards/dev-postgres/TestProcess"
-import { folder, freePort, root } from "@card-rewards/e2e/Processes"
+import * as LoopbackServer from "@card-rewards/testing/LoopbackServer"
+import { folder, freePort, root } from "@card-rewards/testing/Processes"
+import * as TestProcess from "@card-rewards/testing/TestProcess"
+import { read } from "@card-rewards/testing/WebhookReceiver"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { execFileSync } from "node:child_process"
@@ -76,24 +78,11 @@ const says = (status: number, body: unknown): Registry => (response) =>
   void response.writeHead(status, { "content-type": "application/json" })
     .end(typeof body === "string" ? body : JSON.stringify(body))
 
+/** Listens until the scope closes; the registry's URL. */
 const listen = (registry: Registry) =>
-  Effect.acquireRelease(
-    Effect.promise(() =>
-      new Promise<{ readonly url: string; readonly close: () => void }>((resolve) => {
-        const server = createServer((request, response) => {
-          const chunks: Array<Buffer> = []
-          request.on("data", (chunk: Buffer) => chunks.push(chunk))
-          request.on("end", () => registry(response, JSON.parse(Buffer.concat(chunks).toString()), request))
-        })
-        server.listen(0, "127.0.0.1", () => {
-          const address = server.address()
-          const port = typeof address === "object" && address !== null ? address.port : 0
-          resolve({ url: `http://127.0.0.1:${port}/npm/`, close: () => server.close().closeAllConnections() })
-        })
-      })
-    ),
-    ({ close }) => Effect.sync(close)
-  )
+  LoopbackServer.listen(createServer((request, response) =>
+    void read(request).then(({ body }) => registry(response, JSON.parse(body), request), () => response.destroy())
+  )).pipe(Effect.map(({ port }) => `http://127.0.0.1:${port}/npm/`))
 
 /** The audit of `lockfile` by this registry. */
 const audit = Effect.fnUntraced(function*(
@@ -103,7 +92,7 @@ const audit = Effect.fnUntraced(function*(
   const cwd = yield* folder
   writeFileSync(join(cwd, "pnpm-lock.yaml"), lockfile)
   writeFileSync(join(cwd, "pnpm-workspace.yaml"), options.workspace ?? "packages: []\n")
-  const url = typeof registry === "string" ? registry : (yield* listen(registry)).url
+  const url = typeof registry === "string" ? registry : yield* listen(registry)
   const env = { PATH: process.env["PATH"] ?? "", npm_config_registry: url }
   const running = yield* TestProcess.start([script, ...(options.args ?? [])], { cwd, env })
   return { code: yield* running.exit, output: running.output() }

@@ -1,20 +1,20 @@
 import { clearings, newLedger, spend } from "@card-rewards/e2e/Load"
-import { freePort, start, variables } from "@card-rewards/e2e/Processes"
 import {
   claimOutlivedMillis,
   emptyDatabase,
   healthy,
   query,
-  serverPort,
   service,
   shiftedClock
 } from "@card-rewards/e2e/Setting"
-import * as TcpProxy from "@card-rewards/e2e/TcpProxy"
 import { verify } from "@card-rewards/e2e/Verify"
-import * as Wire from "@card-rewards/e2e/Wire"
-import { furnish, listen, until } from "@card-rewards/e2e/World"
+import { seedIntegrator, listen } from "@card-rewards/e2e/World"
+import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import * as OldDatabase from "@card-rewards/testing/OldDatabase"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { until } from "@card-rewards/testing/Polling"
+import { freePort, start, variables } from "@card-rewards/testing/Processes"
+import * as RawClient from "@card-rewards/testing/RawClient"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted, Semaphore } from "effect"
 
@@ -65,16 +65,16 @@ describe.concurrent("migrations", () => {
 
   it.live("two at one moment bring a database of the first release up to date, and all that it held goes on", () =>
     Effect.gen(function*() {
-      const receiver = yield* Receiver
+      const receiver = yield* WebhookReceiver
       const before = yield* service()
-      const ledger = newLedger(yield* furnish(before.wire))
-      yield* listen(before.wire, receiver.url)
-      yield* spend(before.wire, ledger, clearings(20, ledger.clockMillis))
+      const ledger = newLedger(yield* seedIntegrator(before.client))
+      yield* listen(before.client, receiver.url)
+      yield* spend(before.client, ledger, clearings(20, ledger.clockMillis))
       const rewarded = query<{ n: number }>(before.url, "SELECT count(*)::int AS n FROM rewards")
       yield* until("rewarded", rewarded, ([row]) => row?.n === 20)
       yield* before.worker().send("SIGTERM")
       yield* before.worker().exit
-      yield* spend(before.wire, ledger, clearings(10, ledger.clockMillis))
+      yield* spend(before.client, ledger, clearings(10, ledger.clockMillis))
       yield* before.api.send("SIGTERM")
       yield* before.api.exit
 
@@ -91,11 +91,11 @@ describe.concurrent("migrations", () => {
       yield* healthy(port, api)
       assert.deepStrictEqual(yield* migrations(url), yield* migrations(before.url))
       assert.deepStrictEqual(yield* relations(url), yield* relations(before.url))
-      const wire = Wire.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey: before.apiKey })
-      const { events, rewards } = yield* verify({ env, wire, ledger, received: receiver.received })
+      const client = RawClient.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey: before.apiKey })
+      const { events, rewards } = yield* verify({ env, client, ledger, received: receiver.received })
       assert.deepStrictEqual([events, rewards], [30, 30])
       assert.isTrue(api.isAlive() && worker.isAlive(), api.output() + worker.output())
-    }).pipe(Effect.provide(Receiver.layer), Effect.scoped, inTurn), { timeout: 180_000 })
+    }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped, inTurn), { timeout: 180_000 })
 
   it.live("one that fails leaves the database as it was, and says so in one line", () =>
     Effect.gen(function*() {
@@ -119,12 +119,13 @@ describe.concurrent("migrations", () => {
       const newer = variables(newerUrl)
       assert.strictEqual((yield* ended("admin", newer, { args: ["migrate"] })).code, 0)
       yield* query(newerUrl, "INSERT INTO effect_sql_migrations (migration_id, name) VALUES (9999, 'future')")
-      const silent = yield* TcpProxy.make(serverPort())
-      silent.swallow()
+      const silent = yield* NetworkProxy.toDatabase
+      yield* silent.freeze
+      const throughSilent = variables(Redacted.value(silent.through(Redacted.make(newerUrl))))
       const cases = [
         [empty, /^card-rewards (api|worker): .*admin -- migrate/],
         [nowhere, /^card-rewards (api|worker): .*could not be reached/],
-        [variables(silent.through(newerUrl)), /^card-rewards (api|worker): .*could not be reached/],
+        [throughSilent, /^card-rewards (api|worker): .*could not be reached/],
         [newer, /^card-rewards (api|worker): .*schema 9999, newer than/]
       ] as const
       yield* Effect.forEach(cases.flatMap((one) => [["api", one], ["worker", one]] as const), Effect.fnUntraced(

@@ -1,8 +1,8 @@
 import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import { clearing, clearings } from "@card-rewards/e2e/Load"
 import { query, service } from "@card-rewards/e2e/Setting"
-import * as Wire from "@card-rewards/e2e/Wire"
-import { expect, furnish } from "@card-rewards/e2e/World"
+import { expect, seedIntegrator } from "@card-rewards/e2e/World"
+import * as RawClient from "@card-rewards/testing/RawClient"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { once } from "node:events"
@@ -23,23 +23,23 @@ class Target extends Context.Service<Target, {
   static readonly layer = Layer.effect(
     Target,
     Effect.gen(function*() {
-      const { api, apiKey, port, url, wire } = yield* service()
-      return Target.of({ url, port, apiKey, now: yield* furnish(wire), residentBytes: api.residentBytes })
+      const { api, apiKey, port, url, client } = yield* service()
+      return Target.of({ url, port, apiKey, now: yield* seedIntegrator(client), residentBytes: api.residentBytes })
     })
   )
 }
 
 /** The system tries again after up to half a minute to connect where too many came at one moment. */
-const patienceMillis = 60_000
+const timeoutMillis = 60_000
 
-const client = ({ apiKey, port }: Target["Service"], connections: number) =>
-  Wire.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey, connections, patienceMillis })
+const clientOf = ({ apiKey, port }: Target["Service"], connections: number) =>
+  RawClient.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey, connections, timeoutMillis })
 
 /** Asks for health and for a balance all the while; health must always answer, reads too or with 503. */
 const watch = Effect.fnUntraced(function*(target: Target["Service"]) {
-  const wire = client(target, 4)
-  yield* expect(204, wire.send("GET", "/health"))
-  const { status } = yield* expect([200, 503], wire.send("GET", "/v1/users/user:1/balance"))
+  const client = clientOf(target, 4)
+  yield* expect(204, client.send("GET", "/health"))
+  const { status } = yield* expect([200, 503], client.send("GET", "/v1/users/user:1/balance"))
   yield* Effect.sleep(50)
   return status
 })
@@ -63,14 +63,14 @@ layer(Target.layer, { excludeTestServices: true, timeout: "120 seconds" })("unde
     it.effect(`${connections} connections: every answer is 202, 429 or 503, and each 202 is stored`, () =>
       Effect.gen(function*() {
         const target = yield* Target
-        const wire = client(target, connections)
+        const client = clientOf(target, connections)
         const statuses = new Map<number, number>()
         const acknowledged = new Set<string>()
         const end = performance.now() + loadMillis
         const sender = Effect.gen(function*() {
           do {
             const one = clearing(target.now)
-            const { status } = yield* expect([202, 429, 503], wire.send("POST", "/v1/spend-events", one))
+            const { status } = yield* expect([202, 429, 503], client.send("POST", "/v1/spend-events", one))
             statuses.set(status, (statuses.get(status) ?? 0) + 1)
             if (status === 202) acknowledged.add(one.externalTransactionId)
           } while (performance.now() < end)
@@ -97,11 +97,11 @@ layer(Target.layer, { excludeTestServices: true, timeout: "120 seconds" })("unde
   it.effect("when nothing can be stored, what is too much is refused at once and the rest in time, while reads are answered", () =>
     Effect.gen(function*() {
       const target = yield* Target
-      const wire = client(target, 2_000)
+      const client = clientOf(target, 2_000)
       const sql = yield* AdminSql.connect(Redacted.make(target.url))
       yield* sql.withTransaction(Effect.gen(function*() {
         yield* sql`LOCK TABLE spend_event_queue IN ACCESS EXCLUSIVE MODE`
-        const posts = clearings(2_000, target.now).map((one) => wire.send("POST", "/v1/spend-events", one))
+        const posts = clearings(2_000, target.now).map((one) => client.send("POST", "/v1/spend-events", one))
         const { reads, result } = yield* whileRunning(target, Effect.all(posts, { concurrency: "unbounded" }))
         for (const answer of result) {
           assert.strictEqual(answer.status, 503, answer.text)
@@ -113,7 +113,7 @@ layer(Target.layer, { excludeTestServices: true, timeout: "120 seconds" })("unde
         assert.isBelow(slowest, 10_000)
         assert.isAbove(reads.filter((status) => status === 200).length, reads.length / 2)
       }))
-      yield* expect(202, wire.insist("POST", "/v1/spend-events", clearing(target.now)))
+      yield* expect(202, client.sendWithRetries("POST", "/v1/spend-events", clearing(target.now)))
       assert.isBelow(target.residentBytes(), mostResidentBytes)
     }).pipe(Effect.scoped), { timeout: 180_000 })
 
@@ -141,10 +141,11 @@ layer(Target.layer, { excludeTestServices: true, timeout: "120 seconds" })("unde
         const answer = yield* Effect.promise(() => socket.setEncoding("utf8").toArray().catch(() => []))
         assert.match(answer.join(""), /^(HTTP\/1\.1 204 |HTTP\/1\.1 400 Bad Request|$)/)
       }
-      const wire = client(target, 32)
-      const posts = clearings(200, target.now).map((one) => expect(202, wire.insist("POST", "/v1/spend-events", one)))
+      const client = clientOf(target, 32)
+      const posts = clearings(200, target.now).map((one) =>
+        expect(202, client.sendWithRetries("POST", "/v1/spend-events", one)))
       yield* Effect.all(posts, { concurrency: 32 })
-      assert.strictEqual(wire.met.noAnswer, 0, wire.met.last)
+      assert.strictEqual(client.failures.noAnswer, 0, client.failures.last)
       for (let turn = 0; turn < 10; turn++) assert.strictEqual(yield* watch(target), 200)
       assert.isBelow(target.residentBytes(), mostResidentBytes)
     }).pipe(Effect.scoped), { timeout: 180_000 })

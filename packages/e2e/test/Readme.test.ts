@@ -1,5 +1,5 @@
-import { freePort } from "@card-rewards/e2e/Processes"
-import { Service } from "@card-rewards/e2e/Service"
+import { LaunchedService } from "@card-rewards/testing/LaunchedService"
+import { freePort } from "@card-rewards/testing/Processes"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Redacted, Schedule } from "effect"
 import { execFile, execFileSync, spawn } from "node:child_process"
@@ -36,7 +36,7 @@ const withoutTimes = (text: string) =>
 
 /** A folder with what `npm start` leaves in the checkout; the machine's own tools. */
 const checkout = Effect.gen(function*() {
-  const { apiKey, baseUrl } = yield* Service
+  const { apiKey, baseUrl } = yield* LaunchedService
   const folder = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "card-rewards-readme-"))),
     (path) => Effect.sync(() => rmSync(path, { recursive: true }))
@@ -49,7 +49,7 @@ const checkout = Effect.gen(function*() {
 
 const patiently = Schedule.spaced("50 millis").pipe(Schedule.upTo({ duration: "60 seconds" }))
 
-layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("the README", (it) => {
+layer(LaunchedService.layer, { excludeTestServices: true, timeout: "120 seconds" })("the README", (it) => {
   it.effect("has a first session that prints what it says", () =>
     Effect.gen(function*() {
       assert.isAbove(session.length, 10)
@@ -100,7 +100,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("the
 
   it.effect("has a program in TypeScript that runs", () =>
     Effect.gen(function*() {
-      const { apiKey, baseUrl } = yield* Service
+      const { apiKey, baseUrl } = yield* LaunchedService
       const given = JSON.stringify({ baseUrl, apiKey: Redacted.value(apiKey) })
       const program = block("ts", "connectSandbox")
       const code = `const { baseUrl, apiKey } = ${given}\n${program}\nconsole.log(balances.length)`
@@ -120,8 +120,8 @@ describe("the pages", () => {
 
   /** Shell that no test of this file runs, by its first line, and what stands for it. */
   const elsewhere: Readonly<Record<string, string>> = {
-    "npm start   # installs": "Service.ts starts scripts/start.ts; scripts/check.ts is what runs this",
-    "WEBHOOK_ALLOW_PRIVATE_NETWORK=true npm start": "Service.ts sets it",
+    "npm start   # installs": "LaunchedService.ts starts scripts/start.ts; scripts/check.ts is what runs this",
+    "WEBHOOK_ALLOW_PRIVATE_NETWORK=true npm start": "LaunchedService.ts sets it",
     "HOSTILE=full": "HostileTenants.test.ts is what runs, in its short forms",
     "npm run -s pack:client": "Client.test.ts packs and installs it",
     "BASE_URL=http://127.0.0.1:3000": "Client.test.ts runs every program of that page",

@@ -1,10 +1,11 @@
 import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
 import { clearings, type Ledger, newLedger, spend } from "@card-rewards/e2e/Load"
-import { admin, folder, freePort, start, variables } from "@card-rewards/e2e/Processes"
 import { healthy, query } from "@card-rewards/e2e/Setting"
-import * as Wire from "@card-rewards/e2e/Wire"
-import { furnish, provision, until } from "@card-rewards/e2e/World"
+import { seedIntegrator, provision } from "@card-rewards/e2e/World"
+import { until } from "@card-rewards/testing/Polling"
+import { admin, folder, freePort, start, variables } from "@card-rewards/testing/Processes"
+import * as RawClient from "@card-rewards/testing/RawClient"
 import { assert, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { execFileSync } from "node:child_process"
@@ -42,7 +43,7 @@ const service = Effect.fnUntraced(function*(url: string, apiKey: string) {
   const api = yield* start("api", env)
   yield* start("worker", env)
   yield* healthy(port, api)
-  return { env, wire: Wire.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey }) }
+  return { env, client: RawClient.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey }) }
 })
 
 /** With owners, which the server insists on. */
@@ -86,14 +87,14 @@ it.live("a base backup and the archived log restore to the moment before a mista
     const before = yield* Effect.gen(function*() {
       const url = yield* addressOf
       const apiKey = yield* provision(variables(url))
-      const { wire } = yield* service(url, apiKey)
-      const ledger = newLedger(yield* furnish(wire))
-      yield* spend(wire, ledger, clearings(30, ledger.clockMillis))
+      const { client } = yield* service(url, apiKey)
+      const ledger = newLedger(yield* seedIntegrator(client))
+      yield* spend(client, ledger, clearings(30, ledger.clockMillis))
       yield* backUp(url, cluster(), backup)
-      yield* spend(wire, ledger, clearings(30, ledger.clockMillis))
+      yield* spend(client, ledger, clearings(30, ledger.clockMillis))
       yield* query(url, "SELECT pg_create_restore_point('before_the_mistake')::text")
       const kept = sentIn(ledger)
-      yield* spend(wire, ledger, clearings(30, ledger.clockMillis))
+      yield* spend(client, ledger, clearings(30, ledger.clockMillis))
       yield* query(url, "DROP TABLE rewards CASCADE")
       const [full] = yield* query<{ name: string }>(url, "SELECT pg_walfile_name(pg_switch_wal()) AS name")
       const archived = query<{ done: boolean }>(
@@ -121,9 +122,9 @@ it.live("a base backup and the archived log restore to the moment before a mista
         row?.recovering === false)
       assert.deepStrictEqual(yield* stored(url), before.kept)
       assert.include(yield* admin(variables(url), "audit"), "holds")
-      const { wire } = yield* service(url, before.apiKey)
+      const { client } = yield* service(url, before.apiKey)
       // the integrator is told from when to send again; what was kept is a duplicate
-      yield* spend(wire, before.ledger, [...before.ledger.spends.values()])
+      yield* spend(client, before.ledger, [...before.ledger.spends.values()])
       assert.deepStrictEqual(yield* stored(url), sentIn(before.ledger))
       const rewarded = query<{ count: number }>(url, "SELECT count(*)::int AS count FROM rewards")
       yield* until("rewarded", rewarded, ([row]) => row?.count === before.ledger.spends.size)

@@ -1,10 +1,13 @@
 import { Cluster } from "@card-rewards/e2e/Cluster"
 import { customer, newLedger } from "@card-rewards/e2e/Load"
-import { admin, freePort, start, variables } from "@card-rewards/e2e/Processes"
 import { healthy, query } from "@card-rewards/e2e/Setting"
-import * as Wire from "@card-rewards/e2e/Wire"
-import { expect, furnish, listen, provision, until } from "@card-rewards/e2e/World"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { expect, seedIntegrator, listen, provision } from "@card-rewards/e2e/World"
+import type { Answer } from "@card-rewards/testing/HttpExchange"
+import { until } from "@card-rewards/testing/Polling"
+import { admin, freePort, start, variables } from "@card-rewards/testing/Processes"
+import * as RawClient from "@card-rewards/testing/RawClient"
+import { createEndpoint } from "@card-rewards/testing/Requests"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { readFileSync } from "node:fs"
@@ -15,13 +18,13 @@ const refusedKey = `service_sk_sandbox_${"5ec2e7".repeat(10)}beef`
 const talkative = { log_statement: "all", log_parameter_max_length: "-1", log_parameter_max_length_on_error: "-1" }
 
 layer(
-  Layer.merge(Cluster.layer(talkative), Receiver.layer),
+  Layer.merge(Cluster.layer(talkative), WebhookReceiver.layer),
   { excludeTestServices: true, timeout: "60 seconds" }
 )("secrets", (it) => {
   it.effect("are in no log, answer, event, error, table or command line, at the most talkative level and while things fail", () =>
     Effect.gen(function*() {
       const cluster = yield* Cluster
-      const receiver = yield* Receiver
+      const receiver = yield* WebhookReceiver
       const port = yield* freePort
       const secretsKey = Buffer.from("a key that must never be printed").toString("base64")
       const env = variables(cluster.url, { PORT: `${port}`, LOG_LEVEL: "trace", SECRETS_KEY: secretsKey })
@@ -30,30 +33,32 @@ layer(
       const worker = yield* start("worker", env)
       yield* healthy(port, api)
       const answers: Array<string> = []
-      const seen = (answer: Wire.Answer) => void answers.push(JSON.stringify(answer.headers) + answer.text)
+      const onAnswer = (answer: Answer) => void answers.push(JSON.stringify(answer.headers) + answer.text)
       const options = { baseUrl: () => `http://127.0.0.1:${port}`, apiKey }
-      const wire = Wire.make({ ...options, seen })
+      const client = RawClient.make({ ...options, onAnswer })
       // what is shown this once: its answers are not searched
-      const creating = Wire.make(options)
-      const ledger = newLedger(yield* furnish(wire))
+      const creating = RawClient.make(options)
+      const ledger = newLedger(yield* seedIntegrator(client))
       const signing = [yield* listen(creating, receiver.url)]
-      const rotated = yield* expect(200, creating.insist("POST", "/v1/webhook-endpoints/main/rotate-secret"))
+      const rotated = yield* expect(200, creating.sendWithRetries("POST", "/v1/webhook-endpoints/main/rotate-secret"))
       signing.push(JSON.parse(rotated.text).secret)
-      const created = yield* expect(201, creating.insist("POST", "/v1/api-keys", { name: "second" }))
+      const created = yield* expect(201, creating.sendWithRetries("POST", "/v1/api-keys", { name: "second" }))
       const secondKey: string = JSON.parse(created.text).secret
 
       const mistakes = Effect.gen(function*() {
         for (const key of [refusedKey, `${apiKey}0`, "nonsense"]) {
-          yield* expect([401, 429, 503], Wire.make({ ...options, apiKey: key, seen }).send("GET", "/v1/programs"))
+          const mistaken = RawClient.make({ ...options, apiKey: key, onAnswer })
+          yield* expect([401, 429, 503], mistaken.send("GET", "/v1/programs"))
         }
-        yield* expect(201, wire.insist("POST", "/v1/api-keys", { name: "second" }))
-        yield* expect([201, 409], wire.insist("POST", "/v1/webhook-endpoints", { id: "main", url: receiver.url }))
+        yield* expect(201, client.sendWithRetries("POST", "/v1/api-keys", { name: "second" }))
+        yield* expect([201, 409], client.sendWithRetries(...createEndpoint("main", receiver.url)))
         for (const path of ["/v1/api-keys", "/v1/webhook-endpoints", "/v1/webhook-endpoints/main", "/v1/events?limit=100"]) {
-          yield* expect(200, wire.insist("GET", path))
+          yield* expect(200, client.sendWithRetries("GET", path))
         }
         // keys where they do not belong
-        yield* expect(400, wire.insist("POST", "/v1/spend-events", { kind: "clearing", [secondKey]: secondKey }))
-        yield* expect(400, wire.insist("GET", `/v1/events?after=${secondKey}`))
+        const misplaced = { kind: "clearing", [secondKey]: secondKey }
+        yield* expect(400, client.sendWithRetries("POST", "/v1/spend-events", misplaced))
+        yield* expect(400, client.sendWithRetries("GET", `/v1/events?after=${secondKey}`))
       })
       const story = Effect.gen(function*() {
         yield* until("acknowledged", Effect.sync(() => ledger.acknowledged), (n) => n > 60, 60)
@@ -66,7 +71,7 @@ layer(
         ledger.closed = true
       })
       yield* Effect.all(
-        [story, ...[1, 2, 3, 4].map((seed) => customer(wire, ledger, seed))],
+        [story, ...[1, 2, 3, 4].map((seed) => customer(client, ledger, seed))],
         { concurrency: "unbounded", discard: true }
       )
       const audit = yield* admin(env, "audit")

@@ -1,12 +1,13 @@
-import type { Running } from "@card-rewards/dev-postgres/TestProcess"
 import { customer, newLedger } from "@card-rewards/e2e/Load"
-import { freePort, start, variables } from "@card-rewards/e2e/Processes"
 import { emptyDatabase, healthy } from "@card-rewards/e2e/Setting"
-import * as TcpProxy from "@card-rewards/e2e/TcpProxy"
 import { verify } from "@card-rewards/e2e/Verify"
-import * as Wire from "@card-rewards/e2e/Wire"
-import { expect, furnish, listen, provision, until } from "@card-rewards/e2e/World"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { expect, seedIntegrator, listen, provision } from "@card-rewards/e2e/World"
+import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
+import { until } from "@card-rewards/testing/Polling"
+import { freePort, start, variables } from "@card-rewards/testing/Processes"
+import * as RawClient from "@card-rewards/testing/RawClient"
+import type { Running } from "@card-rewards/testing/TestProcess"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { once } from "node:events"
@@ -31,21 +32,21 @@ const service = Effect.gen(function*() {
   return { env, apiKey, ports, startApi, startWorker, apis, workers }
 })
 
-layer(Receiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("SIGTERM", (it) => {
+layer(WebhookReceiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("SIGTERM", (it) => {
   it.effect("a rolling restart of two apis and two workers under load fails no request of a client that retries", () =>
     Effect.gen(function*() {
-      const receiver = yield* Receiver
+      const receiver = yield* WebhookReceiver
       const { apiKey, apis, env, ports, startApi, startWorker, workers } = yield* service
-      const balancer = yield* TcpProxy.make(...ports)
-      const wire = Wire.make({ baseUrl: () => `http://127.0.0.1:${balancer.port}`, apiKey })
-      const ledger = newLedger(yield* furnish(wire))
-      yield* listen(wire, receiver.url)
+      const balancer = yield* NetworkProxy.make(...ports.map((port) => ({ host: "127.0.0.1", port })))
+      const client = RawClient.make({ baseUrl: () => `http://127.0.0.1:${balancer.port}`, apiKey })
+      const ledger = newLedger(yield* seedIntegrator(client))
+      yield* listen(client, receiver.url)
       const order = [0, 1, 0] as const
       const lost: Array<number> = []
       const restarts = Effect.gen(function*() {
         for (const index of order) {
           const before = ledger.acknowledged
-          const lostBefore = wire.met.noAnswer
+          const lostBefore = client.failures.noAnswer
           yield* until("acknowledged", Effect.sync(() => ledger.acknowledged - before), (n) => n > 50)
           const took = yield* stopped(apis[index])
           assert.isBelow(took, stopMillis, "an api under load lets go of its connections")
@@ -53,19 +54,19 @@ layer(Receiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("SIG
           yield* stopped(workers[index])
           workers[index] = yield* startWorker
           yield* healthy(ports[index], apis[index])
-          lost.push(wire.met.noAnswer - lostBefore)
+          lost.push(client.failures.noAnswer - lostBefore)
         }
         ledger.closed = true
       })
-      const load = Array.from({ length: customers }, (_, index) => customer(wire, ledger, index))
+      const load = Array.from({ length: customers }, (_, index) => customer(client, ledger, index))
       yield* Effect.all([restarts, ...load], { concurrency: "unbounded", discard: true })
       // The balancer sends nobody to a dead api, and every answer of a stopping one told to go elsewhere: lost is only what is sent
       // just when a connection is closed that nobody has used for half a second. A machine that stalls then may cost several at
       // one restart; an api that lets go too early costs some at nearly every one.
       yield* Effect.logInfo(`requests without an answer: ${lost}`)
       const isByStall = lost.filter((count) => count > 0).length === 1
-      assert.isTrue(wire.met.noAnswer <= order.length || isByStall, `${lost}: ${wire.met.last}`)
-      const { events } = yield* verify({ env, wire, ledger, received: receiver.received })
+      assert.isTrue(client.failures.noAnswer <= order.length || isByStall, `${lost}: ${client.failures.last}`)
+      const { events } = yield* verify({ env, client, ledger, received: receiver.received })
       assert.isAbove(events, 100)
     }).pipe(Effect.scoped), { timeout: 180_000 })
 
@@ -106,8 +107,8 @@ layer(Receiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("SIG
         assert.match(answer, /\r\nconnection: close\r\n/i)
       }
       assert.isBelow(yield* Fiber.join(stopping), stopMillis)
-      const other = Wire.make({ baseUrl: () => `http://127.0.0.1:${ports[1]}`, apiKey })
-      yield* expect(200, other.insist("GET", "/v1/users/late"))
+      const other = RawClient.make({ baseUrl: () => `http://127.0.0.1:${ports[1]}`, apiKey })
+      yield* expect(200, other.sendWithRetries("GET", "/v1/users/late"))
     }).pipe(Effect.scoped))
 })
 

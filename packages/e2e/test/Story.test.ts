@@ -1,10 +1,10 @@
 import { CardRewardsSandbox } from "@card-rewards/client/CardRewards"
 import { verifyWebhook } from "@card-rewards/client/WebhookSignature"
-import { Service } from "@card-rewards/e2e/Service"
 import { EndpointId, IntegratorId, ProgramId, Reference, TransactionId, UserId } from "@card-rewards/domain/Ids"
 import { Currency } from "@card-rewards/domain/Money"
 import { dayMillis, instant } from "@card-rewards/domain/Time"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { LaunchedService } from "@card-rewards/testing/LaunchedService"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -12,11 +12,11 @@ import { Webhook } from "standardwebhooks"
 import Stripe from "stripe"
 
 const client = Layer.unwrap(Effect.gen(function*() {
-  const { apiKey, baseUrl } = yield* Service
+  const { apiKey, baseUrl } = yield* LaunchedService
   return CardRewardsSandbox.layer({ baseUrl, apiKey }).pipe(Layer.provide(FetchHttpClient.layer))
 }))
 
-const services = Layer.provideMerge(client, Layer.mergeAll(Service.layer, Receiver.layer))
+const services = Layer.provideMerge(client, Layer.mergeAll(LaunchedService.layer, WebhookReceiver.layer))
 
 /** Asks again until the answer is as expected, for a minute at most. */
 const eventually = <A, E, R>(ask: Effect.Effect<A, E, R>, expected: (answer: A) => boolean) =>
@@ -35,8 +35,8 @@ layer(
 )("an integrator, through the typed client", (it) => {
   it.effect("enrolls, publishes, spends, funds, claims, and receives signed webhooks", () =>
     Effect.gen(function*() {
-      const { admin, integratorId: id } = yield* Service
-      const receiver = yield* Receiver
+      const { admin, integratorId: id } = yield* LaunchedService
+      const receiver = yield* WebhookReceiver
       const api = yield* CardRewardsSandbox
       const integratorId = IntegratorId.make(id)
       yield* api.health()

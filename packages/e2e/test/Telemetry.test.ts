@@ -1,9 +1,10 @@
 import { attribute, Collector, points, prometheusNames, type Span } from "@card-rewards/e2e/Collector"
 import type { Spend } from "@card-rewards/e2e/Load"
 import { query, service } from "@card-rewards/e2e/Setting"
-import { root } from "@card-rewards/e2e/Processes"
-import { expect, furnish, integratorId, iso, listen, unitsPerCent, until } from "@card-rewards/e2e/World"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { expect, seedIntegrator, integratorId, iso, listen, unitsPerCent } from "@card-rewards/e2e/World"
+import { until } from "@card-rewards/testing/Polling"
+import { root } from "@card-rewards/testing/Processes"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { readFileSync } from "node:fs"
@@ -15,18 +16,18 @@ const secretsKey = Buffer.alloc(32, 7).toString("base64")
 const wrongKey = `service_sk_test_${"w".repeat(40)}`
 
 layer(
-  Layer.merge(Receiver.layer, Collector.layer),
+  Layer.merge(WebhookReceiver.layer, Collector.layer),
   { excludeTestServices: true, timeout: "60 seconds" }
 )("telemetry", (it) => {
   it.effect("follows a request by links through processing to its delivery, measures all of it, and tells no secret", () =>
     Effect.gen(function*() {
       const collector = yield* Collector
-      const receiver = yield* Receiver
-      const { api, apiKey, port, url, wire, worker } = yield* service({
+      const receiver = yield* WebhookReceiver
+      const { api, apiKey, port, url, client, worker } = yield* service({
         more: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_METRIC_EXPORT_INTERVAL: "200", LOG_LEVEL: "info" }
       })
-      const at = yield* furnish(wire)
-      const secret = yield* listen(wire, receiver.url)
+      const at = yield* seedIntegrator(client)
+      const secret = yield* listen(client, receiver.url)
       const metrics = (name: string) => collector.metrics().filter((one) => one.name === name)
       const value = (name: string, ...wanted: ReadonlyArray<readonly [string, string]>) =>
         Effect.sync(() =>
@@ -55,7 +56,7 @@ layer(
         service === "card-rewards-worker" && BigInt(startTimeUnixNano) > idleSince)
       assert.deepStrictEqual(since.map(({ name, traceId }) => `${name} ${traceId}`), [])
 
-      yield* expect(200, wire.insist("POST", "/v1/sandbox/deposits", {
+      yield* expect(200, client.sendWithRetries("POST", "/v1/sandbox/deposits", {
         reference: "enough",
         amount: { asset: "USDC", amount: `${1_000_000n * unitsPerCent.USDC}` }
       }))
@@ -129,7 +130,7 @@ layer(
       // requests by method, route and status; also those that nobody wants traced, or that no route answers
       const requests = "http.server.request.duration"
       assert.strictEqual(yield* post(wrongKey), 401)
-      assert.strictEqual((yield* wire.insist("GET", "/v1/nothing?secret=of-a-query")).status, 404)
+      assert.strictEqual((yield* client.sendWithRetries("GET", "/v1/nothing?secret=of-a-query")).status, 404)
       const seen = (method: string, status: string, route?: string) =>
         until(
           `${method} ${route} ${status}`,

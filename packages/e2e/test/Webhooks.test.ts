@@ -1,9 +1,11 @@
-import { Service } from "@card-rewards/e2e/Service"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { exchange } from "@card-rewards/testing/HttpExchange"
+import { LaunchedService } from "@card-rewards/testing/LaunchedService"
+import { until } from "@card-rewards/testing/Polling"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Redacted, Schedule, Schema } from "effect"
+import { Effect, Layer, Redacted, Schema } from "effect"
+import { globalAgent } from "node:http"
 
-const Body = Schema.Record(Schema.String, Schema.Unknown)
 const Page = Schema.Struct({
   deliveries: Schema.Array(Schema.Struct({
     eventId: Schema.String,
@@ -21,36 +23,23 @@ const Page = Schema.Struct({
   next: Schema.optionalKey(Schema.String)
 })
 
-/** One request; succeeds with its status and body. */
+/** One request, one answer. */
 const call = Effect.fnUntraced(function*(method: string, path: string, json?: unknown) {
-  const { apiKey, baseUrl } = yield* Service
-  return yield* Effect.promise(async () => {
-    const headers = { "x-api-key": Redacted.value(apiKey), "content-type": "application/json" }
-    const answer = await fetch(`${baseUrl}${path}`, {
-      method,
-      headers,
-      ...(json === undefined ? {} : { body: JSON.stringify(json) })
-    })
-    return { status: answer.status, body: Schema.decodeUnknownSync(Body)(await answer.json()) }
-  })
+  const { apiKey, baseUrl } = yield* LaunchedService
+  const sent = { key: Redacted.value(apiKey), json }
+  return yield* Effect.orDie(exchange({ agent: globalAgent, baseUrl }, method, path, sent))
 })
 
 const deliveries = (query = "") =>
   Effect.map(call("GET", `/v1/webhook-endpoints/main/deliveries${query}`), ({ body }) =>
     Schema.decodeUnknownSync(Page)(body))
 
-const eventually = <A, E, R>(ask: Effect.Effect<A, E, R>, expected: (answer: A) => boolean) =>
-  ask.pipe(
-    Effect.filterOrFail(expected, (answer) => ({ stillIs: answer })),
-    Effect.retry(Schedule.spaced("20 millis").pipe(Schedule.upTo({ duration: "60 seconds" })))
-  )
-
-const services = Layer.merge(Service.layer, Receiver.layer)
+const services = Layer.merge(LaunchedService.layer, WebhookReceiver.layer)
 
 layer(services, { excludeTestServices: true, timeout: "120 seconds" })("an integrator and its webhooks", (it) => {
   it.effect("sees every attempt; an exhausted event is delivered anew, and one born without an endpoint", () =>
     Effect.gen(function*() {
-      const receiver = yield* Receiver
+      const receiver = yield* WebhookReceiver
       const deposit = { reference: "early", amount: { asset: "USDC", amount: "5" } }
       assert.strictEqual((yield* call("POST", "/v1/sandbox/deposits", deposit)).status, 200)
       yield* call("POST", "/v1/webhook-endpoints", { id: "main", url: receiver.url })
@@ -60,8 +49,11 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("an integ
       const ping = yield* call("POST", "/v1/webhook-endpoints/main/ping")
       assert.strictEqual(ping.status, 202)
       const eventId = String(ping.body["eventId"])
-      const [exhausted] = (yield* eventually(deliveries("?state=exhausted"), (page) => page.deliveries.length === 1))
-        .deliveries
+      const { deliveries: [exhausted] } = yield* until(
+        "exhausted",
+        deliveries("?state=exhausted"),
+        (page) => page.deliveries.length === 1
+      )
       assert.deepStrictEqual([exhausted?.eventId, exhausted?.kind], [eventId, "webhook.ping"])
       assert.deepStrictEqual(exhausted?.attempts.map(({ status }) => status), [500, 500, 500, 500])
       assert.isUndefined(exhausted?.nextAttemptAt)
@@ -72,7 +64,11 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("an integ
       const anew = yield* call("POST", `/v1/webhook-endpoints/main/deliveries/${eventId}/redeliver`)
       assert.strictEqual(anew.status, 202)
       assert.containsSubset(anew.body, { delivery: { eventId, state: "pending", attempts: [] } })
-      const all = yield* eventually(deliveries(), (page) => page.deliveries.every(({ state }) => state !== "pending"))
+      const all = yield* until(
+        "none pending",
+        deliveries(),
+        (page) => page.deliveries.every(({ state }) => state !== "pending")
+      )
       assert.deepStrictEqual(all.deliveries.map(({ eventId, state }) => [eventId, state]), [
         [eventId, "delivered"],
         [eventId, "exhausted"]
@@ -93,7 +89,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("an integ
       assert.deepStrictEqual(events[1]?.data, {})
       const early = events[0]?.id ?? ""
       yield* call("POST", `/v1/webhook-endpoints/main/deliveries/${early}/redeliver`)
-      yield* eventually(Effect.sync(() => receiver.received.length), (count) => count === 6)
+      yield* until("received", Effect.sync(() => receiver.received.length), (count) => count === 6)
       assert.strictEqual(receiver.received[5]?.headers["x-service-event-id"], early)
       assert.include(receiver.received[5]?.body ?? "", "\"reference\":\"early\"")
 

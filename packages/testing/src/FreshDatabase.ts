@@ -21,5 +21,5 @@ export const operators = (environment: VaultId) =>
   Layer.unwrap(Effect.map(FreshDatabase, ({ url }) =>
     Integrators.layer.pipe(
       Layer.provideMerge(Environment.layer(environment)),
-      Layer.provideMerge(Database.layer({ url, poolSize: 2, applicationName: "test" }))
+      Layer.provideMerge(Database.layer({ url, poolSize: 4, applicationName: "test" }))
     )))

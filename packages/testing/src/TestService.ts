@@ -4,12 +4,13 @@ import { IntegratorId, ProgramId } from "@card-rewards/domain/Ids"
 import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
-import { Context, Duration, Effect, Layer, type Redacted, Schedule, Schema } from "effect"
+import { Context, Duration, Effect, Layer, type Redacted, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
-import { Api, type ApiOptions } from "./Api.ts"
+import { type ApiOptions, ApiServer } from "./ApiServer.ts"
 import { FreshDatabase, operators } from "./FreshDatabase.ts"
-import { Receiver } from "./Receiver.ts"
+import { untilTrue } from "./Polling.ts"
+import { WebhookReceiver } from "./WebhookReceiver.ts"
 import * as Worker from "./Worker.ts"
 
 /**
@@ -33,13 +34,13 @@ export class TestService extends Context.Service<TestService, {
   readonly settled: Effect.Effect<void>
 }>()("@card-rewards/testing/TestService") {
   /**
-   * With it come its parts: `Receiver`, `Api`, `FreshDatabase`, core's `Integrators` and a `SqlClient`. Everything runs
-   * in real time, so the test must too: `layer(TestService.layer(), { excludeTestServices: true })`.
+   * With it come its parts: `WebhookReceiver`, `ApiServer`, `FreshDatabase`, core's `Integrators` and a `SqlClient`.
+   * Everything runs in real time, so the test must too: `layer(TestService.layer(), { excludeTestServices: true })`.
    */
   static readonly layer = (options: Omit<ApiOptions, "environment"> & Worker.WorkerOptions = {}) =>
     Layer.effect(TestService, make).pipe(
       Layer.provideMerge(
-        Layer.mergeAll(Api.layer(options), Worker.layer(options), Receiver.layer, operators("sandbox"))
+        Layer.mergeAll(ApiServer.layer(options), Worker.layer(options), WebhookReceiver.layer, operators("sandbox"))
       ),
       Layer.provideMerge(FreshDatabase.layer)
     )
@@ -51,7 +52,7 @@ const decodeDefinition = Schema.decodeUnknownEffect(ProgramDefinition)
 const leadMillis = 600_000
 
 const make = Effect.gen(function*() {
-  const { baseUrl } = yield* Api
+  const { baseUrl } = yield* ApiServer
   const integrators = yield* Integrators
   const sql = yield* SqlClient.SqlClient
   const integratorId = IntegratorId.make("acme")
@@ -86,11 +87,6 @@ const make = Effect.gen(function*() {
     api,
     publish,
     pass,
-    settled: isSettled.pipe(
-      Effect.repeat({ until: (done) => done, schedule: Schedule.spaced("5 millis") }),
-      Effect.timeout("60 seconds"),
-      Effect.asVoid,
-      Effect.orDie
-    )
+    settled: untilTrue(isSettled).pipe(Effect.asVoid, Effect.orDie)
   })
 })

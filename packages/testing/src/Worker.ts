@@ -1,6 +1,6 @@
 import type { RetryDelays } from "@card-rewards/domain/Delivery"
 import * as Fibers from "@card-rewards/worker/Fibers"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, type Redacted } from "effect"
 import { FreshDatabase } from "./FreshDatabase.ts"
 import { secretsKeys } from "./Secrets.ts"
 
@@ -9,15 +9,17 @@ export interface WorkerOptions {
   readonly retryDelays?: RetryDelays
   /** How long a claim on a delivery lasts, in milliseconds; the service's minute when left out. */
   readonly claimMillis?: number
+  /** How the database is reached; directly when left out. */
+  readonly through?: (url: Redacted.Redacted) => Redacted.Redacted
 }
 
 const quickly: RetryDelays = [50, 100, 200]
 
 /** The worker's fibers in this process: they process, mature and deliver, also to local receivers. */
-export const layer = ({ retryDelays = quickly, ...claims }: WorkerOptions = {}) =>
+export const layer = ({ retryDelays = quickly, through, ...claims }: WorkerOptions = {}) =>
   Layer.unwrap(Effect.map(FreshDatabase, ({ url }) =>
     Fibers.layer({
-      database: { url, poolSize: 4, applicationName: "test worker" },
+      database: { url: through?.(url) ?? url, poolSize: 4, applicationName: "test worker", role: "worker" },
       secretsKeys,
       allowPrivateNetwork: true,
       retryDelays,

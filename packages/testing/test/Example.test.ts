@@ -1,7 +1,7 @@
 import { verifyWebhook } from "@card-rewards/client"
 import { EndpointId, Reference, TransactionId, UserId } from "@card-rewards/domain/Ids"
 import { Currency } from "@card-rewards/domain/Money"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { TestService } from "@card-rewards/testing/TestService"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -10,7 +10,7 @@ layer(TestService.layer(), { excludeTestServices: true })("cashback", (it) => {
   it.effect("can be claimed after the holding period, and the integrator is told", () =>
     Effect.gen(function*() {
       const { api, integratorId, pass, publish, settled } = yield* TestService
-      const receiver = yield* Receiver
+      const receiver = yield* WebhookReceiver
       const userId = UserId.make("ann")
       yield* api.users.put({ params: { userId }, payload: {} })
       yield* publish({ holdingPeriodDays: 30 })

@@ -1,7 +1,7 @@
 import { EndpointId, Reference } from "@card-rewards/domain/Ids"
-import { Api } from "@card-rewards/testing/Api"
+import { ApiServer } from "@card-rewards/testing/ApiServer"
 import { FreshDatabase, operators } from "@card-rewards/testing/FreshDatabase"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { TestService } from "@card-rewards/testing/TestService"
 import { assert, it, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
@@ -18,7 +18,7 @@ layer(TestService.layer({ retryDelays: [1, 1] }), { excludeTestServices: true })
   it.effect("is settled when what the receiver refused is given up", () =>
     Effect.gen(function*() {
       const { api, settled } = yield* TestService
-      const receiver = yield* Receiver
+      const receiver = yield* WebhookReceiver
       const sql = yield* SqlClient.SqlClient
       receiver.answer(({ body }) => body.includes('"d1"') ? 500 : { status: 204, headers: { "x-test": "1" } })
       yield* api.webhookEndpoints.create({ payload: { id: EndpointId.make("main"), url: receiver.url } })
@@ -33,13 +33,13 @@ layer(TestService.layer({ retryDelays: [1, 1] }), { excludeTestServices: true })
     }))
 })
 
-layer(Api.layer({ environment: "production" }).pipe(
+layer(ApiServer.layer({ environment: "production" }).pipe(
   Layer.provideMerge(operators("production")),
   Layer.provideMerge(FreshDatabase.layer)
 ), { excludeTestServices: true })("the api alone", (it) => {
   it.effect("serves production without the sandbox", () =>
     Effect.gen(function*() {
-      const { baseUrl } = yield* Api
+      const { baseUrl } = yield* ApiServer
       const status = (path: string) => Effect.promise(async () => (await fetch(`${baseUrl}${path}`)).status)
       assert.deepStrictEqual([yield* status("/health"), yield* status("/v1/sandbox/vault")], [204, 404])
     }))

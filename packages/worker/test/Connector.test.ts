@@ -1,3 +1,10 @@
+import { listen } from "@card-rewards/testing/LoopbackServer"
+import {
+  certificate,
+  certificateAuthority,
+  otherCertificateAuthority,
+  secureName
+} from "@card-rewards/testing/WebhookReceiver"
 import {
   type Answer,
   Connector,
@@ -9,76 +16,19 @@ import {
 } from "@card-rewards/worker/Connector"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Result } from "effect"
-import { readFileSync } from "node:fs"
 import { createServer as createHttpServer, type RequestListener } from "node:http"
 import { createServer as createHttpsServer } from "node:https"
-import { type AddressInfo, createServer as createTcpServer, isIP, type Server, type Socket } from "node:net"
+import { createServer as createTcpServer, isIP, type Socket } from "node:net"
 import { createServer as createTlsServer } from "node:tls"
 import { gzipSync } from "node:zlib"
 import * as DnsAnswerer from "./DnsAnswerer.ts"
 
-const fixture = (name: string) => readFileSync(new URL(`fixtures/${name}`, import.meta.url), "utf8")
-const certificate = { key: fixture("receiver.key"), cert: fixture("receiver.pem") }
-const ca = fixture("ca.pem")
-const name = "receiver.card-rewards.example"
-
-interface Receiver {
-  readonly port: number
-  /** Connections accepted so far, and now open. */
-  readonly connections: () => number
-  readonly open: () => number
-  /** Succeeds once no connection is open. */
-  readonly drained: Effect.Effect<void>
-}
-
-/** Listens for the life of the scope. */
-const listen = (server: Server, host = "127.0.0.1") =>
-  Effect.acquireRelease(
-    Effect.callback<Receiver & { close: () => Promise<void> }>((resume) => {
-      const sockets = new Set<Socket>()
-      const waiting = new Set<() => void>()
-      let connections = 0
-      server.on("connection", (socket) => {
-        connections++
-        sockets.add(socket)
-        socket.on("error", () => {})
-        socket.once("close", () => {
-          sockets.delete(socket)
-          if (sockets.size === 0) for (const wake of waiting) wake()
-        })
-      })
-      server.on("tlsClientError", () => {})
-      server.listen(0, host, () =>
-        resume(Effect.succeed({
-          port: portOf(server.address()),
-          connections: () => connections,
-          open: () => sockets.size,
-          drained: Effect.callback<void>((done) => {
-            const wake = () => done(Effect.void)
-            if (sockets.size === 0) wake()
-            else waiting.add(wake)
-          }),
-          close: () =>
-            new Promise<void>((resolve) => {
-              for (const socket of sockets) socket.destroy()
-              server.close(() => resolve())
-            })
-        })))
-    }),
-    (receiver) => Effect.promise(receiver.close)
-  )
-
-const portOf = (address: AddressInfo | string | null): number => {
-  if (address === null || typeof address === "string") throw new Error("not a port")
-  return address.port
-}
-
-const httpsReceiver = (listener: RequestListener, host?: string) =>
-  listen(createHttpsServer(certificate, listener), host)
+const httpsReceiver = (listener: RequestListener, options?: { readonly host: string }) =>
+  listen(createHttpsServer(certificate(), listener), options)
 
 /** Answers each connection with the bytes that `speak` writes, whatever was asked. */
 const rawReceiver = (speak: (socket: Socket) => void) =>
-  listen(createTlsServer(certificate, (socket) => {
+  listen(createTlsServer(certificate(), (socket) => {
     socket.on("error", () => {})
     socket.once("data", () => speak(socket))
   }))
@@ -91,7 +41,7 @@ const guarded: ConnectorOptions = {
   allowPrivateNetwork: false,
   resolve: resolveTo("127.0.0.1"),
   exemptAddresses: ["127.0.0.1"],
-  certificateAuthorities: [ca]
+  certificateAuthorities: [certificateAuthority()]
 }
 
 const withConnector = (options: Partial<ConnectorOptions> = {}) =>
@@ -121,7 +71,8 @@ const turn = Effect.callback<void>((resume) => {
   setImmediate(() => setImmediate(() => resume(Effect.void)))
 })
 
-const urlOf = ({ port }: { readonly port: number }, path = "/hook", host = name) => `https://${host}:${port}${path}`
+const urlOf = ({ port }: { readonly port: number }, path = "/hook", host = secureName) =>
+  `https://${host}:${port}${path}`
 
 describe("a delivery", () => {
   it.live("is one POST of exactly the given bytes, and the status comes back", () =>
@@ -143,7 +94,7 @@ describe("a delivery", () => {
         [
           "POST",
           "/a/b?c=d%20e",
-          `${name}:${receiver.port}`,
+          `${secureName}:${receiver.port}`,
           "identity",
           "application/json",
           String(Buffer.byteLength(body)),
@@ -262,9 +213,10 @@ describe("addresses", () => {
 
   it.live("a name that changes between two resolutions gains nothing: the one there is is connected to", () =>
     Effect.gen(function*() {
-      const inner = yield* httpsReceiver((_request, response) => response.end("secret"), "127.0.0.2")
+      const inner = yield* httpsReceiver((_request, response) => response.end("secret"), { host: "127.0.0.2" })
       const outer = yield* listen(
-        createHttpsServer(certificate, (_request, response) => response.setHeader("connection", "close").end("public"))
+        createHttpsServer(certificate(), (_request, response) =>
+          response.setHeader("connection", "close").end("public"))
       )
       let resolutions = 0
       const rebinding = () => {
@@ -336,7 +288,7 @@ describe("addresses", () => {
       assert.strictEqual((yield* post(urlOf(secure, "/", "localhost"))).bodySnippet, "ok")
       yield* post(urlOf(secure, "/", "127.0.0.1")).pipe(expectReason("tls"))
     }).pipe(
-      Effect.provide(Connector.layer({ allowPrivateNetwork: true, certificateAuthorities: [ca] })),
+      Effect.provide(Connector.layer({ allowPrivateNetwork: true, certificateAuthorities: [certificateAuthority()] })),
       Effect.scoped
     ))
 })
@@ -363,7 +315,7 @@ describe("TLS", () => {
       const receiver = yield* httpsReceiver(ok)
       yield* post(urlOf(receiver)).pipe(
         expectReason("tls"),
-        withConnector({ certificateAuthorities: [fixture("other-ca.pem")] })
+        withConnector({ certificateAuthorities: [otherCertificateAuthority()] })
       )
       yield* post(urlOf(receiver)).pipe(
         expectReason("tls"),

@@ -7,9 +7,10 @@ import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import type { RetryDelays } from "@card-rewards/domain/Delivery"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { WebhookSecret } from "@card-rewards/domain/WebhookSignature"
+import { secretsKeys } from "@card-rewards/testing/Secrets"
 import { Connector, type ConnectorOptions } from "@card-rewards/worker/Connector"
 import { NodeCrypto } from "@effect/platform-node"
-import { Duration, Effect, Layer, Redacted } from "effect"
+import { Effect, Layer, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 
 export interface Options {
@@ -29,7 +30,7 @@ export const services = ({ claimMillis = 60_000, connector = open, retryDelays, 
     const delivering = Deliveries.layer({ retryDelays, claimMillis })
     return Layer.mergeAll(delivering, Connector.layer(connector), DeliveryLog.layer).pipe(
       Layer.provideMerge(WebhookEndpoints.layer(connector)),
-      Layer.provide(Secrets.layer({ keys: [Redacted.make(new Uint8Array(32).fill(7))] })),
+      Layer.provide(Secrets.layer({ keys: secretsKeys })),
       Layer.provideMerge(Database.layer({ url: through(url), poolSize: 6, applicationName: "test" })),
       Layer.provideMerge(NodeCrypto.layerMac)
     )
@@ -87,10 +88,3 @@ export const states = Effect.gen(function*() {
 
 /** Whether none is pending. */
 export const settled = Effect.map(states, (rows) => rows.every(({ state }) => state !== "pending"))
-
-/** Asks again until it is so. */
-export const poll = <E, R>(check: Effect.Effect<boolean, E, R>, seconds = 60) =>
-  Effect.gen(function*() {
-    while (!(yield* check)) yield* Effect.sleep(20)
-  }).pipe(Effect.timeout(Duration.seconds(seconds)))
-

@@ -1,12 +1,13 @@
 import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
+import { untilTrue } from "@card-rewards/testing/Polling"
+import { certificateAuthority, WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { type ConnectorOptions, dnsResolver } from "@card-rewards/worker/Connector"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { endpoint, event, poll, services, settled } from "./Dispatching.ts"
+import { endpoint, event, services, settled } from "./Dispatching.ts"
 import * as DnsAnswerer from "./DnsAnswerer.ts"
-import * as Receiver from "./Receiver.ts"
 
 /**
  * The guard is up; of this machine's addresses 127.0.0.1 alone counts as public. Every attempt resolves anew, and asks
@@ -16,7 +17,7 @@ const guarded = (server: string): ConnectorOptions => ({
   allowPrivateNetwork: false,
   resolve: dnsResolver({ servers: [server], timeoutMillis: 20_000 }),
   exemptAddresses: ["127.0.0.1"],
-  certificateAuthorities: [Receiver.certificateAuthority],
+  certificateAuthorities: [certificateAuthority()],
   connectionAgeMillis: 1
 })
 
@@ -32,17 +33,17 @@ const attempts = Effect.gen(function*() {
 
 const deliver = Effect.gen(function*() {
   yield* Layer.build(WebhookDispatcher.layer)
-  yield* poll(settled)
+  yield* untilTrue(settled)
 })
 
 it.live("over TLS, resolved by DNS: the statuses change in mid-test until one is 2xx", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.makeSecure()
+    const hook = yield* WebhookReceiver.make({ secure: true })
     const statuses = [500, 302, 404, 503, 204]
-    hook.answer = () => statuses[hook.received.length - 1] ?? 200
+    hook.answer(() => statuses[hook.received.length - 1] ?? 200)
     const dns = yield* DnsAnswerer.make(() => ({ a: ["127.0.0.1"], aaaa: [] }))
     yield* Effect.gen(function*() {
-      yield* endpoint("acme", `${hook.url}/hook`)
+      yield* endpoint("acme", `${hook.origin}/hook`)
       yield* event("acme", 1)
       yield* deliver
       assert.deepStrictEqual(yield* attempts, statuses)
@@ -76,13 +77,13 @@ const hostile: ReadonlyArray<DnsAnswerer.Records> = [
 
 it.live(`a name rebound between resolutions reaches nothing inside, in ${hostile.length} ways`, () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.makeSecure()
-    const inner = yield* Receiver.makeSecure("127.0.0.2", hook.port)
+    const hook = yield* WebhookReceiver.make({ secure: true })
+    const inner = yield* WebhookReceiver.make({ secure: true, host: "127.0.0.2", port: hook.port })
     // the first answer is good and its attempt fails, then the name changes, and at last it is good again
     const dns = yield* DnsAnswerer.make((nth) => ({ a: [], aaaa: [], ...(hostile[nth - 1] ?? { a: ["127.0.0.1"] }) }))
-    hook.answer = () => hook.received.length === 1 ? 500 : 200
+    hook.answer(() => hook.received.length === 1 ? 500 : 200)
     yield* Effect.gen(function*() {
-      yield* endpoint("acme", `${hook.url}/hook`)
+      yield* endpoint("acme", `${hook.origin}/hook`)
       yield* event("acme", 1)
       yield* deliver
       assert.deepStrictEqual(yield* attempts, [500, ...hostile.map(() => "address_refused"), 200])
@@ -94,13 +95,13 @@ it.live(`a name rebound between resolutions reaches nothing inside, in ${hostile
 
 it.live("a receiver whose certificate is for another name gets no request", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.makeSecure()
+    const hook = yield* WebhookReceiver.make({ secure: true })
     const dns = yield* DnsAnswerer.make(() => ({ a: ["127.0.0.1"], aaaa: [] }))
     yield* Effect.gen(function*() {
       yield* endpoint("acme", `https://other.card-rewards.example:${hook.port}/hook`)
       yield* event("acme", 1)
       yield* Layer.build(WebhookDispatcher.layer)
-      yield* poll(Effect.map(attempts, (made) => made.length >= 2))
+      yield* untilTrue(Effect.map(attempts, (made) => made.length >= 2))
       assert.deepStrictEqual([...new Set(yield* attempts)], ["tls"])
       assert.strictEqual(hook.received.length, 0)
     }).pipe(Effect.scoped, Effect.provide(dispatching(dns.server)))
@@ -108,10 +109,10 @@ it.live("a receiver whose certificate is for another name gets no request", () =
 
 it.live("a name without an address is a failed attempt and is tried again", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.makeSecure()
+    const hook = yield* WebhookReceiver.make({ secure: true })
     const dns = yield* DnsAnswerer.make((nth) => ({ a: nth === 0 ? [] : ["127.0.0.1"], aaaa: [] }))
     yield* Effect.gen(function*() {
-      yield* endpoint("acme", `${hook.url}/hook`)
+      yield* endpoint("acme", `${hook.origin}/hook`)
       yield* event("acme", 1)
       yield* deliver
       assert.deepStrictEqual(yield* attempts, ["dns", 200])
@@ -120,21 +121,21 @@ it.live("a name without an address is a failed attempt and is tried again", () =
 
 it.live("an outcome that comes after its claim has expired changes nothing; another's next claim delivers the event", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
+    const hook = yield* WebhookReceiver.make()
     const held: Array<() => void> = []
-    hook.hold = (respond) => held.push(respond)
+    hook.hold((respond) => held.push(respond))
     yield* Effect.gen(function*() {
-      yield* endpoint("acme", `${hook.url}/hook`)
+      yield* endpoint("acme", `${hook.origin}/hook`)
       yield* event("acme", 1)
-      const received = (count: number) => poll(Effect.sync(() => hook.received.length === count))
+      const received = (count: number) => untilTrue(Effect.sync(() => hook.received.length === count))
       yield* Layer.build(Layer.fresh(WebhookDispatcher.layer))
       yield* received(1)
       yield* Layer.build(Layer.fresh(WebhookDispatcher.layer))
       yield* received(2)
       // the first attempt outlived its claim; another's is under way
-      hook.hold = undefined
+      hook.hold(undefined)
       for (const respond of held) respond()
-      yield* poll(settled)
+      yield* untilTrue(settled)
       assert.deepStrictEqual(yield* attempts, [200])
       assert.deepStrictEqual(hook.received.slice(0, 2).map(({ headers }) => headers["x-service-attempt"]), ["1", "1"])
     }).pipe(Effect.scoped, Effect.provide(services({ retryDelays: [20], claimMillis: 600 })))

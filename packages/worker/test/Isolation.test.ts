@@ -1,10 +1,11 @@
 import * as Database from "@card-rewards/core/Database"
+import { untilTrue } from "@card-rewards/testing/Polling"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { endpoint, events, poll, services } from "./Dispatching.ts"
-import * as Receiver from "./Receiver.ts"
+import { endpoint, events, services } from "./Dispatching.ts"
 
 const full = process.env["WEBHOOK_BENCH"] === "full"
 const integrators = full ? 200 : 100
@@ -19,19 +20,19 @@ interface Bad {
 /** The 99th percentile of what events of the good integrators wait for their first request, in milliseconds. */
 const delayOfTheOthers = (bad: Bad) =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
+    const hook = yield* WebhookReceiver.make()
     const delays: Array<number> = []
-    hook.answer = ({ body, path }) => {
+    hook.answer(({ body, path }) => {
       if (path === "/hang") return undefined
-      if (path === "/slow") return { status: 200, afterMillis: 14_000 }
+      if (path === "/slow") return { status: 200, delayMillis: 14_000 }
       delays.push(Date.now() - Number(/"at":(\d+)/.exec(body)?.[1]))
       return 200
-    }
+    })
     const nameOf = (index: number) => `i${String(index).padStart(3, "0")}`
     for (let index = 0; index < integrators; index++) {
       const isBad = index < bad.hanging + bad.slow
       const path = index < bad.hanging ? "/hang" : isBad ? "/slow" : "/good"
-      yield* endpoint(nameOf(index), `${hook.url}${path}`)
+      yield* endpoint(nameOf(index), `${hook.origin}${path}`)
       if (isBad) yield* events(nameOf(index), 100)
     }
     yield* Layer.build(WebhookDispatcher.layer)
@@ -41,7 +42,7 @@ const delayOfTheOthers = (bad: Bad) =>
       nameOf(index + bad.hanging + bad.slow))
     // connections are made and code is compiled once
     yield* oneEventEach(good, 0)
-    yield* poll(Effect.sync(() => delays.length === good.length))
+    yield* untilTrue(Effect.sync(() => delays.length === good.length))
     delays.length = 0
     const ticks = seconds * 1_000 / tickMillis
     for (let tick = 1; tick <= ticks; tick++) {
@@ -49,8 +50,8 @@ const delayOfTheOthers = (bad: Bad) =>
       yield* Effect.sleep(tickMillis)
     }
     const sent = Array.from({ length: ticks }, (_, tick) => busyAt(good, tick + 1)).flat().length
-    yield* poll(Effect.sync(() => delays.length === sent))
-    hook.close()
+    yield* untilTrue(Effect.sync(() => delays.length === sent))
+    yield* hook.close
     return delays.toSorted((a, b) => a - b)[Math.floor(delays.length * 0.99)] ?? Number.NaN
   }).pipe(Effect.scoped, Effect.provide(services({ retryDelays: [60_000] })))
 

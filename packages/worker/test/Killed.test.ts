@@ -2,23 +2,21 @@ import * as Database from "@card-rewards/core/Database"
 import { Secrets } from "@card-rewards/core/Secrets"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
-import * as TestProcess from "@card-rewards/dev-postgres/TestProcess"
+import { untilTrue } from "@card-rewards/testing/Polling"
+import { start } from "@card-rewards/testing/Processes"
+import { secretsKeys, secretsKeyText } from "@card-rewards/testing/Secrets"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import { fileURLToPath } from "node:url"
-import { endpoint, events, poll, settled } from "./Dispatching.ts"
-import * as Receiver from "./Receiver.ts"
-
-const main = fileURLToPath(new URL("../src/main.ts", import.meta.url))
-const secretsKey = new Uint8Array(32).fill(7)
+import { endpoint, events, settled } from "./Dispatching.ts"
 
 class Url extends Context.Service<Url, string>()("test/Url") {}
 
 const services = Layer.unwrap(Effect.gen(function*() {
   const url = yield* TestDatabase.makeMigrated(Database.migrate)
   return WebhookEndpoints.layer({ allowPrivateNetwork: true }).pipe(
-    Layer.provide(Secrets.layer({ keys: [Redacted.make(secretsKey)] })),
+    Layer.provide(Secrets.layer({ keys: secretsKeys })),
     Layer.provideMerge(Database.layer({ url, poolSize: 4, applicationName: "test" })),
     Layer.merge(Layer.succeed(Url, Redacted.value(url)))
   )
@@ -28,12 +26,12 @@ const services = Layer.unwrap(Effect.gen(function*() {
 const worker = Effect.gen(function*() {
   const env = {
     DATABASE_URL: yield* Url,
-    SECRETS_KEY: Buffer.from(secretsKey).toString("base64"),
+    SECRETS_KEY: secretsKeyText,
     WEBHOOK_ALLOW_PRIVATE_NETWORK: "true",
     WEBHOOK_RETRY_DELAYS: "50ms,100ms,200ms,1s,1s,1s",
     LOG_LEVEL: "error"
   }
-  return yield* TestProcess.start([main], { env })
+  return yield* start("worker", env)
 })
 
 const count = 300
@@ -43,35 +41,35 @@ const kills = [{ after: 1, answers: false }, { after: 60, answers: true }, { aft
 
 it.live("a killed worker loses nothing, repeats at most what was in flight, and keeps each reward's order", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
+    const hook = yield* WebhookReceiver.make()
     const sql = yield* SqlClient.SqlClient
-    yield* endpoint("acme", `${hook.url}/hook`)
+    yield* endpoint("acme", `${hook.origin}/hook`)
     yield* events("acme", count, { rewards })
     let failures = 0
-    hook.answer = () => hook.received.length % 10 === 3 && failures++ < 20 ? 500 : 200
+    hook.answer(() => hook.received.length % 10 === 3 && failures++ < 20 ? 500 : 200)
     const mayRepeat: Array<number> = []
     for (const { after, answers } of kills) {
       yield* Effect.scoped(Effect.gen(function*() {
         const { exit, send } = yield* worker
         const held: Array<() => void> = []
         // unanswered requests pile up to what may be in flight; the kill meets them there
-        if (!answers) hook.hold = (respond) => hook.received.length < after ? respond() : held.push(respond)
-        yield* poll(Effect.sync(() => hook.received.length >= after))
+        if (!answers) hook.hold((respond) => hook.received.length < after ? respond() : held.push(respond))
+        yield* untilTrue(Effect.sync(() => hook.received.length >= after))
         yield* send("SIGKILL")
         yield* exit
-        hook.hold = undefined
+        hook.hold(undefined)
       }))
       // what it sent last, PostgreSQL may still be doing
       const sessions = sql`SELECT 1 FROM pg_stat_activity
         WHERE datname = current_database() AND application_name = 'card-rewards worker'`
-      yield* poll(Effect.map(sessions, (rows) => rows.length === 0))
+      yield* untilTrue(Effect.map(sessions, (rows) => rows.length === 0))
       const claimed = yield* sql<{ event: bigint }>`SELECT event FROM deliveries WHERE claimed_until > now()`
       mayRepeat.push(...claimed.map(({ event }) => Number(event)))
       // as after a minute
       yield* sql`UPDATE deliveries SET claimed_until = now() WHERE claimed_until > now()`
     }
     const last = yield* worker
-    yield* poll(settled)
+    yield* untilTrue(settled)
     assert.strictEqual(last.output(), "")
     const order = hook.received.map(({ body }) => Number(/\d+/.exec(body)?.[0]))
     assert.strictEqual(new Set(order).size, count)

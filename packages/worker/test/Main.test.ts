@@ -9,23 +9,18 @@ import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
-import * as TestProcess from "@card-rewards/dev-postgres/TestProcess"
 import { EndpointId, IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
-import { plainProgram } from "@card-rewards/domain/PlainProgram"
-import { ProgramDefinition } from "@card-rewards/domain/Program"
-import { SpendEvent } from "@card-rewards/domain/SpendEvent"
-import { instant, printTimestamp } from "@card-rewards/domain/Time"
+import { instant } from "@card-rewards/domain/Time"
 import { verify, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
+import { definition, spendEvent } from "@card-rewards/testing/Fixtures"
+import { untilTrue } from "@card-rewards/testing/Polling"
+import { start } from "@card-rewards/testing/Processes"
+import { secretsKeys, secretsKeyText } from "@card-rewards/testing/Secrets"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Context, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { fileURLToPath } from "node:url"
-import { poll } from "./Dispatching.ts"
-import * as Receiver from "./Receiver.ts"
-
-const main = fileURLToPath(new URL("../src/main.ts", import.meta.url))
-const secretsKey = new Uint8Array(32).fill(7)
 
 class Variables extends Context.Service<Variables, Readonly<Record<string, string>>>()("test/Variables") {}
 
@@ -43,20 +38,17 @@ const services = Layer.unwrap(Effect.gen(function*() {
   )
   const variables = {
     DATABASE_URL: Redacted.value(url),
-    SECRETS_KEY: Buffer.from(secretsKey).toString("base64"),
+    SECRETS_KEY: secretsKeyText,
     WEBHOOK_ALLOW_PRIVATE_NETWORK: "true",
     LOG_FORMAT: "json"
   }
   return core.pipe(
-    Layer.provide([Environment.layer("sandbox"), Secrets.layer({ keys: [Redacted.make(secretsKey)] })]),
+    Layer.provide([Environment.layer("sandbox"), Secrets.layer({ keys: secretsKeys })]),
     Layer.provideMerge(Database.layer({ url, poolSize: 4, applicationName: "test" })),
     Layer.provideMerge(NodeCrypto.layerMac),
     Layer.merge(Layer.succeed(Variables, variables))
   )
 }))
-
-/** Starts the process with these variables alone. */
-const start = (env: Readonly<Record<string, string>>) => TestProcess.start([main], { env })
 
 const acme = IntegratorId.make("acme")
 const ann = UserId.make("ann")
@@ -74,22 +66,10 @@ const store = Effect.fnUntraced(function*(url: string) {
   yield* integrators.create(acme)
   const { secret } = yield* endpoints.create(acme, { id: EndpointId.make("hook"), url })
   yield* users.put(acme, ann, {})
-  const definition = Schema.decodeUnknownSync(ProgramDefinition)({
-    ...plainProgram,
-    effectiveFrom: printTimestamp(now + 400_000)
-  })
-  yield* programs.publish(acme, ProgramId.make("base"), 1, definition, [])
+  yield* programs.publish(acme, ProgramId.make("base"), 1, definition(now + 400_000, { holdingPeriodDays: 0 }), [])
   yield* clock.set(acme, instant(now + 500_000))
   yield* vault.deposit(acme, { reference: Reference.make("d1"), amount: { asset: "USDC", amount: 5_000_000n } })
-  yield* events.submit(Schema.decodeUnknownSync(SpendEvent)({
-    integratorId: acme,
-    kind: "clearing",
-    externalTransactionId: "c1",
-    userId: ann,
-    amount: { currency: "USD", amount: "10000" },
-    merchant: { descriptor: "Shop", mcc: "5411" },
-    occurredAt: printTimestamp(now + 500_000)
-  }))
+  yield* events.submit(spendEvent(acme, ann, now + 500_000, { kind: "clearing", externalTransactionId: "c1" }))
   return WebhookSecret.make(secret ?? "")
 })
 
@@ -98,14 +78,14 @@ const bodyOf = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ ki
 layer(services, { timeout: "60 seconds", excludeTestServices: true })("main", (it) => {
   it.effect("turns a stored spend event into a reward and its signed webhooks, and exits with 0 on SIGTERM", () =>
     Effect.gen(function*() {
-      const hook = yield* Receiver.make
-      const secret = yield* store(`${hook.url}/hook`)
+      const hook = yield* WebhookReceiver.make()
+      const secret = yield* store(`${hook.origin}/hook`)
       const sql = yield* SqlClient.SqlClient
-      const child = yield* start(yield* Variables)
+      const child = yield* start("worker", yield* Variables)
       const kinds = () => hook.received.map(({ body }) => bodyOf(body).kind)
-      yield* poll(Effect.sync(() => kinds().includes("reward.claimable")))
+      yield* untilTrue(Effect.sync(() => kinds().includes("reward.claimable")))
       const pending = sql`SELECT 1 FROM deliveries WHERE state <> 'delivered'`
-      yield* poll(Effect.map(pending, (rows) => rows.length === 0))
+      yield* untilTrue(Effect.map(pending, (rows) => rows.length === 0))
       assert.deepStrictEqual(
         yield* sql`SELECT user_id, state, amount FROM rewards WHERE integrator_id = ${acme}`,
         [{ userId: ann, state: "Claimable", amount: 1_000_000n }]
@@ -123,16 +103,16 @@ layer(services, { timeout: "60 seconds", excludeTestServices: true })("main", (i
 
   it.effect("finishes an attempt that is under way at SIGTERM, and records it", () =>
     Effect.gen(function*() {
-      const hook = yield* Receiver.make
+      const hook = yield* WebhookReceiver.make()
       const waiting: Array<() => void> = []
-      hook.hold = (respond) => waiting.push(respond)
+      hook.hold((respond) => waiting.push(respond))
       const endpoints = yield* WebhookEndpoints
       const vault = yield* Vault
       const sql = yield* SqlClient.SqlClient
-      yield* endpoints.update(acme, EndpointId.make("hook"), `${hook.url}/slow`)
+      yield* endpoints.update(acme, EndpointId.make("hook"), `${hook.origin}/slow`)
       yield* vault.deposit(acme, { reference: Reference.make("d2"), amount: { asset: "USDC", amount: 1n } })
-      const child = yield* start(yield* Variables)
-      yield* poll(Effect.sync(() => waiting.length === 1))
+      const child = yield* start("worker", yield* Variables)
+      yield* untilTrue(Effect.sync(() => waiting.length === 1))
       yield* child.send("SIGTERM")
       // nothing outside tells that it has begun to stop; one that does not wait is gone by then
       yield* Effect.sleep("500 millis")
@@ -152,7 +132,7 @@ layer(services, { timeout: "60 seconds", excludeTestServices: true })("main", (i
   ]
   it.effect("a bad value is one clear line and exit 1", () =>
     Effect.forEach(refusals, Effect.fnUntraced(function*([says, env]) {
-      const child = yield* start({ ...(yield* Variables), ...env })
+      const child = yield* start("worker", { ...(yield* Variables), ...env })
       assert.strictEqual(yield* child.exit, 1)
       const lines = child.output().trim().split("\n")
       assert.strictEqual(lines.length, 1, child.output())

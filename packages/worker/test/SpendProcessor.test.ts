@@ -7,13 +7,12 @@ import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import { IntegratorId, UserId } from "@card-rewards/domain/Ids"
-import { SpendEvent } from "@card-rewards/domain/SpendEvent"
-import { printTimestamp } from "@card-rewards/domain/Time"
+import { spendEvent } from "@card-rewards/testing/Fixtures"
+import { untilTrue } from "@card-rewards/testing/Polling"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Layer, Schema } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as SpendProcessor from "../src/SpendProcessor.ts"
-import { poll } from "./Dispatching.ts"
 
 const services = Layer.unwrap(Effect.gen(function*() {
   const url = yield* TestDatabase.makeMigrated(Database.migrate)
@@ -23,21 +22,13 @@ const services = Layer.unwrap(Effect.gen(function*() {
   )
 }))
 
-const decodeEvent = Schema.decodeUnknownSync(SpendEvent)
-
 const ann = UserId.make("ann")
 
 /** Stores an authorization: it is applied without any program. */
 const authorize = Effect.fnUntraced(function*(integratorId: IntegratorId, externalTransactionId: string) {
-  yield* (yield* SpendEvents).submit(decodeEvent({
-    integratorId,
-    kind: "authorization",
-    externalTransactionId,
-    userId: ann,
-    amount: { currency: "USD", amount: "10000" },
-    merchant: { descriptor: "Shop", mcc: "5411" },
-    occurredAt: printTimestamp(yield* Clock.currentTimeMillis)
-  }))
+  const now = yield* Clock.currentTimeMillis
+  const authorization = spendEvent(integratorId, ann, now, { kind: "authorization", externalTransactionId })
+  yield* (yield* SpendEvents).submit(authorization)
 })
 
 layer(services, { excludeTestServices: true })("the processor of spend events", (it) => {
@@ -60,14 +51,14 @@ layer(services, { excludeTestServices: true })("the processor of spend events", 
       const quarantined = sql<{ integratorId: string; error: string }>`SELECT integrator_id, error FROM quarantine`
       for (const integratorId of [culprit, innocent]) yield* authorize(integratorId, "a1")
       yield* Layer.build(SpendProcessor.layer)
-      yield* poll(applied(innocent, 1))
-      yield* poll(Effect.map(quarantined, (rows) => rows.length === 1))
+      yield* untilTrue(applied(innocent, 1))
+      yield* untilTrue(Effect.map(quarantined, (rows) => rows.length === 1))
       assert.deepStrictEqual(yield* quarantined, [{ integratorId: culprit, error: "injected fault" }])
       for (const integratorId of [culprit, innocent]) yield* authorize(integratorId, "a2")
-      yield* poll(applied(innocent, 2))
+      yield* untilTrue(applied(innocent, 2))
 
       yield* sql`DROP FUNCTION fail CASCADE`
-      yield* poll(applied(culprit, 2))
-      yield* poll(Effect.map(quarantined, (rows) => rows.length === 0))
+      yield* untilTrue(applied(culprit, 2))
+      yield* untilTrue(Effect.map(quarantined, (rows) => rows.length === 0))
     }).pipe(Effect.scoped))
 })

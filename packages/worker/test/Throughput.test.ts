@@ -1,9 +1,10 @@
+import { untilTrue } from "@card-rewards/testing/Polling"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { Agent, request } from "undici"
-import { endpoint, events, poll, services } from "./Dispatching.ts"
+import { endpoint, events, services } from "./Dispatching.ts"
 import * as ReceiverProcess from "./ReceiverProcess.ts"
 
 const full = process.env["WEBHOOK_BENCH"] === "full"
@@ -49,7 +50,7 @@ it.live("delivers, signed, claimed and recorded, at a good part of the speed of 
     const begun = performance.now()
     yield* Layer.build(WebhookDispatcher.layer)
     const left = sql`SELECT 1 FROM deliveries WHERE state = 'pending' LIMIT 1`
-    yield* poll(Effect.map(left, (rows) => rows.length === 0))
+    yield* untilTrue(Effect.map(left, (rows) => rows.length === 0))
     const perSecond = count / (performance.now() - begun) * 1_000
     const after = yield* bare(url)
     const ratio = 2 * perSecond / (before + after)

@@ -1,9 +1,11 @@
 import { Deliveries } from "@card-rewards/core/Deliveries"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
-import { DatabaseProxy } from "@card-rewards/dev-postgres/DatabaseProxy"
 import type { RetryDelays } from "@card-rewards/domain/Delivery"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { verify, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
+import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
+import { untilTrue } from "@card-rewards/testing/Polling"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { Connector, ConnectorError } from "@card-rewards/worker/Connector"
 import { Deliverable } from "@card-rewards/worker/Deliverable"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
@@ -11,8 +13,7 @@ import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Latch, Layer, type Redacted, References } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { endpoint, event, events, poll, services as layerOf, settled, states } from "./Dispatching.ts"
-import * as Receiver from "./Receiver.ts"
+import { endpoint, event, events, services as layerOf, settled, states } from "./Dispatching.ts"
 
 /** As a process claims that has nothing in flight. */
 const unused = { perEndpoint: 16, inFlight: new Map<string, number>(), slow: new Set<string>(), slowLimit: 256 }
@@ -22,12 +23,12 @@ const services = (retryDelays: RetryDelays, through = (url: Redacted.Redacted) =
 
 it.live("retries send the same bytes with signatures that verify, until the answer is 2xx", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    const secret = yield* endpoint("acme", `${hook.url}/hook`)
-    hook.answer = () => hook.received.length < 3 ? 500 : 204
+    const hook = yield* WebhookReceiver.make()
+    const secret = yield* endpoint("acme", `${hook.origin}/hook`)
+    hook.answer(() => hook.received.length < 3 ? 500 : 204)
     yield* event("acme", 1)
     yield* Layer.build(WebhookDispatcher.layer)
-    yield* poll(settled)
+    yield* untilTrue(settled)
     assert.deepStrictEqual(yield* states, [{ state: "delivered", attempts: 3 }])
     assert.deepStrictEqual(hook.received.map(({ body }) => body), Array(3).fill("{\"n\":1,\"é\":\"ü\"}"))
     assert.deepStrictEqual(hook.received.map(({ headers }) => headers["x-service-attempt"]), ["1", "2", "3"])
@@ -40,13 +41,13 @@ it.live("retries send the same bytes with signatures that verify, until the answ
 
 it.live("events of one reward arrive in order, and a failing one holds up only its reward; then it is exhausted", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    yield* endpoint("acme", `${hook.url}/hook`)
-    hook.answer = ({ body }) => body.includes("\"n\":1,") ? 500 : 200
+    const hook = yield* WebhookReceiver.make()
+    yield* endpoint("acme", `${hook.origin}/hook`)
+    hook.answer(({ body }) => body.includes("\"n\":1,") ? 500 : 200)
     const events = [[1, 1], [2, 1], [3, 2], [4, 2], [5, 1]] as const
     for (const [number, reward] of events) yield* event("acme", number, reward)
     yield* Layer.build(WebhookDispatcher.layer)
-    yield* poll(settled)
+    yield* untilTrue(settled)
     const order = hook.received.map(({ body }) => Number(/\d+/.exec(body)?.[0]))
     assert.deepStrictEqual(order.filter((n) => [1, 2, 5].includes(n)), [1, 1, 1, 2, 5])
     assert.deepStrictEqual(order.filter((n) => n === 3 || n === 4), [3, 4])
@@ -55,10 +56,10 @@ it.live("events of one reward arrive in order, and a failing one holds up only i
 
 it.live("two dispatchers at once send each delivery once, and a hanging endpoint does not hold up another", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    yield* endpoint("acme", `${hook.url}/fast`)
-    yield* endpoint("bad", `${hook.url}/hang`)
-    hook.answer = ({ path }) => path === "/hang" ? undefined : 200
+    const hook = yield* WebhookReceiver.make()
+    yield* endpoint("acme", `${hook.origin}/fast`)
+    yield* endpoint("bad", `${hook.origin}/hang`)
+    hook.answer(({ path }) => path === "/hang" ? undefined : 200)
     for (let number = 1; number <= 200; number++) {
       yield* event("acme", number)
       if (number <= 40) yield* event("bad", number)
@@ -67,17 +68,17 @@ it.live("two dispatchers at once send each delivery once, and a hanging endpoint
     yield* Layer.build(Layer.fresh(WebhookDispatcher.layer))
     yield* Layer.build(Layer.fresh(WebhookDispatcher.layer))
     const left = sql`SELECT 1 FROM deliveries WHERE integrator_id = 'acme' AND state = 'pending'`
-    yield* poll(Effect.map(left, (rows) => rows.length === 0))
+    yield* untilTrue(Effect.map(left, (rows) => rows.length === 0))
     assert.strictEqual(hook.received.filter(({ path }) => path === "/fast").length, 200)
     assert.isAtMost(hook.received.filter(({ path }) => path === "/hang").length, 32)
-    hook.close()
+    yield* hook.close
   }).pipe(Effect.scoped, Effect.provide(services([60_000]))))
 
 it.live("a dispatcher that stops at any moment sends and records what it has claimed", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
+    const hook = yield* WebhookReceiver.make()
     for (let number = 1; number <= 8; number++) {
-      yield* endpoint(`acme${number}`, `${hook.url}/hook`)
+      yield* endpoint(`acme${number}`, `${hook.origin}/hook`)
       yield* events(`acme${number}`, 2_000)
     }
     const sql = yield* SqlClient.SqlClient
@@ -85,13 +86,13 @@ it.live("a dispatcher that stops at any moment sends and records what it has cla
       const before = hook.received.length
       yield* Effect.gen(function*() {
         yield* Layer.build(Layer.fresh(WebhookDispatcher.layer))
-        yield* poll(Effect.sync(() => hook.received.length > before + 20 + 7 * stop))
+        yield* untilTrue(Effect.sync(() => hook.received.length > before + 20 + 7 * stop))
         yield* Effect.sleep(stop)
       }).pipe(Effect.scoped)
       assert.deepStrictEqual(yield* sql`SELECT FROM deliveries WHERE claimed_until IS NOT NULL`, [], `stop ${stop}`)
     }
     assert.isBelow(hook.received.length, 16_000, "the last stop came when all was delivered")
-    hook.close()
+    yield* hook.close
   }).pipe(Effect.scoped, Effect.provide(services([60_000]))))
 
 it.live("an expired claim is taken over, its first holder changes nothing, a deleted endpoint gets nothing", () =>
@@ -119,8 +120,8 @@ it.live("an expired claim is taken over, its first holder changes nothing, a del
 
 it.live("a dispatcher whose pause does not end looks when its process has stored something", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    yield* endpoint("acme", `${hook.url}/hook`)
+    const hook = yield* WebhookReceiver.make()
+    yield* endpoint("acme", `${hook.origin}/hook`)
     const stored = yield* Latch.make()
     const deliveries = yield* Deliveries
     let looks = 0
@@ -134,32 +135,32 @@ it.live("a dispatcher whose pause does not end looks when its process has stored
       yield* TestClock.setTime(now)
       yield* Layer.build(dispatcher)
       yield* TestClock.withLive(Effect.gen(function*() {
-        yield* poll(Effect.sync(() => looks === 1))
+        yield* untilTrue(Effect.sync(() => looks === 1))
         yield* event("acme", 1)
         yield* stored.open
-        yield* poll(Effect.sync(() => hook.received.length === 1))
+        yield* untilTrue(Effect.sync(() => hook.received.length === 1))
       }))
       // the pause of the fiber that records has to end
       yield* TestClock.adjust("1 second")
-      yield* TestClock.withLive(poll(settled))
+      yield* TestClock.withLive(untilTrue(settled))
     })
     yield* standing.pipe(Effect.provide(TestClock.layer()))
-    hook.close()
+    yield* hook.close
   }).pipe(Effect.scoped, Effect.provide(services([1000]))))
 
 it.live("a claim that is as good as over when its answer comes is not sent", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    yield* endpoint("acme", `${hook.url}/hook`)
+    const hook = yield* WebhookReceiver.make()
+    yield* endpoint("acme", `${hook.origin}/hook`)
     yield* event("acme", 1)
     const sql = yield* SqlClient.SqlClient
     const claims = sql<{ until: number }>`SELECT claimed_until AS until FROM deliveries WHERE claimed_until IS NOT NULL`
     yield* Layer.build(WebhookDispatcher.layer)
-    yield* poll(Effect.map(claims, (rows) => rows.length === 1))
+    yield* untilTrue(Effect.map(claims, (rows) => rows.length === 1))
     const [first] = yield* claims
-    yield* poll(Effect.map(claims, ([again]) => again?.until !== first?.until))
+    yield* untilTrue(Effect.map(claims, ([again]) => again?.until !== first?.until))
     assert.strictEqual(hook.received.length, 0)
-    hook.close()
+    yield* hook.close
   }).pipe(Effect.scoped, Effect.provide(layerOf({ retryDelays: [1000], claimMillis: 0 }))))
 
 it.live("after 10 failures in a row one probe at a time, of the delivery due longest; success closes the breaker", () =>
@@ -182,20 +183,20 @@ it.live("after 10 failures in a row one probe at a time, of the delivery due lon
 
 it.live("Retry-After is honoured on 429 and 503, within two delays, and on nothing else", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    yield* endpoint("acme", `${hook.url}/hook`)
+    const hook = yield* WebhookReceiver.make()
+    yield* endpoint("acme", `${hook.origin}/hook`)
     const answers = [[429, "100"], [503, "110"], [429, "3600"], [500, "100"]] as const
-    hook.answer = ({ body }) => {
+    hook.answer(({ body }) => {
       const [status, retryAfter] = answers[Number(/\d+/.exec(body)?.[0]) - 1] ?? [200, "0"]
-      return { status, retryAfter }
-    }
+      return { status, headers: { "retry-after": retryAfter } }
+    })
     for (const index of answers.keys()) yield* event("acme", index + 1)
     yield* Layer.build(WebhookDispatcher.layer)
     const sql = yield* SqlClient.SqlClient
     const pauses = sql<{ millis: number }>`
       SELECT (extract(epoch FROM d.next_attempt_at - a.at) * 1000)::int - a.duration_millis AS millis
       FROM deliveries d JOIN delivery_attempts a USING (integrator_id, event, round) ORDER BY d.event`
-    yield* poll(Effect.map(pauses, (rows) => rows.length === answers.length))
+    yield* untilTrue(Effect.map(pauses, (rows) => rows.length === answers.length))
     const [first, second, third, fourth] = (yield* pauses).map(({ millis }) => millis)
     assert.deepStrictEqual([first, second, third], [100_000, 110_000, 120_000])
     assert.isAtLeast(fourth ?? 0, 48_000)
@@ -204,40 +205,40 @@ it.live("Retry-After is honoured on 429 and 503, within two delays, and on nothi
 
 it.live("a changed URL takes waiting deliveries along, makes them due, and closes the breaker", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    yield* endpoint("acme", `${hook.url}/old`)
-    hook.answer = ({ path }) => path === "/old" ? 500 : 200
+    const hook = yield* WebhookReceiver.make()
+    yield* endpoint("acme", `${hook.origin}/old`)
+    hook.answer(({ path }) => path === "/old" ? 500 : 200)
     for (let number = 1; number <= 20; number++) yield* event("acme", number)
     yield* Layer.build(WebhookDispatcher.layer)
     const sql = yield* SqlClient.SqlClient
     const quiet = sql`SELECT 1 FROM webhook_endpoints WHERE failures >= 10
       AND NOT EXISTS (SELECT 1 FROM deliveries WHERE claimed_until IS NOT NULL)`
-    yield* poll(Effect.map(quiet, (rows) => rows.length === 1))
+    yield* untilTrue(Effect.map(quiet, (rows) => rows.length === 1))
     const before = hook.received.length
     const endpoints = yield* WebhookEndpoints
-    yield* endpoints.update(IntegratorId.make("acme"), EndpointId.make("hook"), `${hook.url}/new`)
+    yield* endpoints.update(IntegratorId.make("acme"), EndpointId.make("hook"), `${hook.origin}/new`)
     const [breaker] = yield* sql<{ failures: number; probeAt: number | null }>`
       SELECT failures, probe_at FROM webhook_endpoints`
     assert.deepStrictEqual(breaker, { failures: 0, probeAt: null })
-    yield* poll(settled)
+    yield* untilTrue(settled)
     assert.isTrue((yield* states).every(({ state }) => state === "delivered"))
     assert.deepStrictEqual(hook.received.slice(before).map(({ path }) => path), Array(20).fill("/new"))
   }).pipe(Effect.scoped, Effect.provide(services([3_600_000]))))
 
 it.live("a rotated secret signs on beside the new one until it expires", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    const old = yield* endpoint("acme", `${hook.url}/hook`)
+    const hook = yield* WebhookReceiver.make()
+    const old = yield* endpoint("acme", `${hook.origin}/hook`)
     const endpoints = yield* WebhookEndpoints
     const rotated = yield* endpoints.rotateSecret(IntegratorId.make("acme"), EndpointId.make("hook"))
     const current = WebhookSecret.make(rotated.secret)
     yield* event("acme", 1)
     yield* Layer.build(WebhookDispatcher.layer)
-    yield* poll(settled)
+    yield* untilTrue(settled)
     const sql = yield* SqlClient.SqlClient
     yield* sql`UPDATE webhook_secrets SET expires_at = now() - interval '1 second' WHERE expires_at IS NOT NULL`
     yield* event("acme", 2)
-    yield* poll(settled)
+    yield* untilTrue(settled)
     const verified = hook.received.map(({ body, headers }) =>
       (secret: WebhookSecret) => {
         const signature = `${headers["x-service-signature"]}`
@@ -252,23 +253,23 @@ it.live("a rotated secret signs on beside the new one until it expires", () =>
 
 it.live("the database going away for a moment stops nothing for good, and no attempt that was made is lost", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    const proxy = yield* DatabaseProxy.make
+    const hook = yield* WebhookReceiver.make()
+    const proxy = yield* NetworkProxy.toDatabase
     const waiting: Array<() => void> = []
-    hook.hold = (respond) => waiting.push(respond)
+    hook.hold((respond) => waiting.push(respond))
     yield* Effect.gen(function*() {
-      yield* endpoint("acme", `${hook.url}/hook`)
+      yield* endpoint("acme", `${hook.origin}/hook`)
       yield* event("acme", 1)
       yield* Layer.build(WebhookDispatcher.layer)
-      yield* poll(Effect.sync(() => waiting.length === 1))
+      yield* untilTrue(Effect.sync(() => waiting.length === 1))
       yield* proxy.cut
       for (const respond of waiting) respond()
       yield* Effect.sleep(1_000)
-      yield* proxy.mend
-      hook.hold = undefined
-      yield* poll(settled.pipe(Effect.catch(() => Effect.succeed(false))))
+      yield* proxy.restore
+      hook.hold(undefined)
+      yield* untilTrue(settled.pipe(Effect.catch(() => Effect.succeed(false))))
       yield* event("acme", 2)
-      yield* poll(settled)
+      yield* untilTrue(settled)
       assert.deepStrictEqual(yield* states, Array(2).fill({ state: "delivered", attempts: 1 }))
       assert.strictEqual(hook.received.length, 2)
     }).pipe(Effect.scoped, Effect.provide(services([1000], proxy.through)))
@@ -288,7 +289,7 @@ it.live("a defect of the connector counts as a failed attempt, and holds up noth
     yield* Layer.build(WebhookDispatcher.layer.pipe(Layer.provide(broken)))
     const sql = yield* SqlClient.SqlClient
     const closed = sql`UPDATE webhook_endpoints SET failures = 0, probe_at = NULL`
-    yield* poll(Effect.andThen(closed, settled))
+    yield* untilTrue(Effect.andThen(closed, settled))
     assert.deepStrictEqual(yield* states, Array(40).fill({ state: "exhausted", attempts: 2 }))
   }).pipe(
     Effect.scoped,
@@ -309,15 +310,15 @@ const refuseAttempts = Effect.fnUntraced(function*(condition: string) {
 
 it.live("an outcome that cannot be recorded holds up no other one and gives its place back", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    yield* endpoint("acme", `${hook.url}/hook`)
+    const hook = yield* WebhookReceiver.make()
+    yield* endpoint("acme", `${hook.origin}/hook`)
     for (let number = 1; number <= 60; number++) yield* event("acme", number)
     const sql = yield* SqlClient.SqlClient
     yield* refuseAttempts("NEW.event % 20 = 7")
     yield* Layer.build(WebhookDispatcher.layer)
     const left = sql<{ event: bigint; attempts: number }>`
       SELECT event, attempts FROM deliveries WHERE state = 'pending' ORDER BY event`
-    yield* poll(Effect.map(left, (rows) => rows.length === 3))
+    yield* untilTrue(Effect.map(left, (rows) => rows.length === 3))
     assert.deepStrictEqual(yield* left, [7n, 27n, 47n].map((event) => ({ event, attempts: 0 })))
     assert.strictEqual(hook.received.length, 60)
   }).pipe(
@@ -328,17 +329,17 @@ it.live("an outcome that cannot be recorded holds up no other one and gives its 
 
 it.live("where no outcome can be recorded for a while, none is lost", () =>
   Effect.gen(function*() {
-    const hook = yield* Receiver.make
-    yield* endpoint("acme", `${hook.url}/hook`)
+    const hook = yield* WebhookReceiver.make()
+    yield* endpoint("acme", `${hook.origin}/hook`)
     for (let number = 1; number <= 3; number++) yield* event("acme", number)
     const sql = yield* SqlClient.SqlClient
     yield* refuseAttempts("true")
     yield* Layer.build(WebhookDispatcher.layer)
-    yield* poll(Effect.sync(() => hook.received.length === 3))
+    yield* untilTrue(Effect.sync(() => hook.received.length === 3))
     const refusals = sql<{ count: bigint }>`SELECT last_value AS count FROM refusals`
-    yield* poll(Effect.map(refusals, ([row]) => (row?.count ?? 0n) > 10n))
+    yield* untilTrue(Effect.map(refusals, ([row]) => (row?.count ?? 0n) > 10n))
     yield* sql`DROP TRIGGER refuse ON delivery_attempts`
-    yield* poll(settled)
+    yield* untilTrue(settled)
     assert.deepStrictEqual(yield* states, Array(3).fill({ state: "delivered", attempts: 1 }))
     assert.strictEqual(hook.received.length, 3)
   }).pipe(

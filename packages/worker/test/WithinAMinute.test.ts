@@ -4,12 +4,13 @@ import { Vault } from "@card-rewards/core/Vault"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import { EndpointId, IntegratorId, Reference } from "@card-rewards/domain/Ids"
 import { verify, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
+import { untilTrue } from "@card-rewards/testing/Polling"
+import { type Received, WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { poll, services as layerOf } from "./Dispatching.ts"
-import * as Receiver from "./Receiver.ts"
+import { services as layerOf } from "./Dispatching.ts"
 
 /*
  * The contract promises a minute. Nothing is remembered between looks: the dispatcher looks every 150 ms, reads
@@ -36,19 +37,19 @@ const happen = Effect.gen(function*() {
   return reference
 })
 
-const tells = (reference: string) => ({ body }: Receiver.Received) => body.includes(`"${reference}"`)
+const tells = (reference: string) => ({ body }: Received) => body.includes(`"${reference}"`)
 
 /** Waits until an event of the reference was received; how long that took. */
-const arrival = (hook: Effect.Success<typeof Receiver.make>, reference: string) =>
-  Effect.timed(poll(Effect.sync(() => hook.received.some(tells(reference))))).pipe(
+const arrival = (hook: WebhookReceiver["Service"], reference: string) =>
+  Effect.timed(untilTrue(Effect.sync(() => hook.received.some(tells(reference))))).pipe(
     Effect.map(([took]) => assert.isBelow(Duration.toMillis(took), longestMillis))
   )
 
 const setUp = Effect.gen(function*() {
-  const hook = yield* Receiver.make
+  const hook = yield* WebhookReceiver.make()
   yield* (yield* Integrators).create(acme)
   yield* Layer.build(WebhookDispatcher.layer)
-  return { hook, endpoints: yield* WebhookEndpoints, url: `${hook.url}/hook` }
+  return { hook, endpoints: yield* WebhookEndpoints, url: `${hook.origin}/hook` }
 })
 
 it.live("a new endpoint gets what happens from its creation on, and another URL what waits and what follows", () =>
@@ -58,11 +59,11 @@ it.live("a new endpoint gets what happens from its creation on, and another URL 
     yield* endpoints.create(acme, { id: hookId, url })
     const after = yield* happen
     yield* arrival(hook, after)
-    hook.answer = ({ path }) => path === "/hook" ? 500 : 200
+    hook.answer(({ path }) => path === "/hook" ? 500 : 200)
     const waiting = yield* happen
     yield* arrival(hook, waiting)
-    yield* endpoints.update(acme, hookId, `${hook.url}/other`)
-    yield* poll(Effect.sync(() => hook.received.some((one) => one.path === "/other" && tells(waiting)(one))))
+    yield* endpoints.update(acme, hookId, `${hook.origin}/other`)
+    yield* untilTrue(Effect.sync(() => hook.received.some((one) => one.path === "/other" && tells(waiting)(one))))
     const following = yield* happen
     yield* arrival(hook, following)
     assert.isTrue(hook.received.filter(tells(following)).every(({ path }) => path === "/other"))
@@ -73,23 +74,23 @@ it.live("a deleted endpoint gets nothing more, what waits for another attempt in
   Effect.gen(function*() {
     const { endpoints, hook, url } = yield* setUp
     yield* endpoints.create(acme, { id: hookId, url })
-    hook.answer = () => 500
+    hook.answer(() => 500)
     const waiting = yield* happen
     yield* arrival(hook, waiting)
-    yield* poll(Effect.sync(() => hook.received.filter(tells(waiting)).length >= 2))
+    yield* untilTrue(Effect.sync(() => hook.received.filter(tells(waiting)).length >= 2))
     yield* endpoints.remove(acme, hookId)
     const before = hook.received.length
     const later = yield* happen
     const sql = yield* SqlClient.SqlClient
     const left = sql`SELECT 1 FROM deliveries WHERE state <> 'cancelled' OR claimed_until IS NOT NULL`
-    yield* poll(Effect.map(left, (rows) => rows.length === 0))
+    yield* untilTrue(Effect.map(left, (rows) => rows.length === 0))
     // several looks, and several times the delay before the next attempt
     yield* Effect.sleep(1_000)
     const received = hook.received.length
     assert.isAtMost(received - before, 1, "only an attempt that was on its way may still arrive")
     assert.isFalse(hook.received.some(tells(later)))
     // the id may be used again: a new endpoint, which gets what happens from then on
-    hook.answer = () => 200
+    hook.answer(() => 200)
     yield* endpoints.create(acme, { id: hookId, url })
     const anew = yield* happen
     yield* arrival(hook, anew)
@@ -100,17 +101,17 @@ it.live("a new signing secret signs the next attempt, of an older event too", ()
   Effect.gen(function*() {
     const { endpoints, hook, url } = yield* setUp
     const created = yield* endpoints.create(acme, { id: hookId, url })
-    hook.answer = () => 500
+    hook.answer(() => 500)
     const older = yield* happen
     yield* arrival(hook, older)
     const rotated = yield* endpoints.rotateSecret(acme, hookId)
     const newer = yield* happen
     // an attempt that was on its way is signed by the old one alone
-    const signedTwice = ({ headers }: Receiver.Received) =>
+    const signedTwice = ({ headers }: Received) =>
       `${headers["x-service-signature"]}`.split("v1=").length === 3
     const found = (reference: string) => hook.received.find((one) => tells(reference)(one) && signedTwice(one))
-    yield* poll(Effect.sync(() => [older, newer].every(found)))
-    const signedBy = (secret: string | undefined) => ({ body, headers }: Receiver.Received) =>
+    yield* untilTrue(Effect.sync(() => [older, newer].every(found)))
+    const signedBy = (secret: string | undefined) => ({ body, headers }: Received) =>
       Effect.isSuccess(verify({
         secrets: [WebhookSecret.make(secret ?? "")],
         signature: `${headers["x-service-signature"]}`,

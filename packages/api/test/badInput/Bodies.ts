@@ -1,4 +1,4 @@
-import { clearing, definition } from "../TestApi.ts"
+import { clearing, definition } from "@card-rewards/testing/Requests"
 import { also, amounts, bodies, type Case, objects, type Row, texts, timestamps, unknownKeys } from "./Case.ts"
 
 /** Stands in refused values: no message may repeat it. */

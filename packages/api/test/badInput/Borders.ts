@@ -1,4 +1,4 @@
-import { definition } from "../TestApi.ts"
+import { definition } from "@card-rewards/testing/Requests"
 import type { Case } from "./Case.ts"
 
 const id = "expected a string with between 1 and 128 code points"

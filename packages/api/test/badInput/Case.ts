@@ -1,4 +1,4 @@
-import type { Sent } from "../TestApi.ts"
+import type { Sent } from "@card-rewards/testing/HttpExchange"
 
 /** A request that is refused with 400, the part at fault, and the whole message. */
 export interface Case extends Sent {

@@ -1,10 +1,21 @@
-import { Effect } from "effect"
-import type { Request, Send } from "../NewIntegrator.ts"
-import { processAll } from "../Processed.ts"
-import { type Answer, definition, TestApi } from "../TestApi.ts"
+import { processAll } from "@card-rewards/testing/EventProcessing"
+import type { Answer } from "@card-rewards/testing/HttpExchange"
 import {
-  createEndpoint, createKey, earn, enroll, november, publish, simulate, spend, url
-} from "./Requests.ts"
+  createEndpoint,
+  createKey,
+  definition,
+  enroll,
+  hookUrl,
+  moveMoney,
+  november,
+  publish,
+  type Request,
+  type Send,
+  spend
+} from "@card-rewards/testing/Requests"
+import { TestApi } from "@card-rewards/testing/TestApi"
+import { Effect } from "effect"
+import { earn } from "./Earning.ts"
 
 type Case = (request: Send) => Effect.Effect<ReadonlyArray<Answer>, never, TestApi>
 
@@ -22,9 +33,9 @@ const last = (proofs: number, ...requests: ReadonlyArray<Request>): Case => (req
 export const cases: Readonly<Record<string, Case>> = {
   "GET /health 204": () => one(Effect.flatMap(TestApi, (api) => api.send("GET", "/health", { key: "" }))),
 
-  "POST /v1/spend-events 202": last(2, enroll("ann"), spend({}), spend({})),
+  "POST /v1/spend-events 202": last(2, enroll("ann"), spend(), spend()),
   "POST /v1/spend-events 403": last(1, spend({ integratorId: "somebody" })),
-  "POST /v1/spend-events 409": last(1, enroll("ann"), spend({}), spend({ amount: { currency: "USD", amount: "1" } })),
+  "POST /v1/spend-events 409": last(1, enroll("ann"), spend(), spend({ amount: { currency: "USD", amount: "1" } })),
   "POST /v1/spend-events 422": last(
     2,
     enroll("ann"),
@@ -45,28 +56,28 @@ export const cases: Readonly<Record<string, Case>> = {
     "/v1/users/nobody/rewards/rw%3Ax/explanation"
   ),
   "GET /v1/spend-events 200": send("GET", "/v1/spend-events?state=waiting&limit=1"),
-  "GET /v1/spend-events/backlog 200": last(1, enroll("ann"), spend({}), ["GET", "/v1/spend-events/backlog"]),
+  "GET /v1/spend-events/backlog 200": last(1, enroll("ann"), spend(), ["GET", "/v1/spend-events/backlog"]),
   "GET /v1/events 200": last(
     2,
-    simulate("deposits", "d", "1"),
+    moveMoney("deposits", "d", "1"),
     ["GET", "/v1/events"],
     ["GET", "/v1/events?after=1&kind=reward.paid"]
   ),
 
-  "PUT /v1/programs/{programId}/versions/{version} 200": last(2, publish(1, {}), publish(1, {})),
-  "PUT /v1/programs/{programId}/versions/{version} 409": last(1, publish(1, {}), publish(1, { baseRate: 7 })),
-  "PUT /v1/programs/{programId}/versions/{version} 422": last(1, publish(1, { baseRate: -1 })),
-  "GET /v1/programs 200": last(1, publish(1, {}), ["GET", "/v1/programs"]),
-  "GET /v1/programs/{programId} 200": last(1, publish(1, {}), ["GET", "/v1/programs/p"]),
+  "PUT /v1/programs/{programId}/versions/{version} 200": last(2, publish("p", 1), publish("p", 1)),
+  "PUT /v1/programs/{programId}/versions/{version} 409": last(1, publish("p", 1), publish("p", 1, { baseRate: 7 })),
+  "PUT /v1/programs/{programId}/versions/{version} 422": last(1, publish("p", 1, { baseRate: -1 })),
+  "GET /v1/programs 200": last(1, publish("p", 1), ["GET", "/v1/programs"]),
+  "GET /v1/programs/{programId} 200": last(1, publish("p", 1), ["GET", "/v1/programs/p"]),
   "GET /v1/programs/{programId} 404": send("GET", "/v1/programs/none"),
   "POST /v1/programs/{programId}/simulations 200": last(
     1,
-    publish(1, {}),
+    publish("p", 1),
     ["POST", "/v1/programs/p/simulations", november]
   ),
   "POST /v1/programs/{programId}/simulations 400": last(
     2,
-    publish(1, {}),
+    publish("p", 1),
     ["POST", "/v1/programs/p/simulations", { ...november, more: 1 }],
     ["POST", "/v1/programs/p/simulations", { ...november, to: november.from }]
   ),
@@ -80,43 +91,43 @@ export const cases: Readonly<Record<string, Case>> = {
   "DELETE /v1/api-keys/{name} 422": send("DELETE", "/v1/api-keys/default"),
 
   "GET /v1/webhook-endpoints 200": send("GET", "/v1/webhook-endpoints"),
-  "POST /v1/webhook-endpoints 201": last(2, createEndpoint, createEndpoint),
+  "POST /v1/webhook-endpoints 201": last(2, createEndpoint(), createEndpoint()),
   "POST /v1/webhook-endpoints 409": last(
     1,
-    createEndpoint,
-    ["POST", "/v1/webhook-endpoints", { id: "e", url: `${url}/b` }]
+    createEndpoint(),
+    createEndpoint("e", `${hookUrl}/b`)
   ),
   "POST /v1/webhook-endpoints 422": last(
     2,
-    createEndpoint,
-    ["POST", "/v1/webhook-endpoints", { id: "f", url }],
-    ["POST", "/v1/webhook-endpoints", { id: "f", url: "http://127.0.0.1/" }]
+    createEndpoint(),
+    createEndpoint("f"),
+    createEndpoint("f", "http://127.0.0.1/")
   ),
-  "GET /v1/webhook-endpoints/{id} 200": last(1, createEndpoint, ["GET", "/v1/webhook-endpoints/e"]),
+  "GET /v1/webhook-endpoints/{id} 200": last(1, createEndpoint(), ["GET", "/v1/webhook-endpoints/e"]),
   "GET /v1/webhook-endpoints/{id} 404": send("GET", "/v1/webhook-endpoints/none"),
   "PATCH /v1/webhook-endpoints/{id} 200": last(
     1,
-    createEndpoint,
-    ["PATCH", "/v1/webhook-endpoints/e", { url: `${url}/b` }]
+    createEndpoint(),
+    ["PATCH", "/v1/webhook-endpoints/e", { url: `${hookUrl}/b` }]
   ),
-  "PATCH /v1/webhook-endpoints/{id} 404": send("PATCH", "/v1/webhook-endpoints/none", { url }),
+  "PATCH /v1/webhook-endpoints/{id} 404": send("PATCH", "/v1/webhook-endpoints/none", { url: hookUrl }),
   "PATCH /v1/webhook-endpoints/{id} 422": last(
     1,
-    createEndpoint,
+    createEndpoint(),
     ["PATCH", "/v1/webhook-endpoints/e", { url: "http://x" }]
   ),
-  "DELETE /v1/webhook-endpoints/{id} 200": last(1, createEndpoint, ["DELETE", "/v1/webhook-endpoints/e"]),
+  "DELETE /v1/webhook-endpoints/{id} 200": last(1, createEndpoint(), ["DELETE", "/v1/webhook-endpoints/e"]),
   "DELETE /v1/webhook-endpoints/{id} 404": send("DELETE", "/v1/webhook-endpoints/none"),
   "POST /v1/webhook-endpoints/{id}/rotate-secret 200": last(
     1,
-    createEndpoint,
+    createEndpoint(),
     ["POST", "/v1/webhook-endpoints/e/rotate-secret"]
   ),
   "POST /v1/webhook-endpoints/{id}/rotate-secret 404": send("POST", "/v1/webhook-endpoints/none/rotate-secret"),
   "GET /v1/webhook-endpoints/{id}/deliveries 200": last(
     2,
-    createEndpoint,
-    simulate("deposits", "d", "1"),
+    createEndpoint(),
+    moveMoney("deposits", "d", "1"),
     ["GET", "/v1/webhook-endpoints/e/deliveries"],
     ["GET", "/v1/webhook-endpoints/e/deliveries?state=exhausted&limit=1"]
   ),
@@ -124,35 +135,35 @@ export const cases: Readonly<Record<string, Case>> = {
   "POST /v1/webhook-endpoints/{id}/deliveries/{eventId}/redeliver 202": redelivered,
   "POST /v1/webhook-endpoints/{id}/deliveries/{eventId}/redeliver 404": last(
     1,
-    createEndpoint,
+    createEndpoint(),
     ["POST", "/v1/webhook-endpoints/e/deliveries/evt_x/redeliver"]
   ),
-  "POST /v1/webhook-endpoints/{id}/ping 202": last(1, createEndpoint, ["POST", "/v1/webhook-endpoints/e/ping"]),
+  "POST /v1/webhook-endpoints/{id}/ping 202": last(1, createEndpoint(), ["POST", "/v1/webhook-endpoints/e/ping"]),
   "POST /v1/webhook-endpoints/{id}/ping 404": send("POST", "/v1/webhook-endpoints/none/ping"),
 
   "GET /v1/sandbox/vault 200": send("GET", "/v1/sandbox/vault"),
-  "POST /v1/sandbox/deposits 200": last(2, simulate("deposits", "r", "5"), simulate("deposits", "r", "5")),
-  "POST /v1/sandbox/deposits 409": last(1, simulate("deposits", "r", "5"), simulate("deposits", "r", "6")),
-  "POST /v1/sandbox/deposits 422": last(1, simulate("deposits", "r", "0")),
+  "POST /v1/sandbox/deposits 200": last(2, moveMoney("deposits", "r", "5"), moveMoney("deposits", "r", "5")),
+  "POST /v1/sandbox/deposits 409": last(1, moveMoney("deposits", "r", "5"), moveMoney("deposits", "r", "6")),
+  "POST /v1/sandbox/deposits 422": last(1, moveMoney("deposits", "r", "0")),
   "POST /v1/sandbox/withdrawals 200": last(
     2,
-    simulate("deposits", "d", "5"),
-    simulate("withdrawals", "r", "5"),
-    simulate("withdrawals", "r", "5")
+    moveMoney("deposits", "d", "5"),
+    moveMoney("withdrawals", "r", "5"),
+    moveMoney("withdrawals", "r", "5")
   ),
-  "POST /v1/sandbox/withdrawals 409": last(1, simulate("deposits", "r", "5"), simulate("withdrawals", "r", "5")),
-  "POST /v1/sandbox/withdrawals 422": last(1, simulate("withdrawals", "r", "5")),
+  "POST /v1/sandbox/withdrawals 409": last(1, moveMoney("deposits", "r", "5"), moveMoney("withdrawals", "r", "5")),
+  "POST /v1/sandbox/withdrawals 422": last(1, moveMoney("withdrawals", "r", "5")),
   "POST /v1/sandbox/claims 409": last(
     1,
     enroll("ann"),
-    simulate("deposits", "r", "5"),
-    simulate("claims", "r", "5", { userId: "ann" })
+    moveMoney("deposits", "r", "5"),
+    moveMoney("claims", "r", "5", { userId: "ann" })
   ),
   "POST /v1/sandbox/claims 422": last(
     2,
     enroll("ann"),
-    simulate("claims", "r", "5", { userId: "ann" }),
-    simulate("claims", "r", "5", { userId: "nobody" })
+    moveMoney("claims", "r", "5", { userId: "ann" }),
+    moveMoney("claims", "r", "5", { userId: "nobody" })
   ),
   "GET /v1/sandbox/clock 200": send("GET", "/v1/sandbox/clock"),
   "PUT /v1/sandbox/clock 200": send("PUT", "/v1/sandbox/clock", { now: "2090-01-01T00:00:00Z" }),
@@ -166,7 +177,7 @@ export const cases: Readonly<Record<string, Case>> = {
 /** A ping sent anew. */
 function redelivered(request: Send) {
   return Effect.gen(function*() {
-    yield* request(...createEndpoint)
+    yield* request(...createEndpoint())
     const { body } = yield* request("POST", "/v1/webhook-endpoints/e/ping")
     return [yield* request("POST", `/v1/webhook-endpoints/e/deliveries/${String(body["eventId"])}/redeliver`)]
   })
@@ -175,7 +186,7 @@ function redelivered(request: Send) {
 /** The claim of a part, twice by the same request. */
 const claim = Effect.fnUntraced(function*(request: Send) {
   yield* earn(request)
-  const sent = simulate("claims", "c", "1000", { userId: "ann" })
+  const sent = moveMoney("claims", "c", "1000", { userId: "ann" })
   return [yield* request(...sent), yield* request(...sent)]
 })
 

@@ -1,4 +1,4 @@
-import type { Random } from "./Random.ts"
+import type { SeededRandom } from "@card-rewards/testing/SeededRandom"
 
 /** A request's parts as they travel: strings in the path and the query, JSON in the body. */
 export interface Wire {
@@ -99,7 +99,7 @@ const nodesOf = (path: string, value: unknown, replace: (value: unknown) => unkn
 /** A key that may hold any JSON: nothing in it is wrong by its shape. */
 const isOpen = (path: string): boolean => /[.](referralBonus|merchantRates|merchants)\b/.test(path)
 
-const bodyMutant = (random: Random, wire: Wire): Mutant => {
+const bodyMutant = (random: SeededRandom, wire: Wire): Mutant => {
   const mutant = (what: string, body: unknown, wrong: boolean): Mutant => ({
     what,
     part: "body",
@@ -140,7 +140,7 @@ const bodyMutant = (random: Random, wire: Wire): Mutant => {
   return mutant(`${path}: ${what}`, replace(changed), shaped && wrongValues.some(([wrong]) => wrong === what))
 }
 
-const textMutant = (random: Random, wire: Wire): Mutant => {
+const textMutant = (random: SeededRandom, wire: Wire): Mutant => {
   const text = JSON.stringify(wire.body)
   const mutant = (what: string, more: Partial<Mutant>): Mutant => ({ what, part: "body", wire, wrong: true, ...more })
   return random.pick([
@@ -160,7 +160,7 @@ const textMutant = (random: Random, wire: Wire): Mutant => {
   ])()
 }
 
-const paramMutant = (random: Random, wire: Wire): Mutant => {
+const paramMutant = (random: SeededRandom, wire: Wire): Mutant => {
   const name = random.pick(Object.keys(wire.params))
   const mutant = (what: string, segment: string, wrong: boolean): Mutant => ({
     what: `${name}: ${what}`,
@@ -191,7 +191,7 @@ const paramMutant = (random: Random, wire: Wire): Mutant => {
   ])()
 }
 
-const queryMutant = (random: Random, wire: Wire, names: ReadonlyArray<string>): Mutant => {
+const queryMutant = (random: SeededRandom, wire: Wire, names: ReadonlyArray<string>): Mutant => {
   const mutant = (what: string, query: Wire["query"]): Mutant => ({
     what,
     part: "query",
@@ -228,10 +228,10 @@ const queryMutant = (random: Random, wire: Wire, names: ReadonlyArray<string>): 
 }
 
 /** One change of a valid request, of any of its parts. */
-export const mutate = (random: Random, wire: Wire, queryNames: ReadonlyArray<string>): Mutant => {
+export const mutate = (random: SeededRandom, wire: Wire, queryNames: ReadonlyArray<string>): Mutant => {
   const parts = [
     ...(Object.keys(wire.params).length > 0 ? [paramMutant] : []),
-    ...(queryNames.length > 0 ? [(from: Random, valid: Wire) => queryMutant(from, valid, queryNames)] : []),
+    ...(queryNames.length > 0 ? [(from: SeededRandom, valid: Wire) => queryMutant(from, valid, queryNames)] : []),
     ...(wire.body === undefined ? [] : [bodyMutant, bodyMutant, bodyMutant, textMutant])
   ]
   return random.pick(parts)(random, wire)

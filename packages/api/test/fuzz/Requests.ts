@@ -1,8 +1,9 @@
+import type { Sent } from "@card-rewards/testing/HttpExchange"
+import { definition } from "@card-rewards/testing/Requests"
+import type { SeededRandom } from "@card-rewards/testing/SeededRandom"
 import { Arbitrary, Effect, Schema } from "effect"
 import type { Declared } from "../Declared.ts"
-import { definition, type Sent } from "../TestApi.ts"
 import type { Mutant, Wire } from "./Mutations.ts"
-import type { Random } from "./Random.ts"
 
 const sample = (schema: Schema.Codec<unknown, unknown> | undefined, count: number, seed: number) =>
   schema === undefined
@@ -16,7 +17,7 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null
 
 /** What a valid value needs to find something: its integrator, a user that is there, a time that is past. */
-const known = (random: Random, integratorId: string, value: unknown): unknown => {
+const known = (random: SeededRandom, integratorId: string, value: unknown): unknown => {
   if (!isRecord(value)) return value
   if ("caps" in value && random.chance(0.5)) return definition()
   return {
@@ -35,7 +36,7 @@ const strings = (value: unknown): Readonly<Record<string, string>> =>
 /** Requests that the endpoint's own schemas make. */
 export const valid = Effect.fnUntraced(function*(
   endpoint: Declared,
-  random: Random,
+  random: SeededRandom,
   options: { readonly count: number; readonly integratorId: string }
 ) {
   const { count, integratorId } = options

@@ -1,5 +1,5 @@
+import * as SeededRandom from "@card-rewards/testing/SeededRandom"
 import type { Kind } from "./Model.ts"
-import { mulberry32 } from "./Random.ts"
 import type { AssetName, Attributes, Definition } from "./Rules.ts"
 
 /** What a run does, one thing after another; times and sums that depend on the moment are resolved when it is done. */
@@ -73,15 +73,8 @@ const caps = {
 
 /** A sequence of operations; the same seed gives the same one. */
 export const generate = (seed: number, length: number): ReadonlyArray<Operation> => {
-  const random = mulberry32(seed)
-  const below = (limit: number) => Math.floor(random() * limit)
-  const chance = (probability: number) => random() < probability
+  const { below, chance, pick: from } = SeededRandom.make(seed)
   const pick = <A>(first: A, ...others: ReadonlyArray<A>): A => [first, ...others][below(others.length + 1)] ?? first
-  const from = <A>(list: ReadonlyArray<A>): A => {
-    const found = list[below(list.length)]
-    if (found === undefined) throw new Error("an empty list")
-    return found
-  }
   const some = <A>(list: ReadonlyArray<A>, probability: number) => list.filter(() => chance(probability))
 
   const attributes = (): Attributes => ({

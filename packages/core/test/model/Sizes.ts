@@ -1,6 +1,6 @@
 import { plainProgram } from "@card-rewards/domain/PlainProgram"
+import * as SeededRandom from "@card-rewards/testing/SeededRandom"
 import type { Operation } from "./Generate.ts"
-import { mulberry32 } from "./Random.ts"
 
 /** Which faults a story is after. */
 export type Kind = "one user owes" | "many users owe" | "claims"
@@ -40,7 +40,7 @@ export const generateSizes = (kind: Kind, seed: number, size: Size): ReadonlyArr
 class Story {
   private readonly kind: Kind
   private readonly size: Size
-  private readonly random: () => number
+  private readonly random: SeededRandom.SeededRandom
   private readonly holdsUntilOneTime: boolean
   private cleared = 0
   private refunded = 0
@@ -49,16 +49,16 @@ class Story {
   constructor(kind: Kind, seed: number, size: Size) {
     this.kind = kind
     this.size = size
-    this.random = mulberry32(seed)
+    this.random = SeededRandom.make(seed)
     this.holdsUntilOneTime = this.chance(0.4)
   }
 
   private below(limit: number): number {
-    return Math.floor(this.random() * limit)
+    return this.random.below(limit)
   }
 
   private chance(probability: number): boolean {
-    return this.random() < probability
+    return this.random.chance(probability)
   }
 
   private pick<A>(first: A, ...others: ReadonlyArray<A>): A {

@@ -1,8 +1,10 @@
 import type * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import { plainProgram } from "@card-rewards/domain/PlainProgram"
+import { until } from "@card-rewards/testing/Polling"
+import * as RawClient from "@card-rewards/testing/RawClient"
+import { moveMoney } from "@card-rewards/testing/Requests"
 import { Effect } from "effect"
-import * as Wire from "../Wire.ts"
-import { expect, iso, provision, until } from "../World.ts"
+import { expect, iso, provision } from "../World.ts"
 import type { Credentials, Stage } from "./Stage.ts"
 import { wallMillis } from "./Samples.ts"
 
@@ -25,7 +27,7 @@ export interface Attacker {
   readonly integratorId: string
   readonly stage: Stage["Service"]
   readonly sql: AdminSql.Connection
-  readonly wire: Wire.Wire
+  readonly client: RawClient.RawClient
 }
 
 /** A new integrator, and its client. */
@@ -38,18 +40,18 @@ const clientOf = (stage: Stage["Service"], { apiKey, integratorId }: Credentials
   integratorId,
   stage,
   sql: stage.sql,
-  wire: Wire.make({ baseUrl: () => stage.baseUrl, apiKey, connections, patienceMillis: requestTimeoutMillis })
+  client: RawClient.make({ baseUrl: () => stage.baseUrl, apiKey, connections, timeoutMillis: requestTimeoutMillis })
 })
 
 /** The integrator's sandbox clock, in milliseconds. */
-export const clock = Effect.fnUntraced(function*({ wire }: Attacker) {
-  const { now } = JSON.parse((yield* expect(200, wire.insist("GET", "/v1/sandbox/clock"))).text)
+export const clock = Effect.fnUntraced(function*({ client }: Attacker) {
+  const { now } = JSON.parse((yield* expect(200, client.sendWithRetries("GET", "/v1/sandbox/clock"))).text)
   return Date.parse(now)
 })
 
 /** Moves the sandbox clock forward to an instant. */
-export const moveClock = ({ wire }: Attacker, to: number) =>
-  expect(200, wire.insist("PUT", "/v1/sandbox/clock", { now: iso(to) }))
+export const moveClock = ({ client }: Attacker, to: number) =>
+  expect(200, client.sendWithRetries("PUT", "/v1/sandbox/clock", { now: iso(to) }))
 
 /** A program version that pays 1 %, with nothing capped. */
 export const definition = (effectiveFrom: number, changes: object = {}) => ({
@@ -59,8 +61,8 @@ export const definition = (effectiveFrom: number, changes: object = {}) => ({
   ...changes
 })
 
-export const publish = ({ wire }: Attacker, programId: string, version: number, body: object) =>
-  expect(200, wire.insist("PUT", `/v1/programs/${programId}/versions/${version}`, body))
+export const publish = ({ client }: Attacker, programId: string, version: number, body: object) =>
+  expect(200, client.sendWithRetries("PUT", `/v1/programs/${programId}/versions/${version}`, body))
 
 /** Publishes a version of programs `program-0`, `program-1`, …, and moves the clock to when it takes effect. */
 export const publishPlain = Effect.fnUntraced(function*(
@@ -79,15 +81,12 @@ export const publishPlain = Effect.fnUntraced(function*(
   return begin
 })
 
-export const deposit = ({ wire }: Attacker, reference: string, amount: bigint) =>
-  expect(
-    200,
-    wire.insist("POST", "/v1/sandbox/deposits", { reference, amount: { asset: "USDC", amount: `${amount}` } })
-  )
+export const deposit = ({ client }: Attacker, reference: string, amount: bigint) =>
+  expect(200, client.sendWithRetries(...moveMoney("deposits", reference, `${amount}`)))
 
 /** The answer to a claim, whatever its status. */
-export const claim = ({ wire }: Attacker, reference: string, userId: string, amount: bigint) =>
-  wire.insist("POST", "/v1/sandbox/claims", { reference, userId, amount: { asset: "USDC", amount: `${amount}` } })
+export const claim = ({ client }: Attacker, reference: string, userId: string, amount: bigint) =>
+  client.sendWithRetries(...moveMoney("claims", reference, `${amount}`, { userId }))
 
 /** A spend event of one dollar. */
 export const spendEvent = (
@@ -109,15 +108,15 @@ export const spendEvent = (
 })
 
 /** Posts spend events over all of the attacker's connections. */
-export const postAll = ({ wire }: Attacker, events: ReadonlyArray<object>) =>
-  Effect.forEach(events, (event) => expect(202, wire.insist("POST", "/v1/spend-events", event)), {
+export const postAll = ({ client }: Attacker, events: ReadonlyArray<object>) =>
+  Effect.forEach(events, (event) => expect(202, client.sendWithRetries("POST", "/v1/spend-events", event)), {
     concurrency: connections,
     discard: true
   })
 
 /** USDC that the user can claim now, in smallest units. */
-export const claimable = Effect.fnUntraced(function*({ wire }: Attacker, userId: string) {
-  const { text } = yield* expect(200, wire.insist("GET", `/v1/users/${userId}/balance`))
+export const claimable = Effect.fnUntraced(function*({ client }: Attacker, userId: string) {
+  const { text } = yield* expect(200, client.sendWithRetries("GET", `/v1/users/${userId}/balance`))
   const { balances }: { readonly balances: ReadonlyArray<{ readonly asset: string; readonly claimable: string }> } =
     JSON.parse(text)
   return BigInt(balances.find(({ asset }) => asset === "USDC")?.claimable ?? "0")
@@ -163,9 +162,9 @@ const nothingLeft = ({ integratorId, sql }: Attacker, what: string, from: string
   )
 
 /** How often the attacker was refused or not answered; nothing where it never was. */
-export const refusals = ({ wire: { met } }: Attacker): ReadonlyArray<string> => [
-  ...(met.busy === 0 ? [] : [`503 × ${met.busy}`]),
-  ...(met.noAnswer === 0 ? [] : [`no answer × ${met.noAnswer}`])
+export const refusals = ({ client: { failures } }: Attacker): ReadonlyArray<string> => [
+  ...(failures.busy === 0 ? [] : [`503 × ${failures.busy}`]),
+  ...(failures.noAnswer === 0 ? [] : [`no answer × ${failures.noAnswer}`])
 ]
 
 /** An effect's result, and the seconds that it took. */

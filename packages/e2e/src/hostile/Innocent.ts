@@ -1,7 +1,7 @@
-import * as TestProcess from "@card-rewards/dev-postgres/TestProcess"
+import { until } from "@card-rewards/testing/Polling"
+import { root } from "@card-rewards/testing/Processes"
+import * as TestProcess from "@card-rewards/testing/TestProcess"
 import { Effect } from "effect"
-import { root } from "../Processes.ts"
-import { until } from "../World.ts"
 import { type Line, Samples, type Summary, wallMillis } from "./Samples.ts"
 
 /** The integrator that attacks nobody, as it is served. */

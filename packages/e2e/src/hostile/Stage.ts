@@ -1,7 +1,7 @@
 import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
-import type { Running } from "@card-rewards/dev-postgres/TestProcess"
+import { admin, freePort, start, variables } from "@card-rewards/testing/Processes"
+import type { Running } from "@card-rewards/testing/TestProcess"
 import { Context, Effect, Layer, Redacted } from "effect"
-import { admin, freePort, start, variables } from "../Processes.ts"
 import { emptyDatabase, healthy } from "../Setting.ts"
 import * as Innocent from "./Innocent.ts"
 

@@ -4,10 +4,10 @@
  * and prints a {@link Line} for each step. Its program, users and endpoint are made first.
  */
 import { plainProgram } from "@card-rewards/domain/PlainProgram"
-import { Receiver } from "@card-rewards/testing/Receiver"
+import * as RawClient from "@card-rewards/testing/RawClient"
+import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect } from "effect"
-import * as Wire from "../Wire.ts"
 import { expect, iso, listen } from "../World.ts"
 import { type Line, wallMillis } from "./Samples.ts"
 
@@ -24,10 +24,10 @@ const requestTimeoutMillis = 30_000
 const leadMillis = 600_000
 
 const integratorId = process.env["INTEGRATOR_ID"] ?? ""
-const wire = Wire.make({
+const client = RawClient.make({
   baseUrl: () => process.env["BASE_URL"] ?? "",
   apiKey: process.env["API_KEY"] ?? "",
-  patienceMillis: requestTimeoutMillis
+  timeoutMillis: requestTimeoutMillis
 })
 
 const print = (line: Line): void => void process.stdout.write(`${JSON.stringify(line)}\n`)
@@ -38,18 +38,18 @@ const userOf = (event: number): string => `user-${event % users}`
 const unrewarded = new Map<string, Set<number>>()
 
 const provision = Effect.gen(function*() {
-  const { now } = JSON.parse((yield* expect(200, wire.insist("GET", "/v1/sandbox/clock"))).text)
+  const { now } = JSON.parse((yield* expect(200, client.sendWithRetries("GET", "/v1/sandbox/clock"))).text)
   const begin = Date.parse(now) + leadMillis
-  yield* expect(200, wire.insist("PUT", "/v1/programs/cashback/versions/1", {
+  yield* expect(200, client.sendWithRetries("PUT", "/v1/programs/cashback/versions/1", {
     ...plainProgram,
     caps: { perMonth: `1${"0".repeat(40)}`, categories: [] },
     holdingPeriodDays: 30,
     effectiveFrom: iso(begin)
   }))
-  yield* expect(200, wire.insist("PUT", "/v1/sandbox/clock", { now: iso(begin) }))
+  yield* expect(200, client.sendWithRetries("PUT", "/v1/sandbox/clock", { now: iso(begin) }))
   yield* Effect.forEach(Array.from({ length: users }, (_, index) => userOf(index)), (userId) =>
-    expect(200, wire.insist("PUT", `/v1/users/${userId}`, {})), { concurrency: 8, discard: true })
-  yield* expect(200, wire.insist("POST", "/v1/sandbox/deposits", {
+    expect(200, client.sendWithRetries("PUT", `/v1/users/${userId}`, {})), { concurrency: 8, discard: true })
+  yield* expect(200, client.sendWithRetries("POST", "/v1/sandbox/deposits", {
     reference: "all",
     amount: { asset: "USDC", amount: `1${"0".repeat(18)}` }
   }))
@@ -60,7 +60,7 @@ const post = Effect.fnUntraced(function*(event: number, occurredAt: number) {
   const userId = userOf(event)
   const own = unrewarded.get(userId) ?? new Set()
   unrewarded.set(userId, own.add(event))
-  const { status } = yield* wire.send("POST", "/v1/spend-events", {
+  const { status } = yield* client.send("POST", "/v1/spend-events", {
     kind: "clearing",
     integratorId,
     userId,
@@ -112,7 +112,7 @@ const readRewards = Effect.fnUntraced(function*(userId: string) {
   // behind the others until the next read
   unrewarded.delete(userId)
   unrewarded.set(userId, own)
-  const answer = yield* wire.send("GET", `/v1/users/${userId}/rewards?limit=100`).pipe(
+  const answer = yield* client.send("GET", `/v1/users/${userId}/rewards?limit=100`).pipe(
     Effect.catchTag("NoAnswer", () => Effect.succeed({ status: 0, text: "" }))
   )
   if (answer.status !== 200) return
@@ -127,17 +127,17 @@ const readRewards = Effect.fnUntraced(function*(userId: string) {
 const eventOf = (rewardId: string): number => Number(rewardId.split(":")[4])
 
 const main = Effect.gen(function*() {
-  const receiver = yield* Receiver
+  const receiver = yield* WebhookReceiver
   receiver.answer(({ body }) => {
     const { data, kind }: { readonly kind: string; readonly data: { readonly id: string } } = JSON.parse(body)
     if (kind.startsWith("reward.")) print({ kind: "delivered", event: eventOf(data.id), at: wallMillis() })
     return 200
   })
   const occurredAt = yield* provision
-  yield* listen(wire, receiver.url)
+  yield* listen(client, receiver.url)
   const read = new Set<string>()
   const polls = Array.from({ length: pollers }, () => polling(read))
   return yield* Effect.all([posting(occurredAt), watchMachine, ...polls], { concurrency: "unbounded" })
 })
 
-NodeRuntime.runMain(Effect.provide(main, Receiver.layer))
+NodeRuntime.runMain(Effect.provide(main, WebhookReceiver.layer))

@@ -1,21 +1,15 @@
+import * as LoopbackServer from "@card-rewards/testing/LoopbackServer"
+import { read, type Received } from "@card-rewards/testing/WebhookReceiver"
 import { Effect } from "effect"
-import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { Points } from "./Points.ts"
-
-/** A delivery that came in whole. */
-export interface Arrival {
-  readonly id: string
-  readonly body: string
-  readonly headers: Readonly<Record<string, string>>
-}
 
 /** Longer than a claim of the tests lasts. */
 const stallMillis = 1_500
 
 /** A receiver in which faults strike before the request's end, before the answer, and within it. */
 export const listen = Effect.fnUntraced(function*(points: Points) {
-  const arrivals: Array<Arrival> = []
+  const received: Array<Received> = []
   const server = createServer((request, response) => void receive(request, response).catch(() => response.destroy()))
 
   const receive = async (request: IncomingMessage, response: ServerResponse) => {
@@ -23,11 +17,7 @@ export const listen = Effect.fnUntraced(function*(points: Points) {
     if (early?.kind === "crash") return request.destroy()
     if (early?.kind === "error") return void response.writeHead(500, { connection: "close" }).end()
     if (early?.kind === "stall") await sleep()
-    const chunks: Array<Buffer> = []
-    for await (const chunk of request) chunks.push(chunk)
-    const body = Buffer.concat(chunks).toString()
-    const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, `${value}`]))
-    arrivals.push({ id: headers["x-service-event-id"] ?? "", body, headers })
+    received.push(await read(request))
     const whole = points.pass("delivering: the request is read")
     if (whole?.kind === "crash") return request.destroy()
     if (whole?.kind === "error") return void response.writeHead(503, { "retry-after": "1" }).end()
@@ -42,16 +32,8 @@ export const listen = Effect.fnUntraced(function*(points: Points) {
     if (told !== undefined) return response.socket?.destroy()
   }
 
-  yield* Effect.acquireRelease(
-    Effect.promise(() => once(server.listen(0, "127.0.0.1"), "listening")),
-    () =>
-      Effect.sync(() => {
-        server.closeAllConnections()
-        server.close()
-      })
-  )
-  const address = server.address()
-  return { arrivals, url: `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}/hooks` }
+  const { port } = yield* LoopbackServer.listen(server)
+  return { received, url: `http://127.0.0.1:${port}/hooks` }
 })
 
 const sleep = () => new Promise((resolve) => setTimeout(resolve, stallMillis))

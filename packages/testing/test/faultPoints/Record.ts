@@ -1,5 +1,6 @@
 import { verifyWebhook } from "@card-rewards/client"
 import { Audit } from "@card-rewards/core/Audit"
+import type { Received } from "@card-rewards/testing/WebhookReceiver"
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -65,14 +66,15 @@ export const read = Effect.fnUntraced(function*({ receiver, sql }: World, secret
     LEFT JOIN deliveries d ON d.integrator_id = e.integrator_id AND d.event = e.event
     GROUP BY e.integrator_id, e.event ORDER BY e.event`
   const bodies = new Map(events.map(({ body, eventId }) => [eventId, body]))
-  const arrived = new Set(receiver.arrivals.map(({ id }) => id))
+  const arrived = new Set(receiver.received.map(eventIdOf))
   for (const { body, eventId, state } of events) {
     if (state === null) assert.include(body, "\"d4\"", "told to nobody, with an endpoint")
     else assert.isTrue(arrived.has(eventId) && state === "delivered", `${state}: ${body}`)
   }
   const revisions = new Map<string, number>()
-  for (const { body, headers, id } of receiver.arrivals) {
-    assert.strictEqual(body, bodies.get(id), "other bytes than the stored")
+  for (const request of receiver.received) {
+    const { body, headers } = request
+    assert.strictEqual(body, bodies.get(eventIdOf(request)), "other bytes than the stored")
     const { data, kind }: Told = JSON.parse(body)
     if (secrets.length > 0) yield* verifyWebhook({ body, headers, secrets })
     if (!kind.startsWith("reward.")) continue
@@ -83,6 +85,8 @@ export const read = Effect.fnUntraced(function*({ receiver, sql }: World, secret
   const told = events.filter(({ kind }) => kind !== "webhook.ping").map(({ body }) => withoutTimes(JSON.parse(body)))
   return { ...stood, told }
 })
+
+const eventIdOf = ({ headers }: Received): string => headers["x-service-event-id"] ?? ""
 
 type Story = Readonly<Record<string, ReadonlyArray<string>>>
 

@@ -1,5 +1,6 @@
-import { Effect, Redacted } from "effect"
-import { once } from "node:events"
+import * as LoopbackServer from "@card-rewards/testing/LoopbackServer"
+import { atPort, type Target } from "@card-rewards/testing/NetworkProxy"
+import { Effect, type Redacted } from "effect"
 import { connect, createServer, type Socket } from "node:net"
 import type { Fault, Statement } from "./Points.ts"
 
@@ -10,38 +11,21 @@ export interface Interference {
 }
 
 /**
- * The same database by way of a proxy that reads PostgreSQL's protocol (version 3), so that a fault strikes between two
- * given messages: before a statement reaches the server, or when the server has answered and the service has not heard.
+ * A proxy to a database that reads PostgreSQL's protocol (version 3), so that a fault strikes between two given
+ * messages: before a statement reaches the server, or when the server has answered and the service has not heard. Gives
+ * the way through it for a URL of that database.
  */
-export const through = (url: Redacted.Redacted, interference: Interference) =>
-  Effect.gen(function*() {
-    const target = new URL(Redacted.value(url))
-    const sockets = new Set<Socket>()
-    const server = createServer((client) => {
-      const database = connect(Number(target.port), target.hostname)
-      for (const [one, other] of [[client, database], [database, client]] as const) {
-        sockets.add(one.setNoDelay(true))
-        one.on("error", () => {}).on("close", () => {
-          sockets.delete(one)
-          other.destroy()
-        })
-      }
-      relay(client, database, interference)
-    })
-    yield* Effect.acquireRelease(
-      Effect.promise(() => once(server.listen(0, "127.0.0.1"), "listening")),
-      () =>
-        Effect.sync(() => {
-          server.close()
-          for (const socket of sockets) socket.destroy()
-        })
-    )
-    const address = server.address()
-    const proxied = new URL(target)
-    proxied.hostname = "127.0.0.1"
-    proxied.port = `${typeof address === "object" ? address?.port : 0}`
-    return Redacted.make(proxied.href)
+export const make = Effect.fnUntraced(function*(target: Target, interference: Interference) {
+  const server = createServer((client) => {
+    const database = connect(target)
+    for (const [one, other] of [[client, database], [database, client]] as const) {
+      one.setNoDelay(true).on("error", () => {}).on("close", () => other.destroy())
+    }
+    relay(client, database, interference)
   })
+  const { port } = yield* LoopbackServer.listen(server)
+  return (url: Redacted.Redacted) => atPort(url, port)
+})
 
 /** What a client sends up to where it waits for an answer: to Sync, or a simple query. */
 interface Cycle {

@@ -1,6 +1,7 @@
+import type { Answer } from "@card-rewards/testing/HttpExchange"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Answer, World } from "./World.ts"
+import type { World } from "./World.ts"
 
 const day = (number: number, time = "00:00:00.000") => `2099-01-${String(number).padStart(2, "0")}T${time}Z`
 const amountOf = (asset: string, amount: string) => ({ asset, amount })

@@ -3,18 +3,15 @@ import { Environment } from "@card-rewards/core/Environment"
 import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
 import { Effect, Layer } from "effect"
-import { TestApi } from "./TestApi.ts"
+import { FreshDatabase } from "./FreshDatabase.ts"
 
-/** A worker's processing of what the api stores. */
-export const processing = Layer.unwrap(Effect.map(TestApi, ({ databaseUrl }) =>
+/** A worker's processing of what is stored in the test's database, which happens when a test says so. */
+export const layer = Layer.unwrap(Effect.map(FreshDatabase, ({ url }) =>
   Processing.layer.pipe(
     Layer.provide(Programs.layer),
-    Layer.provide(Database.layer({ url: databaseUrl, poolSize: 2, applicationName: "test worker" })),
+    Layer.provide(Database.layer({ url, poolSize: 2, applicationName: "test worker" })),
     Layer.provide(Environment.layer("sandbox"))
   )))
-
-/** The api, and a worker's processing of what it stores, which happens when a test says so. */
-export const processedApi = processing.pipe(Layer.provideMerge(TestApi.layer()))
 
 /** Processes until nothing is left that could be. */
 export const processAll = Effect.gen(function*() {

@@ -1,10 +1,10 @@
 import { Clock, Context, Duration, Effect, Layer } from "effect"
 
-/** Lets time pass at once, for what asks how late it is; who sleeps sleeps as long as ever. */
-export class MovedClock extends Context.Service<MovedClock, {
+/** A clock that a test moves forward: what reads the time sees it at once, a sleep lasts as long as ever. */
+export class AdjustableClock extends Context.Service<AdjustableClock, {
   readonly pass: (duration: Duration.Input) => Effect.Effect<void>
   readonly now: Effect.Effect<number>
-}>()("@card-rewards/api/test/MovedClock") {
+}>()("@card-rewards/testing/AdjustableClock") {
   /** The clock, for the layer that it is provided to, and the means to move it. */
   static readonly layer = Layer.effectContext(Effect.gen(function*() {
     const real = yield* Clock.Clock
@@ -21,8 +21,8 @@ export class MovedClock extends Context.Service<MovedClock, {
       sleep: (duration) => real.sleep(duration)
     }
     return Context.make(
-      MovedClock,
-      MovedClock.of({
+      AdjustableClock,
+      AdjustableClock.of({
         pass: (duration) =>
           Effect.sync(() => {
             aheadMillis += Duration.toMillis(duration)

@@ -3,37 +3,46 @@ import type { Limits } from "@card-rewards/api/Pipeline/RateLimit"
 import * as Server from "@card-rewards/api/Server"
 import * as Services from "@card-rewards/api/Services"
 import type { VaultId } from "@card-rewards/domain/Ids"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, type Redacted } from "effect"
 import { HttpServer } from "effect/http"
 import { FreshDatabase } from "./FreshDatabase.ts"
 import { secretsKeys } from "./Secrets.ts"
 
-export interface ApiOptions {
+export interface ApiOptions extends Pick<Parameters<typeof Services.layer>[0], "simulationLimits"> {
   /** The sandbox when left out. */
   readonly environment?: VaultId
   /** All off when left out. */
   readonly limits?: Partial<Limits>
+  /** Whether webhook endpoints may be local; in the sandbox they may when left out. */
+  readonly allowPrivateNetwork?: boolean
+  /** How the database is reached; directly when left out. */
+  readonly through?: (url: Redacted.Redacted) => Redacted.Redacted
 }
 
-/** The api in this process, over real HTTP on a port of its own; webhook endpoints may be local. */
-export class Api extends Context.Service<Api, { readonly baseUrl: string }>()("@card-rewards/testing/Api") {
-  static readonly layer = ({ environment = "sandbox", limits }: ApiOptions = {}) =>
+/** The api in this process, over real HTTP on a port of its own, under the database role that it has in production. */
+export class ApiServer extends Context.Service<ApiServer, {
+  readonly baseUrl: string
+  readonly port: number
+}>()("@card-rewards/testing/ApiServer") {
+  static readonly layer = ({ environment = "sandbox", limits, through, ...options }: ApiOptions = {}) =>
     Layer.effect(
-      Api,
+      ApiServer,
       Effect.gen(function*() {
         const { url } = yield* FreshDatabase
         const services = yield* Layer.build(Services.layer({
-          database: { url, poolSize: 4, applicationName: "test api" },
+          database: { url: through?.(url) ?? url, poolSize: 4, applicationName: "test api", role: "api" },
           environment,
           secretsKeys,
           allowPrivateNetwork: environment === "sandbox",
-          limits: { ingest: "off", read: "off", manage: "off", auth: "off", ...limits }
+          limits: { ingest: "off", read: "off", manage: "off", auth: "off", ...limits },
+          ...options
         }))
         const answer = yield* Effect.provideContext(Http.make(environment), services)
         const server = yield* Layer.build(Server.layer({ host: "127.0.0.1", port: 0 }))
         yield* HttpServer.serveEffect(answer).pipe(Effect.provideContext(server))
         const { address } = Context.get(server, HttpServer.HttpServer)
-        return Api.of({ baseUrl: `http://127.0.0.1:${"port" in address ? address.port : 0}` })
+        const port = "port" in address ? address.port : 0
+        return ApiServer.of({ baseUrl: `http://127.0.0.1:${port}`, port })
       })
     )
 }

@@ -1,10 +1,11 @@
-import * as TestProcess from "@card-rewards/dev-postgres/TestProcess"
 import { Effect, type Scope } from "effect"
 import { randomInt } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
+import { secretsKeyText } from "./Secrets.ts"
+import * as TestProcess from "./TestProcess.ts"
 
 /** The checkout, where every process is started. */
 export const root = resolve(import.meta.dirname, "../../..")
@@ -44,7 +45,7 @@ export const variables = (databaseUrl: string, more: Variables = {}): Variables 
   // a third of a start's work is the same for every process
   NODE_COMPILE_CACHE: join(tmpdir(), "card-rewards-compile-cache"),
   DATABASE_URL: databaseUrl,
-  SECRETS_KEY: Buffer.alloc(32, 7).toString("base64"),
+  SECRETS_KEY: secretsKeyText,
   PORT: "0",
   WEBHOOK_ALLOW_PRIVATE_NETWORK: "true",
   WEBHOOK_RETRY_DELAYS: Array.from({ length: 50 }, () => "300ms").join(),

@@ -1,0 +1,29 @@
+import { Effect } from "effect"
+
+const pauseMillis = 25
+
+/** Asks again until the answer holds; after `seconds` it dies with what the answer last was. */
+export const until = <A, E, R>(
+  what: string,
+  ask: Effect.Effect<A, E, R>,
+  holds: (answer: A) => boolean,
+  seconds = 60
+): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    const last: { answer?: A } = {}
+    return Effect.gen(function*() {
+      while (true) {
+        const answer = yield* ask
+        if (holds(answer)) return answer
+        last.answer = answer
+        yield* Effect.sleep(pauseMillis)
+      }
+    }).pipe(Effect.timeoutOrElse({
+      duration: seconds * 1_000,
+      orElse: () => Effect.die(new Error(`${what}: still ${JSON.stringify(last.answer)}`))
+    }))
+  })
+
+/** Checks again until it is true; dies after 60 s. */
+export const untilTrue = <E, R>(check: Effect.Effect<boolean, E, R>): Effect.Effect<boolean, E, R> =>
+  until("a check", check, (isTrue) => isTrue)
