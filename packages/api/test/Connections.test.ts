@@ -7,7 +7,7 @@ import { maxHandled } from "../src/Server/Connection.ts"
 import * as Server from "../src/Server.ts"
 
 /** Serves requests that end when the test says so, on the port that it returns. */
-const serveHeld = Effect.gen(function*() {
+const serveHeld = Effect.fnUntraced(function*(options: { readonly silentMillis?: number } = {}) {
   const state = { handled: 0, most: 0, started: 0 }
   const end = yield* Deferred.make<void>()
   const answer = Effect.gen(function*() {
@@ -16,10 +16,12 @@ const serveHeld = Effect.gen(function*() {
     state.started++
     state.handled++
     state.most = Math.max(state.most, state.handled)
-    yield* Effect.ensuring(Deferred.await(end), Effect.sync(() => state.handled--))
+    // as the router makes its handlers
+    const held = request.url === "/at-once" ? Effect.void : Effect.interruptible(Deferred.await(end))
+    yield* Effect.ensuring(held, Effect.sync(() => state.handled--))
     return HttpServerResponse.text(`${request.url} ${body}`)
   })
-  const server = yield* Layer.build(Server.layer({ host: "127.0.0.1", port: 0 }))
+  const server = yield* Layer.build(Server.layer({ host: "127.0.0.1", port: 0, ...options }))
   yield* HttpServer.serveEffect(answer).pipe(Effect.provideContext(server))
   const { address } = Context.get(server, HttpServer.HttpServer)
   return { port: "port" in address ? address.port : 0, state, end: Deferred.succeed(end, undefined) }
@@ -49,7 +51,7 @@ const received = (socket: Socket) => {
 
 it.live("a connection's pipelined requests are handled 16 at a time and answered in order", () =>
   Effect.gen(function*() {
-    const { end, port, state } = yield* serveHeld
+    const { end, port, state } = yield* serveHeld()
     const socket = yield* client(port)
     const text = received(socket)
     const count = 2_000
@@ -66,7 +68,7 @@ it.live("a connection's pipelined requests are handled 16 at a time and answered
 
 it.live("a socket with waiting requests is not read, and what it had sent is answered later, bodies too", () =>
   Effect.gen(function*() {
-    const { end, port, state } = yield* serveHeld
+    const { end, port, state } = yield* serveHeld()
     const socket = yield* client(port)
     const text = received(socket)
     const body = "x".repeat(100_000)
@@ -85,25 +87,35 @@ it.live("a socket with waiting requests is not read, and what it had sent is ans
     assert.strictEqual(state.most, maxHandled)
   }).pipe(Effect.scoped), { timeout: 20_000 })
 
-it.live("other connections are served while one pipelines, and one that leaves frees what waited", () =>
+it.live("other connections are served while one waits, and the end of that one frees all of it", () =>
   Effect.gen(function*() {
-    const { end, port, state } = yield* serveHeld
+    const { end, port, state } = yield* serveHeld()
     const flood = yield* client(port)
     flood.write("GET /flood HTTP/1.1\r\nhost: x\r\n\r\n".repeat(500))
-    yield* until(() => state.started === maxHandled)
-    flood.destroy()
-    yield* until(() => state.handled === 0)
+    yield* until(() => state.handled === maxHandled)
     const other = yield* client(port)
     const text = received(other)
+    other.write("GET /at-once HTTP/1.1\r\nhost: x\r\n\r\n")
+    yield* until(() => text().includes("/at-once"))
+    assert.strictEqual(state.handled, maxHandled)
+    flood.destroy()
     yield* end
-    other.write("GET /other HTTP/1.1\r\nhost: x\r\n\r\n")
-    yield* until(() => text().includes("/other"))
-    assert.strictEqual(state.started, maxHandled + 1)
+    yield* until(() => state.handled === 0)
+  }).pipe(Effect.scoped), { timeout: 20_000 })
+
+it.live("the handlers of all pipelined requests end with their connection", () =>
+  Effect.gen(function*() {
+    const { port, state } = yield* serveHeld({ silentMillis: 300 })
+    const silent = yield* client(port)
+    silent.write("GET /held HTTP/1.1\r\nhost: x\r\n\r\n".repeat(500))
+    yield* until(() => state.started === maxHandled)
+    yield* until(() => state.handled === 0)
+    assert.strictEqual(state.started, maxHandled)
   }).pipe(Effect.scoped), { timeout: 20_000 })
 
 it.live("a request that asks for an upgrade is answered as any other, and its connection stays HTTP/1.1", () =>
   Effect.gen(function*() {
-    const { end, port } = yield* serveHeld
+    const { end, port } = yield* serveHeld()
     yield* end
     const socket = yield* client(port)
     const text = received(socket)

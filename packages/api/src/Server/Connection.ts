@@ -43,12 +43,6 @@ export class Connection {
     socket.once("close", () => {
       this.waitingOfAll.count -= this.waiting.length
       this.waiting = []
-      // Node closes only the response whose turn it was to be written; the handlers of the others would never end
-      for (const response of this.unanswered) {
-        if (response.socket !== null) continue
-        response.destroy()
-        response.emit("close")
-      }
       this.unanswered.clear()
     })
   }
