@@ -4,22 +4,23 @@ import { Context, Effect, Layer, type Redacted, type Scope, Semaphore } from "ef
 import { randomUUID } from "node:crypto"
 import { readFileSync } from "node:fs"
 
-/** What a database is filled with before contestants get copies of it. */
+/** The content of a database before the first turn. */
 export interface Fill {
+  /** Equal for equal content: it names the template database. */
   readonly name: string
   readonly fill: (url: Redacted.Redacted) => Effect.Effect<void>
 }
 
-/** The PostgreSQL server of the run, the same for all contestants. */
+/** The PostgreSQL server of the run, which all competitors share. */
 export class Server extends Context.Service<Server, {
-  /** A migrated and filled database of its own until the scope closes. */
+  /** A new database with the schema and this content, copied from a template; dropped with the scope. */
   readonly database: (fill: Fill) => Effect.Effect<Redacted.Redacted, never, Scope.Scope>
-  /** Every setting that differs from the default, and the version. */
+  /** The version, and the settings that matter for durability and speed, as `name = value`. */
   readonly describe: Effect.Effect<ReadonlyArray<string>>
-  /** Microseconds of processor time that the server has used; 0 where the system does not tell. */
+  /** Microseconds of CPU time that the server's processes have used; 0 where there is no `/proc`. */
   readonly cpuMicros: Effect.Effect<number>
 }>()("@card-rewards/bench/Server") {
-  /** Over a server that runs; the address is a superuser's. */
+  /** Uses a running server, by a superuser's address. */
   static readonly layer = (adminUrl: Redacted.Redacted) => Layer.effect(Server, make(adminUrl))
 }
 
@@ -68,7 +69,7 @@ const make = Effect.fnUntraced(function*(adminUrl: Redacted.Redacted) {
   return Server.of({ database, describe, cpuMicros })
 })
 
-/** Linux counts processor time in hundredths of a second. */
+/** Linux counts CPU time in hundredths of a second. */
 const tickMicros = 10_000
 
 interface Stat {
@@ -77,7 +78,7 @@ interface Stat {
   readonly childrenCpuMicros: number
 }
 
-/** What Linux tells of a process; undefined elsewhere, or where it is gone. */
+/** A process in `/proc`; undefined where it has ended, or where there is no `/proc`. */
 const statOf = (pid: number): Stat | undefined => {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /s, "").split(" ").map(Number)
@@ -103,10 +104,10 @@ const cpuOfChildren = (postmaster: number): number => {
   }
 }
 
-/** Microseconds of processor time that a process has used; 0 where the system does not tell. */
+/** Microseconds of CPU time that a process has used; 0 where there is no `/proc`. */
 export const cpuMicrosOf = (pid: number): number => statOf(pid)?.cpuMicros ?? 0
 
-/** Bytes of memory that a process holds; 0 where the system does not tell. */
+/** Bytes of resident memory of a process; 0 where there is no `/proc`. */
 export const residentBytesOf = (pid: number): number => {
   try {
     return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) * 1024

@@ -21,27 +21,27 @@ const run = Layer.unwrap(Effect.sync(() =>
 
 layer(run, { excludeTestServices: true, timeout: "120 seconds" })("a small run", (it) => {
   for (const { method, name, run, title } of measures) {
-    it.effect(`${name}: every contestant does its work, and the page shows its figures`, () =>
+    it.effect(`${name}: every competitor does its work and the page has its figures`, () =>
       Effect.gen(function*() {
         const result = yield* Effect.scoped(run(sizes.small))
         assert.isAtLeast(result.findings.length, 2)
-        for (const { contestant, samples } of result.findings) {
-          assert.lengthOf(samples, sizes.small.rounds, contestant)
+        for (const { competitor, samples } of result.findings) {
+          assert.lengthOf(samples, sizes.small.rounds, competitor)
           for (const [metric, value] of samples.flatMap((sample) => Object.entries(sample))) {
-            assert.isTrue(Number.isFinite(value), `${contestant}: ${metric}`)
+            assert.isTrue(Number.isFinite(value), `${competitor}: ${metric}`)
           }
-          assert.isAbove(Object.values(samples[0] ?? {})[0] ?? 0, 0, `${contestant}: its rate`)
+          assert.isAbove(Object.values(samples[0] ?? {})[0] ?? 0, 0, `${competitor}: its rate`)
         }
-        for (const { ratios, what } of result.comparisons) assert.isTrue(ratios.every(Number.isFinite), what)
+        for (const { name, values } of result.comparisons) assert.isTrue(values.every(Number.isFinite), name)
         const docs = mkdtempSync(join(tmpdir(), "bench-"))
         yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(docs, { recursive: true })))
         writeFileSync(join(docs, "performance.md"), "<!-- run: begin --><!-- run: end -->")
         yield* Page.write(docs, [{ name, title, method, result }], [])
         const page = readFileSync(join(docs, "performance.md"), "utf8")
-        for (const { contestant } of result.findings) assert.include(page, `| ${contestant} `)
-        for (const { what } of result.comparisons) assert.include(page, `| ${what} `)
+        for (const { competitor } of result.findings) assert.include(page, `| ${competitor} `)
+        for (const { name } of result.comparisons) assert.include(page, `| ${name} `)
         assert.notInclude(page, "NaN")
-        assert.lengthOf(readdirSync(join(docs, "performance")), result.course === undefined ? 1 : 2)
+        assert.lengthOf(readdirSync(join(docs, "performance")), result.timeSeries === undefined ? 1 : 2)
       }).pipe(Effect.scoped), 120_000)
   }
 })

@@ -1,12 +1,12 @@
 import { Effect, type Redacted } from "effect"
-import { compare, type Contestant, type Measure, type Size, takeTurns } from "../Measure.ts"
+import { compare, type Competitor, type Measure, type Size, takeTurns } from "../Measure.ts"
 import { Processes } from "../Processes.ts"
 import { population } from "../Seed.ts"
 import { Server } from "../Server.ts"
 import { keysOf, store } from "../SpendEvents.ts"
 import { backlog, onDatabase, verifyRows, workOff } from "./Backlog.ts"
 import { bareInsert } from "./BareInsert.ts"
-import { type Needs, peer, processor, serviceEnvironment } from "./Contestants.ts"
+import { peer, processor, type Requirements, serviceEnvironment } from "./Competitors.ts"
 import { awaitReady, bossQueue, graphileQueue, type Queue } from "./Queues.ts"
 
 const service = "card-rewards"
@@ -16,21 +16,21 @@ const graphileNothing = "graphile-worker, no-op"
 const bossNothing = "pg-boss, no-op"
 const bare = "bare rows by unnest"
 
-/** Integrators of the backlog: with fewer the peers' jobs would wait for each other at the vault. */
+/** Integrators of the backlog: with fewer the jobs of the peers would wait for each other's lock on a vault. */
 const integrators = 10
 
-/** Events that peers get of those the service gets: they do one at a time. */
-const share = 5
+/** The peers get a fifth of the events, because they process one at a time. */
+const peerDivisor = 5
 
 /** From stored events to rewards, by one worker process. */
-export const processing: Measure<Needs> = {
+export const processing: Measure<Requirements> = {
   name: "processing",
   title: "Stored event → reward, journal, balance, event and outbox rows, by one worker",
-  method: "A backlog of clearings of 10 integrators appears in one commit; the time until it is worked off is taken. " +
-    "The peers have a job for each event. Their handler reads what the event needs, takes the vault's numbers and writes " +
-    "all rows with one statement, all prepared. The no-ops are the same libraries at the best that their documentation " +
-    "gives. The limit inserts the rows of rewards, journal, events and deliveries by `unnest`, 500 events in a " +
-    "transaction, and knows no rule.",
+  method: "A backlog of clearings of 10 integrators appears in one commit; the time until all are processed is " +
+    "measured. The peers have a job for each event. Its handler reads what the event needs, increments the vault's " +
+    "counters and writes all rows, with three prepared statements. The no-ops are the same libraries with the " +
+    "fastest settings of their documentation and a handler that does nothing. The bare rows are those of rewards, " +
+    "journal, events and deliveries, inserted by `unnest`, 500 events in a transaction, without any rule.",
   run: Effect.fn("processing")(function*(size: Size) {
     const senders = { integrators, users: size.users }
     const fill = population({ ...senders, programs: 1, versions: 1, endpoints: true })
@@ -48,7 +48,7 @@ export const processing: Measure<Needs> = {
       const url = yield* server.database(fill)
       const running = yield* processes.start({ entry: peer(entry), env: serviceEnvironment(url) })
       yield* awaitReady(url, queue)
-      const count = task === "event" ? Math.ceil(size.backlog / share) : size.backlog
+      const count = task === "event" ? Math.ceil(size.backlog / peerDivisor) : size.backlog
       let done = 0
       return {
         name,
@@ -67,7 +67,7 @@ export const processing: Measure<Needs> = {
           yield* queue.checkDone(url, name, done)
           return sample
         })
-      } satisfies Contestant<Needs>
+      } satisfies Competitor<Requirements>
     })
 
     const limit = Effect.gen(function*() {
@@ -83,7 +83,7 @@ export const processing: Measure<Needs> = {
       yield* library(bossNothing, "pgBoss", "nothing", bossQueue),
       yield* limit
     ], size.rounds, { warmUp: true })
-    const reach = (against: string, value?: number) =>
+    const ratioTo = (against: string, value?: number) =>
       compare(
         findings,
         { of: service, against, metric: "events/s" },
@@ -92,18 +92,18 @@ export const processing: Measure<Needs> = {
     return {
       findings,
       comparisons: [
-        reach(graphile, 5),
-        reach(boss, 5),
-        reach(graphileNothing, 0.2),
-        reach(bossNothing),
-        reach(bare, 0.4)
+        ratioTo(graphile, 5),
+        ratioTo(boss, 5),
+        ratioTo(graphileNothing, 0.2),
+        ratioTo(bossNothing),
+        ratioTo(bare, 0.4)
       ],
       remarks: []
     }
   }, Effect.scoped)
 }
 
-/** Every event has left its rows; the deposits have left an entry and an event each. */
+/** Verifies the rows of every event; each integrator's deposit has one journal entry and one event more. */
 const verifyOutcomes = Effect.fnUntraced(function*(url: Redacted.Redacted, name: string, done: number) {
   yield* verifyRows(url, name, "rewards", done)
   yield* verifyRows(url, name, "journal", done + integrators)

@@ -1,25 +1,26 @@
 import { Effect, type Redacted } from "effect"
 import { request } from "undici"
 import type { Request } from "../Load.ts"
-import { compare, type Measure, type Size, takeTurns, Void } from "../Measure.ts"
+import { compare, InvalidRun, type Measure, type Size, takeTurns } from "../Measure.ts"
 import { Processes, type Serving } from "../Processes.ts"
 import { integratorOf, keyOf, population, userOf } from "../Seed.ts"
 import { Server } from "../Server.ts"
 import { backlog, verifyRows } from "./Backlog.ts"
-import { api, type Needs, peer, processor, serviceEnvironment, underLoad } from "./Contestants.ts"
+import { api, peer, processor, type Requirements, serviceEnvironment, underLoad } from "./Competitors.ts"
 
 const service = "card-rewards"
 const fastify = "Fastify + pg"
 
-/** Rewards that each user has: two pages. */
+/** Rewards of each user: two pages. */
 const rewardsOfUser = 100
 
 /** A user's balance, and a page of rewards. */
-export const reads: Measure<Needs> = {
+export const reads: Measure<Requirements> = {
   name: "reads",
   title: "Balance, and a page of 50 rewards",
   method: "Users with 100 rewards each, read in turn on 64 connections. Fastify runs the service's own query as a " +
-    "prepared statement and encodes by schema; it does not look whether something is due, which the service must.",
+    "prepared statement and encodes by schema. It does not check whether a reward has become due, as the service " +
+    "must.",
   run: Effect.fn("reads")(function*(size: Size) {
     const processes = yield* Processes
     const server = yield* Server
@@ -31,7 +32,7 @@ export const reads: Measure<Needs> = {
     const other = yield* processes.serve({ entry: peer("fastify"), env })
     const results = []
     for (const what of ["balance", "rewards"]) {
-      yield* sameAnswers(own, other, what)
+      yield* verifySameContent(own, other, what)
       const expected = { status: 200, body: what === "balance" ? "\"balances\"" : "\"revision\"" }
       results.push(
         yield* takeTurns([
@@ -56,23 +57,23 @@ export const reads: Measure<Needs> = {
 }
 
 const next = (users: number, what: string): () => Request => {
-  let asked = 0
+  let sent = 0
   const headers = ["x-api-key", keyOf(0)]
-  return () => ({ method: "GET", path: `/v1/users/${userOf(asked++ % users)}/${what}`, headers })
+  return () => ({ method: "GET", path: `/v1/users/${userOf(sent++ % users)}/${what}`, headers })
 }
 
-/** The users' rewards, earned as in life. */
+/** Rewards of the users, made by the service's worker from clearings. */
 const earn = Effect.fnUntraced(function*(url: Redacted.Redacted, users: number) {
   const processes = yield* Processes
   const running = [yield* processes.start({ entry: processor, env: serviceEnvironment(url) })]
-  const name = "rewards to be read"
+  const name = "rewards to read"
   const checked = (done: number) => verifyRows(url, name, "rewards", done)
   const senders = { integrators: 1, users }
   yield* backlog({ name, url, running, senders, count: users * rewardsOfUser, checked }).turn(0)
 })
 
-/** Both give the same content, but for how the next page is named. */
-const sameAnswers = Effect.fnUntraced(function*(own: Serving, other: Serving, what: string) {
+/** Fails unless both respond with the same content, apart from the cursor of the next page. */
+const verifySameContent = Effect.fnUntraced(function*(own: Serving, other: Serving, what: string) {
   const path = `/v1/users/${userOf(0)}/${what}`
   const ask = ({ baseUrl }: Serving) =>
     Effect.tryPromise({
@@ -81,10 +82,10 @@ const sameAnswers = Effect.fnUntraced(function*(own: Serving, other: Serving, wh
         const { next: _, ...content } = await answer.body.json() as Record<string, unknown>
         return JSON.stringify(content)
       },
-      catch: (error) => new Void({ message: `${path} of ${integratorOf(0)}: ${error}` })
+      catch: (error) => new InvalidRun({ message: `${path} of ${integratorOf(0)}: ${error}` })
     })
   const [mine, theirs] = [sorted(yield* ask(own)), sorted(yield* ask(other))]
-  if (mine !== theirs) return yield* new Void({ message: `${path}: ${mine} is not ${theirs}` })
+  if (mine !== theirs) return yield* new InvalidRun({ message: `${path}: ${mine} is not ${theirs}` })
 })
 
 /** JSON with its keys in order. */
