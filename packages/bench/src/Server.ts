@@ -2,7 +2,7 @@ import * as Database from "@card-rewards/core/Database"
 import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import { Context, Effect, Layer, type Redacted, type Scope, Semaphore } from "effect"
 import { randomUUID } from "node:crypto"
-import { readFileSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 
 /** The content of a database before the first turn. */
 export interface Fill {
@@ -69,13 +69,12 @@ const make = Effect.fnUntraced(function*(adminUrl: Redacted.Redacted) {
   return Server.of({ database, describe, cpuMicros })
 })
 
-/** Linux counts CPU time in hundredths of a second. */
+/** Linux counts the CPU time of ended children in hundredths of a second. */
 const tickMicros = 10_000
 
 interface Stat {
   readonly parent: number
-  readonly cpuMicros: number
-  readonly childrenCpuMicros: number
+  readonly endedChildrenCpuMicros: number
 }
 
 /** A process in `/proc`; undefined where it has ended, or where there is no `/proc`. */
@@ -85,8 +84,7 @@ const statOf = (pid: number): Stat | undefined => {
     const at = (index: number) => fields[index] ?? 0
     return {
       parent: at(1),
-      cpuMicros: (at(11) + at(12)) * tickMicros,
-      childrenCpuMicros: (at(13) + at(14)) * tickMicros
+      endedChildrenCpuMicros: (at(13) + at(14)) * tickMicros
     }
   } catch {
     return undefined
@@ -97,15 +95,22 @@ const cpuOfChildren = (postmaster: number): number => {
   try {
     const children = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, "utf8")
     const pids = [postmaster, ...children.trim().split(" ").map(Number)]
-    return pids.reduce((sum, pid) => sum + (statOf(pid)?.cpuMicros ?? 0), 0) +
-      (statOf(postmaster)?.childrenCpuMicros ?? 0)
+    return pids.reduce((sum, pid) => sum + cpuMicrosOf(pid), statOf(postmaster)?.endedChildrenCpuMicros ?? 0)
   } catch {
     return 0
   }
 }
 
 /** Microseconds of CPU time that a process has used; 0 where there is no `/proc`. */
-export const cpuMicrosOf = (pid: number): number => statOf(pid)?.cpuMicros ?? 0
+export const cpuMicrosOf = (pid: number): number => {
+  try {
+    const nanosOf = (thread: string) =>
+      Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ", 1)[0])
+    return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + nanosOf(thread), 0) / 1_000
+  } catch {
+    return 0
+  }
+}
 
 /** Bytes of resident memory of a process; 0 where there is no `/proc`. */
 export const residentBytesOf = (pid: number): number => {
