@@ -13,6 +13,8 @@ export interface Running {
   readonly cpuMicros: Effect.Effect<number>
   /** Bytes of resident memory now. */
   readonly residentBytes: Effect.Effect<number>
+  /** Sends SIGTERM and succeeds when the process has ended; it is killed where that takes too long. */
+  readonly stop: Effect.Effect<void>
 }
 
 /** A running process that serves HTTP. */
@@ -60,7 +62,8 @@ export class Processes extends Context.Service<Processes, {
         return {
           pid,
           cpuMicros: Effect.sync(() => cpuMicrosOf(pid)),
-          residentBytes: Effect.sync(() => residentBytesOf(pid))
+          residentBytes: Effect.sync(() => residentBytesOf(pid)),
+          stop: stop(child)
         }
       })
       const serve = Effect.fnUntraced(function*(program: Program) {

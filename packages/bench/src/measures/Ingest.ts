@@ -2,11 +2,12 @@ import * as Database from "@card-rewards/core/Database"
 import { Effect, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { compare, type Measure, type Size, takeTurns, verify } from "../Measure.ts"
-import { Processes, type Program } from "../Processes.ts"
+import { Processes } from "../Processes.ts"
 import { population } from "../Seed.ts"
 import { Server } from "../Server.ts"
 import { requests } from "../SpendEvents.ts"
 import { accepted, api, peer, type Requirements, serviceEnvironment, underLoad } from "./Competitors.ts"
+import { compareTelemetry, observed, startCollector } from "./Telemetry.ts"
 
 const service = "card-rewards"
 const fastify = "Fastify + pg"
@@ -19,71 +20,44 @@ export const ingest: Measure<Requirements> = {
   method: "One process each, 64 connections, new clearings of the users in turn. Fastify checks the key, the JSON " +
     "schema (ajv, `kind` as discriminator) and the clock, and stores with one prepared `INSERT … SELECT FROM users … " +
     "ON CONFLICT DO NOTHING`. The service also queues each event for its worker. node:http checks nothing and " +
-    "inserts by `unnest` the posts that arrived during the previous insert.",
+    "inserts by `unnest` the posts that arrived during the previous insert. With telemetry on, the service exports " +
+    "traces, metrics and logs by OTLP to a local collector stand-in, which counts them.",
   run: Effect.fn("ingest")(function*(size: Size) {
     const processes = yield* Processes
     const server = yield* Server
     const senders = { integrators: 1, users: size.users }
     const fill = population({ ...senders, programs: 1, versions: 1 })
-    const competitor = Effect.fnUntraced(function*(name: string, entry: string, prefix: string) {
+    const collector = yield* startCollector
+    const competitor = Effect.fnUntraced(function*(
+      name: string,
+      entry: string,
+      options: { readonly isQueued?: boolean; readonly telemetry?: typeof collector } = {}
+    ) {
+      const { isQueued = false, telemetry } = options
       const url = yield* server.database(fill)
-      const serving = yield* processes.serve({ entry, env: serviceEnvironment(url) })
-      return yield* underLoad({
-        name,
-        size,
-        serving: [serving],
-        next: requests(senders, prefix),
-        expected: accepted,
-        checked: (answered) => verifyStored(name, url, answered, name === service)
-      })
+      const serving = yield* processes.serve({ entry, env: { ...serviceEnvironment(url), ...telemetry?.env } })
+      const spans = telemetry?.spansOf(name) ?? (() => Effect.void)
+      const load = { name, serving: [serving], next: requests(senders, "i"), expected: accepted }
+      const checked = (answered: number) =>
+        Effect.andThen(verifyStored(name, url, answered, isQueued), spans(answered))
+      return { ...yield* underLoad({ ...load, size, checked }), serving }
     })
+    const traced = yield* competitor(observed(service), api, { isQueued: true, telemetry: collector })
     const findings = yield* takeTurns([
-      yield* competitor(service, api, "a"),
-      yield* competitor(fastify, peer("fastify"), "b"),
-      yield* competitor(bare, peer("nodeHttp"), "c")
+      yield* competitor(service, api, { isQueued: true }),
+      traced,
+      yield* competitor(fastify, peer("fastify")),
+      yield* competitor(bare, peer("nodeHttp"))
     ], size.rounds)
     return {
       findings,
       comparisons: [
         compare(findings, { of: service, against: fastify, metric: "requests/s" }, { bound: "at least", value: 1.5 }),
         compare(findings, { of: service, against: fastify, metric: "p99 ms" }, { bound: "at most", value: 1 }),
-        compare(findings, { of: service, against: bare, metric: "requests/s" })
+        compare(findings, { of: service, against: bare, metric: "requests/s" }),
+        compareTelemetry(findings, service)
       ],
-      remarks: []
-    }
-  }, Effect.scoped)
-}
-
-/** The HTTP part of ingest, without a database. */
-export const http: Measure<Requirements> = {
-  name: "http",
-  title: "The same, HTTP and validation only",
-  method: "As above, but nothing is stored: the service's API keys, decoding, routing and encoding, against " +
-    "Fastify's, and against `node:http`, which parses the body and responds.",
-  run: Effect.fn("http")(function*(size: Size) {
-    const processes = yield* Processes
-    const senders = { integrators: 1, users: size.users }
-    const server = yield* Server
-    const url = yield* server.database(population({ ...senders, programs: 1, versions: 1 }))
-    const competitor = Effect.fnUntraced(function*(name: string, program: Program) {
-      const serving = yield* processes.serve(program)
-      return yield* underLoad({ name, size, serving: [serving], next: requests(senders, "h"), expected: accepted })
-    })
-    const findings = yield* takeTurns([
-      yield* competitor(service, { entry: peer("serviceHttpOnly"), env: serviceEnvironment(url) }),
-      yield* competitor("Fastify", { entry: peer("fastify") }),
-      yield* competitor("node:http", { entry: peer("nodeHttp") })
-    ], size.rounds)
-    return {
-      findings,
-      comparisons: [
-        compare(findings, { of: service, against: "Fastify", metric: "requests/s" }, {
-          bound: "at least",
-          value: 0.45
-        }),
-        compare(findings, { of: service, against: "node:http", metric: "requests/s" })
-      ],
-      remarks: []
+      remarks: [yield* collector.verifyMetrics(traced.name, traced.serving)]
     }
   }, Effect.scoped)
 }

@@ -1,12 +1,13 @@
 import { Effect, type Redacted } from "effect"
 import { request } from "undici"
 import type { Request } from "../Load.ts"
-import { compare, InvalidRun, type Measure, type Size, takeTurns } from "../Measure.ts"
+import { compare, type Finding, InvalidRun, type Measure, type Size, takeTurns } from "../Measure.ts"
 import { Processes, type Serving } from "../Processes.ts"
 import { integratorOf, keyOf, population, userOf } from "../Seed.ts"
 import { Server } from "../Server.ts"
 import { backlog, verifyRows } from "./Backlog.ts"
 import { api, peer, processor, type Requirements, serviceEnvironment, underLoad } from "./Competitors.ts"
+import { compareTelemetry, observed, startCollector } from "./Telemetry.ts"
 
 const service = "card-rewards"
 const fastify = "Fastify + pg"
@@ -28,30 +29,37 @@ export const reads: Measure<Requirements> = {
     const url = yield* server.database(population({ integrators: 1, users, programs: 1, versions: 1 }))
     yield* Effect.scoped(earn(url, users))
     const env = serviceEnvironment(url)
+    const collector = yield* startCollector
     const own = yield* processes.serve({ entry: api, env })
+    const traced = yield* processes.serve({ entry: api, env: { ...env, ...collector.env } })
     const other = yield* processes.serve({ entry: peer("fastify"), env })
-    const results = []
+    const findings: Array<Finding> = []
     for (const what of ["balance", "rewards"]) {
       yield* verifySameContent(own, other, what)
       const expected = { status: 200, body: what === "balance" ? "\"balances\"" : "\"revision\"" }
-      results.push(
-        yield* takeTurns([
-          yield* underLoad({ name: `${service}, ${what}`, size, serving: [own], next: next(users, what), expected }),
-          yield* underLoad({ name: `${fastify}, ${what}`, size, serving: [other], next: next(users, what), expected })
+      const load = (name: string, serving: Serving) =>
+        ({ name, size, serving: [serving], next: next(users, what), expected })
+      const name = `${service}, ${what}`
+      const checked = collector.spansOf(observed(name))
+      findings.push(
+        ...yield* takeTurns([
+          yield* underLoad(load(name, own)),
+          yield* underLoad({ ...load(observed(name), traced), checked }),
+          yield* underLoad(load(`${fastify}, ${what}`, other))
         ], size.rounds)
       )
     }
-    const findings = results.flat()
     return {
       findings,
-      comparisons: ["balance", "rewards"].map((what) =>
+      comparisons: ["balance", "rewards"].flatMap((what) => [
         compare(
           findings,
           { of: `${service}, ${what}`, against: `${fastify}, ${what}`, metric: "requests/s" },
           { bound: "at least", value: 0.7 }
-        )
-      ),
-      remarks: []
+        ),
+        compareTelemetry(findings, `${service}, ${what}`)
+      ]),
+      remarks: [yield* collector.verifyMetrics(observed(service), traced)]
     }
   }, Effect.scoped)
 }
