@@ -24,14 +24,17 @@ export interface Serving extends Running {
 
 /** A Node program and its arguments. It gets these variables alone, and `LOG_LEVEL` and `NODE_ENV`. */
 export interface Program {
-  /** The path of its file, relative to the repository. */
+  /** The path of its file, relative to its checkout. */
   readonly entry: string
+  /** The absolute path of its checkout, unless it is this one. */
+  readonly root?: string
   readonly args?: ReadonlyArray<string>
   readonly env?: Readonly<Record<string, string>>
 }
 
 const everyTenMillis = Schedule.spaced("10 millis")
-const root = resolve(import.meta.dirname, "../../..")
+/** The absolute path of this checkout. */
+export const ownRoot = resolve(import.meta.dirname, "../../..")
 const stopTimeoutSeconds = 20
 const readyTimeoutSeconds = 30
 
@@ -45,7 +48,7 @@ export class Processes extends Context.Service<Processes, {
   /** With `profiles`, a folder, every process writes a CPU profile there when it ends. */
   static readonly layer = (options: { readonly profiles?: string | undefined }) =>
     Layer.sync(Processes, () => {
-      const start = Effect.fnUntraced(function*({ args = [], entry, env = {} }: Program) {
+      const start = Effect.fnUntraced(function*({ args = [], entry, env = {}, root = ownRoot }: Program) {
         const profiling = options.profiles === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${options.profiles}`]
         const lifeline = ["--import", resolve(root, "scripts/lifeline.mjs")]
         const child = yield* Effect.acquireRelease(

@@ -40,10 +40,11 @@ export const secretsKey = Buffer.alloc(32, 7).toString("base64")
 /** USDC units in every vault: more than all rewards of a run. */
 const deposited = 10n ** 24n
 
-/** Adds the population to a migrated database. */
+/** The schema and the population. */
 export const population = (options: Population): Fill => ({
   name: Object.values(options).join("_"),
-  fill: (url) => Effect.provide(Effect.orDie(fill(options)), services(url))
+  fill: (url) =>
+    Effect.andThen(Database.migrate(url), Effect.provide(fill(options), services(url))).pipe(Effect.orDie)
 })
 
 const services = (url: Redacted.Redacted) =>

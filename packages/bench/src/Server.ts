@@ -1,4 +1,3 @@
-import * as Database from "@card-rewards/core/Database"
 import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import { Context, Effect, Layer, type Redacted, type Scope, Semaphore } from "effect"
 import { randomUUID } from "node:crypto"
@@ -8,6 +7,7 @@ import { readdirSync, readFileSync } from "node:fs"
 export interface Fill {
   /** Equal for equal content: it names the template database. */
   readonly name: string
+  /** Creates the schema and the content in an empty database. */
   readonly fill: (url: Redacted.Redacted) => Effect.Effect<void>
 }
 
@@ -40,9 +40,7 @@ const make = Effect.fnUntraced(function*(adminUrl: Redacted.Redacted) {
     if (templates.has(database)) return database
     yield* AdminSql.createDatabase(admin, database)
     templates.add(database)
-    const url = AdminSql.withDatabase(adminUrl, database)
-    yield* Database.migrate(url)
-    yield* fill(url)
+    yield* fill(AdminSql.withDatabase(adminUrl, database))
     return database
   }, oneAtATime.withPermits(1), Effect.orDie)
 

@@ -4,6 +4,7 @@ import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Console, Effect, Exit, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { resolve } from "node:path"
+import { Checkouts, open } from "./Checkout.ts"
 import { InvalidRun, sizes } from "./Measure.ts"
 import { measures } from "./Measures.ts"
 import * as Page from "./Page.ts"
@@ -27,6 +28,10 @@ const flags = {
     Flag.withDescription("Write docs/performance.md, as a full run of all measures does")
   ),
   rounds: Flag.Int("rounds").pipe(Flag.optional, Flag.withDescription("Turns of each competitor that count")),
+  against: Flag.Path("against").pipe(
+    Flag.atLeast(0),
+    Flag.withDescription("Another checkout with installed packages, as a competitor; may be repeated")
+  ),
   profile: Flag.Path("profile").pipe(
     Flag.optional,
     Flag.withDescription("A folder for the CPU profiles of all processes")
@@ -44,7 +49,7 @@ const postgres = Layer.unwrap(Effect.map(EmbeddedPostgres, ({ url }) => Server.l
   }))
 )
 
-const bench = Command.make("bench", flags, Effect.fn(function*({ only, page, profile, rounds, size }) {
+const bench = Command.make("bench", flags, Effect.fn(function*({ against, only, page, profile, rounds, size }) {
   const chosen = measures.filter(({ name }) => only.length === 0 || only.includes(name))
   const sized = { ...sizes[size], rounds: Option.getOrElse(rounds, () => sizes[size].rounds) }
   yield* Effect.gen(function*() {
@@ -61,12 +66,19 @@ const bench = Command.make("bench", flags, Effect.fn(function*({ only, page, pro
       }
     }
     yield* Console.log(Table.summary(sections))
-    if (page || (size === "full" && only.length === 0)) {
+    if (page || (size === "full" && only.length === 0 && against.length === 0)) {
       const server = yield* Server
       yield* Page.write(resolve(root, "docs"), sections, yield* server.describe)
     }
     if (failed.length > 0) return yield* new InvalidRun({ message: `measures without a result: ${failed.join(", ")}` })
-  }).pipe(Effect.scoped, Effect.provide([postgres, Processes.layer({ profiles: Option.getOrUndefined(profile) })]))
+  }).pipe(
+    Effect.scoped,
+    Effect.provide([
+      postgres,
+      Processes.layer({ profiles: Option.getOrUndefined(profile) }),
+      Layer.effect(Checkouts, Effect.forEach(against, open))
+    ])
+  )
 }))
 
 bench.pipe(

@@ -5,16 +5,18 @@ import { Effect, Layer, References } from "effect"
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Checkouts, open } from "../src/Checkout.ts"
 import { sizes } from "../src/Measure.ts"
 import { measures } from "../src/Measures.ts"
 import * as Page from "../src/Page.ts"
-import { Processes } from "../src/Processes.ts"
+import { ownRoot, Processes } from "../src/Processes.ts"
 import { Server } from "../src/Server.ts"
 
 const run = Layer.unwrap(Effect.sync(() =>
   Layer.mergeAll(
     Server.layer(serverUrl()),
     Processes.layer({}),
+    Layer.effect(Checkouts, Effect.map(open(ownRoot), (checkout) => [checkout])),
     Layer.succeed(References.MinimumLogLevel, "Warn")
   )
 ))

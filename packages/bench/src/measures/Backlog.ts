@@ -59,6 +59,18 @@ export const workOff = Effect.fnUntraced(function*<R>(options: {
   } satisfies Sample
 })
 
+/** The stored events that wait for a worker of the service. */
+export interface EventQueue {
+  readonly store: (senders: Senders, prefix: string, count: number) => Effect.Effect<void, InvalidRun>
+  readonly isEmpty: (sql: SqlClient.SqlClient) => Effect.Effect<boolean, SqlError.SqlError | InvalidRun>
+}
+
+/** The queue of a database with this checkout's schema. */
+export const eventQueue = (url: Redacted.Redacted): EventQueue => ({
+  store: (senders, prefix, count) => onDatabase(url, store(senders, prefix, count)),
+  isEmpty: isQueueEmpty
+})
+
 /** Whether the worker has processed every stored event. */
 export const isQueueEmpty = (sql: SqlClient.SqlClient): Effect.Effect<boolean, SqlError.SqlError> =>
   Effect.map(sql`SELECT FROM spend_event_queue LIMIT 1`, (rows) => rows.length === 0)
@@ -70,16 +82,17 @@ export const backlog = (options: {
   readonly running: ReadonlyArray<Running>
   readonly senders: Senders
   readonly count: number
+  readonly queue?: EventQueue
   /** Verifies the rows that processing has left, by the number of events since the start. */
   readonly checked: (done: number) => Effect.Effect<void, InvalidRun>
 }): Competitor<Server> => {
-  const { checked, count, name, running, senders, url } = options
+  const { checked, count, name, queue = eventQueue(options.url), running, senders, url } = options
   let done = 0
   return {
     name,
     turn: Effect.fnUntraced(function*(round: number) {
-      const add = onDatabase(url, store(senders, `r${round}`, count))
-      const sample = yield* workOff({ name, url, running, count, add, isDone: isQueueEmpty })
+      const add = queue.store(senders, `r${round}`, count)
+      const sample = yield* workOff({ name, url, running, count, add, isDone: queue.isEmpty })
       done += count
       yield* checked(done)
       return sample

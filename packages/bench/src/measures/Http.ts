@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { Checkouts, own } from "../Checkout.ts"
 import { compare, type InvalidRun, type Measure, type Size, takeTurns } from "../Measure.ts"
 import { Processes, type Program } from "../Processes.ts"
 import { population } from "../Seed.ts"
@@ -7,7 +8,7 @@ import { requests } from "../SpendEvents.ts"
 import { accepted, peer, type Requirements, serviceEnvironment, underLoad } from "./Competitors.ts"
 import { compareTelemetry, observed, startCollector } from "./Telemetry.ts"
 
-const service = "card-rewards"
+const service = own.name
 const fastify = "Fastify"
 const bare = "node:http"
 
@@ -21,10 +22,12 @@ export const http: Measure<Requirements> = {
     const processes = yield* Processes
     const server = yield* Server
     const senders = { integrators: 1, users: size.users }
-    const url = yield* server.database(population({ ...senders, programs: 1, versions: 1 }))
+    const checkouts = yield* Checkouts
+    const content = { ...senders, programs: 1, versions: 1 }
+    const url = yield* server.database(population(content))
     const collector = yield* startCollector
     const env = serviceEnvironment(url)
-    const own = { entry: peer("serviceHttpOnly"), env }
+    const program = { entry: peer("serviceHttpOnly"), env }
     const competitor = Effect.fnUntraced(function*(
       name: string,
       program: Program,
@@ -36,12 +39,15 @@ export const http: Measure<Requirements> = {
     })
     const traced = yield* competitor(
       observed(service),
-      { ...own, env: { ...env, ...collector.env } },
+      { ...program, env: { ...env, ...collector.env } },
       collector.spansOf(observed(service))
     )
     const findings = yield* takeTurns([
-      yield* competitor(service, own),
+      yield* competitor(service, program),
       traced,
+      ...yield* Effect.forEach(checkouts, (checkout) =>
+        Effect.flatMap(server.database(checkout.population(content)), (url) =>
+          competitor(checkout.name, { ...program, root: checkout.root, env: serviceEnvironment(url) }))),
       yield* competitor(fastify, { entry: peer("fastify") }),
       yield* competitor(bare, { entry: peer("nodeHttp") })
     ], size.rounds)
@@ -50,7 +56,8 @@ export const http: Measure<Requirements> = {
       comparisons: [
         compare(findings, { of: service, against: fastify, metric: "requests/s" }, { bound: "at least", value: 0.45 }),
         compare(findings, { of: service, against: bare, metric: "requests/s" }),
-        compareTelemetry(findings, service)
+        compareTelemetry(findings, service),
+        ...checkouts.map(({ name }) => compare(findings, { of: service, against: name, metric: "requests/s" }))
       ],
       remarks: [yield* collector.verifyMetrics(traced.name, traced.serving)]
     }

@@ -1,15 +1,15 @@
 import * as Database from "@card-rewards/core/Database"
 import { Effect, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
+import { type Checkout, Checkouts, own } from "../Checkout.ts"
 import { compare, type Measure, type Size, takeTurns, verify } from "../Measure.ts"
 import { Processes } from "../Processes.ts"
-import { population } from "../Seed.ts"
 import { Server } from "../Server.ts"
 import { requests } from "../SpendEvents.ts"
 import { accepted, api, peer, type Requirements, serviceEnvironment, underLoad } from "./Competitors.ts"
 import { compareTelemetry, observed, startCollector } from "./Telemetry.ts"
 
-const service = "card-rewards"
+const service = own.name
 const fastify = "Fastify + pg"
 const bare = "node:http + unnest"
 
@@ -26,16 +26,18 @@ export const ingest: Measure<Requirements> = {
     const processes = yield* Processes
     const server = yield* Server
     const senders = { integrators: 1, users: size.users }
-    const fill = population({ ...senders, programs: 1, versions: 1 })
+    const checkouts = yield* Checkouts
+    const content = { ...senders, programs: 1, versions: 1 }
     const collector = yield* startCollector
     const competitor = Effect.fnUntraced(function*(
       name: string,
       entry: string,
-      options: { readonly isQueued?: boolean; readonly telemetry?: typeof collector } = {}
+      options: { readonly checkout?: Checkout; readonly isQueued?: boolean; readonly telemetry?: typeof collector } = {}
     ) {
-      const { isQueued = false, telemetry } = options
-      const url = yield* server.database(fill)
-      const serving = yield* processes.serve({ entry, env: { ...serviceEnvironment(url), ...telemetry?.env } })
+      const { checkout = own, isQueued = false, telemetry } = options
+      const url = yield* server.database(checkout.population(content))
+      const env = { ...serviceEnvironment(url), ...telemetry?.env }
+      const serving = yield* processes.serve({ root: checkout.root, entry, env })
       const spans = telemetry?.spansOf(name) ?? (() => Effect.void)
       const load = { name, serving: [serving], next: requests(senders, "i"), expected: accepted }
       const checked = (answered: number) =>
@@ -46,6 +48,7 @@ export const ingest: Measure<Requirements> = {
     const findings = yield* takeTurns([
       yield* competitor(service, api, { isQueued: true }),
       traced,
+      ...yield* Effect.forEach(checkouts, (checkout) => competitor(checkout.name, api, { checkout })),
       yield* competitor(fastify, peer("fastify")),
       yield* competitor(bare, peer("nodeHttp"))
     ], size.rounds)
@@ -55,7 +58,8 @@ export const ingest: Measure<Requirements> = {
         compare(findings, { of: service, against: fastify, metric: "requests/s" }, { bound: "at least", value: 1.5 }),
         compare(findings, { of: service, against: fastify, metric: "p99 ms" }, { bound: "at most", value: 1 }),
         compare(findings, { of: service, against: bare, metric: "requests/s" }),
-        compareTelemetry(findings, service)
+        compareTelemetry(findings, service),
+        ...checkouts.map(({ name }) => compare(findings, { of: service, against: name, metric: "requests/s" }))
       ],
       remarks: [yield* collector.verifyMetrics(traced.name, traced.serving)]
     }

@@ -1,15 +1,16 @@
-import { Effect, type Redacted } from "effect"
+import { Effect } from "effect"
 import { request } from "undici"
+import { type Checkout, Checkouts, own } from "../Checkout.ts"
 import type { Request } from "../Load.ts"
 import { compare, type Finding, InvalidRun, type Measure, type Size, takeTurns } from "../Measure.ts"
 import { Processes, type Serving } from "../Processes.ts"
-import { integratorOf, keyOf, population, userOf } from "../Seed.ts"
+import { integratorOf, keyOf, userOf } from "../Seed.ts"
 import { Server } from "../Server.ts"
 import { backlog, verifyRows } from "./Backlog.ts"
 import { api, peer, processor, type Requirements, serviceEnvironment, underLoad } from "./Competitors.ts"
 import { compareTelemetry, observed, startCollector } from "./Telemetry.ts"
 
-const service = "card-rewards"
+const service = own.name
 const fastify = "Fastify + pg"
 
 /** Rewards of each user: two pages. */
@@ -24,18 +25,21 @@ export const reads: Measure<Requirements> = {
     "must.",
   run: Effect.fn("reads")(function*(size: Size) {
     const processes = yield* Processes
-    const server = yield* Server
+    const checkouts = yield* Checkouts
     const users = Math.ceil(size.backlog / rewardsOfUser)
-    const url = yield* server.database(population({ integrators: 1, users, programs: 1, versions: 1 }))
-    yield* Effect.scoped(earn(url, users))
+    const url = yield* earned(own, users)
     const env = serviceEnvironment(url)
     const collector = yield* startCollector
-    const own = yield* processes.serve({ entry: api, env })
+    const ours = yield* processes.serve({ entry: api, env })
     const traced = yield* processes.serve({ entry: api, env: { ...env, ...collector.env } })
-    const other = yield* processes.serve({ entry: peer("fastify"), env })
+    const others = yield* Effect.forEach(checkouts, Effect.fnUntraced(function*(checkout) {
+      const env = serviceEnvironment(yield* earned(checkout, users))
+      return { name: checkout.name, serving: yield* processes.serve({ root: checkout.root, entry: api, env }) }
+    }))
+    const peers = yield* processes.serve({ entry: peer("fastify"), env })
     const findings: Array<Finding> = []
     for (const what of ["balance", "rewards"]) {
-      yield* verifySameContent(own, other, what)
+      yield* verifySameContent(ours, peers, what)
       const expected = { status: 200, body: what === "balance" ? "\"balances\"" : "\"revision\"" }
       const load = (name: string, serving: Serving) =>
         ({ name, size, serving: [serving], next: next(users, what), expected })
@@ -43,9 +47,10 @@ export const reads: Measure<Requirements> = {
       const checked = collector.spansOf(observed(name))
       findings.push(
         ...yield* takeTurns([
-          yield* underLoad(load(name, own)),
+          yield* underLoad(load(name, ours)),
           yield* underLoad({ ...load(observed(name), traced), checked }),
-          yield* underLoad(load(`${fastify}, ${what}`, other))
+          ...yield* Effect.forEach(others, ({ name, serving }) => underLoad(load(`${name}, ${what}`, serving))),
+          yield* underLoad(load(`${fastify}, ${what}`, peers))
         ], size.rounds)
       )
     }
@@ -57,7 +62,9 @@ export const reads: Measure<Requirements> = {
           { of: `${service}, ${what}`, against: `${fastify}, ${what}`, metric: "requests/s" },
           { bound: "at least", value: 0.7 }
         ),
-        compareTelemetry(findings, `${service}, ${what}`)
+        compareTelemetry(findings, `${service}, ${what}`),
+        ...checkouts.map(({ name }) =>
+          compare(findings, { of: `${service}, ${what}`, against: `${name}, ${what}`, metric: "requests/s" }))
       ]),
       remarks: [yield* collector.verifyMetrics(observed(service), traced)]
     }
@@ -70,18 +77,25 @@ const next = (users: number, what: string): () => Request => {
   return () => ({ method: "GET", path: `/v1/users/${userOf(sent++ % users)}/${what}`, headers })
 }
 
-/** Rewards of the users, made by the service's worker from clearings. */
-const earn = Effect.fnUntraced(function*(url: Redacted.Redacted, users: number) {
+/** A database whose users have rewards, which the checkout's worker has made from clearings. */
+const earned = Effect.fnUntraced(function*(checkout: Checkout, users: number) {
   const processes = yield* Processes
-  const running = [yield* processes.start({ entry: processor, env: serviceEnvironment(url) })]
-  const name = "rewards to read"
-  const checked = (done: number) => verifyRows(url, name, "rewards", done)
+  const server = yield* Server
   const senders = { integrators: 1, users }
-  yield* backlog({ name, url, running, senders, count: users * rewardsOfUser, checked }).turn(0)
+  const url = yield* server.database(checkout.population({ ...senders, programs: 1, versions: 1 }))
+  const name = `rewards of ${checkout.name}`
+  const checked = (done: number) => verifyRows(url, name, "rewards", done)
+  yield* Effect.scoped(Effect.gen(function*() {
+    const program = { root: checkout.root, entry: processor, env: serviceEnvironment(url) }
+    const running = [yield* processes.start(program)]
+    const queue = yield* checkout.eventQueue(url)
+    yield* backlog({ name, url, running, senders, count: users * rewardsOfUser, queue, checked }).turn(0)
+  }))
+  return url
 })
 
 /** Fails unless both respond with the same content, apart from the cursor of the next page. */
-const verifySameContent = Effect.fnUntraced(function*(own: Serving, other: Serving, what: string) {
+const verifySameContent = Effect.fnUntraced(function*(ours: Serving, theirs: Serving, what: string) {
   const path = `/v1/users/${userOf(0)}/${what}`
   const ask = ({ baseUrl }: Serving) =>
     Effect.tryPromise({
@@ -92,8 +106,8 @@ const verifySameContent = Effect.fnUntraced(function*(own: Serving, other: Servi
       },
       catch: (error) => new InvalidRun({ message: `${path} of ${integratorOf(0)}: ${error}` })
     })
-  const [mine, theirs] = [sorted(yield* ask(own)), sorted(yield* ask(other))]
-  if (mine !== theirs) return yield* new InvalidRun({ message: `${path}: ${mine} is not ${theirs}` })
+  const [expected, actual] = [sorted(yield* ask(ours)), sorted(yield* ask(theirs))]
+  if (expected !== actual) return yield* new InvalidRun({ message: `${path}: ${actual} instead of ${expected}` })
 })
 
 /** JSON with its keys in order. */
