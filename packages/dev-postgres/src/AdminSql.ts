@@ -18,7 +18,10 @@ export const withDatabase = (url: Redacted.Redacted, database: string): Redacted
   return Redacted.make(other.href)
 }
 
-/** Creates a database, empty or as a copy of `template`. Copying files is the fastest way for small databases. */
+/**
+ * Creates a database, empty or as a copy of `template`. The copy goes through the WAL: copying files needs two
+ * checkpoints, which write whatever other databases have changed.
+ */
 export const createDatabase = Effect.fn("AdminSql.createDatabase")(function*(
   sql: PgClient.PgClient,
   name: string,
@@ -26,7 +29,7 @@ export const createDatabase = Effect.fn("AdminSql.createDatabase")(function*(
 ): Effect.fn.Return<void, SqlError> {
   yield* template === undefined
     ? sql`CREATE DATABASE ${sql(name)}`
-    : sql`CREATE DATABASE ${sql(name)} TEMPLATE ${sql(template)} STRATEGY file_copy`
+    : sql`CREATE DATABASE ${sql(name)} TEMPLATE ${sql(template)} STRATEGY wal_log`
 })
 
 /** Drops a database, if it exists, and closes its connections. */
