@@ -56,11 +56,14 @@ export const open = Effect.fn("Checkout.open")(function*(folder: string) {
     root,
     population: (options) => {
       const { fill, name } = seed.population(options)
+      const prefix = createHash("sha256").update(root).digest("hex").slice(0, 8)
       return {
-        name: `${createHash("sha256").update(root).digest("hex").slice(0, 8)}_${name}`,
-        fill: (url) =>
-          Effect.promise(() =>
-            effect.Effect.runPromise(effect.Effect.andThen(database.migrate(theirs(url)), fill(theirs(url)))))
+        name: `${prefix}_${name}`,
+        base: {
+          name: `${prefix}_schema`,
+          fill: (url) => Effect.promise(() => effect.Effect.runPromise(database.migrate(theirs(url))))
+        },
+        fill: (url) => Effect.promise(() => effect.Effect.runPromise(fill(theirs(url))))
       }
     },
     eventQueue: (url) =>

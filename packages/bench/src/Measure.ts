@@ -34,7 +34,7 @@ export const sizes: Readonly<Record<Size["name"], Size>> = {
   small: {
     name: "small",
     rounds: 1,
-    turnMillis: 200,
+    turnMillis: 100,
     warmUpMillis: 50,
     warmUpRequests: 1,
     users: 100,
@@ -43,10 +43,10 @@ export const sizes: Readonly<Record<Size["name"], Size>> = {
     programs: 2,
     versions: 2,
     integrators: 5,
-    memoryMillis: 500,
+    memoryMillis: 300,
     memoryBacklogs: [100, 500],
-    heldTransactionMillis: 300,
-    latencyMillis: 500
+    heldTransactionMillis: 200,
+    latencyMillis: 300
   },
   full: {
     name: "full",

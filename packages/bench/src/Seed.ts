@@ -40,11 +40,11 @@ export const secretsKey = Buffer.alloc(32, 7).toString("base64")
 /** USDC units in every vault: more than all rewards of a run. */
 const deposited = 10n ** 24n
 
-/** The schema and the population. */
+/** The population in a migrated database. */
 export const population = (options: Population): Fill => ({
   name: Object.values(options).join("_"),
-  fill: (url) =>
-    Effect.andThen(Database.migrate(url), Effect.provide(fill(options), services(url))).pipe(Effect.orDie)
+  base: { name: "schema", fill: (url) => Effect.orDie(Database.migrate(url)) },
+  fill: (url) => Effect.provide(Effect.orDie(fill(options)), services(url))
 })
 
 const services = (url: Redacted.Redacted) =>

@@ -1,5 +1,6 @@
 import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import { Context, Effect, Layer, type Redacted, type Scope, Semaphore } from "effect"
+import type { SqlError } from "effect/sql"
 import { randomUUID } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
 
@@ -7,7 +8,8 @@ import { readdirSync, readFileSync } from "node:fs"
 export interface Fill {
   /** Equal for equal content: it names the template database. */
   readonly name: string
-  /** Creates the schema and the content in an empty database. */
+  /** The content of the database before `fill`; it is empty without. */
+  readonly base?: Fill
   readonly fill: (url: Redacted.Redacted) => Effect.Effect<void>
 }
 
@@ -35,17 +37,19 @@ const make = Effect.fnUntraced(function*(adminUrl: Redacted.Redacted) {
   const [backend] = yield* admin<{ pid: number }>`SELECT pg_backend_pid() AS pid`
   const postmaster = backend === undefined ? undefined : statOf(backend.pid)?.parent
 
-  const template = Effect.fnUntraced(function*({ fill, name }: Fill) {
-    const database = `bench_${run}_${name}`
-    if (templates.has(database)) return database
-    yield* AdminSql.createDatabase(admin, database)
-    templates.add(database)
-    yield* fill(AdminSql.withDatabase(adminUrl, database))
-    return database
-  }, oneAtATime.withPermits(1), Effect.orDie)
+  const template: (content: Fill) => Effect.Effect<string, SqlError.SqlError> = Effect.fnUntraced(
+    function*({ base, fill, name }: Fill) {
+      const database = `bench_${run}_${name}`
+      if (templates.has(database)) return database
+      yield* AdminSql.createDatabase(admin, database, base && (yield* template(base)))
+      templates.add(database)
+      yield* fill(AdminSql.withDatabase(adminUrl, database))
+      return database
+    }
+  )
 
   const database = Effect.fn("Server.database")(function*(fill: Fill) {
-    const from = yield* template(fill)
+    const from = yield* oneAtATime.withPermit(template(fill))
     const name = `bench_${run}_${randomUUID().slice(0, 8)}`
     yield* Effect.acquireRelease(
       AdminSql.createDatabase(admin, name, from),

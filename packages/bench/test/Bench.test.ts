@@ -7,6 +7,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Checkouts, open } from "../src/Checkout.ts"
 import { sizes } from "../src/Measure.ts"
+import { backlog, verifyRows } from "../src/measures/Backlog.ts"
+import { processor, serviceEnvironment } from "../src/measures/Competitors.ts"
 import { measures } from "../src/Measures.ts"
 import * as Page from "../src/Page.ts"
 import { ownRoot, Processes } from "../src/Processes.ts"
@@ -16,7 +18,7 @@ const run = Layer.unwrap(Effect.sync(() =>
   Layer.mergeAll(
     Server.layer(serverUrl()),
     Processes.layer({}),
-    Layer.effect(Checkouts, Effect.map(open(ownRoot), (checkout) => [checkout])),
+    Layer.succeed(Checkouts, []),
     Layer.succeed(References.MinimumLogLevel, "Warn")
   )
 ))
@@ -46,4 +48,24 @@ layer(run, { excludeTestServices: true, timeout: "120 seconds" })("a small run",
         assert.lengthOf(readdirSync(join(docs, "performance")), result.timeSeries === undefined ? 1 : 2)
       }).pipe(Effect.scoped), 120_000)
   }
+
+  it.effect("another checkout processes events by its own programs, over its own schema and seed", () =>
+    Effect.gen(function*() {
+      const { eventQueue, name, population, root } = yield* open(ownRoot)
+      const server = yield* Server
+      const processes = yield* Processes
+      const senders = { integrators: 2, users: 10 }
+      const url = yield* server.database(population({ ...senders, programs: 1, versions: 1 }))
+      const running = [yield* processes.start({ root, entry: processor, env: serviceEnvironment(url) })]
+      const queue = yield* eventQueue(url)
+      const checked = (done: number) => verifyRows(url, name, "rewards", done)
+      const sample = yield* backlog({ name, url, running, senders, count: 50, queue, checked }).turn(0)
+      assert.isAbove(sample["events/s"] ?? 0, 0)
+    }).pipe(Effect.scoped), 120_000)
+
+  it.effect("a folder that is not a checkout makes the run invalid", () =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(open(tmpdir()))
+      assert.include(error.message, "is not a checkout with installed packages")
+    }))
 })
