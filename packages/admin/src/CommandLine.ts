@@ -4,7 +4,7 @@ import { admin } from "./Commands.ts"
 import { invocation } from "./Commands/Examples.ts"
 import { lineOf, oneLine } from "./Exit.ts"
 
-/** A mistake is told in a line or two, not under a page of help. */
+/** Prints a usage error in two lines instead of the whole help. */
 const presenter: CliOutput.Presenter = {
   present: (event) =>
     event._tag === "InvalidInvocation"
@@ -17,7 +17,7 @@ const presenter: CliOutput.Presenter = {
       : CliOutput.defaultPresenter.present(event)
 }
 
-/** Does what the arguments say; a failure is told in one line on the error output. Its code is `codeOf` the exit. */
+/** Runs the command of these arguments. A failure prints one line on stderr; `codeOf` its exit is the exit code. */
 export const commandLine = (args: ReadonlyArray<string>) =>
   Command.runWith(admin, { version: "0.0.0" })(args).pipe(
     Effect.tapCause((cause) => {

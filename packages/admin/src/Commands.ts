@@ -12,8 +12,8 @@ import { vault } from "./Commands/Vaults.ts"
 /** The operator's commands (operations, "Admin CLI"). */
 export const admin = Command.make("admin").pipe(
   Command.withDescription(
-    "Operate card-rewards: the out-of-band side of the service. Exit codes: 0 done; 1 refused, at fault, or the " +
-      "database is away; 2 used wrongly"
+    "Operate card-rewards: integrators, keys, vaults and audits. Exit codes: 0 success; 1 refused, violations found, " +
+      "or the database is unreachable; 2 invalid usage"
   ),
   example("integrator create acme", "The first integrator, and its first API key"),
   Command.withSubcommands([integrator, key, vault, simulate, audit, backlog, secrets, migrate])

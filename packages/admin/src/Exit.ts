@@ -1,13 +1,13 @@
 import { Cause, Exit, Schema } from "effect"
 import { CliError } from "effect/cli"
 
-/** What was asked for was refused, or the audit found something at fault; the message is one line. */
+/** The service refused the command, or the audit found violations. The message is one line. */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String }) {}
 
-/** What was given cannot be understood; the message is one line. */
+/** An argument or a file is not valid. The message is one line. */
 export class Misused extends Schema.TaggedError<Misused>()("Misused", { message: Schema.String }) {}
 
-/** 0 done, or help was asked for; 1 refused, at fault, or the database is away; 2 used wrongly; 130 interrupted. */
+/** 0 success or help; 1 refused, violations found, or the database is unreachable; 2 invalid usage; 130 interrupted. */
 export const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   if (Exit.isSuccess(exit)) return 0
   if (Cause.hasInterruptsOnly(exit.cause)) return 130
@@ -17,7 +17,7 @@ export const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   return error.errors.length > 0 ? 2 : 0
 }
 
-/** What went wrong, as one line for a person; nothing where the command line's own output tells it. */
+/** The error as one line; undefined where the command line has printed it already. */
 export const lineOf = (cause: Cause.Cause<unknown>): string | undefined => {
   const error = Cause.squash(cause)
   if (Cause.hasInterruptsOnly(cause) || isShowHelp(error)) return undefined

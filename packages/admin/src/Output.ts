@@ -1,27 +1,27 @@
 import { Console, Effect } from "effect"
 import { Flag, TerminalCapabilities } from "effect/cli"
 
-/** Prints the answer as one JSON value instead of lines for people. */
+/** Prints the result as one JSON value instead of readable lines. */
 export const json = Flag.Boolean("json").pipe(
   Flag.withDescription("Print one JSON value"),
   Flag.withDefault(false)
 )
 
-/** Something to print: a record, or a table of records with the same keys. */
+/** A record, or a table of records with the same keys. */
 type Printable = object | ReadonlyArray<object>
 
-/** Prints an answer in the form that was asked for; names stand out on a terminal that has colours. */
-export const print = Effect.fnUntraced(function*(answer: Printable, asJson: boolean) {
-  if (asJson) return yield* Console.log(JSON.stringify(answer, digits, 2))
-  yield* printLines(answer)
+/** Prints a result as JSON or as readable lines. Names are bold on a terminal with colours. */
+export const print = Effect.fnUntraced(function*(result: Printable, asJson: boolean) {
+  if (asJson) return yield* Console.log(JSON.stringify(result, digits, 2))
+  yield* printLines(result)
 })
 
-/** Prints for people; `title` is above a table. */
-export const printLines = Effect.fnUntraced(function*(answer: Printable, title?: string) {
+/** Prints readable lines; `title` is above a table. */
+export const printLines = Effect.fnUntraced(function*(result: Printable, title?: string) {
   const { canColor } = yield* TerminalCapabilities.TerminalCapabilities
   const name: Style = canColor ? (text) => `\u001b[1m${text}\u001b[22m` : (text) => text
   if (title !== undefined) yield* Console.log(`\n${name(title)}`)
-  yield* Console.log(Array.isArray(answer) ? table(answer, name) : lines(answer, name))
+  yield* Console.log(Array.isArray(result) ? table(result, name) : lines(result, name))
 })
 
 type Style = (text: string) => string
@@ -33,7 +33,7 @@ const text = (value: unknown): string =>
     ? ""
     : printable(typeof value === "object" ? JSON.stringify(value, digits) : `${value}`)
 
-/** Ids may hold what a terminal would obey. */
+/** Escapes control characters, which a terminal would interpret; ids may contain them. */
 const printable = (value: string): string =>
   value.replace(/\p{Cc}/gu, (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`)
 

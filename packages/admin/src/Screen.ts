@@ -1,28 +1,28 @@
 import { Context, Effect } from "effect"
 
-/** The error output where a person watches it: its width, and how to write to it. */
-export interface Watched {
+/** The terminal on stderr. */
+export interface Terminal {
   readonly columns: number
   readonly write: (text: string) => void
 }
 
-/** Who watches the error output; nobody where it is no terminal. The process says. */
-export const Screen = Context.Reference<Watched | undefined>("@card-rewards/admin/Screen", {
+/** The terminal on stderr; undefined where stderr is not one. `main.ts` sets it. */
+export const Screen = Context.Reference<Terminal | undefined>("@card-rewards/admin/Screen", {
   defaultValue: () => undefined
 })
 
-/** How far long work is. */
+/** The progress of long work. */
 export interface Progress {
   readonly done: number
   readonly total: number
-  /** What is being done, after the numbers. */
+  /** The present step, printed after the percentage. */
   readonly what: string
 }
 
 const barCharacters = 24
 const wipe = "\r\u001b[2K"
 
-/** Does long work under a progress bar, which is gone in the end. Nothing is shown where nobody watches. */
+/** Runs long work under a progress bar, which is wiped when it ends. Without a terminal there is no bar. */
 export const withBar = Effect.fnUntraced(function*<A, E, R>(
   work: (show: (progress: Progress) => Effect.Effect<void>) => Effect.Effect<A, E, R>
 ) {

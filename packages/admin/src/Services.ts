@@ -13,23 +13,23 @@ import { Vault } from "@card-rewards/core/Vault"
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
 import { Context, Effect, FileSystem, Layer, Option, Redacted } from "effect"
 
-/** Where data lies that is not in a database of its own. */
+/** The folder of the embedded database and of its secrets key. */
 const dataDir = setting("DATA_DIR", "a path", ".data", (text) => text)
 
-const givenUrl = setting(
+const configuredUrl = setting(
   "DATABASE_URL",
   "a postgres:// address",
   Option.none(),
   (text) => /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? Option.some(Redacted.make(text)) : undefined
 )
 
-/** Where the database is: `DATABASE_URL`, else the embedded one of `DATA_DIR`, started where it is not running. */
+/** The database: `DATABASE_URL`, or else the embedded one of `DATA_DIR`, which is started where it does not run. */
 export class DatabaseUrl extends Context.Service<DatabaseUrl, {
   readonly url: Redacted.Redacted
 }>()("@card-rewards/admin/DatabaseUrl") {
   static readonly layer = Layer.unwrap(Effect.gen(function*() {
-    const given = yield* givenUrl
-    if (Option.isSome(given)) return Layer.succeed(DatabaseUrl, { url: given.value })
+    const configured = yield* configuredUrl
+    if (Option.isSome(configured)) return Layer.succeed(DatabaseUrl, { url: configured.value })
     return Layer.effect(DatabaseUrl, Effect.map(EmbeddedPostgres, ({ url }) => ({ url }))).pipe(
       Layer.provide(EmbeddedPostgres.layer({ dataDir: `${yield* dataDir}/postgres` }))
     )
@@ -41,7 +41,7 @@ const environment = Layer.effect(
   setting("ENVIRONMENT", "sandbox or production", "sandbox", oneOf("sandbox", "production"))
 )
 
-/** The database with the schema that this code works on, under the operator's role. */
+/** The database under the operator's role. Fails where its schema is not the one of this version. */
 const database = Layer.unwrap(Effect.gen(function*() {
   const { url } = yield* DatabaseUrl
   const config = { url, poolSize: 2, applicationName: "card-rewards admin" }
@@ -50,7 +50,7 @@ const database = Layer.unwrap(Effect.gen(function*() {
   return Database.layer(yield* underRole(config, "admin"))
 })).pipe(Layer.provide(DatabaseUrl.layer))
 
-/** What the commands act through. */
+/** The services of all commands except `migrate` and `secrets`. */
 export const services = Layer.mergeAll(
   Integrators.layer,
   ApiKeys.layer,
@@ -71,13 +71,13 @@ const keysFile = Effect.gen(function*() {
   )
 })
 
-/** The keys of `SECRETS_KEY`, else the one made for the embedded database. */
+/** The keys of `SECRETS_KEY`, or else the key file of the embedded database. */
 const secrets = Layer.unwrap(Effect.gen(function*() {
-  const given = Option.isSome(yield* givenUrl)
+  const configured = Option.isSome(yield* configuredUrl)
     ? Option.some(yield* required("SECRETS_KEY", "32 bytes in base64", Redacted.make))
     : yield* setting("SECRETS_KEY", "32 bytes in base64", Option.none(), (text) => Option.some(Redacted.make(text)))
-  return Secrets.layer({ keys: yield* parseKeys(Option.isSome(given) ? given.value : yield* keysFile) })
+  return Secrets.layer({ keys: yield* parseKeys(Option.isSome(configured) ? configured.value : yield* keysFile) })
 }))
 
-/** What `secrets rotate` acts through; nothing else needs the keys. */
+/** The services of `secrets`, the only command that needs the keys. */
 export const secretsServices = StoredSecrets.layer.pipe(Layer.provide(secrets), Layer.provide(database))

@@ -5,7 +5,7 @@ import { commandLine } from "./CommandLine.ts"
 import { codeOf } from "./Exit.ts"
 import { Screen } from "./Screen.ts"
 
-/** The error output, where it is a terminal that can move its cursor. Some terminals say they have no width. */
+/** stderr, if it is a terminal that can move its cursor. Some terminals report a width of 0. */
 const screen = process.stderr.isTTY && process.env["TERM"] !== "dumb"
   ? { columns: process.stderr.columns || 80, write: (text: string) => process.stderr.write(text) }
   : undefined

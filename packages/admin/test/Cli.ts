@@ -13,13 +13,13 @@ import { join, resolve } from "node:path"
 
 export const main = resolve(import.meta.dirname, "../src/main.ts")
 
-/** A database of its own, empty. */
+/** An empty database. */
 export const emptyDatabase = Layer.effect(
   DatabaseUrl,
   Effect.map(TestDatabase.makeEmpty, (url) => ({ url }))
 )
 
-/** The services' connection to the same database. */
+/** A connection of the services to the same database. */
 export const connection = Layer.unwrap(Effect.map(DatabaseUrl, ({ url }) =>
   Database.layer({ url, poolSize: 2, applicationName: "admin test" })))
 
@@ -29,7 +29,7 @@ export interface Result {
   readonly stderr: string
 }
 
-/** Runs a program to its end. */
+/** Runs a program until it ends. */
 export const execute = (program: string, args: ReadonlyArray<string>, env: Readonly<Record<string, string>>) =>
   Effect.callback<Result>((resume) => {
     const path = { PATH: process.env["PATH"] ?? "" }
@@ -39,27 +39,27 @@ export const execute = (program: string, args: ReadonlyArray<string>, env: Reado
     child.stdin?.end()
   })
 
-/** 32 times the same byte, as SECRETS_KEY has it. */
+/** A `SECRETS_KEY` of 32 equal bytes. */
 export const secretsKey = (byte: number): string => Buffer.alloc(32, byte).toString("base64")
 
-/** What a process of the command line is given. */
+/** The environment of the command line. */
 export const environment = Effect.map(DatabaseUrl, ({ url }) => ({
   DATABASE_URL: Redacted.value(url),
   SECRETS_KEY: secretsKey(1)
 }))
 
-/** Runs the command line as an operator does: another process, its output and exit code. */
+/** Runs the command line as a process. */
 export const spawn = Effect.fnUntraced(function*(...args: ReadonlyArray<string>) {
   return yield* execute(process.execPath, [main, ...args], yield* environment)
 })
 
-/** Runs the command line within the test: the same but for the process around it. */
+/** Runs the command line in the process of the test. */
 export const admin = Effect.fnUntraced(function*(args: ReadonlyArray<string>, env: Record<string, string> = {}) {
-  const given: Record<string, string> = { ...(yield* environment), ...env }
+  const variables: Record<string, string> = { ...(yield* environment), ...env }
   const printed = { stdout: "", stderr: "" }
   const exit = yield* commandLine(args).pipe(
     Effect.exit,
-    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: given })),
+    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: variables })),
     Effect.provideService(Console.Console, {
       ...globalThis.console,
       log: (line: string) => printed.stdout += `${line}\n`,
@@ -77,7 +77,7 @@ export const answer = (...args: ReadonlyArray<string>) =>
     return JSON.parse(stdout)
   })
 
-/** A folder that is gone in the end, with these files. */
+/** A temporary folder with these files. */
 export const folder = (files: Readonly<Record<string, string>>) =>
   Effect.acquireRelease(
     Effect.sync(() => {

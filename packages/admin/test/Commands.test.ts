@@ -11,7 +11,7 @@ import { admin, answer, connection, emptyDatabase, folder, secretsKey, spawn } f
 const candidate = { ...plainProgram, effectiveFrom: "2026-11-01T00:00:00Z" }
 
 layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the operator's command line", (it) => {
-  it.effect("migrates, again too, and says what to do before", () =>
+  it.effect("migrates once or twice, and before that asks the operator to migrate", () =>
     Effect.gen(function*() {
       const early = yield* admin(["integrator", "list"])
       assert.deepStrictEqual([early.status, early.stdout], [1, ""])
@@ -21,7 +21,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
       assert.deepStrictEqual(yield* answer("migrate"), { schemaVersion })
     }))
 
-  it.effect("is a process of its own: 0 and an answer, 1 and a line, 2 and a line with where to look", () =>
+  it.effect("exits 0 with a result, 1 with one line, 2 with one line and the help to read", () =>
     Effect.gen(function*() {
       const made = yield* spawn("integrator", "create", "acme", "--json")
       assert.deepStrictEqual([made.status, made.stderr], [0, ""])
@@ -39,7 +39,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
       })
     }), 120_000)
 
-  it.effect("suspends and resumes, and lists what it did", () =>
+  it.effect("suspends and resumes integrators, and lists them", () =>
     Effect.gen(function*() {
       yield* answer("integrator", "suspend", "acme")
       assert.match(JSON.stringify(yield* answer("integrator", "list")), /"integratorId":"acme".*"suspendedAt"/)
@@ -48,7 +48,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
       assert.strictEqual((yield* admin(["integrator", "suspend", "nobody"])).status, 1)
     }))
 
-  it.effect("makes and revokes keys, but not the last one", () =>
+  it.effect("creates and revokes keys, except the last active one", () =>
     Effect.gen(function*() {
       assert.match(JSON.stringify(yield* answer("key", "create", "acme", "second")), /"apiKey":"service_sk_sandbox_/)
       yield* answer("key", "revoke", "acme", "second")
@@ -57,7 +57,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
       assert.match(last.stderr, /^The last active key cannot be revoked.*\n$/)
     }))
 
-  it.effect("records money by the rules of the vault, and the audit proves it", () =>
+  it.effect("records money under the rules of the vault, and the audit finds no violation", () =>
     Effect.gen(function*() {
       const deposited = { reference: "d1", vaultId: "sandbox", duplicate: false }
       const deposit = answer("vault", "deposit", "acme", "d1", "USDC", "500")
@@ -69,7 +69,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
       assert.containsSubset(yield* answer("audit"), { findings: [] })
     }))
 
-  it.effect("audit: exit 1 and the rows at fault, where a rule is broken", () =>
+  it.effect("audit: exits 1 with the rows at fault when a rule is violated", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       yield* sql`UPDATE vault_balances SET held = held + 1 WHERE integrator_id = 'acme' AND asset = 'USDC'`
@@ -80,7 +80,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
       assert.match(stdout, /^check +integratorId +subject +expected +actual\n.*acme +USDC/)
     }).pipe(Effect.provide(connection)))
 
-  it.effect("simulate: 2 for a candidate that is none, 1 for one that is refused", () =>
+  it.effect("simulate: exits 2 for a file that is not a candidate, 1 for a refused candidate", () =>
     Effect.gen(function*() {
       const files = {
         "text.json": "{",
@@ -111,7 +111,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
       ])
     }).pipe(Effect.provide(connection)))
 
-  it.effect("secrets rotate: under the new key, once; 1 where a secret is under no known key", () =>
+  it.effect("secrets rotate: re-encrypts once under the new key; exits 1 when no key decrypts a secret", () =>
     Effect.gen(function*() {
       const id = IntegratorId.make("acme")
       const endpoints = (...bytes: ReadonlyArray<number>) =>
@@ -134,7 +134,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
       assert.deepStrictEqual([without.status, without.stderr], [1, line])
     }).pipe(Effect.provide(connection)))
 
-  it.effect("backlog: integrators in quarantine and why, then those whose events wait; none where none do", () =>
+  it.effect("backlog: lists integrators in quarantine with the reason, then those with stored events", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* answer("backlog"), [])
       assert.deepStrictEqual(yield* admin(["backlog"]), { status: 0, stdout: "(none)\n", stderr: "" })
@@ -175,7 +175,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
       assert.strictEqual(row?.at(-1), "a program\\u000athrows")
     }).pipe(Effect.provide(connection)))
 
-  it.effect("tells every mistake in a line, without secrets and without a stack", () =>
+  it.effect("prints every error in one line, without secrets and without a stack", () =>
     Effect.gen(function*() {
       const usage: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
         [["bogus"], "Unknown subcommand \"bogus\" for \"admin\"\nSee: npm run -s admin -- --help\n"],

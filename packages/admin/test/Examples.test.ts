@@ -6,7 +6,7 @@ import type { Command } from "effect/cli"
 import { admin, emptyDatabase, folder } from "./Cli.ts"
 import { definition, purchase } from "./Purchase.ts"
 
-/** All commands, with what is typed to name each. */
+/** All commands with the words that name them. */
 const tree = (command: Command.Command.Any, path: ReadonlyArray<string> = []): ReadonlyArray<Entry> => [
   { path, command, isLeaf: command.subcommands.length === 0 },
   ...command.subcommands.flatMap(({ commands }) => commands.flatMap((inner) => tree(inner, [...path, inner.name])))
@@ -28,7 +28,7 @@ describe("the commands", () => {
     ])
   })
 
-  it("each say what they do and give an example, which calls them", () => {
+  it("each have a description and an example that calls them", () => {
     for (const { command, path } of all) {
       assert.isNotEmpty(command.description, path.join(" "))
       assert.isNotEmpty(command.examples, path.join(" "))
@@ -40,7 +40,7 @@ describe("the commands", () => {
   })
 })
 
-/** Their own order but for `migrate`, which is before all. */
+/** In the order of the help, except that `migrate` comes first. */
 const lines = all.filter(({ isLeaf }) => isLeaf).flatMap(({ command, path }) =>
   command.examples.map(({ command: line }) => ({
     name: path.join(" "),
@@ -49,7 +49,7 @@ const lines = all.filter(({ isLeaf }) => isLeaf).flatMap(({ command, path }) =>
 ).sort((left, right) => Number(right.name === "migrate") - Number(left.name === "migrate"))
 
 layer(emptyDatabase, { excludeTestServices: true })("the examples of the help", (it) => {
-  it.effect("are played one after another, and each succeeds with one answer for people and nothing else", () =>
+  it.effect("succeed one after the other, each with a readable result and nothing else", () =>
     Effect.gen(function*() {
       const candidate = JSON.stringify({ ...definition, baseRate: 250, caps: { perMonth: "2000000", categories: [] } })
       const cwd = yield* folder({ "candidate.json": candidate })

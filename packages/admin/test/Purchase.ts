@@ -15,7 +15,7 @@ import { connection } from "./Cli.ts"
 /** The program that `purchase` publishes. */
 export const definition = { ...plainProgram, effectiveFrom: "2099-11-01T00:00:00Z" }
 
-/** A purchase of 100.00 by `user-1` of `acme`, whose reward is claimable; `acme` is there already. */
+/** A purchase of 100.00 by `user-1` of `acme`, whose reward is claimable. `acme` must exist. */
 export const purchase = Effect.gen(function*() {
   const id = IntegratorId.make("acme")
   const at = (text: string) => instant(parseTimestamp(text) ?? Number.NaN)

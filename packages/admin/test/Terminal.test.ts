@@ -10,14 +10,14 @@ const has = (program: string) => existsSync(`/usr/bin/${program}`) || existsSync
 const escape = "\u001b["
 const bar = /[█░]{24} +\d+ % {2}\S/u
 
-/** The whole of what a terminal gets; `script` is one. */
+/** The output of the command line on a pseudo terminal, which `script` provides. */
 const onTerminal = Effect.fnUntraced(function*(args: string, env: Readonly<Record<string, string>> = {}) {
-  const given = { TERM: "xterm-256color", ...(yield* environment), ...env }
-  return yield* execute("script", ["-qec", `${process.execPath} ${main} ${args}`, "/dev/null"], given)
+  const variables = { TERM: "xterm-256color", ...(yield* environment), ...env }
+  return yield* execute("script", ["-qec", `${process.execPath} ${main} ${args}`, "/dev/null"], variables)
 })
 
 layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("on a terminal", (it) => {
-  it.effect.skipIf(!has("script"))("names stand out, and long work shows a bar that is gone in the end", () =>
+  it.effect.skipIf(!has("script"))("names are bold, and the progress bar of long work is wiped when it ends", () =>
     Effect.gen(function*() {
       yield* Database.migrate((yield* DatabaseUrl).url)
       const { status, stdout } = yield* onTerminal("audit")
@@ -27,7 +27,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("on 
       assert.isTrue(stdout.slice(end).startsWith(`\r${escape}2K${escape}1mholds`), "wiped, and then comes the answer")
     }), 120_000)
 
-  it.effect.skipIf(!has("script"))("a simulation's bar counts the purchases, and is gone before the answer", () =>
+  it.effect.skipIf(!has("script"))("the bar of a simulation counts the purchases, and is wiped before the result", () =>
     Effect.gen(function*() {
       yield* Database.migrate((yield* DatabaseUrl).url)
       yield* admin(["integrator", "create", "acme"])
@@ -41,7 +41,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("on 
       assert.isTrue(stdout.slice(stdout.lastIndexOf(`\r${escape}2K`)).startsWith(`\r${escape}2K${escape}1mfrom`))
     }), 120_000)
 
-  it.effect.skipIf(!has("script"))("NO_COLOR takes the colours away, and TERM=dumb the bar too", () =>
+  it.effect.skipIf(!has("script"))("NO_COLOR removes the colours, and TERM=dumb also the bar", () =>
     Effect.gen(function*() {
       const plain = yield* onTerminal("audit", { NO_COLOR: "1" })
       assert.match(plain.stdout, bar)
@@ -53,7 +53,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("on 
 })
 
 describe("completion", () => {
-  it.effect.skipIf(!has("bash"))("in bash offers the commands, and what an argument may be", () =>
+  it.effect.skipIf(!has("bash"))("in bash offers the commands and their arguments", () =>
     Effect.gen(function*() {
       const script = yield* execute(process.execPath, [main, "--completions", "bash"], {})
       assert.strictEqual(script.status, 0)

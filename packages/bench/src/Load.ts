@@ -1,113 +1,142 @@
 import { Effect } from "effect"
-import { createHistogram, performance } from "node:perf_hooks"
+import { createHistogram, performance, type RecordableHistogram } from "node:perf_hooks"
 import { Client, type Dispatcher } from "undici"
 
-/** A request as it goes out. */
+/** An HTTP request that the load generator sends. */
 export interface Request {
   readonly method: "GET" | "POST"
   readonly path: string
-  /** Names and values in turn. */
+  /** Alternating names and values. */
   readonly headers: Array<string>
   readonly body?: string
 }
 
-/** How a server is driven. */
-export interface Drive {
+/** The load that a server gets. */
+export interface LoadOptions {
+  /** The connections are spread evenly over these addresses. */
   readonly baseUrls: ReadonlyArray<string>
   readonly connections: number
   readonly millis: number
-  /** Goes on beyond the time until there were as many. */
+  /** Requests that are sent at least, even after `millis`. */
   readonly atLeast?: number
-  /** Makes the next request. */
+  /** Returns the next request to send. */
   readonly next: () => Request
-  /** What every answer must be; any other makes the turn void. */
+  /** The status of every correct response, and a part of its body. */
   readonly expected: { readonly status: number; readonly body?: string }
-  /** Requests per second over all connections, counted from when they were due; without it as fast as it goes. */
+  /**
+   * Requests per second over all connections. A latency then counts from the time at which its request was due, so that
+   * a slow response also counts for the requests that it delays. Without a rate each connection sends its next request
+   * as soon as it has a response.
+   */
   readonly rate?: number
 }
 
-/** What a turn under load found. Latencies are milliseconds. */
-export interface Driven {
+/** What the load generator measured. Latencies are milliseconds. */
+export interface LoadResult {
   readonly requests: number
-  /** Answers that were not as expected, and connections that broke. */
+  /** Responses that were not as expected, and requests that failed. */
   readonly wrong: number
   readonly seconds: number
   readonly p50: number
   readonly p99: number
+  /** Microseconds of CPU time that this process used meanwhile. */
   readonly cpuMicros: number
 }
 
 /**
- * Drives a server with one request at a time on each connection, until the time is over and all is answered. It is
- * undici's client at its lowest level, which costs a third of what load generators for Node cost: this process shares
- * the machine with what it measures.
+ * Sends requests to a server, one at a time on each connection, until the time is over and every request has its
+ * response. It uses undici's `dispatch`, which takes a third of the CPU time of the load generators for Node: this
+ * process shares the machine with the server that it measures.
  */
-export const drive = (options: Drive): Effect.Effect<Driven> =>
+export const generateLoad = (options: LoadOptions): Effect.Effect<LoadResult> =>
   Effect.callback((resume) => {
-    const histogram = createHistogram()
     const startedAt = performance.now()
     const cpuBefore = process.cpuUsage()
-    const endsAt = startedAt + options.millis
-    const { atLeast = 0, expected: { body, status } } = options
+    const state: State = {
+      endsAt: startedAt + options.millis,
+      intervalMillis: options.rate === undefined ? 0 : options.connections * 1_000 / options.rate,
+      latencies: createHistogram(),
+      sent: 0,
+      requests: 0,
+      wrong: 0
+    }
     const clients = Array.from({ length: options.connections }, (_, index) =>
       new Client(options.baseUrls[index % options.baseUrls.length] ?? "", { pipelining: 1 }))
-    const everyMillis = options.rate === undefined ? 0 : options.connections * 1_000 / options.rate
-    let begun = 0
-    let requests = 0
-    let wrong = 0
-    let busy = clients.length
-
-    const finish = () => {
-      if (--busy > 0) return
+    let open = clients.length
+    const onEnd = () => {
+      if (--open > 0) return
       const cpu = process.cpuUsage(cpuBefore)
       const seconds = (performance.now() - startedAt) / 1_000
       for (const client of clients) client.destroy(() => undefined)
       resume(Effect.succeed({
-        requests,
-        wrong,
+        requests: state.requests,
+        wrong: state.wrong,
         seconds,
-        p50: histogram.percentile(50) / 1_000,
-        p99: histogram.percentile(99) / 1_000,
+        p50: state.latencies.percentile(50) / 1_000,
+        p99: state.latencies.percentile(99) / 1_000,
         cpuMicros: cpu.user + cpu.system
       }))
     }
-
     for (const [index, client] of clients.entries()) {
-      let dueAt = startedAt + everyMillis * index / clients.length
-      let isStatus = false
-      let isBody = false
-      const begin = () => {
-        const now = performance.now()
-        if (now >= endsAt && begun >= atLeast) return finish()
-        if (everyMillis === 0) dueAt = now
-        else if (dueAt > now) return void setTimeout(begin, dueAt - now)
-        begun++
-        client.dispatch(options.next() as Dispatcher.DispatchOptions, handler)
-      }
-      const end = (right: boolean) => {
-        requests++
-        if (!right) wrong++
-        histogram.record(Math.max(1, Math.round((performance.now() - dueAt) * 1_000)))
-        dueAt += everyMillis
-        begin()
-      }
-      const handler: Dispatcher.DispatchHandler = {
-        onRequestStart: () => undefined,
-        onResponseStart: (_, answered) => {
-          isStatus = answered === status
-          isBody = body === undefined
-        },
-        onResponseData: (_, chunk) => {
-          isBody ||= body !== undefined && chunk.includes(body)
-        },
-        onResponseEnd: () => end(isStatus && isBody),
-        // the turn is void, so this connection may stop; undici does not let its handler ask again at once
-        onResponseError: () => {
-          requests++
-          wrong++
-          finish()
-        }
-      }
-      begin()
+      sendInTurn(client, options, state, startedAt + state.intervalMillis * index / clients.length, onEnd)
     }
   })
+
+/** Shared by all connections of one load. */
+interface State {
+  readonly endsAt: number
+  /** Milliseconds between two requests of one connection; 0 without a rate. */
+  readonly intervalMillis: number
+  /** In microseconds. */
+  readonly latencies: RecordableHistogram
+  sent: number
+  requests: number
+  wrong: number
+}
+
+/** Sends one request after the other on one connection; calls `onEnd` after the last response. */
+const sendInTurn = (
+  client: Client,
+  options: LoadOptions,
+  state: State,
+  firstDueAt: number,
+  onEnd: () => void
+): void => {
+  const { atLeast = 0, expected: { body, status }, next } = options
+  const { endsAt, intervalMillis, latencies } = state
+  let dueAt = firstDueAt
+  let hasStatus = false
+  let hasBody = false
+  const send = () => {
+    const now = performance.now()
+    if (now >= endsAt && state.sent >= atLeast) return onEnd()
+    if (intervalMillis === 0) dueAt = now
+    else if (dueAt > now) return void setTimeout(send, dueAt - now)
+    state.sent++
+    client.dispatch(next() as Dispatcher.DispatchOptions, handler)
+  }
+  const handler: Dispatcher.DispatchHandler = {
+    onRequestStart: () => undefined,
+    onResponseStart: (_, received) => {
+      hasStatus = received === status
+      hasBody = body === undefined
+    },
+    onResponseData: (_, chunk) => {
+      hasBody ||= body !== undefined && chunk.includes(body)
+    },
+    onResponseEnd: () => {
+      state.requests++
+      if (!hasStatus || !hasBody) state.wrong++
+      latencies.record(Math.max(1, Math.round((performance.now() - dueAt) * 1_000)))
+      dueAt += intervalMillis
+      send()
+    },
+    // One failed request makes the run invalid, so this connection ends: undici cannot dispatch from this callback.
+    onResponseError: () => {
+      state.requests++
+      state.wrong++
+      onEnd()
+    }
+  }
+  send()
+}

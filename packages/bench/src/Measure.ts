@@ -1,32 +1,32 @@
 import { Effect, Schema } from "effect"
 
-/** How much a run does. `small` proves that everything works; its figures mean nothing. */
+/** How much work a run does. `small` checks that every measure works; its figures mean nothing. */
 export interface Size {
   readonly name: "small" | "full"
-  /** How often each contestant's turn comes. */
+  /** Turns of each competitor that count. */
   readonly rounds: number
-  /** How long a turn under load lasts. */
+  /** Length of a turn under load. */
   readonly turnMillis: number
-  /** How long each contestant is driven before the first turn that counts. */
+  /** Length of the load before the first turn that counts. */
   readonly warmUpMillis: number
-  /** And by how many requests at least, so that everything is compiled. */
+  /** Requests that the load before the first turn has at least, so that V8 has compiled the code that they run. */
   readonly warmUpRequests: number
   readonly users: number
-  /** Stored events that a turn of processing works off. */
+  /** Stored events that a worker processes in a turn. */
   readonly backlog: number
-  /** Steps of the growth measure, in stored events. */
+  /** Stored events at each step of the growth measure. */
   readonly growth: ReadonlyArray<number>
   readonly programs: number
   readonly versions: number
-  /** Integrators that share what one has, in the measure of many. */
+  /** Integrators that share the work of one, in the measure of many integrators. */
   readonly integrators: number
-  /** How long the memory of processes is watched. */
+  /** Length of the sustained load under which memory is sampled. */
   readonly memoryMillis: number
-  /** Stored events that wait, in two backlogs whose memory is compared. */
+  /** Stored events that wait, in the two backlogs under which memory is compared. */
   readonly memoryBacklogs: readonly [small: number, large: number]
-  /** How long a transaction is held open. */
-  readonly heldMillis: number
-  /** How long a turn of the measure of latencies lasts. */
+  /** How long the held transaction stays open. */
+  readonly heldTransactionMillis: number
+  /** Length of a turn of the latency measure. */
   readonly latencyMillis: number
 }
 
@@ -34,7 +34,7 @@ export const sizes: Readonly<Record<Size["name"], Size>> = {
   small: {
     name: "small",
     rounds: 1,
-    turnMillis: 200,
+    turnMillis: 100,
     warmUpMillis: 50,
     warmUpRequests: 1,
     users: 100,
@@ -43,10 +43,10 @@ export const sizes: Readonly<Record<Size["name"], Size>> = {
     programs: 2,
     versions: 2,
     integrators: 5,
-    memoryMillis: 500,
+    memoryMillis: 300,
     memoryBacklogs: [100, 500],
-    heldMillis: 300,
-    latencyMillis: 500
+    heldTransactionMillis: 200,
+    latencyMillis: 300
   },
   full: {
     name: "full",
@@ -62,109 +62,117 @@ export const sizes: Readonly<Record<Size["name"], Size>> = {
     integrators: 1_000,
     memoryMillis: 600_000,
     memoryBacklogs: [10_000, 1_000_000],
-    heldMillis: 120_000,
+    heldTransactionMillis: 120_000,
     latencyMillis: 20_000
   }
 }
 
-/** Figures of one turn, by metric; a metric's name ends in its unit. */
+/** The figures of one turn by metric. A metric's name ends in its unit. */
 export type Sample = Readonly<Record<string, number>>
 
-/** Who takes part in a measure; `turn` verifies that its work was done and fails where it was not. */
-export interface Contestant<R = never> {
+/** A program, or a condition, that a measure compares with others. */
+export interface Competitor<R = never> {
   readonly name: string
-  readonly turn: (round: number) => Effect.Effect<Sample, Void, R>
+  /** One turn. Counts the work that was done and fails where some is missing. */
+  readonly turn: (round: number) => Effect.Effect<Sample, InvalidRun, R>
 }
 
-/** The samples of one contestant, in order of the rounds. */
+/** The samples of one competitor, in the order of the rounds. */
 export interface Finding {
-  readonly contestant: string
+  readonly competitor: string
   readonly samples: ReadonlyArray<Sample>
 }
 
-/** A ratio that the measure is about, or a figure whose name ends in its unit, turn by turn. */
+/** A ratio of two competitors in each round, or a figure in each round; a figure's name ends in its unit. */
 export interface Comparison {
-  readonly what: string
-  readonly ratios: ReadonlyArray<number>
-  readonly reach?: { readonly bound: "at least" | "at most"; readonly value: number }
+  readonly name: string
+  readonly values: ReadonlyArray<number>
+  /** What the median should be. */
+  readonly target?: Target
 }
 
-/** A figure over time; its name ends in its unit. */
-export interface Course {
+export interface Target {
+  readonly bound: "at least" | "at most"
+  readonly value: number
+}
+
+/** A metric over time. Its name ends in its unit. */
+export interface TimeSeries {
   readonly metric: string
-  readonly points: ReadonlyArray<{ readonly contestant: string; readonly second: number; readonly value: number }>
+  readonly points: ReadonlyArray<{ readonly competitor: string; readonly second: number; readonly value: number }>
 }
 
 /** What a measure found. */
 export interface Result {
   readonly findings: ReadonlyArray<Finding>
   readonly comparisons: ReadonlyArray<Comparison>
+  /** Sentences below the tables. */
   readonly remarks: ReadonlyArray<string>
-  readonly course?: Course
+  readonly timeSeries?: TimeSeries
 }
 
-/** One line of the table, or several that come from the same runs. */
+/** A section of the performance page: competitors that take turns, or conditions of one program. */
 export interface Measure<R> {
-  /** What `--only` names it by. */
+  /** The word that selects it with `--only`. */
   readonly name: string
   readonly title: string
-  /** How it is measured, for the page. */
+  /** How it measures, as the page prints it. */
   readonly method: string
-  readonly run: (size: Size) => Effect.Effect<Result, Void, R>
+  readonly run: (size: Size) => Effect.Effect<Result, InvalidRun, R>
 }
 
-/** A contestant did not do the work its figure would stand for. */
-export class Void extends Schema.TaggedError<Void>()("Void", { message: Schema.String }) {}
+/** A competitor did not do the work that its figures would claim. The measure gives no result. */
+export class InvalidRun extends Schema.TaggedError<InvalidRun>()("InvalidRun", { message: Schema.String }) {}
 
-/** Fails where a count is not what the work would have made it. */
-export const verify = (what: string, actual: number, expected: number): Effect.Effect<void, Void> =>
+/** Fails unless a count is the expected one. */
+export const verify = (what: string, actual: number, expected: number): Effect.Effect<void, InvalidRun> =>
   actual === expected
     ? Effect.void
-    : Effect.fail(new Void({ message: `${what}: ${actual} instead of ${expected}` }))
+    : Effect.fail(new InvalidRun({ message: `${what}: ${actual} instead of ${expected}` }))
 
 /**
- * Lets the contestants take turns, A B A B, so that what disturbs the machine disturbs all of them alike. With `warmUp`
- * each has a turn before that does not count, as round −1.
+ * Runs the competitors' turns as A B A B, so that a disturbance of the machine affects all of them alike. With `warmUp`
+ * each has one more turn before, numbered −1, that does not count.
  */
 export const takeTurns = Effect.fnUntraced(function*<R>(
-  contestants: ReadonlyArray<Contestant<R>>,
+  competitors: ReadonlyArray<Competitor<R>>,
   rounds: number,
   options: { readonly warmUp?: true } = {}
-): Effect.fn.Return<ReadonlyArray<Finding>, Void, R> {
-  if (options.warmUp) for (const { turn } of contestants) yield* turn(-1)
-  const samples = contestants.map((): Array<Sample> => [])
+): Effect.fn.Return<ReadonlyArray<Finding>, InvalidRun, R> {
+  if (options.warmUp) for (const { turn } of competitors) yield* turn(-1)
+  const samples = competitors.map((): Array<Sample> => [])
   for (let round = 0; round < rounds; round++) {
-    for (const [index, contestant] of contestants.entries()) {
-      const sample = yield* contestant.turn(round)
-      yield* Effect.logInfo(`${contestant.name} ${round + 1}/${rounds}: ${printSample(sample)}`)
+    for (const [index, competitor] of competitors.entries()) {
+      const sample = yield* competitor.turn(round)
+      yield* Effect.logInfo(`${competitor.name} ${round + 1}/${rounds}: ${formatSample(sample)}`)
       samples[index]?.push(sample)
     }
   }
-  return contestants.map(({ name }, index) => ({ contestant: name, samples: samples[index] ?? [] }))
+  return competitors.map(({ name }, index) => ({ competitor: name, samples: samples[index] ?? [] }))
 })
 
-const printSample = (sample: Sample): string =>
+const formatSample = (sample: Sample): string =>
   Object.entries(sample).map(([metric, value]) => `${Number(value.toPrecision(4))} ${metric}`).join(", ")
 
-/** The values of one metric of one contestant. */
-export const valuesOf = (findings: ReadonlyArray<Finding>, contestant: string, metric: string): ReadonlyArray<number> =>
-  findings.find((finding) => finding.contestant === contestant)?.samples.flatMap((sample) => sample[metric] ?? []) ?? []
+/** The values of one metric of one competitor, in the order of the rounds. */
+export const valuesOf = (findings: ReadonlyArray<Finding>, competitor: string, metric: string): ReadonlyArray<number> =>
+  findings.find((finding) => finding.competitor === competitor)?.samples.flatMap((sample) => sample[metric] ?? []) ?? []
 
-/** One contestant's metric over another's, round by round. */
+/** One competitor's metric divided by another's, round by round. */
 export const compare = (
   findings: ReadonlyArray<Finding>,
   what: { readonly of: string; readonly against: string; readonly metric: string },
-  reach?: Comparison["reach"]
+  target?: Target
 ): Comparison => {
   const against = valuesOf(findings, what.against, what.metric)
   return {
-    what: `${what.metric}: ${what.of} / ${what.against}`,
-    ratios: valuesOf(findings, what.of, what.metric).map((value, round) => value / (against[round] ?? Number.NaN)),
-    ...(reach === undefined ? {} : { reach })
+    name: `${what.metric}: ${what.of} / ${what.against}`,
+    values: valuesOf(findings, what.of, what.metric).map((value, round) => value / (against[round] ?? Number.NaN)),
+    ...(target === undefined ? {} : { target })
   }
 }
 
-/** The middle value; of an even number the mean of the two. */
+/** The middle value; for an even count the mean of the two middle values. */
 export const median = (values: ReadonlyArray<number>): number => {
   const sorted = values.toSorted((a, b) => a - b)
   const low = sorted[(sorted.length - 1) >> 1] ?? Number.NaN
@@ -172,19 +180,19 @@ export const median = (values: ReadonlyArray<number>): number => {
   return (low + high) / 2
 }
 
-/** The mean of the values of one fifth of a row, the fifths counted from 0. */
+/** The mean of one fifth of the values, in their order; the fifths count from 0. */
 export const meanOfFifth = (values: ReadonlyArray<number>, fifth: number): number => {
   const at = (part: number) => Math.floor(values.length * part / 5)
   const part = values.slice(Math.min(at(fifth), values.length - 1), Math.max(at(fifth + 1), at(fifth) + 1))
   return part.reduce((sum, value) => sum + value, 0) / part.length
 }
 
-/** A figure as people read it: three digits that count, or whole thousands. */
-export const figure = (value: number): string =>
+/** Three significant digits, or a whole number with separators between thousands. */
+export const formatFigure = (value: number): string =>
   value >= 100 ? Math.round(value).toLocaleString("en-US") : `${Number(value.toPrecision(3))}`
 
-/** Whether the median reaches what was asked for; undefined where nothing was. */
-export const isReached = ({ ratios, reach }: Comparison): boolean | undefined =>
-  reach === undefined
+/** Whether the median meets the target; undefined without a target. */
+export const isTargetMet = ({ target, values }: Comparison): boolean | undefined =>
+  target === undefined
     ? undefined
-    : reach.bound === "at least" ? median(ratios) >= reach.value : median(ratios) <= reach.value
+    : target.bound === "at least" ? median(values) >= target.value : median(values) <= target.value

@@ -1,8 +1,9 @@
-import type { Needs } from "./measures/Contestants.ts"
+import type { Requirements } from "./measures/Competitors.ts"
 import { deliveries } from "./measures/Deliveries.ts"
 import { growth } from "./measures/Growth.ts"
-import { heldTransaction } from "./measures/Held.ts"
-import { http, ingest } from "./measures/Ingest.ts"
+import { heldTransaction } from "./measures/HeldTransaction.ts"
+import { http } from "./measures/Http.ts"
+import { ingest } from "./measures/Ingest.ts"
 import { insert } from "./measures/Insert.ts"
 import { integrators } from "./measures/Integrators.ts"
 import { latency } from "./measures/Latency.ts"
@@ -12,8 +13,8 @@ import { processing } from "./measures/Processing.ts"
 import { reads } from "./measures/Reads.ts"
 import type { Measure } from "./Measure.ts"
 
-/** Every measure, in the order of the table: beside peers, then beside itself. */
-export const measures: ReadonlyArray<Measure<Needs>> = [
+/** All measures in the order of the page: first those with peers, then those of the service alone. */
+export const measures: ReadonlyArray<Measure<Requirements>> = [
   ingest,
   http,
   insert,

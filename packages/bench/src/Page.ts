@@ -4,10 +4,10 @@ import { createRequire } from "node:module"
 import { arch, cpus, platform, release, totalmem } from "node:os"
 import { join } from "node:path"
 import type { Result } from "./Measure.ts"
-import { plot, plotCourse } from "./Plots.ts"
+import { plot, plotTimeSeries } from "./Plots.ts"
 import * as Table from "./Table.ts"
 
-/** A measure as the page shows it. */
+/** A measure with its result, as the page prints it. */
 export interface Section {
   readonly name: string
   readonly title: string
@@ -15,11 +15,14 @@ export interface Section {
   readonly result: Result
 }
 
-/** What stands on the page between these lines is a run's; the rest is kept. */
+/** A run replaces the text between these two lines and keeps the rest of the page. */
 const begin = "<!-- run: begin -->"
 const end = "<!-- run: end -->"
 
-/** Writes a run into `docs/performance.md` in place of the one before, and its plots beside it. */
+/**
+ * Writes a run into `performance.md` of this folder, in place of the previous run, and its plots into `performance/`.
+ * Dies without a change where the page does not have the two lines that enclose a run.
+ */
 export const write = Effect.fn("Page.write")(function*(
   docs: string,
   sections: ReadonlyArray<Section>,
@@ -29,13 +32,14 @@ export const write = Effect.fn("Page.write")(function*(
   const plots = join(docs, "performance")
   const text = readFileSync(page, "utf8")
   const [from, to] = [text.indexOf(begin), text.indexOf(end)]
-  if (from < 0 || to < from) return yield* Effect.die(new Error(`${page}: no room between ${begin} and ${end}`))
+  if (from < 0 || to < from) return yield* Effect.die(new Error(`${page}: it has no ${begin} before an ${end}`))
   rmSync(plots, { recursive: true, force: true })
   mkdirSync(plots, { recursive: true })
   for (const { name, result, title } of sections) {
     writeFileSync(join(plots, `${name}.svg`), `${yield* plot(title, result)}\n`)
-    const { course } = result
-    if (course !== undefined) writeFileSync(join(plots, courseFile(name)), `${yield* plotCourse(title, course)}\n`)
+    const { timeSeries } = result
+    if (timeSeries === undefined) continue
+    writeFileSync(join(plots, timeSeriesFile(name)), `${yield* plotTimeSeries(title, timeSeries)}\n`)
   }
   const run = [machine(postgres), "## Ratios", Table.summary(sections), ...sections.map(print)].join("\n\n")
   writeFileSync(page, `${text.slice(0, from + begin.length)}\n\n${run}\n\n${text.slice(to)}`)
@@ -48,23 +52,24 @@ const print = (section: Section): string => {
     Table.print(section),
     method,
     `![${plain}](performance/${name}.svg)`,
-    ...(result.course === undefined ? [] : [`![${plain}, over time](performance/${courseFile(name)})`])
+    ...(result.timeSeries === undefined ? [] : [`![${plain}, over time](performance/${timeSeriesFile(name)})`])
   ].join("\n\n")
 }
 
-const courseFile = (name: string): string => `${name}-over-time.svg`
+const timeSeriesFile = (name: string): string => `${name}-over-time.svg`
 
 const machine = (postgres: ReadonlyArray<string>): string =>
   [
     "## Machine and versions",
     `- ${cpus().length} × ${cpus()[0]?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB, ` +
     `${platform()} ${arch()} ${release()}`,
-    `- Node ${process.versions.node}; ${peers.map((name) => `${name} ${versionOf(name)}`).join(", ")}`,
+    `- Node ${process.versions.node}; ${packages.map((name) => `${name} ${versionOf(name)}`).join(", ")}`,
     `- PostgreSQL: ${postgres.join(", ")}`,
     `- ${new Date().toISOString().slice(0, 10)}`
   ].join("\n").replace("versions\n", "versions\n\n")
 
-const peers = ["effect", "fastify", "pg", "graphile-worker", "pg-boss", "undici"]
+/** Packages whose versions the page names. */
+const packages = ["effect", "fastify", "pg", "graphile-worker", "pg-boss", "undici"]
 
 const require = createRequire(import.meta.url)
 

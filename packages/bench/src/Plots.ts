@@ -1,14 +1,14 @@
 import { Effect } from "effect"
 import * as vega from "vega"
 import { compile, type TopLevelSpec } from "vega-lite"
-import type { Course, Result } from "./Measure.ts"
+import type { Result, TimeSeries } from "./Measure.ts"
 
-/** A measure's rates as an SVG: a bar to the median of each contestant, a line from its lowest turn to its highest. */
+/** The first metric of a measure as an SVG: per competitor a bar for the median and a line from lowest to highest. */
 export const plot = (title: string, { findings }: Result): Effect.Effect<string> => {
-  const values = findings.flatMap(({ contestant, samples }) =>
+  const values = findings.flatMap(({ competitor, samples }) =>
     samples.flatMap((sample) => Object.entries(sample).slice(0, 1))
-      .map(([metric, value]) => ({ contestant, metric, value })))
-  const y = { field: "contestant", type: "nominal", sort: null, title: null } as const
+      .map(([metric, value]) => ({ competitor, metric, value })))
+  const y = { field: "competitor", type: "nominal", sort: null, title: null } as const
   const metrics = [...new Set(values.map(({ metric }) => metric))].join(", ")
   const x = { field: "value", type: "quantitative", title: metrics } as const
   return draw({
@@ -25,8 +25,8 @@ export const plot = (title: string, { findings }: Result): Effect.Effect<string>
   })
 }
 
-/** A figure over time as an SVG, a line for each contestant. */
-export const plotCourse = (title: string, { metric, points }: Course): Effect.Effect<string> =>
+/** A metric over time as an SVG, one line for each competitor. */
+export const plotTimeSeries = (title: string, { metric, points }: TimeSeries): Effect.Effect<string> =>
   draw({
     ...frame(title),
     height: 240,
@@ -35,7 +35,7 @@ export const plotCourse = (title: string, { metric, points }: Course): Effect.Ef
     encoding: {
       x: { field: "second", type: "quantitative", title: "s" },
       y: { field: "value", type: "quantitative", title: metric },
-      color: { field: "contestant", type: "nominal", sort: null, title: null }
+      color: { field: "competitor", type: "nominal", sort: null, title: null }
     }
   })
 

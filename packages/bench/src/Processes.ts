@@ -3,54 +3,61 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { createServer } from "node:net"
 import { resolve } from "node:path"
 import { request } from "undici"
-import { Void } from "./Measure.ts"
+import { InvalidRun } from "./Measure.ts"
 import { cpuMicrosOf, residentBytesOf } from "./Server.ts"
 
-/** A process of a contestant. */
+/** A running process of a competitor. */
 export interface Running {
   readonly pid: number
-  /** Microseconds of processor time so far. */
+  /** Microseconds of CPU time since its start. */
   readonly cpuMicros: Effect.Effect<number>
-  /** Bytes of memory held now. */
+  /** Bytes of resident memory now. */
   readonly residentBytes: Effect.Effect<number>
+  /** Sends SIGTERM and succeeds when the process has ended; it is killed where that takes too long. */
+  readonly stop: Effect.Effect<void>
 }
 
-/** A process that serves HTTP. */
+/** A running process that serves HTTP. */
 export interface Serving extends Running {
   readonly baseUrl: string
 }
 
-/** How a process is started. */
-export interface Start {
-  /** Relative to the repository. */
+/** A Node program and its arguments. It gets no variables but these and a few that are the same for every program. */
+export interface Program {
+  /** The path of its file, relative to its checkout. */
   readonly entry: string
+  /** The absolute path of its checkout, unless it is this one. */
+  readonly root?: string
   readonly args?: ReadonlyArray<string>
   readonly env?: Readonly<Record<string, string>>
 }
 
+/** The absolute path of this checkout. */
+export const ownRoot = resolve(import.meta.dirname, "../../..")
+/** V8's code cache of the programs. It halves the CPU time of a start, of which a run has dozens. */
+const compileCache = resolve(ownRoot, "node_modules/.cache/card-rewards/bench-compile-cache")
 const everyTenMillis = Schedule.spaced("10 millis")
-const root = resolve(import.meta.dirname, "../../..")
-const stopWithinSeconds = 20
-const readyWithinSeconds = 30
+const stopTimeoutSeconds = 20
+const readyTimeoutSeconds = 30
 
-/** Starts contestants, each in a process of its own, and ends them with the scope. */
+/** Starts programs as processes, each of which ends with the scope. */
 export class Processes extends Context.Service<Processes, {
-  /** Succeeds at once; whatever tells that it works is the caller's. */
-  readonly start: (what: Start) => Effect.Effect<Running, never, Scope.Scope>
-  /** Gives it `PORT`, and succeeds once `GET /health` is answered. */
-  readonly serve: (what: Start) => Effect.Effect<Serving, Void, Scope.Scope>
+  /** Succeeds at once, before the program is ready. */
+  readonly start: (program: Program) => Effect.Effect<Running, never, Scope.Scope>
+  /** Sets `HOST` and `PORT`, and succeeds once `GET /health` has a response. */
+  readonly serve: (program: Program) => Effect.Effect<Serving, InvalidRun, Scope.Scope>
 }>()("@card-rewards/bench/Processes") {
-  /** With a folder for profiles every process writes one of its processor time there at its end. */
+  /** With `profiles`, a folder, every process writes a CPU profile there when it ends. */
   static readonly layer = (options: { readonly profiles?: string | undefined }) =>
     Layer.sync(Processes, () => {
-      const start = Effect.fnUntraced(function*({ args = [], entry, env = {} }: Start) {
+      const start = Effect.fnUntraced(function*({ args = [], entry, env = {}, root = ownRoot }: Program) {
         const profiling = options.profiles === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${options.profiles}`]
         const lifeline = ["--import", resolve(root, "scripts/lifeline.mjs")]
         const child = yield* Effect.acquireRelease(
           Effect.sync(() =>
             spawn(process.execPath, [...profiling, ...lifeline, entry, ...args], {
               cwd: root,
-              env: { LOG_LEVEL: "warn", NODE_ENV: "production", ...env },
+              env: { LOG_LEVEL: "warn", NODE_ENV: "production", NODE_COMPILE_CACHE: compileCache, ...env },
               stdio: ["ignore", "ignore", "inherit", "pipe"]
             })
           ),
@@ -60,16 +67,21 @@ export class Processes extends Context.Service<Processes, {
         return {
           pid,
           cpuMicros: Effect.sync(() => cpuMicrosOf(pid)),
-          residentBytes: Effect.sync(() => residentBytesOf(pid))
+          residentBytes: Effect.sync(() => residentBytesOf(pid)),
+          stop: stop(child)
         }
       })
-      const serve = Effect.fnUntraced(function*(what: Start) {
+      const serve = Effect.fnUntraced(function*(program: Program) {
         const port = yield* freePort
-        const running = yield* start({ ...what, env: { ...what.env, PORT: `${port}`, HOST: "127.0.0.1" } })
+        const running = yield* start({ ...program, env: { ...program.env, PORT: `${port}`, HOST: "127.0.0.1" } })
         const baseUrl = `http://127.0.0.1:${port}`
-        yield* Effect.tryPromise(() => request(`${baseUrl}/health`).then(({ body }) => body.dump())).pipe(
-          Effect.retry({ schedule: everyTenMillis, times: readyWithinSeconds * 100 }),
-          Effect.mapError(() => new Void({ message: `${what.entry} does not serve` }))
+        // An idle connection would delay the server's stop.
+        const isReady = Effect.tryPromise(() =>
+          request(`${baseUrl}/health`, { reset: true }).then(({ body }) => body.dump())
+        )
+        yield* isReady.pipe(
+          Effect.retry({ schedule: everyTenMillis, times: readyTimeoutSeconds * 100 }),
+          Effect.mapError(() => new InvalidRun({ message: `${program.entry} does not serve` }))
         )
         return { ...running, baseUrl }
       })
@@ -77,7 +89,7 @@ export class Processes extends Context.Service<Processes, {
     })
 }
 
-/** A port that is free now. */
+/** A port that is free at this moment. */
 export const freePort: Effect.Effect<number> = Effect.callback((resume) => {
   const server = createServer()
   server.listen(0, "127.0.0.1", () => {
@@ -93,7 +105,7 @@ const stop = Effect.fnUntraced(function*(child: ChildProcess) {
   child.once("exit", () => Deferred.doneUnsafe(exited, Effect.void))
   child.kill("SIGTERM")
   yield* Deferred.await(exited).pipe(
-    Effect.timeout(`${stopWithinSeconds} seconds`),
+    Effect.timeout(`${stopTimeoutSeconds} seconds`),
     Effect.onError(() => Effect.sync(() => child.kill("SIGKILL"))),
     Effect.ignore
   )

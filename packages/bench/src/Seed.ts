@@ -12,34 +12,38 @@ import type { Fill } from "./Server.ts"
 
 const { columns, value } = Database
 
-/** What there is before the first event. Users are shared out evenly; every clearing earns in exactly one program. */
+/**
+ * Integrators, users and programs before the first spend event. The users are divided evenly among the integrators;
+ * every integrator has the same programs, and every clearing earns in exactly one of them.
+ */
 export interface Population {
   readonly integrators: number
   readonly users: number
   readonly programs: number
   readonly versions: number
-  /** Whether every integrator has a webhook endpoint, at an address that nobody is sent to. */
+  /** Whether every integrator has a webhook endpoint. Its address is never called: no dispatcher runs. */
   readonly endpoints?: boolean
 }
 
-/** The integrator of a number from 0. */
+/** The id of an integrator by its index from 0. */
 export const integratorOf = (index: number): IntegratorId => IntegratorId.make(`integrator-${index}`)
 
-/** The user of a number from 0, over all integrators. */
+/** The id of a user by its index from 0, over all integrators. */
 export const userOf = (index: number): string => `user-${`${index}`.padStart(7, "0")}`
 
-/** An integrator's key; the same in every database. */
+/** An integrator's API key by the integrator's index. It is the same in every database. */
 export const keyOf = (index: number): string => `service_sk_sandbox_${`${index}`.padStart(64, "0")}`
 
-/** The encryption key of every database, in base64. */
+/** The `SECRETS_KEY` of every database. */
 export const secretsKey = Buffer.alloc(32, 7).toString("base64")
 
-/** More than all rewards of a run. */
+/** USDC units in every vault: more than all rewards of a run. */
 const deposited = 10n ** 24n
 
 /** The population in a migrated database. */
 export const population = (options: Population): Fill => ({
   name: Object.values(options).join("_"),
+  base: { name: "schema", fill: (url) => Effect.orDie(Database.migrate(url)) },
   fill: (url) => Effect.provide(Effect.orDie(fill(options)), services(url))
 })
 
@@ -94,7 +98,7 @@ const addUsers = Effect.fnUntraced(function*(integrators: number, users: number)
     SELECT integrator_id, user_id, nextval('arrivals'), '2020-01-01' FROM ${keys}`
 })
 
-/** As many as the contract allows; the newest version of the first program alone pays for what is bought here. */
+/** Only the versions of the first program pay for the clearings of the run; the newest of them is in force. */
 const addPrograms = Effect.fnUntraced(function*(integratorId: IntegratorId, programs: number, versions: number) {
   const sql = yield* SqlClient.SqlClient
   const rows = Array.from({ length: programs * versions }, (_, index) => ({

@@ -1,25 +1,28 @@
-import * as Database from "@card-rewards/core/Database"
 import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import { Context, Effect, Layer, type Redacted, type Scope, Semaphore } from "effect"
+import type { SqlError } from "effect/sql"
 import { randomUUID } from "node:crypto"
-import { readFileSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 
-/** What a database is filled with before contestants get copies of it. */
+/** The content of a database before the first turn. */
 export interface Fill {
+  /** Equal for equal content: it names the template database. */
   readonly name: string
+  /** The content of the database before `fill`; it is empty without. */
+  readonly base?: Fill
   readonly fill: (url: Redacted.Redacted) => Effect.Effect<void>
 }
 
-/** The PostgreSQL server of the run, the same for all contestants. */
+/** The PostgreSQL server of the run, which all competitors share. */
 export class Server extends Context.Service<Server, {
-  /** A migrated and filled database of its own until the scope closes. */
+  /** A new database with the schema and this content, copied from a template; dropped with the scope. */
   readonly database: (fill: Fill) => Effect.Effect<Redacted.Redacted, never, Scope.Scope>
-  /** Every setting that differs from the default, and the version. */
+  /** The version, and the settings that matter for durability and speed, as `name = value`. */
   readonly describe: Effect.Effect<ReadonlyArray<string>>
-  /** Microseconds of processor time that the server has used; 0 where the system does not tell. */
+  /** Microseconds of CPU time that the server's processes have used; 0 where there is no `/proc`. */
   readonly cpuMicros: Effect.Effect<number>
 }>()("@card-rewards/bench/Server") {
-  /** Over a server that runs; the address is a superuser's. */
+  /** Uses a running server, by a superuser's address. */
   static readonly layer = (adminUrl: Redacted.Redacted) => Layer.effect(Server, make(adminUrl))
 }
 
@@ -34,19 +37,19 @@ const make = Effect.fnUntraced(function*(adminUrl: Redacted.Redacted) {
   const [backend] = yield* admin<{ pid: number }>`SELECT pg_backend_pid() AS pid`
   const postmaster = backend === undefined ? undefined : statOf(backend.pid)?.parent
 
-  const template = Effect.fnUntraced(function*({ fill, name }: Fill) {
-    const database = `bench_${run}_${name}`
-    if (templates.has(database)) return database
-    yield* AdminSql.createDatabase(admin, database)
-    templates.add(database)
-    const url = AdminSql.withDatabase(adminUrl, database)
-    yield* Database.migrate(url)
-    yield* fill(url)
-    return database
-  }, oneAtATime.withPermits(1), Effect.orDie)
+  const template: (content: Fill) => Effect.Effect<string, SqlError.SqlError> = Effect.fnUntraced(
+    function*({ base, fill, name }: Fill) {
+      const database = `bench_${run}_${name}`
+      if (templates.has(database)) return database
+      yield* AdminSql.createDatabase(admin, database, base && (yield* template(base)))
+      templates.add(database)
+      yield* fill(AdminSql.withDatabase(adminUrl, database))
+      return database
+    }
+  )
 
   const database = Effect.fn("Server.database")(function*(fill: Fill) {
-    const from = yield* template(fill)
+    const from = yield* oneAtATime.withPermit(template(fill))
     const name = `bench_${run}_${randomUUID().slice(0, 8)}`
     yield* Effect.acquireRelease(
       AdminSql.createDatabase(admin, name, from),
@@ -68,24 +71,22 @@ const make = Effect.fnUntraced(function*(adminUrl: Redacted.Redacted) {
   return Server.of({ database, describe, cpuMicros })
 })
 
-/** Linux counts processor time in hundredths of a second. */
+/** Linux counts the CPU time of ended children in hundredths of a second. */
 const tickMicros = 10_000
 
 interface Stat {
   readonly parent: number
-  readonly cpuMicros: number
-  readonly childrenCpuMicros: number
+  readonly endedChildrenCpuMicros: number
 }
 
-/** What Linux tells of a process; undefined elsewhere, or where it is gone. */
+/** A process in `/proc`; undefined where it has ended, or where there is no `/proc`. */
 const statOf = (pid: number): Stat | undefined => {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /s, "").split(" ").map(Number)
     const at = (index: number) => fields[index] ?? 0
     return {
       parent: at(1),
-      cpuMicros: (at(11) + at(12)) * tickMicros,
-      childrenCpuMicros: (at(13) + at(14)) * tickMicros
+      endedChildrenCpuMicros: (at(13) + at(14)) * tickMicros
     }
   } catch {
     return undefined
@@ -96,17 +97,24 @@ const cpuOfChildren = (postmaster: number): number => {
   try {
     const children = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, "utf8")
     const pids = [postmaster, ...children.trim().split(" ").map(Number)]
-    return pids.reduce((sum, pid) => sum + (statOf(pid)?.cpuMicros ?? 0), 0) +
-      (statOf(postmaster)?.childrenCpuMicros ?? 0)
+    return pids.reduce((sum, pid) => sum + cpuMicrosOf(pid), statOf(postmaster)?.endedChildrenCpuMicros ?? 0)
   } catch {
     return 0
   }
 }
 
-/** Microseconds of processor time that a process has used; 0 where the system does not tell. */
-export const cpuMicrosOf = (pid: number): number => statOf(pid)?.cpuMicros ?? 0
+/** Microseconds of CPU time that a process has used; 0 where there is no `/proc`. */
+export const cpuMicrosOf = (pid: number): number => {
+  try {
+    const nanosOf = (thread: string) =>
+      Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ", 1)[0])
+    return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + nanosOf(thread), 0) / 1_000
+  } catch {
+    return 0
+  }
+}
 
-/** Bytes of memory that a process holds; 0 where the system does not tell. */
+/** Bytes of resident memory of a process; 0 where there is no `/proc`. */
 export const residentBytesOf = (pid: number): number => {
   try {
     return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) * 1024

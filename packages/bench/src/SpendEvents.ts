@@ -9,15 +9,15 @@ import { integratorOf, keyOf, userOf } from "./Seed.ts"
 
 const { columns } = Database
 
-/** Whose events: they go round the users, and with them round the integrators. */
+/** The integrators and users whose events are made, one user after the other. */
 export interface Senders {
   readonly integrators: number
   readonly users: number
 }
 
 /**
- * Clearings of the users in turn, each a new one; `prefix` keeps those of several sources apart. With `every` only the
- * first of so many users takes part.
+ * Returns a new clearing at each call, of the users in turn; `prefix` begins its transaction id. With `every` only
+ * every n-th user takes part.
  */
 export const clearings = ({ integrators, users }: Senders, prefix: string, every = 1): () => SpendEvent => {
   let made = 0
@@ -27,7 +27,7 @@ export const clearings = ({ integrators, users }: Senders, prefix: string, every
   }
 }
 
-/** A clearing of the user of a number from 0. */
+/** A clearing of 123.45 USD now, by the index of its user. */
 export const clearing = (integrators: number, user: number, externalTransactionId: string): SpendEvent => ({
   kind: "clearing",
   integratorId: integratorOf(user % integrators),
@@ -38,7 +38,7 @@ export const clearing = (integrators: number, user: number, externalTransactionI
   occurredAt: new Date().toISOString()
 })
 
-/** {@link clearings} as they are posted. */
+/** {@link clearings} as requests. */
 export const requests = (senders: Senders, prefix: string, every?: number): () => Request => {
   const next = clearings(senders, prefix, every)
   const headers = new Map(Array.from({ length: senders.integrators }, (_, index) => [
@@ -51,11 +51,11 @@ export const requests = (senders: Senders, prefix: string, every?: number): () =
   }
 }
 
-/** Headers of a post by the integrator of a number from 0. */
+/** The headers of a post, by the index of its integrator. */
 export const headersOf = (integrator: number): Array<string> =>
   ["content-type", "application/json", "x-api-key", keyOf(integrator)]
 
-/** A spend event as it is posted. */
+/** The request that posts a spend event. */
 export const post = (event: SpendEvent, headers: Array<string>): Request => ({
   method: "POST",
   path: "/v1/spend-events",
@@ -63,7 +63,9 @@ export const post = (event: SpendEvent, headers: Array<string>): Request => ({
   body: JSON.stringify(event)
 })
 
-/** Stores clearings that wait for processing, all at once: those of the users in turn, after the first `from`. */
+/**
+ * Stores clearings and queues them for processing, in one statement: of the users in turn, numbered from `from` on.
+ */
 export const store = Effect.fn("SpendEvents.store")(function*(
   { integrators, users }: Senders,
   prefix: string,
@@ -71,19 +73,19 @@ export const store = Effect.fn("SpendEvents.store")(function*(
   from = 0
 ) {
   const sql = yield* SqlClient.SqlClient
-  const everyone = Array.from({ length: users }, (_, index) => index)
+  const indexes = Array.from({ length: users }, (_, index) => index)
   yield* sql`
-    WITH people AS (
-      SELECT * FROM unnest(${columns.text(everyone.map((user) => integratorOf(user % integrators)))},
-        ${columns.text(everyone.map(userOf))}, ${columns.int2(everyone.map((user) => laneOf(userOf(user))))})
-        WITH ORDINALITY AS t(integrator_id, user_id, lane, place)
+    WITH senders AS (
+      SELECT * FROM unnest(${columns.text(indexes.map((user) => integratorOf(user % integrators)))},
+        ${columns.text(indexes.map(userOf))}, ${columns.int2(indexes.map((user) => laneOf(userOf(user))))})
+        WITH ORDINALITY AS t(integrator_id, user_id, lane, ordinality)
     ), stored AS (
       INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at, currency,
         cents, descriptor, mcc, mid, country, occurred_at)
       SELECT integrator_id, user_id, 'clearing', ${prefix} || '-' || n, lane, now(), 'USD', 12345, 'Corner shop',
         '5411', 'M-12345', 'US', now() - interval '1 minute'
       FROM generate_series(${Database.value.int4(from)}, ${Database.value.int4(from + count - 1)}) AS n
-      JOIN people ON place = n % ${Database.value.int4(users)} + 1
+      JOIN senders ON ordinality = n % ${Database.value.int4(users)} + 1
       ORDER BY n
       RETURNING integrator_id, lane, arrival, user_id, kind, external_transaction_id
     )
@@ -91,17 +93,17 @@ export const store = Effect.fn("SpendEvents.store")(function*(
     SELECT integrator_id, lane, arrival, user_id, kind, external_transaction_id FROM stored`
 })
 
-/** As many as one statement stores within its time-out. */
-const part = 50_000
+/** Events that one statement stores within its timeout. */
+const batchSize = 50_000
 
-/** {@link store} for any number, part by part. */
+/** {@link store} for any number of events, in several statements. */
 export const storeMany = Effect.fn("SpendEvents.storeMany")(function*(senders: Senders, prefix: string, count: number) {
-  for (let from = 0; from < count; from += part) {
-    yield* store(senders, prefix, Math.min(part, count - from), from)
+  for (let from = 0; from < count; from += batchSize) {
+    yield* store(senders, prefix, Math.min(batchSize, count - from), from)
   }
 })
 
-/** The events that {@link store} makes. */
+/** The keys of the events that {@link store} adds. */
 export const keysOf = ({ integrators, users }: Senders, prefix: string, count: number): ReadonlyArray<EventKey> =>
   Array.from({ length: count }, (_, n) => ({
     integratorId: integratorOf(n % users % integrators),

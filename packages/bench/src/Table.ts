@@ -1,59 +1,60 @@
-import { type Comparison, figure, isReached, median, type Result } from "./Measure.ts"
+import { type Comparison, formatFigure, isTargetMet, median, type Result } from "./Measure.ts"
 
-/** A measure's name and what it found. */
-export interface Found {
+/** A measure's title and its result. */
+export interface TitledResult {
   readonly title: string
   readonly result: Result
 }
 
-/** The findings and ratios as two tables in Markdown, which people read in a terminal as well. */
-export const print = ({ result, title }: Found): string =>
+/** The findings and the comparisons as two tables in Markdown, which also read well in a terminal. */
+export const print = ({ result, title }: TitledResult): string =>
   [
     `### ${title}`,
-    findings(result),
-    ...(result.comparisons.length === 0 ? [] : [comparisons(result)]),
+    printFindings(result),
+    ...(result.comparisons.length === 0 ? [] : [printComparisons(result)]),
     ...result.remarks
   ].join("\n\n")
 
-/** Every ratio of the run in one table. */
-export const summary = (all: ReadonlyArray<Found>): string =>
+/** The comparisons of all measures in one table. */
+export const summary = (all: ReadonlyArray<TitledResult>): string =>
   table(
-    ["measure", "ratio or figure", "median", "from – to", "reach", ""],
-    all.flatMap(({ result, title }) => result.comparisons.map((comparison) => [title, ...ratioCells(comparison)]))
+    ["measure", ...comparisonHead],
+    all.flatMap(({ result, title }) => result.comparisons.map((comparison) => [title, ...comparisonCells(comparison)]))
   )
 
-const findings = ({ findings }: Result): string => {
+const printFindings = ({ findings }: Result): string => {
   const metrics = [...new Set(findings.flatMap(({ samples }) => samples.flatMap((sample) => Object.keys(sample))))]
   return table(
     ["", ...metrics],
-    findings.map(({ contestant, samples }) => [
-      contestant,
-      ...metrics.map((metric) => spread(samples.flatMap((sample) => sample[metric] ?? [])))
+    findings.map(({ competitor, samples }) => [
+      competitor,
+      ...metrics.map((metric) => medianAndSpread(samples.flatMap((sample) => sample[metric] ?? [])))
     ])
   )
 }
 
-const comparisons = ({ comparisons }: Result): string =>
-  table(["ratio or figure", "median", "from – to", "reach", ""], comparisons.map(ratioCells))
+const comparisonHead = ["ratio or figure", "median", "from – to", "target", ""]
 
-const ratioCells = (comparison: Comparison): ReadonlyArray<string> => {
-  const { ratios, reach, what } = comparison
-  const reached = isReached(comparison)
+const printComparisons = ({ comparisons }: Result): string => table(comparisonHead, comparisons.map(comparisonCells))
+
+const comparisonCells = (comparison: Comparison): ReadonlyArray<string> => {
+  const { name, target, values } = comparison
+  const isMet = isTargetMet(comparison)
   return [
-    what,
-    figure(median(ratios)),
-    `${figure(Math.min(...ratios))} – ${figure(Math.max(...ratios))}`,
-    reach === undefined ? "" : `${reach.bound} ${reach.value}`,
-    reached === undefined ? "" : reached ? "reached" : "missed"
+    name,
+    formatFigure(median(values)),
+    `${formatFigure(Math.min(...values))} – ${formatFigure(Math.max(...values))}`,
+    target === undefined ? "" : `${target.bound} ${target.value}`,
+    isMet === undefined ? "" : isMet ? "met" : "missed"
   ]
 }
 
-/** The median, and by how much the samples lie apart. */
-const spread = (values: ReadonlyArray<number>): string => {
+/** The median, and half of the distance between the lowest and the highest value. */
+const medianAndSpread = (values: ReadonlyArray<number>): string => {
   if (values.length === 0) return ""
   const middle = median(values)
   const half = (Math.max(...values) - Math.min(...values)) / 2
-  return values.length === 1 ? figure(middle) : `${figure(middle)} ± ${figure(half)}`
+  return values.length === 1 ? formatFigure(middle) : `${formatFigure(middle)} ± ${formatFigure(half)}`
 }
 
 const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string => {

@@ -10,12 +10,12 @@ const committed = resolve(import.meta.dirname, "../../../docs/performance.md")
 
 const result: Result = {
   findings: [
-    { contestant: "this", samples: [{ "events/s": 1_000, "p50 ms": 3 }, { "events/s": 1_200, "p50 ms": 2 }] },
-    { contestant: "that", samples: [{ "events/s": 500 }, { "events/s": 600 }] }
+    { competitor: "this", samples: [{ "events/s": 1_000, "p50 ms": 3 }, { "events/s": 1_200, "p50 ms": 2 }] },
+    { competitor: "that", samples: [{ "events/s": 500 }, { "events/s": 600 }] }
   ],
-  comparisons: [{ what: "events/s: this / that", ratios: [2, 2], reach: { bound: "at least", value: 3 } }],
-  remarks: ["It stops at the cores."],
-  course: { metric: "MiB", points: [0, 1].map((second) => ({ contestant: "this", second, value: 100 })) }
+  comparisons: [{ name: "events/s: this / that", values: [2, 2], target: { bound: "at least", value: 3 } }],
+  remarks: ["CPU is the bottleneck."],
+  timeSeries: { metric: "MiB", points: [0, 1].map((second) => ({ competitor: "this", second, value: 100 })) }
 }
 
 const section = (name: string, result: Result): Page.Section => ({
@@ -25,8 +25,8 @@ const section = (name: string, result: Result): Page.Section => ({
   result
 })
 
-const { course: _, ...withoutCourse } = result
-const sections = [section("first", result), section("second", withoutCourse)]
+const { timeSeries: _, ...withoutTimeSeries } = result
+const sections = [section("first", result), section("second", withoutTimeSeries)]
 
 const count = (text: string, part: string): number => text.split(part).length - 1
 
@@ -40,7 +40,7 @@ describe("the page", () => {
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
   )
 
-  it.effect("shows one run, the last, and keeps what stands around it", () =>
+  it.effect("has the last run alone, and keeps the text around it", () =>
     Effect.gen(function*() {
       const folder = yield* docs
       yield* Page.write(folder, [section("earlier", result)], ["server_version = 0"])
@@ -59,13 +59,13 @@ describe("the page", () => {
         assert.strictEqual(count(run, `### ${title}\n`), 1, title)
         assert.strictEqual(count(run, method), 1, method)
       }
-      // in the table of all ratios and in the one of its measure
+      // once in the table of all comparisons and once in that of its measure
       assert.strictEqual(count(run, "missed"), 2 * sections.length)
-      assert.strictEqual(count(run, "It stops at the cores."), sections.length)
+      assert.strictEqual(count(run, "CPU is the bottleneck."), sections.length)
       assert.include(run, "1,100 ± 100")
     }).pipe(Effect.scoped))
 
-  it.effect("has a plot of each measure, and of each course over time", () =>
+  it.effect("has a plot of each measure and of each time series", () =>
     Effect.gen(function*() {
       const folder = yield* docs
       yield* Page.write(folder, [section("earlier", result)], [])
@@ -82,7 +82,7 @@ describe("the page", () => {
       }
     }).pipe(Effect.scoped))
 
-  it.effect("is left as it is where it has no room for a run", () =>
+  it.effect("stays as it is without the two lines that enclose a run", () =>
     Effect.gen(function*() {
       const folder = yield* docs
       const page = join(folder, "performance.md")

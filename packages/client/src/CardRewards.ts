@@ -3,29 +3,29 @@ import { BareIntegratorApi, BareSandboxApi } from "@card-rewards/domain/http/Bar
 import { Context, Layer, Redacted } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { HttpApiClient, HttpApiMiddleware } from "effect/http-api"
-import { type Patience, repeated } from "./Retries.ts"
+import { sendWithRetries, type Timeouts } from "./Retries.ts"
 
-export type { Patience }
+export type { Timeouts }
 
-/** Where the service is, and the integrator's key. */
+/** The service's address and the integrator's API key. */
 export interface CardRewardsOptions {
   /** For example `https://rewards.example.com`. */
   readonly baseUrl: string
   readonly apiKey: Redacted.Redacted
-  /** How long a call goes on trying. */
-  readonly patience?: Patience
+  /** Bounds of each call and of each of its attempts. */
+  readonly timeouts?: Timeouts
 }
 
-/** A method for each operation of the production API, in groups: `users.balance({ params: { userId } })`. */
+/** The operations of the production API, a method each, by group: `users.balance({ params: { userId } })`. */
 export interface ProductionOperations extends HttpApiClient.ForApi<typeof BareIntegratorApi> {}
 
-/** The production API's operations and the sandbox's: `sandbox.moveClock({ payload: { now } })`. */
+/** The operations of the production API and of the sandbox: `sandbox.moveClock({ payload: { now } })`. */
 export interface SandboxOperations extends HttpApiClient.ForApi<typeof BareSandboxApi> {}
 
 /**
- * The typed client of the production API, derived from its definition: a method for each operation, its answers decoded
- * and its errors tagged. Amounts are `bigint`s of smallest units, timestamps milliseconds since 1970. Every request may
- * be repeated: what is answered 503 or 429, or not at all, is sent again until {@link Patience} ends.
+ * The typed client of the production API, derived from its definition: a method for each operation, with decoded
+ * responses and tagged errors. Amounts are `bigint`s of smallest units, timestamps are milliseconds since 1970. Every
+ * request is idempotent: after 503, 429 or a lost response the client sends it again within {@link Timeouts}.
  */
 export class CardRewards extends Context.Service<CardRewards, ProductionOperations>()(
   "@card-rewards/client/CardRewards"
@@ -37,7 +37,7 @@ export class CardRewards extends Context.Service<CardRewards, ProductionOperatio
     )
 }
 
-/** As {@link CardRewards}, with the operations of the sandbox: the simulated vault and the clock that can be moved. */
+/** {@link CardRewards} with the operations of the sandbox: its simulated vault and its movable clock. */
 export class CardRewardsSandbox extends Context.Service<CardRewardsSandbox, SandboxOperations>()(
   "@card-rewards/client/CardRewardsSandbox"
 ) {
@@ -56,10 +56,10 @@ const transport = (options: CardRewardsOptions) => ({
 
 const authorization = (options: CardRewardsOptions) =>
   HttpApiMiddleware.layerClient(RequestPipeline, ({ endpoint, next, request }) =>
-    repeated(HttpClientRequest.setHeader(request, "x-api-key", Redacted.value(options.apiKey)), next, {
-      ...options.patience,
+    sendWithRetries(HttpClientRequest.setHeader(request, "x-api-key", Redacted.value(options.apiKey)), next, {
+      ...options.timeouts,
       workMillis: endpoint.identifier === "simulate" ? simulationMillis : 0
     }))
 
-/** A program's simulation works for a minute at most (decisions, section 9). */
+/** The longest time that a simulation of a program takes (decisions, section 9). */
 const simulationMillis = 60_000

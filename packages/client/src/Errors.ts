@@ -1,4 +1,4 @@
-/** Every error that a call or a webhook can end with, beside the transport's own `HttpClientError`. */
+/** The errors of calls and of webhook verification. `HttpClientError` is the transport's. */
 export { ApiKeyLimit, LastActiveKey } from "@card-rewards/domain/ApiKey"
 export {
   IntegratorSuspended,

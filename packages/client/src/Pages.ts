@@ -1,18 +1,18 @@
-/** Lists that come in pages, as streams. Each is given the call that reads a page, so it works for every such list. */
+/** Paginated lists as streams, for every list of the API: the caller passes the call that reads a page. */
 import { Effect, Option, Stream } from "effect"
 
-/** What the next page of a list is asked for; nothing, for the first. */
+/** The query of the next page; empty for the first page. */
 export interface PageRequest {
   readonly cursor?: string
 }
 
-/** What a page lists: the elements of its arrays. */
+/** The element type of a page's array. */
 export type ItemOf<Page> = {
   [Key in keyof Page]-?: Page[Key] extends ReadonlyArray<infer Item> ? Item : never
 }[keyof Page]
 
 /**
- * The items of all pages; a page is read when its items are wanted.
+ * The items of all pages, in order. A page is read when the consumer needs its items.
  * `items((query) => api.users.rewards({ params: { userId }, query: { ...query, limit: 100 } }))`.
  */
 export const items = <Page extends { readonly next?: string }, E, R>(
@@ -24,21 +24,21 @@ export const items = <Page extends { readonly next?: string }, E, R>(
       Option.map(Option.fromUndefinedOr(page.next), (cursor) => ({ cursor }))
     ]))
 
-/** Where a follower of the events is; nothing, before the first. */
+/** The position of a consumer of the event log; empty before the first event. */
 export interface EventsRequest {
   readonly after?: bigint
 }
 
 export interface FollowOptions extends EventsRequest {
-  /** The pause after a page without events; 1,000 when left out. */
+  /** The pause after an empty page; 1,000 by default. */
   readonly idleMillis?: number
 }
 
 /**
- * The pages of the event log that have events, for ever: `follow((query) => api.events.list({ query }), { after })`.
+ * The pages of the event log that have events, without end: `follow((query) => api.events.list({ query }), { after })`.
  *
- * Every event comes exactly once and in order. Whoever keeps a page's `next` together with what its events did, and
- * starts again with that as `after`, misses none and sees none twice.
+ * The stream has every event exactly once, in order. A consumer that stores a page's `next` in the same transaction as
+ * the effects of its events, and passes it as `after` when it restarts, handles every event exactly once.
  */
 export const follow = <Page extends { readonly events: ReadonlyArray<unknown>; readonly next: bigint }, E, R>(
   read: (query: EventsRequest) => Effect.Effect<Page, E, R>,
@@ -47,11 +47,11 @@ export const follow = <Page extends { readonly events: ReadonlyArray<unknown>; r
   Stream.paginate<EventsRequest, Page, E, R>(start, (query) =>
     Effect.gen(function*() {
       const page = yield* read(query)
-      const found = page.events.length > 0
-      if (!found) yield* Effect.sleep(idleMillis)
-      return [found ? [page] : [], Option.some({ after: page.next })]
+      const hasEvents = page.events.length > 0
+      if (!hasEvents) yield* Effect.sleep(idleMillis)
+      return [hasEvents ? [page] : [], Option.some({ after: page.next })]
     }))
 
-/** A page has one array, whatever its name: this is what {@link ItemOf} says in types. */
+/** The only array of a page, whatever its name, as {@link ItemOf} has it in types. */
 const itemsOf = <Page extends object>(page: Page): ReadonlyArray<ItemOf<Page>> =>
   Object.values(page).find((value) => Array.isArray(value)) ?? []

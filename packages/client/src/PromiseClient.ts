@@ -1,18 +1,18 @@
-/** Turns a derived Effect client into one of promises, in types and at run time, whatever its operations are. */
+/** Turns any derived Effect client into a client with promises, in its types and at run time. */
 import { type Brand, Effect } from "effect"
 import type { HttpApi, HttpApiClient, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 
-/** Ends a call early; the promise is then rejected. */
+/** Options of one call. An aborted call rejects its promise. */
 export interface CallOptions {
   readonly signal?: AbortSignal
 }
 
-/** A value without brands at any depth: what is `UserId` in the Effect client is a plain `string`. */
+/** A type without brands at any depth: a `UserId` of the Effect client is a `string` here. */
 export type Plain<A> = A extends Brand.Brand<string> ? Brand.Brand.Unbranded<A>
   : A extends object ? { readonly [Key in keyof A]: Plain<A[Key]> }
   : A
 
-/** The client of an API: its groups with a method for each operation, those of top-level groups directly. */
+/** The client of an API: a property for each group with a method for each operation. Top-level groups have none. */
 export type PromiseClient<Api extends HttpApi.Constraint> = Api extends HttpApi.HttpApi<infer _Id, infer Groups>
   ? Simplify<
     & { readonly [Group in Extract<Groups, { readonly topLevel: false }> as Group["identifier"]]: Methods<Group> }
@@ -45,8 +45,8 @@ type Simplify<A> = { readonly [Key in keyof A]: A[Key] } & {}
 type Operation = (request: unknown) => Effect.Effect<unknown, Error>
 
 /**
- * The promise client of a derived client. A call that fails is rejected with the very error that the Effect client
- * fails with: an instance of its class, with `_tag` and fields.
+ * Returns the promise client of a derived client. A failed call rejects with the error of the Effect client: an
+ * instance of its class, with `_tag` and fields.
  */
 export const promised = <Api extends HttpApi.Constraint>(client: HttpApiClient.ForApi<Api>): PromiseClient<Api> =>
   mapMembers(client, (member) =>

@@ -1,17 +1,20 @@
-/** When a request is sent again: the contract's section 7, and what its section 4 says of lost answers. */
+/** Retries of requests (contract, section 7, and section 4 for lost responses). */
 import { Clock, Effect, Random, Result, Schema } from "effect"
 import { HttpClientError, type HttpClientRequest, type HttpClientResponse } from "effect/http"
 
-/** Every request may be repeated, so all of them are sent again, within these bounds. */
-export interface Patience {
-  /** How long one call may take with all its attempts and pauses; 30,000 when left out. */
+/** Bounds of a call. Every request is idempotent, so the client retries all of them within these bounds. */
+export interface Timeouts {
+  /** The longest time of one call, with all its attempts and pauses; 30,000 by default. */
   readonly totalMillis?: number
-  /** How long one attempt may take to its answer's last byte; 10,000 when left out. */
+  /** The longest time of one attempt, until the last byte of its response; 10,000 by default. */
   readonly attemptMillis?: number
 }
 
-/** Attempts whose answer is lost. Four replaced signing secrets are kept: a fifth rotation could drop one in use. */
-export const maxLostAnswers = 4
+/**
+ * Attempts of a call whose response is lost. The service keeps four replaced signing secrets: a fifth rotation of the
+ * same call could drop one that is still in use.
+ */
+export const maxLostResponses = 4
 
 const firstPauseMillis = 200
 const maxPauseMillis = 5_000
@@ -19,33 +22,34 @@ const maxPauseMillis = 5_000
 type Attempt = Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError>
 
 /**
- * Sends the request until it is answered by other than 429 and 503. A lost connection, a time-out and a gateway's 502
- * and 504 count as lost answers. Pauses double from 0.2 s to 5 s, each times a random 0.5–1; what an answer asks for in
- * `Retry-After` is waited for in any case, and up to a quarter longer, so that many callers do not come back at once.
+ * Sends the request until the response is neither 429 nor 503. A lost connection, a timeout and a gateway's 502 and 504
+ * count as lost responses. Pauses double from 0.2 s to 5 s, each times a random factor from 0.5 to 1. A pause is never
+ * shorter than `Retry-After`, and up to a quarter longer, so that many clients do not return at the same time.
  *
- * Gives the last answer, or fails with the last error, where the next pause would end too late. `workMillis` is what
- * the operation itself may take, on top of the patience.
+ * Returns the last response, or fails with the last error, where the next pause would end after the call's timeout.
+ * `workMillis` is the time that the operation itself may take; it is added to both timeouts.
  */
-export const repeated = Effect.fnUntraced(function*(
+export const sendWithRetries = Effect.fnUntraced(function*(
   request: HttpClientRequest.HttpClientRequest,
   next: (request: HttpClientRequest.HttpClientRequest) => Attempt,
-  { attemptMillis = 10_000, totalMillis = 30_000, workMillis }: Patience & { readonly workMillis: number }
+  { attemptMillis = 10_000, totalMillis = 30_000, workMillis }: Timeouts & { readonly workMillis: number }
 ): Effect.fn.Return<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError> {
   const endsAt = (yield* Clock.currentTimeMillis) + totalMillis + workMillis
   let lost = 0
   for (let attempt = 0;; attempt++) {
     const leftMillis = endsAt - (yield* Clock.currentTimeMillis)
-    const result = yield* Effect.result(whole(request, next, Math.min(attemptMillis + workMillis, leftMillis)))
-    const kind = kindOf(result)
-    if (kind === "final" || kind === "lost" && ++lost >= maxLostAnswers) return yield* Effect.fromResult(result)
-    const pauseMillis = Math.max(yield* backoff(attempt), yield* askedMillis(result))
-    if ((yield* Clock.currentTimeMillis) + pauseMillis >= endsAt) return yield* Effect.fromResult(result)
+    const timeoutMillis = Math.min(attemptMillis + workMillis, leftMillis)
+    const outcome = yield* Effect.result(attemptWithBody(request, next, timeoutMillis))
+    const kind = kindOf(outcome)
+    if (kind === "final" || kind === "lost" && ++lost >= maxLostResponses) return yield* Effect.fromResult(outcome)
+    const pauseMillis = Math.max(yield* backoff(attempt), yield* retryAfterMillis(outcome))
+    if ((yield* Clock.currentTimeMillis) + pauseMillis >= endsAt) return yield* Effect.fromResult(outcome)
     yield* Effect.sleep(pauseMillis)
   }
 })
 
-/** One attempt with its body, since a connection can be lost in the middle of it. The response keeps what was read. */
-const whole = (
+/** One attempt including the response's body, during which a connection can break. The response caches its body. */
+const attemptWithBody = (
   request: HttpClientRequest.HttpClientRequest,
   next: (request: HttpClientRequest.HttpClientRequest) => Attempt,
   timeoutMillis: number
@@ -53,7 +57,7 @@ const whole = (
   Effect.tap(next(request), (response) => response.text).pipe(Effect.timeoutOrElse({
     duration: timeoutMillis,
     orElse: () => {
-      const description = `no answer within ${timeoutMillis} ms`
+      const description = `no response within ${timeoutMillis} ms`
       return Effect.fail(
         new HttpClientError.HttpClientError({ reason: new HttpClientError.TransportError({ request, description }) })
       )
@@ -62,13 +66,13 @@ const whole = (
 
 type Outcome = Result.Result<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError>
 
-const kindOf = (outcome: Outcome): "final" | "again" | "lost" => {
+const kindOf = (outcome: Outcome): "final" | "retry" | "lost" => {
   if (Result.isFailure(outcome)) return isLost(outcome.failure) ? "lost" : "final"
   const { status } = outcome.success
-  return status === 429 || status === 503 ? "again" : status === 502 || status === 504 ? "lost" : "final"
+  return status === 429 || status === 503 ? "retry" : status === 502 || status === 504 ? "lost" : "final"
 }
 
-/** No connection, or none to the end of the body: reading it fails as decoding, but nothing has been decoded yet. */
+/** The connection failed before the end of the body. Nothing is decoded yet: a `DecodeError` is a broken body. */
 const isLost = ({ reason }: HttpClientError.HttpClientError): boolean =>
   reason._tag === "TransportError" || reason._tag === "DecodeError"
 
@@ -76,8 +80,8 @@ const backoff = (attempt: number) =>
   Effect.map(Random.nextBetween(0.5, 1), (factor) =>
     Math.min(firstPauseMillis * 2 ** Math.min(attempt, 16), maxPauseMillis) * factor)
 
-/** What the answer asks for in `Retry-After`, or in the body where a proxy took the header away. */
-const askedMillis = Effect.fnUntraced(function*(outcome: Outcome) {
+/** The pause that `Retry-After` demands, or the body where a proxy has removed the header; 0 without either. */
+const retryAfterMillis = Effect.fnUntraced(function*(outcome: Outcome) {
   if (Result.isFailure(outcome)) return 0
   const { headers, text } = outcome.success
   const header = headers["retry-after"] ?? ""

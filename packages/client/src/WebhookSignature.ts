@@ -1,4 +1,4 @@
-/** For the receiver of webhooks: is this delivery ours, untouched and fresh, and what does it say? */
+/** Verification of webhooks by their receiver. */
 import { WebhookEvent } from "@card-rewards/domain/Event"
 import { SignatureRefused, verify, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
 import { Clock, Effect, Layer, Schema } from "effect"
@@ -6,44 +6,44 @@ import { Mac, SecureRandom } from "effect/crypto"
 
 export { SignatureRefused }
 
-/** A header is missing or there twice, or a secret is not of the form `service_whsec_<64 hex digits>`. */
+/** The signature header is missing or repeated, or a secret does not have the form `service_whsec_<64 hex digits>`. */
 export class WebhookUnreadable extends Schema.TaggedError<WebhookUnreadable>()("WebhookUnreadable", {
   reason: Schema.Literals(["MissingSignature", "RepeatedSignature", "MalformedSecret"]),
   message: Schema.String
 }) {}
 
 /**
- * The signature is right, but the body is no event this version of the client knows; answer 2xx to be sent no more of
- * it.
+ * The signature is valid, but the body is not an event that this version of the client knows. Respond 2xx, so that the
+ * service does not deliver it again.
  */
 export class UnknownEvent extends Schema.TaggedError<UnknownEvent>()("UnknownEvent", { message: Schema.String }) {}
 
-/** What web frameworks call headers: the web's `Headers`, or a record with names in any case. */
+/** Headers as web frameworks have them: a `Headers` object, or a record with names in upper or lower case. */
 export type WebhookHeaders =
   | { readonly get: (name: string) => string | null }
   | Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
 export interface WebhookDelivery {
-  /** The request's body exactly as it arrived, before any JSON parser; bytes if they can be had. */
+  /** The request's body exactly as it arrived, before any JSON parser; preferably its bytes. */
   readonly body: string | Uint8Array
   readonly headers: WebhookHeaders
-  /** Every secret held, in any order: while a rotation is being deployed these are two. */
+  /** All secrets of the endpoint that the receiver has, in any order: two during a rotation. */
   readonly secrets: ReadonlyArray<string>
-  /** The greatest accepted distance between the signature's time and this machine's clock. */
+  /** The greatest accepted difference between the signature's time and this machine's clock; 300 by default. */
   readonly toleranceSeconds?: number
 }
 
 /**
- * The event of a delivery whose `x-service-signature` was made with a held secret over this very body, at most
- * `toleranceSeconds` (300) ago or ahead (contract section 5.7; decisions, section 7). Tags are compared in constant
- * time.
+ * Returns the event of a delivery whose `x-service-signature` was made with one of the secrets over exactly this body,
+ * no more than `toleranceSeconds` ago or ahead (contract section 5.7; decisions, section 7). Tags are compared in
+ * constant time.
  *
- * Delivery is at least once and within the tolerance a copy verifies again: remember the `id` of handled events.
- * Fails with `SignatureRefused` (answer 400), `WebhookUnreadable` or `UnknownEvent`.
+ * Webhooks are delivered at least once, and a replay within the tolerance verifies: store the `id` of handled events.
+ * Fails with `SignatureRefused` (respond 400), `WebhookUnreadable` or `UnknownEvent`.
  */
 export const verifyWebhook = (delivery: WebhookDelivery) => verifyWebhookAs(WebhookEvent)(delivery)
 
-/** {@link verifyWebhook} for another schema of the body, which is given the parsed JSON. */
+/** {@link verifyWebhook} with another schema for the parsed JSON of the body. */
 export const verifyWebhookAs = <A>(schema: Schema.Decoder<A>) => {
   const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema))
   return Effect.fn("verifyWebhook")(function*(delivery: WebhookDelivery) {

@@ -1,4 +1,4 @@
-/** The client for those who do not use Effect: promises, async iterables, and errors that are thrown. */
+/** The client without Effect: promises, async iterables, and errors as rejections. */
 import type * as Events from "@card-rewards/domain/Event"
 import type { BareIntegratorApi, BareSandboxApi } from "@card-rewards/domain/http/BareApi"
 import type * as Programs from "@card-rewards/domain/Program"
@@ -6,45 +6,45 @@ import type * as Rewards from "@card-rewards/domain/Reward"
 import type * as SpendEvents from "@card-rewards/domain/SpendEvent"
 import { type Context, Effect, Layer, Redacted, Stream } from "effect"
 import { FetchHttpClient, type HttpClient } from "effect/http"
-import { CardRewards, type CardRewardsOptions, CardRewardsSandbox, type Patience } from "./CardRewards.ts"
+import { CardRewards, type CardRewardsOptions, CardRewardsSandbox, type Timeouts } from "./CardRewards.ts"
 import * as Pages from "./Pages.ts"
 import { type CallOptions, type Plain, type PromiseClient, promised } from "./PromiseClient.ts"
 import * as WebhookSignature from "./WebhookSignature.ts"
 
 export * from "./Errors.ts"
-export type { CallOptions, Patience, Plain }
+export type { CallOptions, Plain, Timeouts }
 export type { EventsRequest, FollowOptions, PageRequest } from "./Pages.ts"
 export type { WebhookDelivery, WebhookHeaders } from "./WebhookSignature.ts"
 
-/** Where the service is, and the integrator's key. */
+/** The service's address and the integrator's API key. */
 export interface ConnectOptions extends Omit<CardRewardsOptions, "apiKey"> {
   readonly apiKey: string
-  /** Instead of the global `fetch`. */
+  /** Replaces the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch
 }
 
 /** The production API: `client.users.balance({ params: { userId } })`. */
 export interface CardRewardsClient extends PromiseClient<typeof BareIntegratorApi> {}
 
-/** The sandbox's API: production's, with `client.sandbox`. */
+/** The sandbox's API: that of production and `client.sandbox`. */
 export interface CardRewardsSandboxClient extends PromiseClient<typeof BareSandboxApi> {}
 
-/** What a webhook says, and an entry of the event log; `kind` tells which. */
+/** The body of a webhook and an entry of the event log; `kind` is the discriminator. */
 export type WebhookEvent = Plain<Events.WebhookEvent>
 export type Reward = Plain<Rewards.Reward>
 export type SpendEvent = Plain<SpendEvents.SpendEvent>
 export type ProgramDefinition = Plain<Programs.ProgramDefinition>
 
-/** The client of the production API. Nothing is sent before the first call. */
+/** The client of the production API. It sends nothing before the first call. */
 export const connect = (options: ConnectOptions): CardRewardsClient =>
   promised<typeof BareIntegratorApi>(built(CardRewards, CardRewards.layer, options))
 
-/** The client of the sandbox's API. Nothing is sent before the first call. */
+/** The client of the sandbox's API. It sends nothing before the first call. */
 export const connectSandbox = (options: ConnectOptions): CardRewardsSandboxClient =>
   promised<typeof BareSandboxApi>(built(CardRewardsSandbox, CardRewardsSandbox.layer, options))
 
 /**
- * The items of all pages; a page is read when its items are wanted.
+ * The items of all pages, in order. A page is read when the consumer needs its items.
  * `for await (const reward of items((query) => client.users.rewards({ params: { userId }, query })))`.
  */
 export const items = <Page extends { readonly next?: string }>(
@@ -52,11 +52,11 @@ export const items = <Page extends { readonly next?: string }>(
 ): AsyncIterable<Pages.ItemOf<Page>> => Stream.toAsyncIterable(Pages.items((query) => awaited(read, query)))
 
 /**
- * The pages of the event log that have events, until the loop is left:
+ * The pages of the event log that have events, until the consumer leaves the loop:
  * `for await (const { events, next } of follow((query) => client.events.list({ query }), { after }))`.
  *
- * Every event comes exactly once and in order. Whoever keeps a page's `next` together with what its events did, and
- * starts again with that as `after`, misses none and sees none twice.
+ * The iterable has every event exactly once, in order. A consumer that stores a page's `next` in the same transaction
+ * as the effects of its events, and passes it as `after` when it restarts, handles every event exactly once.
  */
 export const follow = <Page extends { readonly events: ReadonlyArray<unknown>; readonly next: bigint }>(
   read: (query: Pages.EventsRequest, options: { readonly signal: AbortSignal }) => Promise<Page>,
@@ -64,8 +64,8 @@ export const follow = <Page extends { readonly events: ReadonlyArray<unknown>; r
 ): AsyncIterable<Page> => Stream.toAsyncIterable(Pages.follow((query) => awaited(read, query), options))
 
 /**
- * The event of a delivery that was signed with one of the secrets held, over this very body, within the tolerance.
- * Rejected with `SignatureRefused` (answer 400), `WebhookUnreadable` or `UnknownEvent` (answer 2xx).
+ * Returns the event of a delivery that was signed with one of the secrets over exactly this body, within the tolerance.
+ * Rejects with `SignatureRefused` (respond 400), `WebhookUnreadable` (respond 400) or `UnknownEvent` (respond 2xx).
  */
 export const verifyWebhook = (delivery: WebhookSignature.WebhookDelivery): Promise<WebhookEvent> =>
   Effect.runPromise(WebhookSignature.verifyWebhook(delivery))
@@ -80,7 +80,7 @@ const built = <Id, Client>(
   return Effect.runSync(Effect.provide(Effect.service(service), layers))
 }
 
-/** A rejection passes through as a defect: the loop throws what `read` was rejected with. */
+/** A rejection becomes a defect, so that the loop throws the very error with which `read` rejected. */
 const awaited = <Query, Page>(
   read: (query: Query, options: { readonly signal: AbortSignal }) => Promise<Page>,
   query: Query

@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
 import { TestClock } from "effect/testing"
 
-/** A list of `count` numbers in pages of three, and the cursors it was asked with. */
+/** A list of `count` numbers in pages of three, and the cursors that were requested. */
 const listOf = (count: number) => {
   const asked: Array<string | undefined> = []
   const page = ({ cursor }: { readonly cursor?: string }) => {
@@ -16,7 +16,7 @@ const listOf = (count: number) => {
   return { asked, page }
 }
 
-/** What an async iterable gives, at most `count` of it. */
+/** The first `count` values of an async iterable. */
 const collect = <A>(iterable: AsyncIterable<A>, count = Number.POSITIVE_INFINITY) =>
   Effect.promise(async () => {
     const all: Array<A> = []
@@ -25,7 +25,7 @@ const collect = <A>(iterable: AsyncIterable<A>, count = Number.POSITIVE_INFINITY
   })
 
 describe("items", () => {
-  it.effect("are those of every page, once and in order, whatever the last page holds", () =>
+  it.effect("are those of every page, once and in order, even if the last page is empty", () =>
     Effect.gen(function*() {
       for (const count of [0, 1, 3, 4, 7, 9]) {
         const { asked, page } = listOf(count)
@@ -36,7 +36,7 @@ describe("items", () => {
       }
     }))
 
-  it.effect("are read when they are wanted", () =>
+  it.effect("are read when the consumer needs them", () =>
     Effect.gen(function*() {
       const { asked, page } = listOf(9)
       yield* items((query) => Effect.sync(() => page(query))).pipe(Stream.take(4), Stream.runDrain)
@@ -46,7 +46,7 @@ describe("items", () => {
       assert.deepStrictEqual(promised.asked, [undefined, "3"])
     }))
 
-  it.effect("end with the very error that a page was rejected with", () =>
+  it.effect("end with the error with which a page was rejected", () =>
     Effect.gen(function*() {
       const error = new Error("no page")
       const thrown = yield* Effect.promise(async () => {
@@ -61,7 +61,7 @@ describe("items", () => {
     }))
 })
 
-/** A log that grows: what it held when it was asked for the first, second, … time. */
+/** An event log that grows: its events at the first, second, … request. */
 const logOf = (...held: ReadonlyArray<number>) => {
   let asked = 0
   return ({ after = 0n }: EventsRequest) => {
@@ -72,8 +72,8 @@ const logOf = (...held: ReadonlyArray<number>) => {
   }
 }
 
-describe("a follower", () => {
-  it.effect("sees every event once and in order, and pauses only where there is none", () =>
+describe("follow", () => {
+  it.effect("returns every event once and in order, and pauses only after an empty page", () =>
     Effect.gen(function*() {
       const read = logOf(3, 3, 3, 3, 5)
       const seen: Array<ReadonlyArray<number>> = []
@@ -88,7 +88,7 @@ describe("a follower", () => {
       yield* Fiber.interrupt(fiber)
     }))
 
-  it.effect("goes on from where it is told", () =>
+  it.effect("starts after the given position", () =>
     Effect.gen(function*() {
       const read = logOf(4)
       const pages = follow((query) => Effect.sync(() => read(query)), { after: 1n })

@@ -6,13 +6,13 @@ import { FetchHttpClient } from "effect/http"
 
 const options = { baseUrl: "http://127.0.0.1:9", apiKey: Redacted.make("none") }
 
-/** What the types of the two clients have beside each other's. */
+/** The difference between the types of the two clients. */
 type OnlyInSandbox = Exclude<keyof CardRewardsSandbox["Service"], keyof CardRewards["Service"]>
 type OnlyInProduction = Exclude<keyof CardRewards["Service"], keyof CardRewardsSandbox["Service"]>
 const onlyInSandbox: [OnlyInSandbox, OnlyInProduction] extends ["sandbox", never] ? "sandbox" : never = "sandbox"
 
 describe("the production client", () => {
-  it.effect("has every group of the sandbox's client but the sandbox, in its type and when it runs", () =>
+  it.effect("has every group of the sandbox's client except the sandbox, in its type and at run time", () =>
     Effect.gen(function*() {
       const production = Object.keys(yield* CardRewards)
       const sandbox = Object.keys(yield* CardRewardsSandbox)

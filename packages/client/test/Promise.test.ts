@@ -27,7 +27,7 @@ const answering = (status: number, body: object): typeof globalThis.fetch => () 
 
 const options = { baseUrl: "http://service.test", apiKey: "key" }
 
-/** What a promise was rejected with. */
+/** The error with which a promise was rejected. */
 const rejection = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(() => undefined, (error: unknown) => error)
 

@@ -1,5 +1,5 @@
-import { CardRewards, type Patience } from "@card-rewards/client/CardRewards"
-import { maxLostAnswers } from "@card-rewards/client/Retries"
+import { CardRewards, type Timeouts } from "@card-rewards/client/CardRewards"
+import { maxLostResponses } from "@card-rewards/client/Retries"
 import { ProgramId, UserId } from "@card-rewards/domain/Ids"
 import { instant } from "@card-rewards/domain/Time"
 import { assert, describe, it } from "@effect/vitest"
@@ -7,7 +7,7 @@ import { Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
 
-/** What the service, or the way to it, does with one request. */
+/** What the service or the network does with one request. */
 type Step = () => Response | Promise<Response>
 
 const status = (code: number, body: object = {}, headers: Record<string, string> = {}): Step => () =>
@@ -30,8 +30,8 @@ const stored = status(200, {
   outcome: "enrolled"
 })
 
-/** The client before a service that does these things in turn, the last one for ever; `sent` is every request. */
-const against = Effect.fnUntraced(function*(steps: readonly [Step, ...ReadonlyArray<Step>], patience?: Patience) {
+/** A client of a service that takes these steps, one per request, and repeats the last; `sent` has every request. */
+const against = Effect.fnUntraced(function*(steps: readonly [Step, ...ReadonlyArray<Step>], timeouts?: Timeouts) {
   const sent: Array<{ at: number; url: string; method: string | undefined; key: string | null; body: string }> = []
   let aborted = 0
   const clock = yield* TestClock.testClockWith((clock) => Effect.succeed(clock))
@@ -42,7 +42,7 @@ const against = Effect.fnUntraced(function*(steps: readonly [Step, ...ReadonlyAr
     init?.signal?.addEventListener("abort", () => aborted++)
     return (steps[sent.length - 1] ?? steps[steps.length - 1] ?? steps[0])()
   }
-  const options = { baseUrl: "http://service.test/", apiKey: Redacted.make("key"), ...(patience && { patience }) }
+  const options = { baseUrl: "http://service.test/", apiKey: Redacted.make("key"), ...(timeouts && { timeouts }) }
   const layer = CardRewards.layer(options).pipe(
     Layer.provide(FetchHttpClient.layer),
     Layer.provide(Layer.succeed(FetchHttpClient.Fetch, fetch))
@@ -51,12 +51,12 @@ const against = Effect.fnUntraced(function*(steps: readonly [Step, ...ReadonlyAr
   return { api, sent, aborted: () => aborted }
 })
 
-/** The end of a call while time passes in small steps, and when that was. */
+/** Advances the clock in small steps until a call ends; returns its exit and the elapsed time. */
 const elapsed = Effect.fnUntraced(function*<A, E>(call: Effect.Effect<A, E>) {
   const fiber = yield* Effect.forkChild(call)
   let millis = 0
   for (; fiber.pollUnsafe() === undefined && millis < 400_000; millis += 10) {
-    // promises of the fetch settle between the steps
+    // the promises of fetch settle between the steps
     yield* Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
     yield* TestClock.adjust(10)
   }
@@ -66,7 +66,7 @@ const elapsed = Effect.fnUntraced(function*<A, E>(call: Effect.Effect<A, E>) {
 const ann = { params: { userId: UserId.make("ann") } }
 
 describe("a call", () => {
-  it.effect("is sent again, as it was, after 503, 429, a lost connection, a cut body and a gateway's 502", () =>
+  it.effect("is retried unchanged after 503, 429, a lost connection, a cut body and a gateway's 502", () =>
     Effect.gen(function*() {
       for (const failure of [unavailable, limited(1), lost, cut, status(502), status(504)]) {
         const { api, sent } = yield* against([failure, stored])
@@ -79,7 +79,7 @@ describe("a call", () => {
       }
     }))
 
-  it.effect("ends with any other answer", () =>
+  it.effect("ends with any other response", () =>
     Effect.gen(function*() {
       for (const code of [400, 401, 403, 404, 409, 422, 500]) {
         const { api, sent } = yield* against([status(code)])
@@ -89,7 +89,7 @@ describe("a call", () => {
       }
     }))
 
-  it.effect("comes back when Retry-After says so, up to a quarter later, or the body where there is no header", () =>
+  it.effect("is retried after Retry-After, up to a quarter later; without the header, after the time in the body", () =>
     Effect.gen(function*() {
       const pauses = new Set<number>()
       for (let run = 0; run < 6; run++) {
@@ -105,7 +105,7 @@ describe("a call", () => {
       assert.isAbove(pauses.size, 10)
     }), 20_000)
 
-  it.effect("fails at once where Retry-After is beyond its patience, and says for how long", () =>
+  it.effect("fails at once where Retry-After exceeds its timeout, and reports the Retry-After", () =>
     Effect.gen(function*() {
       const { api, sent } = yield* against([limited(40, { "retry-after": "40" })])
       const { exit, millis } = yield* elapsed(Effect.flip(api.users.put({ ...ann, payload: {} })))
@@ -113,9 +113,10 @@ describe("a call", () => {
       assert.deepStrictEqual([sent.length, millis <= 20], [1, true])
     }))
 
-  it.effect("ends within its patience with the error of the last answer, its pauses growing", () =>
+  it.effect("ends within its timeout with the error of the last response; its pauses grow", () =>
     Effect.gen(function*() {
-      const { api, sent } = yield* against([status(503, { _tag: "Unavailable", message: "" })], { totalMillis: 20_000 })
+      const withoutRetryAfter = status(503, { _tag: "Unavailable", message: "" })
+      const { api, sent } = yield* against([withoutRetryAfter], { totalMillis: 20_000 })
       const { exit, millis } = yield* elapsed(Effect.flip(api.users.put({ ...ann, payload: {} })))
       assert.isTrue(Exit.isSuccess(exit) && exit.value._tag === "Unavailable")
       assert.isTrue(millis > 10_000 && millis <= 20_000, `${millis}`)
@@ -126,15 +127,15 @@ describe("a call", () => {
       })
     }))
 
-  it.effect("whose answers are lost is sent four times at most", () =>
+  it.effect("is sent four times at most when its responses are lost", () =>
     Effect.gen(function*() {
       const { api, sent } = yield* against([lost])
       const { exit } = yield* elapsed(Effect.flip(api.users.put({ ...ann, payload: {} })))
       assert.isTrue(Exit.isSuccess(exit) && exit.value._tag === "HttpClientError")
-      assert.deepStrictEqual([sent.length, maxLostAnswers], [4, 4])
+      assert.deepStrictEqual([sent.length, maxLostResponses], [4, 4])
     }))
 
-  it.effect("gives up an attempt without an answer, and sends it again", () =>
+  it.effect("aborts an attempt without a response, and retries", () =>
     Effect.gen(function*() {
       const { aborted, api, sent } = yield* against([hangs, stored], { attemptMillis: 3_000 })
       const { exit, millis } = yield* elapsed(api.users.put({ ...ann, payload: {} }))
@@ -143,7 +144,7 @@ describe("a call", () => {
       assert.deepStrictEqual([sent.length, aborted()], [2, 1])
     }))
 
-  it.effect("that simulates a program has a minute more", () =>
+  it.effect("has another minute when it simulates a program", () =>
     Effect.gen(function*() {
       const { api, sent } = yield* against([hangs])
       const { millis } = yield* elapsed(api.programs.simulate({
@@ -170,7 +171,7 @@ describe("a call", () => {
       assert.isTrue((sent[1]?.at ?? 0) >= 70_100)
     }))
 
-  it.effect("that is interrupted aborts its request", () =>
+  it.effect("aborts its request when it is interrupted", () =>
     Effect.gen(function*() {
       const { aborted, api } = yield* against([hangs])
       const fiber = yield* Effect.forkChild(api.users.put({ ...ann, payload: {} }))

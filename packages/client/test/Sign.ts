@@ -1,6 +1,7 @@
 import { type Attempt, makeSigner, type SigningSecrets } from "@card-rewards/domain/WebhookSignature"
 import { createHmac } from "node:crypto"
 
-/** The headers of one attempt. */
+/** The headers of a delivery attempt. */
 export const sign = ({ secrets, ...attempt }: Attempt & { readonly secrets: SigningSecrets }) =>
-  makeSigner(secrets, (key) => (content, encoding) => createHmac("sha256", key).update(content).digest(encoding))(attempt)
+  makeSigner(secrets, (key) => (content, encoding) =>
+    createHmac("sha256", key).update(content).digest(encoding))(attempt)

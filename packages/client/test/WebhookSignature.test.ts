@@ -29,7 +29,13 @@ const body = JSON.stringify(event)
 /** TestClock starts at 0; tests run at this time. */
 const nowSeconds = 1_800_000_000
 
-const signed = (options: { secrets?: readonly [WebhookSecret, ...ReadonlyArray<WebhookSecret>]; body?: string; at?: number } = {}) => ({
+interface SignOptions {
+  readonly secrets?: readonly [WebhookSecret, ...ReadonlyArray<WebhookSecret>]
+  readonly body?: string
+  readonly at?: number
+}
+
+const signed = (options: SignOptions = {}) => ({
   ...sign({
     secrets: options.secrets ?? [first],
     eventId: event.id,
@@ -41,7 +47,7 @@ const signed = (options: { secrets?: readonly [WebhookSecret, ...ReadonlyArray<W
 
 const atNow = TestClock.setTime(nowSeconds * 1000)
 
-/** The delivery's refusal, whatever its kind. */
+/** The error with which a delivery is refused. */
 const refusal = (delivery: Parameters<typeof verifyWebhook>[0]) => Effect.flip(verifyWebhook(delivery))
 
 const expectRefused = (delivery: Parameters<typeof verifyWebhook>[0], reason: SignatureRefused["reason"]) =>
@@ -49,6 +55,9 @@ const expectRefused = (delivery: Parameters<typeof verifyWebhook>[0], reason: Si
     assert.instanceOf(error, SignatureRefused)
     if (error instanceof SignatureRefused) assert.strictEqual(error.reason, reason)
   })
+
+const anyText = Arbitrary.schema(Schema.String)
+const anySecret = Arbitrary.schema(WebhookSecret)
 
 describe("the headers", () => {
   it.effect("are exactly those of the decisions, section 7", () =>
@@ -71,46 +80,42 @@ describe("the headers", () => {
   it("a secret is service_whsec_ and 64 lowercase hex digits", () => {
     assert.strictEqual(secretOf(0xab), `service_whsec_${"ab".repeat(32)}`)
     assert.throws(() => secretFromBytes(new Uint8Array(31)))
-    for (const wrong of ["", "whsec_" + "ab".repeat(32), `service_whsec_${"AB".repeat(32)}`, `${secretOf(1)}\n`, `${secretOf(1)}0`]) {
+    const wrongs = ["", "whsec_" + "ab".repeat(32), `service_whsec_${"AB".repeat(32)}`, `${secretOf(1)}\n`]
+    for (const wrong of [...wrongs, `${secretOf(1)}0`]) {
       assert.isFalse(Schema.is(WebhookSecret)(wrong))
     }
   })
 })
 
-describe("other people's verifiers, unmodified", () => {
+describe("third-party verifiers, unmodified", () => {
   it.effect("stripe accepts each delivery with each valid secret, and nothing else", () =>
     Effect.gen(function*() {
       const header = signed({ secrets: [third, second, first] })["x-service-signature"]
       const receivedAt = nowSeconds * 1000
-      for (const secret of [first, second, third]) {
-        assert.deepStrictEqual<unknown>(
-          stripe.webhooks.constructEvent(body, header, secret, 300, undefined, receivedAt),
-          event
-        )
-      }
-      assert.throws(() => stripe.webhooks.constructEvent(body, header, stranger, 300, undefined, receivedAt), /No signatures found/)
-      assert.throws(() => stripe.webhooks.constructEvent(`${body} `, header, first, 300, undefined, receivedAt), /No signatures found/)
-      assert.throws(
-        () => stripe.webhooks.constructEvent(body, header, first, 300, undefined, receivedAt + 301_000),
-        /Timestamp outside/
-      )
+      const verify = (text: string, secret: string, at = receivedAt): unknown =>
+        stripe.webhooks.constructEvent(text, header, secret, 300, undefined, at)
+      for (const secret of [first, second, third]) assert.deepStrictEqual(verify(body, secret), event)
+      assert.throws(() => verify(body, stranger), /No signatures found/)
+      assert.throws(() => verify(`${body} `, first), /No signatures found/)
+      assert.throws(() => verify(body, first, receivedAt + 301_000), /Timestamp outside/)
     }))
 
   it.live("standardwebhooks accepts each delivery with each valid secret, and nothing else", () =>
     Effect.gen(function*() {
-      // It knows no clock but the machine's.
+      // it reads the machine's clock only
       const at = Math.floor(Date.now() / 1000)
       const headers = signed({ secrets: [third, second, first], at })
       const webhook = (secret: string) => new Webhook(secret.replace(/^service_/, ""))
       for (const secret of [first, second, third]) assert.deepStrictEqual(webhook(secret).verify(body, headers), event)
       assert.throws(() => webhook(stranger).verify(body, headers), /No matching signature/)
       assert.throws(() => webhook(first).verify(`${body} `, headers), /No matching signature/)
-      assert.throws(() => webhook(first).verify(body, { ...headers, "webhook-id": "evt_other" }), /No matching signature/)
+      const renamed = { ...headers, "webhook-id": "evt_other" }
+      assert.throws(() => webhook(first).verify(body, renamed), /No matching signature/)
       const old = signed({ at: at - 302 })
       assert.throws(() => webhook(first).verify(body, old), /too old/)
     }))
 
-  it.live.prop("both accept any body and any secret", [Arbitrary.schema(Schema.String), Arbitrary.schema(WebhookSecret)], ([text, secret]) =>
+  it.live.prop("both accept any body and any secret", [anyText, anySecret], ([text, secret]) =>
     Effect.gen(function*() {
       const at = Math.floor(Date.now() / 1000)
       const json = JSON.stringify({ text })
@@ -121,7 +126,7 @@ describe("other people's verifiers, unmodified", () => {
 })
 
 describe("verifyWebhook", () => {
-  it.effect("gives the typed event, from text or bytes, with headers of any kind", () =>
+  it.effect("returns the typed event, from text or bytes, with headers of any type", () =>
     Effect.gen(function*() {
       yield* atNow
       const headers = signed()
@@ -141,7 +146,7 @@ describe("verifyWebhook", () => {
       }
     }))
 
-  it.effect("any held secret that signed is enough, during a rotation on either side", () =>
+  it.effect("one common secret is enough, during a rotation on either side", () =>
     Effect.gen(function*() {
       yield* atNow
       const headers = signed({ secrets: [third, second] })
@@ -169,10 +174,11 @@ describe("verifyWebhook", () => {
       yield* atNow
       const old = signed({ at: nowSeconds - 1000 })["x-service-signature"]
       const renewed = old.replace(/^t=\d+/, `t=${nowSeconds}`)
-      yield* expectRefused({ body, headers: { "x-service-signature": renewed }, secrets: [first] }, "NoMatchingSignature")
+      const headers = { "x-service-signature": renewed }
+      yield* expectRefused({ body, headers, secrets: [first] }, "NoMatchingSignature")
     }))
 
-  it.effect("bytes that are not the signed ones do not verify, even where their text would be the same", () =>
+  it.effect("other bytes than the signed ones do not verify, even if they decode to the same text", () =>
     Effect.gen(function*() {
       yield* atNow
       const text = JSON.stringify({ ...event, integratorId: "\ufffd" })
@@ -188,18 +194,21 @@ describe("verifyWebhook", () => {
       const header = signed()["x-service-signature"]
       const v1 = header.split(",")[1] ?? ""
       const malformed = [
-        "", "t", "t=", "v1=", v1, `t=${nowSeconds}`, `t=${nowSeconds},v1=`, `t=${nowSeconds},v1=00`, `t=-1,${v1}`, `t=1e9,${v1}`,
-        `t=0${nowSeconds},${v1}`, `t=${nowSeconds}.0,${v1}`, `t=NaN,${v1}`, `t=${nowSeconds},t=${nowSeconds},${v1}`, `t=${nowSeconds}, ${v1}`,
-        `t=${nowSeconds},${v1.toUpperCase()}`, `t=${nowSeconds},${v1.replace("v1", "v0")}`, `t=${nowSeconds},${`${v1},`.repeat(33)}`,
+        "", "t", "t=", "v1=", v1, `t=${nowSeconds}`, `t=${nowSeconds},v1=`, `t=${nowSeconds},v1=00`, `t=-1,${v1}`,
+        `t=1e9,${v1}`, `t=0${nowSeconds},${v1}`, `t=${nowSeconds}.0,${v1}`, `t=NaN,${v1}`,
+        `t=${nowSeconds},t=${nowSeconds},${v1}`, `t=${nowSeconds}, ${v1}`, `t=${nowSeconds},${v1.toUpperCase()}`,
+        `t=${nowSeconds},${v1.replace("v1", "v0")}`, `t=${nowSeconds},${`${v1},`.repeat(33)}`,
         `${header},${"x".repeat(5000)}`
       ]
       for (const signature of malformed) {
-        yield* expectRefused({ body, headers: { "x-service-signature": signature }, secrets: [first] }, "MalformedHeader")
+        const headers = { "x-service-signature": signature }
+        yield* expectRefused({ body, headers, secrets: [first] }, "MalformedHeader")
       }
-      yield* verifyWebhook({ body, headers: { "x-service-signature": `v0=abc,${header},v2=zzz,v1=short` }, secrets: [first] })
+      const headers = { "x-service-signature": `v0=abc,${header},v2=zzz,v1=short` }
+      yield* verifyWebhook({ body, headers, secrets: [first] })
     }))
 
-  it.effect("a missing or repeated header and a malformed secret are told apart from a forgery", () =>
+  it.effect("a missing or repeated header and a malformed secret have other errors than a forgery", () =>
     Effect.gen(function*() {
       yield* atNow
       const header = signed()["x-service-signature"]
@@ -220,7 +229,7 @@ describe("verifyWebhook", () => {
       }
     }))
 
-  it.effect("a signed body that is no known event is an UnknownEvent; another schema may read it", () =>
+  it.effect("a signed body that is not a known event fails with UnknownEvent; another schema may decode it", () =>
     Effect.gen(function*() {
       yield* atNow
       for (const text of ["", "{", "null", "{}", JSON.stringify({ ...event, kind: "reward.invented" })]) {
@@ -229,25 +238,29 @@ describe("verifyWebhook", () => {
       }
       const text = JSON.stringify({ answer: 42 })
       const read = verifyWebhookAs(Schema.Struct({ answer: Schema.Int }))
-      assert.deepStrictEqual(yield* read({ body: text, headers: signed({ body: text }), secrets: [first] }), { answer: 42 })
+      const headers = signed({ body: text })
+      assert.deepStrictEqual(yield* read({ body: text, headers, secrets: [first] }), { answer: 42 })
     }))
 
-  const text = Arbitrary.schema(Schema.String)
-  const secret = Arbitrary.schema(WebhookSecret)
   const position = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 })))
 
-  it.effect.prop("what is signed verifies with exactly the secrets that signed it", [text, secret, secret, secret], ([value, a, b, c]) =>
-    Effect.gen(function*() {
-      yield* atNow
-      const content = JSON.stringify(value)
-      const headers = signed({ secrets: [a, b], body: content })
-      const read = verifyWebhookAs(Schema.String)
-      assert.strictEqual(yield* read({ body: content, headers, secrets: [a] }), value)
-      assert.strictEqual(yield* read({ body: new TextEncoder().encode(content), headers, secrets: [c, b] }), value)
-      if (c !== a && c !== b) yield* expectRefused({ body: content, headers, secrets: [c] }, "NoMatchingSignature")
-    }), { arbitrary: { runs: 300 } })
+  it.effect.prop(
+    "a signed body verifies with exactly the secrets that signed it",
+    [anyText, anySecret, anySecret, anySecret],
+    ([value, a, b, c]) =>
+      Effect.gen(function*() {
+        yield* atNow
+        const content = JSON.stringify(value)
+        const headers = signed({ secrets: [a, b], body: content })
+        const read = verifyWebhookAs(Schema.String)
+        assert.strictEqual(yield* read({ body: content, headers, secrets: [a] }), value)
+        assert.strictEqual(yield* read({ body: new TextEncoder().encode(content), headers, secrets: [c, b] }), value)
+        if (c !== a && c !== b) yield* expectRefused({ body: content, headers, secrets: [c] }, "NoMatchingSignature")
+      }),
+    { arbitrary: { runs: 300 } }
+  )
 
-  it.effect.prop("any one changed bit of the body or of the tag is noticed", [text, position], ([value, at]) =>
+  it.effect.prop("a changed bit of the body or of the tag does not verify", [anyText, position], ([value, at]) =>
     Effect.gen(function*() {
       yield* atNow
       const content = JSON.stringify({ value })
@@ -257,9 +270,9 @@ describe("verifyWebhook", () => {
       bytes[index] = (bytes[index] ?? 0) ^ (1 << (at % 8))
       yield* expectRefused({ body: bytes, headers, secrets: [first] }, "NoMatchingSignature")
       const header = headers["x-service-signature"]
-      const place = header.length - 1 - (at % 64)
-      const digit = (parseInt(header.charAt(place), 16) ^ (1 << (at % 4))).toString(16)
-      const forged = header.slice(0, place) + digit + header.slice(place + 1)
-      yield* expectRefused({ body: content, headers: { "x-service-signature": forged }, secrets: [first] }, "NoMatchingSignature")
+      const offset = header.length - 1 - (at % 64)
+      const digit = (parseInt(header.charAt(offset), 16) ^ (1 << (at % 4))).toString(16)
+      const forged = { "x-service-signature": header.slice(0, offset) + digit + header.slice(offset + 1) }
+      yield* expectRefused({ body: content, headers: forged, secrets: [first] }, "NoMatchingSignature")
     }), { arbitrary: { runs: 300 } })
 })

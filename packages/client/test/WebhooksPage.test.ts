@@ -13,7 +13,7 @@ import { sign } from "./Sign.ts"
 
 const page = readFileSync(new URL("../../../docs/webhooks.md", import.meta.url), "utf8")
 
-/** The one code block of the page that begins with this. */
+/** The code block of the page that begins with this text. */
 const block = (info: string): string => {
   const found = [...page.matchAll(/```([^\n]+)\n([\s\S]*?)```/g)].filter(([, head]) => head === info)
   assert.lengthOf(found, 1, info)
@@ -39,7 +39,7 @@ describe("the test vectors", () => {
     assert.isAtLeast(vectors.filter(({ valid }) => !valid).length, 5)
   })
 
-  it.effect.each(vectors)("verifyWebhook judges: $name", ({ body, now, secrets, signature, valid }) =>
+  it.effect.each(vectors)("verifyWebhook: $name", ({ body, now, secrets, signature, valid }) =>
     Effect.gen(function*() {
       yield* TestClock.setTime(now * 1_000)
       const read = verifyWebhookAs(Schema.Struct({ kind: Schema.Literal("webhook.ping") }))
@@ -58,7 +58,7 @@ describe("the test vectors", () => {
     }).pipe(Effect.provide(macLayer)))
 })
 
-/** Runs the program on the vectors, which it reads as JSON from its input. It writes a JSON list of booleans. */
+/** Runs a program that reads the vectors as JSON from stdin and writes a JSON list of booleans. */
 const run = (file: string, program: string, command: (path: string) => [string, ...Array<string>]) => {
   const folder = mkdtempSync(join(tmpdir(), "card-rewards-page-"))
   try {
@@ -80,7 +80,7 @@ const isThere = (name: string, ...args: Array<string>): boolean => {
   }
 }
 
-describe("the verification on the page, word for word, judges all vectors", () => {
+describe("the verification on the page, copied verbatim, decides all vectors", () => {
   const expected = vectors.map(({ valid }) => valid)
 
   it("in TypeScript", () => {

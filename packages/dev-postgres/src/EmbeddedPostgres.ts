@@ -3,40 +3,40 @@ import type { SqlError } from "effect/sql/SqlError"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import * as AdminSql from "./AdminSql.ts"
-import { type EmbeddedPostgresError, hold } from "./Lease.ts"
+import { acquireLease, type EmbeddedPostgresError } from "./Lease.ts"
 import { files } from "./supervisor/Options.ts"
 
 const applicationDatabase = "card_rewards"
 
-/** Where an embedded server keeps its data, and how it is set. */
+/** The data directory and the settings of an embedded server. */
 export interface EmbeddedPostgresOptions {
-  /** Made where it is missing. The same folder finds the same data, password and (where it is free) port again. */
+  /** Created if it is missing. Later starts keep the data, the password and, if it is free, the port. */
   readonly dataDir: string
-  /** Server settings as in postgresql.conf. Without any the server is as durable as PostgreSQL is by default. */
+  /** Settings as in postgresql.conf. The defaults are PostgreSQL's own, so the server is durable. */
   readonly settings?: Readonly<Record<string, string>>
-  /** A fresh cluster at every start, removed after the last user. For tests. */
+  /** For tests: a new cluster at every start, which is removed when its last user ends. */
   readonly ephemeral?: boolean
 }
 
 /**
- * A real PostgreSQL 18 on 127.0.0.1, shared by every process that builds this layer for the same data directory. It
- * runs while any of them lives and is gone within a second after the last one, by whatever signal that ended.
+ * A PostgreSQL 18 server on 127.0.0.1, shared by all processes that build this layer for the same data directory. It
+ * runs while one of them lives and stops within a second after the last has ended, even by SIGKILL.
  *
- * `PG_BIN_DIR` names a folder with other server binaries.
+ * `PG_BIN_DIR` is a folder with other server binaries.
  */
 export class EmbeddedPostgres extends Context.Service<EmbeddedPostgres, {
-  /** The superuser's address of the database `card_rewards`. */
+  /** The address of the database `card_rewards`, as the superuser. */
   readonly url: Redacted.Redacted
   readonly port: number
-  /** Creates a database, empty or as a copy of `template`, and succeeds with the superuser's address of it. */
+  /** Creates a database, empty or as a copy of `template`, and returns its address, as the superuser. */
   readonly createDatabase: (
     name: string,
     options?: { readonly template?: string }
   ) => Effect.Effect<Redacted.Redacted, SqlError>
-  /** Drops a database, with whatever is still connected to it. */
+  /** Drops a database, if it exists, and closes its connections. */
   readonly dropDatabase: (name: string) => Effect.Effect<void, SqlError>
 }>()("@card-rewards/dev-postgres/EmbeddedPostgres") {
-  /** Fails with one line for a person where the server does not come up. */
+  /** Fails with a message of one line where the server does not start. */
   static layer(
     options: EmbeddedPostgresOptions
   ): Layer.Layer<EmbeddedPostgres, EmbeddedPostgresError | SqlError | Config.ConfigError> {
@@ -47,7 +47,7 @@ export class EmbeddedPostgres extends Context.Service<EmbeddedPostgres, {
 const make = Effect.fnUntraced(function*(options: EmbeddedPostgresOptions) {
   const dataDir = path.resolve(options.dataDir)
   const binDir = yield* Config.option(Config.String("PG_BIN_DIR"))
-  const port = yield* hold({
+  const port = yield* acquireLease({
     dataDir,
     binDir: Option.getOrUndefined(binDir),
     settings: options.settings ?? {},
@@ -79,7 +79,7 @@ const make = Effect.fnUntraced(function*(options: EmbeddedPostgresOptions) {
   })
 })
 
-/** Several processes may come here at once, at the first start. */
+/** Creates a database once, even if several processes start at the same time. */
 const ensureDatabase = Effect.fnUntraced(function*(maintenanceUrl: Redacted.Redacted, name: string) {
   const sql = yield* AdminSql.connect(maintenanceUrl)
   if (yield* AdminSql.hasDatabase(sql, name)) return

@@ -13,19 +13,19 @@ import {
 } from "./supervisor/Options.ts"
 
 const pollMillis = 10
-const startPatience = Duration.seconds(120)
-const longestPause = Duration.seconds(10)
+const startTimeout = Duration.seconds(120)
+const maxPause = Duration.seconds(10)
 
-/** The embedded PostgreSQL does not come up; the message is one line for a person. */
+/** The embedded PostgreSQL does not start. The message is one line. */
 export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresError>()("EmbeddedPostgresError", {
   message: Schema.String
 }) {}
 
 /**
- * Keeps the server of a data directory running until the scope closes or this process ends, and succeeds with its
- * port. Starts a supervisor where there is none, shares the one that is there, and replaces one that was killed.
+ * Takes a lease on the server of a data directory until the scope closes or this process ends, and returns the server's
+ * port. Starts a supervisor where none runs, shares the running one, and replaces one that was killed.
  */
-export const hold = Effect.fn("Lease.hold")(function*(
+export const acquireLease = Effect.fn("Lease.acquireLease")(function*(
   options: SupervisorOptions
 ): Effect.fn.Return<number, EmbeddedPostgresError, Scope.Scope> {
   yield* makeDataDir(options.dataDir)
@@ -37,24 +37,24 @@ export const hold = Effect.fn("Lease.hold")(function*(
     yield* Effect.logWarning("The supervisor of the embedded PostgreSQL ended; starting another")
     lease.current = yield* acquire(options).pipe(
       Effect.tapError((error) => Effect.logError(error.message)),
-      Effect.retry(Schedule.min([Schedule.exponential("500 millis"), Schedule.spaced(longestPause)]))
+      Effect.retry(Schedule.min([Schedule.exponential("500 millis"), Schedule.spaced(maxPause)]))
     )
   }).pipe(Effect.forever, Effect.forkScoped)
   return port
 })
 
-interface Held {
+interface Lease {
   readonly socket: net.Socket
   readonly port: number
 }
 
 const acquire = Effect.fnUntraced(
-  function*(options: SupervisorOptions): Effect.fn.Return<Held, EmbeddedPostgresError> {
+  function*(options: SupervisorOptions): Effect.fn.Return<Lease, EmbeddedPostgresError> {
     let launched: Launched | undefined
     while (true) {
       const control = readControl(options.dataDir)
-      const held = control === undefined ? Option.none() : yield* connect(control)
-      if (Option.isSome(held)) return held.value
+      const lease = control === undefined ? Option.none() : yield* connect(control)
+      if (Option.isSome(lease)) return lease.value
       if (launched?.isRunning() !== true) {
         const failure = launched?.failure()
         if (failure !== undefined) return yield* new EmbeddedPostgresError({ message: failure })
@@ -65,32 +65,33 @@ const acquire = Effect.fnUntraced(
   },
   (acquired, options) =>
     Effect.timeoutOrElse(acquired, {
-      duration: startPatience,
+      duration: startTimeout,
       orElse: () =>
         Effect.fail(
           new EmbeddedPostgresError({
-            message: `PostgreSQL did not start within ${Duration.format(startPatience)}: see ${path.join(options.dataDir, files.serverLog)}`
+            message: `PostgreSQL did not start within ${Duration.format(startTimeout)}: see ` +
+              path.join(options.dataDir, files.serverLog)
           })
         )
     })
 )
 
-/** A lease from the running supervisor; none where nobody (or not ours) answers, or where it is just leaving. */
-const connect = (control: Control): Effect.Effect<Option.Option<Held>, EmbeddedPostgresError> =>
+/** A lease from the running supervisor; none where no supervisor answers, or where it is shutting down. */
+const connect = (control: Control): Effect.Effect<Option.Option<Lease>, EmbeddedPostgresError> =>
   Effect.callback((resume) => {
     const socket = net.connect(control.port, "127.0.0.1")
-    let heard = ""
+    let received = ""
     socket.setEncoding("utf8").setNoDelay(true)
     socket.on("error", () => socket.destroy())
     socket.once("close", () => resume(Effect.succeedNone))
     socket.once("connect", () => socket.write(`${control.token}\n`))
     socket.on("data", (text: string) => {
-      heard += text
-      if (!heard.endsWith("\n")) return
-      const report = parseJson<Report>(heard)
+      received += text
+      if (!received.endsWith("\n")) return
+      const report = parseJson<Report>(received)
       if (report?.state === "failed") return resume(Effect.fail(new EmbeddedPostgresError({ message: report.message })))
       if (report?.state !== "ready") return void socket.destroy()
-      // The lease must not be what keeps a program alive that has nothing left to do.
+      // The lease does not keep the process alive.
       socket.unref()
       resume(Effect.succeedSome({ socket, port: report.port }))
     })
@@ -105,7 +106,7 @@ const closed = (socket: net.Socket): Effect.Effect<void> =>
 
 interface Launched {
   readonly isRunning: () => boolean
-  /** One line, where it ended by itself and not because another supervisor serves. */
+  /** One line, if it failed. Undefined while it runs, or if it ended because another supervisor serves. */
   readonly failure: () => string | undefined
 }
 
@@ -126,7 +127,8 @@ const launch = (options: SupervisorOptions): Launched => {
     failure: () =>
       child.exitCode === null || child.exitCode === 0 || child.exitCode === exitCodeServedByAnother
         ? undefined
-        : errorLine(fs.readFileSync(logFile, "utf8")) ?? `The supervisor of PostgreSQL ended with code ${child.exitCode}`
+        : errorLine(fs.readFileSync(logFile, "utf8")) ??
+          `The supervisor of PostgreSQL ended with code ${child.exitCode}`
   }
 }
 
@@ -150,7 +152,7 @@ const parseJson = <A>(text: string): A | undefined => {
 }
 
 /**
- * Root's server runs as another user, which must pass through this folder to the cluster; every file in it is private.
+ * As root the server runs as another user, which must be able to enter this folder. Every file in it is private.
  */
 const makeDataDir = (dataDir: string): Effect.Effect<void, EmbeddedPostgresError> =>
   Effect.try({

@@ -1,13 +1,13 @@
 import { Effect } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 
-/** A table of a schema, and its columns as a statement names them. */
+/** A table and its quoted column names, separated by commas. */
 export interface Table {
   readonly name: string
   readonly columns: string
 }
 
-/** All rows of a table, as JSON with every digit. */
+/** All rows of a table as JSON text, which keeps every digit. */
 export interface Contents {
   readonly name: string
   readonly rows: string
@@ -18,13 +18,13 @@ interface Copied {
   readonly contents: ReadonlyArray<Contents>
 }
 
-/** The tables that there are, without the record of migrations. */
+/** All tables except the list of migrations. */
 export const tables = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<Table>, SqlError.SqlError> =>
   sql<Table>`SELECT table_name AS name, string_agg(quote_ident(column_name), ', ' ORDER BY ordinal_position) AS columns
     FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'effect_sql_migrations'
     GROUP BY table_name ORDER BY table_name`
 
-/** What stands in these columns of these tables. */
+/** The rows of these columns of these tables. */
 export const read = (sql: SqlClient.SqlClient, tables: ReadonlyArray<Table>) =>
   Effect.forEach(tables, Effect.fnUntraced(function*({ columns, name }): Effect.fn.Return<Contents, SqlError.SqlError> {
     const [row] = yield* sql.unsafe<{ rows: string }>(
@@ -34,19 +34,19 @@ export const read = (sql: SqlClient.SqlClient, tables: ReadonlyArray<Table>) =>
   }))
 
 /**
- * Fills the tables of `target` with the rows of `source`, in the columns that `target` has, and sets its sequences;
- * both are connections of a superuser. Gives the tables and what they hold now.
+ * Copies the rows of `source` into the empty tables of `target`, in the columns that `target` has, and sets its
+ * sequences. Both are connections of a superuser. Returns the tables and their rows.
  */
 export const copy = Effect.fnUntraced(function*(
   source: SqlClient.SqlClient,
   target: SqlClient.SqlClient
 ): Effect.fn.Return<Copied, SqlError.SqlError> {
-  const taken = yield* tables(target)
-  const contents = yield* read(source, taken)
+  const copied = yield* tables(target)
+  const contents = yield* read(source, copied)
   const sequences = yield* source<{ name: string; last: string }>`SELECT sequencename AS name, last_value::text AS last
     FROM pg_sequences WHERE schemaname = 'public' AND last_value IS NOT NULL`
   yield* target.withTransaction(Effect.gen(function*() {
-    // neither triggers nor references look at rows that come table by table
+    // no triggers and foreign keys, because the rows come table by table
     yield* target`SET LOCAL session_replication_role = replica`
     for (const { name, rows } of contents) {
       yield* target`INSERT INTO ${target(name)}
@@ -54,5 +54,5 @@ export const copy = Effect.fnUntraced(function*(
     }
     for (const { last, name } of sequences) yield* target`SELECT setval(${name}::text::regclass, ${last}::text::bigint)`
   }))
-  return { tables: taken, contents }
+  return { tables: copied, contents }
 })

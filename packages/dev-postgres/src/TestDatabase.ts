@@ -12,9 +12,9 @@ declare module "vitest" {
   }
 }
 
-/** What tests want in their databases. */
+/** The template of a test file's databases. */
 export interface TestDatabaseOptions<E, R> {
-  /** Changes whenever `migrate` would give another database. */
+  /** Names the template: it must change when the result of `migrate` changes. */
   readonly fingerprint: string
   /**
    * Fills the template; runs once per test run and fingerprint. Every connection it opens must be closed when it ends.
@@ -23,8 +23,8 @@ export interface TestDatabaseOptions<E, R> {
 }
 
 /**
- * A database of its own until the scope closes, as a copy of a migrated template. The address is the superuser's.
- * Any number of test workers may call this at once.
+ * Returns the address, as the superuser, of a new database that is a copy of a migrated template. The database is
+ * dropped with the scope. Any number of test workers may call this at once.
  */
 export const make = Effect.fn("TestDatabase.make")(function*<E, R>(
   options: TestDatabaseOptions<E, R>
@@ -42,12 +42,12 @@ export const make = Effect.fn("TestDatabase.make")(function*<E, R>(
 })
 
 /**
- * The same with the service's schema, which `migrate` makes; the template is another one once a migration's text is.
+ * {@link make} with the service's schema, which `migrate` creates. A change of a migration's text makes a new template.
  */
 export const makeMigrated = <E, R>(migrate: TestDatabaseOptions<E, R>["migrate"]) =>
   Effect.suspend(() => make({ fingerprint: `migrated_${fingerprintOf(migrations)}`, migrate }))
 
-/** The same without anything in it. */
+/** {@link make} with an empty database. */
 export const makeEmpty = make({ fingerprint: "empty", migrate: () => Effect.void })
 
 const migrations = new URL("../../core/src/migrations/", import.meta.url)
@@ -57,7 +57,7 @@ const fingerprintOf = (folder: URL): string =>
     .reduce((hash, file) => hash.update(readFileSync(new URL(file, folder))), createHash("sha256"))
     .digest("hex").slice(0, 16)
 
-/** The superuser's address of the test run's server. */
+/** The address of the test run's server, as the superuser. */
 export const serverUrl = (): Redacted.Redacted => Redacted.make(inject("postgresUrl"))
 
 const ensureTemplate = Effect.fnUntraced(function*<E, R>(

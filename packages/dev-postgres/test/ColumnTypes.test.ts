@@ -5,9 +5,9 @@ import { Effect, Result } from "effect"
 import * as Owners from "./support/Owners.ts"
 
 /**
- * How each column type in use goes through @effect/sql-pg 4.0.5. README.md of this package says it in words.
+ * How @effect/sql-pg 4.0.5 sends and receives each column type in use; README.md of this package has the rules.
  *
- * One row of this table: what is sent, as what, and what comes back.
+ * A row of this table has the type, the value that is sent, and the value that is received.
  */
 const largest = 10n ** 78n - 1n
 const int8Limits = [-(2n ** 63n), -1n, 0n, 2n ** 63n - 1n]
@@ -49,7 +49,7 @@ const scalars: ReadonlyArray<{ readonly type: string; readonly sent: unknown; re
   { type: "numeric[]", sent: [largest, 0n, -largest].map(String), received: [largest, 0n, -largest].map(String) }
 ]
 
-describe("a value of each column type comes back as it was sent", () => {
+describe("a value of each column type is received as it was sent", () => {
   for (const { type, sent, received } of scalars) {
     it.live(`${type}: ${describeValue(sent)}`, () =>
       Owners.query(TestDatabase.serverUrl(), (sql) =>
@@ -64,7 +64,8 @@ describe("a value of each column type comes back as it was sent", () => {
   for (const type of new Set(scalars.map((scalar) => scalar.type))) {
     it.live(`${type}: null`, () =>
       Owners.query(TestDatabase.serverUrl(), (sql) =>
-        Effect.map(sql`SELECT ${null}::${sql.literal(type)} AS value`, (rows) => expect(rows).toEqual([{ value: null }]))))
+        Effect.map(sql`SELECT ${null}::${sql.literal(type)} AS value`, (rows) =>
+          expect(rows).toEqual([{ value: null }]))))
   }
 })
 
@@ -94,13 +95,14 @@ describe("a column of each type can be sent as one array for unnest", () => {
       Owners.query(TestDatabase.serverUrl(), (sql) =>
         Effect.gen(function*() {
           const parameter = arrayParameter(sent)
-          const rows = yield* sql`SELECT value FROM unnest(${parameter}::${sql.literal(type)}[]) WITH ORDINALITY AS input(value, position) ORDER BY position`
+          const rows = yield* sql`SELECT value FROM unnest(${parameter}::${sql.literal(type)}[])
+            WITH ORDINALITY AS input(value, position) ORDER BY position`
           expect(rows.map((row) => row["value"])).toEqual(received)
         })))
   }
 })
 
-/** An array of nothing but nulls has no type that the driver could guess: name one. */
+/** The driver cannot infer a type for an array that has only nulls: it needs an explicit one. */
 const arrayParameter = (values: unknown): unknown =>
   Array.isArray(values) && values.length > 0 && values.every((value) => value === null)
     ? Result.getOrThrow(PgTypes.array(values, PgTypes.OID.text))

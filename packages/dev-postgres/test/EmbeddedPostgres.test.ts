@@ -4,29 +4,29 @@ import * as fs from "node:fs"
 import * as path from "node:path"
 import * as Owners from "./support/Owners.ts"
 
-/** Processes are looked up in /proc. */
+/** The tests read /proc. */
 const isLinux = process.platform === "linux"
 
-/** Anyone may pass through; the other mode is a test of its own. */
+/** Every user may enter the folder; a test has the other mode. */
 const open = 0o755
 
-/** PostgreSQL's shutdown is a part of it, which is slow on a busy machine; sooner than by its second, harder signal. */
+/** Includes PostgreSQL's shutdown, which is slow on a busy machine; the watchdog sends its second signal after 5 s. */
 const noProcess = (dir: string) =>
   Owners.until(() => Owners.processesOf(dir).length === 0).pipe(
     Effect.timeoutOrElse({
       duration: "4.5 seconds",
-      orElse: () => Effect.die(new Error(`Still there: ${Owners.processesOf(dir).join()}`))
+      orElse: () => Effect.die(new Error(`Still running: ${Owners.processesOf(dir).join()}`))
     })
   )
 
-/** The data directory of a first start that was killed in mid-way; begun anew, 5 times at most, where it was done before. */
+/** The data directory of a first start that was killed before it was complete; tries 5 times. */
 const killedFirstStart = Effect.gen(function*() {
   const dir = yield* Owners.dataDir(open)
   const exists = (name: string) => fs.existsSync(path.join(dir, name))
   Owners.launch(dir)
   yield* Owners.until(() => exists("cluster.init/PG_VERSION") || exists("cluster"))
   for (const pid of Owners.processesOf(dir)) Owners.kill(pid)
-  return exists("cluster") ? yield* Effect.fail("The first start was done") : dir
+  return exists("cluster") ? yield* Effect.fail("The first start was complete") : dir
 }).pipe(Effect.retry({ times: 4 }))
 
 describe.skipIf(!isLinux)("EmbeddedPostgres", () => {
@@ -68,7 +68,7 @@ describe.skipIf(!isLinux)("EmbeddedPostgres", () => {
       yield* noProcess(dir)
     }))
 
-  it.live("a SIGKILL of everything loses nothing that was committed", () =>
+  it.live("a SIGKILL of all processes loses no committed data", () =>
     Effect.gen(function*() {
       const dir = yield* Owners.dataDir(open)
       const first = yield* Owners.start(dir)
@@ -78,7 +78,7 @@ describe.skipIf(!isLinux)("EmbeddedPostgres", () => {
       expect(yield* Owners.query(second.url, (sql) => sql`SELECT answer FROM kept`)).toEqual([{ answer: 42 }])
     }))
 
-  it.live("a server that dies is started again on the same port", () =>
+  it.live("a server that is killed restarts on the same port", () =>
     Effect.gen(function*() {
       const dir = yield* Owners.dataDir(open)
       const owner = yield* Owners.start(dir)
@@ -105,7 +105,7 @@ describe.skipIf(!isLinux)("EmbeddedPostgres", () => {
       expect(rows).toEqual([{ one: 1 }])
     }))
 
-  it.live("a postmaster.pid whose process id belongs to somebody else by now does not hinder", () =>
+  it.live("a postmaster.pid with the process id of another program does not prevent a start", () =>
     Effect.gen(function*() {
       const dir = yield* Owners.dataDir(open)
       const first = yield* Owners.start(dir)
@@ -119,7 +119,7 @@ describe.skipIf(!isLinux)("EmbeddedPostgres", () => {
       expect(first.process.killed).toBe(false)
     }))
 
-  it.live("a kill during the first start is forgotten by the next one", () =>
+  it.live("a start after a kill during the first start succeeds", () =>
     Effect.gen(function*() {
       const dir = yield* killedFirstStart
       const owner = yield* Owners.start(dir)
@@ -145,7 +145,7 @@ describe.skipIf(!isLinux)("EmbeddedPostgres", () => {
       yield* noProcess(dir)
     }))
 
-  it.live("a server that cannot start says why in one line", () =>
+  it.live("a server that cannot start fails with the reason in one line", () =>
     Effect.gen(function*() {
       const { EmbeddedPostgres } = yield* Effect.promise(() => import("@card-rewards/dev-postgres/EmbeddedPostgres"))
       const dir = yield* Owners.dataDir(open)

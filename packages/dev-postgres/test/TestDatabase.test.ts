@@ -6,7 +6,7 @@ import * as Owners from "./support/Owners.ts"
 
 const databaseOf = (url: Redacted.Redacted) => new URL(Redacted.value(url)).pathname.slice(1)
 
-/** A template that counts how often it is made. */
+/** Options whose `migrate` counts its calls. */
 const counted = () => {
   const migrated = { times: 0 }
   const options = {
@@ -20,7 +20,7 @@ const counted = () => {
   return { migrated, options }
 }
 
-it.live("databases of one fingerprint are migrated once and do not see each other", () =>
+it.live("databases of one fingerprint are migrated once and are separate", () =>
   Effect.gen(function*() {
     const { migrated, options } = counted()
     const [first, second] = yield* Effect.all(
@@ -33,7 +33,7 @@ it.live("databases of one fingerprint are migrated once and do not see each othe
     expect(migrated.times).toBe(1)
   }))
 
-it.live("a database is dropped with its scope, also while somebody is connected", () =>
+it.live("a database is dropped with its scope, even while a client is connected", () =>
   Effect.gen(function*() {
     const scope = yield* Scope.make()
     const url = yield* TestDatabase.make(counted().options).pipe(Scope.provide(scope))
@@ -46,7 +46,7 @@ it.live("a database is dropped with its scope, also while somebody is connected"
     ).toEqual([])
   }))
 
-it.live("a template whose migration failed is made again", () =>
+it.live("a template whose migration failed is created again", () =>
   Effect.gen(function*() {
     const { options } = counted()
     yield* Effect.flip(TestDatabase.make({ ...options, migrate: () => Effect.fail("no") }))

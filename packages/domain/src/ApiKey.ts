@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import { ApiKeyName } from "./Ids.ts"
 import { Timestamp } from "./Time.ts"
 
-/** Active keys per integrator, and keys in all, revoked included (contract, section 8). */
+/** Active keys of an integrator at most, and keys in all, including revoked ones (contract, section 8). */
 export const maxActiveKeys = 20
 export const maxKeys = 1_000
 
@@ -16,7 +16,8 @@ export const ApiKey = Schema.Struct({
 }).annotate({
   identifier: "ApiKey",
   expected: "an object",
-  description: "An API key without its secret. `lastUsedAt` is exact to the minute, `revokedAt` is there once it is revoked."
+  description: "An API key without its secret. `lastUsedAt` is exact to the minute; `revokedAt` is present once it " +
+    "is revoked."
 })
 export type ApiKey = typeof ApiKey.Type
 
@@ -27,7 +28,7 @@ export const ApiKeyCreation = Schema.Struct({ name: ApiKeyName }).annotate({
   description: "The name of a new key: unique among the integrator's keys, never reused."
 })
 
-/** Response of a creation; `secret` only the first time. */
+/** Response of a creation. It has the `secret` only the first time. */
 export const ApiKeyCreated = Schema.Struct({
   key: ApiKey,
   secret: Schema.optionalKey(Schema.String),
@@ -39,7 +40,7 @@ export const ApiKeyCreated = Schema.Struct({
 })
 export type ApiKeyCreated = typeof ApiKeyCreated.Type
 
-/** 422: 20 active keys, or 1,000 in all; `limit` is the one that was reached. */
+/** 422: there are 20 active keys, or 1,000 in all; `limit` is the limit that was reached. */
 export class ApiKeyLimit extends Schema.TaggedError<ApiKeyLimit>()("ApiKeyLimit", {
   message: Schema.String,
   limit: Schema.Int

@@ -1,25 +1,25 @@
-/** What is known of an authorization once it is applied: totals, in minor units of its own currency. */
+/** The totals of an applied authorization, in minor units of its currency. */
 export interface AuthorizationTotals {
   readonly authorized: bigint
   readonly incremented: bigint
   readonly reversed: bigint
-  /** True for good after the first clearing or a void. */
+  /** Whether a clearing or a void has closed it; it never opens again. */
   readonly closed: boolean
 }
 
-/** The open amount: authorization + increments − partial reversals, at least 0; nothing once it is closed. */
+/** The open amount: authorization + increments − partial reversals, at least 0; and 0 once it is closed. */
 export const openCents = (totals: AuthorizationTotals): bigint => {
   const open = totals.authorized + totals.incremented - totals.reversed
   return totals.closed || open < 0n ? 0n : open
 }
 
-/** An increment adds to an open authorization. */
+/** Applies an increment, which adds to an open authorization. */
 export const increment = (totals: AuthorizationTotals, cents: bigint): AuthorizationTotals =>
   totals.closed ? totals : { ...totals, incremented: totals.incremented + cents }
 
 /**
- * A reversal takes from an open authorization; one of 0, or of at least the authorization's own amount, voids it,
- * increments included (decisions, section 5.6).
+ * Applies a reversal, which subtracts from an open authorization. A reversal of 0, or of at least the authorization's
+ * own amount, voids it with its increments (decisions, section 5.6).
  */
 export const reverse = (totals: AuthorizationTotals, cents: bigint): AuthorizationTotals =>
   totals.closed
@@ -28,5 +28,5 @@ export const reverse = (totals: AuthorizationTotals, cents: bigint): Authorizati
     ? { ...totals, closed: true }
     : { ...totals, reversed: totals.reversed + cents }
 
-/** The first clearing closes its authorization, whatever its amount. */
+/** Applies a clearing: the first one closes the authorization, whatever its amount. */
 export const close = (totals: AuthorizationTotals): AuthorizationTotals => ({ ...totals, closed: true })

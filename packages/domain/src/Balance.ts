@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import { UserId } from "./Ids.ts"
 import { Amount, Asset } from "./Money.ts"
 
-/** What a user has in one asset, in smallest units (contract, section 2.4; decisions, section 6). */
+/** A user's balance in one asset, in smallest units (contract, section 2.4; decisions, section 6). */
 export const AssetBalance = Schema.Struct({
   asset: Asset,
   expected: Amount,
@@ -14,7 +14,9 @@ export const AssetBalance = Schema.Struct({
 }).annotate({
   identifier: "AssetBalance",
   expected: "an object",
-  description: "What a user has in one asset, in its smallest units: `expected` from open authorizations, `pending` in the holding period, `claimable` now, `paid` out, `owed` back after refunds of paid rewards, `awaitingFunding` until the vault has free money."
+  description: "A user's balance in one asset, in its smallest units: `expected` from open authorizations, `pending` " +
+    "in the holding period, `claimable` now, `paid` out, `owed` back after refunds of paid rewards, " +
+    "`awaitingFunding` until the vault has free money."
 })
 export type AssetBalance = typeof AssetBalance.Type
 

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { countries } from "./generated/Iso3166.ts"
 
-/** Whether a code is an ISO 3166-1 alpha-2 code that is officially assigned. */
+/** Whether a code is an officially assigned ISO 3166-1 alpha-2 code. */
 export const isCountry = (code: string): boolean => countries.has(code)
 
 /** An ISO 3166-1 alpha-2 code. */

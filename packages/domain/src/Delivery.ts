@@ -3,14 +3,14 @@ import { WebhookEventKind } from "./Event.ts"
 import { text } from "./Ids.ts"
 import { dayMillis, Timestamp } from "./Time.ts"
 
-/** What becomes of a delivery: it waits for its next attempt, or it has ended. */
+/** The state of a delivery: `pending` waits for its next attempt, the others are final. */
 export const DeliveryState = Schema.Literals(["pending", "delivered", "exhausted", "cancelled"])
 export type DeliveryState = typeof DeliveryState.Type
 
-/** An event's id as a path takes it. */
+/** An event's id in a path. */
 export const EventId = text(1, 128)
 
-/** One attempt: the receiver's status, or why there was none. */
+/** One attempt: the status of the receiver's response, or the error that prevented one. */
 export const DeliveryAttempt = Schema.Struct({
   at: Timestamp,
   durationMillis: Schema.Int,
@@ -18,10 +18,10 @@ export const DeliveryAttempt = Schema.Struct({
   error: Schema.optionalKey(Schema.String)
 }).annotate({
   identifier: "DeliveryAttempt",
-  description: "One attempt: the receiver's `status`, or why there was none (`error`)."
+  description: "One attempt: the `status` of the receiver's response, or the `error` that prevented one."
 })
 
-/** How an event was sent to an endpoint, or is to be (decisions, section 9). Times are real. */
+/** The delivery of an event to an endpoint (decisions, section 9). Its times are real, not those of a sandbox clock. */
 export const Delivery = Schema.Struct({
   eventId: Schema.String,
   kind: WebhookEventKind,
@@ -32,7 +32,7 @@ export const Delivery = Schema.Struct({
 }).annotate({
   identifier: "Delivery",
   expected: "an object",
-  description: "How an event was sent to the endpoint. `nextAttemptAt` is there while it is pending."
+  description: "The delivery of an event to the endpoint. `nextAttemptAt` is present while it is pending."
 })
 export type Delivery = typeof Delivery.Type
 
@@ -44,7 +44,8 @@ export const DeliveryPage = Schema.Struct({
 export type DeliveryPage = typeof DeliveryPage.Type
 
 /**
- * Delays after the first, second, … failed attempt, in milliseconds. One attempt more than delays, then `exhausted`.
+ * Delays after the first, second, … failed attempt, in milliseconds. A delivery has one attempt more than there are
+ * delays; then it is `exhausted`.
  */
 export type RetryDelays = readonly [number, ...ReadonlyArray<number>]
 
@@ -75,7 +76,7 @@ const maxRetryDelays = 50
 const maxRetryDelayMillis = 7 * dayMillis
 const unitMillis: Readonly<Record<string, number | undefined>> = { ms: 1, s: second, m: minute, h: hour, d: dayMillis }
 
-/** Reads `300ms,5s,2m,1h`: 1 to 50 delays, each of 1 ms to 7 days. `undefined` where it is anything else. */
+/** Parses `300ms,5s,2m,1h`: 1 to 50 delays, each of 1 ms to 7 days. Undefined for any other text. */
 export const parseRetryDelays = (text: string): RetryDelays | undefined => {
   const [first, ...rest] = text.split(",").map(parseDelay)
   if (first === undefined || rest.length >= maxRetryDelays) return undefined
@@ -89,23 +90,24 @@ const parseDelay = (text: string): number | undefined => {
   return millis >= 1 && millis <= maxRetryDelayMillis ? millis : undefined
 }
 
-/** How an attempt ended: the receiver's status, or why there was none. */
+/** The result of an attempt: the receiver's response, or the error that prevented one. */
 export type AttemptResult =
   | { readonly status: number; readonly answer: string; readonly retryAfterSeconds?: number | undefined }
   | { readonly error: string }
 
-/** Success is 2xx. A redirect is a failure. */
+/** Whether the status is 2xx. A redirect is a failure. */
 export const isSuccess = (result: AttemptResult): boolean =>
   "status" in result && result.status >= 200 && result.status < 300
 
-/** What becomes of a delivery after an attempt. */
+/** The state of a delivery after an attempt; `nextAttemptAt` in milliseconds. */
 export type AfterAttempt =
   | { readonly state: "delivered" | "exhausted" }
   | { readonly state: "pending"; readonly nextAttemptAt: number }
 
 /**
- * The state after attempt number `attempt` (from 1) that ended at `endedAt` (milliseconds). `jitter` is a random number
- * of {@link jitterRange}. A `Retry-After` on 429 and 503 can make the delay longer, up to twice the schedule's.
+ * Returns the state after attempt number `attempt` (from 1) that ended at `endedAt` (milliseconds). `jitter` is a
+ * random number in {@link jitterRange}. `Retry-After` of 429 and 503 can extend the delay, to at most twice the
+ * schedule's.
  */
 export const afterAttempt = (input: {
   readonly delays: RetryDelays
@@ -117,88 +119,92 @@ export const afterAttempt = (input: {
   if (isSuccess(input.result)) return { state: "delivered" }
   const scheduled = input.delays[input.attempt - 1]
   if (scheduled === undefined) return { state: "exhausted" }
-  const wanted = Math.min(retryAfterMillis(input.result), 2 * scheduled)
-  return { state: "pending", nextAttemptAt: input.endedAt + Math.round(Math.max(scheduled * input.jitter, wanted)) }
+  const requested = Math.min(retryAfterMillis(input.result), 2 * scheduled)
+  return { state: "pending", nextAttemptAt: input.endedAt + Math.round(Math.max(scheduled * input.jitter, requested)) }
 }
 
 const retryAfterMillis = (result: AttemptResult): number =>
   "status" in result && (result.status === 429 || result.status === 503) ? (result.retryAfterSeconds ?? 0) * second : 0
 
-/** An endpoint's breaker. Beyond {@link breakerThreshold}, `failures` counts the failed probes. */
+/** The circuit breaker of an endpoint. Above {@link breakerThreshold}, `failures` counts failed probes. */
 export interface Breaker {
-  /** Failures in a row. */
+  /** Consecutive failures. */
   readonly failures: number
-  /** When a probe may go out, in milliseconds; only of an open breaker. */
+  /** When the next probe may be sent, in milliseconds; null unless the breaker is open. */
   readonly probeAt: number | null
 }
 
-/** Failures in a row that open the breaker. */
+/** Consecutive failures that open the breaker. */
 export const breakerThreshold = 10
 const firstProbeMillis = 30 * second
 const maxProbeMillis = hour
 
-/** A breaker that lets everything through. */
+/** The breaker of an endpoint without failures. */
 export const closedBreaker: Breaker = { failures: 0, probeAt: null }
 
-/** Whether only probes may go out. */
+/** Whether the breaker is open: only probes may be sent. */
 export const isOpen = (breaker: Breaker): boolean => breaker.failures >= breakerThreshold
 
-/** How many requests may be in flight to one endpoint, and in all, in one process. */
+/** Requests in flight to one endpoint, and in all, at most, in one process. */
 export const maxInFlightPerEndpoint = 16
 export const maxInFlight = 512
 
-/** An endpoint that answers later than this, or not at all, is slow until it answers in time. */
+/** An endpoint whose response takes longer than this, or does not come, is slow until one comes within this time. */
 export const slowMillis = 1_000
-/** How many requests may be in flight to slow endpoints together, so that the others always have as many places. */
+/** Requests in flight to all slow endpoints together, at most; the other slots are always free for the others. */
 export const maxSlowInFlight = maxInFlight / 2
-/** An endpoint's k-th place is given only while this times k are free, so that some are left for whoever comes next. */
-export const placesPerShare = 8
+/**
+ * An endpoint gets a k-th slot only while k times this number are free, so that other endpoints still find free slots.
+ */
+export const slotsPerShare = 8
 
-/** How many attempts an endpoint may be given now; `probe` tells that it is the one probe of an open breaker. */
+/** How many more attempts an endpoint may have in flight; with `probe` it is the one probe of an open breaker. */
 export const allowance = (
   breaker: Breaker,
   input: { readonly inFlight: number; readonly perEndpoint: number; readonly now: number }
 ): { readonly attempts: number; readonly probe: boolean } => {
   if (!isOpen(breaker)) return { attempts: Math.max(0, input.perEndpoint - input.inFlight), probe: false }
-  const due = input.inFlight === 0 && (breaker.probeAt ?? 0) <= input.now
-  return { attempts: due ? 1 : 0, probe: due }
+  const isDue = input.inFlight === 0 && (breaker.probeAt ?? 0) <= input.now
+  return { attempts: isDue ? 1 : 0, probe: isDue }
 }
 
 /**
- * How many attempts each may make, if it has that many. Places go round by round, the emptiest first, and an endpoint's k-th only
- * while {@link placesPerShare} times k are free: the fuller it gets the fewer each may hold, so that there is one left for
- * whoever comes. Slow endpoints share their part of the places in the same way. Who gets none is left out.
+ * Divides the free slots among endpoints that have attempts to make, and returns each endpoint with the number that it
+ * gets; endpoints without a slot are omitted. Slots are assigned in rounds, first to endpoints with the fewest requests
+ * in flight. An endpoint gets its k-th slot only while {@link slotsPerShare} times k are free. The same rule applies to
+ * slow endpoints and their part of the slots.
  */
-export const sharePlaces = <
+export const shareSlots = <
   A extends { readonly inFlight: number; readonly slow: boolean; readonly attempts: number }
->(turns: ReadonlyArray<A>, free: { readonly limit: number; readonly slowLimit: number }): ReadonlyArray<A> => {
-  const given = turns.map(() => 0)
+>(endpoints: ReadonlyArray<A>, free: { readonly limit: number; readonly slowLimit: number }): ReadonlyArray<A> => {
+  const assigned = endpoints.map(() => 0)
   let { limit, slowLimit } = free
   for (let nth = 1; nth <= maxInFlightPerEndpoint; nth++) {
-    for (const [index, { attempts, inFlight, slow }] of turns.entries()) {
-      const had = given[index] ?? 0
-      if (had === attempts || inFlight + had + 1 !== nth) continue
+    for (const [index, { attempts, inFlight, slow }] of endpoints.entries()) {
+      const own = assigned[index] ?? 0
+      if (own === attempts || inFlight + own + 1 !== nth) continue
       if (!isFree(limit, nth) || (slow && !isFree(slowLimit, nth))) continue
-      given[index] = had + 1
+      assigned[index] = own + 1
       limit--
       if (slow) slowLimit--
     }
   }
-  return turns.map((turn, index) => ({ ...turn, attempts: given[index] ?? 0 })).filter(({ attempts }) => attempts > 0)
+  return endpoints.map((endpoint, index) => ({ ...endpoint, attempts: assigned[index] ?? 0 }))
+    .filter(({ attempts }) => attempts > 0)
 }
 
-const isFree = (places: number, nth: number) => places > 0 && (nth === 1 || nth * placesPerShare <= places)
+const isFree = (slots: number, nth: number) => slots > 0 && (nth === 1 || nth * slotsPerShare <= slots)
 
 /**
- * How long the breaker waits for its next probe after `failedProbes`: 30 s doubling to 1 h, within the schedule's
- * longest delay.
+ * The delay of the next probe after `failedProbes`, in milliseconds: it doubles from 30 s to 1 h, and is never longer
+ * than the longest delay of the schedule.
  */
 export const probeDelayMillis = (delays: RetryDelays, failedProbes: number): number =>
   Math.min(firstProbeMillis * 2 ** Math.min(failedProbes, 30), maxProbeMillis, Math.max(...delays))
 
 /**
- * The breaker after an attempt. Any success closes it. Of an open one only the failures of probes count, so that what
- * was in flight when it opened does not make the pause longer.
+ * Returns the breaker after an attempt. A success closes it. While it is open only failed probes count, so that
+ * attempts which were in flight when it opened do not delay the next probe.
  */
 export const breakerAfter = (
   breaker: Breaker,

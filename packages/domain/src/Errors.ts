@@ -27,23 +27,23 @@ export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", {
   }
 }
 
-/** 429: too many requests; also answered with `Retry-After`. */
+/** 429: too many requests. The response has `Retry-After`. */
 export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited", {
   message: Schema.String,
   retryAfterSeconds: Schema.Int
 }, { httpApiStatus: 429 }) {}
 
-/** 503: temporary; the same request may be sent again. Also answered with `Retry-After`. */
+/** 503: temporary; the client may send the same request again. The response has `Retry-After`. */
 export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", {
   message: Schema.String
 }, { httpApiStatus: 503 }) {}
 
-/** 404: no such route, or not with this method. */
+/** 404: no route has this path and method. */
 export class RouteNotFound extends Schema.TaggedError<RouteNotFound>()("RouteNotFound", {
   message: Schema.String
 }, { httpApiStatus: 404 }) {}
 
-/** 500: a fault of the service. The message carries no detail. */
+/** 500: a fault of the service. The message has no details. */
 export class InternalError extends Schema.TaggedError<InternalError>()("InternalError", {
   message: Schema.String
 }, { httpApiStatus: 500 }) {}

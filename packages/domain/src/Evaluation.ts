@@ -2,20 +2,20 @@ import { unitsPerCent } from "./Money.ts"
 import { bytesOfRow, excludedMcc, firstCategory, noRate, noRow, type ProgramVersion } from "./ProgramVersion.ts"
 import type { Attributes } from "./User.ts"
 
-/** What decides which of a program's versions is in force. */
+/** The fields of a version that determine when it is in force. */
 export interface Effective {
   readonly version: number
-  /** Milliseconds; purchases from then on. */
+  /** Milliseconds. The version applies to purchases from this time on. */
   readonly effectiveFrom: number
 }
 
-/** A program's versions in order of taking effect, as {@link versionInForce} looks them up. */
+/** Sorts a program's versions in the order in which they take effect, as {@link versionInForce} requires. */
 export const inOrderOfEffect = <V extends Effective>(versions: ReadonlyArray<V>): ReadonlyArray<V> =>
   versions.toSorted((a, b) => isNewer(a, b) ? 1 : -1)
 
 /**
- * The version in force at an instant: the greatest `effectiveFrom` at or before it, of equal ones the higher number
- * (decisions, section 5.2). The versions are one program's, {@link inOrderOfEffect}.
+ * Returns the version in force at an instant: the one with the greatest `effectiveFrom` at or before it, and of equal
+ * ones the highest number (decisions, section 5.2). The versions are those of one program, {@link inOrderOfEffect}.
  */
 export const versionInForce = <V extends Effective>(versions: ReadonlyArray<V>, at: number): V | undefined => {
   let low = 0
@@ -33,21 +33,21 @@ export const isNewer = (candidate: Effective, other: Effective): boolean =>
   candidate.effectiveFrom > other.effectiveFrom ||
   (candidate.effectiveFrom === other.effectiveFrom && candidate.version > other.version)
 
-/** What a program looks at of a purchase. */
+/** The part of a purchase on which its reward depends. */
 export interface Purchase {
-  /** Milliseconds: the linked authorization's `occurredAt`, else the clearing's own. */
+  /** Milliseconds: `occurredAt` of the linked authorization, or else of the clearing. */
   readonly at: number
   /** Minor units. */
   readonly cents: bigint
   readonly mcc: string
-  /** The user's attributes as they stood at `at`. */
+  /** The user's attributes at `at`. */
   readonly attributes: Attributes
 }
 
-/** Where a rate came from, most particular first. */
+/** The source of a rate, the most specific first. */
 export type RateSource = "tierCategory" | "category" | "tierBase" | "base"
 
-/** How a purchase's reward came about, before caps. */
+/** The computation of a purchase's reward, before caps. */
 export interface Evaluation {
   readonly category: string | undefined
   readonly rate: { readonly value: number; readonly source: RateSource }
@@ -58,7 +58,7 @@ export interface Evaluation {
   readonly raw: bigint
 }
 
-/** What a version gives for a purchase, or undefined where it excludes it (decisions, section 5.5). */
+/** Computes the reward of a purchase; undefined if the version excludes the purchase (decisions, section 5.5). */
 export const evaluate = (version: ProgramVersion, purchase: Purchase): Evaluation | undefined => {
   const { at, attributes, cents, mcc } = purchase
   const found = entryOfMcc(version, mcc)
@@ -79,10 +79,10 @@ export const evaluate = (version: ProgramVersion, purchase: Purchase): Evaluatio
   return { category: index < 0 ? undefined : version.categories[index], rate, multiplier, bonuses, raw }
 }
 
-/** Whether purchases at an MCC earn nothing in a version. */
+/** Whether a version excludes purchases at an MCC. */
 export const isExcluded = (version: ProgramVersion, mcc: string): boolean => entryOfMcc(version, mcc) === excludedMcc
 
-/** Within the table's bounds: an index outside an array is slow to look up. */
+/** Checks the bounds of the table first, because V8 reads an index outside an array slowly. */
 const entryOfMcc = ({ firstMcc, mccs }: ProgramVersion, mcc: string): number => {
   if (mccs.length === 0) return 0
   const index = Number(mcc) - firstMcc
@@ -93,7 +93,7 @@ const isEligible = ({ countries, segments }: ProgramVersion, { country, segment 
   (countries === undefined || (country !== undefined && countries.has(country))) &&
   (segments === undefined || (segment !== undefined && segments.has(segment)))
 
-/** Negative indexes are of no category. */
+/** A negative `category` is a purchase outside every category. */
 const isCampaignFor = (version: ProgramVersion, row: number, category: number): boolean => {
   if (row === noRow || category < 0) return row === noRow
   const byte = version.campaignCategories[row * bytesOfRow(version.categories.length) + (category >> 3)] ?? 0
@@ -118,13 +118,13 @@ const rateOf = (
 const rateIn = (version: ProgramVersion, row: number, category: number): number =>
   version.rates[row * version.categories.length + category] ?? noRate
 
-/** Net amounts earned so far by a user, in a program and month: in all, and in the purchase's category. */
+/** Net amounts that a user has earned so far in a program and month: in all, and in the purchase's category. */
 export interface Usage {
   readonly month: bigint
   readonly category: bigint
 }
 
-/** What the caps leave of a raw amount: `max(0, min(raw, category cap − used, month cap − used))`. */
+/** Applies the caps to a raw amount: `max(0, min(raw, category cap − used, month cap − used))`. */
 export const applyCaps = (
   version: ProgramVersion,
   category: string | undefined,
@@ -142,19 +142,19 @@ const least = (first: bigint, ...others: ReadonlyArray<bigint | undefined>): big
 
 const positive = (value: bigint): bigint => value > 0n ? value : 0n
 
-/** The estimates of one version's categories in one program and month. */
+/** The open authorizations of one version and category, in one program and month. */
 export interface OpenEstimate<V extends Effective = Effective> {
   readonly version: V
-  /** undefined: merchants outside every category. */
+  /** Undefined for merchants outside every category. */
   readonly category: string | undefined
   /** Σ raw of the open authorizations. */
   readonly raw: bigint
 }
 
 /**
- * What the open authorizations of one user, program and month are expected to earn:
- * `min(month room, Σ over categories of min(category room, Σ raw))`, by the newest version involved
- * (decisions, section 5.6). Only of that one are the caps asked for.
+ * The amount that the open authorizations of one user, program and month are expected to earn:
+ * `min(month room, Σ over categories of min(category room, Σ raw))`, by the caps of the newest version among them
+ * (decisions, section 5.6). `capsOf` is called for that version only.
  */
 export const expectedOf = <V extends Effective>(
   estimates: ReadonlyArray<OpenEstimate<V>>,

@@ -11,14 +11,14 @@ const vaultMovement = {
   balance: Schema.Struct({ held: Amount, free: Amount })
 }
 
-/** What a confirmed deposit or withdrawal says; `balance` is what its transaction left. */
+/** The data of a confirmed deposit or withdrawal; `balance` is the balance after it. */
 export const VaultMovement = Schema.Struct(vaultMovement).annotate({
   identifier: "VaultMovement",
   expected: "an object",
-  description: "A confirmed movement of the vault; `balance` is what it left."
+  description: "A confirmed movement of the vault; `balance` is the balance after it."
 })
 
-/** What a confirmed claim says: how many rewards it pays, and the part of it that each of the first 1,000 paid. */
+/** The data of a confirmed claim: how many rewards it pays, and how much of each of the first 1,000. */
 export const VaultClaim = Schema.Struct({
   ...vaultMovement,
   userId: UserId,
@@ -27,7 +27,7 @@ export const VaultClaim = Schema.Struct({
 }).annotate({
   identifier: "VaultClaim",
   expected: "an object",
-  description: "A confirmed claim: how many rewards it pays, and the part of it that each of the first 1,000 paid."
+  description: "A confirmed claim: how many rewards it pays, and how much of each of the first 1,000."
 })
 
 const event = <const Kind extends string, Data extends Schema.Top>(kind: Kind, data: Data) =>
@@ -43,7 +43,7 @@ const event = <const Kind extends string, Data extends Schema.Top>(kind: Kind, d
 const pascalCase = (kind: string): string =>
   kind.split(/[._]/).map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`).join("")
 
-/** A webhook's body (decisions, section 7): stored once, the same bytes on every attempt. */
+/** The body of a webhook (decisions, section 7). It is stored once: every attempt sends the same bytes. */
 export const WebhookEvent = Schema.Union([
   event("reward.pending", Reward),
   event("reward.awaiting_funding", Reward),
@@ -73,7 +73,7 @@ export const WebhookEventKind = Schema.Literals([
 ] satisfies ReadonlyArray<WebhookEvent["kind"]>)
 export type WebhookEventKind = typeof WebhookEventKind.Type
 
-/** Where a follower is: the number of the last event it saw. Opaque to those who follow. */
+/** The position of a consumer in the event log: the number of the last event that it has read. Opaque to clients. */
 export const EventNumber = Schema.String.check(
   Schema.isPattern(/^(0|[1-9][0-9]{0,17})$/u, { expected: "the `next` of an earlier page" })
 ).pipe(Schema.decodeTo(
@@ -81,7 +81,7 @@ export const EventNumber = Schema.String.check(
   SchemaTransformation.transform({ decode: (value) => BigInt(value), encode: (value: bigint) => value.toString() })
 ))
 
-/** Events, oldest first; `next` is always there. */
+/** Events, oldest first. `next` is always present. */
 export const EventPage = Schema.Struct({ events: Schema.Array(WebhookEvent), next: EventNumber }).annotate({
   identifier: "EventPage",
   description: "Events, oldest first."

@@ -4,7 +4,7 @@ import { Amount, Cents } from "./Money.ts"
 import { Timestamp } from "./Time.ts"
 import { Attributes } from "./User.ts"
 
-/** A cap as it stood before a reward; `left` is the room that it left. Smallest units. */
+/** A cap before a reward; `left` is the amount that it still allowed. Smallest units. */
 const Cap = Schema.Struct({
   scope: Schema.Literals(["month", "category"]),
   categoryId: Schema.optionalKey(Schema.String),
@@ -13,7 +13,7 @@ const Cap = Schema.Struct({
   left: Amount
 })
 
-/** How a reward's amount came about (decisions, section 9): everything that a person needs to compute it again. */
+/** The computation of a reward's amount (decisions, section 9), with everything that is needed to repeat it. */
 export const Explanation = Schema.Struct({
   rewardId: Schema.String,
   programId: ProgramId,
@@ -33,5 +33,5 @@ export const Explanation = Schema.Struct({
   refunds: Schema.Array(Schema.Struct({ externalTransactionId: Schema.String, amount: Cents, reduction: Amount })),
   recoveries: Schema.Array(Schema.Struct({ at: Timestamp, amount: Amount })),
   amount: Amount
-}).annotate({ identifier: "Explanation", description: "How a reward's amount came about." })
+}).annotate({ identifier: "Explanation", description: "The computation of a reward's amount." })
 export type Explanation = typeof Explanation.Type

@@ -1,8 +1,7 @@
 import { Schema } from "effect"
 
 /**
- * Text as it travels on the wire: well-formed Unicode without NUL, its length counted in code points
- * (decisions, section 1).
+ * Text on the wire: well-formed Unicode without NUL. Its length counts code points (decisions, section 1).
  */
 export const text = (minimum: number, maximum: number) =>
   Schema.String.check(
@@ -12,7 +11,7 @@ export const text = (minimum: number, maximum: number) =>
     })
   )
 
-/** As {@link text}, without control characters. */
+/** {@link text} without control characters. */
 export const printableText = (minimum: number, maximum: number) =>
   Schema.String.check(
     Schema.isBetweenCodePoints(minimum, maximum),
@@ -27,7 +26,7 @@ export const identifierMaxCodePoints = 128
 const identifier = text(1, identifierMaxCodePoints)
 const printableIdentifier = printableText(1, identifierMaxCodePoints)
 
-/** The integrator's id, given out of band. */
+/** The integrator's id, which the operator assigns. */
 export const IntegratorId = identifier.pipe(Schema.brand("IntegratorId"))
 export type IntegratorId = typeof IntegratorId.Type
 
@@ -35,11 +34,11 @@ export type IntegratorId = typeof IntegratorId.Type
 export const UserId = identifier.pipe(Schema.brand("UserId"))
 export type UserId = typeof UserId.Type
 
-/** The processor's id for a transaction; also what `authorizationId` and `originalTransactionId` hold. */
+/** The processor's id of a transaction; `authorizationId` and `originalTransactionId` are such ids. */
 export const TransactionId = identifier.pipe(Schema.brand("TransactionId"))
 export type TransactionId = typeof TransactionId.Type
 
-/** Chosen by the integrator; without `:`, so that reward ids can be read back. */
+/** The id of a program, chosen by the integrator. It has no `:`, so that reward ids can be parsed. */
 export const ProgramId = printableIdentifier.check(
   Schema.makeFilter<string>((value) => !value.includes(":"), {
     expected: "a program id without \":\"",
@@ -64,7 +63,7 @@ export type Reference = typeof Reference.Type
 export const VaultId = Schema.Literals(["sandbox", "production"])
 export type VaultId = typeof VaultId.Type
 
-/** Orders strings by code point, whatever plane they are in. */
+/** Compares strings by code point, in all planes. */
 export const compareCodePoints = (left: string, right: string): number => {
   const length = Math.min(left.length, right.length)
   for (let index = 0; index < length; index++) {
@@ -75,5 +74,5 @@ export const compareCodePoints = (left: string, right: string): number => {
   return left.length - right.length
 }
 
-/** Surrogates stand for code points above U+FFFF, so they rank after the rest of the plane. */
+/** Ranks surrogates after the rest of the plane, because they encode code points above U+FFFF. */
 const codePointRank = (unit: number): number => unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit

@@ -1,9 +1,9 @@
-/** How many lanes an integrator has. Fixed: stored rows carry their lane. */
+/** The number of lanes of an integrator. It cannot change, because stored rows have their lane. */
 export const laneCount = 16
 
 /**
- * The lane of a user: 32-bit FNV-1a over the UTF-8 of its id, modulo {@link laneCount}. Never changes for an id, since
- * the lane orders a user's events and attribute records (architecture, rule 7).
+ * The lane of a user: 32-bit FNV-1a over the UTF-8 of its id, modulo {@link laneCount}. It never changes for an id,
+ * because the lane orders a user's events and attribute records (architecture, rule 7).
  */
 export const laneOf = (userId: string): number => {
   let hash = 0x811c9dc5

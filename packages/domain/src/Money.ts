@@ -1,7 +1,7 @@
 import { Schema, SchemaTransformation } from "effect"
 import { currencies } from "./generated/Iso4217.ts"
 
-/** What rewards are paid in. USDC has 6 decimals, EURe 18 (decisions, section 1). */
+/** The assets in which rewards are paid. USDC has 6 decimals, EURe 18 (decisions, section 1). */
 export const Asset = Schema.Literals(["USDC", "EURe"])
 export type Asset = typeof Asset.Type
 
@@ -11,11 +11,11 @@ export const assets: ReadonlyArray<Asset> = ["USDC", "EURe"]
 /** Smallest units of an asset in one cent: USDC 10^4, EURe 10^16. */
 export const unitsPerCent: Record<Asset, bigint> = { USDC: 10n ** 4n, EURe: 10n ** 16n }
 
-/** The asset that spend in a currency earns; spend in other currencies earns nothing for now. */
+/** The asset that spend in a currency earns. Spend in other currencies earns nothing. */
 export const assetOfCurrency = (currency: string): Asset | undefined =>
   currency === "USD" ? "USDC" : currency === "EUR" ? "EURe" : undefined
 
-/** The spend currency that earns an asset; the other direction of {@link assetOfCurrency}. */
+/** The spend currency that earns an asset: the inverse of {@link assetOfCurrency}. */
 export const currencyOfAsset: Record<Asset, string> = { USDC: "USD", EURe: "EUR" }
 
 /** Longest amount of an asset's smallest units, in digits; also the precision of the database's columns. */

@@ -1,15 +1,15 @@
 import { Schema, SchemaTransformation } from "effect"
 import { text } from "./Ids.ts"
 
-/** Page size of a list where the request names none, and the largest there is (contract, section 8). */
+/** The default and the greatest page size of a list (contract, section 8). */
 export const defaultPageSize = 50
 export const maxPageSize = 100
 
-/** Query of a paged list. The cursor is opaque: pass a page's `next`. */
+/** Query of a paginated list. The cursor is opaque: pass the `next` of a page. */
 export const PageQuery = {
   limit: Schema.optionalKey(
     Schema.String.check(
-      // one spelling each: without leading zeros
+      // no leading zeros
       Schema.isPattern(/^([1-9][0-9]?|100)$/u, { expected: `an integer from 1 to ${maxPageSize}` })
     ).pipe(Schema.decodeTo(
       Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxPageSize })),
@@ -19,7 +19,7 @@ export const PageQuery = {
   cursor: Schema.optionalKey(text(1, 512))
 }
 
-/** A page as the services take it. */
+/** The page that a client requests, decoded. */
 export interface Page {
   readonly limit: number
   readonly cursor: string | undefined

@@ -1,8 +1,8 @@
 import type { ProgramDefinition } from "./Program.ts"
 
 /**
- * On the wire, a program version that pays 1 % in USDC, claimable at once, and knows nothing else. Tests and tools
- * change it to the program they want, and say from when it is in force.
+ * A program version on the wire that pays 1 % in USDC, claimable at once, and has no other rules. Tests and tools
+ * override what they need and add `effectiveFrom`.
  */
 export const plainProgram = {
   asset: "USDC",

@@ -12,10 +12,10 @@ const name = text(1, 128)
 /** The rate of a category, in basis points. */
 export const CategoryRate = Schema.Struct({ categoryId: name, rate: Schema.Int })
 
-/** A category of merchants: its MCCs are in no other one. */
+/** A category of merchants. An MCC is in one category at most. */
 export const Category = Schema.Struct({ id: name, mccs: Schema.Array(Mcc) })
 
-/** What users of a tier earn; a multiplier of 10000 is 1×. */
+/** The rates of a tier's users; a multiplier of 10000 is 1×. */
 export const Tier = Schema.Struct({
   tier: name,
   multiplier: Schema.Int,
@@ -23,7 +23,7 @@ export const Tier = Schema.Struct({
   categoryRates: Schema.optionalKey(Schema.Array(CategoryRate))
 })
 
-/** A bonus on purchases with `startsAt ≤ P < endsAt`, in these categories or, without them, in all. */
+/** A bonus on purchases at a time P with `startsAt ≤ P < endsAt`, in these categories or, without any, in all. */
 export const Campaign = Schema.Struct({
   id: name,
   startsAt: Timestamp,
@@ -32,25 +32,25 @@ export const Campaign = Schema.Struct({
   categoryIds: Schema.optionalKey(Schema.Array(name))
 })
 
-/** What a user earns in a category and month, at most. */
+/** The most that a user earns in a category and month. */
 export const CategoryCap = Schema.Struct({ categoryId: name, perMonth: Amount })
 
-/** What a user earns in a month, at most: in all, and by category. */
+/** The most that a user earns in a month: in all, and by category. */
 export const Caps = Schema.Struct({ perMonth: Amount, categories: Schema.Array(CategoryCap) })
 
 /** Merchants whose purchases earn nothing. */
 export const Exclusions = Schema.Struct({ mccs: Schema.Array(Mcc), merchants: Schema.Array(Schema.Json) })
 
-/** Which users take part; an empty or absent list does not limit. */
+/** The users who earn rewards. An empty or absent list is no restriction. */
 export const Eligibility = Schema.Struct({
   countries: Schema.optionalKey(Schema.Array(text(0, 128))),
   segments: Schema.optionalKey(Schema.Array(name))
 })
 
 /**
- * A program version as it is published (contract, section 2.6; decisions, section 4). Rates are basis points, a
- * multiplier of 10000 is 1×, caps are smallest units. This is the shape alone: Program/Problems.ts
- * says what else must hold, and which keys of a body are none of these.
+ * The definition of a program version (contract, section 2.6; decisions, section 4). Rates are basis points, a
+ * multiplier of 10000 is 1×, caps are smallest units. This schema is the shape alone: Program/Problems.ts has the other
+ * rules and finds unknown keys.
  */
 export const ProgramDefinition = Schema.Struct({
   asset: Asset,
@@ -69,14 +69,14 @@ export const ProgramDefinition = Schema.Struct({
 }).annotate({
   identifier: "ProgramDefinition",
   expected: "an object",
-  description: "A program version. Rates are basis points (100 is 1%), a multiplier of 10000 is 1×, caps are smallest " +
-    "units. At most 200 categories, category rates, category caps, campaigns and segments; 50 tiers with 200 category " +
-    "rates each; 200 categories of a campaign; 10000 MCCs in all categories, and in the exclusions; 300 countries. " +
-    "MCCs, countries and segments are unique in their list."
+  description: "A program version. Rates are basis points (100 is 1%), a multiplier of 10000 is 1×, caps are " +
+    "smallest units. At most 200 categories, category rates, category caps, campaigns and segments; 50 tiers with " +
+    "200 category rates each; 200 categories of a campaign; 10000 MCCs in all categories, and in the exclusions; 300 " +
+    "countries. MCCs, countries and segments are unique in their list."
 })
 export type ProgramDefinition = typeof ProgramDefinition.Type
 
-/** The number of a version, chosen by the integrator; gaps are allowed. */
+/** The number of a version, chosen by the integrator. Gaps are allowed. */
 export const VersionNumber = Schema.Int.check(
   Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 }, { expected: "an integer from 1 to 2147483647" })
 )
@@ -91,7 +91,7 @@ export const ProgramVersionPublished = Schema.Struct({
 }).annotate({
   identifier: "ProgramVersionPublished",
   expected: "an object",
-  description: "The version as it stands; `duplicate` is true when it was already published."
+  description: "The published version; `duplicate` is true when it was already published."
 })
 export type ProgramVersionPublished = typeof ProgramVersionPublished.Type
 
@@ -106,7 +106,7 @@ export const ProgramVersionSummary = Schema.Struct({
   description: "A version without its definition."
 })
 
-/** A program in the list of programs; versions ascending. */
+/** A program in the list of programs, with its versions ascending. */
 export const ProgramSummary = Schema.Struct({
   programId: ProgramId,
   asset: Asset,
@@ -118,7 +118,7 @@ export const ProgramSummary = Schema.Struct({
 })
 export type ProgramSummary = typeof ProgramSummary.Type
 
-/** One program with its versions as published. */
+/** A program with its published versions. */
 export const Program = Schema.Struct({
   programId: ProgramId,
   asset: Asset,
@@ -130,14 +130,14 @@ export const Program = Schema.Struct({
 })
 export type Program = typeof Program.Type
 
-/** 422: the version breaks rules; `problems` lists every one as `path: reason`. */
+/** 422: the version violates rules; `problems` lists all of them as `path: reason`. */
 export class ProgramRefused extends Schema.TaggedError<ProgramRefused>()("ProgramRefused", {
   message: Schema.String,
   programId: Schema.String,
   problems: Schema.Array(Schema.String)
 }, { httpApiStatus: 422 }) {}
 
-/** 409: other content stands under that number. */
+/** 409: a version with this number has other content. */
 export class ProgramVersionConflict extends Schema.TaggedError<ProgramVersionConflict>()("ProgramVersionConflict", {
   message: Schema.String,
   programId: Schema.String,

@@ -2,44 +2,44 @@ import type { Asset } from "./Money.ts"
 import { maxRate, type ProgramDefinition } from "./Program.ts"
 
 /**
- * A published version compiled for evaluation (decisions, section 4). It is compact, because a worker keeps thousands:
- * every category id is stored once, rates and MCCs are tables of small integers, and nothing of the definition itself
- * is retained. {@link compiledBytes} bounds what it takes.
+ * A published version compiled for evaluation (decisions, section 4). It is compact, because a worker caches thousands:
+ * every category id is stored once, rates and MCCs are tables of small integers, and the definition is not retained.
+ * {@link compiledBytes} is an upper bound of its memory.
  */
 export interface ProgramVersion {
   readonly programId: string
   readonly version: number
   readonly asset: Asset
-  /** Milliseconds; purchases from then on. */
+  /** Milliseconds. The version applies to purchases from this time on. */
   readonly effectiveFrom: number
   readonly holdingPeriodDays: number
   readonly monthCap: bigint
-  /** By category id; a category without a cap is not in it. */
+  /** Caps by category id; categories without a cap are absent. */
   readonly categoryCaps: ReadonlyMap<string, bigint>
   readonly baseRate: number
-  /** Category ids; everything below names a category by its index here. */
+  /** Category ids. The other fields refer to a category by its index in this list. */
   readonly categories: ReadonlyArray<string>
-  /** The MCC that `mccs` begins with. */
+  /** The MCC of the first entry of `mccs`. */
   readonly firstMcc: number
-  /** By MCC: {@link excludedMcc}, 0 for no category, else the category's index + {@link firstCategory}. */
+  /** By MCC: {@link excludedMcc}, 0 for no category, or the category's index + {@link firstCategory}. */
   readonly mccs: Uint8Array | Uint16Array
-  /** Rows of one rate per category, {@link noRate} where there is none. The version's own rates are row 0. */
+  /** Rows of one rate per category, {@link noRate} for none. Row 0 has the version's own rates. */
   readonly rates: Int16Array
   readonly tiers: ReadonlyMap<string, CompiledTier>
   readonly campaigns: ReadonlyArray<CompiledCampaign>
   /** Rows of one bit per category, each row in whole bytes. */
   readonly campaignCategories: Uint8Array
-  /** undefined where every country is eligible. */
+  /** Undefined if every country is eligible. */
   readonly countries: ReadonlySet<string> | undefined
-  /** undefined where every segment is eligible. */
+  /** Undefined if every segment is eligible. */
   readonly segments: ReadonlySet<string> | undefined
 }
 
 interface CompiledTier {
   readonly multiplier: number
-  /** {@link noRate} where the tier has none. */
+  /** {@link noRate} if the tier has none. */
   readonly baseRate: number
-  /** Row of `rates`; {@link noRow} where the tier has no category rates. */
+  /** The row of `rates`; {@link noRow} if the tier has no category rates. */
   readonly row: number
 }
 
@@ -48,7 +48,7 @@ interface CompiledCampaign {
   readonly startsAt: number
   readonly endsAt: number
   readonly bonusRate: number
-  /** Row of `campaignCategories`; {@link noRow} where the campaign is for every purchase. */
+  /** The row of `campaignCategories`; {@link noRow} if the campaign applies to every purchase. */
   readonly row: number
 }
 
@@ -56,13 +56,13 @@ interface CompiledCampaign {
 export const excludedMcc = 1
 export const firstCategory = 2
 
-/** No rate in {@link ProgramVersion.rates}: rates are not negative. */
+/** Marks a missing rate in {@link ProgramVersion.rates}; rates are not negative. */
 export const noRate = -1
 
-/** No row of a table. */
+/** Marks a missing row of a table. */
 export const noRow = -1
 
-/** Compiles a definition whose rules hold (see Program/Problems.ts); throws a RangeError for a rate out of range. */
+/** Compiles a definition that violates no rule of Program/Problems.ts. Throws a RangeError for a rate out of range. */
 export const compile = (programId: string, version: number, definition: ProgramDefinition): ProgramVersion => {
   const categories = definition.categories.map((category) => category.id)
   const indexOf = new Map(categories.map((id, index) => [id, index]))
@@ -74,7 +74,7 @@ export const compile = (programId: string, version: number, definition: ProgramD
     effectiveFrom: definition.effectiveFrom,
     holdingPeriodDays: definition.holdingPeriodDays,
     monthCap: definition.caps.perMonth,
-    // the id of the category itself, so that its other spellings in memory are freed
+    // the string of the category list, so that equal strings of the definition are not retained
     categoryCaps: new Map(definition.caps.categories.map((cap) =>
       [categories[indexOf.get(cap.categoryId) ?? -1] ?? cap.categoryId, cap.perMonth])),
     baseRate: checkedRate(definition.baseRate),
@@ -133,7 +133,7 @@ const compileRates = (definition: ProgramDefinition, indexOf: ReadonlyMap<string
 
 const noRates = new Int16Array(0)
 
-/** Money depends on it, and a table of small integers would cut it short in silence. */
+/** Checks a rate, because a table of small integers would silently truncate one that is out of range. */
 const checkedRate = (rate: number): number => {
   if (rate >= 0 && rate <= maxRate) return rate
   throw new RangeError(`a rate of ${rate} basis points`)
@@ -162,8 +162,8 @@ const compileCampaigns = (definition: ProgramDefinition, indexOf: ReadonlyMap<st
 export const bytesOfRow = (categories: number): number => (categories + 7) >> 3
 
 /**
- * An upper bound of the bytes that a compiled version takes in V8 with 64-bit pointers. Strings that versions could
- * share are counted in full.
+ * An upper bound of the bytes of a compiled version in V8 with 64-bit pointers. Strings that versions could share count
+ * in full.
  */
 export const compiledBytes = (version: ProgramVersion): number => {
   const { campaignCategories, campaigns, categories, categoryCaps, countries, mccs, rates, segments, tiers } = version
@@ -176,8 +176,8 @@ export const compiledBytes = (version: ProgramVersion): number => {
     tableBytes(segments?.size ?? 0)
 }
 
-/** One byte for each character of Latin-1 text, else two for each UTF-16 unit. */
+/** One byte per character of Latin-1 text; otherwise two per UTF-16 unit. */
 const stringBytes = (text: string): number => 24 + text.length * (/^[\0-\u00ff]*$/.test(text) ? 1 : 2)
 
-/** What a Map or a Set has beside its keys and values: a hash table whose capacity is a power of two. */
+/** The bytes of a Map or a Set without its keys and values: a hash table whose capacity is a power of two. */
 const tableBytes = (size: number): number => size === 0 ? 0 : 128 + 28 * 2 ** Math.ceil(Math.log2(Math.max(size, 4)))

@@ -34,11 +34,13 @@ export const Reward = Schema.Struct({
 }).annotate({
   identifier: "Reward",
   expected: "an object",
-  description: "A reward as its latest event describes it. `amount` is net of refunds; `revision` grows by one at each change; `earned`, `paid`, `recovered` and `clawedBack` are smallest units of `amount.asset`, `refundedSpend` minor units of `spend.currency`."
+  description: "A reward as its latest event describes it. `amount` is net of refunds; `revision` grows by one at " +
+    "each change; `earned`, `paid`, `recovered` and `clawedBack` are smallest units of `amount.asset`, " +
+    "`refundedSpend` minor units of `spend.currency`."
 })
 export type Reward = typeof Reward.Type
 
-/** Prints a reward's id. With the user known it can be read back; without, it is for people. */
+/** Formats a reward's id. Parsing it requires the user's id, because a user id may contain colons. */
 export const printRewardId = (reward: {
   readonly integratorId: IntegratorId
   readonly userId: string
@@ -49,14 +51,17 @@ export const printRewardId = (reward: {
   `rw:${reward.integratorId}:${reward.userId}:${reward.kind}:${reward.externalTransactionId}:${reward.programId}`
 
 /** A page of rewards, newest first. */
-export const RewardPage = Schema.Struct({ rewards: Schema.Array(Reward), next: Schema.optionalKey(Schema.String) }).annotate({
+export const RewardPage = Schema.Struct({
+  rewards: Schema.Array(Reward),
+  next: Schema.optionalKey(Schema.String)
+}).annotate({
   identifier: "RewardPage",
   expected: "an object",
   description: "Rewards, newest first. `next` is absent on the last page."
 })
 export type RewardPage = typeof RewardPage.Type
 
-/** The part of a reward that changes, and what its changes depend on. Smallest units; spend in minor units. */
+/** The amounts of a reward that change, and those that its changes depend on. Smallest units; spend in minor units. */
 export interface RewardMoney {
   readonly state: RewardState
   readonly earned: bigint
@@ -81,14 +86,14 @@ export type Account =
   | "owed"
   | "clawedBack"
 
-/** One entry of the journal: `amount > 0` goes from one account to another. */
+/** One entry of the journal: it moves `amount > 0` from one account to another. */
 export interface Move {
   readonly from: Account
   readonly to: Account
   readonly amount: bigint
 }
 
-/** What reward events say, in the past tense. */
+/** The kinds of reward events. */
 export type RewardEventKind =
   | "reward.pending"
   | "reward.awaiting_funding"
@@ -97,18 +102,18 @@ export type RewardEventKind =
   | "reward.paid"
   | "reward.refunded"
 
-/** A decision about one reward: its new money, the moves that make it so and the one event that tells. */
+/** A change of one reward: its new amounts, the journal entries of the change and its event. */
 export interface RewardChange {
   readonly money: RewardMoney
   readonly moves: ReadonlyArray<Move>
   readonly event: RewardEventKind
 }
 
-/** What of a reward is neither paid nor recovered. */
+/** The part of a reward that is neither paid nor recovered. */
 export const unpaid = (money: Omit<RewardMoney, "state" | "earned" | "spend" | "refundedSpend">): bigint =>
   money.amount - money.paid - money.recovered + money.clawedBack
 
-/** A reward is earned: reserved where free money covers it, else it waits. */
+/** A new reward: it is reserved if the free money covers it, or else awaits funding. */
 export const earn = (earned: bigint, spend: bigint, free: bigint): RewardChange => {
   const money = { earned, amount: earned, paid: 0n, recovered: 0n, clawedBack: 0n, spend, refundedSpend: 0n }
   return free >= earned
@@ -120,14 +125,14 @@ export const earn = (earned: bigint, spend: bigint, free: bigint): RewardChange 
     }
 }
 
-/** A waiting reward is reserved, from free money that covers it or from money that was assigned to it before. */
+/** Reserves a reward that awaits funding, from free money that covers it or from money that was assigned to it. */
 export const fund = (money: RewardMoney, from: "free" | "assigned"): RewardChange => ({
   money: { ...money, state: "Pending" },
   moves: moves(["awaitingFunding", "promised", money.amount], [from, "pending", money.amount]),
   event: "reward.pending"
 })
 
-/** The holding period is over: what the user owes is recovered first, the rest becomes claimable. */
+/** Ends the holding period: recovers what the user owes; the rest becomes claimable. */
 export const mature = (money: RewardMoney, owed: bigint): RewardChange => {
   const due = unpaid(money)
   const recovered = owed < due ? owed : due
@@ -139,7 +144,7 @@ export const mature = (money: RewardMoney, owed: bigint): RewardChange => {
   }
 }
 
-/** A claim pays `paid` of a claimable reward, at most what is unpaid. */
+/** Pays `paid` of a claimable reward, which is at most its unpaid part. */
 export const pay = (money: RewardMoney, paid: bigint): RewardChange => {
   const next = { ...money, paid: money.paid + paid }
   return {
@@ -149,13 +154,16 @@ export const pay = (money: RewardMoney, paid: bigint): RewardChange => {
   }
 }
 
-/** What is left of an earned amount once `refunded` of `spend` went back, from totals so that parts add up. */
+/**
+ * The part of an earned amount that remains after refunds of `refunded` of `spend`. It is computed from totals, so that
+ * several refunds take as much as one of their sum.
+ */
 export const netOfRefunds = (earned: bigint, spend: bigint, refunded: bigint): bigint =>
   earned * (spend - refunded) / spend
 
 /**
- * The refunds of the reward's purchase add up to `refundedTotal`. The unpaid part shrinks first; what was paid
- * already becomes owed. undefined where nothing changes (decisions, section 5.8).
+ * Applies refunds that add up to `refundedTotal`. They reduce the unpaid part first; what was paid already becomes
+ * owed. Undefined if nothing changes (decisions, section 5.8).
  */
 export const refund = (money: RewardMoney, refundedTotal: bigint): RewardChange | undefined => {
   const refundedSpend = refundedTotal < money.spend ? refundedTotal : money.spend

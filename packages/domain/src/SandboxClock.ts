@@ -4,7 +4,7 @@ import { Timestamp } from "./Time.ts"
 /** The sandbox clock cannot be moved beyond the start of the year 9000. */
 export const latestClockMillis = Date.parse("9000-01-01T00:00:00.000Z")
 
-/** Body and answer of `GET` and `PUT /v1/sandbox/clock` (decisions, section 9). */
+/** Request and response body of `/v1/sandbox/clock` (decisions, section 9). */
 export const SandboxClock = Schema.Struct({ now: Timestamp }).annotate({
   identifier: "SandboxClock",
   expected: "an object",
@@ -12,7 +12,7 @@ export const SandboxClock = Schema.Struct({ now: Timestamp }).annotate({
 })
 export type SandboxClock = typeof SandboxClock.Type
 
-/** 422: the clock moves forward only; `now` is its present time. */
+/** 422: the clock only moves forward; `now` is its present time. */
 export class ClockCannotGoBack extends Schema.TaggedError<ClockCannotGoBack>()("ClockCannotGoBack", {
   message: Schema.String,
   now: Timestamp

@@ -3,14 +3,14 @@ import { Amount, Asset } from "./Money.ts"
 import { ProgramDefinition } from "./Program.ts"
 import { Timestamp } from "./Time.ts"
 
-/** Purchases that one simulation evaluates, and milliseconds that it may take, at most (decisions, section 9). */
+/** The most purchases that one simulation evaluates, and the most milliseconds that it takes (decisions, section 9). */
 export const maxSimulatedTransactions = 1_000_000
 export const maxSimulationMillis = 60_000
 
-/** Entries of a simulation's list, at most: tiers are the integrator's own words, and may be as many as users. */
+/** The most entries of a simulation's list: an integrator may have as many tiers as users. */
 export const maxSimulationKeys = 10_000
 
-/** A candidate, and the purchases that it is tried on: `from ≤ P < to`. */
+/** A candidate, and the time P of the purchases on which it is evaluated: `from ≤ P < to`. */
 export const SimulationRequest = Schema.Struct({
   definition: ProgramDefinition,
   from: Timestamp,
@@ -20,31 +20,32 @@ export const SimulationRequest = Schema.Struct({
 ).annotate({
   identifier: "SimulationRequest",
   expected: "an object",
-  description: "A candidate version, and the purchase times that it is tried on: from `from` up to, and without, `to`."
+  description: "A candidate version, and the times of the purchases on which it is evaluated: from `from`, and " +
+    "before `to`."
 })
 export type SimulationRequest = typeof SimulationRequest.Type
 
-/** A part of a simulation's sums. `""` as a key: outside every category, or no tier. */
+/** A part of a simulation's sums. The key `""` is for purchases outside every category, or for users without a tier. */
 const Part = Schema.Struct({ key: Schema.String, paid: Amount, wouldPay: Amount })
 
 /**
- * What a candidate would have paid against what was paid, net of the same refunds, in smallest units (decisions,
- * section 9 and record 0009). Lists are by key in order of code points, without keys whose both sides are zero; the
- * sums of each list are `paid` and `wouldPay`.
+ * What a candidate would have paid, and what was paid, both net of the same refunds, in smallest units (decisions,
+ * section 9 and record 0009). Lists are ordered by code points of the key and omit keys with two zeros. The sums of
+ * each list are `paid` and `wouldPay`.
  */
 export const Simulation = Schema.Struct({
   from: Timestamp,
   to: Timestamp,
   asset: Asset,
-  /** Cleared purchases in the asset's currency, also those that earn nothing. */
+  /** Cleared purchases in the asset's currency, including those that earn nothing. */
   transactions: Schema.Int,
-  /** Users who made them. */
+  /** The users of these purchases. */
   users: Schema.Int,
   paid: Amount,
   wouldPay: Amount,
   /** How much more the candidate would pay without its caps. */
   cappedAway: Amount,
-  /** Users who would have got more, and less. */
+  /** The numbers of users to whom the candidate would have paid more, and less. */
   gaining: Schema.Int,
   losing: Schema.Int,
   /** By month of the purchase, as `2026-11`. */
@@ -56,11 +57,13 @@ export const Simulation = Schema.Struct({
 }).annotate({
   identifier: "Simulation",
   expected: "an object",
-  description: "What the candidate would have paid (`wouldPay`) against what was paid, net of refunds, in smallest units of `asset`. `wouldPay + cappedAway` is what it would pay without caps. `gaining` and `losing` count users. Lists leave out keys without money; the key \"\" stands for no category, and for no tier."
+  description: "What the candidate would have paid (`wouldPay`) and what was paid, net of refunds, in smallest units " +
+    "of `asset`. `wouldPay + cappedAway` is what it would pay without caps. `gaining` and `losing` count users. " +
+    "Lists omit keys without money; the key \"\" stands for no category, and for no tier."
 })
 export type Simulation = typeof Simulation.Type
 
-/** 422: more purchases than a simulation evaluates, or more time than it may take. */
+/** 422: there are more purchases than a simulation evaluates, or it takes more time than it may. */
 export class SimulationTooLarge extends Schema.TaggedError<SimulationTooLarge>()("SimulationTooLarge", {
   message: Schema.String
 }, { httpApiStatus: 422 }) {}

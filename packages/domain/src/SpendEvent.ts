@@ -10,7 +10,7 @@ export const Mcc = Schema.String.check(Schema.isPattern(/^[0-9]{4}$/, {
   toJsonSchema: () => ({ pattern: "^[0-9]{4}$" })
 }))
 
-/** Where the card was used. */
+/** The merchant of a purchase. */
 export const Merchant = Schema.Struct({
   descriptor: text(1, 200),
   mcc: Mcc,
@@ -31,14 +31,14 @@ const common = {
   occurredAt: Timestamp
 }
 
-/** Card authorized: gives an estimate, never a reward. */
+/** An authorization. It leads to an estimate, never to a reward. */
 export const Authorization = Schema.Struct({ kind: Schema.tag("authorization"), ...common }).annotate({
   identifier: "AuthorizationEvent",
   expected: "an object",
-  description: "Card authorized. Gives an estimate, never a reward."
+  description: "An authorization of the card. It leads to an estimate, never to a reward."
 })
 
-/** More authorized on an open authorization; `amount` is the increase. */
+/** An increase of an open authorization; `amount` is the increase. */
 export const IncrementalAuthorization = Schema.Struct({
   kind: Schema.tag("incremental_authorization"),
   ...common,
@@ -46,10 +46,10 @@ export const IncrementalAuthorization = Schema.Struct({
 }).annotate({
   identifier: "IncrementalAuthorizationEvent",
   expected: "an object",
-  description: "More authorized on an open authorization. `amount` is the increase, not the new total."
+  description: "An increase of an open authorization. `amount` is the increase, not the new total."
 })
 
-/** Settled with its final amount: what earns a reward. */
+/** A transaction settled with its final amount, which earns a reward. */
 export const Clearing = Schema.Struct({
   kind: Schema.tag("clearing"),
   ...common,
@@ -57,21 +57,29 @@ export const Clearing = Schema.Struct({
 }).annotate({
   identifier: "ClearingEvent",
   expected: "an object",
-  description: "Transaction settled with its final amount. This is what earns a reward."
+  description: "A transaction settled with its final amount. It earns a reward."
 })
 
 /** An authorization was voided, in part or in full, before clearing. */
-export const Reversal = Schema.Struct({ kind: Schema.tag("reversal"), ...common, authorizationId: TransactionId }).annotate({
+export const Reversal = Schema.Struct({
+  kind: Schema.tag("reversal"),
+  ...common,
+  authorizationId: TransactionId
+}).annotate({
   identifier: "ReversalEvent",
   expected: "an object",
   description: "An authorization was voided or expired before clearing."
 })
 
-/** Money went back after clearing; `amount` is this refund's. */
-export const Refund = Schema.Struct({ kind: Schema.tag("refund"), ...common, originalTransactionId: TransactionId }).annotate({
+/** A refund after clearing; `amount` is the amount of this refund. */
+export const Refund = Schema.Struct({
+  kind: Schema.tag("refund"),
+  ...common,
+  originalTransactionId: TransactionId
+}).annotate({
   identifier: "RefundEvent",
   expected: "an object",
-  description: "Money went back to the cardholder after clearing, in full or in part. `amount` is this refund's."
+  description: "A full or partial refund to the cardholder after clearing. `amount` is the amount of this refund."
 })
 
 /** Request body of `POST /v1/spend-events` (contract, section 2.1). */
@@ -98,22 +106,24 @@ export const SpendEventKind = Schema.Literals([
 ])
 export type SpendEventKind = typeof SpendEventKind.Type
 
-/** How far `occurredAt` may be ahead of the service's clock. */
+/** The most that `occurredAt` may be ahead of the service's clock, in milliseconds. */
 export const futureToleranceMillis = 60_000
 
 /** Response of `POST /v1/spend-events` (contract, section 2.2). */
 export const SpendEventAccepted = Schema.Struct({ id: Schema.String, duplicate: Schema.Boolean }).annotate({
   identifier: "SpendEventAccepted",
   expected: "an object",
-  description: "Stored, and processed after this answer. `duplicate` is true when the same event was already stored."
+  description: "Stored, and processed after this response. `duplicate` is true when the same event was already stored."
 })
 export type SpendEventAccepted = typeof SpendEventAccepted.Type
 
-/** The printed id. It is for people: two identities can print the same, so it is never a key. */
-export const printId = (event: Pick<SpendEvent, "integratorId" | "userId" | "kind" | "externalTransactionId">): string =>
+/** The id in responses. Two events can have the same id if a user id contains colons, so it is never used as a key. */
+export const printId = (
+  event: Pick<SpendEvent, "integratorId" | "userId" | "kind" | "externalTransactionId">
+): string =>
   `se:${event.integratorId}:${event.userId}:${event.kind}:${event.externalTransactionId}`
 
-/** The event that an event refers to, if it refers to one (contract, section 2.1). */
+/** The event to which an event refers, if any (contract, section 2.1). */
 export const originalOf = (
   event: SpendEvent
 ): { readonly kind: "authorization" | "clearing"; readonly externalTransactionId: TransactionId } | undefined => {
@@ -132,7 +142,7 @@ export const originalOf = (
   }
 }
 
-/** An event that is set aside until the event it refers to arrives and is applied (decisions, section 9). */
+/** An event that waits until the event to which it refers has arrived and is applied (decisions, section 9). */
 export const WaitingSpendEvent = Schema.Struct({
   id: Schema.String,
   receivedAt: Timestamp,
@@ -144,30 +154,33 @@ export const WaitingSpendEvent = Schema.Struct({
 })
 export type WaitingSpendEvent = typeof WaitingSpendEvent.Type
 
-/** A page of events that are set aside, the latest received first. */
+/** A page of waiting events, the latest received first. */
 export const WaitingSpendEventPage = Schema.Struct({
   spendEvents: Schema.Array(WaitingSpendEvent),
   next: Schema.optionalKey(Schema.String)
-}).annotate({ identifier: "WaitingSpendEventPage", description: "Spend events that are set aside, the latest received first." })
+}).annotate({
+  identifier: "WaitingSpendEventPage",
+  description: "Spend events that wait for another one, the latest received first."
+})
 export type WaitingSpendEventPage = typeof WaitingSpendEventPage.Type
 
-/** Both counts of a backlog stop here: beyond it the exact number does not matter, and would take long. */
+/** Both counts of a backlog stop here, because an exact count of more events would take long. */
 export const maxBacklogCount = 100_000
 
 const backlogCount = (what: string) =>
   Schema.Int.annotate({
-    description: `${what}. The count stops at ${maxBacklogCount}: that many means as many or more.`
+    description: `${what}. The count stops at ${maxBacklogCount}, which means as many or more.`
   })
 
-/** How many events are stored and not processed yet, and how many are set aside, each up to {@link maxBacklogCount}. */
+/** The number of stored events that are not processed, and of waiting events, each up to {@link maxBacklogCount}. */
 export const SpendEventBacklog = Schema.Struct({
   stored: backlogCount("Stored and not processed yet"),
   waiting: backlogCount("Set aside until the event that they refer to is applied"),
   oldestStoredAt: Schema.optionalKey(Timestamp)
-}).annotate({ identifier: "SpendEventBacklog", description: "Spend events that had no effect yet." })
+}).annotate({ identifier: "SpendEventBacklog", description: "Spend events that have no effect yet." })
 export type SpendEventBacklog = typeof SpendEventBacklog.Type
 
-/** 403: `integratorId` is not the key's. */
+/** 403: `integratorId` is not the integrator of the key. */
 export class IntegratorMismatch extends Schema.TaggedError<IntegratorMismatch>()("IntegratorMismatch", {
   message: Schema.String
 }, { httpApiStatus: 403 }) {}

@@ -1,7 +1,7 @@
-// @effect-diagnostics globalDate:off -- instants of every event are read and printed here; a DateTime for each costs several times as much
+// @effect-diagnostics globalDate:off -- a DateTime for each timestamp costs several times as much
 import { Schema, SchemaTransformation } from "effect"
 
-/** Milliseconds of a UTC day; days have no other length here. */
+/** Milliseconds of a UTC day. */
 export const dayMillis = 86_400_000
 
 /** 0001-01-01T00:00:00.000Z, the earliest instant on the wire. */
@@ -16,24 +16,24 @@ export const Instant = Schema.Int.check(
 ).pipe(Schema.brand("Instant"))
 export type Instant = typeof Instant.Type
 
-/** Brands milliseconds that are known to be in range; clamps what computation took beyond it. */
+/** Brands milliseconds and clamps them to the range. */
 export const instant = (millis: number): Instant =>
   Instant.make(Math.min(Math.max(millis, earliestMillis), latestMillis), { disableChecks: true })
 
 const pattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z$/
 
-/** Milliseconds of a timestamp as the decisions write it (section 1), or undefined where it is none. */
+/** The milliseconds of a timestamp in the format of the decisions, section 1; undefined for any other text. */
 export const parseTimestamp = (value: string): number | undefined => {
   if (!pattern.test(value) || value.startsWith("0000")) return undefined
   const millis = Date.parse(value)
-  // a day that its month does not have, and an hour 24, would be read as a day after
+  // Date.parse accepts the hour 24 and days that the month does not have, as a later day
   return new Date(millis).getUTCDate() === Number(value.slice(8, 10)) ? millis : undefined
 }
 
-/** `YYYY-MM-DDTHH:mm:ss.sssZ`, the only form that leaves the service. */
+/** Formats an instant as `YYYY-MM-DDTHH:mm:ss.sssZ`, the only format of responses. */
 export const printTimestamp = (millis: number): string => new Date(millis).toISOString()
 
-/** An {@link Instant} on the wire: UTC, ISO 8601, 0 to 3 fraction digits in, always 3 out. */
+/** An {@link Instant} on the wire: UTC, ISO 8601, with 0 to 3 fraction digits in requests and 3 in responses. */
 export const Timestamp = Schema.String.check(
   Schema.makeFilter<string>((value) => parseTimestamp(value) !== undefined, {
     expected: "a UTC timestamp such as 2026-12-01T00:00:00.000Z",

@@ -3,7 +3,7 @@ import { Country } from "./Country.ts"
 import { text, UserId } from "./Ids.ts"
 import { Timestamp } from "./Time.ts"
 
-/** What programs read of a user, as it stood at the purchase. */
+/** The attributes of a user on which rewards depend, at the time of a purchase. */
 export const Attributes = Schema.Struct({
   tier: Schema.optionalKey(text(1, 128)),
   country: Schema.optionalKey(Country),
@@ -11,7 +11,7 @@ export const Attributes = Schema.Struct({
 })
 export type Attributes = typeof Attributes.Type
 
-/** A user as the integrator sees it (contract, section 2.3). */
+/** A user (contract, section 2.3). */
 export const User = Schema.Struct({
   userId: UserId,
   ...Attributes.fields,
@@ -21,15 +21,15 @@ export const User = Schema.Struct({
 }).annotate({
   identifier: "User",
   expected: "an object",
-  description: "A user as the integrator sees it."
+  description: "A user of the integrator."
 })
 export type User = typeof User.Type
 
-/** Request body of `PUT /v1/users/{userId}`: an attribute left out is cleared; `referredBy` is set once. */
+/** Request body of `PUT /v1/users/{userId}`. An omitted attribute is cleared; `referredBy` is set once. */
 export const Enrollment = Schema.Struct({ ...Attributes.fields, referredBy: Schema.optionalKey(UserId) }).annotate({
   identifier: "Enrollment",
   expected: "an object",
-  description: "The user's attributes. One that is left out is cleared; `referredBy` is set once, at enrollment."
+  description: "The user's attributes. An omitted attribute is cleared; `referredBy` is set once, at enrollment."
 })
 export type Enrollment = typeof Enrollment.Type
 
@@ -50,13 +50,13 @@ export class UserNotEnrolled extends Schema.TaggedError<UserNotEnrolled>()("User
   userId: Schema.String
 }, { httpApiStatus: 422 }) {}
 
-/** 422: `referredBy` names no user enrolled earlier. */
+/** 422: `referredBy` is not a user that was enrolled earlier. */
 export class ReferrerNotEnrolled extends Schema.TaggedError<ReferrerNotEnrolled>()("ReferrerNotEnrolled", {
   message: Schema.String,
   referredBy: Schema.String
 }, { httpApiStatus: 422 }) {}
 
-/** 409: `referredBy` is set at enrollment and kept. */
+/** 409: `referredBy` is set at enrollment and cannot change. */
 export class ReferrerConflict extends Schema.TaggedError<ReferrerConflict>()("ReferrerConflict", {
   message: Schema.String,
   userId: Schema.String

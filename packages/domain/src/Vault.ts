@@ -2,11 +2,11 @@ import { Schema } from "effect"
 import { Reference, UserId, VaultId } from "./Ids.ts"
 import { Amount, Asset, AssetAmount } from "./Money.ts"
 
-/** What the vault has of one asset: `held` in all, `free` not reserved for rewards. */
+/** The vault's balance in one asset: `held` in all, `free` not reserved for rewards. */
 export const VaultBalance = Schema.Struct({ asset: Asset, held: Amount, free: Amount }).annotate({
   identifier: "VaultBalance",
   expected: "an object",
-  description: "`held` is everything in the vault, `free` what is not reserved for rewards; smallest units."
+  description: "`held` is all money in the vault, `free` the part that is not reserved for rewards; smallest units."
 })
 
 /** Response of `GET /v1/sandbox/vault`. */
@@ -17,7 +17,7 @@ export const Vault = Schema.Struct({ vaultId: VaultId, balances: Schema.Array(Va
 })
 export type Vault = typeof Vault.Type
 
-/** Request body of a deposit or withdrawal; `reference` is unique in the vault over all three operations. */
+/** Request body of a deposit or withdrawal. `reference` is unique in the vault over all three operations. */
 export const Simulation = Schema.Struct({ reference: Reference, amount: AssetAmount }).annotate({
   identifier: "Simulation",
   expected: "an object",
@@ -29,12 +29,16 @@ export type Simulation = typeof Simulation.Type
 export const ClaimSimulation = Schema.Struct({ ...Simulation.fields, userId: UserId }).annotate({
   identifier: "ClaimSimulation",
   expected: "an object",
-  description: "A user's claim of part or all of what is claimable."
+  description: "A user's claim of part or all of the claimable amount."
 })
 export type ClaimSimulation = typeof ClaimSimulation.Type
 
-/** Response of the three operations; `duplicate` where this exact request was recorded before. */
-export const SimulationRecorded = Schema.Struct({ reference: Reference, vaultId: VaultId, duplicate: Schema.Boolean }).annotate({
+/** Response of the three operations; `duplicate` if exactly this request was recorded before. */
+export const SimulationRecorded = Schema.Struct({
+  reference: Reference,
+  vaultId: VaultId,
+  duplicate: Schema.Boolean
+}).annotate({
   identifier: "SimulationRecorded",
   expected: "an object",
   description: "Recorded. `duplicate` is true when this exact request was already recorded; nothing changed."
@@ -47,7 +51,7 @@ export class SimulationConflict extends Schema.TaggedError<SimulationConflict>()
   reference: Schema.String
 }, { httpApiStatus: 409 }) {}
 
-/** 422: the vault refuses the request; the reference stays unused. */
+/** 422: the vault refuses the request; the reference can be used again. */
 export class SimulationRefused extends Schema.TaggedError<SimulationRefused>()("SimulationRefused", {
   message: Schema.String,
   reference: Schema.String

@@ -2,14 +2,14 @@ import { Schema } from "effect"
 import { EndpointId, text } from "./Ids.ts"
 import { dayMillis, Timestamp } from "./Time.ts"
 
-/** How long a replaced secret goes on signing, and how many replaced ones are kept (contract, section 3.4). */
+/** How long a replaced secret still signs, and how many replaced ones are kept (contract, section 3.4). */
 export const replacedSecretMillis = dayMillis
 export const maxReplacedSecrets = 4
 
-/** An endpoint's address; its further rules are in `EndpointUrl.ts`. */
+/** The URL of an endpoint; `EndpointUrl.ts` has its other rules. */
 export const EndpointAddress = text(1, 2048)
 
-/** A webhook endpoint (contract, section 2.8). Its secret is shown at creation and rotation only. */
+/** A webhook endpoint (contract, section 2.8). Only creation and rotation return its secret. */
 export const WebhookEndpoint = Schema.Struct({
   id: EndpointId,
   url: EndpointAddress,
@@ -18,7 +18,7 @@ export const WebhookEndpoint = Schema.Struct({
 }).annotate({
   identifier: "WebhookEndpoint",
   expected: "an object",
-  description: "Where events go. `previousSecretExpiresAt` is the expiry of the latest replaced secret."
+  description: "The receiver of the events. `previousSecretExpiresAt` is the expiry of the latest replaced secret."
 })
 export type WebhookEndpoint = typeof WebhookEndpoint.Type
 
@@ -29,7 +29,7 @@ export const WebhookEndpointCreation = Schema.Struct({ id: EndpointId, url: Endp
   description: "An id of your choice, and an https URL with a public host name."
 })
 
-/** Response of a creation; `secret` only the first time. */
+/** Response of a creation. It has the `secret` only the first time. */
 export const WebhookEndpointCreated = Schema.Struct({
   endpoint: WebhookEndpoint,
   secret: Schema.optionalKey(Schema.String),
@@ -45,7 +45,7 @@ export type WebhookEndpointCreated = typeof WebhookEndpointCreated.Type
 export const SecretRotated = Schema.Struct({ endpoint: WebhookEndpoint, secret: Schema.String }).annotate({
   identifier: "SecretRotated",
   expected: "an object",
-  description: "The endpoint and its new signing secret, shown this once."
+  description: "The endpoint and its new signing secret, which is shown only once."
 })
 export type SecretRotated = typeof SecretRotated.Type
 
@@ -55,12 +55,12 @@ export class WebhookEndpointConflict extends Schema.TaggedError<WebhookEndpointC
   id: Schema.String
 }, { httpApiStatus: 409 }) {}
 
-/** 422: there is an endpoint already. */
+/** 422: the integrator already has an endpoint. */
 export class WebhookEndpointLimit extends Schema.TaggedError<WebhookEndpointLimit>()("WebhookEndpointLimit", {
   message: Schema.String
 }, { httpApiStatus: 422 }) {}
 
-/** 422: the URL breaks the URL rules. */
+/** 422: the URL violates the URL rules. */
 export class EndpointUrlRefused extends Schema.TaggedError<EndpointUrlRefused>()("EndpointUrlRefused", {
   message: Schema.String
 }, { httpApiStatus: 422 }) {}

@@ -1,6 +1,6 @@
 /**
- * How a webhook delivery is signed, and how a signature is checked (contract sections 2.8, 3.4 and 5.7; decisions,
- * section 7). Who checks needs a `Mac` service: on Node `NodeCrypto.layerMac`, elsewhere `Mac.layerWebCrypto`.
+ * Signing and verification of webhooks (contract sections 2.8, 3.4 and 5.7; decisions, section 7). Verification
+ * requires a `Mac` service: `NodeCrypto.layerMac` on Node, `Mac.layerWebCrypto` elsewhere.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -14,17 +14,17 @@ export const WebhookSecret = Schema.String.check(
 ).pipe(Schema.brand("WebhookSecret"))
 export type WebhookSecret = typeof WebhookSecret.Type
 
-/** The secret made of 32 random bytes. Another number of bytes is a defect of the caller and throws. */
+/** Formats 32 random bytes as a secret. Throws for another number of bytes. */
 export const secretFromBytes = (bytes: Uint8Array): WebhookSecret =>
   WebhookSecret.make(`service_whsec_${Hex.encode(bytes)}`)
 
-/** The secrets valid now: the current one and up to four replaced ones (contract section 3.4), newest first. */
+/** The valid secrets: the current one and up to four replaced ones (contract section 3.4), newest first. */
 export type SigningSecrets = readonly [WebhookSecret, ...ReadonlyArray<WebhookSecret>]
 
-/** One attempt. */
+/** A delivery attempt. */
 export interface Attempt {
   readonly eventId: string
-  /** Exactly what is sent. */
+  /** The request body, byte for byte. */
   readonly body: string
   /** The time of this attempt, whole seconds since 1970. */
   readonly timestampSeconds: number
@@ -41,21 +41,24 @@ export interface SignedHeaders {
   readonly "webhook-signature": string
 }
 
-/** HMAC-SHA256 under a key that is prepared once: the tag of a text, printed. */
+/** HMAC-SHA256 with a prepared key: returns the encoded tag of a text. */
 export type PrepareHmac = (key: Uint8Array) => (content: string, encoding: "hex" | "base64") => string
 
 /** The headers that sign an attempt. */
 export type Signer = (attempt: Attempt) => SignedHeaders
 
 /**
- * Prepares the keys of the secrets once, and signs attempts with each of them in the order given.
+ * Prepares the keys of the secrets once. The returned function signs attempts with each of them, in this order.
  *
  * `x-service-signature` is `t=<seconds>,v1=<hex>,…`, where `v1` is HMAC-SHA256 keyed by the whole secret over
  * `<seconds>.<body>`; the `stripe` package accepts it. The `webhook-*` headers are those of Standard Webhooks, keyed by
  * the secret without `service_`; the `standardwebhooks` package accepts them.
  */
 export const makeSigner = (secrets: SigningSecrets, prepare: PrepareHmac): Signer => {
-  const keys = secrets.map((secret) => ({ service: prepare(serviceKey(secret)), standard: prepare(standardKey(secret)) }))
+  const keys = secrets.map((secret) => ({
+    service: prepare(serviceKey(secret)),
+    standard: prepare(standardKey(secret))
+  }))
   return ({ attempt, body, eventId, timestampSeconds }) => {
     const seconds = String(timestampSeconds)
     const serviceContent = `${seconds}.${body}`
@@ -71,29 +74,29 @@ export const makeSigner = (secrets: SigningSecrets, prepare: PrepareHmac): Signe
   }
 }
 
-/** Why a signature was not accepted. `NoMatchingSignature`: another secret, or the body was changed on its way. */
+/** A signature was refused. `NoMatchingSignature`: made with another secret, or over another body. */
 export class SignatureRefused extends Schema.TaggedError<SignatureRefused>()("SignatureRefused", {
   reason: Schema.Literals(["MalformedHeader", "NoMatchingSignature", "TimestampTooOld", "TimestampTooNew"]),
   message: Schema.String
 }) {}
 
 export interface VerifyInput {
-  /** The secrets the receiver holds; one that matches is enough (contract section 5.7). */
+  /** The secrets of the receiver; one that matches is enough (contract section 5.7). */
   readonly secrets: ReadonlyArray<WebhookSecret>
   /** The value of `x-service-signature`. */
   readonly signature: string
-  /** The body as it arrived. Bytes are better: text has already lost what was not valid UTF-8. */
+  /** The body as it arrived, preferably its bytes: text has lost the bytes that are not valid UTF-8. */
   readonly body: string | Uint8Array
   readonly nowSeconds: number
-  /** How far the timestamp may be from `nowSeconds`, in either direction, inclusive. */
+  /** The greatest accepted difference between the timestamp and `nowSeconds`, in either direction. */
   readonly toleranceSeconds: number
 }
 
 /**
- * Succeeds when any `v1` of the signature was made by any of the secrets over this body, not too long ago.
+ * Succeeds if one `v1` of the signature was made with one of the secrets over this body, within the tolerance.
  *
- * Every pair is compared, each in constant time, so the time taken tells nothing about a tag. Schemes other than `v1`
- * are skipped, as later versions may add some. The timestamp is judged after the signature.
+ * Every pair is compared in constant time, so that the duration reveals nothing about a tag. Schemes other than `v1`
+ * are skipped, because later versions may add some. The timestamp is checked after the signature.
  */
 export const verify = Effect.fnUntraced(function*(
   input: VerifyInput
@@ -128,11 +131,11 @@ const encoder = new TextEncoder()
 
 const refused = (reason: SignatureRefused["reason"], message: string) => new SignatureRefused({ reason, message })
 
-/** Five tags need less than 400 characters; the limits leave room for other schemes. */
+/** Five tags take less than 400 characters; the limits leave room for other schemes. */
 const maxSignatureLength = 4096
 const maxTags = 32
 
-/** `timestamp` stays text: it is what was signed. */
+/** `timestamp` is the text that was signed. */
 const parseSignature = (header: string): { timestamp: string; tags: ReadonlyArray<Uint8Array> } | undefined => {
   if (header.length > maxSignatureLength) return undefined
   let timestamp: string | undefined
@@ -159,9 +162,9 @@ const signedContent = (timestamp: string, body: string | Uint8Array): Uint8Array
 
 const serviceKey = (secret: WebhookSecret): Uint8Array => encoder.encode(secret)
 
-/** What Standard Webhooks reads from `whsec_<64 hex>`: the digits are decoded as base64, which makes 48 bytes. */
+/** The key of Standard Webhooks: it decodes the 64 hex digits of the secret as base64, which makes 48 bytes. */
 const standardKey = (secret: WebhookSecret): Uint8Array =>
   Result.getOrThrow(Base64.decode(secret.slice("service_whsec_".length)))
 
-/** Keys are never empty and HMAC-SHA256 is everywhere, so a `CryptoError` is a defect. */
+/** A `CryptoError` is a defect: keys are never empty, and every platform has HMAC-SHA256. */
 const macKey = (key: Uint8Array) => Effect.orDie(Mac.key(Mac.hmacSha256, key))

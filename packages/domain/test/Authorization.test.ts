@@ -16,7 +16,7 @@ describe("the open amount of an authorization", () => {
     assert.strictEqual(openCents(increment(beyond, 1_000n)), 200n)
   })
 
-  it.each([0n, 1_000n, 1_001n])("is gone for good after a reversal of %s, increments included", (cents) => {
+  it.each([0n, 1_000n, 1_001n])("is 0 for good after a reversal of %s, including increments", (cents) => {
     const voided = reverse(increment(opened, 500n), cents)
     assert.isTrue(voided.closed)
     assert.strictEqual(openCents(increment(voided, 700n)), 0n)

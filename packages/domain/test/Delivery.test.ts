@@ -12,10 +12,10 @@ import {
   jitterRange,
   maxInFlightPerEndpoint,
   parseRetryDelays,
-  placesPerShare,
+  slotsPerShare,
   probeDelayMillis,
   type RetryDelays,
-  sharePlaces
+  shareSlots
 } from "@card-rewards/domain/Delivery"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
@@ -56,14 +56,14 @@ describe("the schedule", () => {
     assert.strictEqual(Math.round(endedAt / 3_600_000), 76)
   })
 
-  it.prop("ends with the last delay, and no sooner", [delays, integer(1, 60), failure, time, jitter], (
+  it.prop("is exhausted after the last delay, and not before", [delays, integer(1, 60), failure, time, jitter], (
     [delays, attempt, result, endedAt, jitter]
   ) => {
     const { state } = afterAttempt({ delays, attempt, result, endedAt, jitter })
     assert.strictEqual(state, attempt <= delays.length ? "pending" : "exhausted")
   })
 
-  it.prop("ends with any 2xx, also on the last attempt", [delays, integer(1, 60), success, time, jitter], (
+  it.prop("ends with any 2xx, including at the last attempt", [delays, integer(1, 60), success, time, jitter], (
     [delays, attempt, result, endedAt, jitter]
   ) => {
     assert.isTrue(isSuccess(result))
@@ -142,7 +142,7 @@ describe("parseRetryDelays", () => {
     Array(51).fill("1s").join(",")
   ])("refuses %s", (text) => assert.isUndefined(parseRetryDelays(text)))
 
-  it.prop("reads back what is written in milliseconds", [delays], ([delays]) => {
+  it.prop("parses delays written in milliseconds", [delays], ([delays]) => {
     assert.deepStrictEqual(parseRetryDelays(delays.map((millis) => `${millis}ms`).join(",")), delays)
   })
 })
@@ -188,7 +188,7 @@ describe("the breaker", () => {
     assert.deepStrictEqual(waits, seconds.map((second) => second * 1_000))
   })
 
-  it.prop("never waits longer than 1 h or the schedule's longest delay", [delays, integer(0, 2_000_000_000)], (
+  it.prop("never waits longer than 1 h or the longest delay of the schedule", [delays, integer(0, 2_000_000_000)], (
     [delays, failedProbes]
   ) => {
     const wait = probeDelayMillis(delays, failedProbes)
@@ -197,62 +197,65 @@ describe("the breaker", () => {
     assert.isAtLeast(wait, Math.min(30_000, Math.max(...delays)))
   })
 
-  it.prop("closes on any success, a probe's or a late one's", [integer(0, 1_000), Schema.Boolean, time, delays], (
+  it.prop("closes on any success, with or without a probe", [integer(0, 1_000), Schema.Boolean, time, delays], (
     [failures, probe, endedAt, delays]
   ) => {
     const open = failTimes(failures, delays)
     assert.deepStrictEqual(breakerAfter(open, { success: true, probe, endedAt }, delays), closedBreaker)
   })
 
-  it.prop("open, does not count the failures of what was in flight", [integer(10, 1_000), time, time, delays], (
+  it.prop("does not count failures of attempts in flight while it is open", [integer(10, 1_000), time, time, delays], (
     [failures, probeAt, endedAt, delays]
   ) => {
     const open = { failures, probeAt }
     assert.deepStrictEqual(breakerAfter(open, { success: false, probe: false, endedAt }, delays), open)
   })
 
-  it("counts failures in a row only", () => {
+  it("counts consecutive failures only", () => {
     const nine = failTimes(9, defaultRetryDelays)
     const again = breakerAfter(nine, { success: true, probe: false, endedAt: 0 }, defaultRetryDelays)
     assert.isFalse(isOpen(failTimes(9, defaultRetryDelays, again)))
   })
 })
 
-describe("places", () => {
-  const turn = Schema.Struct({ inFlight: integer(0, 16), slow: Schema.Boolean, attempts: integer(1, 16) })
-  const turns = Schema.Array(turn).check(Schema.isMaxLength(40))
+describe("slots", () => {
+  const endpoint = Schema.Struct({ inFlight: integer(0, 16), slow: Schema.Boolean, attempts: integer(1, 16) })
+  const endpoints = Schema.Array(endpoint).check(Schema.isMaxLength(40))
+  const limits = [integer(0, 512), integer(0, 256)] as const
 
-  it.prop("are given within all limits, fairly, and none is left that somebody could have", [turns, integer(0, 512), integer(0, 256)], (
-    [asking, limit, slowLimit]
-  ) => {
-    const numbered = asking.map((one, index) => ({ ...one, index, wanted: Math.min(one.attempts, 16 - one.inFlight) }))
+  it.prop("are assigned within all limits, fairly, until no endpoint may get another", [
+    endpoints,
+    ...limits
+  ], ([candidates, limit, slowLimit]) => {
+    const numbered = candidates
+      .map((one, index) => ({ ...one, index, wanted: Math.min(one.attempts, 16 - one.inFlight) }))
       .map((one) => ({ ...one, attempts: one.wanted }))
-    const given = new Map(sharePlaces(numbered, { limit, slowLimit }).map(({ attempts, index }) => [index, attempts]))
-    const of = (index: number) => given.get(index) ?? 0
+    const assigned = new Map(shareSlots(numbered, { limit, slowLimit }).map(({ attempts, index }) => [index, attempts]))
+    const of = (index: number) => assigned.get(index) ?? 0
     const total = (those: typeof numbered) => those.reduce((sum, { index }) => sum + of(index), 0)
     const slow = numbered.filter((one) => one.slow)
     assert.isAtMost(total(numbered), limit)
     assert.isAtMost(total(slow), slowLimit)
     const free = limit - total(numbered)
     const slowFree = slowLimit - total(slow)
-    const mayTake = (places: number, nth: number) => places > 0 && (nth === 1 || places >= nth * placesPerShare)
+    const mayTake = (slots: number, nth: number) => slots > 0 && (nth === 1 || slots >= nth * slotsPerShare)
     for (const { inFlight, index, slow, wanted } of numbered) {
       assert.isAtMost(of(index), wanted)
       assert.isAtMost(inFlight + of(index), Math.max(inFlight, maxInFlightPerEndpoint))
       if (of(index) === wanted) continue
       const nth = inFlight + of(index) + 1
       assert.isFalse(mayTake(free, nth) && (!slow || mayTake(slowFree, nth)))
-      // nobody of its kind was given a later place than the one that it was refused
+      // no endpoint of its kind got a later slot than the one that it was refused
       for (const other of numbered) {
         if (other.slow === slow && of(other.index) > 0) assert.isAtMost(other.inFlight + of(other.index), nth)
       }
     }
   })
 
-  it("of a process that sends nothing are 16 for one endpoint, and one each for 512", () => {
+  it("of an idle process are 16 for one endpoint, and one each for 512", () => {
     const some = (count: number) => Array.from({ length: count }, () => ({ inFlight: 0, slow: false, attempts: 16 }))
     const sumOf = (count: number) =>
-      sharePlaces(some(count), { limit: 512, slowLimit: 256 }).reduce((sum, { attempts }) => sum + attempts, 0)
+      shareSlots(some(count), { limit: 512, slowLimit: 256 }).reduce((sum, { attempts }) => sum + attempts, 0)
     assert.strictEqual(sumOf(1), 16)
     assert.strictEqual(sumOf(512), 512)
     assert.strictEqual(sumOf(600), 512)

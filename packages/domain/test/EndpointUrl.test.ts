@@ -55,7 +55,8 @@ const hostile: Readonly<Record<string, ReadonlyArray<string>>> = {
     "https://tv.home/", "https://wiki.intranet/", "https://x.private/", "https://metadata/", "https://kubernetes/",
     "https://db/",
     "https://acme/", "https://com/", "https://com./", "https://xn--p1ai/",
-    "https://ｌｏｃａｌｈｏｓｔ/", "https://ⓛⓞⓒⓐⓛⓗⓞⓢⓣ/", "https://𝐥𝐨𝐜𝐚𝐥𝐡𝐨𝐬𝐭/", "https://localhoſt/", "https://ℓocalhost/",
+    "https://ｌｏｃａｌｈｏｓｔ/", "https://ⓛⓞⓒⓐⓛⓗⓞⓢⓣ/", "https://𝐥𝐨𝐜𝐚𝐥𝐡𝐨𝐬𝐭/", "https://localhoſt/",
+    "https://ℓocalhost/",
     "https://LOCALHOſT./", "https://%6c%6f%63%61%6c%68%6f%73%74/", "https://loc%61lhost/", "https://foo。localhost/",
     "https://foo．local/",
     "https://foo.ｉｎｔｅｒｎａｌ/", "https://printer.ⓛocal/", "https://local\u00adhost/", "https://local\u200bhost/",
@@ -155,9 +156,11 @@ describe("EndpointUrl", () => {
   })
 
   it.each([
-    ...(hostile["credentials"] ?? []), ...(hostile["fragments"] ?? []), ...(hostile["characters that parsers read differently"] ?? []),
+    ...(hostile["credentials"] ?? []),
+    ...(hostile["fragments"] ?? []),
+    ...(hostile["characters that parsers read differently"] ?? []),
     "ftp://localhost/", "http://", "http:localhost", "http://user@localhost/", "file:///etc/passwd"
-  ])("even a private network refuses %j", (url) => {
+  ])("refuses %j even with allowPrivateNetwork", (url) => {
     assert.isString(refuse(url, open))
   })
 })

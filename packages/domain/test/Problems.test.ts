@@ -18,7 +18,7 @@ const tier = (index: number) => ({ tier: `t${index}`, multiplier: 1 })
 const campaign = { startsAt: effectiveFrom, endsAt: "2026-12-02T00:00:00.000Z", bonusRate: 1 }
 const mccs = (count: number) => times(count, (index) => `${index % 10_000}`.padStart(4, "0"))
 
-/** The path of each limited list, its limit, and a definition in which it is as long as asked for. */
+/** Each limited list: its path, its limit, and a definition with a given length of it. */
 const lists: ReadonlyArray<{
   readonly path: string
   readonly limit: number
@@ -108,7 +108,7 @@ describe("a list of a definition", () => {
     const before = process.cpuUsage()
     assert.lengthOf(definitionProblems(definition), 9_999 + 29_999 + 3)
     const { system, user } = process.cpuUsage(before)
-    // a quadratic comparison takes several seconds
+    // a quadratic comparison would take several seconds
     assert.isBelow((user + system) / 1e6, 1)
   })
 })

@@ -15,7 +15,7 @@ const categories = times(200, (index) => ({ id: `c${index}`, mccs: mccs.filter((
 const emptyCategories = categories.map(({ id }) => ({ id, mccs: [] }))
 const categoryIds = categories.map(({ id }) => id)
 
-/** Every list that may have ids of 128 characters, full of such ids. */
+/** A definition whose lists are full of ids of 128 characters. */
 const longIds = (prefix: string, fill: string, count: number) => {
   const length = fill.length === 1 ? 128 : 250
   const id = (kind: string, index: number) => `${prefix}${kind}${index + 100}`.padEnd(length, fill)
@@ -28,7 +28,7 @@ const longIds = (prefix: string, fill: string, count: number) => {
   }
 }
 
-/** Definitions within the limits of every list, most of them as large as a request can be. */
+/** Definitions within the limits of every list, most of them as large as a request may be. */
 const definitions: ReadonlyArray<readonly [string, object, maxBytes: number]> = [
   ["plain", {}, 2_048],
   ["all MCCs", { categories, exclusions: { mccs, merchants: [] } }, 65_536],
@@ -52,7 +52,7 @@ const definitions: ReadonlyArray<readonly [string, object, maxBytes: number]> = 
 setFlagsFromString("--expose-gc")
 const collect: () => void = runInNewContext("gc")
 
-/** What stays in memory; what is garbage is only collected once the present turn is over. */
+/** The retained heap; garbage is only collected after the present task of the event loop. */
 const usedBytes = async (): Promise<number> => {
   for (let turn = 0; turn < 4; turn++) {
     await new Promise((resolve) => setImmediate(resolve))
@@ -77,7 +77,7 @@ const bytesOf = async (make: () => ProgramVersion, estimate: number): Promise<nu
 }
 
 describe("a compiled version", () => {
-  it.each(definitions)("takes no more than its estimate: %s", async (_, changes, maxBytes) => {
+  it.each(definitions)("takes no more memory than its estimate: %s", async (_, changes, maxBytes) => {
     const body = Buffer.from(JSON.stringify({ ...plainProgram, effectiveFrom: campaign.startsAt, ...changes }))
     assert.isAtMost(body.length, 256 * 1_024)
     const make = () => compile("p", 1, Schema.decodeUnknownSync(ProgramDefinition)(JSON.parse(body.toString())))

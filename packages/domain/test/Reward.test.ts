@@ -19,7 +19,7 @@ const step = Schema.Struct({
   amount: Schema.BigInt.check(Schema.isBetweenBigInt({ minimum: 0n, maximum: 10n ** 6n }))
 })
 
-/** Where a reward's money stands, counted from its moves alone. */
+/** The accounts of a reward, computed from its moves. */
 const balances = (moves: ReadonlyArray<Move>) => {
   const sums = new Map<string, bigint>()
   for (const { amount, from, to } of moves) {
@@ -32,7 +32,7 @@ const balances = (moves: ReadonlyArray<Move>) => {
 
 const accountOf = { AwaitingFunding: "awaitingFunding", Pending: "pending", Claimable: "claimable" } as const
 
-/** What must hold of a reward and its moves, whatever happened to it. */
+/** Asserts the identities of a reward and its moves. */
 const holds = (money: RewardMoney, moves: ReadonlyArray<Move>) => {
   const of = balances(moves)
   const open = unpaid(money)
@@ -78,7 +78,9 @@ describe("a reward's life", () => {
     }
   )
 
-  it.prop("shrinks by the same in parts as in one refund", [amount, cents, cents, cents], ([earned, spend, one, two]) => {
+  it.prop("shrinks by the same in several refunds as in one", [amount, cents, cents, cents], (
+    [earned, spend, one, two]
+  ) => {
     const start = earn(earned, spend, 0n).money
     const first = refund(start, one)?.money ?? start
     const inParts = refund(first, one + two)?.money ?? first

@@ -5,17 +5,17 @@ import { readFileSync } from "node:fs"
 /** A program in a process of its own. */
 export interface Running {
   readonly pid: number
-  /** All that it printed. */
+  /** Its output so far, on stdout and stderr. */
   readonly output: () => string
   readonly send: (signal: "SIGTERM" | "SIGKILL") => Effect.Effect<void>
-  /** Its exit code, `null` where a signal ended it. */
+  /** Its exit code; null if a signal ended it. */
   readonly exit: Effect.Effect<number | null>
   readonly isAlive: () => boolean
-  /** Resident memory in bytes; 0 once it is gone. */
+  /** Resident memory in bytes; 0 after its end. */
   readonly residentBytes: () => number
 }
 
-/** Starts Node with these arguments and these variables alone; it is killed with the scope at the latest. */
+/** Starts Node with these arguments and only these variables. It is killed when the scope closes. */
 export const start = (
   args: ReadonlyArray<string>,
   options: { readonly env: Readonly<Record<string, string>>; readonly cwd?: string }
@@ -27,7 +27,9 @@ export const start = (
 
 const running = (child: ChildProcess): Running => {
   const printed: Array<string> = []
-  for (const stream of [child.stdout, child.stderr]) stream?.setEncoding("utf8").on("data", (text) => printed.push(text))
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding("utf8").on("data", (text) => printed.push(text))
+  }
   const closed = Deferred.makeUnsafe<number | null>()
   child.once("close", (code) => Deferred.doneUnsafe(closed, Effect.succeed(code)))
   const isAlive = () => child.exitCode === null && child.signalCode === null

@@ -3,7 +3,7 @@ import { Amount, Asset } from "@card-rewards/domain/Money"
 import { Argument } from "effect/cli"
 
 export const integratorId = Argument.String("integratorId").pipe(
-  Argument.withDescription("Who uses the service"),
+  Argument.withDescription("The integrator's id"),
   Argument.withSchema(Ids.IntegratorId)
 )
 
@@ -13,7 +13,7 @@ export const programId = Argument.String("programId").pipe(
 )
 
 export const keyName = Argument.String("name").pipe(
-  Argument.withDescription("Of the key; unique for good"),
+  Argument.withDescription("The key's name, which is never reused"),
   Argument.withSchema(Ids.ApiKeyName)
 )
 
@@ -22,10 +22,10 @@ export const userId = Argument.String("userId").pipe(
   Argument.withSchema(Ids.UserId)
 )
 
-/** An amount that moved, and the reference by which it is known. */
+/** An amount that moved, and its reference. */
 export const movement = {
   reference: Argument.String("reference").pipe(
-    Argument.withDescription("Of the confirmed transaction; stands for one operation"),
+    Argument.withDescription("The reference of the confirmed transaction, one for each operation"),
     Argument.withSchema(Ids.Reference)
   ),
   asset: Argument.Literals("asset", Asset.literals).pipe(Argument.withDescription("USDC or EURe")),

@@ -7,18 +7,18 @@ import { withBar } from "../Screen.ts"
 import { services } from "../Services.ts"
 import { example } from "./Examples.ts"
 
-/** Proves the money rules. */
+/** Checks every money rule against the journal. */
 export const audit = Command.make("audit", { json }, Effect.fn(function*(input) {
   const { runWith } = yield* Audit
   const report = yield* withBar((show) =>
     runWith(({ check, checks, part, place }) => show({ done: place - 1 + part, total: checks, what: check }))
   )
   const { checks, findings } = report
-  const forPeople = findings.length > 0 ? findings : checks.map((check) => ({ holds: check }))
-  yield* print(input.json ? report : forPeople, input.json)
+  const readable = findings.length > 0 ? findings : checks.map((check) => ({ holds: check }))
+  yield* print(input.json ? report : readable, input.json)
   if (findings.length > 0) return yield* new Refused({ message: `${findings.length} rows at fault` })
 })).pipe(
-  Command.withDescription("Prove every money rule from the journal; exit 1 and the rows at fault where one is broken"),
-  example("audit --json", "The checks, and what they found, as JSON"),
+  Command.withDescription("Check every money rule against the journal; exit 1 with the rows at fault if any"),
+  example("audit --json", "The checks and their findings as JSON"),
   Command.provide(services)
 )

@@ -6,7 +6,7 @@ import { json, print } from "../Output.ts"
 import { services } from "../Services.ts"
 import { example } from "./Examples.ts"
 
-/** Shows which integrators have spend events that are not processed yet, and why. */
+/** Lists the integrators with unprocessed spend events, and why these wait. */
 export const backlog = Command.make("backlog", { json }, Effect.fn(function*(input) {
   const { list } = yield* Quarantine
   yield* print((yield* list).map(shown), input.json)
@@ -19,7 +19,7 @@ export const backlog = Command.make("backlog", { json }, Effect.fn(function*(inp
   Command.provide(services)
 )
 
-/** All columns, whether or not the first row has something in them; JSON leaves out what is undefined. */
+/** Has every column, also where it is empty in the first row. JSON omits undefined values. */
 const shown = ({ integratorId, oldestStoredMillis, quarantine, stored, waiting }: IntegratorBacklog) => ({
   integratorId,
   stored,

@@ -1,6 +1,6 @@
 import { Command } from "effect/cli"
 
-/** How the command line is called from a checkout; `-s` keeps npm's own lines out of the output. */
+/** The command line in a checkout. With `-s` npm prints no lines of its own. */
 export const invocation = "npm run -s admin --"
 
 /** Adds an example of a whole command line to a command's help. */

@@ -21,7 +21,7 @@ const create = Command.make("create", { integratorId, json }, Effect.fn(function
   const { apiKey, ...created } = yield* (yield* Integrators).create(input.integratorId)
   yield* print({ ...created, apiKey: Redacted.value(apiKey) }, input.json)
 })).pipe(
-  Command.withDescription("Make an integrator with its first API key, which is shown this once"),
+  Command.withDescription("Create an integrator with its first API key, which is shown only once"),
   example("integrator create acme", "Prints the integrator's id and its key `default`"),
   Command.provide(services)
 )
@@ -37,8 +37,8 @@ const list = Command.make("list", { json }, Effect.fn(function*(input) {
 const suspend = Command.make("suspend", { integratorId, json }, Effect.fn(function*(input) {
   yield* print(shown(yield* (yield* Integrators).suspend(input.integratorId)), input.json)
 })).pipe(
-  Command.withDescription("Close the API to an integrator; stored events go on being processed"),
-  example("integrator suspend acme", "Its requests are 403 within half a minute"),
+  Command.withDescription("Close the API to an integrator; its stored events are still processed"),
+  example("integrator suspend acme", "Its requests get 403 within half a minute"),
   Command.provide(services)
 )
 
@@ -50,9 +50,9 @@ const resume = Command.make("resume", { integratorId, json }, Effect.fn(function
   Command.provide(services)
 )
 
-/** Who uses the service. */
+/** The integrators of the service. */
 export const integrator = Command.make("integrator").pipe(
-  Command.withDescription("Integrators: who uses the service"),
+  Command.withDescription("Create, list, suspend and resume integrators"),
   example("integrator create acme", "The first integrator"),
   Command.withSubcommands([create, list, suspend, resume])
 )

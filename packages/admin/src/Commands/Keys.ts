@@ -10,7 +10,7 @@ const create = Command.make("create", { integratorId, keyName, json }, Effect.fn
   const { duplicate, secret } = yield* (yield* ApiKeys).create(input.integratorId, input.keyName)
   yield* print({ integratorId: input.integratorId, keyName: input.keyName, apiKey: secret, duplicate }, input.json)
 })).pipe(
-  Command.withDescription("Make a key; its secret is shown this once"),
+  Command.withDescription("Create a key, which is shown only once"),
   example("key create acme server-2026", "A second key, for a rotation without downtime"),
   Command.provide(services)
 )
@@ -19,14 +19,14 @@ const revoke = Command.make("revoke", { integratorId, keyName, json }, Effect.fn
   const revoked = yield* (yield* ApiKeys).revoke(input.integratorId, input.keyName)
   yield* print({ integratorId: input.integratorId, keyName: revoked.name, last4: revoked.last4 }, input.json)
 })).pipe(
-  Command.withDescription("Revoke a key; the last active one stays"),
-  example("key revoke acme default", "Ends the first key once another one is in use"),
+  Command.withDescription("Revoke a key; the last active one cannot be revoked"),
+  example("key revoke acme default", "Revoke the first key when another one is in use"),
   Command.provide(services)
 )
 
-/** API keys, as the integrator manages them itself. */
+/** API keys, under the same rules as those that the integrator creates itself. */
 export const key = Command.make("key").pipe(
-  Command.withDescription("API keys, out of band"),
+  Command.withDescription("Create and revoke API keys out of band"),
   example("key create acme server-2026", "For an integrator that lost its keys"),
   Command.withSubcommands([create, revoke])
 )

@@ -11,7 +11,7 @@ import { example } from "./Examples.ts"
 export const migrate = Command.make("migrate", { json }, Effect.fn(function*(input) {
   const { url } = yield* DatabaseUrl
   yield* Database.migrate(url).pipe(
-    Effect.catchIf(isAway, () => new Refused({ message: "The database could not be reached" }))
+    Effect.catchIf(isUnreachable, () => new Refused({ message: "The database could not be reached" }))
   )
   yield* print({ schemaVersion: Database.schemaVersion }, input.json)
 })).pipe(
@@ -20,5 +20,5 @@ export const migrate = Command.make("migrate", { json }, Effect.fn(function*(inp
   Command.provide(DatabaseUrl.layer)
 )
 
-const isAway = (error: { readonly _tag: string }): boolean =>
+const isUnreachable = (error: { readonly _tag: string }): boolean =>
   error instanceof SqlError.SqlError && error.reason._tag === "ConnectionError"

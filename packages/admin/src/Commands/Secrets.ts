@@ -21,15 +21,15 @@ const rotate = Command.make("rotate", { json }, Effect.fn(function*(input) {
 })).pipe(
   Command.withDescription(
     "Encrypt the signing secrets under the first key of SECRETS_KEY. Api and worker must know that key already; the " +
-      "old one may go once nothing was left to rotate"
+      "old one may be removed once nothing is left to rotate"
   ),
   example("secrets rotate", "With SECRETS_KEY=new,old; a second run rotates 0"),
   Command.provide(secretsServices)
 )
 
-/** Signing secrets as they are stored. */
+/** The stored signing secrets. */
 export const secrets = Command.make("secrets").pipe(
-  Command.withDescription("Signing secrets as they are stored"),
-  example("secrets rotate", "After a new key was put first in SECRETS_KEY"),
+  Command.withDescription("Rotate the encryption of the stored signing secrets"),
+  example("secrets rotate", "After a new key was added at the front of SECRETS_KEY"),
   Command.withSubcommands([rotate])
 )

@@ -16,14 +16,14 @@ const file = Argument.File("file.json", { mustExist: true }).pipe(
   Argument.withDescription("The candidate: a program version as it would be published")
 )
 const from = Flag.String("from").pipe(
-  Flag.withDescription("Purchases from then on, such as 2026-11-01T00:00:00Z"),
+  Flag.withDescription("Purchases from this time on, such as 2026-11-01T00:00:00Z"),
   Flag.withSchema(Timestamp)
 )
-const to = Flag.String("to").pipe(Flag.withDescription("Purchases before then"), Flag.withSchema(Timestamp))
+const to = Flag.String("to").pipe(Flag.withDescription("Purchases before this time"), Flag.withSchema(Timestamp))
 
 const input = { integratorId, programId, file, from, to, json }
 
-/** Tries a candidate version on what happened. */
+/** Evaluates a candidate version on past purchases. */
 export const simulate = Command.make("simulate", input, Effect.fn(function*(input) {
   const { definition, unknown } = yield* candidate(input.file)
   const { from, to } = input
@@ -46,7 +46,7 @@ export const simulate = Command.make("simulate", input, Effect.fn(function*(inpu
   yield* printLines(byTier, "by tier")
 })).pipe(
   Command.withDescription(
-    "What a candidate version would have paid for past purchases, against what was paid; stores nothing"
+    "Compare what a candidate version would have paid for past purchases with what was paid; stores nothing"
   ),
   example(
     "simulate acme groceries candidate.json --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z",
@@ -55,7 +55,7 @@ export const simulate = Command.make("simulate", input, Effect.fn(function*(inpu
   Command.provide(services)
 )
 
-/** Reads the candidate; keys that it should not have are problems for the simulation to tell. */
+/** Reads the candidate. Unknown keys are passed on to the simulation, which reports them as problems. */
 const candidate = Effect.fnUntraced(function*(path: string) {
   const misused = (problem: string) => new Misused({ message: `${path}: ${oneLine(problem)}` })
   const text = yield* (yield* FileSystem.FileSystem).readFileString(path).pipe(

@@ -11,7 +11,7 @@ const deposit = Command.make("deposit", { integratorId, ...movement, json }, Eff
   const request = { reference: input.reference, amount: { asset, amount } }
   yield* print(yield* (yield* Vault).deposit(input.integratorId, request), input.json)
 })).pipe(
-  Command.withDescription("Record a deposit; the same again changes nothing"),
+  Command.withDescription("Record a deposit; a repeated reference changes nothing"),
   example("vault deposit acme 0xd1 USDC 500000000", "500 USDC"),
   Command.provide(services)
 )
@@ -36,7 +36,7 @@ const claim = Command.make("claim", { integratorId, userId, ...movement, json },
   Command.provide(services)
 )
 
-/** What moved on-chain, by the rules of the sandbox. */
+/** Amounts that moved on-chain, under the same rules as in the sandbox. */
 export const vault = Command.make("vault").pipe(
   Command.withDescription("Record what was confirmed on-chain"),
   example("vault deposit acme 0xd1 USDC 500000000", "The integrator funded its vault with 500 USDC"),

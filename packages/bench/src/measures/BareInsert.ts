@@ -1,23 +1,23 @@
 import { Effect, type Redacted, type Scope } from "effect"
 import { performance } from "node:perf_hooks"
 import type { Client } from "pg"
-import { type Contestant, verify, Void } from "../Measure.ts"
+import { type Competitor, InvalidRun, verify } from "../Measure.ts"
 import { bodyOf, type EventKey } from "../peers/EventWork.ts"
 import { Server } from "../Server.ts"
 import { keysOf } from "../SpendEvents.ts"
 import { connect } from "./Connection.ts"
 
-/** Events whose rows go into one transaction: as many as the service takes. */
-const batch = 500
+/** Events of one transaction: as many as the service's worker takes. */
+const batchSize = 500
 
-/** The rows that processed events leave, written by pg from arrays of columns, one transaction after another. */
+/** A competitor that only inserts the rows which processed events leave, from arrays of columns by `unnest`. */
 export const bareInsert = Effect.fnUntraced(function*(options: {
   readonly name: string
   readonly url: Redacted.Redacted
   readonly integrators: number
   readonly users: number
   readonly count: number
-}): Effect.fn.Return<Contestant<Server>, Void, Scope.Scope> {
+}): Effect.fn.Return<Competitor<Server>, InvalidRun, Scope.Scope> {
   const client = yield* connect(options.url)
   return {
     name: options.name,
@@ -29,7 +29,7 @@ export const bareInsert = Effect.fnUntraced(function*(options: {
       const startedAt = performance.now()
       const written = yield* Effect.tryPromise({
         try: () => writeAll(client, keys, (round + 1) * options.count),
-        catch: (error) => new Void({ message: `${options.name}: ${error}` })
+        catch: (error) => new InvalidRun({ message: `${options.name}: ${error}` })
       })
       const seconds = (performance.now() - startedAt) / 1_000
       const cpu = process.cpuUsage(cpuBefore)
@@ -45,12 +45,12 @@ export const bareInsert = Effect.fnUntraced(function*(options: {
 
 const writeAll = async (client: Client, keys: ReadonlyArray<EventKey>, from: number): Promise<number> => {
   let rows = 0
-  for (let start = 0; start < keys.length; start += batch) {
-    const part = keys.slice(start, start + batch)
+  for (let start = 0; start < keys.length; start += batchSize) {
+    const part = keys.slice(start, start + batchSize)
     const columns = columnsOf(part, from + start)
     await client.query("BEGIN")
-    for (const { name, takes, text } of statements) {
-      rows += (await client.query({ name, text, values: takes.map((column) => columns[column]) })).rowCount ?? 0
+    for (const { name, parameters, text } of statements) {
+      rows += (await client.query({ name, text, values: parameters.map((column) => columns[column]) })).rowCount ?? 0
     }
     await client.query("COMMIT")
   }
@@ -65,7 +65,7 @@ const columnsOf = (keys: ReadonlyArray<EventKey>, from: number) => {
     integrator: keys.map((key) => key.integratorId),
     user: keys.map((key) => key.userId),
     transaction: keys.map((key) => key.externalTransactionId),
-    /** A number for each event that no other has, beyond those of the deposits. */
+    /** Unique, and above the numbers of the deposits. */
     number: keys.map((_, index) => from + index + 1_000),
     time: keys.map(() => now),
     earned: keys.map(() => earned),
@@ -74,10 +74,11 @@ const columnsOf = (keys: ReadonlyArray<EventKey>, from: number) => {
   }
 }
 
-const statement = (name: string, text: string, ...takes: ReadonlyArray<keyof ReturnType<typeof columnsOf>>) => ({
+/** A prepared statement and the columns that are its parameters. */
+const statement = (name: string, text: string, ...parameters: ReadonlyArray<keyof ReturnType<typeof columnsOf>>) => ({
   name,
   text,
-  takes
+  parameters
 })
 
 const statements = [
@@ -86,8 +87,8 @@ const statements = [
     `INSERT INTO rewards (integrator_id, user_id, kind, external_transaction_id, program_id, program_version, creation,
       asset, state, purchase_at, currency, spend, refunded_spend, earned, amount, paid, recovered, clawed_back,
       month_used_before, category_used_before, claimable_at, created_at, updated_at, revision)
-    SELECT i, u, 'clearing', t, 'program-0', 1, n, 'USDC', 'Pending', at, 'USD', 12345, 0, earned, earned, 0, 0, 0, 0, 0,
-      at + interval '14 days', at, at, 1
+    SELECT i, u, 'clearing', t, 'program-0', 1, n, 'USDC', 'Pending', at, 'USD', 12345, 0, earned, earned, 0, 0, 0,
+      0, 0, at + interval '14 days', at, at, 1
     FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::numeric[])
       AS t(i, u, t, n, at, earned)`,
     "integrator",

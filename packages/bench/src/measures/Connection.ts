@@ -1,8 +1,8 @@
 import { Effect, Redacted, type Scope } from "effect"
 import { Client } from "pg"
-import { Void } from "../Measure.ts"
+import { InvalidRun } from "../Measure.ts"
 
-/** A connection of pg until the scope closes, without time limits. */
+/** A connection of pg without timeouts, closed with the scope. */
 export const connect = (url: Redacted.Redacted): Effect.Effect<Client, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -13,9 +13,9 @@ export const connect = (url: Redacted.Redacted): Effect.Effect<Client, never, Sc
     (client) => Effect.promise(() => client.end())
   )
 
-/** Statements without parameters, one after another. */
-export const execute = (client: Client, text: string): Effect.Effect<void, Void> =>
+/** Runs one or more statements without parameters. */
+export const execute = (client: Client, text: string): Effect.Effect<void, InvalidRun> =>
   Effect.asVoid(Effect.tryPromise({
     try: () => client.query(text),
-    catch: (error) => new Void({ message: `${text}: ${error}` })
+    catch: (error) => new InvalidRun({ message: `${text}: ${error}` })
   }))

@@ -3,119 +3,152 @@ import { Effect, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { performance } from "node:perf_hooks"
 import { Agent, request } from "undici"
-import { drive, type Driven } from "../Load.ts"
-import { compare, type Contestant, type Measure, type Size, takeTurns, verify, Void } from "../Measure.ts"
+import { generateLoad, type LoadResult } from "../Load.ts"
+import { compare, type Competitor, InvalidRun, type Measure, type Size, takeTurns, verify } from "../Measure.ts"
 import { bodyOf } from "../peers/EventWork.ts"
-import { Processes } from "../Processes.ts"
+import { Processes, type Running, type Serving } from "../Processes.ts"
 import { integratorOf, population, userOf } from "../Seed.ts"
 import { Server } from "../Server.ts"
 import { onDatabase, workOff } from "./Backlog.ts"
-import { connections, type Needs, peer, serviceEnvironment, worker } from "./Contestants.ts"
+import { connections, peer, type Requirements, serviceEnvironment, worker } from "./Competitors.ts"
 import { addEndpoints } from "./Endpoints.ts"
 
 const service = "card-rewards"
-const bare = "bare undici loop"
-const oneAddress = "the loop, to one address"
-const lowest = "undici at its lowest level"
+const loop = "undici request loop"
+const oneAddress = "the loop, one address"
+const dispatch = "undici dispatch, one address"
 
-/** Endpoints that the deliveries are for: one has 16 requests in flight at most. */
+/** Integrators with an endpoint each: an endpoint has at most 16 requests in flight. */
 const integrators = 32
-/** Deliveries of a turn, in multiples of a backlog. */
+/** Deliveries of a turn, in multiples of the size's backlog. */
 const backlogs = 2
 
 const event = { cents: "12345", earned: "123450000", occurredAt: "2026-01-01T00:00:00.000Z" }
 const body = (id: string, index: number): string =>
   bodyOf(id, { integratorId: integratorOf(index), userId: userOf(index), externalTransactionId: `d-${index}` }, event)
 
-/** Stored events to a receiver, signed. */
-export const deliveries: Measure<Needs> = {
+/** Stored events to a receiver of webhooks, signed. */
+export const deliveries: Measure<Requirements> = {
   name: "deliveries",
   title: "Deliveries to a local receiver, signed",
-  method: "Pending deliveries of 32 endpoints appear in one commit; the worker claims, signs, sends and records each. " +
-    "The loop awaits undici's `request`s, 64 at a time, as its documentation shows: bytes of the same length with a " +
-    "signature's headers, ready made, to the same addresses of the receiver in turn. It records nothing. To one address, " +
-    "which it need not look up, it is faster; so is the limit, by `dispatch` and callbacks with one handler for all.",
+  method: "Pending deliveries of 32 endpoints appear in one commit; the worker leases, signs, sends and records " +
+    "them. The loop awaits undici's `request`s, 64 at a time, as undici's documentation shows. It sends as many " +
+    "bytes, with a signature that was made before, to the same addresses of the receiver in turn, and records " +
+    "nothing. With one address it is faster, because it looks up no connection pool. Fastest is undici's `dispatch` " +
+    "with callbacks.",
   run: Effect.fn("deliveries")(function*(size: Size) {
     const server = yield* Server
     const processes = yield* Processes
     const url = yield* server.database(population({ integrators, users: integrators, programs: 1, versions: 1 }))
     const receiver = yield* processes.serve({ entry: peer("receiver"), env: { ORIGINS: `${integrators}` } })
-    const origins = JSON.parse(yield* ask(`${receiver.baseUrl}/origins`)) as ReadonlyArray<string>
+    const origins = JSON.parse(yield* get(`${receiver.baseUrl}/origins`)) as ReadonlyArray<string>
     yield* addEndpoints(url, integrators, origins.map((origin) => `${origin}/hooks`))
     const running = yield* processes.start({ entry: worker, env: serviceEnvironment(url) })
-    let received = 0
-    const check = Effect.fnUntraced(function*(name: string, count: number) {
-      received += count
-      yield* verify(`${name}: received`, Number(yield* ask(`${receiver.baseUrl}/count`)), received)
-    })
-    const own: Contestant<Needs> = {
-      name: service,
-      turn: Effect.fnUntraced(function*(round: number) {
-        const count = Math.ceil(backlogs * size.backlog / integrators) * integrators
-        const sample = yield* workOff({
-          name: service,
-          url,
-          running: [running],
-          count,
-          add: addDeliveries(url, count, round),
-          // the receiver is asked first: the database looks through what has been delivered for what has not
-          isDone: (sql) =>
-            Effect.flatMap(ask(`${receiver.baseUrl}/count`), (counted) =>
-              Number(counted) < received + count ? Effect.succeed(false) : Effect.map(
-                sql`SELECT FROM deliveries WHERE next_attempt_at > '-infinity' LIMIT 1`,
-                (rows) => rows.length === 0
-              )),
-          pollMillis: 50
-        })
-        yield* check(service, count)
-        return {
-          "deliveries/s": sample["events/s"],
-          "sender CPU µs/delivery": sample["worker CPU µs/event"],
-          "PostgreSQL CPU µs/delivery": sample["PostgreSQL CPU µs/event"]
-        }
-      })
-    }
+    const received = receivedBy(receiver)
     const sent = body("evt_0123456789abcdef000000000001", 1)
-    const alone = (name: string, run: Effect.Effect<Sent, Void>): Contestant<Needs> => ({
-      name,
-      turn: Effect.fnUntraced(function*() {
-        const { cpuMicros, requests, seconds, wrong } = yield* run
-        yield* verify(`${name}: wrong answers`, wrong, 0)
-        yield* check(name, requests)
-        return {
-          "deliveries/s": requests / seconds,
-          "sender CPU µs/delivery": cpuMicros / requests,
-          "PostgreSQL CPU µs/delivery": 0
-        }
-      })
-    })
-    const loop = alone(bare, postInLoop(origins, sent, size.turnMillis))
-    const single = alone(oneAddress, postInLoop([receiver.baseUrl], sent, size.turnMillis))
-    const limit = alone(lowest, drive({
-      baseUrls: [receiver.baseUrl],
-      connections,
-      millis: size.turnMillis,
-      next: () => ({ method: "POST", path: "/hooks", headers, body: sent }),
-      expected: { status: 200 }
-    }))
-    const findings = yield* takeTurns([own, loop, single, limit], size.rounds, { warmUp: true })
+    const findings = yield* takeTurns([
+      own({ url, running, received, count: Math.ceil(backlogs * size.backlog / integrators) * integrators }),
+      sender(loop, received, postInLoop(origins, sent, size.turnMillis)),
+      sender(oneAddress, received, postInLoop([receiver.baseUrl], sent, size.turnMillis)),
+      sender(dispatch, received, generateLoad({
+        baseUrls: [receiver.baseUrl],
+        connections,
+        millis: size.turnMillis,
+        next: () => ({ method: "POST", path: "/hooks", headers, body: sent }),
+        expected: { status: 200 }
+      }))
+    ], size.rounds, { warmUp: true })
     return {
       findings,
       comparisons: [
-        compare(findings, { of: service, against: bare, metric: "deliveries/s" }, { bound: "at least", value: 0.4 }),
+        compare(findings, { of: service, against: loop, metric: "deliveries/s" }, { bound: "at least", value: 0.4 }),
         compare(findings, { of: service, against: oneAddress, metric: "deliveries/s" }),
-        compare(findings, { of: service, against: lowest, metric: "deliveries/s" })
+        compare(findings, { of: service, against: dispatch, metric: "deliveries/s" })
       ],
       remarks: []
     }
   }, Effect.scoped)
 }
 
-/** What a loop has sent. */
-type Sent = Pick<Driven, "requests" | "wrong" | "seconds" | "cpuMicros">
+/** The receiver's count of webhooks, and how many of them the turns so far account for. */
+const receivedBy = ({ baseUrl }: Serving) => {
+  let expected = 0
+  const counted = Effect.map(get(`${baseUrl}/count`), Number)
+  return {
+    /** Whether the receiver has this many webhooks of the present turn. */
+    has: (count: number) => Effect.map(counted, (all) => all >= expected + count),
+    /** Verifies that the turn that ends has sent this many webhooks. */
+    verify: Effect.fnUntraced(function*(name: string, count: number) {
+      expected += count
+      yield* verify(`${name}: received`, yield* counted, expected)
+    })
+  }
+}
 
-/** Posts to these in turn, so many at a time, until the time is over and all is answered. */
-const postInLoop = (origins: ReadonlyArray<string>, sent: string, millis: number): Effect.Effect<Sent, Void> =>
+type Received = ReturnType<typeof receivedBy>
+
+/** The service's worker with deliveries that appear at once. */
+const own = (options: {
+  readonly url: Redacted.Redacted
+  readonly running: Running
+  readonly received: Received
+  readonly count: number
+}): Competitor<Requirements> => {
+  const { count, received, running, url } = options
+  const hasPending = (sql: SqlClient.SqlClient) =>
+    Effect.map(sql`SELECT FROM deliveries WHERE next_attempt_at > '-infinity' LIMIT 1`, (rows) => rows.length > 0)
+  return {
+    name: service,
+    turn: Effect.fnUntraced(function*(round: number) {
+      const sample = yield* workOff({
+        name: service,
+        url,
+        running: [running],
+        count,
+        add: addDeliveries(url, count, round),
+        // The receiver answers first: the statement reads through all dead index entries of completed deliveries.
+        isDone: (sql) =>
+          Effect.flatMap(received.has(count), (hasAll) =>
+            hasAll ? Effect.map(hasPending(sql), (isPending) => !isPending) : Effect.succeed(false)),
+        pollMillis: 50
+      })
+      yield* received.verify(service, count)
+      return {
+        "deliveries/s": sample["events/s"],
+        "sender CPU µs/delivery": sample["worker CPU µs/event"],
+        "PostgreSQL CPU µs/delivery": sample["PostgreSQL CPU µs/event"]
+      }
+    })
+  }
+}
+
+/** A competitor that only posts. */
+const sender = (
+  name: string,
+  received: Received,
+  run: Effect.Effect<Sent, InvalidRun>
+): Competitor<Requirements> => ({
+  name,
+  turn: Effect.fnUntraced(function*() {
+    const { cpuMicros, requests, seconds, wrong } = yield* run
+    yield* verify(`${name}: wrong responses`, wrong, 0)
+    yield* received.verify(name, requests)
+    return {
+      "deliveries/s": requests / seconds,
+      "sender CPU µs/delivery": cpuMicros / requests,
+      "PostgreSQL CPU µs/delivery": 0
+    }
+  })
+})
+
+type Sent = Pick<LoadResult, "requests" | "wrong" | "seconds" | "cpuMicros">
+
+/** Posts to these origins in turn, {@link connections} requests at a time, until the time is over. */
+const postInLoop = (
+  origins: ReadonlyArray<string>,
+  sent: string,
+  millis: number
+): Effect.Effect<Sent, InvalidRun> =>
   Effect.tryPromise({
     try: async () => {
       const urls = origins.map((origin) => new URL("/hooks", origin))
@@ -138,18 +171,18 @@ const postInLoop = (origins: ReadonlyArray<string>, sent: string, millis: number
       await dispatcher.close()
       return { requests, wrong, seconds, cpuMicros: user + system }
     },
-    catch: (error) => new Void({ message: `the loop ended: ${error}` })
+    catch: (error) => new InvalidRun({ message: `${loop}: ${error}` })
   })
 
-const ask = (url: string) =>
+const get = (url: string) =>
   Effect.tryPromise({
-    try: () => request(url).then((answer) => answer.body.text()),
-    catch: (error) => new Void({ message: `the receiver does not answer: ${error}` })
+    try: () => request(url).then(({ body }) => body.text()),
+    catch: (error) => new InvalidRun({ message: `the receiver does not answer: ${error}` })
   })
 
 const hex = "0".repeat(64)
 
-/** As many bytes of headers as a delivery has. */
+/** Headers of the same names and lengths as those of a delivery. */
 const headers = Object.entries({
   "content-type": "application/json",
   "user-agent": "card-rewards/1",
@@ -161,7 +194,7 @@ const headers = Object.entries({
   "webhook-signature": `v1,${"A".repeat(43)}=`
 }).flat()
 
-/** Events of rewards, each with its delivery, numbered behind those that are there. */
+/** Adds events of rewards with a pending delivery each; their numbers follow those of the rounds before. */
 const addDeliveries = (url: Redacted.Redacted, count: number, round: number) =>
   onDatabase(
     url,

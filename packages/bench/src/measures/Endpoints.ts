@@ -5,7 +5,7 @@ import { EndpointId } from "@card-rewards/domain/Ids"
 import { Effect, Layer, Redacted } from "effect"
 import { integratorOf, secretsKey } from "../Seed.ts"
 
-/** Gives each integrator an endpoint at one of these addresses, in turn. */
+/** Creates an endpoint for each integrator, at these addresses in turn. */
 export const addEndpoints = Effect.fnUntraced(function*(
   url: Redacted.Redacted,
   integrators: number,
@@ -15,7 +15,8 @@ export const addEndpoints = Effect.fnUntraced(function*(
   yield* Effect.gen(function*() {
     const endpoints = yield* WebhookEndpoints
     for (let index = 0; index < integrators; index++) {
-      yield* endpoints.create(integratorOf(index), { id: EndpointId.make("bench"), url: addresses[index % addresses.length] ?? "" })
+      const endpoint = { id: EndpointId.make("bench"), url: addresses[index % addresses.length] ?? "" }
+      yield* endpoints.create(integratorOf(index), endpoint)
     }
   }).pipe(Effect.provide(
     WebhookEndpoints.layer({ allowPrivateNetwork: true }).pipe(

@@ -1,95 +1,78 @@
 import * as Database from "@card-rewards/core/Database"
 import { Effect, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
+import { type Checkout, Checkouts, own } from "../Checkout.ts"
 import { compare, type Measure, type Size, takeTurns, verify } from "../Measure.ts"
-import { Processes, type Start } from "../Processes.ts"
-import { population } from "../Seed.ts"
+import { Processes } from "../Processes.ts"
 import { Server } from "../Server.ts"
 import { requests } from "../SpendEvents.ts"
-import { accepted, api, type Needs, peer, serviceEnvironment, underLoad } from "./Contestants.ts"
+import { accepted, api, peer, type Requirements, serviceEnvironment, underLoad } from "./Competitors.ts"
+import { compareTelemetry, observed, startCollector } from "./Telemetry.ts"
 
-const service = "card-rewards"
+const service = own.name
 const fastify = "Fastify + pg"
-const limit = "node:http + unnest"
+const bare = "node:http + unnest"
 
-/** Events in, each durable before its answer. */
-export const ingest: Measure<Needs> = {
+/** Spend events over HTTP, each stored before its response. */
+export const ingest: Measure<Requirements> = {
   name: "ingest",
-  title: "`POST /v1/spend-events`, durable before the answer",
-  method: "One process each, 64 connections, new clearings of users in turn. Fastify checks the key, the JSON schema " +
-    "(ajv, `kind` as discriminator) and the clock, and stores with one prepared `INSERT … SELECT FROM users … ON CONFLICT " +
-    "DO NOTHING`. The service also queues each event for its worker. The limit checks nothing and inserts what has " +
-    "gathered by `unnest`.",
+  title: "`POST /v1/spend-events`, durable before the response",
+  method: "One process each, 64 connections, new clearings of the users in turn. Fastify checks the key, the JSON " +
+    "schema (ajv, `kind` as discriminator) and the clock, and stores with one prepared `INSERT … SELECT FROM users … " +
+    "ON CONFLICT DO NOTHING`. The service also queues each event for its worker. node:http checks nothing and " +
+    "inserts by `unnest` the posts that arrived during the previous insert. With telemetry on, the service exports " +
+    "traces, metrics and logs by OTLP to a local collector stand-in, which counts them.",
   run: Effect.fn("ingest")(function*(size: Size) {
     const processes = yield* Processes
     const server = yield* Server
     const senders = { integrators: 1, users: size.users }
-    const fill = population({ ...senders, programs: 1, versions: 1 })
-    const contestant = Effect.fnUntraced(function*(name: string, entry: string, prefix: string) {
-      const url = yield* server.database(fill)
-      const serving = yield* processes.serve({ entry, env: serviceEnvironment(url) })
-      return yield* underLoad({
-        name,
-        size,
-        serving: [serving],
-        next: requests(senders, prefix),
-        expected: accepted,
-        checked: (answered) => stored(name, url, answered, name === service)
-      })
+    const checkouts = yield* Checkouts
+    const content = { ...senders, programs: 1, versions: 1 }
+    const collector = yield* startCollector
+    const competitor = Effect.fnUntraced(function*(
+      name: string,
+      entry: string,
+      options: { readonly checkout?: Checkout; readonly isQueued?: boolean; readonly telemetry?: typeof collector } = {}
+    ) {
+      const { checkout = own, isQueued = false, telemetry } = options
+      const url = yield* server.database(checkout.population(content))
+      const env = { ...serviceEnvironment(url), ...telemetry?.env }
+      const serving = yield* processes.serve({ root: checkout.root, entry, env })
+      const spans = telemetry?.spansOf(name) ?? (() => Effect.void)
+      const load = { name, serving: [serving], next: requests(senders, "i"), expected: accepted }
+      const checked = (answered: number) =>
+        Effect.andThen(verifyStored(name, url, answered, isQueued), spans(answered))
+      return { ...yield* underLoad({ ...load, size, checked }), serving }
     })
+    const traced = yield* competitor(observed(service), api, { isQueued: true, telemetry: collector })
     const findings = yield* takeTurns([
-      yield* contestant(service, api, "a"),
-      yield* contestant(fastify, peer("fastify"), "b"),
-      yield* contestant(limit, peer("nodeHttp"), "c")
+      yield* competitor(service, api, { isQueued: true }),
+      traced,
+      ...yield* Effect.forEach(checkouts, (checkout) => competitor(checkout.name, api, { checkout })),
+      yield* competitor(fastify, peer("fastify")),
+      yield* competitor(bare, peer("nodeHttp"))
     ], size.rounds)
     return {
       findings,
       comparisons: [
         compare(findings, { of: service, against: fastify, metric: "requests/s" }, { bound: "at least", value: 1.5 }),
         compare(findings, { of: service, against: fastify, metric: "p99 ms" }, { bound: "at most", value: 1 }),
-        compare(findings, { of: service, against: limit, metric: "requests/s" })
+        compare(findings, { of: service, against: bare, metric: "requests/s" }),
+        compareTelemetry(findings, service),
+        ...checkouts.map(({ name }) => compare(findings, { of: service, against: name, metric: "requests/s" }))
       ],
-      remarks: []
+      remarks: [yield* collector.verifyMetrics(traced.name, traced.serving)]
     }
   }, Effect.scoped)
 }
 
-/** The same without a database. */
-export const http: Measure<Needs> = {
-  name: "http",
-  title: "The same, HTTP and validation only",
-  method: "As above, with nothing behind the handlers: the service's own keys, decoding, routing and encoding against " +
-    "Fastify's, and against `node:http`, which parses the body and answers.",
-  run: Effect.fn("http")(function*(size: Size) {
-    const processes = yield* Processes
-    const senders = { integrators: 1, users: size.users }
-    const server = yield* Server
-    const url = yield* server.database(population({ ...senders, programs: 1, versions: 1 }))
-    const contestant = Effect.fnUntraced(function*(name: string, start: Start) {
-      const serving = yield* processes.serve(start)
-      return yield* underLoad({ name, size, serving: [serving], next: requests(senders, "h"), expected: accepted })
-    })
-    const findings = yield* takeTurns([
-      yield* contestant(service, { entry: peer("serviceHttpOnly"), env: serviceEnvironment(url) }),
-      yield* contestant("Fastify", { entry: peer("fastify") }),
-      yield* contestant("node:http", { entry: peer("nodeHttp") })
-    ], size.rounds)
-    return {
-      findings,
-      comparisons: [
-        compare(findings, { of: service, against: "Fastify", metric: "requests/s" }, {
-          bound: "at least",
-          value: 0.45
-        }),
-        compare(findings, { of: service, against: "node:http", metric: "requests/s" })
-      ],
-      remarks: []
-    }
-  }, Effect.scoped)
-}
-
-/** Every answer stands for a row, and for the service for a place in the queue. */
-const stored = Effect.fnUntraced(function*(name: string, url: Redacted.Redacted, answered: number, isQueued: boolean) {
+/** Verifies that every response has its row, and at the service its row in the queue. */
+const verifyStored = Effect.fnUntraced(function*(
+  name: string,
+  url: Redacted.Redacted,
+  answered: number,
+  isQueued: boolean
+) {
   const counts = yield* Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
     const [row] = yield* sql<{ events: number; queued: number }>`

@@ -6,14 +6,14 @@ import { Context, Effect, Layer, type Redacted, Schema } from "effect"
 import { performance } from "node:perf_hooks"
 import {
   compare,
-  type Contestant,
+  type Competitor,
   type Finding,
+  InvalidRun,
   type Measure,
   median,
   type Size,
   takeTurns,
-  valuesOf,
-  Void
+  valuesOf
 } from "../Measure.ts"
 import { insertMany, rowOf, transpose } from "../peers/SpendEvent.ts"
 import { population } from "../Seed.ts"
@@ -21,11 +21,11 @@ import { Server } from "../Server.ts"
 import { clearings } from "../SpendEvents.ts"
 import { verifyRows } from "./Backlog.ts"
 import { connect } from "./Connection.ts"
-import type { Needs } from "./Contestants.ts"
+import type { Requirements } from "./Competitors.ts"
 
 const service = "card-rewards"
 
-/** Rows of a statement and statements at once; the best of these counts. */
+/** Rows per statement and connections at a time; the fastest of these counts. */
 const variants = [
   { rows: 100, clients: 4 },
   { rows: 500, clients: 2 },
@@ -33,27 +33,27 @@ const variants = [
   { rows: 1_000, clients: 4 }
 ]
 
-/** What of a server's insert rate the service's ingest reaches. */
-export const insert: Measure<Needs> = {
+/** The insert rate of ingest, compared with the best that PostgreSQL does with the same rows. */
+export const insert: Measure<Requirements> = {
   name: "insert",
-  title: "Rows per second of ingest's multi-row insert, against the best `unnest` driven straight by pg",
-  method: "What stands behind the handler of `POST /v1/spend-events`, without HTTP: 1,000 posts at once that are gathered, " +
-    "compared with what is known, checked against enrollment and clock, stored and queued. Against it the same rows into the " +
-    "same table with its indexes, by `unnest` with `ON CONFLICT DO NOTHING`, in several sizes and numbers of connections; " +
-    "the best of them is the limit. There nothing is compared, checked or queued.",
+  title: "Rows per second of ingest's multi-row insert, against the best `unnest` by pg alone",
+  method: "The part of `POST /v1/spend-events` behind its handler, without HTTP: 1,000 posts at a time are batched, " +
+    "compared with stored events, checked against enrollment and clock, stored and queued. Against it the same rows " +
+    "into the same table with its indexes, by `unnest` with `ON CONFLICT DO NOTHING`, with several numbers of rows " +
+    "and connections; the ratio is to the fastest of them. They compare, check and queue nothing.",
   run: Effect.fn("insert")(function*(size: Size) {
     const server = yield* Server
     const senders = { integrators: 1, users: size.users }
     const fill = population({ ...senders, programs: 1, versions: 1 })
-    const contestants: Array<Contestant<Needs>> = [
+    const competitors: Array<Competitor<Requirements>> = [
       yield* ingest({ url: yield* server.database(fill), users: size.users, millis: size.turnMillis })
     ]
     for (const { clients, rows } of variants) {
       const name = `unnest, ${rows} rows, ${clients} connections`
       const url = yield* server.database(fill)
-      contestants.push(yield* unnest({ name, rows, clients, url, users: size.users, millis: size.turnMillis }))
+      competitors.push(yield* unnest({ name, rows, clients, url, users: size.users, millis: size.turnMillis }))
     }
-    const findings = yield* takeTurns(contestants, size.rounds)
+    const findings = yield* takeTurns(competitors, size.rounds)
     const best = bestOf(findings.slice(1))
     return {
       findings,
@@ -65,7 +65,7 @@ export const insert: Measure<Needs> = {
   }, Effect.scoped)
 }
 
-/** Posts that wait for their answers at the same time. */
+/** Posts in flight at a time. */
 const posts = 1_000
 
 const ingest = Effect.fnUntraced(function*(options: {
@@ -95,7 +95,7 @@ const ingest = Effect.fnUntraced(function*(options: {
       const post = Effect.suspend(() => submit(event())).pipe(
         Effect.map(({ duplicate }) => void (inserted += duplicate ? 0 : 1)),
         Effect.repeat({ while: () => performance.now() - startedAt < options.millis }),
-        Effect.mapError((error) => new Void({ message: `${service}: ${error}` }))
+        Effect.mapError((error) => new InvalidRun({ message: `${service}: ${error}` }))
       )
       yield* Effect.all(Array.from({ length: posts }, () => post), { concurrency: "unbounded", discard: true })
       const seconds = (performance.now() - startedAt) / 1_000
@@ -103,13 +103,13 @@ const ingest = Effect.fnUntraced(function*(options: {
       yield* verifyRows(options.url, service, "spend_events", total)
       return { "rows/s": inserted / seconds }
     })
-  } satisfies Contestant<Needs>
+  } satisfies Competitor<Requirements>
 })
 
 const bestOf = (findings: ReadonlyArray<Finding>): string =>
-  findings.toSorted((a, b) => rate(b) - rate(a))[0]?.contestant ?? ""
+  findings.toSorted((a, b) => rate(b) - rate(a))[0]?.competitor ?? ""
 
-const rate = (finding: Finding): number => median(valuesOf([finding], finding.contestant, "rows/s"))
+const rate = (finding: Finding): number => median(valuesOf([finding], finding.competitor, "rows/s"))
 
 const unnest = Effect.fnUntraced(function*(options: {
   readonly name: string
@@ -136,12 +136,12 @@ const unnest = Effect.fnUntraced(function*(options: {
               inserted += result.rowCount ?? 0
             }
           })),
-        catch: (error) => new Void({ message: `${options.name}: ${error}` })
+        catch: (error) => new InvalidRun({ message: `${options.name}: ${error}` })
       })
       const seconds = (performance.now() - startedAt) / 1_000
       total += inserted
       yield* verifyRows(options.url, options.name, "spend_events", total)
       return { "rows/s": inserted / seconds }
     })
-  } satisfies Contestant<Needs>
+  } satisfies Competitor<Requirements>
 })

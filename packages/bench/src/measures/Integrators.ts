@@ -1,26 +1,25 @@
 import { Effect } from "effect"
-import { compare, type Contestant, type Measure, type Size, takeTurns } from "../Measure.ts"
+import { compare, type Competitor, type Measure, type Size, takeTurns } from "../Measure.ts"
 import { Processes } from "../Processes.ts"
 import { population } from "../Seed.ts"
 import { Server } from "../Server.ts"
 import { requests } from "../SpendEvents.ts"
 import { backlog, verifyRows } from "./Backlog.ts"
-import { accepted, api, type Needs, serviceEnvironment, underLoad, worker } from "./Contestants.ts"
+import { accepted, api, type Requirements, serviceEnvironment, underLoad, worker } from "./Competitors.ts"
 
-/** Whether it matters how many integrators the same work belongs to. */
-export const integrators: Measure<Needs> = {
+/** Whether the same work costs more when it is divided among many integrators. */
+export const integrators: Measure<Requirements> = {
   name: "integrators",
-  title: "One integrator with everything, against 1,000 with the same total",
-  method: "The same users and clearings belong to one integrator, or are shared out evenly among 1,000. One worker " +
-    "works off a backlog that appears in one commit; one api takes posts on 64 connections. Each has a database of " +
-    "its own.",
+  title: "One integrator, against 1,000 with the same work in total",
+  method: "The same users and clearings belong to one integrator, or are divided evenly among 1,000. One worker " +
+    "processes a backlog that appears in one commit; one api gets posts on 64 connections. Each has its own database.",
   run: Effect.fn("integrators")(function*(size: Size) {
     const count = Math.ceil(size.backlog / 2)
-    const [one, many] = [yield* contestants(1, size, count), yield* contestants(size.integrators, size, count)]
+    const [one, many] = [yield* competitors(1, size, count), yield* competitors(size.integrators, size, count)]
     const processing = yield* takeTurns([one.processing, many.processing], size.rounds, { warmUp: true })
     const ingest = yield* takeTurns([yield* one.ingest, yield* many.ingest], size.rounds)
     const findings = [...processing, ...ingest]
-    const both = (a: Contestant<Needs>["name"], b: string, metric: string) =>
+    const both = (a: Competitor<Requirements>["name"], b: string, metric: string) =>
       [[a, b], [b, a]].map(([of = "", against = ""]) =>
         compare(findings, { of, against, metric }, { bound: "at most", value: 1.5 })
       )
@@ -35,21 +34,21 @@ export const integrators: Measure<Needs> = {
   }, Effect.scoped)
 }
 
-const contestants = Effect.fnUntraced(function*(integrators: number, size: Size, count: number) {
+const competitors = Effect.fnUntraced(function*(integrators: number, size: Size, count: number) {
   const server = yield* Server
   const processes = yield* Processes
-  const whose = integrators === 1 ? "one integrator" : `${integrators.toLocaleString("en-US")} integrators`
+  const owner = integrators === 1 ? "one integrator" : `${integrators.toLocaleString("en-US")} integrators`
   const senders = { integrators, users: size.users }
   const fill = population({ ...senders, programs: 1, versions: 1 })
   const url = yield* server.database(fill)
   const running = [yield* processes.start({ entry: worker, env: serviceEnvironment(url) })]
-  const name = `processing, ${whose}`
+  const name = `processing, ${owner}`
   const checked = (done: number) => verifyRows(url, name, "rewards", done)
   return {
-    name: `ingest, ${whose}`,
+    name: `ingest, ${owner}`,
     processing: backlog({ name, url, running, senders, count, checked }),
     ingest: Effect.gen(function*() {
-      const name = `ingest, ${whose}`
+      const name = `ingest, ${owner}`
       const url = yield* server.database(fill)
       const serving = [yield* processes.serve({ entry: api, env: serviceEnvironment(url) })]
       return yield* underLoad({

@@ -1,32 +1,31 @@
 import { Effect } from "effect"
 import { performance } from "node:perf_hooks"
 import { Client, type Dispatcher, request } from "undici"
-import { drive, type Request } from "../Load.ts"
-import { figure, type Measure, type Size, verify, Void } from "../Measure.ts"
+import { generateLoad, type Request } from "../Load.ts"
+import { formatFigure, InvalidRun, type Measure, type Size, verify } from "../Measure.ts"
 import { keyOf, userOf } from "../Seed.ts"
 import { clearing, headersOf, post, requests } from "../SpendEvents.ts"
-import { accepted, connections, type Needs } from "./Contestants.ts"
+import { accepted, connections, type Requirements } from "./Competitors.ts"
 import * as System from "./System.ts"
 
-/** Of the greatest rate. */
+/** The load as a share of the maximum rate. */
 const share = 0.2
 
-/** Events that are followed at the same time, each of a user of its own. */
+/** Events that are followed at a time, each of another user. */
 const followers = 4
 const pollMillis = 5
-/** A follower pauses for up to so long, so that none keeps step with the worker's looks. */
-const pauseMillis = 150
-const patienceMillis = 10_000
+/** The longest pause of a follower; a random pause keeps followers from synchronising with the worker's polls. */
+const maxPauseMillis = 150
+const timeoutMillis = 10_000
 
-/** How long an integrator waits for what a spend event brings. */
-export const latency: Measure<Needs> = {
+/** The time from the response to a spend event until its reward is visible and its webhook received. */
+export const latency: Measure<Requirements> = {
   name: "latency",
   title: "From the 202 to the reward and to the webhook",
-  method: "One api and one worker at 20 % of the greatest rate that both together were seen to do on this machine: " +
-    "from the first of many posts until the last is processed. Beside that load four events at a time are followed, " +
-    "each of another user: from the 202 until a page of one reward, asked for every 5 ms, shows it, and until the " +
-    "receiver has the headers of its webhook, by one monotonic clock. The load, the service and the receiver share " +
-    "the machine.",
+  method: "One api and one worker at 20 % of their maximum rate on this machine, which is measured from the first of " +
+    "many posts until the last is processed. Beside that load four events at a time are followed, each of another " +
+    "user: from the 202 until a page of one reward, read every 5 ms, shows the reward, and until the receiver has " +
+    "the headers of the webhook, by one monotonic clock. The load, the service and the receiver share the machine.",
   run: Effect.fn("latency")(function*(size: Size) {
     const system = yield* System.start("latency", size, () => Effect.void)
     const rate = yield* System.maximumRate(system, size)
@@ -38,25 +37,27 @@ export const latency: Measure<Needs> = {
       received.push(latenciesOf(followed.map((one) => one.receivedAt - one.answeredAt)))
     }
     const findings = [
-      { contestant: "202 → reward visible", samples: visible },
-      { contestant: "202 → webhook received", samples: received }
+      { competitor: "202 → reward visible", samples: visible },
+      { competitor: "202 → webhook received", samples: received }
     ]
     return {
       findings,
-      comparisons: findings.flatMap((finding) => [reach(finding, "p50 ms", 100), reach(finding, "p99 ms", 500)]),
-      remarks: [`The greatest rate was ${figure(rate)} clearings a second, so the load was ${figure(rate * share)}.`]
+      comparisons: findings.flatMap((finding) => [atMost(finding, "p50 ms", 100), atMost(finding, "p99 ms", 500)]),
+      remarks: [
+        `The maximum rate was ${formatFigure(rate)} clearings per second; the load was ${formatFigure(rate * share)}.`
+      ]
     }
   }, Effect.scoped)
 }
 
-const reach = (
-  { contestant, samples }: { readonly contestant: string; readonly samples: ReadonlyArray<Latencies> },
+const atMost = (
+  { competitor, samples }: { readonly competitor: string; readonly samples: ReadonlyArray<Latencies> },
   metric: keyof Latencies,
   value: number
 ) => ({
-  what: `${contestant}, ${metric}`,
-  ratios: samples.map((sample) => sample[metric]),
-  reach: { bound: "at most", value } as const
+  name: `${competitor}, ${metric}`,
+  values: samples.map((sample) => sample[metric]),
+  target: { bound: "at most", value } as const
 })
 
 type Latencies = ReturnType<typeof latenciesOf>
@@ -67,7 +68,8 @@ const latenciesOf = (nanos: ReadonlyArray<bigint>) => {
   return { "p50 ms": percentile(0.5), "p99 ms": percentile(0.99), "longest ms": percentile(1), events: millis.length }
 }
 
-interface Seen {
+/** A followed event; the times are nanoseconds of the monotonic clock. */
+interface Followed {
   readonly id: string
   readonly answeredAt: bigint
   readonly visibleAt: bigint
@@ -75,7 +77,7 @@ interface Seen {
 
 const turn = Effect.fnUntraced(function*(system: System.System, rate: number, size: Size, round: number) {
   const { integrators, users } = system.senders
-  const load = drive({
+  const load = generateLoad({
     baseUrls: [system.api.baseUrl],
     connections,
     millis: size.latencyMillis,
@@ -86,12 +88,12 @@ const turn = Effect.fnUntraced(function*(system: System.System, rate: number, si
   const endsAt = performance.now() + size.latencyMillis
   const following = Array.from({ length: followers }, (_, index) =>
     follower(system, users - 1 - index, `${System.followed}${round}-${index}`, endsAt))
-  const [driven, ...seen] = yield* Effect.all([load, ...following], { concurrency: "unbounded" })
-  yield* verify("latency: wrong answers", driven.wrong, 0)
-  return yield* withArrivals(system, seen.flat())
+  const [result, ...visible] = yield* Effect.all([load, ...following], { concurrency: "unbounded" })
+  yield* verify("latency: wrong responses", result.wrong, 0)
+  return yield* withArrivals(system, visible.flat())
 })
 
-/** Posts an event of a user, waits for its reward, and begins again after a pause. */
+/** Posts an event of a user, waits until its reward is visible, and repeats this after a pause. */
 const follower = Effect.fnUntraced(function*(
   { api, senders: { integrators } }: System.System,
   user: number,
@@ -107,54 +109,55 @@ const follower = Effect.fnUntraced(function*(
     path: `/v1/users/${userOf(user)}/rewards?limit=1`,
     headers: ["x-api-key", keyOf(user % integrators)]
   }
-  const seen: Array<Seen> = []
+  const followed: Array<Followed> = []
   do {
-    const id = `${prefix}-${seen.length}`
-    yield* ask(client, post(clearing(integrators, user, id), headersOf(user % integrators)), "\"duplicate\":false")
+    const id = `${prefix}-${followed.length}`
+    yield* send(client, post(clearing(integrators, user, id), headersOf(user % integrators)), "\"duplicate\":false")
     const answeredAt = process.hrtime.bigint()
-    while (!(yield* ask(client, page)).includes(`"${id}"`)) {
-      if (Number(process.hrtime.bigint() - answeredAt) > patienceMillis * 1e6) {
-        return yield* new Void({ message: `latency: no reward of ${id}` })
+    while (!(yield* send(client, page)).includes(`"${id}"`)) {
+      if (Number(process.hrtime.bigint() - answeredAt) > timeoutMillis * 1e6) {
+        return yield* new InvalidRun({ message: `latency: no reward of ${id}` })
       }
       yield* Effect.sleep(pollMillis)
     }
-    seen.push({ id, answeredAt, visibleAt: process.hrtime.bigint() })
-    yield* Effect.sleep(Math.random() * pauseMillis)
+    followed.push({ id, answeredAt, visibleAt: process.hrtime.bigint() })
+    yield* Effect.sleep(Math.random() * maxPauseMillis)
   } while (performance.now() < endsAt)
-  return seen
+  return followed
 }, Effect.scoped)
 
-const ask = (client: Client, what: Request, holds = "") =>
+/** Sends a request and returns the body of its response, which must contain `expected`. */
+const send = (client: Client, sent: Request, expected = "") =>
   Effect.tryPromise({
     try: async () => {
-      const answer = await client.request(what as Dispatcher.RequestOptions)
+      const answer = await client.request(sent as Dispatcher.RequestOptions)
       return await answer.body.text()
     },
-    catch: (error) => new Void({ message: `latency: ${what.path}: ${error}` })
+    catch: (error) => new InvalidRun({ message: `latency: ${sent.path}: ${error}` })
   }).pipe(
     Effect.filterOrFail(
-      (text) => text.includes(holds),
-      (text) => new Void({ message: `latency: ${what.path}: ${text}` })
+      (text) => text.includes(expected),
+      (text) => new InvalidRun({ message: `latency: ${sent.path}: ${text}` })
     )
   )
 
-/** When each one's webhook came; waits for those that are still under way. */
-const withArrivals = Effect.fnUntraced(function*({ receiver }: System.System, seen: ReadonlyArray<Seen>) {
-  const endsAt = performance.now() + patienceMillis
+/** Adds when each event's webhook was received; waits for those in flight. */
+const withArrivals = Effect.fnUntraced(function*({ receiver }: System.System, events: ReadonlyArray<Followed>) {
+  const endsAt = performance.now() + timeoutMillis
   while (true) {
     const arrivals = yield* Effect.tryPromise({
       try: async () => {
         const answer = await request(`${receiver.baseUrl}/arrivals`)
         return await answer.body.json() as Readonly<Record<string, string>>
       },
-      catch: (error) => new Void({ message: `latency: the receiver does not answer: ${error}` })
+      catch: (error) => new InvalidRun({ message: `latency: the receiver does not answer: ${error}` })
     })
-    const all = seen.flatMap((one) => {
+    const all = events.flatMap((one) => {
       const at = arrivals[one.id]
       return at === undefined ? [] : [{ ...one, receivedAt: BigInt(at) }]
     })
-    if (all.length === seen.length) return all
-    if (performance.now() > endsAt) yield* verify("latency: webhooks", all.length, seen.length)
+    if (all.length === events.length) return all
+    if (performance.now() > endsAt) yield* verify("latency: webhooks", all.length, events.length)
     yield* Effect.sleep(pollMillis)
   }
 })

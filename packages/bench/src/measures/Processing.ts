@@ -1,89 +1,56 @@
 import { Effect, type Redacted } from "effect"
-import { compare, type Contestant, type Measure, type Size, takeTurns } from "../Measure.ts"
+import { type Checkout, Checkouts, own } from "../Checkout.ts"
+import { compare, type Competitor, type Measure, type Size, takeTurns } from "../Measure.ts"
 import { Processes } from "../Processes.ts"
 import { population } from "../Seed.ts"
 import { Server } from "../Server.ts"
-import { keysOf, store } from "../SpendEvents.ts"
+import { keysOf, type Senders, store } from "../SpendEvents.ts"
 import { backlog, onDatabase, verifyRows, workOff } from "./Backlog.ts"
 import { bareInsert } from "./BareInsert.ts"
-import { type Needs, peer, processor, serviceEnvironment } from "./Contestants.ts"
+import { peer, processor, type Requirements, serviceEnvironment } from "./Competitors.ts"
 import { awaitReady, bossQueue, graphileQueue, type Queue } from "./Queues.ts"
 
-const service = "card-rewards"
+const service = own.name
 const graphile = "graphile-worker, same work"
 const boss = "pg-boss, same work"
 const graphileNothing = "graphile-worker, no-op"
 const bossNothing = "pg-boss, no-op"
 const bare = "bare rows by unnest"
 
-/** Integrators of the backlog: with fewer the peers' jobs would wait for each other at the vault. */
+/** Integrators of the backlog: with fewer the jobs of the peers would wait for each other's lock on a vault. */
 const integrators = 10
 
-/** Events that peers get of those the service gets: they do one at a time. */
-const share = 5
+/** The peers get a fifth of the events, because they process one at a time. */
+const peerDivisor = 5
 
 /** From stored events to rewards, by one worker process. */
-export const processing: Measure<Needs> = {
+export const processing: Measure<Requirements> = {
   name: "processing",
   title: "Stored event → reward, journal, balance, event and outbox rows, by one worker",
-  method: "A backlog of clearings of 10 integrators appears in one commit; the time until it is worked off is taken. " +
-    "The peers have a job for each event. Their handler reads what the event needs, takes the vault's numbers and writes " +
-    "all rows with one statement, all prepared. The no-ops are the same libraries at the best that their documentation " +
-    "gives. The limit inserts the rows of rewards, journal, events and deliveries by `unnest`, 500 events in a " +
-    "transaction, and knows no rule.",
+  method: "A backlog of clearings of 10 integrators appears in one commit; the time until all are processed is " +
+    "measured. The peers have a job for each event. Its handler reads what the event needs, increments the vault's " +
+    "counters and writes all rows, with three prepared statements. The no-ops are the same libraries with the " +
+    "fastest settings of their documentation and a handler that does nothing. The bare rows are those of rewards, " +
+    "journal, events and deliveries, inserted by `unnest`, 500 events in a transaction, without any rule.",
   run: Effect.fn("processing")(function*(size: Size) {
-    const senders = { integrators, users: size.users }
-    const fill = population({ ...senders, programs: 1, versions: 1, endpoints: true })
     const server = yield* Server
-    const processes = yield* Processes
-
-    const own = Effect.gen(function*() {
-      const url = yield* server.database(fill)
-      const running = [yield* processes.start({ entry: processor, env: serviceEnvironment(url) })]
-      const checked = (done: number) => verifyOutcomes(url, service, done)
-      return backlog({ name: service, url, running, senders, count: size.backlog, checked })
-    })
-
-    const library = Effect.fnUntraced(function*(name: string, entry: string, task: "event" | "nothing", queue: Queue) {
-      const url = yield* server.database(fill)
-      const running = yield* processes.start({ entry: peer(entry), env: serviceEnvironment(url) })
-      yield* awaitReady(url, queue)
-      const count = task === "event" ? Math.ceil(size.backlog / share) : size.backlog
-      let done = 0
-      return {
-        name,
-        turn: Effect.fnUntraced(function*(round: number) {
-          if (task === "event") yield* onDatabase(url, store(senders, `r${round}`, count))
-          const sample = yield* workOff({
-            name,
-            url,
-            running: [running],
-            count,
-            add: queue.add(url, task, keysOf(senders, `r${round}`, count)),
-            isDone: queue.isDone
-          })
-          done += count
-          if (task === "event") yield* verifyOutcomes(url, name, done)
-          yield* queue.checkDone(url, name, done)
-          return sample
-        })
-      } satisfies Contestant<Needs>
-    })
-
-    const limit = Effect.gen(function*() {
-      const url = yield* server.database(fill)
-      return yield* bareInsert({ name: bare, url, integrators, users: size.users, count: size.backlog })
-    })
-
+    const checkouts = yield* Checkouts
     const findings = yield* takeTurns([
-      yield* own,
-      yield* library(graphile, "graphileWorker", "event", graphileQueue),
-      yield* library(boss, "pgBoss", "event", bossQueue),
-      yield* library(graphileNothing, "graphileWorker", "nothing", graphileQueue),
-      yield* library(bossNothing, "pgBoss", "nothing", bossQueue),
-      yield* limit
+      yield* worker(size, own),
+      ...yield* Effect.forEach(checkouts, (checkout) => worker(size, checkout)),
+      yield* library(size, graphile, "graphileWorker", "event", graphileQueue),
+      yield* library(size, boss, "pgBoss", "event", bossQueue),
+      yield* library(size, graphileNothing, "graphileWorker", "nothing", graphileQueue),
+      yield* library(size, bossNothing, "pgBoss", "nothing", bossQueue),
+      yield* bareInsert({
+        name: bare,
+        url: yield* server.database(population(contentOf(size))),
+        integrators,
+        users: size.users,
+        count: size.backlog
+      })
     ], size.rounds, { warmUp: true })
-    const reach = (against: string, value?: number) =>
+    const ratioTo = (against: string, value?: number) =>
       compare(
         findings,
         { of: service, against, metric: "events/s" },
@@ -92,18 +59,64 @@ export const processing: Measure<Needs> = {
     return {
       findings,
       comparisons: [
-        reach(graphile, 5),
-        reach(boss, 5),
-        reach(graphileNothing, 0.2),
-        reach(bossNothing),
-        reach(bare, 0.4)
+        ratioTo(graphile, 5),
+        ratioTo(boss, 5),
+        ratioTo(graphileNothing, 0.2),
+        ratioTo(bossNothing),
+        ratioTo(bare, 0.4),
+        ...checkouts.map(({ name }) => ratioTo(name))
       ],
       remarks: []
     }
   }, Effect.scoped)
 }
 
-/** Every event has left its rows; the deposits have left an entry and an event each. */
+const sendersOf = ({ users }: Size): Senders => ({ integrators, users })
+const contentOf = (size: Size) => ({ ...sendersOf(size), programs: 1, versions: 1, endpoints: true })
+
+/** The worker of a checkout. The rows of another one are only counted by its rewards: their schema may differ. */
+const worker = Effect.fnUntraced(function*(size: Size, { eventQueue, name, population, root }: Checkout) {
+  const server = yield* Server
+  const processes = yield* Processes
+  const url = yield* server.database(population(contentOf(size)))
+  const running = [yield* processes.start({ root, entry: processor, env: serviceEnvironment(url) })]
+  const queue = yield* eventQueue(url)
+  const checked = (done: number) =>
+    root === own.root ? verifyOutcomes(url, name, done) : verifyRows(url, name, "rewards", done)
+  return backlog({ name, url, running, senders: sendersOf(size), count: size.backlog, queue, checked })
+})
+
+/** A queue library whose jobs process events, or do nothing. */
+const library = Effect.fnUntraced(function*(
+  size: Size,
+  name: string,
+  entry: string,
+  task: "event" | "nothing",
+  queue: Queue
+) {
+  const server = yield* Server
+  const processes = yield* Processes
+  const senders = sendersOf(size)
+  const url = yield* server.database(population(contentOf(size)))
+  const running = [yield* processes.start({ entry: peer(entry), env: serviceEnvironment(url) })]
+  yield* awaitReady(url, queue)
+  const count = task === "event" ? Math.ceil(size.backlog / peerDivisor) : size.backlog
+  let done = 0
+  return {
+    name,
+    turn: Effect.fnUntraced(function*(round: number) {
+      if (task === "event") yield* onDatabase(url, store(senders, `r${round}`, count))
+      const add = queue.add(url, task, keysOf(senders, `r${round}`, count))
+      const sample = yield* workOff({ name, url, running, count, add, isDone: queue.isDone })
+      done += count
+      if (task === "event") yield* verifyOutcomes(url, name, done)
+      yield* queue.checkDone(url, name, done)
+      return sample
+    })
+  } satisfies Competitor<Requirements>
+})
+
+/** Verifies the rows of every event; each integrator's deposit has one journal entry and one event more. */
 const verifyOutcomes = Effect.fnUntraced(function*(url: Redacted.Redacted, name: string, done: number) {
   yield* verifyRows(url, name, "rewards", done)
   yield* verifyRows(url, name, "journal", done + integrators)

@@ -1,19 +1,19 @@
 import { Effect, Redacted, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { PgBoss } from "pg-boss"
-import { verify, Void } from "../Measure.ts"
+import { InvalidRun, verify } from "../Measure.ts"
 import type { EventKey } from "../peers/EventWork.ts"
 import { onDatabase } from "./Backlog.ts"
 
-/** How a peer's queue is filled and looked at, always from outside its worker. */
+/** The queue of a peer, filled and read from outside its worker. */
 export interface Queue {
-  /** Whether its worker has prepared it. */
+  /** Whether the worker has created its tables and queues. */
   readonly isReady: (sql: SqlClient.SqlClient) => Effect.Effect<boolean, SqlError.SqlError>
-  /** Adds a job for each event, all in one statement. */
-  readonly add: (url: Redacted.Redacted, task: string, keys: ReadonlyArray<EventKey>) => Effect.Effect<void, Void>
+  /** Adds a job for each event in one statement. */
+  readonly add: (url: Redacted.Redacted, task: string, keys: ReadonlyArray<EventKey>) => Effect.Effect<void, InvalidRun>
   readonly isDone: (sql: SqlClient.SqlClient) => Effect.Effect<boolean, SqlError.SqlError>
-  /** Verifies that so many jobs in all have been done, none of them in vain. */
-  readonly checkDone: (url: Redacted.Redacted, name: string, done: number) => Effect.Effect<void, Void>
+  /** Verifies that `done` jobs in all have succeeded. */
+  readonly checkDone: (url: Redacted.Redacted, name: string, done: number) => Effect.Effect<void, InvalidRun>
 }
 
 export const graphileQueue: Queue = {
@@ -29,7 +29,7 @@ export const graphileQueue: Queue = {
       })
     ),
   isDone: (sql) => Effect.map(sql`SELECT FROM graphile_worker._private_jobs LIMIT 1`, (rows) => rows.length === 0),
-  // a job that is done leaves no row, a job that failed stays
+  // graphile-worker deletes a job that succeeded; `isDone` fails to become true where one has failed
   checkDone: () => Effect.void
 }
 
@@ -43,7 +43,7 @@ export const bossQueue: Queue = {
         await boss.insert(task, keys.map((data) => ({ data })))
         await boss.stop({ graceful: false })
       },
-      catch: (error) => new Void({ message: `pg-boss takes no jobs: ${error}` })
+      catch: (error) => new InvalidRun({ message: `pg-boss does not accept jobs: ${error}` })
     }),
   isDone: (sql) =>
     Effect.map(sql`SELECT FROM pgboss.job WHERE state < 'completed' LIMIT 1`, (rows) => rows.length === 0),
@@ -62,8 +62,8 @@ export const bossQueue: Queue = {
 const isTrue = (query: Effect.Effect<ReadonlyArray<object>, SqlError.SqlError>) =>
   Effect.map(query, ([row]) => row !== undefined && "is" in row && row.is === true)
 
-/** Waits until a peer's worker has made its tables. */
-export const awaitReady = (url: Redacted.Redacted, queue: Queue): Effect.Effect<void, Void> =>
+/** Waits until a peer's worker is ready. */
+export const awaitReady = (url: Redacted.Redacted, queue: Queue): Effect.Effect<void, InvalidRun> =>
   onDatabase(
     url,
     Effect.gen(function*() {
@@ -72,7 +72,7 @@ export const awaitReady = (url: Redacted.Redacted, queue: Queue): Effect.Effect<
         Effect.catch(() => Effect.succeed(false)),
         Effect.repeat({ until: (isReady) => isReady, schedule: Schedule.spaced("50 millis") }),
         Effect.timeout("60 seconds"),
-        Effect.mapError(() => new Void({ message: "a peer's worker does not start" }))
+        Effect.mapError(() => new InvalidRun({ message: "a peer's worker does not start" }))
       )
     })
   )

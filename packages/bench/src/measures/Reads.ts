@@ -1,78 +1,101 @@
-import { Effect, type Redacted } from "effect"
+import { Effect } from "effect"
 import { request } from "undici"
+import { type Checkout, Checkouts, own } from "../Checkout.ts"
 import type { Request } from "../Load.ts"
-import { compare, type Measure, type Size, takeTurns, Void } from "../Measure.ts"
+import { compare, type Finding, InvalidRun, type Measure, type Size, takeTurns } from "../Measure.ts"
 import { Processes, type Serving } from "../Processes.ts"
-import { integratorOf, keyOf, population, userOf } from "../Seed.ts"
+import { integratorOf, keyOf, userOf } from "../Seed.ts"
 import { Server } from "../Server.ts"
 import { backlog, verifyRows } from "./Backlog.ts"
-import { api, type Needs, peer, processor, serviceEnvironment, underLoad } from "./Contestants.ts"
+import { api, peer, processor, type Requirements, serviceEnvironment, underLoad } from "./Competitors.ts"
+import { compareTelemetry, observed, startCollector } from "./Telemetry.ts"
 
-const service = "card-rewards"
+const service = own.name
 const fastify = "Fastify + pg"
 
-/** Rewards that each user has: two pages. */
+/** Rewards of each user: two pages. */
 const rewardsOfUser = 100
 
 /** A user's balance, and a page of rewards. */
-export const reads: Measure<Needs> = {
+export const reads: Measure<Requirements> = {
   name: "reads",
   title: "Balance, and a page of 50 rewards",
   method: "Users with 100 rewards each, read in turn on 64 connections. Fastify runs the service's own query as a " +
-    "prepared statement and encodes by schema; it does not look whether something is due, which the service must.",
+    "prepared statement and encodes by schema. It does not check whether a reward has become due, as the service " +
+    "must.",
   run: Effect.fn("reads")(function*(size: Size) {
     const processes = yield* Processes
-    const server = yield* Server
+    const checkouts = yield* Checkouts
     const users = Math.ceil(size.backlog / rewardsOfUser)
-    const url = yield* server.database(population({ integrators: 1, users, programs: 1, versions: 1 }))
-    yield* Effect.scoped(earn(url, users))
+    const url = yield* earned(own, users)
     const env = serviceEnvironment(url)
-    const own = yield* processes.serve({ entry: api, env })
-    const other = yield* processes.serve({ entry: peer("fastify"), env })
-    const results = []
+    const collector = yield* startCollector
+    const ours = yield* processes.serve({ entry: api, env })
+    const traced = yield* processes.serve({ entry: api, env: { ...env, ...collector.env } })
+    const others = yield* Effect.forEach(checkouts, Effect.fnUntraced(function*(checkout) {
+      const env = serviceEnvironment(yield* earned(checkout, users))
+      return { name: checkout.name, serving: yield* processes.serve({ root: checkout.root, entry: api, env }) }
+    }))
+    const peers = yield* processes.serve({ entry: peer("fastify"), env })
+    const findings: Array<Finding> = []
     for (const what of ["balance", "rewards"]) {
-      yield* sameAnswers(own, other, what)
+      yield* verifySameContent(ours, peers, what)
       const expected = { status: 200, body: what === "balance" ? "\"balances\"" : "\"revision\"" }
-      results.push(
-        yield* takeTurns([
-          yield* underLoad({ name: `${service}, ${what}`, size, serving: [own], next: next(users, what), expected }),
-          yield* underLoad({ name: `${fastify}, ${what}`, size, serving: [other], next: next(users, what), expected })
+      const load = (name: string, serving: Serving) =>
+        ({ name, size, serving: [serving], next: next(users, what), expected })
+      const name = `${service}, ${what}`
+      const checked = collector.spansOf(observed(name))
+      findings.push(
+        ...yield* takeTurns([
+          yield* underLoad(load(name, ours)),
+          yield* underLoad({ ...load(observed(name), traced), checked }),
+          ...yield* Effect.forEach(others, ({ name, serving }) => underLoad(load(`${name}, ${what}`, serving))),
+          yield* underLoad(load(`${fastify}, ${what}`, peers))
         ], size.rounds)
       )
     }
-    const findings = results.flat()
     return {
       findings,
-      comparisons: ["balance", "rewards"].map((what) =>
+      comparisons: ["balance", "rewards"].flatMap((what) => [
         compare(
           findings,
           { of: `${service}, ${what}`, against: `${fastify}, ${what}`, metric: "requests/s" },
           { bound: "at least", value: 0.7 }
-        )
-      ),
-      remarks: []
+        ),
+        compareTelemetry(findings, `${service}, ${what}`),
+        ...checkouts.map(({ name }) =>
+          compare(findings, { of: `${service}, ${what}`, against: `${name}, ${what}`, metric: "requests/s" }))
+      ]),
+      remarks: [yield* collector.verifyMetrics(observed(service), traced)]
     }
   }, Effect.scoped)
 }
 
 const next = (users: number, what: string): () => Request => {
-  let asked = 0
+  let sent = 0
   const headers = ["x-api-key", keyOf(0)]
-  return () => ({ method: "GET", path: `/v1/users/${userOf(asked++ % users)}/${what}`, headers })
+  return () => ({ method: "GET", path: `/v1/users/${userOf(sent++ % users)}/${what}`, headers })
 }
 
-/** The users' rewards, earned as in life. */
-const earn = Effect.fnUntraced(function*(url: Redacted.Redacted, users: number) {
+/** A database whose users have rewards, which the checkout's worker has made from clearings. */
+const earned = Effect.fnUntraced(function*(checkout: Checkout, users: number) {
   const processes = yield* Processes
-  const running = [yield* processes.start({ entry: processor, env: serviceEnvironment(url) })]
-  const name = "rewards to be read"
-  const checked = (done: number) => verifyRows(url, name, "rewards", done)
+  const server = yield* Server
   const senders = { integrators: 1, users }
-  yield* backlog({ name, url, running, senders, count: users * rewardsOfUser, checked }).turn(0)
+  const url = yield* server.database(checkout.population({ ...senders, programs: 1, versions: 1 }))
+  const name = `rewards of ${checkout.name}`
+  const checked = (done: number) => verifyRows(url, name, "rewards", done)
+  yield* Effect.scoped(Effect.gen(function*() {
+    const program = { root: checkout.root, entry: processor, env: serviceEnvironment(url) }
+    const running = [yield* processes.start(program)]
+    const queue = yield* checkout.eventQueue(url)
+    yield* backlog({ name, url, running, senders, count: users * rewardsOfUser, queue, checked }).turn(0)
+  }))
+  return url
 })
 
-/** Both give the same content, but for how the next page is named. */
-const sameAnswers = Effect.fnUntraced(function*(own: Serving, other: Serving, what: string) {
+/** Fails unless both respond with the same content, apart from the cursor of the next page. */
+const verifySameContent = Effect.fnUntraced(function*(ours: Serving, theirs: Serving, what: string) {
   const path = `/v1/users/${userOf(0)}/${what}`
   const ask = ({ baseUrl }: Serving) =>
     Effect.tryPromise({
@@ -81,10 +104,10 @@ const sameAnswers = Effect.fnUntraced(function*(own: Serving, other: Serving, wh
         const { next: _, ...content } = await answer.body.json() as Record<string, unknown>
         return JSON.stringify(content)
       },
-      catch: (error) => new Void({ message: `${path} of ${integratorOf(0)}: ${error}` })
+      catch: (error) => new InvalidRun({ message: `${path} of ${integratorOf(0)}: ${error}` })
     })
-  const [mine, theirs] = [sorted(yield* ask(own)), sorted(yield* ask(other))]
-  if (mine !== theirs) return yield* new Void({ message: `${path}: ${mine} is not ${theirs}` })
+  const [expected, actual] = [sorted(yield* ask(ours)), sorted(yield* ask(theirs))]
+  if (expected !== actual) return yield* new InvalidRun({ message: `${path}: ${actual} instead of ${expected}` })
 })
 
 /** JSON with its keys in order. */

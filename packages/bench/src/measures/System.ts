@@ -7,12 +7,12 @@ import { population } from "../Seed.ts"
 import { Server } from "../Server.ts"
 import { requests, type Senders } from "../SpendEvents.ts"
 import { isQueueEmpty, workOff } from "./Backlog.ts"
-import { accepted, api, load, peer, serviceEnvironment, worker } from "./Contestants.ts"
+import { accepted, api, load, peer, serviceEnvironment, worker } from "./Competitors.ts"
 import { addEndpoints } from "./Endpoints.ts"
 
 const integrators = 10
 
-/** Begins the transaction ids whose webhooks' arrivals the receiver tells; see peers/receiver. */
+/** Prefix of the transaction ids whose webhooks the receiver keeps the arrival of; see peers/receiver. */
 export const followed = "follow-"
 
 /** One api, one worker and a receiver of webhooks. */
@@ -25,7 +25,7 @@ export interface System {
   readonly senders: Senders
 }
 
-/** The whole service over a database of its own; `before` is done before api and worker start. */
+/** Starts the whole service over a new database, in which `before` runs first. */
 export const start = Effect.fnUntraced(function*<E, R>(
   name: string,
   size: Size,
@@ -51,8 +51,8 @@ export const start = Effect.fnUntraced(function*<E, R>(
 })
 
 /**
- * Clearings per second that the service takes and turns into rewards when it is given as many as it takes: from the
- * first post until the last one is processed. Ends when all is delivered.
+ * The maximum rate of api and worker together, in clearings per second from the first post until the last is processed,
+ * with as many posts as 64 connections send. Succeeds when all webhooks are delivered.
  */
 export const maximumRate = Effect.fnUntraced(function*({ api, name, senders, url, worker }: System, size: Size) {
   const next = requests(senders, "max")

@@ -1,6 +1,6 @@
 import type { ClientBase } from "pg"
 
-/** Which stored event a job is about. */
+/** The stored event of a job. */
 export interface EventKey {
   readonly integratorId: string
   readonly userId: string
@@ -64,8 +64,8 @@ const unitsPerCent = 10_000n
 const monthCap = 10n ** 15n
 
 /**
- * What the service does with an event, for one event: read, decide, write. The vault is taken last, since all of an
- * integrator's events meet there; one statement writes everything.
+ * Processes one event as the service does: read, decide, write. The vault's row is locked last, because all events
+ * of an integrator update it; one statement writes everything.
  */
 export const process = async (client: ClientBase, key: EventKey): Promise<void> => {
   const { externalTransactionId, integratorId, userId } = key
@@ -106,7 +106,7 @@ export const process = async (client: ClientBase, key: EventKey): Promise<void> 
   }
 }
 
-/** The webhook's body. */
+/** The body of the webhook `reward.pending`. */
 export const bodyOf = (
   id: string,
   { externalTransactionId, integratorId, userId }: EventKey,

@@ -2,7 +2,7 @@ import { countries } from "@card-rewards/domain/generated/Iso3166"
 import { currencies } from "@card-rewards/domain/generated/Iso4217"
 import { laneOf } from "@card-rewards/domain/Lane"
 
-/** The body as a peer's validation leaves it. */
+/** The body of a post after a peer has validated it. */
 export interface SpendEvent {
   readonly kind: string
   readonly integratorId: string
@@ -55,7 +55,7 @@ const kind = (name: string, own: object, required: ReadonlyArray<string>) => ({
 
 const authorizationId = text(128)
 
-/** The contract's five kinds, told apart by `kind`. */
+/** The contract's five kinds, with `kind` as the discriminator. */
 export const bodySchema = {
   type: "object",
   discriminator: { propertyName: "kind" },
@@ -77,7 +77,7 @@ export const responseSchema = {
   }
 }
 
-/** As the contract prints it. */
+/** The id of a spend event as the contract defines it. */
 export const idOf = (event: SpendEvent): string =>
   `se:${event.integratorId}:${event.userId}:${event.kind}:${event.externalTransactionId}`
 
@@ -117,7 +117,7 @@ export const rowOf = (event: SpendEvent): ReadonlyArray<string | number | undefi
   event.authorizationId ?? event.originalTransactionId
 ]
 
-/** Stores one event of an enrolled user; answers no row where it is known or the user is not enrolled. */
+/** Stores one event. Returns no row where it is a duplicate or the user is not enrolled. */
 export const insertOne = {
   name: "insert_one",
   text: `INSERT INTO spend_events (${columnNames.join(", ")}, received_at)
@@ -126,7 +126,7 @@ export const insertOne = {
     ON CONFLICT DO NOTHING RETURNING 1`
 }
 
-/** Whether an event is known with the same content, with other content, or not at all. */
+/** Returns whether a stored event has the same content; no row where none is stored. */
 export const compareOne = {
   name: "compare_one",
   text: `SELECT (currency, cents, descriptor, mcc, mid, country, occurred_at, original_id) IS NOT DISTINCT FROM
@@ -134,7 +134,7 @@ export const compareOne = {
     FROM spend_events WHERE integrator_id = $1 AND user_id = $2 AND kind = $3 AND external_transaction_id = $4`
 }
 
-/** Stores many rows, given as one array for each column. */
+/** Stores many events; the parameters are one array per column. */
 export const insertMany = {
   name: "insert_many",
   text: `INSERT INTO spend_events (${columnNames.join(", ")}, received_at)
@@ -142,6 +142,6 @@ export const insertMany = {
     ON CONFLICT DO NOTHING`
 }
 
-/** Rows as arrays of columns. */
+/** Turns rows into one array per column. */
 export const transpose = <A>(rows: ReadonlyArray<ReadonlyArray<A>>): ReadonlyArray<ReadonlyArray<A | null>> =>
   columnNames.map((_, column) => rows.map((row) => row[column] ?? null))

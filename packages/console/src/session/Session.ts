@@ -18,7 +18,7 @@ export interface Session {
 }
 
 /** A person at a screen would rather be told, and try again. */
-const patienceMillis = 6_000
+const timeoutMillis = 6_000
 
 /** The key lives in this tab alone: it is gone with it, and never in an address or a log. */
 const storageKey = "card-rewards.api-key"
@@ -44,7 +44,7 @@ export const connect = (apiKey: string) =>
       CardRewardsSandbox.layer({
         baseUrl: location.origin,
         apiKey: Redacted.make(apiKey),
-        patience: { totalMillis: patienceMillis }
+        timeouts: { totalMillis: timeoutMillis }
       }).pipe(Layer.provide(FetchHttpClient.layer))
     )
   )

@@ -1,4 +1,4 @@
-import { allowance, type Breaker, sharePlaces } from "@card-rewards/domain/Delivery"
+import { allowance, type Breaker, shareSlots } from "@card-rewards/domain/Delivery"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Array, Cache, Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -83,7 +83,7 @@ export const claim = Effect.fnUntraced(function*(
   }).filter(({ attempts }) => attempts > 0).slice(0, options.limit)
   const partly = seen.all.length < endpointsPerLook ? undefined : seen.all.at(-1)
   const cursor = (visited.length === options.limit ? visited.at(-1) : partly)?.integratorId ?? noCursor
-  const shared = yield* signing(sharePlaces(visited, options), secrets)
+  const shared = yield* signing(shareSlots(visited, options), secrets)
   // without a probe it is one statement, which needs no transaction
   const { found, taken, turns } = yield* shared.some(({ probe }) => probe)
     ? transaction(probeAndTake(shared, options.now, claimedUntil))

@@ -6,19 +6,19 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { type Binaries, type RunAs, sharedStateDir, succeedsAs } from "./Binaries.ts"
 import { files, type SupervisorOptions } from "./Options.ts"
 
-const stopPatienceMillis = 10_000
+const stopTimeoutMillis = 10_000
 const stopPollMillis = 20
 
-/** A cluster that is ready to be started. */
+/** A complete cluster, which no server uses. */
 export interface Cluster {
   /** PostgreSQL's own data directory. */
   readonly directory: string
 }
 
 /**
- * Finds the cluster of a data directory, or makes it. Called under the supervisor's lock, so nobody else works on
- * it. initdb works beside the final place and is renamed when it is done: a kill in between leaves nothing that
- * looks like a cluster.
+ * Returns the cluster of a data directory and creates it if it is missing. The caller holds the supervisor's lock, so
+ * no other process works on it. initdb writes to a temporary folder, which is renamed when it is complete: a kill
+ * leaves no partial cluster.
  */
 export const prepareCluster = async (
   options: SupervisorOptions,
@@ -43,14 +43,14 @@ export const prepareCluster = async (
   return { directory }
 }
 
-/** The superuser's password, made once. */
+/** The superuser's password; created at the first call. */
 export const readPassword = (dataDir: string): string => {
   const file = path.join(dataDir, files.password)
   if (!fs.existsSync(file)) writePrivate(file, randomBytes(24).toString("base64url"))
   return fs.readFileSync(file, "utf8")
 }
 
-/** Writes a file that only its owner reads, whole or not at all. */
+/** Writes a file of mode 0600 atomically. */
 export const writePrivate = (file: string, content: string): void => {
   const unfinished = `${file}.${process.pid}`
   fs.writeFileSync(unfinished, content, { mode: 0o600 })
@@ -58,25 +58,25 @@ export const writePrivate = (file: string, content: string): void => {
 }
 
 /**
- * Stops a server that an earlier supervisor left behind, and removes the `postmaster.pid` of one that is gone.
- * PostgreSQL itself would refuse to start when the process id in that file belongs to anyone of the same user by
- * now, so it is compared with what the process really is.
+ * Stops a server that an earlier supervisor left running, and removes the `postmaster.pid` of one that has ended.
+ * PostgreSQL refuses to start while the process id in that file belongs to any process of the same user, even if that
+ * is not a server; so this checks what the process is.
  */
 export const stopLeftOver = async (directory: string): Promise<void> => {
   const file = path.join(directory, "postmaster.pid")
   const pid = fs.existsSync(file) ? Number.parseInt(fs.readFileSync(file, "utf8"), 10) : Number.NaN
   if (isServerOf(pid, directory)) {
     process.kill(pid, "SIGINT")
-    if (!(await waitUntilGone(pid, directory))) {
+    if (!(await waitUntilEnded(pid, directory))) {
       process.kill(pid, "SIGKILL")
-      await waitUntilGone(pid, directory)
+      await waitUntilEnded(pid, directory)
     }
   }
   fs.rmSync(file, { force: true })
 }
 
-const waitUntilGone = async (pid: number, directory: string): Promise<boolean> => {
-  for (let waitedMillis = 0; waitedMillis < stopPatienceMillis; waitedMillis += stopPollMillis) {
+const waitUntilEnded = async (pid: number, directory: string): Promise<boolean> => {
+  for (let waitedMillis = 0; waitedMillis < stopTimeoutMillis; waitedMillis += stopPollMillis) {
     if (!isServerOf(pid, directory)) return true
     await sleep(stopPollMillis)
   }
@@ -85,16 +85,18 @@ const waitUntilGone = async (pid: number, directory: string): Promise<boolean> =
 
 const isServerOf = (pid: number, directory: string): boolean => {
   if (!(pid > 0)) return false
-  if (process.platform !== "linux") return succeedsAs(undefined, `ps -p "$1" -o command= | grep -qF -- "-D $2"`, [String(pid), directory])
+  if (process.platform !== "linux") {
+    return succeedsAs(undefined, `ps -p "$1" -o command= | grep -qF -- "-D $2"`, [String(pid), directory])
+  }
   try {
-    // A server works in its data directory.
+    // the working directory of a server is its data directory
     return fs.readlinkSync(`/proc/${pid}/cwd`) === fs.realpathSync(directory)
   } catch {
     return false
   }
 }
 
-/** In the data directory; where the server's user cannot enter that, under {@link sharedStateDir}. */
+/** The cluster is in the data directory, or under {@link sharedStateDir} if the server's user cannot enter that. */
 const locate = (dataDir: string, runAs: RunAs | undefined): string => {
   const inside = path.join(dataDir, "cluster")
   const recorded = path.join(dataDir, files.location)
@@ -102,7 +104,10 @@ const locate = (dataDir: string, runAs: RunAs | undefined): string => {
   if (fs.existsSync(recorded)) {
     const directory = fs.readFileSync(recorded, "utf8")
     if (directory !== inside || reachable) return directory
-    throw new Error(`PostgreSQL's user cannot enter ${dataDir} any more, where its data is: open the folders above it (chmod a+x) or remove it`)
+    throw new Error(
+      `PostgreSQL's user cannot enter ${dataDir} any more, where its data is: open the folders above it (chmod a+x) ` +
+        "or remove it"
+    )
   }
   if (reachable) return inside
   return path.join(
@@ -165,11 +170,13 @@ const runQuietly = (
       args,
       { ...runAs, cwd: "/", env: { LC_ALL: "C", PATH: "/usr/bin:/bin" }, signal, stdio: ["ignore", "ignore", "pipe"] }
     )
-    let complaint = ""
+    let errorOutput = ""
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      complaint = (complaint + text).slice(-2_000)
+      errorOutput = (errorOutput + text).slice(-2_000)
     })
     child.once("error", reject)
     child.once("close", (code) =>
-      code === 0 ? resolve() : reject(new Error(`${path.basename(command)} failed: ${complaint.trim().split("\n").at(-1)}`)))
+      code === 0
+        ? resolve()
+        : reject(new Error(`${path.basename(command)} failed: ${errorOutput.trim().split("\n").at(-1)}`)))
   })

@@ -1,30 +1,29 @@
 /**
- * What a supervisor is told at its start, as JSON in its first argument.
+ * The options of a supervisor, as JSON in its first argument.
  *
- * Plain types and no Effect in this folder: a supervisor must stand within milliseconds, and it must outlive
- * whatever happens to the program that asked for it.
+ * This folder does not use Effect, so that a supervisor starts within milliseconds.
  */
 export interface SupervisorOptions {
-  /** Where everything of this server lives: password, port, logs, and the cluster itself where that is possible. */
+  /** The folder of the password, the port, the logs and, if the server's user can enter it, the cluster. */
   readonly dataDir: string
-  /** A folder with `postgres` and `initdb`; without it the packaged PostgreSQL 18 is used. */
+  /** A folder with `postgres` and `initdb`; the packaged PostgreSQL 18 by default. */
   readonly binDir?: string | undefined
   /** Server settings, as in postgresql.conf. */
   readonly settings: Readonly<Record<string, string>>
-  /** The cluster is made anew at every start, without waiting for the disk, and removed after the last lease. */
+  /** The cluster is new at every start, is not synced to disk, and is removed after the last lease. */
   readonly ephemeral: boolean
 }
 
 /**
- * What `control.json` holds: where the running supervisor listens, and the word that proves the caller may read this
- * folder.
+ * The content of `control.json`: the port of the running supervisor, and the token that proves that the caller can read
+ * this folder.
  */
 export interface Control {
   readonly port: number
   readonly token: string
 }
 
-/** One line from the supervisor to whoever holds a lease. */
+/** One line from the supervisor to each lease. */
 export type Report =
   | { readonly state: "ready"; readonly port: number }
   | { readonly state: "failed"; readonly message: string }
@@ -40,5 +39,5 @@ export const files = {
   supervisorLog: "supervisor.log"
 } as const
 
-/** An exit code that means: another supervisor serves this data directory, ask that one. */
+/** The exit code of a supervisor that ends because another one serves its data directory. */
 export const exitCodeServedByAnother = 75

@@ -9,21 +9,21 @@ import { type Cluster, stopLeftOver } from "./Cluster.ts"
 import { files, type SupervisorOptions } from "./Options.ts"
 
 const firstPauseMillis = 100
-const longestPauseMillis = 10_000
-const steadyAfterMillis = 30_000
+const maxPauseMillis = 10_000
+const stableAfterMillis = 30_000
 const attemptsBeforeFirstReady = 5
 const readyPollMillis = 5
-const keptLogBytes = 5_000_000
+const maxLogBytes = 5_000_000
 
 /**
- * Ports below the range from which systems take the ports of outgoing connections: nobody gets ours while we restart.
+ * Ports below the range of outgoing connections, so that no other process gets the port during a restart.
  */
 const portRange = { first: 20_000, end: 32_000 } as const
 
 /**
- * The shell that stands between the supervisor and the server. Its file descriptor 3 is a pipe whose other end dies
- * with the supervisor, by any signal; then the server is shut down: fast, after 5 s without asking its sessions,
- * after 10 s at once.
+ * The shell between the supervisor and the server. Its file descriptor 3 is a pipe that closes when the supervisor
+ * ends, even by SIGKILL. Then the shell stops the server: a fast shutdown, an immediate one after 5 s, SIGKILL after
+ * 10 s.
  */
 const watchdog = `
 "$@" 3<&- &
@@ -44,11 +44,11 @@ exec 3<&-
 wait $server
 `
 
-/** A server that is started again, on the same port and with growing pauses, whenever it dies by itself. */
+/** A server that restarts on the same port, with growing pauses, whenever it ends by itself. */
 export interface Postmaster {
-  /** The port, as soon as it accepts connections; rejects with one line when it does not come up. */
+  /** The port, as soon as the server accepts connections. Rejects with a message of one line if it does not start. */
   readonly ready: Promise<number>
-  /** Shuts the server down and waits for its end. */
+  /** Shuts the server down and waits until it has ended. */
   readonly stop: () => Promise<void>
 }
 
@@ -62,7 +62,7 @@ export const startPostmaster = async (
   const logFile = path.join(options.dataDir, files.serverLog)
   const log = fs.openSync(
     logFile,
-    fs.existsSync(logFile) && fs.statSync(logFile).size > keptLogBytes ? "w" : "a",
+    fs.existsSync(logFile) && fs.statSync(logFile).size > maxLogBytes ? "w" : "a",
     0o600
   )
   const stopping = new AbortController()
@@ -74,8 +74,8 @@ export const startPostmaster = async (
     await stopLeftOver(cluster.directory)
     if (stopping.signal.aborted) return
     const child = spawnServer(options, cluster, binaries, runAs, port, log)
-    const letGo = () => child.stdio[3]?.destroy()
-    stopping.signal.addEventListener("abort", letGo)
+    const closePipe = () => child.stdio[3]?.destroy()
+    stopping.signal.addEventListener("abort", closePipe)
     const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()).once("error", () => resolve()))
     const isRunning = () => child.exitCode === null && child.signalCode === null && child.pid !== undefined
     while (isRunning() && !isReady(cluster.directory)) await Promise.race([ended, sleep(readyPollMillis)])
@@ -84,8 +84,8 @@ export const startPostmaster = async (
       ready.resolve(port)
     }
     await ended
-    letGo()
-    stopping.signal.removeEventListener("abort", letGo)
+    closePipe()
+    stopping.signal.removeEventListener("abort", closePipe)
   }
 
   const keepRunning = async (): Promise<void> => {
@@ -94,12 +94,14 @@ export const startPostmaster = async (
       const logSize = fs.statSync(logFile).size
       const startedAt = performance.now()
       await runOnce()
-      const complaint = fs.readFileSync(logFile, "utf8").slice(logSize)
-      if (!wasReady && attempt >= attemptsBeforeFirstReady) throw new Error(`PostgreSQL does not start: ${complaintOf(complaint)} (${logFile})`)
-      if (!wasReady && complaint.includes("could not bind")) port = await choosePort(options.dataDir)
-      if (performance.now() - startedAt > steadyAfterMillis) pauseMillis = firstPauseMillis
+      const newLog = fs.readFileSync(logFile, "utf8").slice(logSize)
+      if (!wasReady && attempt >= attemptsBeforeFirstReady) {
+        throw new Error(`PostgreSQL does not start: ${errorIn(newLog)} (${logFile})`)
+      }
+      if (!wasReady && newLog.includes("could not bind")) port = await choosePort(options.dataDir)
+      if (performance.now() - startedAt > stableAfterMillis) pauseMillis = firstPauseMillis
       await sleep(pauseMillis, undefined, { signal: stopping.signal }).catch(() => undefined)
-      pauseMillis = Math.min(pauseMillis * 2, longestPauseMillis)
+      pauseMillis = Math.min(pauseMillis * 2, maxPauseMillis)
     }
   }
   const running = keepRunning().catch(ready.reject)
@@ -139,7 +141,7 @@ const spawnServer = (
   return child
 }
 
-/** PostgreSQL tells its state in the eighth line of `postmaster.pid`. */
+/** PostgreSQL writes its state into the eighth line of `postmaster.pid`. */
 const isReady = (directory: string): boolean => {
   try {
     return fs.readFileSync(path.join(directory, "postmaster.pid"), "utf8").split("\n")[7]?.trim() === "ready"
@@ -148,13 +150,13 @@ const isReady = (directory: string): boolean => {
   }
 }
 
-const complaintOf = (log: string): string =>
+const errorIn = (log: string): string =>
   log.split("\n").find((line) => /FATAL|ERROR|error/.test(line))?.replace(
     /^.*?(FATAL|ERROR): */,
     ""
-  ) ?? "it ended without a word"
+  ) ?? "it ended without a message"
 
-/** The port of the last time where it is free, so that addresses stay valid over restarts; else a random free one. */
+/** The port of the last start if it is free, so that addresses stay valid; otherwise a random free one. */
 const choosePort = async (dataDir: string): Promise<number> => {
   const file = path.join(dataDir, files.port)
   const last = fs.existsSync(file) ? Number(fs.readFileSync(file, "utf8")) : Number.NaN

@@ -1,10 +1,10 @@
 /**
- * One process beside each running embedded PostgreSQL: owns the server, starts it again when it dies, and shuts it
- * down when nobody uses it any more.
+ * The supervisor of one embedded PostgreSQL server: starts it, restarts it when it ends by itself, and stops it after
+ * the last lease.
  *
- * A user of the server holds a lease: an open connection to the supervisor. The kernel closes it when the user's
- * process ends, by whatever signal, so there is nothing to expire and nothing to clean. One supervisor per data
- * directory is guaranteed by a lock that the kernel takes back too: the file lock below SQLite's exclusive transaction.
+ * A lease is an open connection to the supervisor. The kernel closes it when the process that has it ends, even by
+ * SIGKILL, so no lease outlives its process. A data directory has one supervisor, by a lock that the kernel releases as
+ * well: the file lock of SQLite's exclusive transaction.
  *
  * ```
  * npm start ──lease──▶ supervisor ──pipe──▶ watchdog (sh) ──▶ postgres
@@ -22,11 +22,11 @@ import { prepareCluster, readPassword, writePrivate } from "./Cluster.ts"
 import { type Control, exitCodeServedByAnother, files, type Report, type SupervisorOptions } from "./Options.ts"
 import { startPostmaster } from "./Postmaster.ts"
 
-const lockPatienceMillis = 30_000
+const lockTimeoutMillis = 30_000
 const lockPollMillis = 25
-const firstLeasePatienceMillis = 5_000
-const helloPatienceMillis = 2_000
-const longestHelloBytes = 200
+const firstLeaseTimeoutMillis = 5_000
+const tokenTimeoutMillis = 2_000
+const maxTokenBytes = 200
 
 const options: SupervisorOptions = JSON.parse(process.argv[2] ?? "{}")
 const runAs = findRunAs()
@@ -34,17 +34,17 @@ const controlFile = path.join(options.dataDir, files.control)
 const leases = new Set<net.Socket>()
 const aborted = new AbortController()
 const firstLease = Promise.withResolvers<void>()
-const over = Promise.withResolvers<undefined>()
+const lastLeaseEnded = Promise.withResolvers<undefined>()
 let report: Report | undefined
 
 const takeLock = async (): Promise<DatabaseSync> => {
   const lock = new DatabaseSync(path.join(options.dataDir, files.lock), { timeout: 0 })
-  for (let waitedMillis = 0; waitedMillis < lockPatienceMillis; waitedMillis += lockPollMillis) {
+  for (let waitedMillis = 0; waitedMillis < lockTimeoutMillis; waitedMillis += lockPollMillis) {
     try {
       lock.exec("BEGIN EXCLUSIVE")
       return lock
     } catch {
-      // A supervisor that has a control file serves; one without it is starting or on its way out.
+      // a supervisor with a control file serves; one without it starts or ends
       if (waitedMillis > 0 && fs.existsSync(controlFile)) process.exit(exitCodeServedByAnother)
       await sleep(lockPollMillis)
     }
@@ -53,31 +53,31 @@ const takeLock = async (): Promise<DatabaseSync> => {
 }
 
 const acceptLeases = (token: Buffer) => (socket: net.Socket): void => {
-  let hello = ""
-  socket.setEncoding("utf8").setNoDelay(true).setTimeout(helloPatienceMillis, () => socket.destroy())
+  let received = ""
+  socket.setEncoding("utf8").setNoDelay(true).setTimeout(tokenTimeoutMillis, () => socket.destroy())
   socket.on("error", () => socket.destroy())
   socket.on("data", (text: string) => {
-    hello += text
+    received += text
     if (leases.has(socket)) return
-    if (hello.length > longestHelloBytes) return void socket.destroy()
-    if (!hello.endsWith("\n")) return
-    const offered = Buffer.from(hello.trimEnd())
+    if (received.length > maxTokenBytes) return void socket.destroy()
+    if (!received.endsWith("\n")) return
+    const offered = Buffer.from(received.trimEnd())
     if (offered.length !== token.length || !timingSafeEqual(offered, token)) return void socket.destroy()
     socket.setTimeout(0)
     leases.add(socket)
     firstLease.resolve()
-    if (report !== undefined) tell(socket, report)
+    if (report !== undefined) send(socket, report)
   })
   socket.once("close", () => {
-    if (leases.delete(socket) && leases.size === 0) over.resolve(undefined)
+    if (leases.delete(socket) && leases.size === 0) lastLeaseEnded.resolve(undefined)
   })
 }
 
-const tell = (socket: net.Socket, what: Report): void => void socket.write(`${JSON.stringify(what)}\n`)
+const send = (socket: net.Socket, message: Report): void => void socket.write(`${JSON.stringify(message)}\n`)
 
-const publish = (what: Report): void => {
-  report = what
-  for (const lease of leases) tell(lease, what)
+const publish = (message: Report): void => {
+  report = message
+  for (const lease of leases) send(lease, message)
 }
 
 const listen = async (): Promise<net.Server> => {
@@ -91,17 +91,17 @@ const listen = async (): Promise<net.Server> => {
   return server
 }
 
-/** From the first lease to the last one. */
+/** Runs the server until the last lease ends. */
 const serve = async (): Promise<void> => {
   const binaries = prepareBinaries(options.binDir, runAs)
   const cluster = await prepareCluster(options, binaries, runAs, aborted.signal)
   const postmaster = await startPostmaster(options, cluster, binaries, runAs)
   try {
-    const port = await Promise.race([postmaster.ready, over.promise])
+    const port = await Promise.race([postmaster.ready, lastLeaseEnded.promise])
     if (port !== undefined) publish({ state: "ready", port })
-    await over.promise
+    await lastLeaseEnded.promise
   } finally {
-    closeDoor()
+    stopListening()
     await postmaster.stop()
   }
   if (options.ephemeral) fs.rmSync(cluster.directory, { recursive: true, force: true })
@@ -111,25 +111,28 @@ const lock = await takeLock()
 fs.rmSync(controlFile, { force: true })
 readPassword(options.dataDir)
 const server = await listen()
-const closeDoor = (): void => {
+const stopListening = (): void => {
   fs.rmSync(controlFile, { force: true })
   server.close()
 }
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => over.resolve(undefined))
-void over.promise.then(() => aborted.abort())
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.on(signal, () => lastLeaseEnded.resolve(undefined))
+}
+void lastLeaseEnded.promise.then(() => aborted.abort())
 
 const hasLease = await Promise.race([
   firstLease.promise.then(() => true),
-  sleep(firstLeasePatienceMillis, false, { ref: false })
+  sleep(firstLeaseTimeoutMillis, false, { ref: false })
 ])
 try {
   if (hasLease) await serve()
 } catch (error) {
-  if (!aborted.signal.aborted) publish({ state: "failed", message: error instanceof Error ? error.message : String(error) })
+  const message = error instanceof Error ? error.message : String(error)
+  if (!aborted.signal.aborted) publish({ state: "failed", message })
 } finally {
-  closeDoor()
+  stopListening()
   for (const lease of leases) lease.end()
   lock.close()
 }
-// Not `process.exit()`: what was told to the leases is still on its way. Nothing else keeps this process alive.
+// Not `process.exit()`, which would drop reports that are not written yet. Nothing else keeps this process alive.
 process.exitCode = 0

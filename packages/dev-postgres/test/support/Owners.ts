@@ -9,13 +9,13 @@ import { fileURLToPath } from "node:url"
 
 const program = fileURLToPath(new URL("owner.ts", import.meta.url))
 
-/** A process that holds the embedded server of a data directory. */
+/** A process with a lease on the embedded server of a data directory. */
 export interface Owner {
   readonly process: ChildProcess
   readonly url: Redacted.Redacted
 }
 
-/** A data directory of its own, removed at the end with whatever still runs in it. */
+/** A temporary data directory. The processes that use it are killed when the scope closes. */
 export const dataDir = (mode: number): Effect.Effect<string, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -27,7 +27,9 @@ export const dataDir = (mode: number): Effect.Effect<string, never, Scope.Scope>
       Effect.sync(() => {
         for (const pid of processesOf(dir)) kill(pid)
         const location = path.join(dir, "location")
-        if (fs.existsSync(location)) fs.rmSync(path.dirname(fs.readFileSync(location, "utf8")), { recursive: true, force: true })
+        if (fs.existsSync(location)) {
+          fs.rmSync(path.dirname(fs.readFileSync(location, "utf8")), { recursive: true, force: true })
+        }
         fs.rmSync(path.dirname(dir), { recursive: true, force: true })
       })
   )
@@ -36,7 +38,7 @@ export const dataDir = (mode: number): Effect.Effect<string, never, Scope.Scope>
 export const launch = (dir: string): ChildProcess =>
   spawn(process.execPath, [program, dir], { stdio: ["ignore", "pipe", "inherit"] })
 
-/** Waits until an owner has its server. */
+/** Waits until an owner's server runs. */
 export const ready = (child: ChildProcess): Effect.Effect<Owner> =>
   Effect.callback((resume) => {
     child.stdout?.setEncoding("utf8").once("data", (line: string) =>
@@ -46,15 +48,18 @@ export const ready = (child: ChildProcess): Effect.Effect<Owner> =>
 
 export const start = (dir: string): Effect.Effect<Owner> => Effect.suspend(() => ready(launch(dir)))
 
-/** One connection of its own, closed after use. */
-export const query = <A>(url: Redacted.Redacted, use: (sql: PgClient.PgClient) => Effect.Effect<A, unknown>): Effect.Effect<A, unknown> =>
+/** Uses a new connection, which is closed afterwards. */
+export const query = <A>(
+  url: Redacted.Redacted,
+  use: (sql: PgClient.PgClient) => Effect.Effect<A, unknown>
+): Effect.Effect<A, unknown> =>
   Effect.scoped(Effect.flatMap(PgClient.makeClient({ url }).pipe(Effect.provide(Reactivity.layer)), use))
 
 export const kill = (pid: number): void => {
   try {
     process.kill(pid, "SIGKILL")
   } catch {
-    // Gone already.
+    // it has ended already
   }
 }
 
@@ -68,7 +73,9 @@ export const supervisorsOf = (dir: string): ReadonlyArray<number> =>
   )
 
 export const serversOf = (dir: string): ReadonlyArray<number> =>
-  commandLines().filter(({ command }) => /^\S*\/postgres\0/.test(command) && command.includes(path.basename(path.dirname(dir)))).map(({ pid }) => pid)
+  commandLines().filter(({ command }) =>
+    /^\S*\/postgres\0/.test(command) && command.includes(path.basename(path.dirname(dir)))
+  ).map(({ pid }) => pid)
 
 const commandLines = (): ReadonlyArray<{ readonly pid: number; readonly command: string }> =>
   fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)).flatMap((name) => {
@@ -79,6 +86,6 @@ const commandLines = (): ReadonlyArray<{ readonly pid: number; readonly command:
     }
   })
 
-/** Polls until something holds; the test's own time limit bounds it. */
-export const until = (holds: () => boolean): Effect.Effect<void> =>
-  Effect.suspend(() => holds() ? Effect.void : Effect.andThen(Effect.sleep("20 millis"), until(holds)))
+/** Polls a condition until it is true; the test's timeout bounds it. */
+export const until = (isTrue: () => boolean): Effect.Effect<void> =>
+  Effect.suspend(() => isTrue() ? Effect.void : Effect.andThen(Effect.sleep("20 millis"), until(isTrue)))

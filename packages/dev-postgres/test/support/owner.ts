@@ -1,4 +1,4 @@
-/** A program that uses the server of a data directory, says where it is, and lives until it is killed. */
+/** A program that takes a lease on the server of a data directory, prints its address, and runs until it is killed. */
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect, Redacted } from "effect"

@@ -18,32 +18,32 @@ import {
 export const maxPrograms = 50
 export const maxVersions = 100
 
-/** How long before it takes effect a version must be published. */
+/** The shortest time between the publication of a version and its `effectiveFrom`, in milliseconds. */
 export const minimumLeadMillis = 5 * 60_000
 
-/** Entries of each list of a definition, at most (decisions, section 4). */
+/** The most entries of each list of a definition (decisions, section 4). */
 export const maxCategories = 200
 export const maxCategoryRates = 200
 export const maxCategoryCaps = 200
 export const maxCampaigns = 200
 export const maxCategoriesOfCampaign = 200
 export const maxTiers = 50
-/** In all categories together, and in the exclusions. */
+/** MCCs in all categories together, and in the exclusions. */
 export const maxMccs = 10_000
 export const maxCountries = 300
 export const maxSegments = 200
 
-/** What publication depends on beside the definition itself. */
+/** What the rules of publication depend on besides the definition. */
 export interface Publication {
   /** The integrator's clock, in milliseconds. */
   readonly now: number
-  /** Programs that the integrator has, this one not counted. */
+  /** The number of the integrator's other programs. */
   readonly otherPrograms: number
-  /** The program's versions so far: how many, and their asset. */
+  /** The number of the program's versions so far, and their asset. */
   readonly versions: { readonly count: number; readonly asset: Asset } | undefined
 }
 
-/** Every broken rule of a definition and its publication at once, as `path: reason` (decisions, section 4). */
+/** All violated rules of a definition and its publication, as `path: reason` (decisions, section 4). */
 export const problems = (definition: ProgramDefinition, publication: Publication): ReadonlyArray<string> => [
   ...definitionProblems(definition),
   ...publicationProblems(definition, publication)
@@ -67,7 +67,7 @@ const publicationProblems = (definition: ProgramDefinition, publication: Publica
   return found
 }
 
-/** The rules that a definition keeps or breaks by itself. Takes time in proportion to the definition's size. */
+/** The violated rules of the definition alone. Takes time proportional to the definition's size. */
 export const definitionProblems = (definition: ProgramDefinition): ReadonlyArray<string> => {
   const found: Array<string> = []
   limitProblems(definition, found)
@@ -122,7 +122,7 @@ const unique = (found: Array<string>, path: (index: number) => string, values: R
   })
 }
 
-/** Lists that are too long. */
+/** The lists that are too long. */
 const limitProblems = (definition: ProgramDefinition, found: Array<string>): void => {
   const limit = (path: string, list: ReadonlyArray<unknown> | undefined, maximum: number, of = "entries") => {
     if (list !== undefined && list.length > maximum) found.push(`${path}: must have at most ${maximum} ${of}`)
@@ -144,7 +144,7 @@ const limitProblems = (definition: ProgramDefinition, found: Array<string>): voi
   limit("eligibility.segments", definition.eligibility?.segments, maxSegments)
 }
 
-/** An MCC is in one category at most, and once. */
+/** MCCs that are in several categories, or repeated in one. */
 const categoryProblems = ({ categories }: ProgramDefinition, found: Array<string>): void => {
   unique(found, (index) => `categories[${index}].id`, categories.map((category) => category.id))
   const assigned = new Set<string>()
@@ -169,12 +169,12 @@ const isEmptyJson = (value: Schema.Json | undefined): boolean =>
   value === undefined || value === null || (typeof value === "object" && Object.keys(value).length === 0)
 
 /**
- * The keys of a body that are not part of a definition, as problems: a version never changes, so a misspelt key must
- * not be dropped in silence.
+ * The unknown keys of a body, as problems. A published version cannot be corrected, so a misspelt key must not be
+ * ignored.
  */
 export const unknownKeys = (body: unknown): ReadonlyArray<string> => keysBeyond("", body, shape)
 
-/** Which keys may stand where: a list's shape is its items'. */
+/** The known keys of an object; the shape of a list is that of its items. */
 interface Shape {
   readonly [key: string]: Shape | undefined
 }
@@ -206,6 +206,6 @@ const keysBeyond = (path: string, value: unknown, shape: Shape): ReadonlyArray<s
   })
 }
 
-/** What of a candidate is refused: all that publication refuses, but for its lead and its limits. */
+/** The violated rules of a simulation's candidate: those of publication, except its lead time and its limits. */
 export const candidateProblems = (definition: ProgramDefinition, asset: Asset): ReadonlyArray<string> =>
   problems(definition, { now: -Infinity, otherPrograms: 0, versions: { count: 0, asset } })

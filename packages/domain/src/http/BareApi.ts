@@ -9,13 +9,13 @@ import { Users } from "./Users.ts"
 import { WebhookEndpoints } from "./WebhookEndpoints.ts"
 
 /**
- * The api as production serves it, without what its description alone needs: that is most of the text, and a client has
- * no use for it. Request bodies take no extra properties (contract, section 2).
+ * The production API without the parts that only its OpenAPI description needs, which are most of the text and of no
+ * use to a client. Request bodies have no additional properties (contract, section 2).
  */
 export class BareIntegratorApi extends HttpApi.make("card-rewards")
   .add(Health, SpendEvents, Users, Programs, ApiKeys, WebhookEndpoints, Events)
   .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "error", errors: "all" })
 {}
 
-/** The api as the sandbox serves it: production's, and the simulations. */
+/** The sandbox API: that of production, the simulated vault and the movable clock. */
 export class BareSandboxApi extends BareIntegratorApi.add(Sandbox) {}

@@ -4,7 +4,7 @@ import { EventNumber, EventPage, WebhookEventKind } from "../Event.ts"
 import { PageQuery } from "../Pagination.ts"
 import { RequestPipeline } from "./RequestPipeline.ts"
 
-/** What happened, for those who would rather ask than be told, or who missed what they were told. */
+/** The event log, for integrators that poll instead of receiving webhooks, or that have missed some. */
 export class Events extends HttpApiGroup.make("events").add(
   HttpApiEndpoint.get("list", "/v1/events", {
     query: {
@@ -14,8 +14,9 @@ export class Events extends HttpApiGroup.make("events").add(
     },
     success: EventPage
   }).annotateMerge(OpenApi.annotations({
-    summary: "Follow the events",
-    description: "The webhook bodies themselves, oldest first, also those that were never delivered. `next` is always there and goes to `after`: who follows it sees every event exactly once."
+    summary: "Read the event log",
+    description: "The webhook bodies, oldest first, including those that were never delivered. `next` is always " +
+      "present: pass it as `after`, and you read every event exactly once."
   }))
 ).middleware(RequestPipeline)
   .annotate(OpenApi.Description, "What happened, oldest first.") {}

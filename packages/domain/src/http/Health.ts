@@ -1,10 +1,10 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 
-/** Whether the process can serve; needs no key. */
+/** The health check, which needs no key. */
 export class Health extends HttpApiGroup.make("health", { topLevel: true }).add(
   HttpApiEndpoint.get("health", "/health", { success: HttpApiSchema.NoContent }).annotateMerge(OpenApi.annotations({
     summary: "Check health",
-    description: "204 when the process can serve. Needs no key, and says nothing about the database."
+    description: "204 when the process can serve. It needs no key and does not check the database."
   }))
 )
   .annotate(OpenApi.Description, "Whether the process can serve. The only operation that needs no key.") {}

@@ -4,7 +4,7 @@ import { BareIntegratorApi } from "./BareApi.ts"
 import * as Description from "./OpenApi.ts"
 import { Sandbox } from "./Sandbox.ts"
 
-/** The api as production serves it, with its description. */
+/** The production API with its OpenAPI description. */
 export class IntegratorApi extends BareIntegratorApi
   .annotate(OpenApi.Title, "Card Rewards Integrator API")
   .annotate(OpenApi.Version, "0.0.0")
@@ -15,5 +15,5 @@ export class IntegratorApi extends BareIntegratorApi
   .annotate(OpenApi.Transform, Description.complete)
 {}
 
-/** The api as the sandbox serves it: production's, and the simulations. */
+/** The sandbox API with its OpenAPI description: that of production, the simulated vault and the movable clock. */
 export class SandboxApi extends IntegratorApi.add(Sandbox) {}

@@ -3,33 +3,34 @@ import { errors } from "./OpenApi/Errors.ts"
 import { event, events } from "./OpenApi/Events.ts"
 import { type Examples, operations } from "./OpenApi/Examples.ts"
 
-/** What stands above the operations in the interface's description. */
+/** The introduction of the OpenAPI description. */
 export const introduction = `Cashback for card programs. Enroll your users, publish reward programs, and send card \
 transactions (spend events) as they happen; rewards are computed from them and paid from your vault.
 
-- Every path but \`/health\` needs an API key in the \`x-api-key\` header.
-- Amounts are strings of decimal digits in the smallest unit: cents of a spend currency, 10^-6 of USDC, 10^-18 of EURe. USD \
-spend earns USDC and EUR spend earns EURe, one to one.
-- Timestamps are UTC, ISO 8601, answered with milliseconds: \`2026-12-01T00:00:00.000Z\`.
-- Lengths of strings count Unicode code points. Request bodies take no properties that are not described.
-- Errors are \`{_tag, message, …}\`: \`_tag\` names the error, \`message\` is for people. An unknown path or method is 404 \
-\`RouteNotFound\`; a fault of the service is 500 \`InternalError\`.
-- Requests are safe to repeat: the same request again changes nothing. After a timeout or 503 send it again as it was; after 429 \
-wait for \`Retry-After\` seconds.
-- The webhooks are delivered to your endpoint, signed, at least once; those of one reward in order of \`revision\`.`
+- Every path except \`/health\` needs an API key in the \`x-api-key\` header.
+- Amounts are strings of decimal digits in the smallest unit: cents of a spend currency, 10^-6 of USDC, 10^-18 of \
+EURe. USD spend earns USDC and EUR spend earns EURe, one to one.
+- Timestamps are UTC, ISO 8601; responses have milliseconds: \`2026-12-01T00:00:00.000Z\`.
+- Lengths of strings count Unicode code points. Request bodies have no properties that are not described.
+- Errors are \`{_tag, message, …}\`: \`_tag\` identifies the error, \`message\` is a text for humans. An unknown path \
+or method is 404 \`RouteNotFound\`; a fault of the service is 500 \`InternalError\`.
+- Requests are idempotent: the same request again changes nothing. After a timeout or 503 send it again unchanged; \
+after 429 wait for \`Retry-After\` seconds.
+- Webhooks are signed and delivered to your endpoint at least once; those of one reward in the order of \`revision\`.`
 
 /**
- * What cannot be said of an endpoint in its own place: examples of all bodies, when each error is answered, the headers, the
- * webhooks. Part of the api's definition, so that `/openapi.json`, `/docs` and the committed files are one document.
+ * Adds to the generated OpenAPI document what an endpoint's definition cannot have: examples of all bodies, the causes
+ * of errors, headers and webhooks. It is a part of the API's definition, so that `/openapi.json`, `/docs` and the
+ * committed files are the same document.
  */
 export const complete = (generated: Record<string, unknown>): Record<string, unknown> => {
-  // this is the transformation of what `OpenApi.fromApi` makes
+  // `OpenApi.fromApi` passes its own result
   const document = mapValues(generated, simplify) as unknown as OpenApi.OpenAPISpec
   const completed = {
     ...document,
     paths: mapValues(document.paths, (item) =>
       mapValues(item, (operation) => "responses" in operation ? completeOperation(operation) : operation)),
-    webhooks: Object.fromEntries(Object.entries(events).map(([kind, told]) => [kind, { post: webhook(kind, told) }])),
+    webhooks: mapEntries(events, (kind, description) => [kind, { post: webhook(kind, description) }]),
     components: {
       ...document.components,
       schemas: mapEntries(document.components.schemas, (name, schema) => [
@@ -39,7 +40,10 @@ export const complete = (generated: Record<string, unknown>): Record<string, unk
       securitySchemes: { [apiKeyName]: apiKey },
       headers
     },
-    tags: [...document.tags, { name: "webhooks", description: "What the service sends to the integrator's endpoint." }]
+    tags: [
+      ...document.tags,
+      { name: "webhooks", description: "The requests of the service to the integrator's endpoint." }
+    ]
   }
   return "/v1/sandbox/vault" in document.paths ? completed : asInProduction(completed)
 }
@@ -47,13 +51,14 @@ export const complete = (generated: Record<string, unknown>): Record<string, unk
 /** The key in the `x-api-key` header, which the request pipeline checks. */
 const apiKeyName = "apiKey"
 const apiKey = {
-  description: "An API key of the integrator. The first one is given out of band; afterwards the integrator manages its keys itself.",
+  description: "An API key of the integrator. The operator creates the first one; afterwards the integrator manages " +
+    "its keys itself.",
   type: "apiKey",
   name: "x-api-key",
   in: "header"
 }
 
-/** The examples are the sandbox's; production has keys and a vault of its own. */
+/** Changes the keys and the vault of the examples, which are those of the sandbox, to those of production. */
 const asInProduction = (document: object): Record<string, unknown> =>
   JSON.parse(
     JSON.stringify(document)
@@ -69,10 +74,10 @@ const mapEntries = <A, B>(
 const mapValues = <A, B>(record: Readonly<Record<string, A>>, value: (value: A) => B): Record<string, B> =>
   mapEntries(record, (key, inner) => [key, value(inner)])
 
-/** A class's wire form carries this suffix; on the wire there is nothing else. */
+/** Removes the suffix that Effect adds to the encoded form of a class. */
 const plainName = (name: string): string => name.replace(/Encoded$/, "")
 
-/** Shorter schemas that say the same: no suffixes, no `allOf` of single limits, and a discriminator where `kind` decides. */
+/** Shortens schemas: no suffixes, no `allOf` of single limits, and a discriminator for unions by `kind` or `_tag`. */
 const simplify = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(simplify)
   if (typeof value !== "object" || value === null) return value
@@ -87,7 +92,7 @@ const simplify = (value: unknown): unknown => {
   }
 }
 
-/** The members of the two unions that a request or an answer can be: by `kind`, or by the error's `_tag`. */
+/** The unions of request and response bodies: of spend events by `kind`, and of errors by `_tag`. */
 const alternatives = (members: ReadonlyArray<{ readonly $ref?: string }>) => {
   const refs = members.flatMap(({ $ref }) => $ref ?? [])
   if (refs.length !== members.length) return { anyOf: members }
@@ -170,7 +175,8 @@ const headers = {
     example: "\"ingest\";q=1000;w=1"
   },
   RateLimit: {
-    description: "Requests left of the policy's quota, and seconds until all of it is there again; absent where the limit is off.",
+    description: "The remaining requests of the policy's quota, and the seconds until the whole quota is available " +
+      "again; absent where the limit is off.",
     schema: { type: "string" },
     example: "\"ingest\";r=999;t=1"
   }
@@ -179,24 +185,30 @@ const headers = {
 const parameters: Readonly<Record<string, { readonly description: string; readonly example?: string }>> = {
   userId: { description: "The integrator's own id for the user, percent-encoded.", example: "user-1" },
   programId: { description: "The program's id, chosen by the integrator; without a colon.", example: "groceries-2026" },
-  version: { description: "The number of the version, an integer from 1 to 2147483647; gaps are allowed.", example: "1" },
+  version: {
+    description: "The number of the version, an integer from 1 to 2147483647; gaps are allowed.",
+    example: "1"
+  },
   name: { description: "The name of the key.", example: "server-2026" },
   id: { description: "The id of the webhook endpoint.", example: "main" },
-  limit: { description: "Entries in the page: an integer from 1 to 100, 50 where it is left out.", example: "50" },
-  cursor: { description: "`next` of the page before." },
-  state: { description: "Only entries in this state: spend events that wait for another one; deliveries that have come so far." },
-  after: { description: "`next` of the page before; the first event where it is left out." },
+  limit: { description: "Entries of the page: an integer from 1 to 100; 50 by default.", example: "50" },
+  cursor: { description: "`next` of the previous page." },
+  state: { description: "Only entries in this state." },
+  after: { description: "`next` of the previous page; without it the page begins with the first event." },
   kind: { description: "Only events of this kind." },
   eventId: { description: "The event's id.", example: "evt_01JD4W4X8QG7B5T9" },
-  rewardId: { description: "The reward's id, percent-encoded.", example: "rw:acme:user-1:clearing:txn-1:groceries-2026" }
+  rewardId: {
+    description: "The reward's id, percent-encoded.",
+    example: "rw:acme:user-1:clearing:txn-1:groceries-2026"
+  }
 }
 
 const webhook = (kind: string, { data, when }: { readonly when: string; readonly data: unknown }) => ({
   tags: ["webhooks"],
   operationId: `webhook.${kind}`,
   summary: kind,
-  description: `${when} Answer 2xx within 15 seconds; anything else, redirects included, is tried again for about 76 hours. The same \
-event may arrive more than once: its \`id\` tells.`,
+  description: `${when} Respond 2xx within 15 seconds; after any other response, including redirects, the delivery is \
+retried for about 76 hours. The same event may arrive more than once, with the same \`id\`.`,
   security: [],
   parameters: webhookHeaders,
   requestBody: {
@@ -210,12 +222,12 @@ event may arrive more than once: its \`id\` tells.`,
   },
   responses: {
     "2XX": { description: "Received." },
-    "4XX": { description: "Not received; tried again. `Retry-After` of a 429 is honoured." },
-    "5XX": { description: "Not received; tried again. `Retry-After` of a 503 is honoured." }
+    "4XX": { description: "Not received; retried. `Retry-After` of a 429 is honoured." },
+    "5XX": { description: "Not received; retried. `Retry-After` of a 503 is honoured." }
   }
 })
 
-/** As the events' schemas are named. */
+/** The name of an event's schema. */
 const eventName = (kind: string): string =>
   `${kind.split(/[._]/).map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`).join("")}Event`
 
@@ -231,15 +243,15 @@ const header = (name: string, description: string, example: string) => ({
 const webhookHeaders = [
   header(
     "x-service-signature",
-    "`t` is when the attempt was made, in Unix seconds. Each `v1` is hex(HMAC-SHA256(secret, t + \".\" + body)), keyed by the UTF-8 of \
-a whole signing secret, over the body as it arrived: one for each secret that is valid, newest first. Accept the delivery if any \
-matches.",
+    "`t` is the time of the attempt, in Unix seconds. Each `v1` is hex(HMAC-SHA256(secret, t + \".\" + body)), keyed " +
+    "by the UTF-8 of a whole signing secret, over the body as it arrived: one for each valid secret, newest first. " +
+    "Accept the delivery if any matches.",
     `t=1795166400,v1=${"5b".repeat(32)}`
   ),
   header("x-service-event-id", "The event's id.", "evt_01JD4W4X8QG7B5T9"),
   header("x-service-attempt", "1 for the first attempt of the delivery.", "1"),
-  header("webhook-id", "The event's id, as Standard Webhooks wants it.", "evt_01JD4W4X8QG7B5T9"),
-  header("webhook-timestamp", "When the attempt was made, in Unix seconds.", "1795166400"),
+  header("webhook-id", "The event's id, for Standard Webhooks.", "evt_01JD4W4X8QG7B5T9"),
+  header("webhook-timestamp", "The time of the attempt, in Unix seconds.", "1795166400"),
   header(
     "webhook-signature",
     "The signatures of Standard Webhooks, keyed by the secrets without `service_`.",

@@ -33,7 +33,9 @@ export class Programs extends HttpApiGroup.make("programs").add(
     error: [ProgramRefused, ProgramVersionConflict]
   }).annotateMerge(OpenApi.annotations({
     summary: "Publish a program version",
-    description: "A published version never changes and takes effect at least 5 minutes after it is published. The same content under the same number again is 200 with `duplicate: true`, other content is 409. A version that breaks rules is refused with every problem at once. To stop a program, publish a version that pays nothing."
+    description: "A published version never changes and takes effect at least 5 minutes after it is published. The " +
+      "same content under the same number again is 200 with `duplicate: true`, other content is 409. A version that " +
+      "violates rules is refused with all problems at once. To stop a program, publish a version that pays nothing."
   })).annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "ignore", errors: "all" }),
   HttpApiEndpoint.get("list", "/v1/programs", {
     success: Schema.Struct({ programs: Schema.Array(ProgramSummary) }).annotate({ description: "The programs by id." })
@@ -47,16 +49,21 @@ export class Programs extends HttpApiGroup.make("programs").add(
     error: NotFound
   }).annotateMerge(OpenApi.annotations({
     summary: "Read a program",
-    description: "One program with its versions as they were published."
+    description: "A program with its published versions."
   })),
   HttpApiEndpoint.post("simulate", "/v1/programs/:programId/simulations", {
     params: { programId: ProgramId },
     payload: SimulationRequest,
-    success: Schema.Struct({ simulation: Simulation }).annotate({ description: "What it would have paid, against what was paid." }),
+    success: Schema.Struct({ simulation: Simulation }).annotate({
+      description: "What the candidate would have paid, and what was paid."
+    }),
     error: [InvalidRequest, NotFound, ProgramRefused, SimulationTooLarge]
   }).annotateMerge(OpenApi.annotations({
     summary: "Simulate a version",
-    description: "What a candidate would have paid for past purchases, against what the program paid for them. Nothing is stored. The candidate's `effectiveFrom` and the limits of publication do not count; any other broken rule is refused as in a publication. Caps count from the start of the month of `from`. A simulation evaluates at most 1,000,000 purchases, and takes at most a minute."
+    description: "Compares what a candidate would have paid for past purchases with what the program paid for them. " +
+      "Nothing is stored. The candidate's `effectiveFrom` and the limits of publication do not apply; a candidate " +
+      "that violates another rule is refused as in a publication. Caps count from the start of the month of `from`. " +
+      "A simulation evaluates at most 1,000,000 purchases, and takes at most a minute."
   })).annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "ignore", errors: "all" })
 ).middleware(RequestPipeline)
   .annotate(OpenApi.Description, "Reward programs and their immutable versions.") {}

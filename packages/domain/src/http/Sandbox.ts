@@ -11,11 +11,11 @@ import {
 } from "../Vault.ts"
 import { RequestPipeline } from "./RequestPipeline.ts"
 
-/** The simulated vault and the clock that can be moved. None of it exists in production. */
+/** The simulated vault and the movable clock, which do not exist in production. */
 export class Sandbox extends HttpApiGroup.make("sandbox").add(
   HttpApiEndpoint.get("vault", "/v1/sandbox/vault", { success: Vault }).annotateMerge(OpenApi.annotations({
     summary: "Read the vault",
-    description: "What the vault holds, and what of it is free."
+    description: "The money in the vault, and its free part."
   })),
   HttpApiEndpoint.post("deposit", "/v1/sandbox/deposits", {
     payload: Simulation,
@@ -23,7 +23,8 @@ export class Sandbox extends HttpApiGroup.make("sandbox").add(
     error: [SimulationConflict, SimulationRefused]
   }).annotateMerge(OpenApi.annotations({
     summary: "Simulate a deposit",
-    description: "Recorded as if confirmed on-chain. Waiting rewards are reserved first in, first out. A repeat of the exact request is `duplicate: true`."
+    description: "Recorded as if confirmed on-chain. Rewards that await funding are reserved in the order of their " +
+      "creation. A repeat of the exact request is `duplicate: true`."
   })),
   HttpApiEndpoint.post("withdraw", "/v1/sandbox/withdrawals", {
     payload: Simulation,
@@ -39,11 +40,12 @@ export class Sandbox extends HttpApiGroup.make("sandbox").add(
     error: [SimulationConflict, SimulationRefused, UserNotEnrolled]
   }).annotateMerge(OpenApi.annotations({
     summary: "Simulate a claim",
-    description: "Pays the user part or all of what can be claimed, oldest claimable rewards first. A repeat of the exact request is `duplicate: true`."
+    description: "Pays the user part or all of the claimable amount, oldest claimable rewards first. A repeat of the " +
+      "exact request is `duplicate: true`."
   })),
   HttpApiEndpoint.get("clock", "/v1/sandbox/clock", { success: SandboxClock }).annotateMerge(OpenApi.annotations({
     summary: "Read the sandbox clock",
-    description: "It ticks with real time from where it was moved to."
+    description: "It advances in real time from the time to which it was moved."
   })),
   HttpApiEndpoint.put("moveClock", "/v1/sandbox/clock", {
     payload: SandboxClock,
@@ -51,7 +53,8 @@ export class Sandbox extends HttpApiGroup.make("sandbox").add(
     error: ClockCannotGoBack
   }).annotateMerge(OpenApi.annotations({
     summary: "Move the sandbox clock",
-    description: "Forward only, and not beyond the year 9000. Rewards that are due become claimable at once."
+    description: "Forward only, and not beyond the year 9000. Rewards whose holding period has ended become " +
+      "claimable at once."
   }))
 ).middleware(RequestPipeline)
-  .annotate(OpenApi.Description, "The simulated vault and the clock that can be moved. None of it exists in production.") {}
+  .annotate(OpenApi.Description, "The simulated vault and the movable clock, which do not exist in production.") {}

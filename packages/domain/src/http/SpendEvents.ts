@@ -14,7 +14,7 @@ import {
 import { UserNotEnrolled } from "../User.ts"
 import { RequestPipeline } from "./RequestPipeline.ts"
 
-/** Card events in: stored before the answer, processed after it. */
+/** Spend events, which are stored before the response and processed after it. */
 export class SpendEvents extends HttpApiGroup.make("spendEvents").add(
   HttpApiEndpoint.post("submit", "/v1/spend-events", {
     payload: SpendEvent,
@@ -22,18 +22,22 @@ export class SpendEvents extends HttpApiGroup.make("spendEvents").add(
     error: [IntegratorMismatch, SpendEventConflict, EventInFuture, UserNotEnrolled]
   }).annotateMerge(OpenApi.annotations({
     summary: "Submit a spend event",
-    description: "Stores the event and answers 202; it is processed after the answer. The same identity (user, kind, externalTransactionId) with the same content again is 202 with `duplicate: true` and changes nothing; with other content it is 409. After a timeout or 503, send the same body again. An event that arrives before the one it refers to is set aside and applied once that arrives."
+    description: "Stores the event and responds 202; the event is processed after the response. The same identity " +
+      "(user, kind, externalTransactionId) with the same content again is 202 with `duplicate: true` and changes " +
+      "nothing; with other content it is 409. After a timeout or 503, send the same body again. An event that " +
+      "arrives before the one to which it refers waits, and is applied once that arrives."
   })),
   HttpApiEndpoint.get("waiting", "/v1/spend-events", {
     query: { ...PageQuery, state: Schema.Literal("waiting") },
     success: WaitingSpendEventPage
   }).annotateMerge(OpenApi.annotations({
     summary: "List spend events that wait for another one",
-    description: "Events that were set aside because the one they refer to has not been applied yet, the latest received first."
+    description: "Events that wait because the one to which they refer has not been applied yet, the latest received " +
+      "first."
   })),
   HttpApiEndpoint.get("backlog", "/v1/spend-events/backlog", { success: SpendEventBacklog }).annotateMerge(
     OpenApi.annotations({
-      summary: "Count spend events that had no effect yet",
+      summary: "Count spend events that have no effect yet",
       description:
         `How many are stored and not processed yet, and how many are set aside. Both counts stop at ${maxBacklogCount}.`
     })

@@ -11,7 +11,7 @@ import { RequestPipeline } from "./RequestPipeline.ts"
 
 const params = { userId: UserId }
 
-/** Enrollment, and what a user has. */
+/** Enrollment, balances and rewards of users. */
 export class Users extends HttpApiGroup.make("users").add(
   HttpApiEndpoint.put("put", "/v1/users/:userId", {
     params,
@@ -20,7 +20,9 @@ export class Users extends HttpApiGroup.make("users").add(
     error: [ReferrerNotEnrolled, ReferrerConflict]
   }).annotateMerge(OpenApi.annotations({
     summary: "Enroll or update a user",
-    description: "Creates the user or replaces the attributes; one that is left out is cleared. `referredBy` must name a user enrolled earlier, is set once at enrollment and is kept afterwards: later requests leave it out or repeat it. The same request again changes nothing (`unchanged`)."
+    description: "Creates the user or replaces the attributes; an omitted attribute is cleared. `referredBy` must be " +
+      "a user that was enrolled earlier. It is set once, at enrollment: later requests omit it or repeat it. The " +
+      "same request again changes nothing (`unchanged`)."
   })),
   HttpApiEndpoint.get("get", "/v1/users/:userId", {
     params,
@@ -36,7 +38,7 @@ export class Users extends HttpApiGroup.make("users").add(
     error: NotFound
   }).annotateMerge(OpenApi.annotations({
     summary: "Read a user's balance",
-    description: "What the user has in each asset at this moment, in the asset's smallest units."
+    description: "The user's present balance in each asset, in the asset's smallest units."
   })),
   HttpApiEndpoint.get("rewards", "/v1/users/:userId/rewards", {
     params,
@@ -44,7 +46,8 @@ export class Users extends HttpApiGroup.make("users").add(
     success: RewardPage
   }).annotateMerge(OpenApi.annotations({
     summary: "List a user's rewards",
-    description: "Newest first. Pass a page's `next` as `cursor` to get the following page. Use it to rebuild a user's state after missed webhooks. A user who is not enrolled has none."
+    description: "Newest first. Pass a page's `next` as `cursor` to get the following page. Use it to rebuild a " +
+      "user's state after missed webhooks. A user who is not enrolled has none."
   })),
   HttpApiEndpoint.get("explanation", "/v1/users/:userId/rewards/:rewardId/explanation", {
     params: { ...params, rewardId: text(1, 1_024) },
@@ -52,7 +55,7 @@ export class Users extends HttpApiGroup.make("users").add(
     error: NotFound
   }).annotateMerge(OpenApi.annotations({
     summary: "Explain a reward",
-    description: "Everything that made the amount: version, attributes, rate, bonuses, caps, refunds and recoveries."
+    description: "The computation of the amount: version, attributes, rate, bonuses, caps, refunds and recoveries."
   }))
 ).middleware(RequestPipeline)
   .annotate(OpenApi.Description, "Enrollment, and what a user has.") {}

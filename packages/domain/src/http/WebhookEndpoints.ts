@@ -18,10 +18,10 @@ import { RequestPipeline } from "./RequestPipeline.ts"
 
 const params = { id: EndpointId }
 const success = Schema.Struct({ endpoint: WebhookEndpoint }).annotate({
-  description: "The endpoint as it is now, or was when it was deleted."
+  description: "The present endpoint, or the deleted one."
 })
 
-/** Where events go, one endpoint per integrator. */
+/** The receivers of events: one endpoint per integrator. */
 export class WebhookEndpoints extends HttpApiGroup.make("webhookEndpoints").add(
   HttpApiEndpoint.get("list", "/v1/webhook-endpoints", {
     success: Schema.Struct({ endpoints: Schema.Array(WebhookEndpoint) }).annotate({
@@ -51,12 +51,13 @@ export class WebhookEndpoints extends HttpApiGroup.make("webhookEndpoints").add(
     error: [NotFound, EndpointUrlRefused]
   }).annotateMerge(OpenApi.annotations({
     summary: "Change the URL",
-    description: "The secret stays. Waiting deliveries go to the new URL within a minute."
+    description: "The secret does not change. Pending deliveries go to the new URL within a minute."
   })),
   HttpApiEndpoint.delete("remove", "/v1/webhook-endpoints/:id", { params, success, error: NotFound }).annotateMerge(
     OpenApi.annotations({
       summary: "Delete a webhook endpoint",
-      description: "Deliveries stop within a minute. The id may be used again, for a new endpoint with a new secret."
+      description: "Deliveries stop within a minute. The id can be used again for a new endpoint, which has a new " +
+        "secret."
     })
   ),
   HttpApiEndpoint.post("rotateSecret", "/v1/webhook-endpoints/:id/rotate-secret", {
@@ -65,8 +66,9 @@ export class WebhookEndpoints extends HttpApiGroup.make("webhookEndpoints").add(
     error: NotFound
   }).annotateMerge(OpenApi.annotations({
     summary: "Rotate the signing secret",
-    description: "Each call makes a new secret, which signs within a minute; if the answer is lost, call again. A "
-      + "replaced secret keeps signing for 24 hours, up to four of them; `previousSecretExpiresAt` tells until when."
+    description: "Each call creates a new secret, which signs within a minute; if the response is lost, call again. " +
+      "A replaced secret still signs for 24 hours, up to four of them; `previousSecretExpiresAt` is the end of that " +
+      "time."
   })),
   HttpApiEndpoint.get("deliveries", "/v1/webhook-endpoints/:id/deliveries", {
     params,
@@ -75,20 +77,20 @@ export class WebhookEndpoints extends HttpApiGroup.make("webhookEndpoints").add(
     error: NotFound
   }).annotateMerge(OpenApi.annotations({
     summary: "List deliveries",
-    description: "How each event was sent to this endpoint, with every attempt, newest first. An event that was "
-      + "redelivered is there once for each delivery."
+    description: "The deliveries to this endpoint with all attempts, newest first. An event that was redelivered has " +
+      "several deliveries."
   })),
   HttpApiEndpoint.post("redeliver", "/v1/webhook-endpoints/:id/deliveries/:eventId/redeliver", {
     params: { ...params, eventId: EventId },
-    success: Schema.Struct({ delivery: Delivery }).annotate({ description: "The fresh delivery." }).pipe(
+    success: Schema.Struct({ delivery: Delivery }).annotate({ description: "The new delivery." }).pipe(
       HttpApiSchema.status(202)
     ),
     error: NotFound
   }).annotateMerge(OpenApi.annotations({
-    summary: "Deliver an event anew",
-    description: "A fresh delivery of the same bytes, due at once, for any stored event. One that has been tried and "
-      + "is still pending is cancelled in its favour; one that has not been tried yet is answered as it is, so the "
-      + "request is safe to repeat."
+    summary: "Deliver an event again",
+    description: "A new delivery of the same bytes, due at once, for any stored event. A pending delivery with " +
+      "attempts is cancelled and replaced; a pending delivery without attempts is returned unchanged, so the request " +
+      "is safe to repeat."
   })),
   HttpApiEndpoint.post("ping", "/v1/webhook-endpoints/:id/ping", {
     params,
@@ -98,8 +100,8 @@ export class WebhookEndpoints extends HttpApiGroup.make("webhookEndpoints").add(
     error: NotFound
   }).annotateMerge(OpenApi.annotations({
     summary: "Send a ping",
-    description: "An event of kind `webhook.ping` with empty `data`, delivered like any other and kept in the event "
-      + "log."
+    description: "An event of kind `webhook.ping` with empty `data`, which is delivered like any other and is in the " +
+      "event log."
   }))
 ).middleware(RequestPipeline)
   .annotate(OpenApi.Description, "Where events go, one endpoint per integrator.") {}

@@ -75,7 +75,7 @@ const rewards = {
 
 const greatest = "9223372036854775807"
 
-/** The reads of the contract that are measured, with the service's own queries; what is due is not looked at. */
+/** The endpoints that are measured, with the service's own queries but without its check for due rewards. */
 export const addReads = (fastify: FastifyInstance, pool: Pool): void => {
   fastify.get<{ Params: { userId: string } }>(
     "/v1/users/:userId/balance",

@@ -1,6 +1,6 @@
 /**
- * What one would write with Fastify and pg: ajv checks the body, a prepared statement stores it, and what never
- * changes is looked up once. Without `DATABASE_URL` it checks and answers, and stores nothing.
+ * The service as one would write it with Fastify and pg: ajv checks the body, a prepared statement stores it, and the
+ * owner of an API key is read once. Without `DATABASE_URL` it checks and responds, and stores nothing.
  */
 import Fastify from "fastify"
 import { createHash } from "node:crypto"
@@ -20,18 +20,18 @@ const fastify = Fastify({
 
 const ownerOfKey = "SELECT integrator_id FROM api_key_hashes WHERE key_hash = decode($1, 'hex')"
 
-/** Whose key it is, by its hash; asked for once. */
+/** The integrator of a key by the key's hash; each is read once. */
 const integrators = new Map<string, Promise<string | undefined>>()
 
 const integratorOf = (key: string): Promise<string | undefined> => {
   const hash = createHash("sha256").update(key).digest("hex")
   const known = integrators.get(hash)
   if (known !== undefined) return known
-  const asked = pool === undefined
+  const owner = pool === undefined
     ? Promise.resolve("integrator-0")
     : pool.query<{ integrator_id: string }>(ownerOfKey, [hash]).then(({ rows }) => rows[0]?.integrator_id)
-  integrators.set(hash, asked)
-  return asked
+  integrators.set(hash, owner)
+  return owner
 }
 
 fastify.decorateRequest("integratorId", "")

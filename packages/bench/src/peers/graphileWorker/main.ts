@@ -1,4 +1,4 @@
-/** graphile-worker as its page on performance sets it: 24 jobs at once, a local queue of 500, batched completion. */
+/** graphile-worker as on its performance page: 24 jobs at once, a local queue of 500, batched completion. */
 import { run } from "graphile-worker"
 import { type EventKey, process as processEvent } from "../EventWork.ts"
 

@@ -1,13 +1,13 @@
 /**
- * The limit of Node's own server: a body is parsed and answered, and checked by nobody. With `DATABASE_URL` the bodies
- * that arrive while one insert is under way make up the next one.
+ * Node's own server without any checks: it parses a body and responds. With `DATABASE_URL` it stores the bodies first,
+ * one insert at a time, each with the bodies that arrived during the insert before.
  */
 import { createServer, type ServerResponse } from "node:http"
 import { Client } from "pg"
 import { idOf, insertMany, rowOf, type SpendEvent, transpose } from "../SpendEvent.ts"
 
 const { DATABASE_URL, HOST, PORT } = process.env
-const largestGroup = 500
+const maxBatch = 500
 
 const client = DATABASE_URL === undefined ? undefined : new Client({ connectionString: DATABASE_URL })
 await client?.connect()
@@ -20,7 +20,7 @@ interface Post {
 let waiting: Array<Post> = []
 let isStoring = false
 
-const answer = ({ event, response }: Post): void => {
+const respond = ({ event, response }: Post): void => {
   const body = `{"id":${JSON.stringify(idOf(event))},"duplicate":false}`
   response.writeHead(202, { "content-type": "application/json", "content-length": Buffer.byteLength(body) }).end(body)
 }
@@ -29,10 +29,10 @@ const store = async (): Promise<void> => {
   if (isStoring) return
   isStoring = true
   while (waiting.length > 0) {
-    const group = waiting.slice(0, largestGroup)
-    waiting = waiting.slice(largestGroup)
-    await client?.query({ ...insertMany, values: [...transpose(group.map(({ event }) => rowOf(event)))] })
-    group.forEach(answer)
+    const batch = waiting.slice(0, maxBatch)
+    waiting = waiting.slice(maxBatch)
+    await client?.query({ ...insertMany, values: [...transpose(batch.map(({ event }) => rowOf(event)))] })
+    batch.forEach(respond)
   }
   isStoring = false
 }
@@ -43,7 +43,7 @@ const server = createServer((request, response) => {
   request.on("data", (chunk: Buffer) => chunks.push(chunk))
   request.on("end", () => {
     const post = { event: JSON.parse(Buffer.concat(chunks).toString()) as SpendEvent, response }
-    if (client === undefined) return answer(post)
+    if (client === undefined) return respond(post)
     waiting.push(post)
     void store()
   })

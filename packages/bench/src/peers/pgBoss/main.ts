@@ -1,4 +1,4 @@
-/** pg-boss with full batches fetched one after another, and for events as many workers as connections are good for. */
+/** pg-boss with full batches fetched without a pause between them, and for events as many workers as connections. */
 import { Pool } from "pg"
 import { PgBoss } from "pg-boss"
 import { type EventKey, process as processEvent } from "../EventWork.ts"

@@ -1,33 +1,35 @@
 /**
- * A receiver of webhooks that reads each body and answers 200. `GET /count` tells how many there were. With `FOLLOWED`,
- * `GET /arrivals` tells when the first webhook of each transaction came whose id begins so: nanoseconds of the
- * monotonic clock, which all processes of a machine share. `GET /origins` tells `ORIGINS` further addresses that it serves.
+ * A receiver of webhooks that reads each body and responds 200. `GET /count` returns the number of webhooks. `GET
+ * /arrivals` returns, for each transaction whose id begins with `FOLLOWED`, when its first webhook arrived: nanoseconds
+ * of the monotonic clock, which all processes of a machine share. It also listens on `ORIGINS` more ports; `GET
+ * /origins` returns their addresses.
  *
- * It shares the machine with what is measured, so it knows no more of HTTP than what it is sent: requests with a
- * `content-length`, one after the other. Node's server would take as much processor time as the sender.
+ * It shares the machine with the sender and understands only the HTTP that it gets: requests with a `content-length`,
+ * one at a time. Node's server would use as much CPU time as the sender.
  */
 import { type AddressInfo, createServer, type Socket } from "node:net"
 
 const { FOLLOWED, HOST, ORIGINS, PORT } = process.env
-const mark = FOLLOWED === undefined ? undefined : `"externalTransactionId":"${FOLLOWED}`
+const followedField = FOLLOWED === undefined ? undefined : `"externalTransactionId":"${FOLLOWED}`
 const arrivals = new Map<string, string>()
 let received = 0
 
-const note = (body: string, at: bigint): void => {
-  const start = mark === undefined ? -1 : body.indexOf(mark)
-  if (mark === undefined || FOLLOWED === undefined || start < 0) return
-  const from = start + mark.length - FOLLOWED.length
+const recordArrival = (body: string, at: bigint): void => {
+  const start = followedField === undefined ? -1 : body.indexOf(followedField)
+  if (followedField === undefined || FOLLOWED === undefined || start < 0) return
+  const from = start + followedField.length - FOLLOWED.length
   const id = body.slice(from, body.indexOf("\"", from))
   if (!arrivals.has(id)) arrivals.set(id, `${at}`)
 }
 
-const questions: Readonly<Record<string, () => string>> = {
+const queries: Readonly<Record<string, () => string>> = {
   "/arrivals": () => JSON.stringify(Object.fromEntries(arrivals)),
-  "/origins": () => JSON.stringify(further.map((one) => `http://${HOST}:${(one.address() as AddressInfo).port}`))
+  "/origins": () => JSON.stringify(moreServers.map((one) => `http://${HOST}:${(one.address() as AddressInfo).port}`))
 }
 
-const answerOf = (content: string): string => `HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(content)}\r\n\r\n${content}`
-const accepted = answerOf("ok")
+const responseOf = (content: string): string =>
+  `HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(content)}\r\n\r\n${content}`
+const accepted = responseOf("ok")
 
 const serve = (socket: Socket): void => {
   let unread = ""
@@ -43,16 +45,16 @@ const serve = (socket: Socket): void => {
       const body = unread.slice(end + 4, end + 4 + length)
       unread = unread.slice(end + 4 + length)
       if (head.startsWith("GET")) {
-        socket.write(answerOf(questions[head.split(" ", 2)[1] ?? ""]?.() ?? `${received}`))
+        socket.write(responseOf(queries[head.split(" ", 2)[1] ?? ""]?.() ?? `${received}`))
       } else {
         received++
         socket.write(accepted)
-        note(body, at)
+        recordArrival(body, at)
       }
     }
   })
 }
 
 process.once("SIGTERM", () => process.exit(0))
-const further = Array.from({ length: Number(ORIGINS ?? 0) }, () => createServer(serve).listen(0, HOST))
+const moreServers = Array.from({ length: Number(ORIGINS ?? 0) }, () => createServer(serve).listen(0, HOST))
 createServer(serve).listen(Number(PORT), HOST)

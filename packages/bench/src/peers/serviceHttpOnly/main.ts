@@ -1,6 +1,6 @@
 /**
- * The service's own HTTP: keys, rate limits, decoding, routing, encoding. Spend events are answered where they would be
- * stored, and the key is known; so no request reaches the database.
+ * The service's own HTTP: API keys, rate limits, decoding, routing, encoding. Spend events are not stored and the key
+ * is cached, so that requests do not reach the database.
  */
 import * as Configuration from "@card-rewards/api/Configuration"
 import * as Http from "@card-rewards/api/Http"

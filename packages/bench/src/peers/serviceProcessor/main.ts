@@ -1,4 +1,4 @@
-/** The fiber that turns stored events into rewards, alone: the worker's others would use the same processor. */
+/** The part of the worker that turns stored events into rewards; the worker's other parts would use CPU time, too. */
 import * as Database from "@card-rewards/core/Database"
 import { Processing } from "@card-rewards/core/Processing"
 import * as Process from "@card-rewards/core/Process"

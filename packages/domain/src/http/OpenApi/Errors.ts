@@ -6,10 +6,10 @@ interface Body {
   readonly [field: string]: unknown
 }
 
-/** When an error is answered, and one of it, by its tag. */
+/** The cause and an example of each error, by its tag. */
 export const errors: Readonly<Record<string, { readonly when: string; readonly body: Body }>> = {
   InvalidRequest: {
-    when: "The request does not match the expected shape; `part` is where, `message` names each path.",
+    when: "The request does not have the expected shape. `part` is the part of the request, `message` names each path.",
     body: { message: "$.amount.amount: expected 1 to 18 decimal digits", part: "body" }
   },
   Unauthorized: {
@@ -17,7 +17,7 @@ export const errors: Readonly<Record<string, { readonly when: string; readonly b
     body: { message: "The x-api-key header holds no valid API key" }
   },
   IntegratorMismatch: {
-    when: "`integratorId` is not the key's.",
+    when: "`integratorId` is not the integrator of the key.",
     body: { message: "integratorId is not the integrator of this API key" }
   },
   IntegratorSuspended: { when: "The integrator is suspended.", body: { message: "The integrator is suspended" } },
@@ -41,7 +41,7 @@ export const errors: Readonly<Record<string, { readonly when: string; readonly b
     body: { message: "This reference was used for another request", reference: "deposit-1" }
   },
   ProgramVersionConflict: {
-    when: "Other content stands under that number.",
+    when: "A version with this number has other content.",
     body: {
       message: "Other content was published under this version number; a version never changes",
       programId: "groceries-2026",
@@ -49,7 +49,7 @@ export const errors: Readonly<Record<string, { readonly when: string; readonly b
     }
   },
   ReferrerConflict: {
-    when: "`referredBy` is set at enrollment and kept.",
+    when: "`referredBy` is set at enrollment and cannot change.",
     body: { message: "referredBy is set at enrollment and cannot change", userId: "user-1" }
   },
   EventInFuture: {
@@ -61,11 +61,11 @@ export const errors: Readonly<Record<string, { readonly when: string; readonly b
     body: { message: "There is no user with this id; enroll the user first", userId: "user-9" }
   },
   ReferrerNotEnrolled: {
-    when: "`referredBy` names no user enrolled earlier.",
+    when: "`referredBy` is not a user that was enrolled earlier.",
     body: { message: "referredBy names no user enrolled earlier", referredBy: "user-9" }
   },
   ProgramRefused: {
-    when: "The version breaks rules; `problems` lists every one as `path: reason`.",
+    when: "The version violates rules; `problems` lists all of them as `path: reason`.",
     body: {
       message: "The version was not published; problems lists why",
       programId: "groceries-2026", problems: ["baseRate: must be from 0 to 10000"]
@@ -76,7 +76,7 @@ export const errors: Readonly<Record<string, { readonly when: string; readonly b
     body: { message: "The simulation is too large: there are more than 1000000 purchases; simulate a shorter time" }
   },
   ApiKeyLimit: {
-    when: "20 keys are active, or 1,000 exist; `limit` is the one reached.",
+    when: "20 keys are active, or 1,000 exist; `limit` is the limit that was reached.",
     body: { message: "There are 20 active keys; revoke one first", limit: 20 }
   },
   LastActiveKey: {
@@ -84,19 +84,19 @@ export const errors: Readonly<Record<string, { readonly when: string; readonly b
     body: { message: "The last active key cannot be revoked; create another one first", name: "server-2026" }
   },
   WebhookEndpointLimit: {
-    when: "There is an endpoint already.",
+    when: "The integrator already has an endpoint.",
     body: { message: "There is an endpoint already; change or delete that one" }
   },
   EndpointUrlRefused: {
-    when: "The URL breaks the URL rules.",
+    when: "The URL violates the URL rules.",
     body: { message: "The URL is refused: the host is an IP address, not a name" }
   },
   SimulationRefused: {
-    when: "The simulated vault refuses the request; the reference stays unused.",
+    when: "The simulated vault refuses the request; the reference can be used again.",
     body: { message: "The vault has less free money than this amount", reference: "withdrawal-1" }
   },
   ClockCannotGoBack: {
-    when: "The clock moves forward only.",
+    when: "The clock only moves forward.",
     body: { message: "The sandbox clock moves forward only", now: later }
   },
   RateLimited: {

@@ -7,19 +7,19 @@ const movement = {
   balance: { held: "1000000000", free: "1000000000" }
 }
 
-/** When an event is sent, and its `data`, by its kind. */
+/** The cause of each kind of event, and an example of its `data`. */
 export const events: Readonly<Record<string, { readonly when: string; readonly data: unknown }>> = {
   "reward.pending": {
-    when: "A reward is earned, or funded, and is pending until its holding period ends.",
+    when: "A reward was earned or funded, and is pending until its holding period ends.",
     data: reward
   },
   "reward.awaiting_funding": {
-    when: "A reward is earned, and waits until the vault has free money.",
+    when: "A reward was earned, and waits until the vault has free money.",
     data: { ...reward, state: "AwaitingFunding" }
   },
   "reward.claimable": { when: "The holding period ended: the user can claim the reward.", data: claimable },
   "reward.recovered": {
-    when: "The holding period ended, and all of the reward went to what the user owed.",
+    when: "The holding period ended, and the whole reward was used to recover what the user owed.",
     data: { ...claimable, state: "Paid", recovered: "3703500" }
   },
   "reward.paid": {
@@ -47,9 +47,9 @@ export const events: Readonly<Record<string, { readonly when: string; readonly d
       rewards: [{ id: reward.id, amount: "3703500" }]
     }
   },
-  "webhook.ping": { when: "The integrator asked for a ping.", data: {} }
+  "webhook.ping": { when: "The integrator requested a ping.", data: {} }
 }
 
-/** An event as it is delivered. */
+/** The body of a webhook. */
 export const event = (kind: string, data: unknown): unknown =>
   ({ id: "evt_01JD4W4X8QG7B5T9", kind, integratorId: "acme", createdAt: at, data })

@@ -1,8 +1,8 @@
-/** Bodies as they travel, for the interface's description. The tests decode every one with its schema. */
+/** Example bodies for the OpenAPI description. The tests decode each of them with its schema. */
 import { event } from "./Events.ts"
 import { at, later, reward } from "./Values.ts"
 
-/** Bodies by a name that says what they show. */
+/** Bodies by the name of the example. */
 export type Examples = Readonly<Record<string, unknown>>
 
 const secret = `service_whsec_${"5b".repeat(32)}`

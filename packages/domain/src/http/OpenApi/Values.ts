@@ -1,4 +1,4 @@
-/** What several examples tell of: two moments, and one reward on its way. */
+/** Values of several examples: two times, and one reward in several states. */
 export const at = "2026-11-20T09:30:00.000Z"
 export const later = "2026-11-21T09:30:00.000Z"
 

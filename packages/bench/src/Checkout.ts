@@ -1,0 +1,105 @@
+import type * as Database from "@card-rewards/core/Database"
+import type * as EffectModule from "effect"
+import { Context, Effect, Redacted, type Scope } from "effect"
+import type * as SqlModule from "effect/sql"
+import { createHash } from "node:crypto"
+import { createRequire } from "node:module"
+import { basename, join, resolve } from "node:path"
+import { pathToFileURL } from "node:url"
+import { InvalidRun } from "./Measure.ts"
+import type * as Backlog from "./measures/Backlog.ts"
+import { type EventQueue, eventQueue } from "./measures/Backlog.ts"
+import { ownRoot } from "./Processes.ts"
+import type * as Seed from "./Seed.ts"
+import { type Population, population } from "./Seed.ts"
+import type { Fill } from "./Server.ts"
+import type * as SpendEvents from "./SpendEvents.ts"
+
+/** A checkout of this repository, whose service is a competitor. */
+export interface Checkout {
+  readonly name: string
+  /** Its absolute path. */
+  readonly root: string
+  /** A population in the schema of the checkout's own migrations. */
+  readonly population: (options: Population) => Fill
+  /** The spend event queue of a database with that schema. */
+  readonly eventQueue: (url: Redacted.Redacted) => Effect.Effect<EventQueue, never, Scope.Scope>
+}
+
+/** This checkout. */
+export const own: Checkout = {
+  name: "card-rewards",
+  root: ownRoot,
+  population,
+  eventQueue: (url) => Effect.succeed(eventQueue(url))
+}
+
+/** The checkouts that the run compares with this one. */
+export class Checkouts extends Context.Service<Checkouts, ReadonlyArray<Checkout>>()(
+  "@card-rewards/bench/Checkouts"
+) {}
+
+/**
+ * Opens the checkout of a folder, whose packages must be installed. Its modules run in this process, with its own copy
+ * of Effect.
+ */
+export const open = Effect.fn("Checkout.open")(function*(folder: string) {
+  const root = resolve(folder)
+  const { database, effect, isQueueEmpty, seed, spendEvents, SqlClient } = yield* Effect.tryPromise({
+    try: () => importModules(root),
+    catch: (error) => new InvalidRun({ message: `${folder} is not a checkout with installed packages: ${error}` })
+  })
+  const theirs = (url: Redacted.Redacted) => effect.Redacted.make(Redacted.value(url))
+  const name = `card-rewards at ${basename(root)}`
+  const checkout: Checkout = {
+    name,
+    root,
+    population: (options) => {
+      const { fill, name } = seed.population(options)
+      const prefix = createHash("sha256").update(root).digest("hex").slice(0, 8)
+      return {
+        name: `${prefix}_${name}`,
+        base: {
+          name: `${prefix}_schema`,
+          fill: (url) => Effect.promise(() => effect.Effect.runPromise(database.migrate(theirs(url))))
+        },
+        fill: (url) => Effect.promise(() => effect.Effect.runPromise(fill(theirs(url))))
+      }
+    },
+    eventQueue: (url) =>
+      Effect.map(
+        Effect.acquireRelease(
+          Effect.sync(() =>
+            effect.ManagedRuntime.make(
+              database.layer({ url: theirs(url), poolSize: 1, applicationName: "card-rewards bench" })
+            )
+          ),
+          (runtime) => Effect.promise(() => runtime.dispose())
+        ),
+        (runtime) => {
+          const run = <A, E>(statement: Effect.Effect<A, E, SqlModule.SqlClient.SqlClient>) =>
+            Effect.tryPromise({
+              try: () => runtime.runPromise(statement),
+              catch: (error) => new InvalidRun({ message: `${name}: ${error}` })
+            })
+          return {
+            store: (senders, prefix, count) => run(spendEvents.store(senders, prefix, count)),
+            isEmpty: () => run(effect.Effect.flatMap(SqlClient, isQueueEmpty))
+          }
+        }
+      )
+  }
+  return checkout
+})
+
+const importModules = async (root: string) => {
+  const require = createRequire(join(root, "packages/bench/package.json"))
+  const href = (path: string) => pathToFileURL(join(root, path)).href
+  const effect: typeof EffectModule = await import(pathToFileURL(require.resolve("effect")).href)
+  const sql: typeof SqlModule = await import(pathToFileURL(require.resolve("effect/sql")).href)
+  const database: typeof Database = await import(href("packages/core/src/Database.ts"))
+  const seed: typeof Seed = await import(href("packages/bench/src/Seed.ts"))
+  const spendEvents: typeof SpendEvents = await import(href("packages/bench/src/SpendEvents.ts"))
+  const backlog: typeof Backlog = await import(href("packages/bench/src/measures/Backlog.ts"))
+  return { database, effect, isQueueEmpty: backlog.isQueueEmpty, seed, spendEvents, SqlClient: sql.SqlClient.SqlClient }
+}
