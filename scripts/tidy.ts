@@ -152,7 +152,7 @@ const checkCycles = (sources: ReadonlyArray<Source>): ReadonlyArray<string> => {
 /** A migration that no list names would never run. */
 const checkMigrations = (): ReadonlyArray<string> => {
   const folder = "packages/core/src/migrations"
-  const listFile = "packages/core/src/Database.ts"
+  const listFile = "packages/core/src/Database/Migrations.ts"
   if (!fs.existsSync(path.join(root, folder))) return []
   const listed = [...fs.readFileSync(path.join(root, listFile), "utf8").matchAll(/["'](\d{4}_\w+)["']\s*:/g)].map(
     ([, name]) => name

@@ -8,7 +8,7 @@ import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
 import type { Digest, SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
-import { available, columns, value } from "./Database.ts"
+import { columns, value, withinRequestDeadline } from "./Database.ts"
 import { Environment } from "./Environment.ts"
 import * as Secrets from "./Secrets.ts"
 
@@ -93,7 +93,7 @@ const make = Effect.gen(function*() {
     const rows = yield* sql<KeyRow>`SELECT name, last4, created_at, revoked_at, last_used_at FROM api_keys
       WHERE integrator_id = ${integratorId} ORDER BY created_at, name COLLATE "C"`
     return rows.map(toKey)
-  }, available)
+  }, withinRequestDeadline)
 
   const create = Effect.fn("ApiKeys.create")(function*(integratorId: IntegratorId, name: ApiKeyName) {
     yield* lock(integratorId)
@@ -104,7 +104,7 @@ const make = Effect.gen(function*() {
     if (active >= maxActiveKeys) return yield* limitReached(maxActiveKeys, "active keys; revoke one first")
     const { key, secret } = yield* Effect.provideContext(issue(integratorId, name), services)
     return { key, secret: Redacted.value(secret), duplicate: false }
-  }, sql.withTransaction, available)
+  }, sql.withTransaction, withinRequestDeadline)
 
   const revoke = Effect.fn("ApiKeys.revoke")(function*(integratorId: IntegratorId, name: ApiKeyName) {
     yield* lock(integratorId)
@@ -119,7 +119,7 @@ const make = Effect.gen(function*() {
     yield* sql`UPDATE api_keys SET revoked_at = ${value.timestamptz(revokedAt)}
       WHERE integrator_id = ${integratorId} AND name = ${name}`
     return toKey({ ...existing, revokedAt })
-  }, sql.withTransaction, available)
+  }, sql.withTransaction, withinRequestDeadline)
 
   const readKey = yield* Batcher.ofReads<LookUp, FoundKey | undefined>({
     name: "ApiKeys.readKeys",
@@ -148,7 +148,7 @@ const make = Effect.gen(function*() {
         ORDER BY k.integrator_id, k.name FOR NO KEY UPDATE OF k
       ) later
       WHERE k.integrator_id = later.integrator_id AND k.name = later.name`
-  }, available)
+  }, withinRequestDeadline)
 
   return ApiKeys.of({ list, create, revoke, find, markUsed })
 })

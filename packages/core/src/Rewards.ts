@@ -81,7 +81,7 @@ const readPage = Effect.fnUntraced(function*(
       ) AS due
     FROM rewards WHERE integrator_id = ${integratorId} AND user_id = ${userId} AND creation < ${value.int8(before)}
     ORDER BY creation DESC LIMIT ${value.int4(limit)}`
-}, Database.available)
+}, Database.withinRequestDeadline)
 
 const printCursor = (creation: bigint): string => `r${creation.toString(36)}`
 

@@ -80,7 +80,7 @@ const storeBatch = Effect.fnUntraced(function*(
       else round.set(key, post)
     }
     const posts = [...round.values()]
-    const lost = yield* Database.available(insert(posts)).pipe(
+    const lost = yield* Database.withinRequestDeadline(insert(posts)).pipe(
       Effect.map((rows) => answerAll(posts, rows)),
       Effect.catchTag("Unavailable", (error) => answerEach(posts, Effect.fail(error))),
       Effect.catchDefect((defect) =>

@@ -13,7 +13,7 @@ import {
 } from "@card-rewards/domain/User"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { available, value } from "./Database.ts"
+import { value, withinRequestDeadline } from "./Database.ts"
 import { integratorTime } from "./SandboxClock.ts"
 
 /**
@@ -115,11 +115,11 @@ const make = Effect.gen(function*() {
     }
     yield* replace(integratorId, user)
     return { user, outcome: "updated" as const }
-  }, sql.withTransaction, available)
+  }, sql.withTransaction, withinRequestDeadline)
 
   const get = Effect.fn("Users.get")(function*(integratorId: IntegratorId, userId: UserId) {
     return (yield* select(integratorId, userId)) ?? (yield* NotFound.of("user", userId))
-  }, available)
+  }, withinRequestDeadline)
 
   return Users.of({ put, get })
 })

@@ -17,7 +17,7 @@ import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { Clock, Context, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
-import { available, value } from "./Database.ts"
+import { value, withinRequestDeadline } from "./Database.ts"
 import { newWebhookSecret, Secrets, type SecretUnreadable } from "./Secrets.ts"
 
 /**
@@ -123,7 +123,7 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
   const list = Effect.fn("WebhookEndpoints.list")(function*(integratorId: IntegratorId) {
     const live = yield* selectLive(integratorId)
     return live === undefined ? [] : [toEndpoint(live)]
-  }, available)
+  }, withinRequestDeadline)
 
   const create = Effect.fn("WebhookEndpoints.create")(function*(
     integratorId: IntegratorId,
@@ -148,11 +148,11 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
     const row = yield* one(rows)
     const secret = yield* addSecret(integratorId, row.generation, 1)
     return { endpoint: toEndpoint(row), secret, duplicate: false }
-  }, sql.withTransaction, available)
+  }, sql.withTransaction, withinRequestDeadline)
 
   const get = Effect.fn("WebhookEndpoints.get")(function*(integratorId: IntegratorId, id: EndpointId) {
     return toEndpoint(yield* find(integratorId, id))
-  }, available)
+  }, withinRequestDeadline)
 
   const update = Effect.fn("WebhookEndpoints.update")(
     function*(integratorId: IntegratorId, id: EndpointId, url: string) {
@@ -165,7 +165,7 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
       return toEndpoint({ ...live, url })
     },
     sql.withTransaction,
-    available
+    withinRequestDeadline
   )
 
   const remove = Effect.fn("WebhookEndpoints.remove")(function*(integratorId: IntegratorId, id: EndpointId) {
@@ -177,7 +177,7 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
       WHERE integrator_id = ${integratorId} AND generation = ${generation}`
     yield* sql`DELETE FROM webhook_secrets WHERE integrator_id = ${integratorId} AND generation = ${generation}`
     return toEndpoint(live)
-  }, sql.withTransaction, available)
+  }, sql.withTransaction, withinRequestDeadline)
 
   const rotateSecret = Effect.fn("WebhookEndpoints.rotateSecret")(
     function*(integratorId: IntegratorId, id: EndpointId) {
@@ -197,7 +197,7 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
       return { endpoint: toEndpoint({ ...live, previousSecretExpiresAt: expiresAt }), secret }
     },
     sql.withTransaction,
-    available
+    withinRequestDeadline
   )
 
   const signingSecrets = Effect.fn("WebhookEndpoints.signingSecrets")(
@@ -211,7 +211,7 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
       return yield* Effect.forEach(rows, ({ encrypted, rotation }) =>
         secrets.decrypt(encrypted, placeOf(integratorId, generation, rotation)))
     },
-    available
+    withinRequestDeadline
   )
 
   return WebhookEndpoints.of({ list, create, get, update, remove, rotateSecret, signingSecrets })

@@ -2,7 +2,7 @@ import { allowance, type Breaker, sharePlaces } from "@card-rewards/domain/Deliv
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Array, Cache, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { available, columns, transaction, value } from "../Database.ts"
+import { columns, transaction, value, withinRequestDeadline } from "../Database.ts"
 import type { Claim, ClaimOptions, Outgoing } from "../Deliveries.ts"
 import type { Secrets, SecretsKey } from "./SigningSecrets.ts"
 
@@ -69,9 +69,14 @@ export const claim = Effect.fnUntraced(function*(
 ) {
   // not at the end of the claim before: what was claimed is sent at once
   if (last.starved.length > 0) {
-    yield* Effect.catchDefect(available(setBackBlocked(last.starved, options.now)), (defect) => Effect.logWarning(defect))
+    yield* Effect.catchDefect(
+      withinRequestDeadline(setBackBlocked(last.starved, options.now)),
+      (defect) => Effect.logWarning(defect)
+    )
   }
-  const seen = isGood(last.seen, options) ? last.seen : { at: options.now, all: yield* available(selectTurns(last.cursor, options.now)) }
+  const seen = isGood(last.seen, options)
+    ? last.seen
+    : { at: options.now, all: yield* withinRequestDeadline(selectTurns(last.cursor, options.now)) }
   const visited = seen.all.flatMap(({ integratorId, ...breaker }) => {
     if (breaker.generation === null) return []
     const inFlight = options.inFlight.get(integratorId) ?? 0
@@ -87,7 +92,7 @@ export const claim = Effect.fnUntraced(function*(
   // without a probe it is one statement, which needs no transaction
   const { found, taken, turns } = yield* shared.some(({ probe }) => probe)
     ? transaction(probeAndTake(shared, options.now, claimedUntil))
-    : available(take(shared, options.now, claimedUntil))
+    : withinRequestDeadline(take(shared, options.now, claimedUntil))
   // where fewer were found than there was room for, others are due that wait for one of their reward
   const starved = turns.filter(({ attempts, integratorId }) => (found.get(integratorId) ?? 0) < attempts)
   const turnOf = new Map(turns.map((turn) => [turn.integratorId, turn]))

@@ -10,7 +10,7 @@ import {
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import { Effect, Random } from "effect"
 import { SqlClient } from "effect/sql"
-import { available, columns, transaction, value } from "../Database.ts"
+import { columns, transaction, value, withinRequestDeadline } from "../Database.ts"
 import type { Outcome } from "../Deliveries.ts"
 
 /** How much of an answer is kept, in characters; the connector reads no more either. */
@@ -50,7 +50,7 @@ export const record = Effect.fnUntraced(function*(
   let plain = yield* storePlain(outcomes.filter(({ claim }) => !failed.has(endpointKey(claim))), now)
   if (plain === undefined) {
     // one of many endpoints is no reason to take the others' locks
-    for (const endpoint of yield* available(selectUnsound(outcomes))) failed.add(endpointKey(endpoint))
+    for (const endpoint of yield* withinRequestDeadline(selectUnsound(outcomes))) failed.add(endpointKey(endpoint))
     plain = yield* storePlain(outcomes.filter(({ claim }) => !failed.has(endpointKey(claim))), now)
   }
   const held = plain ?? new Set()
@@ -65,7 +65,9 @@ const storePlain = (outcomes: ReadonlyArray<Outcome>, now: number) =>
   outcomes.length === 0
     ? Effect.succeed(new Set<Outcome>())
     : Effect.map(
-      available(store(outcomes.map((outcome) => ({ outcome, after: { state: "delivered" } })), now, endpointsOf(outcomes))),
+      withinRequestDeadline(
+        store(outcomes.map((outcome) => ({ outcome, after: { state: "delivered" } })), now, endpointsOf(outcomes))
+      ),
       (held) => held.size === 0 ? undefined : new Set(outcomes.filter((_, place) => held.has(place)))
     )
 

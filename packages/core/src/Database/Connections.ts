@@ -1,0 +1,147 @@
+import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
+import { Clock, Context, Effect, identity, Predicate, type Scope, Stream } from "effect"
+import type { Reactivity } from "effect/reactivity"
+import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
+
+/**
+ * Milliseconds for which a connection has not been borrowed, after which it is suspect once any deadline is exceeded:
+ * a half-open network has taken all connections along, and each would cost its next user the same wait. Shorter than
+ * every deadline of a request.
+ */
+const suspectAfterMillis = 3_000
+
+/** A connection as the pool's borrowers see it. */
+interface Lease {
+  readonly connection: SqlConnection.Connection
+  /** Takes the connection out of the pool: closed at once where it is idle, else when its borrower returns it. */
+  readonly retire: Effect.Effect<void>
+  /** The deadline of the latest borrower, and when that one borrowed it. */
+  borrower: Deadline | undefined
+  borrowedAtMillis: number
+}
+
+/** What runs under one deadline, and the connections that it borrows. */
+export class Deadline {
+  readonly #leases = new Set<Lease>()
+
+  borrow(lease: Lease): void {
+    this.#leases.add(lease)
+  }
+
+  /** Retires the connections that no other work has borrowed since. */
+  readonly retireConnections = Effect.suspend(() =>
+    Effect.forEach([...this.#leases].filter(({ borrower }) => borrower === this), ({ retire }) => retire, { discard: true })
+  )
+}
+
+/** The deadline under which a fiber's statements run. */
+export const CurrentDeadline = Context.Reference<Deadline | undefined>("@card-rewards/core/Database/CurrentDeadline", {
+  defaultValue: () => undefined
+})
+
+/** Tells {@link make}'s borrower that the connection it got is suspect. */
+const suspect: unique symbol = Symbol("suspect")
+
+/**
+ * A client over a pool of connections, as {@link PgClient.make} gives it, that knows which deadline borrowed a
+ * connection last. An exceeded deadline takes the connections of its own work out of the pool, and has idle ones
+ * replaced before their next use that were not borrowed in the 3 s before. A connection that other work uses stays open
+ * until that work returns it.
+ */
+export const make = Effect.fnUntraced(function*(
+  config: PgClient.PgPoolConfig
+): Effect.fn.Return<SqlClient.SqlClient, SqlError.SqlError, Scope.Scope | Reactivity.Reactivity> {
+  const pool = yield* PgPool.make(config)
+  const clock = yield* Clock.Clock
+  const leases = new WeakMap<PgConnection.PgConnection, Lease>()
+  let suspectBeforeMillis = -Infinity
+
+  const leaseOf = (connection: PgConnection.PgConnection): Lease => {
+    const known = leases.get(connection)
+    if (known !== undefined) return known
+    const retire = Effect.suspend(() => {
+      suspectBeforeMillis = clock.currentTimeMillisUnsafe() - suspectAfterMillis
+      return pool.invalidate(connection)
+    })
+    const lease = { connection: statementsOn(connection), retire, borrower: undefined, borrowedAtMillis: Infinity }
+    leases.set(connection, lease)
+    return lease
+  }
+
+  /** Notes the borrower; nothing where the connection is suspect. */
+  const borrow = (connection: PgConnection.PgConnection, deadline: Deadline | undefined): Lease | undefined => {
+    const lease = leaseOf(connection)
+    if (lease.borrowedAtMillis < suspectBeforeMillis) return undefined
+    lease.borrower = deadline
+    lease.borrowedAtMillis = clock.currentTimeMillisUnsafe()
+    deadline?.borrow(lease)
+    return lease
+  }
+
+  const borrower = <A, E, R>(
+    use: (connection: SqlConnection.Connection) => Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E | SqlError.SqlError, R> =>
+    CurrentDeadline.pipe(
+      Effect.flatMap((deadline) =>
+        pool.use((connection): Effect.Effect<A | typeof suspect, E, R> => {
+          const lease = borrow(connection, deadline)
+          return lease === undefined ? Effect.as(pool.invalidate(connection), suspect) : use(lease.connection)
+        })
+      ),
+      Effect.flatMap((result) => result === suspect ? borrower(use) : Effect.succeed(result))
+    )
+
+  const acquire: Effect.Effect<PgConnection.PgConnection, SqlError.SqlError, Scope.Scope> = Effect.flatMap(
+    Effect.zip(CurrentDeadline, pool.get),
+    ([deadline, connection]) =>
+      borrow(connection, deadline) === undefined
+        ? Effect.andThen(pool.invalidate(connection), acquire)
+        : Effect.succeed(connection)
+  )
+
+  return yield* SqlClient.make({
+    driver: "pg",
+    acquirer: Effect.map(acquire, statementsOn),
+    borrower,
+    transactionAcquirer: Effect.map(Effect.flatMap(acquire, (connection) => connection.pin), statementsOn),
+    prepareTransactionControls: true,
+    commit,
+    releaseSavepoint: (name) => `RELEASE SAVEPOINT ${name}`,
+    compiler: PgClient.makeCompiler(undefined, config.transformJson),
+    spanAttributes: [["db.system.name", "postgresql"]],
+    transformRows: Statement.defaultTransforms(config.transformResultNames ?? identity, config.transformJson).array
+  })
+})
+
+/** The statements of a client on one connection. */
+const statementsOn = (connection: PgConnection.PgConnection): SqlConnection.Connection => {
+  const execute = (prepare: boolean): SqlConnection.Connection["execute"] => (sql, params, transformRows) =>
+    Effect.map(
+      connection.query(sql, params, prepare),
+      ({ rows }) => transformRows === undefined ? rows : transformRows(rows)
+    )
+  return {
+    execute: execute(true),
+    executeUnprepared: execute(false),
+    executeRaw: connection.query,
+    executeValues: connection.queryValues,
+    executeValuesUnprepared: (sql, params) => connection.queryValues(sql, params, false),
+    executeStream: (sql, params, transformRows) =>
+      Stream.flatMap(
+        connection.stream(sql, params),
+        (row) => Stream.fromIterable(transformRows === undefined ? [row] : transformRows([row]))
+      )
+  }
+}
+
+/** PostgreSQL answers the COMMIT of a transaction in which a statement failed with ROLLBACK. */
+const commit = (connection: SqlConnection.Connection): Effect.Effect<void, SqlError.SqlError> =>
+  Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
+    Predicate.hasProperty(result, "command") && result.command === "ROLLBACK" ? Effect.fail(rolledBack()) : Effect.void)
+
+const rolledBack = () => {
+  const message = "COMMIT rolled back an aborted transaction"
+  return new SqlError.SqlError({
+    reason: new SqlError.UnknownError({ cause: new Error(message), message, operation: "commit" })
+  })
+}

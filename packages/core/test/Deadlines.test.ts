@@ -1,0 +1,104 @@
+import * as Database from "@card-rewards/core/Database"
+import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Duration, Effect, Layer, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
+import { once } from "node:events"
+import { connect, createServer, type Socket } from "node:net"
+
+const deadlineMillis = 1_000
+
+const pool = (poolSize: number) =>
+  Layer.unwrap(Effect.map(makeEmpty, (url) => Database.layer({ url, poolSize, applicationName: "test" })))
+
+const sleep = (seconds: number) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql`SELECT pg_sleep(${Database.value.int4(seconds)})`)
+
+const session = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ pid: number }>`SELECT pg_backend_pid() AS pid`
+  return row?.pid
+})
+
+/** A network in front of PostgreSQL: once it is broken, all connections stay open and carry nothing; new ones work. */
+class Network extends Context.Service<Network, {
+  readonly through: (url: Redacted.Redacted) => Redacted.Redacted
+  readonly breakConnections: Effect.Effect<void>
+}>()("Network") {
+  static readonly layer = (port: number) =>
+    Layer.effect(Network, Effect.gen(function*() {
+      const sockets = new Set<Socket>()
+      const server = createServer((incoming) => {
+        const outgoing = connect(port, "127.0.0.1")
+        for (const [from, to] of [[incoming, outgoing], [outgoing, incoming]] as const) {
+          sockets.add(from.on("error", () => undefined).on("close", () => to.destroy()))
+          from.pipe(to)
+        }
+      })
+      yield* Effect.promise(() => once(server.listen(0, "127.0.0.1"), "listening"))
+      yield* Effect.addFinalizer(() =>
+        Effect.sync(() => {
+          server.close()
+          for (const socket of sockets) socket.destroy()
+        })
+      )
+      const address = server.address()
+      return Network.of({
+        through: (url) => {
+          const changed = new URL(Redacted.value(url))
+          changed.port = `${typeof address === "object" ? address?.port : 0}`
+          return Redacted.make(changed.href)
+        },
+        breakConnections: Effect.sync(() => {
+          for (const socket of sockets) socket.unpipe().pause()
+        })
+      })
+    }))
+}
+
+const behindNetwork = (poolSize: number) =>
+  Layer.unwrap(Effect.gen(function*() {
+    const url = yield* makeEmpty
+    const network = Network.layer(Number(new URL(Redacted.value(url)).port))
+    const database = Effect.map(Network, ({ through }) =>
+      Database.layer({ url: through(url), poolSize, applicationName: "test" }))
+    return Layer.provideMerge(Layer.unwrap(database), network)
+  }))
+
+describe("a statement that exceeds its deadline", () => {
+  it.live("leaves the connection on which another request's slower statement runs alone", () =>
+    Effect.gen(function*() {
+      const exceeded = Effect.flip(Database.withDeadline(4_000, sleep(20)))
+      const slower = Database.withDeadline(10_000, sleep(6))
+      const [error] = yield* Effect.all([exceeded, slower], { concurrency: 2 })
+      assert.strictEqual(error._tag, "Unavailable")
+    }).pipe(Effect.provide(pool(2))))
+
+  it.live("leaves its connection to no later statement, alone or in a transaction, of a pool of one", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      for (const inWhat of [<A, E, R>(effect: Effect.Effect<A, E, R>) => effect, sql.withTransaction]) {
+        const before = yield* session
+        yield* Effect.flip(Database.withDeadline(deadlineMillis, inWhat(sleep(20))))
+        const after = yield* Database.withDeadline(deadlineMillis, inWhat(session))
+        assert.notStrictEqual(after, before)
+      }
+    }).pipe(Effect.provide(pool(1))))
+})
+
+describe("connections that a half-open network took along", () => {
+  it.live("cost one deadline together, not one each", () =>
+    Effect.gen(function*() {
+      const network = yield* Network
+      const all = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+        Effect.all(Array.from({ length: 4 }, () => effect), { concurrency: 4 })
+      const before = new Set(yield* all(Effect.tap(session, () => sleep(0))))
+      yield* all(sleep(1))
+      yield* Effect.sleep(3_100)
+      yield* network.breakConnections
+      yield* Effect.flip(Database.withDeadline(deadlineMillis, session))
+      const [took, after] = yield* Effect.timed(all(Database.withDeadline(deadlineMillis, session)))
+      assert.isBelow(Duration.toMillis(took), deadlineMillis)
+      for (const pid of after) assert.isFalse(before.has(pid), "a new session")
+    }).pipe(Effect.provide(behindNetwork(4))))
+})
