@@ -12,5 +12,5 @@ export {
   withinRequestDeadline,
   withoutDeadline
 } from "./Database/Deadlines.ts"
-export { migrate, schemaVersion } from "./Database/Migrations.ts"
+export { migrate, type MigrateOptions, migrations, schemaVersion } from "./Database/Migrations.ts"
 export { type DatabaseConfig, layer } from "./Database/Pool.ts"

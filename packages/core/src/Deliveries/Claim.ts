@@ -58,8 +58,8 @@ interface SigningTurn extends Turn {
 type Taken = Omit<Claim, "claimedUntil" | "probe" | "slow"> & Pick<Outgoing, "url" | "eventId" | "body">
 
 /**
- * Claims what the caller may send. Conditions are written so that one index fits (see migration 7): generations, by which an
- * endpoint's deliveries are listed, are compared by their difference.
+ * Claims what the caller may send. Conditions are written so that one index fits (see deliveries_due in the schema):
+ * generations, by which an endpoint's deliveries are listed, are compared by their difference.
  */
 export const claim = Effect.fnUntraced(function*(
   last: Look,
