@@ -94,7 +94,6 @@ describe("connections that a half-open network took along", () => {
         Effect.all(Array.from({ length: 4 }, () => effect), { concurrency: 4 })
       const before = new Set(yield* all(Effect.tap(session, () => sleep(0))))
       yield* all(sleep(1))
-      yield* Effect.sleep(3_100)
       yield* network.breakConnections
       yield* Effect.flip(Database.withDeadline(deadlineMillis, session))
       const [took, after] = yield* Effect.timed(all(Database.withDeadline(deadlineMillis, session)))

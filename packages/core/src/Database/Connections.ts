@@ -3,13 +3,6 @@ import { Clock, Context, Effect, identity, Predicate, type Scope, Stream } from 
 import type { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
 
-/**
- * Milliseconds for which a connection has not been borrowed, after which it is suspect once any deadline is exceeded:
- * a half-open network has taken all connections along, and each would cost its next user the same wait. Shorter than
- * every deadline of a request.
- */
-const suspectAfterMillis = 3_000
-
 /** A connection as the pool's borrowers see it. */
 interface Lease {
   readonly connection: SqlConnection.Connection
@@ -44,9 +37,9 @@ const suspect: unique symbol = Symbol("suspect")
 
 /**
  * A client over a pool of connections, as {@link PgClient.make} gives it, that knows which deadline borrowed a
- * connection last. An exceeded deadline takes the connections of its own work out of the pool, and has idle ones
- * replaced before their next use that were not borrowed in the 3 s before. A connection that other work uses stays open
- * until that work returns it.
+ * connection last. An exceeded deadline takes the connections of its own work out of the pool. Every other connection
+ * is suspect then, because a half-open network takes all of them along, and each would cost its next user the same wait:
+ * it is replaced before it is borrowed again. One that other work uses stays open until that work returns it.
  */
 export const make = Effect.fnUntraced(function*(
   config: PgClient.PgPoolConfig
@@ -54,13 +47,13 @@ export const make = Effect.fnUntraced(function*(
   const pool = yield* PgPool.make(config)
   const clock = yield* Clock.Clock
   const leases = new WeakMap<PgConnection.PgConnection, Lease>()
-  let suspectBeforeMillis = -Infinity
+  let suspectUntilMillis = -Infinity
 
   const leaseOf = (connection: PgConnection.PgConnection): Lease => {
     const known = leases.get(connection)
     if (known !== undefined) return known
     const retire = Effect.suspend(() => {
-      suspectBeforeMillis = clock.currentTimeMillisUnsafe() - suspectAfterMillis
+      suspectUntilMillis = clock.currentTimeMillisUnsafe()
       return pool.invalidate(connection)
     })
     const lease = { connection: statementsOn(connection), retire, borrower: undefined, borrowedAtMillis: Infinity }
@@ -71,7 +64,7 @@ export const make = Effect.fnUntraced(function*(
   /** Notes the borrower; nothing where the connection is suspect. */
   const borrow = (connection: PgConnection.PgConnection, deadline: Deadline | undefined): Lease | undefined => {
     const lease = leaseOf(connection)
-    if (lease.borrowedAtMillis < suspectBeforeMillis) return undefined
+    if (lease.borrowedAtMillis <= suspectUntilMillis) return undefined
     lease.borrower = deadline
     lease.borrowedAtMillis = clock.currentTimeMillisUnsafe()
     deadline?.borrow(lease)
