@@ -9,8 +9,10 @@ import type { Digest, SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
 import { columns, value, withinRequestDeadline } from "./Database.ts"
+import { columnList, type Row, timestamptz } from "./Database/Table.ts"
 import { Environment } from "./Environment.ts"
 import * as Secrets from "./Secrets.ts"
+import * as Tables from "./Tables.ts"
 
 /** Whose key a hash is, and whether it may be used. */
 export interface FoundKey {
@@ -59,13 +61,10 @@ export class ApiKeys extends Context.Service<ApiKeys, {
   ).pipe(Layer.provide([NodeCrypto.layerSecureRandom, NodeCrypto.layerDigest]))
 }
 
-interface KeyRow {
-  readonly name: ApiKeyName
-  readonly last4: string
-  readonly createdAt: number
-  readonly revokedAt: number | null
-  readonly lastUsedAt: number | null
-}
+const shown = Tables.apiKeys.pick("name", "last4", "created_at", "revoked_at", "last_used_at")
+type KeyRow = Row<typeof shown>
+
+const usedKeys = columnList({ ...Tables.apiKeys.pick("integrator_id", "name").columns, minute: timestamptz() })
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
@@ -77,7 +76,7 @@ const make = Effect.gen(function*() {
 
   const select = (integratorId: IntegratorId, name: ApiKeyName) =>
     Effect.map(
-      sql<KeyRow>`SELECT name, last4, created_at, revoked_at, last_used_at FROM api_keys
+      sql<KeyRow>`SELECT ${shown.names} FROM api_keys
         WHERE integrator_id = ${integratorId} AND name = ${name}`,
       (rows) => rows[0]
     )
@@ -90,7 +89,7 @@ const make = Effect.gen(function*() {
   })
 
   const list = Effect.fn("ApiKeys.list")(function*(integratorId: IntegratorId) {
-    const rows = yield* sql<KeyRow>`SELECT name, last4, created_at, revoked_at, last_used_at FROM api_keys
+    const rows = yield* sql<KeyRow>`SELECT ${shown.names} FROM api_keys
       WHERE integrator_id = ${integratorId} ORDER BY created_at, name COLLATE "C"`
     return rows.map(toKey)
   }, withinRequestDeadline)
@@ -139,8 +138,7 @@ const make = Effect.gen(function*() {
         SELECT k.integrator_id, k.name, u.minute
         FROM (
           SELECT integrator_id, name, max(minute) AS minute
-          FROM unnest(${columns.text(uses.map((use) => use.integratorId))}, ${columns.text(uses.map((use) => use.name))},
-            ${columns.timestamptz(uses.map((use) => startOfMinute(use.at)))}) AS u (integrator_id, name, minute)
+          FROM ${usedKeys.unnest(uses.map((use) => ({ ...use, minute: startOfMinute(use.at) })))}
           GROUP BY integrator_id, name
         ) u
         JOIN api_keys k ON k.integrator_id = u.integrator_id AND k.name = u.name
@@ -186,12 +184,11 @@ export const issue = Effect.fnUntraced(function*(
 > {
   const sql = yield* SqlClient.SqlClient
   const secret = yield* Secrets.newApiKey(yield* Environment)
-  const hash = value.bytea(yield* Secrets.hashApiKey(secret))
+  const keyHash = yield* Secrets.hashApiKey(secret)
   const last4 = Redacted.value(secret).slice(-4)
   const createdAt = yield* Clock.currentTimeMillis
-  yield* sql`INSERT INTO api_keys (integrator_id, name, key_hash, last4, created_at)
-    VALUES (${integratorId}, ${name}, ${hash}, ${last4}, ${value.timestamptz(createdAt)})`
-  yield* sql`INSERT INTO api_key_hashes (key_hash, integrator_id, name) VALUES (${hash}, ${integratorId}, ${name})`
+  yield* sql`${Tables.apiKeys.insert([{ integratorId, name, keyHash, last4, createdAt }])}`
+  yield* sql`${Tables.apiKeyHashes.insert([{ keyHash, integratorId, name }])}`
   return { key: { name, last4, createdAt: instant(createdAt) }, secret }
 })
 

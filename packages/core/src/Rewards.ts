@@ -8,6 +8,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
 import * as Database from "./Database.ts"
+import { perRow } from "./Database/PlannerHints.ts"
 import { columns, value } from "./Database.ts"
 import { encodeReward, type ShownReward } from "./Ledger/RewardRow.ts"
 import { type Due, dueOf, nowOf, upToDate } from "./UpToDate.ts"
@@ -142,19 +143,19 @@ const readBalances = Effect.fnUntraced(function*(requests: ReadonlyArray<Balance
   }) AS t(integrator_id, user_id, at, position)
     CROSS JOIN LATERAL (
       SELECT t.at + clock_offset_millis * interval '1 ms' AS now
-      FROM integrators i WHERE i.integrator_id = t.integrator_id OFFSET 0
+      FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}
     ) i
     CROSS JOIN LATERAL (
-      SELECT 1 FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id OFFSET 0
+      SELECT 1 FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
     ) u
     CROSS JOIN (VALUES ('USDC'), ('EURe')) AS a(asset)
     LEFT JOIN LATERAL (
       SELECT * FROM user_balances b
-      WHERE b.integrator_id = t.integrator_id AND b.user_id = t.user_id AND b.asset = a.asset OFFSET 0
+      WHERE b.integrator_id = t.integrator_id AND b.user_id = t.user_id AND b.asset = a.asset ${perRow}
     ) b ON true
     LEFT JOIN LATERAL (
       SELECT * FROM expected_balances e
-      WHERE e.integrator_id = t.integrator_id AND e.user_id = t.user_id AND e.asset = a.asset OFFSET 0
+      WHERE e.integrator_id = t.integrator_id AND e.user_id = t.user_id AND e.asset = a.asset ${perRow}
     ) e ON true`
   const byPosition = Map.groupBy(rows, ({ position }) => position)
   return (position: number) => byPosition.get(position) ?? []

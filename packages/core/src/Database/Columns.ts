@@ -1,10 +1,14 @@
 import { PgTypes } from "@effect/sql-pg"
 
-const column = <A>(oid: number) => (values: ReadonlyArray<A | null | undefined>): PgTypes.Parameter => ({
+/** A parameter with the OID of its type. */
+export const parameter = (oid: number, value: unknown): PgTypes.Parameter => ({
   [PgTypes.ParameterTypeId]: PgTypes.ParameterTypeId,
   oid,
-  value: values.map((value) => value ?? null)
+  value
 })
+
+const column = <A>(oid: number) => (values: ReadonlyArray<A | null | undefined>): PgTypes.Parameter =>
+  parameter(oid, values.map((value) => value ?? null))
 
 /** Whole columns as one parameter each, for `unnest`: a statement's text does not depend on how many rows it takes. */
 export const columns = {
@@ -19,11 +23,7 @@ export const columns = {
   bytea: column<Uint8Array>(PgTypes.OID.byteaArray)
 }
 
-const scalar = <A>(oid: number) => (value: A | null | undefined): PgTypes.Parameter => ({
-  [PgTypes.ParameterTypeId]: PgTypes.ParameterTypeId,
-  oid,
-  value: value ?? null
-})
+const scalar = <A>(oid: number) => (value: A | null | undefined): PgTypes.Parameter => parameter(oid, value ?? null)
 
 /** Single values whose type PostgreSQL is told. */
 export const value = {

@@ -1,5 +1,5 @@
 import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
-import { Clock, Context, Effect, identity, Predicate, type Scope, Stream } from "effect"
+import { Context, Effect, identity, Predicate, type Scope, Stream } from "effect"
 import type { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
 
@@ -8,16 +8,17 @@ interface Lease {
   readonly connection: SqlConnection.Connection
   /** Takes the connection out of the pool: closed at once where it is idle, else when its borrower returns it. */
   readonly retire: Effect.Effect<void>
-  /** The deadline of the latest borrower, and when that one borrowed it. */
+  /** How many deadlines of the pool's borrowers were exceeded before the connection was first used. */
+  readonly exceededBefore: number
+  /** The deadline of the latest borrower. */
   borrower: Deadline | undefined
-  borrowedAtMillis: number
 }
 
 /** What runs under one deadline, and the connections that it borrows. */
 export class Deadline {
   readonly #leases = new Set<Lease>()
 
-  borrow(lease: Lease): void {
+  add(lease: Lease): void {
     this.#leases.add(lease)
   }
 
@@ -45,18 +46,17 @@ export const make = Effect.fnUntraced(function*(
   config: PgClient.PgPoolConfig
 ): Effect.fn.Return<SqlClient.SqlClient, SqlError.SqlError, Scope.Scope | Reactivity.Reactivity> {
   const pool = yield* PgPool.make(config)
-  const clock = yield* Clock.Clock
   const leases = new WeakMap<PgConnection.PgConnection, Lease>()
-  let suspectUntilMillis = -Infinity
+  let exceeded = 0
 
   const leaseOf = (connection: PgConnection.PgConnection): Lease => {
     const known = leases.get(connection)
     if (known !== undefined) return known
     const retire = Effect.suspend(() => {
-      suspectUntilMillis = clock.currentTimeMillisUnsafe()
+      exceeded++
       return pool.invalidate(connection)
     })
-    const lease = { connection: statementsOn(connection), retire, borrower: undefined, borrowedAtMillis: Infinity }
+    const lease = { connection: statementsOn(connection), retire, borrower: undefined, exceededBefore: exceeded }
     leases.set(connection, lease)
     return lease
   }
@@ -64,25 +64,23 @@ export const make = Effect.fnUntraced(function*(
   /** Notes the borrower; nothing where the connection is suspect. */
   const borrow = (connection: PgConnection.PgConnection, deadline: Deadline | undefined): Lease | undefined => {
     const lease = leaseOf(connection)
-    if (lease.borrowedAtMillis <= suspectUntilMillis) return undefined
+    if (lease.exceededBefore < exceeded) return undefined
     lease.borrower = deadline
-    lease.borrowedAtMillis = clock.currentTimeMillisUnsafe()
-    deadline?.borrow(lease)
+    deadline?.add(lease)
     return lease
   }
 
   const borrower = <A, E, R>(
     use: (connection: SqlConnection.Connection) => Effect.Effect<A, E, R>
   ): Effect.Effect<A, E | SqlError.SqlError, R> =>
-    CurrentDeadline.pipe(
-      Effect.flatMap((deadline) =>
-        pool.use((connection): Effect.Effect<A | typeof suspect, E, R> => {
-          const lease = borrow(connection, deadline)
-          return lease === undefined ? Effect.as(pool.invalidate(connection), suspect) : use(lease.connection)
-        })
-      ),
-      Effect.flatMap((result) => result === suspect ? borrower(use) : Effect.succeed(result))
-    )
+    Effect.withFiber((fiber) => {
+      const deadline = fiber.getRef(CurrentDeadline)
+      const used = pool.use((connection): Effect.Effect<A | typeof suspect, E, R> => {
+        const lease = borrow(connection, deadline)
+        return lease === undefined ? Effect.as(pool.invalidate(connection), suspect) : use(lease.connection)
+      })
+      return Effect.flatMap(used, (result) => result === suspect ? borrower(use) : Effect.succeed(result))
+    })
 
   const acquire: Effect.Effect<PgConnection.PgConnection, SqlError.SqlError, Scope.Scope> = Effect.flatMap(
     Effect.zip(CurrentDeadline, pool.get),
