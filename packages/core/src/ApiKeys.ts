@@ -8,8 +8,8 @@ import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
 import type { Digest, SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
-import { columns, value, withinRequestDeadline } from "./Database.ts"
-import { columnList, type Row, timestamptz } from "./Database/Table.ts"
+import { value, withinRequestDeadline } from "./Database.ts"
+import { columnList, int4, type Row, timestamptz } from "./Database/Table.ts"
 import { Environment } from "./Environment.ts"
 import * as Secrets from "./Secrets.ts"
 import * as Tables from "./Tables.ts"
@@ -157,15 +157,15 @@ interface LookUp {
   readonly client: string
 }
 
+const lookedUp = columnList({ ...Tables.apiKeyHashes.pick("key_hash").columns, position: int4() })
+
 /** The keys with these hashes, by their positions; each is found by primary keys. */
 const readKeys = Effect.fnUntraced(function*(lookUps: ReadonlyArray<LookUp>) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<FoundKey & { readonly position: number }>`
     SELECT t.position, k.integrator_id, k.name, k.revoked_at IS NOT NULL AS revoked,
       i.suspended_at IS NOT NULL AS suspended
-    FROM unnest(${columns.bytea(lookUps.map(({ hash }) => hash))}, ${
-    columns.int4(lookUps.map((_, position) => position))
-  }) AS t(key_hash, position)
+    FROM ${lookedUp.unnest(lookUps.map(({ hash }, position) => ({ keyHash: hash, position })))}
     JOIN api_key_hashes h ON h.key_hash = t.key_hash
     JOIN api_keys k ON k.integrator_id = h.integrator_id AND k.name = h.name
     JOIN integrators i ON i.integrator_id = h.integrator_id`

@@ -32,7 +32,10 @@ export const apiKeys = table("api_keys", {
 })
 
 /** Which key a hash is. */
-export const apiKeyHashes = table("api_key_hashes", { key_hash: bytea(), ...apiKeys.pick("integrator_id", "name").columns })
+export const apiKeyHashes = table("api_key_hashes", {
+  key_hash: bytea(),
+  ...apiKeys.pick("integrator_id", "name").columns
+})
 
 /** Enrolled users. */
 export const users = table("users", {
@@ -138,7 +141,12 @@ export const openEstimates = table("open_estimates", {
 })
 
 /** The expected part of balances. */
-export const expectedBalances = table("expected_balances", { ...integrator, user_id: text(), asset, expected: numeric() })
+export const expectedBalances = table("expected_balances", {
+  ...integrator,
+  user_id: text(),
+  asset,
+  expected: numeric()
+})
 
 /** The vaults and their counters. */
 export const vaults = table("vaults", {

@@ -31,7 +31,7 @@ const applied = Effect.gen(function*() {
 
 const all = Array.from({ length: Database.schemaVersion }, (_, index) => index + 1)
 
-/** What the first release consists of, and a second one as this service makes them: additive, with what is there kept. */
+/** The first release's migration, and a second one of the kind that follows: additive, with what is there kept. */
 const first = { "0001_initial": Database.migrations["0001_initial"] }
 const second = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
@@ -224,7 +224,8 @@ layer(Layer.provideMerge(services, liveLayer), { excludeTestServices: true })("m
   it.effect("a failure half-way leaves it as it was; two at once bring it up to date with every row; work goes on", () =>
     Effect.gen(function*() {
       yield* history
-      const fresh = yield* Effect.flatMap(makeEmpty, (url) => Effect.andThen(migrate(url), Effect.provide(schema, at(url))))
+      const fresh = yield* Effect.flatMap(makeEmpty, (url) =>
+        Effect.andThen(migrate(url), Effect.provide(schema, at(url))))
       const { history: before, tables, url } = yield* oldDatabase
       const old = Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient

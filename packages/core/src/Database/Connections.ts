@@ -24,7 +24,9 @@ export class Deadline {
 
   /** Retires the connections that no other work has borrowed since. */
   readonly retireConnections = Effect.suspend(() =>
-    Effect.forEach([...this.#leases].filter(({ borrower }) => borrower === this), ({ retire }) => retire, { discard: true })
+    Effect.forEach([...this.#leases].filter(({ borrower }) => borrower === this), ({ retire }) => retire, {
+      discard: true
+    })
   )
 }
 
@@ -39,8 +41,8 @@ const suspect: unique symbol = Symbol("suspect")
 /**
  * A client over a pool of connections, as {@link PgClient.make} gives it, that knows which deadline borrowed a
  * connection last. An exceeded deadline takes the connections of its own work out of the pool. Every other connection
- * is suspect then, because a half-open network takes all of them along, and each would cost its next user the same wait:
- * it is replaced before it is borrowed again. One that other work uses stays open until that work returns it.
+ * is suspect then, because a half-open network takes all of them along, and each would cost its next user the same
+ * wait: it is replaced before it is borrowed again. One that other work uses stays open until that work returns it.
  */
 export const make = Effect.fnUntraced(function*(
   config: PgClient.PgPoolConfig

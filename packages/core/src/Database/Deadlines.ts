@@ -81,7 +81,9 @@ export const withoutDeadline = <A, E, R>(
     Effect.catchIf(isSqlError, toUnavailable),
     // a rollback that fails because its connection is gone makes a defect of what it was for, too: a refusal, say
     Effect.catchCause((cause) => {
-      const lost = cause.reasons.flatMap((reason) => reason._tag === "Die" && isSqlError(reason.defect) ? [reason.defect] : [])
-      return lost[0] === undefined ? Effect.failCause(cause) : toUnavailable(lost[0])
+      const [lost] = cause.reasons.flatMap((reason) =>
+        reason._tag === "Die" && isSqlError(reason.defect) ? [reason.defect] : []
+      )
+      return lost === undefined ? Effect.failCause(cause) : toUnavailable(lost)
     })
   )

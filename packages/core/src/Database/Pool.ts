@@ -29,7 +29,10 @@ export const layer = (config: DatabaseConfig): Layer.Layer<SqlClient.SqlClient, 
     connectTimeout: Duration.seconds(3),
     keepAlive: Duration.seconds(30),
     applicationName: config.applicationName,
-    startupParameters: { ...sessionSettings, ...(config.role === undefined ? {} : { role: Roles.nameOf(config.role) }) },
+    startupParameters: {
+      ...sessionSettings,
+      ...(config.role === undefined ? {} : { role: Roles.nameOf(config.role) })
+    },
     transformResultNames: String.snakeToCamel,
     transformJson: false,
     types: registry

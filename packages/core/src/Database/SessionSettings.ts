@@ -1,7 +1,7 @@
 /**
- * The planner reads tables by an index in its order, whatever it knows of them. Prepared plans are kept while tables grow
- * from nothing to millions of rows, and every scan that is bounded by a `LIMIT` has an index that stops there. Rows read,
- * measured by the tests of costs with one setting changed:
+ * The planner reads tables by an index in its order, whatever it knows of them. Prepared plans are kept while tables
+ * grow from nothing to millions of rows, and every scan that is bounded by a `LIMIT` has an index that stops there.
+ * Rows read, measured by the tests of costs with one setting changed:
  *
  * | step | as set | `enable_seqscan` on | `enable_bitmapscan` on |
  * | --- | --- | --- | --- |
@@ -11,8 +11,8 @@
  * | a backlog of 120,000 queued and waiting, counted up to 100,000 | at most 200,100 | at most 200,100 | 240,017 |
  * | the quarantine list, counts up to 10,000 of 20,000 | at most 21,500 | at most 21,500 | 40,551 |
  *
- * A sequential scan of a plan that was made for few rows reads the whole table later; a bitmap scan collects all rows that
- * match before a `LIMIT` can stop it. The audit, which reads whole tables, switches sequential scans on for itself.
+ * A sequential scan of a plan that was made for few rows reads the whole table later; a bitmap scan collects all rows
+ * that match before a `LIMIT` can stop it. The audit reads whole tables and switches sequential scans on for itself.
  */
 const plannerSettings = {
   enable_seqscan: "off",

@@ -34,7 +34,8 @@ export const bytea = column<Uint8Array>(PgTypes.OID.byteaArray)
 /** A column that may be null. */
 export const nullable = <A>(column: Column<A>): Column<A | null> => column
 
-type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<CamelCase<Tail>>}`
+type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<CamelCase<Tail>>}`
   : Name
 
 type Value<C> = C extends Column<infer A> ? A : never
@@ -58,7 +59,7 @@ export interface ColumnList<C extends Columns> {
   readonly of: (alias: string) => Statement.Fragment
   /** `e.user_id AS "userId"`: for `withoutTransform`, which spares the renaming of every row. */
   readonly renamed: (alias: string) => Statement.Fragment
-  /** `unnest($1, $2) AS t(user_id, created_at)`: one parameter per column, so that the text suits any number of rows. */
+  /** `unnest($1, $2) AS t(user_id, created_at)`: one parameter per column, one text for any number of rows. */
   readonly unnest: (rows: ReadonlyArray<WrittenOf<C>>) => Statement.Fragment
   /** `user_id = t.user_id, created_at = t.created_at` */
   readonly setFrom: (alias: string) => Statement.Fragment

@@ -12,7 +12,7 @@ import * as Webhooks from "./0001_initial/Webhooks.ts"
 /**
  * Every table's primary key begins with `integrator_id` (integrators and the look-up of key hashes aside), so that an
  * integrator's rows are one shard. Amounts are smallest units in `numeric(78,0)`, spend is minor units in `bigint`.
- * What a role may do with a table is in Roles.ts: the journal, for example, is append-only because no role may change it.
+ * What a role may do with a table is in Roles.ts: the journal is append-only because no role may change it.
  */
 export default Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient

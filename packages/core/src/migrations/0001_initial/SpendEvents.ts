@@ -1,7 +1,7 @@
 /** Spend events: stored once, then applied once. */
 export const statements = [
-  // The worker completes each row once (position, and more for a clearing): with a quarter of each page free, the update
-  // stays on its page and changes no index.
+  // The worker completes each row once (position, and more for a clearing): with a quarter of each page free, the
+  // update stays on its page and changes no index.
   `CREATE TABLE spend_events (
     integrator_id text NOT NULL,
     user_id text NOT NULL,
@@ -42,8 +42,8 @@ export const statements = [
     traceparent text,
     PRIMARY KEY (integrator_id, lane, arrival)
   )`,
-  // Events that came before the event they refer to. The primary key serves those that an event releases, in the order in
-  // which they are applied (Processing/Load.ts).
+  // Events that came before the event they refer to. The primary key serves those that an event releases, in the order
+  // in which they are applied (Processing/Load.ts).
   `CREATE TABLE spend_event_waits (
     integrator_id text NOT NULL,
     user_id text NOT NULL,

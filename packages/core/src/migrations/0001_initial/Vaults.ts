@@ -15,8 +15,8 @@ export const statements = [
   ) WITH (fillfactor = 50)`,
   // the vault whose work is due first; see Processing/VaultWork.ts
   `CREATE INDEX vaults_work ON vaults (work_at) WHERE work_at IS NOT NULL`,
-  // Free money that waiting rewards are entitled to leaves `free` at once, even where there are too many of them for one
-  // transaction: it stays in `assigned` until the rewards up to `assigned_to` are reserved.
+  // Free money that waiting rewards are entitled to leaves `free` at once, even where there are too many of them for
+  // one transaction: it stays in `assigned` until the rewards up to `assigned_to` are reserved.
   `CREATE TABLE vault_balances (
     integrator_id text NOT NULL REFERENCES vaults,
     ${asset},

@@ -73,7 +73,8 @@ export const statements = [
   // that name its condition, whatever the planner knows of the table: what is due is asked for with
   // `next_attempt_at > '-infinity'`, what a reward has pending with `next_attempt_at IS NOT NULL`, and neither with the
   // state, by which an endpoint's deliveries are listed.
-  `CREATE INDEX deliveries_due ON deliveries (integrator_id, next_attempt_at, event) WHERE next_attempt_at > '-infinity'`,
+  `CREATE INDEX deliveries_due ON deliveries (integrator_id, next_attempt_at, event)
+    WHERE next_attempt_at > '-infinity'`,
   `CREATE INDEX deliveries_of_reward ON deliveries (integrator_id, reward, event)
     WHERE next_attempt_at IS NOT NULL AND reward IS NOT NULL`,
   // pages of an endpoint's deliveries (DeliveryLog.ts), and its pending ones when it changes (Deliveries/Settle.ts)
