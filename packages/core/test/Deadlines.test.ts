@@ -87,6 +87,18 @@ describe("a statement that exceeds its deadline", () => {
 })
 
 describe("connections that a half-open network took along", () => {
+  it.live("cost less than a deadline too where the pool had opened them ahead of their first use", () =>
+    Effect.gen(function*() {
+      const network = yield* Network
+      // the pool replaces the connection on which the statement hangs at once
+      yield* Effect.flip(Database.withDeadline(deadlineMillis, sleep(20)))
+      yield* Effect.sleep(500)
+      yield* network.breakConnections
+      const sql = yield* SqlClient.SqlClient
+      yield* Database.withDeadline(deadlineMillis, session)
+      yield* Database.withDeadline(deadlineMillis, sql.withTransaction(session))
+    }).pipe(Effect.provide(behindNetwork(2))))
+
   it.live("cost one deadline together, not one each", () =>
     Effect.gen(function*() {
       const network = yield* Network

@@ -1,5 +1,5 @@
 import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
-import { Context, Effect, identity, Predicate, type Scope, Stream } from "effect"
+import { Context, Effect, Exit, Fiber, identity, Option, Predicate, type Scope, Stream } from "effect"
 import type { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
 
@@ -35,6 +35,9 @@ export const CurrentDeadline = Context.Reference<Deadline | undefined>("@card-re
   defaultValue: () => undefined
 })
 
+/** How long a new connection may take for its first answer where a deadline was exceeded before. */
+const firstAnswerMillis = 300
+
 /** Tells {@link make}'s borrower that the connection it got is suspect. */
 const suspect: unique symbol = Symbol("suspect")
 
@@ -42,7 +45,8 @@ const suspect: unique symbol = Symbol("suspect")
  * A client over a pool of connections, as {@link PgClient.make} gives it, that knows which deadline borrowed a
  * connection last. An exceeded deadline takes the connections of its own work out of the pool. Every other connection
  * is suspect then, because a half-open network takes all of them along, and each would cost its next user the same
- * wait: it is replaced before it is borrowed again. One that other work uses stays open until that work returns it.
+ * wait: it is replaced before it is borrowed again. One that other work uses stays open until that work returns it. The
+ * pool opens connections ahead of their first use, which may be dead by then: they are asked for an answer first.
  */
 export const make = Effect.fnUntraced(function*(
   config: PgClient.PgPoolConfig
@@ -51,9 +55,7 @@ export const make = Effect.fnUntraced(function*(
   const leases = new WeakMap<PgConnection.PgConnection, Lease>()
   let exceeded = 0
 
-  const leaseOf = (connection: PgConnection.PgConnection): Lease => {
-    const known = leases.get(connection)
-    if (known !== undefined) return known
+  const makeLease = (connection: PgConnection.PgConnection): Lease => {
     const retire = Effect.suspend(() => {
       exceeded++
       return pool.invalidate(connection)
@@ -63,13 +65,23 @@ export const make = Effect.fnUntraced(function*(
     return lease
   }
 
-  /** Notes the borrower; nothing where the connection is suspect. */
-  const borrow = (connection: PgConnection.PgConnection, deadline: Deadline | undefined): Lease | undefined => {
-    const lease = leaseOf(connection)
-    if (lease.exceededBefore < exceeded) return undefined
-    lease.borrower = deadline
-    deadline?.add(lease)
-    return lease
+  /** Runs `use` for a borrower under this deadline; a suspect connection is taken out of the pool instead. */
+  const lend = <A, E, R>(
+    connection: PgConnection.PgConnection,
+    deadline: Deadline | undefined,
+    use: (lease: Lease) => Effect.Effect<A, E, R>
+  ): Effect.Effect<A | typeof suspect, E, R> => {
+    const useAs = (lease: Lease): Effect.Effect<A | typeof suspect, E, R> => {
+      if (lease.exceededBefore < exceeded) return Effect.as(pool.invalidate(connection), suspect)
+      lease.borrower = deadline
+      deadline?.add(lease)
+      return use(lease)
+    }
+    const known = leases.get(connection)
+    if (known !== undefined) return useAs(known)
+    if (exceeded === 0) return useAs(makeLease(connection))
+    return Effect.flatMap(answers(connection), (isAlive) =>
+      isAlive ? useAs(makeLease(connection)) : Effect.as(pool.invalidate(connection), suspect))
   }
 
   const borrower = <A, E, R>(
@@ -77,19 +89,17 @@ export const make = Effect.fnUntraced(function*(
   ): Effect.Effect<A, E | SqlError.SqlError, R> =>
     Effect.withFiber((fiber) => {
       const deadline = fiber.getRef(CurrentDeadline)
-      const used = pool.use((connection): Effect.Effect<A | typeof suspect, E, R> => {
-        const lease = borrow(connection, deadline)
-        return lease === undefined ? Effect.as(pool.invalidate(connection), suspect) : use(lease.connection)
-      })
+      const used = pool.use((connection) => lend(connection, deadline, (lease) => use(lease.connection)))
       return Effect.flatMap(used, (result) => result === suspect ? borrower(use) : Effect.succeed(result))
     })
 
   const acquire: Effect.Effect<PgConnection.PgConnection, SqlError.SqlError, Scope.Scope> = Effect.flatMap(
     Effect.zip(CurrentDeadline, pool.get),
     ([deadline, connection]) =>
-      borrow(connection, deadline) === undefined
-        ? Effect.andThen(pool.invalidate(connection), acquire)
-        : Effect.succeed(connection)
+      Effect.flatMap(
+        lend(connection, deadline, () => Effect.succeed(connection)),
+        (result) => result === suspect ? acquire : Effect.succeed(result)
+      )
   )
 
   return yield* SqlClient.make({
@@ -105,6 +115,14 @@ export const make = Effect.fnUntraced(function*(
     transformRows: Statement.defaultTransforms(config.transformResultNames ?? identity, config.transformJson).array
   })
 })
+
+/** Whether the connection answers in time. Without an answer the statement ends as the connection is closed. */
+const answers = (connection: PgConnection.PgConnection): Effect.Effect<boolean> =>
+  Effect.flatMap(Effect.forkDetach(Effect.exit(connection.query("SELECT 1"))), (answer) =>
+    Effect.map(
+      Effect.timeoutOption(Fiber.join(answer), firstAnswerMillis),
+      (exit) => Option.isSome(exit) && Exit.isSuccess(exit.value)
+    ))
 
 /** The statements of a client on one connection. */
 const statementsOn = (connection: PgConnection.PgConnection): SqlConnection.Connection => {
