@@ -1,10 +1,9 @@
 import * as Database from "@card-rewards/core/Database"
 import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
+import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Duration, Effect, Layer, Redacted } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { once } from "node:events"
-import { connect, createServer, type Socket } from "node:net"
 
 const deadlineMillis = 1_000
 
@@ -20,50 +19,15 @@ const session = Effect.gen(function*() {
   return row?.pid
 })
 
-/** A network in front of PostgreSQL: once it is broken, all connections stay open and carry nothing; new ones work. */
-class Network extends Context.Service<Network, {
-  readonly through: (url: Redacted.Redacted) => Redacted.Redacted
-  readonly breakConnections: Effect.Effect<void>
-}>()("Network") {
-  static readonly layer = (port: number) =>
-    Layer.effect(Network, Effect.gen(function*() {
-      const sockets = new Set<Socket>()
-      const server = createServer((incoming) => {
-        const outgoing = connect(port, "127.0.0.1")
-        for (const [from, to] of [[incoming, outgoing], [outgoing, incoming]] as const) {
-          sockets.add(from.on("error", () => undefined).on("close", () => to.destroy()))
-          from.pipe(to)
-        }
-      })
-      yield* Effect.promise(() => once(server.listen(0, "127.0.0.1"), "listening"))
-      yield* Effect.addFinalizer(() =>
-        Effect.sync(() => {
-          server.close()
-          for (const socket of sockets) socket.destroy()
-        })
-      )
-      const address = server.address()
-      return Network.of({
-        through: (url) => {
-          const changed = new URL(Redacted.value(url))
-          changed.port = `${typeof address === "object" ? address?.port : 0}`
-          return Redacted.make(changed.href)
-        },
-        breakConnections: Effect.sync(() => {
-          for (const socket of sockets) socket.unpipe().pause()
-        })
-      })
-    }))
-}
-
 const behindNetwork = (poolSize: number) =>
   Layer.unwrap(Effect.gen(function*() {
     const url = yield* makeEmpty
-    const network = Network.layer(Number(new URL(Redacted.value(url)).port))
-    const database = Effect.map(Network, ({ through }) =>
-      Database.layer({ url: through(url), poolSize, applicationName: "test" }))
-    return Layer.provideMerge(Layer.unwrap(database), network)
-  }))
+    const { through } = yield* NetworkProxy
+    return Database.layer({ url: through(url), poolSize, applicationName: "test" })
+  })).pipe(Layer.provideMerge(NetworkProxy.layer))
+
+/** From now on all connections carry nothing; new ones work. */
+const breakConnections = Effect.flatMap(NetworkProxy, ({ freeze, restore }) => Effect.andThen(freeze, restore))
 
 describe("a statement that exceeds its deadline", () => {
   it.live("leaves the connection on which another request's slower statement runs alone", () =>
@@ -89,11 +53,10 @@ describe("a statement that exceeds its deadline", () => {
 describe("connections that a half-open network took along", () => {
   it.live("cost less than a deadline too where the pool had opened them ahead of their first use", () =>
     Effect.gen(function*() {
-      const network = yield* Network
       // the pool replaces the connection on which the statement hangs at once
       yield* Effect.flip(Database.withDeadline(deadlineMillis, sleep(20)))
       yield* Effect.sleep(500)
-      yield* network.breakConnections
+      yield* breakConnections
       const sql = yield* SqlClient.SqlClient
       yield* Database.withDeadline(deadlineMillis, session)
       yield* Database.withDeadline(deadlineMillis, sql.withTransaction(session))
@@ -101,12 +64,11 @@ describe("connections that a half-open network took along", () => {
 
   it.live("cost one deadline together, not one each", () =>
     Effect.gen(function*() {
-      const network = yield* Network
       const all = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
         Effect.all(Array.from({ length: 4 }, () => effect), { concurrency: 4 })
       const before = new Set(yield* all(Effect.tap(session, () => sleep(0))))
       yield* all(sleep(1))
-      yield* network.breakConnections
+      yield* breakConnections
       yield* Effect.flip(Database.withDeadline(deadlineMillis, session))
       const [took, after] = yield* Effect.timed(all(Database.withDeadline(deadlineMillis, session)))
       assert.isBelow(Duration.toMillis(took), deadlineMillis)
