@@ -152,12 +152,14 @@ const checkCycles = (sources: ReadonlyArray<Source>): ReadonlyArray<string> => {
 /** A migration that no list names would never run. */
 const checkMigrations = (): ReadonlyArray<string> => {
   const folder = "packages/core/src/migrations"
-  const listFile = "packages/core/src/Database.ts"
+  const listFile = "packages/core/src/Database/Migrations.ts"
   if (!fs.existsSync(path.join(root, folder))) return []
   const listed = [...fs.readFileSync(path.join(root, listFile), "utf8").matchAll(/["'](\d{4}_\w+)["']\s*:/g)].map(
     ([, name]) => name
   )
-  const present = fs.readdirSync(path.join(root, folder)).map((file) => path.basename(file, ".ts")).filter((name) => /^\d{4}_/.test(name)).toSorted()
+  const present = fs.readdirSync(path.join(root, folder)).filter((file) => /^\d{4}_\w+\.ts$/.test(file)).map((file) =>
+    path.basename(file, ".ts")
+  ).toSorted()
   return listed.join() === present.join() ? [] : [`${listFile} lists the migrations ${listed.join(", ")}; ${folder} holds ${present.join(", ")}`]
 }
 

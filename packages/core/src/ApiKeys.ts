@@ -8,9 +8,11 @@ import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
 import type { Digest, SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
-import { available, columns, value } from "./Database.ts"
+import { value, withinRequestDeadline } from "./Database.ts"
+import { columnList, int4, type Row, timestamptz } from "./Database/Table.ts"
 import { Environment } from "./Environment.ts"
 import * as Secrets from "./Secrets.ts"
+import * as Tables from "./Tables.ts"
 
 /** Whose key a hash is, and whether it may be used. */
 export interface FoundKey {
@@ -59,13 +61,10 @@ export class ApiKeys extends Context.Service<ApiKeys, {
   ).pipe(Layer.provide([NodeCrypto.layerSecureRandom, NodeCrypto.layerDigest]))
 }
 
-interface KeyRow {
-  readonly name: ApiKeyName
-  readonly last4: string
-  readonly createdAt: number
-  readonly revokedAt: number | null
-  readonly lastUsedAt: number | null
-}
+const shown = Tables.apiKeys.pick("name", "last4", "created_at", "revoked_at", "last_used_at")
+type KeyRow = Row<typeof shown>
+
+const usedKeys = columnList({ ...Tables.apiKeys.pick("integrator_id", "name").columns, minute: timestamptz() })
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
@@ -77,7 +76,7 @@ const make = Effect.gen(function*() {
 
   const select = (integratorId: IntegratorId, name: ApiKeyName) =>
     Effect.map(
-      sql<KeyRow>`SELECT name, last4, created_at, revoked_at, last_used_at FROM api_keys
+      sql<KeyRow>`SELECT ${shown.names} FROM api_keys
         WHERE integrator_id = ${integratorId} AND name = ${name}`,
       (rows) => rows[0]
     )
@@ -90,10 +89,10 @@ const make = Effect.gen(function*() {
   })
 
   const list = Effect.fn("ApiKeys.list")(function*(integratorId: IntegratorId) {
-    const rows = yield* sql<KeyRow>`SELECT name, last4, created_at, revoked_at, last_used_at FROM api_keys
+    const rows = yield* sql<KeyRow>`SELECT ${shown.names} FROM api_keys
       WHERE integrator_id = ${integratorId} ORDER BY created_at, name COLLATE "C"`
     return rows.map(toKey)
-  }, available)
+  }, withinRequestDeadline)
 
   const create = Effect.fn("ApiKeys.create")(function*(integratorId: IntegratorId, name: ApiKeyName) {
     yield* lock(integratorId)
@@ -104,7 +103,7 @@ const make = Effect.gen(function*() {
     if (active >= maxActiveKeys) return yield* limitReached(maxActiveKeys, "active keys; revoke one first")
     const { key, secret } = yield* Effect.provideContext(issue(integratorId, name), services)
     return { key, secret: Redacted.value(secret), duplicate: false }
-  }, sql.withTransaction, available)
+  }, sql.withTransaction, withinRequestDeadline)
 
   const revoke = Effect.fn("ApiKeys.revoke")(function*(integratorId: IntegratorId, name: ApiKeyName) {
     yield* lock(integratorId)
@@ -119,7 +118,7 @@ const make = Effect.gen(function*() {
     yield* sql`UPDATE api_keys SET revoked_at = ${value.timestamptz(revokedAt)}
       WHERE integrator_id = ${integratorId} AND name = ${name}`
     return toKey({ ...existing, revokedAt })
-  }, sql.withTransaction, available)
+  }, sql.withTransaction, withinRequestDeadline)
 
   const readKey = yield* Batcher.ofReads<LookUp, FoundKey | undefined>({
     name: "ApiKeys.readKeys",
@@ -139,8 +138,7 @@ const make = Effect.gen(function*() {
         SELECT k.integrator_id, k.name, u.minute
         FROM (
           SELECT integrator_id, name, max(minute) AS minute
-          FROM unnest(${columns.text(uses.map((use) => use.integratorId))}, ${columns.text(uses.map((use) => use.name))},
-            ${columns.timestamptz(uses.map((use) => startOfMinute(use.at)))}) AS u (integrator_id, name, minute)
+          FROM ${usedKeys.unnest(uses.map((use) => ({ ...use, minute: startOfMinute(use.at) })))}
           GROUP BY integrator_id, name
         ) u
         JOIN api_keys k ON k.integrator_id = u.integrator_id AND k.name = u.name
@@ -148,7 +146,7 @@ const make = Effect.gen(function*() {
         ORDER BY k.integrator_id, k.name FOR NO KEY UPDATE OF k
       ) later
       WHERE k.integrator_id = later.integrator_id AND k.name = later.name`
-  }, available)
+  }, withinRequestDeadline)
 
   return ApiKeys.of({ list, create, revoke, find, markUsed })
 })
@@ -159,15 +157,15 @@ interface LookUp {
   readonly client: string
 }
 
+const lookedUp = columnList({ ...Tables.apiKeyHashes.pick("key_hash").columns, position: int4() })
+
 /** The keys with these hashes, by their positions; each is found by primary keys. */
 const readKeys = Effect.fnUntraced(function*(lookUps: ReadonlyArray<LookUp>) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<FoundKey & { readonly position: number }>`
     SELECT t.position, k.integrator_id, k.name, k.revoked_at IS NOT NULL AS revoked,
       i.suspended_at IS NOT NULL AS suspended
-    FROM unnest(${columns.bytea(lookUps.map(({ hash }) => hash))}, ${
-    columns.int4(lookUps.map((_, position) => position))
-  }) AS t(key_hash, position)
+    FROM ${lookedUp.unnest(lookUps.map(({ hash }, position) => ({ keyHash: hash, position })))}
     JOIN api_key_hashes h ON h.key_hash = t.key_hash
     JOIN api_keys k ON k.integrator_id = h.integrator_id AND k.name = h.name
     JOIN integrators i ON i.integrator_id = h.integrator_id`
@@ -186,12 +184,11 @@ export const issue = Effect.fnUntraced(function*(
 > {
   const sql = yield* SqlClient.SqlClient
   const secret = yield* Secrets.newApiKey(yield* Environment)
-  const hash = value.bytea(yield* Secrets.hashApiKey(secret))
+  const keyHash = yield* Secrets.hashApiKey(secret)
   const last4 = Redacted.value(secret).slice(-4)
   const createdAt = yield* Clock.currentTimeMillis
-  yield* sql`INSERT INTO api_keys (integrator_id, name, key_hash, last4, created_at)
-    VALUES (${integratorId}, ${name}, ${hash}, ${last4}, ${value.timestamptz(createdAt)})`
-  yield* sql`INSERT INTO api_key_hashes (key_hash, integrator_id, name) VALUES (${hash}, ${integratorId}, ${name})`
+  yield* sql`${Tables.apiKeys.insert([{ integratorId, name, keyHash, last4, createdAt }])}`
+  yield* sql`${Tables.apiKeyHashes.insert([{ keyHash, integratorId, name }])}`
   return { key: { name, last4, createdAt: instant(createdAt) }, secret }
 })
 

@@ -41,7 +41,9 @@ export class Audit extends Context.Service<Audit, {
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const runWith = Effect.fn("Audit.run")((onProgress: (progress: AuditProgress) => Effect.Effect<void>) =>
-        Database.unhurried(sql.withTransaction(audit(onProgress))).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+        Database.withoutDeadline(sql.withTransaction(audit(onProgress))).pipe(
+          Effect.provideService(SqlClient.SqlClient, sql)
+        )
       )
       return Audit.of({ run: runWith(() => Effect.void), runWith })
     })

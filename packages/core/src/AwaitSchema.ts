@@ -46,7 +46,7 @@ export const schemaOf = (config: Config) => ask(config, version)
 
 /** Asks over a connection of its own, and waits for the answer no longer than {@link lookMillis}. */
 const ask = <A>(config: Config, question: Effect.Effect<A, SqlError.SqlError, SqlClient.SqlClient>) =>
-  Database.within(lookMillis, Effect.provide(question, Database.layer({ ...config, poolSize: 1 }))).pipe(
+  Database.withDeadline(lookMillis, Effect.provide(question, Database.layer({ ...config, poolSize: 1 }))).pipe(
     Effect.catchCause(() => Effect.fail(new StartRefused({ message: "The database could not be reached" })))
   )
 

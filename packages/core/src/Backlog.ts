@@ -35,9 +35,9 @@ export class Backlog extends Context.Service<Backlog, {
       const run = Effect.provideService(SqlClient.SqlClient, sql)
       return Backlog.of({
         waiting: Effect.fn("Backlog.waiting")((integratorId, page) =>
-          Database.available(waiting(integratorId, page)).pipe(run)
+          Database.withinRequestDeadline(waiting(integratorId, page)).pipe(run)
         ),
-        size: Effect.fn("Backlog.size")((integratorId) => Database.available(size(integratorId)).pipe(run))
+        size: Effect.fn("Backlog.size")((integratorId) => Database.withinRequestDeadline(size(integratorId)).pipe(run))
       })
     })
   )

@@ -162,7 +162,7 @@ export const ofReads = <Request, A>(options: {
     busy: "The service cannot read from its database in time; send the same request again",
     run: (batch) =>
       Effect.map(
-        Effect.exit(Database.available(options.read(batch.map(({ request }) => request)))),
+        Effect.exit(Database.withinRequestDeadline(options.read(batch.map(({ request }) => request)))),
         (answers) => {
           for (const [position, { complete }] of batch.entries()) {
             complete(Exit.map(answers, (answerAt) => answerAt(position)))

@@ -6,7 +6,7 @@ import type { Page } from "@card-rewards/domain/Pagination"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { available, columns, transaction, value } from "./Database.ts"
+import { columns, transaction, value, withinRequestDeadline } from "./Database.ts"
 import { redeliverIn } from "./DeliveryLog/Redeliver.ts"
 import { eventId } from "./Ledger/Writes.ts"
 import { integratorTime } from "./SandboxClock.ts"
@@ -46,7 +46,7 @@ export class DeliveryLog extends Context.Service<DeliveryLog, {
       const run = Effect.provideService(SqlClient.SqlClient, sql)
       return DeliveryLog.of({
         list: Effect.fn("DeliveryLog.list")((integratorId, id, query) =>
-          available(list(integratorId, id, query)).pipe(run)
+          withinRequestDeadline(list(integratorId, id, query)).pipe(run)
         ),
         redeliver: Effect.fn("DeliveryLog.redeliver")((integratorId, id, event) =>
           transaction(Effect.flatMap(lockEndpoint(integratorId, id), (generation) =>

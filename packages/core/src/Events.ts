@@ -28,7 +28,9 @@ export class Events extends Context.Service<Events, {
       const sql = yield* SqlClient.SqlClient
       return Events.of({
         list: Effect.fn("Events.list")((integratorId, query) =>
-          Database.available(list(integratorId, query)).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+          Database.withinRequestDeadline(list(integratorId, query)).pipe(
+            Effect.provideService(SqlClient.SqlClient, sql)
+          )
         )
       })
     })

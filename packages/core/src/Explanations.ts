@@ -9,6 +9,7 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
+import { perRow } from "./Database/PlannerHints.ts"
 import { value } from "./Database.ts"
 import type { RewardRow } from "./Ledger/RewardRow.ts"
 import { bringUpToDate } from "./UpToDate.ts"
@@ -84,7 +85,7 @@ const explain = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: 
     LEFT JOIN LATERAL (
       SELECT h.tier, h.country, h.segment FROM user_attributes h
       WHERE h.integrator_id = c.integrator_id AND h.user_id = c.user_id AND h.arrival = ${sql.literal(recordOfPurchase)}
-      OFFSET 0
+      ${perRow}
     ) u ON c.original_id IS NULL
     WHERE r.integrator_id = ${integratorId} AND r.user_id = ${userId} AND r.kind = 'clearing'
       AND r.external_transaction_id = ${key.externalTransactionId} AND r.program_id = ${key.programId}`

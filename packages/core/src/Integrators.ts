@@ -9,7 +9,7 @@ import { type Digest, SecureRandom } from "effect/crypto"
 import { Hex } from "effect/encoding"
 import { SqlClient } from "effect/sql"
 import { issue } from "./ApiKeys.ts"
-import { available, columns, value } from "./Database.ts"
+import { columns, value, withinRequestDeadline } from "./Database.ts"
 import { Environment } from "./Environment.ts"
 
 /** The integrator was made before; its first key was shown then. */
@@ -85,12 +85,12 @@ const make = Effect.gen(function*() {
       SELECT ${integratorId}, asset, 0, 0 FROM unnest(${columns.text(assets)}) AS asset`
     const { secret } = yield* Effect.provideContext(issue(integratorId, firstKeyName), services)
     return { integratorId, keyName: firstKeyName, apiKey: secret }
-  }, sql.withTransaction, available)
+  }, sql.withTransaction, withinRequestDeadline)
 
   const list = sql<IntegratorRow>`SELECT integrator_id, created_at, suspended_at FROM integrators
     ORDER BY integrator_id COLLATE "C"`.pipe(
     Effect.map((rows) => rows.map(toIntegrator)),
-    available,
+    withinRequestDeadline,
     Effect.withSpan("Integrators.list")
   )
 
@@ -100,13 +100,13 @@ const make = Effect.gen(function*() {
       SET suspended_at = coalesce(suspended_at, ${value.timestamptz(now)})
       WHERE integrator_id = ${integratorId} RETURNING integrator_id, created_at, suspended_at`
     return yield* found(integratorId, rows)
-  }, available)
+  }, withinRequestDeadline)
 
   const resume = Effect.fn("Integrators.resume")(function*(integratorId: IntegratorId) {
     const rows = yield* sql<IntegratorRow>`UPDATE integrators SET suspended_at = NULL
       WHERE integrator_id = ${integratorId} RETURNING integrator_id, created_at, suspended_at`
     return yield* found(integratorId, rows)
-  }, available)
+  }, withinRequestDeadline)
 
   return Integrators.of({ create, list, suspend, resume })
 })

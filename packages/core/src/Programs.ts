@@ -13,7 +13,7 @@ import { problems } from "@card-rewards/domain/Program/Problems"
 import { instant } from "@card-rewards/domain/Time"
 import { Array, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { available, value } from "./Database.ts"
+import { value, withinRequestDeadline } from "./Database.ts"
 import type { Catalog } from "./Programs/Catalog.ts"
 import type { Need } from "./Programs/Reservations.ts"
 import { makeVersions } from "./Programs/Versions.ts"
@@ -129,7 +129,7 @@ const make = Effect.gen(function*() {
       WHERE i.integrator_id = ${integratorId}`
     yield* sql`UPDATE integrators SET programs_revision = programs_revision + 1 WHERE integrator_id = ${integratorId}`
     return answer(programId, version, { effectiveFrom: definition.effectiveFrom, publishedAt: context.now }, false)
-  }, sql.withTransaction, available)
+  }, sql.withTransaction, withinRequestDeadline)
 
   const list = Effect.fn("Programs.list")(function*(integratorId: IntegratorId) {
     const rows = yield* sql<VersionRow>`SELECT program_id, p.asset, v.version, v.effective_from, v.published_at
@@ -137,7 +137,7 @@ const make = Effect.gen(function*() {
       WHERE integrator_id = ${integratorId} ORDER BY program_id COLLATE "C", v.version`
     if (!Array.isReadonlyArrayNonEmpty(rows)) return []
     return Array.groupWith(rows, (left, right) => left.programId === right.programId).map(toSummary)
-  }, available)
+  }, withinRequestDeadline)
 
   const get = Effect.fn("Programs.get")(function*(integratorId: IntegratorId, programId: ProgramId) {
     const rows = yield* sql<VersionRow & { definition: unknown }>`
@@ -152,7 +152,7 @@ const make = Effect.gen(function*() {
         return { ...toVersion(row), definition: yield* Effect.orDie(decodeDefinition(row.definition)) }
       }))
     }
-  }, available)
+  }, withinRequestDeadline)
 
   return Programs.of({ publish, list, get, catalogs, load, cachedBytes })
 })

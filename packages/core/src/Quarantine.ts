@@ -57,7 +57,7 @@ export class Quarantine extends Context.Service<Quarantine, {
     Quarantine,
     Effect.map(SqlClient.SqlClient, (sql) =>
       Quarantine.of({
-        list: Database.available(list).pipe(
+        list: Database.withinRequestDeadline(list).pipe(
           Effect.provideService(SqlClient.SqlClient, sql),
           Effect.withSpan("Quarantine.list")
         )

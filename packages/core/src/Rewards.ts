@@ -8,8 +8,11 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
 import * as Database from "./Database.ts"
-import { columns, value } from "./Database.ts"
+import { value } from "./Database.ts"
+import { perRow } from "./Database/PlannerHints.ts"
+import { columnList, int4, timestamptz } from "./Database/Table.ts"
 import { encodeReward, type ShownReward } from "./Ledger/RewardRow.ts"
+import * as Tables from "./Tables.ts"
 import { type Due, dueOf, nowOf, upToDate } from "./UpToDate.ts"
 
 /** What a user has: rewards and balances, exact at the moment of the read. */
@@ -81,7 +84,7 @@ const readPage = Effect.fnUntraced(function*(
       ) AS due
     FROM rewards WHERE integrator_id = ${integratorId} AND user_id = ${userId} AND creation < ${value.int8(before)}
     ORDER BY creation DESC LIMIT ${value.int4(limit)}`
-}, Database.available)
+}, Database.withinRequestDeadline)
 
 const printCursor = (creation: bigint): string => `r${creation.toString(36)}`
 
@@ -128,6 +131,12 @@ interface BalanceRow extends AssetBalance {
   readonly due: Due
 }
 
+const balanceRequests = columnList({
+  ...Tables.users.pick("integrator_id", "user_id").columns,
+  at: timestamptz(),
+  position: int4()
+})
+
 /** Two rows for each enrolled user, found row by row through the keys, whatever the planner knows. */
 const readBalances = Effect.fnUntraced(function*(requests: ReadonlyArray<BalanceRequest>) {
   const sql = yield* SqlClient.SqlClient
@@ -135,26 +144,22 @@ const readBalances = Effect.fnUntraced(function*(requests: ReadonlyArray<Balance
     SELECT t.position, a.asset, coalesce(e.expected, 0) AS expected, coalesce(b.pending, 0) AS pending,
       coalesce(b.claimable, 0) AS claimable, coalesce(b.paid, 0) AS paid, coalesce(b.owed, 0) AS owed,
       coalesce(b.awaiting_funding, 0) AS "awaitingFunding", ${dueOf(sql, sql`i.now`)} AS due
-    FROM unnest(${columns.text(requests.map(({ integratorId }) => integratorId))}, ${
-    columns.text(requests.map(({ userId }) => userId))
-  }, ${columns.timestamptz(requests.map(({ at }) => at))}, ${
-    columns.int4(requests.map((_, position) => position))
-  }) AS t(integrator_id, user_id, at, position)
+    FROM ${balanceRequests.unnest(requests.map((request, position) => ({ ...request, position })))}
     CROSS JOIN LATERAL (
       SELECT t.at + clock_offset_millis * interval '1 ms' AS now
-      FROM integrators i WHERE i.integrator_id = t.integrator_id OFFSET 0
+      FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}
     ) i
     CROSS JOIN LATERAL (
-      SELECT 1 FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id OFFSET 0
+      SELECT 1 FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
     ) u
     CROSS JOIN (VALUES ('USDC'), ('EURe')) AS a(asset)
     LEFT JOIN LATERAL (
       SELECT * FROM user_balances b
-      WHERE b.integrator_id = t.integrator_id AND b.user_id = t.user_id AND b.asset = a.asset OFFSET 0
+      WHERE b.integrator_id = t.integrator_id AND b.user_id = t.user_id AND b.asset = a.asset ${perRow}
     ) b ON true
     LEFT JOIN LATERAL (
       SELECT * FROM expected_balances e
-      WHERE e.integrator_id = t.integrator_id AND e.user_id = t.user_id AND e.asset = a.asset OFFSET 0
+      WHERE e.integrator_id = t.integrator_id AND e.user_id = t.user_id AND e.asset = a.asset ${perRow}
     ) e ON true`
   const byPosition = Map.groupBy(rows, ({ position }) => position)
   return (position: number) => byPosition.get(position) ?? []

@@ -4,7 +4,7 @@ import { ClockCannotGoBack, latestClockMillis, type SandboxClock as ClockReading
 import { instant, type Instant } from "@card-rewards/domain/Time"
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { available, value } from "./Database.ts"
+import { value, withinRequestDeadline } from "./Database.ts"
 
 /**
  * The integrators' sandbox clocks (decisions, section 9). A clock ticks with real time and moves forward only. Who
@@ -33,7 +33,7 @@ const make = Effect.gen(function*() {
 
   const get = Effect.fn("SandboxClock.get")(function*(integratorId: IntegratorId) {
     return { now: yield* Effect.provideService(integratorTime(integratorId), SqlClient.SqlClient, sql) }
-  }, available)
+  }, withinRequestDeadline)
 
   const set = Effect.fn("SandboxClock.set")(function*(integratorId: IntegratorId, now: Instant) {
     if (now > latestClockMillis) {
@@ -51,7 +51,7 @@ const make = Effect.gen(function*() {
     yield* sql`UPDATE integrators SET clock_offset_millis = ${value.int8(BigInt(now - clock.real))},
       clock_moved_to = ${value.timestamptz(now)} WHERE integrator_id = ${integratorId}`
     return { now }
-  }, sql.withTransaction, available)
+  }, sql.withTransaction, withinRequestDeadline)
 
   return SandboxClock.of({ get, set })
 })

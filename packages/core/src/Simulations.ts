@@ -76,7 +76,7 @@ const make = Effect.fnUntraced(function*(limits: Limits) {
       onProgress: (progress: Progress) => Effect.Effect<void> = () => Effect.void
     ) {
       const { definition } = request
-      const asset = yield* Database.available(programAsset(integratorId, programId))
+      const asset = yield* Database.withinRequestDeadline(programAsset(integratorId, programId))
       const problems = [...unknownKeyProblems, ...candidateProblems(definition, asset)]
       if (problems.length > 0) {
         const message = "The version was not simulated; problems lists why"
@@ -99,7 +99,7 @@ const make = Effect.fnUntraced(function*(limits: Limits) {
         })
         return replay.finish(request)
       }))
-      const simulation = yield* permits.withPermitsIfAvailable(1)(Database.within(
+      const simulation = yield* permits.withPermitsIfAvailable(1)(Database.withDeadline(
         limits.millis,
         Effect.provideService(replay, SqlClient.SqlClient, sql),
         () => tooLarge(`it takes more than ${limits.millis / 1_000} s`)

@@ -14,8 +14,11 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
 import * as Database from "./Database.ts"
-import { columns, value } from "./Database.ts"
+import { value } from "./Database.ts"
+import { perRow } from "./Database/PlannerHints.ts"
+import { columnList, int4, type Written } from "./Database/Table.ts"
 import * as Metrics from "./Metrics.ts"
+import * as Tables from "./Tables.ts"
 
 /** Events that wait for an insert, at most. */
 const maxPending = 10_000
@@ -80,7 +83,7 @@ const storeBatch = Effect.fnUntraced(function*(
       else round.set(key, post)
     }
     const posts = [...round.values()]
-    const lost = yield* Database.available(insert(posts)).pipe(
+    const lost = yield* Database.withinRequestDeadline(insert(posts)).pipe(
       Effect.map((rows) => answerAll(posts, rows)),
       Effect.catchTag("Unavailable", (error) => answerEach(posts, Effect.fail(error))),
       Effect.catchDefect((defect) =>
@@ -138,64 +141,94 @@ const inFuture = () =>
 const notEnrolled = ({ userId }: SpendEvent) =>
   Effect.fail(new UserNotEnrolled({ userId, message: "There is no user with this id; enroll the user first" }))
 
+/** What a post sends of a spend event. */
+const sent = Tables.spendEvents.pick(
+  "integrator_id",
+  "user_id",
+  "kind",
+  "external_transaction_id",
+  "lane",
+  "currency",
+  "cents",
+  "descriptor",
+  "mcc",
+  "mid",
+  "country",
+  "occurred_at",
+  "original_id"
+)
+/** What of it must be the same in a repeated post; what may be null is compared apart. */
+const contents = sent.pick("currency", "cents", "descriptor", "mcc", "occurred_at")
+const input = columnList({ ord: int4(), ...sent.columns, ...Tables.spendEventQueue.pick("traceparent").columns })
+const queued = Tables.spendEventQueue.pick(
+  "integrator_id",
+  "lane",
+  "arrival",
+  "user_id",
+  "kind",
+  "external_transaction_id"
+)
+
+const rowOf = ({ request: event, traceparent }: Post, ord: number): Written<typeof input> => ({
+  ord,
+  integratorId: event.integratorId,
+  userId: event.userId,
+  kind: event.kind,
+  externalTransactionId: event.externalTransactionId,
+  lane: laneOf(event.userId),
+  currency: event.amount.currency,
+  cents: event.amount.amount,
+  descriptor: event.merchant.descriptor,
+  mcc: event.merchant.mcc,
+  mid: event.merchant.mid,
+  country: event.merchant.country,
+  occurredAt: event.occurredAt,
+  originalId: originalOf(event)?.externalTransactionId,
+  traceparent
+})
+
 /**
  * One statement: events that are known are compared, new ones stored and queued. Returns those that were not stored.
  */
 const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
-  const events = posts.map((post) => post.request)
-  const traceparents = posts.map((post) => post.traceparent)
-  const { int2, int4, int8, text, timestamptz } = columns
+  const isTraced = posts.some(({ traceparent }) => traceparent !== null)
   return yield* sql<NotStored>`
     WITH input AS (
-      SELECT * FROM unnest(${int4(events.map((_, index) => index))}, ${text(events.map((event) => event.integratorId))},
-        ${text(events.map((event) => event.userId))}, ${text(events.map((event) => event.kind))},
-        ${text(events.map((event) => event.externalTransactionId))}, ${int2(events.map((event) => laneOf(event.userId)))},
-        ${text(events.map((event) => event.amount.currency))}, ${int8(events.map((event) => event.amount.amount))},
-        ${text(events.map((event) => event.merchant.descriptor))}, ${text(events.map((event) => event.merchant.mcc))},
-        ${text(events.map((event) => event.merchant.mid))}, ${text(events.map((event) => event.merchant.country))},
-        ${timestamptz(events.map((event) => event.occurredAt))},
-        ${text(events.map((event) => originalOf(event)?.externalTransactionId))},
-        ${text(traceparents)})
-      AS t(ord, integrator_id, user_id, kind, external_transaction_id, lane, currency, cents, descriptor, mcc, mid,
-        country, occurred_at, original_id, traceparent)
+      SELECT * FROM ${input.unnest(posts.map(rowOf))}
     ), checked AS (
       SELECT t.*, u.user_id IS NOT NULL AS enrolled, e.user_id IS NOT NULL AS known,
-        (e.currency, e.cents, e.descriptor, e.mcc, e.occurred_at) = (t.currency, t.cents, t.descriptor, t.mcc, t.occurred_at)
+        (${contents.of("e")}) = (${contents.of("t")})
           AND e.mid IS NOT DISTINCT FROM t.mid AND e.country IS NOT DISTINCT FROM t.country
           AND e.original_id IS NOT DISTINCT FROM t.original_id AS same,
         ${value.timestamptz(real)} + i.clock_offset_millis * interval '1 millisecond' AS now
       FROM input t
       -- row by row through the keys, whatever the planner knows of the tables: they grow from nothing within minutes
-      LEFT JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = t.integrator_id OFFSET 0) i ON true
+      LEFT JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}) i ON true
       LEFT JOIN LATERAL (
-        SELECT * FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id OFFSET 0
+        SELECT * FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
       ) u ON true
       LEFT JOIN LATERAL (
-        SELECT * FROM spend_events e WHERE e.integrator_id = t.integrator_id AND e.user_id = t.user_id AND e.kind = t.kind
-          AND e.external_transaction_id = t.external_transaction_id OFFSET 0
+        SELECT * FROM spend_events e WHERE ${Tables.spendEventKey.match("e", "t")} ${perRow}
       ) e ON true
     ), judged AS (
       SELECT *, occurred_at > now + ${value.int4(futureToleranceMillis)} * interval '1 millisecond' AS future FROM checked
     ), stored AS (
-      INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at, currency, cents,
-        descriptor, mcc, mid, country, occurred_at, original_id)
-      SELECT integrator_id, user_id, kind, external_transaction_id, lane, now, currency, cents, descriptor, mcc, mid,
-        country, occurred_at, original_id
+      INSERT INTO spend_events (${sent.names}, received_at)
+      SELECT ${sent.names}, now
       FROM judged WHERE NOT known AND enrolled AND NOT future
-      ORDER BY integrator_id, user_id, kind, external_transaction_id
+      ORDER BY ${Tables.spendEventKey.names}
       ON CONFLICT DO NOTHING
-      RETURNING integrator_id, user_id, kind, external_transaction_id, lane, arrival
+      RETURNING ${queued.names}
     ), queued AS (
-      INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id, traceparent)
-      SELECT s.integrator_id, s.lane, s.arrival, s.user_id, s.kind, s.external_transaction_id, ${
-        traceparents.some((one) => one !== null)
-          ? sql`t.traceparent FROM stored s JOIN input t USING (integrator_id, user_id, kind, external_transaction_id)`
-          : sql`NULL FROM stored s`
-      }
+      INSERT INTO spend_event_queue (${queued.names}, traceparent)
+      SELECT ${queued.of("s")}, ${
+    isTraced
+      ? sql`t.traceparent FROM stored s JOIN input t USING (${Tables.spendEventKey.names})`
+      : sql`NULL FROM stored s`
+  }
     )
     SELECT j.ord, j.known, j.same, j.enrolled, j.future
-    FROM judged j WHERE (j.integrator_id, j.user_id, j.kind, j.external_transaction_id)
-      NOT IN (SELECT s.integrator_id, s.user_id, s.kind, s.external_transaction_id FROM stored s)`
+    FROM judged j WHERE (${Tables.spendEventKey.of("j")}) NOT IN (SELECT ${Tables.spendEventKey.of("s")} FROM stored s)`
 })

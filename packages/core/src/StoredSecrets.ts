@@ -2,7 +2,7 @@ import type { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Context, Effect, Layer, Result } from "effect"
 import { SqlClient } from "effect/sql"
-import { columns, unhurried, value } from "./Database.ts"
+import { columns, value, withoutDeadline } from "./Database.ts"
 import { Secrets } from "./Secrets.ts"
 import { placeOf } from "./WebhookEndpoints.ts"
 
@@ -93,7 +93,7 @@ const make = Effect.gen(function*() {
       done += rows.length
       yield* onProgress(Math.min(done, total), total)
     }
-  }, unhurried)
+  }, withoutDeadline)
 
   return StoredSecrets.of({ rotate })
 })

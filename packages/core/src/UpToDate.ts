@@ -64,7 +64,7 @@ const isFundable = Effect.fnUntraced(function*(integratorId: IntegratorId, userI
       ) b WHERE v.integrator_id = ${integratorId} AND v.assigned > 0
     ) AS due`
   return row?.due === true
-}, Database.available)
+}, Database.withinRequestDeadline)
 
 /**
  * Applies what is due to a user, and to others whose recoveries may fund the user's rewards; nearly always nothing is.
@@ -72,7 +72,7 @@ const isFundable = Effect.fnUntraced(function*(integratorId: IntegratorId, userI
 export const bringUpToDate = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
   const now = yield* nowOf(integratorId)
   const sql = yield* SqlClient.SqlClient
-  const reading = Database.available(sql<{ due: Due }>`
+  const reading = Database.withinRequestDeadline(sql<{ due: Due }>`
     SELECT ${dueOf(sql, now)} AS due FROM user_balances b
     WHERE b.integrator_id = ${integratorId} AND b.user_id = ${userId}`)
   yield* upToDate(integratorId, userId, reading)

@@ -3,7 +3,6 @@ import type { IntegratorId, UserId } from "@card-rewards/domain/Ids"
 import { laneOf } from "@card-rewards/domain/Lane"
 import { instant } from "@card-rewards/domain/Time"
 import {
-  type Attributes,
   type Enrollment,
   ReferrerConflict,
   ReferrerNotEnrolled,
@@ -13,8 +12,10 @@ import {
 } from "@card-rewards/domain/User"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { available, value } from "./Database.ts"
+import { value, withinRequestDeadline } from "./Database.ts"
+import { columnList, type Row } from "./Database/Table.ts"
 import { integratorTime } from "./SandboxClock.ts"
+import * as Tables from "./Tables.ts"
 
 /**
  * Enrolled users and the history of their attributes (contract, section 2.3 and rule 3; decisions, section 3). Times
@@ -36,22 +37,26 @@ export class Users extends Context.Service<Users, {
   static readonly layer: Layer.Layer<Users, never, SqlClient.SqlClient> = Layer.effect(Users, Effect.suspend(() => make))
 }
 
-interface UserRow {
-  readonly userId: UserId
-  readonly tier: string | null
-  readonly country: Attributes["country"] | null
-  readonly segment: string | null
-  readonly referredBy: UserId | null
-  readonly enrolledAt: number
-  readonly updatedAt: number
-}
+const shown = Tables.users.pick(
+  "user_id",
+  "tier",
+  "country",
+  "segment",
+  "referred_by",
+  "enrolled_at",
+  "updated_at"
+)
+const replaced = Tables.users.pick("tier", "country", "segment", "updated_at")
+const userKey = Tables.users.pick("integrator_id", "user_id")
+const replacement = columnList({ ...userKey.columns, ...replaced.columns })
+const record = Tables.userAttributes.pick("integrator_id", "user_id", "stored_at", "tier", "country", "segment")
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
 
   const select = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
-    const [row] = yield* sql<UserRow>`SELECT user_id, tier, country, segment, referred_by, enrolled_at, updated_at
-      FROM users WHERE integrator_id = ${integratorId} AND user_id = ${userId}`
+    const [row] = yield* sql<Row<typeof shown>>`SELECT ${shown.names} FROM users
+      WHERE integrator_id = ${integratorId} AND user_id = ${userId}`
     return row === undefined ? undefined : toUser(row)
   })
 
@@ -63,9 +68,9 @@ const make = Effect.gen(function*() {
   })
 
   const addRecord = (integratorId: IntegratorId, user: User) =>
-    sql`INSERT INTO user_attributes (integrator_id, user_id, arrival, stored_at, tier, country, segment)
-      VALUES (${integratorId}, ${user.userId}, nextval('arrivals'), ${value.timestamptz(user.updatedAt)},
-        ${value.text(user.tier)}, ${value.text(user.country)}, ${value.text(user.segment)})`
+    sql`INSERT INTO user_attributes (arrival, ${record.names})
+      SELECT nextval('arrivals'), ${record.names}
+      FROM ${record.unnest([{ ...user, integratorId, storedAt: user.updatedAt }])}`
 
   const enroll = Effect.fnUntraced(function*(integratorId: IntegratorId, lane: number, user: User) {
     const { referredBy } = user
@@ -75,18 +80,14 @@ const make = Effect.gen(function*() {
         return yield* new ReferrerNotEnrolled({ referredBy, message: "referredBy names no user enrolled earlier" })
       }
     }
-    yield* sql`INSERT INTO users
-      (integrator_id, user_id, lane, tier, country, segment, referred_by, enrolled_at, updated_at)
-      VALUES (${integratorId}, ${user.userId}, ${value.int4(lane)}, ${value.text(user.tier)}, ${value.text(user.country)},
-        ${value.text(user.segment)}, ${value.text(referredBy)}, ${value.timestamptz(user.enrolledAt)},
-        ${value.timestamptz(user.updatedAt)})`
+    yield* sql`${Tables.users.insert([{ ...user, integratorId, lane }])}`
     yield* addRecord(integratorId, user)
   })
 
   const replace = Effect.fnUntraced(function*(integratorId: IntegratorId, user: User) {
-    yield* sql`UPDATE users SET tier = ${value.text(user.tier)}, country = ${value.text(user.country)},
-      segment = ${value.text(user.segment)}, updated_at = ${value.timestamptz(user.updatedAt)}
-      WHERE integrator_id = ${integratorId} AND user_id = ${user.userId}`
+    yield* sql`UPDATE users u SET ${replaced.setFrom("t")}
+      FROM ${replacement.unnest([{ ...user, integratorId }])}
+      WHERE ${userKey.match("u", "t")}`
     yield* addRecord(integratorId, user)
   })
 
@@ -115,16 +116,16 @@ const make = Effect.gen(function*() {
     }
     yield* replace(integratorId, user)
     return { user, outcome: "updated" as const }
-  }, sql.withTransaction, available)
+  }, sql.withTransaction, withinRequestDeadline)
 
   const get = Effect.fn("Users.get")(function*(integratorId: IntegratorId, userId: UserId) {
     return (yield* select(integratorId, userId)) ?? (yield* NotFound.of("user", userId))
-  }, available)
+  }, withinRequestDeadline)
 
   return Users.of({ put, get })
 })
 
-const toUser = (row: UserRow): User => ({
+const toUser = (row: Row<typeof shown>): User => ({
   userId: row.userId,
   ...(row.tier === null ? {} : { tier: row.tier }),
   ...(row.country === null || row.country === undefined ? {} : { country: row.country }),

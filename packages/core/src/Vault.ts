@@ -50,7 +50,7 @@ export class Vault extends Context.Service<Vault, {
       const sql = yield* SqlClient.SqlClient
       const run = Effect.provideService(SqlClient.SqlClient, sql)
       return Vault.of({
-        get: Effect.fn("Vault.get")((integratorId) => Database.available(read(integratorId)).pipe(run)),
+        get: Effect.fn("Vault.get")((integratorId) => Database.withinRequestDeadline(read(integratorId)).pipe(run)),
         deposit: Effect.fn("Vault.deposit")((integratorId, request) =>
           operate(integratorId, "deposit", request, () => Effect.void, deposit).pipe(run)
         ),

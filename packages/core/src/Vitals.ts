@@ -79,7 +79,7 @@ export const read: Effect.Effect<Vitals, Unavailable, SqlClient.SqlClient> = Eff
     quarantined: { ...noneQuarantined, ...Object.fromEntries(quarantined.map((row) => [row.reason, row.count])) },
     xminAge: counts?.xminAge ?? 0
   }
-}).pipe(Database.step)
+}).pipe(Database.backgroundStep)
 
 /**
  * The money of all vaults by asset, in one snapshot. It reads the balances of every vault, about 10 ms for each 10,000
@@ -99,4 +99,4 @@ export const readMoney: Effect.Effect<ReadonlyArray<Money>, Unavailable, SqlClie
     ) part GROUP BY asset`
   return assets.map((asset) =>
     rows.find((row) => row.asset === asset) ?? { asset, held: 0n, free: 0n, awaitingFunding: 0n, owed: 0n })
-}).pipe(Database.step)
+}).pipe(Database.backgroundStep)

@@ -17,8 +17,10 @@ import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { Clock, Context, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
-import { available, value } from "./Database.ts"
+import { value, withinRequestDeadline } from "./Database.ts"
+import type { Row } from "./Database/Table.ts"
 import { newWebhookSecret, Secrets, type SecretUnreadable } from "./Secrets.ts"
+import * as Tables from "./Tables.ts"
 
 /**
  * Where an integrator's events go, and the secrets that sign them (contract, sections 2.8, 3.4, 4.6 and 4.7; decisions,
@@ -72,11 +74,9 @@ export class WebhookEndpoints extends Context.Service<WebhookEndpoints, {
     Layer.effect(WebhookEndpoints, make(options)).pipe(Layer.provide(NodeCrypto.layerSecureRandom))
 }
 
-interface EndpointRow {
-  readonly generation: number
-  readonly endpointId: EndpointId
-  readonly url: string
-  readonly createdAt: number
+const shown = Tables.webhookEndpoints.pick("generation", "endpoint_id", "url", "created_at")
+
+interface EndpointRow extends Row<typeof shown> {
   readonly previousSecretExpiresAt: number | null
 }
 
@@ -95,7 +95,7 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
       FOR NO KEY UPDATE`
 
   const selectLive = Effect.fnUntraced(function*(integratorId: IntegratorId) {
-    const [row] = yield* sql<EndpointRow>`SELECT e.generation, e.endpoint_id, e.url, e.created_at,
+    const [row] = yield* sql<EndpointRow>`SELECT ${shown.of("e")},
         (SELECT max(s.expires_at) FROM webhook_secrets s
           WHERE s.integrator_id = e.integrator_id AND s.generation = e.generation) AS previous_secret_expires_at
       FROM webhook_endpoints e WHERE e.integrator_id = ${integratorId} AND e.deleted_at IS NULL`
@@ -115,15 +115,14 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
   const addSecret = Effect.fnUntraced(function*(integratorId: IntegratorId, generation: number, rotation: number) {
     const secret = yield* Effect.provideService(newWebhookSecret, SecureRandom.SecureRandom, random)
     const encrypted = yield* secrets.encrypt(secret, placeOf(integratorId, generation, rotation))
-    yield* sql`INSERT INTO webhook_secrets (integrator_id, generation, rotation, encrypted)
-      VALUES (${integratorId}, ${value.int4(generation)}, ${value.int4(rotation)}, ${value.bytea(encrypted)})`
+    yield* sql`${Tables.webhookSecrets.insert([{ integratorId, generation, rotation, encrypted }])}`
     return secret
   })
 
   const list = Effect.fn("WebhookEndpoints.list")(function*(integratorId: IntegratorId) {
     const live = yield* selectLive(integratorId)
     return live === undefined ? [] : [toEndpoint(live)]
-  }, available)
+  }, withinRequestDeadline)
 
   const create = Effect.fn("WebhookEndpoints.create")(function*(
     integratorId: IntegratorId,
@@ -140,19 +139,18 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
       return yield* new WebhookEndpointLimit({ message: "There is an endpoint already; change or delete that one" })
     }
     const createdAt = yield* Clock.currentTimeMillis
-    const rows = yield* sql<EndpointRow>`INSERT INTO webhook_endpoints
-        (integrator_id, generation, endpoint_id, url, created_at)
+    const rows = yield* sql<EndpointRow>`INSERT INTO webhook_endpoints (integrator_id, ${shown.names})
       SELECT ${integratorId}, coalesce(max(generation), 0) + 1, ${id}, ${url}, ${value.timestamptz(createdAt)}
       FROM webhook_endpoints WHERE integrator_id = ${integratorId}
-      RETURNING generation, endpoint_id, url, created_at, NULL::timestamptz AS previous_secret_expires_at`
+      RETURNING ${shown.names}, NULL::timestamptz AS previous_secret_expires_at`
     const row = yield* one(rows)
     const secret = yield* addSecret(integratorId, row.generation, 1)
     return { endpoint: toEndpoint(row), secret, duplicate: false }
-  }, sql.withTransaction, available)
+  }, sql.withTransaction, withinRequestDeadline)
 
   const get = Effect.fn("WebhookEndpoints.get")(function*(integratorId: IntegratorId, id: EndpointId) {
     return toEndpoint(yield* find(integratorId, id))
-  }, available)
+  }, withinRequestDeadline)
 
   const update = Effect.fn("WebhookEndpoints.update")(
     function*(integratorId: IntegratorId, id: EndpointId, url: string) {
@@ -165,7 +163,7 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
       return toEndpoint({ ...live, url })
     },
     sql.withTransaction,
-    available
+    withinRequestDeadline
   )
 
   const remove = Effect.fn("WebhookEndpoints.remove")(function*(integratorId: IntegratorId, id: EndpointId) {
@@ -177,7 +175,7 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
       WHERE integrator_id = ${integratorId} AND generation = ${generation}`
     yield* sql`DELETE FROM webhook_secrets WHERE integrator_id = ${integratorId} AND generation = ${generation}`
     return toEndpoint(live)
-  }, sql.withTransaction, available)
+  }, sql.withTransaction, withinRequestDeadline)
 
   const rotateSecret = Effect.fn("WebhookEndpoints.rotateSecret")(
     function*(integratorId: IntegratorId, id: EndpointId) {
@@ -197,7 +195,7 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
       return { endpoint: toEndpoint({ ...live, previousSecretExpiresAt: expiresAt }), secret }
     },
     sql.withTransaction,
-    available
+    withinRequestDeadline
   )
 
   const signingSecrets = Effect.fn("WebhookEndpoints.signingSecrets")(
@@ -211,7 +209,7 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
       return yield* Effect.forEach(rows, ({ encrypted, rotation }) =>
         secrets.decrypt(encrypted, placeOf(integratorId, generation, rotation)))
     },
-    available
+    withinRequestDeadline
   )
 
   return WebhookEndpoints.of({ list, create, get, update, remove, rotateSecret, signingSecrets })

@@ -114,7 +114,7 @@ layer(liveLayer, { excludeTestServices: true })("the driver, as this service set
   it.effect("takes any other SQL error for a defect", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      const exit = yield* Effect.exit(Database.available(sql`SELECT nothing FROM nowhere`))
+      const exit = yield* Effect.exit(Database.withinRequestDeadline(sql`SELECT nothing FROM nowhere`))
       assert.isTrue(exit._tag === "Failure" && exit.cause.reasons.every((reason) => reason._tag === "Die"))
     }))
 })

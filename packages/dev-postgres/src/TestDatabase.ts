@@ -2,7 +2,7 @@ import { Effect, Redacted, type Scope } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { inject } from "vitest"
 import { createHash, randomUUID } from "node:crypto"
-import { readdirSync, readFileSync } from "node:fs"
+import { globSync, readFileSync } from "node:fs"
 import * as AdminSql from "./AdminSql.ts"
 
 declare module "vitest" {
@@ -53,7 +53,7 @@ export const makeEmpty = make({ fingerprint: "empty", migrate: () => Effect.void
 const migrations = new URL("../../core/src/migrations/", import.meta.url)
 
 const fingerprintOf = (folder: URL): string =>
-  readdirSync(folder).toSorted()
+  globSync("**/*.ts", { cwd: folder }).toSorted()
     .reduce((hash, file) => hash.update(readFileSync(new URL(file, folder))), createHash("sha256"))
     .digest("hex").slice(0, 16)
 

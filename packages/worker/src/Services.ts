@@ -16,7 +16,7 @@ const reachableWithinMillis = 1_000
 const isReachable = Layer.effect(
   IsReachable,
   Effect.map(SqlClient.SqlClient, (sql) =>
-    Effect.isSuccess(Database.step(sql`SELECT 1`)).pipe(
+    Effect.isSuccess(Database.backgroundStep(sql`SELECT 1`)).pipe(
       Effect.provideService(Database.StepMillis, reachableWithinMillis)
     ))
 )

@@ -3,9 +3,9 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { EarnedReward } from "../Ledger.ts"
 import { apply } from "../Processing/Apply.ts"
-import { eventColumns, readAttributes } from "../Processing/Load.ts"
+import { readAttributes } from "../Processing/Load.ts"
 import { neededVersions } from "../Processing/Needs.ts"
-import { eventKey, type Group, type State, type StoredEvent } from "../Processing/State.ts"
+import { eventKey, type Group, type State, type StoredEvent, storedEvents } from "../Processing/State.ts"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 import { makeVersions } from "../Programs/Versions.ts"
 import type { Finding } from "./Checks.ts"
@@ -37,7 +37,7 @@ export const rebuild = Effect.fnUntraced(function*(
   const versions = yield* makeVersions()
   const [{ total } = { total: 0n }] = yield* sql<{ total: bigint }>`
     SELECT count(*) AS total FROM spend_events WHERE position IS NOT NULL`
-  yield* sql`DECLARE applied_events NO SCROLL CURSOR FOR SELECT ${sql.literal(eventColumns)} FROM spend_events e
+  yield* sql`DECLARE applied_events NO SCROLL CURSOR FOR SELECT ${storedEvents.renamed("e")} FROM spend_events e
     WHERE e.position IS NOT NULL ORDER BY e.integrator_id, e.user_id, e.position`
   const findings: Array<Finding> = []
   let finished: Array<UserFacts> = []

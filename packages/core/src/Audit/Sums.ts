@@ -1,3 +1,5 @@
+import { perRowSql } from "../Database/PlannerHints.ts"
+
 /** What of a reward is neither paid nor recovered. */
 export const unpaid = "amount - paid - recovered + clawed_back"
 
@@ -25,7 +27,7 @@ export const fromJournal = `
   ) sides GROUP BY integrator_id, asset, account, user_id`
 
 /** Keeps PostgreSQL from parsing a body anew for each of its parts. */
-export const parsedOnce = "OFFSET 0"
+export const parsedOnce = perRowSql
 
 /** What the journal has put into an account and not taken out again. */
 export const netOf = (account: string) =>

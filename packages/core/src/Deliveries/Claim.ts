@@ -2,7 +2,8 @@ import { allowance, type Breaker, shareSlots } from "@card-rewards/domain/Delive
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Array, Cache, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { available, columns, transaction, value } from "../Database.ts"
+import { columns, transaction, value, withinRequestDeadline } from "../Database.ts"
+import { equalWithoutIndex, perRow } from "../Database/PlannerHints.ts"
 import type { Claim, ClaimOptions, Outgoing } from "../Deliveries.ts"
 import type { Secrets, SecretsKey } from "./SigningSecrets.ts"
 
@@ -58,8 +59,8 @@ interface SigningTurn extends Turn {
 type Taken = Omit<Claim, "claimedUntil" | "probe" | "slow"> & Pick<Outgoing, "url" | "eventId" | "body">
 
 /**
- * Claims what the caller may send. Conditions are written so that one index fits (see migration 7): generations, by which an
- * endpoint's deliveries are listed, are compared by their difference.
+ * Claims what the caller may send. Conditions are written so that one index fits (see deliveries_due in the schema):
+ * generations, by which an endpoint's deliveries are listed, are compared by their difference.
  */
 export const claim = Effect.fnUntraced(function*(
   last: Look,
@@ -69,9 +70,14 @@ export const claim = Effect.fnUntraced(function*(
 ) {
   // not at the end of the claim before: what was claimed is sent at once
   if (last.starved.length > 0) {
-    yield* Effect.catchDefect(available(setBackBlocked(last.starved, options.now)), (defect) => Effect.logWarning(defect))
+    yield* Effect.catchDefect(
+      withinRequestDeadline(setBackBlocked(last.starved, options.now)),
+      (defect) => Effect.logWarning(defect)
+    )
   }
-  const seen = isGood(last.seen, options) ? last.seen : { at: options.now, all: yield* available(selectTurns(last.cursor, options.now)) }
+  const seen = isGood(last.seen, options)
+    ? last.seen
+    : { at: options.now, all: yield* withinRequestDeadline(selectTurns(last.cursor, options.now)) }
   const visited = seen.all.flatMap(({ integratorId, ...breaker }) => {
     if (breaker.generation === null) return []
     const inFlight = options.inFlight.get(integratorId) ?? 0
@@ -87,7 +93,7 @@ export const claim = Effect.fnUntraced(function*(
   // without a probe it is one statement, which needs no transaction
   const { found, taken, turns } = yield* shared.some(({ probe }) => probe)
     ? transaction(probeAndTake(shared, options.now, claimedUntil))
-    : available(take(shared, options.now, claimedUntil))
+    : withinRequestDeadline(take(shared, options.now, claimedUntil))
   // where fewer were found than there was room for, others are due that wait for one of their reward
   const starved = turns.filter(({ attempts, integratorId }) => (found.get(integratorId) ?? 0) < attempts)
   const turnOf = new Map(turns.map((turn) => [turn.integratorId, turn]))
@@ -143,7 +149,7 @@ const selectTurns = Effect.fnUntraced(function*(cursor: string, now: number) {
       -- only what is due longest was of an endpoint before: with a LIMIT it is one look, however much is due
       AND (t.generation = e.generation OR (SELECT 1 FROM deliveries d WHERE d.integrator_id = t.integrator_id
         AND d.next_attempt_at > '-infinity' AND d.next_attempt_at <= ${value.timestamptz(now)}
-        AND d.generation - e.generation = 0 LIMIT 1) IS NOT NULL)
+        AND ${equalWithoutIndex("d.generation", "e.generation")} LIMIT 1) IS NOT NULL)
     LEFT JOIN LATERAL (
       SELECT max(rotation) AS rotation, min(expires_at) FILTER (WHERE expires_at > ${value.timestamptz(now)}) AS expires_at
       FROM webhook_secrets s WHERE s.integrator_id = e.integrator_id AND s.generation = e.generation
@@ -211,17 +217,18 @@ const takeDeliveries = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, a
         AS t(integrator_id, generation, attempts, due_from, event_from)
       CROSS JOIN LATERAL (
         SELECT e.url FROM webhook_endpoints e
-        WHERE e.integrator_id = t.integrator_id AND e.generation = t.generation AND e.deleted_at IS NULL OFFSET 0
+        WHERE e.integrator_id = t.integrator_id AND e.generation = t.generation AND e.deleted_at IS NULL ${perRow}
       ) e
       CROSS JOIN LATERAL (
         SELECT d.integrator_id, d.event, d.round FROM deliveries d
         WHERE d.integrator_id = t.integrator_id AND d.next_attempt_at > '-infinity'
           -- nothing before has to be passed over again, of what has been delivered
           AND (d.next_attempt_at, d.event) >= (t.due_from, t.event_from) AND d.next_attempt_at <= ${now}
-          AND d.generation - t.generation = 0 AND (d.claimed_until IS NULL OR d.claimed_until <= ${now})
+          AND ${equalWithoutIndex("d.generation", "t.generation")}
+          AND (d.claimed_until IS NULL OR d.claimed_until <= ${now})
           -- with a LIMIT it is a look at the reward's own deliveries, whatever the planner knows of the table
           AND (SELECT 1 FROM deliveries p WHERE p.integrator_id = d.integrator_id AND p.reward = d.reward
-            AND p.next_attempt_at IS NOT NULL AND p.generation - d.generation = 0
+            AND p.next_attempt_at IS NOT NULL AND ${equalWithoutIndex("p.generation", "d.generation")}
             AND ((p.event, p.round) < (d.event, d.round) OR p.claimed_until > ${now}) LIMIT 1) IS NULL
         ORDER BY d.next_attempt_at, d.event LIMIT t.attempts FOR NO KEY UPDATE SKIP LOCKED
       ) d
@@ -231,7 +238,8 @@ const takeDeliveries = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, a
       RETURNING d.integrator_id, d.event, d.round, d.generation, d.reward, d.attempts + 1 AS attempt, d.traceparent, t.url
     )
     SELECT taken.*, v.event_id, v.body FROM taken CROSS JOIN LATERAL (
-      SELECT v.event_id, v.body FROM events v WHERE v.integrator_id = taken.integrator_id AND v.event = taken.event OFFSET 0
+      SELECT v.event_id, v.body FROM events v
+      WHERE v.integrator_id = taken.integrator_id AND v.event = taken.event ${perRow}
     ) v`
 })
 
@@ -248,14 +256,15 @@ const setBackBlocked = Effect.fnUntraced(function*(turns: ReadonlyArray<Turn>, n
       CROSS JOIN LATERAL (
         SELECT d.* FROM deliveries d
         WHERE d.integrator_id = t.integrator_id AND d.next_attempt_at > '-infinity'
-          AND d.next_attempt_at <= ${value.timestamptz(now)} AND d.generation - t.generation = 0
+          AND d.next_attempt_at <= ${value.timestamptz(now)} AND ${equalWithoutIndex("d.generation", "t.generation")}
           AND num_nulls(d.reward) = 0 AND d.attempts = 0
           AND (d.claimed_until IS NULL OR d.claimed_until <= ${value.timestamptz(now)})
         ORDER BY d.next_attempt_at, d.event LIMIT ${value.int4(blockedPerLook)} FOR NO KEY UPDATE SKIP LOCKED
       ) d
       CROSS JOIN LATERAL (
         SELECT p.next_attempt_at FROM deliveries p WHERE p.integrator_id = d.integrator_id AND p.reward = d.reward
-          AND p.next_attempt_at IS NOT NULL AND p.generation - d.generation = 0 AND (p.event, p.round) < (d.event, d.round)
+          AND p.next_attempt_at IS NOT NULL AND ${equalWithoutIndex("p.generation", "d.generation")}
+          AND (p.event, p.round) < (d.event, d.round)
         ORDER BY p.event LIMIT 1 FOR SHARE SKIP LOCKED
       ) p
     )

@@ -10,7 +10,8 @@ import {
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import { Effect, Random } from "effect"
 import { SqlClient } from "effect/sql"
-import { available, columns, transaction, value } from "../Database.ts"
+import { columns, transaction, value, withinRequestDeadline } from "../Database.ts"
+import { equalWithoutIndex, perRow } from "../Database/PlannerHints.ts"
 import type { Outcome } from "../Deliveries.ts"
 
 /** How much of an answer is kept, in characters; the connector reads no more either. */
@@ -50,7 +51,7 @@ export const record = Effect.fnUntraced(function*(
   let plain = yield* storePlain(outcomes.filter(({ claim }) => !failed.has(endpointKey(claim))), now)
   if (plain === undefined) {
     // one of many endpoints is no reason to take the others' locks
-    for (const endpoint of yield* available(selectUnsound(outcomes))) failed.add(endpointKey(endpoint))
+    for (const endpoint of yield* withinRequestDeadline(selectUnsound(outcomes))) failed.add(endpointKey(endpoint))
     plain = yield* storePlain(outcomes.filter(({ claim }) => !failed.has(endpointKey(claim))), now)
   }
   const held = plain ?? new Set()
@@ -65,7 +66,9 @@ const storePlain = (outcomes: ReadonlyArray<Outcome>, now: number) =>
   outcomes.length === 0
     ? Effect.succeed(new Set<Outcome>())
     : Effect.map(
-      available(store(outcomes.map((outcome) => ({ outcome, after: { state: "delivered" } })), now, endpointsOf(outcomes))),
+      withinRequestDeadline(
+        store(outcomes.map((outcome) => ({ outcome, after: { state: "delivered" } })), now, endpointsOf(outcomes))
+      ),
       (held) => held.size === 0 ? undefined : new Set(outcomes.filter((_, place) => held.has(place)))
     )
 
@@ -157,7 +160,7 @@ const store = Effect.fnUntraced(function*(
         AND (SELECT 1 FROM unnest(${text(sound.map((one) => one.integratorId))}, ${int4(sound.map((one) => one.generation))})
           AS k(integrator_id, generation) CROSS JOIN LATERAL (
             SELECT FROM webhook_endpoints e WHERE e.integrator_id = k.integrator_id AND e.generation = k.generation
-              AND (e.failures > 0 OR e.unsettled) OFFSET 0
+              AND (e.failures > 0 OR e.unsettled) ${perRow}
           ) e LIMIT 1) IS NULL
       RETURNING t.*, d.reward, d.generation
     ), attempted AS (
@@ -169,8 +172,9 @@ const store = Effect.fnUntraced(function*(
         -- none of those that are recorded: what is set back has no claim
         SELECT d.event, d.round FROM deliveries d
         WHERE d.integrator_id = r.integrator_id AND d.reward = r.reward AND d.next_attempt_at IS NOT NULL
-          AND d.next_attempt_at - ${value.timestamptz(now)} > interval '0' AND d.generation - r.generation = 0
-          AND d.attempts = 0 AND d.claimed_until IS NULL OFFSET 0
+          AND d.next_attempt_at - ${value.timestamptz(now)} > interval '0'
+          AND ${equalWithoutIndex("d.generation", "r.generation")}
+          AND d.attempts = 0 AND d.claimed_until IS NULL ${perRow}
       ) f
       WHERE r.state <> 'pending' AND d.integrator_id = r.integrator_id AND d.event = f.event AND d.round = f.round
         AND d.next_attempt_at - ${value.timestamptz(now)} > interval '0' AND d.attempts = 0

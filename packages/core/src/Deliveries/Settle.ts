@@ -1,6 +1,7 @@
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
+import { equalWithoutIndex } from "../Database/PlannerHints.ts"
 import * as Tracing from "../Tracing.ts"
 
 /** How many deliveries one transaction changes: a deleted or moved endpoint may have any number of them. */
@@ -40,7 +41,7 @@ const settleOne = Effect.fnUntraced(function*(endpoint: Changed) {
     : yield* sql`
       WITH batch AS (
         SELECT event, round FROM deliveries
-        WHERE integrator_id = ${integratorId} AND generation - ${generation} = 0
+        WHERE integrator_id = ${integratorId} AND ${equalWithoutIndex("generation", generation)}
           AND next_attempt_at > '-infinity' AND next_attempt_at > ${now}
         ORDER BY next_attempt_at, event LIMIT ${value.int4(maxSettled)} FOR NO KEY UPDATE
       )

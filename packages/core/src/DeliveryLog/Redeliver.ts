@@ -6,6 +6,7 @@ import { instant } from "@card-rewards/domain/Time"
 import { Clock, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
+import { equalWithoutIndex } from "../Database/PlannerHints.ts"
 import * as Tracing from "../Tracing.ts"
 
 /** What may be claimed behind the fresh delivery looks again after this, and finds it. */
@@ -67,7 +68,7 @@ const lockPending = Effect.fnUntraced(function*(integratorId: IntegratorId, gene
   }>`
     SELECT round, attempts, created_at, next_attempt_at, claimed_until FROM deliveries
     WHERE integrator_id = ${integratorId} AND event = ${value.int8(event)} AND next_attempt_at IS NOT NULL
-      AND generation - ${value.int4(generation)} = 0 FOR UPDATE`
+      AND ${equalWithoutIndex("generation", value.int4(generation))} FOR UPDATE`
   return row
 })
 
@@ -104,6 +105,7 @@ const setBackFollowers = Effect.fnUntraced(function*(
   const until = value.timestamptz(now + setBackMillis)
   yield* sql`UPDATE deliveries SET next_attempt_at = ${until}
     WHERE integrator_id = ${integratorId} AND reward = ${value.int8(reward)}
-      AND generation - ${value.int4(generation)} = 0 AND event > ${value.int8(event)} AND next_attempt_at < ${until}
+      AND ${equalWithoutIndex("generation", value.int4(generation))} AND event > ${value.int8(event)}
+      AND next_attempt_at < ${until}
       AND (claimed_until IS NULL OR claimed_until <= ${value.timestamptz(now)})`
 })

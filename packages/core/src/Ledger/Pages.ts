@@ -2,7 +2,9 @@ import type { Asset } from "@card-rewards/domain/Money"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { SqlClient } from "effect/sql"
-import { columns, value } from "../Database.ts"
+import { value } from "../Database.ts"
+import { columnList, int8, timestamptz } from "../Database/Table.ts"
+import * as Tables from "../Tables.ts"
 import { byCreation, byDuePlace, type DuePlace, splitUserKey, userKey } from "./Accounts.ts"
 import type { Book } from "./Book.ts"
 import { type RewardRow, rewardKey } from "./RewardRow.ts"
@@ -63,26 +65,28 @@ const readFirst = Effect.fnUntraced(function*(
   return found
 })
 
-const readerColumns = (readers: ReadonlyArray<Reader>) => {
-  const users = readers.map(({ key }) => splitUserKey(key))
-  return {
-    integrators: columns.text(readers.map(({ book }) => book.integratorId)),
-    users: columns.text(users.map(({ userId }) => userId)),
-    assets: columns.text(users.map(({ asset }) => asset)),
-    creations: columns.int8(readers.map(({ after }) => after.creation))
-  }
-}
+const account = Tables.rewards.pick("integrator_id", "user_id", "asset")
+const dueReaders = columnList({
+  ...account.columns,
+  now: timestamptz(),
+  after_at: timestamptz(),
+  after_creation: int8()
+})
+const assignedReaders = columnList({ ...account.columns, assigned_to: int8(), after_creation: int8() })
 
 const readDuePage: ReadPage = Effect.fnUntraced(function*(readers, limit) {
   const sql = yield* SqlClient.SqlClient
-  const { assets, creations, integrators, users } = readerColumns(readers)
+  const rows = readers.map(({ after, book, key }) => ({
+    integratorId: book.integratorId,
+    ...splitUserKey(key),
+    now: book.now,
+    afterAt: after.claimableAt,
+    afterCreation: after.creation
+  }))
   return yield* sql<RewardRow>`
-    SELECT r.* FROM unnest(${integrators}, ${users}, ${assets},
-      ${columns.timestamptz(readers.map(({ book }) => book.now))},
-      ${columns.timestamptz(readers.map(({ after }) => after.claimableAt))}, ${creations})
-      AS t(integrator_id, user_id, asset, now, after_at, after_creation)
+    SELECT r.* FROM ${dueReaders.unnest(rows)}
     CROSS JOIN LATERAL (
-      SELECT * FROM rewards r WHERE r.integrator_id = t.integrator_id AND r.user_id = t.user_id AND r.asset = t.asset
+      SELECT * FROM rewards r WHERE ${account.match("r", "t")}
         AND r.state = 'Pending' AND r.claimable_at <= t.now
         AND (r.claimable_at, r.creation) > (t.after_at, t.after_creation)
       ORDER BY r.claimable_at, r.creation LIMIT ${value.int4(limit)}
@@ -91,13 +95,15 @@ const readDuePage: ReadPage = Effect.fnUntraced(function*(readers, limit) {
 
 const readAssignedPage: ReadPage = Effect.fnUntraced(function*(readers, limit) {
   const sql = yield* SqlClient.SqlClient
-  const { assets, creations, integrators, users } = readerColumns(readers)
-  const upTo = readers.map(({ book, key }) => book.vault[splitUserKey(key).asset].assignedTo)
+  const rows = readers.map(({ after, book, key }) => {
+    const user = splitUserKey(key)
+    const { assignedTo } = book.vault[user.asset]
+    return { integratorId: book.integratorId, ...user, assignedTo, afterCreation: after.creation }
+  })
   return yield* sql<RewardRow>`
-    SELECT r.* FROM unnest(${integrators}, ${users}, ${assets}, ${columns.int8(upTo)}, ${creations})
-      AS t(integrator_id, user_id, asset, assigned_to, after_creation)
+    SELECT r.* FROM ${assignedReaders.unnest(rows)}
     CROSS JOIN LATERAL (
-      SELECT * FROM rewards r WHERE r.integrator_id = t.integrator_id AND r.user_id = t.user_id AND r.asset = t.asset
+      SELECT * FROM rewards r WHERE ${account.match("r", "t")}
         AND r.state = 'AwaitingFunding' AND r.creation <= t.assigned_to AND r.creation > t.after_creation
       ORDER BY r.creation LIMIT ${value.int4(limit)}
     ) r`

@@ -1,30 +1,11 @@
-import type { IntegratorId } from "@card-rewards/domain/Ids"
-import type { Asset } from "@card-rewards/domain/Money"
-import type { Reward, RewardMoney, RewardState } from "@card-rewards/domain/Reward"
+import type { Reward, RewardState } from "@card-rewards/domain/Reward"
 import { printRewardId } from "@card-rewards/domain/Reward"
 import { printTimestamp } from "@card-rewards/domain/Time"
+import type { Row } from "../Database/Table.ts"
+import type * as Tables from "../Tables.ts"
 
-/** A row of `rewards`. Times are milliseconds, amounts smallest units, spend minor units. */
-export interface RewardRow extends RewardMoney {
-  readonly integratorId: IntegratorId
-  readonly userId: string
-  readonly kind: string
-  readonly externalTransactionId: string
-  readonly programId: string
-  readonly programVersion: number
-  /** Order of creation in the vault, from 1. */
-  readonly creation: bigint
-  readonly asset: Asset
-  readonly categoryId: string | null
-  readonly purchaseAt: number
-  readonly currency: string
-  readonly monthUsedBefore: bigint
-  readonly categoryUsedBefore: bigint
-  readonly claimableAt: number
-  readonly createdAt: number
-  readonly updatedAt: number
-  readonly revision: number
-}
+/** A row of `rewards`; `creation` is its order of creation in the vault, from 1. */
+export type RewardRow = Row<typeof Tables.rewards>
 
 /** What the integrator sees of a reward. */
 export type ShownReward = Omit<RewardRow, "categoryId" | "purchaseAt" | "monthUsedBefore" | "categoryUsedBefore">

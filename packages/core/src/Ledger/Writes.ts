@@ -1,13 +1,15 @@
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { columns, value } from "../Database.ts"
+import { value } from "../Database.ts"
+import { expectFewRows } from "../Database/PlannerHints.ts"
+import { columnList } from "../Database/Table.ts"
 import * as Metrics from "../Metrics.ts"
+import * as Tables from "../Tables.ts"
 import * as Tracing from "../Tracing.ts"
 import type { Book } from "./Book.ts"
 import type { RewardRow } from "./RewardRow.ts"
 import {
-  rowByRow,
   writePayouts,
   writeUserBalances,
   writeVaultBalances,
@@ -45,17 +47,21 @@ interface Numbered {
   readonly generation: number | null
 }
 
+const counters = Tables.vaults.pick("integrator_id", "rewards", "entries", "events", "work_at")
+
 /** Moves the vaults' counters on and answers where they stood. */
 const takeNumbers = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<Omit<Numbered, "book"> & { integratorId: string }>`
     UPDATE vaults v SET rewards = t.rewards, entries = v.entries + t.entries, events = v.events + t.events,
       work_at = t.work_at
-    FROM unnest(${columns.text(books.map((book) => book.integratorId))},
-      ${columns.int8(books.map((book) => book.creations))},
-      ${columns.int8(books.map((book) => BigInt(book.entries.length)))},
-      ${columns.int8(books.map((book) => BigInt(eventCount(book))))},
-      ${columns.timestamptz(books.map((book) => book.workAt))}) AS t(integrator_id, rewards, entries, events, work_at)
+    FROM ${counters.unnest(books.map((book) => ({
+      integratorId: book.integratorId,
+      rewards: book.creations,
+      entries: BigInt(book.entries.length),
+      events: BigInt(eventCount(book)),
+      workAt: book.workAt
+    })))}
     JOIN integrators i ON i.integrator_id = t.integrator_id
     LEFT JOIN webhook_endpoints e ON e.integrator_id = t.integrator_id AND e.deleted_at IS NULL
     WHERE v.integrator_id = t.integrator_id
@@ -77,67 +83,55 @@ const rowsOf = (books: ReadonlyArray<Book>, which: "created" | "changed"): Reado
 const insertRewards = Effect.fnUntraced(function*(rows: ReadonlyArray<RewardRow>) {
   if (rows.length === 0) return
   const sql = yield* SqlClient.SqlClient
-  const { int4, int8, numeric, text, timestamptz } = columns
-  yield* sql`
-    INSERT INTO rewards (integrator_id, user_id, kind, external_transaction_id, program_id, program_version, creation,
-      asset, state, category_id, purchase_at, currency, spend, refunded_spend, earned, amount, paid, recovered,
-      clawed_back, month_used_before, category_used_before, claimable_at, created_at, updated_at, revision)
-    SELECT * FROM unnest(${text(rows.map((row) => row.integratorId))}, ${text(rows.map((row) => row.userId))},
-      ${text(rows.map((row) => row.kind))}, ${text(rows.map((row) => row.externalTransactionId))},
-      ${text(rows.map((row) => row.programId))}, ${int4(rows.map((row) => row.programVersion))},
-      ${int8(rows.map((row) => row.creation))}, ${text(rows.map((row) => row.asset))},
-      ${text(rows.map((row) => row.state))}, ${text(rows.map((row) => row.categoryId))},
-      ${timestamptz(rows.map((row) => row.purchaseAt))}, ${text(rows.map((row) => row.currency))},
-      ${int8(rows.map((row) => row.spend))}, ${int8(rows.map((row) => row.refundedSpend))},
-      ${numeric(rows.map((row) => row.earned))}, ${numeric(rows.map((row) => row.amount))},
-      ${numeric(rows.map((row) => row.paid))}, ${numeric(rows.map((row) => row.recovered))},
-      ${numeric(rows.map((row) => row.clawedBack))}, ${numeric(rows.map((row) => row.monthUsedBefore))},
-      ${numeric(rows.map((row) => row.categoryUsedBefore))}, ${timestamptz(rows.map((row) => row.claimableAt))},
-      ${timestamptz(rows.map((row) => row.createdAt))}, ${timestamptz(rows.map((row) => row.updatedAt))},
-      ${int4(rows.map((row) => row.revision))})`
+  yield* sql`${Tables.rewards.insert(rows)}`
+})
+
+const rewardChange = Tables.rewards.pick(
+  "state",
+  "refunded_spend",
+  "amount",
+  "paid",
+  "recovered",
+  "clawed_back",
+  "updated_at",
+  "revision"
+)
+const changedRewards = columnList({
+  ...Tables.rewards.pick("integrator_id", "user_id", "creation").columns,
+  ...rewardChange.columns
 })
 
 const updateRewards = Effect.fnUntraced(function*(rows: ReadonlyArray<RewardRow>) {
   if (rows.length === 0) return
   const sql = yield* SqlClient.SqlClient
-  const { int4, int8, numeric, text, timestamptz } = columns
   yield* sql`
-    UPDATE rewards r SET state = t.state, refunded_spend = t.refunded_spend, amount = t.amount, paid = t.paid,
-      recovered = t.recovered, clawed_back = t.clawed_back, updated_at = t.updated_at, revision = t.revision
-    FROM unnest(${text(rows.map((row) => row.integratorId))}, ${text(rows.map((row) => row.userId))},
-      ${int8(rows.map((row) => row.creation))}, ${text(rows.map((row) => row.state))},
-      ${int8(rows.map((row) => row.refundedSpend))}, ${numeric(rows.map((row) => row.amount))},
-      ${numeric(rows.map((row) => row.paid))}, ${numeric(rows.map((row) => row.recovered))},
-      ${numeric(rows.map((row) => row.clawedBack))}, ${timestamptz(rows.map((row) => row.updatedAt))},
-      ${int4(rows.map((row) => row.revision))}) AS t(integrator_id, user_id, creation, state, refunded_spend, amount,
-        paid, recovered, clawed_back, updated_at, revision)
+    UPDATE rewards r SET ${rewardChange.setFrom("t")}
+    FROM ${changedRewards.unnest(rows)}
     CROSS JOIN LATERAL (
       -- it is the reward itself; with an order and a limit only the index of a user's rewards by creation fits
       SELECT f.ctid FROM rewards f WHERE f.integrator_id = t.integrator_id AND f.user_id = t.user_id
         AND f.creation >= t.creation ORDER BY f.creation LIMIT 1
     ) found(place)
-    WHERE ${sql.literal(rowByRow)} AND r.ctid = found.place`
+    WHERE ${expectFewRows} AND r.ctid = found.place`
 })
 
 const insertEntries = Effect.fnUntraced(function*(numbered: ReadonlyArray<Numbered>) {
   const sql = yield* SqlClient.SqlClient
   const rows = numbered.flatMap(({ book, entries }) =>
     book.entries.map((entry, index) => ({
-      ...entry,
       integratorId: book.integratorId,
       entry: entries + BigInt(index + 1),
-      at: book.now
+      recordedAt: book.now,
+      asset: entry.asset,
+      fromAccount: entry.from,
+      toAccount: entry.to,
+      amount: entry.amount,
+      userId: entry.userId,
+      reward: entry.reward,
+      reference: entry.reference
     }))
   )
-  if (rows.length === 0) return
-  const { int8, numeric, text, timestamptz } = columns
-  yield* sql`
-    INSERT INTO journal (integrator_id, entry, recorded_at, asset, from_account, to_account, amount, user_id, reward, reference)
-    SELECT * FROM unnest(${text(rows.map((row) => row.integratorId))}, ${int8(rows.map((row) => row.entry))},
-      ${timestamptz(rows.map((row) => row.at))}, ${text(rows.map((row) => row.asset))},
-      ${text(rows.map((row) => row.from))}, ${text(rows.map((row) => row.to))},
-      ${numeric(rows.map((row) => row.amount))}, ${text(rows.map((row) => row.userId))},
-      ${int8(rows.map((row) => row.reward))}, ${text(rows.map((row) => row.reference))})`
+  if (rows.length > 0) yield* sql`${Tables.journal.insert(rows)}`
 })
 
 const stored = Metrics.counter(
@@ -160,9 +154,9 @@ const insertEvents = Effect.fnUntraced(function*(numbered: ReadonlyArray<Numbere
       return {
         integratorId: book.integratorId,
         event: number,
-        id,
+        eventId: id,
         kind: event.kind,
-        at: book.now,
+        createdAt: book.now,
         body: `${head.slice(0, -1)},"data":${event.data}}`,
         reward: event.reward,
         generation
@@ -170,22 +164,18 @@ const insertEvents = Effect.fnUntraced(function*(numbered: ReadonlyArray<Numbere
     })
   })
   if (rows.length === 0) return
-  const { int4, int8, text, timestamptz } = columns
-  yield* sql`
-    INSERT INTO events (integrator_id, event, event_id, kind, created_at, body)
-    SELECT * FROM unnest(${text(rows.map((row) => row.integratorId))}, ${int8(rows.map((row) => row.event))},
-      ${text(rows.map((row) => row.id))}, ${text(rows.map((row) => row.kind))},
-      ${timestamptz(rows.map((row) => row.at))}, ${text(rows.map((row) => row.body))})`
+  yield* sql`${Tables.events.insert(rows)}`
   yield* Metrics.afterCommit(() => Metrics.addByKind(stored, rows))
-  const delivered = rows.filter((row) => row.generation !== null)
+  const delivered = rows.flatMap((row) => row.generation === null ? [] : [{ ...row, generation: row.generation }])
   if (delivered.length === 0) return
+  const at = value.timestamptz(real)
   yield* sql`
-    INSERT INTO deliveries (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at, traceparent)
-    SELECT integrator_id, event, 1, generation, reward, 'pending', at, at, ${value.text(yield* Tracing.traceparent)}
-    FROM unnest(${text(delivered.map((row) => row.integratorId))}, ${int8(delivered.map((row) => row.event))},
-      ${int4(delivered.map((row) => row.generation))}, ${int8(delivered.map((row) => row.reward))},
-      ${timestamptz(delivered.map(() => real))}) AS t(integrator_id, event, generation, reward, at)`
+    INSERT INTO deliveries (${newDelivery.names}, round, state, created_at, next_attempt_at, traceparent)
+    SELECT ${newDelivery.names}, 1, 'pending', ${at}, ${at}, ${value.text(yield* Tracing.traceparent)}
+    FROM ${newDelivery.unnest(delivered)}`
 })
+
+const newDelivery = Tables.deliveries.pick("integrator_id", "event", "generation", "reward")
 
 /** An event's id: the integrator's salt and the event's number, so that the id finds its row. */
 export const eventId = (salt: string, event: bigint): string => `evt_${salt}${event.toString(16).padStart(12, "0")}`
@@ -210,10 +200,8 @@ const insertOperations = Effect.fnUntraced(function*(books: ReadonlyArray<Book>)
   const sql = yield* SqlClient.SqlClient
   for (const { integratorId, now, operation } of books) {
     if (operation === undefined) continue
-    yield* sql`
-      INSERT INTO vault_operations (integrator_id, reference, kind, asset, amount, user_id, recorded_at)
-      SELECT * FROM unnest(${columns.text([integratorId])}, ${columns.text([operation.reference])},
-        ${columns.text([operation.kind])}, ${columns.text([operation.asset])}, ${columns.numeric([operation.amount])},
-        ${columns.text([operation.userId])}, ${columns.timestamptz([now])})`
+    const { amount, asset, kind, reference, userId } = operation
+    const row = { integratorId, reference, kind, asset, amount, userId, recordedAt: now }
+    yield* sql`${Tables.vaultOperations.insert([row])}`
   }
 })

@@ -91,7 +91,7 @@ const commitAndLoad = Effect.fnUntraced(function*(shared: Shared, options: Attem
     "LockTimeoutError",
     () => Effect.fail(new LockTimeout())
   )
-  const { deferred, taken, work, ...attempted } = yield* Database.within(
+  const { deferred, taken, work, ...attempted } = yield* Database.withDeadline(
     options.deadlineMillis,
     transaction,
     () => Effect.fail(new DeadlineExceeded())

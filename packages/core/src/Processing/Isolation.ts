@@ -22,7 +22,7 @@ export interface Joint extends Shared {
  */
 export const processNext = Effect.fnUntraced(function*(joint: Joint) {
   const lanes = joint.limit.nextSuspects() ??
-    joint.limit.withoutSuspects(yield* Database.step(findLanes(joint.scan, joint.limit.lanes)))
+    joint.limit.withoutSuspects(yield* Database.backgroundStep(findLanes(joint.scan, joint.limit.lanes)))
   if (lanes.length === 0) return 0
   const stepMillis = yield* Database.StepMillis
   const isAlone = integratorsOf(lanes).length === 1

@@ -1,3 +1,5 @@
+import { perRowSql } from "../Database/PlannerHints.ts"
+
 /**
  * SQL for the first stored event of each lane that has any, in the order of their keys and of at most `maxLanes`:
  * `integrator_id`, `lane`, and `stored_at` in real time. It skips from lane to lane through the queue's key: its
@@ -21,8 +23,8 @@ export const laneHeads = (maxLanes: number): string => `
   FROM head h
   CROSS JOIN LATERAL (
     SELECT e.received_at FROM spend_events e WHERE e.integrator_id = h.integrator_id AND e.user_id = h.user_id
-      AND e.kind = h.kind AND e.external_transaction_id = h.external_transaction_id OFFSET 0
+      AND e.kind = h.kind AND e.external_transaction_id = h.external_transaction_id ${perRowSql}
   ) e
   CROSS JOIN LATERAL (
-    SELECT i.clock_offset_millis FROM integrators i WHERE i.integrator_id = h.integrator_id OFFSET 0
+    SELECT i.clock_offset_millis FROM integrators i WHERE i.integrator_id = h.integrator_id ${perRowSql}
   ) i`

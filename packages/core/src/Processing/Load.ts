@@ -1,10 +1,12 @@
-import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { monthOf } from "@card-rewards/domain/Time"
 import type { Attributes } from "@card-rewards/domain/User"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { columns, value } from "../Database.ts"
+import { value } from "../Database.ts"
+import { perRow } from "../Database/PlannerHints.ts"
+import { columnList, int4, type Row } from "../Database/Table.ts"
 import type { Catalog } from "../Programs/Catalog.ts"
+import * as Tables from "../Tables.ts"
 import { recordAt } from "../Users/AttributeHistory.ts"
 import { userOf } from "./Batch.ts"
 import {
@@ -16,6 +18,7 @@ import {
   originalKey,
   type State,
   type StoredEvent,
+  storedEvents,
   transactionKey
 } from "./State.ts"
 
@@ -30,18 +33,12 @@ export interface Dependents {
   readonly isComplete: boolean
 }
 
-/** What processing reads of a stored event `e`, under the names that it has here: most rows are read this way. */
-export const eventColumns = `e.integrator_id AS "integratorId", e.user_id AS "userId", e.kind,
-  e.external_transaction_id AS "externalTransactionId", e.lane, e.arrival, e.currency, e.cents, e.mcc,
-  e.occurred_at AS "occurredAt", e.original_id AS "originalId", e.position`
+const eventColumns = storedEvents.renamed("e")
 
-type Keyed = Pick<StoredEvent, "integratorId" | "userId" | "kind" | "externalTransactionId">
-
-const keyColumns = (keys: ReadonlyArray<Omit<Keyed, "kind">>) => [
-  columns.text(keys.map((key) => key.integratorId)),
-  columns.text(keys.map((key) => key.userId)),
-  columns.text(keys.map((key) => key.externalTransactionId))
-] as const
+const ordinal = { ord: int4() }
+const transaction = Tables.spendEvents.pick("integrator_id", "user_id", "external_transaction_id")
+const original = columnList({ ...ordinal, place: int4(), ...Tables.spendEventKey.columns })
+const begunEvent = columnList({ ...ordinal, ...Tables.spendEventKey.columns })
 
 /** Reads what waits for the queued events, and for what waits for them: at most `limit` at each depth. */
 export const dependents = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEvent>, limit: number) {
@@ -89,17 +86,13 @@ const waitingFor = Effect.fnUntraced(function*(originals: ReadonlyArray<Waiting>
   const able = originals.filter(({ event }) => event.kind === "authorization" || event.kind === "clearing")
   if (able.length === 0) return []
   const sql = yield* SqlClient.SqlClient
-  const [integrators, users, ids] = keyColumns(able.map(({ event }) => event))
   const rows = yield* sql<StoredEvent & { ord: number }>`
-    SELECT o.ord, ${sql.literal(eventColumns)}
-    FROM unnest(${columns.int4(able.map(({ ord }) => ord))}, ${columns.int4(able.map((_, place) => place))},
-      ${integrators}, ${users}, ${columns.text(able.map(({ event }) => event.kind))}, ${ids})
-      AS o(ord, place, integrator_id, user_id, kind, external_transaction_id)
-    JOIN spend_event_waits w ON w.integrator_id = o.integrator_id AND w.user_id = o.user_id
-      AND w.original_kind = o.kind AND w.original_id = o.external_transaction_id
-    JOIN spend_events e ON e.integrator_id = w.integrator_id AND e.user_id = w.user_id AND e.kind = w.kind
-      AND e.external_transaction_id = w.external_transaction_id
-    ORDER BY o.ord, o.place, w.occurred_at, w.arrival LIMIT ${value.int4(limit + 1)}`
+    SELECT t.ord, ${eventColumns}
+    FROM ${original.unnest(able.map(({ event, ord }, place) => ({ ...event, ord, place })))}
+    JOIN spend_event_waits w ON w.integrator_id = t.integrator_id AND w.user_id = t.user_id
+      AND w.original_kind = t.kind AND w.original_id = t.external_transaction_id
+    JOIN spend_events e ON ${Tables.spendEventKey.match("e", "w")}
+    ORDER BY t.ord, t.place, w.occurred_at, w.arrival LIMIT ${value.int4(limit + 1)}`
   return rows.map(({ ord, ...event }): Waiting => ({ ord, event }))
 })
 
@@ -109,18 +102,14 @@ const leftByEarlier = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEv
   if (begun.length === 0) return []
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<StoredEvent & { ord: number }>`
-    SELECT o.ord, ${sql.literal(eventColumns)}
-    FROM unnest(${columns.int4(begun.map(({ ord }) => ord))}, ${columns.text(begun.map(({ event }) => event.integratorId))},
-      ${columns.text(begun.map(({ event }) => event.userId))},
-      ${columns.text(begun.map(({ event }) => event.externalTransactionId))},
-      ${columns.text(begun.map(({ event }) => event.kind))}) AS o(ord, integrator_id, user_id, id, kind)
-    JOIN spend_event_waits w ON w.integrator_id = o.integrator_id AND w.user_id = o.user_id
-      AND w.original_kind = 'clearing' AND NOT (o.kind = 'clearing' AND w.original_id = o.id)
+    SELECT t.ord, ${eventColumns}
+    FROM ${begunEvent.unnest(begun.map(({ event, ord }) => ({ ...event, ord })))}
+    JOIN spend_event_waits w ON w.integrator_id = t.integrator_id AND w.user_id = t.user_id
+      AND w.original_kind = 'clearing' AND NOT (t.kind = 'clearing' AND w.original_id = t.external_transaction_id)
     JOIN spend_events c ON c.integrator_id = w.integrator_id AND c.user_id = w.user_id AND c.kind = 'clearing'
       AND c.external_transaction_id = w.original_id AND c.position IS NOT NULL
-    JOIN spend_events e ON e.integrator_id = w.integrator_id AND e.user_id = w.user_id AND e.kind = w.kind
-      AND e.external_transaction_id = w.external_transaction_id
-    ORDER BY o.ord, w.original_id, w.occurred_at, w.arrival LIMIT ${value.int4(limit + 1)}`
+    JOIN spend_events e ON ${Tables.spendEventKey.match("e", "w")}
+    ORDER BY t.ord, w.original_id, w.occurred_at, w.arrival LIMIT ${value.int4(limit + 1)}`
   return rows.map(({ ord, ...event }): Waiting => ({ ord, event }))
 })
 
@@ -138,55 +127,46 @@ export const state = Effect.fnUntraced(function*(
   return { authorizations, clearings, groups, attributes, waiting, programs } satisfies State
 })
 
-const originalKeys = (events: ReadonlyArray<StoredEvent>) =>
-  keyColumns(events.map((event) => ({ ...event, externalTransactionId: event.originalId ?? "" })))
+const originalsOf = (events: ReadonlyArray<StoredEvent>) =>
+  transaction.unnest(events.map((event) => ({ ...event, externalTransactionId: event.originalId ?? "" })))
 
 const readAuthorizations = Effect.fnUntraced(function*(referring: ReadonlyArray<StoredEvent>) {
   const found = new Map<string, AuthorizationState>()
   if (referring.length === 0) return found
   const sql = yield* SqlClient.SqlClient
-  const [integrators, users, ids] = originalKeys(referring)
-  const rows = yield* sql<Omit<AuthorizationState, "attributes"> & NullableAttributes>`
-    SELECT DISTINCT a.* FROM unnest(${integrators}, ${users}, ${ids}) AS t(integrator_id, user_id, external_transaction_id)
-    JOIN authorizations a ON a.integrator_id = t.integrator_id AND a.user_id = t.user_id
-      AND a.external_transaction_id = t.external_transaction_id`
+  const rows = yield* sql<Row<typeof Tables.authorizations>>`
+    SELECT DISTINCT a.* FROM ${originalsOf(referring)} JOIN authorizations a ON ${transaction.match("a", "t")}`
   for (const { country, segment, tier, ...row } of rows) {
     found.set(transactionKey(row), { ...row, attributes: attributesOf({ tier, country, segment }) })
   }
   return found
 })
 
-interface NullableAttributes {
-  readonly tier: string | null
-  readonly country: string | null
-  readonly segment: string | null
-}
+const attributes = Tables.userAttributes.pick("tier", "country", "segment")
+type NullableAttributes = Row<typeof attributes>
 
 /** Rows were checked when they were stored. */
 const attributesOf = (row: NullableAttributes): Attributes =>
   Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null))
 
+const clearings = columnList({
+  ...transaction.columns,
+  ...Tables.spendEvents.pick("currency", "cents", "purchase_at", "refunded_cents").columns
+})
+const earnings = Tables.rewards.pick("program_id", "category_id", "earned", "amount")
+
 const readClearings = Effect.fnUntraced(function*(refunds: ReadonlyArray<StoredEvent>) {
   const found = new Map<string, ClearingState>()
   if (refunds.length === 0) return found
   const sql = yield* SqlClient.SqlClient
-  const [integrators, users, ids] = originalKeys(refunds)
   const rows = yield* sql<
-    Omit<ClearingState, "rewards"> & {
-      readonly programId: string | null
-      readonly categoryId: string | null
-      readonly earned: bigint
-      readonly amount: bigint
-    }
+    Omit<ClearingState, "rewards"> & Omit<Row<typeof earnings>, "programId"> & { readonly programId: string | null }
   >`
-    SELECT e.integrator_id, e.user_id, e.external_transaction_id, e.currency, e.cents, e.purchase_at, e.refunded_cents,
-      r.program_id, r.category_id, r.earned, r.amount
-    FROM (SELECT DISTINCT * FROM unnest(${integrators}, ${users}, ${ids}) AS t(integrator_id, user_id, external_transaction_id)) t
-    JOIN spend_events e ON e.integrator_id = t.integrator_id AND e.user_id = t.user_id AND e.kind = 'clearing'
-      AND e.external_transaction_id = t.external_transaction_id AND e.position IS NOT NULL
-    LEFT JOIN rewards r ON r.integrator_id = e.integrator_id AND r.user_id = e.user_id AND r.kind = 'clearing'
-      AND r.external_transaction_id = e.external_transaction_id
-    ORDER BY r.creation`
+    SELECT ${clearings.renamed("e")}, ${earnings.renamed("r")}
+    FROM (SELECT DISTINCT * FROM ${originalsOf(refunds)}) t
+    JOIN spend_events e ON ${transaction.match("e", "t")} AND e.kind = 'clearing' AND e.position IS NOT NULL
+    LEFT JOIN rewards r ON ${transaction.match("r", "e")} AND r.kind = 'clearing'
+    ORDER BY r.creation`.withoutTransform
   for (const { amount, categoryId, earned, programId, ...row } of rows) {
     const known = found.get(transactionKey(row))
     const reward = programId === null ? [] : [{ programId, categoryId: categoryId ?? undefined, earned, amount }]
@@ -195,11 +175,8 @@ const readClearings = Effect.fnUntraced(function*(refunds: ReadonlyArray<StoredE
   return found
 })
 
-interface UserMonth {
-  readonly integratorId: IntegratorId
-  readonly userId: string
-  readonly month: number
-}
+const userMonths = Tables.capUsage.pick("integrator_id", "user_id", "month")
+type UserMonth = Row<typeof userMonths>
 
 /** The users' months in which the events can change caps or estimates. */
 const monthsOf = (
@@ -232,22 +209,14 @@ const readGroups = Effect.fnUntraced(function*(
   const known = months.filter(({ integratorId }) => programs.has(integratorId))
   if (known.length === 0) return groups
   const sql = yield* SqlClient.SqlClient
-  const keys = sql`unnest(${columns.text(known.map((key) => key.integratorId))},
-    ${columns.text(known.map((key) => key.userId))}, ${columns.int4(known.map((key) => key.month))})
-    AS t(integrator_id, user_id, month)`
-  const usage = yield* sql<UserMonth & { programId: string; categoryId: string; used: bigint }>`
-    SELECT u.integrator_id AS "integratorId", u.user_id AS "userId", u.month, u.program_id AS "programId",
-      u.category_id AS "categoryId", u.used
-    FROM ${keys} CROSS JOIN LATERAL (
-      SELECT * FROM cap_usage u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id AND u.month = t.month
-      OFFSET 0
-    ) u`.withoutTransform
+  const keys = userMonths.unnest(known)
+  const usage = yield* sql<Row<typeof Tables.capUsage>>`
+    SELECT ${Tables.capUsage.renamed("u")}
+    FROM ${keys} CROSS JOIN LATERAL (SELECT * FROM cap_usage u WHERE ${userMonths.match("u", "t")} ${perRow}) u
+  `.withoutTransform
   for (const row of usage) groupOf(found, row).addUsage(row.categoryId, row.used)
-  const estimates = yield* sql<
-    UserMonth & { programId: string; version: number; categoryId: string; authorizations: number; raw: bigint }
-  >`
-    SELECT o.* FROM ${keys} JOIN open_estimates o ON o.integrator_id = t.integrator_id AND o.user_id = t.user_id
-      AND o.month = t.month`
+  const estimates = yield* sql<Row<typeof Tables.openEstimates>>`
+    SELECT o.* FROM ${keys} JOIN open_estimates o ON ${userMonths.match("o", "t")}`
   for (const row of estimates) {
     const version = programs.get(row.integratorId)?.version(row.programId, row.version)
     if (version === undefined) return yield* Effect.die(new Error("an estimate of a version that is not published"))
@@ -261,10 +230,15 @@ const readGroups = Effect.fnUntraced(function*(
   return groups
 })
 
+const purchases = columnList({
+  ...ordinal,
+  ...Tables.spendEvents.pick("integrator_id", "user_id", "occurred_at", "arrival").columns
+})
+
 const recordOfEvent = recordAt({
   integratorId: "t.integrator_id",
   userId: "t.user_id",
-  purchaseAt: "t.at",
+  purchaseAt: "t.occurred_at",
   arrival: "t.arrival"
 })
 
@@ -278,14 +252,12 @@ export const readAttributes = Effect.fnUntraced(function*(events: ReadonlyArray<
   if (able.length === 0) return found
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<NullableAttributes & { ord: number }>`
-    SELECT t.ord, a.tier, a.country, a.segment
-    FROM unnest(${columns.int4(able.map((_, ord) => ord))}, ${columns.text(able.map((event) => event.integratorId))},
-      ${columns.text(able.map((event) => event.userId))}, ${columns.timestamptz(able.map((event) => event.occurredAt))},
-      ${columns.int8(able.map((event) => event.arrival))}) AS t(ord, integrator_id, user_id, at, arrival)
+    SELECT t.ord, ${attributes.renamed("a")}
+    FROM ${purchases.unnest(able.map((event, ord) => ({ ...event, ord })))}
     CROSS JOIN LATERAL (
       SELECT u.tier, u.country, u.segment FROM user_attributes u
       WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id AND u.arrival = ${sql.literal(recordOfEvent)}
-      OFFSET 0
+      ${perRow}
     ) a`.withoutTransform
   for (const { ord, ...row } of rows) {
     const event = able[ord]

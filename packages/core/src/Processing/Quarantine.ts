@@ -64,7 +64,7 @@ export const add = Effect.fnUntraced(function*(integratorId: string, { error: ca
   const now = yield* Clock.currentTimeMillis
   // what is behind is caught up with at once: nothing has to change first
   const pauseMillis = reason === "behind" ? 0 : pauseMillisAfter(1)
-  const rows = yield* Database.step(sql`
+  const rows = yield* Database.backgroundStep(sql`
     INSERT INTO quarantine (integrator_id, reason, error, failures, since, next_attempt_at)
     VALUES (${integratorId}, ${reason}, ${error}, 1, ${value.timestamptz(now)}, ${value.timestamptz(now + pauseMillis)})
     ON CONFLICT DO NOTHING RETURNING integrator_id`)
@@ -80,7 +80,7 @@ export const add = Effect.fnUntraced(function*(integratorId: string, { error: ca
 export const lease = Effect.fnUntraced(function*() {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
-  const rows = yield* Database.step(sql<Lease>`
+  const rows = yield* Database.backgroundStep(sql<Lease>`
     UPDATE quarantine SET next_attempt_at = ${value.timestamptz(now + leaseMillis)}
     WHERE integrator_id = (
       SELECT integrator_id FROM quarantine WHERE next_attempt_at <= ${value.timestamptz(now)}
@@ -92,7 +92,7 @@ export const lease = Effect.fnUntraced(function*() {
 /** The attempt succeeded: the integrator returns to joint batches. */
 export const release = Effect.fnUntraced(function*({ failures, integratorId, leasedUntil }: Lease) {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* Database.step(sql`
+  const rows = yield* Database.backgroundStep(sql`
     DELETE FROM quarantine WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}
     RETURNING integrator_id`)
   if (rows.length === 0) return
@@ -105,7 +105,7 @@ export const release = Effect.fnUntraced(function*({ failures, integratorId, lea
 export const continueLater = Effect.fnUntraced(function*({ integratorId, leasedUntil }: Lease) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
-  yield* Database.step(sql`
+  yield* Database.backgroundStep(sql`
     UPDATE quarantine SET next_attempt_at = ${value.timestamptz(now)}
     WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}`)
 })
@@ -117,7 +117,7 @@ export const fail = Effect.fnUntraced(function*(lease: Lease, { error: cause, re
   const { failures, integratorId, leasedUntil } = lease
   const now = yield* Clock.currentTimeMillis
   const pauseMillis = pauseMillisAfter(failures + 1)
-  yield* Database.step(sql`
+  yield* Database.backgroundStep(sql`
     UPDATE quarantine SET reason = ${reason}, error = ${error}, failures = failures + 1,
       next_attempt_at = ${value.timestamptz(now + pauseMillis)}
     WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}`)

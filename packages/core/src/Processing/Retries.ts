@@ -53,7 +53,7 @@ const attemptAlone = Effect.fnUntraced(function*(
     const isOver = count > 0 && (yield* Clock.monotonicTimeNanos) >= until
     if (isOver && !isOneNext) return { kind: "recovered", units }
     isOneNext = false
-    const lanes = yield* Database.step(lanesOf(integratorId))
+    const lanes = yield* Database.backgroundStep(lanesOf(integratorId))
     if (lanes.length === 0) break
     const options = {
       lanes,

@@ -1,46 +1,46 @@
 import type { AuthorizationTotals } from "@card-rewards/domain/Authorization"
 import { expectedOf, isNewer } from "@card-rewards/domain/Evaluation"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import type { SpendEventKind } from "@card-rewards/domain/SpendEvent"
 import type { Month } from "@card-rewards/domain/Time"
 import type { Attributes } from "@card-rewards/domain/User"
+import type { Row } from "../Database/Table.ts"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
+import * as Tables from "../Tables.ts"
 
-/** A stored event as processing reads it. Times are milliseconds, cents minor units. */
-export interface StoredEvent {
-  readonly integratorId: IntegratorId
-  readonly userId: string
-  readonly kind: SpendEventKind
-  readonly externalTransactionId: string
-  readonly lane: number
-  readonly arrival: bigint
-  readonly currency: string
-  readonly cents: bigint
-  readonly mcc: string
-  readonly occurredAt: number
-  readonly originalId: string | null
-  /** Present once the event is applied. */
-  readonly position: bigint | null
-}
+/** What processing reads of a stored event; `position` is present once the event is applied. */
+export const storedEvents = Tables.spendEvents.pick(
+  "integrator_id",
+  "user_id",
+  "kind",
+  "external_transaction_id",
+  "lane",
+  "arrival",
+  "currency",
+  "cents",
+  "mcc",
+  "occurred_at",
+  "original_id",
+  "position"
+)
+
+/** A stored event as processing reads it. */
+export type StoredEvent = Row<typeof storedEvents>
+
+type AuthorizationRow = Row<typeof Tables.authorizations>
+type SpendEventRow = Row<typeof Tables.spendEvents>
 
 /** An applied authorization. */
-export interface AuthorizationState extends AuthorizationTotals {
-  readonly integratorId: IntegratorId
-  readonly userId: string
-  readonly externalTransactionId: string
-  readonly occurredAt: number
-  readonly currency: string
-  readonly mcc: string
+export interface AuthorizationState extends
+  AuthorizationTotals,
+  Pick<AuthorizationRow, "integratorId" | "userId" | "externalTransactionId" | "occurredAt" | "currency" | "mcc">
+{
   readonly attributes: Attributes
 }
 
 /** An applied clearing: what refunds need of it. */
-export interface ClearingState {
-  readonly integratorId: IntegratorId
-  readonly userId: string
-  readonly externalTransactionId: string
-  readonly currency: string
-  readonly cents: bigint
+export interface ClearingState
+  extends Pick<SpendEventRow, "integratorId" | "userId" | "externalTransactionId" | "currency" | "cents">
+{
   readonly purchaseAt: number
   readonly refundedCents: bigint
   readonly rewards: ReadonlyArray<ClearingReward>

@@ -2,12 +2,13 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns } from "../Database.ts"
+import { columnList, int4, int8 } from "../Database/Table.ts"
+import * as Tables from "../Tables.ts"
 import { type EventWeights, maxUnits } from "./Budget.ts"
 import { type LaneKey, laneKeyOf } from "./LaneWatermarks.ts"
-import { eventColumns } from "./Load.ts"
 import type { ScanState } from "./Queue.ts"
 import type { Lane } from "./Save.ts"
-import type { StoredEvent } from "./State.ts"
+import { type StoredEvent, storedEvents } from "./State.ts"
 
 /** A queued event, with the trace of the request that stored it. */
 export interface TakenEvent extends StoredEvent {
@@ -20,6 +21,9 @@ export interface Part {
   readonly queued: ReadonlyArray<TakenEvent>
 }
 
+const laneKeys = Tables.lanes.pick("integrator_id", "lane")
+const scannedLanes = columnList({ ...laneKeys.columns, watermark: int8(), most: int4() })
+
 /**
  * Locks lanes until the transaction ends, in the order given. Those that another transaction holds are passed over, or
  * waited for until `lock_timeout`.
@@ -28,10 +32,7 @@ export const lockLanes = Effect.fnUntraced(function*(lanes: ReadonlyArray<LaneKe
   const sql = yield* SqlClient.SqlClient
   const locked = yield* sql<Lane>`
     SELECT l.integrator_id, l.lane, l.position
-    FROM unnest(${columns.text(lanes.map((lane) => lane.integratorId))},
-      ${columns.int2(lanes.map((lane) => lane.lane))})
-      AS t(integrator_id, lane)
-    JOIN lanes l ON l.integrator_id = t.integrator_id AND l.lane = t.lane
+    FROM ${laneKeys.unnest(lanes)} JOIN lanes l ON ${laneKeys.match("l", "t")}
     ORDER BY l.integrator_id, l.lane FOR UPDATE OF l ${sql.literal(held === "passOver" ? "SKIP LOCKED" : "")}`
   const byKey = new Map(locked.map((lane) => [laneKeyOf(lane), lane]))
   return lanes.flatMap((lane) => byKey.get(laneKeyOf(lane)) ?? [])
@@ -72,18 +73,21 @@ export const takeEvents = Effect.fnUntraced(function*(
   const limitOf = ({ integratorId }: LaneKey) =>
     Math.ceil(share / weights.of(integratorId) / (byIntegrator.get(integratorId)?.length ?? 1))
   const taken = yield* sql<TakenEvent>`
-    SELECT ${sql.literal(eventColumns)}, q.traceparent
-    FROM unnest(${columns.text(lanes.map((lane) => lane.integratorId))},
-      ${columns.int2(lanes.map((lane) => lane.lane))},
-      ${columns.int8(lanes.map((lane) => state.watermarks.watermarkOf(lane)))}, ${columns.int4(lanes.map(limitOf))})
-      AS t(integrator_id, lane, watermark, most)
+    SELECT ${storedEvents.renamed("e")}, q.traceparent
+    FROM ${
+    scannedLanes.unnest(lanes.map((lane) => ({
+      integratorId: lane.integratorId,
+      lane: lane.lane,
+      watermark: state.watermarks.watermarkOf(lane),
+      most: limitOf(lane)
+    })))
+  }
     CROSS JOIN LATERAL (
       SELECT * FROM spend_event_queue q
       WHERE q.integrator_id = t.integrator_id AND q.lane = t.lane AND q.arrival > t.watermark
       ORDER BY q.arrival LIMIT t.most
     ) q
-    JOIN spend_events e ON e.integrator_id = q.integrator_id AND e.user_id = q.user_id AND e.kind = q.kind
-      AND e.external_transaction_id = q.external_transaction_id`.withoutTransform
+    JOIN spend_events e ON ${Tables.spendEventKey.match("e", "q")}`.withoutTransform
   state.watermarks.observeArrivals(taken.map((event) => event.arrival))
   const hasMore = taken.reduce((units, event) => units + weights.of(event.integratorId), 0) >= maxUnits
   const parts = Map.groupBy(taken, ({ integratorId }) => integratorId)

@@ -30,7 +30,7 @@ export const make = (): Effect.Effect<number, Unavailable, SqlClient.SqlClient> 
       taken = yield* takeVault
       return taken === undefined ? 0 : 1 + (yield* Tracing.found(() => [])(Ledger.work(taken)))
     })
-    return Effect.flatMap(SqlClient.SqlClient, (sql) => Database.step(sql.withTransaction(work))).pipe(
+    return Effect.flatMap(SqlClient.SqlClient, (sql) => Database.backgroundStep(sql.withTransaction(work))).pipe(
       Effect.tap(() => Effect.sync(() => taken !== undefined && failures.delete(taken))),
       Effect.catchTag("Unavailable", (error) =>
         taken === undefined ? Effect.fail(error) : postpone(failures, taken, error)),
@@ -62,7 +62,7 @@ const postpone = Effect.fnUntraced(function*(
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
   // a vault that another transaction holds is passed over anyway
-  yield* Database.step(sql`UPDATE vaults SET work_at = ${value.timestamptz(real + pauseMillis)}
+  yield* Database.backgroundStep(sql`UPDATE vaults SET work_at = ${value.timestamptz(real + pauseMillis)}
     WHERE integrator_id IN (
       SELECT integrator_id FROM vaults WHERE integrator_id = ${integratorId} FOR UPDATE SKIP LOCKED
     )`)

@@ -4,6 +4,7 @@ import type { SimulationRequest } from "@card-rewards/domain/Simulation"
 import { DateTime, Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { value } from "../Database.ts"
+import { perRow } from "../Database/PlannerHints.ts"
 import { recordAt } from "../Users/AttributeHistory.ts"
 import type { PurchaseRow, RefundRow } from "./Replay.ts"
 
@@ -63,7 +64,7 @@ const recordOfPurchase = recordAt({
 /**
  * The applied purchases of a window, and all applied refunds, by user, each user's in the order in which they were
  * processed. Runs inside the caller's transaction. Attributes are those of the linked authorization, else as they stood
- * at the purchase (decisions, section 5.3). `OFFSET 0` has them looked up for each purchase: a join by user alone,
+ * at the purchase (decisions, section 5.3). They are looked up for each purchase: a join by user alone,
  * which the planner likes where users have few, would be quadratic for a user who has many.
  */
 export const forEachPage = Effect.fnUntraced(function*<E, R>(
@@ -82,13 +83,13 @@ export const forEachPage = Effect.fnUntraced(function*<E, R>(
       SELECT a.tier, a.country, a.segment FROM authorizations a
       WHERE e.kind = 'clearing' AND a.integrator_id = e.integrator_id AND a.user_id = e.user_id
         AND a.external_transaction_id = e.original_id
-      OFFSET 0
+      ${perRow}
     ) a ON true
     LEFT JOIN LATERAL (
       SELECT u.tier, u.country, u.segment FROM user_attributes u
       WHERE e.kind = 'clearing' AND e.original_id IS NULL
         AND u.integrator_id = e.integrator_id AND u.user_id = e.user_id AND u.arrival = ${sql.literal(recordOfPurchase)}
-      OFFSET 0
+      ${perRow}
     ) h ON true
     LEFT JOIN rewards r ON r.integrator_id = e.integrator_id AND r.user_id = e.user_id AND r.kind = e.kind
       AND r.external_transaction_id = e.external_transaction_id AND r.program_id = ${window.programId}

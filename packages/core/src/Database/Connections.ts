@@ -1,0 +1,158 @@
+import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
+import { Context, Effect, Exit, Fiber, identity, Option, Predicate, type Scope, Stream } from "effect"
+import type { Reactivity } from "effect/reactivity"
+import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
+
+/** A connection as the pool's borrowers see it. */
+interface Lease {
+  readonly connection: SqlConnection.Connection
+  /** Takes the connection out of the pool: closed at once where it is idle, else when its borrower returns it. */
+  readonly retire: Effect.Effect<void>
+  /** How many deadlines of the pool's borrowers were exceeded before the connection was first used. */
+  readonly exceededBefore: number
+  /** The deadline of the latest borrower. */
+  borrower: Deadline | undefined
+}
+
+/** What runs under one deadline, and the connections that it borrows. */
+export class Deadline {
+  readonly #leases = new Set<Lease>()
+
+  add(lease: Lease): void {
+    this.#leases.add(lease)
+  }
+
+  /** Retires the connections that no other work has borrowed since. */
+  readonly retireConnections = Effect.suspend(() =>
+    Effect.forEach([...this.#leases].filter(({ borrower }) => borrower === this), ({ retire }) => retire, {
+      discard: true
+    })
+  )
+}
+
+/** The deadline under which a fiber's statements run. */
+export const CurrentDeadline = Context.Reference<Deadline | undefined>("@card-rewards/core/Database/CurrentDeadline", {
+  defaultValue: () => undefined
+})
+
+/** How long a new connection may take for its first answer where a deadline was exceeded before. */
+const firstAnswerMillis = 300
+
+/** Tells {@link make}'s borrower that the connection it got is suspect. */
+const suspect: unique symbol = Symbol("suspect")
+
+/**
+ * A client over a pool of connections, as {@link PgClient.make} gives it, that knows which deadline borrowed a
+ * connection last. An exceeded deadline takes the connections of its own work out of the pool. Every other connection
+ * is suspect then, because a half-open network takes all of them along, and each would cost its next user the same
+ * wait: it is replaced before it is borrowed again. One that other work uses stays open until that work returns it. The
+ * pool opens connections ahead of their first use, which may be dead by then: they are asked for an answer first.
+ */
+export const make = Effect.fnUntraced(function*(
+  config: PgClient.PgPoolConfig
+): Effect.fn.Return<SqlClient.SqlClient, SqlError.SqlError, Scope.Scope | Reactivity.Reactivity> {
+  const pool = yield* PgPool.make(config)
+  const leases = new WeakMap<PgConnection.PgConnection, Lease>()
+  let exceeded = 0
+
+  const makeLease = (connection: PgConnection.PgConnection): Lease => {
+    const retire = Effect.suspend(() => {
+      exceeded++
+      return pool.invalidate(connection)
+    })
+    const lease = { connection: statementsOn(connection), retire, borrower: undefined, exceededBefore: exceeded }
+    leases.set(connection, lease)
+    return lease
+  }
+
+  /** Runs `use` for a borrower under this deadline; a suspect connection is taken out of the pool instead. */
+  const lend = <A, E, R>(
+    connection: PgConnection.PgConnection,
+    deadline: Deadline | undefined,
+    use: (lease: Lease) => Effect.Effect<A, E, R>
+  ): Effect.Effect<A | typeof suspect, E, R> => {
+    const useAs = (lease: Lease): Effect.Effect<A | typeof suspect, E, R> => {
+      if (lease.exceededBefore < exceeded) return Effect.as(pool.invalidate(connection), suspect)
+      lease.borrower = deadline
+      deadline?.add(lease)
+      return use(lease)
+    }
+    const known = leases.get(connection)
+    if (known !== undefined) return useAs(known)
+    if (exceeded === 0) return useAs(makeLease(connection))
+    return Effect.flatMap(answers(connection), (isAlive) =>
+      isAlive ? useAs(makeLease(connection)) : Effect.as(pool.invalidate(connection), suspect))
+  }
+
+  const borrower = <A, E, R>(
+    use: (connection: SqlConnection.Connection) => Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E | SqlError.SqlError, R> =>
+    Effect.withFiber((fiber) => {
+      const deadline = fiber.getRef(CurrentDeadline)
+      const used = pool.use((connection) => lend(connection, deadline, (lease) => use(lease.connection)))
+      return Effect.flatMap(used, (result) => result === suspect ? borrower(use) : Effect.succeed(result))
+    })
+
+  const acquire: Effect.Effect<PgConnection.PgConnection, SqlError.SqlError, Scope.Scope> = Effect.flatMap(
+    Effect.zip(CurrentDeadline, pool.get),
+    ([deadline, connection]) =>
+      Effect.flatMap(
+        lend(connection, deadline, () => Effect.succeed(connection)),
+        (result) => result === suspect ? acquire : Effect.succeed(result)
+      )
+  )
+
+  return yield* SqlClient.make({
+    driver: "pg",
+    acquirer: Effect.map(acquire, statementsOn),
+    borrower,
+    transactionAcquirer: Effect.map(Effect.flatMap(acquire, (connection) => connection.pin), statementsOn),
+    prepareTransactionControls: true,
+    commit,
+    releaseSavepoint: (name) => `RELEASE SAVEPOINT ${name}`,
+    compiler: PgClient.makeCompiler(undefined, config.transformJson),
+    spanAttributes: [["db.system.name", "postgresql"]],
+    transformRows: Statement.defaultTransforms(config.transformResultNames ?? identity, config.transformJson).array
+  })
+})
+
+/** Whether the connection answers in time. Without an answer the statement ends as the connection is closed. */
+const answers = (connection: PgConnection.PgConnection): Effect.Effect<boolean> =>
+  Effect.flatMap(Effect.forkDetach(Effect.exit(connection.query("SELECT 1"))), (answer) =>
+    Effect.map(
+      Effect.timeoutOption(Fiber.join(answer), firstAnswerMillis),
+      (exit) => Option.isSome(exit) && Exit.isSuccess(exit.value)
+    ))
+
+/** The statements of a client on one connection. */
+const statementsOn = (connection: PgConnection.PgConnection): SqlConnection.Connection => {
+  const execute = (prepare: boolean): SqlConnection.Connection["execute"] => (sql, params, transformRows) =>
+    Effect.map(
+      connection.query(sql, params, prepare),
+      ({ rows }) => transformRows === undefined ? rows : transformRows(rows)
+    )
+  return {
+    execute: execute(true),
+    executeUnprepared: execute(false),
+    executeRaw: connection.query,
+    executeValues: connection.queryValues,
+    executeValuesUnprepared: (sql, params) => connection.queryValues(sql, params, false),
+    executeStream: (sql, params, transformRows) =>
+      Stream.flatMap(
+        connection.stream(sql, params),
+        (row) => Stream.fromIterable(transformRows === undefined ? [row] : transformRows([row]))
+      )
+  }
+}
+
+/** PostgreSQL answers the COMMIT of a transaction in which a statement failed with ROLLBACK. */
+const commit = (connection: SqlConnection.Connection): Effect.Effect<void, SqlError.SqlError> =>
+  Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
+    Predicate.hasProperty(result, "command") && result.command === "ROLLBACK" ? Effect.fail(rolledBack()) : Effect.void)
+
+const rolledBack = () => {
+  const message = "COMMIT rolled back an aborted transaction"
+  return new SqlError.SqlError({
+    reason: new SqlError.UnknownError({ cause: new Error(message), message, operation: "commit" })
+  })
+}

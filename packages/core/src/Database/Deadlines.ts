@@ -1,0 +1,89 @@
+import type { Unavailable } from "@card-rewards/domain/Errors"
+import { Context, Effect, Exit, Schedule } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import * as Metrics from "../Metrics.ts"
+import { CurrentDeadline, Deadline } from "./Connections.ts"
+import { isConflict, isSqlError, toUnavailable, unavailable } from "./Errors.ts"
+
+/** Milliseconds after which a caller is told that the database is away (decisions, section 3). */
+export const unavailableAfterMillis = 4_500
+
+/** Milliseconds after which a background step is given up; it commonly takes less than one second. */
+export const StepMillis = Context.Reference<number>("@card-rewards/core/Database/StepMillis", {
+  defaultValue: () => 20_000
+})
+
+/**
+ * One transaction, begun again (3 times at most) where PostgreSQL asks for that. What a caller cannot act on is not
+ * in its type: a database that is away or too slow is {@link Unavailable}, any other SQL error a defect.
+ */
+export const transaction = <A, E, R>(
+  effect: Effect.Effect<A, E | SqlError.SqlError, R>
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R | SqlClient.SqlClient> =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => withinRequestDeadline(sql.withTransaction(effect)))
+
+/** As {@link transaction}, for statements that need none: {@link Unavailable} after {@link unavailableAfterMillis}. */
+export const withinRequestDeadline = <A, E, R>(
+  effect: Effect.Effect<A, E | SqlError.SqlError, R>
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> => withDeadline(unavailableAfterMillis, effect)
+
+/**
+ * As {@link withinRequestDeadline}, for a step of background work, which has {@link StepMillis}. It has a deadline too,
+ * because a statement on a half-open connection never ends by itself.
+ */
+export const backgroundStep = <A, E, R>(
+  effect: Effect.Effect<A, E | SqlError.SqlError, R>
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
+  Effect.flatMap(StepMillis, (millis) => withDeadline(millis, effect))
+
+/**
+ * As {@link withoutDeadline}, but fails after `millis` milliseconds with what `onExceeded` says. The failure does not
+ * wait until the statement is cancelled, which takes 5 s over a half-open connection. No later statement runs on a
+ * connection on which this one hung.
+ */
+export const withDeadline = <A, E, R, Exceeded = Unavailable>(
+  millis: number,
+  effect: Effect.Effect<A, E | SqlError.SqlError, R>,
+  onExceeded: () => Effect.Effect<never, Exceeded | Unavailable> = () => Effect.fail(unavailable())
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Exceeded | Unavailable, R> =>
+  Effect.withFiber((caller) => {
+    const deadline = new Deadline()
+    // a fiber has what the effect that it runs needs
+    const context = Context.add(caller.context as Context.Context<R>, CurrentDeadline, deadline)
+    const fork = Effect.runForkWith(context)
+    return Effect.callback((resume) => {
+      const work = fork(withoutDeadline(effect))
+      const clock = fork(Effect.sleep(millis))
+      work.addObserver((exit) => {
+        clock.interruptUnsafe()
+        resume(exit)
+      })
+      clock.addObserver((exit) => {
+        if (Exit.isSuccess(exit)) {
+          fork(deadline.retireConnections)
+          resume(onExceeded())
+        }
+        work.interruptUnsafe()
+      })
+      return Effect.sync(() => {
+        work.interruptUnsafe()
+        clock.interruptUnsafe()
+      })
+    })
+  })
+
+/** As {@link withinRequestDeadline}, for work for which no caller waits: it takes as long as it takes. */
+export const withoutDeadline = <A, E, R>(
+  effect: Effect.Effect<A, E | SqlError.SqlError, R>
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
+  Metrics.committing(effect).pipe(
+    Effect.retry({ while: isConflict, times: 3, schedule: Schedule.jittered(Schedule.exponential(5)) }),
+    Effect.catchIf(isSqlError, toUnavailable),
+    // a rollback that fails because its connection is gone makes a defect of what it was for, too: a refusal, say
+    Effect.catchCause((cause) => {
+      const [lost] = cause.reasons.flatMap((reason) =>
+        reason._tag === "Die" && isSqlError(reason.defect) ? [reason.defect] : []
+      )
+      return lost === undefined ? Effect.failCause(cause) : toUnavailable(lost)
+    })
+  )

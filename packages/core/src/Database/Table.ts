@@ -1,0 +1,122 @@
+import { PgTypes } from "@effect/sql-pg"
+import { String, Struct } from "effect"
+import { Statement } from "effect/sql"
+import { parameter } from "./Columns.ts"
+
+/** A column: the type of its values here, and the OID of an array of them in PostgreSQL. */
+export interface Column<A> {
+  readonly arrayOid: number
+  /** Only a type. */
+  readonly Type?: A
+}
+
+type Columns = Readonly<Record<string, Column<unknown>>>
+
+const column = <A>(arrayOid: number) => <B extends A = A>(): Column<B> => ({ arrayOid })
+
+/** `text`; a narrower type of strings may be given. */
+export const text = column<string>(PgTypes.OID.textArray)
+/** `smallint` */
+export const int2 = column<number>(PgTypes.OID.int2Array)
+/** `integer` */
+export const int4 = column<number>(PgTypes.OID.int4Array)
+/** `bigint` */
+export const int8 = column<bigint>(PgTypes.OID.int8Array)
+/** `boolean` */
+export const bool = column<boolean>(PgTypes.OID.boolArray)
+/** `numeric` without decimals */
+export const numeric = column<bigint>(PgTypes.OID.numericArray)
+/** `timestamptz`, in milliseconds. */
+export const timestamptz = column<number>(PgTypes.OID.timestamptzArray)
+/** `bytea` */
+export const bytea = column<Uint8Array>(PgTypes.OID.byteaArray)
+
+/** A column that may be null. */
+export const nullable = <A>(column: Column<A>): Column<A | null> => column
+
+type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<CamelCase<Tail>>}`
+  : Name
+
+type Value<C> = C extends Column<infer A> ? A : never
+
+type NullableIn<C extends Columns> = { [K in keyof C]: null extends Value<C[K]> ? K : never }[keyof C]
+
+/** A row as it is read, under names in camel case. */
+type RowOf<C extends Columns> = { readonly [K in keyof C & string as CamelCase<K>]: Value<C[K]> }
+
+/** A row as it is written: what may be null may be left out. */
+type WrittenOf<C extends Columns> =
+  & { readonly [K in Exclude<keyof C, NullableIn<C>> & string as CamelCase<K>]: Value<C[K]> }
+  & { readonly [K in NullableIn<C> & string as CamelCase<K>]?: Value<C[K]> | undefined }
+
+/** Some columns, in order: the parts of statements that name them. */
+export interface ColumnList<C extends Columns> {
+  readonly columns: C
+  /** `user_id, created_at` */
+  readonly names: Statement.Fragment
+  /** `e.user_id, e.created_at` */
+  readonly of: (alias: string) => Statement.Fragment
+  /** `e.user_id AS "userId"`: for `withoutTransform`, which spares the renaming of every row. */
+  readonly renamed: (alias: string) => Statement.Fragment
+  /** `unnest($1, $2) AS t(user_id, created_at)`: one parameter per column, one text for any number of rows. */
+  readonly unnest: (rows: ReadonlyArray<WrittenOf<C>>) => Statement.Fragment
+  /** `user_id = t.user_id, created_at = t.created_at` */
+  readonly setFrom: (alias: string) => Statement.Fragment
+  /** `b.user_id = t.user_id AND b.created_at = t.created_at` */
+  readonly match: (alias: string, other: string) => Statement.Fragment
+  readonly pick: <K extends keyof C & string>(...names: ReadonlyArray<K>) => ColumnList<Pick<C, K>>
+}
+
+/** A table, with all of its columns that this service reads or writes by rows. */
+export interface Table<C extends Columns> extends ColumnList<C> {
+  /** `INSERT INTO rewards (user_id, …) SELECT * FROM unnest($1, …)` */
+  readonly insert: (rows: ReadonlyArray<WrittenOf<C>>) => Statement.Fragment
+}
+
+/** A row of a table, or of some of its columns, as it is read. */
+export type Row<L> = L extends ColumnList<infer C> ? RowOf<C> : never
+
+/** A row as `insert` and `unnest` take it. */
+export type Written<L> = L extends ColumnList<infer C> ? WrittenOf<C> : never
+
+const literal = (sql: string): Statement.Fragment => Statement.fragment([Statement.literal(sql)])
+
+/** Columns that belong together in a statement without being a table's. */
+export const columnList = <C extends Columns>(columns: C): ColumnList<C> => {
+  const names = Object.keys(columns)
+  const joined = names.join(", ")
+  return {
+    columns,
+    names: literal(joined),
+    of: (alias) => literal(names.map((name) => `${alias}.${name}`).join(", ")),
+    renamed: (alias) => literal(names.map((name) => `${alias}.${name} AS "${String.snakeToCamel(name)}"`).join(", ")),
+    unnest: unnestOf(columns),
+    setFrom: (alias) => literal(names.map((name) => `${name} = ${alias}.${name}`).join(", ")),
+    match: (alias, other) => literal(names.map((name) => `${alias}.${name} = ${other}.${name}`).join(" AND ")),
+    pick: (...picked) => columnList(Struct.pick(columns, picked))
+  }
+}
+
+/** A table and its columns: the one place that names them. */
+export const table = <C extends Columns>(name: string, columns: C): Table<C> => {
+  const list = columnList(columns)
+  const head = Statement.literal(`INSERT INTO ${name} (${Object.keys(columns).join(", ")}) SELECT * FROM `)
+  return { ...list, insert: (rows) => Statement.fragment([head, ...list.unnest(rows).segments]) }
+}
+
+const unnestOf = <C extends Columns>(columns: C): ColumnList<C>["unnest"] => {
+  const all = Object.entries(columns).map(([name, { arrayOid }], index) => ({
+    key: String.snakeToCamel(name) as keyof WrittenOf<C>,
+    arrayOid,
+    before: Statement.literal(index === 0 ? "unnest(" : ", ")
+  }))
+  const end = Statement.literal(`) AS t(${Object.keys(columns).join(", ")})`)
+  return (rows) => {
+    const parameters = all.flatMap(({ arrayOid, before, key }) => [
+      before,
+      Statement.parameter(parameter(arrayOid, rows.map((row) => row[key] ?? null)))
+    ])
+    return Statement.fragment([...parameters, end])
+  }
+}

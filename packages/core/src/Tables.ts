@@ -1,0 +1,287 @@
+import type { ApiKeyName, EndpointId, IntegratorId, UserId, VaultId } from "@card-rewards/domain/Ids"
+import type { Asset } from "@card-rewards/domain/Money"
+import type { RewardState } from "@card-rewards/domain/Reward"
+import type { SpendEventKind } from "@card-rewards/domain/SpendEvent"
+import type { Attributes } from "@card-rewards/domain/User"
+import { bool, bytea, int2, int4, int8, nullable, numeric, table, text, timestamptz } from "./Database/Table.ts"
+
+/*
+ * The columns of the tables: statements, their parameters and the types of rows come from these lists. What the columns
+ * mean, and which statement an index serves, is in the schema: migrations/0001_initial. Times are milliseconds, amounts
+ * smallest units, spend minor units. Columns that only defaults and single statements fill in are left out.
+ */
+
+const integrator = { integrator_id: text<IntegratorId>() }
+const asset = text<Asset>()
+
+const attributes = {
+  tier: nullable(text()),
+  country: nullable(text<NonNullable<Attributes["country"]>>()),
+  segment: nullable(text())
+}
+
+/** An integrator's API keys by name. */
+export const apiKeys = table("api_keys", {
+  ...integrator,
+  name: text<ApiKeyName>(),
+  key_hash: bytea(),
+  last4: text(),
+  created_at: timestamptz(),
+  revoked_at: nullable(timestamptz()),
+  last_used_at: nullable(timestamptz())
+})
+
+/** Which key a hash is. */
+export const apiKeyHashes = table("api_key_hashes", {
+  key_hash: bytea(),
+  ...apiKeys.pick("integrator_id", "name").columns
+})
+
+/** Enrolled users. */
+export const users = table("users", {
+  ...integrator,
+  user_id: text<UserId>(),
+  lane: int2(),
+  ...attributes,
+  referred_by: nullable(text<UserId>()),
+  enrolled_at: timestamptz(),
+  updated_at: timestamptz()
+})
+
+/** Every change of a user's attributes. */
+export const userAttributes = table("user_attributes", {
+  ...integrator,
+  user_id: text(),
+  arrival: int8(),
+  stored_at: timestamptz(),
+  ...attributes
+})
+
+/** All spend events that were stored. */
+export const spendEvents = table("spend_events", {
+  ...integrator,
+  user_id: text(),
+  kind: text<SpendEventKind>(),
+  external_transaction_id: text(),
+  lane: int2(),
+  arrival: int8(),
+  received_at: timestamptz(),
+  currency: text(),
+  cents: int8(),
+  descriptor: text(),
+  mcc: text(),
+  mid: nullable(text()),
+  country: nullable(text()),
+  occurred_at: timestamptz(),
+  original_id: nullable(text()),
+  position: nullable(int8()),
+  purchase_at: nullable(timestamptz()),
+  refunded_cents: nullable(numeric())
+})
+
+/** What makes a spend event the same one again. */
+export const spendEventKey = spendEvents.pick("integrator_id", "user_id", "kind", "external_transaction_id")
+
+/** Stored spend events that are not applied yet. */
+export const spendEventQueue = table("spend_event_queue", {
+  ...spendEvents.pick("integrator_id", "lane", "arrival", "user_id", "kind", "external_transaction_id").columns,
+  traceparent: nullable(text())
+})
+
+/** Spend events that wait for the event they refer to. */
+export const spendEventWaits = table("spend_event_waits", {
+  ...integrator,
+  user_id: text(),
+  original_kind: text<"authorization" | "clearing">(),
+  original_id: text(),
+  occurred_at: timestamptz(),
+  arrival: int8(),
+  kind: text(),
+  external_transaction_id: text()
+})
+
+/** How many events of each lane are applied. */
+export const lanes = table("lanes", { integrator_id: text(), lane: int2(), position: int8() })
+
+/** Applied authorizations. */
+export const authorizations = table("authorizations", {
+  ...integrator,
+  user_id: text(),
+  external_transaction_id: text(),
+  occurred_at: timestamptz(),
+  currency: text(),
+  mcc: text(),
+  ...attributes,
+  authorized: numeric(),
+  incremented: numeric(),
+  reversed: numeric(),
+  closed: bool()
+})
+
+/** What caps have counted, by user, month, program and category. */
+export const capUsage = table("cap_usage", {
+  ...integrator,
+  user_id: text(),
+  month: int4(),
+  program_id: text(),
+  category_id: text(),
+  used: numeric()
+})
+
+/** What open authorizations come to before caps. */
+export const openEstimates = table("open_estimates", {
+  ...integrator,
+  user_id: text(),
+  month: int4(),
+  program_id: text(),
+  version: int4(),
+  category_id: text(),
+  authorizations: int4(),
+  raw: numeric()
+})
+
+/** The expected part of balances. */
+export const expectedBalances = table("expected_balances", {
+  ...integrator,
+  user_id: text(),
+  asset,
+  expected: numeric()
+})
+
+/** The vaults and their counters. */
+export const vaults = table("vaults", {
+  ...integrator,
+  vault_id: text<VaultId>(),
+  rewards: int8(),
+  entries: int8(),
+  events: int8(),
+  work_at: nullable(timestamptz())
+})
+
+/** What a vault holds in each asset. */
+export const vaultBalances = table("vault_balances", {
+  ...integrator,
+  asset,
+  held: numeric(),
+  free: numeric(),
+  assigned: numeric(),
+  assigned_to: int8(),
+  assigned_at: nullable(timestamptz())
+})
+
+/** Deposits, withdrawals and claims. */
+export const vaultOperations = table("vault_operations", {
+  ...integrator,
+  reference: text(),
+  kind: text(),
+  asset,
+  amount: numeric(),
+  user_id: nullable(text()),
+  recorded_at: timestamptz()
+})
+
+/** Amounts of waiting rewards by blocks of creations. */
+export const waitingSums = table("waiting_sums", { ...integrator, asset, block: int8(), amount: numeric() })
+
+/** Claims that are carried out in part. */
+export const payouts = table("payouts", { ...integrator, user_id: text(), asset, reference: text(), amount: numeric() })
+
+/** Rewards; `creation` is their order in the vault, from 1. */
+export const rewards = table("rewards", {
+  ...integrator,
+  user_id: text(),
+  kind: text(),
+  external_transaction_id: text(),
+  program_id: text(),
+  program_version: int4(),
+  creation: int8(),
+  asset,
+  state: text<RewardState>(),
+  category_id: nullable(text()),
+  purchase_at: timestamptz(),
+  currency: text(),
+  spend: int8(),
+  refunded_spend: int8(),
+  earned: numeric(),
+  amount: numeric(),
+  paid: numeric(),
+  recovered: numeric(),
+  clawed_back: numeric(),
+  month_used_before: numeric(),
+  category_used_before: numeric(),
+  claimable_at: timestamptz(),
+  created_at: timestamptz(),
+  updated_at: timestamptz(),
+  revision: int4()
+})
+
+/** What users have in each asset. */
+export const userBalances = table("user_balances", {
+  ...integrator,
+  user_id: text(),
+  asset,
+  awaiting_funding: numeric(),
+  pending: numeric(),
+  claimable: numeric(),
+  paid: numeric(),
+  owed: numeric(),
+  due_at: nullable(timestamptz()),
+  due_creation: nullable(int8()),
+  first_waiting: nullable(int8())
+})
+
+/** The journal's entries. */
+export const journal = table("journal", {
+  ...integrator,
+  entry: int8(),
+  recorded_at: timestamptz(),
+  asset,
+  from_account: text(),
+  to_account: text(),
+  amount: numeric(),
+  user_id: nullable(text()),
+  reward: nullable(int8()),
+  reference: nullable(text())
+})
+
+/** Events for integrators. */
+export const events = table("events", {
+  ...integrator,
+  event: int8(),
+  event_id: text(),
+  kind: text(),
+  created_at: timestamptz(),
+  body: text()
+})
+
+/** Deliveries of events. */
+export const deliveries = table("deliveries", {
+  ...integrator,
+  event: int8(),
+  round: int4(),
+  generation: int4(),
+  reward: nullable(int8()),
+  state: text<"pending" | "delivered" | "exhausted" | "cancelled">(),
+  created_at: timestamptz(),
+  next_attempt_at: nullable(timestamptz()),
+  attempts: int4(),
+  claimed_until: nullable(timestamptz()),
+  traceparent: nullable(text())
+})
+
+/** Webhook endpoints; `generation` counts those of an integrator over time. */
+export const webhookEndpoints = table("webhook_endpoints", {
+  ...integrator,
+  generation: int4(),
+  endpoint_id: text<EndpointId>(),
+  url: text(),
+  created_at: timestamptz()
+})
+
+/** Signing secrets, encrypted. */
+export const webhookSecrets = table("webhook_secrets", {
+  ...integrator,
+  generation: int4(),
+  rotation: int4(),
+  encrypted: bytea()
+})

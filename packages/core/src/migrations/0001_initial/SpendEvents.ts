@@ -1,0 +1,60 @@
+/** Spend events: stored once, then applied once. */
+export const statements = [
+  // The worker completes each row once (position, and more for a clearing): with a quarter of each page free, the
+  // update stays on its page and changes no index.
+  `CREATE TABLE spend_events (
+    integrator_id text NOT NULL,
+    user_id text NOT NULL,
+    kind text NOT NULL CHECK (kind IN
+      ('authorization', 'incremental_authorization', 'clearing', 'reversal', 'refund')),
+    external_transaction_id text NOT NULL,
+    lane smallint NOT NULL,
+    arrival bigint NOT NULL DEFAULT nextval('arrivals'),
+    received_at timestamptz NOT NULL,
+    currency text NOT NULL,
+    cents bigint NOT NULL CHECK (cents >= 0),
+    descriptor text NOT NULL,
+    mcc text NOT NULL,
+    mid text,
+    country text,
+    occurred_at timestamptz NOT NULL,
+    -- what authorizationId or originalTransactionId names
+    original_id text,
+    -- the order in which the lane's events were applied; absent until then
+    position bigint,
+    -- of an applied clearing: the purchase time and the sum of its refunds in its currency
+    purchase_at timestamptz,
+    refunded_cents numeric(78,0),
+    PRIMARY KEY (integrator_id, user_id, kind, external_transaction_id)
+  ) WITH (fillfactor = 75)`,
+  // a clearing's refunds: for the explanation of its rewards, and for the audit
+  `CREATE INDEX spend_events_refunds ON spend_events (integrator_id, user_id, original_id) WHERE kind = 'refund'`,
+  // Events not applied yet. Apart from the events, so that finding work costs nothing for those that are applied; the
+  // primary key serves the skip from lane to lane and a lane's first events (Processing/Queue.ts, Take.ts).
+  `CREATE TABLE spend_event_queue (
+    integrator_id text NOT NULL,
+    lane smallint NOT NULL,
+    arrival bigint NOT NULL,
+    user_id text NOT NULL,
+    kind text NOT NULL,
+    external_transaction_id text NOT NULL,
+    -- the trace that stored the event, absent where none was recorded; see Tracing.ts
+    traceparent text,
+    PRIMARY KEY (integrator_id, lane, arrival)
+  )`,
+  // Events that came before the event they refer to. The primary key serves those that an event releases, in the order
+  // in which they are applied (Processing/Load.ts).
+  `CREATE TABLE spend_event_waits (
+    integrator_id text NOT NULL,
+    user_id text NOT NULL,
+    original_kind text NOT NULL CHECK (original_kind IN ('authorization', 'clearing')),
+    original_id text NOT NULL,
+    occurred_at timestamptz NOT NULL,
+    arrival bigint NOT NULL,
+    kind text NOT NULL,
+    external_transaction_id text NOT NULL,
+    PRIMARY KEY (integrator_id, user_id, original_kind, original_id, occurred_at, arrival)
+  )`,
+  // pages of an integrator's waiting events in order of arrival; see Backlog.ts
+  `CREATE INDEX spend_event_waits_by_arrival ON spend_event_waits (integrator_id, arrival)`
+]

@@ -1,0 +1,77 @@
+import * as Database from "@card-rewards/core/Database"
+import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
+import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+
+const deadlineMillis = 1_000
+
+const pool = (poolSize: number) =>
+  Layer.unwrap(Effect.map(makeEmpty, (url) => Database.layer({ url, poolSize, applicationName: "test" })))
+
+const sleep = (seconds: number) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql`SELECT pg_sleep(${Database.value.int4(seconds)})`)
+
+const session = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ pid: number }>`SELECT pg_backend_pid() AS pid`
+  return row?.pid
+})
+
+const behindNetwork = (poolSize: number) =>
+  Layer.unwrap(Effect.gen(function*() {
+    const url = yield* makeEmpty
+    const { through } = yield* NetworkProxy
+    return Database.layer({ url: through(url), poolSize, applicationName: "test" })
+  })).pipe(Layer.provideMerge(NetworkProxy.layer))
+
+/** From now on all connections carry nothing; new ones work. */
+const breakConnections = Effect.flatMap(NetworkProxy, ({ freeze, restore }) => Effect.andThen(freeze, restore))
+
+describe("a statement that exceeds its deadline", () => {
+  it.live("leaves the connection on which another request's slower statement runs alone", () =>
+    Effect.gen(function*() {
+      const exceeded = Effect.flip(Database.withDeadline(4_000, sleep(20)))
+      const slower = Database.withDeadline(10_000, sleep(6))
+      const [error] = yield* Effect.all([exceeded, slower], { concurrency: 2 })
+      assert.strictEqual(error._tag, "Unavailable")
+    }).pipe(Effect.provide(pool(2))))
+
+  it.live("leaves its connection to no later statement, alone or in a transaction, of a pool of one", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      for (const inWhat of [<A, E, R>(effect: Effect.Effect<A, E, R>) => effect, sql.withTransaction]) {
+        const before = yield* session
+        yield* Effect.flip(Database.withDeadline(deadlineMillis, inWhat(sleep(20))))
+        const after = yield* Database.withDeadline(deadlineMillis, inWhat(session))
+        assert.notStrictEqual(after, before)
+      }
+    }).pipe(Effect.provide(pool(1))))
+})
+
+describe("connections that a half-open network took along", () => {
+  it.live("cost less than a deadline too where the pool had opened them ahead of their first use", () =>
+    Effect.gen(function*() {
+      // the pool replaces the connection on which the statement hangs at once
+      yield* Effect.flip(Database.withDeadline(deadlineMillis, sleep(20)))
+      yield* Effect.sleep(500)
+      yield* breakConnections
+      const sql = yield* SqlClient.SqlClient
+      yield* Database.withDeadline(deadlineMillis, session)
+      yield* Database.withDeadline(deadlineMillis, sql.withTransaction(session))
+    }).pipe(Effect.provide(behindNetwork(2))))
+
+  it.live("cost one deadline together, not one each", () =>
+    Effect.gen(function*() {
+      const all = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+        Effect.all(Array.from({ length: 4 }, () => effect), { concurrency: 4 })
+      const before = new Set(yield* all(Effect.tap(session, () => sleep(0))))
+      yield* all(sleep(1))
+      yield* breakConnections
+      yield* Effect.flip(Database.withDeadline(deadlineMillis, session))
+      const [took, after] = yield* Effect.timed(all(Database.withDeadline(deadlineMillis, session)))
+      assert.isBelow(Duration.toMillis(took), deadlineMillis)
+      for (const pid of after) assert.isFalse(before.has(pid), "a new session")
+    }).pipe(Effect.provide(behindNetwork(4))))
+})
