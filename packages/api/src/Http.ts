@@ -31,7 +31,7 @@ export const make = Effect.fnUntraced(function*(environment: VaultId) {
     Effect.updateContext((context: Context.Context<Scope.Scope>) => withoutServices(context)),
     Effect.provideService(HttpRouter.RouterConfig, routerConfig)
   )
-  return yield* Telemetry.around(routes, Border.around)
+  return yield* Telemetry.around(Border.around(routes))
 })
 
 /** Paths are taken literally. Length is limited by Node's limit on headers, and then by each id's own. */

@@ -21,7 +21,11 @@ const serve = Effect.gen(function*() {
   const server = yield* Layer.build(Server.layer(config)).pipe(
     Effect.mapError(() => new StartRefused({ message: `Cannot listen on ${config.host}:${config.port}` }))
   )
-  yield* HttpServer.serveEffect(answer).pipe(Effect.andThen(HttpServer.logAddress), Effect.provideContext(server), Effect.provide(Telemetry.untracedHealth))
+  yield* HttpServer.serveEffect(answer).pipe(
+    Effect.andThen(HttpServer.logAddress),
+    Effect.provideContext(server),
+    Effect.provide(Telemetry.sampling)
+  )
   return yield* Effect.never
 }).pipe(Effect.scoped)
 

@@ -16,11 +16,14 @@ export const counter = (name: string, unit: Unit, description: string) =>
 export const gauge = (name: string, unit: Unit, description: string) =>
   Metric.gauge(name, { description, attributes: { unit } })
 
-/** Durations, in seconds; the boundaries are those of OpenTelemetry's conventions. */
-export const durations = (name: string, description: string) =>
+/**
+ * Durations, in seconds; the boundaries are those of OpenTelemetry's conventions. A metric with attributes of its own is
+ * updated without computing its key.
+ */
+export const durations = (name: string, description: string, attributes: Attributes = {}) =>
   Metric.histogram(name, {
     description,
-    attributes: { unit: "s" },
+    attributes: { unit: "s", ...attributes },
     boundaries: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
   })
 

@@ -17,14 +17,18 @@ export const traceparent: Effect.Effect<string | null> = Effect.withFiber((fiber
 /** Where work came from: each `traceparent` that was stored with it. */
 export type Origins = () => ReadonlyArray<string | null | undefined>
 
-/** Runs in a span of its own trace, linked to where its work came from; without tracing it costs nothing. */
+/**
+ * Runs in a span of its own trace, linked to where its work came from; where nothing of it is traced, without a span.
+ */
 export const linked = (name: string, kind: Tracer.SpanKind, origins: Origins) =>
 <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.withFiber((fiber) =>
-    fiber.getRef(On)
-      ? Effect.withSpan(work, name, { root: true, kind, links: linksOf(origins()), captureStackTrace: false })
-      : work
-  )
+  Effect.withFiber((fiber) => {
+    if (!fiber.getRef(On)) return work
+    const links = linksOf(origins())
+    return links.length === 0
+      ? Effect.withTracerEnabled(work, false)
+      : Effect.withSpan(work, name, { root: true, kind, links, captureStackTrace: false })
+  })
 
 /** As {@link linked}, for work that is no effect: gives what ends its span, with attributes. */
 export const begin = (name: string, kind: Tracer.SpanKind, origins: ReturnType<Origins>) =>

@@ -23,7 +23,9 @@ export const around = <E, R>(
     const url = Paths.canonical(request.url)
     if (url === request.url) return answered
     if (url === undefined) return Effect.succeed(notFound)
-    return Effect.provideService(answered, HttpServerRequest.HttpServerRequest, request.modify({ url }))
+    // the server restores the fiber's context at the end of the request
+    fiber.setContext(Context.add(fiber.context, HttpServerRequest.HttpServerRequest, request.modify({ url })))
+    return answered
   })
 }
 

@@ -1,61 +1,81 @@
 import * as Metrics from "@card-rewards/core/Metrics"
-import { Clock, Context, Effect, type Exit } from "effect"
-import { HttpMiddleware, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
-
-/** By OpenTelemetry's conventions for servers. */
-const duration = Metrics.durations("http.server.request.duration", "Duration of HTTP requests, to the answer's first byte")
-
-/** A method of which there are no others than these; anybody may send any word. */
-const methods = new Set(["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"])
-
-type Answering<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+import { Clock, Context, Effect, type Fiber, Layer, References, Tracer } from "effect"
+import { HttpEffect, HttpMiddleware, HttpRouter, type HttpServerRequest, type HttpServerResponse } from "effect/http"
 
 /**
- * What `border` makes of the routes, each request measured by method, route and status. Without telemetry nothing is
- * added.
+ * Requests of which this process makes spans in one second, at most. Spans cost more processor time than the rest of a
+ * request, so that tracing all of them would halve what a process serves; metrics count every request.
  */
-export const around = Effect.fnUntraced(function*<E, R, E2, R2>(
-  routes: Answering<E, R>,
-  border: (routes: Answering<E, R>) => Answering<E2, R2>
-) {
-  if (!(yield* Metrics.On)) return border(routes)
-  const matched = new WeakMap<object, string>()
-  const noting = Effect.withFiber<HttpServerResponse.HttpServerResponse, E, R>((fiber) => {
-    const { source } = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
-    // the router leaves the route that it found in the fiber's context
-    return Effect.onExit(routes, () =>
-      Effect.sync(() => {
-        const found = Context.getOrUndefined(fiber.context, HttpRouter.RouteContext)
-        if (found !== undefined) matched.set(source, found.route.path)
-      }))
-  })
-  const answer = border(noting)
-  return Effect.gen(function*() {
-    const { source } = yield* HttpServerRequest.HttpServerRequest
-    const begun = yield* Clock.monotonicTimeNanos
-    return yield* Effect.onExit(answer, (exit) => measure(begun, matched.get(source), exit))
+export const maxTracedPerSecond = 200
+
+/** The status that Effect gives to a request whose client has left; it is not sent. */
+const clientLeftStatus = 499
+
+/** Known methods: a client may send any word. */
+const methods = new Set(["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"])
+
+/**
+ * Measures each request by method, route and status, up to the first byte of its answer; a request that is not traced
+ * makes no spans below the router either. Without telemetry nothing is added.
+ */
+export const around = Effect.fnUntraced(function*<E, R>(answer: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) {
+  if (!(yield* Metrics.On)) return answer
+  const series = new Series()
+  return Effect.withFiber<HttpServerResponse.HttpServerResponse, E, R>((fiber) => {
+    const clock = fiber.getRef(Clock.Clock)
+    const startedNanos = clock.monotonicTimeNanosUnsafe()
+    HttpEffect.appendPreResponseHandlerUnsafe(fiber.context, (request, response) => {
+      const seconds = Number(clock.monotonicTimeNanosUnsafe() - startedNanos) / 1e9
+      series.of(request, routeOf(fiber), response).updateUnsafe(seconds, fiber.context)
+      return Effect.succeed(response)
+    })
+    if (Context.getOrUndefined(fiber.context, Tracer.ParentSpan) === undefined) {
+      // the server restores the fiber's context at the end of the request
+      fiber.setContext(Context.add(fiber.context, References.TracerEnabled, false))
+    }
+    return answer
   })
 })
 
-const measure = Effect.fnUntraced(function*<E>(
-  begun: bigint,
-  route: string | undefined,
-  exit: Exit.Exit<HttpServerResponse.HttpServerResponse, E>
-) {
-  const { method } = yield* HttpServerRequest.HttpServerRequest
-  yield* Metrics.add(duration, yield* Metrics.secondsSince(begun), {
-    "http.request.method": methods.has(method) ? method : "_OTHER",
-    ...(route === undefined ? {} : { "http.route": route }),
-    ...outcomeOf(exit)
-  })
-})
+/** The router leaves the route that it found in the fiber's context. */
+const routeOf = (fiber: Fiber.Fiber<unknown, unknown>): string | undefined =>
+  Context.getOrUndefined(fiber.context, HttpRouter.RouteContext)?.route.path
 
-/** Who leaves before the answer has no status. */
-const outcomeOf = <E>(exit: Exit.Exit<HttpServerResponse.HttpServerResponse, E>): Readonly<Record<string, string>> => {
-  if (exit._tag === "Failure") return { "error.type": "cancelled" }
-  const status = `${exit.value.status}`
-  return { "http.response.status_code": status, ...(exit.value.status >= 500 ? { "error.type": status } : {}) }
+/** One histogram for each method, route and status, by OpenTelemetry's conventions for servers. */
+class Series {
+  readonly #known = new Map<string, ReturnType<typeof Metrics.durations>>()
+
+  of(request: HttpServerRequest.HttpServerRequest, route: string | undefined, { status }: HttpServerResponse.HttpServerResponse) {
+    const method = methods.has(request.method) ? request.method : "_OTHER"
+    const key = `${method} ${route} ${status}`
+    const known = this.#known.get(key)
+    if (known !== undefined) return known
+    const histogram = Metrics.durations(
+      "http.server.request.duration",
+      "Duration of HTTP requests, to the answer's first byte",
+      { "http.request.method": method, ...(route === undefined ? {} : { "http.route": route }), ...outcomeOf(status) }
+    )
+    this.#known.set(key, histogram)
+    return histogram
+  }
 }
 
-/** A balancer asks for its health every few seconds: that is no trace. */
-export const untracedHealth = HttpMiddleware.layerTracerDisabledForUrls(["/health"])
+const outcomeOf = (status: number): Readonly<Record<string, string>> =>
+  status === clientLeftStatus
+    ? { "error.type": "cancelled" }
+    : { "http.response.status_code": `${status}`, ...(status >= 500 ? { "error.type": `${status}` } : {}) }
+
+/** Which requests are traced: none of `/health`, which a load balancer asks for every few seconds. */
+export const sampling: Layer.Layer<never> = Layer.effect(
+  HttpMiddleware.TracerDisabledWhen,
+  Effect.clockWith((clock) => {
+    let second = 0
+    let traced = 0
+    return Effect.succeed((request: HttpServerRequest.HttpServerRequest) => {
+      if (request.url === "/health") return true
+      const now = Math.floor(clock.currentTimeMillisUnsafe() / 1_000)
+      if (now !== second) [second, traced] = [now, 0]
+      return ++traced > maxTracedPerSecond
+    })
+  })
+)

@@ -7,8 +7,10 @@ import { peer } from "./Competitors.ts"
 
 /** What the collector stand-in has counted; see peers/collector. */
 interface Received {
-  /** Spans of requests. A request may have further spans, which do not count. */
+  /** Spans of requests: of a few hundred requests in one second. Further spans of a request do not count. */
   readonly requestSpans: number
+  /** Requests whose duration was measured. */
+  readonly measuredRequests: number
   readonly traceBytes: number
   readonly metricBytes: number
 }
@@ -25,6 +27,7 @@ export const startCollector = Effect.gen(function*() {
   const processes = yield* Processes
   const { baseUrl } = yield* processes.serve({ entry: peer("collector") })
   let requests = 0
+  let spans = 0
 
   const received = Effect.tryPromise({
     try: async () => {
@@ -34,29 +37,26 @@ export const startCollector = Effect.gen(function*() {
     catch: (error) => new InvalidRun({ message: `the collector does not answer: ${error}` })
   })
 
-  /**
-   * Returns a check for one load: it waits until every request has its span. So no export runs during the turn of the
-   * next competitor.
-   */
-  const spansOf = (name: string) => {
-    const before = requests
-    return Effect.fnUntraced(function*(answered: number) {
-      requests = before + answered
+  /** Returns a check for one load, which waits until spans of it have arrived. */
+  const spansOf = (name: string) =>
+    Effect.fnUntraced(function*(answered: number) {
+      requests += answered
       const startedAt = performance.now()
-      while (true) {
-        const { requestSpans } = yield* received
-        if (requestSpans >= requests) return
-        if (performance.now() - startedAt > timeoutMillis) yield* verify(`${name}: spans`, requestSpans, requests)
+      const known = spans
+      while (spans === known) {
+        if (performance.now() - startedAt > timeoutMillis) {
+          return yield* new InvalidRun({ message: `${name}: no spans arrived at the collector` })
+        }
         yield* Effect.sleep(pollMillis)
+        spans = (yield* received).requestSpans
       }
     })
-  }
 
-  /** Stops the server, which then exports its last metrics, and fails unless metrics arrived. Returns a remark. */
+  /** Stops the server, which then exports its last metrics, and fails unless all requests were measured. */
   const verifyMetrics = Effect.fnUntraced(function*(name: string, serving: Serving) {
     yield* serving.stop
-    const { metricBytes, requestSpans, traceBytes } = yield* received
-    if (metricBytes === 0) return yield* new InvalidRun({ message: `${name}: no metrics arrived at the collector` })
+    const { measuredRequests, metricBytes, requestSpans, traceBytes } = yield* received
+    if (measuredRequests < requests) yield* verify(`${name}: measured requests`, measuredRequests, requests)
     return `${name}: for ${formatFigure(requests)} requests the collector received ${formatFigure(requestSpans)} ` +
       `request spans, ${formatFigure(traceBytes / requests)} bytes of traces per request, and ` +
       `${formatFigure(metricBytes)} bytes of metrics.`

@@ -4,6 +4,7 @@
  */
 import * as Configuration from "@card-rewards/api/Configuration"
 import * as Http from "@card-rewards/api/Http"
+import * as Telemetry from "@card-rewards/api/Http/Telemetry"
 import * as Server from "@card-rewards/api/Server"
 import * as Services from "@card-rewards/api/Services"
 import * as Process from "@card-rewards/core/Process"
@@ -25,7 +26,7 @@ const serve = Effect.gen(function*() {
     Context.add(services, SpendEvents, spendEvents)
   )
   const server = yield* Layer.build(Server.layer(config))
-  yield* HttpServer.serveEffect(answer).pipe(Effect.provideContext(server))
+  yield* HttpServer.serveEffect(answer).pipe(Effect.provideContext(server), Effect.provide(Telemetry.sampling))
   return yield* Effect.never
 }).pipe(Effect.scoped)
 
