@@ -1,4 +1,5 @@
 /** `npm start`: PostgreSQL, the api and the worker, and everything a first request needs. See operations. */
+import { StartRefused } from "@card-rewards/core/Settings"
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Console, Duration, Effect, Layer, Predicate, Redacted, Schedule, Schema } from "effect"
@@ -9,7 +10,7 @@ import { keepRunning, runOnce } from "./start/Children.ts"
 import { createDemo, migrate } from "./start/Provision.ts"
 import * as Settings from "./start/Settings.ts"
 
-const healthPatience = Duration.seconds(30)
+const healthTimeout = Duration.seconds(30)
 
 const DemoFile = Schema.fromJsonString(Schema.Struct({
   baseUrl: Schema.String,
@@ -54,8 +55,13 @@ const untilHealthy = (baseUrl: string) =>
     Effect.filterOrFail((response) => response.status === 204),
     Effect.retry(Schedule.spaced("50 millis")),
     Effect.timeoutOrElse({
-      duration: healthPatience,
-      orElse: () => Effect.fail(new Settings.StartError({ message: `The api did not answer at ${baseUrl}/health within ${Duration.format(healthPatience)}: its own lines above say why` }))
+      duration: healthTimeout,
+      orElse: () =>
+        Effect.fail(
+          new StartRefused({
+            message: `The api did not answer at ${baseUrl}/health within ${Duration.format(healthTimeout)}: see its lines above`
+          })
+        )
     })
   )
 
