@@ -7,7 +7,7 @@ import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { keepRunning, runOnce } from "./start/Children.ts"
-import { createDemo, migrate } from "./start/Provision.ts"
+import { createDemo, createLogins, migrate } from "./start/Provision.ts"
 import * as Settings from "./start/Settings.ts"
 
 const healthTimeout = Duration.seconds(30)
@@ -20,20 +20,21 @@ const DemoFile = Schema.fromJsonString(Schema.Struct({
 
 const start = Effect.gen(function*() {
   const settings = yield* Settings.read
-  const databaseUrl = settings.databaseUrl ?? (yield* startPostgres(settings))
-  yield* migrate(databaseUrl)
+  const ownerUrl = settings.databaseUrl ?? (yield* startPostgres(settings))
+  yield* migrate(ownerUrl)
+  // The operator of another database chooses its logins; see operations.
+  const urls = settings.databaseUrl === undefined ? yield* createLogins(ownerUrl) : { api: ownerUrl, worker: ownerUrl }
   const env = {
-    DATABASE_URL: Redacted.value(databaseUrl),
     SECRETS_KEY: Redacted.value(settings.secretsKey),
     DATA_DIR: settings.dataDir,
     ENVIRONMENT: settings.environment,
     HOST: settings.host,
     PORT: String(settings.port)
   }
-  yield* keepRunning("api", env)
-  yield* keepRunning("worker", env)
+  yield* keepRunning("api", { ...env, DATABASE_URL: Redacted.value(urls.api) })
+  yield* keepRunning("worker", { ...env, DATABASE_URL: Redacted.value(urls.worker) })
   yield* untilHealthy(settings.baseUrl)
-  yield* greet(settings, databaseUrl)
+  yield* printAddresses(settings, ownerUrl)
   yield* Effect.forkScoped(buildConsole)
   return yield* Effect.never
 }).pipe(Effect.scoped)
@@ -65,7 +66,7 @@ const untilHealthy = (baseUrl: string) =>
     })
   )
 
-const greet = Effect.fnUntraced(function*(settings: Settings.Settings, databaseUrl: Redacted.Redacted) {
+const printAddresses = Effect.fnUntraced(function*(settings: Settings.Settings, ownerUrl: Redacted.Redacted) {
   const { baseUrl } = settings
   const lines = [
     "",
@@ -76,7 +77,7 @@ const greet = Effect.fnUntraced(function*(settings: Settings.Settings, databaseU
     `  console      ${baseUrl}/console`
   ]
   if (settings.environment !== "sandbox") return yield* Console.log(lines.join("\n"))
-  const demo = yield* findOrCreateDemo(settings, databaseUrl)
+  const demo = yield* findOrCreateDemo(settings, ownerUrl)
   return yield* Console.log([
     ...lines,
     `  integrator   ${demo.integratorId}`,
@@ -92,7 +93,7 @@ const greet = Effect.fnUntraced(function*(settings: Settings.Settings, databaseU
 })
 
 /** The key of an earlier start, where the database still knows it. */
-const findOrCreateDemo = Effect.fnUntraced(function*(settings: Settings.Settings, databaseUrl: Redacted.Redacted) {
+const findOrCreateDemo = Effect.fnUntraced(function*(settings: Settings.Settings, ownerUrl: Redacted.Redacted) {
   const file = path.join(settings.dataDir, "demo.json")
   const known = yield* Effect.try({ try: () => fs.readFileSync(file, "utf8"), catch: () => "missing" as const }).pipe(
     Effect.flatMap(Schema.decodeUnknownEffect(DemoFile)),
@@ -100,7 +101,7 @@ const findOrCreateDemo = Effect.fnUntraced(function*(settings: Settings.Settings
     Effect.tap((demo) => acceptsKey(settings.baseUrl, demo.apiKey)),
     Effect.orElseSucceed(() => undefined)
   )
-  const { integratorId, apiKey } = known ?? (yield* createDemo(databaseUrl))
+  const { integratorId, apiKey } = known ?? (yield* createDemo(ownerUrl))
   const demo = { baseUrl: settings.baseUrl, integratorId, apiKey }
   yield* Effect.sync(() => Settings.writePrivate(file, JSON.stringify(demo)))
   return demo

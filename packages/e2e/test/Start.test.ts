@@ -1,8 +1,12 @@
+import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
+import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
+import { until } from "@card-rewards/testing/Polling"
 import { folder, root, type Variables } from "@card-rewards/testing/Processes"
 import * as TestProcess from "@card-rewards/testing/TestProcess"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { readdirSync, readFileSync } from "node:fs"
+import { Context, Effect, Layer } from "effect"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 
 /** `npm start` without npm, over an embedded PostgreSQL in `dataDir`. */
 const launch = (dataDir: string, env: Variables = {}) =>
@@ -21,6 +25,17 @@ const processesOf = (dataDir: string): ReadonlyArray<string> =>
       return []
     }
   })
+
+/** What neither login may do. */
+const forbidden = [
+  "UPDATE journal SET amount = 1",
+  "DELETE FROM events",
+  "ALTER TABLE journal DISABLE TRIGGER ALL",
+  "CREATE TABLE other (id int)",
+  "SET ROLE card_rewards_admin",
+  "SET ROLE postgres"
+]
+const insufficientPrivilege = "42501"
 
 describe("npm start", () => {
   const cases: ReadonlyArray<readonly [Variables, string]> = [
@@ -50,4 +65,27 @@ describe("npm start", () => {
       assert.strictEqual(launcher.output(), `${line}\n`)
       assert.deepStrictEqual(processesOf(dataDir), [])
     }), { concurrency: 2, discard: true }).pipe(Effect.scoped))
+
+  it.live("gives the api and the worker logins that can neither change the journal nor create a table", () =>
+    Effect.gen(function*() {
+      const dataDir = yield* folder
+      const launcher = yield* launch(dataDir)
+      yield* until("started", Effect.sync(() => existsSync(join(dataDir, "demo.json"))), (written) => written, 90)
+      const postgres = yield* Layer.build(EmbeddedPostgres.layer({ dataDir: join(dataDir, "postgres") }))
+      const sql = yield* AdminSql.connect(Context.get(postgres, EmbeddedPostgres).url)
+      for (const part of ["api", "worker"]) {
+        const login = `rewards_${part}`
+        const sessions = yield* sql`SELECT DISTINCT usename, rolsuper FROM pg_stat_activity JOIN pg_roles
+          ON rolname = usename WHERE application_name = ${`card-rewards ${part}`}`
+        assert.deepStrictEqual(sessions, [{ usename: login, rolsuper: false }])
+        yield* sql.unsafe(`SET SESSION AUTHORIZATION ${login}`)
+        for (const statement of forbidden) {
+          const error = yield* Effect.flip(sql.unsafe(statement))
+          assert.propertyVal(error.reason.cause, "code", insufficientPrivilege, statement)
+        }
+        yield* sql`RESET SESSION AUTHORIZATION`
+      }
+      yield* launcher.send("SIGTERM")
+      assert.strictEqual(yield* Effect.timeout(launcher.exit, "20 seconds"), 130, launcher.output())
+    }).pipe(Effect.scoped))
 })
