@@ -13,8 +13,7 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { fileURLToPath } from "node:url"
 
-/** The only place that names it. The version of Node is the one of the `node-*` packages in pnpm-workspace.yaml. */
-const pnpmVersion = "10.34.9"
+/** Used where no package has the pinned Node: that of the `node-*` packages in pnpm-workspace.yaml. */
 const oldestNode = [22, 19]
 const lockPatienceMillis = 10 * 60_000
 const lockPollMillis = 100
@@ -23,6 +22,8 @@ const parentPollMillis = 250
 const stopPatienceMillis = 25_000
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+/** Pins pnpm by version and hash, for us and for deploy/Containerfile. */
+const pnpmFolder = path.join(root, "scripts/pnpm")
 const modules = path.join(root, "node_modules")
 const stampFile = path.join(modules, ".card-rewards-installed")
 const lockFile = path.join(modules, ".card-rewards-installing")
@@ -38,9 +39,9 @@ const main = async () => {
 
 /** Everything that decides what node_modules should hold. */
 const fingerprint = () => {
-  const hash = createHash("sha256").update(`${process.platform}-${process.arch} ${pnpmVersion}`)
+  const hash = createHash("sha256").update(`${process.platform}-${process.arch}`)
   const manifests = fs.readdirSync(path.join(root, "packages")).sort().map((name) => `packages/${name}/package.json`)
-  for (const file of ["package.json", "pnpm-lock.yaml", "pnpm-workspace.yaml", ...manifests]) {
+  for (const file of ["package.json", "pnpm-lock.yaml", "pnpm-workspace.yaml", "scripts/pnpm/package-lock.json", ...manifests]) {
     hash.update(`\n${file}\n`).update(read(path.join(root, file)) ?? "")
   }
   return hash.digest("hex")
@@ -55,29 +56,29 @@ const read = (file) => {
 }
 
 const install = async (wanted) => {
+  const pnpmVersion = JSON.parse(read(path.join(pnpmFolder, "package.json"))).dependencies.pnpm
   say(`Installing dependencies with pnpm ${pnpmVersion}; the first time takes a minute …`)
   const startedAt = Date.now()
-  const args = ["--yes", `--package=pnpm@${pnpmVersion}`, "--", "pnpm", "install", "--frozen-lockfile"]
-  const home = writableHome()
-  if (home === undefined) args.push("--store-dir", path.join(modules, ".pnpm-store"))
   // `CI` keeps pnpm from asking questions.
   const env = { ...process.env, CI: "true", npm_config_update_notifier: "false" }
-  if (home === undefined) Object.assign(env, { HOME: path.join(modules, ".cache"), npm_config_cache: path.join(modules, ".cache/npm") })
-  const { code, output } = await runQuietly("npx", args, env)
-  if (code !== 0) {
-    process.stderr.write(output)
-    throw new Error(`Installing failed: ${reasonIn(output)}`)
+  const pnpmArgs = [path.join(pnpmFolder, "node_modules/.bin/pnpm"), "install", "--frozen-lockfile"]
+  if (!hasWritableHome()) {
+    pnpmArgs.push("--store-dir", path.join(modules, ".pnpm-store"))
+    Object.assign(env, { HOME: path.join(modules, ".cache"), npm_config_cache: path.join(modules, ".cache/npm") })
   }
+  // npm compares the hash of what it downloads with the one in package-lock.json.
+  await runQuietly("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: pnpmFolder, env })
+  await runQuietly(process.execPath, pnpmArgs, { cwd: root, env })
   fs.writeFileSync(stampFile, wanted)
   say(`Installed in ${((Date.now() - startedAt) / 1000).toFixed(1)} s.`)
 }
 
-const writableHome = () => {
+const hasWritableHome = () => {
   try {
     fs.accessSync(os.homedir(), fs.constants.W_OK)
-    return os.homedir()
+    return true
   } catch {
-    return undefined
+    return false
   }
 }
 
@@ -136,9 +137,17 @@ const isAlive = (pid) => {
   }
 }
 
-const runQuietly = (command, args, env) =>
+/** Runs a command to its end; throws with the reason, after its output, where it fails. */
+const runQuietly = async (command, args, options) => {
+  const { code, output } = await capture(command, args, options)
+  if (code === 0) return
+  process.stderr.write(output)
+  throw new Error(`Installing failed: ${reasonIn(output)}`)
+}
+
+const capture = (command, args, options) =>
   new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"], detached: true })
+    const child = spawn(command, args, { ...options, stdio: ["ignore", "pipe", "pipe"], detached: true })
     child.once("error", (error) => reject(new Error(`${command} does not run: ${error.message}`)))
     if (child.pid !== undefined) fs.writeFileSync(lockFile, `${process.pid} ${child.pid}`)
     let output = ""
