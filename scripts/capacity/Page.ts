@@ -1,6 +1,6 @@
-import { type Figures, figures, growth, machines, ordinary } from "./Figures.ts"
+import { figures, growth, machines, ordinary } from "./Figures.ts"
 import { grow, type Month } from "./Growth.ts"
-import { day, type Load, need, oneIntegratorPerSecond, stepOf } from "./Model.ts"
+import { day, type Figures, type Load, need, oneIntegratorPerSecond, stepOf } from "./Model.ts"
 
 const rates = [10, 100, 1_000, 10_000]
 
