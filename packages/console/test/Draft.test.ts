@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { assign, compile, decode } from "../src/pages/program/Compile.ts"
 import { type Draft, draftOf, emptyDraft } from "../src/pages/program/Draft.ts"
+import { fieldName } from "../src/pages/program/Sections.ts"
 
 const now = Date.parse("2030-01-01T00:00:00Z")
 const effectiveFrom = instant(now + dayMillis)
@@ -121,6 +122,19 @@ describe("the form of a version", () => {
       campaigns: []
     })
     assert.deepStrictEqual([...found.keys()].sort(), ["categories.0.id", "categories.0.mccs", "excludedMccs"])
+  })
+
+  it("names each field as its input is labelled", () => {
+    assert.deepStrictEqual(
+      ["perMonth", "categories.0.mccs", "tiers.1.baseRate", "tiers.0.rates.2", "campaigns.2.endsAt"].map(fieldName),
+      [
+        "Cap per user and month",
+        "Category 1, MCCs",
+        "Tier 2, Base rate",
+        "Tier 1, Rate of category 3",
+        "Campaign 3, Ends (UTC)"
+      ]
+    )
   })
 
   it("leaves nothing of a definition out", () => {
