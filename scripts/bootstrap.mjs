@@ -1,10 +1,10 @@
 /**
  * `node scripts/bootstrap.mjs <entry.ts> [args…]`: runs an entry of this repository with the pinned Node, after
- * installing what is missing. Plain JavaScript without dependencies, for any Node from 20 on.
+ * installing what is missing. Plain JavaScript without dependencies, for Node 20 and newer.
  *
- * The entry runs in a session of its own: a Ctrl-C reaches it once, through us, and not also through the terminal. It
- * gets an open pipe as file descriptor 3 (see lifeline.mjs), so that it notices our end however we end; and we watch
- * the npm above us, which cannot tell us when it is killed.
+ * The entry runs in a session of its own, so that a Ctrl-C reaches it once, through this process, and not also through
+ * the terminal. It has an open pipe as file descriptor 3 (see lifeline.mjs) and ends when this process ends, by any
+ * signal. A killed npm sends no signal to this process, which therefore polls its ancestors.
  */
 import { spawn } from "node:child_process"
 import { createHash } from "node:crypto"
@@ -15,11 +15,11 @@ import { fileURLToPath } from "node:url"
 
 /** Used where no package has the pinned Node: that of the `node-*` packages in pnpm-workspace.yaml. */
 const oldestNode = [22, 19]
-const lockPatienceMillis = 10 * 60_000
+const lockTimeoutMillis = 10 * 60_000
 const lockPollMillis = 100
 const parentPollMillis = 250
-/** More than the entry's own patience with what it started. */
-const stopPatienceMillis = 25_000
+/** Longer than the entry waits for the processes that it started. */
+const stopTimeoutMillis = 25_000
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 /** Pins pnpm by version and hash, for us and for deploy/Containerfile. */
@@ -37,7 +37,7 @@ const main = async () => {
   await run(node, ["--import", path.join(root, "scripts/lifeline.mjs"), path.join(root, entry), ...args])
 }
 
-/** Everything that decides what node_modules should hold. */
+/** A hash of everything that determines the contents of node_modules. */
 const fingerprint = () => {
   const hash = createHash("sha256").update(`${process.platform}-${process.arch}`)
   const manifests = fs.readdirSync(path.join(root, "packages")).sort().map((name) => `packages/${name}/package.json`)
@@ -57,7 +57,7 @@ const read = (file) => {
 
 const install = async (wanted) => {
   const pnpmVersion = JSON.parse(read(path.join(pnpmFolder, "package.json"))).dependencies.pnpm
-  say(`Installing dependencies with pnpm ${pnpmVersion}; the first time takes a minute …`)
+  print(`Installing dependencies with pnpm ${pnpmVersion}; the first time takes a minute …`)
   const startedAt = Date.now()
   // `CI` keeps pnpm from asking questions.
   const env = { ...process.env, CI: "true", npm_config_update_notifier: "false" }
@@ -70,7 +70,7 @@ const install = async (wanted) => {
   await runQuietly("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: pnpmFolder, env })
   await runQuietly(process.execPath, pnpmArgs, { cwd: root, env })
   fs.writeFileSync(stampFile, wanted)
-  say(`Installed in ${((Date.now() - startedAt) / 1000).toFixed(1)} s.`)
+  print(`Installed in ${((Date.now() - startedAt) / 1000).toFixed(1)} s.`)
 }
 
 const hasWritableHome = () => {
@@ -82,7 +82,7 @@ const hasWritableHome = () => {
   }
 }
 
-/** The line that says what is wrong, among npm's and pnpm's many. */
+/** The line of npm's or pnpm's output that names the error. */
 const reasonIn = (output) => {
   const lines = output.split("\n").map((line) => line.trim()).filter((line) => line !== "" && !/^npm (warn|notice)/.test(line))
   return lines.find((line) => /ERR_PNPM|npm error|^Error/.test(line)) ?? lines.at(-1) ?? "no reason given"
@@ -90,13 +90,13 @@ const reasonIn = (output) => {
 
 /**
  * One installation at a time in a checkout. The lock names the process that installs and the one it started; it is
- * taken over where both are gone.
+ * taken over when both have ended.
  */
 const underLock = async (work) => {
   fs.mkdirSync(modules, { recursive: true })
   for (let waitedMillis = 0; !tryLock(); waitedMillis += lockPollMillis) {
-    if (waitedMillis === 0) say("Waiting for another installation in this checkout …")
-    if (waitedMillis > lockPatienceMillis) throw new Error(`Another installation does not end: remove ${lockFile} if there is none`)
+    if (waitedMillis === 0) print("Waiting for another installation in this checkout …")
+    if (waitedMillis > lockTimeoutMillis) throw new Error(`Another installation does not end: remove ${lockFile} if there is none`)
     await new Promise((resolve) => setTimeout(resolve, lockPollMillis))
   }
   try {
@@ -114,9 +114,9 @@ const tryLock = () => {
     if (error.code !== "EEXIST") throw error
   }
   const holder = read(lockFile)
-  // An empty lock is one that is just being written.
+  // An empty lock is being written at this moment.
   if (holder === undefined || holder === "" || holder.split(" ").some((pid) => isAlive(Number(pid)))) return false
-  // Only one of those who see a stale lock can rename it; whoever finds a fresh one in hand puts it back.
+  // Of the processes that see a stale lock only one can rename it; one that has renamed a fresh lock restores it.
   const mine = `${lockFile}.${process.pid}`
   try {
     fs.renameSync(lockFile, mine)
@@ -158,15 +158,15 @@ const capture = (command, args, options) =>
       process.exit(128 + os.constants.signals[signal])
     }
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, stop)
-    const forgetNpm = watchNpm(() => stop("SIGTERM"))
+    const unwatchNpm = watchNpm(() => stop("SIGTERM"))
     child.once("close", (code) => {
-      forgetNpm()
+      unwatchNpm()
       for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.off(signal, stop)
       resolve({ code, output })
     })
   })
 
-/** The pinned Node; where its package has none for this platform, the one we run on if it is new enough. */
+/** The pinned Node; on a platform without a package for it, the Node of this process if it is new enough. */
 const findNode = () => {
   const pinned = path.join(modules, `node-${process.platform}-${process.arch}`, "bin", "node")
   if (fs.existsSync(pinned)) return pinned
@@ -184,14 +184,14 @@ const run = (node, args) =>
     child.once("error", (error) => reject(new Error(`${node} does not run: ${error.message}`)))
     const stop = (signal) => {
       child.kill(signal)
-      setTimeout(() => child.kill("SIGKILL"), stopPatienceMillis).unref()
+      setTimeout(() => child.kill("SIGKILL"), stopTimeoutMillis).unref()
     }
-    // npm passes a Ctrl-C on although the terminal has sent it to all of us: once is enough.
-    for (const [heard, passed] of [["SIGINT", "SIGINT"], ["SIGTERM", "SIGTERM"], ["SIGHUP", "SIGTERM"]]) {
-      let passedOn = false
-      process.on(heard, () => {
-        if (!passedOn) stop(passed)
-        passedOn = true
+    // The terminal sends a Ctrl-C to this process and to npm, which forwards it: only the first is passed on.
+    for (const [received, forwarded] of [["SIGINT", "SIGINT"], ["SIGTERM", "SIGTERM"], ["SIGHUP", "SIGTERM"]]) {
+      let isForwarded = false
+      process.on(received, () => {
+        if (!isForwarded) stop(forwarded)
+        isForwarded = true
       })
     }
     watchNpm(() => stop("SIGTERM"))
@@ -203,8 +203,8 @@ const run = (node, args) =>
   })
 
 /**
- * npm runs us through one shell or several, or directly; when one of them or npm is killed, a link of the chain changes.
- * Gives what ends the watch.
+ * Calls back when npm, or one of the shells through which npm runs this process, is killed: a parent in the chain then
+ * changes. Returns a function that ends the watch.
  */
 const watchNpm = (onGone) => {
   if (process.env.npm_lifecycle_event === undefined) return () => undefined
@@ -220,7 +220,7 @@ const watchNpm = (onGone) => {
   return () => clearInterval(timer)
 }
 
-/** By its program: a script that a shell runs is named after the script. */
+/** Judged by its executable, because a shell that runs a script has the script's name. */
 const isShell = (pid) => {
   try {
     return /^(sh|dash|bash|zsh|ash|busybox)$/.test(path.basename(fs.readlinkSync(`/proc/${pid}/exe`)))
@@ -231,9 +231,9 @@ const isShell = (pid) => {
 
 const parentOf = (pid) => Number(read(`/proc/${pid}/stat`)?.replace(/^.*\) \S /s, "").split(" ")[0])
 
-const say = (line) => process.stderr.write(`${line}\n`)
+const print = (line) => process.stderr.write(`${line}\n`)
 
 main().catch((error) => {
-  say(error.message)
+  print(error.message)
   process.exitCode = 1
 })

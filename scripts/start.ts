@@ -39,16 +39,16 @@ const start = Effect.gen(function*() {
   return yield* Effect.never
 }).pipe(Effect.scoped)
 
-/** The server must outlive the api and the worker: its layer belongs to the scope that closes last. */
+/** Built in the scope that closes last, because the server must outlive the api and the worker. */
 const startPostgres = Effect.fnUntraced(function*(settings: Settings.Settings) {
   const context = yield* Layer.build(EmbeddedPostgres.layer({ dataDir: path.join(settings.dataDir, "postgres") }))
   const { url } = yield* Effect.provide(EmbeddedPostgres, context)
   return url
 })
 
-/** Beside the running service, which answers 503 for the page until it is there. */
+/** Runs beside the service, which answers 503 for the page until the build is finished. */
 const buildConsole = runOnce("packages/console/build.ts", {}).pipe(
-  Effect.tap((how) => how === "code 0" ? Effect.void : Console.error(`The console could not be built (${how})`))
+  Effect.tap((end) => end === "code 0" ? Effect.void : Console.error(`The console could not be built (${end})`))
 )
 
 const untilHealthy = (baseUrl: string) =>
@@ -92,7 +92,7 @@ const printAddresses = Effect.fnUntraced(function*(settings: Settings.Settings, 
   ].join("\n"))
 })
 
-/** The key of an earlier start, where the database still knows it. */
+/** Returns the key of an earlier start if the api still accepts it. */
 const findOrCreateDemo = Effect.fnUntraced(function*(settings: Settings.Settings, ownerUrl: Redacted.Redacted) {
   const file = path.join(settings.dataDir, "demo.json")
   const known = yield* Effect.try({ try: () => fs.readFileSync(file, "utf8"), catch: () => "missing" as const }).pipe(
@@ -114,16 +114,16 @@ const acceptsKey = (baseUrl: string, apiKey: string) =>
     Effect.filterOrFail((response) => response.status !== 401)
   )
 
-/** One clear line for a person; the whole story only for what nobody foresaw. */
-const complain = (cause: Cause.Cause<unknown>) => {
+/** Prints one line for an expected failure, and the whole cause of a defect. */
+const printFailure = (cause: Cause.Cause<unknown>) => {
   if (Cause.hasInterruptsOnly(cause)) return Effect.void
   const error = Cause.squash(cause)
-  const isForeseen = Predicate.hasProperty(error, "_tag") && Predicate.hasProperty(error, "message")
-  return Console.error(isForeseen ? String(error.message) : Cause.pretty(cause))
+  const isExpected = Predicate.hasProperty(error, "_tag") && Predicate.hasProperty(error, "message")
+  return Console.error(isExpected ? String(error.message) : Cause.pretty(cause))
 }
 
 start.pipe(
   Effect.provide(FetchHttpClient.layer),
-  Effect.tapCause(complain),
+  Effect.tapCause(printFailure),
   NodeRuntime.runMain({ disableErrorReporting: true })
 )

@@ -2,7 +2,7 @@ import type { Growth } from "./Growth.ts"
 import type { Figures, Load, Machines } from "./Model.ts"
 
 /**
- * The measured figures: the only place that has them.
+ * The measured figures; no other file has them.
  *
  * Processor times: one api, one worker and PostgreSQL 18 on one machine; a read is `GET …/balance`.
  *
@@ -21,7 +21,7 @@ export const figures: Figures = {
   bytesPerEvent: { tables: 2_500, deliveryTables: 820, wal: 4_015, deliveryWal: 2_506 }
 }
 
-/** An evening's peak, and integrators that look at a balance after every other event. */
+/** An evening's peak, and integrators that read a balance after every other event. */
 export const ordinary: Omit<Load, "eventsPerSecond"> = { peakFactor: 3, readsPerEvent: 0.5, delivers: true }
 
 export const machines: Machines = {
