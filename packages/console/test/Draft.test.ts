@@ -53,7 +53,7 @@ describe("the form of a version", () => {
     assert.deepStrictEqual([...problemsOf({ ...emptyDraft(effectiveFrom), programId: "p" })], [])
   })
 
-  it("gives every problem of the service to the field that causes it", () => {
+  it("places every problem of the service beside the field that causes it", () => {
     const draft = draftOf("p", 1, full, now)
     const found = problemsOf({
       ...draft,
@@ -93,7 +93,7 @@ describe("the form of a version", () => {
     assert.deepStrictEqual(found.get("categories.1.mccs"), ["5411: is in a category already"])
   })
 
-  it("tells all that cannot be written at once, beside its field", () => {
+  it("reports all texts that are no values at once, beside their fields", () => {
     const found = problemsOf({
       ...draftOf("p", 1, full, effectiveFrom),
       programId: "a:b",
@@ -113,7 +113,7 @@ describe("the form of a version", () => {
     ])
   })
 
-  it("tells what has a wrong shape, beside its field", () => {
+  it("reports a wrong shape beside its field", () => {
     const found = problemsOf({
       ...draftOf("p", 1, full, effectiveFrom),
       excludedMccs: "601",

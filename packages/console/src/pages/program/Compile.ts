@@ -8,13 +8,13 @@ import { type FieldDeclaration, rows, type RowSection, single, tierRate } from "
 /** Problems by the field that they belong to; those of "" belong to the version as a whole. */
 export type Problems = ReadonlyMap<string, ReadonlyArray<string>>
 
-/** A draft as the API takes it, and which field of the form each of its paths comes from. */
+/** A draft as the API takes it, and the form's field for each path of the body. */
 export interface Compiled {
   readonly programId: string
   readonly version: number
   readonly body: unknown
   readonly fields: ReadonlyMap<string, string>
-  /** What cannot even be written as a body. */
+  /** Fields whose text cannot be written as a value. */
   readonly problems: Problems
 }
 
@@ -83,7 +83,7 @@ const emptyBody = (asset: Asset): Record<string, unknown> => ({
   exclusions: { merchants: [] }
 })
 
-/** The body's shape as the API reads it: a definition, or problems of the fields. */
+/** Decodes the body as the API does; fails with the problems of the fields. */
 export const decode = (compiled: Compiled): Result.Result<ProgramDefinition, Problems> => {
   if (compiled.problems.size > 0) return Result.fail(compiled.problems)
   return Result.mapError(
@@ -104,7 +104,7 @@ const format = ({ issue }: { readonly issue: SchemaIssue.Issue }): ReadonlyArray
     return `${at}: ${message.replace(/, (got|actual) .*/s, "")}`
   })
 
-/** Gives each `path: reason` of the service to the field that it is about: the longest known beginning of its path. */
+/** Assigns each `path: reason` of the service to the field with the longest matching prefix of the path. */
 export const assign = (compiled: Compiled, problems: ReadonlyArray<string>): Problems => {
   const assigned = new Map<string, Array<string>>()
   for (const problem of problems) {

@@ -20,13 +20,13 @@ import {
 
 interface Props {
   readonly draft: Draft
-  /** Whether the program has versions: its id and asset stand. */
+  /** Whether the program has versions, whose id and asset cannot change. */
   readonly existing: boolean
   readonly problems: Problems
   readonly onChange: (draft: Draft) => void
 }
 
-/** The fields of a version. Rates are percentages, caps whole assets; what the API wants is computed from them. */
+/** The fields of a version. Rates are percentages, caps whole assets; compile computes what the API takes. */
 export const DraftFields = ({ draft, existing, onChange, problems }: Props) => {
   const common = { asset: draft.asset, problems }
   const inputs = (fields: Partial<Record<keyof typeof single, FieldDeclaration>>) =>
@@ -105,7 +105,7 @@ export const DraftFields = ({ draft, existing, onChange, problems }: Props) => {
   )
 }
 
-/** Each tier's rate for the category goes with it. */
+/** Also removes each tier's rate for the category. */
 const withoutCategory = (draft: Draft, index: number): Draft => ({
   ...draft,
   categories: draft.categories.toSpliced(index, 1),
@@ -133,7 +133,7 @@ const Input = ({
   readonly disabled?: boolean
 }) => <Field id={id} label={label} problems={problems.get(id)} {...format.input?.(asset)} {...input} {...rest} />
 
-/** A section of rows that can be added and removed; `more…` stand behind the declared fields. */
+/** A section of rows that can be added and removed; `moreHeads` and `moreInputs` follow the declared fields. */
 const RowsPanel = <Name extends string, Entry extends Texts<Name>>({
   asset,
   entries,

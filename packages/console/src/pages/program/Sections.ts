@@ -8,14 +8,14 @@ import { days, factor, type Format, money, percentage, phrases, programId, time,
 export interface FieldDeclaration {
   readonly label: string
   readonly format: Format
-  /** Where the value stands in the definition; for a field of a row, in the row's entry. */
+  /** The value's path in the definition; for a field of a row, its path in the row's entry. */
   readonly path: string
   /**
-   * For a field of a category's row whose value stands apart from the category: the list that has an entry with this
-   * category's id and the value.
+   * For a field of a category's row whose value is not part of the category: the list with an entry for the category's id
+   * and the value.
    */
   readonly listByCategory?: "categoryRates" | "caps.categories"
-  /** Whether the definition has no such value where the field is empty. */
+  /** Whether an empty field leaves the value out of the definition. */
   readonly optional?: boolean
   /** What an empty draft or a new row has. */
   readonly initial: string
@@ -24,7 +24,7 @@ export interface FieldDeclaration {
 
 const declare = <const Name extends string>(fields: Readonly<Record<Name, FieldDeclaration>>) => fields
 
-/** Where and when the version applies; program id and version are not part of the definition, but of its address. */
+/** Program id and version are part of the request's address, not of the definition. */
 export const version = declare({
   programId: { label: "Program id", format: programId, path: "programId", initial: "", input: { mono: true } },
   version: {
@@ -86,7 +86,7 @@ const id = (placeholder: string): FieldDeclaration => ({
   input: { mono: true, placeholder }
 })
 
-/** What a rate for one category looks like, in the category's row and in a tier's. */
+/** A rate for one category, in the category's row and in a tier's row. */
 const categoryRate: FieldDeclaration = {
   label: "Rate",
   format: percentage,
@@ -132,7 +132,7 @@ export const rows = {
   })
 }
 
-/** A tier's rate for the category at this place; it has no label of its own in a row. */
+/** A tier's rate for the category with this index. */
 export const tierRate = (place: number): FieldDeclaration => ({
   ...categoryRate,
   label: `Rate of category ${place + 1}`
