@@ -4,8 +4,8 @@
  *
  * Prints a line for each finding and exits 1 where there is one that `auditConfig.ignoreGhsas` of pnpm-workspace.yaml
  * does not name. Where the registry does not answer the question, as many mirrors do not, it says why and exits 0,
- * with `--required` 2. `--list` only prints the packages that would be asked about. Folders of packages as arguments take the place of
- * the five.
+ * with `--required` 2. `--list` only prints the packages that would be asked about. Folders of packages as arguments
+ * take the place of the five.
  *
  * `pnpm audit` of pnpm 10 does not serve: it asks the two endpoints that npm has retired, and about our tools too.
  */

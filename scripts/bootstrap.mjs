@@ -41,7 +41,8 @@ const main = async () => {
 const fingerprint = () => {
   const hash = createHash("sha256").update(`${process.platform}-${process.arch}`)
   const manifests = fs.readdirSync(path.join(root, "packages")).sort().map((name) => `packages/${name}/package.json`)
-  for (const file of ["package.json", "pnpm-lock.yaml", "pnpm-workspace.yaml", "scripts/pnpm/package-lock.json", ...manifests]) {
+  const settings = ["package.json", "pnpm-lock.yaml", "pnpm-workspace.yaml", "scripts/pnpm/package-lock.json"]
+  for (const file of [...settings, ...manifests]) {
     hash.update(`\n${file}\n`).update(read(path.join(root, file)) ?? "")
   }
   return hash.digest("hex")
@@ -84,7 +85,8 @@ const hasWritableHome = () => {
 
 /** The line of npm's or pnpm's output that names the error. */
 const reasonIn = (output) => {
-  const lines = output.split("\n").map((line) => line.trim()).filter((line) => line !== "" && !/^npm (warn|notice)/.test(line))
+  const lines = output.split("\n").map((line) => line.trim())
+    .filter((line) => line !== "" && !/^npm (warn|notice)/.test(line))
   return lines.find((line) => /ERR_PNPM|npm error|^Error/.test(line)) ?? lines.at(-1) ?? "no reason given"
 }
 
@@ -96,7 +98,9 @@ const underLock = async (work) => {
   fs.mkdirSync(modules, { recursive: true })
   for (let waitedMillis = 0; !tryLock(); waitedMillis += lockPollMillis) {
     if (waitedMillis === 0) print("Waiting for another installation in this checkout …")
-    if (waitedMillis > lockTimeoutMillis) throw new Error(`Another installation does not end: remove ${lockFile} if there is none`)
+    if (waitedMillis > lockTimeoutMillis) {
+      throw new Error(`Another installation does not end: remove ${lockFile} if there is none`)
+    }
     await new Promise((resolve) => setTimeout(resolve, lockPollMillis))
   }
   try {
@@ -172,7 +176,10 @@ const findNode = () => {
   if (fs.existsSync(pinned)) return pinned
   const [major, minor] = process.versions.node.split(".").map(Number)
   if (major > oldestNode[0] || (major === oldestNode[0] && minor >= oldestNode[1])) return process.execPath
-  throw new Error(`There is no packaged Node for ${process.platform}-${process.arch}: run this with Node ${oldestNode.join(".")} or newer (this is ${process.versions.node})`)
+  throw new Error(
+    `There is no packaged Node for ${process.platform}-${process.arch}: run this with Node ` +
+      `${oldestNode.join(".")} or newer (this is ${process.versions.node})`
+  )
 }
 
 const run = (node, args) =>
@@ -210,7 +217,9 @@ const watchNpm = (onGone) => {
   if (process.env.npm_lifecycle_event === undefined) return () => undefined
   const ancestors = [process.ppid]
   while (isShell(ancestors.at(-1))) ancestors.push(parentOf(ancestors.at(-1)))
-  const isIntact = () => process.ppid === ancestors[0] && ancestors.every((pid, at) => at === ancestors.length - 1 || parentOf(pid) === ancestors[at + 1])
+  const isIntact = () =>
+    process.ppid === ancestors[0] &&
+    ancestors.every((pid, at) => at === ancestors.length - 1 || parentOf(pid) === ancestors[at + 1])
   const timer = setInterval(() => {
     if (isIntact()) return
     clearInterval(timer)

@@ -60,7 +60,8 @@ const untilHealthy = (baseUrl: string) =>
       orElse: () =>
         Effect.fail(
           new StartRefused({
-            message: `The api did not answer at ${baseUrl}/health within ${Duration.format(healthTimeout)}: see its lines above`
+            message: `The api did not answer at ${baseUrl}/health within ${Duration.format(healthTimeout)}: ` +
+              "see its lines above"
           })
         )
     })

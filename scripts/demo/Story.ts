@@ -12,7 +12,7 @@ const usdc = (amount: bigint) => ({ asset: "USDC" as const, amount })
 const hourMillis = 3_600_000
 const holdingPeriodDays = 14
 
-/** Plays the story from enrolment to refund and prints a paragraph for each step; every figure is read from the service. */
+/** Plays the story from enrolment to refund and prints each step; every figure is read from the service. */
 export const playStory = Effect.fnUntraced(function*(integrator: string, receiver: Receiver) {
   const api = yield* CardRewardsSandbox
   const integratorId = IntegratorId.make(integrator)

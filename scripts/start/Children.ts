@@ -14,7 +14,10 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
  * itself. Closing the scope sends SIGTERM. If this process is killed, the child notices by its pipe (see lifeline.mjs)
  * and ends.
  */
-export const keepRunning = (name: string, env: Readonly<Record<string, string>>): Effect.Effect<void, never, Scope.Scope> =>
+export const keepRunning = (
+  name: string,
+  env: Readonly<Record<string, string>>
+): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function*() {
     let pause = firstPause
     while (true) {

@@ -30,7 +30,9 @@ export const createLogins = Effect.fnUntraced(function*(superuserUrl: Redacted.R
     END $$`)
     return Redacted.make(Object.assign(url, { username: login, password }).href)
   })
-  return yield* Effect.all({ api: create("api"), worker: create("worker") }).pipe(Effect.provide(ownerLayer(superuserUrl)))
+  return yield* Effect.all({ api: create("api"), worker: create("worker") }).pipe(
+    Effect.provide(ownerLayer(superuserUrl))
+  )
 })
 
 /** Creates the sandbox integrator `demo`; where it exists and its key is lost, another key for it. */

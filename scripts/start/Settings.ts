@@ -10,13 +10,15 @@ import * as path from "node:path"
 
 /**
  * The environment of `npm start`; see operations. It is checked with the code of the api and of the worker, so that a
- * value that either of them would refuse fails here with the same line, before any process is started.
+ * value that either of them would refuse fails here with that process's line, before any process is started.
  */
 export const read = Effect.gen(function*() {
   const databaseUrl = yield* optional("DATABASE_URL")
   const givenSecretsKey = yield* optional("SECRETS_KEY")
   if (databaseUrl !== undefined && givenSecretsKey === undefined) {
-    return yield* refuse("SECRETS_KEY is required with DATABASE_URL: 32 bytes in base64, for example from `openssl rand -base64 32`")
+    return yield* refuse(
+      "SECRETS_KEY is required with DATABASE_URL: 32 bytes in base64, for example from `openssl rand -base64 32`"
+    )
   }
   const dataDir = path.resolve((yield* optional("DATA_DIR")) ?? ".data")
   yield* makeFolder(dataDir)
@@ -33,11 +35,15 @@ export const read = Effect.gen(function*() {
     databaseUrl: databaseUrl === undefined ? undefined : Redacted.make(databaseUrl),
     host,
     port,
-    baseUrl: `http://${host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host}:${port}`,
+    baseUrl: `http://${hostOfUrl(host)}:${port}`,
     environment,
     secretsKey: Redacted.make(secretsKey)
   }
 })
+
+/** How a client on this machine reaches the api. */
+const hostOfUrl = (host: string): string =>
+  host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host
 
 /** The settings of one `npm start`. */
 export type Settings = Effect.Success<typeof read>
@@ -59,13 +65,21 @@ const optional = (name: string): Effect.Effect<string | undefined, Config.Config
 const readParts = Effect.fnUntraced(function*(overrides: Readonly<Record<string, string>>) {
   const environment = yield* ConfigProvider.ConfigProvider
   const provider = ConfigProvider.orElse(ConfigProvider.fromUnknown(overrides), environment)
-  return yield* Effect.gen(function*() {
+  const api = Effect.gen(function*() {
     yield* CoreSettings.logging({ terminal: false })
     yield* Observability.settings
-    yield* WorkerConfiguration.load
     return yield* ApiConfiguration.load
+  })
+  return yield* Effect.gen(function*() {
+    const configuration = yield* inPart("api", api)
+    yield* inPart("worker", WorkerConfiguration.load)
+    return configuration
   }).pipe(Effect.provideService(ConfigProvider.ConfigProvider, provider))
 })
+
+/** Refuses with the line that the part itself would print. */
+const inPart = <A>(part: string, load: Effect.Effect<A, CoreSettings.StartRefused>) =>
+  Effect.mapError(load, ({ message }) => refuse(`card-rewards ${part}: ${message}`))
 
 const refuse = (message: string) => new CoreSettings.StartRefused({ message })
 

@@ -19,7 +19,8 @@ console.log("started")
 /** A package that stands in for pnpm and installs nothing, as the registry would send it. */
 const pnpmArchive = (folder: string): Buffer => {
   fs.mkdirSync(join(folder, "package"))
-  fs.writeFileSync(join(folder, "package/package.json"), JSON.stringify({ name: "pnpm", version: "1.0.0", bin: "pnpm.js" }))
+  const manifest = { name: "pnpm", version: "1.0.0", bin: "pnpm.js" }
+  fs.writeFileSync(join(folder, "package/package.json"), JSON.stringify(manifest))
   fs.writeFileSync(join(folder, "package/pnpm.js"), "#!/usr/bin/env node\n")
   const options = { cwd: folder, env: { ...process.env, npm_config_update_notifier: "false" } }
   execFileSync("npm", ["pack", "--silent", "./package"], options)

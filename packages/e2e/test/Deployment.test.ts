@@ -15,7 +15,8 @@ import { parse } from "yaml"
 const file = (name: string) => readFileSync(join(root, name), "utf8")
 const containerfile = file("deploy/Containerfile")
 
-const stages = [...containerfile.matchAll(/^FROM (\S+) AS (\S+)$/gm)].map(([, base = "", name = ""]) => ({ base, name }))
+const stages = [...containerfile.matchAll(/^FROM (\S+) AS (\S+)$/gm)]
+  .map(([, base = "", name = ""]) => ({ base, name }))
 
 /** The images that stages are built on, other stages apart. */
 const bases = stages.map(({ base }) => base).filter((base) => !stages.some(({ name }) => name === base))
@@ -50,7 +51,9 @@ describe("the images", () => {
     const syntax = /^# syntax=(\S+)/.exec(containerfile)?.[1]
     const pulled = Object.values(compose.services).flatMap(({ image }) => image ?? [])
     assert.isNotEmpty(pulled)
-    for (const image of [syntax, ...bases, ...pulled]) assert.match(`${image}`, /^docker\.io\/\S+:\S+@sha256:[0-9a-f]{64}$/)
+    for (const image of [syntax, ...bases, ...pulled]) {
+      assert.match(`${image}`, /^docker\.io\/\S+:\S+@sha256:[0-9a-f]{64}$/)
+    }
 
     const { dependencies: { pnpm: version } } = JSON.parse(file("scripts/pnpm/package.json"))
     const { integrity } = JSON.parse(file("scripts/pnpm/package-lock.json")).packages["node_modules/pnpm"]

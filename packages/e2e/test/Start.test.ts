@@ -39,22 +39,25 @@ const insufficientPrivilege = "42501"
 
 describe("npm start", () => {
   const cases: ReadonlyArray<readonly [Variables, string]> = [
-    [{ RATE_LIMIT_READ: "200" }, "RATE_LIMIT_READ must be per-second:burst such as 200:400, or off"],
-    [{ PORT: "65536" }, "PORT must be a port from 0 to 65535"],
+    [{ RATE_LIMIT_READ: "200" }, "card-rewards api: RATE_LIMIT_READ must be per-second:burst such as 200:400, or off"],
+    [{ PORT: "65536" }, "card-rewards api: PORT must be a port from 0 to 65535"],
     [
       { WEBHOOK_RETRY_DELAYS: "soon" },
-      "WEBHOOK_RETRY_DELAYS must be 1 to 50 durations of 1ms to 7d such as 300ms,5s,2m,1h"
+      "card-rewards worker: WEBHOOK_RETRY_DELAYS must be 1 to 50 durations of 1ms to 7d such as 300ms,5s,2m,1h"
     ],
-    [{ DATABASE_POOL_SIZE: "0" }, "DATABASE_POOL_SIZE must be an integer from 1 to 1000"],
-    [{ LOG_LEVEL: "loud" }, "LOG_LEVEL must be trace, debug, info, warn, error, fatal"],
-    [{ OTEL_METRIC_EXPORT_INTERVAL: "1" }, "OTEL_METRIC_EXPORT_INTERVAL must be milliseconds from 10 to 3600000"],
+    [{ DATABASE_POOL_SIZE: "0" }, "card-rewards api: DATABASE_POOL_SIZE must be an integer from 1 to 1000"],
+    [{ LOG_LEVEL: "loud" }, "card-rewards api: LOG_LEVEL must be trace, debug, info, warn, error, fatal"],
+    [
+      { OTEL_METRIC_EXPORT_INTERVAL: "1" },
+      "card-rewards api: OTEL_METRIC_EXPORT_INTERVAL must be milliseconds from 10 to 3600000"
+    ],
     [
       { SECRETS_KEY: "aGlkZGVu" },
-      "SECRETS_KEY: key 1 of 1 has 6 bytes, but must have 32; make one with: openssl rand -base64 32"
+      "card-rewards api: SECRETS_KEY: key 1 of 1 has 6 bytes, but must have 32; make one with: openssl rand -base64 32"
     ],
     [
       { DATABASE_URL: "mysql://aGlkZGVu@localhost/x", SECRETS_KEY: Buffer.alloc(32).toString("base64") },
-      "DATABASE_URL is required and must be a postgres:// address"
+      "card-rewards api: DATABASE_URL is required and must be a postgres:// address"
     ]
   ]
   it.live("a bad value of any part's configuration is one line and exit 1, and leaves no process behind", () =>

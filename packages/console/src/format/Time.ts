@@ -33,7 +33,10 @@ const zoneName = new Intl.DateTimeFormat(locale, { timeZoneName: "short" })
 
 /** The instant in the reader's time zone: `15 Jan 2030, 13:00:04 CET`. */
 export const printLocal = (millis: number): string =>
-  `${local.all.format(millis)} ${zoneName.formatToParts(millis).find(({ type }) => type === "timeZoneName")?.value ?? ""}`
+  `${local.all.format(millis)} ${nameOfZone(millis)}`
+
+const nameOfZone = (millis: number): string =>
+  zoneName.formatToParts(millis).find(({ type }) => type === "timeZoneName")?.value ?? ""
 
 /** An instant, or a part of it, in a zone. A whole instant in local time names its zone. */
 export const printIn = (zone: Zone, millis: number, part: TimePart): string => {

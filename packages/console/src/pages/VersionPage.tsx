@@ -115,7 +115,8 @@ const Form = ({ existing = false, initial }: { readonly initial: Draft; readonly
     setTyped({ draft })
     try {
       const published = await publish.mutateAsync(decoded.success)
-      showToast(published.duplicate ? "Published before" : `Version ${published.version} is published`, published.programId)
+      const { duplicate, version } = published
+      showToast(duplicate ? "Published before" : `Version ${version} is published`, published.programId)
       navigate(programPath(published.programId))
     } catch (error) {
       if (error instanceof ProgramRefused) show(assign(compiled, error.problems))

@@ -3,7 +3,7 @@ import type { ReactElement, ReactNode } from "react"
 import { useState } from "react"
 import { Failure } from "./Failure.tsx"
 
-/** Asks for confirmation before an action that cannot be undone. Stays open and shows the error when the action fails. */
+/** Asks for confirmation of an action that cannot be undone. Stays open and shows the error when the action fails. */
 export const Confirm = ({
   action,
   children,

@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect, useRef, useState } from "react"
 
-/** A secret that is shown once, with a button that copies it. It takes the focus, so that screen readers read it aloud. */
+/** A secret that is shown once, with a copy button. It takes the focus, so that screen readers read it aloud. */
 export const Secret = ({
   children,
   label,

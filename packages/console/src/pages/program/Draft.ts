@@ -52,10 +52,11 @@ export const draftOf = (
   const print = ({ format }: FieldDeclaration, value: unknown) => value === undefined ? "" : format.print(value, asset)
   const printListed = (field: FieldDeclaration, holder: unknown, categoryId: string) => {
     const list = valueAt(holder, field.listByCategory ?? "")
-    const entry: unknown = Array.isArray(list) ? list.find((one) => valueAt(one, "categoryId") === categoryId) : undefined
+    const isOfCategory = (entry: unknown) => valueAt(entry, "categoryId") === categoryId
+    const entry: unknown = Array.isArray(list) ? list.find(isOfCategory) : undefined
     return print(field, valueAt(entry, field.path))
   }
-  const textsOf = <Name extends string>(fields: Readonly<Record<Name, FieldDeclaration>>, entry: unknown): Texts<Name> =>
+  const textsOf = <Name extends string>(fields: Readonly<Record<Name, FieldDeclaration>>, entry: unknown) =>
     Records.map(fields, (field) => print(field, valueAt(entry, field.path)))
   return {
     ...textsOf(single, definition),

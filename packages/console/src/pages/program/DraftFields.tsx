@@ -73,22 +73,14 @@ export const DraftFields = ({ draft, existing, onChange, problems }: Props) => {
         initial={initialRows.tiers}
         onChange={(tiers) => onChange({ ...draft, tiers })}
         moreHeads={draft.categories.map((entry, index) => (entry.id === "" ? `Category ${index + 1}` : entry.id))}
-        moreInputs={(entry, index) =>
-          draft.categories.map((_, place) => (
-            <Input
-              key={`rate ${place}`}
-              {...common}
-              id={`tiers.${index}.rates.${place}`}
-              declaration={tierRate(place)}
-              hideLabel
-              value={entry.rates[place] ?? ""}
-              onChange={(rate) => {
-                const rates = draft.categories.map((_, at) => (at === place ? rate : (entry.rates[at] ?? "")))
-                onChange({ ...draft, tiers: draft.tiers.with(index, { ...entry, rates }) })
-              }}
-            />
-          ))
-        }
+        moreInputs={(entry, index) => (
+          <TierRates
+            {...common}
+            id={`tiers.${index}.rates`}
+            rates={draft.categories.map((_, place) => entry.rates[place] ?? "")}
+            onChange={(rates) => onChange({ ...draft, tiers: draft.tiers.with(index, { ...entry, rates }) })}
+          />
+        )}
       />
       <RowsPanel
         {...common}
@@ -132,6 +124,29 @@ const Input = ({
   readonly hideLabel?: boolean
   readonly disabled?: boolean
 }) => <Field id={id} label={label} problems={problems.get(id)} {...format.input?.(asset)} {...input} {...rest} />
+
+/** A tier's rates, one for each category. */
+const TierRates = ({
+  id,
+  onChange,
+  rates,
+  ...common
+}: Common & {
+  readonly id: string
+  readonly rates: ReadonlyArray<string>
+  readonly onChange: (rates: ReadonlyArray<string>) => void
+}) =>
+  rates.map((rate, place) => (
+    <Input
+      key={place}
+      {...common}
+      id={`${id}.${place}`}
+      declaration={tierRate(place)}
+      hideLabel
+      value={rate}
+      onChange={(text) => onChange(rates.with(place, text))}
+    />
+  ))
 
 /** A section of rows that can be added and removed; `moreHeads` and `moreInputs` follow the declared fields. */
 const RowsPanel = <Name extends string, Entry extends Texts<Name>>({

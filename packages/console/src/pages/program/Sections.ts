@@ -1,5 +1,17 @@
 import type { FieldProps } from "../../ui/Field.tsx"
-import { days, factor, type Format, money, percentage, phrases, programId, time, versionNumber, word, words } from "./Formats.ts"
+import {
+  days,
+  factor,
+  type Format,
+  money,
+  percentage,
+  phrases,
+  programId,
+  time,
+  versionNumber,
+  word,
+  words
+} from "./Formats.ts"
 
 /**
  * A field of the form. The form's inputs, a draft's contents, the body that is published, and the field that a problem
@@ -11,8 +23,8 @@ export interface FieldDeclaration {
   /** The value's path in the definition; for a field of a row, its path in the row's entry. */
   readonly path: string
   /**
-   * For a field of a category's row whose value is not part of the category: the list with an entry for the category's id
-   * and the value.
+   * For a field of a category's row whose value is not part of the category: the list with an entry for the category's
+   * id and the value.
    */
   readonly listByCategory?: "categoryRates" | "caps.categories"
   /** Whether an empty field leaves the value out of the definition. */

@@ -6,7 +6,10 @@ interface Version {
   readonly effectiveFrom: number
 }
 
-/** The version with the latest effective time that is not in the future; of equal times the higher number (decisions, section 5.2). */
+/**
+ * The version with the latest effective time that is not in the future; of equal times the higher number (decisions,
+ * section 5.2).
+ */
 export const versionInForce = <A extends Version>(versions: ReadonlyArray<A>, now: number): A | undefined =>
   versions.reduce<A | undefined>(
     (best, version) =>

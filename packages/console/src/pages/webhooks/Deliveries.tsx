@@ -52,7 +52,7 @@ export const Deliveries = ({ endpointId }: { readonly endpointId: EndpointId }) 
         empty={
           <Empty title={state === "all" ? "Nothing was sent yet" : `No delivery is ${state}`}>
             {state === "all"
-              ? "Events from before the endpoint are kept for reading and are not sent. A ping tests the whole delivery."
+              ? "Events from before the endpoint are kept for reading and are not sent. A ping tests delivery."
               : "Choose another state to see the others."}
           </Empty>
         }
