@@ -1,11 +1,11 @@
 /**
  * `npm run audit:dependencies`: asks the configured npm registry for known advisories about all that api, worker,
- * admin, client and console bring along in production, at exactly the versions of pnpm-lock.yaml.
+ * admin, client and console install in production, at exactly the versions of pnpm-lock.yaml.
  *
  * Prints a line for each finding and exits 1 where there is one that `auditConfig.ignoreGhsas` of pnpm-workspace.yaml
  * does not name. Where the registry does not answer the question, as many mirrors do not, it says why and exits 0,
- * with `--required` 2. `--list` only prints what would be asked. Folders of packages as arguments take the place of
- * the five.
+ * with `--required` 2. `--list` only prints the packages that would be asked about. Folders of packages as arguments
+ * take the place of the five.
  *
  * `pnpm audit` of pnpm 10 does not serve: it asks the two endpoints that npm has retired, and about our tools too.
  */
@@ -17,9 +17,9 @@ import { parseArgs } from "node:util"
 import { parse } from "yaml"
 
 const parts = ["admin", "api", "client", "console", "worker"].map((name) => `packages/${name}`)
-const patienceMillis = 10_000
+const timeoutMillis = 10_000
 
-/** Asked along: all its versions run code that they are sent. A registry that finds nothing there audits nothing. */
+/** Every version is known to be vulnerable, so that a registry which reports nothing for it answers nothing at all. */
 const probe = "node-serialize"
 
 /** Of npm's `POST /-/npm/v1/security/advisories/bulk`: by package, the advisories about versions it was asked for. */
@@ -51,7 +51,7 @@ const main = async (): Promise<number> => {
     allowPositionals: true,
     options: { list: { type: "boolean", default: false }, required: { type: "boolean", default: false } }
   })
-  const installed = broughtBy(positionals.length === 0 ? parts : positionals)
+  const installed = installedBy(positionals.length === 0 ? parts : positionals)
   const all = [...installed].flatMap(([name, versions]) => [...versions].map((version) => `${name}@${version}`))
   if (options.list) return print(...all.toSorted())
   try {
@@ -73,8 +73,8 @@ const print = (...lines: ReadonlyArray<string>): 0 => {
 
 type Installed = ReadonlyMap<string, ReadonlySet<string>>
 
-/** What these folders bring along in production, by name; workspace packages are passed through. */
-const broughtBy = (folders: ReadonlyArray<string>): Installed => {
+/** Packages that these folders install in production, by name; workspace packages are followed, not listed. */
+const installedBy = (folders: ReadonlyArray<string>): Installed => {
   const { importers, snapshots }: Lockfile = parse(readFileSync("pnpm-lock.yaml", "utf8"))
   const installed = new Map<string, Set<string>>()
   const visited = new Set<string>()
@@ -119,7 +119,7 @@ const post = async (path: string, body: unknown): Promise<string> => {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
-    signal: AbortSignal.timeout(patienceMillis)
+    signal: AbortSignal.timeout(timeoutMillis)
   }
   try {
     const response = await fetch(`${registry.replace(/\/$/, "")}/${path}`, request)
@@ -128,7 +128,7 @@ const post = async (path: string, body: unknown): Promise<string> => {
   } catch (error) {
     if (error instanceof NotAudited) throw error
     throw new NotAudited(
-      request.signal.aborted ? `no answer within ${patienceMillis / 1000} s` : "the registry cannot be reached"
+      request.signal.aborted ? `no answer within ${timeoutMillis / 1000} s` : "the registry cannot be reached"
     )
   }
 }

@@ -1,10 +1,10 @@
 /**
  * `node scripts/bootstrap.mjs <entry.ts> [args…]`: runs an entry of this repository with the pinned Node, after
- * installing what is missing. Plain JavaScript without dependencies, for any Node from 20 on.
+ * installing what is missing. Plain JavaScript without dependencies, for Node 20 and newer.
  *
- * The entry runs in a session of its own: a Ctrl-C reaches it once, through us, and not also through the terminal. It
- * gets an open pipe as file descriptor 3 (see lifeline.mjs), so that it notices our end however we end; and we watch
- * the npm above us, which cannot tell us when it is killed.
+ * The entry runs in a session of its own, so that a Ctrl-C reaches it once, through this process, and not also through
+ * the terminal. It has an open pipe as file descriptor 3 (see lifeline.mjs) and ends when this process ends, by any
+ * signal. A killed npm sends no signal to this process, which therefore polls its ancestors.
  */
 import { spawn } from "node:child_process"
 import { createHash } from "node:crypto"
@@ -13,16 +13,17 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { fileURLToPath } from "node:url"
 
-/** The only place that names it. The version of Node is the one of the `node-*` packages in pnpm-workspace.yaml. */
-const pnpmVersion = "10.34.9"
+/** Used where no package has the pinned Node: that of the `node-*` packages in pnpm-workspace.yaml. */
 const oldestNode = [22, 19]
-const lockPatienceMillis = 10 * 60_000
+const lockTimeoutMillis = 10 * 60_000
 const lockPollMillis = 100
 const parentPollMillis = 250
-/** More than the entry's own patience with what it started. */
-const stopPatienceMillis = 25_000
+/** Longer than the entry waits for the processes that it started. */
+const stopTimeoutMillis = 25_000
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+/** Pins pnpm by version and hash, for us and for deploy/Containerfile. */
+const pnpmFolder = path.join(root, "scripts/pnpm")
 const modules = path.join(root, "node_modules")
 const stampFile = path.join(modules, ".card-rewards-installed")
 const lockFile = path.join(modules, ".card-rewards-installing")
@@ -36,11 +37,12 @@ const main = async () => {
   await run(node, ["--import", path.join(root, "scripts/lifeline.mjs"), path.join(root, entry), ...args])
 }
 
-/** Everything that decides what node_modules should hold. */
+/** A hash of everything that determines the contents of node_modules. */
 const fingerprint = () => {
-  const hash = createHash("sha256").update(`${process.platform}-${process.arch} ${pnpmVersion}`)
+  const hash = createHash("sha256").update(`${process.platform}-${process.arch}`)
   const manifests = fs.readdirSync(path.join(root, "packages")).sort().map((name) => `packages/${name}/package.json`)
-  for (const file of ["package.json", "pnpm-lock.yaml", "pnpm-workspace.yaml", ...manifests]) {
+  const settings = ["package.json", "pnpm-lock.yaml", "pnpm-workspace.yaml", "scripts/pnpm/package-lock.json"]
+  for (const file of [...settings, ...manifests]) {
     hash.update(`\n${file}\n`).update(read(path.join(root, file)) ?? "")
   }
   return hash.digest("hex")
@@ -55,47 +57,50 @@ const read = (file) => {
 }
 
 const install = async (wanted) => {
-  say(`Installing dependencies with pnpm ${pnpmVersion}; the first time takes a minute …`)
+  const pnpmVersion = JSON.parse(read(path.join(pnpmFolder, "package.json"))).dependencies.pnpm
+  print(`Installing dependencies with pnpm ${pnpmVersion}; the first time takes a minute …`)
   const startedAt = Date.now()
-  const args = ["--yes", `--package=pnpm@${pnpmVersion}`, "--", "pnpm", "install", "--frozen-lockfile"]
-  const home = writableHome()
-  if (home === undefined) args.push("--store-dir", path.join(modules, ".pnpm-store"))
   // `CI` keeps pnpm from asking questions.
   const env = { ...process.env, CI: "true", npm_config_update_notifier: "false" }
-  if (home === undefined) Object.assign(env, { HOME: path.join(modules, ".cache"), npm_config_cache: path.join(modules, ".cache/npm") })
-  const { code, output } = await runQuietly("npx", args, env)
-  if (code !== 0) {
-    process.stderr.write(output)
-    throw new Error(`Installing failed: ${reasonIn(output)}`)
+  const pnpmArgs = [path.join(pnpmFolder, "node_modules/.bin/pnpm"), "install", "--frozen-lockfile"]
+  if (!hasWritableHome()) {
+    pnpmArgs.push("--store-dir", path.join(modules, ".pnpm-store"))
+    Object.assign(env, { HOME: path.join(modules, ".cache"), npm_config_cache: path.join(modules, ".cache/npm") })
   }
+  // npm compares the hash of what it downloads with the one in package-lock.json.
+  await runQuietly("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: pnpmFolder, env })
+  await runQuietly(process.execPath, pnpmArgs, { cwd: root, env })
   fs.writeFileSync(stampFile, wanted)
-  say(`Installed in ${((Date.now() - startedAt) / 1000).toFixed(1)} s.`)
+  print(`Installed in ${((Date.now() - startedAt) / 1000).toFixed(1)} s.`)
 }
 
-const writableHome = () => {
+const hasWritableHome = () => {
   try {
     fs.accessSync(os.homedir(), fs.constants.W_OK)
-    return os.homedir()
+    return true
   } catch {
-    return undefined
+    return false
   }
 }
 
-/** The line that says what is wrong, among npm's and pnpm's many. */
+/** The line of npm's or pnpm's output that names the error. */
 const reasonIn = (output) => {
-  const lines = output.split("\n").map((line) => line.trim()).filter((line) => line !== "" && !/^npm (warn|notice)/.test(line))
+  const lines = output.split("\n").map((line) => line.trim())
+    .filter((line) => line !== "" && !/^npm (warn|notice)/.test(line))
   return lines.find((line) => /ERR_PNPM|npm error|^Error/.test(line)) ?? lines.at(-1) ?? "no reason given"
 }
 
 /**
  * One installation at a time in a checkout. The lock names the process that installs and the one it started; it is
- * taken over where both are gone.
+ * taken over when both have ended.
  */
 const underLock = async (work) => {
   fs.mkdirSync(modules, { recursive: true })
   for (let waitedMillis = 0; !tryLock(); waitedMillis += lockPollMillis) {
-    if (waitedMillis === 0) say("Waiting for another installation in this checkout …")
-    if (waitedMillis > lockPatienceMillis) throw new Error(`Another installation does not end: remove ${lockFile} if there is none`)
+    if (waitedMillis === 0) print("Waiting for another installation in this checkout …")
+    if (waitedMillis > lockTimeoutMillis) {
+      throw new Error(`Another installation does not end: remove ${lockFile} if there is none`)
+    }
     await new Promise((resolve) => setTimeout(resolve, lockPollMillis))
   }
   try {
@@ -113,9 +118,9 @@ const tryLock = () => {
     if (error.code !== "EEXIST") throw error
   }
   const holder = read(lockFile)
-  // An empty lock is one that is just being written.
+  // An empty lock is being written at this moment.
   if (holder === undefined || holder === "" || holder.split(" ").some((pid) => isAlive(Number(pid)))) return false
-  // Only one of those who see a stale lock can rename it; whoever finds a fresh one in hand puts it back.
+  // Of the processes that see a stale lock only one can rename it; one that has renamed a fresh lock restores it.
   const mine = `${lockFile}.${process.pid}`
   try {
     fs.renameSync(lockFile, mine)
@@ -136,9 +141,17 @@ const isAlive = (pid) => {
   }
 }
 
-const runQuietly = (command, args, env) =>
+/** Runs a command to its end; throws with the reason, after its output, where it fails. */
+const runQuietly = async (command, args, options) => {
+  const { code, output } = await capture(command, args, options)
+  if (code === 0) return
+  process.stderr.write(output)
+  throw new Error(`Installing failed: ${reasonIn(output)}`)
+}
+
+const capture = (command, args, options) =>
   new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"], detached: true })
+    const child = spawn(command, args, { ...options, stdio: ["ignore", "pipe", "pipe"], detached: true })
     child.once("error", (error) => reject(new Error(`${command} does not run: ${error.message}`)))
     if (child.pid !== undefined) fs.writeFileSync(lockFile, `${process.pid} ${child.pid}`)
     let output = ""
@@ -149,21 +162,24 @@ const runQuietly = (command, args, env) =>
       process.exit(128 + os.constants.signals[signal])
     }
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, stop)
-    const forgetNpm = watchNpm(() => stop("SIGTERM"))
+    const unwatchNpm = watchNpm(() => stop("SIGTERM"))
     child.once("close", (code) => {
-      forgetNpm()
+      unwatchNpm()
       for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.off(signal, stop)
       resolve({ code, output })
     })
   })
 
-/** The pinned Node; where its package has none for this platform, the one we run on if it is new enough. */
+/** The pinned Node; on a platform without a package for it, the Node of this process if it is new enough. */
 const findNode = () => {
   const pinned = path.join(modules, `node-${process.platform}-${process.arch}`, "bin", "node")
   if (fs.existsSync(pinned)) return pinned
   const [major, minor] = process.versions.node.split(".").map(Number)
   if (major > oldestNode[0] || (major === oldestNode[0] && minor >= oldestNode[1])) return process.execPath
-  throw new Error(`There is no packaged Node for ${process.platform}-${process.arch}: run this with Node ${oldestNode.join(".")} or newer (this is ${process.versions.node})`)
+  throw new Error(
+    `There is no packaged Node for ${process.platform}-${process.arch}: run this with Node ` +
+      `${oldestNode.join(".")} or newer (this is ${process.versions.node})`
+  )
 }
 
 const run = (node, args) =>
@@ -175,14 +191,14 @@ const run = (node, args) =>
     child.once("error", (error) => reject(new Error(`${node} does not run: ${error.message}`)))
     const stop = (signal) => {
       child.kill(signal)
-      setTimeout(() => child.kill("SIGKILL"), stopPatienceMillis).unref()
+      setTimeout(() => child.kill("SIGKILL"), stopTimeoutMillis).unref()
     }
-    // npm passes a Ctrl-C on although the terminal has sent it to all of us: once is enough.
-    for (const [heard, passed] of [["SIGINT", "SIGINT"], ["SIGTERM", "SIGTERM"], ["SIGHUP", "SIGTERM"]]) {
-      let passedOn = false
-      process.on(heard, () => {
-        if (!passedOn) stop(passed)
-        passedOn = true
+    // The terminal sends a Ctrl-C to this process and to npm, which forwards it: only the first is passed on.
+    for (const [received, forwarded] of [["SIGINT", "SIGINT"], ["SIGTERM", "SIGTERM"], ["SIGHUP", "SIGTERM"]]) {
+      let isForwarded = false
+      process.on(received, () => {
+        if (!isForwarded) stop(forwarded)
+        isForwarded = true
       })
     }
     watchNpm(() => stop("SIGTERM"))
@@ -194,14 +210,16 @@ const run = (node, args) =>
   })
 
 /**
- * npm runs us through one shell or several, or directly; when one of them or npm is killed, a link of the chain changes.
- * Gives what ends the watch.
+ * Calls back when npm, or one of the shells through which npm runs this process, is killed: a parent in the chain then
+ * changes. Returns a function that ends the watch.
  */
 const watchNpm = (onGone) => {
   if (process.env.npm_lifecycle_event === undefined) return () => undefined
   const ancestors = [process.ppid]
   while (isShell(ancestors.at(-1))) ancestors.push(parentOf(ancestors.at(-1)))
-  const isIntact = () => process.ppid === ancestors[0] && ancestors.every((pid, at) => at === ancestors.length - 1 || parentOf(pid) === ancestors[at + 1])
+  const isIntact = () =>
+    process.ppid === ancestors[0] &&
+    ancestors.every((pid, at) => at === ancestors.length - 1 || parentOf(pid) === ancestors[at + 1])
   const timer = setInterval(() => {
     if (isIntact()) return
     clearInterval(timer)
@@ -211,7 +229,7 @@ const watchNpm = (onGone) => {
   return () => clearInterval(timer)
 }
 
-/** By its program: a script that a shell runs is named after the script. */
+/** Judged by its executable, because a shell that runs a script has the script's name. */
 const isShell = (pid) => {
   try {
     return /^(sh|dash|bash|zsh|ash|busybox)$/.test(path.basename(fs.readlinkSync(`/proc/${pid}/exe`)))
@@ -222,9 +240,9 @@ const isShell = (pid) => {
 
 const parentOf = (pid) => Number(read(`/proc/${pid}/stat`)?.replace(/^.*\) \S /s, "").split(" ")[0])
 
-const say = (line) => process.stderr.write(`${line}\n`)
+const print = (line) => process.stderr.write(`${line}\n`)
 
 main().catch((error) => {
-  say(error.message)
+  print(error.message)
   process.exitCode = 1
 })

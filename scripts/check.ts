@@ -126,7 +126,7 @@ interface Test {
 const printClosingLine = (file: string): void => {
   if (!existsSync(file)) return
   const results = readJson<Results>(file)
-  // A file that fails before or between its tests counts as one failure: none of its tests tells of it.
+  // A file that fails before or between its tests counts as one failure: none of its tests reports it.
   const brokenFiles = results.testResults.filter(({ status, assertionResults }) =>
     status === "failed" && assertionResults.every((test) => test.status !== "failed")
   )

@@ -5,13 +5,13 @@ import { Cause, Console, Effect, Redacted } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { receiveWebhooks } from "./demo/Receiver.ts"
 import { startService } from "./demo/Service.ts"
-import { tell } from "./demo/Story.ts"
+import { playStory } from "./demo/Story.ts"
 
 const demo = Effect.gen(function*() {
   yield* Console.log("Starting a service of its own …")
   const service = yield* startService
   const receiver = yield* receiveWebhooks
-  yield* tell(service.integratorId, receiver).pipe(
+  yield* playStory(service.integratorId, receiver).pipe(
     Effect.provide(CardRewardsSandbox.layer({ baseUrl: service.baseUrl, apiKey: Redacted.make(service.apiKey) }))
   )
 }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))

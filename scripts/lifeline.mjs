@@ -1,11 +1,11 @@
 /**
- * Loaded before an entry by whoever starts it with an open pipe as file descriptor 3: ends this process when the
- * starter ends, however it ended. The kernel closes the pipe's other end, so nothing has to be polled.
+ * Imported before an entry whose parent process has opened a pipe as file descriptor 3: ends this process when the
+ * parent ends, by any signal. The kernel then closes the pipe's other end, so nothing has to be polled.
  */
 import * as fs from "node:fs"
 import * as net from "node:net"
 
-const patienceMillis = 15_000
+const stopTimeoutMillis = 15_000
 
 const isPipe = () => {
   try {
@@ -21,7 +21,7 @@ if (isPipe()) {
   lifeline.on("error", () => lifeline.destroy())
   lifeline.once("close", () => {
     process.kill(process.pid, "SIGTERM")
-    setTimeout(() => process.kill(process.pid, "SIGKILL"), patienceMillis).unref()
+    setTimeout(() => process.kill(process.pid, "SIGKILL"), stopTimeoutMillis).unref()
   })
   lifeline.resume().unref()
 }

@@ -1,4 +1,5 @@
 /** `npm start`: PostgreSQL, the api and the worker, and everything a first request needs. See operations. */
+import { StartRefused } from "@card-rewards/core/Settings"
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Console, Duration, Effect, Layer, Predicate, Redacted, Schedule, Schema } from "effect"
@@ -6,10 +7,10 @@ import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { keepRunning, runOnce } from "./start/Children.ts"
-import { createDemo, migrate } from "./start/Provision.ts"
+import { createDemo, createLogins, migrate } from "./start/Provision.ts"
 import * as Settings from "./start/Settings.ts"
 
-const healthPatience = Duration.seconds(30)
+const healthTimeout = Duration.seconds(30)
 
 const DemoFile = Schema.fromJsonString(Schema.Struct({
   baseUrl: Schema.String,
@@ -19,34 +20,35 @@ const DemoFile = Schema.fromJsonString(Schema.Struct({
 
 const start = Effect.gen(function*() {
   const settings = yield* Settings.read
-  const databaseUrl = settings.databaseUrl ?? (yield* startPostgres(settings))
-  yield* migrate(databaseUrl)
+  const ownerUrl = settings.databaseUrl ?? (yield* startPostgres(settings))
+  yield* migrate(ownerUrl)
+  // The operator of another database chooses its logins; see operations.
+  const urls = settings.databaseUrl === undefined ? yield* createLogins(ownerUrl) : { api: ownerUrl, worker: ownerUrl }
   const env = {
-    DATABASE_URL: Redacted.value(databaseUrl),
     SECRETS_KEY: Redacted.value(settings.secretsKey),
     DATA_DIR: settings.dataDir,
     ENVIRONMENT: settings.environment,
     HOST: settings.host,
     PORT: String(settings.port)
   }
-  yield* keepRunning("api", env)
-  yield* keepRunning("worker", env)
+  yield* keepRunning("api", { ...env, DATABASE_URL: Redacted.value(urls.api) })
+  yield* keepRunning("worker", { ...env, DATABASE_URL: Redacted.value(urls.worker) })
   yield* untilHealthy(settings.baseUrl)
-  yield* greet(settings, databaseUrl)
+  yield* printAddresses(settings, ownerUrl)
   yield* Effect.forkScoped(buildConsole)
   return yield* Effect.never
 }).pipe(Effect.scoped)
 
-/** The server must outlive the api and the worker: its layer belongs to the scope that closes last. */
+/** Built in the scope that closes last, because the server must outlive the api and the worker. */
 const startPostgres = Effect.fnUntraced(function*(settings: Settings.Settings) {
   const context = yield* Layer.build(EmbeddedPostgres.layer({ dataDir: path.join(settings.dataDir, "postgres") }))
   const { url } = yield* Effect.provide(EmbeddedPostgres, context)
   return url
 })
 
-/** Beside the running service, which answers 503 for the page until it is there. */
+/** Runs beside the service, which answers 503 for the page until the build is finished. */
 const buildConsole = runOnce("packages/console/build.ts", {}).pipe(
-  Effect.tap((how) => how === "code 0" ? Effect.void : Console.error(`The console could not be built (${how})`))
+  Effect.tap((end) => end === "code 0" ? Effect.void : Console.error(`The console could not be built (${end})`))
 )
 
 const untilHealthy = (baseUrl: string) =>
@@ -54,12 +56,18 @@ const untilHealthy = (baseUrl: string) =>
     Effect.filterOrFail((response) => response.status === 204),
     Effect.retry(Schedule.spaced("50 millis")),
     Effect.timeoutOrElse({
-      duration: healthPatience,
-      orElse: () => Effect.fail(new Settings.StartError({ message: `The api did not answer at ${baseUrl}/health within ${Duration.format(healthPatience)}: its own lines above say why` }))
+      duration: healthTimeout,
+      orElse: () =>
+        Effect.fail(
+          new StartRefused({
+            message: `The api did not answer at ${baseUrl}/health within ${Duration.format(healthTimeout)}: ` +
+              "see its lines above"
+          })
+        )
     })
   )
 
-const greet = Effect.fnUntraced(function*(settings: Settings.Settings, databaseUrl: Redacted.Redacted) {
+const printAddresses = Effect.fnUntraced(function*(settings: Settings.Settings, ownerUrl: Redacted.Redacted) {
   const { baseUrl } = settings
   const lines = [
     "",
@@ -70,7 +78,7 @@ const greet = Effect.fnUntraced(function*(settings: Settings.Settings, databaseU
     `  console      ${baseUrl}/console`
   ]
   if (settings.environment !== "sandbox") return yield* Console.log(lines.join("\n"))
-  const demo = yield* findOrCreateDemo(settings, databaseUrl)
+  const demo = yield* findOrCreateDemo(settings, ownerUrl)
   return yield* Console.log([
     ...lines,
     `  integrator   ${demo.integratorId}`,
@@ -85,8 +93,8 @@ const greet = Effect.fnUntraced(function*(settings: Settings.Settings, databaseU
   ].join("\n"))
 })
 
-/** The key of an earlier start, where the database still knows it. */
-const findOrCreateDemo = Effect.fnUntraced(function*(settings: Settings.Settings, databaseUrl: Redacted.Redacted) {
+/** Returns the key of an earlier start if the api still accepts it. */
+const findOrCreateDemo = Effect.fnUntraced(function*(settings: Settings.Settings, ownerUrl: Redacted.Redacted) {
   const file = path.join(settings.dataDir, "demo.json")
   const known = yield* Effect.try({ try: () => fs.readFileSync(file, "utf8"), catch: () => "missing" as const }).pipe(
     Effect.flatMap(Schema.decodeUnknownEffect(DemoFile)),
@@ -94,7 +102,7 @@ const findOrCreateDemo = Effect.fnUntraced(function*(settings: Settings.Settings
     Effect.tap((demo) => acceptsKey(settings.baseUrl, demo.apiKey)),
     Effect.orElseSucceed(() => undefined)
   )
-  const { integratorId, apiKey } = known ?? (yield* createDemo(databaseUrl))
+  const { integratorId, apiKey } = known ?? (yield* createDemo(ownerUrl))
   const demo = { baseUrl: settings.baseUrl, integratorId, apiKey }
   yield* Effect.sync(() => Settings.writePrivate(file, JSON.stringify(demo)))
   return demo
@@ -107,16 +115,16 @@ const acceptsKey = (baseUrl: string, apiKey: string) =>
     Effect.filterOrFail((response) => response.status !== 401)
   )
 
-/** One clear line for a person; the whole story only for what nobody foresaw. */
-const complain = (cause: Cause.Cause<unknown>) => {
+/** Prints one line for an expected failure, and the whole cause of a defect. */
+const printFailure = (cause: Cause.Cause<unknown>) => {
   if (Cause.hasInterruptsOnly(cause)) return Effect.void
   const error = Cause.squash(cause)
-  const isForeseen = Predicate.hasProperty(error, "_tag") && Predicate.hasProperty(error, "message")
-  return Console.error(isForeseen ? String(error.message) : Cause.pretty(cause))
+  const isExpected = Predicate.hasProperty(error, "_tag") && Predicate.hasProperty(error, "message")
+  return Console.error(isExpected ? String(error.message) : Cause.pretty(cause))
 }
 
 start.pipe(
   Effect.provide(FetchHttpClient.layer),
-  Effect.tapCause(complain),
+  Effect.tapCause(printFailure),
   NodeRuntime.runMain({ disableErrorReporting: true })
 )

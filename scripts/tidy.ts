@@ -1,11 +1,10 @@
 /**
- * The rules of docs/architecture.md that a compiler does not check. Prints every breach and exits 1 where there is
- * one.
+ * The rules of docs/architecture.md that neither the compiler nor the linter checks: which package may import which,
+ * who reads the environment, that every file is imported and every migration listed. Prints every breach, and exits 1
+ * where there is one.
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
-
-const longestFileLines = 400
 
 /** Which packages a package may import. Tests may also import dev-postgres and testing. */
 const allowedImports: Readonly<Record<string, ReadonlyArray<string>>> = {
@@ -40,18 +39,14 @@ interface Source {
   readonly file: string
   readonly text: string
   readonly imports: ReadonlyArray<string>
-  /** Without `import type`, which is gone when the program runs. */
-  readonly runtimeImports: ReadonlyArray<string>
 }
 
 const main = (): void => {
   const sources = [...list("packages"), ...list("scripts")].map(read)
   const breaches = [
-    ...sources.flatMap(checkLength),
     ...sources.flatMap(checkImports),
     ...sources.flatMap(checkEnvironment),
     ...checkImporters(sources),
-    ...checkCycles(sources),
     ...checkMigrations()
   ]
   for (const breach of breaches) process.stderr.write(`${breach}\n`)
@@ -63,12 +58,7 @@ const list = (folder: string): ReadonlyArray<string> =>
 
 const read = (file: string): Source => {
   const text = fs.readFileSync(path.join(root, file), "utf8")
-  return {
-    file,
-    text,
-    imports: importsIn(text),
-    runtimeImports: importsIn(text.replaceAll(/^(?:import|export) type [^"']*["'][^"']+["']/gm, ""))
-  }
+  return { file, text, imports: importsIn(text) }
 }
 
 const importsIn = (text: string): ReadonlyArray<string> =>
@@ -83,21 +73,13 @@ const isTestSupport = (file: string): boolean => testSupport.includes(packageOf(
 
 const isMain = (file: string): boolean => /^main[.]tsx?$/.test(path.basename(file))
 
-/** Tables of cases are as long as they are, and the model of all rules is one story. */
 const isTest = (file: string): boolean => file.includes("/test/")
-
-const isGenerated = (file: string): boolean => file.includes("/generated/")
 
 /** The file an import means, where it is one of ours. */
 const resolve = (source: Source, specifier: string): string | undefined => {
   const ours = /^@card-rewards\/([^/]+)\/(.+)$/.exec(specifier)
   if (ours !== null) return `packages/${ours[1]}/src/${ours[2]}.ts`
   return specifier.startsWith(".") ? path.join(path.dirname(source.file), specifier) : undefined
-}
-
-const checkLength = ({ file, text }: Source): ReadonlyArray<string> => {
-  const lines = text.split("\n").length - 1
-  return lines > longestFileLines && !isGenerated(file) && !isTest(file) ? [`${file}: ${lines} lines, more than ${longestFileLines}: give it a folder beside it`] : []
 }
 
 const checkImports = (source: Source): ReadonlyArray<string> =>
@@ -119,7 +101,7 @@ const checkEnvironment = ({ file, text }: Source): ReadonlyArray<string> =>
     ? [`${file}: only a main.ts reads process.env`]
     : []
 
-/** A test is importer enough for the tools of tests. */
+/** Test support may be imported by tests only. */
 const checkImporters = (sources: ReadonlyArray<Source>): ReadonlyArray<string> => {
   const importedBy = (importers: ReadonlyArray<Source>) =>
     new Set(importers.flatMap((source) => source.imports.map((specifier) => resolve(source, specifier))))
@@ -128,25 +110,7 @@ const checkImporters = (sources: ReadonlyArray<Source>): ReadonlyArray<string> =
   return sources.map(({ file }) => file)
     .filter((file) => isSource(file) && !isMain(file) && !entryPoints.includes(file))
     .filter((file) => !(isTestSupport(file) ? byAny : byCode).has(file))
-    .map((file) => `${file}: nobody imports it`)
-}
-
-const checkCycles = (sources: ReadonlyArray<Source>): ReadonlyArray<string> => {
-  const graph = new Map(sources.map((source) => [
-    source.file,
-    source.runtimeImports.flatMap((specifier) => resolve(source, specifier) ?? [])
-  ]))
-  const done = new Set<string>()
-  const breaches: Array<string> = []
-  const visit = (file: string, trail: ReadonlyArray<string>): void => {
-    const start = trail.indexOf(file)
-    if (start >= 0) return void breaches.push(`Import cycle: ${[...trail.slice(start), file].join(" → ")}`)
-    if (done.has(file)) return
-    for (const next of graph.get(file) ?? []) visit(next, [...trail, file])
-    done.add(file)
-  }
-  for (const file of graph.keys()) visit(file, [])
-  return breaches
+    .map((file) => `${file}: no file imports it`)
 }
 
 /** A migration that no list names would never run. */

@@ -1,6 +1,6 @@
 /**
- * Builds the console into `dist` where its sources are newer than what is there. The page is put in place last and at
- * once, so that whoever serves it meanwhile always has a whole one.
+ * Builds the console into `dist` where its sources are newer than what is there. The page is replaced last and
+ * atomically, so that an api which serves it meanwhile always has a complete one.
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -9,7 +9,7 @@ const root = import.meta.dirname
 const dist = path.join(root, "dist")
 const page = path.join(dist, "index.html")
 
-/** What the build is made of. */
+/** The inputs of the build. */
 const sources = [
   "index.html",
   "vite.config.ts",

@@ -1,32 +1,8 @@
 import type { Growth } from "./Growth.ts"
-import type { Load, Machines } from "./Model.ts"
-
-/** What one spend event costs. */
-export interface Figures {
-  /** Processor time in microseconds. */
-  readonly cpuMicros: {
-    readonly api: { readonly post: number; readonly read: number }
-    readonly worker: { readonly event: number; readonly delivery: number }
-    readonly postgres: {
-      readonly store: number
-      readonly process: number
-      readonly read: number
-      readonly delivery: number
-    }
-  }
-  /** What follows from an event of the mix, on average and over its reward's life. */
-  readonly perEvent: { readonly events: number }
-  /** Over the event's and its reward's life; what is there only where there is an endpoint is apart. */
-  readonly bytesPerEvent: {
-    readonly tables: number
-    readonly deliveryTables: number
-    readonly wal: number
-    readonly deliveryWal: number
-  }
-}
+import type { Figures, Load, Machines } from "./Model.ts"
 
 /**
- * The measured figures: the only place that has them.
+ * The measured figures; no other file has them.
  *
  * Processor times: one api, one worker and PostgreSQL 18 on one machine; a read is `GET …/balance`.
  *
@@ -45,7 +21,7 @@ export const figures: Figures = {
   bytesPerEvent: { tables: 2_500, deliveryTables: 820, wal: 4_015, deliveryWal: 2_506 }
 }
 
-/** An evening's peak, and integrators that look at a balance after every other event. */
+/** An evening's peak, and integrators that read a balance after every other event. */
 export const ordinary: Omit<Load, "eventsPerSecond"> = { peakFactor: 3, readsPerEvent: 0.5, delivers: true }
 
 export const machines: Machines = {

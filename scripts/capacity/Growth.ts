@@ -1,5 +1,4 @@
-import type { Figures } from "./Figures.ts"
-import { type Built, type Day, day, type Load, type Machines, type Need, need, stepOf } from "./Model.ts"
+import { type Built, type Day, day, type Figures, type Load, type Machines, type Need, need, stepOf } from "./Model.ts"
 
 /** A service that grows. */
 export interface Growth {

@@ -1,4 +1,26 @@
-import type { Figures } from "./Figures.ts"
+/** What one spend event costs. */
+export interface Figures {
+  /** Processor time in microseconds. */
+  readonly cpuMicros: {
+    readonly api: { readonly post: number; readonly read: number }
+    readonly worker: { readonly event: number; readonly delivery: number }
+    readonly postgres: {
+      readonly store: number
+      readonly process: number
+      readonly read: number
+      readonly delivery: number
+    }
+  }
+  /** What follows from an event of the mix, on average and over its reward's life. */
+  readonly perEvent: { readonly events: number }
+  /** Over the event's and its reward's life; what is there only where there is an endpoint is apart. */
+  readonly bytesPerEvent: {
+    readonly tables: number
+    readonly deliveryTables: number
+    readonly wal: number
+    readonly deliveryWal: number
+  }
+}
 
 /** What is asked of the service; rates are a day's average. */
 export interface Load {

@@ -1,6 +1,6 @@
-import { type Figures, figures, growth, machines, ordinary } from "./Figures.ts"
+import { figures, growth, machines, ordinary } from "./Figures.ts"
 import { grow, type Month } from "./Growth.ts"
-import { day, type Load, need, oneIntegratorPerSecond, stepOf } from "./Model.ts"
+import { day, type Figures, type Load, need, oneIntegratorPerSecond, stepOf } from "./Model.ts"
 
 const rates = [10, 100, 1_000, 10_000]
 
@@ -29,7 +29,7 @@ const section = (): string => {
     `${kept(growth.retentionMonths)}. The last three columns are a day on the machines of the first month, minute by ` +
     "minute: how busy its narrowest part is at the peak, how long the last event waits for its reward at the worst moment, and for how many hours of the day some wait.",
     growthTable(months),
-    turn(months)
+    capacityExceeded(months)
   ].join("\n\n")
 }
 
@@ -119,7 +119,7 @@ const growthTable = (months: ReadonlyArray<Month>): string =>
   )
 
 /** When the first machines are full, and what a load that just fills them does in the month after. */
-const turn = (months: ReadonlyArray<Month>): string => {
+const capacityExceeded = (months: ReadonlyArray<Month>): string => {
   const full = months.find(({ unchanged }) => unchanged.utilisation > 1)
   const lost = months.find(({ unchanged }) => !unchanged.recovers)
   if (full === undefined) return "The first machines carry all of it."
@@ -129,7 +129,7 @@ const turn = (months: ReadonlyArray<Month>): string => {
     : `and from month ${lost.month} a night no longer works off the day`
   return `The first machines are full at the peak from month ${full.month}, ${night}. Nothing is lost in between: ` +
     `events are stored and answered, and their rewards come later. The machines that month ${full.month} needs are ` +
-    `${percent(carried.utilisation)} busy at its peak, and nobody waits.`
+    `${percent(carried.utilisation)} busy at its peak, and no event waits.`
 }
 
 const stepName = (step: number, databases: number): string =>

@@ -5,10 +5,10 @@ import { Effect, Layer, Queue } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createServer } from "node:http"
 
-/** An integrator's receiver: what it was sent, signature checked. */
+/** An integrator's webhook receiver, which verifies every signature. */
 export interface Receiver {
   readonly url: string
-  /** The secret that the endpoint was given; until it is known, deliveries are answered 503 and come again. */
+  /** Sets the endpoint's signing secret; before that, deliveries are answered 503 and are sent again. */
   readonly trust: (secret: string) => void
   /** The next events, in order of arrival. */
   readonly take: (count: number) => Effect.Effect<ReadonlyArray<WebhookEvent>>

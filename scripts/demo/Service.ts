@@ -6,9 +6,9 @@ import * as path from "node:path"
 import { fileURLToPath } from "node:url"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
-const startPatience = "90 seconds"
-/** More than `npm start` grants its own processes. */
-const stopPatience = "20 seconds"
+const startTimeout = "90 seconds"
+/** Longer than `npm start` waits for its own processes. */
+const stopTimeout = "20 seconds"
 
 const DemoFile = Schema.fromJsonString(Schema.Struct({
   baseUrl: Schema.String,
@@ -16,7 +16,7 @@ const DemoFile = Schema.fromJsonString(Schema.Struct({
   apiKey: Schema.String
 }))
 
-/** `npm start` over a folder that is thrown away at the end; gives what it writes to `demo.json`. */
+/** `npm start` over a temporary folder; succeeds with the contents of `demo.json`. */
 export const startService = Effect.gen(function*() {
   const dataDir = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(path.join(tmpdir(), "card-rewards-demo-"))),
@@ -29,7 +29,7 @@ export const startService = Effect.gen(function*() {
   }).pipe(
     Effect.flatMap(Schema.decodeUnknownEffect(DemoFile)),
     Effect.retry(Schedule.spaced("50 millis")),
-    Effect.timeout(startPatience)
+    Effect.timeout(startTimeout)
   )
 })
 
@@ -57,4 +57,4 @@ const stop = (child: ChildProcess) =>
     if (child.exitCode !== null || child.signalCode !== null) return resume(Effect.void)
     child.once("exit", () => resume(Effect.void))
     child.kill("SIGTERM")
-  }).pipe(Effect.timeoutOrElse({ duration: stopPatience, orElse: () => Effect.sync(() => child.kill("SIGKILL")) }))
+  }).pipe(Effect.timeoutOrElse({ duration: stopTimeout, orElse: () => Effect.sync(() => child.kill("SIGKILL")) }))

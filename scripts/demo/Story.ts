@@ -12,8 +12,8 @@ const usdc = (amount: bigint) => ({ asset: "USDC" as const, amount })
 const hourMillis = 3_600_000
 const holdingPeriodDays = 14
 
-/** From enrolment to refund, one paragraph a step; every figure printed is read from the service. */
-export const tell = Effect.fnUntraced(function*(integrator: string, receiver: Receiver) {
+/** Plays the story from enrolment to refund and prints each step; every figure is read from the service. */
+export const playStory = Effect.fnUntraced(function*(integrator: string, receiver: Receiver) {
   const api = yield* CardRewardsSandbox
   const integratorId = IntegratorId.make(integrator)
   const usdcOf = Effect.flatMap(api.users.balance({ params: { userId: anna } }), ({ balances }) => first(balances))
@@ -24,7 +24,7 @@ export const tell = Effect.fnUntraced(function*(integrator: string, receiver: Re
     )
   const received = Effect.fnUntraced(function*(count: number) {
     const events = yield* receiver.take(count)
-    // those that come at one moment may arrive in any order; the ids tell how they happened
+    // events of one transaction may arrive in any order; their ids are in order
     for (const { kind } of events.toSorted((a, b) => a.id < b.id ? -1 : 1)) {
       yield* line(`webhook   ${kind}, signature verified`)
     }
@@ -136,11 +136,11 @@ export const tell = Effect.fnUntraced(function*(integrator: string, receiver: Re
     yield* line(`refund    $${decimal(amount, 2)} takes ${print(reduction)} back`)
   }
   yield* line(`amount    ${print(explanation.amount)}; revision ${reward.revision}, state ${reward.state}`)
-  yield* Console.log("\nEvery amount is exact; `npm run admin -- audit` proves the like of any database.")
+  yield* Console.log("\nEvery amount is exact; `npm run admin -- audit` proves it for any database.")
 })
 
 const first = <A>([item]: ReadonlyArray<A>) =>
-  item === undefined ? Effect.die(new Error("The service gave an empty list")) : Effect.succeed(item)
+  item === undefined ? Effect.die(new Error("The service returned an empty list")) : Effect.succeed(item)
 
 const title = (text: string) => Console.log(`\n${text}`)
 const line = (text: string) => Console.log(`  ${text}`)

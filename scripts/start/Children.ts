@@ -4,31 +4,34 @@ import { fileURLToPath } from "node:url"
 
 const firstPause = Duration.millis(250)
 const longestPause = Duration.seconds(10)
-const steadyAfter = Duration.seconds(30)
-/** An api may finish what is in flight for 10 s. */
-const stopPatience = Duration.seconds(12)
+const stableAfter = Duration.seconds(30)
+/** Longer than the 10 s in which an api finishes its requests in flight. */
+const stopTimeout = Duration.seconds(12)
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
 /**
- * Runs `packages/<name>/src/main.ts` until the scope closes, and starts it again, after growing pauses, whenever it
- * ends by itself. It is asked to stop with SIGTERM; the pipe that it gets (see lifeline.mjs) tells it when this
- * process is gone without having asked.
+ * Runs `packages/<name>/src/main.ts` until the scope closes, and restarts it after growing pauses whenever it ends by
+ * itself. Closing the scope sends SIGTERM. If this process is killed, the child notices by its pipe (see lifeline.mjs)
+ * and ends.
  */
-export const keepRunning = (name: string, env: Readonly<Record<string, string>>): Effect.Effect<void, never, Scope.Scope> =>
+export const keepRunning = (
+  name: string,
+  env: Readonly<Record<string, string>>
+): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function*() {
     let pause = firstPause
     while (true) {
       const startedAt = yield* Clock.currentTimeMillis
-      const how = yield* runOnce(`packages/${name}/src/main.ts`, env)
-      const livedMillis = (yield* Clock.currentTimeMillis) - startedAt
-      if (livedMillis > Duration.toMillis(steadyAfter)) pause = firstPause
-      yield* Console.error(`The ${name} ended (${how}); starting it again in ${Duration.format(pause)}`)
+      const end = yield* runOnce(`packages/${name}/src/main.ts`, env)
+      const aliveMillis = (yield* Clock.currentTimeMillis) - startedAt
+      if (aliveMillis > Duration.toMillis(stableAfter)) pause = firstPause
+      yield* Console.error(`The ${name} ended (${end}); starting it again in ${Duration.format(pause)}`)
       yield* Effect.sleep(pause)
       pause = Duration.min(Duration.times(pause, 2), longestPause)
     }
   }).pipe(Effect.forkScoped, Effect.asVoid)
 
-/** Runs an entry to its end, and tells how it ended. */
+/** Runs an entry to its end; succeeds with its exit code, as `code 0`, or with the signal that ended it. */
 export const runOnce = (entry: string, env: Readonly<Record<string, string>>): Effect.Effect<string> =>
   Effect.acquireUseRelease(Effect.sync(() => launch(entry, env)), ended, stop)
 
@@ -47,9 +50,9 @@ const hasEnded = (child: ChildProcess): boolean =>
 
 const ended = (child: ChildProcess): Effect.Effect<string> =>
   Effect.callback((resume) => {
-    const tell = () => resume(Effect.succeed(child.signalCode ?? `code ${child.exitCode ?? "none"}`))
-    if (hasEnded(child)) return tell()
-    child.once("exit", tell).once("error", tell)
+    const finish = () => resume(Effect.succeed(child.signalCode ?? `code ${child.exitCode ?? "none"}`))
+    if (hasEnded(child)) return finish()
+    child.once("exit", finish).once("error", finish)
   })
 
 const stop = (child: ChildProcess): Effect.Effect<void> =>
@@ -57,7 +60,7 @@ const stop = (child: ChildProcess): Effect.Effect<void> =>
     if (hasEnded(child)) return
     yield* Effect.sync(() => child.kill("SIGTERM"))
     yield* Effect.timeoutOrElse(ended(child), {
-      duration: stopPatience,
+      duration: stopTimeout,
       orElse: () => Effect.andThen(Effect.sync(() => child.kill("SIGKILL")), ended(child))
     })
   })

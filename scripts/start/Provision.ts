@@ -2,21 +2,40 @@ import { ApiKeys } from "@card-rewards/core/ApiKeys"
 import * as Database from "@card-rewards/core/Database"
 import { Environment } from "@card-rewards/core/Environment"
 import { Integrators } from "@card-rewards/core/Integrators"
+import * as Roles from "@card-rewards/core/Roles"
 import { ApiKeyName, IntegratorId } from "@card-rewards/domain/Ids"
 import { Clock, Effect, Layer, Redacted } from "effect"
-
-/** An API key of the sandbox integrator. */
-export interface Demo {
-  readonly integratorId: string
-  readonly apiKey: string
-}
+import { SqlClient } from "effect/sql"
+import { createHmac } from "node:crypto"
 
 const integratorId = IntegratorId.make("demo")
 
 /** Brings the schema up to date. */
 export const migrate = Database.migrate
 
-/** Makes the sandbox integrator `demo`; where there is one whose key is lost, another key for it. */
+/**
+ * Creates the logins `rewards_api` and `rewards_worker` where they are missing, each a member of its part's role and of
+ * nothing else, and returns the addresses of the same database with them. The passwords are derived from the
+ * superuser's, so that every start with the same data directory finds the same ones.
+ */
+export const createLogins = Effect.fnUntraced(function*(superuserUrl: Redacted.Redacted) {
+  const create = Effect.fnUntraced(function*(role: "api" | "worker") {
+    const sql = yield* SqlClient.SqlClient
+    const url = new URL(Redacted.value(superuserUrl))
+    const login = `rewards_${role}`
+    const password = createHmac("sha256", url.password).update(login).digest("hex")
+    yield* sql.unsafe(`DO $$ BEGIN
+      CREATE ROLE ${login} LOGIN PASSWORD '${password}' IN ROLE ${Roles.nameOf(role)};
+    EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+    END $$`)
+    return Redacted.make(Object.assign(url, { username: login, password }).href)
+  })
+  return yield* Effect.all({ api: create("api"), worker: create("worker") }).pipe(
+    Effect.provide(ownerLayer(superuserUrl))
+  )
+})
+
+/** Creates the sandbox integrator `demo`; where it exists and its key is lost, another key for it. */
 export const createDemo = (url: Redacted.Redacted) =>
   Effect.gen(function*() {
     const integrators = yield* Integrators
@@ -27,7 +46,7 @@ export const createDemo = (url: Redacted.Redacted) =>
     Effect.provide(
       Layer.mergeAll(Integrators.layer, ApiKeys.layer).pipe(
         Layer.provide(Environment.layer("sandbox")),
-        Layer.provide(Database.layer({ url, poolSize: 2, applicationName: "card-rewards start" }))
+        Layer.provide(ownerLayer(url))
       )
     )
   )
@@ -38,3 +57,6 @@ const anotherKey = Effect.gen(function*() {
   const { secret } = yield* keys.create(integratorId, ApiKeyName.make(`start-${now}`))
   return { integratorId, apiKey: secret ?? "" }
 })
+
+const ownerLayer = (url: Redacted.Redacted) =>
+  Database.layer({ url, poolSize: 2, applicationName: "card-rewards start" })

@@ -1,43 +1,49 @@
-import { Config, Effect, Option, Redacted, Schema } from "effect"
+import * as ApiConfiguration from "@card-rewards/api/Configuration"
+import * as Observability from "@card-rewards/core/Observability"
+import * as CoreSettings from "@card-rewards/core/Settings"
+import * as WorkerConfiguration from "@card-rewards/worker/Configuration"
+import { Config, ConfigProvider, Effect, Redacted } from "effect"
 import { randomBytes } from "node:crypto"
 import * as fs from "node:fs"
 import * as net from "node:net"
 import * as path from "node:path"
 
-/** Why `npm start` gives up: one line for a person. */
-export class StartError extends Schema.TaggedError<StartError>()("StartError", { message: Schema.String }) {}
-
-/** What `npm start` reads from the environment; see operations. The processes it starts read the rest themselves. */
+/**
+ * The environment of `npm start`; see operations. It is checked with the code of the api and of the worker, so that a
+ * value that either of them would refuse fails here with that process's line, before any process is started.
+ */
 export const read = Effect.gen(function*() {
-  const dataDir = path.resolve(yield* Config.String("DATA_DIR").pipe(Config.withDefault(".data")))
-  const databaseUrl = Option.getOrUndefined(yield* Config.option(Config.Redacted("DATABASE_URL")))
-  const host = yield* Config.String("HOST").pipe(Config.withDefault("127.0.0.1"))
-  const wantedPort = yield* Config.Int("PORT").pipe(Config.withDefault(3000)).pipe(
-    Effect.mapError(() => new StartError({ message: "PORT: must be a number from 0 to 65535" }))
-  )
-  const environment = yield* Config.String("ENVIRONMENT").pipe(Config.withDefault("sandbox"))
-  const secretsKey = Option.getOrUndefined(yield* Config.option(Config.Redacted("SECRETS_KEY")))
-  if (databaseUrl !== undefined && secretsKey === undefined) {
-    return yield* new StartError({ message: "SECRETS_KEY is required with DATABASE_URL: 32 bytes as base64, for example from `openssl rand -base64 32`" })
+  const databaseUrl = yield* optional("DATABASE_URL")
+  const givenSecretsKey = yield* optional("SECRETS_KEY")
+  if (databaseUrl !== undefined && givenSecretsKey === undefined) {
+    return yield* refuse(
+      "SECRETS_KEY is required with DATABASE_URL: 32 bytes in base64, for example from `openssl rand -base64 32`"
+    )
   }
-  if (wantedPort < 0 || wantedPort > 65_535) return yield* new StartError({ message: "PORT: must be a number from 0 to 65535" })
-  yield* Effect.try({
-    try: () => fs.mkdirSync(dataDir, { recursive: true }),
-    catch: (cause) =>
-      new StartError({ message: `DATA_DIR: cannot make ${dataDir}: ${cause instanceof Error ? cause.message : cause}` })
+  const dataDir = path.resolve((yield* optional("DATA_DIR")) ?? ".data")
+  yield* makeFolder(dataDir)
+  const secretsKey = givenSecretsKey ?? ownSecretsKey(dataDir)
+  const { environment, host, port: wantedPort } = yield* readParts({
+    // the embedded server's address is known once it runs
+    DATABASE_URL: databaseUrl ?? "postgres://127.0.0.1/card_rewards",
+    SECRETS_KEY: secretsKey
   })
-  // Taken once, so that an api that is started again is found where it was.
+  // Chosen once, so that the api keeps its address when it is started again.
   const port = yield* freePort(host, wantedPort)
   return {
     dataDir,
-    databaseUrl,
+    databaseUrl: databaseUrl === undefined ? undefined : Redacted.make(databaseUrl),
     host,
     port,
-    baseUrl: `http://${host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host}:${port}`,
+    baseUrl: `http://${hostOfUrl(host)}:${port}`,
     environment,
-    secretsKey: secretsKey ?? Redacted.make(ownSecretsKey(dataDir))
+    secretsKey: Redacted.make(secretsKey)
   }
 })
+
+/** How a client on this machine reaches the api. */
+const hostOfUrl = (host: string): string =>
+  host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host
 
 /** The settings of one `npm start`. */
 export type Settings = Effect.Success<typeof read>
@@ -49,17 +55,54 @@ export const writePrivate = (file: string, content: string): void => {
   fs.renameSync(unfinished, file)
 }
 
-/** Development only: encrypts the signing secrets in the embedded database beside it. */
+/** An empty variable counts as absent. */
+const optional = (name: string): Effect.Effect<string | undefined, Config.ConfigError> =>
+  Effect.gen(function*() {
+    return yield* Config.String(name).pipe(Config.withDefault(""))
+  }).pipe(Effect.map((text) => text === "" ? undefined : text))
+
+/** Everything that the api and the worker read from the environment, with `overrides` in place of its values. */
+const readParts = Effect.fnUntraced(function*(overrides: Readonly<Record<string, string>>) {
+  const environment = yield* ConfigProvider.ConfigProvider
+  const provider = ConfigProvider.orElse(ConfigProvider.fromUnknown(overrides), environment)
+  const api = Effect.gen(function*() {
+    yield* CoreSettings.logging({ terminal: false })
+    yield* Observability.settings
+    return yield* ApiConfiguration.load
+  })
+  return yield* Effect.gen(function*() {
+    const configuration = yield* inPart("api", api)
+    yield* inPart("worker", WorkerConfiguration.load)
+    return configuration
+  }).pipe(Effect.provideService(ConfigProvider.ConfigProvider, provider))
+})
+
+/** Refuses with the line that the part itself would print. */
+const inPart = <A>(part: string, load: Effect.Effect<A, CoreSettings.StartRefused>) =>
+  Effect.mapError(load, ({ message }) => refuse(`card-rewards ${part}: ${message}`))
+
+const refuse = (message: string) => new CoreSettings.StartRefused({ message })
+
+const makeFolder = (folder: string) =>
+  Effect.try({
+    try: () => fs.mkdirSync(folder, { recursive: true }),
+    catch: (cause) => refuse(`DATA_DIR: cannot create ${folder}: ${cause instanceof Error ? cause.message : cause}`)
+  })
+
+/** For development: encrypts the signing secrets in the embedded database of the same folder. */
 const ownSecretsKey = (dataDir: string): string => {
   const file = path.join(dataDir, "secrets-key")
   if (!fs.existsSync(file)) writePrivate(file, randomBytes(32).toString("base64"))
   return fs.readFileSync(file, "utf8").trim()
 }
 
-const freePort = (host: string, wanted: number): Effect.Effect<number, StartError> =>
+const freePort = (host: string, wanted: number): Effect.Effect<number, CoreSettings.StartRefused> =>
   Effect.callback((resume) => {
     const server = net.createServer()
-    server.once("error", (error) => resume(Effect.fail(new StartError({ message: `Cannot listen on ${host}:${wanted} (${error.message}): set PORT to another port, or to 0 for any free one` }))))
+    server.once("error", ({ message }) =>
+      resume(Effect.fail(
+        refuse(`Cannot listen on ${host}:${wanted} (${message}): set PORT to another port, or to 0 for any free one`)
+      )))
     server.listen(wanted, host, () => {
       const address = server.address()
       const port = address === null || typeof address === "string" ? wanted : address.port

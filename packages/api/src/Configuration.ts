@@ -2,7 +2,7 @@ import * as Settings from "@card-rewards/core/Settings"
 import { Effect } from "effect"
 import type { Limit } from "./Pipeline/RateLimit.ts"
 
-/** The api's environment as the operations page describes it. Only `main.ts` reads it. */
+/** The api's environment as the operations page describes it. */
 export const load = Effect.gen(function*() {
   return {
     ...(yield* Settings.shared),

@@ -13,10 +13,10 @@ import { SignIn } from "./pages/SignIn.tsx"
 import { connect, forgetKey, run, type Session, SessionContext, storeKey, storedKey } from "./session/Session.ts"
 import { Toasts } from "./ui/Toasts.tsx"
 
-/** A clock that is off by less is left alone: so much the way of an answer may take. */
+/** Smaller clock offsets are ignored, because the response's latency may cause them. */
 const noticedMillis = 1_000
 
-/** A key is asked for; with one, the pages. */
+/** The sign-in page, or the pages once there is a key. */
 export const App = () => {
   const [session, setSession] = useState<Session>()
   const signIn = useCallback(async (apiKey: string) => {
@@ -84,7 +84,7 @@ const SignedIn = ({
   )
 }
 
-/** The client repeats by itself what may be repeated. Amounts are bigints: structural sharing knows nothing of them. */
+/** The client retries by itself. Structural sharing is off because it does not support bigint. */
 const makeQueryClient = () =>
   new QueryClient({
     defaultOptions: {

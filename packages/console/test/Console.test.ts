@@ -9,11 +9,11 @@ import { launch } from "./Browser.ts"
 import { endpointLife } from "./EndpointLife.ts"
 import { pictures } from "./Pictures.ts"
 import { followsClock, followsVersions, outageKeepsContent } from "./Rereads.ts"
-import { addresses, findings, inTab, type Look, looks, open, signIn, Stage } from "./Stage.ts"
+import { addresses, findings, inTab, type Appearance, appearances, open, signIn, Stage } from "./Stage.ts"
 import { clear } from "./Story.ts"
 
-/** What a look changes; all rules hold for the first. */
-const ownRules: Record<Look, ReadonlyArray<string>> = {
+/** Accessibility rules that an appearance can change; all rules apply to the first one. */
+const ownRules: Record<Appearance, ReadonlyArray<string>> = {
   light: [],
   dark: ["color-contrast"],
   phone: ["color-contrast", "target-size", "scrollable-region-focusable", "landmark-unique"]
@@ -49,7 +49,7 @@ describe.skipIf(browser === undefined)("the console", () => {
       })
     )
 
-    it.effect("says what to do about a key that is not accepted", () =>
+    it.effect("explains what to do about a key that is not accepted", () =>
       inTab(browser, "light", async ({ page }, { baseUrl }) => {
         await page.goto(`${baseUrl}/console`)
         await page.getByLabel("API key").fill(`service_sk_sandbox_${"0".repeat(64)}`)
@@ -60,11 +60,11 @@ describe.skipIf(browser === undefined)("the console", () => {
       })
     )
 
-    for (const look of Object.keys(looks) as ReadonlyArray<Look>) {
+    for (const appearance of Object.keys(appearances) as ReadonlyArray<Appearance>) {
       it.effect(
-        `has no page that axe finds fault with, or that is too wide: ${look}`,
+        `has no page that axe finds fault with, or that is too wide: ${appearance}`,
         () =>
-          inTab(browser, look, async ({ page }, stage) => {
+          inTab(browser, appearance, async ({ page }, stage) => {
             await page.goto(`${stage.baseUrl}/console`)
             await page.getByLabel("API key").waitFor()
             assert.deepStrictEqual(await findings(page), [])
@@ -72,7 +72,7 @@ describe.skipIf(browser === undefined)("the console", () => {
             const found: Array<string> = []
             for (const [heading, path] of Object.entries(addresses)) {
               await open(page, path, heading)
-              for (const finding of await findings(page, ...ownRules[look])) found.push(`${heading}: ${finding}`)
+              for (const finding of await findings(page, ...ownRules[appearance])) found.push(`${heading}: ${finding}`)
               const beyond = await page.evaluate(
                 () => document.documentElement.scrollWidth - document.documentElement.clientWidth
               )
@@ -168,7 +168,7 @@ describe.skipIf(browser === undefined)("the console", () => {
       })
     )
 
-    it.effect("shows all problems of a version beside their fields, and publishes it once they are mended", () =>
+    it.effect("shows all problems of a version beside their fields, and publishes it once they are fixed", () =>
       inTab(browser, "light", async ({ page }, stage) => {
         await signIn(page, stage)
         await open(page, "/programs/new", "New program")
@@ -334,7 +334,7 @@ describe.skipIf(browser === undefined)("the console", () => {
 
     it.effect("shows the sandbox clock as others move it, and its own move at once", () => followsClock(browser))
 
-    it.effect("gives the next version the number after the newest, whoever published that", () =>
+    it.effect("proposes the number after the newest version, whichever client published it", () =>
       followsVersions(browser)
     )
 
@@ -389,7 +389,7 @@ describe.skipIf(browser === undefined)("the console", () => {
       })
     )
 
-    it.effect("tells times where the reader is, on demand, and remembers it", () =>
+    it.effect("shows local time on demand, and remembers the choice", () =>
       inTab(browser, "light", async ({ page }, stage) => {
         await signIn(page, stage)
         const first = page.getByRole("region", { name: "Movements" }).locator("time").last()
@@ -405,13 +405,13 @@ describe.skipIf(browser === undefined)("the console", () => {
         await page.getByRole("columnheader", { name: "When (local time)" }).waitFor()
         await open(page, "/users/anna", "anna")
         await page.locator(".timeline time").first().waitFor()
-        const told = await page.locator(".timeline li").evaluateAll((entries) =>
+        const shown = await page.locator(".timeline li").evaluateAll((entries) =>
           entries.map((entry) => [
             entry.querySelector("time")?.getAttribute("datetime") ?? "",
             entry.querySelector("time")?.textContent ?? ""
           ])
         )
-        for (const [instant = "", clock] of told) {
+        for (const [instant = "", clock] of shown) {
           assert.strictEqual(clock, new Date(instant).toLocaleTimeString("en-GB", { timeZone: "Europe/Berlin" }))
         }
       })

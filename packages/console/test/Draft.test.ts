@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { assign, compile, decode } from "../src/pages/program/Compile.ts"
 import { type Draft, draftOf, emptyDraft } from "../src/pages/program/Draft.ts"
+import { fieldName } from "../src/pages/program/Sections.ts"
 
 const now = Date.parse("2030-01-01T00:00:00Z")
 const effectiveFrom = instant(now + dayMillis)
@@ -52,7 +53,7 @@ describe("the form of a version", () => {
     assert.deepStrictEqual([...problemsOf({ ...emptyDraft(effectiveFrom), programId: "p" })], [])
   })
 
-  it("gives every problem of the service to the field that causes it", () => {
+  it("places every problem of the service beside the field that causes it", () => {
     const draft = draftOf("p", 1, full, now)
     const found = problemsOf({
       ...draft,
@@ -92,7 +93,7 @@ describe("the form of a version", () => {
     assert.deepStrictEqual(found.get("categories.1.mccs"), ["5411: is in a category already"])
   })
 
-  it("tells all that cannot be written at once, beside its field", () => {
+  it("reports all texts that are no values at once, beside their fields", () => {
     const found = problemsOf({
       ...draftOf("p", 1, full, effectiveFrom),
       programId: "a:b",
@@ -112,7 +113,7 @@ describe("the form of a version", () => {
     ])
   })
 
-  it("tells what has a wrong shape, beside its field", () => {
+  it("reports a wrong shape beside its field", () => {
     const found = problemsOf({
       ...draftOf("p", 1, full, effectiveFrom),
       excludedMccs: "601",
@@ -121,6 +122,19 @@ describe("the form of a version", () => {
       campaigns: []
     })
     assert.deepStrictEqual([...found.keys()].sort(), ["categories.0.id", "categories.0.mccs", "excludedMccs"])
+  })
+
+  it("names each field as its input is labelled", () => {
+    assert.deepStrictEqual(
+      ["perMonth", "categories.0.mccs", "tiers.1.baseRate", "tiers.0.rates.2", "campaigns.2.endsAt"].map(fieldName),
+      [
+        "Cap per user and month",
+        "Category 1, MCCs",
+        "Tier 2, Base rate",
+        "Tier 1, Rate of category 3",
+        "Campaign 3, Ends (UTC)"
+      ]
+    )
   })
 
   it("leaves nothing of a definition out", () => {

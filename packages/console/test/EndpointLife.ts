@@ -65,7 +65,7 @@ const remove = async (page: Page): Promise<void> => {
   await page.getByRole("alertdialog").waitFor({ state: "detached" })
 }
 
-/** The secret on the page; it has the focus, so that a screen reader tells it. */
+/** The secret on the page; it has the focus, so that a screen reader reads it aloud. */
 const shownSecret = async (page: Page): Promise<string> => {
   const group = page.getByRole("group", { name: "Signing secret" })
   const secret = (await group.locator("code").textContent()) ?? ""

@@ -1,25 +1,25 @@
 import { Effect } from "effect"
 import type { Browser, Page } from "playwright-core"
 import { resolve } from "node:path"
-import { inTab, type Look, open, signIn } from "./Stage.ts"
+import { inTab, type Appearance, open, signIn } from "./Stage.ts"
 
 const folder = resolve(import.meta.dirname, "../../../docs/images")
 
 /** What is done on a page before its picture is taken. */
 interface Picture {
   readonly name: string
-  readonly look: Look
+  readonly appearance: Appearance
   readonly path: string
   readonly heading: string
   readonly prepare?: (page: Page) => Promise<void>
 }
 
 const pictures_: ReadonlyArray<Picture> = [
-  { name: "console-vault", look: "light", path: "/", heading: "Vault" },
-  { name: "console-rewards-dark", look: "dark", path: "/rewards", heading: "Rewards" },
+  { name: "console-vault", appearance: "light", path: "/", heading: "Vault" },
+  { name: "console-rewards-dark", appearance: "dark", path: "/rewards", heading: "Rewards" },
   {
     name: "console-user",
-    look: "light",
+    appearance: "light",
     path: "/users/anna",
     heading: "anna",
     prepare: async (page) => {
@@ -29,7 +29,7 @@ const pictures_: ReadonlyArray<Picture> = [
   },
   {
     name: "console-simulation-dark",
-    look: "dark",
+    appearance: "dark",
     path: "/programs/everyday/new",
     heading: "New version of everyday",
     prepare: async (page) => {
@@ -43,23 +43,23 @@ const pictures_: ReadonlyArray<Picture> = [
   },
   {
     name: "console-webhooks",
-    look: "light",
+    appearance: "light",
     path: "/webhooks",
     heading: "Webhooks",
     prepare: (page) => page.locator(".delivery-row").filter({ hasText: "2 ×" }).first().click()
   },
-  { name: "console-phone", look: "phone", path: "/", heading: "Vault" },
-  { name: "console-phone-user", look: "phone", path: "/users/anna", heading: "anna" }
+  { name: "console-phone", appearance: "phone", path: "/", heading: "Vault" },
+  { name: "console-phone-user", appearance: "phone", path: "/users/anna", heading: "anna" }
 ]
 
 /** Takes the pictures that the README shows. */
 export const pictures = (browser: Browser) =>
   Effect.forEach(
     pictures_,
-    ({ heading, look, name, path, prepare }) =>
+    ({ heading, appearance, name, path, prepare }) =>
       inTab(
         browser,
-        look,
+        appearance,
         async ({ page }, stage) => {
           await signIn(page, stage)
           await open(page, path, heading)

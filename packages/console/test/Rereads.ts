@@ -88,7 +88,7 @@ export const followsVersions = (browser: Browser) =>
     await page.getByText("Published before").waitFor()
   })
 
-/** The clock moves on as soon as its move is answered, whoever moved it. */
+/** The page shows a moved clock as soon as the move is answered, also one by another client. */
 export const followsClock = (browser: Browser) =>
   inTab(browser, "light", async ({ page }, stage) => {
     await page.clock.install()
@@ -110,7 +110,7 @@ export const followsClock = (browser: Browser) =>
     assert.strictEqual(await page.getByText("The clock was moved").count(), 0, "everything was read again before")
   })
 
-/** Has an address answer as a service without its database, says so above what is to be kept, and takes it back. */
+/** Makes an address answer 503, checks that the error is shown above the kept content, and restores the address. */
 const outage = async (
   page: Page,
   address: string,
@@ -130,7 +130,7 @@ const outage = async (
   assert.isTrue(await kept.isVisible(), `${address}: was lost`)
 }
 
-/** With more to wait for than a person is asked to. */
+/** With a longer retry time than the page has. */
 const unavailable = {
   status: 503,
   headers: { "retry-after": "60" },

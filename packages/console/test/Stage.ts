@@ -6,15 +6,15 @@ import axe from "axe-core"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { FetchHttpClient } from "effect/http"
 import type { Browser, BrowserContextOptions, Page } from "playwright-core"
-import { tell } from "./Story.ts"
+import { playStory } from "./Story.ts"
 
-/** How the console is looked at. */
-export const looks = {
+/** Colour schemes and screen sizes. */
+export const appearances = {
   light: { viewport: { width: 1280, height: 800 }, colorScheme: "light" },
   dark: { viewport: { width: 1280, height: 800 }, colorScheme: "dark" },
   phone: { viewport: { width: 390, height: 844 }, colorScheme: "light", hasTouch: true }
 } as const satisfies Record<string, BrowserContextOptions>
-export type Look = keyof typeof looks
+export type Appearance = keyof typeof appearances
 
 /** Addresses within the console, by the heading that each must show. */
 export const addresses: Readonly<Record<string, string>> = {
@@ -54,7 +54,7 @@ export class Stage extends Context.Service<
       receiver.answer(({ headers }) =>
         Number(headers["x-service-attempt"]) === 1 && /[05]$/.test(headers["x-service-event-id"] ?? "") ? 500 : 200
       )
-      yield* tell(api, { integratorId, webhookUrl: receiver.url })
+      yield* playStory(api, { integratorId, webhookUrl: receiver.url })
       yield* untilBuilt(baseUrl)
       return Stage.of({ baseUrl, apiKey: Redacted.value(apiKey), integratorId, api, receiver })
     })
@@ -73,13 +73,13 @@ const untilBuilt = (baseUrl: string) =>
 /** A tab, and everything in it that should not have been. */
 export interface Tab {
   readonly page: Page
-  readonly complaints: ReadonlyArray<string>
+  readonly pageErrors: ReadonlyArray<string>
 }
 
-/** Runs a test in a tab of its own, and closes it. What the page complains about fails the test. */
+/** Runs a test in a tab of its own, and closes it. An error of the page fails the test. */
 export const inTab = (
   browser: Browser,
-  look: Look,
+  appearance: Appearance,
   test: (tab: Tab, stage: typeof Stage.Service) => Promise<void>,
   options: BrowserContextOptions = {}
 ) =>
@@ -87,7 +87,7 @@ export const inTab = (
     const stage = yield* Stage
     yield* Effect.promise(async () => {
       const context = await browser.newContext({
-        ...looks[look],
+        ...appearances[appearance],
         reducedMotion: "reduce",
         timezoneId: "Europe/Berlin",
         locale: "en-GB",
@@ -95,19 +95,19 @@ export const inTab = (
       })
       context.setDefaultTimeout(20_000)
       const page = await context.newPage()
-      const complaints: Array<string> = []
-      page.on("pageerror", (error) => complaints.push(String(error.stack)))
+      const pageErrors: Array<string> = []
+      page.on("pageerror", (error) => pageErrors.push(String(error.stack)))
       page.on("console", (message) => {
-        // a refused request is logged by the browser itself; the tests look at what the page makes of it
+        // a refused request is logged by the browser itself; the tests check how the page shows it
         if (["error", "warning"].includes(message.type()) && !message.text().startsWith("Failed to load resource"))
-          complaints.push(message.text())
+          pageErrors.push(message.text())
       })
       page.on("request", (request) => {
-        if (!request.url().startsWith(stage.baseUrl)) complaints.push(`asked another host: ${request.url()}`)
+        if (!request.url().startsWith(stage.baseUrl)) pageErrors.push(`asked another host: ${request.url()}`)
       })
       try {
-        await test({ page, complaints }, stage)
-        if (complaints.length > 0) throw new Error(complaints.join("\n"))
+        await test({ page, pageErrors }, stage)
+        if (pageErrors.length > 0) throw new Error(pageErrors.join("\n"))
       } finally {
         await context.close()
       }

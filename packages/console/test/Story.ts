@@ -9,7 +9,7 @@ import { Effect } from "effect"
 
 type Api = (typeof CardRewardsSandbox)["Service"]
 
-/** When the story begins; the sandbox clock is moved here first, so that every run tells the same days. */
+/** When the story begins; the sandbox clock is moved here first, so that every run has the same dates. */
 export const storyStart = Date.parse("2030-03-04T09:00:00Z")
 const days = 42
 const users = ["anna", "bela", "chiara", "dimitri", "elif", "farid", "greta", "hugo"]
@@ -22,7 +22,7 @@ const shops = [
 ] as const
 
 /** Six weeks of a card program: what the pages are tested and pictured with. */
-export const tell = (api: Api, options: { readonly integratorId: string; readonly webhookUrl: string }) =>
+export const playStory = (api: Api, options: { readonly integratorId: string; readonly webhookUrl: string }) =>
   Effect.gen(function* () {
     const random = SeededRandom.make(11).next
     yield* moveTo(api, storyStart)
@@ -81,7 +81,7 @@ export const tell = (api: Api, options: { readonly integratorId: string; readonl
     yield* processed(api)
   })
 
-/** What is worth a look: an authorization, a paid reward that is refunded, an event that waits. */
+/** Examples of each kind: an authorization, a paid reward that is refunded, an event that waits. */
 const lastWeek = (api: Api, integrator: string) =>
   Effect.gen(function* () {
     const now = storyStart + days * dayMillis

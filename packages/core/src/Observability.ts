@@ -16,10 +16,8 @@ const shutdownTimeout = Duration.seconds(3)
  */
 export const layer = (processName: string): Layer.Layer<never, Settings.StartRefused> =>
   Layer.unwrap(Effect.gen(function*() {
-    const endpoint = yield* Settings.setting("OTEL_EXPORTER_OTLP_ENDPOINT", "an http:// or https:// address", "", address)
+    const { endpoint, headers, metricsMillis } = yield* settings
     if (endpoint === "") return Layer.succeed(References.TracerEnabled, false)
-    const metricsMillis = yield* metricsInterval
-    const headers = yield* requestHeaders
     return Otlp.layer({
       baseUrl: endpoint,
       resource: { serviceName: `card-rewards-${processName}`, serviceVersion: "0.0.0" },
@@ -35,6 +33,15 @@ export const layer = (processName: string): Layer.Layer<never, Settings.StartRef
       Layer.orDie
     )
   }))
+
+/** What the environment says about telemetry; an empty endpoint stands for none. */
+export const settings = Effect.gen(function*() {
+  return {
+    endpoint: yield* Settings.setting("OTEL_EXPORTER_OTLP_ENDPOINT", "an http:// or https:// address", "", address),
+    metricsMillis: yield* metricsInterval,
+    headers: yield* requestHeaders
+  }
+})
 
 /** Milliseconds between two exports of the metrics. */
 export const metricsInterval = Settings.setting(

@@ -1,6 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
-import { spawn } from "node:child_process"
+import { execFileSync, spawn, spawnSync } from "node:child_process"
+import { createHash } from "node:crypto"
 import { once } from "node:events"
 import * as fs from "node:fs"
 import { tmpdir } from "node:os"
@@ -15,32 +16,69 @@ setInterval(() => {}, 1000)
 console.log("started")
 `
 
-/** A checkout with nothing installed, where installing takes no time. */
-const checkout = Effect.acquireRelease(
-  Effect.sync(() => {
-    const folder = fs.mkdtempSync(join(tmpdir(), "card-rewards-bootstrap-"))
-    const write = (file: string, text: string, mode = 0o644) => {
-      fs.mkdirSync(join(folder, file, ".."), { recursive: true })
-      fs.writeFileSync(join(folder, file), text, { mode })
-    }
-    write("package.json", JSON.stringify({ scripts: { start: "node scripts/bootstrap.mjs scripts/entry.mjs" } }))
-    fs.mkdirSync(join(folder, "packages"))
-    for (const file of ["scripts/bootstrap.mjs", "scripts/lifeline.mjs"]) {
-      write(file, fs.readFileSync(join(root, file), "utf8"))
-    }
-    write("scripts/entry.mjs", entry)
-    write("bin/npx", "#!/bin/sh\nexit 0\n", 0o755)
-    return folder
-  }),
-  (folder) => Effect.sync(() => fs.rmSync(folder, { recursive: true }))
-)
+/** A package that stands in for pnpm and installs nothing, as the registry would send it. */
+const pnpmArchive = (folder: string): Buffer => {
+  fs.mkdirSync(join(folder, "package"))
+  const manifest = { name: "pnpm", version: "1.0.0", bin: "pnpm.js" }
+  fs.writeFileSync(join(folder, "package/package.json"), JSON.stringify(manifest))
+  fs.writeFileSync(join(folder, "package/pnpm.js"), "#!/usr/bin/env node\n")
+  const options = { cwd: folder, env: { ...process.env, npm_config_update_notifier: "false" } }
+  execFileSync("npm", ["pack", "--silent", "./package"], options)
+  return fs.readFileSync(join(folder, "pnpm-1.0.0.tgz"))
+}
+
+/** A checkout with nothing installed, where installing takes no time. The pinned hash is that of `pinned`. */
+const checkout = (pinned: (archive: Buffer) => Buffer) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const folder = fs.mkdtempSync(join(tmpdir(), "card-rewards-bootstrap-"))
+      const write = (file: string, text: string | Buffer) => {
+        fs.mkdirSync(join(folder, file, ".."), { recursive: true })
+        fs.writeFileSync(join(folder, file), text)
+      }
+      write("package.json", JSON.stringify({ scripts: { start: "node scripts/bootstrap.mjs scripts/entry.mjs" } }))
+      fs.mkdirSync(join(folder, "packages"))
+      for (const file of ["scripts/bootstrap.mjs", "scripts/lifeline.mjs"]) {
+        write(file, fs.readFileSync(join(root, file), "utf8"))
+      }
+      write("scripts/entry.mjs", entry)
+      const archive = pnpmArchive(folder)
+      write("scripts/pnpm/pnpm.tgz", archive)
+      const dependencies = { pnpm: "file:pnpm.tgz" }
+      const integrity = `sha512-${createHash("sha512").update(pinned(archive)).digest("base64")}`
+      write("scripts/pnpm/package.json", JSON.stringify({ dependencies }))
+      write("scripts/pnpm/package-lock.json", JSON.stringify({
+        lockfileVersion: 3,
+        packages: {
+          "": { dependencies },
+          "node_modules/pnpm": { version: "1.0.0", resolved: "file:pnpm.tgz", integrity, bin: { pnpm: "pnpm.js" } }
+        }
+      }))
+      return folder
+    }),
+    (folder) => Effect.sync(() => fs.rmSync(folder, { recursive: true }))
+  )
+
+/** The folder has no Node of its own: it takes the one that runs this. */
+const env = { ...process.env, PATH: [dirname(process.execPath), process.env["PATH"] ?? ""].join(delimiter) }
+
+it.live("a pnpm whose hash is not the pinned one is not run", () =>
+  Effect.gen(function*() {
+    const folder = yield* checkout((archive) => Buffer.concat([archive, Buffer.from("changed")]))
+    const { status, stderr, stdout } = spawnSync("node", ["scripts/bootstrap.mjs", "scripts/entry.mjs"], {
+      cwd: folder,
+      env,
+      encoding: "utf8"
+    })
+    assert.strictEqual(status, 1)
+    assert.strictEqual(stdout, "")
+    assert.match(stderr, /^Installing failed: npm error code EINTEGRITY$/m)
+    assert.isFalse(fs.existsSync(join(folder, "node_modules/.card-rewards-installed")))
+  }))
 
 it.live("a start that installed first ends as any other when npm is killed", () =>
   Effect.gen(function*() {
-    const folder = yield* checkout
-    // the folder has no Node of its own: it takes the one that runs this
-    const path = [join(folder, "bin"), dirname(process.execPath), process.env["PATH"] ?? ""].join(delimiter)
-    const env = { ...process.env, PATH: path }
+    const folder = yield* checkout((archive) => archive)
     const npm = yield* Effect.acquireRelease(
       Effect.sync(() => spawn("npm", ["run", "--silent", "start"], { cwd: folder, env })),
       (child) => Effect.sync(() => child.kill("SIGKILL"))
@@ -58,7 +96,7 @@ it.live("a start that installed first ends as any other when npm is killed", () 
     yield* prints("stopped")
     yield* Effect.promise(() => ended)
     const lines = output.split("\n").filter((line) => line !== "" && !line.startsWith("npm warn"))
-    assert.deepStrictEqual(lines.map((line) => line.replace(/\d[\d.]*( s)?/, "…")), [
+    assert.deepStrictEqual(lines.map((line) => line.replace(/\d[\d.]*( s)?|file:pnpm.tgz/, "…")), [
       "Installing dependencies with pnpm …; the first time takes a minute …",
       "Installed in ….",
       "started",

@@ -63,5 +63,5 @@ Why the reward is what it is
   refund    $61.72 takes 2.777400 USDC back
   amount    2.777850 USDC; revision 5, state Paid
 
-Every amount is exact; \`npm run admin -- audit\` proves the like of any database.
+Every amount is exact; \`npm run admin -- audit\` proves it for any database.
 `

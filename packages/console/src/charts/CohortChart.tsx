@@ -6,7 +6,7 @@ import { stateNames } from "../ui/Labels.ts"
 import { DataTable } from "./DataTable.tsx"
 import { Frame, moneyRow } from "./Frame.tsx"
 
-/** Rewards by when they were earned, each column by the states that they are in today. */
+/** Rewards by the period in which they were earned, each column divided by present state. */
 export const CohortChart = ({
   asset,
   cohorts,

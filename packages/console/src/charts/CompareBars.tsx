@@ -3,14 +3,14 @@ import { scaleLinear } from "@visx/scale"
 import { toNumber } from "../format/Money.ts"
 import { Money } from "../ui/Money.tsx"
 
-/** One thing that is compared. */
+/** One row of a comparison. */
 export interface Comparison {
   readonly key: string
   readonly paid: bigint
   readonly wouldPay: bigint
 }
 
-/** For each key two bars: what was paid, and what would be. A table whose second column is drawn. */
+/** Two bars for each key: what was paid, and what would have been. A table with bars in its second column. */
 export const CompareBars = ({
   asset,
   caption,
@@ -19,7 +19,7 @@ export const CompareBars = ({
 }: {
   readonly asset: Asset
   readonly caption: string
-  /** What stands for the key "". */
+  /** The label of the empty key. */
   readonly empty: string
   readonly rows: ReadonlyArray<Comparison>
 }) => {

@@ -1,7 +1,7 @@
 import { Collapsible } from "@base-ui/react/collapsible"
 import type { Reading } from "./Frame.tsx"
 
-/** A chart's numbers as a table, for those who would rather read than look. */
+/** A chart's numbers as a table, for screen readers and exact reading. */
 export const DataTable = ({
   caption,
   count,

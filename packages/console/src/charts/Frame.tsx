@@ -6,7 +6,7 @@ import { printCompact, printMoney } from "../format/Money.ts"
 import { printMonth, printShortDay } from "../format/Time.ts"
 import { useWidth } from "./useWidth.ts"
 
-/** What a chart says about one of its instants. */
+/** The values of a chart at an instant. */
 export interface Reading {
   readonly title: string
   readonly rows: ReadonlyArray<{ readonly label: string; readonly color?: string; readonly value: string }>
@@ -26,7 +26,7 @@ interface FrameProps {
   /** The greatest value drawn. */
   readonly max: number
   readonly height?: number
-  /** Instants that can be read, ascending. */
+  /** Instants that the cursor can reach, ascending. */
   readonly instants: ReadonlyArray<number>
   readonly read: (index: number) => Reading
   readonly children: (scales: Scales, selected: number | undefined) => ReactNode
@@ -35,8 +35,8 @@ interface FrameProps {
 const margin = { top: 12, right: 12, bottom: 26, left: 46 }
 
 /**
- * Axes, and a cursor that is moved with the pointer or the arrow keys. To assistive technology it is a slider over
- * time whose value is what can be read there; the same numbers stand in a table below.
+ * Axes, and a cursor that is moved with the pointer or the arrow keys. Assistive technology sees a slider over
+ * time whose value is the reading at the cursor; a table below has the same numbers.
  */
 export const Frame = ({ children, from, height = 240, instants, label, max, read, to }: FrameProps) => {
   const [ref, outer] = useWidth()
@@ -170,7 +170,7 @@ const dateLabel = (from: number, to: number) => (value: Date | number | { valueO
   return days > 400 ? printMonth(millis) : printShortDay(millis)
 }
 
-/** What an axis and a reading call an amount. */
+/** Formats amounts for an axis and a reading. */
 export const moneyRow = (label: string, color: string, amount: bigint, unit: string) => ({
   label,
   color,

@@ -12,13 +12,13 @@ interface VaultChartProps {
   readonly points: ReadonlyArray<VaultPoint>
   readonly from: number
   readonly now: number
-  /** Where free money ends at the present pace. */
+  /** When free money is used up at the present rate. */
   readonly until: number | undefined
 }
 
 const samples = 160
 
-/** Held money as free and reserved, what waits for money, and where free money ends. */
+/** Held money as free and reserved, rewards that await funding, and when free money is used up. */
 export const VaultChart = ({ asset, from, now, points, until }: VaultChartProps) => {
   const drawn = sample(points, from, now, samples)
   const ahead = until === undefined ? now : Math.min(until, now + (now - from) / 2)
@@ -82,7 +82,7 @@ export const VaultChart = ({ asset, from, now, points, until }: VaultChartProps)
   )
 }
 
-/** Money moves in steps: what was before an instant lasts until then. */
+/** A step function: a value holds until the next instant. */
 const steps = (points: ReadonlyArray<VaultPoint>): Array<VaultPoint> =>
   points.flatMap((point, index) => {
     const before = points[index - 1]
@@ -92,7 +92,7 @@ const steps = (points: ReadonlyArray<VaultPoint>): Array<VaultPoint> =>
       : [{ ...before, at: point.at }, point]
   })
 
-/** From what is free today down to nothing, when no deposit comes. */
+/** The forecast from today's free money to zero without a deposit. */
 const projection = (
   last: VaultPoint,
   to: { now: number; until: number; ahead: number; x: (at: number) => number; y: (amount: bigint) => number }

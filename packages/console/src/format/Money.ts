@@ -1,14 +1,14 @@
 import type { Asset } from "@card-rewards/domain/Money"
 
-/** Decimals of what amounts are counted in: assets as the service pays them, currencies as cards spend them. */
+/** The number of decimals of an asset or of a card's currency. */
 export const decimalsOf = (unit: string): number =>
   unit === "USDC" ? 6 : unit === "EURe" ? 18 : currencyDecimals(unit)
 
-/** ISO 4217's exceptions: yen have no minor unit, dinars a thousand. */
+/** By ISO 4217: yen have none, dinars three. */
 const currencyDecimals = (currency: string): number =>
   new Intl.NumberFormat("en", { style: "currency", currency }).resolvedOptions().maximumFractionDigits ?? 2
 
-/** An exact amount in parts: `12,345.67` and what follows the cents, without zeros at the end. */
+/** An exact amount in parts: `12,345.67`, and the digits after the cents without trailing zeros. */
 export interface MoneyParts {
   readonly main: string
   readonly rest: string
@@ -33,7 +33,7 @@ export const printMoney = (amount: bigint, unit: string): string => {
   return `${main}${rest} ${unit}`
 }
 
-/** Reads `1,234.5` as smallest units; undefined where it is no amount, or finer than the unit. */
+/** Reads `1,234.5` as smallest units; undefined for a text that is no amount or has too many decimals. */
 export const parseMoney = (text: string, unit: string): bigint | undefined => parseDecimal(text, decimalsOf(unit))
 
 /** Reads a decimal number as an integer of 10^-decimals. */
@@ -44,14 +44,14 @@ export const parseDecimal = (text: string, decimals: number): bigint | undefined
   return BigInt(`${match[1]}${fraction.padEnd(decimals, "0")}`)
 }
 
-/** The opposite of {@link parseDecimal}, without zeros at the end. */
+/** The inverse of {@link parseDecimal}, without trailing zeros. */
 export const printDecimal = (value: bigint, decimals: number): string => {
   const digits = value.toString().padStart(decimals + 1, "0")
   const fraction = digits.slice(digits.length - decimals).replace(/0+$/, "")
   return `${digits.slice(0, digits.length - decimals)}${fraction === "" ? "" : `.${fraction}`}`
 }
 
-/** For drawing alone: as many whole units as a number can tell. */
+/** Whole units as a floating-point number, for charts only. */
 export const toNumber = (amount: bigint, unit: Asset): number => Number(amount) / 10 ** decimalsOf(unit)
 
 /** For an axis: `1.2k`. */

@@ -17,10 +17,10 @@ export const printShortDay = (millis: number): string => printDay(millis).slice(
 /** `Jan 2030`, in UTC. */
 export const printMonth = (millis: number): string => printDay(millis).replace(/^\d+ /, "")
 
-/** Where an instant is told: in UTC, or where the reader is. */
+/** The time zone of shown instants: UTC, or the reader's. */
 export type Zone = "UTC" | "local"
 
-/** What of an instant is told. */
+/** The part of an instant that is shown. */
 export type TimePart = "all" | "day" | "clock"
 
 const locale = "en-GB"
@@ -31,11 +31,14 @@ const local: Record<TimePart, Intl.DateTimeFormat> = {
 }
 const zoneName = new Intl.DateTimeFormat(locale, { timeZoneName: "short" })
 
-/** The same instant where the reader is: `15 Jan 2030, 13:00:04 CET`. */
+/** The instant in the reader's time zone: `15 Jan 2030, 13:00:04 CET`. */
 export const printLocal = (millis: number): string =>
-  `${local.all.format(millis)} ${zoneName.formatToParts(millis).find(({ type }) => type === "timeZoneName")?.value ?? ""}`
+  `${local.all.format(millis)} ${nameOfZone(millis)}`
 
-/** An instant in a zone, or a part of it. A whole one that is not UTC says where it is. */
+const nameOfZone = (millis: number): string =>
+  zoneName.formatToParts(millis).find(({ type }) => type === "timeZoneName")?.value ?? ""
+
+/** An instant, or a part of it, in a zone. A whole instant in local time names its zone. */
 export const printIn = (zone: Zone, millis: number, part: TimePart): string => {
   if (zone === "local") return part === "all" ? printLocal(millis) : local[part].format(millis)
   if (part === "all") return printTime(millis)

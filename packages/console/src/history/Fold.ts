@@ -2,14 +2,14 @@ import type { WebhookEvent } from "@card-rewards/domain/Event"
 import type { Asset } from "@card-rewards/domain/Money"
 import { type Reward, unpaid } from "@card-rewards/domain/Reward"
 
-/** What a vault has of an asset at an instant; smallest units. */
+/** A vault's amounts of an asset at an instant, in smallest units. */
 export interface VaultPoint {
   readonly at: number
   readonly held: bigint
   readonly free: bigint
-  /** Promised to rewards that are pending or claimable. */
+  /** Reserved for rewards that are pending or claimable. */
   readonly reserved: bigint
-  /** Promised to rewards that wait for free money. */
+  /** Owed to rewards that await funding. */
   readonly waiting: bigint
 }
 
@@ -23,15 +23,15 @@ export const isMovement = (event: WebhookEvent): event is Movement => event.kind
 export const isRewardEvent = (event: WebhookEvent): event is RewardEvent => event.kind.startsWith("reward.")
 
 /**
- * What the event log tells, kept up to date one event after another: the API has no history of its vault, but every
- * change of money is an event, so the history follows from them exactly.
+ * The state derived from the event log, updated by each event. The API has no history of the vault, but every change of
+ * money is an event, so the history can be derived exactly.
  */
 export class Fold {
   /** Every event so far, oldest first. */
   readonly events: Array<WebhookEvent> = []
   /** Each reward as its latest event describes it. */
   readonly rewards = new Map<string, Reward>()
-  /** When a user was last heard of. */
+  /** When each user's latest event happened. */
   readonly users = new Map<string, number>()
   readonly vault: Readonly<Record<Asset, Array<VaultPoint>>> = { USDC: [], EURe: [] }
 
@@ -81,7 +81,7 @@ export class Fold {
   }
 }
 
-/** A printed id may mean two rewards of two users; with the user it means one. */
+/** Two users may have rewards with the same id; the user makes the key unique. */
 const rewardKey = (reward: Reward): string => `${reward.userId}\n${reward.id}`
 
 const unpaidOf = (reward: Reward): bigint => unpaid({ ...reward, amount: reward.amount.amount })

@@ -5,7 +5,7 @@ import { Fold } from "./Fold.ts"
 const pageSize = 100
 const pollMillis = 4_000
 
-/** So many events are read without asking; a log of millions does not belong in a browser's tab. */
+/** Events that are read before the user is asked; a log of millions would exhaust the tab's memory. */
 export const eventsAtOnce = 20_000
 
 /** How far the event log has been read. */
@@ -31,21 +31,21 @@ export class History {
 
   readonly state = (): HistoryState => this.#state
 
-  /** Asks for what is new without waiting for the next turn. */
+  /** Reads new events now instead of at the next poll. */
   readonly readNow = (): void => this.#wake()
 
-  /** Goes on after a pause, or a failure. */
-  readonly readOn = (): void => {
+  /** Continues after a pause or a failure. */
+  readonly resume = (): void => {
     this.#limit = this.#state.fold.events.length + eventsAtOnce
     this.#wake()
   }
 
-  /** Goes on from where it was, until it is interrupted: another key of the integrator sees the same events. */
+  /** Continues from the last event read, until it is interrupted; every key of the integrator sees the same events. */
   follow(api: Api): Effect.Effect<never> {
     const { fold } = this.#state
-    const turn = Effect.gen({ self: this }, function* () {
+    const readPage = Effect.gen({ self: this }, function* () {
       if (fold.events.length >= this.#limit) {
-        this.#say({ fold, status: "paused" })
+        this.#publish({ fold, status: "paused" })
         return yield* this.#pause(Infinity)
       }
       const from = this.#after === undefined ? {} : { after: this.#after }
@@ -53,17 +53,17 @@ export class History {
       for (const event of page.events) fold.add(event)
       this.#after = page.next
       if (page.events.length < pageSize) {
-        if (page.events.length > 0 || this.#state.status !== "live") this.#say({ fold, status: "live" })
+        if (page.events.length > 0 || this.#state.status !== "live") this.#publish({ fold, status: "live" })
         return yield* this.#pause(pollMillis)
       }
-      this.#say({ fold, status: "reading" })
+      this.#publish({ fold, status: "reading" })
     }).pipe(
       Effect.catch((error) => {
-        this.#say({ fold, status: "failed", error })
+        this.#publish({ fold, status: "failed", error })
         return this.#pause(pollMillis)
       })
     )
-    return Effect.forever(turn)
+    return Effect.forever(readPage)
   }
 
   #pause(millis: number): Effect.Effect<void> {
@@ -73,7 +73,7 @@ export class History {
     return Number.isFinite(millis) ? Effect.race(woken, Effect.sleep(millis)) : woken
   }
 
-  #say(state: HistoryState): void {
+  #publish(state: HistoryState): void {
     this.#state = state
     for (const listener of this.#listeners) listener()
   }

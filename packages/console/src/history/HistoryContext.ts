@@ -5,7 +5,7 @@ export const HistoryContext = createContext(new History())
 
 export const useHistory = (): History => use(HistoryContext)
 
-/** Renders again whenever events arrive. */
+/** Re-renders when events arrive. */
 export const useHistoryState = (): HistoryState => {
   const history = useHistory()
   return useSyncExternalStore(history.subscribe, history.state)

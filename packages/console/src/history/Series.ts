@@ -12,25 +12,25 @@ export const sample = (
 ): ReadonlyArray<VaultPoint> => {
   const step = (to - from) / (count - 1)
   let index = -1
-  return Array.from({ length: count }, (_, turn) => {
-    const at = Math.round(from + turn * step)
+  return Array.from({ length: count }, (_, position) => {
+    const at = Math.round(from + position * step)
     while (index + 1 < points.length && (points[index + 1]?.at ?? Infinity) <= at) index++
     const point = points[index]
     return point === undefined ? { at, held: 0n, free: 0n, reserved: 0n, waiting: 0n } : { ...point, at }
   })
 }
 
-/** How long free money lasts at the pace of late. */
+/** How long free money lasts at the recent rate of spending. */
 export interface Runway {
-  /** Days that the pace was taken from, at most {@link paceDays}. */
+  /** Days over which the rate is averaged, at most {@link paceDays}. */
   readonly days: number
-  /** What new rewards took a day, in smallest units. */
+  /** What new rewards reserve per day, in smallest units. */
   readonly perDay: bigint
-  /** When free money is used up; undefined without a pace, or beyond ten years. */
+  /** When free money is used up; undefined at a rate of zero, or beyond ten years. */
   readonly until: number | undefined
 }
 
-/** The pace is taken from so many days, or from what there is. */
+/** The longest period over which the rate is averaged. */
 export const paceDays = 30
 
 export const runway = (fold: Fold, asset: Asset, free: bigint, now: number): Runway | undefined => {
@@ -49,7 +49,7 @@ export const runway = (fold: Fold, asset: Asset, free: bigint, now: number): Run
   return { days, perDay, until: millis > 3_650 * dayMillis ? undefined : now + millis }
 }
 
-/** Rewards created in a span, by the state they are in today. */
+/** Rewards created in a period, by their present state. */
 export interface Cohort {
   readonly from: number
   readonly to: number
@@ -65,10 +65,10 @@ export const rewardStates: ReadonlyArray<RewardState> = [
   "Refunded"
 ]
 
-/** Money of a reward as its state is drawn: what was refunded counts at what it had earned. */
+/** The amount of a reward in the chart; a refunded reward counts what it had earned. */
 const amountOf = (reward: Reward): bigint => (reward.state === "Refunded" ? reward.earned : reward.amount.amount)
 
-/** Cohorts of the window; their span is a day, a week or a month, so that there are at most 45. */
+/** Cohorts of the window; their period is the shortest of the list with which there are at most 45. */
 export const cohorts = (fold: Fold, asset: Asset, from: number, to: number): ReadonlyArray<Cohort> => {
   const span = [1, 2, 7, 14, 30, 90, 365].find((days) => (to - from) / dayMillis / days <= 45) ?? 3_650
   const size = span * dayMillis
@@ -88,7 +88,7 @@ export const cohorts = (fold: Fold, asset: Asset, from: number, to: number): Rea
   return list
 }
 
-/** The whole of an asset's rewards, step by step; smallest units. */
+/** The sums of an asset's rewards by step, in smallest units. */
 export interface Funnel {
   readonly count: number
   readonly earned: bigint

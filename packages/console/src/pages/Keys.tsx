@@ -8,7 +8,7 @@ import { When } from "../ui/When.tsx"
 import { ZoneName } from "../ui/Zone.tsx"
 import { Rotation } from "./keys/Rotation.tsx"
 
-/** The integrator's keys, and the way from one to the next. */
+/** The integrator's API keys and their rotation. */
 export const Keys = ({ onSwitchKey }: { readonly onSwitchKey: (apiKey: string) => Promise<void> }) => {
   const query = useRead(["keys"], (api) => api.apiKeys.list(), { everyMillis: 5_000 })
   return (

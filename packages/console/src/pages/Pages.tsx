@@ -6,10 +6,10 @@ import { useHistory } from "../history/HistoryContext.ts"
 import { useSession } from "../session/Session.ts"
 import { Empty, Page } from "../ui/Panel.tsx"
 import { Failure } from "../ui/Failure.tsx"
-import { Mark } from "../ui/Mark.tsx"
-import { useKept } from "../ui/useKept.ts"
+import { Logo } from "../ui/Logo.tsx"
+import { useStoredChoice } from "../ui/useStoredChoice.ts"
 import { ZoneContext } from "../ui/Zone.tsx"
-import { Foot } from "./Foot.tsx"
+import { Footer } from "./Footer.tsx"
 import { Keys } from "./Keys.tsx"
 import { ProgramPage } from "./ProgramPage.tsx"
 import { Programs } from "./Programs.tsx"
@@ -42,7 +42,7 @@ export const Pages = ({
 }) => {
   const { environment } = useSession()
   const main = useFocusOnPage()
-  const [zone, setZone] = useKept<Zone>("zone", ["UTC", "local"])
+  const [zone, setZone] = useStoredChoice<Zone>("zone", ["UTC", "local"])
   const shown = environment === "sandbox" ? [...areas, ["/sandbox", "Sandbox"] as const] : areas
   return (
     <div className="shell">
@@ -58,7 +58,7 @@ export const Pages = ({
       </a>
       <header className="top">
         <Link href="/" className="brand">
-          <Mark />
+          <Logo />
           <span>Card Rewards</span>
         </Link>
         <nav aria-label="Main">
@@ -68,7 +68,7 @@ export const Pages = ({
             </NavLink>
           ))}
         </nav>
-        <Foot zone={zone} onZone={setZone} onSignOut={onSignOut} onClock={onClock} />
+        <Footer zone={zone} onZone={setZone} onSignOut={onSignOut} onClock={onClock} />
       </header>
       <main id="main" tabIndex={-1} ref={main}>
         <HistoryNotice />
@@ -136,7 +136,7 @@ const decode = (text: string): string => {
   }
 }
 
-/** A new page is announced: the focus goes to it, and the title names it. */
+/** Announces a new page: moves the focus to it and sets the title. */
 const useFocusOnPage = () => {
   const ref = useRef<HTMLElement>(null)
   const [location] = useLocation()
@@ -163,13 +163,13 @@ const NavLink = ({ children, path }: { readonly path: string; readonly children:
   )
 }
 
-/** Says where the event log has not been read to its end, so that no number is taken for the whole. */
+/** Warns while the event log is not read to its end, because the numbers are then incomplete. */
 const HistoryNotice = () => {
   const history = useHistory()
   const { error, fold, status } = useHistoryState()
   const count = fold.events.length.toLocaleString("en")
   if (status === "live") return undefined
-  if (status === "failed") return <Failure error={error} onRetry={history.readOn} />
+  if (status === "failed") return <Failure error={error} onRetry={history.resume} />
   return (
     <div className="notice" role="status">
       {status === "paused" ? (
@@ -177,7 +177,7 @@ const HistoryNotice = () => {
           <span>
             {count} events are read, and there are more: charts and recent users end there. Balances are complete.
           </span>
-          <button type="button" className="button" onClick={history.readOn}>
+          <button type="button" className="button" onClick={history.resume}>
             Read on
           </button>
         </>

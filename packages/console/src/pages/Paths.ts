@@ -1,5 +1,5 @@
 /**
- * Addresses within the console. They stand behind `#`, so that no server's log sees a user's id. The router decodes
+ * Addresses within the console. They follow `#`, so that no server logs a user's id. The router decodes
  * them once as a whole, hence twice encoded.
  */
 const part = (id: string): string => encodeURIComponent(encodeURIComponent(id))

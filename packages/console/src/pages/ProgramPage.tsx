@@ -11,7 +11,7 @@ import { newVersionPath } from "./Paths.ts"
 import { Definition } from "./program/Definition.tsx"
 import { VersionLine, versionInForce } from "./program/VersionLine.tsx"
 
-/** One program: its versions over time, and what each says. */
+/** One program: its versions over time, and their definitions. */
 export const ProgramPage = ({ programId }: { readonly programId: string }) =>
   Schema.is(ProgramId)(programId) ? (
     <KnownProgram programId={programId} />

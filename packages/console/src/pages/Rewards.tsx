@@ -15,7 +15,7 @@ import { ZoneName } from "../ui/Zone.tsx"
 import { userPath } from "./Paths.ts"
 import { assetOptions, useAsset, type Window, windowOptions, windowStart } from "./useAsset.ts"
 
-/** From spend events to paid rewards: how much is at which step. */
+/** The amounts at each step from spend events to paid rewards. */
 export const Rewards = () => {
   const { fold } = useHistoryState()
   const [asset, setAsset] = useAsset()
@@ -113,10 +113,10 @@ export const Rewards = () => {
   )
 }
 
-/** A count of the backlog, which stops at its limit. */
+/** A count of the backlog, up to its limit. */
 const counted = (count: number) => `${count.toLocaleString("en")}${count < maxBacklogCount ? "" : " or more"}`
 
-/** Spend events without an effect so far, and why. */
+/** Spend events that are not applied yet, and the reasons. */
 const SetAside = () => {
   const backlog = useRead(["backlog"], (api) => api.spendEvents.backlog(), { everyMillis: 5_000 })
   return (

@@ -8,7 +8,7 @@ import { useChange } from "../session/Query.ts"
 import { Failure } from "../ui/Failure.tsx"
 import { Field } from "../ui/Field.tsx"
 import { Page, Panel } from "../ui/Panel.tsx"
-import { useSay } from "../ui/Toasts.tsx"
+import { useToast } from "../ui/Toasts.tsx"
 import { machineMillis } from "../session/Machine.ts"
 import { useNow } from "../ui/useNow.ts"
 import { When } from "../ui/When.tsx"
@@ -16,7 +16,7 @@ import { CardEvent } from "./sandbox/CardEvent.tsx"
 import { Enroll } from "./sandbox/Enroll.tsx"
 import { Move } from "./sandbox/Move.tsx"
 
-/** What the sandbox simulates: time, the vault, and card events as a processor would send them. */
+/** Simulates time, the vault, and card events as a card processor sends them. */
 export const Sandbox = ({ onClock }: { readonly onClock: (offsetMillis: number) => void }) => (
   <Page title="Sandbox" lead="Simulations are recorded as if confirmed on-chain. None of this exists in production.">
     <Clock onClock={onClock} />
@@ -44,7 +44,7 @@ const Clock = ({ onClock }: { readonly onClock: (offsetMillis: number) => void }
   const { fold } = useHistoryState()
   const client = useQueryClient()
   const [target, setTarget] = useState("")
-  const say = useSay()
+  const showToast = useToast()
   const move = useChange((api, to: number) =>
     Effect.tap(api.sandbox.moveClock({ payload: { now: instant(to) } }), ({ now }) =>
       Effect.sync(() => onClock(now - machineMillis()))
@@ -61,7 +61,7 @@ const Clock = ({ onClock }: { readonly onClock: (offsetMillis: number) => void }
     const moved = await move.mutateAsync(to).catch(() => undefined)
     if (moved === undefined) return
     setTarget("")
-    say("The clock was moved", printTimestamp(moved.now))
+    showToast("The clock was moved", printTimestamp(moved.now))
     await client.invalidateQueries()
   }
   const submit = (event: FormEvent) => {

@@ -1,9 +1,9 @@
 import { type FormEvent, useEffect, useState } from "react"
 import { Failure } from "../ui/Failure.tsx"
 import { Field } from "../ui/Field.tsx"
-import { Mark } from "../ui/Mark.tsx"
+import { Logo } from "../ui/Logo.tsx"
 
-/** Asks for the key, or goes on with the one that this tab has. */
+/** Asks for the API key, or signs in with the one that this tab has stored. */
 export const SignIn = ({
   known,
   onForget,
@@ -30,7 +30,7 @@ export const SignIn = ({
   }
   useEffect(() => {
     if (known !== undefined) void attempt(known)
-    // once, with what the tab had when it was opened
+    // once, with the key that was stored when the tab was opened
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [])
 
@@ -42,7 +42,7 @@ export const SignIn = ({
   return (
     <main className="sign-in">
       <form className="sign-in-card" onSubmit={submit}>
-        <Mark />
+        <Logo />
         <h1>Card Rewards console</h1>
         <p className="lead">See your vault, rewards, users, programs and webhooks as the API sees them.</p>
         <Field

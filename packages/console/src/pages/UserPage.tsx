@@ -13,7 +13,7 @@ import { userPath } from "./Paths.ts"
 import { RewardList } from "./user/RewardList.tsx"
 import { Timeline } from "./user/Timeline.tsx"
 
-/** One user: attributes, money, rewards with their explanations, and what happened. */
+/** One user: attributes, balances, rewards with their explanations, and events. */
 export const UserPage = ({ userId }: { readonly userId: string }) =>
   Schema.is(UserId)(userId) ? (
     <KnownUser userId={userId} />
@@ -129,7 +129,7 @@ const Balance = ({ balance }: { readonly balance: typeof AssetBalance.Type }) =>
   </Panel>
 )
 
-/** What a balance consists of, in the colours of the rewards' states. */
+/** The parts of a balance, in the colours of the rewards' states. */
 const parts = [
   ["expected", "Expected", undefined],
   ["awaitingFunding", "Awaiting funding", "s-AwaitingFunding"],

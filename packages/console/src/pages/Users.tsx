@@ -8,7 +8,7 @@ import { userPath } from "./Paths.ts"
 
 const usersShown = 50
 
-/** Finds a user by id; the API has no list, but the event log knows who was active. */
+/** Finds a user by id. The API has no list of users; the active ones are derived from the event log. */
 export const Users = () => {
   const [, navigate] = useLocation()
   const { fold } = useHistoryState()

@@ -21,7 +21,7 @@ import { assetOptions, useAsset, type Window, windowOptions, windowStart } from 
 
 const movementsShown = 12
 
-/** What the vault has, how long it lasts, and what moved it. */
+/** The vault's balance, its runway and its movements. */
 export const Vault = () => {
   const { fold } = useHistoryState()
   const [asset, setAsset] = useAsset()
@@ -79,7 +79,7 @@ export const Vault = () => {
   )
 }
 
-/** The sandbox tells its vault; in production it follows from the events. */
+/** Read from the sandbox's vault; in production derived from the events. */
 const useVaultBalance = (asset: Asset) => {
   const { environment } = useSession()
   const { fold } = useHistoryState()
@@ -87,16 +87,16 @@ const useVaultBalance = (asset: Asset) => {
     everyMillis: 5_000,
     enabled: environment === "sandbox"
   })
-  const told = vault.data?.balances.find((balance) => balance.asset === asset)
+  const reported = vault.data?.balances.find((balance) => balance.asset === asset)
   const derived = fold.vault[asset].at(-1)
   return {
-    held: told?.held ?? derived?.held ?? 0n,
-    free: told?.free ?? derived?.free ?? 0n,
+    held: reported?.held ?? derived?.held ?? 0n,
+    free: reported?.free ?? derived?.free ?? 0n,
     error: vault.error ?? undefined
   }
 }
 
-/** The runway in a sentence that says what to do. */
+/** The runway in a sentence, with the action to take. */
 const Outlook = ({
   asset,
   free,

@@ -6,7 +6,7 @@ import { Link, useLocation } from "wouter"
 import { useChange, useRead } from "../session/Query.ts"
 import { Failure, Loaded, Skeleton } from "../ui/Failure.tsx"
 import { Empty, Page } from "../ui/Panel.tsx"
-import { useSay } from "../ui/Toasts.tsx"
+import { useToast } from "../ui/Toasts.tsx"
 import { useNow } from "../ui/useNow.ts"
 import { programPath } from "./Paths.ts"
 import { assign, compile, decode, type Problems } from "./program/Compile.ts"
@@ -15,7 +15,7 @@ import { DraftFields } from "./program/DraftFields.tsx"
 import { ProblemSummary } from "./program/ProblemSummary.tsx"
 import { Simulate } from "./program/Simulate.tsx"
 
-/** A new version begins as the last one was; a new program, with a plain percentage. */
+/** The form of a new version, initialised from the latest one, or of a new program with a base rate only. */
 export const VersionPage = ({ programId }: { readonly programId?: string }) => {
   const now = useNow(60_000)
   if (programId === undefined) return <Form initial={emptyDraft(nextMidnight(now))} />
@@ -69,13 +69,13 @@ const NextVersion = ({ now, programId }: { readonly programId: ProgramId; readon
 
 const none: Problems = new Map()
 
-/** A draft that was changed, and the number that the form gave it, if it did. */
+/** A changed draft, and the version number that the form had proposed, unless the user has submitted it. */
 interface Typed {
   readonly draft: Draft
   readonly given?: string
 }
 
-/** What was typed stays; a number that was not follows the newest version. */
+/** Keeps what was typed; a proposed version number follows the latest version. */
 const draftNow = (initial: Draft, typed: Typed | undefined): Draft =>
   typed === undefined
     ? initial
@@ -89,7 +89,7 @@ const Form = ({ existing = false, initial }: { readonly initial: Draft; readonly
   const [problems, setProblems] = useState(none)
   const summary = useRef<HTMLDivElement>(null)
   const [, navigate] = useLocation()
-  const say = useSay()
+  const showToast = useToast()
   const compiled = compile(draft)
   const decoded = decode(compiled)
   const publish = useChange((api, definition: Result.Result.Success<typeof decoded>) =>
@@ -111,11 +111,12 @@ const Form = ({ existing = false, initial }: { readonly initial: Draft; readonly
     publish.reset()
     if (Result.isFailure(decoded)) return show(decoded.failure)
     setProblems(none)
-    // an attempt whose answer is lost is repeated with the same number, which publishes once
+    // a retry after a lost response uses the same number, so that it publishes once
     setTyped({ draft })
     try {
       const published = await publish.mutateAsync(decoded.success)
-      say(published.duplicate ? "Published before" : `Version ${published.version} is published`, published.programId)
+      const { duplicate, version } = published
+      showToast(duplicate ? "Published before" : `Version ${version} is published`, published.programId)
       navigate(programPath(published.programId))
     } catch (error) {
       if (error instanceof ProgramRefused) show(assign(compiled, error.problems))
@@ -124,7 +125,7 @@ const Form = ({ existing = false, initial }: { readonly initial: Draft; readonly
   return (
     <Page
       title={existing ? `New version of ${draft.programId}` : "New program"}
-      lead="A published version never changes. Look at what it would have paid before you publish it."
+      lead="A published version never changes. Simulate what it would have paid before you publish it."
     >
       <form onSubmit={(event) => void submit(event)} noValidate>
         <div ref={summary} tabIndex={-1} className="summary-anchor">

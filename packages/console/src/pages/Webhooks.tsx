@@ -8,13 +8,13 @@ import { Deliveries } from "./webhooks/Deliveries.tsx"
 import { Endpoint } from "./webhooks/Endpoint.tsx"
 import { NewEndpoint } from "./webhooks/NewEndpoint.tsx"
 
-/** A secret that has just been made, and until when the one it replaced signs along. */
+/** A new signing secret, and until when the one that it replaces also signs. */
 interface Made {
   readonly secret: string
   readonly replacedUntil: number | undefined
 }
 
-/** Where events go, and how that went. */
+/** The webhook endpoint and its deliveries. */
 export const Webhooks = () => {
   const query = useRead(["endpoints"], (api) => api.webhookEndpoints.list(), { everyMillis: 10_000 })
   const [made, setMade] = useState<Made>()

@@ -7,7 +7,7 @@ export const assetOptions = [
   ["EURe", "EURe"]
 ] as const
 
-/** The asset that is looked at: the chosen one, else the first that has a history. */
+/** The selected asset; by default the first one with a history. */
 export const useAsset = (): readonly [Asset, (asset: Asset) => void] => {
   const { fold } = useHistoryState()
   const [chosen, setChosen] = useState<Asset>()
@@ -23,7 +23,7 @@ export const windowOptions = [
 ] as const
 export type Window = (typeof windowOptions)[number][0]
 
-/** Where a window begins: not before there was anything to see. */
+/** The start of a window, which is not before the first event. */
 export const windowStart = (window: Window, earliest: number | undefined, now: number): number => {
   const day = 86_400_000
   const first = Math.min(earliest ?? now - 7 * day, now - day)

@@ -1,11 +1,11 @@
 import { Predicate } from "effect"
 import { HttpClientError } from "effect/http"
 
-/** An error as a person can act on it. */
+/** An error as it is shown to the user. */
 export interface Problem {
   readonly title: string
   readonly detail: string
-  /** The service's name for it, for those who look it up in the docs. */
+  /** The service's error name, under which the documentation describes it. */
   readonly tag?: string
   /** Whether the same request may succeed later. */
   readonly retry: boolean

@@ -3,7 +3,7 @@ import type { Effect } from "effect"
 import { useHistory } from "../history/HistoryContext.ts"
 import { type Api, run, useSession } from "./Session.ts"
 
-/** Reads from the api, and again at `everyMillis`, or when something was changed here. */
+/** Reads from the api; refetches `everyMillis`, and after every change made in this tab. */
 export const useRead = <A, E>(
   key: ReadonlyArray<string | number>,
   read: (api: Api) => Effect.Effect<A, E>,
@@ -18,7 +18,7 @@ export const useRead = <A, E>(
   })
 }
 
-/** Changes something; afterwards everything that is on the screen is read again. */
+/** Performs a change; then refetches everything on the screen. */
 export const useChange = <A, E, In = void>(change: (api: Api, input: In) => Effect.Effect<A, E>) => {
   const { api } = useSession()
   const client = useQueryClient()

@@ -7,27 +7,27 @@ import { machineMillis } from "./Machine.ts"
 /** The typed client: in production, the operations under `sandbox` do not exist. */
 export type Api = (typeof CardRewardsSandbox)["Service"]
 
-/** Who is asking, and what the service offers them. */
+/** The signed-in integrator's client and environment. */
 export interface Session {
   readonly api: Api
   readonly environment: "sandbox" | "production"
-  /** To tell one's own key in the list of keys. */
+  /** The key's last four characters, which mark it in the list of keys. */
   readonly last4: string
   /** Milliseconds to add to this machine's clock for the integrator's time. */
   readonly clockOffsetMillis: number
 }
 
-/** A person at a screen would rather be told, and try again. */
+/** Short, because the user can retry. */
 const timeoutMillis = 6_000
 
-/** The key lives in this tab alone: it is gone with it, and never in an address or a log. */
+/** The key is kept in this tab's session storage only; it is never part of an address or a log. */
 const storageKey = "card-rewards.api-key"
 
 export const storedKey = (): string | undefined => sessionStorage.getItem(storageKey) ?? undefined
 export const storeKey = (apiKey: string): void => sessionStorage.setItem(storageKey, apiKey)
 export const forgetKey = (): void => sessionStorage.removeItem(storageKey)
 
-/** Checks the key with the service, and learns whether this is a sandbox. Fails with the service's own error. */
+/** Checks the key with the service and determines the environment. Fails with the service's own error. */
 export const connect = (apiKey: string) =>
   Effect.gen(function* () {
     const api = yield* CardRewardsSandbox
@@ -49,10 +49,10 @@ export const connect = (apiKey: string) =>
     )
   )
 
-/** What the sandbox clock is ahead of this machine's, in milliseconds. */
+/** Milliseconds by which the sandbox clock is ahead of this machine's clock. */
 export const readClockOffset = (api: Api) => Effect.map(api.sandbox.clock(), ({ now }) => now - machineMillis())
 
-/** Production has no sandbox routes; 404 is what says so. */
+/** Production has no sandbox routes and answers 404. */
 const isNotFound = (error: unknown): boolean =>
   HttpClientError.isHttpClientError(error) && error.response?.status === 404
 

@@ -3,7 +3,7 @@ import type { ReactElement, ReactNode } from "react"
 import { useState } from "react"
 import { Failure } from "./Failure.tsx"
 
-/** Asks before what cannot be undone. Stays open, with the reason, where it was refused. */
+/** Asks for confirmation of an action that cannot be undone. Stays open and shows the error when the action fails. */
 export const Confirm = ({
   action,
   children,
@@ -14,7 +14,7 @@ export const Confirm = ({
   readonly trigger: ReactElement
   readonly title: string
   readonly children: ReactNode
-  /** What the button says: the deed, not "OK". */
+  /** The confirming button's label, which names the action. */
   readonly action: string
   readonly onConfirm: () => Promise<unknown>
 }) => {

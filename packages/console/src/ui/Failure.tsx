@@ -2,7 +2,7 @@ import type { UseQueryResult } from "@tanstack/react-query"
 import type { ReactNode } from "react"
 import { describe } from "../session/Problem.ts"
 
-/** An error that a person can act on. */
+/** An error with what the user can do about it. */
 export const Failure = ({ error, onRetry }: { readonly error: unknown; readonly onRetry?: () => void }) => {
   const problem = describe(error)
   return (
@@ -22,7 +22,7 @@ export const Failure = ({ error, onRetry }: { readonly error: unknown; readonly 
   )
 }
 
-/** What was read last, below why it could not be read again; or that it is being read, or why it could not be. */
+/** The latest data, below the error of a failed refetch; without data, a skeleton or the error. */
 export const Loaded = <A, E>({
   children,
   query,
@@ -34,7 +34,7 @@ export const Loaded = <A, E>({
 }) => {
   const failure = query.isError && <Failure error={query.error} onRetry={() => void query.refetch()} />
   if (query.data === undefined) return failure || <Skeleton lines={lines} />
-  // the failure has a place of its own: the content keeps its state as it comes and goes
+  // the failure is a sibling, so that the content keeps its state when a failure appears or disappears
   return (
     <>
       {failure}

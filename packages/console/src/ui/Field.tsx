@@ -3,7 +3,7 @@ import type { ReactNode } from "react"
 
 export interface FieldProps {
   readonly label: string
-  /** Where the label is seen elsewhere, as a column's head. */
+  /** Hides the label where it is visible elsewhere, such as in a column's head. */
   readonly hideLabel?: boolean
   readonly value: string
   readonly onChange: (value: string) => void
@@ -20,7 +20,7 @@ export interface FieldProps {
   readonly inputMode?: "decimal" | "numeric"
 }
 
-/** A labelled input with its hint, and the problems that were found with it. */
+/** A labelled input with its hint and its validation problems. */
 export const Field = (props: FieldProps) => {
   const { hideLabel = false, hint, label, problems = [], suffix } = props
   return (
@@ -56,7 +56,7 @@ export const Field = (props: FieldProps) => {
   )
 }
 
-/** One of few. */
+/** A drop-down list. */
 export const Choice = <A extends string>({
   label,
   onChange,

@@ -1,7 +1,7 @@
 import type { WebhookEventKind } from "@card-rewards/domain/Event"
 import type { RewardState } from "@card-rewards/domain/Reward"
 
-/** States as people say them. */
+/** Display names of reward states. */
 export const stateNames: Record<RewardState, string> = {
   AwaitingFunding: "Awaiting funding",
   Pending: "Pending",
@@ -10,7 +10,7 @@ export const stateNames: Record<RewardState, string> = {
   Refunded: "Refunded"
 }
 
-/** Events as people say them. */
+/** Display names of event kinds. */
 export const eventNames: Record<WebhookEventKind, string> = {
   "reward.pending": "Reward pending",
   "reward.awaiting_funding": "Reward awaits funding",

@@ -1,6 +1,6 @@
 import { moneyParts } from "../format/Money.ts"
 
-/** An exact amount: what is finer than a cent is drawn back, never left out. */
+/** An exact amount; digits beyond the cent are less prominent, but always shown. */
 export const Money = ({
   amount,
   strong = false,
@@ -10,7 +10,7 @@ export const Money = ({
   readonly amount: bigint
   readonly unit: string
   readonly strong?: boolean
-  /** Without the unit, where a column's head names it. */
+  /** Omits the unit, which the column's head names. */
   readonly bare?: boolean
 }) => {
   const { main, rest } = moneyParts(amount, unit)

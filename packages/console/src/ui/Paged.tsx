@@ -4,13 +4,13 @@ import { useRead } from "../session/Query.ts"
 import type { Api } from "../session/Session.ts"
 import { Loaded } from "./Failure.tsx"
 
-/** Which page of a list is asked for: none is the first. */
+/** The requested page of a list; without a cursor the first one. */
 interface PageQuery {
   readonly limit: number
   readonly cursor?: string
 }
 
-/** A list that is read page by page, newest first, and again `everyMillis`. Where the list changes, give it a `key`. */
+/** A paginated list, newest first, refetched `everyMillis`. Another list needs another React `key`. */
 export const Paged = <Page extends { readonly next?: string | undefined }, Item, E>({
   children,
   empty,
@@ -21,14 +21,14 @@ export const Paged = <Page extends { readonly next?: string | undefined }, Item,
   name,
   read
 }: {
-  /** What tells this list from others. */
+  /** The query key of this list. */
   readonly name: ReadonlyArray<string>
   readonly limit: number
   readonly everyMillis: number
   readonly lines?: number
   readonly read: (api: Api, query: PageQuery) => Effect.Effect<Page, E>
   readonly itemsOf: (page: Page) => ReadonlyArray<Item>
-  /** What stands there where nothing is in the list. */
+  /** Shown in place of an empty list. */
   readonly empty: ReactNode
   readonly children: (items: ReadonlyArray<Item>) => ReactNode
 }) => {

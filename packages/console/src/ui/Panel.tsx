@@ -11,7 +11,7 @@ export const Panel = ({
   readonly title: string
   readonly hint?: ReactNode
   readonly actions?: ReactNode
-  /** Without room around the content: for tables. */
+  /** Omits the padding around the content, for tables. */
   readonly flush?: boolean
   readonly children: ReactNode
 }) => (
@@ -51,7 +51,7 @@ export const Page = ({
   </>
 )
 
-/** What stands where there is nothing yet: why, and what to do about it. */
+/** Shown where there is no content yet: the reason, and the next action. */
 export const Empty = ({
   action,
   children,

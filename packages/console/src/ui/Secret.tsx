@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect, useRef, useState } from "react"
 
-/** A secret that is shown once, with a way to take it along. It takes the focus, which makes readers tell it. */
+/** A secret that is shown once, with a copy button. It takes the focus, so that screen readers read it aloud. */
 export const Secret = ({
   children,
   label,
@@ -8,7 +8,7 @@ export const Secret = ({
 }: {
   readonly label: string
   readonly value: string
-  /** What else is to be known about it. */
+  /** Instructions that belong to the secret. */
   readonly children?: ReactNode
 }) => {
   const [copied, setCopied] = useState(false)
@@ -21,7 +21,7 @@ export const Secret = ({
       {children}
       <div className="secret-foot">
         <span className="hint">
-          Shown this once. Only a hash or an encrypted copy is kept, so nobody can show it again.
+          Shown only once. The service keeps a hash or an encrypted copy and cannot show it again.
         </span>
         <button
           type="button"

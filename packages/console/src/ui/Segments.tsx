@@ -1,7 +1,7 @@
 import { Toggle } from "@base-ui/react/toggle"
 import { ToggleGroup } from "@base-ui/react/toggle-group"
 
-/** One of few, all in sight. */
+/** A choice among a few options, all visible. */
 export const Segments = <A extends string>({
   label,
   onChange,

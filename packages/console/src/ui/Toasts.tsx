@@ -1,6 +1,6 @@
 import { Toast } from "@base-ui/react/toast"
 
-/** Says what was done, in the corner and to screen readers. */
+/** Messages about completed actions, in the corner of the page and for screen readers. */
 export const Toasts = () => {
   const { toasts } = Toast.useToastManager()
   return (
@@ -20,7 +20,7 @@ export const Toasts = () => {
   )
 }
 
-export const useSay = () => {
+export const useToast = () => {
   const manager = Toast.useToastManager()
   return (title: string, description?: string) =>
     void manager.add({ title, ...(description === undefined ? {} : { description }) })

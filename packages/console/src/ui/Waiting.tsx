@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect, useState } from "react"
 import { every, machineMillis } from "../session/Machine.ts"
 
-/** Says that something long is under way, since when, and what there is to know about it meanwhile. */
+/** Progress of a long operation, with the elapsed time and an explanation. */
 export const Waiting = ({ children, label }: { readonly label: string; readonly children: ReactNode }) => {
   const [startedAt] = useState(machineMillis)
   const [now, setNow] = useState(startedAt)

@@ -1,10 +1,10 @@
 import { createContext, use } from "react"
 import type { Zone } from "../format/Time.ts"
 
-/** Where instants are told: in UTC, as the API does, or as the reader's clock shows them. */
+/** The time zone in which instants are shown: UTC, as in the API, or the reader's local time. */
 export const ZoneContext = createContext<Zone>("UTC")
 
 export const useZone = (): Zone => use(ZoneContext)
 
-/** For the heads of columns whose instants are told in the zone that was chosen. */
+/** The name of the chosen time zone, for column heads. */
 export const ZoneName = () => (useZone() === "UTC" ? "UTC" : "local time")

@@ -8,7 +8,7 @@ import { Failure } from "../../ui/Failure.tsx"
 import { Choice, Field } from "../../ui/Field.tsx"
 import { Panel } from "../../ui/Panel.tsx"
 import { Secret } from "../../ui/Secret.tsx"
-import { useSay } from "../../ui/Toasts.tsx"
+import { useToast } from "../../ui/Toasts.tsx"
 import { When } from "../../ui/When.tsx"
 
 /** A rotation in its three steps: create, deploy, revoke once unused. */
@@ -27,7 +27,7 @@ export const Rotation = ({
   const [newName, setNewName] = useState("")
   const [made, setMade] = useState<{ readonly name: string; readonly secret: string | undefined }>()
   const [switched, setSwitched] = useState(false)
-  const say = useSay()
+  const showToast = useToast()
   const create = useChange((api, name: string) => api.apiKeys.create({ payload: { name: ApiKeyName.make(name) } }))
   const revoke = useChange((api, name: ApiKey["name"]) => api.apiKeys.revoke({ params: { name } }))
   const oldKey = active.find((key) => key.name === oldName)
@@ -42,7 +42,7 @@ export const Rotation = ({
   }
   const finish = async (name: ApiKey["name"]) => {
     await revoke.mutateAsync(name)
-    say("Rotation complete", `${name} is revoked, ${made?.name ?? ""} took its place.`)
+    showToast("Rotation complete", `${name} is revoked, ${made?.name ?? ""} took its place.`)
     setMade(undefined)
     setNewName("")
     setSwitched(false)
@@ -96,7 +96,7 @@ export const Rotation = ({
                     It was first seen in use <When at={newKey.lastUsedAt ?? 0} />.
                   </>
                 ) : (
-                  "It has not been used yet; this page looks every few seconds."
+                  "It has not been used yet; this page checks every few seconds."
                 )}
               </p>
               {made.secret !== undefined && !switched && (

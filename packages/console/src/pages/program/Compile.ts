@@ -1,167 +1,89 @@
-import { ProgramId } from "@card-rewards/domain/Ids"
-import { ProgramDefinition, VersionNumber } from "@card-rewards/domain/Program"
-import { Result, Schema, SchemaIssue } from "effect"
-import { decimalsOf, parseDecimal, parseMoney } from "../../format/Money.ts"
-import type { Draft } from "./Draft.ts"
+import type { Asset } from "@card-rewards/domain/Money"
+import { ProgramDefinition } from "@card-rewards/domain/Program"
+import { Result, Schema, SchemaIssue, Struct } from "effect"
+import { parentOf, setAt, valueAt } from "./BodyPaths.ts"
+import type { Draft, Texts } from "./Draft.ts"
+import { type FieldDeclaration, rows, type RowSection, single, tierRate } from "./Sections.ts"
 
 /** Problems by the field that they belong to; those of "" belong to the version as a whole. */
 export type Problems = ReadonlyMap<string, ReadonlyArray<string>>
 
-/** A draft as the API takes it, and which field of the form each of its paths comes from. */
+/** A draft as the API takes it, and the form's field for each path of the body. */
 export interface Compiled {
   readonly programId: string
   readonly version: number
   readonly body: unknown
   readonly fields: ReadonlyMap<string, string>
-  /** What cannot even be written as a body. */
+  /** Fields whose text cannot be written as a value. */
   readonly problems: Problems
 }
 
-/** Writes a draft as a request body, remembering where everything came from. */
+/** Writes a draft as a request body, and records which field each part of it comes from. */
 export const compile = (draft: Draft): Compiled => {
-  const problems = new Map<string, Array<string>>()
-  const fields = new Map<string, string>()
-  const complain = (field: string, problem: string) =>
-    void problems.set(field, [...(problems.get(field) ?? []), problem])
-  const from = (path: string, field: string) => void fields.set(path, field)
+  const body = emptyBody(draft.asset)
+  const fields = new Map([["asset", "asset"]])
+  const problems = new Map<string, ReadonlyArray<string>>()
 
-  const decimal = (field: string, path: string, text: string, decimals: number, expected: string): number => {
-    from(path, field)
-    const value = /^-?\d+$/.test(text.trim())
-      ? BigInt(text.trim()) * 10n ** BigInt(decimals)
-      : parseDecimal(text, decimals)
-    if (value === undefined) complain(field, expected)
-    return Number(value ?? 0n)
+  const write = (field: string, path: string, { format, optional = false }: FieldDeclaration, text: string) => {
+    fields.set(path, field)
+    const value = format.parse(text, draft.asset)
+    if (optional && (text.trim() === "" || (Array.isArray(value) && value.length === 0))) return
+    if (value === undefined) problems.set(field, [format.expected(draft.asset)])
+    setAt(body, path, value)
   }
-  const percent = (field: string, path: string, text: string) =>
-    decimal(field, path, text, 2, "a percentage with at most two decimals, as 1.25")
-  const money = (field: string, path: string, text: string): string => {
-    from(path, field)
-    const value = parseMoney(text, draft.asset)
-    if (value === undefined)
-      complain(field, `an amount of ${draft.asset} with at most ${decimalsOf(draft.asset)} decimals`)
-    return String(value ?? 0n)
+  /** Adds an entry for a category to a list, which has none for a category whose field is empty. */
+  const writeListed = (field: string, list: string, declaration: FieldDeclaration, place: number, text: string) => {
+    if (text.trim() === "") return
+    const present = valueAt(body, list)
+    const path = `${list}[${Array.isArray(present) ? present.length : 0}]`
+    fields.set(path, field).set(`${path}.categoryId`, `categories.${place}.id`)
+    setAt(body, `${path}.categoryId`, draft.categories[place]?.id.trim())
+    write(field, `${path}.${declaration.path}`, declaration, text)
   }
-  const words = (field: string, path: string, text: string, separator = /[\s,]+/): ReadonlyArray<string> => {
-    from(path, field)
-    return text
-      .split(separator)
-      .map((word) => word.trim())
-      .filter((word) => word !== "")
-  }
-  const time = (field: string, path: string, text: string): string => {
-    from(path, field)
-    if (text === "") complain(field, "a time is needed")
-    return `${text.length === 16 ? `${text}:00` : text}Z`
+  const writeRows = <Name extends string>(
+    section: RowSection,
+    declarations: Readonly<Record<Name, FieldDeclaration>>,
+    texts: ReadonlyArray<Texts<Name>>
+  ) => {
+    for (const [index, row] of texts.entries()) {
+      for (const name of Struct.keys(declarations)) {
+        const field = `${section}.${index}.${name}`
+        const declaration: FieldDeclaration = declarations[name]
+        if (declaration.listByCategory === undefined) {
+          write(field, `${section}[${index}].${declaration.path}`, declaration, row[name])
+        } else writeListed(field, declaration.listByCategory, declaration, index, row[name])
+      }
+    }
   }
 
-  const categories = draft.categories.map((category, index) => {
-    from(`categories[${index}].id`, `categories.${index}.id`)
-    return {
-      id: category.id.trim(),
-      mccs: words(`categories.${index}.mccs`, `categories[${index}].mccs`, category.mccs)
+  for (const name of Struct.keys(single)) write(name, single[name].path, single[name], draft[name])
+  writeRows("categories", rows.categories, draft.categories)
+  writeRows("tiers", rows.tiers, draft.tiers)
+  for (const [index, { rates }] of draft.tiers.entries()) {
+    for (const place of draft.categories.keys()) {
+      const list = `tiers[${index}].categoryRates`
+      writeListed(`tiers.${index}.rates.${place}`, list, tierRate(place), place, rates[place] ?? "")
     }
-  })
-  /** A list without the rows that say nothing; its places differ from the form's. */
-  const perCategory = <A>(
-    path: string,
-    values: ReadonlyArray<string>,
-    field: (place: number) => string,
-    entry: (value: string, place: number, path: string) => A
-  ) =>
-    values
-      .flatMap((value, place) => (value.trim() === "" ? [] : [{ value, place }]))
-      .map(({ place, value }, index) => {
-        from(`${path}[${index}]`, field(place))
-        from(`${path}[${index}].categoryId`, `categories.${place}.id`)
-        return { categoryId: categories[place]?.id ?? "", ...entry(value, place, `${path}[${index}]`) }
-      })
-  const rates = (path: string, values: ReadonlyArray<string>, field: (place: number) => string) =>
-    perCategory(path, values, field, (value, place, at) => ({ rate: percent(field(place), `${at}.rate`, value) }))
-
-  const tiers = draft.tiers.map((tier, index) => {
-    const at = `tiers[${index}]`
-    from(`${at}.tier`, `tiers.${index}.tier`)
-    const own = rates(
-      `${at}.categoryRates`,
-      tier.rates.slice(0, categories.length),
-      (place) => `tiers.${index}.rates.${place}`
-    )
-    return {
-      tier: tier.tier.trim(),
-      multiplier: decimal(
-        `tiers.${index}.multiplier`,
-        `${at}.multiplier`,
-        tier.multiplier,
-        4,
-        "a factor with at most four decimals, as 1.5"
-      ),
-      ...(tier.baseRate.trim() === ""
-        ? {}
-        : { baseRate: percent(`tiers.${index}.baseRate`, `${at}.baseRate`, tier.baseRate) }),
-      ...(own.length === 0 ? {} : { categoryRates: own })
-    }
-  })
-  const campaigns = draft.campaigns.map((campaign, index) => {
-    const at = `campaigns[${index}]`
-    from(`${at}.id`, `campaigns.${index}.id`)
-    const ids = words(`campaigns.${index}.categoryIds`, `${at}.categoryIds`, campaign.categoryIds)
-    return {
-      id: campaign.id.trim(),
-      startsAt: time(`campaigns.${index}.startsAt`, `${at}.startsAt`, campaign.startsAt),
-      endsAt: time(`campaigns.${index}.endsAt`, `${at}.endsAt`, campaign.endsAt),
-      bonusRate: percent(`campaigns.${index}.bonusRate`, `${at}.bonusRate`, campaign.bonusRate),
-      ...(ids.length === 0 ? {} : { categoryIds: ids })
-    }
-  })
-  const countries = words("countries", "eligibility.countries", draft.countries)
-  const segments = words("segments", "eligibility.segments", draft.segments, /,/)
-  const eligibility = {
-    ...(countries.length === 0 ? {} : { countries }),
-    ...(segments.length === 0 ? {} : { segments })
   }
-  const body = {
-    asset: draft.asset,
-    effectiveFrom: time("effectiveFrom", "effectiveFrom", draft.effectiveFrom),
-    categories,
-    baseRate: percent("baseRate", "baseRate", draft.baseRate),
-    categoryRates: rates(
-      "categoryRates",
-      draft.categories.map((category) => category.rate),
-      (place) => `categories.${place}.rate`
-    ),
-    merchantRates: [],
-    tiers,
-    campaigns,
-    caps: {
-      perMonth: money("perMonth", "caps.perMonth", draft.perMonth),
-      categories: perCategory(
-        "caps.categories",
-        draft.categories.map((category) => category.cap),
-        (place) => `categories.${place}.cap`,
-        (value, place, at) => ({
-          perMonth: money(`categories.${place}.cap`, `${at}.perMonth`, value)
-        })
-      )
-    },
-    exclusions: { mccs: words("excludedMccs", "exclusions.mccs", draft.excludedMccs), merchants: [] },
-    holdingPeriodDays: decimal(
-      "holdingPeriodDays",
-      "holdingPeriodDays",
-      draft.holdingPeriodDays,
-      0,
-      "a number of days"
-    ),
-    ...(Object.keys(eligibility).length === 0 ? {} : { eligibility })
-  }
-  for (const name of ["asset", "programId", "version"]) from(name, name)
-  if (!Schema.is(ProgramId)(draft.programId.trim())) complain("programId", "1 to 128 printable characters, no colon")
-  const version = Number(draft.version)
-  if (!Schema.is(VersionNumber)(version)) complain("version", "an integer from 1 to 2147483647")
-  return { programId: draft.programId.trim(), version, body, fields, problems }
+  writeRows("campaigns", rows.campaigns, draft.campaigns)
+  // these two are in the request's address
+  const { programId: _programId, version: _version, ...definition } = body
+  return { programId: draft.programId.trim(), version: Number(draft.version), body: definition, fields, problems }
 }
 
-/** The body's shape as the API reads it: a definition, or problems of the fields. */
+/** What a definition has without any field. */
+const emptyBody = (asset: Asset): Record<string, unknown> => ({
+  asset,
+  categories: [],
+  categoryRates: [],
+  merchantRates: [],
+  tiers: [],
+  campaigns: [],
+  caps: { categories: [] },
+  exclusions: { merchants: [] }
+})
+
+/** Decodes the body as the API does; fails with the problems of the fields. */
 export const decode = (compiled: Compiled): Result.Result<ProgramDefinition, Problems> => {
   if (compiled.problems.size > 0) return Result.fail(compiled.problems)
   return Result.mapError(
@@ -182,7 +104,7 @@ const format = ({ issue }: { readonly issue: SchemaIssue.Issue }): ReadonlyArray
     return `${at}: ${message.replace(/, (got|actual) .*/s, "")}`
   })
 
-/** Gives each `path: reason` of the service to the field that it is about: the longest known beginning of its path. */
+/** Assigns each `path: reason` of the service to the field with the longest matching prefix of the path. */
 export const assign = (compiled: Compiled, problems: ReadonlyArray<string>): Problems => {
   const assigned = new Map<string, Array<string>>()
   for (const problem of problems) {
@@ -196,19 +118,15 @@ export const assign = (compiled: Compiled, problems: ReadonlyArray<string>): Pro
 }
 
 const fieldOf = (fields: ReadonlyMap<string, string>, path: string): string => {
-  for (let rest = path; rest !== ""; rest = rest.replace(/(\.[^.[]+|\[\d+\]|^[^.[]+)$/, "")) {
+  for (let rest = path; rest !== ""; rest = parentOf(rest)) {
     const field = fields.get(rest)
     if (field !== undefined) return field
   }
   return ""
 }
 
-/** Which of a list's words is meant, where one field holds them all. */
+/** The word that a problem is about, where one field holds a list of them. */
 const detailOf = ({ body, fields }: Compiled, path: string): string => {
-  if (fields.has(path)) return ""
-  let value: unknown = body
-  for (const [, name, index] of path.matchAll(/([^.[\]]+)|\[(\d+)\]/g)) {
-    value = typeof value === "object" && value !== null ? Reflect.get(value, name ?? index ?? "") : undefined
-  }
+  const value = fields.has(path) ? undefined : valueAt(body, path)
   return typeof value === "string" ? `${value}: ` : ""
 }

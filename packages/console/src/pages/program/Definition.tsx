@@ -4,7 +4,7 @@ import { printFactor, printRate } from "../../format/Money.ts"
 import { Money } from "../../ui/Money.tsx"
 import { When } from "../../ui/When.tsx"
 
-/** A version as it was published: its rates as a matrix, and what limits them. */
+/** A published version: its rates as a matrix, and its limits. */
 export const Definition = ({
   definition,
   name

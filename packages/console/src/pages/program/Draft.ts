@@ -1,65 +1,44 @@
 import type { Asset } from "@card-rewards/domain/Money"
 import type { ProgramDefinition } from "@card-rewards/domain/Program"
-import { printDecimal } from "../../format/Money.ts"
+import { Record as Records } from "effect"
 import { toInput } from "../../format/Time.ts"
-import { decimalsOf } from "../../format/Money.ts"
+import { valueAt } from "./BodyPaths.ts"
+import { type FieldDeclaration, rows, single, tierRate } from "./Sections.ts"
 
-/** A category of a draft: what the definition keeps in three lists stands in one row. */
-export interface CategoryDraft {
-  readonly id: string
-  readonly mccs: string
-  readonly rate: string
-  readonly cap: string
-}
+/** The texts of the fields of a section. */
+export type Texts<Name extends string> = Readonly<Record<Name, string>>
 
-/** A tier of a draft; `rates` are by the categories' places. */
-export interface TierDraft {
-  readonly tier: string
-  readonly multiplier: string
-  readonly baseRate: string
-  readonly rates: ReadonlyArray<string>
-}
+type TextsOf<Fields> = Texts<Extract<keyof Fields, string>>
 
-export interface CampaignDraft {
-  readonly id: string
-  readonly startsAt: string
-  readonly endsAt: string
-  readonly bonusRate: string
-  readonly categoryIds: string
-}
+/** A tier of a draft; its rates are in the order of the categories. */
+export type TierDraft = TextsOf<typeof rows.tiers> & { readonly rates: ReadonlyArray<string> }
 
 /** A version as it is typed: percentages, factors and whole assets, as text. */
-export interface Draft {
-  readonly programId: string
-  readonly version: string
+export interface Draft extends TextsOf<typeof single> {
   readonly asset: Asset
-  readonly effectiveFrom: string
-  readonly holdingPeriodDays: string
-  readonly baseRate: string
-  readonly perMonth: string
-  readonly categories: ReadonlyArray<CategoryDraft>
+  readonly categories: ReadonlyArray<TextsOf<typeof rows.categories>>
   readonly tiers: ReadonlyArray<TierDraft>
-  readonly campaigns: ReadonlyArray<CampaignDraft>
-  readonly excludedMccs: string
-  readonly countries: string
-  readonly segments: string
+  readonly campaigns: ReadonlyArray<TextsOf<typeof rows.campaigns>>
+}
+
+const initialTexts = <Name extends string>(fields: Readonly<Record<Name, FieldDeclaration>>): Texts<Name> =>
+  Records.map(fields, ({ initial }) => initial)
+
+/** What a new row of each section has. */
+export const initialRows = {
+  categories: initialTexts(rows.categories),
+  tiers: { ...initialTexts(rows.tiers), rates: [] },
+  campaigns: initialTexts(rows.campaigns)
 }
 
 /** What a first version begins with. */
 export const emptyDraft = (effectiveFrom: number): Draft => ({
-  programId: "",
-  version: "1",
+  ...initialTexts(single),
   asset: "USDC",
   effectiveFrom: toInput(effectiveFrom),
-  holdingPeriodDays: "14",
-  baseRate: "1",
-  perMonth: "50",
   categories: [],
   tiers: [],
-  campaigns: [],
-  excludedMccs: "",
-  countries: "",
-  segments: ""
+  campaigns: []
 })
 
 /** A draft of the version after a published one. */
@@ -69,40 +48,32 @@ export const draftOf = (
   definition: ProgramDefinition,
   effectiveFrom: number
 ): Draft => {
-  const { asset, campaigns, caps, categories, categoryRates, eligibility, exclusions, tiers } = definition
-  const money = (amount: bigint | undefined) => (amount === undefined ? "" : printDecimal(amount, decimalsOf(asset)))
-  const percent = (rate: number | undefined) => (rate === undefined ? "" : printDecimal(BigInt(rate), 2))
-  const rateOf = (rates: ReadonlyArray<{ categoryId: string; rate: number }> | undefined, id: string) =>
-    percent(rates?.find((entry) => entry.categoryId === id)?.rate)
+  const { asset, campaigns, categories, tiers } = definition
+  const print = ({ format }: FieldDeclaration, value: unknown) => value === undefined ? "" : format.print(value, asset)
+  const printListed = (field: FieldDeclaration, holder: unknown, categoryId: string) => {
+    const list = valueAt(holder, field.listByCategory ?? "")
+    const isOfCategory = (entry: unknown) => valueAt(entry, "categoryId") === categoryId
+    const entry: unknown = Array.isArray(list) ? list.find(isOfCategory) : undefined
+    return print(field, valueAt(entry, field.path))
+  }
+  const textsOf = <Name extends string>(fields: Readonly<Record<Name, FieldDeclaration>>, entry: unknown) =>
+    Records.map(fields, (field) => print(field, valueAt(entry, field.path)))
   return {
+    ...textsOf(single, definition),
     programId,
     version: String(version),
     asset,
     effectiveFrom: toInput(effectiveFrom),
-    holdingPeriodDays: String(definition.holdingPeriodDays),
-    baseRate: percent(definition.baseRate),
-    perMonth: money(caps.perMonth),
-    categories: categories.map(({ id, mccs }) => ({
-      id,
-      mccs: mccs.join(" "),
-      rate: rateOf(categoryRates, id),
-      cap: money(caps.categories.find((cap) => cap.categoryId === id)?.perMonth)
-    })),
+    categories: categories.map((category) =>
+      Records.map(rows.categories, (field: FieldDeclaration) =>
+        field.listByCategory === undefined
+          ? print(field, valueAt(category, field.path))
+          : printListed(field, definition, category.id))
+    ),
     tiers: tiers.map((tier) => ({
-      tier: tier.tier,
-      multiplier: printDecimal(BigInt(tier.multiplier), 4),
-      baseRate: percent(tier.baseRate),
-      rates: categories.map(({ id }) => rateOf(tier.categoryRates, id))
+      ...textsOf(rows.tiers, tier),
+      rates: categories.map(({ id }, place) => printListed(tierRate(place), tier, id))
     })),
-    campaigns: campaigns.map((campaign) => ({
-      id: campaign.id,
-      startsAt: toInput(campaign.startsAt),
-      endsAt: toInput(campaign.endsAt),
-      bonusRate: percent(campaign.bonusRate),
-      categoryIds: campaign.categoryIds?.join(" ") ?? ""
-    })),
-    excludedMccs: exclusions.mccs.join(" "),
-    countries: eligibility?.countries?.join(" ") ?? "",
-    segments: eligibility?.segments?.join(", ") ?? ""
+    campaigns: campaigns.map((campaign) => textsOf(rows.campaigns, campaign))
   }
 }

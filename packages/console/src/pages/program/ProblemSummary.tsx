@@ -1,7 +1,7 @@
-import { fieldName } from "./FieldNames.ts"
+import { fieldName } from "./Sections.ts"
 import type { Problems } from "./Compile.ts"
 
-/** All problems in one place, each with the way to its field. */
+/** All problems in one place, each with a button that focuses its field. */
 export const ProblemSummary = ({ problems }: { readonly problems: Problems }) => {
   if (problems.size === 0) return undefined
   const all = [...problems].flatMap(([field, texts]) => texts.map((text) => ({ field, text })))

@@ -6,7 +6,10 @@ interface Version {
   readonly effectiveFrom: number
 }
 
-/** The greatest effective time that has come; of equal ones the higher number (decisions, section 5.2). */
+/**
+ * The version with the latest effective time that is not in the future; of equal times the higher number (decisions,
+ * section 5.2).
+ */
 export const versionInForce = <A extends Version>(versions: ReadonlyArray<A>, now: number): A | undefined =>
   versions.reduce<A | undefined>(
     (best, version) =>
@@ -16,7 +19,7 @@ export const versionInForce = <A extends Version>(versions: ReadonlyArray<A>, no
     undefined
   )
 
-/** When each version is in force, on one line, with where we are. */
+/** The periods in which the versions are in force, on a time line with the present. */
 export const VersionLine = ({
   label,
   now,

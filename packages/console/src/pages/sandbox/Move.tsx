@@ -9,7 +9,7 @@ import { Failure } from "../../ui/Failure.tsx"
 import { Choice, Field } from "../../ui/Field.tsx"
 import { Panel } from "../../ui/Panel.tsx"
 import { Segments } from "../../ui/Segments.tsx"
-import { useSay } from "../../ui/Toasts.tsx"
+import { useToast } from "../../ui/Toasts.tsx"
 import { assetOptions } from "../useAsset.ts"
 
 type Kind = "deposit" | "withdraw" | "claim"
@@ -33,7 +33,7 @@ export const Move = () => {
   const [amount, setAmount] = useState("")
   const [userId, setUserId] = useState("")
   const [reference, setReference] = useState(() => newReference())
-  const say = useSay()
+  const showToast = useToast()
   const units = parseMoney(amount, asset)
   const balance = useRead(
     ["balance", userId],
@@ -54,7 +54,7 @@ export const Move = () => {
     if (units === undefined) return
     const recorded = await move.mutateAsync({ units }).catch(() => undefined)
     if (recorded === undefined) return
-    say(
+    showToast(
       recorded.duplicate ? "Recorded before" : `${kinds.find(([value]) => value === kind)?.[1] ?? ""} recorded`,
       recorded.duplicate
         ? "This exact request had been recorded; nothing changed."

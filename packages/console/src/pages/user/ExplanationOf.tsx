@@ -8,7 +8,7 @@ import { Loaded } from "../../ui/Failure.tsx"
 import { Money } from "../../ui/Money.tsx"
 import { When } from "../../ui/When.tsx"
 
-/** How a reward's amount came about, as a calculation from top to bottom. */
+/** The calculation of a reward's amount. */
 export const ExplanationOf = ({ reward, userId }: { readonly reward: Reward; readonly userId: UserId }) => {
   const query = useRead(["explanation", userId, reward.id, reward.revision], (api) =>
     api.users.explanation({ params: { userId, rewardId: reward.id } })

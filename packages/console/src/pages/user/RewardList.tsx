@@ -9,7 +9,7 @@ import { Badge, Empty, Panel } from "../../ui/Panel.tsx"
 import { When } from "../../ui/When.tsx"
 import { ExplanationOf } from "./ExplanationOf.tsx"
 
-/** A user's rewards by pages, newest first; each opens to how its amount came about. */
+/** A user's rewards, paginated, newest first; each expands to the calculation of its amount. */
 export const RewardList = ({ userId }: { readonly userId: UserId }) => (
   <Panel title="Rewards" hint="Newest first. Open one to see how its amount came about." flush>
     <Paged

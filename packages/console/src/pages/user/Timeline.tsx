@@ -9,7 +9,7 @@ import { useZone } from "../../ui/Zone.tsx"
 
 const shownAtFirst = 30
 
-/** What happened, latest first, each as the change that it made. */
+/** The user's events, latest first, each with the change that it made. */
 export const Timeline = ({ events }: { readonly events: ReadonlyArray<WebhookEvent> }) => {
   const [shown, setShown] = useState(shownAtFirst)
   const zone = useZone()
@@ -40,7 +40,7 @@ export const Timeline = ({ events }: { readonly events: ReadonlyArray<WebhookEve
   )
 }
 
-/** For each event of a reward, what the reward was before. */
+/** For each event of a reward, the reward's previous state. */
 const previous = (events: ReadonlyArray<WebhookEvent>): ReadonlyMap<string, Reward> => {
   const latest = new Map<string, Reward>()
   const before = new Map<string, Reward>()

@@ -8,7 +8,7 @@ import { eventNames } from "../../ui/Labels.ts"
 import { Paged } from "../../ui/Paged.tsx"
 import { Badge, Empty, Panel } from "../../ui/Panel.tsx"
 import { Segments } from "../../ui/Segments.tsx"
-import { useSay } from "../../ui/Toasts.tsx"
+import { useToast } from "../../ui/Toasts.tsx"
 import { When } from "../../ui/When.tsx"
 import { ZoneName } from "../../ui/Zone.tsx"
 
@@ -52,7 +52,7 @@ export const Deliveries = ({ endpointId }: { readonly endpointId: EndpointId }) 
         empty={
           <Empty title={state === "all" ? "Nothing was sent yet" : `No delivery is ${state}`}>
             {state === "all"
-              ? "Events from before the endpoint are kept for reading and are not sent. A ping tries the whole way."
+              ? "Events from before the endpoint are kept for reading and are not sent. A ping tests delivery."
               : "Choose another state to see the others."}
           </Empty>
         }
@@ -73,7 +73,7 @@ export const Deliveries = ({ endpointId }: { readonly endpointId: EndpointId }) 
 
 const Row = ({ delivery, endpointId }: { readonly delivery: Delivery; readonly endpointId: EndpointId }) => {
   const last = delivery.attempts.at(-1)
-  const say = useSay()
+  const showToast = useToast()
   const redeliver = useChange((api, eventId: string) =>
     api.webhookEndpoints.redeliver({ params: { id: endpointId, eventId } })
   )
@@ -146,7 +146,7 @@ const Row = ({ delivery, endpointId }: { readonly delivery: Delivery; readonly e
             disabled={redeliver.isPending}
             onClick={() =>
               void redeliver.mutateAsync(delivery.eventId).then(
-                () => say("Delivering anew", "The same bytes, due at once."),
+                () => showToast("Redelivery started", "The same bytes, due now."),
                 () => undefined
               )
             }

@@ -6,10 +6,10 @@ import { Confirm } from "../../ui/Dialog.tsx"
 import { Failure } from "../../ui/Failure.tsx"
 import { Field } from "../../ui/Field.tsx"
 import { Panel } from "../../ui/Panel.tsx"
-import { useSay } from "../../ui/Toasts.tsx"
+import { useToast } from "../../ui/Toasts.tsx"
 import { When } from "../../ui/When.tsx"
 
-/** The endpoint, and what can be done with it: another URL, another secret, a ping, its end. */
+/** The endpoint, with its actions: change the URL, rotate the secret, ping, delete. */
 export const Endpoint = ({
   endpoint,
   onDelete,
@@ -20,7 +20,7 @@ export const Endpoint = ({
   readonly onSecret: (secret: string, replacedUntil: number | undefined) => void
 }) => {
   const params = { id: endpoint.id }
-  const say = useSay()
+  const showToast = useToast()
   const rotate = useChange((api) => api.webhookEndpoints.rotateSecret({ params }))
   const remove = useChange((api) => api.webhookEndpoints.remove({ params }))
   const ping = useChange((api) => api.webhookEndpoints.ping({ params }))
@@ -41,7 +41,7 @@ export const Endpoint = ({
             disabled={ping.isPending}
             onClick={() =>
               void ping.mutateAsync().then(
-                ({ eventId }) => say("Ping sent", eventId),
+                ({ eventId }) => showToast("Ping sent", eventId),
                 () => undefined
               )
             }
@@ -90,7 +90,7 @@ export const Endpoint = ({
   )
 }
 
-/** How long the secret before the present one signs, or that it does no more. Secrets go by real time. */
+/** Until when the previous secret signs too, or that it has expired; by real time, not the sandbox clock. */
 const Replaced = ({ until }: { readonly until: number | undefined }) =>
   until !== undefined && (
     <>
@@ -99,8 +99,8 @@ const Replaced = ({ until }: { readonly until: number | undefined }) =>
   )
 
 const Address = ({ endpoint }: { readonly endpoint: WebhookEndpoint }) => {
-  const say = useSay()
-  /** What is typed; nothing is as long as the endpoint's own URL stands there. */
+  const showToast = useToast()
+  /** The typed URL; undefined while the field shows the endpoint's own. */
   const [draft, setDraft] = useState<string>()
   const url = draft ?? endpoint.url
   const update = useChange((api, next: string) =>
@@ -112,7 +112,7 @@ const Address = ({ endpoint }: { readonly endpoint: WebhookEndpoint }) => {
     void update.mutateAsync(url.trim()).then(
       () => {
         setDraft(undefined)
-        say("URL changed", "Waiting deliveries go there within a minute.")
+        showToast("URL changed", "Waiting deliveries go there within a minute.")
       },
       () => undefined
     )

@@ -4,20 +4,20 @@ import { useChange } from "../../session/Query.ts"
 import { Failure } from "../../ui/Failure.tsx"
 import { Field } from "../../ui/Field.tsx"
 import { Panel } from "../../ui/Panel.tsx"
-import { useSay } from "../../ui/Toasts.tsx"
+import { useToast } from "../../ui/Toasts.tsx"
 
-/** What stands there as long as there is no endpoint. */
+/** Shown while there is no endpoint. */
 export const NewEndpoint = ({
   onSecret,
   takesFocus
 }: {
   readonly onSecret: (secret: string) => void
-  /** Where the endpoint has just been deleted, and what had the focus with it. */
+  /** Whether an endpoint has just been deleted, together with the focused element. */
   readonly takesFocus: boolean
 }) => {
   const [id, setId] = useState("main")
   const [url, setUrl] = useState("")
-  const say = useSay()
+  const showToast = useToast()
   const form = useRef<HTMLFormElement>(null)
   useEffect(() => {
     if (takesFocus) form.current?.querySelector("input")?.focus()
@@ -30,7 +30,7 @@ export const NewEndpoint = ({
     void create.mutateAsync({ id: id.trim(), url: url.trim() }).then(
       ({ secret }) =>
         secret === undefined
-          ? say("It exists already", "Its secret was shown when it was created. Rotate it if it is lost.")
+          ? showToast("It exists already", "Its secret was shown when it was created. Rotate it if it is lost.")
           : onSecret(secret),
       () => undefined
     )

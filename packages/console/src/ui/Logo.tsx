@@ -1,5 +1,5 @@
-/** The product's sign: a card. */
-export const Mark = () => (
+/** The product's logo: a card. */
+export const Logo = () => (
   <svg className="mark" viewBox="0 0 32 32" aria-hidden>
     <rect className="mark-field" width="32" height="32" rx="8" />
     <path className="mark-stripe" d="M7 12.5A2.5 2.5 0 0 1 9.5 10h13a2.5 2.5 0 0 1 2.5 2.5V14H7z" />

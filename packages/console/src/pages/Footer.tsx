@@ -4,11 +4,11 @@ import { printDay, type Zone } from "../format/Time.ts"
 import { useRead } from "../session/Query.ts"
 import { readClockOffset, useSession } from "../session/Session.ts"
 import { Segments } from "../ui/Segments.tsx"
-import { useKept } from "../ui/useKept.ts"
+import { useStoredChoice } from "../ui/useStoredChoice.ts"
 import { useNow } from "../ui/useNow.ts"
 
-/** Where one is, what time it is there, and how it looks. */
-export const Foot = ({
+/** The environment, its clock, and the choice of time zone and colours. */
+export const Footer = ({
   onClock,
   onSignOut,
   onZone,
@@ -22,7 +22,7 @@ export const Foot = ({
   const { environment, last4 } = useSession()
   const now = useNow(1_000)
   const [theme, setTheme] = useTheme()
-  // others move the sandbox clock too
+  // other clients move the sandbox clock too
   const { data: offsetMillis } = useRead(["clock"], readClockOffset, {
     everyMillis: 5_000,
     enabled: environment === "sandbox"
@@ -85,7 +85,7 @@ export const Foot = ({
 type Theme = "system" | "light" | "dark"
 
 const useTheme = () => {
-  const [theme, setTheme] = useKept<Theme>("theme", ["system", "light", "dark"])
+  const [theme, setTheme] = useStoredChoice<Theme>("theme", ["system", "light", "dark"])
   useEffect(() => {
     document.documentElement.dataset["theme"] = theme
   }, [theme])

@@ -1,0 +1,94 @@
+import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
+import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
+import { until } from "@card-rewards/testing/Polling"
+import { folder, root, type Variables } from "@card-rewards/testing/Processes"
+import * as TestProcess from "@card-rewards/testing/TestProcess"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+
+/** `npm start` without npm, over an embedded PostgreSQL in `dataDir`. */
+const launch = (dataDir: string, env: Variables = {}) =>
+  TestProcess.start(["scripts/start.ts"], {
+    cwd: root,
+    env: { PATH: process.env["PATH"] ?? "", DATA_DIR: dataDir, PORT: "0", ...env }
+  })
+
+/** The command lines of all processes that were started with this folder. */
+const processesOf = (dataDir: string): ReadonlyArray<string> =>
+  readdirSync("/proc").filter((name) => /^\d+$/.test(name)).flatMap((pid) => {
+    try {
+      const command = readFileSync(`/proc/${pid}/cmdline`, "utf8")
+      return (command + readFileSync(`/proc/${pid}/environ`, "utf8")).includes(dataDir) ? [command] : []
+    } catch {
+      return []
+    }
+  })
+
+/** What neither login may do. */
+const forbidden = [
+  "UPDATE journal SET amount = 1",
+  "DELETE FROM events",
+  "ALTER TABLE journal DISABLE TRIGGER ALL",
+  "CREATE TABLE other (id int)",
+  "SET ROLE card_rewards_admin",
+  "SET ROLE postgres"
+]
+const insufficientPrivilege = "42501"
+
+describe("npm start", () => {
+  const cases: ReadonlyArray<readonly [Variables, string]> = [
+    [{ RATE_LIMIT_READ: "200" }, "card-rewards api: RATE_LIMIT_READ must be per-second:burst such as 200:400, or off"],
+    [{ PORT: "65536" }, "card-rewards api: PORT must be a port from 0 to 65535"],
+    [
+      { WEBHOOK_RETRY_DELAYS: "soon" },
+      "card-rewards worker: WEBHOOK_RETRY_DELAYS must be 1 to 50 durations of 1ms to 7d such as 300ms,5s,2m,1h"
+    ],
+    [{ DATABASE_POOL_SIZE: "0" }, "card-rewards api: DATABASE_POOL_SIZE must be an integer from 1 to 1000"],
+    [{ LOG_LEVEL: "loud" }, "card-rewards api: LOG_LEVEL must be trace, debug, info, warn, error, fatal"],
+    [
+      { OTEL_METRIC_EXPORT_INTERVAL: "1" },
+      "card-rewards api: OTEL_METRIC_EXPORT_INTERVAL must be milliseconds from 10 to 3600000"
+    ],
+    [
+      { SECRETS_KEY: "aGlkZGVu" },
+      "card-rewards api: SECRETS_KEY: key 1 of 1 has 6 bytes, but must have 32; make one with: openssl rand -base64 32"
+    ],
+    [
+      { DATABASE_URL: "mysql://aGlkZGVu@localhost/x", SECRETS_KEY: Buffer.alloc(32).toString("base64") },
+      "card-rewards api: DATABASE_URL is required and must be a postgres:// address"
+    ]
+  ]
+  it.live("a bad value of any part's configuration is one line and exit 1, and leaves no process behind", () =>
+    Effect.forEach(cases, Effect.fnUntraced(function*([env, line]) {
+      const dataDir = yield* folder
+      const launcher = yield* launch(dataDir, env)
+      assert.strictEqual(yield* Effect.timeout(launcher.exit, "30 seconds"), 1, launcher.output())
+      assert.strictEqual(launcher.output(), `${line}\n`)
+      assert.deepStrictEqual(processesOf(dataDir), [])
+    }), { concurrency: 2, discard: true }).pipe(Effect.scoped))
+
+  it.live("gives the api and the worker logins that can neither change the journal nor create a table", () =>
+    Effect.gen(function*() {
+      const dataDir = yield* folder
+      const launcher = yield* launch(dataDir)
+      yield* until("started", Effect.sync(() => existsSync(join(dataDir, "demo.json"))), (written) => written, 90)
+      const postgres = yield* Layer.build(EmbeddedPostgres.layer({ dataDir: join(dataDir, "postgres") }))
+      const sql = yield* AdminSql.connect(Context.get(postgres, EmbeddedPostgres).url)
+      for (const part of ["api", "worker"]) {
+        const login = `rewards_${part}`
+        const sessions = yield* sql`SELECT DISTINCT usename, rolsuper FROM pg_stat_activity JOIN pg_roles
+          ON rolname = usename WHERE application_name = ${`card-rewards ${part}`}`
+        assert.deepStrictEqual(sessions, [{ usename: login, rolsuper: false }])
+        yield* sql.unsafe(`SET SESSION AUTHORIZATION ${login}`)
+        for (const statement of forbidden) {
+          const error = yield* Effect.flip(sql.unsafe(statement))
+          assert.propertyVal(error.reason.cause, "code", insufficientPrivilege, statement)
+        }
+        yield* sql`RESET SESSION AUTHORIZATION`
+      }
+      yield* launcher.send("SIGTERM")
+      assert.strictEqual(yield* Effect.timeout(launcher.exit, "20 seconds"), 130, launcher.output())
+    }).pipe(Effect.scoped))
+})

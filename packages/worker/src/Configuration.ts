@@ -1,0 +1,16 @@
+import * as Settings from "@card-rewards/core/Settings"
+import { defaultRetryDelays, parseRetryDelays } from "@card-rewards/domain/Delivery"
+import { Effect } from "effect"
+
+/** The worker's environment as the operations page describes it. */
+export const load = Effect.gen(function*() {
+  return {
+    ...(yield* Settings.shared),
+    retryDelays: yield* Settings.setting(
+      "WEBHOOK_RETRY_DELAYS",
+      "1 to 50 durations of 1ms to 7d such as 300ms,5s,2m,1h",
+      defaultRetryDelays,
+      parseRetryDelays
+    )
+  }
+})
