@@ -61,7 +61,7 @@ export const ingest: Measure<Requirements> = {
         compareTelemetry(findings, service),
         ...checkouts.map(({ name }) => compare(findings, { of: service, against: name, metric: "requests/s" }))
       ],
-      remarks: [yield* collector.verifyMetrics(traced.name, traced.serving)]
+      remarks: [yield* collector.verifyMetrics(traced.name)]
     }
   }, Effect.scoped)
 }

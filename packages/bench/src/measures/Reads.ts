@@ -66,7 +66,7 @@ export const reads: Measure<Requirements> = {
         ...checkouts.map(({ name }) =>
           compare(findings, { of: `${service}, ${what}`, against: `${name}, ${what}`, metric: "requests/s" }))
       ]),
-      remarks: [yield* collector.verifyMetrics(observed(service), traced)]
+      remarks: [yield* collector.verifyMetrics(observed(service))]
     }
   }, Effect.scoped)
 }

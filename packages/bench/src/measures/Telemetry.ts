@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { performance } from "node:perf_hooks"
 import { request } from "undici"
 import { compare, type Comparison, type Finding, formatFigure, InvalidRun, verify } from "../Measure.ts"
-import { Processes, type Serving } from "../Processes.ts"
+import { Processes } from "../Processes.ts"
 import { peer } from "./Competitors.ts"
 
 /** What the collector stand-in has counted; see peers/collector. */
@@ -18,6 +18,9 @@ interface Received {
 const pollMillis = 50
 /** Spans are exported every second. */
 const timeoutMillis = 10_000
+
+/** How often the server exports its metrics. */
+const metricsMillis = 1_000
 
 /** The name of a competitor's twin that exports telemetry. */
 export const observed = (name: string): string => `${name}, telemetry on`
@@ -38,9 +41,10 @@ export const startCollector = Effect.gen(function*() {
   })
 
   /** Returns a check for one load, which waits until spans of it have arrived. */
-  const spansOf = (name: string) =>
-    Effect.fnUntraced(function*(answered: number) {
-      requests += answered
+  const spansOf = (name: string) => {
+    const before = requests
+    return Effect.fnUntraced(function*(answered: number) {
+      requests = before + answered
       const startedAt = performance.now()
       const known = spans
       while (spans === known) {
@@ -51,10 +55,14 @@ export const startCollector = Effect.gen(function*() {
         spans = (yield* received).requestSpans
       }
     })
+  }
 
-  /** Stops the server, which then exports its last metrics, and fails unless all requests were measured. */
-  const verifyMetrics = Effect.fnUntraced(function*(name: string, serving: Serving) {
-    yield* serving.stop
+  /** Waits until the metrics have counted all requests. Returns a remark. */
+  const verifyMetrics = Effect.fnUntraced(function*(name: string) {
+    const startedAt = performance.now()
+    while ((yield* received).measuredRequests < requests && performance.now() - startedAt < timeoutMillis) {
+      yield* Effect.sleep(pollMillis)
+    }
     const { measuredRequests, metricBytes, requestSpans, traceBytes } = yield* received
     if (measuredRequests < requests) yield* verify(`${name}: measured requests`, measuredRequests, requests)
     return `${name}: for ${formatFigure(requests)} requests the collector received ${formatFigure(requestSpans)} ` +
@@ -62,7 +70,8 @@ export const startCollector = Effect.gen(function*() {
       `${formatFigure(metricBytes)} bytes of metrics.`
   })
 
-  return { env: { OTEL_EXPORTER_OTLP_ENDPOINT: baseUrl }, spansOf, verifyMetrics }
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: baseUrl, OTEL_METRIC_EXPORT_INTERVAL: `${metricsMillis}` }
+  return { env, spansOf, verifyMetrics }
 })
 
 /** The request rate with telemetry divided by the rate without, for a competitor that has an {@link observed} twin. */
