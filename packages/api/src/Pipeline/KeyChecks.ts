@@ -95,7 +95,9 @@ const make = Effect.gen(function*() {
 
   const checkUnknown = (id: string, client: string, now: number) => {
     const failure = limits.takeFailure(client, now)
-    const forgive = Effect.sync(() => limits.forgiveFailure(client, now))
+    const forgive = Effect.sync(() => {
+      if (failure.allowed) limits.forgiveFailure(client, now)
+    })
     return lookUp(id, client).pipe(
       Effect.tapError(() => forgive),
       Effect.map(Option.filter((key) => !key.revoked)),

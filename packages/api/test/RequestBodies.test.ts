@@ -1,0 +1,66 @@
+import { clearing } from "@card-rewards/testing/Requests"
+import { TestApi } from "@card-rewards/testing/TestApi"
+import { assert, layer } from "@effect/vitest"
+import { Duration, Effect, Schedule } from "effect"
+import { once } from "node:events"
+import { connect } from "node:net"
+import { deadlineMillis } from "../src/Pipeline/RequestBodies.ts"
+
+/** A connection with a post whose body has arrived in part; `rest` sends the rest, `answer` is all that it received. */
+const halfSent = Effect.fnUntraced(function*(key: string, body: string, sentBytes: number) {
+  const { port } = yield* TestApi
+  const socket = yield* Effect.acquireRelease(
+    Effect.promise(async () => {
+      const connected = connect(port, "127.0.0.1").setEncoding("utf8").on("error", () => {})
+      await once(connected, "connect")
+      return connected
+    }),
+    (connected) => Effect.sync(() => connected.destroy())
+  )
+  let received = ""
+  socket.on("data", (chunk: string) => received += chunk)
+  const headers = `host: x\r\nx-api-key: ${key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n`
+  socket.write(`POST /v1/spend-events HTTP/1.1\r\n${headers}\r\n${body.slice(0, sentBytes)}`)
+  const answer = Effect.suspend(() => received.includes("}") ? Effect.succeed(received) : Effect.fail("no answer yet")).pipe(
+    Effect.retry(Schedule.spaced("20 millis"))
+  )
+  return { rest: () => socket.write(body.slice(sentBytes)), answer }
+})
+
+layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("a body that arrives in parts", (it) => {
+  it.effect("is read until its end", () =>
+    Effect.gen(function*() {
+      const api = yield* TestApi
+      yield* api.send("PUT", "/v1/users/ann", { json: {} })
+      const { answer, rest } = yield* halfSent(api.key, JSON.stringify(clearing()), 20)
+      yield* Effect.sleep("50 millis")
+      rest()
+      assert.include(yield* answer, "HTTP/1.1 202 ")
+    }).pipe(Effect.scoped))
+
+  it.effect("counts for its integrator alone, and leaves room for its other requests", () =>
+    Effect.gen(function*() {
+      const api = yield* TestApi
+      yield* api.send("PUT", "/v1/users/ann", { json: {} })
+      const body = JSON.stringify(clearing({ externalTransactionId: "parts" }))
+      // more than one integrator may have in flight
+      yield* Effect.forEach(Array.from({ length: 1_200 }), () => halfSent(api.key, body, 20), { concurrency: 50 })
+      const post = (key: string, integratorId: string) =>
+        api.send("POST", "/v1/spend-events", { key, json: clearing({ externalTransactionId: "whole", integratorId }) })
+      assert.strictEqual((yield* post(api.otherKey, "other")).status, 422)
+      const own = yield* post(api.key, "acme")
+      assert.strictEqual(own.status, 503)
+      assert.match(own.headers["retry-after"] ?? "", /^[1-9]/)
+      assert.strictEqual((yield* api.send("GET", "/v1/users/ann")).status, 200)
+    }).pipe(Effect.scoped))
+
+  it.effect("is refused after its deadline", () =>
+    Effect.gen(function*() {
+      const { key } = yield* TestApi
+      const { answer } = yield* halfSent(key, JSON.stringify(clearing()), 20)
+      const [took, text] = yield* Effect.timed(answer)
+      assert.include(text, "HTTP/1.1 400 ")
+      assert.include(text, "the body did not arrive within 10 s")
+      assert.isAtLeast(Duration.toMillis(took), deadlineMillis)
+    }).pipe(Effect.scoped))
+})
