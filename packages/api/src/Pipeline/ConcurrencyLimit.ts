@@ -35,4 +35,4 @@ export class ConcurrencyLimit extends Context.Service<ConcurrencyLimit, {
 
 /** 503 for a request beyond the limit. */
 export const tooManyInFlight = () =>
-  new Unavailable({ message: "Too many requests are in flight; send the same request again" })
+  new Unavailable({ message: "The service has more to do than it can; send the same request again" })

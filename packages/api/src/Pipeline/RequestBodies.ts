@@ -167,7 +167,7 @@ const unreadable = "the body could not be read"
 const late = (millis: number) => invalid(`the body did not arrive within ${millis / 1_000} s`)
 
 const tooMany = Effect.fail(
-  new Unavailable({ message: "Too many bodies are arriving at the same time; send the same request again" })
+  new Unavailable({ message: "The service has more to do than it can; send the same request again" })
 )
 
 /** How deep a body may be nested. No described body needs more than 6; a walk through a deep one may exhaust the stack. */
