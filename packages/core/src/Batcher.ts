@@ -86,9 +86,11 @@ export const make = Effect.fnUntraced(function*<Request, A, E>(
       const batch = take()
       if (pending < startAt) yield* enough.close
       if (batch.length === 0) return
-      yield* options.run(batch).pipe(
+      const exit = yield* Effect.exit(options.run(batch)).pipe(
         Tracing.linked(options.name, "internal", () => batch.map(({ traceparent }) => traceparent))
       )
+      // a defect of a batch is that of its requests, and the next batch starts
+      if (Exit.isFailure(exit)) for (const entry of batch) entry.complete(Effect.failCause(exit.cause))
     })
     yield* Effect.forkScoped(Effect.forever(runBatch))
     return () => {

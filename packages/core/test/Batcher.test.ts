@@ -144,6 +144,24 @@ describe("a batcher", () => {
       assert.deepStrictEqual(batches(), [["a"], ["c"]])
     }))
 
+  it.effect("answers the requests of a batch that met a defect with it, and the next ones", () =>
+    Effect.gen(function*() {
+      let isFaulty = true
+      const request = yield* Batcher.make<string, string, never>({
+        name: "test",
+        keyOf: () => "",
+        maxBatch: 1,
+        maxPending: 10,
+        startAt: [1],
+        busy: "busy",
+        run: ([pending]) =>
+          isFaulty ? Effect.die("a fault") : Effect.sync(() => pending?.complete(Effect.succeed("answer")))
+      })
+      assert.deepStrictEqual(yield* Effect.exit(request("a")), Exit.die("a fault"))
+      isFaulty = false
+      assert.strictEqual(yield* request("b"), "answer")
+    }))
+
   it.effect("answers the next reads after a batch that met a defect", () =>
     Effect.gen(function*() {
       let isFaulty = true
