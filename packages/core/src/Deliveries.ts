@@ -139,7 +139,7 @@ const make = Effect.fnUntraced(function*(
     return recorded
   }, Effect.provideContext(services))
 
-  const settle = transaction(settleIn).pipe(Tracing.step("Deliveries.settle"), Effect.provideContext(services))
+  const settle = transaction(settleIn).pipe(Tracing.deferSpan("Deliveries.settle"), Effect.provideContext(services))
 
   return Deliveries.of({ claim, record, settle })
 })

@@ -6,7 +6,7 @@ import type { SqlClient, SqlError } from "effect/sql"
 import * as Database from "./Database.ts"
 import { Behind } from "./Ledger/Behind.ts"
 import type { Book } from "./Ledger/Book.ts"
-import { applyAnyones, applyDue, passOn } from "./Ledger/Due.ts"
+import { applyAllUsers, applyDue, fundWaiting } from "./Ledger/Due.ts"
 import { isAssigned, matureReward, reserve } from "./Ledger/Funding.ts"
 import * as Load from "./Ledger/Load.ts"
 import { type RewardRow, rewardKey } from "./Ledger/RewardRow.ts"
@@ -14,12 +14,12 @@ import * as Writes from "./Ledger/Writes.ts"
 
 export { Behind } from "./Ledger/Behind.ts"
 export { Book } from "./Ledger/Book.ts"
-export { passOn } from "./Ledger/Due.ts"
+export { fundWaiting } from "./Ledger/Due.ts"
 export { ServedAtOnce } from "./Ledger/Funding.ts"
 export type { Touched } from "./Ledger/Load.ts"
 export { PaidAtOnce, payClaim } from "./Ledger/Payouts.ts"
 
-/** What a clearing earns in one program; see {@link earnReward}. */
+/** A reward that a clearing earns in one program; see {@link earnReward}. */
 export type EarnedReward = Pick<
   RewardRow,
   | "userId"
@@ -37,23 +37,23 @@ export type EarnedReward = Pick<
   | "spend"
 >
 
-/** How many due rewards of touched users and of users who owe one transaction applies (decisions, section 6). */
+/** Due rewards of touched users and of users who owe that one transaction applies, at most (decisions, section 6). */
 export const PieceSize = Context.Reference<number>("@card-rewards/core/Ledger/PieceSize", { defaultValue: () => 250 })
 
-/** How many rewards of each kind of background work one transaction of the worker applies. */
+/** Rewards of each kind of background work that one transaction of the worker applies, at most. */
 export const WorkSize = Context.Reference<number>("@card-rewards/core/Ledger/WorkSize", { defaultValue: () => 250 })
 
-/** How long a request applies what is due before it is told to come again, in milliseconds. */
+/** Milliseconds for which a request applies due rewards before it fails with {@link Unavailable}. */
 export const CatchUpMillis = Context.Reference<number>("@card-rewards/core/Ledger/CatchUpMillis", {
   defaultValue: () => 2_500
 })
 
-/** A vault's part of it at least, where one transaction opens many. */
-const leastPiece = 50
+/** A vault's share of {@link PieceSize}, at least, where one transaction opens many vaults. */
+const minPieceSize = 50
 
 const openPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>) {
   const whole = yield* PieceSize
-  const size = Math.max(Math.min(whole, leastPiece), Math.ceil(whole / Math.max(1, touched.length)))
+  const size = Math.max(Math.min(whole, minPieceSize), Math.ceil(whole / Math.max(1, touched.length)))
   const books = yield* Load.lockVaults(touched.map((one) => one.integratorId), size)
   for (const { integratorId, userIds } of touched) {
     const book = books.get(integratorId)
@@ -66,9 +66,9 @@ const openPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touche
 })
 
 /**
- * Locks the vaults (in key order), opens their books at the integrators' present time and applies what is due to the
- * touched users and to users who owe, so that what follows sees money as it stands now (decisions, section 6). Runs
- * inside the caller's transaction. {@link Behind} names the vaults where more is due than one transaction applies.
+ * Locks the vaults in key order, opens their books at the integrators' current time and applies what is due to the
+ * touched users and to users who owe, so that the caller's operation sees current balances (decisions, section 6). Runs
+ * inside the caller's transaction. Fails with {@link Behind} where more is due than one transaction applies.
  */
 export const open = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>) {
   const books = yield* openPiece(touched)
@@ -77,7 +77,7 @@ export const open = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touc
   return books
 })
 
-/** Applies one piece of what is due, in a transaction of its own; returns whether that was all of it. */
+/** Applies up to {@link PieceSize} due rewards in a transaction of its own; returns whether these were all. */
 export const catchUp = (
   touched: ReadonlyArray<Load.Touched>
 ): Effect.Effect<boolean, Unavailable, SqlClient.SqlClient> =>
@@ -88,7 +88,8 @@ export const catchUp = (
   }))
 
 /**
- * {@link catchUp} to the end, for a request: after {@link CatchUpMillis} it is Unavailable, and the pieces are kept.
+ * Applies all that is due, in several transactions, for a request. After {@link CatchUpMillis} it fails with {@link
+ * Unavailable}; what was applied stays applied.
  */
 export const applyAllDue = Effect.fnUntraced(function*(touched: Load.Touched) {
   const begun = yield* Clock.monotonicTimeNanos
@@ -103,9 +104,9 @@ const requireTime = Effect.fnUntraced(function*(begunNanos: bigint) {
 })
 
 /**
- * One operation on a vault, in one transaction with what is due before it. Where more is due than one transaction
- * applies, pieces of it come first, each in a transaction of its own. Where that takes longer than {@link
- * CatchUpMillis} it is Unavailable; the pieces are kept, so that the same request comes further each time.
+ * Carries out one operation on a vault, in one transaction with what is due before it. Where more is due than one
+ * transaction applies, earlier transactions apply it in pieces. After {@link CatchUpMillis} of that it fails with
+ * {@link Unavailable}; the pieces stay applied, so that each retry of the request starts with less due.
  */
 export const operate = Effect.fnUntraced(function*<A, E, R>(
   touched: Load.Touched,
@@ -126,18 +127,18 @@ export const operate = Effect.fnUntraced(function*<A, E, R>(
 })
 
 /**
- * The next background work on a vault: what is due or unfinished of anyone, up to {@link WorkSize} of each kind. Runs
- * inside the caller's transaction; returns how many changes that were.
+ * Does the next background work on a vault: due rewards, assigned rewards and unfinished claims of all users, up to
+ * {@link WorkSize} of each kind. Runs inside the caller's transaction; returns the number of reward changes.
  */
 export const work = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const books = yield* openPiece([{ integratorId, userIds: new Set(), clearings: [] }])
   const limit = yield* WorkSize
-  for (const book of books.values()) yield* applyAnyones(book, limit)
+  for (const book of books.values()) yield* applyAllUsers(book, limit)
   yield* write(books.values())
   return [...books.values()].reduce((sum, book) => sum + book.events.length, 0)
 })
 
-/** A clearing has earned in a program: reserved where free money covers it, claimable at once where it is due. */
+/** Creates a reward: reserved where free money covers it, and claimable at once where its holding period is over. */
 export const earnReward = Effect.fnUntraced(function*(book: Book, reward: EarnedReward) {
   const { earned, spend, ...row } = reward
   const created = book.create(
@@ -149,11 +150,11 @@ export const earnReward = Effect.fnUntraced(function*(book: Book, reward: Earned
   } else if (created.claimableAt <= book.now) {
     const free = book.vault[reward.asset].free
     matureReward(book, created)
-    if (book.vault[reward.asset].free > free) yield* passOn(book, reward.asset)
+    if (book.vault[reward.asset].free > free) yield* fundWaiting(book, reward.asset)
   }
 })
 
-/** The refunds of a clearing now add up to `refundedCents`: each of its rewards shrinks in proportion. */
+/** Reduces the rewards of a clearing in proportion to its refunds, which now add up to `refundedCents`. */
 export const refundClearing = Effect.fnUntraced(function*(
   book: Book,
   userId: string,
@@ -167,10 +168,10 @@ export const refundClearing = Effect.fnUntraced(function*(
     const change = row && refund(row, refundedCents)
     if (row === undefined || change === undefined) continue
     book.change(row, change)
-    yield* passOn(book, row.asset)
+    yield* fundWaiting(book, row.asset)
   }
 })
 
-/** Writes what the books have changed: rewards, balances, journal, events and their deliveries. */
+/** Writes the changes of the books: rewards, balances, journal, events and their deliveries. */
 export const write = (books: Iterable<Book>): Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> =>
   Writes.write([...books])

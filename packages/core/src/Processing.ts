@@ -18,22 +18,23 @@ export { QuickScanMillis } from "./Processing/Queue.ts"
  */
 export class Processing extends Context.Service<Processing, {
   /**
-   * Processes a batch of stored events of several integrators. One whose part fails goes into quarantine, and the
-   * others' events are processed all the same. Then loads program versions for whose lack events were left in the
-   * queue, at most `maxLoadBytes`. Answers the units of work done (see Processing/Budget.ts), and one for each
+   * Processes a batch of stored events of several integrators. An integrator whose part fails goes into quarantine; the
+   * events of the others are processed all the same. Then loads program versions that events left in the queue wait
+   * for, at most `maxLoadBytes`. Returns the units of work done (see Processing/Budget.ts), plus one for each
    * integrator that went into quarantine and each version that was loaded: 0 where there was nothing to do.
    */
   readonly processEvents: Effect.Effect<number, Unavailable>
   /**
-   * Processes the stored events of one integrator in quarantine, alone; one that succeeds leaves it, after a failure
-   * the pause before the next attempt grows, up to 30 s. Answers 0 where no attempt is due.
+   * Processes the stored events of one integrator in quarantine, in transactions of its own. After a success the
+   * integrator leaves quarantine; after a failure the pause before its next attempt doubles, up to 30 s. Returns 0
+   * where no attempt is due.
    */
   readonly retryQuarantined: Effect.Effect<number, Unavailable>
-  /** Completes when this process has put an integrator into quarantine since {@link retryQuarantined} was last run. */
+  /** Completes once this process has put an integrator into quarantine since the last {@link retryQuarantined}. */
   readonly quarantined: Effect.Effect<void>
   /**
-   * Does the background work of one vault that has been due the longest: makes due rewards Claimable, reserves rewards
-   * that money is assigned to, goes on with large claims. Answers 0 where no vault has work.
+   * Does background work of the vault whose work has been due the longest: makes due rewards Claimable, reserves
+   * rewards that money is assigned to, continues large claims. Returns 0 where no vault has work.
    */
   readonly matureRewards: Effect.Effect<number, Unavailable>
 }>()("@card-rewards/core/Processing") {
@@ -51,14 +52,14 @@ export class Processing extends Context.Service<Processing, {
         processEvents: processNext(joint).pipe(
           Effect.tapError(() => Effect.sync(() => scan.watermarks.reset())),
           run,
-          Tracing.step("Processing.processEvents")
+          Tracing.deferSpan("Processing.processEvents")
         ),
         retryQuarantined: Effect.andThen(quarantined.close, retryNext(shared)).pipe(
           run,
-          Tracing.step("Processing.retryQuarantined")
+          Tracing.deferSpan("Processing.retryQuarantined")
         ),
         quarantined: quarantined.await,
-        matureRewards: VaultWork.make().pipe(run, Tracing.step("Processing.matureRewards"))
+        matureRewards: VaultWork.make().pipe(run, Tracing.deferSpan("Processing.matureRewards"))
       })
     })
   )

@@ -7,49 +7,51 @@ import { value } from "./Database.ts"
 import { laneHeads } from "./Processing/LaneHeads.ts"
 
 /**
- * Why an integrator is in quarantine: more is due than one transaction applies, its part of a batch fails, or another
- * session holds its rows.
+ * Why an integrator is in quarantine: more rewards are due than one transaction applies (`behind`), its part of a batch
+ * fails (`failing`), or another session has locked its rows (`locked`).
  */
 export const reasons = ["behind", "failing", "locked"] as const
+/** One of {@link reasons}. */
 export type Reason = typeof reasons[number]
 
-/** An integrator's stored events that have had no effect yet. Counts stop at {@link maxCount}. */
+/** An integrator's stored events that are not applied yet. Counts stop at {@link maxCount}. */
 export interface IntegratorBacklog {
   readonly integratorId: IntegratorId
-  /** Not processed yet. */
+  /** Events in the queue. */
   readonly stored: number
-  /** Set aside until the event that they refer to is applied. */
+  /** Events set aside until the event that they refer to is applied. */
   readonly waiting: number
-  /** How long the first of the stored ones has waited; absent where there is none, or it is beyond {@link maxLanes}. */
+  /** Age of the oldest queued event; absent where there is none, or its lane is beyond {@link maxLanes}. */
   readonly oldestStoredMillis?: number
-  /** Present while the integrator is in quarantine: its events are processed alone, retried after pauses. */
+  /** Present while the integrator is in quarantine: its events are processed separately and retried after pauses. */
   readonly quarantine?: QuarantineState
 }
 
-/** Times are real, in milliseconds. */
+/** Why and since when an integrator is in quarantine. Times are real, in milliseconds. */
 export interface QuarantineState {
   readonly reason: Reason
   readonly error: string
-  /** Failures in a row. */
+  /** Consecutive failures. */
   readonly failures: number
   readonly since: number
   readonly nextAttemptAt: number
 }
 
-/** Integrators that {@link Quarantine} lists at most. */
+/** Integrators that {@link Quarantine} lists, at most. */
 export const maxListed = 100
 
-/** Each count of a listed integrator stops here: beyond it the exact number does not matter, and would take long. */
+/** Each count of a listed integrator stops here: an exact larger number would be slow to compute and of no use. */
 export const maxCount = 10_000
 
-/** Lanes with stored events, in the order of their keys, that a list is made from. */
+/** Lanes with stored events that a list covers, in the order of their keys. */
 export const maxLanes = 10_000
 
-/** Integrators whose events are processed apart from the others' after a failure, so that it stays theirs alone. */
+/** Integrators whose events are processed separately after a failure, so that it affects no other integrator. */
 export class Quarantine extends Context.Service<Quarantine, {
   /**
-   * Integrators in quarantine, the longest first, then others with stored events, the one whose oldest has waited
-   * longest first; {@link maxListed} in all. The cost is bounded by the limits above, not by integrators or events.
+   * Integrators in quarantine, by how long they have been there, then other integrators with stored events, by the age
+   * of their oldest event; {@link maxListed} in all. The limits above bound the cost, for any number of integrators and
+   * events.
    */
   readonly list: Effect.Effect<ReadonlyArray<IntegratorBacklog>, Unavailable>
 }>()("@card-rewards/core/Quarantine") {

@@ -2,23 +2,23 @@ import { Clock, Context, Effect, Exit, Option, Tracer } from "effect"
 import { Headers, HttpTraceContext } from "effect/http"
 import { On } from "./Metrics.ts"
 
-/** A span of a batch is linked to so many of the spans that its work came from. */
+/** Links of one span, at most. */
 const maxLinks = 128
 
 /**
- * The present span as W3C `traceparent`, to be stored with work that is done later, by another process: its span is
- * linked to this one. Null where nothing is traced.
+ * The current span as W3C `traceparent`. It is stored with work that another process does later, whose span is linked
+ * to this one. Null without tracing.
  */
 export const traceparent: Effect.Effect<string | null> = Effect.withFiber((fiber) => {
   const span = fiber.getRef(On) ? Context.getOrUndefined(fiber.context, Tracer.ParentSpan) : undefined
   return Effect.succeed(span?.sampled === true ? `00-${span.traceId.padStart(32, "0")}-${span.spanId}-01` : null)
 })
 
-/** Where work came from: each `traceparent` that was stored with it. */
+/** The `traceparent` of each request that stored a part of the work. */
 export type Origins = () => ReadonlyArray<string | null | undefined>
 
 /**
- * Runs in a span of its own trace, linked to where its work came from; where nothing of it is traced, without a span.
+ * Runs `work` in the root span of a new trace, linked to the work's origins. Makes no span where no origin is traced.
  */
 export const linked = (name: string, kind: Tracer.SpanKind, origins: Origins) =>
 <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -30,7 +30,7 @@ export const linked = (name: string, kind: Tracer.SpanKind, origins: Origins) =>
       : Effect.withSpan(work, name, { root: true, kind, links, captureStackTrace: false })
   })
 
-/** As {@link linked}, for work that is no effect: gives what ends its span, with attributes. */
+/** As {@link linked}, for work that is not an effect: starts the span and returns a function that ends it. */
 export const begin = (name: string, kind: Tracer.SpanKind, origins: ReturnType<Origins>) =>
   Effect.map(Effect.makeSpan(name, { root: true, kind, links: linksOf(origins) }), (span) =>
     (attributes: Readonly<Record<string, string | number>>) =>
@@ -39,34 +39,34 @@ export const begin = (name: string, kind: Tracer.SpanKind, origins: ReturnType<O
         span.end(now, Exit.void)
       }))
 
-interface Step {
+interface Deferred {
   readonly name: string
   span: Tracer.Span | undefined
 }
 
-const CurrentStep = Context.Reference<Step | undefined>("@card-rewards/core/Tracing/CurrentStep", {
+const DeferredSpan = Context.Reference<Deferred | undefined>("@card-rewards/core/Tracing/DeferredSpan", {
   defaultValue: () => undefined
 })
 
 /**
- * A look for work that goes on again and again: it is not traced until it has {@link found} some, so that an idle
- * process makes no spans. The span then lasts until the step ends, its commit included.
+ * Traces a step that looks for work again and again. Its span starts when the step calls {@link startDeferred}, so that
+ * an idle process creates no spans, and ends with the step, after its commit.
  */
-export const step = (name: string) => <A, E, R>(look: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+export const deferSpan = (name: string) => <A, E, R>(step: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => {
-    if (!fiber.getRef(On)) return look
-    const current: Step = { name, span: undefined }
-    return look.pipe(
-      Effect.provideService(CurrentStep, current),
+    if (!fiber.getRef(On)) return step
+    const current: Deferred = { name, span: undefined }
+    return step.pipe(
+      Effect.provideService(DeferredSpan, current),
       Effect.withTracerEnabled(false),
       Effect.onExit((exit) => Effect.map(Clock.currentTimeNanos, (now) => current.span?.end(now, exit)))
     )
   })
 
-/** The work that a {@link step} has found, in its span. A transaction that is begun again goes on with the same one. */
-export const found = (origins: Origins) => <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+/** Runs `work` in the span of {@link deferSpan}, and starts it. A retry of the transaction continues the same span. */
+export const startDeferred = (origins: Origins) => <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => {
-    const current = fiber.getRef(CurrentStep)
+    const current = fiber.getRef(DeferredSpan)
     if (current === undefined) return work
     const begin = Effect.makeSpan(current.name, { root: true, kind: "consumer", links: linksOf(origins()) })
     const span = current.span === undefined ? begin : Effect.succeed(current.span)

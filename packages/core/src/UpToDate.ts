@@ -6,14 +6,13 @@ import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
 import * as Ledger from "./Ledger.ts"
 
-/** What a read of a user's rows found about what is due: to the user, perhaps through others, nothing. */
+/** Whether a user has due rewards (`due`), has waiting rewards that recoveries may fund (`waiting`), or neither. */
 export type Due = "due" | "waiting" | null
 
 /**
- * Rows of a user, each of which tells besides whether something is due: to the user (rewards past their holding period,
- * and those that money is assigned to), or to users who owe: their recoveries may fund this user's waiting rewards
- * (decisions, section 6). What is due is applied, and the rows are read again; nearly always nothing is, and no lock is
- * taken.
+ * Reads rows of a user, after applying what is due. Each row says whether the user has due or waiting rewards. Where a
+ * reward is past its holding period, has money assigned, or may be funded by recoveries from users who owe (decisions,
+ * section 6), applies these rewards and reads the rows again. Nearly always nothing is due, and no lock is taken.
  */
 export const upToDate = Effect.fnUntraced(function*<Row extends { readonly due: Due }, R>(
   integratorId: IntegratorId,
@@ -28,20 +27,20 @@ export const upToDate = Effect.fnUntraced(function*<Row extends { readonly due: 
   return yield* reading
 })
 
-/** The integrator's time. */
+/** SQL for the integrator's current time. */
 export const nowOf = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
   return sql`(SELECT ${value.timestamptz(yield* Clock.currentTimeMillis)} + clock_offset_millis * interval '1 ms'
     FROM integrators WHERE integrator_id = ${integratorId})`
 })
 
-/** A user's row tells whether a pending reward is past its holding period, and whether rewards wait for money. */
+/** SQL for {@link Due} of a row `b` of user_balances. */
 export const dueOf = (sql: SqlClient.SqlClient, now: Statement.Fragment) =>
   sql`CASE WHEN b.due_at <= ${now} THEN 'due' WHEN b.awaiting_funding > 0 THEN 'waiting' END`
 
 /**
- * Whether money is assigned to waiting rewards of the user, or may come from users who owe: those who have something
- * due, or assigned, are found by a step into an index of theirs.
+ * Whether money is assigned to waiting rewards of the user, or recoveries from users who owe may fund them. Users who
+ * owe and have a due or assigned reward are found by their partial indexes.
  */
 const isFundable = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
   const sql = yield* SqlClient.SqlClient
@@ -66,9 +65,7 @@ const isFundable = Effect.fnUntraced(function*(integratorId: IntegratorId, userI
   return row?.due === true
 }, Database.withinRequestDeadline)
 
-/**
- * Applies what is due to a user, and to others whose recoveries may fund the user's rewards; nearly always nothing is.
- */
+/** Applies what is due to a user, and to users whose recoveries may fund the user's rewards. Mostly nothing is due. */
 export const bringUpToDate = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
   const now = yield* nowOf(integratorId)
   const sql = yield* SqlClient.SqlClient

@@ -20,24 +20,24 @@ type Operation = Simulation & Partial<Pick<ClaimSimulation, "userId">>
 type Refusals = SimulationConflict | SimulationRefused
 
 /**
- * The integrator's vault: what it holds, and the three operations that move money in and out of it. A repeated
- * request is a duplicate and changes nothing; a reference stands for one request over all three operations.
+ * The integrator's vault: its balances, and the three operations that move money into and out of it. A repeated
+ * request is a duplicate and changes nothing; a reference identifies one request across all three operations.
  */
 export class Vault extends Context.Service<Vault, {
   readonly get: (integratorId: IntegratorId) => Effect.Effect<VaultState, Unavailable>
-  /** Adds free money, and gives it to waiting rewards, first in, first out. */
+  /** Adds free money, and funds waiting rewards with it, first in, first out. */
   readonly deposit: (
     integratorId: IntegratorId,
     request: Simulation
   ) => Effect.Effect<SimulationRecorded, Refusals | Unavailable>
-  /** Takes free money only. */
+  /** Takes money out of the vault; only free money can be withdrawn. */
   readonly withdraw: (
     integratorId: IntegratorId,
     request: Simulation
   ) => Effect.Effect<SimulationRecorded, Refusals | Unavailable>
   /**
-   * Pays a user part or all of what is claimable, oldest first by `(claimableAt, order of creation)`. The balance, the
-   * vault and the journal show all of it at once; the rewards beyond the first thousand follow within seconds.
+   * Pays a user part or all of the claimable balance, oldest rewards first by `(claimableAt, order of creation)`. The
+   * balance, the vault and the journal show the payment at once; rewards beyond the first 1,000 follow within seconds.
    */
   readonly claim: (
     integratorId: IntegratorId,
@@ -78,7 +78,7 @@ const read = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   return { vaultId: first.vaultId, balances }
 })
 
-/** Recognises a repeat, else applies the operation to the open book, in which nothing is due any more. */
+/** Recognises a repeated request, or applies the operation to a book in which all due rewards are applied. */
 const operate = <Request extends Operation, E1, R1, E2, R2>(
   integratorId: IntegratorId,
   kind: "deposit" | "withdrawal" | "claim",
@@ -100,7 +100,7 @@ const operate = <Request extends Operation, E1, R1, E2, R2>(
   }))
 }
 
-/** The operation that used this reference before, and whether it was the same one. */
+/** Whether the reference was used before, and if so, whether by the same operation. */
 const findOperation = Effect.fnUntraced(function*(
   integratorId: IntegratorId,
   kind: string,
@@ -143,7 +143,7 @@ const deposit = Effect.fnUntraced(function*(book: Ledger.Book, request: Simulati
     return yield* refuse(reference, "The vault's balance would have more than 78 digits")
   }
   book.move(moveOf(request, "world", "free"))
-  yield* Ledger.passOn(book, asset)
+  yield* Ledger.fundWaiting(book, asset)
 })
 
 const withdraw = Effect.fnUntraced(function*(book: Ledger.Book, request: Simulation) {

@@ -191,7 +191,7 @@ const watermarked = Effect.fnUntraced(function*(name: string) {
     state.pauseUntilNanos = never
     state.sampleAtNanos = sampling ? 0n : never
     const found = yield* findLanes(state, maxLanes)
-    const lanes = found.length === 0 ? [] : yield* lockLanes(found, "passOver")
+    const lanes = found.length === 0 ? [] : yield* lockLanes(found, "skip")
     const read = lanes.length === 0 ? undefined : yield* takeEvents(state, new EventWeights(), lanes)
     const taken = (read?.parts ?? []).flatMap(({ queued }) => queued.map((event) => event.externalTransactionId))
     yield* sql`DELETE FROM spend_event_queue WHERE integrator_id = ${integratorId}

@@ -14,7 +14,7 @@ export const settleIn = Effect.gen(function*() {
     SELECT integrator_id, generation, deleted_at IS NOT NULL AS deleted FROM webhook_endpoints WHERE unsettled
     ORDER BY integrator_id, generation LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED`
   if (endpoint === undefined) return false
-  yield* Tracing.found(() => [])(settleOne(endpoint))
+  yield* Tracing.startDeferred(() => [])(settleOne(endpoint))
   return true
 })
 

@@ -1,31 +1,32 @@
 import type { Asset } from "@card-rewards/domain/Money"
 
-/** A place in the order in which due rewards are applied: `(claimableAt, creation)`. */
-export interface DuePlace {
+/** A position in the order in which due rewards are applied: `(claimableAt, creation)`. */
+export interface DuePosition {
   /** Milliseconds. */
   readonly claimableAt: number
   readonly creation: bigint
 }
 
 /** The order in which rewards become Claimable, and are paid (decisions, section 6). */
-export const byDuePlace = (a: DuePlace, b: DuePlace): number => a.claimableAt - b.claimableAt || byCreation(a, b)
+export const byDuePosition = (a: DuePosition, b: DuePosition): number =>
+  a.claimableAt - b.claimableAt || byCreation(a, b)
 
-/** The order in which waiting rewards are served. */
-export const byCreation = (a: Pick<DuePlace, "creation">, b: Pick<DuePlace, "creation">): number =>
+/** The order in which waiting rewards are funded. */
+export const byCreation = (a: Pick<DuePosition, "creation">, b: Pick<DuePosition, "creation">): number =>
   a.creation < b.creation ? -1 : a.creation > b.creation ? 1 : 0
 
 /** The accounts that are kept for each user and asset, in smallest units. */
 export type UserAccount = "awaitingFunding" | "pending" | "claimable" | "paid" | "owed"
 
-/** A user's accounts in one asset, and where that user's due and waiting rewards begin. */
+/** A user's accounts in one asset, and the user's first Pending and first AwaitingFunding reward. */
 export interface UserAccounts extends Record<UserAccount, bigint> {
-  /** The first Pending reward by {@link byDuePlace}. */
-  firstPending: DuePlace | undefined
+  /** The first Pending reward by {@link byDuePosition}. */
+  firstPending: DuePosition | undefined
   /** Creation of the first AwaitingFunding reward. */
   firstWaiting: bigint | undefined
 }
 
-/** Of a user who never had a reward. */
+/** The accounts of a user without rewards. */
 export const noAccounts = (): UserAccounts => ({
   awaitingFunding: 0n,
   pending: 0n,
@@ -36,39 +37,40 @@ export const noAccounts = (): UserAccounts => ({
   firstWaiting: undefined
 })
 
-/** A vault's money in one asset; waiting rewards created up to `assignedTo` will be reserved with `assigned`. */
+/** A vault's money in one asset, in smallest units. */
 export interface VaultAccounts {
   held: bigint
   free: bigint
+  /** Money set apart for the waiting rewards created up to `assignedTo`; later transactions reserve them. */
   assigned: bigint
   assignedTo: bigint
-  /** The integrator's time of the assignment, in milliseconds; what was due by then matures as it is reserved. */
+  /** The integrator's time of the assignment, in milliseconds; a reward due by then matures when it is reserved. */
   assignedAt: number | undefined
 }
 
-/** The part of a claim that is in balances, vault and journal, and not yet in the rewards that it pays. */
+/** The part of a claim that the balances, the vault and the journal show as paid, and the rewards do not yet. */
 export interface Payout {
   readonly userId: string
   readonly asset: Asset
-  /** Of the claim. */
+  /** The reference of the claim. */
   readonly reference: string
-  /** Smallest units that rewards are still to be paid with. */
+  /** Smallest units still to be distributed over the user's rewards. */
   readonly amount: bigint
 }
 
-/** Waiting rewards are added up by blocks of so many creations. */
+/** The table `waiting_sums` has one sum for each block of this many creations. */
 const blockSize = 4_096n
 
-/** The block of a reward in `waiting_sums`. */
+/** The block of `waiting_sums` that counts a reward. */
 export const blockOf = (creation: bigint): bigint => creation / blockSize
 
-/** The last creation that belongs to a block. */
+/** The last creation of a block. */
 export const lastOfBlock = (block: bigint): bigint => (block + 1n) * blockSize - 1n
 
-/** A user and asset within an integrator; the asset comes first, so that the key can be read back. */
+/** Map key of a user and asset within an integrator. The asset comes first: {@link splitUserKey} depends on that. */
 export const userKey = (userId: string, asset: Asset): string => `${asset}\0${userId}`
 
-/** Reads a {@link userKey} back. */
+/** Parses a {@link userKey}. */
 export const splitUserKey = (key: string): { readonly asset: Asset; readonly userId: string } => ({
   asset: key.startsWith("USDC") ? "USDC" : "EURe",
   userId: key.slice(5)

@@ -2,9 +2,11 @@ import { Data } from "effect"
 import type { Touched } from "./Load.ts"
 
 /**
- * More is due on these vaults than one transaction applies. The transaction that met it must be rolled back; what is
- * due is applied piece by piece by `Ledger.catchUp`, and then the same work succeeds. Where it became due by an order
- * of the transaction itself, the orders of one event have to be a transaction of their own.
+ * More rewards are due on these vaults than one transaction applies. The transaction must be rolled back;
+ * `Ledger.catchUp` applies the due rewards in several transactions, after which the same work succeeds.
+ *
+ * `became` says when the rewards became due: `before` the transaction, or `within` it, through its own orders. In the
+ * second case the caller must apply one event per transaction, so that it can catch up between two events.
  */
 export class Behind extends Data.TaggedError("Behind")<{
   readonly touched: ReadonlyArray<Touched>

@@ -3,7 +3,7 @@ import { type Asset, assets } from "@card-rewards/domain/Money"
 import type { Account, Move, RewardChange, RewardMoney, RewardState } from "@card-rewards/domain/Reward"
 import {
   blockOf,
-  byDuePlace,
+  byDuePosition,
   noAccounts,
   type Payout,
   type UserAccounts,
@@ -13,7 +13,7 @@ import {
 import { encodeReward, type RewardRow, rewardKey } from "./RewardRow.ts"
 import { WaitingQueue } from "./WaitingQueue.ts"
 
-/** A journal entry that is not written yet. */
+/** A journal entry that is still to be written. */
 export interface Entry extends Move {
   readonly asset: Asset
   readonly userId: string | undefined
@@ -21,26 +21,26 @@ export interface Entry extends Move {
   readonly reference: string | undefined
 }
 
-/** An event that is not written yet; `data` is JSON already. */
+/** An event that is still to be written; `data` is encoded JSON. */
 export interface PendingEvent {
   readonly kind: string
   readonly data: string
   readonly reward: bigint | undefined
 }
 
-/** What an operation on the vault records beside its money. */
+/** The record of an operation on the vault, beside its journal entries. */
 export interface VaultOperation {
   readonly kind: "deposit" | "withdrawal" | "claim"
   readonly reference: string
   readonly asset: Asset
   readonly amount: bigint
   readonly userId?: string
-  /** What a claim paid of the first rewards, and how many it pays in all. */
+  /** What a claim paid of its first rewards, and how many rewards it pays in total. */
   readonly rewards?: Array<{ readonly id: string; readonly amount: string }>
   rewardCount?: number
 }
 
-/** What a book is opened with, as the vault's row says it. */
+/** The state of a vault, read under its lock, that a book starts from. */
 export interface OpenedVault {
   readonly integratorId: IntegratorId
   readonly vaultId: VaultId
@@ -52,14 +52,16 @@ export interface OpenedVault {
   readonly workAt: number | undefined
   readonly hasPayouts: boolean
   readonly vault: Readonly<Record<Asset, VaultAccounts>>
-  /** How many due, assigned or claimed rewards this transaction may apply. */
+  /** Due, assigned or claimed rewards that this transaction may apply. */
   readonly budget: number
 }
 
+type NewReward = Omit<RewardRow, keyof RewardMoney | "creation" | "createdAt" | "updatedAt" | "revision">
+
 /**
- * One integrator's money, in memory, while its vault is locked: everything that a transaction touches, and what it
- * has changed. Every change goes through {@link Book.change} or {@link Book.move}, which keep balances, journal and
- * events in step.
+ * One integrator's money in memory while its vault is locked: the rows that a transaction read, and its changes.
+ * Every change goes through {@link Book.change} or {@link Book.move}, which keep balances, journal and events
+ * consistent with each other.
  */
 export class Book {
   readonly integratorId: IntegratorId
@@ -76,10 +78,10 @@ export class Book {
   readonly changedUsers = new Set<string>()
   /** The users and assets whose accounts were read. */
   readonly storedUsers = new Set<string>()
-  /** Users whose first pending or waiting reward changed its state: the next one is found as the book is written. */
+  /** Users whose first pending or waiting reward left that state: the write of the book looks the next one up. */
   readonly outdatedFirsts = new Set<string>()
   readonly changedAssets = new Set<Asset>()
-  /** What waiting rewards of each asset gained or lost, by block of creations; see `waiting_sums`. */
+  /** Change of the sum of waiting rewards, by asset and block of creations; see `waiting_sums`. */
   readonly waitingChanges: Readonly<Record<Asset, Map<bigint, bigint>>> = { USDC: new Map(), EURe: new Map() }
   /** Unfinished claims of the users that were read, by {@link userKey}. */
   readonly payouts = new Map<string, Payout>()
@@ -88,21 +90,19 @@ export class Book {
   creations: bigint
   /** Waiting rewards that this transaction reserved from free money. */
   served = 0
-  /** How many due, assigned or claimed rewards this transaction may still apply. */
+  /** Due, assigned or claimed rewards that this transaction may still apply. */
   budget: number
   /** Users whose money the operation touches, by {@link userKey}. */
   readonly touched = new Set<string>()
-  /**
-   * Up to here the assigned rewards of touched users and of users who owe are reserved, as this transaction has them.
-   */
+  /** Creation up to which this transaction has reserved the assigned rewards of {@link usersInScope}. */
   readonly reservedTo: Record<Asset, bigint> = { USDC: 0n, EURe: 0n }
-  /** Whether these are being reserved at this moment. */
+  /** Whether this transaction is reserving assigned rewards now. */
   isReserving = false
-  /** Whether more of them are left than the budget allowed: nothing else may move the vault's money before them. */
+  /** Whether the budget ran out before all due rewards were applied; nothing else may move the vault's money then. */
   isBehind = false
   /** Real time at which background work on the vault is next due, in milliseconds. */
   workAt: number | undefined
-  /** Whether that has to be found anew as the book is written. */
+  /** Whether `workAt` has to be computed again when the book is written. */
   isWorkOutdated = false
   private readonly users = new Map<string, UserAccounts>()
   private readonly queues: Record<Asset, WaitingQueue> = { USDC: new WaitingQueue(), EURe: new WaitingQueue() }
@@ -119,7 +119,7 @@ export class Book {
     this.budget = opened.budget
   }
 
-  /** Adds a row that was read, unless this transaction has it already; returns the one that counts. */
+  /** Adds a row that was read, unless the book has the reward; returns the book's version of it. */
   addReward(row: RewardRow): RewardRow {
     const key = rewardKey(row)
     const known = this.rewards.get(key)
@@ -128,35 +128,35 @@ export class Book {
     return row
   }
 
-  /** Adds a user's accounts that were read, unless they are here already. */
+  /** Adds a user's accounts that were read, unless the book has them. */
   addUser(userId: string, asset: Asset, accounts: UserAccounts): void {
     const key = userKey(userId, asset)
     this.storedUsers.add(key)
     if (!this.users.has(key)) this.users.set(key, accounts)
   }
 
-  /** Counts a user, in both assets, among those whom the operation touches. */
+  /** Marks a user, in both assets, as touched by the operation. */
   touch(userId: string): void {
     for (const asset of assets) this.touched.add(userKey(userId, asset))
   }
 
-  /** The users whose accounts are here, by {@link userKey}. */
+  /** The users whose accounts were read, by {@link userKey}. */
   userKeys(): Iterable<string> {
     return this.users.keys()
   }
 
-  /** Whether a claim of the user is unfinished: it pays the rewards that it counted, so no other may mature before. */
+  /** Whether a claim of the user is unfinished. It pays the rewards that it counted, so that none may mature before. */
   isClaiming(userId: string, asset: Asset): boolean {
     return (this.payouts.get(userKey(userId, asset))?.amount ?? 0n) > 0n
   }
 
-  /** Whether a user's accounts are here. */
+  /** Whether a user's accounts were read. */
   hasUser(userId: string, asset: Asset): boolean {
     return this.users.has(userKey(userId, asset))
   }
 
-  /** The touched users, and those who owe, of whose accounts these are here: what is due to them comes first. */
-  concerned(): ReadonlyArray<readonly [key: string, accounts: UserAccounts]> {
+  /** The touched users, and users who owe, whose accounts were read: an operation applies their due rewards first. */
+  usersInScope(): ReadonlyArray<readonly [key: string, accounts: UserAccounts]> {
     return [...this.users].filter(([key, { owed }]) => owed > 0n || this.touched.has(key))
   }
 
@@ -165,7 +165,7 @@ export class Book {
     return this.queues[asset]
   }
 
-  /** A user's accounts; zeros for one who never had a reward. */
+  /** A user's accounts; zeros for a user without rewards. */
   user(userId: string, asset: Asset): UserAccounts {
     const key = userKey(userId, asset)
     const known = this.users.get(key)
@@ -176,7 +176,7 @@ export class Book {
   }
 
   /** Adds a new reward, decided by `change`. */
-  create(row: Omit<RewardRow, keyof RewardMoney | "creation" | "createdAt" | "updatedAt" | "revision">, change: RewardChange): RewardRow {
+  create(row: NewReward, change: RewardChange): RewardRow {
     this.creations += 1n
     const created: RewardRow = {
       ...row,
@@ -191,7 +191,7 @@ export class Book {
     return created
   }
 
-  /** The rewards of an asset that this transaction created, in that order. */
+  /** The rewards of an asset that this transaction created, in order of creation. */
   createdRows(asset: Asset): ReadonlyArray<RewardRow> {
     return this.rowsOf(this.created, asset)
   }
@@ -205,7 +205,7 @@ export class Book {
     return [...keys].flatMap((key) => this.rewards.get(key) ?? []).filter((row) => row.asset === asset)
   }
 
-  /** Changes a reward as decided; its journal entries name the operation that did it, if one did. */
+  /** Applies a decided change to a reward. Its journal entries carry the operation's reference, if there is one. */
   change(row: RewardRow, change: RewardChange, reference: string | undefined = this.operation?.reference): RewardRow {
     const next = { ...row, ...change.money, updatedAt: this.now, revision: row.revision + 1 }
     const key = rewardKey(next)
@@ -230,17 +230,17 @@ export class Book {
     this.trackWaiting(before, row)
   }
 
-  /** Keeps where the user's pending and waiting rewards begin, and when the vault's next work is due. */
+  /** Updates the user's first pending and waiting reward, and when the vault's next work is due. */
   private trackFirsts(before: RewardState | undefined, row: RewardRow): void {
     if (row.state === before) return
     const accounts = this.user(row.userId, row.asset)
     const { firstPending, firstWaiting } = accounts
     const workAt = row.claimableAt - this.offsetMillis
     if (row.state === "Pending") {
-      if (firstPending === undefined || byDuePlace(row, firstPending) < 0) accounts.firstPending = row
+      if (firstPending === undefined || byDuePosition(row, firstPending) < 0) accounts.firstPending = row
       if (this.workAt === undefined || workAt < this.workAt) this.workAt = workAt
     } else if (before === "Pending") {
-      if (firstPending === undefined || byDuePlace(row, firstPending) <= 0) this.outdateFirsts(row)
+      if (firstPending === undefined || byDuePosition(row, firstPending) <= 0) this.outdateFirsts(row)
       if (this.workAt === undefined || workAt <= this.workAt) this.isWorkOutdated = true
     }
     if (row.state === "AwaitingFunding") accounts.firstWaiting ??= row.creation
@@ -259,7 +259,7 @@ export class Book {
     this.waitingChanges[asset].set(block, (this.waitingChanges[asset].get(block) ?? 0n) + is - was)
   }
 
-  /** Changes what is left of a user's claim to be carried out; 0 ends it. */
+  /** Sets the rest of a user's claim that rewards are still to be paid with; 0 ends the payout. */
   changePayout(payout: Payout): void {
     const key = userKey(payout.userId, payout.asset)
     this.payouts.set(key, payout)
@@ -267,7 +267,7 @@ export class Book {
     this.isWorkOutdated = true
   }
 
-  /** Moves money between accounts. No account of the vault or of a user can become negative. */
+  /** Moves money between accounts. Throws where an account of the vault or of a user would become negative. */
   move(entry: Entry): void {
     this.add(entry, entry.from, -entry.amount)
     this.add(entry, entry.to, entry.amount)

@@ -3,7 +3,7 @@ import { type Asset, assets } from "@card-rewards/domain/Money"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
-import { byCreation, byDuePlace, type Payout, userKey } from "./Accounts.ts"
+import { byCreation, byDuePosition, type Payout, userKey } from "./Accounts.ts"
 import type { Book } from "./Book.ts"
 import { isAssigned, matureReward, reserve, serveWaiting } from "./Funding.ts"
 import { readAssignable, readMissingUsers } from "./Load.ts"
@@ -13,8 +13,8 @@ import { type RewardRow, rewardKey } from "./RewardRow.ts"
 
 /**
  * Applies what is due to the touched users and to users who owe, in order (decisions, section 6): unfinished claims,
- * then assigned rewards in order of creation, then Pending ones by `(claimableAt, creation)`; after each, free money is
- * passed on. Each book's budget bounds how many; where it does not suffice the book is behind afterwards.
+ * then assigned rewards by creation, then Pending rewards by `(claimableAt, creation)`. Money that a step frees funds
+ * waiting rewards before the next step. A book whose budget does not suffice is behind afterwards.
  */
 export const applyDue = Effect.fnUntraced(function*(books: ReadonlyMap<IntegratorId, Book>) {
   for (const book of books.values()) {
@@ -27,28 +27,28 @@ export const applyDue = Effect.fnUntraced(function*(books: ReadonlyMap<Integrato
   }
 })
 
-/** Goes on with the claims of touched users and of users who owe: none of their rewards may mature before. */
+/** Continues the claims of touched users and of users who owe, none of whose rewards may mature before. */
 const continuePayouts = Effect.fnUntraced(function*(book: Book) {
-  for (const [key] of book.concerned()) {
+  for (const [key] of book.usersInScope()) {
     const payout = book.payouts.get(key)
     if (payout !== undefined) yield* continuePayout(book, payout)
   }
 })
 
-/** Passes free money on to waiting rewards, and what recoveries from these make free. */
-export const passOn = Effect.fnUntraced(function*(book: Book, asset: Asset) {
+/** Funds waiting rewards with the free money, and with the money that recoveries from these rewards free. */
+export const fundWaiting = Effect.fnUntraced(function*(book: Book, asset: Asset) {
   if (yield* serveWaiting(book, asset)) yield* reserveAssigned(book, asset)
 })
 
 /**
- * Reserves the assigned rewards of touched users and of users who owe, in order of creation. One that was due when its
- * money was assigned matures at once: what it recovers is free money, which nobody else may have to wait for.
+ * Reserves the assigned rewards of touched users and of users who owe, in order of creation. A reward that was due when
+ * its money was assigned matures at once: what it recovers is free money, which other rewards may be waiting for.
  */
 const reserveAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset) {
   const vault = book.vault[asset]
   while (vault.assigned > 0n && book.reservedTo[asset] < vault.assignedTo) {
     const { assignedTo } = vault
-    // users whose row is outdated may stand before those who are left
+    // users whose stored row is outdated may sort before those still to be read
     yield* readAssignable(book, asset, book.budget + book.outdatedFirsts.size + 1)
     yield* continuePayouts(book)
     if (book.isBehind) return
@@ -74,15 +74,15 @@ const reserveAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset) {
   }
 })
 
-/** What this transaction has reserved for users whose due rewards come first, and is due. */
+/** The due rewards of {@link Book.usersInScope} that this transaction has reserved. */
 const reservedAndDue = (book: Book): ReadonlyArray<RewardRow> => {
-  const concerned = new Set(book.concerned().map(([key]) => key))
+  const inScope = new Set(book.usersInScope().map(([key]) => key))
   return [...book.changed].flatMap((key) => book.rewards.get(key) ?? []).filter((row) =>
-    row.state === "Pending" && row.claimableAt <= book.now && concerned.has(userKey(row.userId, row.asset)))
+    row.state === "Pending" && row.claimableAt <= book.now && inScope.has(userKey(row.userId, row.asset)))
 }
 
 const matureInOrder = Effect.fnUntraced(function*(book: Book, due: ReadonlyArray<RewardRow>) {
-  for (const row of due.toSorted(byDuePlace)) {
+  for (const row of due.toSorted(byDuePosition)) {
     const present = book.rewards.get(rewardKey(row))
     if (present?.state !== "Pending") continue
     if (book.budget === 0) {
@@ -92,19 +92,19 @@ const matureInOrder = Effect.fnUntraced(function*(book: Book, due: ReadonlyArray
     book.budget--
     const free = book.vault[row.asset].free
     matureReward(book, present)
-    if (book.vault[row.asset].free > free) yield* passOn(book, row.asset)
+    if (book.vault[row.asset].free > free) yield* fundWaiting(book, row.asset)
     if (book.isBehind) return
   }
 })
 
-/** Due rewards of users with unfinished claims that the worker passes over, at most, to reach those of others. */
-const maxPassedOver = 5_000
+/** Due rewards of users with unfinished claims that the worker skips, at most, to reach those of other users. */
+const maxSkipped = 5_000
 
 /**
- * The worker's work on one vault, after {@link applyDue}: unfinished claims, due rewards and assigned rewards of
- * anyone, up to `limit` of each, so that none of them waits for the others.
+ * The worker's work on one vault, after {@link applyDue}: unfinished claims, due rewards and assigned rewards of all
+ * users, up to `limit` of each kind, so that no kind waits for another.
  */
-export const applyAnyones = Effect.fnUntraced(function*(book: Book, limit: number) {
+export const applyAllUsers = Effect.fnUntraced(function*(book: Book, limit: number) {
   book.isWorkOutdated = true
   if (book.isBehind) return
   const sql = yield* SqlClient.SqlClient
@@ -116,7 +116,7 @@ export const applyAnyones = Effect.fnUntraced(function*(book: Book, limit: numbe
     if (payout !== undefined) {
       yield* readMissingUsers(book, [payout])
       yield* continuePayout(book, payout)
-      // a claim that is not finished holds up its user's rewards alone
+      // an unfinished claim delays its own user's rewards only
       book.isBehind = false
     }
   }
@@ -126,16 +126,16 @@ export const applyAnyones = Effect.fnUntraced(function*(book: Book, limit: numbe
     SELECT * FROM (
       SELECT * FROM rewards WHERE integrator_id = ${integratorId} AND state = 'Pending'
         AND claimable_at <= ${value.timestamptz(now)}
-      ORDER BY claimable_at, creation LIMIT ${value.int4(book.hasPayouts ? limit + maxPassedOver : limit)}
+      ORDER BY claimable_at, creation LIMIT ${value.int4(book.hasPayouts ? limit + maxSkipped : limit)}
     ) r WHERE NOT ${isClaiming} ORDER BY claimable_at, creation LIMIT ${value.int4(limit)}`
   yield* readMissingUsers(book, due)
   for (const row of due) book.addReward(row)
   book.budget = limit
   yield* matureInOrder(book, due)
-  for (const asset of assets) yield* reserveAnyones(book, asset, limit)
+  for (const asset of assets) yield* reserveAllUsers(book, asset, limit)
 })
 
-const reserveAnyones = Effect.fnUntraced(function*(book: Book, asset: Asset, limit: number) {
+const reserveAllUsers = Effect.fnUntraced(function*(book: Book, asset: Asset, limit: number) {
   const { assigned, assignedTo } = book.vault[asset]
   if (assigned === 0n) return
   const sql = yield* SqlClient.SqlClient

@@ -9,26 +9,26 @@ import { readMissingUsers } from "./Load.ts"
 import type { RewardRow } from "./RewardRow.ts"
 
 /**
- * Waiting rewards that one transaction reserves one by one. What free money serves beyond them is assigned in one sum
- * and reserved later (docs/decisions/0007-funding-in-bounded-transactions.md).
+ * Waiting rewards that one transaction reserves one by one, at most. Free money that covers more of them is assigned as
+ * one sum and reserved by later transactions (docs/decisions/0007-funding-in-bounded-transactions.md).
  */
 export const ServedAtOnce = Context.Reference<number>("@card-rewards/core/Ledger/ServedAtOnce", {
   defaultValue: () => 250
 })
 
-/** Waiting rewards are read in pages of this many. */
+/** Rows of one page of waiting rewards. */
 const waitingPage = 200
 
-/** Waiting rewards that are assigned to one by one, before sums of whole blocks are. */
-const servedFew = 200
+/** Waiting rewards that an assignment adds up one by one before it adds the sums of whole blocks. */
+const maxAddedSingly = 200
 
-/** Sums of waiting rewards are read in pages of this many blocks. */
+/** Blocks of one page of {@link readSums}. */
 const sumsPage = 1_000
 
 /**
- * Gives free money to the waiting rewards, first in, first out, up to the first that does not fit. One that is past
- * its holding period becomes claimable before the next is funded. What is assigned beyond {@link ServedAtOnce} rewards
- * is left to be reserved; returns whether anything was assigned.
+ * Funds waiting rewards with the free money, first in, first out, up to the first that it does not cover. A reward past
+ * its holding period becomes claimable before the next one is funded. After {@link ServedAtOnce} rewards the money for
+ * the others is assigned, to be reserved later. Returns whether money was assigned.
  */
 export const serveWaiting = Effect.fnUntraced(function*(book: Book, asset: Asset) {
   const servedAtOnce = yield* ServedAtOnce
@@ -39,7 +39,7 @@ export const serveWaiting = Effect.fnUntraced(function*(book: Book, asset: Asset
     if (head === undefined || vault.free < head.amount) return false
     const isDue = head.claimableAt <= book.now
     const isClaiming = book.isClaiming(head.userId, asset)
-    // what it recovers comes before the next one is funded, and after the claim
+    // it matures after the claim, and what it recovers must be free before the next reward is funded
     if (isDue && isClaiming && book.user(head.userId, asset).owed > 0n) return yield* assign(book, asset)
     book.served++
     const funded = reserve(book, head, "free")
@@ -51,79 +51,79 @@ export const serveWaiting = Effect.fnUntraced(function*(book: Book, asset: Asset
 export const reserve = (book: Book, row: RewardRow, from: "free" | "assigned"): RewardRow =>
   book.change(row, fund(row, from))
 
-/** The holding period of a reward is over. What its user owes goes back to free money. */
+/** Ends the holding period of a reward. The part of it that covers what its user owes returns to free money. */
 export const matureReward = (book: Book, row: RewardRow): RewardRow =>
   book.change(row, mature(row, book.user(row.userId, row.asset).owed))
 
-/** Whether a waiting reward's money is assigned already. */
+/** Whether money is assigned to a waiting reward. */
 export const isAssigned = (book: Book, row: RewardRow): boolean =>
   row.state === "AwaitingFunding" && row.creation <= book.vault[row.asset].assignedTo
 
-/** Assigns free money to the waiting rewards that it serves, in one sum; returns whether there were any. */
+/** Assigns free money to the waiting rewards that it covers, in one sum; returns whether there were any. */
 const assign = Effect.fnUntraced(function*(book: Book, asset: Asset) {
   const vault = book.vault[asset]
-  const few = yield* findServedFew(book, asset)
-  const { amount, upTo } = few.isAll ? few : yield* findServed(book, asset, few)
+  const first = yield* addSingly(book, asset)
+  const { amount, upTo } = first.isAll ? first : yield* addBlocks(book, asset, first)
   if (amount === 0n) return false
   const reference = book.operation?.reference
   book.move({ from: "free", to: "assigned", amount, asset, userId: undefined, reward: undefined, reference })
   vault.assignedTo = upTo
-  // while earlier assigned rewards of users who owe are still being reserved, these belong to the same moment
+  // an assignment made while earlier ones are being reserved counts as made at their time
   if (!book.isReserving && !book.isBehind) vault.assignedAt = book.now
   return true
 })
 
-/** The next waiting rewards that fit into free money: what they come to, and up to which creation. */
-interface Served {
+/** The next waiting rewards that free money covers: their sum, and the creation of the last one. */
+interface Covered {
   readonly amount: bigint
   readonly upTo: bigint
 }
 
-/** As {@link findServed}, of the first {@link servedFew}: what a recovery frees seldom serves more. */
-const findServedFew = Effect.fnUntraced(function*(book: Book, asset: Asset) {
+/** Adds up the first {@link maxAddedSingly} covered rewards: what a recovery frees seldom covers more. */
+const addSingly = Effect.fnUntraced(function*(book: Book, asset: Asset) {
   const { assignedTo, free } = book.vault[asset]
-  let served: Served = { amount: 0n, upTo: assignedTo }
-  for (let rewards = 0; rewards < servedFew; rewards++) {
+  let covered: Covered = { amount: 0n, upTo: assignedTo }
+  for (let rewards = 0; rewards < maxAddedSingly; rewards++) {
     const head = yield* firstWaiting(book, asset)
-    if (head === undefined || served.amount + head.amount > free) return { ...served, isAll: true }
-    served = { amount: served.amount + head.amount, upTo: head.creation }
+    if (head === undefined || covered.amount + head.amount > free) return { ...covered, isAll: true }
+    covered = { amount: covered.amount + head.amount, upTo: head.creation }
     book.waiting(asset).shift()
   }
-  return { ...served, isAll: false }
+  return { ...covered, isAll: false }
 })
 
-/** Adds the rewards that still fit, a block at a time: it takes a moment however many they are. */
-const findServed = Effect.fnUntraced(function*(book: Book, asset: Asset, few: Served) {
+/** Adds the rewards that free money still covers, a block of creations at a time. */
+const addBlocks = Effect.fnUntraced(function*(book: Book, asset: Asset, first: Covered) {
   const { free } = book.vault[asset]
-  let served = few
-  /** Adds a block's rewards one by one; returns whether all of them fit. */
+  let covered = first
+  /** Adds a block's rewards one by one; returns whether all of them are covered. */
   const addRows = Effect.fnUntraced(function*(block: bigint) {
-    for (const { amount, creation } of yield* readBlock(book, asset, block, served.upTo)) {
-      if (served.amount + amount > free) return false
-      served = { amount: served.amount + amount, upTo: creation }
+    for (const { amount, creation } of yield* readBlock(book, asset, block, covered.upTo)) {
+      if (covered.amount + amount > free) return false
+      covered = { amount: covered.amount + amount, upTo: creation }
     }
     return true
   })
-  const first = blockOf(few.upTo + 1n)
-  if (!(yield* addRows(first))) return served
-  for (let after = first;;) {
+  const firstBlock = blockOf(first.upTo + 1n)
+  if (!(yield* addRows(firstBlock))) return covered
+  for (let after = firstBlock;;) {
     const sums = yield* readSums(book, asset, after)
     for (const { amount, block } of sums) {
-      if (served.amount + amount > free) {
+      if (covered.amount + amount > free) {
         yield* addRows(block)
-        return served
+        return covered
       }
-      // never beyond the rewards there are: those that come later are not assigned
+      // the last block is not full: rewards created later are not assigned
       const last = lastOfBlock(block)
-      served = { amount: served.amount + amount, upTo: last < book.creations ? last : book.creations }
+      covered = { amount: covered.amount + amount, upTo: last < book.creations ? last : book.creations }
     }
     const last = sums.at(-1)
-    if (last === undefined || sums.length < sumsPage) return served
+    if (last === undefined || sums.length < sumsPage) return covered
     after = last.block
   }
 })
 
-/** Sums of the next blocks of waiting rewards, with what this transaction has changed of them. */
+/** The stored sums of the next blocks of waiting rewards, plus this transaction's changes. */
 const readSums = Effect.fnUntraced(function*(book: Book, asset: Asset, after: bigint) {
   const sql = yield* SqlClient.SqlClient
   const stored = yield* sql<{ block: bigint; amount: bigint }>`
@@ -138,7 +138,7 @@ const readSums = Effect.fnUntraced(function*(book: Book, asset: Asset, after: bi
   return [...sums].map(([block, amount]) => ({ block, amount })).toSorted((a, b) => a.block < b.block ? -1 : 1)
 })
 
-/** The waiting rewards of a block after a creation, as this transaction has them, in order of creation. */
+/** The waiting rewards of a block after a creation, with this transaction's changes, in order of creation. */
 const readBlock = Effect.fnUntraced(function*(book: Book, asset: Asset, block: bigint, after: bigint) {
   const sql = yield* SqlClient.SqlClient
   const last = lastOfBlock(block)
@@ -155,7 +155,7 @@ const readBlock = Effect.fnUntraced(function*(book: Book, asset: Asset, block: b
   return [...present].map(([creation, amount]) => ({ creation, amount })).toSorted(byCreation)
 })
 
-/** The longest waiting reward of an asset that no money is assigned to, as this transaction has it. */
+/** The oldest waiting reward of an asset that no money is assigned to, with this transaction's changes. */
 const firstWaiting = Effect.fnUntraced(function*(book: Book, asset: Asset) {
   const queue = book.waiting(asset)
   while (true) {

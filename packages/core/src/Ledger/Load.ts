@@ -10,11 +10,11 @@ import { type Payout, splitUserKey, userKey, type VaultAccounts } from "./Accoun
 import { Book } from "./Book.ts"
 import type { RewardRow } from "./RewardRow.ts"
 
-/** Whose money a transaction is about to touch. */
+/** The users of an integrator whose money a transaction is about to touch. */
 export interface Touched {
   readonly integratorId: IntegratorId
   readonly userIds: ReadonlySet<string>
-  /** Clearings whose rewards will be refunded. */
+  /** Clearings whose rewards the transaction will reduce by refunds. */
   readonly clearings: ReadonlyArray<{ readonly userId: string; readonly externalTransactionId: string }>
 }
 
@@ -28,7 +28,7 @@ const vaultTimes = columnList({ ...Tables.vaultBalances.pick("integrator_id", "a
 const payoutKeys = Tables.payouts.pick("integrator_id", "user_id", "asset")
 const transactions = Tables.rewards.pick("integrator_id", "user_id", "external_transaction_id")
 
-/** Locks the vaults, in key order, and opens their books at the integrators' present time. */
+/** Locks the vaults in key order and opens their books at the integrators' current time. */
 export const lockVaults = Effect.fnUntraced(function*(integratorIds: ReadonlyArray<IntegratorId>, budget: number) {
   const sql = yield* SqlClient.SqlClient
   const ids = columns.text(integratorIds)
@@ -85,9 +85,9 @@ const addUsers = (books: ReadonlyMap<IntegratorId, Book>, rows: ReadonlyArray<Us
 }
 
 /**
- * Reads the accounts of the touched users, and of those who owe and have something due to recover from: the
- * first `limit` of an asset in the order in which they are applied, found by index steps. Who owes and has nothing to
- * recover from costs nothing.
+ * Reads the accounts of the touched users, and of users who owe and have a due reward to recover from: of these the
+ * first `limit` of each asset, in the order of application, by index scans. Users who owe and have no due reward are
+ * not read.
  */
 export const readUsers = Effect.fnUntraced(function*(
   books: ReadonlyMap<IntegratorId, Book>,
@@ -117,7 +117,7 @@ export const readUsers = Effect.fnUntraced(function*(
   yield* readPayouts(books)
 })
 
-/** Adds users who owe and have waiting rewards that money is assigned to, those of the first creations. */
+/** Reads users who owe and have waiting rewards that money is assigned to, the first `limit` by creation. */
 export const readAssignable = Effect.fnUntraced(function*(book: Book, asset: Asset, limit: number) {
   const sql = yield* SqlClient.SqlClient
   const books = new Map([[book.integratorId, book]])
@@ -129,7 +129,7 @@ export const readAssignable = Effect.fnUntraced(function*(book: Book, asset: Ass
   yield* readPayouts(books)
 })
 
-/** The unfinished claims of all users that were read; nearly always no vault has one. */
+/** Reads the unfinished claims of all users that the books have. Nearly always no vault has one. */
 const readPayouts = Effect.fnUntraced(function*(books: ReadonlyMap<IntegratorId, Book>) {
   const keys = [...books.values()].filter((book) => book.hasPayouts).flatMap((book) =>
     [...book.userKeys()].filter((key) => !book.payouts.has(key)).map((key) => ({ book, key })))
@@ -144,7 +144,7 @@ const readPayouts = Effect.fnUntraced(function*(books: ReadonlyMap<IntegratorId,
   }
 })
 
-/** Reads the rewards of the clearings that will be refunded. */
+/** Reads the rewards of the touched clearings. */
 export const readRefunded = Effect.fnUntraced(function*(
   books: ReadonlyMap<IntegratorId, Book>,
   touched: ReadonlyArray<Touched>
@@ -158,7 +158,7 @@ export const readRefunded = Effect.fnUntraced(function*(
   for (const row of rows) books.get(row.integratorId)?.addReward(row)
 })
 
-/** Accounts of users who are not touched but whose rewards or payouts were read. */
+/** Reads the accounts of users whose rewards or payouts were read, and who are not among the touched ones. */
 export const readMissingUsers = Effect.fnUntraced(function*(
   book: Book,
   rows: ReadonlyArray<Pick<RewardRow, "userId" | "asset">>

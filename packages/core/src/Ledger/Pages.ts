@@ -5,16 +5,16 @@ import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
 import { columnList, int8, timestamptz } from "../Database/Table.ts"
 import * as Tables from "../Tables.ts"
-import { byCreation, byDuePlace, type DuePlace, splitUserKey, userKey } from "./Accounts.ts"
+import { byCreation, byDuePosition, type DuePosition, splitUserKey, userKey } from "./Accounts.ts"
 import type { Book } from "./Book.ts"
 import { type RewardRow, rewardKey } from "./RewardRow.ts"
 
-/** A user whose rewards are read page by page, and how far. */
+/** A user whose rewards are read page by page, and the position of the last one read. */
 interface Reader {
   readonly book: Book
   /** The user's key in the book. */
   readonly key: string
-  readonly after: DuePlace
+  readonly after: DuePosition
 }
 
 type ReadPage = (
@@ -22,28 +22,29 @@ type ReadPage = (
   limit: number
 ) => Effect.Effect<ReadonlyArray<RewardRow>, SqlError.SqlError, SqlClient.SqlClient>
 
-const beginning: DuePlace = { claimableAt: -62_135_596_800_000, creation: 0n }
+/** Before every reward: the year 1. */
+const beginning: DuePosition = { claimableAt: -62_135_596_800_000, creation: 0n }
 
-/** Rewards that the first page reads of a user, at least. */
-const leastPage = 4
+/** Smallest first page of a user's rewards, in rows. */
+const minPageSize = 4
 
-/** Pages grow by this factor. */
+/** Factor by which a page is larger than the one before it. */
 const growth = 4
 
 /**
- * The first rewards, in `order`, of many users together: for each book one more than its budget, so that it shows where
- * more is left. Users are read in growing pages, and only those further whose rewards may still be among the first, so
- * that what is read stays in proportion to what is returned, however many rewards or users there are.
+ * The first rewards of many users together, in `order`: for each book one more than its budget, so that the caller can
+ * tell whether rewards are left. The pages grow, and only users whose next rewards may still be among the first are
+ * read further, so that the rows read stay in proportion to the rows returned.
  */
 const readFirst = Effect.fnUntraced(function*(
   users: ReadonlyArray<{ readonly book: Book; readonly key: string }>,
-  order: (a: DuePlace, b: DuePlace) => number,
+  order: (a: DuePosition, b: DuePosition) => number,
   readPage: ReadPage,
-  after: DuePlace = beginning
+  after: DuePosition = beginning
 ) {
   const found = new Map<Book, Array<RewardRow>>()
   const perUser = Math.max(...users.map(({ book }) => book.budget + 1)) * growth / Math.max(1, users.length)
-  let limit = Math.max(leastPage, Math.ceil(perUser))
+  let limit = Math.max(minPageSize, Math.ceil(perUser))
   let readers: ReadonlyArray<Reader> = users.map((user) => ({ ...user, after }))
   while (readers.length > 0) {
     const rows = yield* readPage(readers, limit)
@@ -114,25 +115,23 @@ const addAll = (book: Book, rows: ReadonlyArray<RewardRow>): ReadonlyArray<Rewar
   return rows.flatMap((row) => book.rewards.get(rewardKey(row)) ?? [])
 }
 
-/**
- * The due rewards of users that the books have read, first ones first: for each book one more than its budget at most.
- */
+/** The due rewards of {@link Book.usersInScope}, in order: for each book at most one more than its budget. */
 export const readDue = Effect.fnUntraced(function*(books: Iterable<Book>) {
   const users = [...books].flatMap((book) =>
-    book.concerned().flatMap(([key, { firstPending }]) =>
+    book.usersInScope().flatMap(([key, { firstPending }]) =>
       firstPending !== undefined && firstPending.claimableAt <= book.now ? [{ book, key }] : []))
   if (users.length === 0) return new Map<Book, ReadonlyArray<RewardRow>>()
-  const found = yield* readFirst(users, byDuePlace, readDuePage)
+  const found = yield* readFirst(users, byDuePosition, readDuePage)
   return new Map([...found].map(([book, rows]) => [book, addAll(book, rows)]))
 })
 
 /**
- * The waiting rewards that money is assigned to and that are not reserved yet, of users that the book has read, in
- * order of creation: one more than the book's budget at most of those that are stored.
+ * The waiting rewards of {@link Book.usersInScope} that money is assigned to and that are not reserved yet, in order of
+ * creation: at most one more than the book's budget of the stored ones, and all that this transaction created.
  */
 export const readAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset) {
   const { assigned, assignedTo } = book.vault[asset]
-  const users = book.concerned().flatMap(([key, { firstWaiting }]) => {
+  const users = book.usersInScope().flatMap(([key, { firstWaiting }]) => {
     const isOf = splitUserKey(key).asset === asset
     return isOf && firstWaiting !== undefined && firstWaiting <= assignedTo ? [{ book, key }] : []
   })

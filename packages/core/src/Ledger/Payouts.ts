@@ -2,18 +2,19 @@ import { pay, printRewardId, unpaid } from "@card-rewards/domain/Reward"
 import { Context, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
-import { byDuePlace, type DuePlace, type Payout } from "./Accounts.ts"
+import { byDuePosition, type DuePosition, type Payout } from "./Accounts.ts"
 import type { Book } from "./Book.ts"
 import type { RewardRow } from "./RewardRow.ts"
 
-/** Rewards that a claim pays in its own transaction; more are paid in later ones, as a payout. */
+/** Rewards that a claim pays in its own transaction, at most; later transactions pay the others, as a payout. */
 export const PaidAtOnce = Context.Reference<number>("@card-rewards/core/Ledger/PaidAtOnce", {
   defaultValue: () => 1_000
 })
 
 /**
- * Pays a claim of a user who can claim as much, oldest rewards first. Where it takes more than {@link PaidAtOnce}, the
- * balance, the vault and the journal have all of it at once, in one entry, and the rewards beyond are left as a payout.
+ * Pays a claim that the user's claimable balance covers, oldest rewards first. Where it takes more than {@link
+ * PaidAtOnce} rewards, the balance, the vault and one journal entry show the whole amount at once, and the other
+ * rewards are left as a payout.
  */
 export const payClaim = Effect.fnUntraced(function*(book: Book, claim: Payout) {
   const rows = yield* readClaimable(book, claim, yield* PaidAtOnce)
@@ -30,7 +31,7 @@ export const payClaim = Effect.fnUntraced(function*(book: Book, claim: Payout) {
   book.changePayout({ ...claim, amount: left })
 })
 
-/** Goes on with a payout as far as the book's budget allows; the book is behind where that is not to its end. */
+/** Continues a payout as far as the book's budget allows. A book that cannot finish it is behind afterwards. */
 export const continuePayout = Effect.fnUntraced(function*(book: Book, payout: Payout) {
   if (payout.amount === 0n) return
   const { asset, reference, userId } = payout
@@ -41,7 +42,7 @@ export const continuePayout = Effect.fnUntraced(function*(book: Book, payout: Pa
   }
   book.isBehind ||= left > 0n
   if (parts.length === 0) return
-  // the claim's own entry has paid this without naming rewards: the entries of the rewards take its place
+  // the claim's own entry paid this amount without naming rewards; the entries of the rewards replace that part of it
   const amount = payout.amount - left
   book.move({ from: "paid", to: "claimable", amount, asset, userId, reward: undefined, reference })
   payParts(book, parts, reference)
@@ -54,7 +55,7 @@ interface Part {
   readonly amount: bigint
 }
 
-/** What an amount pays of each reward in turn, and what is left of it. */
+/** Divides an amount over rewards in order; `left` is what they do not take. */
 const divide = (rows: ReadonlyArray<RewardRow>, amount: bigint) => {
   const parts: Array<Part> = []
   let left = amount
@@ -72,9 +73,10 @@ const payParts = (book: Book, parts: ReadonlyArray<Part>, reference: string): vo
   for (const { amount, row } of parts) book.change(row, pay(row, amount), reference)
 }
 
-const beforeAll: DuePlace = { claimableAt: -62_135_596_800_000, creation: 0n }
+/** Before every reward: the year 1. */
+const beforeAll: DuePosition = { claimableAt: -62_135_596_800_000, creation: 0n }
 
-/** A user's first claimable rewards, oldest first, as this transaction has them: it may have paid stored ones. */
+/** A user's first claimable rewards, oldest first, with this transaction's changes: it may have paid stored ones. */
 const readClaimable = Effect.fnUntraced(function*(book: Book, payout: Payout, limit: number) {
   const sql = yield* SqlClient.SqlClient
   const { asset, userId } = payout
@@ -83,15 +85,15 @@ const readClaimable = Effect.fnUntraced(function*(book: Book, payout: Payout, li
     SELECT * FROM rewards WHERE integrator_id = ${book.integratorId} AND user_id = ${userId} AND asset = ${asset}
       AND state = 'Claimable' ORDER BY claimable_at, creation LIMIT ${value.int4(limit + changed.length)}`
   const present = new Set([...rows.map((row) => book.addReward(row)), ...changed])
-  return [...present].filter(({ state }) => state === "Claimable").sort(byDuePlace).slice(0, limit)
+  return [...present].filter(({ state }) => state === "Claimable").sort(byDuePosition).slice(0, limit)
 })
 
-/** The user's rewards that became claimable in this transaction: they are stored as pending. */
+/** The user's rewards that became claimable in this transaction; their stored rows are still Pending. */
 const maturedNow = (book: Book, { asset, userId }: Payout): ReadonlyArray<RewardRow> =>
   book.changedRows(asset).filter((row) => row.userId === userId && row.state === "Claimable" && row.paid === 0n)
 
-/** How many claimable rewards after a place it takes to cover an amount, in order. */
-const countCovering = Effect.fnUntraced(function*(book: Book, claim: Payout, after: DuePlace, amount: bigint) {
+/** Counts the claimable rewards after a position that it takes to cover an amount, in order. */
+const countCovering = Effect.fnUntraced(function*(book: Book, claim: Payout, after: DuePosition, amount: bigint) {
   const sql = yield* SqlClient.SqlClient
   const { asset, userId } = claim
   const matured = maturedNow(book, claim)

@@ -7,15 +7,15 @@ import type * as Tables from "../Tables.ts"
 /** A row of `rewards`; `creation` is its order of creation in the vault, from 1. */
 export type RewardRow = Row<typeof Tables.rewards>
 
-/** What the integrator sees of a reward. */
+/** The columns of a reward that integrators see. */
 export type ShownReward = Omit<RewardRow, "categoryId" | "purchaseAt" | "monthUsedBefore" | "categoryUsedBefore">
 
-/** A reward's key within its integrator. Ids hold no NUL, so different identities never share one. */
+/** Map key of a reward within its integrator. Ids contain no NUL, so that two rewards never share a key. */
 export const rewardKey = (
   reward: Pick<RewardRow, "userId" | "kind" | "externalTransactionId" | "programId">
 ): string => `${reward.userId}\0${reward.kind}\0${reward.externalTransactionId}\0${reward.programId}`
 
-/** A reward as the list and the events show it. */
+/** A reward as the API's list and the events show it. */
 export const encodeReward = (row: ShownReward): typeof Reward.Encoded => ({
   id: printRewardId(row),
   userId: row.userId,
@@ -36,7 +36,7 @@ export const encodeReward = (row: ShownReward): typeof Reward.Encoded => ({
   refundedSpend: row.refundedSpend.toString()
 })
 
-/** Rewards come from clearings alone. */
+/** Only clearings earn rewards. */
 const spendKind = (kind: string): "clearing" => {
   if (kind === "clearing") return kind
   throw new Error(`a reward of a ${kind}`)

@@ -1,32 +1,32 @@
 import { type RewardRow, rewardKey } from "./RewardRow.ts"
 
-/** Rewards that wait, in order of creation: read from the database page by page, then those of this transaction. */
+/** Waiting rewards in order of creation: those of the database, read page by page, then those of this transaction. */
 export class WaitingQueue {
-  /** Creation of the last one read. */
+  /** Creation of the last reward read. */
   readUpTo = 0n
-  /** Whether there are no more to read. */
+  /** Whether all stored rewards were read. */
   readAll = false
   private stored: Array<string> = []
   private readonly added: Array<string> = []
 
-  /** The first one's key; undefined where the next page must be read first, or where none waits. */
+  /** Key of the first reward; undefined where the next page must be read first, or where no reward waits. */
   first(): string | undefined {
     return this.stored[0] ?? (this.readAll ? this.added[0] : undefined)
   }
 
-  /** Takes the first one out: it waits no longer. */
+  /** Removes the first reward. */
   shift(): void {
     if (this.stored.shift() === undefined) this.added.shift()
   }
 
-  /** Takes a page that was read, the longest waiting first. */
+  /** Adds a page that was read, the oldest reward first. */
   read(rows: ReadonlyArray<RewardRow>, pageSize: number): void {
     this.stored = rows.map(rewardKey)
     this.readUpTo = rows.at(-1)?.creation ?? this.readUpTo
     this.readAll = rows.length < pageSize
   }
 
-  /** Adds a reward of this transaction. */
+  /** Adds a reward that this transaction created. */
   push(row: RewardRow): void {
     this.added.push(rewardKey(row))
   }

@@ -7,7 +7,7 @@ import * as Tables from "../Tables.ts"
 import { splitUserKey } from "./Accounts.ts"
 import type { Book } from "./Book.ts"
 
-// Rows are found by an index step and changed at their places, which nothing else changes under the vault's lock.
+// Rows are found by an index scan and updated by ctid, which no other transaction changes under the vault's lock.
 
 const balanceKey = Tables.userBalances.pick("integrator_id", "user_id", "asset")
 const accounts = Tables.userBalances.pick("awaiting_funding", "pending", "claimable", "paid", "owed")
@@ -18,8 +18,9 @@ const balances = columnList({
 const balancesToWrite = columnList({ ...Tables.userBalances.columns, outdated: bool() })
 
 /**
- * The vault's lock guards them, so what was not there when it was read is new. Where a user's first pending or waiting
- * reward changed its state the next one is found, by a step into an index of that user's.
+ * Writes the changed accounts of users. The vault's lock guards them, so that an account that was absent when it was
+ * read is inserted without a conflict. Where a user's first pending or waiting reward left that state, the statement
+ * looks the next one up in an index of that user's rewards.
  */
 export const writeUserBalances = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   const sql = yield* SqlClient.SqlClient
@@ -60,15 +61,15 @@ export const writeUserBalances = Effect.fnUntraced(function*(books: ReadonlyArra
     yield* sql`
       UPDATE user_balances b SET ${balances.setFrom("t")}
       FROM (${values(changed)}) t
-      CROSS JOIN LATERAL (SELECT f.ctid FROM user_balances f WHERE ${balanceKey.match("f", "t")} ${perRow}) found(place)
-      WHERE ${expectFewRows} AND b.ctid = found.place`
+      CROSS JOIN LATERAL (SELECT f.ctid FROM user_balances f WHERE ${balanceKey.match("f", "t")} ${perRow}) found(tid)
+      WHERE ${expectFewRows} AND b.ctid = found.tid`
   }
 })
 
 const sumKey = Tables.waitingSums.pick("integrator_id", "asset", "block")
 const sumChanges = columnList({ ...sumKey.columns, change: numeric() })
 
-/** What waiting rewards gained or lost, by blocks of their creations; a block without waiting rewards has no row. */
+/** Adds the changes of waiting rewards to the sums of their blocks. A block without waiting rewards has no row. */
 export const writeWaitingSums = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   const sql = yield* SqlClient.SqlClient
   const rows = books.flatMap((book) =>
@@ -86,7 +87,7 @@ export const writeWaitingSums = Effect.fnUntraced(function*(books: ReadonlyArray
   yield* sql`DELETE FROM waiting_sums s USING ${sumKey.unnest(rows)} WHERE ${sumKey.match("s", "t")} AND s.amount = 0`
 })
 
-/** Claims that are carried out in part; there are few at any time. */
+/** Writes unfinished claims, of which there are few at any time. */
 export const writePayouts = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   const sql = yield* SqlClient.SqlClient
   for (const { changedPayouts, integratorId, payouts } of books) {
@@ -110,8 +111,9 @@ const vaultTimes = columnList({
 })
 
 /**
- * When background work on the vaults is next due, in real time: now at the earliest, so that a vault with much of it
- * comes behind those that waited meanwhile; with the first pending reward; or never.
+ * Writes when background work on the vaults is next due, in real time: now where money is assigned or a claim is
+ * unfinished, else with the first pending reward, but not before now. A vault with much work so queues behind vaults
+ * whose work became due meanwhile.
  */
 export const writeWorkAt = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   const sql = yield* SqlClient.SqlClient
@@ -133,7 +135,7 @@ export const writeWorkAt = Effect.fnUntraced(function*(books: ReadonlyArray<Book
 
 const vaultAccounts = Tables.vaultBalances.pick("held", "free", "assigned", "assigned_to", "assigned_at")
 
-/** What the vaults hold in each asset that was moved. */
+/** Writes the balances of the vaults in the assets that were moved. */
 export const writeVaultBalances = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   const sql = yield* SqlClient.SqlClient
   const rows = books.flatMap((book) =>

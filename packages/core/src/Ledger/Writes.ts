@@ -17,9 +17,11 @@ import {
   writeWorkAt
 } from "./WriteBalances.ts"
 
-/** Writes what the books have changed, each table in one statement whatever the number of rows. */
+/** Writes the changes of the books: a fixed number of statements, whatever the number of rows. */
 export const write = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
-  const changed = books.filter((book) => book.operation !== undefined || book.events.length > 0 || book.entries.length > 0)
+  const changed = books.filter(({ entries, events, operation }) =>
+    operation !== undefined || events.length > 0 || entries.length > 0
+  )
   const outdated = books.filter((book) => book.isWorkOutdated)
   if (changed.length > 0) yield* writeChanges(changed)
   if (outdated.length > 0) yield* writeWorkAt(outdated)
@@ -38,9 +40,10 @@ const writeChanges = Effect.fnUntraced(function*(changed: ReadonlyArray<Book>) {
   yield* insertOperations(changed)
 })
 
-/** A book with where its entries and events begin to be counted, and what its events need. */
+/** A book, the numbers that its entries and events follow, and what its events and deliveries need. */
 interface Numbered {
   readonly book: Book
+  /** Numbers of the last stored entry and event. */
   readonly entries: bigint
   readonly events: bigint
   readonly salt: string
@@ -49,7 +52,7 @@ interface Numbered {
 
 const counters = Tables.vaults.pick("integrator_id", "rewards", "entries", "events", "work_at")
 
-/** Moves the vaults' counters on and answers where they stood. */
+/** Advances the vaults' counters and returns their previous values. */
 const takeNumbers = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<Omit<Numbered, "book"> & { integratorId: string }>`
@@ -108,11 +111,11 @@ const updateRewards = Effect.fnUntraced(function*(rows: ReadonlyArray<RewardRow>
     UPDATE rewards r SET ${rewardChange.setFrom("t")}
     FROM ${changedRewards.unnest(rows)}
     CROSS JOIN LATERAL (
-      -- it is the reward itself; with an order and a limit only the index of a user's rewards by creation fits
+      -- finds the reward itself; ORDER BY and LIMIT leave the planner only the index of a user's rewards by creation
       SELECT f.ctid FROM rewards f WHERE f.integrator_id = t.integrator_id AND f.user_id = t.user_id
         AND f.creation >= t.creation ORDER BY f.creation LIMIT 1
-    ) found(place)
-    WHERE ${expectFewRows} AND r.ctid = found.place`
+    ) found(tid)
+    WHERE ${expectFewRows} AND r.ctid = found.tid`
 })
 
 const insertEntries = Effect.fnUntraced(function*(numbered: ReadonlyArray<Numbered>) {
@@ -140,7 +143,7 @@ const stored = Metrics.counter(
   "Events for integrators by kind: transitions of rewards and confirmed movements of vaults"
 )
 
-/** Events, and a delivery of each where the integrator has an endpoint. The vault's event precedes the rewards'. */
+/** Writes events, and a delivery of each where the integrator has an endpoint. The vault's event comes first. */
 const insertEvents = Effect.fnUntraced(function*(numbered: ReadonlyArray<Numbered>) {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
@@ -177,7 +180,7 @@ const insertEvents = Effect.fnUntraced(function*(numbered: ReadonlyArray<Numbere
 
 const newDelivery = Tables.deliveries.pick("integrator_id", "event", "generation", "reward")
 
-/** An event's id: the integrator's salt and the event's number, so that the id finds its row. */
+/** An event's id: the integrator's salt and the event's number in hexadecimal, from which the row can be looked up. */
 export const eventId = (salt: string, event: bigint): string => `evt_${salt}${event.toString(16).padStart(12, "0")}`
 
 const operationEvent = (book: Book, operation: NonNullable<Book["operation"]>) => {

@@ -14,7 +14,7 @@ import {
   transactionKey
 } from "./State.ts"
 
-/** What an applied event asks of the vault. */
+/** A change of the vault's rewards that follows from an applied event. */
 export type Order =
   | { readonly kind: "earn"; readonly reward: EarnedReward }
   | {
@@ -25,14 +25,17 @@ export type Order =
     readonly refundedCents: bigint
   }
 
-/** Whether the event that this one refers to is applied; true where it refers to none. */
+/** Whether the event that this event refers to is applied; true where it refers to none. */
 export const isReady = (state: State, event: StoredEvent): boolean => {
   if (event.originalId === null) return true
   const key = transactionKey({ ...event, externalTransactionId: event.originalId })
   return event.kind === "refund" ? state.clearings.has(key) : state.authorizations.has(key)
 }
 
-/** Applies an event whose original, if it has one, is applied. Pure but for `state` (decisions, section 5). */
+/**
+ * Applies an event whose original, if it has one, is applied, and returns the orders that follow (decisions, section
+ * 5). Changes `state`, and has no other effect.
+ */
 export const apply = (state: State, event: StoredEvent): ReadonlyArray<Order> => {
   switch (event.kind) {
     case "authorization":
@@ -85,7 +88,7 @@ const replace = (state: State, key: string, before: AuthorizationState, after: A
   estimate(state, before, after)
 }
 
-/** Moves the estimate of an authorization's programs from what it was to what it is. */
+/** Updates the estimates of an authorization's programs by the difference between its two versions. */
 const estimate = (state: State, before: AuthorizationState | undefined, after: AuthorizationState): void => {
   const wasOpen = before !== undefined && !before.closed
   if (!wasOpen && after.closed) return
@@ -158,7 +161,7 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<Order> => {
   return orders
 }
 
-/** A refund in another currency, or of nothing, has no effect. */
+/** A refund in another currency, or of amount zero, has no effect. */
 const refund = (state: State, event: StoredEvent): ReadonlyArray<Order> => {
   const externalTransactionId = event.originalId ?? ""
   const key = transactionKey({ ...event, externalTransactionId })
@@ -180,7 +183,7 @@ const refund = (state: State, event: StoredEvent): ReadonlyArray<Order> => {
   return [{ kind: "refund", userId: event.userId, externalTransactionId, programIds, refundedCents }]
 }
 
-/** The versions in force at an instant whose asset fits the currency, by program id in order of code points. */
+/** The versions in force at an instant that pay in the currency's asset, by program id in order of code points. */
 const fitting = (state: State, integratorId: string, currency: string, at: number) => {
   const asset = assetOfCurrency(currency)
   const catalog = state.programs.get(integratorId)

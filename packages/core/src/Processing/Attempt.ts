@@ -13,68 +13,63 @@ import * as Load from "./Load.ts"
 import type { ScanState } from "./Queue.ts"
 import * as Save from "./Save.ts"
 import type { StoredEvent } from "./State.ts"
-import { lockFreeVaults, lockLanes, type Part, takeEvents } from "./Take.ts"
+import { lockFreeVaults, lockLanes, type Part, takeEvents, type WhenLocked } from "./Take.ts"
 
-/** What attempts of one process share. */
+/** State that the attempts of one process share. */
 export interface Shared {
   readonly programs: Programs["Service"]
   readonly scan: ScanState
   readonly weights: EventWeights
 }
 
-/** One transaction over some lanes. */
+/** Which lanes one transaction processes, and its limits. */
 export interface AttemptOptions {
   /** Lanes with work, in the order in which their integrators are served. */
   readonly lanes: ReadonlyArray<LaneKey>
-  /**
-   * What is done about a lane, or a vault, that another transaction holds: it is waited for, {@link lockMillis} at
-   * most.
-   */
-  readonly heldLanes: "passOver" | "waitFor"
-  readonly heldVaults: "passOver" | "waitFor"
-  /** When the attempt is given up. */
+  /** Whether to skip lanes and vaults that another transaction has locked, or to wait {@link lockMillis} for them. */
+  readonly lockedLanes: WhenLocked
+  readonly lockedVaults: WhenLocked
+  /** Milliseconds after which the attempt is interrupted and rolled back. */
   readonly deadlineMillis: number
-  /** Units of work; {@link maxUnits} where absent. With 1 a transaction applies one event. */
+  /** Units of work; {@link maxUnits} when absent. With 1 a transaction applies one event. */
   readonly maxUnits?: number
 }
 
-/** What an attempt committed. */
+/** What an attempt committed, and what it left. */
 export interface Attempted {
   /** Units of work done; see Budget.ts. */
   readonly units: number
-  /** The integrators that were reached, in turn. */
+  /** The integrators whose events were applied, in order. */
   readonly reached: ReadonlyArray<IntegratorId>
-  /** Whether all integrators with events were reached: for the others the budget was used up. */
+  /** Whether all integrators with events were reached before the budget was used up. */
   readonly isComplete: boolean
-  /** Whether as much was read as a batch may do. */
+  /** Whether the queue held as much work as one batch may do. */
   readonly hasMore: boolean
-  /** Why a decision threw: these integrators' events are all still stored. */
+  /** The errors of integrators whose decision threw. All of their events are still queued. */
   readonly failed: ReadonlyMap<IntegratorId, unknown>
-  /**
-   * Integrators that were passed over because another transaction holds their vault, each with that transaction's id.
-   */
-  readonly held: ReadonlyMap<string, string>
+  /** Integrators that were skipped because another transaction had locked their vault, with that transaction's id. */
+  readonly locked: ReadonlyMap<string, string>
 }
 
-/** A lane or a vault was held by another session for longer than {@link lockMillis}. */
+/** Another session had locked a lane or a vault for longer than {@link lockMillis}. */
 export class LockTimeout extends Data.TaggedError("LockTimeout") {}
 
-/** The attempt was not done in time; it was rolled back. */
+/** The attempt exceeded its deadline and was rolled back. */
 export class DeadlineExceeded extends Data.TaggedError("DeadlineExceeded") {}
 
-/** A bug, a broken row, or an SQL error that no repetition helps: it does not say which integrator it belongs to. */
+/** A bug, a broken row, or an SQL error that a retry cannot help. It does not name the integrator that caused it. */
 export class Defect extends Data.TaggedError("Defect")<{ readonly error: unknown }> {}
 
-/** How long a transaction waits for a lock: commonly they are held for less than a tenth of it. */
+/** Milliseconds for which a transaction waits for a lock. Most locks are held for less than a tenth of it. */
 const lockMillis = 500
 
-/** Limits how long the rest of a transaction waits for each lock, to {@link lockMillis}. */
+/** Limits each lock wait in the rest of the transaction to {@link lockMillis}. */
 export const limitLockWaits = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql`SELECT set_config('lock_timeout', ${`${lockMillis}ms`}, true)`)
 
 /**
- * Processes stored events of some lanes in one transaction, and then loads program versions that some of them wait for.
- * Where nothing else could be done, it is done once more, with what was loaded.
+ * Processes stored events of some lanes in one transaction, then loads program versions that some of them wait for.
+ * Where the transaction could apply nothing without these versions, it runs a second time.
  */
 export const attempt = (shared: Shared, options: AttemptOptions) =>
   Effect.flatMap(commitAndLoad(shared, options), (first) =>
@@ -104,7 +99,7 @@ type Work = ReadonlyMap<IntegratorId, { readonly units: number; readonly events:
 
 interface Committed extends Attempted {
   readonly work: Work
-  /** Events that the transaction came to, and those of them that it left in the queue for lack of program versions. */
+  /** Events that the transaction reached, and those of them that it left in the queue for lack of program versions. */
   readonly taken: ReadonlyArray<StoredEvent>
   readonly deferred: Outcome["deferred"]
 }
@@ -115,7 +110,7 @@ const nothing: Committed = {
   isComplete: true,
   hasMore: false,
   failed: new Map(),
-  held: new Map(),
+  locked: new Map(),
   work: new Map(),
   taken: [],
   deferred: []
@@ -124,17 +119,17 @@ const nothing: Committed = {
 const processLanes = Effect.fnUntraced(function*(shared: Shared, options: AttemptOptions) {
   if (options.lanes.length === 0) return nothing
   yield* limitLockWaits
-  const locked = yield* lockLanes(options.lanes, options.heldLanes)
-  const held = options.heldVaults === "passOver"
-    ? yield* lockFreeVaults(new Set(locked.map((lane) => lane.integratorId)))
-    : nothing.held
-  const lanes = locked.filter((lane) => !held.has(lane.integratorId))
-  if (lanes.length === 0) return { ...nothing, held }
+  const ownLanes = yield* lockLanes(options.lanes, options.lockedLanes)
+  const locked = options.lockedVaults === "skip"
+    ? yield* lockFreeVaults(new Set(ownLanes.map((lane) => lane.integratorId)))
+    : nothing.locked
+  const lanes = ownLanes.filter((lane) => !locked.has(lane.integratorId))
+  if (lanes.length === 0) return { ...nothing, locked }
   const { hasMore, parts } = yield* takeEvents(shared.scan, shared.weights, lanes)
-  if (parts.length === 0) return { ...nothing, held }
+  if (parts.length === 0) return { ...nothing, locked }
   const origins = () => parts.flatMap(({ queued }) => queued.map((event) => event.traceparent))
-  return yield* Tracing.found(origins)(applyParts(shared, options, lanes, parts)).pipe(
-    Effect.map((applied) => ({ ...applied, held, hasMore }))
+  return yield* Tracing.startDeferred(origins)(applyParts(shared, options, lanes, parts)).pipe(
+    Effect.map((applied) => ({ ...applied, locked, hasMore }))
   )
 })
 
@@ -154,7 +149,7 @@ const applyParts = Effect.fnUntraced(function*(
     ? state.groups
     : new Map([...state.groups].filter(([, group]) => !failed.has(group.integratorId)))
   yield* Save.save({ ...state, groups }, outcome, lanes)
-  yield* settle(outcome)
+  yield* applyOrders(outcome)
   yield* Metrics.afterCommit(() => Metrics.addByKind(applied, outcome.applied))
   const units = [...work.values()].reduce((sum, one) => sum + one.units, 0)
   const isComplete = work.size + failed.size === parts.length
@@ -168,8 +163,8 @@ interface Loaded {
 }
 
 /**
- * Reads what waits for the events of all parts, or where that is too much, part by part: each may have an equal share
- * of what is left. Parts for which nothing is left are absent from the answer.
+ * Reads the events that wait for events of all parts. Where these are too many for one batch, reads them part by part,
+ * each with an equal share of the remaining limit. Parts for which nothing remains are absent from the result.
  */
 const readDependents = Effect.fnUntraced(function*(parts: ReadonlyArray<Part>) {
   const queued = parts.flatMap((part) => part.queued)
@@ -194,8 +189,8 @@ const readDependents = Effect.fnUntraced(function*(parts: ReadonlyArray<Part>) {
   return { queued: loaded.flatMap((part) => part.queued), waiting, parts: loaded } satisfies Loaded
 })
 
-/** Carries the orders of a batch out on the vaults. */
-const settle = Effect.fnUntraced(function*({ orders }: Outcome) {
+/** Applies the orders of a batch to the vaults. */
+const applyOrders = Effect.fnUntraced(function*({ orders }: Outcome) {
   if (orders.length === 0) return
   const byIntegrator = Map.groupBy(orders, ({ event }) => event.integratorId)
   const touched = [...byIntegrator].map(([integratorId, own]): Ledger.Touched => ({

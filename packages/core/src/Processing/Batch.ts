@@ -6,53 +6,53 @@ import { estimatesMovedBy, fairShare, maxUnits, rewardsChangedBy } from "./Budge
 import { neededVersions } from "./Needs.ts"
 import { eventKey, originalKey, type State, type StoredEvent } from "./State.ts"
 
-/** Dependents that one transaction applies at most; the rest come before any later event of their user. */
+/** Dependents that one transaction applies at most; the others are applied before any later event of their user. */
 export const maxDependents = 1_000
 
-/** What a batch decided. */
+/** The decisions of a batch. */
 export interface Outcome {
   /** Events that were applied, in order. */
   readonly applied: Array<StoredEvent>
   /** Events that wait for their original from now on. */
   readonly waiting: Array<StoredEvent>
-  /** Events that waited and were applied, also those that waited for a moment only. */
+  /** Events that waited and were applied, including those that this batch itself had set aside. */
   readonly released: Array<StoredEvent>
   /** Events that leave the queue. */
   readonly done: Array<StoredEvent>
-  /** What the vaults are asked for, in order. */
+  /** Changes of the vaults' rewards, in order. */
   readonly orders: Array<{ readonly event: StoredEvent; readonly order: Order }>
-  /** Events that stay in the queue until versions are loaded, and the later events of their users, which need none. */
+  /** Events that stay queued until these versions are loaded, and later events of the same users, without versions. */
   readonly deferred: Array<StoredEvent & { readonly versions: ReadonlyArray<VersionMetadata> }>
 }
 
 const emptyOutcome = (): Outcome =>
   ({ applied: [], waiting: [], released: [], done: [], orders: [], deferred: [] })
 
-/** An integrator's part of a batch, with what was read of its dependents. */
+/** An integrator's part of a batch, and the dependents that were read for it. */
 export interface DecidablePart {
   readonly integratorId: IntegratorId
   /** In order of arrival. */
   readonly queued: ReadonlyArray<StoredEvent>
-  /** By user, the keys of applied clearings that an earlier transaction left with dependents. */
+  /** By user, the keys of applied clearings some of whose dependents an earlier transaction left unapplied. */
   readonly resumed: ReadonlyMap<string, ReadonlyArray<string>>
-  /** Dependents that may be applied: more may wait than were read. */
+  /** Dependents that may be applied; more may be waiting than were read. */
   readonly maxDependents: number
 }
 
-/** What was decided for several integrators. */
+/** The decisions for several integrators. */
 export interface Decision {
   readonly outcome: Outcome
-  /** The work of each integrator that was reached, and how many events of its queue that took. */
+  /** Units of work and queued events of each integrator that was reached. */
   readonly work: ReadonlyMap<IntegratorId, { readonly units: number; readonly events: number }>
-  /** Why a decision threw: nothing of these integrators may be saved. */
+  /** The errors of integrators whose decision threw: nothing of theirs may be saved. */
   readonly failed: ReadonlyMap<IntegratorId, unknown>
-  /** Queued events that were applied, set aside or left in the queue for a reason: all but those beyond the budget. */
+  /** Queued events that were applied, set aside, deferred or blocked: all events except those beyond the budget. */
   readonly reached: ReadonlyArray<StoredEvent>
 }
 
 /**
- * Decides part by part until the budget is used up; each part may use an equal share of what is left. A part whose
- * decision throws fails alone. Parts that were not reached are absent from the answer. Changes `state`.
+ * Decides part by part until the budget is used up; each part may use an equal share of the remaining budget. A part
+ * whose decision throws fails alone. Parts that were not reached are absent from the result. Changes `state`.
  */
 export const decideParts = (state: State, parts: ReadonlyArray<DecidablePart>, budget = maxUnits): Decision => {
   const outcome = emptyOutcome()
@@ -83,9 +83,9 @@ export const decideParts = (state: State, parts: ReadonlyArray<DecidablePart>, b
 }
 
 /**
- * Applies queued events one after another, each with what waited for it, depth first (decisions, section 5.7), until
- * they have made `share` units of work; the last one may exceed it. An event whose dependents do not all fit, or whose
- * versions are not all compiled, stays in the queue, and its user's later events with it.
+ * Applies queued events one after another, each followed by its dependents, depth first (decisions, section 5.7), until
+ * they have made `share` units of work; the last event may exceed it. An event whose dependents do not all fit, or
+ * whose versions are not all compiled, stays in the queue together with its user's later events.
  */
 export const decidePart = (state: State, part: DecidablePart, share: number) => {
   const outcome = emptyOutcome()
@@ -104,7 +104,7 @@ export const decidePart = (state: State, part: DecidablePart, share: number) => 
     for (const order of orders) outcome.orders.push({ event, order })
     return applyDependents(eventKey(event))
   }
-  /** Answers whether all of them were applied. */
+  /** Returns whether all dependents were applied. */
   const applyDependents = (key: string): boolean => {
     const dependents = state.waiting.get(key) ?? []
     while (dependents.length > 0) {
@@ -147,7 +147,7 @@ export const decidePart = (state: State, part: DecidablePart, share: number) => 
   return { outcome, units, events, reached }
 }
 
-/** All versions that an event needs, if one of them is not compiled; none where its integrator's are not known yet. */
+/** All versions that an event needs where one of them is not compiled; empty where the catalog is not read yet. */
 const missingVersions = (
   state: State,
   event: StoredEvent,
@@ -156,11 +156,11 @@ const missingVersions = (
   const catalog = state.programs.get(event.integratorId)
   if (catalog === undefined) return []
   const needed = [...neededVersions(state, event, catalog, event.position === null ? [] : resumed)]
-  // no short cut: whatever is compiled is kept for the batch
+  // `filter`, not `some`: `has` keeps each compiled version for the rest of the batch
   return needed.filter((version) => !catalog.has(version)).length === 0 ? undefined : needed
 }
 
-/** Its original may come later in this very batch: the event is then ordered among those that wait for it. */
+/** Inserts an event, in order, among those that wait for its original, which may come later in this batch. */
 const setAside = (state: State, event: StoredEvent): void => {
   const key = originalKey(event)
   const others = state.waiting.get(key) ?? []
@@ -170,6 +170,6 @@ const setAside = (state: State, event: StoredEvent): void => {
   state.waiting.set(key, others.toSpliced(after === -1 ? others.length : after, 0, event))
 }
 
-/** Key of an event's user. */
+/** Map key of an event's user. */
 export const userOf = (event: Pick<StoredEvent, "integratorId" | "userId">): string =>
   `${event.integratorId}\0${event.userId}`

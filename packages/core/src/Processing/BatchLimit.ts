@@ -2,45 +2,45 @@ import type { LaneKey } from "./LaneWatermarks.ts"
 import { maxLanes } from "./Queue.ts"
 
 /**
- * What a batch of several integrators may take: one that takes longer is followed by smaller ones. An integrator alone
- * has the whole step's time.
+ * Deadline of a joint batch, which has events of several integrators, in milliseconds. A batch that exceeds it is
+ * followed by smaller ones. A batch of one integrator may take as long as the whole step.
  */
 export const jointMillis = 5_000
 
-/** A batch twice as large follows one that took less than this part of its time. */
+/** After a batch that took less than this part of its deadline the next one may be twice as large. */
 const growsBelow = 0.25
 
 /**
- * How long one transaction must have held a vault before its integrator goes into quarantine. Until then batches pass
- * over it without waiting: it may be another worker's batch.
+ * How long one transaction must have kept a vault locked before its integrator goes into quarantine. Until then batches
+ * skip the integrator: the transaction may be another worker's batch.
  */
-const heldNanos = 2_000_000_000n
+const lockedNanos = 2_000_000_000n
 
-/** Integrators of each kind that are remembered, the latest. */
+/** Integrators that each of the collections keeps, the most recent ones. */
 const maxRemembered = 1_000
 
-/** A batch that was not done in time is divided into so many. */
+/** Number of parts that a batch is divided into after it exceeded its deadline. */
 const parts = 4
 
-/** What a process remembers of batches that were not done in time, or waited for a vault. */
+/** A process's record of batches that exceeded their deadline or waited for a vault's lock. */
 export class BatchLimit {
-  /** How many lanes the next joint batch takes. */
+  /** Lanes of the next joint batch, at most. */
   lanes = maxLanes
   private readonly slow = new Set<string>()
-  /** Parts of batches that were not done in time, each to be a batch of its own. */
+  /** Parts of batches that exceeded their deadline; each will be a batch of its own. */
   private suspects: ReadonlyArray<ReadonlyArray<LaneKey>> = []
   private isTurnOfSuspects = false
-  private readonly held = new Map<string, { readonly holder: string; readonly sinceNanos: bigint }>()
+  private readonly locked = new Map<string, { readonly holder: string; readonly sinceNanos: bigint }>()
 
-  /** A batch of these lanes was committed. */
+  /** Records that a batch of these lanes was committed. */
   succeeded(lanes: ReadonlyArray<LaneKey>, tookMillis: number): void {
     for (const { integratorId } of lanes) this.slow.delete(integratorId)
     if (tookMillis < growsBelow * jointMillis) this.lanes = Math.min(maxLanes, 2 * this.lanes)
   }
 
   /**
-   * A batch of these lanes was not done in time: the next one takes fewer, and these integrators are processed by
-   * quarters, so that the slow one of them is alone in the end, however much the others have to do meanwhile.
+   * Records that a batch of these lanes exceeded its deadline. The next batch takes fewer lanes, and these integrators
+   * are processed in quarters, so that the slow one is alone after a few steps, however much work the others have.
    */
   exceeded(lanes: ReadonlyArray<LaneKey>): void {
     this.lanes = Math.max(1, Math.floor(Math.min(lanes.length, this.lanes) / parts))
@@ -51,7 +51,7 @@ export class BatchLimit {
     this.suspects = [...this.suspects, ...quarters.filter((some) => some.length > 0)].slice(-maxRemembered)
   }
 
-  /** In every other step, lanes of a batch that was not done in time. */
+  /** In every other step, one part of a batch that exceeded its deadline; otherwise undefined. */
   nextSuspects(): ReadonlyArray<LaneKey> | undefined {
     this.isTurnOfSuspects = !this.isTurnOfSuspects
     if (!this.isTurnOfSuspects) return undefined
@@ -60,22 +60,22 @@ export class BatchLimit {
     return first
   }
 
-  /** Joint batches do not process this integrator any more. */
+  /** Removes an integrator that went into quarantine, which joint batches do not process. */
   quarantined(integratorId: string): void {
     this.suspects = this.suspects
       .map((some) => some.filter((lane) => lane.integratorId !== integratorId))
       .filter((some) => some.length > 0)
   }
 
-  /** The lanes of integrators that will not be processed as {@link nextSuspects}. */
+  /** The lanes of integrators that are not among the suspects, which {@link nextSuspects} returns. */
   withoutSuspects(lanes: ReadonlyArray<LaneKey>): ReadonlyArray<LaneKey> {
     const suspects = new Set(this.suspects.flatMap((some) => some.map(({ integratorId }) => integratorId)))
     return suspects.size === 0 ? lanes : lanes.filter(({ integratorId }) => !suspects.has(integratorId))
   }
 
   /**
-   * An integrator alone was not done in time. Answers whether for the second time: the first may have been the
-   * connection.
+   * Records that an integrator's own batch exceeded its deadline. Returns whether that was the second time in a row:
+   * the cause of the first may have been the connection.
    */
   isSlow(integratorId: string): boolean {
     const known = this.slow.delete(integratorId)
@@ -84,24 +84,24 @@ export class BatchLimit {
     return known
   }
 
-  /** Whether the vault of one of these lanes' integrators was held when it was last asked for. */
-  hasHeldVault(lanes: ReadonlyArray<LaneKey>): boolean {
-    return lanes.some(({ integratorId }) => this.held.has(integratorId))
+  /** Whether another transaction had locked the vault of one of these integrators when a batch last tried. */
+  hasLockedVault(lanes: ReadonlyArray<LaneKey>): boolean {
+    return lanes.some(({ integratorId }) => this.locked.has(integratorId))
   }
 
-  /** A transaction holds a vault. Answers whether it has been the same one for two seconds. */
-  isHeldForLong(integratorId: string, holder: string, nowNanos: bigint): boolean {
-    const known = this.held.get(integratorId)
-    if (known?.holder === holder) return nowNanos - known.sinceNanos >= heldNanos
-    this.held.delete(integratorId)
-    this.held.set(integratorId, { holder, sinceNanos: nowNanos })
-    bound(this.held)
+  /** Records which transaction has locked a vault. Returns whether it has been the same one for {@link lockedNanos}. */
+  isLockedForLong(integratorId: string, holder: string, nowNanos: bigint): boolean {
+    const known = this.locked.get(integratorId)
+    if (known?.holder === holder) return nowNanos - known.sinceNanos >= lockedNanos
+    this.locked.delete(integratorId)
+    this.locked.set(integratorId, { holder, sinceNanos: nowNanos })
+    bound(this.locked)
     return false
   }
 
-  /** The vaults of these integrators could be locked, or joint batches do not ask for them any more. */
+  /** Forgets locked vaults: a batch could lock them, or their integrators went into quarantine. */
   released(integratorIds: Iterable<string>): void {
-    for (const integratorId of integratorIds) this.held.delete(integratorId)
+    for (const integratorId of integratorIds) this.locked.delete(integratorId)
   }
 }
 

@@ -2,19 +2,19 @@ import type { Order } from "./Apply.ts"
 import { type State, type StoredEvent, transactionKey } from "./State.ts"
 
 /**
- * Work that one batch does, in units: an applied event counts one, and one more for each reward that it creates or may
- * change and each program whose estimate it moves. A thousand take about a tenth of a second.
+ * Units of work of one batch: an applied event counts one unit, plus one for each reward that it creates or may change
+ * and each program whose estimate it changes. 1,000 units take about 0.1 s.
  */
 export const maxUnits = 1_000
 
-/** Units of an event of which nothing is known, and at most; an event under 50 programs makes up to 101. */
+/** Units of an event of an unknown integrator, and the limit: an event under 50 programs makes up to 101 units. */
 const usualWeight = 2
 const maxWeight = 101
 
-/** Integrators whose weight is remembered, those processed most recently. */
+/** Integrators whose weights are kept, the most recently processed ones. */
 const maxWeights = 2_048
 
-/** How many programs' estimates an event moves at most; asked before it is applied. */
+/** Programs whose estimates an event changes, at most. Must be called before the event is applied. */
 export const estimatesMovedBy = (state: State, event: StoredEvent): number => {
   if (event.kind === "refund") return 0
   const original = transactionKey({ ...event, externalTransactionId: event.originalId ?? "" })
@@ -22,23 +22,23 @@ export const estimatesMovedBy = (state: State, event: StoredEvent): number => {
   return isOpen ? state.programs.get(event.integratorId)?.metadata.size ?? 0 : 0
 }
 
-/** How many rewards the orders of an event create or may change. */
+/** Rewards that the orders of an event create or may change. */
 export const rewardsChangedBy = (orders: ReadonlyArray<Order>): number =>
   orders.reduce((sum, order) => sum + (order.kind === "earn" ? 1 : order.programIds.length), 0)
 
-/** What is left, shared among those still to come; at least one unit. */
+/** An equal share of what is left for those still to come; at least 1. */
 export const fairShare = (left: number, stillToCome: number): number => Math.max(1, Math.ceil(left / stillToCome))
 
-/** How many units an integrator's events made recently: of those with heavy events fewer are read. */
+/** Recent average of units per event, by integrator. A batch reads fewer events of integrators with heavy events. */
 export class EventWeights {
   private readonly weights = new Map<string, number>()
 
-  /** Units that the next event of an integrator is likely to make. */
+  /** Units that the integrator's next event is expected to make. */
   of(integratorId: string): number {
     return this.weights.get(integratorId) ?? usualWeight
   }
 
-  /** `events` of the integrator's queue made so many units. */
+  /** Records that `events` events of the integrator's queue made `units` units. */
   observe(integratorId: string, units: number, events: number): void {
     if (events === 0) return
     const observed = Math.min(maxWeight, Math.max(1, units / events))

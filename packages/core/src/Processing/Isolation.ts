@@ -2,22 +2,23 @@ import { Unavailable } from "@card-rewards/domain/Errors"
 import { Clock, Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import * as Database from "../Database.ts"
-import { attempt, type Attempted, type AttemptOptions, type DeadlineExceeded, type Shared } from "./Attempt.ts"
+import { attempt, type Attempted, type DeadlineExceeded, type Shared } from "./Attempt.ts"
 import { type BatchLimit, jointMillis } from "./BatchLimit.ts"
 import type { LaneKey } from "./LaneWatermarks.ts"
 import * as Quarantine from "./Quarantine.ts"
 import { findLanes } from "./Queue.ts"
+import type { WhenLocked } from "./Take.ts"
 
-/** What the joint processing of one process shares. */
+/** State that the joint batches of one process share. */
 export interface Joint extends Shared {
   readonly limit: BatchLimit
-  /** Something was put into quarantine. */
+  /** Called after an integrator went into quarantine. */
   readonly onQuarantined: () => void
 }
 
 /**
- * Processes the next lanes in one transaction. An integrator whose part fails goes into quarantine, and the others'
- * events are processed by the same call. Answers the units of work done, and one for each integrator that went into
+ * Processes the next lanes in one transaction. An integrator whose part fails goes into quarantine, and the same call
+ * processes the events of the others. Returns the units of work done, plus one for each integrator that went into
  * quarantine.
  */
 export const processNext = Effect.fnUntraced(function*(joint: Joint) {
@@ -30,8 +31,8 @@ export const processNext = Effect.fnUntraced(function*(joint: Joint) {
   const begun = yield* Clock.monotonicTimeNanos
   const tookMillis = Effect.map(Clock.monotonicTimeNanos, (now) => Number(now - begun) / 1e6)
   const isOver = Effect.map(tookMillis, (millis) => millis >= deadlineMillis)
-  const heldVaults = joint.limit.hasHeldVault(lanes) ? "passOver" : "waitFor"
-  return yield* processLanes({ ...joint, deadlineMillis, isOver }, lanes, heldVaults).pipe(
+  const lockedVaults = joint.limit.hasLockedVault(lanes) ? "skip" : "wait"
+  return yield* processLanes({ ...joint, deadlineMillis, isOver }, lanes, lockedVaults).pipe(
     Effect.tap(() => Effect.map(tookMillis, (millis) => joint.limit.succeeded(lanes, millis))),
     Effect.catchTag("DeadlineExceeded", Effect.fnUntraced(function*() {
       const integratorIds = integratorsOf(lanes)
@@ -46,24 +47,22 @@ export const processNext = Effect.fnUntraced(function*(joint: Joint) {
   )
 })
 
-type HeldVaults = AttemptOptions["heldVaults"]
-
 interface Splitting extends Joint {
   readonly deadlineMillis: number
-  /** Whether the step has used up its time: what is not done by then is left for the next one. */
+  /** Whether the step's deadline has passed; the next step processes the remaining lanes. */
   readonly isOver: Effect.Effect<boolean>
 }
 
 /**
- * One transaction over lanes; where it fails, further ones without those whose failure it was. What names no
- * integrator is found by halves.
+ * Processes lanes in one transaction. Where it fails because of some integrators, processes the others again without
+ * them. Where the failure names no integrator, bisects the lanes to find it.
  */
 const processLanes = (
   splitting: Splitting,
   lanes: ReadonlyArray<LaneKey>,
-  heldVaults: HeldVaults
+  lockedVaults: WhenLocked
 ): Effect.Effect<number, Unavailable | DeadlineExceeded, SqlClient.SqlClient> =>
-  attempt(splitting, { lanes, heldLanes: "passOver", heldVaults, deadlineMillis: splitting.deadlineMillis }).pipe(
+  attempt(splitting, { lanes, lockedLanes: "skip", lockedVaults, deadlineMillis: splitting.deadlineMillis }).pipe(
     Effect.flatMap((attempted) => quarantineFailed(splitting, lanes, attempted)),
     Effect.catchTags({
       Behind: Effect.fnUntraced(function*({ touched }) {
@@ -71,66 +70,66 @@ const processLanes = (
         const others = lanes.filter((lane) => !behind.has(lane.integratorId))
         const error = "More rewards are due than one transaction applies"
         const count = yield* quarantine(splitting, behind, { reason: "behind", error })
-        return count + (yield* processRest(splitting, others, heldVaults))
+        return count + (yield* processRest(splitting, others, lockedVaults))
       }),
       LockTimeout: () =>
-        heldVaults === "waitFor"
-          ? processRest(splitting, lanes, "passOver")
-          : processHalves(splitting, lanes, { reason: "locked", error: "Another session holds its rows" }, "passOver"),
-      Defect: ({ error }) => processHalves(splitting, lanes, { reason: "failing", error }, heldVaults)
+        lockedVaults === "wait"
+          ? processRest(splitting, lanes, "skip")
+          : processHalves(splitting, lanes, { reason: "locked", error: "Another session holds its rows" }, "skip"),
+      Defect: ({ error }) => processHalves(splitting, lanes, { reason: "failing", error }, lockedVaults)
     })
   )
 
 const processRest = (
   splitting: Splitting,
   lanes: ReadonlyArray<LaneKey>,
-  heldVaults: HeldVaults
+  lockedVaults: WhenLocked
 ): Effect.Effect<number, Unavailable | DeadlineExceeded, SqlClient.SqlClient> =>
   Effect.flatMap(splitting.isOver, (isOver) =>
-    lanes.length === 0 || isOver ? Effect.succeed(0) : processLanes(splitting, lanes, heldVaults))
+    lanes.length === 0 || isOver ? Effect.succeed(0) : processLanes(splitting, lanes, lockedVaults))
 
-/** An integrator whose transaction fails alone goes into quarantine. */
+/** Processes each half of the lanes by itself. A single integrator goes into quarantine instead. */
 const processHalves = Effect.fnUntraced(function*(
   splitting: Splitting,
   lanes: ReadonlyArray<LaneKey>,
   failure: Quarantine.Failure,
-  heldVaults: HeldVaults
+  lockedVaults: WhenLocked
 ) {
   const integratorIds = integratorsOf(lanes)
   if (integratorIds.length === 1) return yield* quarantine(splitting, integratorIds, failure)
   const first = new Set(integratorIds.slice(0, Math.ceil(integratorIds.length / 2)))
   const isFirst = (lane: LaneKey) => first.has(lane.integratorId)
-  const count = yield* processRest(splitting, lanes.filter(isFirst), heldVaults)
-  return count + (yield* processRest(splitting, lanes.filter((lane) => !isFirst(lane)), heldVaults))
+  const count = yield* processRest(splitting, lanes.filter(isFirst), lockedVaults)
+  return count + (yield* processRest(splitting, lanes.filter((lane) => !isFirst(lane)), lockedVaults))
 })
 
 const integratorsOf = (lanes: ReadonlyArray<LaneKey>): ReadonlyArray<string> =>
   [...new Set(lanes.map((lane) => lane.integratorId))]
 
-/** What was committed leaves out those whose decision threw, and those whose vault is held. */
+/** After a commit: quarantines integrators whose decision threw, or whose vault stays locked by another session. */
 const quarantineFailed = Effect.fnUntraced(function*(
   joint: Joint,
   lanes: ReadonlyArray<LaneKey>,
   attempted: Attempted
 ) {
   joint.scan.hasMore = attempted.hasMore
-  resumeBehind(joint, lanes, attempted)
+  moveCursor(joint, lanes, attempted)
   const now = yield* Clock.monotonicTimeNanos
-  const held = [...attempted.held].flatMap(([integratorId, holder]) =>
-    joint.limit.isHeldForLong(integratorId, holder, now) ? [integratorId] : [])
-  joint.limit.released([...attempted.reached, ...held])
-  let count = yield* quarantine(joint, held, { reason: "locked", error: "The vault is locked by another session" })
+  const locked = [...attempted.locked].flatMap(([integratorId, holder]) =>
+    joint.limit.isLockedForLong(integratorId, holder, now) ? [integratorId] : [])
+  joint.limit.released([...attempted.reached, ...locked])
+  let count = yield* quarantine(joint, locked, { reason: "locked", error: "The vault is locked by another session" })
   for (const [integratorId, error] of attempted.failed) {
     count += yield* quarantine(joint, [integratorId], { reason: "failing", error })
   }
   return attempted.units + count
 })
 
-/** Where the budget did not reach all integrators, the next batch begins with the first of the rest. */
-const resumeBehind = ({ scan }: Joint, lanes: ReadonlyArray<LaneKey>, { failed, isComplete, reached }: Attempted) => {
+/** Where the budget did not reach all integrators, lets the next batch begin with the first that was not reached. */
+const moveCursor = ({ scan }: Joint, lanes: ReadonlyArray<LaneKey>, { failed, isComplete, reached }: Attempted) => {
   if (isComplete) return
-  const passed = new Set<string>([...reached, ...failed.keys()])
-  scan.cursor = lanes.findLast((lane) => passed.has(lane.integratorId)) ?? scan.cursor
+  const served = new Set<string>([...reached, ...failed.keys()])
+  scan.cursor = lanes.findLast((lane) => served.has(lane.integratorId)) ?? scan.cursor
 }
 
 const quarantine = Effect.fnUntraced(function*(

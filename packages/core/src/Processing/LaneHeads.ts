@@ -1,12 +1,12 @@
 import { perRowSql } from "../Database/PlannerHints.ts"
 
 /**
- * SQL for the first stored event of each lane that has any, in the order of their keys and of at most `maxLanes`:
- * `integrator_id`, `lane`, and `stored_at` in real time. It skips from lane to lane through the queue's key: its
- * cost is in proportion to the lanes with work, whatever number of lanes and events there is.
+ * SQL for the first stored event of each lane that has one, of at most `maxLanes` lanes in the order of their keys:
+ * `integrator_id`, `lane`, and `stored_at` in real time. It is a loose index scan over the queue's primary key, whose
+ * cost is proportional to the lanes with work, not to the number of lanes or events.
  *
- * Events are stored with their integrator's time, so a sandbox clock that was moved while an event waited makes it look
- * older by the move.
+ * Events are stored with their integrator's time. Where a sandbox clock was moved while an event waited, the event
+ * therefore appears older by the amount of the move.
  */
 export const laneHeads = (maxLanes: number): string => `
   WITH RECURSIVE head AS (

@@ -1,4 +1,4 @@
-/** Lanes that a process remembers, those with work most recently. */
+/** Lanes whose watermarks a process keeps, those with work most recently. */
 const maxKnownLanes = 1_024
 
 /** One of the 16 lanes of an integrator. */
@@ -7,12 +7,12 @@ export interface LaneKey {
   readonly lane: number
 }
 
-/** A lane, and up to which arrival it is empty for good. */
+/** A lane and its watermark: the arrival number up to which the lane stays empty. */
 export interface KnownLane extends LaneKey {
   watermark: bigint
 }
 
-/** A sample that was begun and whose list of writers is still being read. */
+/** A sample in progress, whose list of writers is being read. */
 export interface BegunSample {
   readonly highestArrival: bigint
 }
@@ -22,31 +22,31 @@ interface Sample extends BegunSample {
 }
 
 /**
- * Low-water marks of lanes in the queue: a scan of a lane begins behind its watermark. All fibers of a process share
- * one object. Forgetting it costs time and nothing else.
+ * Low-water marks of lanes in the queue: a scan of a lane starts after its watermark. All fibers of a process share one
+ * object. Losing the watermarks costs time and has no other effect.
  *
  * Why a watermark never passes an event that is not processed:
  *
- * 1. A transaction that inserts into the queue locks the table before it is given its arrival numbers, and releases
- *    that lock after its rows are visible. Numbers are given in ascending order, but not committed in that order.
+ * 1. A transaction that inserts into the queue locks the table before it draws its arrival numbers, and releases the
+ *    lock after its rows are visible. Numbers are drawn in ascending order, but not committed in that order.
  * 2. A sample is the highest arrival that this process has read, and *then* the list of transactions that hold such a
  *    lock. So each event up to that arrival is visible to every later statement, or its writer is in the list.
- * 3. When a list that was read *later* has none of those writers, they have all ended: no event up to the sample's
- *    arrival can become visible any more. It becomes {@link closedArrival}. "Later" is certain because a process has
- *    one sample in progress at most: {@link beginSample} answers undefined until {@link endSample}.
+ * 3. When a list that was read *later* contains none of those writers, they have all ended: no event up to the sample's
+ *    arrival can become visible after that. The arrival becomes {@link closedArrival}. "Later" is certain because a
+ *    process has at most one sample in progress: {@link beginSample} returns undefined until {@link endSample}.
  * 4. A lane's watermark moves up to that arrival only when a statement that began afterwards found no row of the lane
- *    up to it. A row that another transaction is deleting is visible until that commits.
+ *    up to it. A row that another transaction is deleting stays visible until that transaction commits.
  */
 export class LaneWatermarks {
-  /** No event with an arrival up to this one can become visible any more. */
+  /** No further event with an arrival up to this number can become visible. */
   closedArrival = 0n
-  /** By lane, the one with work most recently last. */
+  /** By lane, in order of the last work. */
   private readonly lanes = new Map<string, KnownLane>()
   private highestArrival = 0n
   private sample: Sample | undefined
   private inProgress: BegunSample | undefined
 
-  /** Remembers lanes that have work. */
+  /** Adds lanes that have work. */
   remember(lanes: ReadonlyArray<LaneKey>): void {
     for (const { integratorId, lane } of lanes) {
       const key = laneKeyOf({ integratorId, lane })
@@ -60,29 +60,29 @@ export class LaneWatermarks {
     }
   }
 
-  /** The remembered lanes. */
+  /** The lanes with a watermark. */
   known(): ReadonlyArray<KnownLane> {
     return [...this.lanes.values()]
   }
 
-  /** A scan of the lane begins behind this arrival. */
+  /** The arrival after which a scan of the lane starts; 0 for an unknown lane. */
   watermarkOf(lane: LaneKey): bigint {
     return this.lanes.get(laneKeyOf(lane))?.watermark ?? 0n
   }
 
-  /** Events with these arrivals were read. */
+  /** Records that events with these arrivals were read. */
   observeArrivals(arrivals: Iterable<bigint>): void {
     for (const arrival of arrivals) if (arrival > this.highestArrival) this.highestArrival = arrival
   }
 
-  /** Begins a sample, before its writers are read; undefined while another one is in progress. */
+  /** Begins a sample; must be called before its writers are read. Returns undefined while another is in progress. */
   beginSample(): BegunSample | undefined {
     if (this.inProgress !== undefined) return undefined
     this.inProgress = { highestArrival: this.highestArrival }
     return this.inProgress
   }
 
-  /** Ends a sample with the transactions that were writing to the queue, or undefined where they could not be read. */
+  /** Ends a sample with the transactions that write to the queue, or with undefined where they could not be read. */
   endSample(begun: BegunSample, writers: ReadonlySet<string> | undefined): void {
     if (this.inProgress !== begun) return
     this.inProgress = undefined
@@ -94,8 +94,8 @@ export class LaneWatermarks {
   }
 
   /**
-   * The lanes were scanned, in a statement that began when {@link closedArrival} was `closed`; `first` is the first
-   * arrival behind a lane's watermark, undefined where there is none.
+   * Records a scan of the lanes by a statement that began when {@link closedArrival} was `closed`. `first` returns the
+   * first arrival after a lane's watermark, or undefined where there is none.
    */
   scanned(lanes: ReadonlyArray<KnownLane>, closed: bigint, first: (lane: LaneKey) => bigint | undefined): void {
     for (const lane of lanes) {
@@ -104,12 +104,12 @@ export class LaneWatermarks {
     }
   }
 
-  /** Forgets the lanes: where scans are quick, watermarks save nothing. */
+  /** Removes all lanes. Watermarks save nothing while scans of the whole queue are quick. */
   forgetLanes(): void {
     this.lanes.clear()
   }
 
-  /** Forgets everything: the server that answers next may be another one, whose arrivals begin elsewhere. */
+  /** Resets all state: after an error the next connection may lead to another server, with other arrival numbers. */
   reset(): void {
     this.lanes.clear()
     this.closedArrival = 0n
@@ -119,5 +119,5 @@ export class LaneWatermarks {
   }
 }
 
-/** Key of a lane in a map. */
+/** Map key of a lane. */
 export const laneKeyOf = ({ integratorId, lane }: LaneKey): string => `${integratorId}\0${lane}`

@@ -22,14 +22,14 @@ import {
   transactionKey
 } from "./State.ts"
 
-/** What waits for queued events, as far as it was read. */
+/** Events that wait for queued events, as far as they were read. */
 export interface Dependents {
-  /** The events that the batch can take: fewer than asked where too much waits for them. */
+  /** The queued events that the batch can take: not all of them where too many events wait for them. */
   readonly queued: ReadonlyArray<StoredEvent>
   readonly waiting: Map<string, Array<StoredEvent>>
-  /** By user, the keys of applied clearings that an earlier transaction left with dependents. */
+  /** By user, the keys of applied clearings some of whose dependents an earlier transaction left unapplied. */
   readonly resumed: ReadonlyMap<string, ReadonlyArray<string>>
-  /** Whether all dependents of all events that were asked for were read. */
+  /** Whether all dependents of all queued events were read. */
   readonly isComplete: boolean
 }
 
@@ -37,10 +37,10 @@ const eventColumns = storedEvents.renamed("e")
 
 const ordinal = { ord: int4() }
 const transaction = Tables.spendEvents.pick("integrator_id", "user_id", "external_transaction_id")
-const original = columnList({ ...ordinal, place: int4(), ...Tables.spendEventKey.columns })
+const original = columnList({ ...ordinal, original_index: int4(), ...Tables.spendEventKey.columns })
 const begunEvent = columnList({ ...ordinal, ...Tables.spendEventKey.columns })
 
-/** Reads what waits for the queued events, and for what waits for them: at most `limit` at each depth. */
+/** Reads the events that wait for the queued events, and those that wait for these: at most `limit` at each depth. */
 export const dependents = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEvent>, limit: number) {
   const first = yield* waitingFor(queued.map((event, ord) => ({ event, ord })), limit)
   const second = yield* waitingFor(first, limit)
@@ -64,12 +64,12 @@ export const dependents = Effect.fnUntraced(function*(queued: ReadonlyArray<Stor
 })
 
 interface Waiting {
-  /** Index among the queued events of the one that would release it. */
+  /** Index of the queued event that would release this event. */
   readonly ord: number
   readonly event: StoredEvent
 }
 
-/** How many queued events the batch can take: all of whose dependents were read and fit; at least one. */
+/** Number of queued events whose dependents were all read and fit into the batch; at least 1. */
 const howManyFit = (queued: number, lists: ReadonlyArray<ReadonlyArray<Waiting>>, limit: number): number => {
   const counts = Array.from({ length: queued }, () => 0)
   let cut = queued
@@ -88,15 +88,15 @@ const waitingFor = Effect.fnUntraced(function*(originals: ReadonlyArray<Waiting>
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<StoredEvent & { ord: number }>`
     SELECT t.ord, ${eventColumns}
-    FROM ${original.unnest(able.map(({ event, ord }, place) => ({ ...event, ord, place })))}
+    FROM ${original.unnest(able.map(({ event, ord }, originalIndex) => ({ ...event, ord, originalIndex })))}
     JOIN spend_event_waits w ON w.integrator_id = t.integrator_id AND w.user_id = t.user_id
       AND w.original_kind = t.kind AND w.original_id = t.external_transaction_id
     JOIN spend_events e ON ${Tables.spendEventKey.match("e", "w")}
-    ORDER BY t.ord, t.place, w.occurred_at, w.arrival LIMIT ${value.int4(limit + 1)}`
+    ORDER BY t.ord, t.original_index, w.occurred_at, w.arrival LIMIT ${value.int4(limit + 1)}`
   return rows.map(({ ord, ...event }): Waiting => ({ ord, event }))
 })
 
-/** What waits for clearings that are applied: left by a transaction that took all it could. */
+/** Events that wait for applied clearings: an earlier transaction left them when it reached its limit. */
 const leftByEarlier = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEvent>, limit: number) {
   const begun = queued.flatMap((event, ord) => event.position === null ? [] : [{ event, ord }])
   if (begun.length === 0) return []
@@ -113,7 +113,7 @@ const leftByEarlier = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEv
   return rows.map(({ ord, ...event }): Waiting => ({ ord, event }))
 })
 
-/** Reads all that the events' decisions depend on. The caller holds their lanes. */
+/** Reads all rows that the decisions on the events depend on. The caller has locked their lanes. */
 export const state = Effect.fnUntraced(function*(
   { queued, waiting }: Pick<Dependents, "queued" | "waiting">,
   programs: ReadonlyMap<string, Catalog>
@@ -123,7 +123,8 @@ export const state = Effect.fnUntraced(function*(
   const authorizations = yield* readAuthorizations(referring.filter((event) => event.kind !== "refund"))
   const clearings = yield* readClearings(referring.filter((event) => event.kind === "refund"))
   const groups = yield* readGroups(monthsOf(events, authorizations, clearings), programs)
-  const attributes = yield* readAttributes(queued.filter((event) => event.originalId === null && event.position === null))
+  const unlinked = queued.filter((event) => event.originalId === null && event.position === null)
+  const attributes = yield* readAttributes(unlinked)
   return { authorizations, clearings, groups, attributes, waiting, programs } satisfies State
 })
 
@@ -145,7 +146,7 @@ const readAuthorizations = Effect.fnUntraced(function*(referring: ReadonlyArray<
 const attributes = Tables.userAttributes.pick("tier", "country", "segment")
 type NullableAttributes = Row<typeof attributes>
 
-/** Rows were checked when they were stored. */
+/** Attributes of a stored row, which were validated when they were stored. */
 const attributesOf = (row: NullableAttributes): Attributes =>
   Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null))
 
@@ -178,7 +179,7 @@ const readClearings = Effect.fnUntraced(function*(refunds: ReadonlyArray<StoredE
 const userMonths = Tables.capUsage.pick("integrator_id", "user_id", "month")
 type UserMonth = Row<typeof userMonths>
 
-/** The users' months in which the events can change caps or estimates. */
+/** The users' months whose caps or estimates the events can change. */
 const monthsOf = (
   events: ReadonlyArray<StoredEvent>,
   authorizations: ReadonlyMap<string, AuthorizationState>,
@@ -205,7 +206,7 @@ const readGroups = Effect.fnUntraced(function*(
 ) {
   const groups = new Map<string, Group>()
   const found = { groups, programs }
-  // events of an integrator whose metadata is not read yet wait for it
+  // events of an integrator whose metadata is not read yet stay in the queue
   const known = months.filter(({ integratorId }) => programs.has(integratorId))
   if (known.length === 0) return groups
   const sql = yield* SqlClient.SqlClient
@@ -243,8 +244,8 @@ const recordOfEvent = recordAt({
 })
 
 /**
- * Attributes at the purchase time `P` of events that set one: the latest record stored at or before `P` and before
- * the event was received; before the first one, the enrollment record (decisions, section 5.3).
+ * The users' attributes at the purchase time `P` of authorizations and clearings, by {@link eventKey}: the latest
+ * record stored at or before `P` and received before the event, else the enrollment record (decisions, section 5.3).
  */
 export const readAttributes = Effect.fnUntraced(function*(events: ReadonlyArray<StoredEvent>) {
   const found = new Map<string, Attributes>()

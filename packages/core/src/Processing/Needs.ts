@@ -5,9 +5,9 @@ import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 import { eventKey, groupKey, originalKey, type State, type StoredEvent, transactionKey } from "./State.ts"
 
 /**
- * The versions whose definitions can be needed to apply an event, and all that waits for it: those in force at its
- * purchase time whose asset fits, and those whose caps limit the estimates that it changes. `resumed` are the keys of
- * clearings whose dependents come first. At most two for each program.
+ * The versions whose definitions may be needed to apply an event and all events that wait for it: those in force at its
+ * purchase time that pay in its asset, and those whose caps limit the estimates that it changes. `resumed` are the keys
+ * of clearings whose dependents are applied first. At most two versions for each program.
  */
 export const neededVersions = (
   state: State,
@@ -53,7 +53,7 @@ class Needed {
     this.catalog = catalog
   }
 
-  /** What a purchase in a currency earns or is expected to earn. */
+  /** Adds the versions under which a purchase earns, or is expected to earn. */
   addPurchase(currency: string, at: number): void {
     const asset = assetOfCurrency(currency)
     if (asset === undefined) return
@@ -63,15 +63,15 @@ class Needed {
     }
   }
 
-  /** What refunds of an applied clearing change: those of one that is applied just now change what it changes. */
+  /** Adds the versions that refunds of an applied clearing need. {@link addPurchase} covers clearings of this batch. */
   addRefundsOf(clearingKey: string): void {
     const clearing = this.state.clearings.get(clearingKey.slice(clearingKey.indexOf("\0") + 1))
     for (const { programId } of clearing?.rewards ?? []) this.addCaps(programId, clearing?.purchaseAt ?? 0, undefined)
   }
 
   /**
-   * Estimates are capped by the newest version with an open authorization; by the next one, where the event may close
-   * the last authorization of the newest.
+   * Adds the version that caps the estimates: the newest one with an open authorization, and also the next one where
+   * the event may close the last authorization of the newest.
    */
   private addCaps(programId: string, at: number, closing: VersionMetadata | undefined): void {
     const group = this.state.groups.get(groupKey({ ...this.user, month: monthOf(at), programId }))

@@ -6,25 +6,25 @@ import { value } from "../Database.ts"
 import * as Metrics from "../Metrics.ts"
 import type { Reason } from "../Quarantine.ts"
 
-/** An integrator in quarantine whose attempt is under way here. */
+/** This process's exclusive right, until it expires, to attempt the events of an integrator in quarantine. */
 export interface Lease {
   readonly integratorId: IntegratorId
   readonly reason: Reason
   readonly failures: number
   /**
-   * When the lease ends (real time, milliseconds). It tells this attempt from a later one: only its holder records the
-   * result.
+   * When the lease expires (real time, milliseconds). It is also the fencing token: only the attempt whose lease is
+   * stored can record its result.
    */
   readonly leasedUntil: number
 }
 
-/** Why an attempt failed; of the error its message is kept, 1,000 characters at most. */
+/** Why an attempt failed. Of the error only the message is stored, at most 1,000 characters. */
 export interface Failure {
   readonly reason: Reason
   readonly error: unknown
 }
 
-/** An attempt takes less; after a killed worker another one may begin then. */
+/** Longer than an attempt takes. After a worker was killed, another one may attempt the integrator when it expires. */
 const leaseMillis = 30_000
 
 const firstPauseMillis = 250
@@ -36,14 +36,14 @@ const maxErrorLength = 1_000
 const pauseMillisAfter = (failures: number): number =>
   Math.min(maxPauseMillis, firstPauseMillis * 2 ** Math.min(failures - 1, 16))
 
-/** Neither a stack nor the values of a statement. */
+/** The message of an error, without stack and without the parameters of a statement. */
 const errorText = (error: unknown): string => {
   const message = error instanceof Error ? messageOf(error) : String(error)
-  // NUL is not storable, and a pair of surrogates may not be cut
+  // PostgreSQL cannot store NUL; spreading by code points keeps surrogate pairs whole
   return [...message.replaceAll("\0", "")].slice(0, maxErrorLength).join("")
 }
 
-/** The message of an SQL error is PostgreSQL's own. */
+/** The message of the innermost cause: of an SQL error that is PostgreSQL's own message. */
 const messageOf = (error: Error): string =>
   error.cause instanceof Error && error.cause.message !== "" ? messageOf(error.cause) : error.message || error.name
 
@@ -55,14 +55,12 @@ const failures = Metrics.counter(
 
 const countFailure = (reason: Reason) => Metrics.afterCommit(() => Metrics.add(failures, 1, { reason }))
 
-/**
- * Puts an integrator into quarantine; one that is there already stays as it is. Its first attempt alone follows soon.
- */
+/** Puts an integrator into quarantine. One that is in quarantine already keeps its row. */
 export const add = Effect.fnUntraced(function*(integratorId: string, { error: cause, reason }: Failure) {
   const error = errorText(cause)
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
-  // what is behind is caught up with at once: nothing has to change first
+  // an integrator that is behind can catch up at once: its attempts do not depend on a change elsewhere
   const pauseMillis = reason === "behind" ? 0 : pauseMillisAfter(1)
   const rows = yield* Database.backgroundStep(sql`
     INSERT INTO quarantine (integrator_id, reason, error, failures, since, next_attempt_at)
@@ -71,12 +69,12 @@ export const add = Effect.fnUntraced(function*(integratorId: string, { error: ca
   if (rows.length === 0) return
   yield* countFailure(reason)
   yield* Effect.logWarning(
-    `Events of integrator ${integratorId} are processed apart from now on (${reason}): ${error}; ` +
+    `Events of integrator ${integratorId} are in quarantine and processed separately (${reason}): ${error}; ` +
       `next attempt in ${pauseMillis} ms`
   )
 })
 
-/** Leases the integrator whose attempt is due longest; undefined where none is due. */
+/** Leases the integrator whose attempt has been due the longest; undefined where none is due. */
 export const lease = Effect.fnUntraced(function*() {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
@@ -89,7 +87,7 @@ export const lease = Effect.fnUntraced(function*() {
   return rows[0]
 })
 
-/** The attempt succeeded: the integrator returns to joint batches. */
+/** Ends the quarantine after a successful attempt: the integrator returns to joint batches. */
 export const release = Effect.fnUntraced(function*({ failures, integratorId, leasedUntil }: Lease) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* Database.backgroundStep(sql`
@@ -97,11 +95,11 @@ export const release = Effect.fnUntraced(function*({ failures, integratorId, lea
     RETURNING integrator_id`)
   if (rows.length === 0) return
   yield* Effect.logInfo(
-    `Events of integrator ${integratorId} are processed with all others' again, after ${failures} failures`
+    `Events of integrator ${integratorId} are processed together with all others again, after ${failures} failures`
   )
 })
 
-/** The attempt made progress and has more to do: the next one follows when those due before it had theirs. */
+/** Ends an attempt that made progress and has more to do. The next one follows after all attempts due before it. */
 export const continueLater = Effect.fnUntraced(function*({ integratorId, leasedUntil }: Lease) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
@@ -110,7 +108,7 @@ export const continueLater = Effect.fnUntraced(function*({ integratorId, leasedU
     WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}`)
 })
 
-/** The attempt failed; the pause before the next one grows. */
+/** Records a failed attempt and doubles the pause before the next one. */
 export const fail = Effect.fnUntraced(function*(lease: Lease, { error: cause, reason }: Failure) {
   const error = errorText(cause)
   const sql = yield* SqlClient.SqlClient

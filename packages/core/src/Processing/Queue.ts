@@ -3,55 +3,55 @@ import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { type LaneKey, laneKeyOf, LaneWatermarks } from "./LaneWatermarks.ts"
 
-/** Lanes of one batch. */
+/** Lanes of one batch, at most. */
 export const maxLanes = 256
 
 /**
- * While a snapshot is held open anywhere, PostgreSQL keeps the rows that were removed from the queue, and a scan
- * passes over all of them. A scan that takes longer than this, in milliseconds, is not repeated before nine times its
- * duration: until then only lanes that had work recently are scanned, each behind its watermark. Loops set it; without
- * it every scan covers the whole queue.
+ * While any transaction holds a snapshot, PostgreSQL keeps the dead rows of the queue, and each scan has to skip all of
+ * them. A scan that takes longer than this limit, in milliseconds, is followed by a pause of nine times its duration in
+ * which only lanes that had work recently are scanned, each from its watermark. The worker's loops set the limit;
+ * without it every scan covers the whole queue.
  */
 export const QuickScanMillis = Context.Reference<number>("@card-rewards/core/Processing/QuickScanMillis", {
   defaultValue: () => Number.POSITIVE_INFINITY
 })
 
-/** A scan that is not quick is followed by so many times its duration without another one. */
+/** Duration of the pause after a slow scan, as a multiple of the scan's duration. */
 const scanPauseFactor = 9n
 
-/** The least time between two samples of the writers. */
+/** Time between two samples of the writers, at least. */
 const sampleNanos = 500_000_000n
 
 const beforeAll: LaneKey = { integratorId: "", lane: -1 }
 
-/** What a process remembers of the queue between its scans; its fibers share it. */
+/** A process's knowledge of the queue between scans; its fibers share one object. */
 export class ScanState {
   readonly watermarks = new LaneWatermarks()
-  /** The lane that was scanned last: lanes are served in turn. */
+  /** The lane that was taken last; the next scan continues after it (round robin). */
   cursor: LaneKey = beforeAll
   /** Whether the last batch did all the work that a batch may do. */
   hasMore = false
-  /** How long the last slow scan of the whole queue took, and when there may be another one. */
+  /** Duration of the last scan of the whole queue if it was slow, else 0; and when the next such scan may begin. */
   scanNanos = 0n
   pauseUntilNanos = 0n
   sampleAtNanos = 0n
 }
 
-/** The next lanes with work in turn, of integrators that are not in quarantine. */
+/** Returns the next lanes with work, round robin, of integrators that are not in quarantine. */
 export const findLanes = Effect.fnUntraced(function*(state: ScanState, limit: number) {
   const begun = yield* Clock.monotonicTimeNanos
-  const pauses = begun < state.pauseUntilNanos && Number.isFinite(yield* QuickScanMillis)
-  const all = pauses ? yield* scanKnown(state, begun, limit) : yield* scanAll(state, begun, limit)
-  // where there is more than a batch, even if it is all of one integrator, lanes are left for the other fiber
+  const isPausing = begun < state.pauseUntilNanos && Number.isFinite(yield* QuickScanMillis)
+  const all = isPausing ? yield* scanKnown(state, begun, limit) : yield* scanAll(state, begun, limit)
+  // with more work than one batch, even of one integrator, leave half of the lanes to the other fiber
   const found = state.hasMore && all.length < limit ? all.slice(0, Math.ceil(all.length / 2)) : all
   const last = found.at(-1)
   if (last !== undefined) state.cursor = last
   return found
 })
 
-/** The next lanes with work of the whole queue. */
+/** Returns the next lanes with work of the whole queue. */
 const scanAll = Effect.fnUntraced(function*(state: ScanState, begun: bigint, limit: number) {
-  // another fiber need not do the same meanwhile
+  // keeps other fibers from scanning the whole queue at the same time
   state.pauseUntilNanos = begun + scanPauseFactor * state.scanNanos
   const { cursor } = state
   let found = yield* scanFrom(cursor, limit)
@@ -70,7 +70,7 @@ const scanAll = Effect.fnUntraced(function*(state: ScanState, begun: bigint, lim
 })
 
 /**
- * Skips from lane to lane through the queue's key, so that its cost is the number of lanes, not of events. An
+ * Loose index scan over the queue's primary key: its cost is proportional to the lanes with work, not to the events. An
  * integrator in quarantine costs one step, whatever the number of its lanes.
  */
 const scanFrom = Effect.fnUntraced(function*(after: LaneKey, limit: number) {
@@ -93,7 +93,7 @@ const scanFrom = Effect.fnUntraced(function*(after: LaneKey, limit: number) {
     ) SELECT integrator_id, lane FROM found WHERE NOT is_quarantined`
 })
 
-/** The next of the lanes that had work recently and have some now. */
+/** Returns those of the recently busy lanes that have work now. */
 const scanKnown = Effect.fnUntraced(function*(state: ScanState, now: bigint, limit: number) {
   if (now >= state.sampleAtNanos) {
     state.sampleAtNanos = now + sampleNanos
@@ -122,7 +122,7 @@ const scanKnown = Effect.fnUntraced(function*(state: ScanState, now: bigint, lim
 const byKey = (a: LaneKey, b: LaneKey): number =>
   a.integratorId < b.integratorId ? -1 : a.integratorId > b.integratorId ? 1 : a.lane - b.lane
 
-/** Reads which transactions write to the queue at this moment, unless another fiber is doing so. */
+/** Reads which transactions are writing to the queue, unless another fiber is reading them. */
 const sampleWriters = Effect.fnUntraced(function*(watermarks: LaneWatermarks) {
   const sql = yield* SqlClient.SqlClient
   const begun = watermarks.beginSample()
@@ -138,7 +138,7 @@ const sampleWriters = Effect.fnUntraced(function*(watermarks: LaneWatermarks) {
     }))
 })
 
-/** All lanes of an integrator that have work. */
+/** Returns all lanes of an integrator that have work. */
 export const lanesOf = Effect.fnUntraced(function*(integratorId: string) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<LaneKey>`

@@ -7,13 +7,13 @@ import { attempt, type Shared } from "./Attempt.ts"
 import * as Quarantine from "./Quarantine.ts"
 import { lanesOf } from "./Queue.ts"
 
-/** How long one integrator is attended to before the next one; its transaction under way is finished. */
+/** Milliseconds after which an attempt begins no further transaction, so that other integrators have their turn. */
 const attemptMillis = 1_000
 
-/** How long the lease is tried to be given back when the database does not answer; then it ends by itself. */
-const giveBackMillis = 500
+/** Deadline for returning the lease while the database does not answer; after that the lease has to expire. */
+const returnLeaseMillis = 500
 
-/** Transactions of one attempt. */
+/** Transactions of one attempt, at most. */
 const maxTransactions = 200
 
 type Result =
@@ -21,15 +21,16 @@ type Result =
   | { readonly kind: "failed"; readonly units: number; readonly failure: Quarantine.Failure }
 
 /**
- * Attempts the events of the integrator in quarantine whose attempt is due longest. Any number of processes may do so
- * at once: each takes another integrator. Answers whether one was due, and how much was done.
+ * Attempts the events of the integrator in quarantine whose attempt has been due the longest. Any number of processes
+ * may do so at once: each leases another integrator. Returns the units of work done, at least 1 where an attempt was
+ * due, and 0 where none was.
  */
 export const retryNext = Effect.fnUntraced(function*(shared: Shared) {
   const lease = yield* Quarantine.lease()
   if (lease === undefined) return 0
-  // what is unavailable for a moment need not wait for the lease to end
+  // after a short outage of the database the next attempt need not wait for the lease to expire
   const result = yield* Effect.tapError(attemptAlone(shared, lease), () =>
-    Effect.ignore(Quarantine.continueLater(lease).pipe(Effect.provideService(Database.StepMillis, giveBackMillis))))
+    Effect.ignore(Quarantine.continueLater(lease).pipe(Effect.provideService(Database.StepMillis, returnLeaseMillis))))
   if (result.kind === "failed") yield* Quarantine.fail(lease, result.failure)
   else if (result.kind === "unfinished") yield* Quarantine.continueLater(lease)
   else yield* Quarantine.release(lease)
@@ -37,8 +38,8 @@ export const retryNext = Effect.fnUntraced(function*(shared: Shared) {
 })
 
 /**
- * Processes what an integrator has stored, in transactions of its own, until nothing is left or the time is over. Its
- * due rewards are applied piece by piece where they are too many.
+ * Processes the stored events of one integrator, in transactions of its own, until none is left or
+ * {@link attemptMillis} are over. Where too many rewards are due for one transaction, applies them in several.
  */
 const attemptAlone = Effect.fnUntraced(function*(
   shared: Shared,
@@ -57,8 +58,8 @@ const attemptAlone = Effect.fnUntraced(function*(
     if (lanes.length === 0) break
     const options = {
       lanes,
-      heldLanes: "waitFor",
-      heldVaults: "waitFor",
+      lockedLanes: "wait",
+      lockedVaults: "wait",
       deadlineMillis,
       ...(maxUnits === undefined ? {} : { maxUnits })
     } as const
@@ -71,8 +72,8 @@ const attemptAlone = Effect.fnUntraced(function*(
       }),
       Effect.catchTags({
         Behind: ({ became, touched }) => {
-          // what one event makes due is applied before the next event; joint batches would be rolled back again, so
-          // that one event at least is applied here, whatever the time
+          // the rewards that one event makes due must be applied before the next event. A joint batch would roll back
+          // again, so this attempt applies at least one event, even after its time is over
           isOneNext = became === "within"
           if (isOneNext) maxUnits = 1
           return catchUp(touched, until)
@@ -91,7 +92,7 @@ const attemptAlone = Effect.fnUntraced(function*(
 
 const failed = (failure: Quarantine.Failure) => Effect.succeed<Result>({ kind: "failed", units: 0, failure })
 
-/** Applies pieces of what is due; recovered once nothing more is, so that the events come next. */
+/** Applies due rewards in several transactions. The result is `recovered` once none is left; the events come next. */
 const catchUp = (touched: ReadonlyArray<Ledger.Touched>, until: bigint) =>
   Effect.gen(function*() {
     for (let pieces = 1; pieces <= maxTransactions; pieces++) {

@@ -6,10 +6,10 @@ import * as Tables from "../Tables.ts"
 import type { Outcome } from "./Batch.ts"
 import { eventKey, type GroupKey, type State, type StoredEvent, transactionKey } from "./State.ts"
 
-/** A locked lane, and how many of its events are applied. */
+/** A locked lane; `position` is the number of its events that are applied. */
 export type Lane = Row<typeof Tables.lanes>
 
-/** Writes what a batch decided, up to the vaults, each table in one statement. */
+/** Writes the decisions of a batch, except for the vaults', with a fixed number of statements. */
 export const save = Effect.fnUntraced(function*(state: State, outcome: Outcome, lanes: ReadonlyArray<Lane>) {
   yield* markApplied(state, outcome, lanes)
   yield* unqueue(outcome.done)
@@ -20,13 +20,13 @@ export const save = Effect.fnUntraced(function*(state: State, outcome: Outcome, 
   yield* writeExpected(state)
 })
 
-/** What applying writes of a spend event. */
+/** The columns of a spend event that its application sets. */
 const appliedEvents = columnList({
   ...Tables.spendEventKey.columns,
   ...Tables.spendEvents.pick("position", "purchase_at", "refunded_cents").columns
 })
 
-/** Gives each applied event its place in its lane, and clearings what their refunds will need. */
+/** Sets each applied event's position in its lane, and the columns of clearings that their refunds will need. */
 const markApplied = Effect.fnUntraced(function*(state: State, outcome: Outcome, lanes: ReadonlyArray<Lane>) {
   const sql = yield* SqlClient.SqlClient
   const positions = new Map(lanes.map((lane) => [`${lane.integratorId}\0${lane.lane}`, lane.position]))
@@ -64,7 +64,7 @@ const markApplied = Effect.fnUntraced(function*(state: State, outcome: Outcome, 
 
 const laneKey = Tables.lanes.pick("integrator_id", "lane")
 
-/** Clearings applied by an earlier transaction that this one refunded. */
+/** Clearings that an earlier transaction applied and this batch refunded. */
 const refundedEarlier = (state: State, outcome: Outcome) => {
   const appliedNow = new Set(outcome.applied.map(eventKey))
   const refunded = new Map(
@@ -79,8 +79,9 @@ const refundedEarlier = (state: State, outcome: Outcome) => {
   return [...refunded.values()]
 }
 
-// The tables that follow lose rows as they gain them: one that was empty when it was analysed is taken for empty while
-// it has millions of rows. So each row is found by its key, and deleted at its place, which nothing changes meanwhile.
+// Rows come and go in the following tables. One that was empty when it was last analysed looks empty to the planner
+// even with millions of rows. So each row is found by its key and deleted by its ctid, which the lane's lock keeps
+// stable.
 
 const queueKey = Tables.spendEventQueue.pick("integrator_id", "lane", "arrival")
 
@@ -89,8 +90,8 @@ const unqueue = Effect.fnUntraced(function*(done: ReadonlyArray<StoredEvent>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
     DELETE FROM spend_event_queue q USING ${queueKey.unnest(done)}
-    CROSS JOIN LATERAL (SELECT f.ctid FROM spend_event_queue f WHERE ${queueKey.match("f", "t")} ${perRow}) found(place)
-    WHERE ${expectFewRows} AND q.ctid = found.place`
+    CROSS JOIN LATERAL (SELECT f.ctid FROM spend_event_queue f WHERE ${queueKey.match("f", "t")} ${perRow}) found(tid)
+    WHERE ${expectFewRows} AND q.ctid = found.tid`
 })
 
 const waitKey = Tables.spendEventWaits.pick(
@@ -116,8 +117,8 @@ const writeWaits = Effect.fnUntraced(function*({ released, waiting }: Outcome) {
       DELETE FROM spend_event_waits w USING ${waitKey.unnest(released.map(waitOf))}
       CROSS JOIN LATERAL (
         SELECT f.ctid FROM spend_event_waits f WHERE ${waitKey.match("f", "t")} ${perRow}
-      ) found(place)
-      WHERE ${expectFewRows} AND w.ctid = found.place`
+      ) found(tid)
+      WHERE ${expectFewRows} AND w.ctid = found.tid`
   }
 })
 
@@ -137,12 +138,12 @@ const writeAuthorizations = Effect.fnUntraced(function*(state: State, outcome: O
 })
 
 const authorizationKey = Tables.authorizations.pick("integrator_id", "user_id", "external_transaction_id")
-/** What later events change of an authorization. */
+/** The columns of an authorization that later events change. */
 const authorizationChange = Tables.authorizations.pick("incremented", "reversed", "closed")
 
 const usageKey = Tables.capUsage.pick("integrator_id", "user_id", "month", "program_id", "category_id")
 
-/** The lane's lock guards them, so what was not there when it was read is new. */
+/** Writes cap usage. The lane's lock guards it: a row that was absent when it was read is inserted without conflict. */
 const writeUsage = Effect.fnUntraced(function*(state: State) {
   const rows = [...state.groups.values()].flatMap((group) =>
     [...group.changedUsage].map((categoryId) => ({
@@ -204,8 +205,8 @@ const writeEstimates = Effect.fnUntraced(function*(state: State) {
       DELETE FROM open_estimates o USING ${estimateKey.unnest(closed)}
       CROSS JOIN LATERAL (
         SELECT f.ctid FROM open_estimates f WHERE ${estimateKey.match("f", "t")} ${perRow}
-      ) found(place)
-      WHERE ${expectFewRows} AND o.ctid = found.place`
+      ) found(tid)
+      WHERE ${expectFewRows} AND o.ctid = found.tid`
   }
 })
 

@@ -7,7 +7,7 @@ import type { Row } from "../Database/Table.ts"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 import * as Tables from "../Tables.ts"
 
-/** What processing reads of a stored event; `position` is present once the event is applied. */
+/** The columns of a stored event that processing reads; `position` is null until the event is applied. */
 export const storedEvents = Tables.spendEvents.pick(
   "integrator_id",
   "user_id",
@@ -37,7 +37,7 @@ export interface AuthorizationState extends
   readonly attributes: Attributes
 }
 
-/** An applied clearing: what refunds need of it. */
+/** The part of an applied clearing that its refunds need. */
 export interface ClearingState
   extends Pick<SpendEventRow, "integratorId" | "userId" | "externalTransactionId" | "currency" | "cents">
 {
@@ -46,7 +46,7 @@ export interface ClearingState
   readonly rewards: ReadonlyArray<ClearingReward>
 }
 
-/** What a clearing earned in one program. */
+/** The reward that a clearing earned in one program. */
 export interface ClearingReward {
   readonly programId: string
   readonly categoryId: string | undefined
@@ -55,14 +55,17 @@ export interface ClearingReward {
   readonly amount: bigint
 }
 
-/** Key of a user's transaction; ids hold no NUL. */
+/** Map key of a user's transaction. Ids contain no NUL, so that two transactions never share a key. */
 export const transactionKey = (event: {
   readonly integratorId: string
   readonly userId: string
   readonly externalTransactionId: string
 }): string => `${event.integratorId}\0${event.userId}\0${event.externalTransactionId}`
 
-/** One user's caps and estimates in one program and month. `""` as a category is the whole month, or none. */
+/**
+ * One user's cap usage and estimates in one program and month. The category `""` means the whole month in the usage,
+ * and no category in the estimates.
+ */
 export class Group {
   readonly integratorId: IntegratorId
   readonly userId: string
@@ -87,7 +90,7 @@ export class Group {
     this.programId = key.programId
   }
 
-  /** Takes usage that was read. */
+  /** Adds usage that was read. */
   addUsage(categoryId: string, used: bigint): void {
     this.usage.set(categoryId, used)
     this.storedUsage.add(categoryId)
@@ -97,7 +100,7 @@ export class Group {
     return this.usage.get(categoryId) ?? 0n
   }
 
-  /** Counts what a reward earned, or with a negative amount what a refund took back. */
+  /** Adds the amount that a reward earned; a refund subtracts with a negative amount. */
   use(categoryId: string | undefined, amount: bigint): void {
     this.remember()
     for (const id of categoryId === undefined ? [""] : ["", categoryId]) {
@@ -106,7 +109,7 @@ export class Group {
     }
   }
 
-  /** Changes the estimate of one authorization: `authorizations` is 1 as it opens, −1 as it closes, else 0. */
+  /** Changes the estimate of one authorization: `authorizations` is 1 when it opens, −1 when it closes, else 0. */
   estimate(version: VersionMetadata, categoryId: string | undefined, authorizations: number, raw: bigint): void {
     this.remember()
     const key = `${version.version}\0${categoryId ?? ""}`
@@ -119,7 +122,7 @@ export class Group {
     this.changedEstimates.add(key)
   }
 
-  /** By how much the group's expected amount differs from what it was before this batch. */
+  /** Change of the group's expected amount by this batch. */
   expectedDelta(): bigint {
     return this.expectedBefore === undefined ? 0n : this.expected() - this.expectedBefore
   }
@@ -160,24 +163,25 @@ interface Estimate {
   readonly raw: bigint
 }
 
-/** Everything a batch decides on. */
+/** The state that a batch's decisions read and change. */
 export interface State {
   readonly authorizations: Map<string, AuthorizationState>
   readonly clearings: Map<string, ClearingState>
   readonly groups: Map<string, Group>
-  /** The attributes of users at the purchase times that events of the batch set; by {@link eventKey}. */
+  /** Users' attributes at the purchase times of the batch's authorizations and clearings, by {@link eventKey}. */
   readonly attributes: ReadonlyMap<string, Attributes>
-  /** What waits for an original that this batch may apply, in the order in which it is to be applied. */
+  /** By {@link originalKey}, the events that wait for an event of this batch, in order of application. */
   readonly waiting: Map<string, Array<StoredEvent>>
-  /** Without integrators whose metadata is not read yet. */
+  /** By integrator; integrators whose metadata is not read yet are absent. */
   readonly programs: ReadonlyMap<string, Catalog>
 }
 
-/** Key of a stored event. */
-export const eventKey = (event: Pick<StoredEvent, "integratorId" | "userId" | "kind" | "externalTransactionId">): string =>
-  `${event.kind}\0${transactionKey(event)}`
+/** Map key of a stored event. */
+export const eventKey = (
+  event: Pick<StoredEvent, "integratorId" | "userId" | "kind" | "externalTransactionId">
+): string => `${event.kind}\0${transactionKey(event)}`
 
-/** Key of the event that an event refers to. */
+/** Map key of the event that an event refers to. */
 export const originalKey = (event: StoredEvent): string =>
   eventKey({
     ...event,
@@ -185,14 +189,14 @@ export const originalKey = (event: StoredEvent): string =>
     externalTransactionId: event.originalId ?? ""
   })
 
-/** Which group it is. */
+/** The identity of a group. */
 export type GroupKey = Pick<Group, "integratorId" | "userId" | "month" | "programId">
 
 /** Key of a group in {@link State.groups}. */
 export const groupKey = ({ integratorId, month, programId, userId }: GroupKey): string =>
   `${integratorId}\0${userId}\0${month}\0${programId}`
 
-/** The group of a purchase; made where there is none yet. */
+/** Returns the group of a purchase, and creates it where there is none yet. */
 export const groupOf = ({ groups, programs }: Pick<State, "groups" | "programs">, key: GroupKey): Group => {
   const id = groupKey(key)
   const known = groups.get(id)

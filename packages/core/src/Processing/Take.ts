@@ -15,6 +15,9 @@ export interface TakenEvent extends StoredEvent {
   readonly traceparent: string | null
 }
 
+/** Whether a statement skips rows that another transaction has locked, or waits for them. */
+export type WhenLocked = "skip" | "wait"
+
 /** An integrator's part of a batch: its first events of the locked lanes, in order of arrival. */
 export interface Part {
   readonly integratorId: IntegratorId
@@ -25,22 +28,22 @@ const laneKeys = Tables.lanes.pick("integrator_id", "lane")
 const scannedLanes = columnList({ ...laneKeys.columns, watermark: int8(), most: int4() })
 
 /**
- * Locks lanes until the transaction ends, in the order given. Those that another transaction holds are passed over, or
- * waited for until `lock_timeout`.
+ * Locks lanes until the transaction ends, and returns those that it locked, in the given order. Lanes that another
+ * transaction has locked are skipped, or waited for until `lock_timeout`.
  */
-export const lockLanes = Effect.fnUntraced(function*(lanes: ReadonlyArray<LaneKey>, held: "passOver" | "waitFor") {
+export const lockLanes = Effect.fnUntraced(function*(lanes: ReadonlyArray<LaneKey>, whenLocked: WhenLocked) {
   const sql = yield* SqlClient.SqlClient
   const locked = yield* sql<Lane>`
     SELECT l.integrator_id, l.lane, l.position
     FROM ${laneKeys.unnest(lanes)} JOIN lanes l ON ${laneKeys.match("l", "t")}
-    ORDER BY l.integrator_id, l.lane FOR UPDATE OF l ${sql.literal(held === "passOver" ? "SKIP LOCKED" : "")}`
+    ORDER BY l.integrator_id, l.lane FOR UPDATE OF l ${sql.literal(whenLocked === "skip" ? "SKIP LOCKED" : "")}`
   const byKey = new Map(locked.map((lane) => [laneKeyOf(lane), lane]))
   return lanes.flatMap((lane) => byKey.get(laneKeyOf(lane)) ?? [])
 })
 
 /**
- * Locks the vaults that no other transaction has locked. Answers the others by integrator, each with the id of the
- * transaction that holds it.
+ * Locks the vaults that no other transaction has locked. Returns the others by integrator, each with the id of the
+ * transaction that has locked it.
  */
 export const lockFreeVaults = Effect.fnUntraced(function*(integratorIds: Iterable<string>) {
   const sql = yield* SqlClient.SqlClient
@@ -50,17 +53,17 @@ export const lockFreeVaults = Effect.fnUntraced(function*(integratorIds: Iterabl
     ORDER BY integrator_id FOR UPDATE SKIP LOCKED`
   if (free.length === ids.length) return new Map<string, string>()
   const locked = new Set(free.map((row) => row.integratorId))
-  // a row lock stands in the row itself
-  const held = yield* sql<{ integratorId: string; holder: string }>`
+  // PostgreSQL stores the transaction that has locked a row in the row's xmax
+  const others = yield* sql<{ integratorId: string; holder: string }>`
     SELECT integrator_id, xmax::text AS holder FROM vaults
     WHERE integrator_id = ANY(${columns.text(ids.filter((id) => !locked.has(id)))})`
-  return new Map(held.map(({ holder, integratorId }) => [integratorId, holder]))
+  return new Map(others.map(({ holder, integratorId }) => [integratorId, holder]))
 })
 
 /**
- * The first events of each locked lane, by integrator in the order of the lanes. The batch's budget is shared equally;
- * of an integrator so many are read as its share is likely to apply. `hasMore` says whether that is likely to use up
- * the budget.
+ * Reads the first events of each locked lane, by integrator in the order of the lanes. Integrators share the batch's
+ * budget equally; of each, as many events are read as its share is expected to apply. `hasMore` says whether these
+ * events are expected to use up the budget.
  */
 export const takeEvents = Effect.fnUntraced(function*(
   state: ScanState,

@@ -8,18 +8,18 @@ import * as Ledger from "../Ledger.ts"
 import * as Tracing from "../Tracing.ts"
 import { limitLockWaits } from "./Attempt.ts"
 
-/** The pause after a failure doubles from the first to the last of these, in milliseconds. */
+/** The pause after a failure doubles from the first to the last of these values, in milliseconds. */
 const firstPauseMillis = 200
 const lastPauseMillis = 30_000
 
-/** Vaults whose failures one process counts. */
+/** Vaults whose failures one process counts, at most. */
 const maxFailing = 1_000
 
 /**
- * The worker's step of background work: takes the vault whose work has been due the longest, of those that no other
- * process has locked, and does a part of it. Where that fails, or is not done in time, the vault alone waits, for growing
- * pauses. Returns 0
- * where no vault has work that is due; what that costs does not depend on how many integrators there are.
+ * The worker's step of background work: locks the vault whose work has been due the longest, among those that no other
+ * process has locked, and does a part of its work. After a failure or an exceeded deadline only this vault is
+ * postponed, by pauses that double. Returns 0 where no vault's work is due; finding that out costs the same for any
+ * number of integrators.
  */
 export const make = (): Effect.Effect<number, Unavailable, SqlClient.SqlClient> => {
   const failures = new Map<IntegratorId, number>()
@@ -28,7 +28,7 @@ export const make = (): Effect.Effect<number, Unavailable, SqlClient.SqlClient> 
     const work = Effect.gen(function*() {
       yield* limitLockWaits
       taken = yield* takeVault
-      return taken === undefined ? 0 : 1 + (yield* Tracing.found(() => [])(Ledger.work(taken)))
+      return taken === undefined ? 0 : 1 + (yield* Tracing.startDeferred(() => [])(Ledger.work(taken)))
     })
     return Effect.flatMap(SqlClient.SqlClient, (sql) => Database.backgroundStep(sql.withTransaction(work))).pipe(
       Effect.tap(() => Effect.sync(() => taken !== undefined && failures.delete(taken))),
@@ -61,7 +61,7 @@ const postpone = Effect.fnUntraced(function*(
   yield* Effect.logError(`Background work on the vault of ${integratorId} failed; trying again in ${pause}`, error)
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
-  // a vault that another transaction holds is passed over anyway
+  // takeVault skips a vault that another transaction has locked, so it need not be postponed
   yield* Database.backgroundStep(sql`UPDATE vaults SET work_at = ${value.timestamptz(real + pauseMillis)}
     WHERE integrator_id IN (
       SELECT integrator_id FROM vaults WHERE integrator_id = ${integratorId} FOR UPDATE SKIP LOCKED

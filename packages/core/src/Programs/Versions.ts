@@ -91,7 +91,7 @@ export const makeVersions = Effect.fnUntraced(function*(limits: CacheLimits = de
       const wanted = reservations.next(asked, maxLoadBytes)
       if (wanted.length > 0) yield* readDefinitions(wanted)
       return asked.length
-    }).pipe(Database.backgroundStep, loading.withPermit, Tracing.found(() => []))
+    }).pipe(Database.backgroundStep, loading.withPermit, Tracing.startDeferred(() => []))
   })
 
   const ensure = Effect.fnUntraced(function*(catalog: Catalog, versions: Iterable<VersionMetadata>) {
