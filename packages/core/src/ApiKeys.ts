@@ -14,16 +14,16 @@ import { Environment } from "./Environment.ts"
 import * as Secrets from "./Secrets.ts"
 import * as Tables from "./Tables.ts"
 
-/** Whose key a hash is, and whether it may be used. */
+/** The owner of a key, and whether the key may be used. */
 export interface FoundKey {
   readonly integratorId: IntegratorId
   readonly name: ApiKeyName
   readonly revoked: boolean
-  /** The integrator's suspension. */
+  /** Whether the integrator is suspended. */
   readonly suspended: boolean
 }
 
-/** A use of a key, at a real time in milliseconds. */
+/** A use of a key; `at` is real time in milliseconds. */
 export interface KeyUse {
   readonly integratorId: IntegratorId
   readonly name: ApiKeyName
@@ -31,28 +31,28 @@ export interface KeyUse {
 }
 
 /**
- * The integrators' API keys (contract, sections 2.7, 4.5 and 8; decisions, section 8). Names are never reused, the last
- * active key stays, times are real. Only the SHA-256 of a key is stored.
+ * The integrators' API keys (contract, sections 2.7, 4.5 and 8; decisions, section 8). A name is never reused, the last
+ * active key cannot be revoked, times are real. Only the SHA-256 of a key is stored.
  */
 export class ApiKeys extends Context.Service<ApiKeys, {
-  /** Every key of an integrator, revoked ones included, oldest first. */
+  /** All keys of an integrator, including revoked ones, oldest first. */
   readonly list: (integratorId: IntegratorId) => Effect.Effect<ReadonlyArray<ApiKey>, Unavailable>
-  /** Makes a key; where the name was used before, by a revoked key too, `duplicate` and no secret. */
+  /** Creates a key. Where a key of this name exists, also a revoked one, the result is a `duplicate` without secret. */
   readonly create: (
     integratorId: IntegratorId,
     name: ApiKeyName
   ) => Effect.Effect<ApiKeyCreated, ApiKeyLimit | Unavailable>
-  /** Revokes a key; a revoked one stays as it is. */
+  /** Revokes a key. A repeat changes nothing. */
   readonly revoke: (
     integratorId: IntegratorId,
     name: ApiKeyName
   ) => Effect.Effect<ApiKey, NotFound | LastActiveKey | Unavailable>
   /**
-   * The key with this {@link Secrets.hashApiKey hash}. Concurrent look-ups are joined into one statement; those of
-   * different clients take turns.
+   * Finds the key with this {@link Secrets.hashApiKey hash}. Concurrent look-ups share one statement, in which clients
+   * take turns.
    */
   readonly find: (hash: Uint8Array, client: string) => Effect.Effect<Option.Option<FoundKey>, Unavailable>
-  /** Notes when keys were used, to the minute; writes only what is later than what stands there. */
+  /** Records when keys were used, to the minute. Writes only times later than the stored ones. */
   readonly markUsed: (uses: ReadonlyArray<KeyUse>) => Effect.Effect<void, Unavailable>
 }>()("@card-rewards/core/ApiKeys") {
   static readonly layer: Layer.Layer<ApiKeys, never, SqlClient.SqlClient | Environment> = Layer.effect(
@@ -66,27 +66,29 @@ type KeyRow = Row<typeof shown>
 
 const usedKeys = columnList({ ...Tables.apiKeys.pick("integrator_id", "name").columns, minute: timestamptz() })
 
-const make = Effect.gen(function*() {
-  const sql = yield* SqlClient.SqlClient
-  const services = yield* Effect.context<SqlClient.SqlClient | Environment | SecureRandom.SecureRandom | Digest.Digest>()
-
-  /** Keys of one integrator change one after another. Enrollments, which refer to this row, go on meanwhile. */
-  const lock = (integratorId: IntegratorId) =>
-    sql`SELECT 1 FROM integrators WHERE integrator_id = ${integratorId} FOR NO KEY UPDATE`
-
-  const select = (integratorId: IntegratorId, name: ApiKeyName) =>
+const statements = (sql: SqlClient.SqlClient) => ({
+  /** Serialises changes of an integrator's keys. NO KEY UPDATE does not block enrollments, which reference the row. */
+  lock: (integratorId: IntegratorId) =>
+    sql`SELECT 1 FROM integrators WHERE integrator_id = ${integratorId} FOR NO KEY UPDATE`,
+  select: (integratorId: IntegratorId, name: ApiKeyName) =>
     Effect.map(
       sql<KeyRow>`SELECT ${shown.names} FROM api_keys
         WHERE integrator_id = ${integratorId} AND name = ${name}`,
       (rows) => rows[0]
-    )
-
-  const count = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+    ),
+  count: Effect.fnUntraced(function*(integratorId: IntegratorId) {
     const rows = yield* sql<{ all: number; active: number }>`
       SELECT count(*)::int AS "all", (count(*) FILTER (WHERE revoked_at IS NULL))::int AS active
       FROM api_keys WHERE integrator_id = ${integratorId}`
     return rows[0] ?? { all: 0, active: 0 }
   })
+})
+
+const make = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const services = yield* Effect.context<IssueServices>()
+
+  const { count, lock, select } = statements(sql)
 
   const list = Effect.fn("ApiKeys.list")(function*(integratorId: IntegratorId) {
     const rows = yield* sql<KeyRow>`SELECT ${shown.names} FROM api_keys
@@ -112,7 +114,8 @@ const make = Effect.gen(function*() {
     if (existing.revokedAt !== null) return toKey(existing)
     const { active } = yield* count(integratorId)
     if (active === 1) {
-      return yield* new LastActiveKey({ name, message: "The last active key cannot be revoked; create another one first" })
+      const message = "The last active key cannot be revoked; create another one first"
+      return yield* new LastActiveKey({ name, message })
     }
     const revokedAt = yield* Clock.currentTimeMillis
     yield* sql`UPDATE api_keys SET revoked_at = ${value.timestamptz(revokedAt)}
@@ -132,7 +135,7 @@ const make = Effect.gen(function*() {
 
   const markUsed = Effect.fn("ApiKeys.markUsed")(function*(uses: ReadonlyArray<KeyUse>) {
     if (uses.length === 0) return
-    // rows are locked in key order, so that two processes do not deadlock
+    // locks the rows in key order, so that two processes do not deadlock
     yield* sql`UPDATE api_keys k SET last_used_at = later.minute
       FROM (
         SELECT k.integrator_id, k.name, u.minute
@@ -151,7 +154,7 @@ const make = Effect.gen(function*() {
   return ApiKeys.of({ list, create, revoke, find, markUsed })
 })
 
-/** A look-up by hash; `client` says whose turn it takes. */
+/** A look-up by hash, in the turn of `client`. */
 interface LookUp {
   readonly hash: Uint8Array
   readonly client: string
@@ -159,7 +162,7 @@ interface LookUp {
 
 const lookedUp = columnList({ ...Tables.apiKeyHashes.pick("key_hash").columns, position: int4() })
 
-/** The keys with these hashes, by their positions; each is found by primary keys. */
+/** Reads the keys with these hashes by primary key; returns a function from a look-up's position to its key. */
 const readKeys = Effect.fnUntraced(function*(lookUps: ReadonlyArray<LookUp>) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<FoundKey & { readonly position: number }>`
@@ -173,14 +176,17 @@ const readKeys = Effect.fnUntraced(function*(lookUps: ReadonlyArray<LookUp>) {
   return (position: number) => found.get(position)
 })
 
-/** Stores a fresh key under an unused name. Runs inside the caller's transaction, which sees to names and limits. */
+/** The services that {@link issue} requires. */
+export type IssueServices = SqlClient.SqlClient | Environment | SecureRandom.SecureRandom | Digest.Digest
+
+/** Generates and stores a key. Runs inside the caller's transaction, which checks the name and the limits. */
 export const issue = Effect.fnUntraced(function*(
   integratorId: IntegratorId,
   name: ApiKeyName
 ): Effect.fn.Return<
   { readonly key: ApiKey; readonly secret: Redacted.Redacted },
   SqlError.SqlError,
-  SqlClient.SqlClient | Environment | SecureRandom.SecureRandom | Digest.Digest
+  IssueServices
 > {
   const sql = yield* SqlClient.SqlClient
   const secret = yield* Secrets.newApiKey(yield* Environment)

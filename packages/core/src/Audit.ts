@@ -1,37 +1,45 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { checks, type Finding } from "./Audit/Checks.ts"
+import type { Finding } from "./Audit/Check.ts"
+import { historyChecks } from "./Audit/HistoryChecks.ts"
+import { moneyChecks } from "./Audit/MoneyChecks.ts"
 import * as Rebuild from "./Audit/Rebuild.ts"
 import * as Database from "./Database.ts"
 
-export type { Finding } from "./Audit/Checks.ts"
+export type { Finding } from "./Audit/Check.ts"
 
-/** Rows at fault that one check shows, at most. */
+/** Every rule, as a query. A rule that compares two sums compares them in both directions. */
+const checks = [...moneyChecks, ...historyChecks]
+
+/** Findings of one check, at most. */
 const maxFindings = 100
 
-/** What an audit looked at and found. */
+/** The rules that an audit checked, and the rows that break them. */
 export interface AuditReport {
   readonly checks: ReadonlyArray<string>
   readonly findings: ReadonlyArray<Finding>
 }
 
-/** How far an audit is: which check, its place among all of them (from 1), and how much of it is done (0 to 1). */
+/** Progress of an audit. */
 export interface AuditProgress {
+  /** Name of the current check. */
   readonly check: string
-  readonly place: number
+  /** Number of the current check, from 1, and how many checks there are. */
+  readonly ordinal: number
   readonly checks: number
+  /** How much of the current check is done, from 0 to 1. */
   readonly part: number
 }
 
 /**
- * Proves the identities of the money rules (decisions, section 6) from the journal, the rewards and the events, and
- * what was earned from the stored spend events.
+ * Verifies the invariants of the money rules (decisions, section 6) from the journal, the rewards and the events, and
+ * the earned amounts from the stored spend events.
  */
 export class Audit extends Context.Service<Audit, {
-  /** Runs every check on one snapshot of the database; an empty list of findings means that all hold. */
+  /** Runs every check on one snapshot of the database. Without findings all rules hold. */
   readonly run: Effect.Effect<AuditReport, Unavailable>
-  /** As `run`, telling how far it is as each check begins and ends, and now and then within a long one. */
+  /** As `run`; reports progress at the start and end of each check, and within a long one. */
   readonly runWith: (
     onProgress: (progress: AuditProgress) => Effect.Effect<void>
   ) => Effect.Effect<AuditReport, Unavailable>
@@ -54,22 +62,22 @@ const audit = Effect.fnUntraced(function*(onProgress: (progress: AuditProgress) 
   const sql = yield* SqlClient.SqlClient
   yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
   yield* sql`SET LOCAL statement_timeout = 0`
-  // between two statements it may decode all programs, or rebuild a user with any number of events
+  // between two statements the audit may decode all programs, or rebuild a user with any number of events
   yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
-  // whole tables are read here
+  // the checks read whole tables
   yield* sql`SET LOCAL enable_seqscan = on`
   const names = [...checks.map((check) => check.name), Rebuild.name]
   const findings: Array<Finding> = []
-  const tell = (place: number, part: number) =>
-    onProgress({ check: names[place] ?? "", place: place + 1, checks: names.length, part })
-  for (const [place, check] of checks.entries()) {
-    yield* tell(place, 0)
+  const report = (index: number, part: number) =>
+    onProgress({ check: names[index] ?? "", ordinal: index + 1, checks: names.length, part })
+  for (const [index, check] of checks.entries()) {
+    yield* report(index, 0)
     const rows = yield* sql<Omit<Finding, "check">>`
       SELECT integrator_id, subject::text, expected::text, actual::text
       FROM (${sql.literal(check.sql)}) AS found LIMIT ${maxFindings}`
     findings.push(...rows.map((row) => ({ check: check.name, ...row })))
-    yield* tell(place, 1)
+    yield* report(index, 1)
   }
-  findings.push(...yield* Rebuild.rebuild(maxFindings, (part) => tell(checks.length, part)))
+  findings.push(...yield* Rebuild.rebuild(maxFindings, (part) => report(checks.length, part)))
   return { checks: names, findings }
 })

@@ -4,49 +4,50 @@ import * as Database from "./Database.ts"
 import * as Roles from "./Roles.ts"
 import { StartRefused } from "./Settings.ts"
 
-/** How long a starting process waits for the schema it needs. */
-const patienceMillis = 30_000
-const askAgainMillis = 500
+/** Time for which a starting process waits for the schema, and the interval between two checks. */
+const schemaTimeoutMillis = 30_000
+const pollMillis = 500
 
-/** How long one look at the database may take: a host that answers nothing any more would never end it. */
-const lookMillis = 5_000
+/** Deadline of one check: without it, a host that does not respond would block the check forever. */
+const checkMillis = 5_000
 
 type Config = Omit<Database.DatabaseConfig, "role">
 
 /**
- * Waits until the database has the schema that this code works on; `admin migrate` brings it there. A newer schema,
- * and one that does not come, refuse the start. Gives how to reach the database under the lesser role.
+ * Waits up to 30 s until the database has the schema that this code requires, which `admin migrate` creates, and
+ * returns the configuration with the least-privilege role. Fails with {@link StartRefused} where the schema is newer,
+ * or is still missing after 30 s.
  */
 export const awaitSchema = Effect.fnUntraced(function*(config: Config, role: Roles.Role) {
   let found: number | undefined
-  const look = schemaOf(config).pipe(
+  const check = schemaOf(config).pipe(
     Effect.catchTag("StartRefused", () => Effect.succeed(undefined)),
-    Effect.map((seen) => found = seen)
+    Effect.map((current) => found = current)
   )
-  yield* look.pipe(
+  yield* check.pipe(
     Effect.repeat({
-      until: (seen) => seen !== undefined && seen >= Database.schemaVersion,
-      schedule: Schedule.spaced(askAgainMillis)
+      until: (current) => current !== undefined && current >= Database.schemaVersion,
+      schedule: Schedule.spaced(pollMillis)
     }),
-    Effect.timeoutOption(patienceMillis)
+    Effect.timeoutOption(schemaTimeoutMillis)
   )
   if (found !== Database.schemaVersion) return yield* new StartRefused({ message: refusal(found) })
   return yield* underRole(config, role)
 })
 
-/** The same database under the lesser role, where the login may take it. */
+/** The configuration with the least-privilege role where the login is a member of it, else without a role. */
 export const underRole = Effect.fnUntraced(function*(config: Config, role: Roles.Role) {
-  if (yield* ask(config, Roles.isAvailable(role))) return { ...config, role }
-  yield* Effect.logWarning(`Works with all rights of its database login: it is no member of ${Roles.nameOf(role)}`)
+  if (yield* queryOnce(config, Roles.isAvailable(role))) return { ...config, role }
+  yield* Effect.logWarning(`Works with all rights of its database login, no member of ${Roles.nameOf(role)}`)
   return config
 })
 
 /** The number of the last migration, 0 where there is none. */
-export const schemaOf = (config: Config) => ask(config, version)
+export const schemaOf = (config: Config) => queryOnce(config, version)
 
-/** Asks over a connection of its own, and waits for the answer no longer than {@link lookMillis}. */
-const ask = <A>(config: Config, question: Effect.Effect<A, SqlError.SqlError, SqlClient.SqlClient>) =>
-  Database.withDeadline(lookMillis, Effect.provide(question, Database.layer({ ...config, poolSize: 1 }))).pipe(
+/** Runs a query on a connection of its own, within {@link checkMillis}. */
+const queryOnce = <A>(config: Config, query: Effect.Effect<A, SqlError.SqlError, SqlClient.SqlClient>) =>
+  Database.withDeadline(checkMillis, Effect.provide(query, Database.layer({ ...config, poolSize: 1 }))).pipe(
     Effect.catchCause(() => Effect.fail(new StartRefused({ message: "The database could not be reached" })))
   )
 
@@ -60,10 +61,10 @@ const version = Effect.gen(function*() {
   return last?.version ?? 0
 })
 
-/** Why a start is refused over a database with another schema, or over none. */
+/** The message of a start that is refused because the database has another schema, or cannot be reached. */
 export const refusal = (found: number | undefined): string =>
   found === undefined
-    ? `The database could not be reached within ${patienceMillis / 1_000} s`
+    ? `The database could not be reached within ${schemaTimeoutMillis / 1_000} s`
     : found > Database.schemaVersion
     ? `The database has schema ${found}, newer than ${Database.schemaVersion}, which this version works on`
     : `The database has schema ${found}, not ${Database.schemaVersion}: run "npm run admin -- migrate"`

@@ -1,42 +1,41 @@
 import { Unavailable } from "@card-rewards/domain/Errors"
 import { Clock, Effect, Exit, Latch, type Scope } from "effect"
 import type { SqlError } from "effect/sql"
+import { FairQueue } from "./Batcher/FairQueue.ts"
 import * as Database from "./Database.ts"
 import * as Tracing from "./Tracing.ts"
 
-/** The part of a batcher's pending requests that one key may have. */
-const largestShare = 1 / 4
-
-/** The pause between two checks for requests past their deadline, at least. */
+/** Interval between two checks for requests past their deadline, at least. */
 const minPauseMillis = 100
 
-/** Most requests of one statement, and most pending ones, of {@link ofReads}. */
+/** Requests of one statement and pending requests of {@link ofReads}, at most. */
 const maxReads = 100
 const maxPendingReads = 8_000
 
-/** A request that has no answer yet. */
+/** A request that waits for its answer. */
 export interface Pending<Request, A, E> {
   readonly request: Request
-  /** The request's span as W3C `traceparent`; null where nothing is traced. */
+  /** The request's span as W3C `traceparent`; null without tracing. */
   readonly traceparent: string | null
   /** Answers the request; only the first answer counts. */
   readonly complete: (answer: Effect.Effect<A, E>) => void
 }
 
+/** How {@link make} joins requests into batches. */
 export interface Options<Request, A, E> {
   /** Name of a batch's span. */
   readonly name: string
-  /** Requests of one key are taken in order; keys take turns, and each may have a quarter of `maxPending`. */
+  /** Requests of one key keep their order. Keys take turns, and each may have a quarter of `maxPending`. */
   readonly keyOf: (request: Request) => string
   /** Requests of one batch, at most. */
   readonly maxBatch: number
   /** Requests that wait for a batch, at most; further ones fail with {@link Unavailable}. */
   readonly maxPending: number
-  /** One batch in flight for each number, which starts where at least so many requests are pending. */
+  /** For each batch that may be in flight: the number of pending requests from which it starts. */
   readonly startAt: ReadonlyArray<number>
-  /** The message of a request that was not answered in time, or came when too many were pending. */
+  /** The message of a request that exceeded its deadline, or was refused because too many were pending. */
   readonly busy: string
-  /** Answers each request of a batch. */
+  /** Runs a batch, and completes each of its requests. */
   readonly run: (batch: ReadonlyArray<Pending<Request, A, E | Unavailable>>) => Effect.Effect<void>
 }
 
@@ -47,83 +46,21 @@ interface Entry<Request, A, E> extends Pending<Request, A, E> {
 }
 
 /**
- * Joins concurrent requests: while batches are in flight, the requests that arrive form the next one. A batch starts
- * after all of its requests arrived, so that each answer shows what was committed before its request.
+ * Joins concurrent requests: the requests that arrive while batches are in flight form the next batch. A batch starts
+ * after all of its requests arrived, so that each answer reflects everything committed before its request.
  *
- * A request is answered within {@link Database.unavailableAfterMillis}, with {@link Unavailable} where its batch is not
- * done by then; what the batch does afterwards is not known to the caller. A caller that is interrupted before its
+ * A request is answered within {@link Database.unavailableAfterMillis}. It fails with {@link Unavailable} where its
+ * batch is not done by then; its caller does not learn the batch's result. A request that is interrupted before its
  * batch starts is left out of it.
  */
 export const make = Effect.fnUntraced(function*<Request, A, E>(
   options: Options<Request, A, E>
 ): Effect.fn.Return<(request: Request) => Effect.Effect<A, E | Unavailable>, never, Scope.Scope> {
   type Own = Entry<Request, A, E | Unavailable>
-  const queues = new Map<string, Array<Own>>()
-  const unanswered = new Set<Own>()
-  const someUnanswered = yield* Latch.make()
-  let pending = 0
+  const queue = new FairQueue<Own>(options.maxPending)
   const busy = Effect.fail(new Unavailable({ message: options.busy }))
-
-  /** The next batch: an equal share of each key; keys that had one and have more go to the end. */
-  const take = (): ReadonlyArray<Own> => {
-    const batch: Array<Own> = []
-    const share = Math.max(1, Math.floor(options.maxBatch / queues.size))
-    for (const [key, queue] of queues) {
-      if (batch.length >= options.maxBatch) break
-      queues.delete(key)
-      const taken = queue.splice(0, Math.min(share, options.maxBatch - batch.length))
-      pending -= taken.length
-      for (const entry of taken) if (!entry.isDone) batch.push(entry)
-      if (queue.length > 0) queues.set(key, queue)
-    }
-    return batch
-  }
-
-  const forkBatches = Effect.fnUntraced(function*(startAt: number) {
-    const enough = yield* Latch.make()
-    const runBatch = Effect.gen(function*() {
-      yield* enough.await
-      const batch = take()
-      if (pending < startAt) yield* enough.close
-      if (batch.length === 0) return
-      const exit = yield* Effect.exit(options.run(batch)).pipe(
-        Tracing.linked(options.name, "internal", () => batch.map(({ traceparent }) => traceparent))
-      )
-      // a defect of a batch is that of its requests, and the next batch starts
-      if (Exit.isFailure(exit)) for (const entry of batch) entry.complete(Effect.failCause(exit.cause))
-    })
-    yield* Effect.forkScoped(Effect.forever(runBatch))
-    return () => {
-      if (pending >= startAt) enough.openUnsafe()
-    }
-  })
-  const wakes = yield* Effect.forEach(options.startAt, forkBatches)
-
-  const refuseLate = Effect.gen(function*() {
-    yield* someUnanswered.await
-    const [oldest] = unanswered
-    if (oldest === undefined) return yield* someUnanswered.close
-    yield* Effect.sleep(Math.max(minPauseMillis, oldest.deadlineMillis - (yield* nowMillis)))
-    const now = yield* nowMillis
-    for (const entry of unanswered) {
-      if (entry.deadlineMillis > now) break
-      entry.complete(busy)
-    }
-  })
-  yield* Effect.forkScoped(Effect.forever(refuseLate))
-
-  const enqueue = (entry: Own): boolean => {
-    const key = options.keyOf(entry.request)
-    const queue = queues.get(key)
-    if (pending >= options.maxPending || (queue?.length ?? 0) >= options.maxPending * largestShare) return false
-    if (queue === undefined) queues.set(key, [entry])
-    else queue.push(entry)
-    pending++
-    unanswered.add(entry)
-    someUnanswered.openUnsafe()
-    for (const wake of wakes) wake()
-    return true
-  }
+  const unanswered = yield* failExpired<Own>((entry) => entry.complete(busy))
+  const wakes = yield* Effect.forEach(options.startAt, (startAt) => forkBatches(options, queue, startAt))
 
   return (request) =>
     Effect.flatMap(Effect.zip(Tracing.traceparent, nowMillis), ([traceparent, now]) =>
@@ -138,7 +75,9 @@ export const make = Effect.fnUntraced(function*<Request, A, E>(
             if (unanswered.delete(entry)) resume(answer)
           }
         }
-        if (!enqueue(entry)) return resume(busy)
+        if (!queue.add(options.keyOf(request), entry)) return resume(busy)
+        unanswered.add(entry)
+        for (const wake of wakes) wake()
         return Effect.sync(() => {
           entry.isDone = true
           unanswered.delete(entry)
@@ -146,9 +85,60 @@ export const make = Effect.fnUntraced(function*<Request, A, E>(
       }))
 })
 
+/** Forks a fiber that runs batches while at least `startAt` requests are pending; returns what wakes the fiber. */
+const forkBatches = Effect.fnUntraced(function*<Request, A, E>(
+  options: Options<Request, A, E>,
+  queue: FairQueue<Entry<Request, A, E | Unavailable>>,
+  startAt: number
+) {
+  const enough = yield* Latch.make()
+  const runBatch = Effect.gen(function*() {
+    yield* enough.await
+    const batch = queue.take(options.maxBatch)
+    if (queue.size < startAt) yield* enough.close
+    if (batch.length === 0) return
+    const exit = yield* Effect.exit(options.run(batch)).pipe(
+      Tracing.linked(options.name, "internal", () => batch.map(({ traceparent }) => traceparent))
+    )
+    // a defect of a batch fails its requests and does not end the fiber
+    if (Exit.isFailure(exit)) for (const entry of batch) entry.complete(Effect.failCause(exit.cause))
+  })
+  yield* Effect.forkScoped(Effect.forever(runBatch))
+  return () => {
+    if (queue.size >= startAt) enough.openUnsafe()
+  }
+})
+
+/** Forks a fiber that calls `fail` for entries past their deadline; returns the set of entries that it watches. */
+const failExpired = Effect.fnUntraced(function*<Watched extends { readonly deadlineMillis: number }>(
+  fail: (entry: Watched) => void
+) {
+  const entries = new Set<Watched>()
+  const someAdded = yield* Latch.make()
+  const check = Effect.gen(function*() {
+    yield* someAdded.await
+    const [oldest] = entries
+    if (oldest === undefined) return yield* someAdded.close
+    yield* Effect.sleep(Math.max(minPauseMillis, oldest.deadlineMillis - (yield* nowMillis)))
+    const now = yield* nowMillis
+    for (const entry of entries) {
+      if (entry.deadlineMillis > now) break
+      fail(entry)
+    }
+  })
+  yield* Effect.forkScoped(Effect.forever(check))
+  return {
+    add: (entry: Watched): void => {
+      entries.add(entry)
+      someAdded.openUnsafe()
+    },
+    delete: (entry: Watched): boolean => entries.delete(entry)
+  }
+})
+
 /**
- * A batcher of requests that one statement answers; `read` returns the answer of each request by its position. Two
- * statements are in flight at most: one is prepared while PostgreSQL works on the other.
+ * A batcher of requests that one statement answers: `read` returns a function from a request's position to its answer.
+ * At most two statements are in flight: this process prepares one while PostgreSQL executes the other.
  */
 export const ofReads = <Request, A>(options: {
   readonly name: string
@@ -173,5 +163,5 @@ export const ofReads = <Request, A>(options: {
       )
   })
 
-/** Milliseconds of a clock that no change of the machine's time moves. */
+/** Milliseconds of the monotonic clock. */
 const nowMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))

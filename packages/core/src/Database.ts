@@ -1,6 +1,6 @@
 /**
- * The way to PostgreSQL: the connection pool, parameters whose type PostgreSQL is told, transactions and deadlines, and
- * the migrations of the schema.
+ * Access to PostgreSQL: the connection pool, parameters with explicit types, transactions and deadlines, and the
+ * migrations of the schema.
  */
 export { columns, value } from "./Database/Columns.ts"
 export {

@@ -89,8 +89,8 @@ export class Deliveries extends Context.Service<Deliveries, {
    */
   readonly claim: (options: ClaimOptions) => Effect.Effect<ReadonlyArray<Outgoing>, Unavailable>
   /**
-   * Stores attempts with what follows from them; each wholly or not at all. Outcomes of claims that no longer hold change
-   * nothing; those that are busy may be given again. `now` is in milliseconds.
+   * Stores attempts with what follows from them; each wholly or not at all. Outcomes of claims that no longer hold
+   * change nothing; those that are busy may be given again. `now` is in milliseconds.
    */
   readonly record: (outcomes: ReadonlyArray<Outcome>, now: number) => Effect.Effect<Recorded, Unavailable>
   /**

@@ -1,8 +1,8 @@
 import type { VaultId } from "@card-rewards/domain/Ids"
 import { Context, Layer } from "effect"
 
-/** Which of the two worlds a process serves; also the id of every integrator's vault in it (contract, section 2.9). */
+/** The environment that a process serves, sandbox or production; also the id of its vaults (contract, section 2.9). */
 export class Environment extends Context.Service<Environment, VaultId>()("@card-rewards/core/Environment") {
-  /** The environment, fixed for the life of the process. */
+  /** The environment is fixed for the lifetime of the process. */
   static readonly layer = (environment: VaultId): Layer.Layer<Environment> => Layer.succeed(Environment, environment)
 }

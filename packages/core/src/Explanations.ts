@@ -15,12 +15,11 @@ import type { RewardRow } from "./Ledger/RewardRow.ts"
 import { bringUpToDate } from "./UpToDate.ts"
 import { recordAt } from "./Users/AttributeHistory.ts"
 
-/** Why a reward has the amount that it has. */
+/** Explains the amounts of rewards. */
 export class Explanations extends Context.Service<Explanations, {
   /**
-   * Evaluates the reward's purchase again, by the recorded version, attributes and cap usage, on one snapshot in which
-   * nothing is due to the user any more. Shows at most
-   * {@link maxRefunds} refunds.
+   * Evaluates the reward's purchase again by the recorded version, attributes and cap usage, on one snapshot, after
+   * applying what is due to the user. Shows at most {@link maxRefunds} refunds.
    */
   readonly explain: (
     integratorId: IntegratorId,
@@ -44,7 +43,7 @@ export class Explanations extends Context.Service<Explanations, {
   )
 }
 
-/** A reward id within a user: `kind` and `programId` hold no `:`, so the rest is the transaction's. */
+/** Parses a reward id of the user. `kind` and `programId` contain no `:`, the transaction id between them may. */
 const parts = (integratorId: IntegratorId, userId: UserId, rewardId: string) => {
   const prefix = `rw:${integratorId}:${userId}:clearing:`
   const end = rewardId.lastIndexOf(":")
@@ -77,7 +76,8 @@ const explain = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: 
     SELECT r.*, v.definition, c.mcc, coalesce(a.tier, u.tier) AS tier, coalesce(a.country, u.country) AS country,
       coalesce(a.segment, u.segment) AS segment
     FROM rewards r
-    JOIN program_versions v ON v.integrator_id = r.integrator_id AND v.program_id = r.program_id AND v.version = r.program_version
+    JOIN program_versions v ON v.integrator_id = r.integrator_id AND v.program_id = r.program_id
+      AND v.version = r.program_version
     JOIN spend_events c ON c.integrator_id = r.integrator_id AND c.user_id = r.user_id AND c.kind = r.kind
       AND c.external_transaction_id = r.external_transaction_id
     LEFT JOIN authorizations a ON a.integrator_id = c.integrator_id AND a.user_id = c.user_id
@@ -129,10 +129,10 @@ const cap = (scope: "month" | "category", categoryId: string | undefined, perMon
   left: (perMonth > used ? perMonth - used : 0n).toString()
 })
 
-/** A purchase has few refunds; of more than these the first ones are shown. */
+/** Refunds that an explanation shows, at most: the first ones. Purchases commonly have few. */
 const maxRefunds = 1_000
 
-/** The refunds that were applied, in that order, and by how much each reduced the reward. */
+/** The applied refunds, in order of application, and by how much each reduced the reward. */
 const refundsOf = Effect.fnUntraced(function*(row: Row) {
   const sql = yield* SqlClient.SqlClient
   const refunds = yield* sql<{ externalTransactionId: string; cents: bigint }>`

@@ -5,14 +5,14 @@ import { assets } from "@card-rewards/domain/Money"
 import { instant, type Instant } from "@card-rewards/domain/Time"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { Clock, Context, Effect, Layer, type Redacted, Schema } from "effect"
-import { type Digest, SecureRandom } from "effect/crypto"
+import { SecureRandom } from "effect/crypto"
 import { Hex } from "effect/encoding"
 import { SqlClient } from "effect/sql"
-import { issue } from "./ApiKeys.ts"
+import { issue, type IssueServices } from "./ApiKeys.ts"
 import { columns, value, withinRequestDeadline } from "./Database.ts"
 import { Environment } from "./Environment.ts"
 
-/** The integrator was made before; its first key was shown then. */
+/** An integrator with this id exists. Its first key was shown when it was created. */
 export class IntegratorExists extends Schema.TaggedError<IntegratorExists>()("IntegratorExists", {
   message: Schema.String,
   integratorId: Schema.String
@@ -31,25 +31,25 @@ export interface Integrator {
   readonly suspendedAt?: Instant
 }
 
-/** A new integrator and its first key, which is shown this once (contract, section 5.3). */
+/** A new integrator and its first key, which is not shown again (contract, section 5.3). */
 export interface IntegratorCreated {
   readonly integratorId: IntegratorId
   readonly keyName: ApiKeyName
   readonly apiKey: Redacted.Redacted
 }
 
-/** Name of the key that an integrator is given out of band. */
+/** Name of an integrator's first key, which the operator hands over out of band. */
 export const firstKeyName = ApiKeyName.make("default")
 
-/** What the operator does: integrators are made, suspended and resumed out of band (contract, sections 5.3 and 5.6). */
+/** The operator's work: integrators are created, suspended and resumed out of band (contract, sections 5.3 and 5.6). */
 export class Integrators extends Context.Service<Integrators, {
-  /** Makes an integrator with its lanes, its empty vault and its first key, all or nothing. */
+  /** Creates an integrator with its lanes, its empty vault and its first key, in one transaction. */
   readonly create: (integratorId: IntegratorId) => Effect.Effect<IntegratorCreated, IntegratorExists | Unavailable>
   /** All integrators, by id. */
   readonly list: Effect.Effect<ReadonlyArray<Integrator>, Unavailable>
-  /** Closes the API to an integrator; again changes nothing. Stored events go on being processed and delivered. */
+  /** Closes the API to an integrator; idempotent. Its stored events are still processed and delivered. */
   readonly suspend: (integratorId: IntegratorId) => Effect.Effect<Integrator, IntegratorNotFound | Unavailable>
-  /** Opens the API again; again changes nothing. */
+  /** Opens the API to an integrator again; idempotent. */
   readonly resume: (integratorId: IntegratorId) => Effect.Effect<Integrator, IntegratorNotFound | Unavailable>
 }>()("@card-rewards/core/Integrators") {
   static readonly layer: Layer.Layer<Integrators, never, SqlClient.SqlClient | Environment> = Layer.effect(
@@ -68,7 +68,8 @@ const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const random = yield* SecureRandom.SecureRandom
   const vaultId = yield* Environment
-  const services = yield* Effect.context<SqlClient.SqlClient | Environment | SecureRandom.SecureRandom | Digest.Digest>()
+
+  const services = yield* Effect.context<IssueServices>()
 
   const create = Effect.fn("Integrators.create")(function*(integratorId: IntegratorId) {
     const salt = Hex.encode(yield* random.randomBytes(8))

@@ -1,24 +1,24 @@
 import { Clock, Context, Effect, Metric } from "effect"
 
-/** Whether telemetry goes anywhere: what costs something to gather looks here first. See Observability.ts. */
+/** Whether telemetry is exported. Code whose telemetry has a cost checks this first. See Observability.ts. */
 export const On = Context.Reference<boolean>("@card-rewards/core/Metrics/On", { defaultValue: () => false })
 
 type Attributes = Readonly<Record<string, string>>
 
-/** UCUM's annotations, such as `{event}`, say what is counted and have no dimension. */
+/** A UCUM unit: seconds, or an annotation such as `{event}` for a count. */
 export type Unit = "s" | `{${string}}`
 
-/** A number that only grows. */
+/** A monotonic counter. */
 export const counter = (name: string, unit: Unit, description: string) =>
   Metric.counter(name, { description, incremental: true, attributes: { unit } })
 
-/** A number as it stands. */
+/** A gauge: the current value of something. */
 export const gauge = (name: string, unit: Unit, description: string) =>
   Metric.gauge(name, { description, attributes: { unit } })
 
 /**
- * Durations, in seconds; the boundaries are those of OpenTelemetry's conventions. A metric with attributes of its own is
- * updated without computing its key.
+ * A histogram of durations in seconds, with the bucket boundaries of OpenTelemetry's conventions. A metric with its own
+ * attributes is updated without computing a key for each update.
  */
 export const durations = (name: string, description: string, attributes: Attributes = {}) =>
   Metric.histogram(name, {
@@ -27,18 +27,23 @@ export const durations = (name: string, description: string, attributes: Attribu
     boundaries: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
   })
 
-/** One more value of a metric, under these attributes. */
-export const add = (metric: Metric.Metric<number, unknown>, amount: number, attributes: Attributes): Effect.Effect<void> =>
-  Metric.update(Metric.withAttributes(metric, attributes), amount)
+/** Updates a metric under these attributes. */
+export const add = (
+  metric: Metric.Metric<number, unknown>,
+  amount: number,
+  attributes: Attributes
+): Effect.Effect<void> => Metric.update(Metric.withAttributes(metric, attributes), amount)
 
-/** How many there are of each kind. */
+/** Adds to a counter the number of items of each kind. */
 export const addByKind = (
   metric: Metric.Metric<number, unknown>,
   all: ReadonlyArray<{ readonly kind: string }>
 ): Effect.Effect<void> =>
-  Effect.forEach(Map.groupBy(all, ({ kind }) => kind), ([kind, of]) => add(metric, of.length, { kind }), { discard: true })
+  Effect.forEach(Map.groupBy(all, ({ kind }) => kind), ([kind, of]) => add(metric, of.length, { kind }), {
+    discard: true
+  })
 
-/** Seconds since a point of {@link Clock.monotonicTimeNanos}. */
+/** Seconds since a reading of {@link Clock.monotonicTimeNanos}. */
 export const secondsSince = (begunNanos: bigint): Effect.Effect<number> =>
   Effect.map(Clock.monotonicTimeNanos, (now) => Number(now - begunNanos) / 1e9)
 
@@ -46,7 +51,7 @@ const Pending = Context.Reference<Array<Effect.Effect<void>> | undefined>("@card
   defaultValue: () => undefined
 })
 
-/** Counts once the transaction around it has committed; what is rolled back, or begun again, is not counted. */
+/** Runs `count` after the enclosing transaction has committed. A rollback or a retried attempt counts nothing. */
 export const afterCommit = (count: () => Effect.Effect<void>): Effect.Effect<void> =>
   Effect.withFiber((fiber) => {
     if (!fiber.getRef(On)) return Effect.void
@@ -54,7 +59,7 @@ export const afterCommit = (count: () => Effect.Effect<void>): Effect.Effect<voi
     return pending === undefined ? count() : Effect.sync(() => void pending.push(count()))
   })
 
-/** Around one try of a transaction: see {@link afterCommit}. */
+/** Wraps one attempt of a transaction; see {@link afterCommit}. */
 export const committing = <A, E, R>(transaction: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => {
     if (!fiber.getRef(On) || fiber.getRef(Pending) !== undefined) return transaction

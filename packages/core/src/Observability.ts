@@ -4,15 +4,15 @@ import { Otlp, OtlpSerialization } from "effect/observability"
 import * as Metrics from "./Metrics.ts"
 import * as Settings from "./Settings.ts"
 
-/** How often metrics go out, unless `OTEL_METRIC_EXPORT_INTERVAL` says otherwise (milliseconds). */
+/** Default of `OTEL_METRIC_EXPORT_INTERVAL`, in milliseconds. */
 const metricsIntervalMillis = 10_000
 
-/** How long a stop waits for what has not gone out yet. */
+/** Time for which a shutdown waits for the last export. */
 const shutdownTimeout = Duration.seconds(3)
 
 /**
- * Traces, metrics and logs over OTLP (HTTP, JSON) to `OTEL_EXPORTER_OTLP_ENDPOINT`, with the headers of
- * `OTEL_EXPORTER_OTLP_HEADERS`. Without an endpoint nothing is sent and no span is made.
+ * Exports traces, metrics and logs over OTLP (HTTP, JSON) to `OTEL_EXPORTER_OTLP_ENDPOINT`, with the headers of
+ * `OTEL_EXPORTER_OTLP_HEADERS`. Without an endpoint nothing is exported and no spans are created.
  */
 export const layer = (processName: string): Layer.Layer<never, Settings.StartRefused> =>
   Layer.unwrap(Effect.gen(function*() {
@@ -51,14 +51,14 @@ export const metricsInterval = Settings.setting(
   Settings.integer(10, 3_600_000)
 )
 
-/** One line of JSON for each log entry, with the trace that it belongs to. */
+/** Writes one line of JSON for each log entry, with its trace id and span id. */
 export const jsonLogger: Logger.Logger<unknown, void> = Logger.withConsoleLog(Logger.make((entry) => {
   const span = Context.getOrUndefined(entry.fiber.context, Tracer.ParentSpan)
   const trace = span === undefined || span.traceId === untraced ? {} : { traceId: span.traceId, spanId: span.spanId }
   return Formatter.formatJson({ ...Logger.formatStructured.log(entry), ...trace })
 }))
 
-/** Effect's trace id where it traces nothing. */
+/** The trace id of spans that Effect does not trace. */
 const untraced = "noop"
 
 const address = (text: string) => /^https?:\/\//u.test(text) && URL.canParse(text) ? text : undefined

@@ -3,15 +3,15 @@ import { Cause, Console, Effect, Exit, Layer, Logger, References } from "effect"
 import * as Observability from "./Observability.ts"
 import * as Settings from "./Settings.ts"
 
-/** What a process is called in its last line, and whether a person reads its output. */
+/** The process's name in its error line and telemetry, and whether its output is a terminal. */
 export interface ProcessOptions {
   readonly name: string
   readonly terminal: boolean
 }
 
 /**
- * Runs a process: logs as the environment says, tells a failure in one line on the error output and exits with 1.
- * SIGTERM and SIGINT end the work in order, and that is success: exit 0.
+ * Runs a process with the logging that the environment configures. A failure is one line on standard error and exit
+ * code 1. SIGTERM and SIGINT shut the process down gracefully, with exit code 0.
  */
 export const run = <A, E extends { readonly message: string }>(
   work: Effect.Effect<A, E>,
@@ -48,7 +48,7 @@ const minimumLevels = {
   fatal: "Fatal"
 } as const
 
-/** The message of a failure; a defect, which nobody foresaw, comes with its stack. */
+/** The message of a failure; for a defect, its stack. */
 const lineOf = (cause: Cause.Cause<{ readonly message: string }>): string => {
   const failure = cause.reasons.find((reason) => reason._tag === "Fail")
   return failure === undefined ? Cause.pretty(cause) : failure.error.message

@@ -1,16 +1,17 @@
 import { Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 
-/** The lesser roles that processes work under; none owns anything, and none may alter a table or rewrite history. */
+/** The least-privilege roles of the processes. None owns a table, may alter one, or may rewrite history. */
 export const roles = ["api", "worker", "admin"] as const
+/** One of {@link roles}. */
 export type Role = typeof roles[number]
 
-/** The name in PostgreSQL, where roles belong to all databases of a server. */
+/** The role's name in PostgreSQL. Roles are shared by all databases of a server, hence the prefix. */
 export const nameOf = (role: Role): string => `card_rewards_${role}`
 
 type Grants = Readonly<Record<string, string>>
 
-/** Whoever moves money: the vault, rewards and balances change; the journal and the events only grow. */
+/** For processes that move money: vaults, rewards and balances change, the journal and the events are append-only. */
 const ledger: Grants = {
   integrators: "SELECT",
   users: "SELECT",
@@ -47,7 +48,7 @@ const history: Grants = {
   expected_balances: "SELECT"
 }
 
-/** What each role may do, by table. PostgreSQL wants `UPDATE` of some column of those who lock rows. */
+/** The rights of each role, by table. To lock a row, a role needs `UPDATE` on at least one of its columns. */
 export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
   api: [ledger, keys, history, {
     integrators: "UPDATE (clock_offset_millis, clock_moved_to, programs_revision)",
@@ -90,14 +91,14 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
 }
 
 /**
- * Makes the roles and gives them their rights, again and again with the same result; the schema's owner does it after
- * its migrations. An owner who may not make roles leaves them out: processes then work under their login alone.
+ * Creates the roles and grants them their rights, as the schema's owner, after the migrations. Idempotent. Where the
+ * owner may not create roles there are none: processes then work with the rights of their login.
  */
 export const grant: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   for (const role of roles) {
     const name = nameOf(role)
-    yield* sql.unsafe(makeRole(name))
+    yield* sql.unsafe(createRole(name))
     if (role === "worker") yield* sql.unsafe(letReadStatistics(name))
     if (!(yield* exists(name))) continue
     yield* sql.unsafe(`GRANT SELECT ON effect_sql_migrations TO ${name}`)
@@ -108,8 +109,11 @@ export const grant: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> 
   }
 })
 
-/** Another database of the server may be making it at this moment. Its maker may act as it, which is not a given. */
-const makeRole = (name: string) =>
+/**
+ * Creates a role unless it exists; another database of the server may be creating it at the same moment. Grants it to
+ * its creator, which PostgreSQL does not do for a login that is not a superuser.
+ */
+const createRole = (name: string) =>
   `DO $$ BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '${name}') THEN
       CREATE ROLE ${name} NOLOGIN;
@@ -120,10 +124,12 @@ const makeRole = (name: string) =>
   EXCEPTION WHEN duplicate_object OR unique_violation OR insufficient_privilege THEN NULL;
   END $$`
 
-/** For the vitals: without it the worker does not see how old other sessions' snapshots are. */
+/** The vitals need this right to see the age of other sessions' snapshots. */
 const letReadStatistics = (name: string) =>
   `DO $$ BEGIN
-    IF EXISTS (SELECT FROM pg_roles WHERE rolname = '${name}' AND NOT pg_has_role(rolname, 'pg_read_all_stats', 'MEMBER')) THEN
+    IF EXISTS (
+      SELECT FROM pg_roles WHERE rolname = '${name}' AND NOT pg_has_role(rolname, 'pg_read_all_stats', 'MEMBER')
+    ) THEN
       GRANT pg_read_all_stats TO ${name};
     END IF;
   EXCEPTION WHEN insufficient_privilege OR unique_violation THEN NULL;

@@ -1,21 +1,25 @@
 import { InvalidRequest, type Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { ClockCannotGoBack, latestClockMillis, type SandboxClock as ClockReading } from "@card-rewards/domain/SandboxClock"
+import {
+  ClockCannotGoBack,
+  latestClockMillis,
+  type SandboxClock as ClockReading
+} from "@card-rewards/domain/SandboxClock"
 import { instant, type Instant } from "@card-rewards/domain/Time"
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { value, withinRequestDeadline } from "./Database.ts"
 
 /**
- * The integrators' sandbox clocks (decisions, section 9). A clock ticks with real time and moves forward only. Who
- * holds the vault's lock sees no move until it lets go.
+ * The integrators' sandbox clocks (decisions, section 9). A clock advances with real time, and requests can move it
+ * forward only. It does not move while another transaction has locked the vault.
  */
 export class SandboxClock extends Context.Service<SandboxClock, {
-  /** The clock's present time. */
+  /** The clock's current time. */
   readonly get: (integratorId: IntegratorId) => Effect.Effect<ClockReading, Unavailable>
   /**
-   * Moves the clock to `now`. Its present time, and a repeat of the last accepted `now`, change nothing; the answer is
-   * the present time. Beyond the year 9000 the request is invalid.
+   * Moves the clock to `now` and returns its current time. A request for the current time, or a repeat of the last
+   * accepted `now`, changes nothing. Fails with {@link InvalidRequest} beyond the year 9000.
    */
   readonly set: (
     integratorId: IntegratorId,
@@ -37,7 +41,8 @@ const make = Effect.gen(function*() {
 
   const set = Effect.fn("SandboxClock.set")(function*(integratorId: IntegratorId, now: Instant) {
     if (now > latestClockMillis) {
-      return yield* new InvalidRequest({ part: "body", message: "$.now: the clock cannot be moved beyond the year 9000" })
+      const message = "$.now: the clock cannot be moved beyond the year 9000"
+      return yield* new InvalidRequest({ part: "body", message })
     }
     yield* sql`SELECT 1 FROM vaults WHERE integrator_id = ${integratorId} FOR UPDATE`
     const clock = yield* read(sql, integratorId)
@@ -45,7 +50,7 @@ const make = Effect.gen(function*() {
     if (now < clock.now) {
       return yield* new ClockCannotGoBack({ now: clock.now, message: "The sandbox clock moves forward only" })
     }
-    // the worker's next work is due the sooner in real time
+    // in real time, the worker's next work becomes due earlier by the same amount
     yield* sql`UPDATE vaults SET work_at = work_at - ${value.int8(BigInt(now - clock.now))} * interval '1 millisecond'
       WHERE integrator_id = ${integratorId}`
     yield* sql`UPDATE integrators SET clock_offset_millis = ${value.int8(BigInt(now - clock.real))},
@@ -57,8 +62,8 @@ const make = Effect.gen(function*() {
 })
 
 /**
- * The integrator's time, for a transaction that stores it: real time, in the sandbox plus what the clock was moved
- * ahead. Runs inside the caller's transaction.
+ * The integrator's current time: real time plus the offset of its sandbox clock. Runs inside the transaction that
+ * stores the time.
  */
 export const integratorTime = Effect.fnUntraced(function*(
   integratorId: IntegratorId

@@ -8,12 +8,12 @@ import { Base64, Hex } from "effect/encoding"
 /** An AES-256 key, 32 bytes. */
 export type SecretsKey = Redacted.Redacted<Uint8Array>
 
-/** A stored secret was encrypted with a key that is not among the configured ones, or is not what was stored. */
+/** A stored secret was encrypted with a key that is not configured, or was altered. */
 export class SecretUnreadable extends Schema.TaggedError<SecretUnreadable>()("SecretUnreadable", {
   message: Schema.String
 }) {}
 
-/** The SECRETS_KEY variable is not a list of keys. The message names the place, never the value. */
+/** The SECRETS_KEY variable is not a list of keys. The message says which key is wrong and never contains its value. */
 export class InvalidSecretsKey extends Schema.TaggedError<InvalidSecretsKey>()("InvalidSecretsKey", {
   message: Schema.String
 }) {}
@@ -22,16 +22,16 @@ export class InvalidSecretsKey extends Schema.TaggedError<InvalidSecretsKey>()("
  * Encryption of webhook signing secrets at rest, AES-256-GCM (decisions, section 7). The first key encrypts, every key
  * decrypts, so that keys can be replaced without downtime.
  *
- * The stored bytes are `key id (4) ‖ nonce (12) ‖ ciphertext ‖ tag (16)`. `place` says where the secret is stored and
- * is authenticated: a ciphertext moved to another row is unreadable.
+ * The stored bytes are `key id (4) ‖ nonce (12) ‖ ciphertext ‖ tag (16)`. `location` names the row of the secret and is
+ * authenticated as associated data: a ciphertext that is copied to another row is unreadable.
  */
 export class Secrets extends Context.Service<Secrets, {
-  /** The id of the first key: with these bytes begins whatever `encrypt` gives. */
+  /** The id of the first key, with which the result of `encrypt` begins. */
   readonly keyId: Uint8Array
-  readonly encrypt: (secret: WebhookSecret, place: string) => Effect.Effect<Uint8Array>
-  readonly decrypt: (encrypted: Uint8Array, place: string) => Effect.Effect<WebhookSecret, SecretUnreadable>
+  readonly encrypt: (secret: WebhookSecret, location: string) => Effect.Effect<Uint8Array>
+  readonly decrypt: (encrypted: Uint8Array, location: string) => Effect.Effect<WebhookSecret, SecretUnreadable>
 }>()("@card-rewards/core/Secrets") {
-  /** Dies at once without a key, or with one that has not 32 bytes. */
+  /** Dies when it is built without a key, or with a key of another length than 32 bytes. */
   static readonly layer = (options: { readonly keys: ReadonlyArray<SecretsKey> }): Layer.Layer<Secrets> =>
     Layer.effect(Secrets, make(options.keys)).pipe(
       Layer.provide([NodeCrypto.layerAead, NodeCrypto.layerDigest, NodeCrypto.layerSecureRandom])
@@ -49,13 +49,13 @@ const make = Effect.fnUntraced(function*(secretsKeys: ReadonlyArray<SecretsKey>)
   const [current] = keys
   if (current === undefined) return yield* Effect.die(new Error("Secrets need at least one key"))
 
-  const encrypt = Effect.fn("Secrets.encrypt")(function*(secret: WebhookSecret, place: string) {
+  const encrypt = Effect.fn("Secrets.encrypt")(function*(secret: WebhookSecret, location: string) {
     const nonce = yield* random.randomBytes(nonceBytes)
-    const sealed = yield* aead.encrypt(current.key, encoder.encode(secret), { nonce, aad: encoder.encode(place) })
+    const sealed = yield* aead.encrypt(current.key, encoder.encode(secret), { nonce, aad: encoder.encode(location) })
     return concat(current.id, nonce, sealed)
   }, Effect.orDie)
 
-  const decrypt = Effect.fn("Secrets.decrypt")(function*(encrypted: Uint8Array, place: string) {
+  const decrypt = Effect.fn("Secrets.decrypt")(function*(encrypted: Uint8Array, location: string) {
     const id = Hex.encode(encrypted.subarray(0, keyIdBytes))
     const found = keys.find((candidate) => Hex.encode(candidate.id) === id)
     if (found === undefined) {
@@ -63,11 +63,11 @@ const make = Effect.fnUntraced(function*(secretsKeys: ReadonlyArray<SecretsKey>)
     }
     const nonce = encrypted.subarray(keyIdBytes, keyIdBytes + nonceBytes)
     const sealed = encrypted.subarray(keyIdBytes + nonceBytes)
-    const opened = yield* aead.decrypt(found.key, sealed, { nonce, aad: encoder.encode(place) }).pipe(
+    const message = "The stored secret is damaged or was copied from another row"
+    return yield* aead.decrypt(found.key, sealed, { nonce, aad: encoder.encode(location) }).pipe(
       Effect.flatMap((bytes) => Schema.decodeEffect(WebhookSecret)(decoder.decode(bytes))),
-      Effect.mapError(() => new SecretUnreadable({ message: "The stored secret is damaged or stands in a wrong place" }))
+      Effect.mapError(() => new SecretUnreadable({ message }))
     )
-    return opened
   })
 
   return Secrets.of({ keyId: current.id, encrypt, decrypt })
@@ -99,13 +99,13 @@ export const parseKeys = Effect.fnUntraced(function*(
   })
 })
 
-/** A fresh signing secret, `service_whsec_<64 hex>` (contract, section 2.8). */
+/** Generates a signing secret, `service_whsec_<64 hex>` (contract, section 2.8). */
 export const newWebhookSecret: Effect.Effect<WebhookSecret, never, SecureRandom.SecureRandom> = Effect.gen(function*() {
   const random = yield* SecureRandom.SecureRandom
   return secretFromBytes(yield* random.randomBytes(32))
 })
 
-/** A fresh API key, `service_sk_sandbox_<64 hex>` or, in production, `service_sk_live_<64 hex>` (contract, section 2.7). */
+/** Generates an API key, `service_sk_sandbox_<64 hex>` or `service_sk_live_<64 hex>` (contract, section 2.7). */
 export const newApiKey = Effect.fnUntraced(function*(
   environment: VaultId
 ): Effect.fn.Return<Redacted.Redacted, never, SecureRandom.SecureRandom> {
@@ -114,7 +114,7 @@ export const newApiKey = Effect.fnUntraced(function*(
   return Redacted.make(prefix + Hex.encode(yield* random.randomBytes(32)), { label: "apiKey" })
 })
 
-/** What is kept of an API key: SHA-256 of the whole of it, prefix included (decisions, section 7). */
+/** The stored form of an API key: SHA-256 of the whole key, prefix included (decisions, section 7). */
 export const hashApiKey = Effect.fnUntraced(function*(
   apiKey: Redacted.Redacted
 ): Effect.fn.Return<Uint8Array, never, Digest.Digest> {

@@ -1,10 +1,10 @@
 import { Config, Effect, Redacted, Schema } from "effect"
 import * as Secrets from "./Secrets.ts"
 
-/** A start that cannot succeed; the message is one clear line, without secrets. */
+/** The process cannot start with its configuration or database. The message is one line, without secrets. */
 export class StartRefused extends Schema.TaggedError<StartRefused>()("StartRefused", { message: Schema.String }) {}
 
-/** What api and worker read alike from the environment, as the operations page describes it. */
+/** The settings that api and worker share, read from the environment; see docs/operations.md. */
 export const shared = Effect.gen(function*() {
   const databaseUrl = yield* required("DATABASE_URL", "a postgres:// address", parseDatabaseUrl)
   const secretsKeys = yield* required("SECRETS_KEY", "32 bytes in base64", Redacted.make).pipe(
@@ -20,7 +20,7 @@ export const shared = Effect.gen(function*() {
   return { databaseUrl, secretsKeys, poolSize, environment, allowPrivateNetwork: allow === "true" }
 })
 
-/** How a process writes about itself; read apart, so that it holds for the lines of a refused start too. */
+/** The log settings. They are read separately, so that they apply to the error line of a refused start too. */
 export const logging = Effect.fnUntraced(function*(options: { readonly terminal: boolean }) {
   const level = yield* setting("LOG_LEVEL", levels.join(", "), "info", oneOf(...levels))
   const format = yield* setting(
@@ -34,7 +34,7 @@ export const logging = Effect.fnUntraced(function*(options: { readonly terminal:
 
 const levels = ["trace", "debug", "info", "warn", "error", "fatal"] as const
 
-/** An optional variable; an empty one counts as absent. `parse` gives undefined for a bad value. */
+/** Reads an optional variable; an empty one counts as absent. `parse` returns undefined for an invalid value. */
 export const setting = Effect.fnUntraced(function*<A>(
   name: string,
   expected: string,
@@ -47,7 +47,7 @@ export const setting = Effect.fnUntraced(function*<A>(
   return value === undefined ? yield* refusal : value
 })
 
-/** A variable that must be there. `parse` gives undefined for a bad value. */
+/** Reads a required variable. `parse` returns undefined for an invalid value. */
 export const required = Effect.fnUntraced(function*<A>(
   name: string,
   expected: string,
@@ -64,11 +64,11 @@ const read = (name: string, refusal: StartRefused) =>
     return yield* Config.withDefault(Config.String(name), "")
   }).pipe(Effect.mapError(() => refusal))
 
-/** Parses one of the given words. */
+/** Parses one of `words`. */
 export const oneOf = <const A extends ReadonlyArray<string>>(...words: A) => (text: string): A[number] | undefined =>
   words.find((word) => word === text)
 
-/** Parses a decimal integer within the limits. */
+/** Parses a decimal integer from `minimum` to `maximum`. */
 export const integer = (minimum: number, maximum: number) => (text: string): number | undefined => {
   const value = /^[0-9]{1,9}$/.test(text) ? Number(text) : Number.NaN
   return value >= minimum && value <= maximum ? value : undefined

@@ -20,27 +20,25 @@ import { columnList, int4, type Written } from "./Database/Table.ts"
 import * as Metrics from "./Metrics.ts"
 import * as Tables from "./Tables.ts"
 
-/** Events that wait for an insert, at most. */
+/** Events waiting for an insert, at most. */
 const maxPending = 10_000
 
 /** Rows of one insert, at most. */
 const maxBatch = 500
 
 /**
- * With so many events pending a second insert runs beside the first: one is prepared while PostgreSQL works on the
+ * Pending events from which a second insert runs concurrently: this process prepares one while PostgreSQL executes the
  * other.
  */
 const secondInsertAt = 100
 
 type Refusal = SpendEventConflict | EventInFuture | UserNotEnrolled
 
-/**
- * Card events in. Concurrent posts are joined into one insert (group commit) and answered after its commit.
- */
+/** Stores spend events. Concurrent posts share one insert (group commit) and are answered after its commit. */
 export class SpendEvents extends Context.Service<SpendEvents, {
   /**
-   * Stores an event, or recognises it. A duplicate is recognised before the clock and the enrollment are looked at
-   * (decisions, section 2).
+   * Stores an event, or recognises it as stored. The check for duplicates precedes those of the event's time and of the
+   * enrollment (decisions, section 2).
    */
   readonly submit: (event: SpendEvent) => Effect.Effect<SpendEventAccepted, Refusal | Unavailable>
 }>()("@card-rewards/core/SpendEvents") {
@@ -67,8 +65,8 @@ type Answer = Effect.Effect<SpendEventAccepted, Refusal | Unavailable>
 type Post = Batcher.Pending<SpendEvent, SpendEventAccepted, Refusal | Unavailable>
 
 /**
- * Stores the events of a batch and answers each. One that is equal to another of the batch, or was stored by another
- * insert meanwhile, takes a further round.
+ * Stores the events of a batch and answers each. An event with the same identity as another of the batch, or stored by
+ * a concurrent insert, takes another round.
  */
 const storeBatch = Effect.fnUntraced(function*(
   batch: ReadonlyArray<Post>
@@ -102,7 +100,7 @@ const answerEach = (posts: ReadonlyArray<Post>, answer: Answer) =>
     return []
   })
 
-/** The tuple of the contract; ids hold no NUL. */
+/** Map key of an event's identity, the tuple that the contract defines. Ids contain no NUL. */
 const identityOf = (event: SpendEvent): string =>
   `${event.integratorId}\0${event.userId}\0${event.kind}\0${event.externalTransactionId}`
 
@@ -115,7 +113,7 @@ interface NotStored {
   readonly future: boolean
 }
 
-/** Answers the events of an insert; returns those that another insert stored at the same time. */
+/** Answers the events of an insert, except for those that a concurrent insert stored, which it returns. */
 const answerAll = (posts: ReadonlyArray<Post>, rows: ReadonlyArray<NotStored>): ReadonlyArray<Post> => {
   const notStored = new Map(rows.map((row) => [row.ord, row]))
   const lost: Array<Post> = []
@@ -141,7 +139,7 @@ const inFuture = () =>
 const notEnrolled = ({ userId }: SpendEvent) =>
   Effect.fail(new UserNotEnrolled({ userId, message: "There is no user with this id; enroll the user first" }))
 
-/** What a post sends of a spend event. */
+/** The columns of a spend event that a post sets. */
 const sent = Tables.spendEvents.pick(
   "integrator_id",
   "user_id",
@@ -157,7 +155,7 @@ const sent = Tables.spendEvents.pick(
   "occurred_at",
   "original_id"
 )
-/** What of it must be the same in a repeated post; what may be null is compared apart. */
+/** The columns that must be equal in a repeated post. Nullable columns are compared with IS NOT DISTINCT FROM. */
 const contents = sent.pick("currency", "cents", "descriptor", "mcc", "occurred_at")
 const input = columnList({ ord: int4(), ...sent.columns, ...Tables.spendEventQueue.pick("traceparent").columns })
 const queued = Tables.spendEventQueue.pick(
@@ -187,9 +185,7 @@ const rowOf = ({ request: event, traceparent }: Post, ord: number): Written<type
   traceparent
 })
 
-/**
- * One statement: events that are known are compared, new ones stored and queued. Returns those that were not stored.
- */
+/** Compares known events, and stores and queues new ones, in one statement. Returns those that were not stored. */
 const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
@@ -204,7 +200,7 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
           AND e.original_id IS NOT DISTINCT FROM t.original_id AS same,
         ${value.timestamptz(real)} + i.clock_offset_millis * interval '1 millisecond' AS now
       FROM input t
-      -- row by row through the keys, whatever the planner knows of the tables: they grow from nothing within minutes
+      -- index look-ups row by row, whatever the statistics say: the tables may grow from empty within minutes
       LEFT JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}) i ON true
       LEFT JOIN LATERAL (
         SELECT * FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
@@ -213,7 +209,8 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
         SELECT * FROM spend_events e WHERE ${Tables.spendEventKey.match("e", "t")} ${perRow}
       ) e ON true
     ), judged AS (
-      SELECT *, occurred_at > now + ${value.int4(futureToleranceMillis)} * interval '1 millisecond' AS future FROM checked
+      SELECT *, occurred_at > now + ${value.int4(futureToleranceMillis)} * interval '1 millisecond' AS future
+      FROM checked
     ), stored AS (
       INSERT INTO spend_events (${sent.names}, received_at)
       SELECT ${sent.names}, now

@@ -4,12 +4,12 @@ import { Context, Effect, Layer, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value, withoutDeadline } from "./Database.ts"
 import { Secrets } from "./Secrets.ts"
-import { placeOf } from "./WebhookEndpoints.ts"
+import { locationOf } from "./WebhookEndpoints.ts"
 
-/** Secrets that one transaction encrypts anew, at most. */
+/** Secrets of one batch, at most. */
 const batchSecrets = 100
 
-/** What a rotation did: secrets encrypted anew, and those that no configured key reads. */
+/** Result of a rotation: the secrets that were re-encrypted, and those that no configured key decrypts. */
 export interface Rotated {
   readonly rotated: number
   readonly unreadable: number
@@ -18,9 +18,9 @@ export interface Rotated {
 /** The signing secrets of all integrators as they are stored (decisions, section 7). */
 export class StoredSecrets extends Context.Service<StoredSecrets, {
   /**
-   * Encrypts anew, under the first key, what stands under another one, in batches. A secret that changed meanwhile is
-   * left alone; what is done already is not done again. So it may be stopped and run again, several at once, while api
-   * and worker go on.
+   * Re-encrypts, under the first key, all secrets that are encrypted under another one, in batches. Leaves secrets that
+   * change meanwhile alone. It may be interrupted and repeated, and may run several times at once, while api and worker
+   * are running.
    */
   readonly rotate: (
     onProgress: (done: number, total: number) => Effect.Effect<void>
@@ -60,18 +60,18 @@ const make = Effect.gen(function*() {
       WHERE ${isUnderAnotherKey} ${after(last)}
       ORDER BY integrator_id, generation, rotation LIMIT ${value.int4(batchSecrets)}`
 
-  const encryptAnew = Effect.fnUntraced(function*(row: Row) {
-    const place = placeOf(row.integratorId, row.generation, row.rotation)
-    const secret = yield* Effect.result(secrets.decrypt(row.encrypted, place))
-    return Result.isFailure(secret) ? [] : [{ ...row, anew: yield* secrets.encrypt(secret.success, place) }]
+  const reEncrypt = Effect.fnUntraced(function*(row: Row) {
+    const location = locationOf(row.integratorId, row.generation, row.rotation)
+    const secret = yield* Effect.result(secrets.decrypt(row.encrypted, location))
+    return Result.isFailure(secret) ? [] : [{ ...row, replacement: yield* secrets.encrypt(secret.success, location) }]
   })
 
-  const write = (rows: ReadonlyArray<Row & { readonly anew: Uint8Array }>) =>
-    sql`UPDATE webhook_secrets s SET encrypted = t.anew
+  const write = (rows: ReadonlyArray<Row & { readonly replacement: Uint8Array }>) =>
+    sql`UPDATE webhook_secrets s SET encrypted = t.replacement
       FROM unnest(${columns.text(rows.map((row) => row.integratorId))},
         ${columns.int4(rows.map((row) => row.generation))}, ${columns.int4(rows.map((row) => row.rotation))},
-        ${columns.bytea(rows.map((row) => row.encrypted))}, ${columns.bytea(rows.map((row) => row.anew))})
-        AS t(integrator_id, generation, rotation, encrypted, anew)
+        ${columns.bytea(rows.map((row) => row.encrypted))}, ${columns.bytea(rows.map((row) => row.replacement))})
+        AS t(integrator_id, generation, rotation, encrypted, replacement)
       WHERE s.integrator_id = t.integrator_id AND s.generation = t.generation AND s.rotation = t.rotation
         AND s.encrypted = t.encrypted
       RETURNING 1`
@@ -87,7 +87,7 @@ const make = Effect.gen(function*() {
       const rows = yield* read(last)
       last = rows.at(-1)
       if (last === undefined) return { rotated, unreadable }
-      const readable = (yield* Effect.forEach(rows, encryptAnew)).flat()
+      const readable = (yield* Effect.forEach(rows, reEncrypt)).flat()
       if (readable.length > 0) rotated += (yield* write(readable)).length
       unreadable += rows.length - readable.length
       done += rows.length

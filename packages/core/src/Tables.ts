@@ -6,9 +6,9 @@ import type { Attributes } from "@card-rewards/domain/User"
 import { bool, bytea, int2, int4, int8, nullable, numeric, table, text, timestamptz } from "./Database/Table.ts"
 
 /*
- * The columns of the tables: statements, their parameters and the types of rows come from these lists. What the columns
- * mean, and which statement an index serves, is in the schema: migrations/0001_initial. Times are milliseconds, amounts
- * smallest units, spend minor units. Columns that only defaults and single statements fill in are left out.
+ * The columns of the tables, from which statements, their parameters and the types of rows are derived. The schema in
+ * migrations/0001_initial says what the columns mean and which statements the indexes serve. Times are milliseconds,
+ * amounts smallest units, spend minor units. Columns that only defaults or single statements set are left out.
  */
 
 const integrator = { integrator_id: text<IntegratorId>() }
@@ -31,7 +31,7 @@ export const apiKeys = table("api_keys", {
   last_used_at: nullable(timestamptz())
 })
 
-/** Which key a hash is. */
+/** The key of each hash. */
 export const apiKeyHashes = table("api_key_hashes", {
   key_hash: bytea(),
   ...apiKeys.pick("integrator_id", "name").columns
@@ -57,7 +57,7 @@ export const userAttributes = table("user_attributes", {
   ...attributes
 })
 
-/** All spend events that were stored. */
+/** All stored spend events. */
 export const spendEvents = table("spend_events", {
   ...integrator,
   user_id: text(),
@@ -79,7 +79,7 @@ export const spendEvents = table("spend_events", {
   refunded_cents: nullable(numeric())
 })
 
-/** What makes a spend event the same one again. */
+/** The identity of a spend event. */
 export const spendEventKey = spendEvents.pick("integrator_id", "user_id", "kind", "external_transaction_id")
 
 /** Stored spend events that are not applied yet. */
@@ -100,7 +100,7 @@ export const spendEventWaits = table("spend_event_waits", {
   external_transaction_id: text()
 })
 
-/** How many events of each lane are applied. */
+/** Number of applied events of each lane. */
 export const lanes = table("lanes", { integrator_id: text(), lane: int2(), position: int8() })
 
 /** Applied authorizations. */
@@ -118,7 +118,7 @@ export const authorizations = table("authorizations", {
   closed: bool()
 })
 
-/** What caps have counted, by user, month, program and category. */
+/** Cap usage by user, month, program and category. */
 export const capUsage = table("cap_usage", {
   ...integrator,
   user_id: text(),
@@ -128,7 +128,7 @@ export const capUsage = table("cap_usage", {
   used: numeric()
 })
 
-/** What open authorizations come to before caps. */
+/** Estimated rewards of open authorizations, before caps. */
 export const openEstimates = table("open_estimates", {
   ...integrator,
   user_id: text(),
@@ -158,7 +158,7 @@ export const vaults = table("vaults", {
   work_at: nullable(timestamptz())
 })
 
-/** What a vault holds in each asset. */
+/** Balances of a vault by asset. */
 export const vaultBalances = table("vault_balances", {
   ...integrator,
   asset,
@@ -183,7 +183,7 @@ export const vaultOperations = table("vault_operations", {
 /** Amounts of waiting rewards by blocks of creations. */
 export const waitingSums = table("waiting_sums", { ...integrator, asset, block: int8(), amount: numeric() })
 
-/** Claims that are carried out in part. */
+/** Claims whose rewards are not all paid yet. */
 export const payouts = table("payouts", { ...integrator, user_id: text(), asset, reference: text(), amount: numeric() })
 
 /** Rewards; `creation` is their order in the vault, from 1. */
@@ -215,7 +215,7 @@ export const rewards = table("rewards", {
   revision: int4()
 })
 
-/** What users have in each asset. */
+/** Balances of users by asset. */
 export const userBalances = table("user_balances", {
   ...integrator,
   user_id: text(),

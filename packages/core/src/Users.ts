@@ -23,8 +23,8 @@ import * as Tables from "./Tables.ts"
  */
 export class Users extends Context.Service<Users, {
   /**
-   * Enrolls a user or replaces its attributes; the same again changes nothing. An attribute record is stored at
-   * enrollment and at each change, in one order with the user's spend events.
+   * Enrolls a user or replaces its attributes; a repeat changes nothing. Stores an attribute record at enrollment and
+   * at each change, ordered with the user's spend events by one sequence.
    */
   readonly put: (
     integratorId: IntegratorId,
@@ -34,7 +34,10 @@ export class Users extends Context.Service<Users, {
   /** A user, with `referredBy` where set. */
   readonly get: (integratorId: IntegratorId, userId: UserId) => Effect.Effect<User, NotFound | Unavailable>
 }>()("@card-rewards/core/Users") {
-  static readonly layer: Layer.Layer<Users, never, SqlClient.SqlClient> = Layer.effect(Users, Effect.suspend(() => make))
+  static readonly layer: Layer.Layer<Users, never, SqlClient.SqlClient> = Layer.effect(
+    Users,
+    Effect.suspend(() => make)
+  )
 }
 
 const shown = Tables.users.pick(
@@ -51,26 +54,28 @@ const userKey = Tables.users.pick("integrator_id", "user_id")
 const replacement = columnList({ ...userKey.columns, ...replaced.columns })
 const record = Tables.userAttributes.pick("integrator_id", "user_id", "stored_at", "tier", "country", "segment")
 
-const make = Effect.gen(function*() {
-  const sql = yield* SqlClient.SqlClient
-
-  const select = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
+const statements = (sql: SqlClient.SqlClient) => ({
+  select: Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
     const [row] = yield* sql<Row<typeof shown>>`SELECT ${shown.names} FROM users
       WHERE integrator_id = ${integratorId} AND user_id = ${userId}`
     return row === undefined ? undefined : toUser(row)
-  })
-
-  /** The lane is held from before the record's arrival number to the commit, so that arrivals of a user commit in order. */
-  const lockLane = Effect.fnUntraced(function*(integratorId: IntegratorId, lane: number) {
+  }),
+  /** Locks the lane before the record draws its arrival number, so that a user's arrivals commit in their order. */
+  lockLane: Effect.fnUntraced(function*(integratorId: IntegratorId, lane: number) {
     const locked = yield* sql`SELECT 1 AS locked FROM lanes
       WHERE integrator_id = ${integratorId} AND lane = ${value.int4(lane)} FOR UPDATE`
     if (locked.length === 0) return yield* Effect.die(new Error("A user of an integrator that does not exist was put"))
-  })
-
-  const addRecord = (integratorId: IntegratorId, user: User) =>
+  }),
+  addRecord: (integratorId: IntegratorId, user: User) =>
     sql`INSERT INTO user_attributes (arrival, ${record.names})
       SELECT nextval('arrivals'), ${record.names}
       FROM ${record.unnest([{ ...user, integratorId, storedAt: user.updatedAt }])}`
+})
+
+const make = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+
+  const { addRecord, lockLane, select } = statements(sql)
 
   const enroll = Effect.fnUntraced(function*(integratorId: IntegratorId, lane: number, user: User) {
     const { referredBy } = user
@@ -111,7 +116,7 @@ const make = Effect.gen(function*() {
       ...enrollment,
       ...(referredBy === undefined ? {} : { referredBy }),
       enrolledAt,
-      // a step back of the machine's clock must not bring the records' times out of their order
+      // keeps the records' times in order if the machine's clock steps back
       updatedAt: now < current.updatedAt ? current.updatedAt : now
     }
     yield* replace(integratorId, user)

@@ -7,23 +7,24 @@ import { value } from "./Database.ts"
 import { laneHeads } from "./Processing/LaneHeads.ts"
 import type { Reason } from "./Quarantine.ts"
 
-/** What an operator watches; see docs/operations.md. Counts stop at {@link maxRows}. */
+/** Health figures for operators; see docs/operations.md. Counts stop at {@link maxRows}. */
 export interface Vitals {
-  /** Stored spend events that no worker has applied, and how long the oldest has waited. */
+  /** Stored spend events that are not applied yet, and the age of the oldest. */
   readonly storedEvents: number
   readonly oldestStoredMillis: number
-  /** Deliveries not done, and how long the one due longest has been due. */
+  /** Pending deliveries, and how long the most overdue one has been due. */
   readonly pendingDeliveries: number
   readonly deliveryLagMillis: number
-  /** Integrators in quarantine, for every reason. */
+  /** Integrators in quarantine, by reason. */
   readonly quarantined: Readonly<Record<Reason, number>>
   /**
-   * Transactions begun since the oldest snapshot in use: a number that only grows keeps the queues from being vacuumed.
+   * Transactions begun since the oldest snapshot in use. While it keeps growing, vacuum cannot remove the queues' dead
+   * rows.
    */
   readonly xminAge: number
 }
 
-/** Smallest units of all vaults and users. Sums stop after {@link maxRows} balances, and as many waiting rewards. */
+/** Sums over all vaults and users in smallest units, of at most {@link maxRows} rows of each table. */
 export interface Money {
   readonly asset: Asset
   readonly held: bigint
@@ -32,20 +33,20 @@ export interface Money {
   readonly owed: bigint
 }
 
-/** Rows that one count or sum reads at most: beyond them the exact number does not matter, and would take long. */
+/** Rows that one count or sum reads, at most: an exact larger number would be slow to compute and of no use. */
 export const maxRows = 1_000_000
 
 /**
- * Lanes with stored events, and integrators with pending deliveries, among which the oldest is found at most: the first
- * by key. A lane takes about 20 µs.
+ * Lanes with stored events, and integrators with pending deliveries, that the search for the oldest one reads, at most:
+ * the first ones by key. A lane takes about 20 µs.
  */
 export const maxScanned = 10_000
 
 const noneQuarantined: Vitals["quarantined"] = { behind: 0, failing: 0, locked: 0 }
 
 /**
- * The service's health, read from the database without a lock. The cost is in proportion to the lanes and integrators
- * that have work, and to what is counted; those without work cost nothing.
+ * Reads the vitals without locks. The cost is proportional to the lanes and integrators with work and to the counted
+ * rows; integrators without work cost nothing.
  */
 export const read: Effect.Effect<Vitals, Unavailable, SqlClient.SqlClient> = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
@@ -82,8 +83,8 @@ export const read: Effect.Effect<Vitals, Unavailable, SqlClient.SqlClient> = Eff
 }).pipe(Database.backgroundStep)
 
 /**
- * The money of all vaults by asset, in one snapshot. It reads the balances of every vault, about 10 ms for each 10,000
- * integrators, and the rewards that wait and the users who owe.
+ * Reads the money of all vaults by asset, in one snapshot: the balances of every vault, which take about 10 ms for
+ * 10,000 integrators, all waiting rewards and all users who owe.
  */
 export const readMoney: Effect.Effect<ReadonlyArray<Money>, Unavailable, SqlClient.SqlClient> = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient

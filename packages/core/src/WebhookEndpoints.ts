@@ -23,14 +23,14 @@ import { newWebhookSecret, Secrets, type SecretUnreadable } from "./Secrets.ts"
 import * as Tables from "./Tables.ts"
 
 /**
- * Where an integrator's events go, and the secrets that sign them (contract, sections 2.8, 3.4, 4.6 and 4.7; decisions,
- * section 7). One endpoint at a time; the id of a deleted one may be used again and is then another generation. Times
- * are real.
+ * The endpoint that receives an integrator's events, and its signing secrets (contract, sections 2.8, 3.4, 4.6 and 4.7;
+ * decisions, section 7). An integrator has at most one endpoint. The id of a deleted endpoint may be used again; each
+ * creation is a new generation. Times are real.
  */
 export class WebhookEndpoints extends Context.Service<WebhookEndpoints, {
-  /** The live endpoint, or none. */
+  /** The endpoint, unless it was deleted or never created. */
   readonly list: (integratorId: IntegratorId) => Effect.Effect<ReadonlyArray<WebhookEndpoint>, Unavailable>
-  /** Makes the endpoint; the same id and URL again is a `duplicate` and shows no secret. */
+  /** Creates the endpoint. A repeat with the same id and URL is a `duplicate` and returns no secret. */
   readonly create: (
     integratorId: IntegratorId,
     creation: { readonly id: EndpointId; readonly url: string }
@@ -40,8 +40,8 @@ export class WebhookEndpoints extends Context.Service<WebhookEndpoints, {
   >
   readonly get: (integratorId: IntegratorId, id: EndpointId) => Effect.Effect<WebhookEndpoint, NotFound | Unavailable>
   /**
-   * Changes the URL and closes the breaker; waiting deliveries become due as the worker settles the change (see
-   * `Deliveries.settle`). The present URL changes nothing.
+   * Changes the URL and closes the circuit breaker. The worker then makes the waiting deliveries due (see
+   * `Deliveries.settle`). An update to the current URL changes nothing.
    */
   readonly update: (
     integratorId: IntegratorId,
@@ -49,19 +49,19 @@ export class WebhookEndpoints extends Context.Service<WebhookEndpoints, {
     url: string
   ) => Effect.Effect<WebhookEndpoint, NotFound | EndpointUrlRefused | Unavailable>
   /**
-   * Deletes the endpoint with its secrets. From then on nothing is claimed for it; the worker cancels what was pending (see
-   * `Deliveries.settle`). Succeeds with what was deleted.
+   * Deletes the endpoint with its secrets and returns it. No further attempt is made for it; the worker cancels its
+   * pending deliveries (see `Deliveries.settle`).
    */
   readonly remove: (
     integratorId: IntegratorId,
     id: EndpointId
   ) => Effect.Effect<WebhookEndpoint, NotFound | Unavailable>
-  /** Makes a new current secret; the replaced one signs on for 24 hours, four replaced ones at most. */
+  /** Creates a new current secret. Up to four replaced secrets also sign, each for 24 hours after its replacement. */
   readonly rotateSecret: (
     integratorId: IntegratorId,
     id: EndpointId
   ) => Effect.Effect<SecretRotated, NotFound | Unavailable>
-  /** The secrets that sign now, newest first: the current one and up to four replaced. Empty for a deleted endpoint. */
+  /** The valid secrets, newest first: the current one and up to four replaced ones. Empty for a deleted endpoint. */
   readonly signingSecrets: (
     integratorId: IntegratorId,
     generation: number
@@ -80,20 +80,7 @@ interface EndpointRow extends Row<typeof shown> {
   readonly previousSecretExpiresAt: number | null
 }
 
-const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork: boolean }) {
-  const sql = yield* SqlClient.SqlClient
-  const secrets = yield* Secrets
-  const random = yield* SecureRandom.SecureRandom
-
-  /** Who writes events decides under this lock whether there is an endpoint to deliver them to. */
-  const lockVault = (integratorId: IntegratorId) =>
-    sql`SELECT 1 FROM vaults WHERE integrator_id = ${integratorId} FOR UPDATE`
-
-  /** Enough for what the writers of events do not read: URL and secrets. */
-  const lockLive = (integratorId: IntegratorId) =>
-    sql`SELECT 1 FROM webhook_endpoints WHERE integrator_id = ${integratorId} AND deleted_at IS NULL
-      FOR NO KEY UPDATE`
-
+const statements = (sql: SqlClient.SqlClient) => {
   const selectLive = Effect.fnUntraced(function*(integratorId: IntegratorId) {
     const [row] = yield* sql<EndpointRow>`SELECT ${shown.of("e")},
         (SELECT max(s.expires_at) FROM webhook_secrets s
@@ -101,23 +88,29 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
       FROM webhook_endpoints e WHERE e.integrator_id = ${integratorId} AND e.deleted_at IS NULL`
     return row
   })
+  return {
+    /** Transactions that write events check under this lock whether there is an endpoint to deliver them to. */
+    lockVault: (integratorId: IntegratorId) =>
+      sql`SELECT 1 FROM vaults WHERE integrator_id = ${integratorId} FOR UPDATE`,
+    /** Sufficient to change the URL or the secrets, which transactions that write events do not read. */
+    lockLive: (integratorId: IntegratorId) =>
+      sql`SELECT 1 FROM webhook_endpoints WHERE integrator_id = ${integratorId} AND deleted_at IS NULL
+        FOR NO KEY UPDATE`,
+    selectLive,
+    find: Effect.fnUntraced(function*(integratorId: IntegratorId, id: EndpointId) {
+      const live = yield* selectLive(integratorId)
+      return live?.endpointId === id ? live : yield* NotFound.of("webhook_endpoint", id)
+    })
+  }
+}
 
-  const find = Effect.fnUntraced(function*(integratorId: IntegratorId, id: EndpointId) {
-    const live = yield* selectLive(integratorId)
-    return live?.endpointId === id ? live : yield* NotFound.of("webhook_endpoint", id)
-  })
+const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork: boolean }) {
+  const sql = yield* SqlClient.SqlClient
 
-  const checkUrl = Effect.fnUntraced(function*(url: string) {
-    const reason = refuse(url, options)
-    if (reason !== undefined) return yield* new EndpointUrlRefused({ message: `The URL is refused: ${reason}` })
-  })
+  const { find, lockLive, lockVault, selectLive } = statements(sql)
+  const { addSecret, rotateSecret, signingSecrets } = yield* makeSecrets
 
-  const addSecret = Effect.fnUntraced(function*(integratorId: IntegratorId, generation: number, rotation: number) {
-    const secret = yield* Effect.provideService(newWebhookSecret, SecureRandom.SecureRandom, random)
-    const encrypted = yield* secrets.encrypt(secret, placeOf(integratorId, generation, rotation))
-    yield* sql`${Tables.webhookSecrets.insert([{ integratorId, generation, rotation, encrypted }])}`
-    return secret
-  })
+  const checkUrl = checkUrlWith(options)
 
   const list = Effect.fn("WebhookEndpoints.list")(function*(integratorId: IntegratorId) {
     const live = yield* selectLive(integratorId)
@@ -177,6 +170,29 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
     return toEndpoint(live)
   }, sql.withTransaction, withinRequestDeadline)
 
+  return WebhookEndpoints.of({ list, create, get, update, remove, rotateSecret, signingSecrets })
+})
+
+const checkUrlWith = (options: { readonly allowPrivateNetwork: boolean }) =>
+  Effect.fnUntraced(function*(url: string) {
+    const reason = refuse(url, options)
+    if (reason !== undefined) return yield* new EndpointUrlRefused({ message: `The URL is refused: ${reason}` })
+  })
+
+/** The operations on signing secrets. */
+const makeSecrets = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const secrets = yield* Secrets
+  const random = yield* SecureRandom.SecureRandom
+  const { find, lockLive } = statements(sql)
+
+  const addSecret = Effect.fnUntraced(function*(integratorId: IntegratorId, generation: number, rotation: number) {
+    const secret = yield* Effect.provideService(newWebhookSecret, SecureRandom.SecureRandom, random)
+    const encrypted = yield* secrets.encrypt(secret, locationOf(integratorId, generation, rotation))
+    yield* sql`${Tables.webhookSecrets.insert([{ integratorId, generation, rotation, encrypted }])}`
+    return secret
+  })
+
   const rotateSecret = Effect.fn("WebhookEndpoints.rotateSecret")(
     function*(integratorId: IntegratorId, id: EndpointId) {
       yield* lockLive(integratorId)
@@ -207,19 +223,19 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
           AND (expires_at IS NULL OR expires_at > ${value.timestamptz(now)})
         ORDER BY rotation DESC`
       return yield* Effect.forEach(rows, ({ encrypted, rotation }) =>
-        secrets.decrypt(encrypted, placeOf(integratorId, generation, rotation)))
+        secrets.decrypt(encrypted, locationOf(integratorId, generation, rotation)))
     },
     withinRequestDeadline
   )
 
-  return WebhookEndpoints.of({ list, create, get, update, remove, rotateSecret, signingSecrets })
+  return { addSecret, rotateSecret, signingSecrets }
 })
 
 const one = <A>(rows: ReadonlyArray<A>): Effect.Effect<A> =>
-  rows[0] === undefined ? Effect.die(new Error("A statement that gives one row gave none")) : Effect.succeed(rows[0])
+  rows[0] === undefined ? Effect.die(new Error("A statement that returns a row has none")) : Effect.succeed(rows[0])
 
-/** Where a secret is stored, authenticated with it. The id comes last, since it may hold anything. */
-export const placeOf = (integratorId: IntegratorId, generation: number, rotation: number): string =>
+/** The row of a secret, as {@link Secrets} authenticates it. The integrator's id comes last: it may contain a slash. */
+export const locationOf = (integratorId: IntegratorId, generation: number, rotation: number): string =>
   `webhook_secrets/${generation}/${rotation}/${integratorId}`
 
 const toEndpoint = (row: EndpointRow): WebhookEndpoint => ({

@@ -106,13 +106,13 @@ const faults: ReadonlyArray<readonly [fault: string, plant: string, undo: string
     "a reward's revision",
     "UPDATE rewards SET revision = revision + 1 WHERE creation = 1",
     "UPDATE rewards SET revision = revision - 1 WHERE creation = 1",
-    "one event for each of its revisions"
+    "one event per revision"
   ],
   [
     "a reward's spend",
     "UPDATE spend_events SET cents = cents + 1 WHERE external_transaction_id = 'c3'",
     "UPDATE spend_events SET cents = cents - 1 WHERE external_transaction_id = 'c3'",
-    "stands on an applied clearing"
+    "belongs to an applied clearing"
   ],
   [
     "a refund's amount",
@@ -126,7 +126,12 @@ const faults: ReadonlyArray<readonly [fault: string, plant: string, undo: string
     "UPDATE cap_usage SET used = used - 1 WHERE category_id = 'groceries'",
     "caps count"
   ],
-  ["an event's body", "UPDATE events SET body = replace(body, '\"paid\":\"0\"', '\"paid\":\"1\"') WHERE event = (SELECT max(event) FROM events)", "UPDATE events SET body = replace(body, '\"paid\":\"1\"', '\"paid\":\"0\"') WHERE event = (SELECT max(event) FROM events)", "as the latest says"],
+  [
+    "an event's body",
+    `UPDATE events SET body = replace(body, '"paid":"0"', '"paid":"1"') WHERE event = (SELECT max(event) FROM events)`,
+    `UPDATE events SET body = replace(body, '"paid":"1"', '"paid":"0"') WHERE event = (SELECT max(event) FROM events)`,
+    "equals its latest event"
+  ],
   [
     "a missing event",
     "CREATE TABLE kept AS SELECT * FROM events WHERE event = 2; DELETE FROM events WHERE event = 2",
@@ -139,27 +144,32 @@ const faults: ReadonlyArray<readonly [fault: string, plant: string, undo: string
     "UPDATE journal SET amount = amount - 1 WHERE entry = 2",
     "each reward equals its journal"
   ],
-  ["a missing journal entry", "CREATE TABLE kept AS SELECT * FROM journal WHERE entry = 1; DELETE FROM journal WHERE entry = 1", "INSERT INTO journal TABLE kept; DROP TABLE kept", "journal entries are numbered without gaps"],
   [
-    "an event that is nowhere",
+    "a missing journal entry",
+    "CREATE TABLE kept AS SELECT * FROM journal WHERE entry = 1; DELETE FROM journal WHERE entry = 1",
+    "INSERT INTO journal TABLE kept; DROP TABLE kept",
+    "journal entries are numbered without gaps"
+  ],
+  [
+    "a spend event that is neither queued nor set aside",
     "CREATE TABLE kept AS TABLE spend_event_waits; DELETE FROM spend_event_waits",
     "INSERT INTO spend_event_waits TABLE kept; DROP TABLE kept",
     "queued or set aside"
   ],
   [
-    "an event that waits for one that is there",
+    "a spend event that waits for an applied one",
     "UPDATE spend_event_waits SET original_id = 'c1'",
     "UPDATE spend_event_waits SET original_id = 'unknown'",
     "nothing waits for an event"
   ],
   [
-    "an attempt of nothing",
+    "a webhook attempt without a delivery",
     "INSERT INTO delivery_attempts SELECT integrator_id, 999, 1, 1, now(), 1, 200 FROM integrators",
     "DELETE FROM delivery_attempts WHERE event = 999",
-    "every webhook attempt is one of a delivery"
+    "every webhook attempt belongs to a delivery"
   ],
   [
-    "a place in a lane",
+    "a position in a lane",
     "UPDATE lanes SET position = position + 1 WHERE position > 0",
     "UPDATE lanes SET position = position - 1 WHERE position > 0",
     "numbered without gaps in their lane"
@@ -168,7 +178,7 @@ const faults: ReadonlyArray<readonly [fault: string, plant: string, undo: string
     "assigned money",
     "UPDATE vault_balances SET assigned = 1, held = held + 1 WHERE asset = 'USDC'",
     "UPDATE vault_balances SET assigned = 0, held = held - 1 WHERE asset = 'USDC'",
-    "assigned money is what the waiting rewards"
+    "assigned money equals the sum"
   ],
   [
     "free money that a waiting reward should have",
@@ -246,15 +256,15 @@ layer(Layer.provideMerge(history, moneyLayer))("the audit", (it) => {
       assert.deepStrictEqual((yield* audit.run).findings, [])
     }))
 
-  it.effect("tells how far it is: every check in turn, to the end", () =>
+  it.effect("reports its progress through every check, to the end", () =>
     Effect.gen(function*() {
-      const told: Array<AuditProgress> = []
-      const { checks } = yield* (yield* Audit).runWith((progress) => Effect.sync(() => void told.push(progress)))
-      assert.deepStrictEqual([...new Set(told.map(({ check }) => check))], [...checks])
-      assert.isTrue(told.every(({ part, place }) => part >= 0 && part <= 1 && checks[place - 1] !== undefined))
+      const reports: Array<AuditProgress> = []
+      const { checks } = yield* (yield* Audit).runWith((progress) => Effect.sync(() => void reports.push(progress)))
+      assert.deepStrictEqual([...new Set(reports.map(({ check }) => check))], [...checks])
+      assert.isTrue(reports.every(({ ordinal, part }) => part >= 0 && part <= 1 && checks[ordinal - 1] !== undefined))
       assert.deepStrictEqual(
-        told.at(-1),
-        { check: checks.at(-1), place: checks.length, checks: checks.length, part: 1 }
+        reports.at(-1),
+        { check: checks.at(-1), ordinal: checks.length, checks: checks.length, part: 1 }
       )
     }))
 

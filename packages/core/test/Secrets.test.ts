@@ -8,17 +8,17 @@ import { secretsKey } from "./TestLayer.ts"
 
 const crypto = Layer.mergeAll(NodeCrypto.layerSecureRandom, NodeCrypto.layerDigest)
 const withKeys = (...keys: ReadonlyArray<SecretsKey>) => Effect.provide(Secrets.layer({ keys }))
-const encrypt = (place: string) =>
+const encrypt = (location: string) =>
   Effect.gen(function*() {
     const secret = yield* newWebhookSecret
-    return { secret, encrypted: yield* (yield* Secrets).encrypt(secret, place) }
+    return { secret, encrypted: yield* (yield* Secrets).encrypt(secret, location) }
   })
-const decrypt = (encrypted: Uint8Array, place: string) =>
-  Effect.flatMap(Secrets, (secrets) => secrets.decrypt(encrypted, place))
+const decrypt = (encrypted: Uint8Array, location: string) =>
+  Effect.flatMap(Secrets, (secrets) => secrets.decrypt(encrypted, location))
 const base64 = (length: number) => Base64.encode(new Uint8Array(length).fill(7))
 
 it.layer(crypto)("Secrets", (it) => {
-  it.effect("a secret comes back from its own place", () =>
+  it.effect("decrypts a secret at its own location", () =>
     Effect.gen(function*() {
       const { encrypted, secret } = yield* encrypt("a")
       assert.strictEqual(yield* decrypt(encrypted, "a"), secret)
@@ -33,7 +33,7 @@ it.layer(crypto)("Secrets", (it) => {
       assert.strictEqual(new Set(stored.map((bytes) => Hex.encode(bytes))).size, 100)
     }).pipe(withKeys(secretsKey(1))))
 
-  it.effect("a secret in another place, or changed in any byte, is unreadable", () =>
+  it.effect("cannot decrypt a secret at another location, or with any byte changed", () =>
     Effect.gen(function*() {
       const { encrypted } = yield* encrypt("a")
       assert.strictEqual((yield* Effect.flip(decrypt(encrypted, "b")))._tag, "SecretUnreadable")
@@ -83,7 +83,7 @@ describe("SECRETS_KEY", () => {
     [`${base64(32)},`, "key 2 of 2 has 0 bytes"],
     [`${base64(32)},${base64(31)}`, "key 2 of 2 has 31 bytes"],
     ["no base64!", "key 1 of 1 is not base64"]
-  ])("what is no list of keys is refused with its place and without its value: %s", ([text, message]) =>
+  ])("anything but a list of keys is refused with its position and without its value: %s", ([text, message]) =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(parseKeys(Redacted.make(text ?? "")))
       assert.include(error.message, message ?? "")

@@ -1,6 +1,6 @@
 import { Secrets } from "@card-rewards/core/Secrets"
 import { StoredSecrets } from "@card-rewards/core/StoredSecrets"
-import { placeOf, WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
+import { locationOf, WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import { EndpointId, type IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -17,7 +17,7 @@ const under = (...keys: ReadonlyArray<number>) =>
 
 const endpoint = { id: EndpointId.make("main"), url: "https://hooks.example.com/" }
 
-/** Many endpoints of an integrator over time, all with the secret of the first one, each in its own place. */
+/** Many endpoints of an integrator over time, all with the secret of the first one, each at its own location. */
 const withSecrets = Effect.fnUntraced(function*(key: number, count: number) {
   const id = yield* newIntegrator
   yield* Effect.flatMap(WebhookEndpoints, ({ create }) => create(id, endpoint)).pipe(under(key))
@@ -28,7 +28,7 @@ const withSecrets = Effect.fnUntraced(function*(key: number, count: number) {
   ).pipe(under(key))
   for (let generation = 2; generation <= count; generation++) {
     const encrypted = yield* Effect.flatMap(Secrets, ({ encrypt }) =>
-      secret === undefined ? Effect.die("none") : encrypt(secret, placeOf(id, generation, 1))).pipe(
+      secret === undefined ? Effect.die("none") : encrypt(secret, locationOf(id, generation, 1))).pipe(
         Effect.provide(Secrets.layer({ keys: [secretsKey(key)] }))
       )
     yield* sql`INSERT INTO webhook_endpoints (integrator_id, generation, endpoint_id, url, created_at, deleted_at)

@@ -11,7 +11,7 @@ import { example } from "./Examples.ts"
 export const audit = Command.make("audit", { json }, Effect.fn(function*(input) {
   const { runWith } = yield* Audit
   const report = yield* withBar((show) =>
-    runWith(({ check, checks, part, place }) => show({ done: place - 1 + part, total: checks, what: check }))
+    runWith(({ check, checks, ordinal, part }) => show({ done: ordinal - 1 + part, total: checks, what: check }))
   )
   const { checks, findings } = report
   const readable = findings.length > 0 ? findings : checks.map((check) => ({ holds: check }))

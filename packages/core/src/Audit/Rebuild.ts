@@ -8,7 +8,7 @@ import { neededVersions } from "../Processing/Needs.ts"
 import { eventKey, type Group, type State, type StoredEvent, storedEvents } from "../Processing/State.ts"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 import { makeVersions } from "../Programs/Versions.ts"
-import type { Finding } from "./Checks.ts"
+import type { Finding } from "./Check.ts"
 import {
   authorizationFact,
   estimateFact,
@@ -19,15 +19,16 @@ import {
   userKeyOf
 } from "./Stored.ts"
 
+/** Name of the rule that {@link rebuild} checks. */
 export const name = "the stored events, applied again, give the same rewards, authorizations and estimates"
 
-/** Applied events that are read at once, and facts after which finished users are compared with what is stored. */
+/** Events of one page, and the number of facts at which finished users are compared with the stored ones. */
 const pageEvents = 2_000
 const pageFacts = 2_000
 
 /**
- * Applies every applied event again, user by user in the order that was taken, and compares what that gives with what
- * is stored. Reads one page of events at a time, and keeps one user's in memory. Runs inside the caller's transaction.
+ * Applies every applied event again, user by user in the recorded order, and compares the result with what is stored.
+ * Reads one page of events at a time, and keeps the state of one user in memory. Runs inside the caller's transaction.
  */
 export const rebuild = Effect.fnUntraced(function*(
   maxFindings: number,
@@ -68,7 +69,7 @@ export const rebuild = Effect.fnUntraced(function*(
   }
 })
 
-/** The users whose facts differ from what is stored. */
+/** The rebuilt facts that differ from the stored ones. */
 const compare = Effect.fnUntraced(function*(rebuilt: ReadonlyArray<UserFacts>) {
   const stored = yield* readStored(rebuilt)
   return rebuilt.flatMap(({ facts, integratorId, userId }): ReadonlyArray<Finding> => {
@@ -88,7 +89,7 @@ const catalogOf = Effect.fnUntraced(function*(versions: Versions, { integratorId
   return catalog ?? (yield* Effect.die(new Error(`events of ${integratorId}, which is no integrator`)))
 })
 
-/** What a user's events came to; the caps of estimates are loaded group by group. */
+/** The facts that a user's events result in. Loads the versions that cap estimates group by group. */
 const result = Effect.fnUntraced(function*(versions: Versions, user: Replay) {
   const expected = new Map<string, bigint>()
   for (const group of user.groups()) {
@@ -106,7 +107,7 @@ class Replay {
   readonly catalog: Catalog
   private readonly user: Pick<UserFacts, "integratorId" | "userId">
   private readonly state: State & { readonly attributes: Map<string, Attributes> }
-  /** What each reward was when it was earned. */
+  /** Each reward as it was earned, before refunds. */
   private readonly earned = new Map<string, EarnedReward>()
 
   constructor({ integratorId, userId }: StoredEvent, catalog: Catalog) {
@@ -145,7 +146,7 @@ class Replay {
     return this.state.groups.values()
   }
 
-  /** `expected` is by asset. */
+  /** Returns the facts; `expected` has the expected balances by asset. */
   result(expected: ReadonlyMap<string, bigint>): UserFacts {
     const balances = [...expected].map(([asset, amount]) => expectedFact({ asset, expected: amount }))
       .filter(([, amount]) => amount !== "0")

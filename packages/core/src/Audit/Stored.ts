@@ -7,7 +7,7 @@ import { columns } from "../Database.ts"
 import type { EarnedReward } from "../Ledger.ts"
 import type { RewardRow } from "../Ledger/RewardRow.ts"
 
-/** What is known of a user, each fact as a text by its subject, so that two sides can be compared and shown. */
+/** The facts about a user, as text by subject, so that rebuilt and stored facts can be compared and shown. */
 export interface UserFacts {
   readonly integratorId: IntegratorId
   readonly userId: string
@@ -16,15 +16,16 @@ export interface UserFacts {
 
 type Fact = readonly [subject: string, text: string]
 
-/** A user's key in a map; ids hold no NUL. */
+/** Map key of a user. Ids contain no NUL, so that two users never share a key. */
 export const userKeyOf = (user: Pick<UserFacts, "integratorId" | "userId">): string =>
   `${user.integratorId}\0${user.userId}`
 
-/** The part of a reward that its events alone decide. */
+/** The part of a reward that depends on spend events only. */
 export const rewardFact = (reward: EarnedReward & Pick<RewardRow, "amount" | "refundedSpend">): Fact => [
   `reward of ${reward.externalTransactionId} by ${reward.programId}`,
-  `earned ${reward.earned} ${reward.asset} by version ${reward.programVersion}, category ${reward.categoryId ?? "none"}, ` +
-  `month used ${reward.monthUsedBefore}, category used ${reward.categoryUsedBefore}; ` +
+  `earned ${reward.earned} ${reward.asset} by version ${reward.programVersion}, ` +
+  `category ${reward.categoryId ?? "none"}, month used ${reward.monthUsedBefore}, ` +
+  `category used ${reward.categoryUsedBefore}; ` +
   `amount ${reward.amount} after ${reward.refundedSpend} of ${reward.spend} refunded; ` +
   `bought ${printTimestamp(reward.purchaseAt)}, claimable ${printTimestamp(reward.claimableAt)}`
 ]
@@ -40,7 +41,7 @@ export const authorizationFact = (
   ]
 }
 
-/** What open authorizations come to before caps, by month, version and category. */
+/** The estimate of the open authorizations before caps, of one month, version and category. */
 export const estimateFact = (estimate: {
   readonly month: number
   readonly programId: string
@@ -50,10 +51,13 @@ export const estimateFact = (estimate: {
   readonly raw: bigint
 }): Fact => {
   const { authorizations, categoryId, month, programId, raw, version } = estimate
-  return [`estimate ${programId} ${version} month ${month} '${categoryId}'`, `${raw} of ${authorizations} authorizations`]
+  return [
+    `estimate ${programId} ${version} month ${month} '${categoryId}'`,
+    `${raw} of ${authorizations} authorizations`
+  ]
 }
 
-/** The balance `expected` of an asset. */
+/** The `expected` balance of an asset. */
 export const expectedFact = (balance: { readonly asset: string; readonly expected: bigint }): Fact => [
   `expected ${balance.asset}`,
   `${balance.expected}`

@@ -1,11 +1,11 @@
 import { perRowSql } from "../Database/PlannerHints.ts"
 
-/** What of a reward is neither paid nor recovered. */
+/** The part of a reward that is neither paid nor recovered. */
 export const unpaid = "amount - paid - recovered + clawed_back"
 
 /**
- * What each account of a user should hold, from the rewards and from the payouts, which are paid already and not yet in
- * the rewards.
+ * Each account of a user as it follows from the rewards and the payouts. A payout is paid in the balances already and
+ * not yet in the rewards.
  */
 export const fromRewards = `
   SELECT integrator_id, user_id, asset, r."awaitingFunding", r.pending,
@@ -19,22 +19,22 @@ export const fromRewards = `
     FROM rewards GROUP BY integrator_id, user_id, asset
   ) r LEFT JOIN payouts p USING (integrator_id, user_id, asset)`
 
-/** What each account holds according to the journal. */
+/** The balance of each account as it follows from the journal. */
 export const fromJournal = `
   SELECT integrator_id, asset, account, user_id, sum(amount) AS balance FROM (
     SELECT integrator_id, asset, to_account AS account, user_id, amount FROM journal
     UNION ALL SELECT integrator_id, asset, from_account, user_id, -amount FROM journal
   ) sides GROUP BY integrator_id, asset, account, user_id`
 
-/** Keeps PostgreSQL from parsing a body anew for each of its parts. */
+/** Keeps PostgreSQL from parsing a JSON body once for each of its fields. */
 export const parsedOnce = perRowSql
 
-/** What the journal has put into an account and not taken out again. */
+/** The sum of journal entries into an account minus those out of it. */
 export const netOf = (account: string) =>
   `coalesce(sum(amount) FILTER (WHERE to_account = '${account}'), 0)
     - coalesce(sum(amount) FILTER (WHERE from_account = '${account}'), 0)`
 
-/** The transfers there are: between which accounts, whether they name a user, and whether a reward. */
+/** All valid transfers: the two accounts, whether an entry names a user, and whether it names a reward. */
 export const transfers = [
   ...["'world', 'free'", "'free', 'world'", "'free', 'assigned'"].map((pair) => `(${pair}, false, false)`),
   ...[
@@ -48,7 +48,7 @@ export const transfers = [
 
 /** The accounts of a user, by their names in the journal. */
 export const userAccounts = ["awaitingFunding", "pending", "claimable", "paid", "owed"] as const
-/** The column of user_balances. */
+/** The account's column in user_balances. */
 export const columnOf = (account: string) => account === "awaitingFunding" ? "awaiting_funding" : account
 
 /** A row `b` of user_balances as rows of (account, balance). */

@@ -10,7 +10,7 @@ export const parameter = (oid: number, value: unknown): PgTypes.Parameter => ({
 const column = <A>(oid: number) => (values: ReadonlyArray<A | null | undefined>): PgTypes.Parameter =>
   parameter(oid, values.map((value) => value ?? null))
 
-/** Whole columns as one parameter each, for `unnest`: a statement's text does not depend on how many rows it takes. */
+/** One array parameter per column, for `unnest`: a statement's text is the same for any number of rows. */
 export const columns = {
   text: column<string>(PgTypes.OID.textArray),
   int2: column<number>(PgTypes.OID.int2Array),
@@ -25,7 +25,7 @@ export const columns = {
 
 const scalar = <A>(oid: number) => (value: A | null | undefined): PgTypes.Parameter => parameter(oid, value ?? null)
 
-/** Single values whose type PostgreSQL is told. */
+/** Single values with an explicit type. */
 export const value = {
   text: scalar<string>(PgTypes.OID.text),
   int4: scalar<number>(PgTypes.OID.int4),

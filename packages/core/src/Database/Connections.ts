@@ -3,7 +3,7 @@ import { Context, Effect, Exit, Fiber, identity, Option, Predicate, type Scope, 
 import type { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
 
-/** A connection as the pool's borrowers see it. */
+/** A pooled connection, with the state that decides whether it may be borrowed again. */
 interface Lease {
   readonly connection: SqlConnection.Connection
   /** Takes the connection out of the pool: closed at once where it is idle, else when its borrower returns it. */
@@ -14,7 +14,7 @@ interface Lease {
   borrower: Deadline | undefined
 }
 
-/** What runs under one deadline, and the connections that it borrows. */
+/** The connections that the work under one deadline has borrowed. */
 export class Deadline {
   readonly #leases = new Set<Lease>()
 
@@ -22,7 +22,7 @@ export class Deadline {
     this.#leases.add(lease)
   }
 
-  /** Retires the connections that no other work has borrowed since. */
+  /** Retires the connections that this deadline's work was the last to borrow. */
   readonly retireConnections = Effect.suspend(() =>
     Effect.forEach([...this.#leases].filter(({ borrower }) => borrower === this), ({ retire }) => retire, {
       discard: true
@@ -35,18 +35,19 @@ export const CurrentDeadline = Context.Reference<Deadline | undefined>("@card-re
   defaultValue: () => undefined
 })
 
-/** How long a new connection may take for its first answer where a deadline was exceeded before. */
+/** Timeout of a new connection's first statement, once a deadline of this pool was exceeded. */
 const firstAnswerMillis = 300
 
-/** Tells {@link make}'s borrower that the connection it got is suspect. */
+/** Result of borrowing a suspect connection: the borrower has to take another one. */
 const suspect: unique symbol = Symbol("suspect")
 
 /**
- * A client over a pool of connections, as {@link PgClient.make} gives it, that knows which deadline borrowed a
- * connection last. An exceeded deadline takes the connections of its own work out of the pool. Every other connection
- * is suspect then, because a half-open network takes all of them along, and each would cost its next user the same
- * wait: it is replaced before it is borrowed again. One that other work uses stays open until that work returns it. The
- * pool opens connections ahead of their first use, which may be dead by then: they are asked for an answer first.
+ * A client over a pool of connections, like that of {@link PgClient.make}, which also detects half-open connections.
+ *
+ * An exceeded deadline takes the connections that its own work borrowed out of the pool. Every other connection is
+ * suspect from then on, because a network failure usually affects all of them and each would cost its next user another
+ * deadline: it is replaced before it is borrowed again. A connection in use stays open until its borrower returns it.
+ * The pool opens connections ahead of their first use. After an exceeded deadline these run a test statement first.
  */
 export const make = Effect.fnUntraced(function*(
   config: PgClient.PgPoolConfig
@@ -116,7 +117,7 @@ export const make = Effect.fnUntraced(function*(
   })
 })
 
-/** Whether the connection answers in time. Without an answer the statement ends as the connection is closed. */
+/** Whether the connection answers within {@link firstAnswerMillis}. Closing the connection ends a hanging statement. */
 const answers = (connection: PgConnection.PgConnection): Effect.Effect<boolean> =>
   Effect.flatMap(Effect.forkDetach(Effect.exit(connection.query("SELECT 1"))), (answer) =>
     Effect.map(
@@ -124,7 +125,7 @@ const answers = (connection: PgConnection.PgConnection): Effect.Effect<boolean> 
       (exit) => Option.isSome(exit) && Exit.isSuccess(exit.value)
     ))
 
-/** The statements of a client on one connection. */
+/** The client's statement interface on one connection. */
 const statementsOn = (connection: PgConnection.PgConnection): SqlConnection.Connection => {
   const execute = (prepare: boolean): SqlConnection.Connection["execute"] => (sql, params, transformRows) =>
     Effect.map(
@@ -145,7 +146,7 @@ const statementsOn = (connection: PgConnection.PgConnection): SqlConnection.Conn
   }
 }
 
-/** PostgreSQL answers the COMMIT of a transaction in which a statement failed with ROLLBACK. */
+/** Commits, and fails where PostgreSQL rolls back instead because a statement of the transaction failed. */
 const commit = (connection: SqlConnection.Connection): Effect.Effect<void, SqlError.SqlError> =>
   Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
     Predicate.hasProperty(result, "command") && result.command === "ROLLBACK" ? Effect.fail(rolledBack()) : Effect.void)

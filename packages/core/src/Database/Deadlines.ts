@@ -5,17 +5,17 @@ import * as Metrics from "../Metrics.ts"
 import { CurrentDeadline, Deadline } from "./Connections.ts"
 import { isConflict, isSqlError, toUnavailable, unavailable } from "./Errors.ts"
 
-/** Milliseconds after which a caller is told that the database is away (decisions, section 3). */
+/** Milliseconds after which a request fails with {@link Unavailable} (decisions, section 3). */
 export const unavailableAfterMillis = 4_500
 
-/** Milliseconds after which a background step is given up; it commonly takes less than one second. */
+/** Deadline of a background step in milliseconds. Most steps take less than a second. */
 export const StepMillis = Context.Reference<number>("@card-rewards/core/Database/StepMillis", {
   defaultValue: () => 20_000
 })
 
 /**
- * One transaction, begun again (3 times at most) where PostgreSQL asks for that. What a caller cannot act on is not
- * in its type: a database that is away or too slow is {@link Unavailable}, any other SQL error a defect.
+ * Runs one transaction, and retries it up to 3 times after a deadlock or serialization failure. Fails with
+ * {@link Unavailable} where the database is unreachable or too slow; any other SQL error is a defect.
  */
 export const transaction = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>
@@ -37,8 +37,8 @@ export const backgroundStep = <A, E, R>(
   Effect.flatMap(StepMillis, (millis) => withDeadline(millis, effect))
 
 /**
- * As {@link withoutDeadline}, but fails after `millis` milliseconds with what `onExceeded` says. The failure does not
- * wait until the statement is cancelled, which takes 5 s over a half-open connection. No later statement runs on a
+ * As {@link withoutDeadline}, but fails after `millis` milliseconds with the error of `onExceeded`. The failure does
+ * not wait for the cancellation of the statement, which takes 5 s on a half-open connection. No later statement uses a
  * connection on which this one hung.
  */
 export const withDeadline = <A, E, R, Exceeded = Unavailable>(
@@ -48,7 +48,7 @@ export const withDeadline = <A, E, R, Exceeded = Unavailable>(
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Exceeded | Unavailable, R> =>
   Effect.withFiber((caller) => {
     const deadline = new Deadline()
-    // a fiber has what the effect that it runs needs
+    // the fiber that runs an effect has the services that the effect requires
     const context = Context.add(caller.context as Context.Context<R>, CurrentDeadline, deadline)
     const fork = Effect.runForkWith(context)
     return Effect.callback((resume) => {
@@ -72,14 +72,15 @@ export const withDeadline = <A, E, R, Exceeded = Unavailable>(
     })
   })
 
-/** As {@link withinRequestDeadline}, for work for which no caller waits: it takes as long as it takes. */
+/** As {@link withinRequestDeadline}, but without a deadline: for work for which no caller waits. */
 export const withoutDeadline = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
   Metrics.committing(effect).pipe(
     Effect.retry({ while: isConflict, times: 3, schedule: Schedule.jittered(Schedule.exponential(5)) }),
     Effect.catchIf(isSqlError, toUnavailable),
-    // a rollback that fails because its connection is gone makes a defect of what it was for, too: a refusal, say
+    // a rollback that fails because its connection is lost turns the transaction's own error, such as a refusal, into a
+    // defect
     Effect.catchCause((cause) => {
       const [lost] = cause.reasons.flatMap((reason) =>
         reason._tag === "Die" && isSqlError(reason.defect) ? [reason.defect] : []

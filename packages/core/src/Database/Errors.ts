@@ -2,26 +2,26 @@ import { Unavailable } from "@card-rewards/domain/Errors"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 
-/** What a caller is told while the database is away or too slow. */
+/** The error of a caller while the database is unreachable or too slow. */
 export const unavailable = () =>
   new Unavailable({ message: "The service cannot reach its database; send the same request again" })
 
-/** Whether an error is of SQL, also where its type is lost, as in a defect. */
+/** Whether a value of unknown type, such as a defect, is an SQL error. */
 export const isSqlError = (error: unknown): error is SqlError.SqlError =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "SqlError"
 
-/** Whether PostgreSQL rolled a transaction back because of another one: the same transaction may succeed now. */
+/** Whether PostgreSQL rolled a transaction back because of a concurrent one, so that a retry may succeed. */
 export const isConflict = (error: unknown): boolean =>
   isSqlError(error) && (error.reason._tag === "DeadlockError" || error.reason._tag === "SerializationError")
 
-/** An SQL error as callers see it: {@link Unavailable} where it passes by itself, a defect otherwise. */
+/** Maps an SQL error to {@link Unavailable} where it is transient, and to a defect otherwise. */
 export const toUnavailable = (error: SqlError.SqlError): Effect.Effect<never, Unavailable> =>
-  error.isRetryable || isPassing(error.reason.cause) ? Effect.fail(unavailable()) : Effect.die(error)
+  error.isRetryable || isTransient(error.reason.cause) ? Effect.fail(unavailable()) : Effect.die(error)
 
 /**
- * What passes without a change to this service, by PostgreSQL's error code: resources are short, a full disk included
- * (53); an operator, a restart or a recovery is in the way (57P); an I/O error (58); a time-out ended the session
- * (25P03, 25P04); the server has become a read-only one (25006).
+ * Whether an error can end without a change to this service, by PostgreSQL's error code: insufficient resources, such
+ * as a full disk (53); operator intervention, restart or recovery (57P); I/O errors (58); a session ended by a timeout
+ * (25P03, 25P04); a server that has become read-only (25006).
  */
-const isPassing = (cause: unknown): boolean =>
+const isTransient = (cause: unknown): boolean =>
   typeof cause === "object" && cause !== null && "code" in cause && /^(53|57P|58|25P0[34]|25006)/u.test(`${cause.code}`)

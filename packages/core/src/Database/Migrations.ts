@@ -6,36 +6,38 @@ import { StartRefused } from "../Settings.ts"
 import { isSqlError } from "./Errors.ts"
 import { layer } from "./Pool.ts"
 
-/** The migrations in order, by their file names; scripts/tidy.ts holds this list against the folder. */
+/** The migrations in order, by their file names; scripts/tidy.ts compares this list with the folder. */
 export const migrations = {
   "0001_initial": initial
 }
 
-/** The number of the last migration: the schema that this code works on. */
+/** The number of the last migration: the schema version that this code requires. */
 export const schemaVersion = Object.keys(migrations).length
 
-/** How long a migration waits for a lock: requests for the table queue behind it, and a request has 4.5 s. */
+/** Lock timeout of a migration: requests for the table queue behind its lock, and have a deadline of 4.5 s. */
 const lockWaitMillis = 3_000
 
-/** The pause after that, in which those requests go on. */
+/** Pause after a lock timeout, in which those requests proceed. */
 const lockPauseMillis = 2_000
 
+/** Options of {@link migrate}; tests set them. */
 export interface MigrateOptions {
-  /** What to apply, in order of the names; the released migrations when left out. */
+  /** The migrations to apply, in order of their names; {@link migrations} when absent. */
   readonly migrations?: Readonly<Record<string, typeof initial>>
-  /** How often in all it tries to get its locks; for two minutes when left out. */
+  /** Attempts to get the locks; 24 when absent, which take two minutes. */
   readonly lockTries?: number
 }
 
 /**
- * Brings the schema and its roles up to date, as the schema's owner. Of two at once the second waits for the first.
- * Where other transactions hold the tables it lets go and tries again; a migration that fails changes nothing.
+ * Applies the missing migrations and grants the roles their rights; the login must own the schema. A second concurrent
+ * run waits for the first. While other transactions have locked the tables it releases its locks and retries. A
+ * migration that fails changes nothing.
  */
 export const migrate = Effect.fn("Database.migrate")(function*(url: Redacted.Redacted, options: MigrateOptions = {}) {
   const run = Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
     const once = sql.withTransaction(Effect.gen(function*() {
-      // an index over a large table takes its time, and the first of two may take as long
+      // building an index on a large table may take hours, and so may the wait for a concurrent run
       yield* sql`SET LOCAL statement_timeout = 0`
       yield* sql`SELECT pg_advisory_xact_lock(hashtext('card-rewards migrations'))`
       yield* sql.unsafe(`SET LOCAL lock_timeout = ${lockWaitMillis}`)
@@ -51,7 +53,7 @@ export const migrate = Effect.fn("Database.migrate")(function*(url: Redacted.Red
   yield* Effect.provide(run, layer({ url, poolSize: 1, applicationName: "card-rewards migrate" }))
 })
 
-/** A lock did not come in time, or the transactions that hold it waited for the migration's own. */
+/** Whether a lock timed out, or the migration deadlocked with the transactions that have the lock. */
 const isLocked = (error: unknown): boolean =>
   error instanceof Migrator.MigrationError
     ? isLocked(error.cause)

@@ -2,9 +2,9 @@ import type { PgTypes } from "@effect/sql-pg"
 import { Statement } from "effect/sql"
 
 /*
- * Fragments that change no result, only the plan. Prepared plans are kept while tables grow from nothing to millions
- * of rows, and tables that empty again and again are analysed while they are empty: a plan must be right for both,
- * whatever PostgreSQL knows of the tables. The settings of every session are in SessionSettings.ts.
+ * Fragments that change no result, only the plan. Prepared plans are kept while tables grow from empty to millions of
+ * rows, and queue tables are often analysed while they are empty. A plan must be good for both sizes, whatever the
+ * statistics say. The settings of every session are in SessionSettings.ts.
  */
 
 const fragment = (sql: string): Statement.Fragment => Statement.fragment([Statement.literal(sql)])
@@ -13,21 +13,21 @@ const fragment = (sql: string): Statement.Fragment => Statement.fragment([Statem
 export const perRowSql = "OFFSET 0"
 
 /**
- * At the end of a `LATERAL` subquery: it is run for each outer row, by an index, instead of being merged into a join
- * that may read the whole table.
+ * An optimization fence at the end of a `LATERAL` subquery: PostgreSQL runs the subquery for each outer row, by an
+ * index, instead of flattening it into a join that may read the whole table.
  */
 export const perRow = fragment(perRowSql)
 
 /**
- * A condition on the rows `t` of an `unnest` that is always true, and that the planner expects of one row in 200. It
- * takes a list for a row or two then, and changes rows at their places (`ctid`) one after another instead of reading
- * the table to compare it with the list.
+ * A condition on the rows `t` of an `unnest` that is always true, and that the planner estimates to hold for one row in
+ * 200. The planner then expects one or two rows and updates them by their `ctid` in a nested loop, instead of scanning
+ * the table for a hash join.
  */
 export const expectFewRows = fragment("num_nulls(t.integrator_id) = 0")
 
 /**
- * `column = other` for integers, in a form that no index fits: the statement keeps to the index that its other
- * conditions name, even where an index that begins with this column looks better to the planner.
+ * `column = other` for integers, in a form that no index can serve: the statement uses the index of its other
+ * conditions, even where the planner would estimate an index that begins with this column to be cheaper.
  */
 export const equalWithoutIndex = (column: string, other: string | PgTypes.Parameter): Statement.Fragment =>
   Statement.fragment([

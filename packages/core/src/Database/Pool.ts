@@ -6,25 +6,25 @@ import { registry } from "./Codecs.ts"
 import * as Connections from "./Connections.ts"
 import { sessionSettings } from "./SessionSettings.ts"
 
-/** How the database is reached, and how many connections this process may hold. */
+/** How to connect to the database. */
 export interface DatabaseConfig {
   readonly url: Redacted.Redacted
   readonly poolSize: number
   readonly applicationName: string
-  /** The lesser role to work under; absent, the login's own rights hold. See Roles.ts. */
+  /** The least-privilege role to work under; without it the login's own rights apply. See Roles.ts. */
   readonly role?: Roles.Role
 }
 
 /**
- * The connection pool. Columns of type timestamptz come as milliseconds, bigint and numeric as bigint (every numeric
- * here is an integer), and names in camel case.
+ * The connection pool. It decodes timestamptz as milliseconds, bigint and numeric as bigint (every numeric of the
+ * schema is an integer), and converts column names to camel case.
  */
 export const layer = (config: DatabaseConfig): Layer.Layer<SqlClient.SqlClient, SqlError.SqlError> =>
-  closedInTime(Layer.effect(SqlClient.SqlClient, Connections.make({
+  withCloseTimeout(Layer.effect(SqlClient.SqlClient, Connections.make({
     url: config.url,
     maxConnections: config.poolSize,
     minConnections: 1,
-    // a half-open network takes idle connections along, and only their next user would find out
+    // idle connections may become half-open, which only their next user would notice
     idleTimeout: Duration.seconds(5),
     connectTimeout: Duration.seconds(3),
     keepAlive: Duration.seconds(30),
@@ -38,14 +38,14 @@ export const layer = (config: DatabaseConfig): Layer.Layer<SqlClient.SqlClient, 
     types: registry
   })).pipe(Layer.provide(Reactivity.layer)))
 
-/** How long the end waits for connections to close; a half-open one never does. */
-const closeWithinMillis = 3_000
+/** Timeout of closing the connections at shutdown; a half-open one never closes. */
+const closeTimeoutMillis = 3_000
 
-const closedInTime = <A, E>(connections: Layer.Layer<A, E>): Layer.Layer<A, E> =>
+const withCloseTimeout = <A, E>(connections: Layer.Layer<A, E>): Layer.Layer<A, E> =>
   Layer.effectContext(Effect.gen(function*() {
     const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) =>
       Effect.forkDetach(Scope.close(scope, exit)).pipe(
-        Effect.flatMap((closing) => Effect.timeoutOption(Fiber.join(closing), closeWithinMillis))
+        Effect.flatMap((closing) => Effect.timeoutOption(Fiber.join(closing), closeTimeoutMillis))
       ))
     return yield* Layer.buildWithScope(connections, scope)
   }))

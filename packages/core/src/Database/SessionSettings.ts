@@ -1,7 +1,7 @@
 /**
- * The planner reads tables by an index in its order, whatever it knows of them. Prepared plans are kept while tables
- * grow from nothing to millions of rows, and every scan that is bounded by a `LIMIT` has an index that stops there.
- * Rows read, measured by the tests of costs with one setting changed:
+ * Restricts the planner to index scans, whatever its statistics say. Prepared plans are kept while tables grow from
+ * empty to millions of rows, and every scan with a `LIMIT` has an index that ends it early. Rows read, measured by the
+ * cost tests with one setting changed:
  *
  * | step | as set | `enable_seqscan` on | `enable_bitmapscan` on |
  * | --- | --- | --- | --- |
@@ -11,26 +11,26 @@
  * | a backlog of 120,000 queued and waiting, counted up to 100,000 | at most 200,100 | at most 200,100 | 240,017 |
  * | the quarantine list, counts up to 10,000 of 20,000 | at most 21,500 | at most 21,500 | 40,551 |
  *
- * A sequential scan of a plan that was made for few rows reads the whole table later; a bitmap scan collects all rows
- * that match before a `LIMIT` can stop it. The audit reads whole tables and switches sequential scans on for itself.
+ * A plan with a sequential scan that was made for few rows reads the whole table later. A bitmap scan collects all
+ * matching rows before a `LIMIT` can end it. The audit reads whole tables and turns sequential scans on for itself.
  */
 const plannerSettings = {
   enable_seqscan: "off",
   enable_bitmapscan: "off"
 }
 
-/** What every session of the pool is started with. */
+/** The startup parameters of every session of the pool. */
 export const sessionSettings = {
   timezone: "UTC",
   statement_timeout: "30s",
-  // longer than any pause between two statements; what a lost session had locked is free again after it
+  // longer than any pause between two statements of a transaction; ends lost sessions and releases their locks
   idle_in_transaction_session_timeout: "5s",
-  // the session of a client that is gone without a word ends, with its locks, within a minute
+  // ends the session of a client that vanished without closing its connection, and its locks, within a minute
   tcp_keepalives_idle: "30",
   tcp_keepalives_interval: "10",
   tcp_keepalives_count: "3",
   tcp_user_timeout: "30s",
-  // a client that leaves in the middle of a statement is noticed while that runs
+  // cancels a running statement when its client has disconnected
   client_connection_check_interval: "1s",
   ...plannerSettings
 }

@@ -3,10 +3,10 @@ import { String, Struct } from "effect"
 import { Statement } from "effect/sql"
 import { parameter } from "./Columns.ts"
 
-/** A column: the type of its values here, and the OID of an array of them in PostgreSQL. */
+/** A column: the TypeScript type of its values, and PostgreSQL's OID of their array type. */
 export interface Column<A> {
   readonly arrayOid: number
-  /** Only a type. */
+  /** Carries the type only; never set. */
   readonly Type?: A
 }
 
@@ -42,24 +42,24 @@ type Value<C> = C extends Column<infer A> ? A : never
 
 type NullableIn<C extends Columns> = { [K in keyof C]: null extends Value<C[K]> ? K : never }[keyof C]
 
-/** A row as it is read, under names in camel case. */
+/** A row as it is read, with names in camel case. */
 type RowOf<C extends Columns> = { readonly [K in keyof C & string as CamelCase<K>]: Value<C[K]> }
 
-/** A row as it is written: what may be null may be left out. */
+/** A row as it is written: nullable columns may be omitted. */
 type WrittenOf<C extends Columns> =
   & { readonly [K in Exclude<keyof C, NullableIn<C>> & string as CamelCase<K>]: Value<C[K]> }
   & { readonly [K in NullableIn<C> & string as CamelCase<K>]?: Value<C[K]> | undefined }
 
-/** Some columns, in order: the parts of statements that name them. */
+/** Some columns, in order, and the SQL fragments that name them. */
 export interface ColumnList<C extends Columns> {
   readonly columns: C
   /** `user_id, created_at` */
   readonly names: Statement.Fragment
   /** `e.user_id, e.created_at` */
   readonly of: (alias: string) => Statement.Fragment
-  /** `e.user_id AS "userId"`: for `withoutTransform`, which spares the renaming of every row. */
+  /** `e.user_id AS "userId"`: for `withoutTransform`, which saves the renaming of each row's columns. */
   readonly renamed: (alias: string) => Statement.Fragment
-  /** `unnest($1, $2) AS t(user_id, created_at)`: one parameter per column, one text for any number of rows. */
+  /** `unnest($1, $2) AS t(user_id, created_at)`: one array parameter per column, for any number of rows. */
   readonly unnest: (rows: ReadonlyArray<WrittenOf<C>>) => Statement.Fragment
   /** `user_id = t.user_id, created_at = t.created_at` */
   readonly setFrom: (alias: string) => Statement.Fragment
@@ -68,7 +68,7 @@ export interface ColumnList<C extends Columns> {
   readonly pick: <K extends keyof C & string>(...names: ReadonlyArray<K>) => ColumnList<Pick<C, K>>
 }
 
-/** A table, with all of its columns that this service reads or writes by rows. */
+/** A table, with the columns that this service reads or writes by rows. */
 export interface Table<C extends Columns> extends ColumnList<C> {
   /** `INSERT INTO rewards (user_id, …) SELECT * FROM unnest($1, …)` */
   readonly insert: (rows: ReadonlyArray<WrittenOf<C>>) => Statement.Fragment
@@ -77,12 +77,12 @@ export interface Table<C extends Columns> extends ColumnList<C> {
 /** A row of a table, or of some of its columns, as it is read. */
 export type Row<L> = L extends ColumnList<infer C> ? RowOf<C> : never
 
-/** A row as `insert` and `unnest` take it. */
+/** A row as `insert` and `unnest` accept it. */
 export type Written<L> = L extends ColumnList<infer C> ? WrittenOf<C> : never
 
 const literal = (sql: string): Statement.Fragment => Statement.fragment([Statement.literal(sql)])
 
-/** Columns that belong together in a statement without being a table's. */
+/** Defines columns that belong together in a statement but not in one table. */
 export const columnList = <C extends Columns>(columns: C): ColumnList<C> => {
   const names = Object.keys(columns)
   const joined = names.join(", ")
@@ -98,7 +98,7 @@ export const columnList = <C extends Columns>(columns: C): ColumnList<C> => {
   }
 }
 
-/** A table and its columns: the one place that names them. */
+/** Defines a table and its columns. Each column of the schema is named once, in Tables.ts. */
 export const table = <C extends Columns>(name: string, columns: C): Table<C> => {
   const list = columnList(columns)
   const head = Statement.literal(`INSERT INTO ${name} (${Object.keys(columns).join(", ")}) SELECT * FROM `)

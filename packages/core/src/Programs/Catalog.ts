@@ -3,14 +3,14 @@ import { compareCodePoints, type IntegratorId } from "@card-rewards/domain/Ids"
 import type { Asset } from "@card-rewards/domain/Money"
 import type { ProgramVersion } from "@card-rewards/domain/ProgramVersion"
 
-/** A version without its definition. There is one object for each, for as long as its integrator is cached. */
+/** A version without its definition. While its integrator is cached, each version has exactly one such object. */
 export interface VersionMetadata {
   readonly programId: string
   readonly asset: Asset
   readonly version: number
   /** Milliseconds. */
   readonly effectiveFrom: number
-  /** Bytes of the stored definition as JSON. */
+  /** Bytes of the stored definition in JSON. */
   readonly definitionBytes: number
 }
 
@@ -18,21 +18,21 @@ export interface VersionMetadata {
 export interface ProgramMetadata {
   readonly programId: string
   readonly asset: Asset
-  /** In order of taking effect. */
+  /** In order of effect. */
   readonly versions: ReadonlyArray<VersionMetadata>
   readonly byNumber: ReadonlyMap<number, VersionMetadata>
 }
 
-/** The metadata of an integrator's versions: by programId, in order of code points. */
+/** The metadata of an integrator's programs by programId, in order of code points. */
 export type Metadata = ReadonlyMap<string, ProgramMetadata>
 
-/** Metadata with what was published since; versions that it has already stay the objects that they are. */
+/** Adds versions published since to metadata. Known versions keep their objects. */
 export const mergeMetadata = (known: Metadata, published: ReadonlyArray<VersionMetadata>): Metadata => {
   const merged = new Map(known)
   for (const rows of Map.groupBy(published, (row) => row.programId).values()) {
     const program = known.get(rows[0]?.programId ?? "") ?? rows[0]
     if (program === undefined) continue
-    // each row came with an id of its own; one is kept
+    // each row has its own copy of the program's id: keep one of them
     const { asset, programId } = program
     const byNumber = new Map(known.get(programId)?.byNumber)
     for (const { definitionBytes, effectiveFrom, version } of rows) {
@@ -43,7 +43,7 @@ export const mergeMetadata = (known: Metadata, published: ReadonlyArray<VersionM
   return new Map([...merged].toSorted(([left], [right]) => compareCodePoints(left, right)))
 }
 
-/** An upper bound of the bytes that metadata takes. */
+/** An upper bound of the size of metadata in bytes. */
 export const metadataBytes = (metadata: Metadata): number => {
   let bytes = 512
   for (const { programId, versions } of metadata.values()) {
@@ -52,7 +52,7 @@ export const metadataBytes = (metadata: Metadata): number => {
   return bytes
 }
 
-/** A definition that cannot be compiled: its events fail, and it is loaded again for the next one. */
+/** A definition that cannot be compiled. Events that need it fail; it is loaded again for the next attempt. */
 export class BrokenDefinition extends Error {
   override readonly name = "BrokenDefinition"
 }
@@ -62,7 +62,7 @@ interface CachedVersion {
   readonly bytes: number
 }
 
-/** What is cached of one integrator. */
+/** The cache entry of one integrator. */
 export class CachedPrograms {
   readonly integratorId: IntegratorId
   /** The `programs_revision` up to which the metadata is complete. */
@@ -72,7 +72,7 @@ export class CachedPrograms {
   /** In order of last use. */
   readonly compiled = new Map<VersionMetadata, CachedVersion>()
   compiledBytes = 0
-  /** Versions that are not evicted: an event waits for all of them. */
+  /** Versions that must not be evicted, because an event waits until all of them are compiled. */
   reserved: ReadonlySet<VersionMetadata> = new Set()
 
   constructor(integratorId: IntegratorId) {
@@ -87,12 +87,12 @@ export class CachedPrograms {
     const entry = this.compiled.get(version)
     if (entry === undefined) return undefined
     this.compiled.delete(version)
-    // a broken one counts no bytes, and is loaded again the next time
+    // a broken definition counts 0 bytes and is loaded again the next time
     if (!(entry.found instanceof BrokenDefinition)) this.compiled.set(version, entry)
     return entry.found
   }
 
-  /** Evicts the version that was unused longest; gives how many bytes that freed, undefined where there is none. */
+  /** Evicts the least recently used version. Returns the bytes that it freed, or undefined where it found none. */
   evictOne(): number | undefined {
     for (const [version, { bytes }] of this.compiled) {
       if (this.reserved.has(version)) continue
@@ -105,8 +105,8 @@ export class CachedPrograms {
 }
 
 /**
- * An integrator's programs as a transaction saw them. Compiled versions that it has given are kept for as long as it
- * lives, whatever the cache evicts meanwhile.
+ * An integrator's programs as one transaction sees them. It keeps each compiled version that it has returned, even if
+ * the cache evicts the version meanwhile.
  */
 export class Catalog {
   readonly entry: CachedPrograms
@@ -132,7 +132,7 @@ export class Catalog {
     return this.metadata.get(programId)?.byNumber.get(number)
   }
 
-  /** Whether a version is compiled; if so, it is kept. Throws a {@link BrokenDefinition}. */
+  /** Whether a version is compiled; keeps it if so. Throws {@link BrokenDefinition} where it cannot be compiled. */
   has(version: VersionMetadata): boolean {
     if (this.kept.has(version)) return true
     const found = this.entry.find(version)
@@ -142,14 +142,14 @@ export class Catalog {
     return true
   }
 
-  /** A version that is known to be compiled. */
+  /** Returns a compiled version. Throws where {@link has} would return false. */
   compiled(version: VersionMetadata): ProgramVersion {
     const found = this.has(version) ? this.kept.get(version) : undefined
     if (found === undefined) throw new Error(`version ${version.version} of program ${version.programId} is not loaded`)
     return found
   }
 
-  /** Lets go of the versions that were kept. */
+  /** Releases the kept versions. */
   release(): void {
     this.kept.clear()
   }

@@ -1,7 +1,7 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { CachedPrograms, VersionMetadata } from "./Catalog.ts"
 
-/** A stored event that a batch left in the queue until all these versions are compiled. */
+/** A stored event that a batch left in the queue until all of these versions are compiled. */
 export interface Need {
   readonly integratorId: IntegratorId
   readonly lane: number
@@ -9,42 +9,42 @@ export interface Need {
   readonly versions: ReadonlyArray<VersionMetadata>
 }
 
-/** A place in the queue. */
+/** A lane of the queue. */
 type LaneKey = Pick<Need, "integratorId" | "lane">
 
-/** The need that is loaded for an integrator next. */
+/** The one need of an integrator whose versions are being loaded. */
 export interface Reservation extends Need {
   readonly entry: CachedPrograms
-  /** Needs of up to {@link lightBytes} are light: they do not wait for heavy ones. */
+  /** Whether the need takes at most {@link lightBytes}; light needs do not wait for heavy ones. */
   readonly isLight: boolean
   readonly bytes: number
   askedAtNanos: bigint
-  /** When a version was loaded for it last, as a count of loads. */
+  /** The number of loads, over all needs, when a version was last loaded for this one. */
   lastLoad: number
 }
 
 /** Compiled bytes of a light need, at most. */
 const lightBytes = 1_048_576
 
-/** Compiled bytes that all light and all heavy needs reserve; one need alone may have more. */
+/** Compiled bytes that all light, and all heavy, needs may reserve together; a single need may have more. */
 export const reservableBytes = { light: 16 * 1_048_576, heavy: 32 * 1_048_576 }
 
-/** A need that no batch has come across for so long is forgotten: another process took the event. */
-const forgottenAfterNanos = 10_000_000_000n
+/** A need that no batch has reported for 10 s is dropped: another process has taken the event. */
+const expiresAfterNanos = 10_000_000_000n
 
-/** Compiled bytes of a version that is not loaded yet, about. The greatest definitions take 330 KiB. */
+/** Estimated compiled bytes of a version that is not loaded yet. The largest definitions take 330 KiB. */
 export const expectedBytes = ({ definitionBytes }: VersionMetadata): number =>
   Math.min(16_384 + 2 * definitionBytes, 330 * 1_024)
 
 /**
- * Which needs are loaded now. Each integrator has one at a time, the oldest event's: its versions stay in the cache
- * until the event is applied, so that events which need different versions do not evict each other's for ever. An
- * integrator for which there is no room waits in line, light needs and heavy ones apart.
+ * Decides which needs are loaded. Each integrator has one reservation at a time, for its oldest event, whose versions
+ * stay in the cache until the event is applied: otherwise events that need different versions could evict each other's
+ * forever. Integrators for which there is no room wait in a queue, light and heavy needs separately.
  */
 export class Reservations {
   private readonly reserved = new Map<IntegratorId, Reservation>()
-  /** Integrators in line, and when they asked last. */
-  private readonly line = new Map<IntegratorId, { readonly isLight: boolean; askedAtNanos: bigint }>()
+  /** Waiting integrators, and when a batch last reported their need. */
+  private readonly waiting = new Map<IntegratorId, { readonly isLight: boolean; askedAtNanos: bigint }>()
   private loads = 0
 
   get isEmpty(): boolean {
@@ -52,8 +52,8 @@ export class Reservations {
   }
 
   /**
-   * Takes the outcome of a batch: the lanes that it took events from, and what it left in them for lack of versions.
-   * Answers the reservations that these needs have now.
+   * Updates the reservations after a batch: `taken` are the lanes of its events, `needs` the events that it left for
+   * lack of versions. Returns the reservations of these needs.
    */
   update(
     taken: ReadonlyArray<LaneKey>,
@@ -76,17 +76,17 @@ export class Reservations {
     return asked
   }
 
-  /** Lets go of needs whose event was applied or has left its lane, and of those that nobody asks for any more. */
+  /** Releases reservations whose event was applied or has left its lane, and those that have expired. */
   private releaseDone(taken: ReadonlyArray<LaneKey>, needs: ReadonlyArray<Need>, nowNanos: bigint): void {
-    for (const [integratorId, { askedAtNanos }] of this.line) {
-      if (nowNanos - askedAtNanos > forgottenAfterNanos) this.line.delete(integratorId)
+    for (const [integratorId, { askedAtNanos }] of this.waiting) {
+      if (nowNanos - askedAtNanos > expiresAfterNanos) this.waiting.delete(integratorId)
     }
     if (this.isEmpty) return
     const lanes = new Set(taken.map(laneKey))
     const left = new Set(needs.map(needKey))
     for (const reservation of this.reserved.values()) {
       const isDone = lanes.has(laneKey(reservation)) && !left.has(needKey(reservation))
-      if (isDone || nowNanos - reservation.askedAtNanos > forgottenAfterNanos) this.release(reservation)
+      if (isDone || nowNanos - reservation.askedAtNanos > expiresAfterNanos) this.release(reservation)
     }
   }
 
@@ -101,10 +101,10 @@ export class Reservations {
     const isLight = bytes <= lightBytes
     const { integratorId } = need
     if (!this.reserved.has(integratorId) && !this.hasRoom(integratorId, bytes, isLight)) {
-      this.line.set(integratorId, { isLight, askedAtNanos: nowNanos })
+      this.waiting.set(integratorId, { isLight, askedAtNanos: nowNanos })
       return undefined
     }
-    this.line.delete(integratorId)
+    this.waiting.delete(integratorId)
     const reservation = { ...need, entry, isLight, bytes, askedAtNanos: nowNanos, lastLoad }
     this.reserved.set(integratorId, reservation)
     entry.reserved = new Set(need.versions)
@@ -112,7 +112,7 @@ export class Reservations {
   }
 
   private hasRoom(integratorId: IntegratorId, bytes: number, isLight: boolean): boolean {
-    for (const [other, { isLight: otherIsLight }] of this.line) {
+    for (const [other, { isLight: otherIsLight }] of this.waiting) {
       if (other === integratorId) break
       if (otherIsLight === isLight) return false
     }
@@ -122,8 +122,8 @@ export class Reservations {
   }
 
   /**
-   * The versions to load now, `maxBytes` of JSON or one of them: one for the heavy need that was served longest ago,
-   * then those of light needs, then those of heavy ones.
+   * The versions to load next, up to `maxBytes` of JSON but at least one: first one version of the heavy need that was
+   * served least recently, then the versions of light needs, then those of heavy needs.
    */
   next(asked: ReadonlyArray<Reservation>, maxBytes: number): ReadonlyArray<readonly [CachedPrograms, VersionMetadata]> {
     const inOrder = asked.toSorted((left, right) => left.lastLoad - right.lastLoad)
@@ -151,6 +151,6 @@ const laneKey = ({ integratorId, lane }: LaneKey): string => `${integratorId}\0$
 
 const needKey = (need: Need): string => `${laneKey(need)}\0${need.arrival}`
 
-/** Whether the versions are the entry's own: those of an entry that was evicted since are other objects. */
+/** Whether the versions belong to this entry, and not to an earlier one of the integrator that was evicted. */
 const isCurrent = ({ metadata }: CachedPrograms, { versions }: Need): boolean =>
   versions.every((version) => metadata.get(version.programId)?.byNumber.get(version.version) === version)

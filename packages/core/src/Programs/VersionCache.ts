@@ -2,17 +2,18 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { compiledBytes, type ProgramVersion } from "@card-rewards/domain/ProgramVersion"
 import { BrokenDefinition, CachedPrograms, mergeMetadata, metadataBytes, type VersionMetadata } from "./Catalog.ts"
 
-/** Bytes of metadata and compiled versions, by their own estimates: of the process, and of one integrator. */
+/** Estimated bytes of metadata and compiled versions, at most: of the whole process, and of one integrator. */
 export interface CacheLimits {
   readonly bytes: number
   readonly shareBytes: number
 }
 
+/** The limits of a process. */
 export const defaultLimits: CacheLimits = { bytes: 64 * 1_048_576, shareBytes: 16 * 1_048_576 }
 
 /**
- * Metadata and compiled versions of programs within a limit of bytes. The integrators that were unused longest lose
- * theirs first; one with more than its share loses its own. Reserved versions stay, whatever they take.
+ * A cache of program metadata and compiled versions, limited in bytes. It evicts the least recently used integrators
+ * first; an integrator above its share loses its own versions. Reserved versions are never evicted.
  */
 export class VersionCache {
   readonly limits: CacheLimits
@@ -24,12 +25,12 @@ export class VersionCache {
     this.limits = limits
   }
 
-  /** What all entries take. */
+  /** Bytes of all entries. */
   get bytes(): number {
     return this.total
   }
 
-  /** An integrator's entry, made where there is none; it is the one used last from now on. */
+  /** Returns an integrator's entry, creating it if necessary, and marks it as most recently used. */
   use(integratorId: IntegratorId): CachedPrograms {
     const known = this.integrators.get(integratorId) ?? new CachedPrograms(integratorId)
     if (!this.integrators.delete(integratorId)) this.total += known.bytes
@@ -37,12 +38,12 @@ export class VersionCache {
     return known
   }
 
-  /** Whether an entry is in the cache, and not one that was evicted since it was used. */
+  /** Whether an entry is still in the cache. */
   holds(entry: CachedPrograms): boolean {
     return this.integrators.get(entry.integratorId) === entry
   }
 
-  /** Adds metadata that was read up to a revision. */
+  /** Adds metadata that is complete up to a revision. */
   publish(entry: CachedPrograms, revision: bigint, published: ReadonlyArray<VersionMetadata>): void {
     this.change(entry, () => {
       entry.metadata = mergeMetadata(entry.metadata, published)
@@ -51,7 +52,7 @@ export class VersionCache {
     })
   }
 
-  /** Adds a version that was compiled, or could not be. */
+  /** Adds a version that was compiled, or that could not be. */
   add(entry: CachedPrograms, version: VersionMetadata, found: ProgramVersion | BrokenDefinition): void {
     this.change(entry, () => {
       entry.compiledBytes -= entry.compiled.get(version)?.bytes ?? 0
@@ -71,7 +72,7 @@ export class VersionCache {
     this.evict(entry)
   }
 
-  /** Makes room, without taking the entry that it is made for. */
+  /** Evicts until the limit holds; keeps the given entry itself. */
   private evict(entry: CachedPrograms): void {
     for (const candidate of this.integrators.values()) {
       while (this.total > this.limits.bytes) {

@@ -10,10 +10,10 @@ import { BrokenDefinition, type CachedPrograms, Catalog, type VersionMetadata } 
 import { type Need, Reservations } from "./Reservations.ts"
 import { type CacheLimits, defaultLimits, VersionCache } from "./VersionCache.ts"
 
-/** Bytes of JSON that are read and compiled at once, beyond the first version. */
+/** Bytes of JSON that one statement reads to compile, at most, unless a single version has more. */
 export const maxLoadBytes = 1_048_576
 
-/** Versions whose metadata one transaction reads, beyond those of the first integrator. */
+/** Versions whose metadata one transaction reads, at most, unless the first integrator has more. */
 export const maxMetadataRows = 20_000
 
 type Wanted = ReadonlyArray<readonly [CachedPrograms, VersionMetadata]>
@@ -28,19 +28,7 @@ export const makeVersions = Effect.fnUntraced(function*(limits: CacheLimits = de
   const reservations = new Reservations()
   const loading = yield* Semaphore.make(1)
 
-  const readMetadata = Effect.fnUntraced(function*(outdated: ReadonlyMap<CachedPrograms, bigint>) {
-    const entries = [...outdated.keys()]
-    const rows = yield* sql<VersionMetadata & { integratorId: IntegratorId }>`
-      SELECT v.integrator_id, v.program_id, p.asset, v.version, v.effective_from, v.definition_bytes
-      FROM unnest(${columns.text(entries.map((entry) => entry.integratorId))},
-        ${columns.int8(entries.map((entry) => entry.revision))}) AS t(integrator_id, revision)
-      JOIN program_versions v ON v.integrator_id = t.integrator_id AND v.revision > t.revision
-      JOIN programs p ON p.integrator_id = v.integrator_id AND p.program_id = v.program_id`
-    const byIntegrator = Map.groupBy(rows, (row) => row.integratorId)
-    for (const [entry, revision] of outdated) {
-      cache.publish(entry, revision, byIntegrator.get(entry.integratorId) ?? [])
-    }
-  })
+  const { readDefinitions, readMetadata } = readInto(cache, sql)
 
   const catalogs = Effect.fn("Programs.catalogs")(function*(integratorIds: ReadonlyArray<IntegratorId>) {
     const revisions = yield* sql<{ integratorId: IntegratorId; revision: bigint }>`
@@ -59,24 +47,6 @@ export const makeVersions = Effect.fnUntraced(function*(limits: CacheLimits = de
     return new Map(entries.flatMap(({ entry, revision }) =>
       entry.revision < revision ? [] : [[entry.integratorId, new Catalog(entry)] as const]
     ))
-  })
-
-  const readDefinitions = Effect.fnUntraced(function*(wanted: Wanted) {
-    const rows = yield* sql<{ place: number; definition: unknown }>`
-      SELECT t.place::int AS place, v.definition
-      FROM unnest(${columns.text(wanted.map(([entry]) => entry.integratorId))},
-        ${columns.text(wanted.map(([, version]) => version.programId))},
-        ${columns.int4(wanted.map(([, version]) => version.version))})
-        WITH ORDINALITY AS t(integrator_id, program_id, version, place)
-      JOIN program_versions v ON v.integrator_id = t.integrator_id AND v.program_id = t.program_id
-        AND v.version = t.version`
-    for (const { definition, place } of rows) {
-      const [entry, version] = wanted[place - 1] ?? []
-      if (entry === undefined || version === undefined) continue
-      cache.add(entry, version, yield* compileStored(entry.integratorId, version, definition))
-      // the greatest definition takes some milliseconds, in which nothing else goes on
-      yield* Effect.yieldNow
-    }
   })
 
   const load = Effect.fnUntraced(function*(
@@ -116,6 +86,43 @@ export const makeVersions = Effect.fnUntraced(function*(limits: CacheLimits = de
   return { catalogs, load, ensure, cachedBytes: Effect.sync(() => cache.bytes) }
 })
 
+/** Statements that read into the cache. */
+const readInto = (cache: VersionCache, sql: SqlClient.SqlClient) => {
+  const readMetadata = Effect.fnUntraced(function*(outdated: ReadonlyMap<CachedPrograms, bigint>) {
+    const entries = [...outdated.keys()]
+    const rows = yield* sql<VersionMetadata & { integratorId: IntegratorId }>`
+      SELECT v.integrator_id, v.program_id, p.asset, v.version, v.effective_from, v.definition_bytes
+      FROM unnest(${columns.text(entries.map((entry) => entry.integratorId))},
+        ${columns.int8(entries.map((entry) => entry.revision))}) AS t(integrator_id, revision)
+      JOIN program_versions v ON v.integrator_id = t.integrator_id AND v.revision > t.revision
+      JOIN programs p ON p.integrator_id = v.integrator_id AND p.program_id = v.program_id`
+    const byIntegrator = Map.groupBy(rows, (row) => row.integratorId)
+    for (const [entry, revision] of outdated) {
+      cache.publish(entry, revision, byIntegrator.get(entry.integratorId) ?? [])
+    }
+  })
+
+  const readDefinitions = Effect.fnUntraced(function*(wanted: Wanted) {
+    const rows = yield* sql<{ position: number; definition: unknown }>`
+      SELECT t.position::int AS position, v.definition
+      FROM unnest(${columns.text(wanted.map(([entry]) => entry.integratorId))},
+        ${columns.text(wanted.map(([, version]) => version.programId))},
+        ${columns.int4(wanted.map(([, version]) => version.version))})
+        WITH ORDINALITY AS t(integrator_id, program_id, version, position)
+      JOIN program_versions v ON v.integrator_id = t.integrator_id AND v.program_id = t.program_id
+        AND v.version = t.version`
+    for (const { definition, position } of rows) {
+      const [entry, version] = wanted[position - 1] ?? []
+      if (entry === undefined || version === undefined) continue
+      cache.add(entry, version, yield* compileStored(entry.integratorId, version, definition))
+      // compiling a large definition blocks the event loop for several milliseconds
+      yield* Effect.yieldNow
+    }
+  })
+
+  return { readMetadata, readDefinitions }
+}
+
 const compileStored = (
   integratorId: IntegratorId,
   { programId, version }: VersionMetadata,
@@ -123,7 +130,7 @@ const compileStored = (
 ): Effect.Effect<ProgramVersion | BrokenDefinition> =>
   Effect.matchCause(Effect.map(decodeDefinition(definition), (decoded) => compile(programId, version, decoded)), {
     onSuccess: (compiled) => compiled,
-    // the error itself would keep the whole definition
+    // the error itself would retain the whole definition
     onFailure: (cause) => {
       const reason = `${Cause.squash(cause)}`.slice(0, maxReasonLength)
       return new BrokenDefinition(`Version ${version} of program ${programId} of ${integratorId} is broken: ${reason}`)

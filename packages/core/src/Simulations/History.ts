@@ -8,10 +8,10 @@ import { perRow } from "../Database/PlannerHints.ts"
 import { recordAt } from "../Users/AttributeHistory.ts"
 import type { PurchaseRow, RefundRow } from "./Replay.ts"
 
-/** Rows that are in memory at a time. */
+/** Rows of one page; one page is in memory at a time. */
 const pageRows = 2_000
 
-/** Whose purchases are read, in which currency, and from when until when: whole months, since caps are a month's. */
+/** The purchases that a simulation reads. `from` and `to` are the bounds of whole months, because caps are monthly. */
 export interface Window {
   readonly integratorId: IntegratorId
   readonly programId: ProgramId
@@ -21,8 +21,8 @@ export interface Window {
 }
 
 /**
- * What a simulation reads: all of the months that it touches. Purchases of the first month use its caps up; so do those
- * of the last one, where they were processed earlier.
+ * The window of a simulation: all months that overlap its range. Earlier purchases of the first month use up its caps,
+ * and so do later purchases of the last month that were processed before others.
  */
 export const windowOf = (
   integratorId: IntegratorId,
@@ -38,7 +38,7 @@ export const windowOf = (
 
 const startOfMonth = (at: number): number => DateTime.toEpochMillis(DateTime.startOf(DateTime.makeUnsafe(at), "month"))
 
-/** The cleared purchases of a window; counts no further than `limit`. */
+/** Counts the cleared purchases of a window, up to `limit`. */
 export const countPurchases = Effect.fnUntraced(function*(window: Window, limit: number) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ count: number }>`
@@ -49,7 +49,7 @@ export const countPurchases = Effect.fnUntraced(function*(window: Window, limit:
   return row?.count ?? 0
 })
 
-/** An applied clearing has a purchase time. */
+/** SQL condition for applied clearings, which are the ones with a purchase time. */
 const isPurchase = (sql: SqlClient.SqlClient, { currency, from, to }: Window) =>
   sql`e.kind = 'clearing' AND e.currency = ${currency}
     AND e.purchase_at >= ${value.timestamptz(from)} AND e.purchase_at < ${value.timestamptz(to)}`
@@ -62,10 +62,10 @@ const recordOfPurchase = recordAt({
 })
 
 /**
- * The applied purchases of a window, and all applied refunds, by user, each user's in the order in which they were
- * processed. Runs inside the caller's transaction. Attributes are those of the linked authorization, else as they stood
- * at the purchase (decisions, section 5.3). They are looked up for each purchase: a join by user alone,
- * which the planner likes where users have few, would be quadratic for a user who has many.
+ * Reads the applied purchases of a window, and all applied refunds, by user and in the order of their processing. Runs
+ * inside the caller's transaction. Attributes are those of the linked authorization, else those at the purchase time
+ * (decisions, section 5.3). They are looked up for each purchase: a join by user alone, which the planner prefers where
+ * users have few records, would be quadratic for a user with many.
  */
 export const forEachPage = Effect.fnUntraced(function*<E, R>(
   window: Window,

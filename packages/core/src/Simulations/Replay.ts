@@ -6,7 +6,7 @@ import { maxSimulationKeys, type Simulation, type SimulationRequest } from "@car
 import { dayMillis, printTimestamp } from "@card-rewards/domain/Time"
 import type { Attributes } from "@card-rewards/domain/User"
 
-/** A cleared purchase as it was applied, and what the program's reward for it amounts to by now. */
+/** An applied clearing, and the current amount of the program's reward for it. */
 export interface PurchaseRow {
   readonly kind: "clearing"
   readonly userId: string
@@ -14,12 +14,12 @@ export interface PurchaseRow {
   readonly cents: bigint
   readonly mcc: string
   readonly purchaseAt: number
-  /** All refunds of it, also beyond its amount. */
+  /** Sum of its refunds, which may exceed its amount. */
   readonly refundedCents: bigint
   readonly tier: string | null
   readonly country: Attributes["country"] | null
   readonly segment: string | null
-  /** Net of refunds; absent where the program paid nothing. */
+  /** Net of refunds; null where the program paid nothing. */
   readonly paid: bigint | null
   readonly paidCategory: string | null
 }
@@ -32,7 +32,7 @@ export interface RefundRow {
   readonly cents: bigint
 }
 
-/** What of a purchase its refunds will need, until the last one. */
+/** The part of a purchase that its refunds need; kept until the last of them. */
 interface Refundable {
   readonly month: string
   readonly category: string | undefined
@@ -43,7 +43,7 @@ interface Refundable {
   net: bigint
 }
 
-/** What a purchase gives, without caps and with them, before refunds. */
+/** The reward of a purchase before refunds: `raw` without caps, `earned` with caps. */
 interface Earned {
   readonly category: string | undefined
   readonly raw: bigint
@@ -56,8 +56,8 @@ interface Sums {
 }
 
 /**
- * Applies a candidate to history: users one after another, each user's purchases and refunds in the order in which they
- * were processed, by the rules of processing. It keeps one user's caps and refundable purchases at a time.
+ * Applies a candidate version to history by the rules of processing: user by user, purchases and refunds in the order
+ * in which they were processed. Keeps the caps and refundable purchases of one user at a time.
  */
 export class Replay {
   private readonly version: ProgramVersion
@@ -90,12 +90,12 @@ export class Replay {
     else this.purchase(row)
   }
 
-  /** Whether a list of the answer has become too long. */
+  /** Whether a list of the result has more than {@link maxSimulationKeys} entries. */
   get hasTooManyKeys(): boolean {
     return this.byTier.size > maxSimulationKeys || this.byCategory.size > maxSimulationKeys
   }
 
-  /** The sums; nothing may be applied after. */
+  /** Returns the result; {@link apply} may not be called afterwards. */
   finish(request: SimulationRequest): Simulation {
     this.nextUser(undefined)
     const { cappedAway, gaining, losing, total, transactions, users } = this
@@ -144,7 +144,7 @@ export class Replay {
     if (wouldPay > 0n) add(part(this.byCategory, category ?? ""), 0n, wouldPay)
   }
 
-  /** What the candidate gives when the purchase is processed, before refunds. */
+  /** Evaluates a purchase under the candidate, and counts it against the caps. */
   private earn(row: PurchaseRow): Earned {
     const evaluation = evaluate(this.version, {
       at: row.purchaseAt,
@@ -178,7 +178,7 @@ export class Replay {
     return { category, raw, earned }
   }
 
-  /** Gives cap room back to what was processed later. */
+  /** Applies a refund: it returns cap room to purchases processed later. */
   private refund({ cents, originalId }: RefundRow): void {
     const purchase = this.refundable.get(originalId)
     if (purchase === undefined) return
@@ -190,7 +190,7 @@ export class Replay {
     if (purchase.refunded >= purchase.refundedInAll) this.refundable.delete(originalId)
   }
 
-  /** The UTC calendar month, as `2026-11`; printed once for each day, which is a quarter of all work otherwise. */
+  /** The UTC calendar month, such as `2026-11`; cached by day: formatting would take a quarter of the CPU time. */
   private monthOf(at: number): string {
     const day = Math.floor(at / dayMillis)
     const known = this.months.get(day) ?? printTimestamp(at).slice(0, 7)

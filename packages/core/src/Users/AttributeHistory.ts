@@ -1,4 +1,4 @@
-/** SQL expressions of an event: whose it is, its purchase time, and its number of arrival. */
+/** SQL expressions for the user, the purchase time and the arrival number of an event. */
 export interface PurchaseColumns {
   readonly integratorId: string
   readonly userId: string
@@ -7,14 +7,14 @@ export interface PurchaseColumns {
 }
 
 /**
- * SQL for the arrival of the user's attribute record that holds for an event (decisions, section 5.3): the latest one
- * stored at or before the purchase time and received before the event; where there is none, the enrollment record.
+ * SQL for the arrival number of the user's attribute record that applies to an event (decisions, section 5.3): the
+ * latest record stored at or before the purchase time and received before the event, else the enrollment record.
  *
- * A user's records are stored in the order of their arrival (`Users.put`), so each of the two conditions holds for the
- * first records up to some point. Mostly the last record that arrived before the event was also stored before the
- * purchase: one step into the primary key. Otherwise it is the last one stored before the purchase, which arrived
- * earlier still: one step into `user_attributes_by_time`. Its row comparison begins with the user, so that no other
- * index gives its order; by the primary key the user's whole history would be read.
+ * A user's records are stored in order of arrival (`Users.put`), so that each of the two conditions holds for a prefix
+ * of them. Commonly the last record that arrived before the event was also stored before the purchase: one look-up in
+ * the primary key. Otherwise it is the last record stored before the purchase: one look-up in
+ * `user_attributes_by_time`. The row comparison of that look-up begins with the user, so that only this index matches
+ * its order; the primary key would have to read the user's whole history.
  */
 export const recordAt = ({ arrival, integratorId, purchaseAt, userId }: PurchaseColumns): string => `coalesce(
   (SELECT r.arrival FROM (

@@ -1,0 +1,155 @@
+import type { Check } from "./Check.ts"
+import { parsedOnce } from "./Sums.ts"
+
+/** The rules of the stored history: spend events, their rewards, events for integrators and deliveries. */
+export const historyChecks: ReadonlyArray<Check> = [
+  {
+    name: "refunds of a clearing equal its applied refund events",
+    sql: `
+      SELECT c.integrator_id, c.user_id || ' ' || c.external_transaction_id AS subject,
+        coalesce(sum(f.cents), 0) AS expected, c.refunded_cents AS actual
+      FROM spend_events c LEFT JOIN spend_events f ON f.integrator_id = c.integrator_id AND f.user_id = c.user_id
+        AND f.kind = 'refund' AND f.original_id = c.external_transaction_id AND f.position IS NOT NULL
+        AND f.currency = c.currency
+      WHERE c.kind = 'clearing' AND c.position IS NOT NULL
+      GROUP BY c.integrator_id, c.user_id, c.external_transaction_id, c.refunded_cents
+      HAVING coalesce(sum(f.cents), 0) IS DISTINCT FROM c.refunded_cents`
+  },
+  {
+    name: "each reward belongs to an applied clearing with the same spend and refunds",
+    sql: `
+      SELECT r.integrator_id, 'reward ' || r.creation AS subject,
+        coalesce(c.cents || ' spent, ' || least(c.cents, c.refunded_cents) || ' refunded', 'an applied clearing')
+          AS expected,
+        r.spend || ' spent, ' || r.refunded_spend || ' refunded' AS actual
+      FROM rewards r LEFT JOIN spend_events c ON c.integrator_id = r.integrator_id AND c.user_id = r.user_id
+        AND c.kind = r.kind AND c.external_transaction_id = r.external_transaction_id AND c.position IS NOT NULL
+      WHERE c.cents IS DISTINCT FROM r.spend OR least(c.cents, c.refunded_cents) IS DISTINCT FROM r.refunded_spend
+        OR c.purchase_at IS DISTINCT FROM r.purchase_at`
+  },
+  {
+    name: "caps count the net amounts of their rewards",
+    sql: `
+      SELECT integrator_id, user_id || ' ' || program_id || ' ' || month || ' ' || category_id AS subject,
+        coalesce(r.used, 0) AS expected, coalesce(u.used, 0) AS actual
+      FROM cap_usage u FULL JOIN (
+        SELECT integrator_id, user_id, month, program_id, category_id, sum(amount) AS used FROM (
+          SELECT r.integrator_id, r.user_id, r.program_id, r.amount, side.category_id,
+            (extract(year FROM purchase_at AT TIME ZONE 'UTC') * 12
+              + extract(month FROM purchase_at AT TIME ZONE 'UTC') - 1)::int AS month
+          FROM rewards r CROSS JOIN LATERAL (SELECT '' UNION ALL SELECT r.category_id WHERE r.category_id IS NOT NULL)
+            AS side(category_id)
+        ) sides GROUP BY integrator_id, user_id, month, program_id, category_id
+      ) r USING (integrator_id, user_id, month, program_id, category_id)
+      WHERE coalesce(r.used, 0) <> coalesce(u.used, 0)`
+  },
+  {
+    name: "each reward has one event per revision and equals its latest event",
+    sql: `
+      SELECT integrator_id, id AS subject, coalesce(r.revision || ' events, ' || r.latest, 'no reward') AS expected,
+        coalesce(e.events || ' events, ' || e.latest, 'no event') AS actual
+      FROM (
+        SELECT integrator_id, user_id, revision,
+          concat_ws(' ', state, amount, paid, recovered, clawed_back, refunded_spend) AS latest,
+          concat_ws(':', 'rw', integrator_id, user_id, kind, external_transaction_id, program_id) AS id FROM rewards
+      ) r FULL JOIN (
+        SELECT integrator_id, d->>'userId' AS user_id, d->>'id' AS id, count(DISTINCT d->>'revision') AS events,
+          (array_agg(concat_ws(' ', d->>'state', d->'amount'->>'amount', d->>'paid', d->>'recovered', d->>'clawedBack',
+            d->>'refundedSpend') ORDER BY (d->>'revision')::int DESC))[1] AS latest
+        FROM (
+          SELECT integrator_id, (body::jsonb)->'data' AS d FROM events WHERE kind LIKE 'reward.%' ${parsedOnce}
+        ) bodies
+        GROUP BY integrator_id, d->>'userId', d->>'id'
+      ) e USING (integrator_id, user_id, id)
+      WHERE e.events IS DISTINCT FROM r.revision OR e.latest IS DISTINCT FROM r.latest`
+  },
+  {
+    name: "each vault operation has one event with its amount",
+    sql: `
+      SELECT integrator_id, reference AS subject, o.kind || ' ' || o.amount || ' ' || o.asset AS expected,
+        e.operations AS actual
+      FROM vault_operations o FULL JOIN (
+        SELECT integrator_id, d->>'reference' AS reference, string_agg(
+          replace(replace(kind, 'vault.', ''), '_confirmed', '') || ' ' || (d->'amount'->>'amount') || ' '
+            || (d->'amount'->>'asset'), ', ') AS operations
+        FROM (
+          SELECT integrator_id, kind, (body::jsonb)->'data' AS d FROM events WHERE kind LIKE 'vault.%' ${parsedOnce}
+        ) bodies
+        GROUP BY integrator_id, d->>'reference'
+      ) e USING (integrator_id, reference)
+      WHERE o.kind || ' ' || o.amount || ' ' || o.asset IS DISTINCT FROM e.operations`
+  },
+  {
+    name: "authorizations and estimates are of users with applied authorizations",
+    sql: `
+      SELECT integrator_id, user_id AS subject, 'an applied authorization' AS expected, 'none' AS actual FROM (
+        SELECT integrator_id, user_id FROM authorizations UNION SELECT integrator_id, user_id FROM open_estimates
+        UNION SELECT integrator_id, user_id FROM expected_balances WHERE expected > 0
+      ) known WHERE NOT EXISTS (
+        SELECT 1 FROM spend_events e WHERE e.integrator_id = known.integrator_id AND e.user_id = known.user_id
+          AND e.kind = 'authorization' AND e.position IS NOT NULL
+      )`
+  },
+  numbered("journal entries", "journal", "entry", "entries"),
+  numbered("events", "events", "event", "events"),
+  numbered("rewards", "rewards", "creation", "rewards"),
+  {
+    name: "every stored event is applied, queued or set aside, and only one of these",
+    sql: `
+      SELECT e.integrator_id, e.user_id || ' ' || e.kind || ' ' || e.external_transaction_id AS subject,
+        'one' AS expected, concat_ws(', ', CASE WHEN e.position IS NOT NULL THEN 'applied' END,
+          CASE WHEN q.arrival IS NOT NULL THEN 'queued' END,
+          CASE WHEN w.arrival IS NOT NULL THEN 'set aside' END) AS actual
+      FROM spend_events e
+      LEFT JOIN spend_event_queue q ON q.integrator_id = e.integrator_id AND q.lane = e.lane AND q.arrival = e.arrival
+      LEFT JOIN spend_event_waits w ON w.integrator_id = e.integrator_id AND w.arrival = e.arrival
+      WHERE (e.position IS NOT NULL)::int + (w.arrival IS NOT NULL)::int
+        + (q.arrival IS NOT NULL AND e.position IS NULL)::int <> 1`
+  },
+  {
+    name: "nothing waits for an event that is applied",
+    sql: `
+      SELECT w.integrator_id, w.user_id || ' ' || w.kind || ' ' || w.external_transaction_id AS subject,
+        'applied' AS expected, 'set aside' AS actual
+      FROM spend_event_waits w JOIN spend_events o ON o.integrator_id = w.integrator_id AND o.user_id = w.user_id
+        AND o.kind = w.original_kind AND o.external_transaction_id = w.original_id AND o.position IS NOT NULL
+      -- except for dependents that one transaction could not apply: the event that released them stays in the queue
+      WHERE NOT EXISTS (
+        SELECT 1 FROM spend_event_queue q JOIN spend_events e
+          ON e.integrator_id = q.integrator_id AND e.user_id = q.user_id AND e.kind = q.kind
+          AND e.external_transaction_id = q.external_transaction_id AND e.position IS NOT NULL
+        WHERE q.integrator_id = w.integrator_id AND q.user_id = w.user_id
+      )`
+  },
+  {
+    name: "every webhook attempt belongs to a delivery",
+    sql: `
+      SELECT a.integrator_id, a.event || ' ' || a.round || ' ' || a.attempt AS subject, 'a delivery' AS expected,
+        'none' AS actual
+      FROM delivery_attempts a LEFT JOIN deliveries d USING (integrator_id, event, round) WHERE d.event IS NULL`
+  },
+  {
+    name: "applied events are numbered without gaps in their lane",
+    sql: `
+      SELECT l.integrator_id, 'lane ' || l.lane AS subject, l.position AS expected,
+        count(e.position) || ' events, the last ' || coalesce(max(e.position), 0) AS actual
+      FROM lanes l LEFT JOIN spend_events e ON e.integrator_id = l.integrator_id AND e.lane = l.lane
+        AND e.position IS NOT NULL
+      GROUP BY l.integrator_id, l.lane, l.position
+      HAVING count(e.position) <> l.position OR count(DISTINCT e.position) <> l.position
+        OR coalesce(max(e.position), 0) <> l.position`
+  }
+]
+
+/** The rule that the rows which a counter of the vault numbers have no gaps, up to the counter's value. */
+function numbered(what: string, table: string, column: string, counter: string): Check {
+  return {
+    name: `${what} are numbered without gaps`,
+    sql: `
+      SELECT v.integrator_id, '${what}' AS subject, v.${counter} AS expected,
+        count(t.${column}) || ' rows, the last ' || coalesce(max(t.${column}), 0) AS actual
+      FROM vaults v LEFT JOIN ${table} t ON t.integrator_id = v.integrator_id
+      GROUP BY v.integrator_id, v.${counter}
+      HAVING count(t.${column}) <> v.${counter} OR coalesce(max(t.${column}), 0) <> v.${counter}`
+  }
+}
