@@ -13,7 +13,7 @@ export { dnsResolver, type Resolve, type ResolvedAddress } from "./Connector/Res
 
 export interface PostInput {
   readonly url: string
-  /** Without `host`, `content-length`, `accept-encoding`, which are the connector's. */
+  /** Without `host`, `content-length` and `accept-encoding`, which the connector sets. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
@@ -21,38 +21,38 @@ export interface PostInput {
 export interface ConnectorOptions {
   /** For development and tests only: `http`, local names and private addresses may be called. */
   readonly allowPrivateNetwork: boolean
-  /** DNS when left out; with `allowPrivateNetwork` the operating system's resolver. */
+  /** DNS when absent; with `allowPrivateNetwork` the operating system's resolver. */
   readonly resolve?: Resolve
-  /** Addresses that count as public though they are not: how tests reach a local receiver with the guard up. */
+  /** Addresses treated as public: tests reach a local receiver with them while the address check is on. */
   readonly exemptAddresses?: ReadonlyArray<string>
-  /** PEM certificates to trust in place of Node's. */
+  /** PEM certificates to trust instead of Node's. */
   readonly certificateAuthorities?: ReadonlyArray<string>
-  /** Resolution, TCP and TLS together. */
+  /** Timeout of resolution, TCP and TLS together; 5 s when absent. */
   readonly connectTimeoutMillis?: number
-  /** The whole attempt, to the answer's last byte that is read. */
+  /** Timeout of the whole attempt, up to the last byte that is read; 15 s when absent. */
   readonly totalTimeoutMillis?: number
-  /** How long an unused connection is kept, whatever the receiver offers. */
+  /** How long an idle connection is kept, whatever the receiver offers; 4 s when absent. */
   readonly keepAliveMillis?: number
-  /** The age at which a connection is replaced and its host resolved anew, however busy it is. */
+  /** The age at which even a busy connection is replaced and its host resolved again; 60 s when absent. */
   readonly connectionAgeMillis?: number
-  /** With this many connections open, further ones are closed after one request. */
+  /** While this many connections are open, further ones are closed after one request; 1,024 when absent. */
   readonly maxKeptConnections?: number
 }
 
-/** Told once how a request ended, unless it is aborted before. */
-export type Done = (outcome: Answer | ConnectorError) => void
+/** Called once with the result of a request, unless the request is aborted before. */
+export type OnDone = (outcome: Answer | ConnectorError) => void
 
 /**
- * The only way out to addresses that integrators choose (contract section 4, rule 6; decisions, section 7).
+ * The only client of addresses that integrators choose (contract section 4, rule 6; decisions, section 7).
  *
- * `post` begins a request and gives what aborts it. It ends with any status that arrives in time, 3xx included: redirects
- * are not followed; and with {@link ConnectorError} when there is none. It connects only to addresses that have been
- * checked, over TLS verified against the host name, and is bounded in time at every stage, in memory and in connections.
- * It reads at most 4 KiB of the answer and decompresses nothing. It never retries. (A fiber for each request would cost a
- * seventh of the worker's time, hence the callback.)
+ * `post` starts a request and returns a function that aborts it. The result is any status that arrives in time, also
+ * 3xx, because redirects are not followed, or a {@link ConnectorError} without one. It connects only to addresses that
+ * it has checked, over TLS verified against the host name. Every stage has a timeout; memory and connections are
+ * limited. It reads at most 4 KiB of the body, decompresses nothing, and never retries. It takes a callback because a
+ * fiber for each request would cost a seventh of the worker's CPU time.
  */
 export class Connector extends Context.Service<Connector, {
-  readonly post: (input: PostInput, done: Done) => () => void
+  readonly post: (input: PostInput, onDone: OnDone) => () => void
 }>()("@card-rewards/worker/Connector") {
   static readonly layer = (options: ConnectorOptions): Layer.Layer<Connector> =>
     Layer.effect(Connector, make(options))
@@ -77,7 +77,7 @@ const make = Effect.fnUntraced(function*(options: ConnectorOptions) {
         keepAliveTimeout: options.keepAliveMillis ?? 4000,
         keepAliveMaxTimeout: options.keepAliveMillis ?? 4000,
         clientTtl: options.connectionAgeMillis ?? 60_000,
-        // One clock bounds the attempt: the time-out in `post`.
+        // the timeout in `post` bounds the whole attempt
         headersTimeout: 0,
         bodyTimeout: 0
       })
@@ -88,12 +88,12 @@ const make = Effect.fnUntraced(function*(options: ConnectorOptions) {
   const clock = yield* Clock.Clock
   const targetOf = targets(allowPrivateNetwork)
   const nowMillis = () => clock.currentTimeMillisUnsafe()
-  const post = (input: PostInput, done: Done) => {
-    const collector = new AnswerCollector({ done, nowMillis, withinMillis: totalTimeoutMillis })
+  const post = (input: PostInput, onDone: OnDone) => {
+    const collector = new AnswerCollector({ onDone, nowMillis, timeoutMillis: totalTimeoutMillis })
     const target = targetOf(input.url)
     if (target === undefined) {
       collector.abort()
-      done(ConnectorError.because("url_refused"))
+      onDone(ConnectorError.because("url_refused"))
     } else {
       agent.dispatch({
         ...target,
@@ -109,10 +109,10 @@ const make = Effect.fnUntraced(function*(options: ConnectorOptions) {
   return Connector.of({ post })
 })
 
-/** How many addresses a process keeps taken apart. */
+/** Parsed URLs that a process caches. */
 const maxTargets = 1_000
 
-/** Takes URLs apart; undefined where one may not be called. */
+/** Parses URLs, with a cache; returns undefined for a URL that may not be called. */
 const targets = (allowPrivateNetwork: boolean) => {
   const known = new Map<string, { readonly origin: string; readonly path: string }>()
   return (url: string) => {
@@ -127,7 +127,7 @@ const targets = (allowPrivateNetwork: boolean) => {
   }
 }
 
-/** undici's connection maker, and how many of its connections are open. What is under way ends with the scope. */
+/** undici's connect function and the number of open connections. Closing the scope ends connection attempts. */
 const guardedConnections = Effect.fnUntraced(function*(options: GuardOptions) {
   const run = yield* FiberSet.makeRuntime()
   let open = 0

@@ -10,24 +10,24 @@ import { SqlClient } from "effect/sql"
 import { Connector } from "./Connector.ts"
 import { IsReachable } from "./Loop.ts"
 
-/** How long the database may take to answer the question whether it is reachable. */
-const reachableWithinMillis = 1_000
+/** Deadline of the statement that checks whether the database is reachable. */
+const reachabilityTimeoutMillis = 1_000
 
 const isReachable = Layer.effect(
   IsReachable,
   Effect.map(SqlClient.SqlClient, (sql) =>
     Effect.isSuccess(Database.backgroundStep(sql`SELECT 1`)).pipe(
-      Effect.provideService(Database.StepMillis, reachableWithinMillis)
+      Effect.provideService(Database.StepMillis, reachabilityTimeoutMillis)
     ))
 )
 
-/** What the fibers work with, over one database. */
+/** The services of the worker's fibers, on one database. */
 export const layer = (config: {
   readonly database: Database.DatabaseConfig
   readonly secretsKeys: ReadonlyArray<SecretsKey>
   readonly allowPrivateNetwork: boolean
   readonly retryDelays: RetryDelays
-  /** How long a claim on a delivery lasts; the decisions' minute where absent. */
+  /** How long a claim on a delivery lasts; 60 s when absent (decisions, section 7). */
   readonly claimMillis?: number
 }) =>
   Layer.mergeAll(

@@ -1,27 +1,27 @@
 import { Processing, QuickScanMillis } from "@card-rewards/core/Processing"
 import { Effect, Latch, Layer } from "effect"
-import { storing } from "./Deliverable.ts"
+import { wakingDispatcher } from "./DispatcherWakeUp.ts"
 import * as Loop from "./Loop.ts"
 
-/** Pause after a scan that found no stored event: what an event waits for at most while the worker is idle. */
+/** Pause after a scan that found no stored event: the longest wait of an event while the worker is idle. */
 const idleMillis = 40
 
-/** The helper's; it is woken where there is work for two. */
+/** Pause of the helper fiber, unless a batch of at least {@link helpedFromUnits} wakes it. */
 const helperIdleMillis = 10_000
 
-/** Units of work of one batch from which there is work for two. */
+/** Units of work of one batch from which the helper fiber joins in. */
 const helpedFromUnits = 200
 
-/** Scans that take longer do not follow each other at once. */
+/** Scans that take longer are followed by a pause; see {@link QuickScanMillis}. */
 const quickScanMillis = 5
 
-/** Pause after no attempt at an integrator in quarantine was due. */
+/** Pause of the retry fiber while no integrator in quarantine is due. */
 const retryIdleMillis = 250
 
 /**
- * Two fibers that turn stored spend events into rewards: while PostgreSQL writes what one has decided, the other one
- * decides. They divide the lanes as two processes would. The second one rests while the batches are small. A third one
- * processes the events of integrators in quarantine.
+ * Two fibers that turn stored spend events into rewards: while PostgreSQL executes the writes of one, the other decides
+ * its events. They share the lanes by locking them, as two processes would. The second fiber, the helper, sleeps while
+ * the batches are small. A third fiber processes the events of integrators in quarantine.
  */
 export const layer = Layer.unwrap(Effect.gen(function*() {
   const { processEvents, quarantined, retryQuarantined } = yield* Processing
@@ -29,11 +29,14 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
   const step = processEvents.pipe(
     Effect.provideService(QuickScanMillis, quickScanMillis),
     Effect.tap((units) => units < helpedFromUnits ? muchWork.close : muchWork.open),
-    storing
+    wakingDispatcher
   )
   return Layer.mergeAll(
     Loop.layer("SpendProcessor", step, { idleMillis }),
     Loop.layer("SpendProcessor helper", step, { idleMillis: helperIdleMillis, wake: muchWork.await }),
-    Loop.layer("SpendProcessor retries", storing(retryQuarantined), { idleMillis: retryIdleMillis, wake: quarantined })
+    Loop.layer("SpendProcessor retries", wakingDispatcher(retryQuarantined), {
+      idleMillis: retryIdleMillis,
+      wake: quarantined
+    })
   )
 }))

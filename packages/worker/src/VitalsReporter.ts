@@ -5,21 +5,24 @@ import { type Asset, unitsPerCent } from "@card-rewards/domain/Money"
 import { Effect, Layer, Metric, Ref } from "effect"
 import * as Loop from "./Loop.ts"
 
-const storedEvents = Metrics.gauge("card_rewards.spend_events.stored", "{event}", "Stored spend events that are not applied yet")
-const oldestStored = Metrics.gauge("card_rewards.spend_events.oldest_stored", "s", "Since the oldest of them was received")
-const pendingDeliveries = Metrics.gauge("card_rewards.deliveries.pending", "{delivery}", "Webhook deliveries that are not done")
-const deliveryLag = Metrics.gauge("card_rewards.deliveries.lag", "s", "Since the delivery due longest was due")
-const quarantined = Metrics.gauge("card_rewards.integrators.quarantined", "{integrator}", "Integrators in quarantine")
-const xminAge = Metrics.gauge("card_rewards.database.xmin_age", "{transaction}", "Since the oldest snapshot in use")
-const held = Metrics.gauge("card_rewards.vaults.held", "{token}", "What the vaults hold")
-const free = Metrics.gauge("card_rewards.vaults.free", "{token}", "What of it is free")
-const awaitingFunding = Metrics.gauge("card_rewards.rewards.awaiting_funding", "{token}", "Rewards that wait for money")
-const owed = Metrics.gauge("card_rewards.users.owed", "{token}", "What users owe")
+const gauge = (name: string, unit: Metrics.Unit, description: string) =>
+  Metrics.gauge(`card_rewards.${name}`, unit, description)
 
-/** Money is read with every sixth report: it is the only part whose cost grows with integrators that have no work. */
+const storedEvents = gauge("spend_events.stored", "{event}", "Stored spend events that are not applied yet")
+const oldestStored = gauge("spend_events.oldest_stored", "s", "Age of the oldest stored spend event")
+const pendingDeliveries = gauge("deliveries.pending", "{delivery}", "Pending webhook deliveries")
+const deliveryLag = gauge("deliveries.lag", "s", "Time since the most overdue delivery became due")
+const quarantined = gauge("integrators.quarantined", "{integrator}", "Integrators in quarantine")
+const xminAge = gauge("database.xmin_age", "{transaction}", "Transactions since the oldest snapshot in use")
+const held = gauge("vaults.held", "{token}", "Money that the vaults hold")
+const free = gauge("vaults.free", "{token}", "Free money of the vaults")
+const awaitingFunding = gauge("rewards.awaiting_funding", "{token}", "Rewards that wait for money")
+const owed = gauge("users.owed", "{token}", "Money that users owe")
+
+/** Money is read once per six reports: it is the only part whose cost grows with integrators that have no work. */
 const reportsPerMoney = 6
 
-/** The fiber that reports the service's vitals as gauges, where telemetry goes anywhere. */
+/** The fiber that reports the service's vitals as gauges, where telemetry is exported. */
 export const layer = Layer.unwrap(Effect.gen(function*() {
   if (!(yield* Metrics.On)) return Layer.empty
   const reported = yield* Ref.make(0)
@@ -53,5 +56,5 @@ const reportMoney = Effect.gen(function*() {
   }
 })
 
-/** Whole ones: ten EURe in smallest units are already more than the 64 bits that a metric's integer has. */
+/** Whole tokens: 10 EURe in smallest units already exceed the 64-bit integers of metrics. */
 const tokens = (asset: Asset, amount: bigint): number => Number(amount) / Number(100n * unitsPerCent[asset])

@@ -2,7 +2,7 @@ import { Deliveries, type Outcome, type Outgoing } from "@card-rewards/core/Deli
 import { type AttemptResult, isSuccess } from "@card-rewards/domain/Delivery"
 import { Clock, Effect, Latch, Layer } from "effect"
 import { type Answer, Connector, ConnectorError } from "./Connector.ts"
-import { Deliverable } from "./Deliverable.ts"
+import { DispatcherWakeUp } from "./DispatcherWakeUp.ts"
 import * as Loop from "./Loop.ts"
 import { observe } from "./WebhookDispatcher/AttemptTelemetry.ts"
 import { type Place, Places } from "./WebhookDispatcher/Places.ts"
@@ -48,7 +48,7 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
   const millisSince = (nanos: bigint): number => Number(clock.monotonicTimeNanosUnsafe() - nanos) / 1e6
   const places = new Places()
   const aborts = new Map<Place, () => void>()
-  const wakeClaims = (yield* Deliverable) ?? (yield* Latch.make())
+  const wakeClaims = (yield* DispatcherWakeUp) ?? (yield* Latch.make())
   const wakeRecords = yield* Latch.make()
 
   const release = (place: Place): void => {

@@ -4,7 +4,7 @@ import { Effect, Layer } from "effect"
 import * as Configuration from "./Configuration.ts"
 import * as Fibers from "./Fibers.ts"
 
-/** The worker's process: reads the environment, waits for its schema, and runs the fibers of stored work. */
+/** The worker process: reads the environment, waits for the schema, and runs the fibers. */
 const work = Effect.gen(function*() {
   const config = yield* Configuration.load
   const database = yield* awaitSchema(

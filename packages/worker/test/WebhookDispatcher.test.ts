@@ -7,7 +7,7 @@ import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import { untilTrue } from "@card-rewards/testing/Polling"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { Connector, ConnectorError } from "@card-rewards/worker/Connector"
-import { Deliverable } from "@card-rewards/worker/Deliverable"
+import { DispatcherWakeUp } from "@card-rewards/worker/DispatcherWakeUp"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Latch, Layer, type Redacted, References } from "effect"
@@ -129,7 +129,7 @@ it.live("a dispatcher whose pause does not end looks when its process has stored
       ...deliveries,
       claim: (options) => Effect.tap(deliveries.claim(options), () => Effect.sync(() => void looks++))
     })
-    const dispatcher = WebhookDispatcher.layer.pipe(Layer.provide([counting, Layer.succeed(Deliverable, stored)]))
+    const dispatcher = WebhookDispatcher.layer.pipe(Layer.provide([counting, Layer.succeed(DispatcherWakeUp, stored)]))
     const now = yield* Clock.currentTimeMillis
     const standing = Effect.gen(function*() {
       yield* TestClock.setTime(now)

@@ -1,31 +1,29 @@
 import type { Dispatcher } from "undici"
 import { ConnectorError, type ConnectorReason } from "./ConnectorError.ts"
 
-/** How much of an answer's body is read and kept (decisions, section 7). */
+/** Bytes of an answer's body that are read and kept, at most (decisions, section 7). */
 export const maxBodyBytes = 4096
 
-/** What the receiver answered. A redirect is a status like any other. */
+/** The receiver's answer. Redirects are not followed: their status is the result. */
 export interface Answer {
   readonly status: number
-  /** Of a `retry-after` header in either form; 0 for a date gone by. */
+  /** From a `retry-after` header in either form; 0 for a date in the past. */
   readonly retryAfterSeconds?: number
-  /** The beginning of the body, at most 4 KiB of it; what is not UTF-8, and NUL, became U+FFFD. */
+  /** The first 4 KiB of the body, at most. Bytes that are not UTF-8, and NUL, are replaced by U+FFFD. */
   readonly bodySnippet: string
 }
 
 export interface CollectorOptions {
   /** Called at most once. */
-  readonly done: (outcome: Answer | ConnectorError) => void
+  readonly onDone: (outcome: Answer | ConnectorError) => void
   readonly nowMillis: () => number
-  /** The whole attempt; what is known then is the outcome. */
-  readonly withinMillis: number
+  /** Timeout of the whole attempt. A status that has arrived by then is the result. */
+  readonly timeoutMillis: number
 }
 
 /**
- * Collects one answer from undici's callbacks.
- *
- * `abort` drops the connection, or, while it is still being made, the request. As soon as there is a status, the status is
- * what counts, and the body only decorates it.
+ * Collects one answer from undici's callbacks. Once a status has arrived, a later error or timeout does not change the
+ * result, and only cuts the body short. `abort` closes the connection, or drops the request where there is none yet.
  */
 export class AnswerCollector implements Dispatcher.DispatchHandler {
   private controller: Dispatcher.DispatchController | undefined
@@ -34,21 +32,22 @@ export class AnswerCollector implements Dispatcher.DispatchHandler {
   private bytes = 0
   private finished = false
   private readonly options: CollectorOptions
-  private readonly late: NodeJS.Timeout
+  private readonly timeout: NodeJS.Timeout
 
   constructor(options: CollectorOptions) {
     this.options = options
     // @effect-diagnostics-next-line globalTimers:off -- one for each request: a fiber costs several times as much
-    this.late = setTimeout(() => this.finishAndAbort("timeout"), options.withinMillis)
+    this.timeout = setTimeout(() => this.finishAndAbort("timeout"), options.timeoutMillis)
   }
 
   abort(): void {
     this.finished = true
-    clearTimeout(this.late)
-    this.controller?.abort(new Error("no more is wanted"))
+    clearTimeout(this.timeout)
+    this.controller?.abort(new Error("The request was aborted"))
   }
 
-  private soFar(): Answer | undefined {
+  /** The answer as received up to now; undefined before the status. */
+  private partialAnswer(): Answer | undefined {
     if (this.head === undefined) return undefined
     const retryAfterSeconds = parseRetryAfter(this.head.retryAfter, this.options.nowMillis())
     return {
@@ -68,14 +67,14 @@ export class AnswerCollector implements Dispatcher.DispatchHandler {
     status: number,
     headers: { readonly "retry-after"?: string }
   ): void {
-    // 1xx are announcements; the answer comes after them.
+    // 1xx responses are interim; the final response follows
     if (status >= 200) this.head = { status, retryAfter: headers["retry-after"] }
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.finished) return
     const kept = chunk.subarray(0, maxBodyBytes - this.bytes)
-    // A copy, so that 4 KiB do not hold on to the socket's whole buffer.
+    // a copy: the chunk would keep the socket's whole buffer in memory
     this.chunks.push(Buffer.from(kept))
     this.bytes += chunk.length
     if (this.bytes <= maxBodyBytes) return
@@ -83,23 +82,23 @@ export class AnswerCollector implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.finish(this.soFar() ?? ConnectorError.because("protocol"))
+    this.finish(this.partialAnswer() ?? ConnectorError.because("protocol"))
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.finish(this.soFar() ?? ConnectorError.from(error))
+    this.finish(this.partialAnswer() ?? ConnectorError.from(error))
   }
 
   private finishAndAbort(reason: ConnectorReason): void {
-    this.finish(this.soFar() ?? ConnectorError.because(reason))
+    this.finish(this.partialAnswer() ?? ConnectorError.because(reason))
     this.abort()
   }
 
   private finish(outcome: Answer | ConnectorError): void {
     if (this.finished) return
     this.finished = true
-    clearTimeout(this.late)
-    this.options.done(outcome)
+    clearTimeout(this.timeout)
+    this.options.onDone(outcome)
   }
 }
 
@@ -108,7 +107,7 @@ const utf8 = new TextDecoder()
 const parseRetryAfter = (value: string | undefined, nowMillis: number): number | undefined => {
   if (value === undefined) return undefined
   if (/^\d{1,9}$/.test(value)) return Number(value)
-  // RFC 9110, section 5.6.7: the only form of a date that is still written.
+  // IMF-fixdate, the only date format that senders may generate (RFC 9110, section 5.6.7)
   if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(value)) return undefined
   const atMillis = Date.parse(value)
   return Number.isNaN(atMillis) ? undefined : Math.max(0, Math.ceil((atMillis - nowMillis) / 1000))

@@ -19,8 +19,8 @@ const sentences = {
 export type ConnectorReason = keyof typeof sentences
 
 /**
- * Why no status came back. `reason` is for machines and is stored with the attempt; `message` is a fixed sentence for
- * it, so neither tells about addresses, ports or certificates of any network.
+ * Why a request got no status. `reason` is a code that is stored with the attempt, `message` is a fixed sentence for
+ * it. Neither reveals addresses, ports or certificates of a network.
  */
 export class ConnectorError extends Schema.TaggedError<ConnectorError>()("ConnectorError", {
   reason: Schema.Literals([
@@ -43,10 +43,10 @@ export class ConnectorError extends Schema.TaggedError<ConnectorError>()("Connec
     return new ConnectorError({ reason, message: sentences[reason] })
   }
 
-  /** The error for what Node or undici report. */
+  /** Maps an error of Node or undici. */
   static from(cause: unknown): ConnectorError {
     if (cause instanceof ConnectorError) return cause
-    // Its code is not always there.
+    // an HTTPParserError does not always have a code
     return ConnectorError.because(cause instanceof errors.HTTPParserError ? "protocol" : reasonOf(codeOf(cause)))
   }
 }
@@ -60,7 +60,7 @@ const reasonOf = (code: string): ConnectorReason => {
   return tlsCodes.test(code) ? "tls" : "other"
 }
 
-/** Node's errors of its TLS layer, OpenSSL's, and those of certificate verification. */
+/** Error codes of Node's TLS layer, of OpenSSL and of certificate verification. */
 const tlsCodes = new RegExp(
   "^(ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH_|"
     + "HOSTNAME_)"

@@ -5,7 +5,7 @@ import { ConnectorError } from "./ConnectorError.ts"
 import { isPublicAddress } from "./PublicAddress.ts"
 import type { Resolve, ResolvedAddress } from "./Resolver.ts"
 
-/** Where to connect to, as undici says it. IPv6 literals are without brackets. */
+/** The target of a connection, as undici passes it. IPv6 literals have no brackets. */
 export interface Target {
   readonly hostname: string
   readonly protocol: string
@@ -21,11 +21,12 @@ export interface GuardOptions {
 }
 
 /**
- * A connection to one of the target's addresses, made after all of them have been found public.
+ * Connects to one of the target's addresses, after checking that all of them are public.
  *
- * The name is resolved once, and Node is handed the checked addresses in place of a lookup of its own: between check
- * and use there is no second answer that could differ. `https` is verified against the name. Resolution, connection and
- * handshake together take at most `connectTimeoutMillis`; when interrupted or late, the socket is destroyed.
+ * The name is resolved once, and Node connects to the checked addresses without a lookup of its own. So DNS rebinding
+ * between check and connection has no effect. The certificate of an `https` target is verified against the name.
+ * Resolution, connection and handshake together take at most `connectTimeoutMillis`. An interruption or a timeout
+ * destroys the socket.
  */
 export const guardedSocket = (target: Target, options: GuardOptions): Effect.Effect<Socket, ConnectorError> =>
   checkedAddresses(target.hostname, options).pipe(
@@ -36,11 +37,11 @@ export const guardedSocket = (target: Target, options: GuardOptions): Effect.Eff
     })
   )
 
-/** No honest name has more; the check is done on each. */
+/** Addresses of one name, at most, because each of them is checked. */
 const maxAddresses = 64
 
 const checkedAddresses = Effect.fnUntraced(function*(host: string, options: GuardOptions) {
-  // Node does not call `lookup` for an address, so an address is checked here like an answer.
+  // Node does not call `lookup` for a literal address, so it is checked here like a resolved one
   const literal = isIP(host)
   const addresses = literal === 0
     ? yield* options.resolve(host)
@@ -58,21 +59,21 @@ const openSocket = (target: Target, addresses: ReadonlyArray<ResolvedAddress>, o
     const tcp = {
       host: target.hostname,
       port: Number(target.port === "" ? (secure ? 443 : 80) : target.port),
-      lookup: answering(addresses),
+      lookup: fixedLookup(addresses),
       autoSelectFamily: true,
       noDelay: true
     }
     const socket = secure
       ? connectTls({
         ...tcp,
-        // A server name may not be an address; Node then compares the certificate with `host`.
+        // SNI may not contain an address; without it Node compares the certificate with `host`
         ...(isIP(target.hostname) === 0 ? { servername: target.hostname } : {}),
         ...(options.certificateAuthorities === undefined ? {} : { ca: [...options.certificateAuthorities] }),
         ALPNProtocols: ["http/1.1"],
         rejectUnauthorized: true
       })
       : connectTcp(tcp)
-    // Stays attached: between here and undici's own listeners an error must find one.
+    // this listener stays attached, because an error before undici adds its own would otherwise be unhandled
     socket.on("error", (error) => resume(Effect.fail(ConnectorError.from(error))))
     socket.once("close", () => resume(Effect.fail(ConnectorError.because("reset"))))
     socket.once(secure ? "secureConnect" : "connect", () => resume(Effect.succeed(socket)))
@@ -81,8 +82,8 @@ const openSocket = (target: Target, addresses: ReadonlyArray<ResolvedAddress>, o
     })
   })
 
-/** A lookup whose answer is known already. */
-const answering = (addresses: ReadonlyArray<ResolvedAddress>): LookupFunction => (_host, options, callback) => {
+/** A lookup function that returns these addresses. */
+const fixedLookup = (addresses: ReadonlyArray<ResolvedAddress>): LookupFunction => (_host, options, callback) => {
   const [first] = addresses
   if (options.all === true) callback(null, addresses.map(({ address }) => ({ address, family: isIP(address) })))
   else if (first === undefined) callback(new Error("no address"), "")

@@ -2,13 +2,12 @@ import ipaddr from "ipaddr.js"
 import { isIP } from "node:net"
 
 /**
- * Whether an address that a resolver gave, or that stands in a URL, is one that anybody on the internet can be reached
- * at (decisions, section 7).
+ * Whether an address, resolved or literal, is globally reachable (decisions, section 7).
  *
- * IPv4: what no special-purpose registry names. IPv6: what lies in 2000::/3, the only space given out for that, and in
- * no special range of it (6to4, Teredo, documentation, benchmarking, ORCHID, AS112 …). So v4-mapped, v4-compatible,
- * NAT64, ULA, link-local, site-local and zoned addresses are not public, whatever stands in their last bits. Neither is
- * text that is no address in canonical form, such as an octal or a short one.
+ * IPv4: all addresses outside the special-purpose registries. IPv6: addresses in 2000::/3, the space allocated for
+ * global unicast, outside its special ranges (6to4, Teredo, documentation, benchmarking, ORCHID, AS112 …). So
+ * v4-mapped, v4-compatible, NAT64, ULA, link-local, site-local and zoned addresses are not public, whatever IPv4
+ * address they embed. Text that is not a canonical address, such as an octal or shortened one, is not public either.
  */
 export const isPublicAddress = (address: string): boolean => {
   if (isIP(address) === 0 || address.includes("%")) return false

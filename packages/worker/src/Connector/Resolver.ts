@@ -7,22 +7,21 @@ export interface ResolvedAddress {
   readonly family: 4 | 6
 }
 
-/** All addresses of a host name. Fails with `dns` when there are none, or the answer takes too long. */
+/** Resolves all addresses of a host name. Fails with `dns` where there are none, or after a timeout. */
 export type Resolve = (host: string) => Effect.Effect<ReadonlyArray<ResolvedAddress>, ConnectorError>
 
 export interface DnsResolverOptions {
-  /** `address` or `address:port`; the machine's own servers when left out. */
+  /** `address` or `address:port`; the system's servers when absent. */
   readonly servers?: ReadonlyArray<string>
-  /** For one of the two tries. */
+  /** Timeout of each of the two tries; 2 s when absent. */
   readonly timeoutMillis?: number
 }
 
 /**
- * Asks DNS for A and AAAA records, each name as it is written.
+ * Resolves names by DNS queries for A and AAAA records.
  *
- * Unlike `getaddrinfo` (`dns.lookup`) it reads neither `/etc/hosts` nor the search domains of `/etc/resolv.conf`, and
- * takes none of the four threads that the process shares for it, so a name server that never answers delays nobody
- * else.
+ * Unlike `getaddrinfo` (`dns.lookup`) it uses neither `/etc/hosts` nor the search domains of `/etc/resolv.conf`, and
+ * occupies none of the four threads of the process's pool, so that an unresponsive name server delays no other request.
  */
 export const dnsResolver = ({ servers, timeoutMillis = 2000 }: DnsResolverOptions = {}): Resolve => {
   const resolver = new dns.Resolver({ timeout: timeoutMillis, tries: 2 })
@@ -37,13 +36,13 @@ export const dnsResolver = ({ servers, timeoutMillis = 2000 }: DnsResolverOption
       records(() => resolver.resolve4(host), 4),
       records(() => resolver.resolve6(host), 6)
     ], { concurrency: 2 })
-    // A name with one kind of address only is usual; without any, the attempt fails.
+    // many names have addresses of one family only
     const addresses = results.flatMap((result) => result._tag === "Success" ? result.success : [])
     return addresses.length > 0 ? addresses : yield* ConnectorError.because("dns")
   })
 }
 
-/** The operating system's way, with `/etc/hosts`; for development, where `localhost` has to mean something. */
+/** Resolves names by the operating system, including `/etc/hosts`; for development, where `localhost` must resolve. */
 export const systemResolver: Resolve = Effect.fnUntraced(function*(host) {
   const found = yield* Effect.tryPromise({
     try: () => dns.lookup(host, { all: true, order: "verbatim" }),

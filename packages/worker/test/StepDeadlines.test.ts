@@ -5,48 +5,48 @@ import { Effect, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import * as Loop from "../src/Loop.ts"
 
-it.effect("a step has 5 s, and twice again where its connection may be half-open; one that needs more gets it while steps are slow", () =>
+it.effect("a step has 5 s, also in its first two retries; the third gets more time, until steps are quick again", () =>
   Effect.gen(function*() {
-    const given: Array<number> = []
-    let needsMillis = 8_000
+    const deadlines: Array<number> = []
+    let neededMillis = 8_000
     const step = Effect.gen(function*() {
-      const patience = yield* StepMillis
-      const needs = needsMillis
-      given.push(patience)
-      yield* Effect.sleep(Math.min(needs, patience))
-      return patience < needs ? yield* new Unavailable({ message: "late" }) : false
+      const deadlineMillis = yield* StepMillis
+      const needed = neededMillis
+      deadlines.push(deadlineMillis)
+      yield* Effect.sleep(Math.min(needed, deadlineMillis))
+      return deadlineMillis < needed ? yield* new Unavailable({ message: "deadline exceeded" }) : false
     })
     yield* Effect.forkScoped(Loop.run("slow", step))
     yield* TestClock.adjust("45 seconds")
-    assert.deepStrictEqual(given.slice(0, 5), [5_000, 5_000, 5_000, 10_000, 20_000])
-    needsMillis = 10
+    assert.deepStrictEqual(deadlines.slice(0, 5), [5_000, 5_000, 5_000, 10_000, 20_000])
+    neededMillis = 10
     yield* TestClock.adjust("20 seconds")
-    assert.strictEqual(given.at(-1), 5_000)
-    // losses that are further apart than a step leave its patience as it is
-    given.length = 0
+    assert.strictEqual(deadlines.at(-1), 5_000)
+    // exceeded deadlines that are not in a row do not change the deadline
+    deadlines.length = 0
     for (const millis of [8_000, 10, 8_000, 10]) {
-      needsMillis = millis
+      neededMillis = millis
       yield* TestClock.adjust("5 seconds")
     }
-    assert.deepStrictEqual([...new Set(given)], [5_000])
+    assert.deepStrictEqual([...new Set(deadlines)], [5_000])
   }).pipe(Effect.scoped))
 
-it.effect("a step gets no more time because the database did not answer at all", () =>
+it.effect("a step gets no more time while the database does not respond at all", () =>
   Effect.gen(function*() {
-    const given: Array<number> = []
+    const deadlines: Array<number> = []
     const step = Effect.gen(function*() {
-      const patience = yield* StepMillis
-      given.push(patience)
-      yield* Effect.sleep(patience)
-      return yield* new Unavailable({ message: "late" })
+      const deadlineMillis = yield* StepMillis
+      deadlines.push(deadlineMillis)
+      yield* Effect.sleep(deadlineMillis)
+      return yield* new Unavailable({ message: "deadline exceeded" })
     })
     yield* Effect.forkScoped(Effect.provideService(Loop.run("cut off", step), Loop.IsReachable, Effect.succeed(false)))
     yield* TestClock.adjust("1 minute")
-    assert.isAtLeast(given.length, 7)
-    assert.deepStrictEqual([...new Set(given)], [5_000])
+    assert.isAtLeast(deadlines.length, 7)
+    assert.deepStrictEqual([...new Set(deadlines)], [5_000])
   }).pipe(Effect.scoped))
 
-it.effect("a database that is away is asked again at least every 4 s", () =>
+it.effect("a step is retried at least every 4 s while the database is unreachable", () =>
   Effect.gen(function*() {
     let tries = 0
     const step = Effect.suspend(() => {
@@ -62,7 +62,7 @@ it.effect("a database that is away is asked again at least every 4 s", () =>
     }
   }).pipe(Effect.scoped))
 
-it.effect("the log line of a step that is tried again names its true cause", () =>
+it.effect("the log line of a failed step names the cause of the failure", () =>
   Effect.gen(function*() {
     const lines: Array<string> = []
     const logger = Logger.layer([Logger.make(({ message }) => void lines.push(`${message}`))])
