@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache"
 import type { LaneKey } from "./LaneWatermarks.ts"
 import { maxLanes } from "./Queue.ts"
 
@@ -26,11 +27,13 @@ const parts = 4
 export class BatchLimit {
   /** Lanes of the next joint batch, at most. */
   lanes = maxLanes
-  private readonly slow = new Set<string>()
+  private readonly slow = new LRUCache<string, true>({ max: maxRemembered })
   /** Parts of batches that exceeded their deadline; each will be a batch of its own. */
   private suspects: ReadonlyArray<ReadonlyArray<LaneKey>> = []
   private isTurnOfSuspects = false
-  private readonly locked = new Map<string, { readonly holder: string; readonly sinceNanos: bigint }>()
+  private readonly locked = new LRUCache<string, { readonly holder: string; readonly sinceNanos: bigint }>({
+    max: maxRemembered
+  })
 
   /** Records that a batch of these lanes was committed. */
   succeeded(lanes: ReadonlyArray<LaneKey>, tookMillis: number): void {
@@ -79,8 +82,7 @@ export class BatchLimit {
    */
   isSlow(integratorId: string): boolean {
     const known = this.slow.delete(integratorId)
-    if (!known) this.slow.add(integratorId)
-    bound(this.slow)
+    if (!known) this.slow.set(integratorId, true)
     return known
   }
 
@@ -93,21 +95,12 @@ export class BatchLimit {
   isLockedForLong(integratorId: string, holder: string, nowNanos: bigint): boolean {
     const known = this.locked.get(integratorId)
     if (known?.holder === holder) return nowNanos - known.sinceNanos >= lockedNanos
-    this.locked.delete(integratorId)
     this.locked.set(integratorId, { holder, sinceNanos: nowNanos })
-    bound(this.locked)
     return false
   }
 
   /** Forgets locked vaults: a batch could lock them, or their integrators went into quarantine. */
   released(integratorIds: Iterable<string>): void {
     for (const integratorId of integratorIds) this.locked.delete(integratorId)
-  }
-}
-
-const bound = (remembered: Set<string> | Map<string, unknown>): void => {
-  for (const oldest of remembered.keys()) {
-    if (remembered.size <= maxRemembered) break
-    remembered.delete(oldest)
   }
 }

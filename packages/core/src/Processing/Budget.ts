@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache"
 import type { Order } from "./Apply.ts"
 import { type State, type StoredEvent, transactionKey } from "./State.ts"
 
@@ -31,7 +32,7 @@ export const fairShare = (left: number, stillToCome: number): number => Math.max
 
 /** Recent average of units per event, by integrator. A batch reads fewer events of integrators with heavy events. */
 export class EventWeights {
-  private readonly weights = new Map<string, number>()
+  private readonly weights = new LRUCache<string, number>({ max: maxWeights })
 
   /** Units that the integrator's next event is expected to make. */
   of(integratorId: string): number {
@@ -43,11 +44,6 @@ export class EventWeights {
     if (events === 0) return
     const observed = Math.min(maxWeight, Math.max(1, units / events))
     const weight = (this.of(integratorId) + observed) / 2
-    this.weights.delete(integratorId)
     this.weights.set(integratorId, weight)
-    for (const oldest of this.weights.keys()) {
-      if (this.weights.size <= maxWeights) break
-      this.weights.delete(oldest)
-    }
   }
 }
