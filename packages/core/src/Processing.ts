@@ -50,7 +50,7 @@ export class Processing extends Context.Service<Processing, {
       const run = Effect.provideService(SqlClient.SqlClient, sql)
       return Processing.of({
         processEvents: processNext(joint).pipe(
-          Effect.tapError(() => Effect.sync(() => scan.watermarks.reset())),
+          Effect.tapError(() => Effect.sync(() => scan.reset())),
           run,
           Tracing.deferSpan("Processing.processEvents")
         ),

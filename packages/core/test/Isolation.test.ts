@@ -88,4 +88,19 @@ layer(liveMoneyLayer, { excludeTestServices: true })("work that takes long or ne
       assert.isAtMost(late, 6)
       yield* endDelay
     }), 60_000)
+
+  it.effect("a step that finds the suspects of a late batch alone says that there is work", () =>
+    Effect.gen(function*() {
+      while ((yield* processEvents) > 0);
+      const culprit = yield* setUp()
+      yield* culprit.send()
+      const endDelay = yield* delayUpdates(culprit.integratorId, "clearing", 2)
+      const step = processEvents.pipe(Effect.provideService(StepMillis, 500))
+      yield* Effect.flip(step)
+      yield* endDelay
+      const units: Array<number> = []
+      while ((yield* unapplied(culprit.integratorId)).length > 0) units.push(yield* step)
+      assert.isAbove(units.length, 0)
+      assert.notInclude(units, 0)
+    }), 30_000)
 })

@@ -22,9 +22,11 @@ export interface Joint extends Shared {
  * quarantine.
  */
 export const processNext = Effect.fnUntraced(function*(joint: Joint) {
-  const lanes = joint.limit.nextSuspects() ??
-    joint.limit.withoutSuspects(yield* Database.backgroundStep(findLanes(joint.scan, joint.limit.lanes)))
-  if (lanes.length === 0) return 0
+  const suspects = joint.limit.nextSuspects()
+  const found = suspects ?? (yield* Database.backgroundStep(findLanes(joint.scan, joint.limit.lanes)))
+  const lanes = suspects ?? joint.limit.withoutSuspects(found)
+  // where all of them are suspects, the next step processes these: there is work
+  if (lanes.length === 0) return found.length === 0 ? 0 : 1
   const stepMillis = yield* Database.StepMillis
   const isAlone = integratorsOf(lanes).length === 1
   const deadlineMillis = isAlone ? stepMillis : Math.min(stepMillis, jointMillis)

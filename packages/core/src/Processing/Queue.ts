@@ -35,6 +35,13 @@ export class ScanState {
   scanNanos = 0n
   pauseUntilNanos = 0n
   sampleAtNanos = 0n
+
+  /** Makes the next scan one of the whole queue, without watermarks: after an error they may no longer hold. */
+  reset(): void {
+    this.watermarks.reset()
+    this.scanNanos = 0n
+    this.pauseUntilNanos = 0n
+  }
 }
 
 /** Returns the next lanes with work, round robin, of integrators that are not in quarantine. */

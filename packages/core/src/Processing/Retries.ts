@@ -67,7 +67,7 @@ const attemptAlone = Effect.fnUntraced(function*(
       Effect.map((attempted): Result => {
         const error = attempted.failed.get(integratorId)
         return attempted.failed.has(integratorId)
-          ? { kind: "failed", units, failure: { reason: "failing", error } }
+          ? { kind: "failed", units: attempted.units, failure: { reason: "failing", error } }
           : { kind: "recovered", units: attempted.units }
       }),
       Effect.catchTags({
