@@ -11,6 +11,7 @@ import * as Border from "./Http/Border.ts"
 import * as Console from "./Http/Console.ts"
 import * as Docs from "./Http/Docs.ts"
 import * as Telemetry from "./Http/Telemetry.ts"
+import { LargeAnswers } from "./LargeAnswers.ts"
 import * as Pipeline from "./Pipeline.ts"
 import * as Programs from "./Programs.ts"
 import * as Sandbox from "./Sandbox.ts"
@@ -50,7 +51,7 @@ const groups = Layer.mergeAll(
   ApiKeys.layer,
   WebhookEndpoints.layer,
   Events.layer
-)
+).pipe(Layer.provide(LargeAnswers.layer))
 
 const openapiPath = "/openapi.json"
 
