@@ -53,10 +53,8 @@ const groups = Layer.mergeAll(
   Events.layer
 ).pipe(Layer.provide(LargeAnswers.layer))
 
-const openapiPath = "/openapi.json"
-
 const production = Layer.mergeAll(
-  HttpApiBuilder.layer(IntegratorApi, { openapiPath }),
+  HttpApiBuilder.layer(IntegratorApi),
   Docs.layer(IntegratorApi),
   Console.layer()
 ).pipe(
@@ -64,7 +62,7 @@ const production = Layer.mergeAll(
 )
 
 const sandbox = Layer.mergeAll(
-  HttpApiBuilder.layer(SandboxApi, { openapiPath }),
+  HttpApiBuilder.layer(SandboxApi),
   Docs.layer(SandboxApi),
   Console.layer()
 ).pipe(
