@@ -11,6 +11,7 @@ import * as Border from "./Http/Border.ts"
 import * as Console from "./Http/Console.ts"
 import * as Docs from "./Http/Docs.ts"
 import * as Telemetry from "./Http/Telemetry.ts"
+import { LargeAnswers } from "./LargeAnswers.ts"
 import * as Pipeline from "./Pipeline.ts"
 import * as Programs from "./Programs.ts"
 import * as Sandbox from "./Sandbox.ts"
@@ -50,12 +51,10 @@ const groups = Layer.mergeAll(
   ApiKeys.layer,
   WebhookEndpoints.layer,
   Events.layer
-)
-
-const openapiPath = "/openapi.json"
+).pipe(Layer.provide(LargeAnswers.layer))
 
 const production = Layer.mergeAll(
-  HttpApiBuilder.layer(IntegratorApi, { openapiPath }),
+  HttpApiBuilder.layer(IntegratorApi),
   Docs.layer(IntegratorApi),
   Console.layer()
 ).pipe(
@@ -63,7 +62,7 @@ const production = Layer.mergeAll(
 )
 
 const sandbox = Layer.mergeAll(
-  HttpApiBuilder.layer(SandboxApi, { openapiPath }),
+  HttpApiBuilder.layer(SandboxApi),
   Docs.layer(SandboxApi),
   Console.layer()
 ).pipe(

@@ -4,7 +4,9 @@ import { unknownKeys } from "@card-rewards/domain/Program/Problems"
 import { Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
+import { LargeAnswers } from "./LargeAnswers.ts"
 import * as Problems from "./Pipeline/Problems.ts"
+import { encodeSimulation } from "./Programs/EncodeSimulation.ts"
 import { Services } from "./Services.ts"
 
 /** Programs and their versions. What a definition does not know shows in the body alone, which the request keeps. */
@@ -13,20 +15,24 @@ export const layer = HttpApiBuilder.group(
   "programs",
   Effect.fnUntraced(function*(handlers) {
     const { programs, simulations } = yield* Services
+    const answers = yield* LargeAnswers
     return handlers
       .handle("publish", ({ params: { programId, version }, payload, request }) =>
         forIntegrator((id) =>
           Effect.flatMap(Effect.orDie(request.json), (body) =>
             programs.publish(id, programId, version, payload, unknownKeys(body)))
         ))
-      .handle("list", () => forIntegrator((id) => Effect.map(programs.list(id), (all) => ({ programs: all }))))
+      .handle("list", () =>
+        forIntegrator((id) =>
+          Effect.flatMap(programs.list(id), (all) => answers.text(id, JSON.stringify({ programs: all })))))
       .handle("get", ({ params }) =>
-        forIntegrator((id) => Effect.map(programs.get(id, params.programId), (program) => ({ program }))))
+        forIntegrator((id) =>
+          Effect.flatMap(programs.get(id, params.programId), (program) => answers.pieces(id, program))))
       .handle("simulate", ({ params, payload, request }) =>
         forIntegrator(Effect.fnUntraced(function*(id) {
           const { definition } = yield* withoutOtherKeys(yield* Effect.orDie(request.json))
           const simulation = yield* simulations.simulate(id, params.programId, payload, unknownKeys(definition))
-          return { simulation }
+          return yield* answers.text(id, yield* encodeSimulation(simulation))
         })))
   })
 )

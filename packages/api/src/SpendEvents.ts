@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
+import { LargeAnswers } from "./LargeAnswers.ts"
 import * as SpendEventDecoder from "./SpendEventDecoder.ts"
 import { Services } from "./Services.ts"
 
@@ -15,6 +16,7 @@ export const layer = HttpApiBuilder.group(
   "spendEvents",
   Effect.fnUntraced(function*(handlers) {
     const { backlog, spendEvents } = yield* Services
+    const answers = yield* LargeAnswers
     return handlers
       .handleRaw("submit", ({ request }) =>
         forIntegrator((id) =>
@@ -25,7 +27,8 @@ export const layer = HttpApiBuilder.group(
             Effect.map(encodeAccepted)
           )))
       .handle("waiting", ({ query: { cursor, limit = defaultPageSize } }) =>
-        forIntegrator((id) => backlog.waiting(id, { cursor, limit })))
+        forIntegrator((id) =>
+          Effect.flatMap(backlog.waiting(id, { cursor, limit }), (page) => answers.text(id, JSON.stringify(page)))))
       .handle("backlog", () => forIntegrator(backlog.size))
   })
 )

@@ -1,11 +1,11 @@
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { defaultPageSize } from "@card-rewards/domain/Pagination"
 import type { UserBalance } from "@card-rewards/domain/Balance"
-import type { RewardPage } from "@card-rewards/domain/Reward"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
+import { LargeAnswers } from "./LargeAnswers.ts"
 import { Services } from "./Services.ts"
 
 /** Enrollment, and what a user has. */
@@ -14,6 +14,7 @@ export const layer = HttpApiBuilder.group(
   "users",
   Effect.fnUntraced(function*(handlers) {
     const { explanations, rewards, users } = yield* Services
+    const answers = yield* LargeAnswers
     return handlers
       .handle("put", ({ params, payload }) => forIntegrator((id) => users.put(id, params.userId, payload)))
       .handle("get", ({ params }) =>
@@ -21,7 +22,9 @@ export const layer = HttpApiBuilder.group(
       .handle("balance", ({ params }) =>
         forIntegrator((id) => Effect.map(rewards.balance(id, params.userId), encodeBalance)))
       .handle("rewards", ({ params, query: { cursor, limit = defaultPageSize } }) =>
-        forIntegrator((id) => Effect.map(rewards.list(id, params.userId, { cursor, limit }), encodePage)))
+        forIntegrator((id) =>
+          Effect.flatMap(rewards.list(id, params.userId, { cursor, limit }), (page) =>
+            answers.text(id, JSON.stringify(page)))))
       .handle("explanation", ({ params }) =>
         forIntegrator((id) =>
           Effect.map(explanations.explain(id, params.userId, params.rewardId), (explanation) => ({ explanation }))))
@@ -44,6 +47,3 @@ const encodeBalance = ({ balances, userId }: UserBalance) => {
   }
   return HttpServerResponse.jsonUnsafe(encoded)
 }
-
-/** The page is encoded already: to decode and encode each of its rewards would take longer than all the rest. */
-const encodePage = (page: typeof RewardPage.Encoded) => HttpServerResponse.jsonUnsafe(page)

@@ -3,6 +3,7 @@ import { defaultPageSize } from "@card-rewards/domain/Pagination"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
+import { LargeAnswers } from "./LargeAnswers.ts"
 import { Services } from "./Services.ts"
 
 /** Where events go. */
@@ -11,6 +12,7 @@ export const layer = HttpApiBuilder.group(
   "webhookEndpoints",
   Effect.fnUntraced(function*(handlers) {
     const { deliveryLog: log, webhookEndpoints: endpoints } = yield* Services
+    const answers = yield* LargeAnswers
     return handlers
       .handle("list", () => forIntegrator((id) => Effect.map(endpoints.list(id), (all) => ({ endpoints: all }))))
       .handle("create", ({ payload }) => forIntegrator((id) => endpoints.create(id, payload)))
@@ -20,7 +22,9 @@ export const layer = HttpApiBuilder.group(
       .handle("remove", ({ params }) => forIntegrator((id) => Effect.map(endpoints.remove(id, params.id), inBody)))
       .handle("rotateSecret", ({ params }) => forIntegrator((id) => endpoints.rotateSecret(id, params.id)))
       .handle("deliveries", ({ params, query: { cursor, limit = defaultPageSize, state } }) =>
-        forIntegrator((id) => log.list(id, params.id, { cursor, limit, state })))
+        forIntegrator((id) =>
+          Effect.flatMap(log.list(id, params.id, { cursor, limit, state }), (page) =>
+            answers.text(id, JSON.stringify(page)))))
       .handle("redeliver", ({ params }) =>
         forIntegrator((id) => Effect.map(log.redeliver(id, params.id, params.eventId), (delivery) => ({ delivery }))))
       .handle("ping", ({ params }) =>

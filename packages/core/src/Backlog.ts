@@ -1,27 +1,31 @@
 import { InvalidRequest, type Unavailable } from "@card-rewards/domain/Errors"
-import { type IntegratorId, TransactionId } from "@card-rewards/domain/Ids"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { Page } from "@card-rewards/domain/Pagination"
 import {
   maxBacklogCount,
   printId,
-  SpendEvent,
+  type SpendEvent,
   type SpendEventBacklog,
+  type SpendEventKind,
   type WaitingSpendEvent,
   type WaitingSpendEventPage
 } from "@card-rewards/domain/SpendEvent"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
 
 /** Stored events that have had no effect yet: those not processed, and those that wait for another event. */
 export class Backlog extends Context.Service<Backlog, {
-  /** Events that are set aside, the latest received first. */
+  /**
+   * Events that are set aside as they go over the wire, the latest received first. The JSON of 100 is less than 1 MiB,
+   * because every text of an event has a greatest length.
+   */
   readonly waiting: (
     integratorId: IntegratorId,
     page: Page
-  ) => Effect.Effect<WaitingSpendEventPage, InvalidRequest | Unavailable>
+  ) => Effect.Effect<typeof WaitingSpendEventPage.Encoded, InvalidRequest | Unavailable>
   /**
    * How many there are of both, each up to {@link maxBacklogCount}, and since when the oldest stored one waits to be
    * processed. An event counts as stored until all that waited for it has been applied with it.
@@ -45,7 +49,7 @@ export class Backlog extends Context.Service<Backlog, {
 
 interface Row {
   readonly userId: string
-  readonly kind: string
+  readonly kind: Exclude<SpendEventKind, "authorization">
   readonly externalTransactionId: string
   readonly currency: string
   readonly cents: bigint
@@ -60,8 +64,6 @@ interface Row {
   readonly originalId: string
 }
 
-const decodeEvent = Schema.decodeUnknownSync(SpendEvent)
-
 const waiting = Effect.fnUntraced(function*(integratorId: IntegratorId, page: Page) {
   const before = page.cursor === undefined ? undefined : yield* readCursor(page.cursor)
   const sql = yield* SqlClient.SqlClient
@@ -73,12 +75,12 @@ const waiting = Effect.fnUntraced(function*(integratorId: IntegratorId, page: Pa
     ORDER BY w.arrival DESC LIMIT ${value.int4(page.limit + 1)}`
   const shown = rows.slice(0, page.limit)
   const last = shown.at(-1)
-  const spendEvents = shown.map((row): WaitingSpendEvent => {
-    const event = eventOf(integratorId, row)
+  const spendEvents = shown.map((row): typeof WaitingSpendEvent.Encoded => {
+    const event = encodeEvent(integratorId, row)
     return {
       id: printId(event),
-      receivedAt: instant(row.receivedAt),
-      waitingFor: { kind: row.originalKind, externalTransactionId: TransactionId.make(row.originalId) },
+      receivedAt: printTimestamp(row.receivedAt),
+      waitingFor: { kind: row.originalKind, externalTransactionId: row.originalId },
       event
     }
   })
@@ -95,9 +97,9 @@ const readCursor = (cursor: string) => {
 }
 
 /** The event as it was sent. */
-const eventOf = (integratorId: IntegratorId, row: Row): SpendEvent =>
-  decodeEvent({
-    kind: row.kind,
+const encodeEvent = (integratorId: IntegratorId, row: Row): typeof SpendEvent.Encoded => {
+  const { kind } = row
+  const common = {
     integratorId,
     userId: row.userId,
     externalTransactionId: row.externalTransactionId,
@@ -108,9 +110,12 @@ const eventOf = (integratorId: IntegratorId, row: Row): SpendEvent =>
       ...(row.mid === null ? {} : { mid: row.mid }),
       ...(row.country === null ? {} : { country: row.country })
     },
-    occurredAt: printTimestamp(row.occurredAt),
-    ...(row.kind === "refund" ? { originalTransactionId: row.originalId } : { authorizationId: row.originalId })
-  })
+    occurredAt: printTimestamp(row.occurredAt)
+  }
+  return kind === "refund"
+    ? { kind, ...common, originalTransactionId: row.originalId }
+    : { kind, ...common, authorizationId: row.originalId }
+}
 
 /**
  * Both are counted in indexes, up to a limit. Of a lane's events the first one to have arrived has waited the longest,

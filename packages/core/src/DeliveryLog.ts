@@ -3,7 +3,7 @@ import { InvalidRequest, NotFound, type Unavailable } from "@card-rewards/domain
 import type { WebhookEventKind } from "@card-rewards/domain/Event"
 import type { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import type { Page } from "@card-rewards/domain/Pagination"
-import { instant, printTimestamp } from "@card-rewards/domain/Time"
+import { printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, transaction, value, withinRequestDeadline } from "./Database.ts"
@@ -21,12 +21,15 @@ export interface DeliveryQuery extends Page {
  * What an integrator sees and asks of its endpoint's deliveries (decisions, section 9). Times of deliveries are real.
  */
 export class DeliveryLog extends Context.Service<DeliveryLog, {
-  /** The live endpoint's deliveries with their attempts, newest first. A page costs the same wherever it is. */
+  /**
+   * The live endpoint's deliveries with their attempts as they go over the wire, newest first. A page costs the same
+   * wherever it is. A delivery has at most 51 attempts, so the JSON of 100 is less than 1 MiB.
+   */
   readonly list: (
     integratorId: IntegratorId,
     id: EndpointId,
     query: DeliveryQuery
-  ) => Effect.Effect<DeliveryPage, NotFound | InvalidRequest | Unavailable>
+  ) => Effect.Effect<typeof DeliveryPage.Encoded, NotFound | InvalidRequest | Unavailable>
   /**
    * A fresh delivery of a stored event, due at once. It stands in its reward's order like any other. The event's
    * pending delivery is cancelled in its favour, unless it has not been tried yet: then that one is the answer.
@@ -98,7 +101,7 @@ const list = Effect.fnUntraced(function*(integratorId: IntegratorId, id: Endpoin
   const found = groupByDelivery(rows)
   const shown = found.slice(0, query.limit)
   const last = shown.at(-1)?.[0]
-  const deliveries = shown.map(toDelivery)
+  const deliveries = shown.map(encodeDelivery)
   return found.length > query.limit && last !== undefined ? { deliveries, next: printCursor(last) } : { deliveries }
 })
 
@@ -113,19 +116,19 @@ const groupByDelivery = (rows: ReadonlyArray<Row>): ReadonlyArray<readonly [Row,
   return groups
 }
 
-const toDelivery = (rows: readonly [Row, ...ReadonlyArray<Row>]): Delivery => {
+const encodeDelivery = (rows: readonly [Row, ...ReadonlyArray<Row>]): typeof Delivery.Encoded => {
   const { createdAt, eventId, kind, nextAttemptAt, state } = rows[0]
   return {
     eventId,
     kind,
     state,
-    createdAt: instant(createdAt),
-    ...(nextAttemptAt === null || state !== "pending" ? {} : { nextAttemptAt: instant(nextAttemptAt) }),
+    createdAt: printTimestamp(createdAt),
+    ...(nextAttemptAt === null || state !== "pending" ? {} : { nextAttemptAt: printTimestamp(nextAttemptAt) }),
     attempts: rows.flatMap(({ at, durationMillis, error, status }) =>
       at === null || durationMillis === null
         ? []
         : [{
-          at: instant(at),
+          at: printTimestamp(at),
           durationMillis,
           ...(status === null ? {} : { status }),
           ...(error === null ? {} : { error })

@@ -1,7 +1,8 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
-import { type EventPage, WebhookEvent, type WebhookEventKind } from "@card-rewards/domain/Event"
+import type { WebhookEventKind } from "@card-rewards/domain/Event"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { Context, Effect, Layer, Schema } from "effect"
+import { maxPageBytes } from "@card-rewards/domain/Pagination"
+import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
@@ -14,13 +15,20 @@ export interface EventQuery {
   readonly kind?: WebhookEventKind | undefined
 }
 
+/** Events as they are stored: the JSON of each webhook body, which no schema decodes or encodes. */
+export interface StoredEventPage {
+  readonly events: ReadonlyArray<string>
+  readonly next: bigint
+}
+
 /** The integrator's events, also those that were never delivered. */
 export class Events extends Context.Service<Events, {
   /**
-   * The events after a number, oldest first. Events are numbered under the vault's lock, in order of commit, so who
-   * follows `next` sees each exactly once, however many write.
+   * The events after a number, oldest first: at most `limit`, and at most {@link maxPageBytes} or one event. Events are
+   * numbered under the vault's lock, in order of commit, so a consumer that follows `next` reads each exactly once,
+   * however many transactions write.
    */
-  readonly list: (integratorId: IntegratorId, query: EventQuery) => Effect.Effect<EventPage, Unavailable>
+  readonly list: (integratorId: IntegratorId, query: EventQuery) => Effect.Effect<StoredEventPage, Unavailable>
 }>()("@card-rewards/core/Events") {
   static readonly layer = Layer.effect(
     Events,
@@ -37,23 +45,34 @@ export class Events extends Context.Service<Events, {
   )
 }
 
-const decode = Schema.decodeSync(Schema.fromJsonString(WebhookEvent))
+/** `body` is null beyond the page's bytes, and `event` where there is no event. */
+interface Row {
+  readonly event: bigint | null
+  readonly body: string | null
+  readonly last: bigint
+}
 
 const list = Effect.fnUntraced(function*(integratorId: IntegratorId, query: EventQuery) {
   const { after, limit } = query
   const sql = yield* SqlClient.SqlClient
   // `last` is of the same snapshot as the page: a page that is not full goes up to it
-  const rows = yield* sql<{ event: bigint; body: string | null; last: bigint }>`
-    SELECT e.event, e.body, v.events AS last FROM vaults v LEFT JOIN LATERAL (
-      SELECT e.event, e.body FROM events e WHERE e.integrator_id = v.integrator_id AND ${following(sql, query)}
-      LIMIT ${value.int4(limit)}
+  const rows = yield* sql<Row>`
+    SELECT e.event, CASE WHEN e.bytes <= ${value.int8(BigInt(maxPageBytes))} OR e.bytes = e.own THEN e.body END AS body,
+      v.events AS last
+    FROM vaults v LEFT JOIN LATERAL (
+      SELECT e.*, sum(e.own) OVER (ORDER BY e.event) AS bytes FROM (
+        SELECT e.event, e.body, octet_length(e.body) AS own
+        FROM events e WHERE e.integrator_id = v.integrator_id AND ${following(sql, query)} LIMIT ${value.int4(limit)}
+      ) e
     ) e ON true WHERE v.integrator_id = ${integratorId} ORDER BY e.event`
-  const found = rows.filter((row) => row.body !== null)
-  const next = found.length < limit ? rows[0]?.last : found.at(-1)?.event
+  const shown = rows.filter(({ body }) => body !== null)
+  const lastShown = shown.at(-1)?.event ?? after
+  const isToTheEnd = shown.length < limit && shown.length === rows.filter(({ event }) => event !== null).length
+  const next = isToTheEnd ? rows[0]?.last ?? after : lastShown
   return {
-    events: found.map((row) => decode(row.body ?? "")),
+    events: shown.flatMap(({ body }) => body ?? []),
     // never back, also for a follower that asks beyond the last event
-    next: next === undefined || next < after ? after : next
+    next: next < after ? after : next
   }
 })
 

@@ -1,8 +1,7 @@
-import { NotFound, type Unavailable } from "@card-rewards/domain/Errors"
+import type { NotFound, Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId, ProgramId } from "@card-rewards/domain/Ids"
 import type { Asset } from "@card-rewards/domain/Money"
 import {
-  type Program,
   ProgramDefinition,
   ProgramRefused,
   type ProgramSummary,
@@ -10,11 +9,12 @@ import {
   type ProgramVersionPublished
 } from "@card-rewards/domain/Program"
 import { problems } from "@card-rewards/domain/Program/Problems"
-import { instant } from "@card-rewards/domain/Time"
+import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Array, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { value, withinRequestDeadline } from "./Database.ts"
 import type { Catalog } from "./Programs/Catalog.ts"
+import { readProgramText, type TextInPieces } from "./Programs/ProgramText.ts"
 import type { Need } from "./Programs/Reservations.ts"
 import { makeVersions } from "./Programs/Versions.ts"
 import { integratorTime } from "./SandboxClock.ts"
@@ -32,13 +32,18 @@ export class Programs extends Context.Service<Programs, {
     definition: ProgramDefinition,
     unknownKeyProblems: ReadonlyArray<string>
   ) => Effect.Effect<ProgramVersionPublished, ProgramRefused | ProgramVersionConflict | Unavailable>
-  /** All programs by id (code points), their versions ascending. */
-  readonly list: (integratorId: IntegratorId) => Effect.Effect<ReadonlyArray<ProgramSummary>, Unavailable>
-  /** One program, its definitions as published. */
+  /**
+   * All programs by id (code points), their versions ascending, as they go over the wire: at most 50 with 100 versions
+   * each, whose JSON is less than 1 MiB.
+   */
+  readonly list: (
+    integratorId: IntegratorId
+  ) => Effect.Effect<ReadonlyArray<typeof ProgramSummary.Encoded>, Unavailable>
+  /** `{"program": Program}` as JSON, definitions as published; see Programs/ProgramText.ts. */
   readonly get: (
     integratorId: IntegratorId,
     programId: ProgramId
-  ) => Effect.Effect<Program, NotFound | Unavailable>
+  ) => Effect.Effect<TextInPieces, NotFound | Unavailable>
   /**
    * The integrators' programs as they stand, with the compiled versions that are in memory. Runs inside the caller's
    * transaction, and reads only the metadata of what was published since it was last asked, of at most
@@ -139,25 +144,11 @@ const make = Effect.gen(function*() {
     return Array.groupWith(rows, (left, right) => left.programId === right.programId).map(toSummary)
   }, withinRequestDeadline)
 
-  const get = Effect.fn("Programs.get")(function*(integratorId: IntegratorId, programId: ProgramId) {
-    const rows = yield* sql<VersionRow & { definition: unknown }>`
-      SELECT program_id, p.asset, v.version, v.effective_from, v.published_at, v.definition
-      FROM programs p JOIN program_versions v USING (integrator_id, program_id)
-      WHERE integrator_id = ${integratorId} AND program_id = ${programId} ORDER BY v.version`
-    if (!Array.isReadonlyArrayNonEmpty(rows)) return yield* NotFound.of("program", programId)
-    return {
-      programId,
-      asset: rows[0].asset,
-      versions: yield* Effect.forEach(rows, Effect.fnUntraced(function*(row) {
-        return { ...toVersion(row), definition: yield* Effect.orDie(decodeDefinition(row.definition)) }
-      }))
-    }
-  }, withinRequestDeadline)
+  const get = Effect.fn("Programs.get")((integratorId: IntegratorId, programId: ProgramId) =>
+    Effect.provideService(readProgramText(integratorId, programId), SqlClient.SqlClient, sql))
 
   return Programs.of({ publish, list, get, catalogs, load, cachedBytes })
 })
-
-const decodeDefinition = Schema.decodeUnknownEffect(ProgramDefinition)
 
 /** jsonb holds neither NUL nor an unpaired surrogate. Only lists that must be empty can bring them here. */
 const isStorable = (json: string): boolean => !/(?<!\\)(\\\\)*\\u(0000|d[89a-f])/i.test(json)
@@ -165,9 +156,15 @@ const isStorable = (json: string): boolean => !/(?<!\\)(\\\\)*\\u(0000|d[89a-f])
 const answer = (
   programId: ProgramId,
   version: number,
-  row: { readonly effectiveFrom: number; readonly publishedAt: number },
+  { effectiveFrom, publishedAt }: { readonly effectiveFrom: number; readonly publishedAt: number },
   duplicate: boolean
-): ProgramVersionPublished => ({ programId, ...toVersion({ version, ...row }), duplicate })
+): ProgramVersionPublished => ({
+  programId,
+  version,
+  effectiveFrom: instant(effectiveFrom),
+  publishedAt: instant(publishedAt),
+  duplicate
+})
 
 const conflict = (programId: ProgramId, version: number) =>
   new ProgramVersionConflict({
@@ -179,14 +176,12 @@ const conflict = (programId: ProgramId, version: number) =>
 const refused = (programId: ProgramId, found: ReadonlyArray<string>) =>
   new ProgramRefused({ programId, problems: found, message: "The version was not published; problems lists why" })
 
-const toSummary = (rows: Array.NonEmptyReadonlyArray<VersionRow>): ProgramSummary => ({
+const toSummary = (rows: Array.NonEmptyReadonlyArray<VersionRow>): typeof ProgramSummary.Encoded => ({
   programId: rows[0].programId,
   asset: rows[0].asset,
-  versions: rows.map(toVersion)
-})
-
-const toVersion = (row: Pick<VersionRow, "version" | "effectiveFrom" | "publishedAt">) => ({
-  version: row.version,
-  effectiveFrom: instant(row.effectiveFrom),
-  publishedAt: instant(row.publishedAt)
+  versions: rows.map(({ effectiveFrom, publishedAt, version }) => ({
+    version,
+    effectiveFrom: printTimestamp(effectiveFrom),
+    publishedAt: printTimestamp(publishedAt)
+  }))
 })

@@ -12,7 +12,7 @@ import {
   type SimulationRequest,
   SimulationTooLarge
 } from "@card-rewards/domain/Simulation"
-import { Context, Effect, Layer, Option, Semaphore } from "effect"
+import { Array, Context, Effect, Layer, Option, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import * as History from "./Simulations/History.ts"
@@ -29,7 +29,8 @@ export class Simulations extends Context.Service<Simulations, {
   /**
    * What the candidate would have paid for purchases with `from ≤ P < to`, against what the program paid. Everything
    * is read from one snapshot. An unknown program is told before the candidate's problems, and these before its size.
-   * Of more than {@link maxConcurrent} at a time in this process the last one is `Unavailable`.
+   * An integrator's second simulation at a time in this process is `Unavailable`, and so is one beyond
+   * {@link maxConcurrent}.
    */
   readonly simulate: (
     integratorId: IntegratorId,
@@ -54,12 +55,27 @@ export interface Limits {
 /** Simulations that one process runs at a time: each holds a connection, and the api has other work. */
 const maxConcurrent = 2
 
+/** Rows that are evaluated between two turns of the event loop: less than 10 ms for any candidate. */
+const sliceRows = 50
+
 /** How much later than the simulation itself PostgreSQL ends a statement, should nobody cancel it. */
 const graceMillis = 5_000
 
 const make = Effect.fnUntraced(function*(limits: Limits) {
   const sql = yield* SqlClient.SqlClient
   const permits = yield* Semaphore.make(maxConcurrent)
+  const simulating = new Set<IntegratorId>()
+
+  const once = <A, E, R>(integratorId: IntegratorId, simulation: Effect.Effect<A, E, R>) =>
+    Effect.acquireUseRelease(
+      Effect.suspend(() => {
+        if (simulating.has(integratorId)) return ownIsRunning
+        simulating.add(integratorId)
+        return Effect.void
+      }),
+      () => simulation,
+      () => Effect.sync(() => simulating.delete(integratorId))
+    )
 
   const programAsset = Effect.fnUntraced(function*(integratorId: IntegratorId, programId: ProgramId) {
     const [row] = yield* sql<{ asset: Asset }>`
@@ -91,27 +107,34 @@ const make = Effect.fnUntraced(function*(limits: Limits) {
         const replay = new Replay(compile(programId, 0, definition), request)
         let done = 0
         yield* onProgress({ done, total })
-        yield* History.forEachPage(window, (rows) => {
-          for (const row of rows) replay.apply(row)
-          if (replay.hasTooManyKeys) return tooLarge(`there are more than ${maxSimulationKeys} tiers`)
+        yield* History.forEachPage(window, Effect.fnUntraced(function*(rows) {
+          for (const slice of Array.chunksOf(rows, sliceRows)) {
+            for (const row of slice) replay.apply(row)
+            yield* Effect.yieldNow
+          }
+          if (replay.hasTooManyKeys) return yield* tooLarge(`there are more than ${maxSimulationKeys} tiers`)
           done += rows.reduce((count, row) => row.kind === "clearing" ? count + 1 : count, 0)
-          return onProgress({ done, total })
-        })
+          yield* onProgress({ done, total })
+        }))
         return replay.finish(request)
       }))
-      const simulation = yield* permits.withPermitsIfAvailable(1)(Database.withDeadline(
+      const simulation = yield* once(integratorId, permits.withPermitsIfAvailable(1)(Database.withDeadline(
         limits.millis,
         Effect.provideService(replay, SqlClient.SqlClient, sql),
         () => tooLarge(`it takes more than ${limits.millis / 1_000} s`)
-      ))
-      return Option.isSome(simulation) ? simulation.value : yield* busy
+      )))
+      return Option.isSome(simulation) ? simulation.value : yield* tooManyAreRunning
     }
   )
 
   return Simulations.of({ simulate })
 })
 
-const busy = Effect.fail(
+const ownIsRunning = Effect.fail(
+  new Unavailable({ message: "A simulation of this integrator is running; send the same request again after it" })
+)
+
+const tooManyAreRunning = Effect.fail(
   new Unavailable({ message: "As many simulations as may are running; send the same request again" })
 )
 

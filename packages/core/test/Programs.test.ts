@@ -7,6 +7,7 @@ import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { Programs } from "../src/Programs.ts"
 import { BrokenDefinition } from "../src/Programs/Catalog.ts"
+import { readProgram } from "./ReadProgram.ts"
 import { newIntegrator, pairRuns, startMillis, testLayer } from "./TestLayer.ts"
 
 const layer = Programs.layer.pipe(Layer.provideMerge(testLayer))
@@ -28,7 +29,7 @@ it.layer(layer)("Programs", (it) => {
         publish(definition({ merchantRates: ["\0"] }))]
       for (const other of others) assert.strictEqual((yield* Effect.flip(other))._tag, "ProgramVersionConflict")
       assert.deepStrictEqual(
-        (yield* programs.get(integratorId, id("p"))).versions.map((one) => one.definition),
+        (yield* readProgram(integratorId, id("p"))).versions.map((one) => one.definition),
         [definition()]
       )
     }))

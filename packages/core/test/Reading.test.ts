@@ -172,7 +172,7 @@ layer(services, { excludeTestServices: true })("reading", (it) => {
       let after = 0n
       while (seen.length < 401) {
         const page = yield* list(integratorId, { after, limit: 7 })
-        seen.push(...page.events.map(({ id }) => id))
+        seen.push(...page.events)
         after = page.next
       }
       yield* Fiber.join(writers)

@@ -209,16 +209,23 @@ layer(services)("a simulation", (it) => {
       assert.deepInclude(refused, { _tag: "SimulationTooLarge" })
     }))
 
-  it.effect("that takes longer than the limit is given up; two run at a time, and another one is told to come again", () =>
+  it.effect("that takes longer than the limit is given up; two run at a time, one of an integrator, and others are 503", () =>
     Effect.gen(function*() {
       const id = yield* lived
       const { simulate } = yield* Simulations
-      const started = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const lengthy = yield* Effect.forEach(started, (begun) =>
-        Effect.forkChild(simulate(id, program, request(), [], () =>
-          Effect.andThen(Deferred.succeed(begun, undefined), Effect.never))))
-      yield* Effect.forEach(started, Deferred.await)
-      assert.strictEqual((yield* Effect.flip(simulate(id, program, request(), [])))._tag, "Unavailable")
+      const start = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+        const begun = yield* Deferred.make<void>()
+        const fiber = yield* Effect.forkChild(simulate(integratorId, program, request(), [], () =>
+          Effect.andThen(Deferred.succeed(begun, undefined), Effect.never)))
+        yield* Deferred.await(begun)
+        return fiber
+      })
+      const lengthy = [yield* start(id)]
+      const second = yield* Effect.flip(simulate(id, program, request(), []))
+      assert.strictEqual(second._tag, "Unavailable")
+      assert.include(second.message, "A simulation of this integrator is running")
+      lengthy.push(yield* start(yield* lived))
+      assert.strictEqual((yield* Effect.flip(simulate(yield* lived, program, request(), [])))._tag, "Unavailable")
       yield* TestClock.adjust(60_000)
       for (const fiber of lengthy) assert.strictEqual((yield* Effect.flip(Fiber.join(fiber)))._tag, "SimulationTooLarge")
       assert.strictEqual((yield* simulate(id, program, request(), [])).transactions, 7)

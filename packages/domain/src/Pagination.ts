@@ -5,6 +5,9 @@ import { text } from "./Ids.ts"
 export const defaultPageSize = 50
 export const maxPageSize = 100
 
+/** The most JSON of a page's entries, in bytes, unless one entry alone is larger (decisions, section 3). */
+export const maxPageBytes = 1_048_576
+
 /** Query of a paginated list. The cursor is opaque: pass the `next` of a page. */
 export const PageQuery = {
   limit: Schema.optionalKey(

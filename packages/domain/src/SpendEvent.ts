@@ -119,7 +119,7 @@ export type SpendEventAccepted = typeof SpendEventAccepted.Type
 
 /** The id in responses. Two events can have the same id if a user id contains colons, so it is never used as a key. */
 export const printId = (
-  event: Pick<SpendEvent, "integratorId" | "userId" | "kind" | "externalTransactionId">
+  event: Pick<typeof SpendEvent.Encoded, "integratorId" | "userId" | "kind" | "externalTransactionId">
 ): string =>
   `se:${event.integratorId}:${event.userId}:${event.kind}:${event.externalTransactionId}`
 

@@ -1,7 +1,7 @@
-import { Effect, FileSystem, Layer, Option, Ref } from "effect"
-import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Effect, FileSystem, Layer, Option, Ref, Semaphore } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
 import { fileURLToPath } from "node:url"
-import { gzipSync } from "node:zlib"
+import * as StaticFiles from "./StaticFiles.ts"
 
 /** Where `packages/console/build.ts` puts what it builds. */
 const built = fileURLToPath(new URL("../../../console/dist/", import.meta.url))
@@ -14,19 +14,25 @@ export const layer = (folder = built): Layer.Layer<never, never, HttpRouter.Http
   Layer.unwrap(Effect.gen(function*() {
     const fileSystem = yield* FileSystem.FileSystem
     const loaded = yield* Ref.make<Build>({ builtAt: -1, files: new Map() })
+    const loading = yield* Semaphore.make(1)
     const build = Effect.gen(function*() {
       const { mtime } = yield* fileSystem.stat(`${folder}index.html`)
       const builtAt = Option.match(mtime, { onNone: () => 0, onSome: (time) => time.getTime() })
-      const known = yield* Ref.get(loaded)
-      if (known.builtAt === builtAt) return known
-      const next = { builtAt, files: yield* readAll(folder) }
-      yield* Ref.set(loaded, next)
-      return next
+      return yield* Effect.gen(function*() {
+        const known = yield* Ref.get(loaded)
+        if (known.builtAt === builtAt) return known
+        const next = { builtAt, files: yield* readAll(folder) }
+        yield* Ref.set(loaded, next)
+        return next
+      }).pipe(loading.withPermit)
     }).pipe(Effect.provideService(FileSystem.FileSystem, fileSystem))
     const serve = (name: string, cacheControl: string) =>
-      Effect.flatMap(build, ({ files }) => answer(files.get(name), cacheControl)).pipe(
-        Effect.catchTag("PlatformError", () => Effect.succeed(notBuilt))
-      )
+      Effect.flatMap(build, ({ files }) => {
+        const file = files.get(name)
+        return file === undefined
+          ? Effect.succeed(HttpServerResponse.empty({ status: 404, headers }))
+          : StaticFiles.serve(file, { ...headers, "cache-control": cacheControl })
+      }).pipe(Effect.catchTag("PlatformError", () => Effect.succeed(notBuilt)))
     return Layer.mergeAll(
       HttpRouter.add("GET", "/console", serve("index.html", "no-cache")),
       HttpRouter.add("GET", "/console/assets/:file", ({ url }) => serve(url.slice("/console/".length), forAYear))
@@ -39,14 +45,7 @@ const forAYear = "public, max-age=31536000, immutable"
 interface Build {
   /** The time of the build's page, in milliseconds. */
   readonly builtAt: number
-  readonly files: ReadonlyMap<string, File>
-}
-
-interface File {
-  readonly type: string
-  readonly bytes: Uint8Array
-  /** Left out where it would not be smaller: fonts are packed already. */
-  readonly gzip: Uint8Array | undefined
+  readonly files: ReadonlyMap<string, StaticFiles.StaticFile>
 }
 
 const types: Readonly<Record<string, string>> = {
@@ -63,24 +62,9 @@ const readAll = Effect.fnUntraced(function*(folder: string) {
   const files = yield* Effect.forEach(names, Effect.fnUntraced(function*(name) {
     const bytes = yield* fileSystem.readFile(`${folder}${name}`)
     const type = types[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream"
-    return [name, { type, bytes, gzip: type.startsWith("font/") ? undefined : gzipSync(bytes) }] as const
+    return [name, yield* StaticFiles.make(type, bytes)] as const
   }))
-  return new Map<string, File>(files)
-})
-
-const answer = Effect.fnUntraced(function*(file: File | undefined, cacheControl: string) {
-  if (file === undefined) return HttpServerResponse.empty({ status: 404, headers })
-  const request = yield* HttpServerRequest.HttpServerRequest
-  const packed = /\bgzip\b/.test(request.headers["accept-encoding"] ?? "") ? file.gzip : undefined
-  return HttpServerResponse.uint8Array(packed ?? file.bytes, {
-    contentType: file.type,
-    headers: {
-      ...headers,
-      "cache-control": cacheControl,
-      vary: "accept-encoding",
-      ...(packed === undefined ? {} : { "content-encoding": "gzip" })
-    }
-  })
+  return new Map(files)
 })
 
 /** Scripts, styles and requests of this host only, none of them inline; nobody may frame the page. */

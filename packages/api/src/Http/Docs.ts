@@ -1,15 +1,20 @@
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
-import { type HttpApi, type HttpApiGroup, HttpApiSwagger } from "effect/http-api"
+import { type HttpApi, type HttpApiGroup, HttpApiSwagger, OpenApi } from "effect/http-api"
+import * as StaticFiles from "./StaticFiles.ts"
 
 /**
- * `/docs`: the interface in a browser. Everything it needs is in the page, and its policy lets it ask this host only.
+ * `/openapi.json`, the description of the interface, and `/docs`, the same in a browser. Everything that the page needs
+ * is in it, and its policy lets it ask this host only.
  */
 export const layer = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>
 ): Layer.Layer<never, never, HttpRouter.HttpRouter> =>
-  HttpApiSwagger.layer(api, { path: "/docs" }).pipe(
-    Layer.provide(HttpRouter.middleware(Effect.map(HttpServerResponse.setHeaders(headers))).layer)
+  Layer.mergeAll(
+    HttpRouter.add("GET", "/openapi.json", Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api)))).pipe(
+      Layer.provide(StaticFiles.ofRoute({}))
+    ),
+    HttpApiSwagger.layer(api, { path: "/docs" }).pipe(Layer.provide(StaticFiles.ofRoute(headers)))
   )
 
 const headers = {

@@ -1,5 +1,4 @@
 import { applyCaps, evaluate } from "@card-rewards/domain/Evaluation"
-import { compareCodePoints } from "@card-rewards/domain/Ids"
 import type { ProgramVersion } from "@card-rewards/domain/ProgramVersion"
 import { netOfRefunds } from "@card-rewards/domain/Reward"
 import { maxSimulationKeys, type Simulation, type SimulationRequest } from "@card-rewards/domain/Simulation"
@@ -230,4 +229,6 @@ const add = (sums: Sums, paid: bigint, wouldPay: bigint): void => {
 }
 
 const parts = (sums: ReadonlyMap<string, Sums>): Simulation["byMonth"] =>
-  [...sums].map(([key, own]) => ({ key, ...own })).sort((left, right) => compareCodePoints(left.key, right.key))
+  // UTF-8 has the order of code points; its bytes are compared several times faster than strings
+  [...sums].map(([key, own]) => ({ bytes: Buffer.from(key), part: { key, ...own } }))
+    .sort((left, right) => Buffer.compare(left.bytes, right.bytes)).map(({ part }) => part)

@@ -1,4 +1,3 @@
-import { Programs } from "@card-rewards/core/Programs"
 import { Simulations } from "@card-rewards/core/Simulations"
 import { IntegratorId, ProgramId } from "@card-rewards/domain/Ids"
 import type { Simulation } from "@card-rewards/domain/Simulation"
@@ -10,6 +9,7 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { generate, type Operation } from "../model/Generate.ts"
 import { run } from "../model/Run.ts"
+import { readProgram } from "../ReadProgram.ts"
 import { moneyLayer } from "../Spending.ts"
 import { startMillis } from "../TestLayer.ts"
 
@@ -102,7 +102,7 @@ const paidBy = Effect.fnUntraced(function*(
 })
 
 const published = Effect.fnUntraced(function*(integratorId: IntegratorId) {
-  const { versions } = yield* (yield* Programs).get(integratorId, program)
+  const { versions } = yield* readProgram(integratorId, program)
   return versions[0]?.definition ?? assert.fail("nothing is published")
 })
 

@@ -15,8 +15,9 @@ export class Events extends HttpApiGroup.make("events").add(
     success: EventPage
   }).annotateMerge(OpenApi.annotations({
     summary: "Read the event log",
-    description: "The webhook bodies, oldest first, including those that were never delivered. `next` is always " +
-      "present: pass it as `after`, and you read every event exactly once."
+    description: "The webhook bodies, oldest first, including those that were never delivered: at most `limit`, and " +
+      "at most 1 MiB or one event. `next` is always present: pass it as `after`, and you read every event exactly " +
+      "once. Only an empty page is the last one."
   }))
 ).middleware(RequestPipeline)
   .annotate(OpenApi.Description, "What happened, oldest first.") {}
