@@ -16,7 +16,7 @@ import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
 
-/** Stored events that have had no effect yet: those not processed, and those that wait for another event. */
+/** Stored events that are not applied yet: those in the queue, and those that wait for another event. */
 export class Backlog extends Context.Service<Backlog, {
   /**
    * Events that are set aside as they go over the wire, the latest received first. The JSON of 100 is less than 1 MiB,
@@ -27,8 +27,8 @@ export class Backlog extends Context.Service<Backlog, {
     page: Page
   ) => Effect.Effect<typeof WaitingSpendEventPage.Encoded, InvalidRequest | Unavailable>
   /**
-   * How many there are of both, each up to {@link maxBacklogCount}, and since when the oldest stored one waits to be
-   * processed. An event counts as stored until all that waited for it has been applied with it.
+   * Counts both kinds, each up to {@link maxBacklogCount}, and returns when the oldest queued event was received. An
+   * event stays queued until all events that waited for it are applied too.
    */
   readonly size: (integratorId: IntegratorId) => Effect.Effect<SpendEventBacklog, Unavailable>
 }>()("@card-rewards/core/Backlog") {
@@ -118,8 +118,8 @@ const encodeEvent = (integratorId: IntegratorId, row: Row): typeof SpendEvent.En
 }
 
 /**
- * Both are counted in indexes, up to a limit. Of a lane's events the first one to have arrived has waited the longest,
- * so only those are read.
+ * Counts both kinds by index scans with a limit. The first event of each lane has waited the longest of its lane, so
+ * that only these events are read.
  */
 const size = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient

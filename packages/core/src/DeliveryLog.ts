@@ -12,14 +12,12 @@ import { eventId } from "./Ledger/Writes.ts"
 import { integratorTime } from "./SandboxClock.ts"
 import * as Tracing from "./Tracing.ts"
 
-/** Which deliveries are wanted; without a state, all. */
+/** Which deliveries to list; without a state, all. */
 export interface DeliveryQuery extends Page {
   readonly state?: DeliveryState | undefined
 }
 
-/**
- * What an integrator sees and asks of its endpoint's deliveries (decisions, section 9). Times of deliveries are real.
- */
+/** The deliveries of an integrator's endpoint, to list and to repeat (decisions, section 9). Their times are real. */
 export class DeliveryLog extends Context.Service<DeliveryLog, {
   /**
    * The live endpoint's deliveries with their attempts as they go over the wire, newest first. A page costs the same
@@ -39,7 +37,7 @@ export class DeliveryLog extends Context.Service<DeliveryLog, {
     id: EndpointId,
     eventId: string
   ) => Effect.Effect<Delivery, NotFound | Unavailable>
-  /** Stores a `webhook.ping` and its delivery. Gives the event's id. */
+  /** Stores a `webhook.ping` event and its delivery. Returns the event's id. */
   readonly ping: (integratorId: IntegratorId, id: EndpointId) => Effect.Effect<string, NotFound | Unavailable>
 }>()("@card-rewards/core/DeliveryLog") {
   static readonly layer = Layer.effect(
@@ -138,7 +136,7 @@ const encodeDelivery = (rows: readonly [Row, ...ReadonlyArray<Row>]): typeof Del
 
 type Position = Pick<Row, "createdAt" | "event" | "round">
 
-/** Before it is everything. */
+/** After every delivery. */
 const latest: Position = { createdAt: 253_402_300_799_999, event: 2n ** 63n - 1n, round: 2 ** 31 - 1 }
 
 const printCursor = ({ createdAt, event, round }: Position): string => `d${createdAt}-${event}-${round}`
@@ -158,7 +156,7 @@ const endpointOf = Effect.fnUntraced(function*(integratorId: IntegratorId, id: E
   return row === undefined ? yield* NotFound.of("webhook_endpoint", id) : row.generation
 })
 
-/** As {@link endpointOf}; until the transaction ends the endpoint is not deleted, and nobody else redelivers. */
+/** As {@link endpointOf}; locks out deletion and other redeliveries until the transaction ends. */
 const lockEndpoint = Effect.fnUntraced(function*(integratorId: IntegratorId, id: EndpointId) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`SELECT 1 FROM webhook_endpoints WHERE integrator_id = ${integratorId} AND deleted_at IS NULL
@@ -166,7 +164,7 @@ const lockEndpoint = Effect.fnUntraced(function*(integratorId: IntegratorId, id:
   return yield* endpointOf(integratorId, id)
 })
 
-/** Events are numbered under the vault's lock, which also holds off the endpoint's deletion. */
+/** Numbers the event under the vault's lock, which also locks out the endpoint's deletion. */
 const pingIn = Effect.fnUntraced(function*(integratorId: IntegratorId, id: EndpointId) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`SELECT 1 FROM vaults WHERE integrator_id = ${integratorId} FOR UPDATE`

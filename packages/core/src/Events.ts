@@ -7,9 +7,9 @@ import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
 
-/** Where a follower of the events is, and how much it wants. */
+/** Which events a client reads. */
 export interface EventQuery {
-  /** The number of the last event that was seen; 0 for none. */
+  /** The number of the last event that the client has read; 0 for none. */
   readonly after: bigint
   readonly limit: number
   readonly kind?: WebhookEventKind | undefined
@@ -77,9 +77,9 @@ const list = Effect.fnUntraced(function*(integratorId: IntegratorId, query: Even
 })
 
 /**
- * The events `e` after a number in their order: two conditions, so that each fits one index whatever the planner knows
- * of the table. One that tests for the kind by equality would also fit the primary key, and read all events between two
- * of a rare kind.
+ * SQL for the events `e` after a number, in order. Each of the two forms matches exactly one index, whatever the
+ * statistics say. A test of the kind by equality would also match the primary key, by which a page of a rare kind would
+ * read all events between two of that kind.
  */
 const following = (sql: SqlClient.SqlClient, { after, kind }: EventQuery) =>
   kind === undefined

@@ -34,7 +34,7 @@ export const layer = (processName: string): Layer.Layer<never, Settings.StartRef
     )
   }))
 
-/** What the environment says about telemetry; an empty endpoint stands for none. */
+/** Reads the telemetry settings from the environment; the endpoint is empty where none is set. */
 export const settings = Effect.gen(function*() {
   return {
     endpoint: yield* Settings.setting("OTEL_EXPORTER_OTLP_ENDPOINT", "an http:// or https:// address", "", address),

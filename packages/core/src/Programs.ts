@@ -22,8 +22,9 @@ import { integratorTime } from "./SandboxClock.ts"
 /** Reward programs and their immutable versions (contract, section 2.6; decisions, sections 3 and 4). */
 export class Programs extends Context.Service<Programs, {
   /**
-   * Publishes a version. The same content under its number is a `duplicate`, other content a conflict, and both are
-   * recognised before any rule; else every broken rule is listed at once, after `unknownKeyProblems`.
+   * Publishes a version. A repeat with the same content is a `duplicate`, other content under the same number a
+   * conflict; both are recognised before the rules are checked. A refusal lists `unknownKeyProblems`, then every broken
+   * rule.
    */
   readonly publish: (
     integratorId: IntegratorId,
@@ -45,23 +46,23 @@ export class Programs extends Context.Service<Programs, {
     programId: ProgramId
   ) => Effect.Effect<TextInPieces, NotFound | Unavailable>
   /**
-   * The integrators' programs as they stand, with the compiled versions that are in memory. Runs inside the caller's
-   * transaction, and reads only the metadata of what was published since it was last asked, of at most
-   * `maxMetadataRows` versions: integrators for which that was not enough are absent, and can be asked for again.
+   * The integrators' current programs, with the compiled versions that are in memory. Runs inside the caller's
+   * transaction, and reads only the metadata published since the last call, of at most `maxMetadataRows` versions.
+   * Integrators beyond that limit are absent from the result; a later call returns them.
    */
   readonly catalogs: (
     integratorIds: ReadonlyArray<IntegratorId>
   ) => Effect.Effect<ReadonlyMap<IntegratorId, Catalog>, SqlError.SqlError>
   /**
-   * Loads versions that events wait for, after the transaction that left them in the queue: at most `maxLoadBytes`
-   * of JSON, or one version. `taken` are the events that the transaction took, `deferred` those that it left. Answers 0
-   * where it can do nothing for them now.
+   * Loads versions that events wait for, after the transaction that left the events in the queue: up to `maxLoadBytes`
+   * of JSON, but at least one version. `taken` are the events that the transaction reached, `deferred` those that it
+   * left. Returns 0 where it has nothing to load for them now.
    */
   readonly load: (
     taken: ReadonlyArray<Pick<Need, "integratorId" | "lane">>,
     deferred: ReadonlyArray<Need>
   ) => Effect.Effect<number, Unavailable>
-  /** Bytes that cached programs take, by estimates that are upper bounds. */
+  /** Estimated size of the cached programs in bytes, an upper bound. */
   readonly cachedBytes: Effect.Effect<number>
 }>()("@card-rewards/core/Programs") {
   static readonly layer: Layer.Layer<Programs, never, SqlClient.SqlClient> = Layer.effect(
@@ -82,7 +83,7 @@ const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const { cachedBytes, catalogs, load } = yield* makeVersions()
 
-  /** Publications of one integrator come one after another. Enrollments, which refer to this row, go on meanwhile. */
+  /** Serialises an integrator's publications. NO KEY UPDATE does not block enrollments, which reference the row. */
   const lock = (integratorId: IntegratorId) =>
     sql`SELECT 1 FROM integrators WHERE integrator_id = ${integratorId} FOR NO KEY UPDATE`
 

@@ -15,15 +15,15 @@ import { encodeReward, type ShownReward } from "./Ledger/RewardRow.ts"
 import * as Tables from "./Tables.ts"
 import { type Due, dueOf, nowOf, upToDate } from "./UpToDate.ts"
 
-/** What a user has: rewards and balances, exact at the moment of the read. */
+/** A user's rewards and balances, exact at the time of the read. */
 export class Rewards extends Context.Service<Rewards, {
-  /** A page of a user's rewards as it goes over the wire, newest first; empty for a user who is not enrolled. */
+  /** A page of a user's rewards in its wire format, newest first; empty for a user who is not enrolled. */
   readonly list: (
     integratorId: IntegratorId,
     userId: UserId,
     page: Page
   ) => Effect.Effect<typeof RewardPage.Encoded, InvalidRequest | Unavailable>
-  /** Both assets always, USDC first. */
+  /** A user's balance in each asset, USDC first. */
   readonly balance: (
     integratorId: IntegratorId,
     userId: UserId
@@ -50,9 +50,7 @@ export class Rewards extends Context.Service<Rewards, {
   )
 }
 
-/**
- * What is shown of a reward, named as the rows are: to rename the columns of every row would take longer than the rest.
- */
+/** The shown columns under their names in rows. Renaming the columns of each row would take longer than the query. */
 const shownColumns = `integrator_id AS "integratorId", user_id AS "userId", kind,
   external_transaction_id AS "externalTransactionId", program_id AS "programId", program_version AS "programVersion",
   creation, asset, state, currency, spend, refunded_spend AS "refundedSpend", earned, amount, paid, recovered,
@@ -119,7 +117,7 @@ const withoutDue = (
   awaitingFunding
 })
 
-/** A balance at a real time. */
+/** A request for a user's balances; `at` is real time in milliseconds. */
 interface BalanceRequest {
   readonly integratorId: IntegratorId
   readonly userId: UserId
@@ -137,7 +135,7 @@ const balanceRequests = columnList({
   position: int4()
 })
 
-/** Two rows for each enrolled user, found row by row through the keys, whatever the planner knows. */
+/** Reads two rows for each enrolled user, by index look-ups row by row, whatever the statistics say. */
 const readBalances = Effect.fnUntraced(function*(requests: ReadonlyArray<BalanceRequest>) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql.withoutTransforms()<BalanceRow>`

@@ -18,13 +18,13 @@ import * as Database from "./Database.ts"
 import * as History from "./Simulations/History.ts"
 import { Replay } from "./Simulations/Replay.ts"
 
-/** How far a simulation is: purchases evaluated, of how many. */
+/** Progress of a simulation: evaluated purchases, and how many there are. */
 export interface Progress {
   readonly done: number
   readonly total: number
 }
 
-/** Tries candidate versions on what happened (decisions, section 9 and record 0009). Writes nothing. */
+/** Evaluates candidate program versions on recorded history (decisions, section 9 and record 0009). Read-only. */
 export class Simulations extends Context.Service<Simulations, {
   /**
    * What the candidate would have paid for purchases with `from ≤ P < to`, against what the program paid. Everything
@@ -40,19 +40,19 @@ export class Simulations extends Context.Service<Simulations, {
     onProgress?: (progress: Progress) => Effect.Effect<void>
   ) => Effect.Effect<Simulation, NotFound | ProgramRefused | SimulationTooLarge | Unavailable>
 }>()("@card-rewards/core/Simulations") {
-  /** `limits` are the decisions' but in tests. */
+  /** The default `limits` are those of the decisions, section 9; tests set others. */
   static readonly layer = (
     limits: Limits = { transactions: maxSimulatedTransactions, millis: maxSimulationMillis }
   ): Layer.Layer<Simulations, never, SqlClient.SqlClient> => Layer.effect(Simulations, make(limits))
 }
 
-/** How much one simulation may evaluate, and for how long. */
+/** Purchases that one simulation may evaluate, and milliseconds that it may take. */
 export interface Limits {
   readonly transactions: number
   readonly millis: number
 }
 
-/** Simulations that one process runs at a time: each holds a connection, and the api has other work. */
+/** Simulations that one process runs concurrently, at most: each occupies a connection of the api. */
 const maxConcurrent = 2
 
 /** Rows that are evaluated between two turns of the event loop: less than 10 ms for any candidate. */

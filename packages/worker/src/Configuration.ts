@@ -2,7 +2,7 @@ import * as Settings from "@card-rewards/core/Settings"
 import { defaultRetryDelays, parseRetryDelays } from "@card-rewards/domain/Delivery"
 import { Effect } from "effect"
 
-/** The worker's environment as the operations page describes it. */
+/** Reads the worker's settings from the environment; see docs/operations.md. */
 export const load = Effect.gen(function*() {
   return {
     ...(yield* Settings.shared),

@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { wakingDispatcher } from "./DispatcherWakeUp.ts"
 import * as Loop from "./Loop.ts"
 
-/** Pause after a step that found nothing due. Reads and claims do not wait for it: they apply due rewards themselves. */
+/** Pause after a step that found nothing due. Reads and claims apply due rewards themselves, so they do not wait. */
 const idleMillis = 250
 
 /** The fiber that makes rewards claimable when their holding periods end. */

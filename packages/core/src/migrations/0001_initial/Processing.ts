@@ -1,8 +1,8 @@
 import { amount, asset } from "./Columns.ts"
 
 /**
- * What the worker keeps of applied spend events, guarded by the lock of the lane's row. Rows are updated in place again
- * and again: room in each page keeps the new versions there, and no index changes.
+ * The worker's state of applied spend events, guarded by the lock of the lane's row. Its rows are updated often: free
+ * space in each page keeps the updates heap-only (HOT), so that they change no index.
  */
 export const statements = [
   // a lane is an integrator and a hash of the user modulo 16; every batch updates the position of each of its lanes
@@ -59,7 +59,7 @@ export const statements = [
     ${amount("expected")},
     PRIMARY KEY (integrator_id, user_id, asset)
   ) WITH (fillfactor = 80)`,
-  // integrators whose stored events are processed apart from the others' and retried after a pause; times are real
+  // integrators whose stored events are processed separately and retried after pauses; times are real
   `CREATE TABLE quarantine (
     integrator_id text PRIMARY KEY REFERENCES integrators,
     reason text NOT NULL CHECK (reason IN ('behind', 'failing', 'locked')),

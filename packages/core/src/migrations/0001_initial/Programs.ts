@@ -15,7 +15,7 @@ export const statements = [
     definition jsonb NOT NULL,
     -- the integrator's programs_revision as this publication left it
     revision bigint NOT NULL,
-    -- how much JSON the definition is, so that a reader can bound what it loads before it loads it
+    -- size of the definition in JSON, so that a reader can limit how much it loads
     definition_bytes integer NOT NULL,
     PRIMARY KEY (integrator_id, program_id, version),
     FOREIGN KEY (integrator_id, program_id) REFERENCES programs

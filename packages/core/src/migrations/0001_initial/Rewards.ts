@@ -2,10 +2,10 @@ import { amount, asset } from "./Columns.ts"
 
 /** Rewards, the balances that sum them up, and the journal. */
 export const statements = [
-  // A reward's state and amounts are updated over its life: a fifth of each page is free for that. Dead entries of
-  // rewards_due are passed over by every search for due rewards, 10 to 30 ns each, several times a second. By
-  // PostgreSQL's defaults they may be a fifth of a table that only grows; here a vacuum removes them when they are a
-  // hundredth, also where so few pages have changed that a vacuum would skip the indexes.
+  // A reward's state and amounts are updated over its lifetime: a fifth of each page is free for that. Every search for
+  // due rewards, several per second, skips the dead entries of rewards_due at 10 to 30 ns each. With PostgreSQL's
+  // defaults these may amount to a fifth of a table that only grows. Here autovacuum removes them at one percent, and
+  // cleans the indexes even where so few pages have changed that it would skip them by default.
   `CREATE TABLE rewards (
     integrator_id text NOT NULL,
     user_id text NOT NULL,
@@ -55,7 +55,7 @@ export const statements = [
   // an integrator's due rewards, for the worker (Ledger/Due.ts), and its next due time (Ledger/WriteBalances.ts)
   `CREATE INDEX rewards_due ON rewards (integrator_id, claimable_at, creation) WHERE state = 'Pending'`,
   // A user's due rewards, when that user's money changes (Ledger/Pages.ts), and those that a claim pays
-  // (Ledger/Payouts.ts): one index for each state, so that neither search passes over the other's rewards.
+  // (Ledger/Payouts.ts): one index for each state, so that neither search has to skip the other's rewards.
   `CREATE INDEX rewards_pending_of_user ON rewards (integrator_id, user_id, asset, claimable_at, creation)
     WHERE state = 'Pending'`,
   `CREATE INDEX rewards_claimable_of_user ON rewards (integrator_id, user_id, asset, claimable_at, creation)

@@ -1,7 +1,7 @@
 /** Spend events: stored once, then applied once. */
 export const statements = [
-  // The worker completes each row once (position, and more for a clearing): with a quarter of each page free, the
-  // update stays on its page and changes no index.
+  // The worker updates each row once (position, and more for a clearing): with a quarter of each page free, the update
+  // is heap-only (HOT) and changes no index.
   `CREATE TABLE spend_events (
     integrator_id text NOT NULL,
     user_id text NOT NULL,
@@ -29,8 +29,8 @@ export const statements = [
   ) WITH (fillfactor = 75)`,
   // a clearing's refunds: for the explanation of its rewards, and for the audit
   `CREATE INDEX spend_events_refunds ON spend_events (integrator_id, user_id, original_id) WHERE kind = 'refund'`,
-  // Events not applied yet. Apart from the events, so that finding work costs nothing for those that are applied; the
-  // primary key serves the skip from lane to lane and a lane's first events (Processing/Queue.ts, Take.ts).
+  // Events that are not applied yet, in a table of their own, so that a scan for work does not read applied events. The
+  // primary key serves the loose index scan over lanes, and a lane's first events (Processing/Queue.ts, Take.ts).
   `CREATE TABLE spend_event_queue (
     integrator_id text NOT NULL,
     lane smallint NOT NULL,
@@ -42,8 +42,8 @@ export const statements = [
     traceparent text,
     PRIMARY KEY (integrator_id, lane, arrival)
   )`,
-  // Events that came before the event they refer to. The primary key serves those that an event releases, in the order
-  // in which they are applied (Processing/Load.ts).
+  // Events received before the event that they refer to. The primary key serves the events that another event releases,
+  // in order of application (Processing/Load.ts).
   `CREATE TABLE spend_event_waits (
     integrator_id text NOT NULL,
     user_id text NOT NULL,

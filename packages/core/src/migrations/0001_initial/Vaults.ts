@@ -15,8 +15,8 @@ export const statements = [
   ) WITH (fillfactor = 50)`,
   // the vault whose work is due first; see Processing/VaultWork.ts
   `CREATE INDEX vaults_work ON vaults (work_at) WHERE work_at IS NOT NULL`,
-  // Free money that waiting rewards are entitled to leaves `free` at once, even where there are too many of them for
-  // one transaction: it stays in `assigned` until the rewards up to `assigned_to` are reserved.
+  // Free money that covers waiting rewards leaves `free` at once. Where these are too many for one transaction, the
+  // money stays in `assigned` until the rewards up to `assigned_to` are reserved.
   `CREATE TABLE vault_balances (
     integrator_id text NOT NULL REFERENCES vaults,
     ${asset},
@@ -41,8 +41,8 @@ export const statements = [
     recorded_at timestamptz NOT NULL,
     PRIMARY KEY (integrator_id, reference)
   )`,
-  // amounts of waiting rewards, added up by blocks of 4,096 creations: how far free money reaches is found without
-  // reading every reward (Ledger/Funding.ts)
+  // sums of waiting rewards by blocks of 4,096 creations, to find which rewards free money covers without reading each
+  // of them (Ledger/Funding.ts)
   `CREATE TABLE waiting_sums (
     integrator_id text NOT NULL,
     ${asset},
@@ -50,7 +50,7 @@ export const statements = [
     ${amount("amount")},
     PRIMARY KEY (integrator_id, asset, block)
   )`,
-  // the part of a claim that is in balances, vault and journal, and not yet in the rewards that it pays
+  // the part of a claim that balances, vault and journal show as paid, and the rewards do not yet
   `CREATE TABLE payouts (
     integrator_id text NOT NULL,
     user_id text NOT NULL,
