@@ -48,7 +48,7 @@ const settleAll = Effect.gen(function*() {
 })
 
 layer(liveMoneyLayer, { excludeTestServices: true })("several workers and clients at once", (it) => {
-  it.effect("lose nothing and make nothing: every event counts once, whoever processes it", () =>
+  it.effect("apply every event exactly once, whichever worker processes it", () =>
     Effect.gen(function*() {
       const events = yield* SpendEvents
       const vault = yield* Vault

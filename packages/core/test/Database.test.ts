@@ -94,7 +94,7 @@ layer(liveLayer, { excludeTestServices: true })("the driver, as this service set
       assert.strictEqual((yield* Effect.flip(exit))._tag, "Unavailable")
     }))
 
-  it.effect("has the server end sessions of clients that are gone, and what nobody goes on with", () =>
+  it.effect("has the server end the sessions of vanished clients and idle transactions", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const names = [

@@ -85,7 +85,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       assert.strictEqual((yield* read).claimable, 1_000n)
     }))
 
-  it.effect("a user with 5,000 due rewards who owes wedges nothing: claims and deposits are answered", () =>
+  it.effect("claims and deposits are answered beside a user who owes and has 5,000 due rewards", () =>
     Effect.gen(function*() {
       const { integratorId, now } = yield* setUp
       const vault = yield* Vault
@@ -106,7 +106,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       assert.deepStrictEqual(last, { last: 501n, first: 500n })
     }))
 
-  it.effect("users who owe and have nothing to recover from cost an operation nothing", () =>
+  it.effect("users who owe and have no due rewards do not slow an operation down", () =>
     Effect.gen(function*() {
       const { integratorId, now } = yield* setUp
       const vault = yield* Vault

@@ -54,7 +54,7 @@ layer(services, { excludeTestServices: true })("limits", (it) => {
       assert.deepStrictEqual([refunds[0]?.reduction, refunds[1]?.reduction], [10_000n, 100n])
     }))
 
-  it.effect("a backlog is counted in its indexes, and its oldest event found, without a look at the events", () =>
+  it.effect("a backlog is counted, and its oldest event found, by index scans that do not read the events", () =>
     Effect.gen(function*() {
       const { at, integratorId } = yield* setUp
       const sql = yield* SqlClient.SqlClient

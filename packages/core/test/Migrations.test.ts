@@ -155,8 +155,8 @@ const whileRead = <A, E, R>(table: string, effect: Effect.Effect<A, E, R>) =>
       return yield* effect
     })))
 
-describe("migrations that meet a transaction held open", () => {
-  it.live("hold up nobody for longer than requests are patient, and go on once it ends", () =>
+describe("migrations beside a long-running transaction", () => {
+  it.live("block no request beyond its deadline, and continue once the transaction ends", () =>
     Effect.gen(function*() {
       const url = yield* firstSchema
       const ask = Effect.gen(function*() {

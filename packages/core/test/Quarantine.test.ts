@@ -101,7 +101,7 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
     }))
 
   for (const table of ["vaults", "user_balances"] as const) {
-    it.effect(`is passed over while another session holds its rows (${table}), and processed once that is over`, () =>
+    it.effect(`is skipped while another session has locked its rows (${table}), and processed once that is over`, () =>
       Effect.gen(function*() {
         yield* TestClock.setTime(startMillis)
         const [innocent, culprit] = [yield* setUp(), yield* setUp()]

@@ -157,7 +157,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
       assert.deepStrictEqual(yield* scan(true), ["late"])
     }))
 
-  it.effect("an integrator in quarantine is passed over, by scans of all lanes and of the remembered ones", () =>
+  it.effect("an integrator in quarantine is skipped by scans of all lanes and of the recently busy ones", () =>
     Effect.gen(function*() {
       const { integratorId, scan, state, send } = yield* watermarked("quarantined")
       const sql = yield* SqlClient.SqlClient

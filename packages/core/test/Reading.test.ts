@@ -55,7 +55,7 @@ const setUp = Effect.gen(function*() {
 })
 
 layer(services, { excludeTestServices: true })("reading", (it) => {
-  it.effect("an explanation tells everything that made the amount, also after refunds and recoveries", () =>
+  it.effect("an explanation shows everything that determined the amount, also refunds and recoveries", () =>
     Effect.gen(function*() {
       const { at, integratorId, send } = yield* setUp
       const { explain } = yield* Explanations

@@ -109,7 +109,7 @@ const stored = Effect.gen(function*() {
 })
 
 layer(services)("a simulation", (it) => {
-  it.effect("tells what a candidate would have paid against what was paid, and stores nothing", () =>
+  it.effect("compares what a candidate would have paid with what was paid, and stores nothing", () =>
     Effect.gen(function*() {
       const id = yield* lived
       const before = yield* stored

@@ -45,7 +45,7 @@ const secretsOf = (id: IntegratorId, generation: number) =>
   Effect.flatMap(WebhookEndpoints, ({ signingSecrets }) => signingSecrets(id, generation))
 
 layer(testLayer)("a rotation of the key of signing secrets", (it) => {
-  it.effect("brings all of them under the first key, and finds nothing to do the second time", () =>
+  it.effect("re-encrypts all secrets under the first key, and has nothing to do the second time", () =>
     Effect.gen(function*() {
       const { id, secret } = yield* withSecrets(1, 205)
       const seen: Array<readonly [number, number]> = []
@@ -59,7 +59,7 @@ layer(testLayer)("a rotation of the key of signing secrets", (it) => {
       assert.deepStrictEqual(yield* rotate.pipe(under(2, 1)), { rotated: 0, unreadable: 0 })
     }))
 
-  it.effect("may run twice at once, and while an api that does not know it makes and removes secrets", () =>
+  it.effect("may run twice at once, and while an api creates and deletes secrets", () =>
     Effect.gen(function*() {
       yield* empty
       const { id } = yield* withSecrets(2, 150)
@@ -79,7 +79,7 @@ layer(testLayer)("a rotation of the key of signing secrets", (it) => {
       assert.strictEqual((yield* secretsOf(id, 150).pipe(under(3))).length, 1)
     }))
 
-  it.effect("tells the secrets that no key reads, leaves them as they are, and does the others", () =>
+  it.effect("reports and keeps secrets that no key decrypts, and re-encrypts the others", () =>
     Effect.gen(function*() {
       yield* empty
       const lost = yield* withSecrets(9, 3)

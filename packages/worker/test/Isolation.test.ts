@@ -77,7 +77,7 @@ const measured = Effect.gen(function*() {
   const withMany = yield* delayOfTheOthers({ hanging: integrators / 2 - 10, slow: 10 })
   yield* Effect.logInfo(`p99 delay of the others: ${alone} ms alone, ${withTwo} ms beside one that hangs and `
     + `one that answers in 14 s, ${withMany} ms beside ${integrators / 2} of them`)
-  // what the machine does meanwhile is in there too: each comes at most a few looks later
+  // what the machine does meanwhile is in there too: each comes at most a few scans later
   assert.isBelow(withTwo, 2 * alone + 500)
   assert.isBelow(withMany, 2 * alone + 1_500)
 })

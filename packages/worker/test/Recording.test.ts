@@ -95,7 +95,7 @@ describe("outcomes", () => {
       assert.deepStrictEqual([state.sent, state.recorded()], [1_000, 1_000])
     }))
 
-  it.effect("are recorded while one of them is locked by somebody", () =>
+  it.effect("are recorded while another session has locked one of them", () =>
     Effect.gen(function*() {
       const { state } = yield* dispatcher(1_000)
       state.database = (events) => events.includes(3) ? Effect.andThen(Effect.sleep(4_500), Effect.fail(away)) : Effect.void
@@ -104,7 +104,7 @@ describe("outcomes", () => {
       assert.isAtLeast(state.recorded(), 990)
     }))
 
-  it.effect("that the database did not take while their claims lasted are not delivered again by who holds them", () =>
+  it.effect("that could not be recorded before their claims expired are not delivered again by the same process", () =>
     Effect.gen(function*() {
       const { state } = yield* dispatcher(16)
       state.database = () => Effect.fail(away)

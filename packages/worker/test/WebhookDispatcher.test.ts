@@ -118,16 +118,16 @@ it.live("an expired claim is taken over, its first holder changes nothing, a del
     assert.deepStrictEqual(yield* deliveries.record(second.map(({ claim }) => ({ ...outcome, claim })), now), { held: 0, busy: [] })
   }).pipe(Effect.scoped, Effect.provide(services([1000]))))
 
-it.live("a dispatcher whose pause does not end looks when its process has stored something", () =>
+it.live("the wake-up signal starts a scan before the idle pause ends", () =>
   Effect.gen(function*() {
     const hook = yield* WebhookReceiver.make()
     yield* endpoint("acme", `${hook.origin}/hook`)
     const stored = yield* Latch.make()
     const deliveries = yield* Deliveries
-    let looks = 0
+    let scans = 0
     const counting = Layer.succeed(Deliveries, {
       ...deliveries,
-      claim: (options) => Effect.tap(deliveries.claim(options), () => Effect.sync(() => void looks++))
+      claim: (options) => Effect.tap(deliveries.claim(options), () => Effect.sync(() => void scans++))
     })
     const dispatcher = WebhookDispatcher.layer.pipe(Layer.provide([counting, Layer.succeed(DispatcherWakeUp, stored)]))
     const now = yield* Clock.currentTimeMillis
@@ -135,7 +135,7 @@ it.live("a dispatcher whose pause does not end looks when its process has stored
       yield* TestClock.setTime(now)
       yield* Layer.build(dispatcher)
       yield* TestClock.withLive(Effect.gen(function*() {
-        yield* untilTrue(Effect.sync(() => looks === 1))
+        yield* untilTrue(Effect.sync(() => scans === 1))
         yield* event("acme", 1)
         yield* stored.open
         yield* untilTrue(Effect.sync(() => hook.received.length === 1))

@@ -13,9 +13,9 @@ import { SqlClient } from "effect/sql"
 import { services as layerOf } from "./Dispatching.ts"
 
 /*
- * The contract promises a minute. Nothing is remembered between looks: the dispatcher looks every 150 ms, reads
- * endpoint, URL and secrets with each look and checks them again before it sends. So each of these is true from the
- * next look on.
+ * The contract promises a minute. Nothing is cached between scans: the dispatcher scans every 150 ms, reads
+ * endpoint, URL and secrets with each scan and checks them again before it sends. So each of these is true from the
+ * next scan on.
  */
 const longestMillis = 60_000
 
@@ -84,7 +84,7 @@ it.live("a deleted endpoint gets nothing more, what waits for another attempt in
     const sql = yield* SqlClient.SqlClient
     const left = sql`SELECT 1 FROM deliveries WHERE state <> 'cancelled' OR claimed_until IS NOT NULL`
     yield* untilTrue(Effect.map(left, (rows) => rows.length === 0))
-    // several looks, and several times the delay before the next attempt
+    // several scans, and several times the delay before the next attempt
     yield* Effect.sleep(1_000)
     const received = hook.received.length
     assert.isAtMost(received - before, 1, "only an attempt that was on its way may still arrive")
