@@ -19,8 +19,8 @@ import { value } from "./Database.ts"
 /** Stored events that are not applied yet: those in the queue, and those that wait for another event. */
 export class Backlog extends Context.Service<Backlog, {
   /**
-   * Events that are set aside as they go over the wire, the latest received first. The JSON of 100 is less than 1 MiB,
-   * because every text of an event has a greatest length.
+   * The events that wait for another event in their wire format, newest first. The JSON of 100 events is less than 1
+   * MiB, because every text of an event has a maximum length.
    */
   readonly waiting: (
     integratorId: IntegratorId,
@@ -96,7 +96,7 @@ const readCursor = (cursor: string) => {
     : Effect.succeed(BigInt(digits))
 }
 
-/** The event as it was sent. */
+/** The event as the integrator sent it. */
 const encodeEvent = (integratorId: IntegratorId, row: Row): typeof SpendEvent.Encoded => {
   const { kind } = row
   const common = {

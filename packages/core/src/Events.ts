@@ -21,7 +21,7 @@ export interface StoredEventPage {
   readonly next: bigint
 }
 
-/** The integrator's events, also those that were never delivered. */
+/** The integrator's events, including those that were never delivered. */
 export class Events extends Context.Service<Events, {
   /**
    * The events after a number, oldest first: at most `limit`, and at most {@link maxPageBytes} or one event. Events are
@@ -55,7 +55,7 @@ interface Row {
 const list = Effect.fnUntraced(function*(integratorId: IntegratorId, query: EventQuery) {
   const { after, limit } = query
   const sql = yield* SqlClient.SqlClient
-  // `last` is of the same snapshot as the page: a page that is not full goes up to it
+  // `last` is from the same snapshot as the page: a page that is not full reaches up to it
   const rows = yield* sql<Row>`
     SELECT e.event, CASE WHEN e.bytes <= ${value.int8(BigInt(maxPageBytes))} OR e.bytes = e.own THEN e.body END AS body,
       v.events AS last
@@ -71,7 +71,7 @@ const list = Effect.fnUntraced(function*(integratorId: IntegratorId, query: Even
   const next = isToTheEnd ? rows[0]?.last ?? after : lastShown
   return {
     events: shown.flatMap(({ body }) => body ?? []),
-    // never back, also for a follower that asks beyond the last event
+    // never smaller than `after`, even if that is beyond the last event
     next: next < after ? after : next
   }
 })

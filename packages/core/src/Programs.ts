@@ -34,8 +34,8 @@ export class Programs extends Context.Service<Programs, {
     unknownKeyProblems: ReadonlyArray<string>
   ) => Effect.Effect<ProgramVersionPublished, ProgramRefused | ProgramVersionConflict | Unavailable>
   /**
-   * All programs by id (code points), their versions ascending, as they go over the wire: at most 50 with 100 versions
-   * each, whose JSON is less than 1 MiB.
+   * All programs in order of id (code points), with their versions in ascending order, in their wire format: at most 50
+   * programs with 100 versions each, whose JSON is less than 1 MiB.
    */
   readonly list: (
     integratorId: IntegratorId
@@ -79,10 +79,7 @@ interface VersionRow {
   readonly publishedAt: number
 }
 
-const make = Effect.gen(function*() {
-  const sql = yield* SqlClient.SqlClient
-  const { cachedBytes, catalogs, load } = yield* makeVersions()
-
+const statements = (sql: SqlClient.SqlClient) => {
   /** Serialises an integrator's publications. NO KEY UPDATE does not block enrollments, which reference the row. */
   const lock = (integratorId: IntegratorId) =>
     sql`SELECT 1 FROM integrators WHERE integrator_id = ${integratorId} FOR NO KEY UPDATE`
@@ -100,11 +97,21 @@ const make = Effect.gen(function*() {
     const now = yield* Effect.provideService(integratorTime(integratorId), SqlClient.SqlClient, sql)
     const others = yield* sql<{ count: number }>`SELECT count(*)::int AS count FROM programs
       WHERE integrator_id = ${integratorId} AND program_id <> ${programId}`
-    const own = yield* sql<{ asset: Asset; count: number }>`SELECT asset,
-      (SELECT count(*)::int FROM program_versions WHERE integrator_id = ${integratorId} AND program_id = ${programId}) AS count
+    const own = yield* sql<{ asset: Asset; count: number }>`SELECT asset, (
+        SELECT count(*)::int FROM program_versions WHERE integrator_id = ${integratorId} AND program_id = ${programId}
+      ) AS count
       FROM programs WHERE integrator_id = ${integratorId} AND program_id = ${programId}`
     return { now, otherPrograms: others[0]?.count ?? 0, versions: own[0] }
   })
+
+  return { lock, publication, published }
+}
+
+const make = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const { cachedBytes, catalogs, load } = yield* makeVersions()
+
+  const { lock, publication, published } = statements(sql)
 
   const publish = Effect.fn("Programs.publish")(function*(
     integratorId: IntegratorId,
@@ -151,7 +158,7 @@ const make = Effect.gen(function*() {
   return Programs.of({ publish, list, get, catalogs, load, cachedBytes })
 })
 
-/** jsonb holds neither NUL nor an unpaired surrogate. Only lists that must be empty can bring them here. */
+/** jsonb can store neither NUL nor an unpaired surrogate. Only lists that must be empty can contain them. */
 const isStorable = (json: string): boolean => !/(?<!\\)(\\\\)*\\u(0000|d[89a-f])/i.test(json)
 
 const answer = (

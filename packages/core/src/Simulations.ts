@@ -27,10 +27,10 @@ export interface Progress {
 /** Evaluates candidate program versions on recorded history (decisions, section 9 and record 0009). Read-only. */
 export class Simulations extends Context.Service<Simulations, {
   /**
-   * What the candidate would have paid for purchases with `from ≤ P < to`, against what the program paid. Everything
-   * is read from one snapshot. An unknown program is told before the candidate's problems, and these before its size.
-   * An integrator's second simulation at a time in this process is `Unavailable`, and so is one beyond
-   * {@link maxConcurrent}.
+   * Compares what the candidate would have paid for purchases with `from ≤ P < to` with what the program paid, on one
+   * snapshot. The check that the program exists precedes those of the candidate, and these precede the check of the
+   * size. Fails with {@link Unavailable} while a simulation of the integrator, or {@link maxConcurrent} of all, run in
+   * this process.
    */
   readonly simulate: (
     integratorId: IntegratorId,
@@ -58,7 +58,7 @@ const maxConcurrent = 2
 /** Rows that are evaluated between two turns of the event loop: less than 10 ms for any candidate. */
 const sliceRows = 50
 
-/** How much later than the simulation itself PostgreSQL ends a statement, should nobody cancel it. */
+/** PostgreSQL's statement timeout exceeds the simulation's limit by this, in case the process cannot cancel it. */
 const graceMillis = 5_000
 
 const make = Effect.fnUntraced(function*(limits: Limits) {
