@@ -16,6 +16,12 @@ const requestCheckMillis = 5_000
 /** Connections that this process keeps open, at most; further ones are closed as they come. */
 const maxConnections = 10_000
 
+/**
+ * Connections that the kernel keeps until this process accepts them, at most. While more come, the kernel drops their
+ * packets, and a client tries again after 1 s, 3 s and 7 s: Node's own 511 are full after an instant of a flood.
+ */
+const backlog = 4_096
+
 /** How long a connection may be silent, also one of a client that reads no answer; the longest request takes 60 s. */
 const silentMillis = 90_000
 
@@ -45,6 +51,7 @@ export const layer = (options: {
       Layer.provideMerge(
         NodeHttpServer.layerServer(() => server, {
           ...options,
+          backlog,
           gracefulShutdownTimeout: Duration.seconds(stopWithinSeconds)
         })
       )

@@ -129,3 +129,18 @@ it.live("a request that asks for an upgrade is answered as any other, and its co
     assert.deepStrictEqual([...text().matchAll(/HTTP\/1\.1 (\d+)/gu)].map(([, status]) => status), ["200", "200", "200"])
     assert.include(text(), "/h2c {}")
   }).pipe(Effect.scoped), { timeout: 20_000 })
+
+it.live("2,000 connections that come at once are all opened at once", () =>
+  Effect.gen(function*() {
+    const { end, port } = yield* serveHeld()
+    yield* end
+    // none is accepted before all of them are on their way
+    const sockets = yield* Effect.acquireRelease(
+      Effect.sync(() => Array.from({ length: 2_000 }, () => connect(port, "127.0.0.1").on("error", () => {}))),
+      (all) => Effect.sync(() => all.forEach((socket) => socket.destroy()))
+    )
+    yield* until(() => sockets.some(({ connecting }) => !connecting))
+    yield* Effect.sleep("500 millis")
+    // a connection that was dropped is tried again after a second
+    assert.strictEqual(sockets.filter(({ connecting }) => connecting).length, 0)
+  }).pipe(Effect.scoped), { timeout: 20_000 })

@@ -1,5 +1,5 @@
 import type { Attack, Form } from "@card-rewards/e2e/hostile/Attack"
-import { attacks } from "@card-rewards/e2e/hostile/Attacks"
+import { attacks, shortForms } from "@card-rewards/e2e/hostile/Attacks"
 import { breaches } from "@card-rewards/e2e/hostile/Judge"
 import { fullTiming, type Measured, measure, shortTiming, type Timing } from "@card-rewards/e2e/hostile/Phases"
 import { Stage } from "@card-rewards/e2e/hostile/Stage"
@@ -26,10 +26,10 @@ interface Group {
   readonly timeout: number
 }
 
-const shortForms = (): ReadonlyArray<Group> => [{
+const short = (): ReadonlyArray<Group> => [{
   name: "short forms",
   form: "short",
-  attacks: attacks.flatMap((attack) => attack.short === undefined ? [] : [{ attack, form: attack.short }]),
+  attacks: shortForms.flatMap((attack) => attack.short === undefined ? [] : [{ attack, form: attack.short }]),
   timing: shortTiming,
   attempts: shortAttempts,
   timeout: shortTimeout
@@ -45,7 +45,7 @@ const fullForms = (names: ReadonlyArray<string>): ReadonlyArray<Group> =>
     timeout: fullTimeout
   }))
 
-const groups = chosen === undefined ? shortForms() : fullForms(chosen.split(","))
+const groups = chosen === undefined ? short() : fullForms(chosen.split(","))
 
 const measurements: Array<Measured> = []
 

@@ -25,6 +25,7 @@ export const rewardOfDollar = 10_000n
 /** An integrator that does what the contract allows, as its client would: what is 503 or 429 is sent again. */
 export interface Attacker {
   readonly integratorId: string
+  readonly apiKey: string
   readonly stage: Stage["Service"]
   readonly sql: AdminSql.Connection
   readonly client: RawClient.RawClient
@@ -38,6 +39,7 @@ export const make = Effect.fnUntraced(function*(stage: Stage["Service"], integra
 
 const clientOf = (stage: Stage["Service"], { apiKey, integratorId }: Credentials): Attacker => ({
   integratorId,
+  apiKey,
   stage,
   sql: stage.sql,
   client: RawClient.make({ baseUrl: () => stage.baseUrl, apiKey, connections, timeoutMillis: requestTimeoutMillis })

@@ -1,15 +1,20 @@
 import type { Attack } from "./Attack.ts"
 import { deposit } from "./attacks/Deposit.ts"
 import { dueOwing } from "./attacks/DueOwing.ts"
+import { ingestFlood, readFlood } from "./attacks/Floods.ts"
+import { halfBodies } from "./attacks/HalfBodies.ts"
 import { idleIntegrators } from "./attacks/IdleIntegrators.ts"
+import { largeEvents, largePrograms, simulations } from "./attacks/LargeAnswers.ts"
 import { largeClaim } from "./attacks/LargeClaim.ts"
 import { largeVersions, moreLargeVersions } from "./attacks/LargeVersions.ts"
 import { manyOwing } from "./attacks/ManyOwing.ts"
 import { manyPrograms, waitingClearings } from "./attacks/ManyPrograms.ts"
 import { maturing, millionDue } from "./attacks/Maturing.ts"
+import { pipelining, unread } from "./attacks/Pipelining.ts"
+import { upgrades } from "./attacks/Upgrades.ts"
+import { sequence } from "./Sequence.ts"
 
-/** All attacks, in the order in which they run; a new one is a file in `attacks/` and a name here. */
-export const attacks: ReadonlyArray<Attack> = [
+const ofTheDatabase: ReadonlyArray<Attack> = [
   dueOwing,
   maturing,
   deposit,
@@ -21,4 +26,18 @@ export const attacks: ReadonlyArray<Attack> = [
   largeClaim,
   millionDue,
   idleIntegrators
+]
+
+const ofConnections: ReadonlyArray<Attack> = [upgrades, ...pipelining, unread, halfBodies]
+
+const ofRequests: ReadonlyArray<Attack> = [largePrograms, largeEvents, simulations, readFlood, ingestFlood]
+
+/** All attacks, in the order in which they run; a new one is a file in `attacks/` and a name here. */
+export const attacks: ReadonlyArray<Attack> = [...ofTheDatabase, ...ofConnections, ...ofRequests]
+
+/** What the ordinary test run has of them. */
+export const shortForms: ReadonlyArray<Attack> = [
+  ...ofTheDatabase,
+  sequence("connections", ofConnections),
+  sequence("requests", ofRequests)
 ]

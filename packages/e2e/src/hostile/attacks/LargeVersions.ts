@@ -13,7 +13,7 @@ interface Size {
 const users = 50
 const hourMillis = 3_600_000
 /** A version's size on the wire, below the 256 KiB of a request body. */
-const targetBytes = 240 * 1024
+export const targetBytes = 240 * 1024
 
 /** The greatest lists that the decisions allow (section 4), within what a body may have. */
 const categories = 200
@@ -24,7 +24,7 @@ const idOf = (index: number) => `category-${`${index}`.padStart(3, "0")}`
 const rates = (count: number) => Array.from({ length: count }, (_, index) => ({ categoryId: idOf(index), rate: 100 }))
 
 /** The lists of a version of about {@link targetBytes}; their content is the same in all versions. */
-const largeLists = (() => {
+export const largeLists = (() => {
   const lists = (ratesEach: number) => ({
     categories: Array.from({ length: categories }, (_, index) => ({
       id: idOf(index),

@@ -1,0 +1,67 @@
+import { Effect } from "effect"
+import * as Attack from "../Attack.ts"
+import * as Attacker from "../Attacker.ts"
+import * as Seed from "../Seed.ts"
+import * as Sockets from "../Sockets.ts"
+
+const users = 200
+
+/** About twice what the service takes on two cores that it shares with the attacker and PostgreSQL. */
+const postsPerSecond = 6_000
+const readsPerSecond = 6_000
+
+/** New spend events on many connections at once, with no rate limit. */
+export const ingestFlood = Attack.make({
+  name: "ingest-flood",
+  what: ({ connections }: Sockets.Flood) => `posts of spend events on ${Attack.grouped(connections)} connections`,
+  short: { connections: 1_200, perSecond: 1_000, millis: 1_000 },
+  full: { connections: 3_000, perSecond: postsPerSecond, millis: 20_000 },
+  maxSeconds: 60,
+  prepare: Effect.fnUntraced(function*(attacker, size) {
+    yield* Seed.enroll(attacker, users)
+    const begin = yield* Attacker.publishPlain(attacker)
+    const headers = { "x-api-key": attacker.apiKey }
+    return Effect.scoped(flood(attacker, size, (index) => {
+      const event = Attacker.spendEvent(attacker, "clearing", Seed.userOf(index % users), `f-${index}`, begin)
+      return Sockets.request("POST", "/v1/spend-events", headers, JSON.stringify(event))
+    }))
+  })
+})
+
+const rewardsEach = 20
+
+/** Balances and pages of rewards on many connections at once, with no rate limit. */
+export const readFlood = Attack.make({
+  name: "read-flood",
+  what: ({ connections }: Sockets.Flood) =>
+    `reads of balances and rewards on ${Attack.grouped(connections)} connections`,
+  short: { connections: 400, perSecond: 1_000, millis: 1_000 },
+  full: { connections: 2_000, perSecond: readsPerSecond, millis: 20_000 },
+  maxSeconds: 60,
+  prepare: Effect.fnUntraced(function*(attacker, size) {
+    yield* Seed.enroll(attacker, users)
+    const begin = yield* Attacker.publishPlain(attacker)
+    yield* Seed.store(attacker, {
+      kind: "clearing",
+      count: users * rewardsEach,
+      users,
+      occurredAt: begin,
+      prefix: "c-",
+      cents: 100
+    })
+    const headers = { "x-api-key": attacker.apiKey }
+    return Effect.scoped(flood(attacker, size, (index) => {
+      const user = `/v1/users/${Seed.userOf(index % users)}`
+      return Sockets.request("GET", index % 2 === 0 ? `${user}/balance` : `${user}/rewards?limit=100`, headers)
+    }))
+  })
+})
+
+const flood = Effect.fnUntraced(function*(
+  { stage }: Attacker.Attacker,
+  size: Sockets.Flood,
+  request: (index: number) => string
+) {
+  const sockets = yield* Sockets.make(stage)
+  return Attack.outcome(...(yield* Sockets.figures(sockets, Sockets.flood(sockets, size, request))))
+})
