@@ -1,8 +1,8 @@
 import { Context, Effect, type Latch } from "effect"
 
 /**
- * The wake-up signal of this process's webhook dispatcher. Opening the latch makes the dispatcher scan for deliveries at
- * once. Without it, and for deliveries of other processes, the dispatcher scans after its idle pause.
+ * The wake-up signal of this process's webhook dispatcher. Opening the latch makes the dispatcher scan for deliveries
+ * at once. Without it, and for deliveries of other processes, the dispatcher scans after its idle pause.
  */
 export const DispatcherWakeUp = Context.Reference<Latch.Latch | undefined>("@card-rewards/worker/DispatcherWakeUp", {
   defaultValue: () => undefined
