@@ -3,4 +3,5 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 
 /** `/health` answers while the process can serve. */
-export const layer = HttpApiBuilder.group(SandboxApi, "health", (handlers) => handlers.handle("health", () => Effect.void))
+export const layer = HttpApiBuilder.group(SandboxApi, "health", (handlers) =>
+  handlers.handle("health", () => Effect.void))

@@ -21,8 +21,8 @@ import * as Users from "./Users.ts"
 import * as WebhookEndpoints from "./WebhookEndpoints.ts"
 
 /**
- * The whole interface as one effect that answers a request; the scope is the process's. Serve it only once it is built, since a
- * server that listens before leaves early requests hanging.
+ * The whole interface as one effect that answers a request; the scope is the process's. Serve it only once it is built:
+ * a server that listens before leaves early requests without an answer.
  */
 export const make = Effect.fnUntraced(function*(environment: VaultId) {
   const services = yield* Services.collect

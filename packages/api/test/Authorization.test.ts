@@ -7,7 +7,13 @@ import { Effect, Redacted } from "effect"
 
 const unknownKey = `service_sk_sandbox_${"0".repeat(64)}`
 
-layer(TestApi.layer({ limits: { ingest: { perSecond: 1, burst: 2 }, manage: { perSecond: 1_000, burst: 1_000 }, auth: { perSecond: 1, burst: 30 } } }), {
+const limits = {
+  ingest: { perSecond: 1, burst: 2 },
+  manage: { perSecond: 1_000, burst: 1_000 },
+  auth: { perSecond: 1, burst: 30 }
+}
+
+layer(TestApi.layer({ limits }), {
   timeout: "60 seconds",
   excludeTestServices: true
 })("authorization", (it) => {
@@ -26,7 +32,7 @@ layer(TestApi.layer({ limits: { ingest: { perSecond: 1, burst: 2 }, manage: { pe
       }
     }))
 
-  it.effect("limits are told on every authenticated answer, by class, and 429 comes before 400", () =>
+  it.effect("every authenticated answer shows the limit of its class, and 429 comes before 400", () =>
     Effect.gen(function*() {
       const api = yield* TestApi
       const post = (json: unknown) => api.send("POST", "/v1/spend-events", { json })

@@ -29,13 +29,13 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })(
                 status,
                 body,
                 contentType: headers["content-type"],
-                told: text.includes(Bodies.refusedValue)
+                repeatsValue: text.includes(Bodies.refusedValue)
               }
               const expected = {
                 status: 400,
                 body: { _tag: "InvalidRequest", part, message },
                 contentType: "application/json",
-                told: false
+                repeatsValue: false
               }
               return isDeepStrictEqual(actual, expected) ? [] : [{ title, actual, expected }]
             }), { concurrency: 8 })
@@ -44,7 +44,7 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })(
         }))
     }
 
-    it.effect("several problems are told at once, and 20 at most", () =>
+    it.effect("one answer shows several problems, and 20 at most", () =>
       Effect.gen(function*() {
         const api = yield* TestApi
         const several = yield* api.send(

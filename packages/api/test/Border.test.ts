@@ -62,7 +62,7 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("th
       assert.strictEqual((yield* api.send("GET", "/%76%31/users/semi;colon")).status, 200)
     }))
 
-  it.effect("bad percent-encoding is told after 401 only", () =>
+  it.effect("bad percent-encoding is refused only after 401", () =>
     Effect.gen(function*() {
       const api = yield* TestApi
       assert.strictEqual((yield* api.send("GET", "/v1/users/%zz", { key: "" })).status, 401)
@@ -81,7 +81,8 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("th
   it.effect("a body of just 256 KiB fits, and JSON may be typed in any accepted way", () =>
     Effect.gen(function*() {
       const api = yield* TestApi
-      for (const type of ["application/json", "application/json; charset=utf-8", "Application/JSON;charset=\"UTF-8\""]) {
+      const types = ["application/json", "application/json; charset=utf-8", "Application/JSON;charset=\"UTF-8\""]
+      for (const type of types) {
         const answer = yield* api.send(
           "PUT",
           "/v1/users/size",
@@ -97,7 +98,7 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("th
       assert.strictEqual((yield* api.send("POST", "/v1/webhook-endpoints/none/rotate-secret")).status, 404)
     }))
 
-  it.effect("a shape is told before the integrator's mismatch, and the mismatch before a conflict", () =>
+  it.effect("a wrong shape is refused before a mismatch of the integrator, and that before a conflict", () =>
     Effect.gen(function*() {
       const api = yield* TestApi
       const bad = yield* api.send("POST", "/v1/spend-events", { json: clearing({ integratorId: "other", userId: "" }) })

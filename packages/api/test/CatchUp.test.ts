@@ -10,14 +10,14 @@ import { promisify } from "node:util"
 const page = readFileSync(new URL("../../../docs/webhooks.md", import.meta.url), "utf8")
 const code = /```ts catch-up\n([\s\S]*?)```/.exec(page)?.[1] ?? ""
 
-/** Catches up, beginning at each time where the time before ended, until `count` events were seen. Writes their ids. */
+/** Catches up, each time from where the last time ended, until `count` events were received. Writes their ids. */
 const program = (baseUrl: string, apiKey: string, count: number) => `${code}
-  const seen: Array<string> = []
+  const received: Array<string> = []
   let after: string | undefined
-  while (seen.length < ${count}) {
-    after = await catchUp(${JSON.stringify({ baseUrl, apiKey })}, after, async (event) => { seen.push(event.id) })
+  while (received.length < ${count}) {
+    after = await catchUp(${JSON.stringify({ baseUrl, apiKey })}, after, async (event) => { received.push(event.id) })
   }
-  console.log(JSON.stringify(seen))`
+  console.log(JSON.stringify(received))`
 
 const writers = 8
 const each = 20
@@ -25,9 +25,9 @@ const each = 20
 const api = TestApi.layer({ limits: { read: { perSecond: 200, burst: 1 } } })
 
 layer(api, { excludeTestServices: true, timeout: "60 seconds" })(
-  "who follows the events by the code of docs/webhooks.md",
+  "the code of docs/webhooks.md that follows the event log",
   (it) => {
-    it.effect("sees every one exactly once, in order, while eight write and beyond the rate limit", () =>
+    it.effect("receives every event exactly once, in order, while eight clients write and beyond the rate limit", () =>
       Effect.gen(function*() {
         const { key, port, send } = yield* TestApi
         const folder = mkdtempSync(join(tmpdir(), "card-rewards-page-"))
@@ -41,10 +41,10 @@ layer(api, { excludeTestServices: true, timeout: "60 seconds" })(
           }), { concurrency: writers }))
         const { stdout } = yield* Effect.promise(() => promisify(execFile)(process.execPath, [path]))
         for (const { status } of yield* Fiber.join(written)) assert.strictEqual(status, 200)
-        const seen: ReadonlyArray<string> = JSON.parse(stdout)
-        assert.lengthOf(seen, writers * each)
-        assert.strictEqual(new Set(seen).size, writers * each)
-        assert.deepStrictEqual(seen, seen.toSorted())
+        const received: ReadonlyArray<string> = JSON.parse(stdout)
+        assert.lengthOf(received, writers * each)
+        assert.strictEqual(new Set(received).size, writers * each)
+        assert.deepStrictEqual(received, received.toSorted())
       }).pipe(Effect.scoped))
   }
 )

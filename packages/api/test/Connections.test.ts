@@ -126,7 +126,8 @@ it.live("a request that asks for an upgrade is answered as any other, and its co
     yield* until(() => text().includes("/ws"))
     socket.write("GET /next HTTP/1.1\r\nhost: x\r\n\r\n")
     yield* until(() => text().includes("/next"))
-    assert.deepStrictEqual([...text().matchAll(/HTTP\/1\.1 (\d+)/gu)].map(([, status]) => status), ["200", "200", "200"])
+    const statuses = [...text().matchAll(/HTTP\/1\.1 (\d+)/gu)].map(([, status]) => status)
+    assert.deepStrictEqual(statuses, ["200", "200", "200"])
     assert.include(text(), "/h2c {}")
   }).pipe(Effect.scoped), { timeout: 20_000 })
 

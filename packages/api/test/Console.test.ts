@@ -58,7 +58,7 @@ describe("the console's files", () => {
       assert.strictEqual(yield* text(yield* get("/console/assets/a-2.js")), "two")
     }))
 
-  it.effect("are packed for those who take it, and are nothing else than the build", () =>
+  it.effect("are compressed for clients that accept it, and equal the build", () =>
     Effect.gen(function*() {
       const { build, get } = yield* served
       build("<p>one</p>", { "a-1.js": "one" })

@@ -55,7 +55,7 @@ const conforms = ({ name }: Operation, answer: Answer) => {
   assertDeclared(endpoint, answer, name)
 }
 
-/** What the border gives to every authenticated operation. */
+/** What the pipeline adds to every authenticated operation. */
 const borderStatuses = [400, 401, 403, 429, 503]
 
 /** Requests as a new integrator, whose spend events are its own. */
@@ -127,8 +127,8 @@ layer(TestApi.withProcessing(), options)("each operation answers each status it 
         }
         if (status >= 400) {
           const declaredTags = operation.tags(status).filter((tag) => tag !== "IntegratorSuspended")
-          const told = answers.map(({ body }) => body["_tag"])
-          assert.sameMembers([...new Set(told)], [...new Set(declaredTags)])
+          const tags = answers.map(({ body }) => body["_tag"])
+          assert.sameMembers([...new Set(tags)], [...new Set(declaredTags)])
         }
         if (answers.length === 2 && "duplicate" in (answers[0]?.body ?? {})) {
           assert.deepStrictEqual(answers.map(({ body }) => body["duplicate"]), [false, true])
@@ -191,9 +191,9 @@ layer(limited, options)("beyond its rate limit, with Retry-After:", (it) => {
         const request = yield* asNew(`l${index}`)
         const five = Array.from({ length: 5 }, () => request(...border(operation)))
         const answers = yield* Effect.all(five, { concurrency: 5 })
-        const late = answers.filter(({ status }) => status === 429)
-        assert.isAbove(late.length, 2)
-        for (const answer of late) {
+        const limited = answers.filter(({ status }) => status === 429)
+        assert.isAbove(limited.length, 2)
+        for (const answer of limited) {
           refused(operation, answer, 429, "RateLimited")
           assert.strictEqual(answer.headers["retry-after"], `${String(answer.body["retryAfterSeconds"])}`)
           assert.property(answer.headers, "ratelimit-policy")

@@ -33,7 +33,7 @@ layer(
   TestApi.behindProxy(),
   { timeout: "60 seconds", excludeTestServices: true }
 )("with the database away", (it) => {
-  it.effect("a known key gets 400 for a malformed body and 503 within 5 s otherwise, an unknown key 503, and all heals", () =>
+  it.effect("a known key gets 400 for a malformed body, else 503 within 5 s; an unknown key 503; all recovers", () =>
     Effect.gen(function*() {
       const api = yield* TestApi
       const proxy = yield* NetworkProxy

@@ -19,7 +19,7 @@ export interface Declared {
   readonly answers: ReadonlyMap<number, ReadonlyArray<Schema.Top>>
 }
 
-/** The schemas of requests and answers need no services, which their common type does not tell. */
+/** The schemas of requests and answers need no services, which their common type does not say. */
 export const withoutServices = (schema: Schema.Top) => schema as Schema.Codec<unknown, unknown>
 
 const payloadOf = (endpoint: HttpApiEndpoint.Top) =>

@@ -48,9 +48,9 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("th
       assert.strictEqual(unknown.status, 422)
       assert.strictEqual(unknown.body["_tag"], "ReferrerNotEnrolled")
       yield* enroll("r2")
-      const late = yield* api.send("PUT", "/v1/users/r2", { json: { referredBy: "referrer" } })
-      assert.strictEqual(late.status, 409)
-      assert.strictEqual(late.body["_tag"], "ReferrerConflict")
+      const conflict = yield* api.send("PUT", "/v1/users/r2", { json: { referredBy: "referrer" } })
+      assert.strictEqual(conflict.status, 409)
+      assert.strictEqual(conflict.body["_tag"], "ReferrerConflict")
     }))
 
   it.effect("a balance lists both assets, USDC first, and needs an enrolled user", () =>

@@ -17,19 +17,19 @@ const mutantsPerValid = 10
 const mutantsWithoutBody = 3
 const atOnce = 8
 
-/** What only the database or the clock's own rule can tell of a value that has its shape. */
-const toldLater = new RegExp([
+/** Refusals of a value of the right shape, by the database or the rule of the clock. */
+const refusedByHandler = new RegExp([
   "^cursor: expected the `next`",
   "cannot be moved beyond the year 9000",
   "^[$].*: is not known$",
   "^expected JSON of at most 64 levels$"
 ].join("|"))
 
-/** The answers seen, by kind of request, status and tag. */
-const seen = new Map<string, number>()
+/** Counts of answers, by kind of request, status and tag. */
+const counts = new Map<string, number>()
 const count = (kind: string, { body, status }: Answer) => {
   const key = `${kind} ${status} ${String(body["_tag"] ?? "")}`.trim()
-  seen.set(key, (seen.get(key) ?? 0) + 1)
+  counts.set(key, (counts.get(key) ?? 0) + 1)
 }
 
 layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("requests made from the schemas", (it) => {
@@ -41,12 +41,12 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("re
   })
   type Send = Effect.Success<ReturnType<typeof asNew>>
 
-  /** What is stored, as far as it is known: nobody else writes. */
+  /** What is stored, as far as it is known: there is no other writer. */
   let stored: Effect.Success<typeof fingerprint> | undefined
 
   /**
    * A request that has the shape: whatever else the answer is, it is declared, it is no 400 but for what only the
-   * handler can tell, and a refusal stores nothing.
+   * handler can know, and a refusal stores nothing.
    */
   const sendShaped = Effect.fnUntraced(function*(
     send: Send,
@@ -59,7 +59,7 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("re
     count(mutant.what === undefined ? "valid" : "shaped mutant", answer)
     assertDeclared(endpoint, answer, context)
     if (answer.status === 400) {
-      assert.match(String(answer.body["message"]), toldLater, `${context}: ${JSON.stringify(mutant.wire)}`)
+      assert.match(String(answer.body["message"]), refusedByHandler, `${context}: ${JSON.stringify(mutant.wire)}`)
     }
     if (mutant.wrong) assert.isAtLeast(answer.status, 400, `${context} is taken: ${answer.text}`)
     stored = answer.status < 400 && endpoint.method !== "GET" ? undefined : yield* fingerprint
@@ -113,11 +113,11 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("re
           for (const wire of wires) yield* sendShaped(send, endpoint, { wire }, `seed ${seed}, ${endpoint.name}`)
         }
       }
-      if (process.env["TEST_SEEDS"] !== undefined) yield* Console.log(Object.fromEntries([...seen].toSorted()))
-      const total = [...seen.values()].reduce((sum, one) => sum + one, 0)
+      if (process.env["TEST_SEEDS"] !== undefined) yield* Console.log(Object.fromEntries([...counts].toSorted()))
+      const total = [...counts.values()].reduce((sum, one) => sum + one, 0)
       assert.isAbove(total, seeds.length * endpoints.length * validPerEndpoint)
       for (const kind of ["valid 20", "shaped mutant 20", "shapeless mutant 400", "shapeless mutant 404"]) {
-        assert.isTrue([...seen.keys()].some((key) => key.startsWith(kind)), `no ${kind} was seen`)
+        assert.isTrue([...counts.keys()].some((key) => key.startsWith(kind)), `no ${kind} was received`)
       }
     }), 60_000 * Math.max(5, seeds.length))
 })

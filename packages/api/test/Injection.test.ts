@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { OpenApi } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 
-/** Code for whoever does not keep text apart from code. None has a `:` or a control character: all fields take them. */
+/** Code for programs that do not keep text apart from code. Without `:` and control characters all fields take it. */
 const printable = [
   "'; DROP TABLE users; --",
   "' OR '1'='1",
@@ -149,7 +149,7 @@ layer(TestApi.withProcessing(), options)("text that looks like code", (it) => {
     ...unprintable.map((any): Texts => ({ any, printable: "plain", programId: "plain" }))
   ]
   for (const texts of all) {
-    it.effect(`is stored and given back as it is: ${JSON.stringify(texts.any)}`, () =>
+    it.effect(`is stored and returned as it is: ${JSON.stringify(texts.any)}`, () =>
       Effect.gen(function*() {
         const { integratorId, send } = yield* newIntegrator(`i ${texts.any}`)
         const before = yield* ofOthers(integratorId)
@@ -202,20 +202,20 @@ layer(TestApi.withProcessing(), options)("text that looks like code", (it) => {
     }))
 })
 
-/** Every place of a request body that takes free text: `.merchant.descriptor`. */
+/** Every path of a request body that takes free text: `.merchant.descriptor`. */
 const freeTexts = (): ReadonlySet<string> => {
   const { components, paths } = OpenApi.fromApi(SandboxApi)
   const schemas: Readonly<Record<string, unknown>> = components.schemas
   const found = new Set<string>()
-  const visit = (schema: unknown, place: string): void => {
+  const visit = (schema: unknown, path: string): void => {
     if (typeof schema !== "object" || schema === null) return
     const parts: Readonly<Record<string, unknown>> = { ...schema }
     const { $ref, allOf, anyOf, enum: values, items, oneOf, pattern, properties, type } = parts
-    if (typeof $ref === "string") visit(schemas[$ref.split("/").at(-1) ?? ""], place)
-    for (const one of [anyOf, oneOf, allOf].flat()) visit(one, place)
-    visit(items, `${place}[]`)
-    for (const [name, one] of Object.entries(properties ?? {})) visit(one, `${place}.${name}`)
-    if (type === "string" && pattern === undefined && values === undefined) found.add(place)
+    if (typeof $ref === "string") visit(schemas[$ref.split("/").at(-1) ?? ""], path)
+    for (const one of [anyOf, oneOf, allOf].flat()) visit(one, path)
+    visit(items, `${path}[]`)
+    for (const [name, one] of Object.entries(properties ?? {})) visit(one, `${path}.${name}`)
+    if (type === "string" && pattern === undefined && values === undefined) found.add(path)
   }
   for (const item of Object.values(paths)) {
     for (const operation of Object.values(item)) {
@@ -225,21 +225,21 @@ const freeTexts = (): ReadonlySet<string> => {
   return found
 }
 
-/** The places of a body in which the text stands. */
-const placesOf = (value: unknown, text: string, place: string): ReadonlyArray<string> =>
+/** The paths in a body at which the text stands. */
+const pathsOf = (value: unknown, text: string, path: string): ReadonlyArray<string> =>
   typeof value === "string"
-    ? value.includes(text) ? [place] : []
+    ? value.includes(text) ? [path] : []
     : Array.isArray(value)
-    ? value.flatMap((one) => placesOf(one, text, `${place}[]`))
+    ? value.flatMap((one) => pathsOf(one, text, `${path}[]`))
     : typeof value === "object" && value !== null
-    ? Object.entries(value).flatMap(([name, one]) => placesOf(one, text, `${place}.${name}`))
+    ? Object.entries(value).flatMap(([name, one]) => pathsOf(one, text, `${path}.${name}`))
     : []
 
 describe("text that looks like code", () => {
   it("stands in every free text of every body", () => {
     const texts = { any: "MARK", printable: "MARK", programId: "MARK" }
-    const tried = new Set(story("MARK", texts).flatMap(([, , json]) => placesOf(json, "MARK", "")))
-    const untried = [...freeTexts()].filter((place) => !tried.has(place))
+    const tried = new Set(story("MARK", texts).flatMap(([, , json]) => pathsOf(json, "MARK", "")))
+    const untried = [...freeTexts()].filter((path) => !tried.has(path))
     // countries that do not exist are problems of the program, see above
     assert.sameMembers(untried, [".eligibility.countries[]", ".definition.eligibility.countries[]"])
   })

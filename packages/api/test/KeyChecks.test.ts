@@ -40,7 +40,7 @@ const make = (auth: Limit = "off") => {
 
 const away = Effect.fail(new Unavailable({ message: "away" }))
 const keyOf = (digit: string) => `service_sk_sandbox_${digit.repeat(64)}`
-/** As the request pipeline asks. */
+/** As the request pipeline calls it. */
 const check = (apiKey = keyOf("a"), client = "192.0.2.1") =>
   Effect.gen(function*() {
     const checks = yield* KeyChecks
@@ -74,7 +74,7 @@ describe("KeyChecks", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("of an unknown key only its SHA-256 is looked at, so nothing depends on what it shares with a real one", () => {
+  it.effect("an unknown key is looked up by its SHA-256 alone, whatever it has in common with a real one", () => {
     const { database, layer } = make()
     return Effect.gen(function*() {
       const real = `service_sk_sandbox_${"0123456789abcdef".repeat(4)}`
@@ -146,20 +146,22 @@ describe("KeyChecks", () => {
   it.effect("a key of another form is refused without a look-up", () => {
     const { database, layer } = make()
     return Effect.gen(function*() {
-      for (const wrong of ["", "nonsense", keyOf("a").slice(1), `${keyOf("a")}0`, keyOf("A"), keyOf("a").replace("sandbox", "test")]) {
+      const key = keyOf("a")
+      for (const wrong of ["", "nonsense", key.slice(1), `${key}0`, keyOf("A"), key.replace("sandbox", "test")]) {
         assert.strictEqual(yield* check(wrong), "Unauthorized", wrong)
       }
       assert.strictEqual(database.lookUps, 0)
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("failures are counted before the look-up, by client; a valid key is accepted from a client beyond its limit", () => {
+  it.effect("failures are counted before the look-up, by client; a client beyond its limit may use a valid key", () => {
     const { database, layer } = make({ perSecond: 1, burst: 2 })
     return Effect.gen(function*() {
       database.answer = Effect.andThen(Effect.yieldNow, Effect.succeedNone)
       const attempts = Array.from("012345", (digit) => check(keyOf(digit)))
       const answers = yield* Effect.all(attempts, { concurrency: "unbounded" })
-      assert.deepStrictEqual(answers, ["Unauthorized", "Unauthorized", ...Array.from({ length: 4 }, () => "RateLimited")])
+      const limited = Array.from({ length: 4 }, () => "RateLimited")
+      assert.deepStrictEqual(answers, ["Unauthorized", "Unauthorized", ...limited])
       assert.strictEqual(yield* check(keyOf("0"), "192.0.2.2"), "Unauthorized")
       database.answer = Effect.succeedSome(key)
       for (const valid of "abcdef") assert.strictEqual(yield* check(keyOf(valid)), "accepted")

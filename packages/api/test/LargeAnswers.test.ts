@@ -4,7 +4,15 @@ import { Program } from "@card-rewards/domain/Program"
 import { Simulation } from "@card-rewards/domain/Simulation"
 import { processAll } from "@card-rewards/testing/EventProcessing"
 import { untilTrue } from "@card-rewards/testing/Polling"
-import { clearing, createEndpoint, definition, enroll, moveMoney, november, publish } from "@card-rewards/testing/Requests"
+import {
+  clearing,
+  createEndpoint,
+  definition,
+  enroll,
+  moveMoney,
+  november,
+  publish
+} from "@card-rewards/testing/Requests"
 import { newIntegrator, TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Schema } from "effect"
@@ -17,7 +25,10 @@ const timeout = { timeout: "120 seconds", excludeTestServices: true } as const
 
 /** A definition of about 240 KB. */
 const large = definition({
-  categories: Array.from({ length: 200 }, (_, index) => ({ id: `${index}`.padStart(128, "x"), mccs: [`${1_000 + index}`] })),
+  categories: Array.from({ length: 200 }, (_, index) => ({
+    id: `${index}`.padStart(128, "x"),
+    mccs: [`${1_000 + index}`]
+  })),
   categoryRates: [],
   campaigns: Array.from({ length: 200 }, (_, index) => ({
     id: `${index}`.padStart(128, "x"),
@@ -116,7 +127,9 @@ layer(TestApi.withProcessing(), timeout)("large answers", (it) => {
       assert.include(String(refused.body["message"]), "large answers")
       // small answers, and those of others, go on
       assert.strictEqual((yield* slow.send("GET", "/v1/programs")).status, 200)
-      for (let count = 0; count < 20; count++) assert.strictEqual((yield* innocent.send(...enroll(`u${count}`))).status, 200)
+      for (let count = 0; count < 20; count++) {
+        assert.strictEqual((yield* innocent.send(...enroll(`u${count}`))).status, 200)
+      }
       const busy = sql`SELECT FROM pg_stat_activity WHERE application_name = 'test api'
         AND datname = current_database() AND state <> 'idle'`
       yield* untilTrue(Effect.map(busy, (rows) => rows.length === 0))
@@ -217,9 +230,11 @@ layer(TestApi.withProcessing(), timeout)("large answers", (it) => {
       assert.strictEqual(headers["content-type"], "application/json")
       const empty = yield* Schema.decodeUnknownEffect(Simulation)(body["simulation"])
       const part = (index: number) => ({ key: `"${index}`, paid: BigInt(index), wouldPay: 10n ** 77n })
-      const simulation = { ...empty, byTier: Array.from({ length: 1_234 }, (_, index) => part(index)), byMonth: [part(1)] }
+      const byTier = Array.from({ length: 1_234 }, (_, index) => part(index))
+      const simulation = { ...empty, byTier, byMonth: [part(1)] }
       for (const one of [empty, simulation]) {
-        assert.deepStrictEqual(JSON.parse(yield* encodeSimulation(one)), { simulation: Schema.encodeSync(Simulation)(one) })
+        const encoded = JSON.parse(yield* encodeSimulation(one))
+        assert.deepStrictEqual(encoded, { simulation: Schema.encodeSync(Simulation)(one) })
       }
       assert.strictEqual(JSON.stringify(body), yield* encodeSimulation(empty))
     }))

@@ -70,7 +70,10 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("ma
         return { child, idle, status: (yield* Effect.promise(answer)).status }
       })
       // the request waits 4.5 s for the table, and on a machine that stands still it gets it later
-      const { child, idle, status } = yield* Effect.repeat(stopInFlight, { until: ({ status }) => status !== 503, times: 2 })
+      const { child, idle, status } = yield* Effect.repeat(stopInFlight, {
+        until: ({ status }) => status !== 503,
+        times: 2
+      })
       assert.strictEqual(status, 200)
       const code = yield* Effect.timeoutOption(child.exit, "14 seconds")
       idle.destroy()

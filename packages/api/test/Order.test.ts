@@ -10,7 +10,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Case, run, spend } from "./Refusals.ts"
 
-/** Requests that break two rules: the first one in the decisions' order is told. A duplicate breaks none. */
+/** Requests that break two rules: the first one in the decisions' order is the answer. A duplicate breaks none. */
 const order: Readonly<Record<string, Case>> = {
   "a shape before a mismatch": {
     request: spend({ integratorId: "somebody", userId: "" }),

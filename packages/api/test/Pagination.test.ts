@@ -139,7 +139,8 @@ layer(services, { timeout: "120 seconds", excludeTestServices: true })(`a user w
           blocks += plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
           if (!text.includes("ORDER BY creation DESC")) continue
           const page = plan.Plans?.filter((node) => node["Parent Relationship"] === "Outer") ?? []
-          assert.deepStrictEqual([plan, ...page.flatMap(nodes)].map((node) => node["Node Type"]), ["Limit", "Index Scan"])
+          const nodeTypes = [plan, ...page.flatMap(nodes)].map((node) => node["Node Type"])
+          assert.deepStrictEqual(nodeTypes, ["Limit", "Index Scan"])
           assert.strictEqual(page[0]?.["Index Name"], "rewards_integrator_id_user_id_creation_key")
           assert.strictEqual(page[0]?.["Rows Removed by Filter"] ?? 0, 0)
         }

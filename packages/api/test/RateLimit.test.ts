@@ -13,11 +13,11 @@ const off: Limits = { ingest: "off", read: "off", manage: "off", auth: "off" }
 const acme = IntegratorId.make("acme")
 
 describe("RateLimit", () => {
-  const told = <A>(limits: Partial<Limits>, taking: (limits: RateLimit["Service"]) => A) =>
+  const withLimits = <A>(limits: Partial<Limits>, taking: (limits: RateLimit["Service"]) => A) =>
     Effect.map(RateLimit, taking).pipe(Effect.provide(RateLimit.layer({ ...off, ...limits })))
 
   it.effect("the first of 1000/s with a burst of 2000 leaves 999, as in the decisions", () =>
-    told({ ingest: { perSecond: 1_000, burst: 2_000 } }, (limits) =>
+    withLimits({ ingest: { perSecond: 1_000, burst: 2_000 } }, (limits) =>
       assert.deepStrictEqual(limits.take("ingest", acme, 0), {
         allowed: true,
         retryAfterSeconds: 1,
@@ -25,7 +25,7 @@ describe("RateLimit", () => {
       })))
 
   it.effect("promises what is left of the policy's quota: never more than is there, and all of it after t", () =>
-    told({ read: { perSecond: 3, burst: 5 } }, (limits) => {
+    withLimits({ read: { perSecond: 3, burst: 5 } }, (limits) => {
       const left = (now: number) => {
         const { allowed, headers } = limits.take("read", acme, now)
         return [allowed, headers["ratelimit"]]
@@ -41,7 +41,7 @@ describe("RateLimit", () => {
     }))
 
   it.effect("a peek takes no token, and where the limit is off there are no headers", () =>
-    told({ manage: { perSecond: 2, burst: 2 } }, (limits) => {
+    withLimits({ manage: { perSecond: 2, burst: 2 } }, (limits) => {
       limits.peek("manage", acme, 0)
       const { headers } = limits.peek("manage", acme, 0)
       assert.strictEqual(headers["ratelimit"], `"manage";r=2;t=1`)
@@ -131,7 +131,7 @@ layer(limited(few), options)("the headers of limits", (it) => {
 })
 
 layer(limited({ ingest: { perSecond: 1, burst: 1 } }), options)("beyond the limit", (it) => {
-  it.effect("who waits for Retry-After is let through, and another integrator meanwhile", () =>
+  it.effect("a client that waits for Retry-After is accepted, and another integrator meanwhile", () =>
     Effect.gen(function*() {
       const api = yield* TestApi
       const { pass } = yield* AdjustableClock

@@ -21,7 +21,9 @@ const halfSent = Effect.fnUntraced(function*(key: string, body: string, sentByte
   socket.on("data", (chunk: string) => received += chunk)
   const headers = `host: x\r\nx-api-key: ${key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n`
   socket.write(`POST /v1/spend-events HTTP/1.1\r\n${headers}\r\n${body.slice(0, sentBytes)}`)
-  const answer = Effect.suspend(() => received.includes("}") ? Effect.succeed(received) : Effect.fail("no answer yet")).pipe(
+  const answer = Effect.suspend(() =>
+    received.includes("}") ? Effect.succeed(received) : Effect.fail("no answer yet")
+  ).pipe(
     Effect.retry(Schedule.spaced("20 millis"))
   )
   return { rest: () => socket.write(body.slice(sentBytes)), answer }

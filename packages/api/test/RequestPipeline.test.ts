@@ -10,7 +10,9 @@ import { maxBytes } from "../src/Pipeline/RequestBodies.ts"
 const options = { timeout: "60 seconds", excludeTestServices: true } as const
 
 /** Bodies of a spend event with the answer that each gets. */
-const bodies: Readonly<Record<string, readonly [status: number, error: string | undefined, body: string | Uint8Array]>> = {
+type Sample = readonly [status: number, error: string | undefined, body: string | Uint8Array]
+
+const bodies: Readonly<Record<string, Sample>> = {
   "an event": [202, undefined, JSON.stringify(clearing({ externalTransactionId: "new" }))],
   "an event with every field": [202, undefined, JSON.stringify(clearing({
     externalTransactionId: "full",
@@ -21,7 +23,11 @@ const bodies: Readonly<Record<string, readonly [status: number, error: string | 
   "a conflicting event": [409, "SpendEventConflict", JSON.stringify(
     clearing({ externalTransactionId: "known", amount: { currency: "USD", amount: "1" } })
   )],
-  "an event in the future": [422, "EventInFuture", JSON.stringify(clearing({ occurredAt: "9999-01-01T00:00:00.000Z" }))],
+  "an event in the future": [
+    422,
+    "EventInFuture",
+    JSON.stringify(clearing({ occurredAt: "9999-01-01T00:00:00.000Z" }))
+  ],
   "an event of an unknown user": [422, "UserNotEnrolled", JSON.stringify(clearing({ userId: "nobody" }))],
   "an event of another integrator": [403, "IntegratorMismatch", JSON.stringify(clearing({ integratorId: "other" }))],
   "an excess property": [400, "InvalidRequest", JSON.stringify(clearing({ tip: "1" }))],
@@ -62,7 +68,9 @@ layer(enrolled, options)("a spend event's body", (it) => {
   }
 })
 
-layer(TestApi.layer({ limits: { ingest: { perSecond: 0.001, burst: 3 } } }), options)("the rate limit of ingest", (it) => {
+const threePosts = TestApi.layer({ limits: { ingest: { perSecond: 0.001, burst: 3 } } })
+
+layer(threePosts, options)("the rate limit of ingest", (it) => {
   it.effect("takes a token for each request, whatever its answer is", () =>
     Effect.gen(function*() {
       const api = yield* TestApi

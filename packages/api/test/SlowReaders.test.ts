@@ -21,8 +21,7 @@ const ask = (port: number, reads: boolean) =>
     let bytes = 0
     if (!reads) {
       await once(client, "readable")
-      // long enough for the server to lose its patience, in turns of the event loop that both share; what was under way is
-      // read after that
+      // longer than the server's timeout, in turns of the event loop that both share; what was sent is read afterwards
       for (let turn = 0; turn < 3 * silentMillis / turnMillis; turn++) {
         await new Promise((resolve) => setTimeout(resolve, turnMillis))
       }

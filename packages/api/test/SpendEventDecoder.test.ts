@@ -11,7 +11,8 @@ const same = (json: unknown) =>
 
 /** Values that are valid in one field or another, and others. */
 const values: ReadonlyArray<unknown> = [
-  "", "x", "0", "1".repeat(19), "USD", "XXX", "5411", "54111", "DE", "clearing", "refund", "\0", "\ud800", "x".repeat(201),
+  "", "x", "0", "1".repeat(19), "USD", "XXX", "5411", "54111", "DE", "clearing", "refund", "\0", "\ud800",
+  "x".repeat(201),
   "2026-02-29T00:00:00Z", "2024-02-29T23:59:59.1Z", "0000-01-01T00:00:00Z", "2026-01-01T24:00:00Z",
   null, true, 0, 1.5, [], ["x"], {}, { currency: "USD" }, { descriptor: "x", mcc: "0000" }
 ]
@@ -25,11 +26,13 @@ const paths = [
 const set = (object: Record<string, unknown>, [first, second]: ReadonlyArray<string>, value: unknown) => {
   const inner = object[first ?? ""]
   if (second === undefined) return { ...object, [first ?? ""]: value }
-  return typeof inner === "object" && inner !== null ? { ...object, [first ?? ""]: { ...inner, [second]: value } } : object
+  return typeof inner === "object" && inner !== null ?
+    { ...object, [first ?? ""]: { ...inner, [second]: value } } :
+    object
 }
 
-const place = (length: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: length - 1 }))
-const Changes = Schema.Array(Schema.Struct({ path: place(paths.length), value: place(values.length) }))
+const indexBelow = (length: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: length - 1 }))
+const Changes = Schema.Array(Schema.Struct({ path: indexBelow(paths.length), value: indexBelow(values.length) }))
   .check(Schema.isMaxLength(3))
 
 describe("the compiled decoder of spend events", () => {

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { make } from "../src/Pipeline/TokenBuckets.ts"
 
 describe("TokenBuckets", () => {
-  it("gives the burst at once, then the rate", () => {
+  it("allows the burst at once, then the rate", () => {
     const buckets = make({ perSecond: 2, burst: 3, maxBuckets: 10 })
     const taken = (now: number) => buckets.take("a", 1, now)
     assert.deepStrictEqual([0, 0, 0, 0].map((now) => taken(now).allowed), [true, true, true, false])

@@ -29,6 +29,7 @@ export interface EventsRequest {
   readonly after?: bigint
 }
 
+/** From which event `follow` begins, and how often it asks for new ones. */
 export interface FollowOptions extends EventsRequest {
   /** The pause after an empty page; 1,000 by default. */
   readonly idleMillis?: number

@@ -23,6 +23,7 @@ export type WebhookHeaders =
   | { readonly get: (name: string) => string | null }
   | Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
+/** One received webhook and what it is verified with. */
 export interface WebhookDelivery {
   /** The request's body exactly as it arrived, before any JSON parser; preferably its bytes. */
   readonly body: string | Uint8Array

@@ -132,7 +132,12 @@ const deposit = (api: Api, asset: "USDC" | "EURe", amount: bigint, reference: st
 export const clear = (
   api: Api,
   integrator: string,
-  { amount, id, now, user }: { readonly user: string; readonly id: string; readonly amount: bigint; readonly now: number }
+  { amount, id, now, user }: {
+    readonly user: string
+    readonly id: string
+    readonly amount: bigint
+    readonly now: number
+  }
 ) =>
   api.spendEvents.submit({
     payload: {

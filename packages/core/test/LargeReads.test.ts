@@ -23,7 +23,8 @@ const addEvents = Effect.fnUntraced(function*(integratorId: IntegratorId, sizes:
     const number = sql.literal(`${index + 2}`)
     yield* sql`INSERT INTO events (integrator_id, event, event_id, kind, created_at, body)
       SELECT integrator_id, ${number}, 'evt_' || ${number}, kind, created_at,
-        replace(body, '"reference":"d"', '"reference":"' || repeat(md5(${number}::text), ${sql.literal(`${size >> 5}`)}) || '"')
+        replace(body, '"reference":"d"',
+          '"reference":"' || repeat(md5(${number}::text), ${sql.literal(`${size >> 5}`)}) || '"')
       FROM events WHERE integrator_id = ${integratorId} AND event = 1`
   }
   yield* sql`UPDATE vaults SET events = ${sql.literal(`${sizes.length + 1}`)} WHERE integrator_id = ${integratorId}`

@@ -202,7 +202,7 @@ const tell = Effect.fnUntraced(function*(rows: ReadonlyArray<Row>) {
 })
 
 /** Those in which rewards wait or are recovered. */
-const stories = ["Owed and recovered", "First in, first out", "Recovered money serves those who wait"]
+const stories = ["Owed and recovered", "First in, first out", "Recovered money serves waiting rewards"]
 
 layer(moneyLayer)("the stories of docs/money.md", (it) => {
   it.effect.each([...stories, "One purchase"])("%s", (heading) =>

@@ -32,6 +32,7 @@ export interface Attempt {
   readonly attempt: number
 }
 
+/** The headers of one attempt that name and sign its event (decisions, section 7). */
 export interface SignedHeaders {
   readonly "x-service-signature": string
   readonly "x-service-event-id": string
@@ -80,6 +81,7 @@ export class SignatureRefused extends Schema.TaggedError<SignatureRefused>()("Si
   message: Schema.String
 }) {}
 
+/** One received webhook and what it is verified with. */
 export interface VerifyInput {
   /** The secrets of the receiver; one that matches is enough (contract section 5.7). */
   readonly secrets: ReadonlyArray<WebhookSecret>

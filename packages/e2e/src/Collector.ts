@@ -76,7 +76,7 @@ export class Collector extends Context.Service<Collector, {
   readonly url: string
   readonly spans: ReadonlyArray<Of<Span>>
   readonly logs: ReadonlyArray<Of<Log>>
-  /** As each service last told it. */
+  /** As each service last reported it. */
   readonly metrics: () => ReadonlyArray<Of<Metric>>
   /** Every byte that arrived, as text; headers too. */
   readonly received: () => string

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process"
 import { cpSync, mkdirSync, readFileSync, statSync } from "node:fs"
 import { dirname, join, matchesGlob, resolve } from "node:path"
 
-/** What a stage's instructions made: a folder in place of a file system's root, and how to run what is in it. */
+/** What a stage's instructions made: a folder instead of a file system's root, and how to run what is in it. */
 export interface Stage {
   readonly base: string
   readonly folder: string
@@ -97,8 +97,9 @@ const copy = (
   const source = from === undefined ? context : stages.get(from)?.folder ?? from
   for (const word of words.slice(0, -1)) {
     const path = join(source, word)
-    const place = resolve(stage.folder, `.${stage.workdir}`, target)
-    const goal = statSync(path).isDirectory() || !target.endsWith("/") ? place : join(place, word.split("/").at(-1) ?? "")
+    const destination = resolve(stage.folder, `.${stage.workdir}`, target)
+    const isWhole = statSync(path).isDirectory() || !target.endsWith("/")
+    const goal = isWhole ? destination : join(destination, word.split("/").at(-1) ?? "")
     mkdirSync(dirname(goal), { recursive: true })
     const filter = (one: string) => from !== undefined || !ignored(one.slice(context.length + 1))
     if (!filter(path)) throw new Error(`${word} is left out of the build's context`)

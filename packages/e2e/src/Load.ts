@@ -44,7 +44,7 @@ export interface Ledger {
   readonly behindMillis: number
   /** Acknowledgements in all. */
   acknowledged: number
-  /** Customers finish what they have begun, and leave. */
+  /** Customers finish the requests in flight, and leave. */
   closed: boolean
 }
 

@@ -47,10 +47,10 @@ export const verify = Effect.fnUntraced(function*(input: {
   readonly client: RawClient
   readonly ledger: Ledger
   readonly received: ReadonlyArray<Received>
-  readonly patienceSeconds?: number
+  readonly timeoutSeconds?: number
 }) {
   const { env, ledger, received, client } = input
-  const patience = input.patienceSeconds ?? 60
+  const timeoutSeconds = input.timeoutSeconds ?? 60
   for (const asset of assets) {
     const amount = 10n ** 9n * unitsPerCent[asset]
     yield* expect(
@@ -64,12 +64,12 @@ export const verify = Effect.fnUntraced(function*(input: {
     ledger.money.push({ kind: "deposit", asset, amount })
   }
   const backlog = get<{ stored: number; waiting: number }>(client, "/v1/spend-events/backlog")
-  yield* until("the backlog", backlog, ({ stored, waiting }) => stored === 0 && waiting === 0, patience)
+  yield* until("the backlog", backlog, ({ stored, waiting }) => stored === 0 && waiting === 0, timeoutSeconds)
   ledger.clockMillis += 2 * day
   yield* expect(200, client.sendWithRetries("PUT", "/v1/sandbox/clock", { now: iso(ledger.clockMillis) }))
   yield* eachSpendOnce(env, client, ledger)
   const rewards = yield* checkMoney(client, ledger)
-  const deliveries = yield* checkDeliveries(env, client, rewards, received, patience)
+  const deliveries = yield* checkDeliveries(env, client, rewards, received, timeoutSeconds)
   yield* admin(env, "audit")
   const result: Verified = { events: ledger.spends.size, rewards: rewards.size, deliveries }
   return result
@@ -155,11 +155,11 @@ const checkDeliveries = Effect.fnUntraced(function*(
   client: RawClient,
   rewards: ReadonlyMap<string, Reward>,
   received: ReadonlyArray<Received>,
-  patienceSeconds: number
+  timeoutSeconds: number
 ) {
   const url = env["DATABASE_URL"] ?? ""
   const undelivered = query<{ n: string }>(url, "SELECT count(*)::text AS n FROM deliveries WHERE state <> 'delivered'")
-  yield* until("undelivered", Effect.map(undelivered, ([row]) => Number(row?.n)), (n) => n === 0, patienceSeconds)
+  yield* until("undelivered", Effect.map(undelivered, ([row]) => Number(row?.n)), (n) => n === 0, timeoutSeconds)
   const stored = yield* query<{ event_id: string; body: string }>(url, "SELECT event_id, body FROM events")
   const bodies = new Map(stored.map((row) => [row.event_id, row.body]))
   const listed = yield* follow(client)
@@ -186,12 +186,12 @@ const checkDeliveries = Effect.fnUntraced(function*(
     yield* must(isDeepStrictEqual(now, event.data), () => `the list and the latest event differ: ${event.data.id}`)
   }
   for (const reward of rewards.values()) {
-    yield* must(revisions.get(reward.id) === reward.revision, () => `${reward.id} was not told to its end`)
+    yield* must(revisions.get(reward.id) === reward.revision, () => `${reward.id} has an event missing at its end`)
   }
   return received.length
 })
 
-/** All events, as one who follows them sees them. */
+/** All events, as a client that follows the event log receives them. */
 const follow = Effect.fnUntraced(function*(client: RawClient) {
   const all: Array<WebhookEvent> = []
   for (let after = "0";;) {

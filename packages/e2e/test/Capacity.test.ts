@@ -11,7 +11,7 @@ interface Answer {
 const capacity = (...args: ReadonlyArray<string>): string =>
   execFileSync(process.execPath, ["scripts/capacity.ts", ...args], { cwd: root, encoding: "utf8", stdio: "pipe" })
 
-it("the capacity model gives every rate machines that carry its peak, and no more of them", () => {
+it("the capacity model finds the fewest machines that carry the peak of every rate", () => {
   const answers: ReadonlyArray<Answer> = JSON.parse(capacity("--json", "1", "500", "1000", "20000"))
   assert.lengthOf(answers, 4)
   for (const { day, load, need } of answers) {

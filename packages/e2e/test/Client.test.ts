@@ -90,7 +90,9 @@ const compile = Effect.fnUntraced(function*(compiler: string, ...args: ReadonlyA
 
 const services = Layer.merge(Project.layer, TestService.layer())
 
-layer(services, { excludeTestServices: true, timeout: "120 seconds" })("the packed client in an empty project", (it) => {
+const options = { excludeTestServices: true, timeout: "120 seconds" } as const
+
+layer(services, options)("the packed client in an empty project", (it) => {
   it.effect("is small and has no dependency but Effect", () =>
     Effect.gen(function*() {
       const { folder, packedBytes } = yield* Project

@@ -12,7 +12,7 @@ const ids = (prefix: string, count: number) => Array.from({ length: count }, (_,
 layer(TestService.layer(), { excludeTestServices: true })("the client's streams of the service's pages", (it) => {
   it.effect("hold everything once, in the order of the list, however small the pages are", () =>
     Effect.gen(function*() {
-      const { api, integratorId, publish, settled } = yield* TestService
+      const { api, integratorId, publish, idle } = yield* TestService
       const receiver = yield* WebhookReceiver
       const endpoint = { id: EndpointId.make("main") }
       yield* api.users.put({ params: { userId }, payload: {} })
@@ -39,7 +39,7 @@ layer(TestService.layer(), { excludeTestServices: true })("the client's streams 
           payload: { ...common, kind: "refund", externalTransactionId, originalTransactionId }
         })
       }
-      yield* settled
+      yield* idle
 
       const small = { limit: 2 }
       const rewards = items((query) => api.users.rewards({ params: { userId }, query: { ...query, ...small } }))
@@ -73,7 +73,7 @@ layer(
   TestService.layer({ limits }),
   { excludeTestServices: true }
 )("the client before the service's rate limit", (it) => {
-  it.effect("waits as long as it is told, and no call fails", () =>
+  it.effect("waits as long as Retry-After says, and no call fails", () =>
     Effect.gen(function*() {
       const { api } = yield* TestService
       const startedAt = yield* Clock.currentTimeMillis

@@ -11,9 +11,9 @@ const awayMillis = 5_000
 const beyondPauseMillis = 61_000
 
 /** Far more than a post takes, and less than an export in vain. */
-const patienceMillis = 2_000
+const maxAnswerMillis = 2_000
 
-const toldBy = ({ name, service }: { readonly name: string; readonly service: string }) => `${service} ${name}`
+const nameOf = ({ name, service }: { readonly name: string; readonly service: string }) => `${service} ${name}`
 const apiSpan = "card-rewards-api SpendEvents.store"
 const workerMetric = "card-rewards-worker card_rewards.spend_events.applied"
 
@@ -53,13 +53,14 @@ it.live("a collector that is away slows no request and fills no log, and is foun
     // a machine that stalls only ever adds time, so one good measurement of three is proof; each begins to export anew
     let tries = 0
     let longestMillis = Infinity
-    while (tries < 3 && longestMillis >= patienceMillis) {
+    while (tries < 3 && longestMillis >= maxAnswerMillis) {
       yield* shiftClocks(beyondPauseMillis * tries++)
       longestMillis = yield* longestPost
     }
-    const backlog = Effect.map(client.sendWithRetries("GET", "/v1/spend-events/backlog"), ({ text }) => JSON.parse(text))
+    const readBacklog = client.sendWithRetries("GET", "/v1/spend-events/backlog")
+    const backlog = Effect.map(readBacklog, ({ text }) => JSON.parse(text))
     yield* until("processed", backlog, ({ stored }) => stored === 0)
-    assert.isBelow(longestMillis, patienceMillis)
+    assert.isBelow(longestMillis, maxAnswerMillis)
     for (const { output } of [api, worker()]) {
       const lines = output().trim().split("\n")
       assert.isBelow(lines.length, 5, output())
@@ -68,10 +69,10 @@ it.live("a collector that is away slows no request and fills no log, and is foun
 
     const collector = yield* listening(collectorPort)
     yield* shiftClocks(beyondPauseMillis * tries)
-    const exported = Effect.sync(() => new Set([...collector.spans, ...collector.metrics()].map(toldBy)))
+    const exported = Effect.sync(() => new Set([...collector.spans, ...collector.metrics()].map(nameOf)))
     yield* until(
       "what both processes export",
-      Effect.andThen(post(`later ${performance.now()}`), Effect.map(exported, (told) => [...told].toSorted().join())),
-      (told) => [apiSpan, workerMetric].every((one) => told.includes(one))
+      Effect.andThen(post(`later ${performance.now()}`), Effect.map(exported, (names) => [...names].toSorted().join())),
+      (names) => [apiSpan, workerMetric].every((one) => names.includes(one))
     )
   }).pipe(Effect.scoped), 150_000)

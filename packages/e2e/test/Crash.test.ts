@@ -82,7 +82,7 @@ layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices
             yield* strike(victim)
           }
           yield* progress("after the last kill")
-          // every customer comes to the end of what it has begun, so that nothing sent is without an answer
+          // every customer finishes its requests in flight, so that every request has an answer
           ledger.closed = true
         })
         const disturb = Effect.gen(function*() {
@@ -113,9 +113,12 @@ layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices
         writeFileSync(shiftFile, `${claimOutlivedMillis}`)
         yield* startWorker
         const { deliveries, events, rewards } = yield* verify({ env, client, ledger, received: receiver.received })
-        yield* Effect.logInfo(`seed ${seed}: survived ${kills} kills; ${events} spend events, ${ledger.money.length} money moves, ` +
-          `${rewards} rewards, ${deliveries} deliveries; ${client.failures.noAnswer} requests without an answer, ` +
-          `${client.failures.busy} with 429 or 503`)
-      }).pipe(Effect.scoped, Effect.tapCause(() => Effect.logError(`the seed was ${seed}`))), { timeout: 120_000 + kills * 20_000 })
+        yield* Effect.logInfo(`seed ${seed}: survived ${kills} kills; ${events} spend events, ` +
+          `${ledger.money.length} money moves, ${rewards} rewards, ${deliveries} deliveries; ` +
+          `${client.failures.noAnswer} requests without an answer, ${client.failures.busy} with 429 or 503`)
+      }).pipe(
+        Effect.scoped,
+        Effect.tapCause(() => Effect.logError(`the seed was ${seed}`))
+      ), { timeout: 120_000 + kills * 20_000 })
   }
 )

@@ -62,7 +62,7 @@ class TooSlow extends Data.TaggedError("TooSlow")<{ readonly message: string }> 
 const isBelow = (millis: number, mostMillis: number, what: string) =>
   millis < mostMillis ? Effect.void : new TooSlow({ message: `${what}: ${Math.round(millis)} ms` })
 
-/** A machine that stalls only ever adds time, so one good measurement of three is proof; any other fault ends the test. */
+/** A stalled machine only adds time, so one good measurement of three is proof; any other fault ends the test. */
 const atBest = <R>(measured: Effect.Effect<void, TooSlow | NoAnswer, R>) =>
   measured.pipe(
     Effect.tapError(({ message }) => Effect.logInfo(message)),
@@ -83,7 +83,7 @@ describe("while the database is away", () => {
           const begin = performance.now()
           const last = clearings(1, ledger.clockMillis)
           yield* spend(client, ledger, last)
-          // also what a session that nobody can reach any more had locked
+          // also what a session on a half-open connection had locked
           const deposit = { reference: `back${begin}`, amount: { asset: "USDC", amount: "1000" } }
           yield* expect(200, client.sendWithRetries("POST", "/v1/sandbox/deposits", deposit))
           ledger.money.push({ kind: "deposit", asset: "USDC", amount: 1_000n })
@@ -115,7 +115,7 @@ describe("while the database is away", () => {
           }
           yield* proxy.restore
           const backMillis = yield* worksAgain(how)
-          yield* isBelow(Math.max(...answers.map(([took]) => Duration.toMillis(took))), refusedMillis, "the slowest 503")
+          yield* isBelow(Math.max(...answers.map(([took]) => Duration.toMillis(took))), refusedMillis, "slowest 503")
           yield* isBelow(backMillis, worksAgainMillis, how)
         })
         // before what the last one broke is repaired

@@ -10,7 +10,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomBytes } from "node:crypto"
 
-/** What the database may say at any statement, and passes; the first three are begun again without a word. */
+/** What the database may say at any statement, and passes; the service retries the first three itself. */
 const faults = [
   ["40001", "serialization failure"],
   ["40P01", "deadlock"],
@@ -63,7 +63,7 @@ const orAgain = (answer: Effect.Effect<Answer, NoAnswer>, status: number) =>
   })
 
 describe("what PostgreSQL may refuse", () => {
-  it.live("is begun again or told as 503, in the api and in the worker, and nothing is lost", () =>
+  it.live("is retried or answered 503, in the api and in the worker, and nothing is lost", () =>
     Effect.gen(function*() {
       const receiver = yield* WebhookReceiver
       const { api, env, url, client, worker } = yield* service()

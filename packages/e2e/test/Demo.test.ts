@@ -16,7 +16,7 @@ const printed = Effect.callback<string>((resume) => {
   })
 })
 
-it.live("the demo tells the whole story, with exact amounts", () =>
+it.live("the demo prints the whole story, with exact amounts", () =>
   Effect.gen(function*() {
     assert.strictEqual(yield* printed, account)
   }), { timeout: 240_000 })

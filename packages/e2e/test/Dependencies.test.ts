@@ -68,7 +68,7 @@ const advisory = (id: string, more: Readonly<Record<string, unknown>> = {}) => (
   ...more
 })
 
-/** What npm answers to every question here: it knows what is asked along. */
+/** What the registry answers to every request. */
 const known = { "node-serialize": [advisory("GHSA-q4v7-4rhw-9hqm", { severity: "critical" })] }
 
 /** What a registry does with the question. */
@@ -98,15 +98,15 @@ const audit = Effect.fnUntraced(function*(
   return { code: yield* running.exit, output: running.output() }
 }, Effect.scoped)
 
-it.live("an audit asks the registry once, about exactly what runs in production", () =>
+it.live("an audit queries the registry once, for exactly the packages that run in production", () =>
   Effect.gen(function*() {
-    const asked: Array<unknown> = []
+    const requests: Array<unknown> = []
     const result = yield* audit((response, question, { headers, method, url }) => {
-      asked.push([method, url, headers["content-type"], question])
+      requests.push([method, url, headers["content-type"], question])
       says(200, known)(response, question, response.req)
     })
     assert.deepStrictEqual(result, { code: 0, output: "7 packages, none with a known advisory\n" })
-    assert.deepStrictEqual(asked, [["POST", "/npm/-/npm/v1/security/advisories/bulk", "application/json", {
+    assert.deepStrictEqual(requests, [["POST", "/npm/-/npm/v1/security/advisories/bulk", "application/json", {
       "@effect/platform-node": ["4.1.0"],
       "@visx/shape": ["4.0.0"],
       "d3-array": ["3.2.1", "3.2.5"],

@@ -62,7 +62,7 @@ describe("the images", () => {
     assert.notMatch(containerfile, /(?<!p)npm (install|i|exec) |npx/)
   })
 
-  it.live("are built by their own commands, without development's tools, and run from a file system that is only read", () =>
+  it.live("are built by their own commands, without development tools, and run from a read-only file system", () =>
     Effect.gen(function*() {
       const scratch = yield* folder
       const images = build(root, join(root, "deploy/Containerfile"), scratch)

@@ -24,14 +24,14 @@ const posted = (samples: Samples, from: number, count: number, millis: Millis) =
   }
 }
 
-const quick = { post: 5, reward: 80, webhook: 60 }
+const calm = { post: 5, reward: 80, webhook: 60 }
 
 /** Five seconds before and after, ten seconds of attack. */
 const measured = (during: Millis, changes: Partial<Measured> = {}): Measured => {
   const samples = new Samples()
-  posted(samples, 0, 50, quick)
+  posted(samples, 0, 50, calm)
   posted(samples, 5_000, 100, during)
-  posted(samples, 15_000, 50, quick)
+  posted(samples, 15_000, 50, calm)
   return {
     attack: "deposit",
     what: "a deposit",
@@ -77,7 +77,7 @@ describe("the judgement of an attack", () => {
     const refused = samples.summarize(0, 100, 100)
     const peakBytes = { api: 0, worker: 2 ** 31 }
     const changes = { before: refused, recoveryMillis: undefined, peakBytes, failures: ["wedged"] }
-    const found = breaches(deposit, measured(quick, changes), "full")
+    const found = breaches(deposit, measured(calm, changes), "full")
     assert.lengthOf(found, 4, found.join("\n"))
   })
 

@@ -10,7 +10,7 @@ import { Effect } from "effect"
 /** Unset: the short forms. `full`, or names with commas: those attacks in full, each beside a service of its own. */
 const chosen = process.env["HOSTILE"]
 
-/** A short phase may meet a moment in which the machine stands still, so a second attempt decides. */
+/** In a short phase the machine may stall for a moment, so a second attempt decides. */
 const shortAttempts = 2
 const shortTimeout = 120_000
 /** Preparing and auditing a million rewards takes minutes. */

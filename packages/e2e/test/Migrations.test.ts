@@ -21,7 +21,8 @@ import { Effect, Redacted, Semaphore } from "effect"
 const relations = (url: string) =>
   query<{ name: string }>(
     url,
-    `SELECT concat_ws(' ', c.relkind::text, c.relname) AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    `SELECT concat_ws(' ', c.relkind::text, c.relname) AS name
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE n.nspname = 'public' UNION ALL SELECT concat_ws(' ', 'function', p.proname) FROM pg_proc p
      JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'public' ORDER BY 1`
   )
@@ -41,7 +42,7 @@ const inTurn = Semaphore.makeUnsafe(1).withPermits(1)
 
 // one of them waits for half a minute, in which the others run, one after another
 describe.concurrent("migrations", () => {
-  it.live("an api and a worker that start before the schema is there serve once two migrations at one moment have made it", () =>
+  it.live("an api and a worker that start before there is a schema serve once two concurrent migrations made it", () =>
     Effect.gen(function*() {
       const url = yield* emptyDatabase
       const port = yield* freePort
@@ -111,7 +112,7 @@ describe.concurrent("migrations", () => {
       assert.strictEqual((yield* ended("admin", variables(url), { args: ["migrate"] })).code, 0)
     }).pipe(Effect.scoped, inTurn), { timeout: 180_000 })
 
-  it.live("api and worker end with one clear line where the schema never comes, is a newer one, or nothing answers", () =>
+  it.live("api and worker end with one line where the schema is missing or newer, or no database answers", () =>
     Effect.gen(function*() {
       const empty = variables(yield* emptyDatabase)
       const nowhere = variables(`postgres://nobody@127.0.0.1:${yield* freePort}/none`)

@@ -72,7 +72,7 @@ layer(LaunchedService.layer, { excludeTestServices: true, timeout: "120 seconds"
       const port = `${yield* freePort}`
       const here = (text: string) => text.replaceAll("8080", port)
       writeFileSync(join(folder, "receiver.mjs"), here(block("js", "createServer")))
-      // a person sees that it listens, and only then asks for a ping
+      // a reader waits until it listens, and then requests a ping
       const steps = here(block("sh", "receiver.mjs")).replace("&\n", "&\nRECEIVER=$!\nread -r\n")
       const shell = yield* Effect.acquireRelease(
         Effect.sync(() => spawn("bash", bash(`${steps}\nread -r\nkill $RECEIVER`), { cwd: folder, env })),
@@ -101,9 +101,9 @@ layer(LaunchedService.layer, { excludeTestServices: true, timeout: "120 seconds"
   it.effect("has a program in TypeScript that runs", () =>
     Effect.gen(function*() {
       const { apiKey, baseUrl } = yield* LaunchedService
-      const given = JSON.stringify({ baseUrl, apiKey: Redacted.value(apiKey) })
+      const settings = JSON.stringify({ baseUrl, apiKey: Redacted.value(apiKey) })
       const program = block("ts", "connectSandbox")
-      const code = `const { baseUrl, apiKey } = ${given}\n${program}\nconsole.log(balances.length)`
+      const code = `const { baseUrl, apiKey } = ${settings}\n${program}\nconsole.log(balances.length)`
       const args = ["--input-type=module-typescript", "--eval", code]
       const run = Effect.callback<string>((resume) => {
         execFile(process.execPath, args, { cwd: root }, (_error, stdout, stderr) =>

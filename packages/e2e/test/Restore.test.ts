@@ -74,7 +74,7 @@ const stored = (url: string) =>
 
 const sentIn = ({ spends }: Ledger) => [...spends.values()].map(({ externalTransactionId: id }) => id).toSorted()
 
-it.live("a base backup and the archived log restore to the moment before a mistake; what is sent again is whole again", () =>
+it.live("a base backup and the archived log restore the moment before a mistake; events sent again complete it", () =>
   Effect.gen(function*() {
     const parent = yield* folder
     chmodSync(parent, 0o711)
@@ -118,12 +118,13 @@ it.live("a base backup and the archived log restore to the moment before a mista
     })
     yield* Effect.gen(function*() {
       const url = yield* addressOf
-      yield* until("promoted", query<{ recovering: boolean }>(url, "SELECT pg_is_in_recovery() AS recovering"), ([row]) =>
+      const recovery = query<{ recovering: boolean }>(url, "SELECT pg_is_in_recovery() AS recovering")
+      yield* until("promoted", recovery, ([row]) =>
         row?.recovering === false)
       assert.deepStrictEqual(yield* stored(url), before.kept)
       assert.include(yield* admin(variables(url), "audit"), "holds")
       const { client } = yield* service(url, before.apiKey)
-      // the integrator is told from when to send again; what was kept is a duplicate
+      // the integrator knows from when to send again; what was kept is a duplicate
       yield* spend(client, before.ledger, [...before.ledger.spends.values()])
       assert.deepStrictEqual(yield* stored(url), sentIn(before.ledger))
       const rewarded = query<{ count: number }>(url, "SELECT count(*)::int AS count FROM rewards")

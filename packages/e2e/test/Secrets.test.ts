@@ -21,7 +21,7 @@ layer(
   Layer.merge(Cluster.layer(talkative), WebhookReceiver.layer),
   { excludeTestServices: true, timeout: "60 seconds" }
 )("secrets", (it) => {
-  it.effect("are in no log, answer, event, error, table or command line, at the most talkative level and while things fail", () =>
+  it.effect("are in no log, answer, event, error, table or command line, at the lowest log level, with failures", () =>
     Effect.gen(function*() {
       const cluster = yield* Cluster
       const receiver = yield* WebhookReceiver
@@ -52,7 +52,8 @@ layer(
         }
         yield* expect(201, client.sendWithRetries("POST", "/v1/api-keys", { name: "second" }))
         yield* expect([201, 409], client.sendWithRetries(...createEndpoint("main", receiver.url)))
-        for (const path of ["/v1/api-keys", "/v1/webhook-endpoints", "/v1/webhook-endpoints/main", "/v1/events?limit=100"]) {
+        const paths = ["api-keys", "webhook-endpoints", "webhook-endpoints/main", "events?limit=100"]
+        for (const path of paths.map((one) => `/v1/${one}`)) {
           yield* expect(200, client.sendWithRetries("GET", path))
         }
         // keys where they do not belong
@@ -87,7 +88,7 @@ layer(
       const rows = yield* Effect.forEach(tables, ({ name }) =>
         query<{ row: string }>(cluster.url, `SELECT t::text AS row FROM "${name}" t`))
 
-      const places: Readonly<Record<string, string>> = {
+      const outputs: Readonly<Record<string, string>> = {
         "the api's log": api.output(),
         "the worker's log": worker.output(),
         "PostgreSQL's log": cluster.log(),
@@ -97,7 +98,7 @@ layer(
         "a command line": commandLines.join("\n"),
         "the audit": audit
       }
-      for (const [place, text] of Object.entries(places)) assert.isAbove(text.length, 20, `${place} was not looked at`)
+      for (const [output, text] of Object.entries(outputs)) assert.isAbove(text.length, 20, `${output} is empty`)
       const password = new URL(cluster.url).password
       const secrets = {
         apiKey,
@@ -111,10 +112,10 @@ layer(
       for (const [name, secret] of Object.entries(secrets)) {
         assert.isAbove(secret.length, 20, name)
         for (const spelling of spellings(secret)) {
-          for (const [place, text] of Object.entries(places)) {
-            // the caller's own words come back to nobody but the caller
-            if (name === "secondKey" && place === "an answer") continue
-            assert.isFalse(text.includes(spelling), `${name} is in ${place}: …${around(text, spelling)}…`)
+          for (const [output, text] of Object.entries(outputs)) {
+            // an answer repeats the caller's own text to that caller only
+            if (name === "secondKey" && output === "an answer") continue
+            assert.isFalse(text.includes(spelling), `${name} is in ${output}: …${around(text, spelling)}…`)
           }
         }
       }

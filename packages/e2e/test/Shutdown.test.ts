@@ -60,9 +60,10 @@ layer(WebhookReceiver.layer, { excludeTestServices: true, timeout: "60 seconds" 
       })
       const load = Array.from({ length: customers }, (_, index) => customer(client, ledger, index))
       yield* Effect.all([restarts, ...load], { concurrency: "unbounded", discard: true })
-      // The balancer sends nobody to a dead api, and every answer of a stopping one told to go elsewhere: lost is only what is sent
-      // just when a connection is closed that nobody has used for half a second. A machine that stalls then may cost several at
-      // one restart; an api that lets go too early costs some at nearly every one.
+      // The balancer sends no request to a dead api, and a stopping one answers with `connection: close`: a request is
+      // lost only where it is sent just when a connection is closed that was unused for half a second. A machine that
+      // stalls then may cost several requests at one restart; an api that closes too early costs some at nearly
+      // every restart.
       yield* Effect.logInfo(`requests without an answer: ${lost}`)
       const isByStall = lost.filter((count) => count > 0).length === 1
       assert.isTrue(client.failures.noAnswer <= order.length || isByStall, `${lost}: ${client.failures.last}`)
@@ -91,7 +92,7 @@ layer(WebhookReceiver.layer, { excludeTestServices: true, timeout: "60 seconds" 
       const invited = begin("invited", "expect: 100-continue\r\n")
       const [invitation] = yield* Effect.promise(() => once(invited, "data"))
       assert.match(invitation, /^HTTP\/1\.1 100 /)
-      // nothing tells the client that the server has the other one's head, but it reads what came before these
+      // nothing shows the client that the server has the other one's head, but it reads what came before these
       for (let round = 0; round < 3; round++) {
         kept.write(health)
         yield* Effect.promise(() => once(kept, "data"))

@@ -19,7 +19,7 @@ layer(
   Layer.merge(WebhookReceiver.layer, Collector.layer),
   { excludeTestServices: true, timeout: "60 seconds" }
 )("telemetry", (it) => {
-  it.effect("follows a request by links through processing to its delivery, measures all of it, and tells no secret", () =>
+  it.effect("links a request to its processing and delivery, measures all of it, and exports no secret", () =>
     Effect.gen(function*() {
       const collector = yield* Collector
       const receiver = yield* WebhookReceiver
@@ -44,14 +44,14 @@ layer(
           }).then(({ status }) => status)
         )
 
-      // an idle process looks for work all the time, and makes no span by it
+      // an idle process scans for work all the time, and makes no span for it
       const idle = (step: string) => value("card_rewards.worker.step.duration", ["step", step], ["outcome", "idle"])
-      const looks = (more: number) =>
+      const idleScans = (more: number) =>
         Effect.flatMap(idle("SpendProcessor"), (before) =>
-          until("looks", idle("SpendProcessor"), (count) => count > before + more))
-      yield* looks(10) // the start is over
+          until("idle scans", idle("SpendProcessor"), (count) => count > before + more))
+      yield* idleScans(10) // the start is over
       const idleSince = BigInt(Date.now()) * 1_000_000n
-      yield* looks(10)
+      yield* idleScans(10)
       const since = collector.spans.filter(({ service, startTimeUnixNano }) =>
         service === "card-rewards-worker" && BigInt(startTimeUnixNano) > idleSince)
       assert.deepStrictEqual(since.map(({ name, traceId }) => `${name} ${traceId}`), [])
@@ -122,16 +122,17 @@ layer(
       const entry = yield* until(
         "the log entry",
         Effect.sync(() =>
-          collector.logs.find(({ service, severityText }) => service === "card-rewards-api" && severityText === "Error")),
+          collector.logs.find(({ service, severityText }) =>
+            service === "card-rewards-api" && severityText === "Error")),
         (log) => log !== undefined
       )
       assert.strictEqual(entry?.traceId, failing.traceId)
 
-      // requests by method, route and status; also those that nobody wants traced, or that no route answers
+      // requests by method, route and status; also those that are not traced, or that no route answers
       const requests = "http.server.request.duration"
       assert.strictEqual(yield* post(wrongKey), 401)
       assert.strictEqual((yield* client.sendWithRetries("GET", "/v1/nothing?secret=of-a-query")).status, 404)
-      const seen = (method: string, status: string, route?: string) =>
+      const isMeasured = (method: string, status: string, route?: string) =>
         until(
           `${method} ${route} ${status}`,
           value(
@@ -142,11 +143,11 @@ layer(
           ),
           (count) => count > 0
         )
-      yield* seen("POST", "202", "/v1/spend-events")
-      yield* seen("POST", "401", "/v1/spend-events")
-      yield* seen("GET", "500", "/v1/users/:userId/balance")
-      yield* seen("GET", "204", "/health")
-      yield* seen("GET", "404")
+      yield* isMeasured("POST", "202", "/v1/spend-events")
+      yield* isMeasured("POST", "401", "/v1/spend-events")
+      yield* isMeasured("GET", "500", "/v1/users/:userId/balance")
+      yield* isMeasured("GET", "204", "/health")
+      yield* isMeasured("GET", "404")
       assert.deepStrictEqual(metrics(requests).map(({ unit }) => unit), ["s"])
 
       // what became of the event, counted once
@@ -170,11 +171,11 @@ layer(
       // what dashboard and alerts ask for is what is exported
       const exported = Effect.sync(() => new Set(collector.metrics().flatMap(prometheusNames)))
       for (const file of ["deploy/grafana/card-rewards.json", "deploy/prometheus/card-rewards.rules.yaml"]) {
-        const asked = expressions(parse(readFileSync(join(root, file), "utf8")))
+        const queried = expressions(parse(readFileSync(join(root, file), "utf8")))
           .flatMap((expression) =>
             expression.match(/\b(?:card_rewards|http_server)_[a-z_]+/g) ?? [assert.fail(expression)])
-        assert.isAbove(asked.length, 5, file)
-        const missing = Effect.map(exported, (names) => asked.filter((name) => !names.has(name)))
+        assert.isAbove(queried.length, 5, file)
+        const missing = Effect.map(exported, (names) => queried.filter((name) => !names.has(name)))
         yield* until(`what ${file} asks for`, missing, ({ length }) => length === 0)
       }
 
@@ -182,8 +183,8 @@ layer(
       yield* worker().exit
       yield* api.send("SIGTERM")
       yield* api.exit
-      const told = collector.received()
-      assert.include(told, "/v1/spend-events")
+      const received = collector.received()
+      assert.include(received, "/v1/spend-events")
       const database = new URL(url)
       const secrets = [
         apiKey,
@@ -196,7 +197,7 @@ layer(
       ]
       for (const one of secrets) {
         assert.isAbove(one.length, 3)
-        assert.isFalse(told.includes(one), "a secret is exported")
+        assert.isFalse(received.includes(one), "a secret is exported")
       }
     }).pipe(Effect.scoped), { timeout: 180_000 })
 })

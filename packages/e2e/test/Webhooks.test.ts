@@ -101,7 +101,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("an integ
       assert.isUndefined(rest.next)
     }))
 
-  it.effect("is told what is not there, and what is not a page", () =>
+  it.effect("gets 404 for what does not exist, and 400 for a query that is no page", () =>
     Effect.gen(function*() {
       const unknown = yield* call("POST", "/v1/webhook-endpoints/main/deliveries/evt_0/redeliver")
       assert.deepStrictEqual([unknown.status, unknown.body["resource"], unknown.body["id"]], [404, "event", "evt_0"])

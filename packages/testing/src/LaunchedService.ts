@@ -6,7 +6,7 @@ import { folder, root, start } from "./Processes.ts"
 import { secretsKeyText } from "./Secrets.ts"
 import * as TestProcess from "./TestProcess.ts"
 
-/** What `npm start` writes for those who want to call it. */
+/** What `npm start` writes for its callers. */
 const DemoFile = Schema.fromJsonString(Schema.Struct({
   baseUrl: Schema.String,
   integratorId: Schema.String,

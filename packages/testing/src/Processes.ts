@@ -32,14 +32,14 @@ export const admin = (env: Variables, ...args: ReadonlyArray<string>): Effect.Ef
     return command.output()
   }))
 
-/** A port of 127.0.0.1 that nobody listens on now, below those that the system gives to connections and for 0. */
+/** A port of 127.0.0.1 that is free now, below those that the system uses for connections and for 0. */
 export const freePort: Effect.Effect<number> = Effect.callback<number, Error>((resume) => {
   const port = randomInt(20_000, 32_000)
   const server = createServer().once("error", (error) => resume(Effect.fail(error)))
   server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(port))))
 }).pipe(Effect.retry({ times: 20 }), Effect.orDie)
 
-/** What api and worker are given: a database, a port, retries within a second and no rate limits. */
+/** What api and worker run with: a database, a port, retries within a second and no rate limits. */
 export const variables = (databaseUrl: string, more: Variables = {}): Variables => ({
   PATH: process.env["PATH"] ?? "",
   // a third of a start's work is the same for every process

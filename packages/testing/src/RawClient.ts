@@ -6,7 +6,7 @@ import { type Answer, exchange, type NoAnswer } from "./HttpExchange.ts"
 export interface RawClient {
   /** One request, one answer. */
   readonly send: (method: string, path: string, body?: unknown) => Effect.Effect<Answer, NoAnswer>
-  /** Sends the same request until there is an answer other than 429 and 503, as the contract asks (section 7). */
+  /** Sends the same request until there is an answer other than 429 and 503, as the contract says (section 7). */
   readonly sendWithRetries: (method: string, path: string, body?: unknown) => Effect.Effect<Answer>
   /** How many retried requests had no answer, how many 429 or 503, and what the last one was. */
   readonly failures: { noAnswer: number; busy: number; last: string }

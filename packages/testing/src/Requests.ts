@@ -39,7 +39,7 @@ export const definition = (changes: Changes = {}) => ({
   ...changes
 })
 
-/** What a simulation of {@link definition} is asked. */
+/** The request for a simulation of {@link definition}. */
 export const november = { definition: definition(), from: "2099-11-01T00:00:00Z", to: "2099-12-01T00:00:00Z" }
 
 export const enroll = (userId: string, attributes: Changes = {}): Request => ["PUT", `/v1/users/${userId}`, attributes]

@@ -14,7 +14,7 @@ import { WebhookReceiver } from "./WebhookReceiver.ts"
 import * as Worker from "./Worker.ts"
 
 /**
- * The sandbox in this process, as the integrator `acme` meets it: the api over a database of its own, the worker, a
+ * The sandbox in this process, as the integrator `acme` uses it: the api over a database of its own, the worker, a
  * webhook receiver, and the typed client.
  */
 export class TestService extends Context.Service<TestService, {
@@ -30,8 +30,8 @@ export class TestService extends Context.Service<TestService, {
   readonly publish: (changes?: Readonly<Record<string, unknown>>) => Effect.Effect<void>
   /** Moves `acme`'s clock forward. What is due by then is claimable at once. */
   readonly pass: (duration: Duration.Input) => Effect.Effect<void>
-  /** Waits until all that was sent is processed and every event has been delivered or given up; 60 s at most. */
-  readonly settled: Effect.Effect<void>
+  /** Waits until all that was sent is processed and every event has been delivered or cancelled; 60 s at most. */
+  readonly idle: Effect.Effect<void>
 }>()("@card-rewards/testing/TestService") {
   /**
    * With it come its parts: `WebhookReceiver`, `ApiServer`, `FreshDatabase`, core's `Integrators` and a `SqlClient`.
@@ -59,7 +59,7 @@ const make = Effect.gen(function*() {
   const { apiKey } = yield* integrators.create(integratorId)
   const client = CardRewardsSandbox.layer({ baseUrl, apiKey }).pipe(Layer.provide(FetchHttpClient.layer))
   const api = Context.get(yield* Layer.build(client), CardRewardsSandbox)
-  const isSettled = Effect.gen(function*() {
+  const isIdle = Effect.gen(function*() {
     const { stored } = yield* api.spendEvents.backlog()
     const pending = yield* sql`SELECT FROM deliveries WHERE state = 'pending' LIMIT 1`
     return stored === 0 && pending.length === 0
@@ -87,6 +87,6 @@ const make = Effect.gen(function*() {
     api,
     publish,
     pass,
-    settled: untilTrue(isSettled).pipe(Effect.asVoid, Effect.orDie)
+    idle: untilTrue(isIdle).pipe(Effect.asVoid, Effect.orDie)
   })
 })

@@ -35,7 +35,7 @@ export class WebhookReceiver extends Context.Service<WebhookReceiver, {
   readonly url: string
   /** All requests so far, the latest last. */
   readonly received: ReadonlyArray<Received>
-  /** How requests are answered from now on; 200 at first. `undefined` gives no answer at all. */
+  /** How requests are answered from now on; 200 at first. `undefined` is no answer. */
   readonly answer: (answer: Answer | ((request: Received) => Answer | undefined)) => void
   /** From now on each answer is handed over, as a function that sends it; `undefined` sends answers at once again. */
   readonly hold: (keep: ((respond: () => void) => void) | undefined) => void

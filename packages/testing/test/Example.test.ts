@@ -7,9 +7,9 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 
 layer(TestService.layer(), { excludeTestServices: true })("cashback", (it) => {
-  it.effect("can be claimed after the holding period, and the integrator is told", () =>
+  it.effect("can be claimed after the holding period, and the integrator receives the event", () =>
     Effect.gen(function*() {
-      const { api, integratorId, pass, publish, settled } = yield* TestService
+      const { api, integratorId, pass, publish, idle } = yield* TestService
       const receiver = yield* WebhookReceiver
       const userId = UserId.make("ann")
       yield* api.users.put({ params: { userId }, payload: {} })
@@ -32,12 +32,12 @@ layer(TestService.layer(), { excludeTestServices: true })("cashback", (it) => {
           occurredAt: now
         }
       })
-      yield* settled
+      yield* idle
       yield* pass("30 days")
       const { balances: [usdc] } = yield* api.users.balance({ params: { userId } })
       assert.strictEqual(usdc?.claimable, 1_234_500n)
 
-      yield* settled
+      yield* idle
       const events = yield* Effect.forEach(
         receiver.received,
         ({ body, headers }) => verifyWebhook({ body, headers, secrets: [secret] })

@@ -19,11 +19,11 @@ const faultsPerStory = wanted === "all" ? 4 : wanted === undefined ? 3 : 1
 const play = (points: Points) =>
   Effect.scoped(Effect.gen(function*() {
     const world = yield* World.make(points)
-    const secrets = yield* Story.tell(world)
+    const secrets = yield* Story.play(world)
     return yield* Record.read(world, secrets)
   })).pipe(Effect.provideService(References.MinimumLogLevel, "Error"))
 
-/** Begun again by the service itself, or told to the client as 503. */
+/** Retried by the service itself, or answered 503. */
 const codes = ["40001", "40P01", "57014", "53100", "57P01"]
 
 /** What can happen at a point. What only reads changes nothing, so there is no difference between before and after. */
@@ -53,12 +53,12 @@ const targetsOf = Effect.fnUntraced(function*(points: ReadonlyArray<Point>) {
   return yield* Random.withSeed(Random.shuffle(targets.flat()), seed)
 })
 
-/** In a fixed order; different statements of one name are told apart by a number. */
+/** In a fixed order; different statements of one name differ by a number. */
 const numbered = (points: Iterable<Point>): ReadonlyArray<Point> => {
-  const seen = new Map<string, number>()
+  const counts = new Map<string, number>()
   return [...points].sort((a, b) => a.key < b.key ? -1 : 1).map((point) => {
-    const number = (seen.get(point.name) ?? 0) + 1
-    seen.set(point.name, number)
+    const number = (counts.get(point.name) ?? 0) + 1
+    counts.set(point.name, number)
     return number === 1 ? point : { ...point, name: `${point.name} (${number})` }
   })
 }
@@ -78,7 +78,7 @@ describe("whatever fails between two steps", () => {
       const names = points.map(({ name }) => name)
       const scopes = new Set(names.map((name) => name.split(": ")[0]))
       assert.deepStrictEqual(World.operations.filter((operation) => !scopes.has(operation)), ["GET /health"])
-      // every statement is somebody's; a transaction that finds nothing begins, and is rolled back where the worker
+      // every statement has its session; a transaction that finds nothing begins, and is rolled back where the worker
       // stops
       assert.deepStrictEqual(
         names.filter((name) => /^(unknown|start|worker):/.test(name) && !/^worker: (BEGIN|ROLLBACK)/.test(name)),

@@ -20,7 +20,7 @@ it("no column of any table holds an API key or a signing secret in a readable fo
     const send: World.Send = (...request) =>
       Effect.tap(world.send(...request), ({ body: { secret } }) =>
         Effect.sync(() => typeof secret === "string" && shown.push(secret)))
-    yield* Story.tell({ ...world, send })
+    yield* Story.play({ ...world, send })
     // the story deletes its endpoint with the secrets; what stands then are a second one's
     const present = shown.find((secret) => secret.includes("_sk_"))
     yield* send("POST", "/v1/webhook-endpoints", { id: "again", url: world.receiver.url }, present)
@@ -38,7 +38,7 @@ it("no column of any table holds an API key or a signing secret in a readable fo
 
     const apiKey = Redacted.value(world.apiKey)
     const hash = createHash("sha256").update(apiKey).digest("hex")
-    for (const known of ["rw:acme:ann", "webhook.ping", hash]) assert.include(stored, known, "not looked at")
+    for (const known of ["rw:acme:ann", "webhook.ping", hash]) assert.include(stored, known, "not stored")
     const secrets = [apiKey, ...shown]
     assert.deepStrictEqual(
       secrets.map((secret) => secret.slice(0, -64)).toSorted(),

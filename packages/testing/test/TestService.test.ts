@@ -15,9 +15,9 @@ it("the README's example is a test of this package, word for word", () => {
 })
 
 layer(TestService.layer({ retryDelays: [1, 1] }), { excludeTestServices: true })("the service in a test", (it) => {
-  it.effect("is settled when what the receiver refused is given up", () =>
+  it.effect("is idle when the deliveries that the receiver refused are exhausted", () =>
     Effect.gen(function*() {
-      const { api, settled } = yield* TestService
+      const { api, idle } = yield* TestService
       const receiver = yield* WebhookReceiver
       const sql = yield* SqlClient.SqlClient
       receiver.answer(({ body }) => body.includes('"d1"') ? 500 : { status: 204, headers: { "x-test": "1" } })
@@ -26,7 +26,7 @@ layer(TestService.layer({ retryDelays: [1, 1] }), { excludeTestServices: true })
         const amount = { asset: "USDC" as const, amount: 1n }
         yield* api.sandbox.deposit({ payload: { reference: Reference.make(reference), amount } })
       }
-      yield* settled
+      yield* idle
       assert.sameMembers(receiver.received.map(({ body }) => JSON.parse(body).data.reference), ["d1", "d1", "d1", "d2"])
       const states = yield* sql<{ state: string }>`SELECT state FROM deliveries ORDER BY event`
       assert.deepStrictEqual(states.map(({ state }) => state), ["exhausted", "delivered"])

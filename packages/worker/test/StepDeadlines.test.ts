@@ -69,5 +69,6 @@ it.effect("the log line of a failed step names the cause of the failure", () =>
     const step = Effect.fail(new Unavailable({ message: "Rewards of integrator acme are being caught up with" }))
     yield* Effect.forkScoped(Effect.provide(Loop.run("maturing", step), logger))
     yield* TestClock.adjust("1 second")
-    assert.strictEqual(lines[0], "maturing: Rewards of integrator acme are being caught up with; trying again in 200 ms")
+    const expected = "maturing: Rewards of integrator acme are being caught up with; trying again in 200 ms"
+    assert.strictEqual(lines[0], expected)
   }).pipe(Effect.scoped))

@@ -15,7 +15,9 @@ export const around = <E, R>(
 ): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R | HttpServerRequest.HttpServerRequest> => {
   const answered = Effect.matchCauseEffect(routes, {
     onSuccess: (response) =>
-      Effect.succeed(response.status === 503 ? HttpServerResponse.setHeader(response, "retry-after", retryAfter) : response),
+      Effect.succeed(
+        response.status === 503 ? HttpServerResponse.setHeader(response, "retry-after", retryAfter) : response
+      ),
     onFailure: answerCause
   })
   return Effect.withFiber((fiber) => {
@@ -33,7 +35,7 @@ const answerCause = (cause: Cause.Cause<unknown>): Effect.Effect<HttpServerRespo
   if (cause.reasons.some((reason) => reason._tag === "Fail" && isRouteNotFound(reason.error))) {
     return Effect.succeed(notFound)
   }
-  // only the caller's own leaving, or the process's end, interrupts a request
+  // a request is interrupted only when its client disconnects or the process ends
   if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
   return Effect.as(Effect.logError("A request met a fault of the service", cause), internalError)
 }

@@ -8,7 +8,7 @@ const built = fileURLToPath(new URL("../../../console/dist/", import.meta.url))
 
 /**
  * `/console`: the page for integrators, as it was built, from memory. A build that comes later is noticed; until there
- * is one the answer is 503 and asks the browser to try again. The page gets the key from its user: none is needed here.
+ * is one the answer is 503 and asks the browser to try again. The user enters the key on the page; none is needed here.
  */
 export const layer = (folder = built): Layer.Layer<never, never, HttpRouter.HttpRouter | FileSystem.FileSystem> =>
   Layer.unwrap(Effect.gen(function*() {
@@ -39,7 +39,7 @@ export const layer = (folder = built): Layer.Layer<never, never, HttpRouter.Http
     )
   }))
 
-/** A file whose name tells its content never changes. */
+/** The name of such a file is a hash of its content, so the file never changes. */
 const forAYear = "public, max-age=31536000, immutable"
 
 interface Build {
@@ -67,7 +67,7 @@ const readAll = Effect.fnUntraced(function*(folder: string) {
   return new Map(files)
 })
 
-/** Scripts, styles and requests of this host only, none of them inline; nobody may frame the page. */
+/** Scripts, styles and requests of this host only, none of them inline; the page may not be framed. */
 const headers = {
   "content-security-policy": [
     "default-src 'none'",

@@ -5,9 +5,9 @@
 const unreadable = "%00"
 
 /**
- * A request target with each segment in one spelling, so that the router takes it as it is meant: a raw `;` or `#` belongs to
- * its segment, `%2f` and `%2F` are one. Undefined where there can be no route: an empty segment, a trailing slash or no
- * path at all.
+ * A request target with each segment in one spelling, which the router reads without ambiguity: a raw `;` or `#`
+ * belongs to its segment, `%2f` and `%2F` are equal. Undefined where no route can match: an empty segment, a trailing
+ * slash, or no path.
  */
 export const canonical = (target: string): string | undefined => {
   const question = target.indexOf("?")

@@ -40,7 +40,9 @@ export const make = (type: string, bytes: Uint8Array): Effect.Effect<StaticFile>
 export const serve = Effect.fnUntraced(function*(file: StaticFile, headers: Readonly<Record<string, string>>) {
   const request = yield* HttpServerRequest.HttpServerRequest
   const shared = { "cache-control": "no-cache", ...headers, vary: "accept-encoding", etag: file.etag }
-  if (has(request.headers["if-none-match"], file.etag)) return HttpServerResponse.empty({ status: 304, headers: shared })
+  if (has(request.headers["if-none-match"], file.etag)) {
+    return HttpServerResponse.empty({ status: 304, headers: shared })
+  }
   const isGzipped = file.gzipped !== undefined && acceptsGzip(request.headers["accept-encoding"])
   return HttpServerResponse.uint8Array(isGzipped ? file.gzipped : file.bytes, {
     contentType: file.type,

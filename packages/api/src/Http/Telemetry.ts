@@ -18,7 +18,9 @@ const methods = new Set(["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH",
  * Measures each request by method, route and status, up to the first byte of its answer; a request that is not traced
  * makes no spans below the router either. Without telemetry nothing is added.
  */
-export const around = Effect.fnUntraced(function*<E, R>(answer: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) {
+export const around = Effect.fnUntraced(function*<E, R>(
+  answer: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+) {
   if (!(yield* Metrics.On)) return answer
   const series = new Series()
   return Effect.withFiber<HttpServerResponse.HttpServerResponse, E, R>((fiber) => {
@@ -45,7 +47,11 @@ const routeOf = (fiber: Fiber.Fiber<unknown, unknown>): string | undefined =>
 class Series {
   readonly #known = new Map<string, ReturnType<typeof Metrics.durations>>()
 
-  of(request: HttpServerRequest.HttpServerRequest, route: string | undefined, { status }: HttpServerResponse.HttpServerResponse) {
+  of(
+    request: HttpServerRequest.HttpServerRequest,
+    route: string | undefined,
+    { status }: HttpServerResponse.HttpServerResponse
+  ) {
     const method = methods.has(request.method) ? request.method : "_OTHER"
     const key = `${method} ${route} ${status}`
     const known = this.#known.get(key)

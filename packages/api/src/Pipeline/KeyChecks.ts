@@ -21,15 +21,15 @@ const retryAfterMillis = 1_000
 /** How long a request with a cached key waits for its look-up, so that its handler still answers within 5 s. */
 const cachedKeyTimeoutMillis = 400
 
-/** How long any other request waits: an abandoned query may take long to end, and its answer is not worth waiting for. */
+/** How long any other request waits. An abandoned query may take long to end, and its answer is not needed. */
 const lookUpTimeoutMillis = 4_600
 
 type Refusal = Unauthorized | RateLimited | Unavailable
 
 /**
- * Checks API keys: `check` looks keys up, `fresh` only reads the cache. Unknown and revoked keys are never cached; requests
- * with the same key share one look-up, and look-ups of different clients take turns. A client's failed authentications
- * are counted before the look-up; beyond the limit they get 429, while a valid key is accepted.
+ * Checks API keys: `check` looks keys up, `fresh` only reads the cache. Unknown and revoked keys are never cached;
+ * requests with the same key share one look-up, and look-ups of different clients take turns. A client's failed
+ * authentications are counted before the look-up; beyond the limit they get 429, while a valid key is accepted.
  */
 export class KeyChecks extends Context.Service<KeyChecks, {
   /** `client` is what failures are counted under, see {@link clientOf}. */
@@ -151,7 +151,8 @@ const awaitAnswer = (answer: Deferred.Deferred<Option.Option<FoundKey>, Unavaila
   Deferred.await(answer).pipe(
     Effect.timeoutOrElse({
       duration: Duration.millis(lookUpTimeoutMillis),
-      orElse: () => Effect.fail(new Unavailable({ message: "The key cannot be checked now; send the same request again" }))
+      orElse: () =>
+        Effect.fail(new Unavailable({ message: "The key cannot be checked now; send the same request again" }))
     })
   )
 

@@ -16,7 +16,7 @@ export const make = Effect.fnUntraced(function*(apiKeys: ApiKeys["Service"], max
     const uses = [...unwritten.values()]
     unwritten.clear()
     return apiKeys.markUsed(uses).pipe(
-      // lost while the database is away: the next minute's use is recorded again
+      // lost while the database is unreachable: the next minute's use is recorded again
       Effect.catchCause((cause) => Effect.logDebug("Uses of keys were not recorded", cause))
     )
   })

@@ -2,21 +2,21 @@ import { InvalidRequest } from "@card-rewards/domain/Errors"
 import { Effect, type SchemaAST, SchemaIssue } from "effect"
 import type { HttpApiError } from "effect/http-api"
 
-/** Problems that one answer tells, and characters of one key, at most. */
+/** Problems that one answer shows, and characters of one key, at most. */
 const maxProblems = 20
 const maxKeyCharacters = 64
 
 /**
- * What is wrong with a request, as `path: expected …`, problems joined by `; `. Refused values are not repeated: they may be
- * anything, and the message may end up in logs.
+ * What is wrong with a request, as `path: expected …`, problems joined by `; `. Refused values are not repeated,
+ * as they may be secrets and the message may be logged.
  */
 export const describe = (root: string, issue: SchemaIssue.Issue): string => {
   const problems = [...new Set(problemsOf(issue, []).map(({ message, path }) =>
     `${print(root, path)}: ${root === "" ? message.replace(aString, "") : message}`))]
-  const told = problems.slice(0, maxProblems)
-  return told.length === problems.length
-    ? told.join("; ")
-    : `${told.join("; ")}; and ${problems.length - told.length} more`
+  const shown = problems.slice(0, maxProblems)
+  return shown.length === problems.length
+    ? shown.join("; ")
+    : `${shown.join("; ")}; and ${problems.length - shown.length} more`
 }
 
 /** The contract's 400 for a part of a request that does not decode. */
@@ -107,7 +107,7 @@ const literalsOf = (ast: SchemaAST.AST): ReadonlyArray<string> | undefined => {
   return values.length === ast.types.length ? values : undefined
 }
 
-/** The property that tells a union's members apart, and its values. */
+/** The property that distinguishes a union's members, and its values. */
 const tagOf = (ast: SchemaAST.AST): { readonly name: string; readonly values: ReadonlyArray<string> } | undefined => {
   if (ast._tag !== "Union") return undefined
   const values: Array<string> = []

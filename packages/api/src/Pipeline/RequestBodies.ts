@@ -37,7 +37,7 @@ export class RequestBodies extends Context.Service<RequestBodies, {
     Layer.effect(RequestBodies, Effect.gen(function*() {
       const arriving = new Arriving(options.deadlineMillis ?? deadlineMillis)
       yield* Effect.sleep(Duration.millis(checkEveryMillis)).pipe(
-        Effect.andThen(Effect.map(Clock.monotonicTimeNanos, (now) => arriving.refuseLate(now))),
+        Effect.andThen(Effect.map(Clock.monotonicTimeNanos, (now) => arriving.refuseOverdue(now))),
         Effect.forever,
         Effect.forkScoped
       )
@@ -86,11 +86,11 @@ class Arriving {
     this.deadlineMillis = deadlineMillis
   }
 
-  refuseLate(nowNanos: bigint): void {
+  refuseOverdue(nowNanos: bigint): void {
     const latest = nowNanos - BigInt(this.deadlineMillis) * 1_000_000n
     for (const { refuse, startedNanos } of this.bodies) {
       if (startedNanos > latest) return
-      refuse(late(this.deadlineMillis))
+      refuse(notInTime(this.deadlineMillis))
     }
   }
 }
@@ -156,7 +156,7 @@ const receiveExpected = (request: HttpServerRequest.HttpServerRequest, integrato
       }),
       Effect.timeoutOrElse({
         duration: Duration.millis(arriving.deadlineMillis),
-        orElse: () => late(arriving.deadlineMillis)
+        orElse: () => notInTime(arriving.deadlineMillis)
       })
     )
     return Effect.ensuring(restore(body), Effect.sync(() => arriving.bytes.giveBack(integratorId, maxBytes)))
@@ -164,13 +164,13 @@ const receiveExpected = (request: HttpServerRequest.HttpServerRequest, integrato
 
 const unreadable = "the body could not be read"
 
-const late = (millis: number) => invalid(`the body did not arrive within ${millis / 1_000} s`)
+const notInTime = (millis: number) => invalid(`the body did not arrive within ${millis / 1_000} s`)
 
 const tooMany = Effect.fail(
   new Unavailable({ message: "The service has more to do than it can; send the same request again" })
 )
 
-/** How deep a body may be nested. No described body needs more than 6; a walk through a deep one may exhaust the stack. */
+/** Levels of a body, at most. No described body has more than 6; reading a deep one may exhaust the stack. */
 const maxDepth = 64
 
 const decoder = new TextDecoder()

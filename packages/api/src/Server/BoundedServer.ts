@@ -4,7 +4,8 @@ import { Connection, type WaitingCount } from "./Connection.ts"
 import { Response } from "./Response.ts"
 
 /**
- * How long a stop leaves unused connections open: a request may be on its way, and is answered with `connection: close`.
+ * How long a stop leaves unused connections open: a request may be in transit, and is answered with
+ * `connection: close`.
  */
 const unusedMillis = 500
 
@@ -33,7 +34,7 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
     })
   }
 
-  /** A request, also one that asks whether it may send its body, is handled in its connection's turn. */
+  /** A request, also one that asks whether it may send its body, is handled in the order of its connection. */
   override emit(event: string, ...args: Array<unknown>): boolean {
     const [request, response] = args
     if (event !== "request" && event !== "checkContinue") return super.emit(event, ...args)
@@ -58,7 +59,7 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
     return super.close(callback)
   }
 
-  /** Node calls it as soon as it closes: a request that is on its way then would be lost. */
+  /** Node calls it as soon as it closes, when a request may still be in transit. */
   override closeIdleConnections(): void {
     if (this.#closesUnused) super.closeIdleConnections()
   }

@@ -63,7 +63,7 @@ export class Connection {
     this.socket.pause()
   }
 
-  /** Says in all answers that are not begun that the connection ends after them. */
+  /** Sets `connection: close` on all answers that have not started. */
   announceClose(): void {
     for (const response of this.unanswered) if (!response.headersSent) response.setHeader("connection", "close")
   }

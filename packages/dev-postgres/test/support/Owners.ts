@@ -7,7 +7,7 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { fileURLToPath } from "node:url"
 
-const program = fileURLToPath(new URL("owner.ts", import.meta.url))
+const program = fileURLToPath(new URL("./owner.ts", import.meta.url))
 
 /** A process with a lease on the embedded server of a data directory. */
 export interface Owner {

@@ -63,8 +63,8 @@ export class Programs extends HttpApiGroup.make("programs").add(
     description: "Compares what a candidate would have paid for past purchases with what the program paid for them. " +
       "Nothing is stored. The candidate's `effectiveFrom` and the limits of publication do not apply; a candidate " +
       "that violates another rule is refused as in a publication. Caps count from the start of the month of `from`. " +
-      "A simulation evaluates at most 1,000,000 purchases, and takes at most a minute. While one of an integrator runs, " +
-      "another one is 503."
+      "A simulation evaluates at most 1,000,000 purchases, and takes at most a minute. While one of an integrator " +
+      "runs, another one is 503."
   })).annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "ignore", errors: "all" })
 ).middleware(RequestPipeline)
   .annotate(OpenApi.Description, "Reward programs and their immutable versions.") {}

@@ -27,9 +27,9 @@ export const listen = Effect.fnUntraced(function*(points: Points) {
     if (half?.kind === "stall") await sleep()
     if (half?.kind === "crash" || half?.kind === "error") return response.socket?.resetAndDestroy()
     response.end("k")
-    const told = points.pass("delivering: the answer is written")
-    if (told?.kind === "stall") await sleep()
-    if (told !== undefined) return response.socket?.destroy()
+    const fault = points.pass("delivering: the answer is written")
+    if (fault?.kind === "stall") await sleep()
+    if (fault !== undefined) return response.socket?.destroy()
   }
 
   const { port } = yield* LoopbackServer.listen(server)

@@ -45,7 +45,7 @@ export class Points {
     const { sql, transaction = [] } = statement
     const last = transaction.at(-1) ?? ""
     const scope = scopeOf(statement, this.operation)
-    // an empty look and a batch of work end with the same word
+    // an empty scan and a batch of work end with the same word
     return isEnd(sql)
       ? this.pass(`${scope}: ${sql} after ${nameOf(last)}`, last)
       : this.pass(`${scope}: ${nameOf(sql)}`, sql)

@@ -58,7 +58,7 @@ export const read = Effect.fnUntraced(function*({ receiver, sql }: World, secret
     const rows = yield* sql.unsafe<{ row: string }>(
       `SELECT (to_jsonb(t) - '{${incidental.join()}}'::text[])::text AS row FROM ${table} t ORDER BY 1`
     )
-    // what is expected of a user may be a zero or nothing; a ping whose answer was lost is asked for again
+    // what is expected of a user may be a zero or nothing; a ping whose answer was lost is requested again
     stood[table] = rows.map(({ row }) => row).filter((row) => !row.includes("\"expected\": 0"))
   }
 
@@ -68,7 +68,7 @@ export const read = Effect.fnUntraced(function*({ receiver, sql }: World, secret
   const bodies = new Map(events.map(({ body, eventId }) => [eventId, body]))
   const arrived = new Set(receiver.received.map(eventIdOf))
   for (const { body, eventId, state } of events) {
-    if (state === null) assert.include(body, "\"d4\"", "told to nobody, with an endpoint")
+    if (state === null) assert.include(body, "\"d4\"", "not delivered, with an endpoint")
     else assert.isTrue(arrived.has(eventId) && state === "delivered", `${state}: ${body}`)
   }
   const revisions = new Map<string, number>()
@@ -82,8 +82,9 @@ export const read = Effect.fnUntraced(function*({ receiver, sql }: World, secret
     assert.include([last, last + 1], data.revision, `${data.id} after revision ${last}`)
     revisions.set(data.id, data.revision)
   }
-  const told = events.filter(({ kind }) => kind !== "webhook.ping").map(({ body }) => withoutTimes(JSON.parse(body)))
-  return { ...stood, told }
+  const delivered = events.filter(({ kind }) => kind !== "webhook.ping")
+    .map(({ body }) => withoutTimes(JSON.parse(body)))
+  return { ...stood, delivered }
 })
 
 const eventIdOf = ({ headers }: Received): string => headers["x-service-event-id"] ?? ""

@@ -62,14 +62,14 @@ const relay = (client: Socket, database: Socket, { stallMillis, statement }: Int
     if (present === undefined) return
     const { answer, cycle, fault } = present
     transaction = state === "I" ? undefined : transaction === undefined ? [] : [...transaction, cycle.sql]
-    const tell = () => {
+    const forward = () => {
       present = undefined
       client.write(Buffer.concat(answer))
       next()
     }
     if (fault?.side === "after" && fault.kind === "crash") crash()
-    else if (fault?.side === "after" && fault.kind === "stall") setTimeout(tell, stallMillis(application))
-    else tell()
+    else if (fault?.side === "after" && fault.kind === "stall") setTimeout(forward, stallMillis(application))
+    else forward()
     // as the server does when it is shut down
     if (fault?.kind === "error" && fault.code === "57P01") client.end(() => database.destroy())
   }

@@ -12,7 +12,7 @@ const url = encodeURIComponent
  * become claimable, are paid, refunded and recovered. What comes of it does not depend on when anything happens, nor on
  * how often the client has to ask. Gives every signing secret that the client was shown.
  */
-export const tell = Effect.fnUntraced(function*({ receiver, send, sql }: World) {
+export const play = Effect.fnUntraced(function*({ receiver, send, sql }: World) {
   const must = Effect.fnUntraced(function*(status: number, ...request: Parameters<typeof send>) {
     const answer = yield* send(...request)
     const [method, path] = request
@@ -21,7 +21,7 @@ export const tell = Effect.fnUntraced(function*({ receiver, send, sql }: World) 
   })
   const put = (path: string, body: unknown) => must(200, "PUT", path, body)
   const get = (path: string) => must(200, "GET", path)
-  const settled = settle(sql)
+  const idle = untilIdle(sql)
 
   const spend = (userId: string, kind: string, id: string, cents: string, occurredAt: string, more: object = {}) =>
     must(202, "POST", "/v1/spend-events", {
@@ -52,7 +52,7 @@ export const tell = Effect.fnUntraced(function*({ receiver, send, sql }: World) 
   if (secrets.length === 0) secrets.push(...secretsIn(yield* rotate))
   const { body: { secret } } = yield* must(201, "POST", "/v1/api-keys", { name: "next" })
   yield* money("deposits", "d1", amountOf("USDC", "7000000"))
-  yield* settled
+  yield* idle
 
   // authorizations of several users at once; only clearings earn, and there is not enough for all of them
   yield* Effect.all([
@@ -64,42 +64,42 @@ export const tell = Effect.fnUntraced(function*({ receiver, send, sql }: World) 
   yield* spend("ann", "reversal", "v1", "45", day(2), { authorizationId: "a1" })
   yield* spend("bob", "reversal", "v3", "500", day(2), { authorizationId: "a3" })
   yield* spend("ann", "clearing", "c1", "12300", day(2), { authorizationId: "a1" })
-  yield* settled
+  yield* idle
   yield* spend("bob", "refund", "f2", "1000", day(2), { originalTransactionId: "c2" })
-  yield* settled
+  yield* idle
   yield* get("/v1/spend-events?state=waiting")
   yield* spend("bob", "clearing", "c2", "50000", day(2))
   yield* spend("bob", "clearing", "c3", "200", day(2), { amount: { currency: "EUR", amount: "200" } })
-  yield* settled
+  yield* idle
   yield* get("/v1/spend-events/backlog")
   yield* get("/v1/users/bob/balance")
   yield* money("deposits", "d2", amountOf("USDC", "10000000"))
   yield* money("deposits", "d3", amountOf("EURe", "5000000000000000000"))
   yield* spend("ann", "refund", "f1", "300", day(2), { originalTransactionId: "c1" })
-  yield* settled
+  yield* idle
 
   // the endpoint's life
   secrets.push(...secretsIn(yield* rotate))
   const { body: { eventId } } = yield* must(202, "POST", "/v1/webhook-endpoints/main/ping")
-  yield* settled
+  yield* idle
   yield* must(202, "POST", `/v1/webhook-endpoints/main/deliveries/${String(eventId)}/redeliver`)
   yield* must(200, "PATCH", "/v1/webhook-endpoints/main", { url: `${receiver.url}/moved` })
-  yield* settled
+  yield* idle
 
   // the holding period ends; a refund of what was paid is owed, and recovered from the next reward
   yield* put("/v1/sandbox/clock", { now: day(5) })
-  yield* settled
+  yield* idle
   yield* money("claims", "k1", amountOf("USDC", "1800000"), { userId: "ann" })
-  yield* settled
+  yield* idle
   yield* spend("ann", "refund", "f3", "6000", day(2), { originalTransactionId: "c1" })
-  yield* settled
+  yield* idle
   yield* spend("ann", "clearing", "c4", "20000", day(5))
-  yield* settled
+  yield* idle
   yield* put("/v1/sandbox/clock", { now: day(9) })
-  yield* settled
+  yield* idle
   yield* money("claims", "k2", amountOf("EURe", "20000000000000000"), { userId: "bob" })
   yield* money("withdrawals", "w1", amountOf("USDC", "123456"))
-  yield* settled
+  yield* idle
 
   // what it reads, and a candidate for the next version
   const [reward] = yield* sql<{ id: string }>`
@@ -122,13 +122,13 @@ export const tell = Effect.fnUntraced(function*({ receiver, send, sql }: World) 
   const candidate = { definition: program("USDC"), from: day(2), to: day(9) }
   yield* must(200, "POST", "/v1/programs/dollars/simulations", candidate)
 
-  // a key is replaced, where its answer was not lost; the endpoint goes, and what happens then is told to nobody
+  // a key is replaced, where its answer was not lost; the endpoint goes, and what happens then is delivered nowhere
   const next = typeof secret === "string" ? secret : undefined
   yield* must(200, "DELETE", `/v1/api-keys/${next === undefined ? "next" : "default"}`, undefined, next)
   // where the answer was lost it is gone already
   assert.include([200, 404], (yield* send("DELETE", "/v1/webhook-endpoints/main", undefined, next)).status)
   yield* must(200, "POST", "/v1/sandbox/deposits", { reference: "d4", amount: amountOf("USDC", "1") }, next)
-  yield* settled
+  yield* idle
   return secrets
 })
 
@@ -149,7 +149,7 @@ const program = (asset: string) => ({
 })
 
 /** Nothing is left to process, to make claimable, to deliver or to cancel. */
-const settle = (sql: World["sql"]) =>
+const untilIdle = (sql: World["sql"]) =>
   Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 5))).pipe(
     Effect.andThen(sql<{ left: string }>`SELECT concat_ws(', ',
       (SELECT 'spend events' FROM spend_event_queue LIMIT 1),

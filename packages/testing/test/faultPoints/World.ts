@@ -13,7 +13,7 @@ import * as Receiver from "./FaultyReceiver.ts"
 import type { Points } from "./Points.ts"
 import * as StatementProxy from "./StatementProxy.ts"
 
-/** Stalls are longer than what they are up against: the api's patience with its database, and a claim on a delivery. */
+/** Stalls are longer than what they are up against: the api's database deadline, and a lease on a delivery. */
 const apiStallMillis = 5_000
 const workerStallMillis = 1_500
 const claimMillis = 1_200

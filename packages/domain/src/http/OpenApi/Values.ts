@@ -2,6 +2,7 @@
 export const at = "2026-11-20T09:30:00.000Z"
 export const later = "2026-11-21T09:30:00.000Z"
 
+/** A reward after its clearing. */
 export const reward = {
   id: "rw:acme:user-1:clearing:txn-1:groceries-2026",
   userId: "user-1",
@@ -22,5 +23,6 @@ export const reward = {
   refundedSpend: "0"
 }
 
+/** The same reward after its holding period, and what a full refund changes. */
 export const claimable = { ...reward, state: "Claimable", revision: 2, updatedAt: "2026-12-04T09:30:00.000Z" }
 export const refunded = { state: "Refunded", amount: { asset: "USDC", amount: "0" }, refundedSpend: "12345" }
