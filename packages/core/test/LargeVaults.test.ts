@@ -274,7 +274,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       assert.isAbove((yield* pause)[0]?.millis ?? 0, 10_000)
       assert.isAtMost((yield* pause)[0]?.millis ?? 0, 30_000)
       yield* sql`UPDATE user_balances SET pending = 1 WHERE integrator_id = ${broken.integratorId}`
-      yield* sql`UPDATE vaults SET work_at = now() WHERE integrator_id = ${broken.integratorId}`
+      yield* sql`UPDATE vaults SET work_at = '2020-01-01' WHERE integrator_id = ${broken.integratorId}`
       yield* matureRewards
       assert.deepStrictEqual(yield* statesOf(broken.integratorId), { Claimable: 1 })
     }))

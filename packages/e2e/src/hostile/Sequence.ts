@@ -7,7 +7,9 @@ import * as Attacker from "./Attacker.ts"
  * form's time is spent before and after the attack. An attack shows where it slows a twentieth of all posts.
  */
 export const sequence = (name: string, attacks: ReadonlyArray<Attack>): Attack => {
-  const parts = attacks.flatMap(({ maxSeconds, name, short }) => short === undefined ? [] : [{ name, maxSeconds, short }])
+  const parts = attacks.flatMap(({ maxSeconds, name, short }) =>
+    short === undefined ? [] : [{ name, maxSeconds, short }]
+  )
   const form: Form = {
     what: parts.map(({ short }) => short.what).join(", then "),
     prepare: Effect.fnUntraced(function*({ integratorId, stage }) {

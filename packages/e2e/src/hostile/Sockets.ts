@@ -73,10 +73,10 @@ export const paced = Effect.fnUntraced(function*(
   perSecond: number,
   step: (allowed: number) => boolean | void
 ) {
-  const begun = wallMillis()
-  let last = begun
+  const startedAt = wallMillis()
+  let last = startedAt
   let allowed = 0
-  while (last < begun + millis) {
+  while (last < startedAt + millis) {
     yield* Effect.sleep(stepMillis)
     const now = wallMillis()
     allowed += perSecond * Math.min(now - last, maxCatchUpMillis) / 1_000
@@ -180,11 +180,11 @@ export const request = (
 
 /** Figures of what connections met, and the processor time that the attacker itself took of one core. */
 export const figures = Effect.fnUntraced(function*<E>(sockets: Sockets, work: Effect.Effect<unknown, E>) {
-  const begun = wallMillis()
+  const startedAt = wallMillis()
   const before = process.threadCpuUsage()
   yield* work
   const { system, user } = process.threadCpuUsage(before)
-  const share = (user + system) / 1_000 / (wallMillis() - begun)
+  const share = (user + system) / 1_000 / (wallMillis() - startedAt)
   const answers = [...sockets.answers].toSorted().map(([status, count]) => `${status} × ${grouped(count)}`)
   return [
     answers.length === 0 ? "no answer" : answers.join(", "),

@@ -13,10 +13,11 @@ const trickleMillis = 3_000
 /** Most bodies are small, so that they count by their number; every eighth is large, so that bytes count too. */
 const bodyBytes = (index: number): number => index % 8 === 0 ? 200 * 1024 : 4 * 1024
 
-/** Posts with a valid key of which half the body comes, and then a byte now and then; what is closed is opened again. */
+/** Posts with a valid key that send half their body, and then a byte now and then; closed ones are opened again. */
 export const halfBodies = Attack.make({
   name: "half-bodies",
-  what: ({ connections }: Size) => `${Attack.grouped(connections)} connections that send half a body, then a byte each 3 s`,
+  what: ({ connections }: Size) =>
+    `${Attack.grouped(connections)} connections that send half a body, then a byte each 3 s`,
   short: { connections: 600, millis: 1_000 },
   full: { connections: 2_000, millis: 45_000 },
   maxSeconds: 90,

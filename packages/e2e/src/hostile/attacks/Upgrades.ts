@@ -75,11 +75,11 @@ const assault = Effect.fnUntraced(function*(attacker: Attacker.Attacker, size: S
     if (answered !== undefined) failures.push(answered)
     yield* Effect.sleep(newClientPauseMillis)
   }))
-  const begun = wallMillis()
+  const startedAt = wallMillis()
   const work = size.untilClosed ? hold.pipe(Effect.andThen(read), Effect.andThen(Effect.exit(closed))) : hold
   const found = yield* Sockets.figures(held, Effect.race(work, newClients))
   if (size.untilClosed && held.open.size > 0) failures.push(`${held.open.size} connections were not closed`)
-  const seconds = ((wallMillis() - begun) / 1_000).toFixed(1)
+  const seconds = ((wallMillis() - startedAt) / 1_000).toFixed(1)
   return { figures: [...found, `${clients} new clients`, `over after ${seconds} s`], failures }
 })
 
@@ -88,10 +88,10 @@ const newClient = (attacker: Attacker.Attacker, now: number, index: number) =>
   Effect.scoped(Effect.gen(function*() {
     const sockets = yield* Sockets.make(attacker.stage)
     const event = Attacker.spendEvent(attacker, "clearing", Seed.userOf(0), `h2c-${index}`, now)
-    const begun = wallMillis()
+    const startedAt = wallMillis()
     const headers = { ...h2c, "x-api-key": attacker.apiKey }
     sockets.connect().write(Sockets.request("POST", "/v1/spend-events", headers, JSON.stringify(event)))
-    while (sockets.answers.size === 0 && wallMillis() < begun + newClientMillis) yield* Effect.sleep(5)
+    while (sockets.answers.size === 0 && wallMillis() < startedAt + newClientMillis) yield* Effect.sleep(5)
     const [status] = sockets.answers.keys()
     return status === "202" ? undefined : `a new client's post by h2c: ${status ?? "no answer within 1 s"}`
   }))
