@@ -171,7 +171,7 @@ export const refusals = ({ client: { failures } }: Attacker): ReadonlyArray<stri
 
 /** An effect's result, and the seconds that it took. */
 export const timed = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, R>) {
-  const begun = wallMillis()
+  const startedAt = wallMillis()
   const value = yield* effect
-  return { value, seconds: (wallMillis() - begun) / 1_000 }
+  return { value, seconds: (wallMillis() - startedAt) / 1_000 }
 })

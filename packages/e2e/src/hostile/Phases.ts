@@ -56,9 +56,9 @@ export const measure = Effect.fnUntraced(function*(options: {
   const from = wallMillis()
   yield* Effect.sleep(timing.beforeMillis + marginMillis)
   for (const { pid } of [api, worker]) resetPeak(pid)
-  const begun = wallMillis()
+  const startedAt = wallMillis()
   const result = yield* Effect.timeoutOption(assault, attack.maxSeconds * 1_000)
-  yield* Effect.sleep(Math.max(0, timing.leastMillis - (wallMillis() - begun)))
+  yield* Effect.sleep(Math.max(0, timing.leastMillis - (wallMillis() - startedAt)))
   const ended = wallMillis()
   const isCalm = yield* calm(stage)
   const recovered = wallMillis()
@@ -70,10 +70,10 @@ export const measure = Effect.fnUntraced(function*(options: {
   const measured: Measured = {
     attack: attack.name,
     what: form.what,
-    before: innocent.summarize(from, begun - marginMillis),
-    during: innocent.summarize(begun, ended),
+    before: innocent.summarize(from, startedAt - marginMillis),
+    during: innocent.summarize(startedAt, ended),
     after: innocent.summarize(recovered, recovered + timing.afterMillis),
-    duringMillis: ended - begun,
+    duringMillis: ended - startedAt,
     recoveryMillis: isCalm ? recovered - ended : undefined,
     peakBytes: { api: peakBytes(api.pid), worker: peakBytes(worker.pid) },
     figures: [...figures, ...Attacker.refusals(attacker)],

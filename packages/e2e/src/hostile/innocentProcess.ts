@@ -85,10 +85,10 @@ const posting = Effect.fnUntraced(function*(occurredAt: number) {
 
 const watchMachine = Effect.gen(function*() {
   while (true) {
-    const begun = wallMillis()
+    const startedAt = wallMillis()
     yield* Effect.sleep(tickMillis)
     const at = wallMillis()
-    const millis = at - begun - tickMillis
+    const millis = at - startedAt - tickMillis
     if (millis > stallMillis) print({ kind: "stalled", at, millis })
   }
 })

@@ -55,11 +55,11 @@ const activate = Effect.fnUntraced(function*({ stage }: Attacker.Attacker, integ
 /** Purchases at an even pace, of all integrators in turn, until all are processed. */
 const purchases = Effect.fnUntraced(function*(others: ReadonlyArray<Active>, seconds: number, prefix: string) {
   const posts = Array.from({ length: seconds * perSecond }, (_, index) => index)
-  const begun = performance.now()
+  const startedAt = performance.now()
   yield* Effect.forEach(posts, Effect.fnUntraced(function*(index) {
     const chosen = others[index % others.length]
     if (chosen === undefined) return
-    yield* Effect.sleep(Math.max(0, begun + index * 1_000 / perSecond - performance.now()))
+    yield* Effect.sleep(Math.max(0, startedAt + index * 1_000 / perSecond - performance.now()))
     const userId = Seed.userOf(index % users)
     yield* Attacker.postAll(chosen.client, [
       Attacker.spendEvent(chosen.client, "clearing", userId, `${prefix}-${index}`, chosen.now)
