@@ -1,3 +1,4 @@
+import { maxShare } from "@card-rewards/core/Batcher/FairQueue"
 import type { TextInPieces } from "@card-rewards/core/Programs/ProgramText"
 import { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
@@ -37,7 +38,7 @@ export class LargeAnswers extends Context.Service<LargeAnswers, {
     const stream = (integratorId: IntegratorId, size: number, body: Stream.Stream<Uint8Array, Unavailable>) =>
       Effect.withFiber<HttpServerResponse.HttpServerResponse, Unavailable>((fiber) => {
         // one answer alone is never beyond the limit
-        const bytes = Math.min(size, maxUnreadBytes / 4)
+        const bytes = Math.min(size, maxUnreadBytes * maxShare)
         if (!unread.take(integratorId, bytes)) return tooManyUnread
         fiber.addObserver(() => unread.giveBack(integratorId, bytes))
         return Effect.succeed(HttpServerResponse.stream(body, options))

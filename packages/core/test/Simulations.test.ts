@@ -209,7 +209,7 @@ layer(services)("a simulation", (it) => {
       assert.deepInclude(refused, { _tag: "SimulationTooLarge" })
     }))
 
-  it.effect("that takes longer than the limit is given up; two run at a time, one of an integrator, and others are 503", () =>
+  it.effect("that takes longer than the limit is given up; two run at a time, one of an integrator, others are 503", () =>
     Effect.gen(function*() {
       const id = yield* lived
       const { simulate } = yield* Simulations

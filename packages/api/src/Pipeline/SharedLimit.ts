@@ -1,5 +1,4 @@
-/** The part of a limit that one integrator may have. */
-const largestShare = 1 / 4
+import { maxShare } from "@card-rewards/core/Batcher/FairQueue"
 
 /** A limit on what integrators use at the same time: a quarter of it for each, and the whole for all together. */
 export class SharedLimit {
@@ -10,7 +9,7 @@ export class SharedLimit {
 
   constructor(max: number) {
     this.max = max
-    this.maxOfOne = max * largestShare
+    this.maxOfOne = max * maxShare
   }
 
   /** Takes `amount` for an integrator, unless that is beyond the limit. What was taken must be given back. */

@@ -1,5 +1,5 @@
-/** The part of a queue's limit that the entries of one key may take. */
-const maxShare = 1 / 4
+/** The part of a limit that one integrator may take (decisions, section 8). */
+export const maxShare = 1 / 4
 
 /** An entry that its owner may mark as done while it is queued. */
 export interface QueueEntry {

@@ -80,7 +80,7 @@ export class BatchLimit {
    * Records that an integrator's own batch exceeded its deadline. Returns whether that was the second time in a row:
    * the cause of the first may have been the connection.
    */
-  isSlow(integratorId: string): boolean {
+  recordSlow(integratorId: string): boolean {
     const known = this.slow.delete(integratorId)
     if (!known) this.slow.set(integratorId, true)
     return known
@@ -92,7 +92,7 @@ export class BatchLimit {
   }
 
   /** Records which transaction has locked a vault. Returns whether it has been the same one for {@link lockedNanos}. */
-  isLockedForLong(integratorId: string, holder: string, nowNanos: bigint): boolean {
+  recordLocked(integratorId: string, holder: string, nowNanos: bigint): boolean {
     const known = this.locked.get(integratorId)
     if (known?.holder === holder) return nowNanos - known.sinceNanos >= lockedNanos
     this.locked.set(integratorId, { holder, sinceNanos: nowNanos })

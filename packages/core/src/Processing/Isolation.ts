@@ -39,7 +39,7 @@ export const processNext = Effect.fnUntraced(function*(joint: Joint) {
     Effect.catchTag("DeadlineExceeded", Effect.fnUntraced(function*() {
       const integratorIds = integratorsOf(lanes)
       const error = `The batch was not done within ${deadlineMillis} ms`
-      if (isAlone && integratorIds.some((integratorId) => joint.limit.isSlow(integratorId))) {
+      if (isAlone && integratorIds.some((integratorId) => joint.limit.recordSlow(integratorId))) {
         return yield* quarantine(joint, integratorIds, { reason: "failing", error })
       }
       joint.limit.exceeded(lanes)
@@ -118,7 +118,7 @@ const quarantineFailed = Effect.fnUntraced(function*(
   moveCursor(joint, lanes, attempted)
   const now = yield* Clock.monotonicTimeNanos
   const locked = [...attempted.locked].flatMap(([integratorId, holder]) =>
-    joint.limit.isLockedForLong(integratorId, holder, now) ? [integratorId] : [])
+    joint.limit.recordLocked(integratorId, holder, now) ? [integratorId] : [])
   joint.limit.released([...attempted.reached, ...locked])
   let count = yield* quarantine(joint, locked, { reason: "locked", error: "The vault is locked by another session" })
   for (const [integratorId, error] of attempted.failed) {

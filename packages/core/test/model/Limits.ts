@@ -18,7 +18,8 @@ export interface Limits {
 export const defaultPaidAtOnce = 1_000
 
 /** Provides the limits to everything that runs in this effect. */
-export const withLimits = ({ paidAtOnce, pieceSize, servedAtOnce }: Limits) => <A, E, R>(effect: Effect.Effect<A, E, R>) => {
+export const withLimits = ({ paidAtOnce, pieceSize, servedAtOnce }: Limits) =>
+<A, E, R>(effect: Effect.Effect<A, E, R>) => {
   const served = servedAtOnce === undefined
     ? effect
     : Effect.provideService(effect, Ledger.ServedAtOnce, servedAtOnce)

@@ -48,7 +48,9 @@ const runAll = Effect.fnUntraced(function*(operations: ReadonlyArray<Operation>,
     integratorId,
     model: new Model(integratorId, yield* Clock.currentTimeMillis),
     story: [],
-    view: manyUsersPerBatch ? byReward(options.limits?.pieceSize === undefined && options.bulk !== true, paidAtOnce) : exact,
+    view: manyUsersPerBatch
+      ? byReward(options.limits?.pieceSize === undefined && options.bulk !== true, paidAtOnce)
+      : exact,
     manyUsersPerBatch,
     bulk: options.bulk === true,
     paidAtOnce,
