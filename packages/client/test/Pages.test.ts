@@ -6,14 +6,14 @@ import { TestClock } from "effect/testing"
 
 /** A list of `count` numbers in pages of three, and the cursors that were requested. */
 const listOf = (count: number) => {
-  const asked: Array<string | undefined> = []
+  const cursors: Array<string | undefined> = []
   const page = ({ cursor }: { readonly cursor?: string }) => {
-    asked.push(cursor)
+    cursors.push(cursor)
     const from = Number(cursor ?? 0)
     const numbers = Array.from({ length: Math.min(3, count - from) }, (_, index) => from + index)
     return { numbers, ...(from + 3 < count && { next: `${from + 3}` }) }
   }
-  return { asked, page }
+  return { cursors, page }
 }
 
 /** The first `count` values of an async iterable. */
@@ -28,22 +28,22 @@ describe("items", () => {
   it.effect("are those of every page, once and in order, even if the last page is empty", () =>
     Effect.gen(function*() {
       for (const count of [0, 1, 3, 4, 7, 9]) {
-        const { asked, page } = listOf(count)
+        const { cursors, page } = listOf(count)
         const all = Array.from({ length: count }, (_, index) => index)
         assert.deepStrictEqual(yield* Stream.runCollect(items((query) => Effect.sync(() => page(query)))), all)
-        assert.deepStrictEqual(asked, [undefined, "3", "6"].slice(0, Math.max(1, Math.ceil(count / 3))))
+        assert.deepStrictEqual(cursors, [undefined, "3", "6"].slice(0, Math.max(1, Math.ceil(count / 3))))
         assert.deepStrictEqual(yield* collect(Promised.items((query) => Promise.resolve(page(query)))), all)
       }
     }))
 
   it.effect("are read when the consumer needs them", () =>
     Effect.gen(function*() {
-      const { asked, page } = listOf(9)
+      const { cursors, page } = listOf(9)
       yield* items((query) => Effect.sync(() => page(query))).pipe(Stream.take(4), Stream.runDrain)
-      assert.deepStrictEqual(asked, [undefined, "3"])
+      assert.deepStrictEqual(cursors, [undefined, "3"])
       const promised = listOf(9)
       yield* collect(Promised.items((query) => Promise.resolve(promised.page(query))), 4)
-      assert.deepStrictEqual(promised.asked, [undefined, "3"])
+      assert.deepStrictEqual(promised.cursors, [undefined, "3"])
     }))
 
   it.effect("end with the error with which a page was rejected", () =>
@@ -63,9 +63,9 @@ describe("items", () => {
 
 /** An event log that grows: its events at the first, second, … request. */
 const logOf = (...held: ReadonlyArray<number>) => {
-  let asked = 0
+  let requests = 0
   return ({ after = 0n }: EventsRequest) => {
-    const count = held[Math.min(asked++, held.length - 1)] ?? 0
+    const count = held[Math.min(requests++, held.length - 1)] ?? 0
     const length = Math.min(2, Math.max(0, count - Number(after)))
     const events = Array.from({ length }, (_, index) => Number(after) + index + 1)
     return { events, next: after + BigInt(events.length) }
@@ -76,15 +76,15 @@ describe("follow", () => {
   it.effect("returns every event once and in order, and pauses only after an empty page", () =>
     Effect.gen(function*() {
       const read = logOf(3, 3, 3, 3, 5)
-      const seen: Array<ReadonlyArray<number>> = []
+      const pages: Array<ReadonlyArray<number>> = []
       const fiber = yield* follow((query) => Effect.sync(() => read(query)), { idleMillis: 1_000 }).pipe(
-        Stream.runForEach(({ events }) => Effect.sync(() => seen.push(events))),
+        Stream.runForEach(({ events }) => Effect.sync(() => pages.push(events))),
         Effect.forkChild
       )
       yield* TestClock.adjust(1_999)
-      assert.deepStrictEqual(seen, [[1, 2], [3]])
+      assert.deepStrictEqual(pages, [[1, 2], [3]])
       yield* TestClock.adjust(1)
-      assert.deepStrictEqual(seen, [[1, 2], [3], [4, 5]])
+      assert.deepStrictEqual(pages, [[1, 2], [3], [4, 5]])
       yield* Fiber.interrupt(fiber)
     }))
 

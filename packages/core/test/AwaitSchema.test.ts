@@ -7,14 +7,17 @@ import { connect, createServer } from "node:net"
 import { awaitSchema, schemaOf, underRole } from "../src/AwaitSchema.ts"
 import * as Database from "../src/Database.ts"
 
-/** PostgreSQL's last word before it takes statements. */
+/** The message after which PostgreSQL accepts statements. */
 const readyForQuery = Buffer.from([0x5a, 0, 0, 0, 5, 0x49])
 
-/** A database that lets clients in and from then on swallows what they send; `asked` once there was something to. */
+/**
+ * A database that accepts connections and then answers no statement. `received` completes with the first statement that
+ * it receives.
+ */
 const silent = Effect.gen(function*() {
   const url = new URL(Redacted.value(yield* TestClock.withLive(makeMigrated(Database.migrate))))
   const { hostname, port } = new URL(Redacted.value(serverUrl()))
-  const asked = yield* Deferred.make<void>()
+  const received = yield* Deferred.make<void>()
   const server = createServer((client) => {
     const database = connect(Number(port), hostname)
     let isReady = false
@@ -22,7 +25,7 @@ const silent = Effect.gen(function*() {
       client.write(chunk)
       isReady ||= chunk.includes(readyForQuery)
     })
-    client.on("data", (chunk) => isReady ? Deferred.doneUnsafe(asked, Effect.void) : database.write(chunk))
+    client.on("data", (chunk) => isReady ? Deferred.doneUnsafe(received, Effect.void) : database.write(chunk))
     for (const [one, other] of [[client, database], [database, client]] as const) {
       one.on("error", () => {}).on("close", () => other.destroy())
     }
@@ -32,17 +35,17 @@ const silent = Effect.gen(function*() {
   const address = server.address()
   url.hostname = "127.0.0.1"
   url.port = `${typeof address === "object" ? address?.port : 0}`
-  return { config: { url: Redacted.make(url.href), poolSize: 2, applicationName: "test" }, asked }
+  return { config: { url: Redacted.make(url.href), poolSize: 2, applicationName: "test" }, received }
 })
 
-const looks = [["the schema", schemaOf, 5], ["the role", underRole, 5], ["the start", awaitSchema, 30]] as const
+const checks = [["the schema", schemaOf, 5], ["the role", underRole, 5], ["a start", awaitSchema, 30]] as const
 
-for (const [what, look, seconds] of looks) {
-  it.effect(`a database that takes a connection and answers nothing ends ${what} after ${seconds} s`, () =>
+for (const [name, check, seconds] of checks) {
+  it.effect(`the check of ${name} fails after ${seconds} s where a connected database never answers`, () =>
     Effect.gen(function*() {
-      const { asked, config } = yield* silent
-      const fiber = yield* Effect.forkChild(look(config, "worker"), { startImmediately: true })
-      yield* Deferred.await(asked)
+      const { received, config } = yield* silent
+      const fiber = yield* Effect.forkChild(check(config, "worker"), { startImmediately: true })
+      yield* Deferred.await(received)
       yield* TestClock.adjust(`${seconds - 1} seconds`)
       assert.isUndefined(fiber.pollUnsafe())
       yield* TestClock.adjust("1 second")

@@ -30,7 +30,8 @@ export const addRewards = Effect.fnUntraced(function*(integratorId: IntegratorId
       creation, asset, state, purchase_at, currency, spend, refunded_spend, earned, amount, paid, recovered,
       clawed_back, month_used_before, category_used_before, claimable_at, created_at, updated_at, revision)
     SELECT v.integrator_id, ${user}, 'clearing', (v.rewards + n)::text, 'p', 1, v.rewards + n, 'USDC', ${state}, now(),
-      'USD', 100, 0, 1, 1, 0, 0, 0, 0, 0, ${value.timestamptz(claimableAt)} - ${perUser} * interval '1 second', now(), now(), 1
+      'USD', 100, 0, 1, 1, 0, 0, 0, 0, 0,
+      ${value.timestamptz(claimableAt)} - ${perUser} * interval '1 second', now(), now(), 1
     FROM vaults v, generate_series(1, ${value.int4(count)}) n WHERE v.integrator_id = ${integratorId}`
   yield* sql`UPDATE vaults SET rewards = rewards + ${value.int4(count)}, work_at = now()
     WHERE integrator_id = ${integratorId}`

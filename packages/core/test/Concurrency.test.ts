@@ -40,8 +40,8 @@ const workerStep = Effect.gen(function*() {
   return (yield* processEvents) + (yield* retryQuarantined) + (yield* matureRewards)
 })
 
-/** Until nothing is queued: another worker may hold what this one passes over. */
-const settleAll = Effect.gen(function*() {
+/** Works until the queue is empty: a step that finds no work may have skipped lanes that another worker has locked. */
+const processToEnd = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   do while ((yield* workerStep) > 0);
   while ((yield* sql`SELECT 1 FROM spend_event_queue LIMIT 1`).length > 0)
@@ -89,7 +89,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
             ), { concurrency: 8 })
         }), { concurrency: 3 })
       yield* Effect.forEach(workers, Fiber.interrupt)
-      yield* settleAll
+      yield* processToEnd
       for (const integratorId of integratorIds) {
         for (const userId of users) {
           const { balances: [usdc] } = yield* rewards.balance(integratorId, userId)
@@ -128,13 +128,13 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
             }), { concurrency: clients })
         yield* deposit(integratorId, move("first", 10n ** 9n))
         yield* perUser(1)
-        yield* settleAll
+        yield* processToEnd
         yield* clock.set(integratorId, instant(now + dayMillis))
         yield* Effect.forEach(some, (userId) => patiently(claimHalf(integratorId, userId)), { concurrency: clients })
         yield* perUser(2)
-        yield* settleAll
+        yield* processToEnd
         yield* clock.set(integratorId, instant(now + 3 * dayMillis))
-        yield* settleAll
+        yield* processToEnd
       })
       yield* play(alone, 1)
       const workers = yield* Effect.forEach([1, 2, 3, 4], () =>

@@ -50,7 +50,8 @@ layer(liveLayer, { excludeTestServices: true })("the driver, as this service set
         roundTrip(sql, [0, -5, 2_147_483_647], columns.int4, value.int4, "integer"),
         roundTrip(sql, bytes, columns.bytea, value.bytea, "bytea")
       ]) yield* check
-      const [flags] = yield* sql`SELECT ${columns.bool([true, false, null])} AS bools, ${columns.int2([0, 15])} AS lanes`
+      const [flags] = yield* sql`
+        SELECT ${columns.bool([true, false, null])} AS bools, ${columns.int2([0, 15])} AS lanes`
       assert.deepStrictEqual(flags, { bools: [true, false, null], lanes: [0, 15] })
       const json = { b: [1, null, { __proto__: null, x: "ü" }], a: "1" }
       const [stored] = yield* sql`SELECT ${JSON.stringify(json)}::jsonb AS some_json`

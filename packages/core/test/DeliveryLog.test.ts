@@ -117,7 +117,7 @@ layer(services, { excludeTestServices: true })("DeliveryLog", (it) => {
       const integratorId = yield* setUp
       const sql = yield* SqlClient.SqlClient
       const { remove, update } = yield* WebhookEndpoints
-      const { settle } = yield* Deliveries
+      const deliveries = yield* Deliveries
       yield* sql`INSERT INTO deliveries (integrator_id, event, round, generation, state, created_at, next_attempt_at)
         SELECT ${integratorId}, n, 1, 1, 'pending', now(), now() + interval '1 day' FROM generate_series(1, 2500) AS n`
       const count = (condition: string) =>
@@ -127,11 +127,11 @@ layer(services, { excludeTestServices: true })("DeliveryLog", (it) => {
         )
       yield* update(integratorId, id, `${url}b`)
       const due: Array<number> = []
-      while (yield* settle) due.push(yield* count("next_attempt_at <= now()"))
+      while (yield* deliveries.settle) due.push(yield* count("next_attempt_at <= now()"))
       assert.deepStrictEqual(due, [1000, 2000, 2500])
       yield* remove(integratorId, id)
       const cancelled: Array<number> = []
-      while (yield* settle) cancelled.push(yield* count("state = 'cancelled'"))
+      while (yield* deliveries.settle) cancelled.push(yield* count("state = 'cancelled'"))
       assert.deepStrictEqual(cancelled, [1000, 2000, 2500])
     }))
 
@@ -145,7 +145,8 @@ layer(services, { excludeTestServices: true })("DeliveryLog", (it) => {
         SELECT ${integratorId}, n, 'evt_' || n, 'webhook.ping', now() - (30000 - n) * interval '1 second', '{}'
         FROM generate_series(2, 30000) AS n`
       yield* sql`INSERT INTO deliveries (integrator_id, event, round, generation, state, created_at)
-        SELECT ${integratorId}, event, 1, 1, CASE WHEN event % 1000 = 3 THEN 'exhausted' ELSE 'delivered' END, created_at
+        SELECT ${integratorId}, event, 1, 1, CASE WHEN event % 1000 = 3 THEN 'exhausted' ELSE 'delivered' END,
+          created_at
         FROM events WHERE integrator_id = ${integratorId} AND event > 1`
       yield* sql`ANALYZE events, deliveries`
       const at = (older: number) => `d${Date.now() - older * 1_000}-1-1`
@@ -163,7 +164,12 @@ layer(services, { excludeTestServices: true })("DeliveryLog", (it) => {
           return (yield* read) - before
         }))
       assert.isAtLeast(yield* rowsTouched(), 20)
-      for (const page of [rowsTouched(at(29_900)), rowsTouched(undefined, "exhausted"), rowsTouched(at(28_000), "exhausted")]) {
+      const pages = [
+        rowsTouched(at(29_900)),
+        rowsTouched(undefined, "exhausted"),
+        rowsTouched(at(28_000), "exhausted")
+      ]
+      for (const page of pages) {
         assert.isAtMost(yield* page, 100)
       }
     }))

@@ -22,13 +22,13 @@ const services = Deliveries.layer({ retryDelays: [60_000] }).pipe(
 const integrators = 10_000
 const active = 10
 
-/** One scan of the deliveries, of those to be made and of endpoints that have changed. */
+/** One scan for deliveries that are due, and one for endpoints that have changed. */
 const scanDeliveries = Effect.gen(function*() {
-  const { claim, settle } = yield* Deliveries
+  const deliveries = yield* Deliveries
   const now = yield* Clock.currentTimeMillis
   const options = { now, limit: 512, perEndpoint: 16, inFlight: new Map(), slow: new Set<string>(), slowLimit: 256 }
-  const outgoing = yield* claim(options)
-  yield* settle
+  const outgoing = yield* deliveries.claim(options)
+  yield* deliveries.settle
   return outgoing.length
 })
 
@@ -53,7 +53,7 @@ layer(services, { excludeTestServices: true })("the worker's steps beside 10,000
         assert.isAtMost(pages, 50, name)
       }), { discard: true })
       yield* sql.withTransaction(Effect.gen(function*() {
-        // plans are made, and kept, while there is nobody yet
+        // makes and caches the plans while no integrator exists
         for (let time = 0; time < 10; time++) yield* checkIdle
         yield* addIntegrators(integrators)
         yield* checkIdle
@@ -63,7 +63,7 @@ layer(services, { excludeTestServices: true })("the worker's steps beside 10,000
 
       yield* storeClearings(active)
       yield* addDueDeliveries(active)
-      // the oldest event is of one whose sandbox clock is a day ahead
+      // the oldest event belongs to an integrator whose sandbox clock is a day ahead
       const ahead = `many-${active}`
       yield* sql`UPDATE integrators SET clock_offset_millis = 86400000 WHERE integrator_id = ${ahead}`
       yield* sql`UPDATE spend_events SET received_at = received_at + interval '1 day' WHERE integrator_id = ${ahead}`
@@ -83,8 +83,8 @@ layer(services, { excludeTestServices: true })("the worker's steps beside 10,000
       assert.isAtMost(reads.rows, 10 * active)
       assert.isAtMost(reads.pages, 40 * active)
       yield* sql`DELETE FROM quarantine`
-      const [taken, processed] = yield* measured(steps["Processing.processEvents"])
-      assert.strictEqual(taken, active)
+      const [units, processed] = yield* measured(steps["Processing.processEvents"])
+      assert.strictEqual(units, active)
       assert.isAtMost(processed.rows, 40 * active)
       assert.isAtMost(processed.pages, 200 * active)
     }))
@@ -99,18 +99,18 @@ layer(services, { excludeTestServices: true })("the worker's steps beside 10,000
         reference: Reference.make("d"),
         amount: { asset: "USDC", amount: 5n }
       })
-      const settled = 20_000
+      const finished = 20_000
       yield* sql`INSERT INTO rewards (integrator_id, user_id, kind, external_transaction_id, program_id,
           program_version, creation, asset, state, purchase_at, currency, spend, refunded_spend, earned, amount, paid,
           recovered, clawed_back, month_used_before, category_used_before, claimable_at, created_at, updated_at,
           revision)
         SELECT ${integratorId}, 'ann', 'clearing', n::text, 'p', 1, n, 'USDC',
           CASE n WHEN 7 THEN 'AwaitingFunding' ELSE 'Pending' END, now(), 'USD', 100, 0, 3, 3, 0, 0, 0, 0, 0, now(),
-          now(), now(), 1 FROM generate_series(1, ${value.int4(settled)}) n`
+          now(), now(), 1 FROM generate_series(1, ${value.int4(finished)}) n`
       yield* sql`INSERT INTO user_balances (integrator_id, user_id, asset, awaiting_funding, pending, claimable, paid,
           owed)
         SELECT ${integratorId}, 'user-' || n, 'EURe', 0, 0, 0, 7, CASE n WHEN 7 THEN 7 ELSE 0 END
-        FROM generate_series(1, ${value.int4(settled)}) n`
+        FROM generate_series(1, ${value.int4(finished)}) n`
       const [[usdc, eure], reads] = yield* measured(Vitals.readMoney)
       const of = (asset: Asset) => before.find((one) => one.asset === asset) ?? assert.fail(asset)
       const { free, held } = of("USDC")

@@ -15,7 +15,8 @@ it.layer(testLayer)("Integrators", (it) => {
       const rows = yield* sql`SELECT
         (SELECT array_agg(lane::int ORDER BY lane) FROM lanes WHERE integrator_id = i.integrator_id) AS lanes,
         (SELECT vault_id FROM vaults WHERE integrator_id = i.integrator_id) AS vault,
-        (SELECT count(*)::int FROM vault_balances WHERE integrator_id = i.integrator_id AND held = 0 AND free = 0) AS balances,
+        (SELECT count(*)::int FROM vault_balances
+          WHERE integrator_id = i.integrator_id AND held = 0 AND free = 0) AS balances,
         (SELECT array_agg(name) FROM api_keys WHERE integrator_id = i.integrator_id) AS keys
         FROM integrators i WHERE integrator_id = ${integratorId}`
       assert.deepStrictEqual(rows[0], {
@@ -66,8 +67,8 @@ it.layer(testLayer)("Integrators", (it) => {
   it.effect("an unknown integrator is IntegratorNotFound", () =>
     Effect.gen(function*() {
       const integrators = yield* Integrators
-      const nobody = IntegratorId.make("nobody")
-      assert.strictEqual((yield* Effect.flip(integrators.suspend(nobody)))._tag, "IntegratorNotFound")
-      assert.strictEqual((yield* Effect.flip(integrators.resume(nobody)))._tag, "IntegratorNotFound")
+      const unknown = IntegratorId.make("unknown")
+      assert.strictEqual((yield* Effect.flip(integrators.suspend(unknown)))._tag, "IntegratorNotFound")
+      assert.strictEqual((yield* Effect.flip(integrators.resume(unknown)))._tag, "IntegratorNotFound")
     }))
 })

@@ -11,7 +11,7 @@ import { addIntegrators, storeClearings } from "./ManyIntegrators.ts"
 import { holdRows, processEvents, quarantineOf, retryQuarantined, setUp, unapplied } from "./Quarantined.ts"
 import { liveMoneyLayer } from "./Spending.ts"
 
-/** Makes each update of an integrator's events of a kind take so long; returns what ends that. */
+/** Makes each update of an integrator's events of a kind take this long. Returns an effect that ends the delay. */
 const delayUpdates = Effect.fnUntraced(function*(integratorId: IntegratorId, kind: string, seconds: number) {
   const sql = yield* SqlClient.SqlClient
   const name = `delay_${integratorId}`
@@ -23,7 +23,7 @@ const delayUpdates = Effect.fnUntraced(function*(integratorId: IntegratorId, kin
 })
 
 layer(liveMoneyLayer, { excludeTestServices: true })("work that takes long or never ends", (it) => {
-  it.effect("an integrator whose own events make much due advances, also where one batch takes its whole attempt", () =>
+  it.effect("processes an integrator whose own events make many rewards due, even if one event takes a whole retry", () =>
     Effect.gen(function*() {
       const culprit = yield* setUp({ users: 2 })
       const { integratorId, userIds: [userId] } = culprit
@@ -34,7 +34,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("work that takes long or ne
       const claimableAt = yield* Clock.currentTimeMillis
       yield* addRewards(integratorId, { prefix: "owes", users: 30, count: 30, state: "AwaitingFunding", claimableAt })
       yield* addOwed(integratorId, "owes", 30, 1)
-      // the refund frees money that serves all who wait, and they owe it: 30 recoveries before the next event
+      // the refund frees money that funds the waiting rewards; their users owe it: 30 recoveries before the next event
       yield* culprit.send({ kind: "refund", originalTransactionId: "e1" }, userId)
       yield* culprit.send({}, userId)
       const endDelay = yield* delayUpdates(integratorId, "refund", 1.1)
@@ -48,7 +48,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("work that takes long or ne
       assert.deepStrictEqual(yield* unapplied(integratorId), [])
     }), 30_000)
 
-  it.effect("rewards of others mature while another session holds the rows of the vault that was due first", () =>
+  it.effect("matures rewards of other vaults while another session has locked the vault that was due first", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const { matureRewards } = yield* Processing
@@ -69,30 +69,30 @@ layer(liveMoneyLayer, { excludeTestServices: true })("work that takes long or ne
       while ((yield* matured(held.integratorId)).length === 0) yield* matureRewards
     }), 30_000)
 
-  it.effect("an integrator that takes too long is found among hundreds that always have more events", () =>
+  it.effect("finds the integrator that takes too long among hundreds that always have more events", () =>
     Effect.gen(function*() {
       const integrators = 320
       yield* addIntegrators(integrators)
       const culprit = IntegratorId.make("many-150")
       const endDelay = yield* delayUpdates(culprit, "clearing", 3)
-      let late = 0
+      let exceeded = 0
       for (let step = 0; (yield* quarantineOf(culprit)) === undefined; step++) {
         assert.isBelow(step, 60)
         yield* storeClearings(integrators, `c${step}`)
         yield* processEvents.pipe(
           Effect.provideService(StepMillis, 1_000),
-          Effect.catchTag("Unavailable", () => Effect.sync(() => late++))
+          Effect.catchTag("Unavailable", () => Effect.sync(() => exceeded++))
         )
       }
-      // of 256, 64, 16, 4, alone; the second time alone means quarantine
-      assert.isAtMost(late, 6)
+      // batches of 256, 64, 16 and 4 integrators, then twice the integrator alone: the second time it is quarantined
+      assert.isAtMost(exceeded, 6)
       yield* endDelay
     }), 60_000)
 
-  it.effect("a step that finds the suspects of a late batch alone says that there is work", () =>
+  it.effect("reports work where it finds only integrators of a batch that exceeded its deadline", () =>
     Effect.gen(function*() {
       const step = processEvents.pipe(Effect.provideService(StepMillis, 500))
-      // suspects have every other step: late batches of either turn are followed by either
+      // every other step processes suspects: the batch exceeds its deadline once before and once after such a step
       for (const idleSteps of [1, 2, 2, 1]) {
         while ((yield* processEvents) > 0);
         for (let count = 1; count < idleSteps; count++) yield* processEvents

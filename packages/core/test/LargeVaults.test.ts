@@ -111,7 +111,8 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       const { integratorId, now } = yield* setUp
       const vault = yield* Vault
       yield* addOwed(integratorId, "poor", 20_000, 7)
-      yield* addRewards(integratorId, { ...pending, prefix: "later", users: 5_000, count: 5_000, claimableAt: now + 1e9 })
+      const later = { prefix: "later", users: 5_000, count: 5_000, claimableAt: now + 1e9 }
+      yield* addRewards(integratorId, { ...pending, ...later })
       const sql = yield* SqlClient.SqlClient
       yield* sql`UPDATE user_balances SET owed = 7 WHERE integrator_id = ${integratorId}`
       yield* vault.deposit(integratorId, usdc("first", 1n))
@@ -146,7 +147,8 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       })
       assert.strictEqual((yield* vault.get(integratorId)).balances[0]?.held, 100n)
       const net = sql<{ paid: bigint }>`
-        SELECT sum(CASE from_account WHEN 'paid' THEN -amount ELSE amount END)::numeric AS paid FROM journal WHERE integrator_id = ${integratorId} AND 'paid' IN (from_account, to_account)`
+        SELECT sum(CASE from_account WHEN 'paid' THEN -amount ELSE amount END)::numeric AS paid FROM journal
+        WHERE integrator_id = ${integratorId} AND 'paid' IN (from_account, to_account)`
       assert.deepStrictEqual(yield* net, [{ paid: 3_500n }])
       const [event] = yield* sql<{ count: number; shown: number; first: string }>`
         SELECT (body::jsonb->'data'->>'rewardCount')::int4 AS count,
@@ -164,9 +166,9 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       yield* workAll
       assert.deepStrictEqual(yield* net, [{ paid: 3_501n }])
       assert.lengthOf(yield* sql`SELECT FROM payouts WHERE integrator_id = ${integratorId}`, 0)
-      const [told] = yield* sql<{ n: number }>`SELECT count(*)::int4 AS n FROM events
+      const [emitted] = yield* sql<{ n: number }>`SELECT count(*)::int4 AS n FROM events
         WHERE integrator_id = ${integratorId} AND kind = 'reward.paid'`
-      assert.strictEqual(told?.n, 3_501)
+      assert.strictEqual(emitted?.n, 3_501)
     }))
 
   it.effect("a large claim does not pay rewards of its user that become claimable before the worker finishes it", () =>
@@ -215,7 +217,8 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       const { integratorId, now } = yield* setUp
       const vault = yield* Vault
       const { matureRewards } = yield* Processing
-      const waiting = { prefix: "w", users: 50, count: 12_000, state: "AwaitingFunding", claimableAt: now + 1e9 } as const
+      const claimableAt = now + 1e9
+      const waiting = { prefix: "w", users: 50, count: 12_000, state: "AwaitingFunding", claimableAt } as const
       yield* addRewards(integratorId, waiting)
       yield* vault.deposit(integratorId, usdc("d", 11_000n))
       assert.strictEqual((yield* vault.get(integratorId)).balances[0]?.free, 0n)
@@ -262,7 +265,8 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       yield* sql`UPDATE user_balances SET pending = 0 WHERE integrator_id = ${broken.integratorId}`
       yield* sql`UPDATE vaults SET work_at = '2020-01-01' WHERE integrator_id = ${broken.integratorId}`
       const pause = sql<{ millis: number }>`
-        SELECT (extract(epoch FROM work_at - now()) * 1000)::int4 AS millis FROM vaults WHERE integrator_id = ${broken.integratorId}`
+        SELECT (extract(epoch FROM work_at - now()) * 1000)::int4 AS millis FROM vaults
+        WHERE integrator_id = ${broken.integratorId}`
       yield* matureRewards
       yield* matureRewards
       assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 1 })
@@ -286,7 +290,8 @@ const addOlder = (integratorId: IntegratorId) =>
     Effect.gen(function*() {
       yield* sql`INSERT INTO rewards SELECT integrator_id, user_id, kind, 'older', program_id, program_version, 1601,
           asset, 'Pending', category_id, purchase_at, currency, spend, refunded_spend, earned, amount, 0, recovered,
-          clawed_back, month_used_before, category_used_before, claimable_at - interval '1 year', created_at, updated_at, 1
+          clawed_back, month_used_before, category_used_before, claimable_at - interval '1 year', created_at,
+          updated_at, 1
         FROM rewards WHERE integrator_id = ${integratorId} AND creation = 1`
       yield* sql`UPDATE vaults SET rewards = 1601, work_at = now() WHERE integrator_id = ${integratorId}`
       yield* sql`UPDATE vault_balances SET held = held + 1 WHERE integrator_id = ${integratorId} AND asset = 'USDC'`

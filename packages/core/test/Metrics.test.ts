@@ -8,7 +8,7 @@ const count = Metrics.afterCommit(() => Metrics.addByKind(counted, events))
 const numberOf = (kind: string) =>
   Effect.map(Metric.value(Metric.withAttributes(counted, { kind })), ({ count }) => count)
 
-it.effect("counts by kind what a transaction did, once it has committed: not what is rolled back, nor what is begun again twice", () =>
+it.effect("counts by kind what a transaction did once it has committed, without what was rolled back or retried", () =>
   Effect.gen(function*() {
     yield* Effect.exit(Metrics.committing(Effect.andThen(count, Effect.fail("rolled back"))))
     assert.strictEqual(yield* numberOf("a"), 0)

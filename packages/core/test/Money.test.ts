@@ -159,7 +159,7 @@ const newStory = Effect.gen(function*() {
 
 let references = 0
 
-/** Does what one phrase of a step says. */
+/** Carries out one phrase of a step. */
 const act = Effect.fnUntraced(function*(id: IntegratorId, phrase: string) {
   const clock = yield* SandboxClock
   const { now } = yield* clock.get(id)
@@ -178,7 +178,8 @@ const act = Effect.fnUntraced(function*(id: IntegratorId, phrase: string) {
       ? vault.deposit(id, request)
       : vault.withdraw(id, request)
   }
-  const [, word, name, cents, original] = /^(authorization|clearing|refund|increment) ?(\w+)? of (\d+)(?: on (\w+))?$/.exec(phrase) ?? []
+  const event = /^(authorization|clearing|refund|increment) ?(\w+)? of (\d+)(?: on (\w+))?$/
+  const [, word, name, cents, original] = event.exec(phrase) ?? []
   if (word === undefined || cents === undefined) throw new Error(`docs/money.md says "${phrase}"`)
   yield* (yield* SpendEvents).submit(spendEvent(id, user, now, {
     kind: word === "increment" ? "incremental_authorization" : word,
@@ -189,25 +190,26 @@ const act = Effect.fnUntraced(function*(id: IntegratorId, phrase: string) {
   yield* processAll
 })
 
-const tell = Effect.fnUntraced(function*(rows: ReadonlyArray<Row>) {
+const play = Effect.fnUntraced(function*(rows: ReadonlyArray<Row>) {
   const id = yield* newStory
   for (const row of rows) {
     for (const phrase of (row["step"] ?? "").split(", ")) yield* act(id, phrase)
     const { balances: [balance] } = yield* (yield* Rewards).balance(id, user)
     const { balances: [money] } = yield* (yield* Vault).get(id)
-    const seen = Object.entries({ ...balance, ...money }).filter(([name]) => name !== "asset")
-    compare(row, { step: row["step"] ?? "", ...Object.fromEntries(seen.map(([name, amount]) => [name, `${amount}`])) })
+    const amounts = Object.entries({ ...balance, ...money }).filter(([name]) => name !== "asset")
+    const shown = Object.fromEntries(amounts.map(([name, amount]) => [name, `${amount}`]))
+    compare(row, { step: row["step"] ?? "", ...shown })
   }
   assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
 })
 
-/** Those in which rewards wait or are recovered. */
+/** The stories in which rewards wait for funding or are recovered. */
 const stories = ["Owed and recovered", "First in, first out", "Recovered money serves waiting rewards"]
 
 layer(moneyLayer)("the stories of docs/money.md", (it) => {
   it.effect.each([...stories, "One purchase"])("%s", (heading) =>
-    tell(tables(heading).flat()))
+    play(tables(heading).flat()))
 
   it.effect.each(stories)("%s, when funding takes several transactions", (heading) =>
-    Effect.provideService(tell(tables(heading).flat()), Ledger.ServedAtOnce, 0))
+    Effect.provideService(play(tables(heading).flat()), Ledger.ServedAtOnce, 0))
 })

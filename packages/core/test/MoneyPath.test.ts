@@ -66,7 +66,7 @@ const audited = Effect.gen(function*() {
 })
 
 layer(moneyLayer)("from a spend event to a claim", (it) => {
-  it.effect("an authorization is an estimate, its clearing a pending reward, claimable after the holding period, paid by a claim", () =>
+  it.effect("an authorization makes an estimate, its clearing a reward: pending, then claimable, then paid by a claim", () =>
     Effect.gen(function*() {
       const id = yield* setUp()
       const vault = yield* Vault

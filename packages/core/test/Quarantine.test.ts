@@ -28,7 +28,7 @@ const audited = Effect.gen(function*() {
 
 layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
   for (const table of ["rewards", "user_balances"] as const) {
-    it.effect(`is isolated by the call that failed, also without a hint whose fault it was (${table})`, () =>
+    it.effect(`is isolated by the step that failed, even where the error names no integrator (${table})`, () =>
       Effect.gen(function*() {
         yield* TestClock.setTime(startMillis)
         const tenants = [yield* setUp(), yield* setUp(), yield* setUp(), yield* setUp(), yield* setUp()]
@@ -45,7 +45,7 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
         const expected = (failures: number, pauseMillis: number) =>
           ({ reason: "failing", error, failures, pauseMillis })
         assert.deepStrictEqual(yield* quarantineOf(culprit.integratorId), expected(1, 250))
-        // joint batches leave it alone
+        // joint batches skip it
         yield* culprit.send()
         assert.strictEqual(yield* processEvents, 0)
         assert.strictEqual(yield* retryQuarantined, 0)
@@ -112,7 +112,7 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
         yield* processEvents
         assert.deepStrictEqual(yield* unapplied(innocent.integratorId), [])
         assert.deepStrictEqual(yield* unapplied(culprit.integratorId), ["e2"])
-        // a vault may be held by another worker's batch: only one that is held for long means quarantine
+        // another worker's batch may have locked the vault: only a vault that stays locked leads to quarantine
         assert.strictEqual((yield* quarantineOf(culprit.integratorId)) === undefined, table === "vaults")
         yield* TestClock.adjust(2_000)
         yield* processEvents
@@ -165,10 +165,10 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
       yield* (yield* Vault).deposit(integratorId, { reference: Reference.make("d"), amount })
       yield* culprit.send()
       yield* processEvents
-      const waiting = { prefix: "owes", users: 30, count: 30, state: "AwaitingFunding", claimableAt: startMillis } as const
-      yield* addRewards(integratorId, waiting)
+      const waiting = { prefix: "owes", users: 30, count: 30, state: "AwaitingFunding" } as const
+      yield* addRewards(integratorId, { ...waiting, claimableAt: startMillis })
       yield* addOwed(integratorId, "owes", 30, 1)
-      // the refund frees money that serves all who wait, and they owe it: 30 recoveries before the next event
+      // the refund frees money that funds the waiting rewards; their users owe it: 30 recoveries before the next event
       yield* culprit.send({ kind: "refund", originalTransactionId: "e1" }, userId)
       yield* culprit.send({}, userId)
       yield* innocent.send()
@@ -177,7 +177,7 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
       yield* limited(processEvents)
       assert.deepStrictEqual(yield* unapplied(innocent.integratorId), [])
       assert.deepStrictEqual(yield* unapplied(integratorId), ["e2", "e3"])
-      for (let attempt = 0; attempt < 50 && (yield* quarantineOf(integratorId)) !== undefined; attempt++) {
+      for (let retry = 0; retry < 50 && (yield* quarantineOf(integratorId)) !== undefined; retry++) {
         yield* limited(retryQuarantined)
       }
       assert.deepStrictEqual(yield* unapplied(integratorId), [])
@@ -187,7 +187,7 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
       assert.lengthOf(yield* sql`SELECT FROM rewards WHERE integrator_id = ${integratorId} AND recovered = 1`, 30)
     }))
 
-  it.effect("has its users' events applied in order of arrival all the same", () =>
+  it.effect("has its users' events applied in order of arrival nevertheless", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(startMillis)
       const sql = yield* SqlClient.SqlClient
@@ -211,7 +211,7 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
       assert.deepStrictEqual(rows, culprit.userIds.map((userId) => ({ userId, inOrder: true })))
     }))
 
-  it.effect("is attempted by one worker at a time, and by another one 30 s after that was killed", () =>
+  it.effect("is retried by one worker at a time, and by another one 30 s after that worker was killed", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(startMillis)
       const { integratorId } = yield* setUp()
@@ -227,7 +227,7 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
       yield* TestClock.adjust(1)
       const next = yield* Quarantine.lease()
       assert.strictEqual(next?.integratorId, integratorId)
-      // the result of an attempt whose lease has ended changes nothing
+      // the result of a retry whose lease has expired changes nothing
       if (killed !== undefined) yield* Quarantine.release(killed)
       if (killed !== undefined) yield* Quarantine.fail(killed, { reason: "locked", error: "" })
       const row = yield* quarantineOf(integratorId)

@@ -168,15 +168,15 @@ layer(services, { excludeTestServices: true })("reading", (it) => {
           concurrency: 8
         })
       )
-      const seen: Array<string> = []
+      const received: Array<string> = []
       let after = 0n
-      while (seen.length < 401) {
+      while (received.length < 401) {
         const page = yield* list(integratorId, { after, limit: 7 })
-        seen.push(...page.events)
+        received.push(...page.events)
         after = page.next
       }
       yield* Fiber.join(writers)
-      assert.strictEqual(new Set(seen).size, 401)
+      assert.strictEqual(new Set(received).size, 401)
       assert.deepStrictEqual(yield* list(integratorId, { after, limit: 7 }), { events: [], next: after })
       const kinds = yield* list(integratorId, { after: 0n, limit: 100, kind: "reward.paid" })
       assert.deepStrictEqual(kinds, { events: [], next: 401n })

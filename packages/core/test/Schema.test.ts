@@ -27,7 +27,8 @@ layer(liveLayer, { excludeTestServices: true })("the schema", (it) => {
           AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)`
       assert.deepStrictEqual(keyless, [])
       const links = yield* sql<{ name: string; own: string; other: string; target: string }>`
-        SELECT k.conrelid::regclass::text AS name, k.confrelid::regclass::text AS target, a.attname AS own, b.attname AS other
+        SELECT k.conrelid::regclass::text AS name, k.confrelid::regclass::text AS target,
+          a.attname AS own, b.attname AS other
         FROM pg_constraint k
           JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
           JOIN pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = k.confkey[1]

@@ -173,30 +173,31 @@ layer(services)("a simulation", (it) => {
       assert.deepInclude(simulation, { transactions: 0, users: 0, paid: 0n, wouldPay: 0n, byMonth: [] })
     }))
 
-  it.effect("sees one moment, while events go on being processed", () =>
+  it.effect("reads one snapshot while events are being processed", () =>
     Effect.gen(function*() {
       const id = yield* lived
       const { simulate } = yield* Simulations
       const expected = yield* simulate(id, program, request(), [])
-      const begun = yield* Deferred.make<void>()
+      const started = yield* Deferred.make<void>()
       const goOn = yield* Deferred.make<void>()
-      const seen: Array<Progress> = []
+      const reports: Array<Progress> = []
       const simulating = yield* Effect.forkChild(simulate(id, program, request(), [], (progress) => {
-        seen.push(progress)
-        return seen.length > 1 ? Effect.void : Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(goOn))
+        reports.push(progress)
+        if (reports.length > 1) return Effect.void
+        return Effect.andThen(Deferred.succeed(started, undefined), Deferred.await(goOn))
       }))
-      yield* Deferred.await(begun)
+      yield* Deferred.await(started)
       yield* send(id, ["refund", "ann", "r3", 5_000, "5411", "11-26", { originalTransactionId: "c3" }])
       yield* send(id, ["clearing", "bob", "c11", 10_000, "4111", "11-26"])
       yield* processAll
       yield* Deferred.succeed(goOn, undefined)
       assert.deepStrictEqual(yield* Fiber.join(simulating), expected)
-      // c0 and c8 are evaluated for the sake of the caps
-      assert.deepStrictEqual(seen, [{ done: 0, total: 9 }, { done: 9, total: 9 }])
+      // c0 and c8 are outside the period and are evaluated because they use cap room
+      assert.deepStrictEqual(reports, [{ done: 0, total: 9 }, { done: 9, total: 9 }])
       assert.notDeepEqual(yield* simulate(id, program, request(), []), expected)
     }))
 
-  it.effect("of more purchases than the limit is refused, of as many not", () =>
+  it.effect("is refused beyond the limit of purchases, and runs at the limit", () =>
     Effect.gen(function*() {
       const id = yield* lived
       const withLimit = (transactions: number) =>
@@ -209,15 +210,15 @@ layer(services)("a simulation", (it) => {
       assert.deepInclude(refused, { _tag: "SimulationTooLarge" })
     }))
 
-  it.effect("that takes longer than the limit is given up; two run at a time, one of an integrator, others are 503", () =>
+  it.effect("fails after its time limit; two run at a time, one of an integrator, and more are refused with 503", () =>
     Effect.gen(function*() {
       const id = yield* lived
       const { simulate } = yield* Simulations
       const start = Effect.fnUntraced(function*(integratorId: IntegratorId) {
-        const begun = yield* Deferred.make<void>()
+        const started = yield* Deferred.make<void>()
         const fiber = yield* Effect.forkChild(simulate(integratorId, program, request(), [], () =>
-          Effect.andThen(Deferred.succeed(begun, undefined), Effect.never)))
-        yield* Deferred.await(begun)
+          Effect.andThen(Deferred.succeed(started, undefined), Effect.never)))
+        yield* Deferred.await(started)
         return fiber
       })
       const lengthy = [yield* start(id)]
@@ -227,7 +228,9 @@ layer(services)("a simulation", (it) => {
       lengthy.push(yield* start(yield* lived))
       assert.strictEqual((yield* Effect.flip(simulate(yield* lived, program, request(), [])))._tag, "Unavailable")
       yield* TestClock.adjust(60_000)
-      for (const fiber of lengthy) assert.strictEqual((yield* Effect.flip(Fiber.join(fiber)))._tag, "SimulationTooLarge")
+      for (const fiber of lengthy) {
+        assert.strictEqual((yield* Effect.flip(Fiber.join(fiber)))._tag, "SimulationTooLarge")
+      }
       assert.strictEqual((yield* simulate(id, program, request(), [])).transactions, 7)
     }))
 })

@@ -76,7 +76,7 @@ layer(services)("a spend event", (it) => {
       assert.isFalse(two.duplicate)
     }))
 
-  it.effect("is refused more than a minute ahead of the clock, and of a user who is not enrolled; nothing is stored", () =>
+  it.effect("is refused and not stored where it is over a minute ahead of the clock or its user is not enrolled", () =>
     Effect.gen(function*() {
       const { integratorId, submit } = yield* setUp
       const ahead = event(integratorId, "t1", { occurredAt: printTimestamp(startMillis + 60_001) })

@@ -48,11 +48,11 @@ layer(testLayer)("a rotation of the key of signing secrets", (it) => {
   it.effect("re-encrypts all secrets under the first key, and has nothing to do the second time", () =>
     Effect.gen(function*() {
       const { id, secret } = yield* withSecrets(1, 205)
-      const seen: Array<readonly [number, number]> = []
+      const progress: Array<readonly [number, number]> = []
       const first = yield* Effect.flatMap(StoredSecrets, (stored) =>
-        stored.rotate((done, total) => Effect.sync(() => seen.push([done, total])))).pipe(under(2, 1))
+        stored.rotate((done, total) => Effect.sync(() => progress.push([done, total])))).pipe(under(2, 1))
       assert.deepStrictEqual(first, { rotated: 205, unreadable: 0 })
-      assert.deepStrictEqual(seen, [[0, 205], [100, 205], [200, 205], [205, 205]])
+      assert.deepStrictEqual(progress, [[0, 205], [100, 205], [200, 205], [205, 205]])
       for (const generation of [1, 100, 205]) {
         assert.deepStrictEqual(yield* secretsOf(id, generation).pipe(under(2)), [secret])
       }

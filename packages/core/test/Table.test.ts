@@ -4,42 +4,42 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { liveLayer } from "./TestLayer.ts"
 
-const people = table("people", {
+const persons = table("persons", {
   given_name: text(),
   age: int4(),
-  last_seen_at: nullable(timestamptz()),
+  last_login_at: nullable(timestamptz()),
   nickname: nullable(text<"Bo" | "Al">())
 })
-const key = people.pick("given_name")
-const change = people.pick("age", "nickname")
+const key = persons.pick("given_name")
+const change = persons.pick("age", "nickname")
 
-const ann = { givenName: "Ann", age: 40, lastSeenAt: 1_793_534_400_123, nickname: null }
-const bob = { givenName: "Bob", age: 41, lastSeenAt: null, nickname: "Bo" as const }
+const ann = { givenName: "Ann", age: 40, lastLoginAt: 1_793_534_400_123, nickname: null }
+const bob = { givenName: "Bob", age: 41, lastLoginAt: null, nickname: "Bo" as const }
 
 layer(liveLayer, { excludeTestServices: true })("a table's column list", (it) => {
   it.effect("makes the insert, the parameters, the update and the rows' names; what may be null may be left out", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      yield* sql`CREATE TABLE people (given_name text PRIMARY KEY, age int, last_seen_at timestamptz, nickname text)`
-      yield* sql`${people.insert([{ givenName: "Ann", age: 40, lastSeenAt: ann.lastSeenAt }, bob])}`
-      const all = sql<Row<typeof people>>`SELECT ${people.names} FROM people ORDER BY given_name`
+      yield* sql`CREATE TABLE persons (given_name text PRIMARY KEY, age int, last_login_at timestamptz, nickname text)`
+      yield* sql`${persons.insert([{ givenName: "Ann", age: 40, lastLoginAt: ann.lastLoginAt }, bob])}`
+      const all = sql<Row<typeof persons>>`SELECT ${persons.names} FROM persons ORDER BY given_name`
       assert.deepStrictEqual(yield* all, [ann, bob])
-      const renamed = sql`SELECT ${people.renamed("p")} FROM people p ORDER BY given_name`.withoutTransform
+      const renamed = sql`SELECT ${persons.renamed("p")} FROM persons p ORDER BY given_name`.withoutTransform
       assert.deepStrictEqual(yield* renamed, [ann, bob])
 
       const changes = columnList({ ...key.columns, ...change.columns })
-      yield* sql`UPDATE people p SET ${change.setFrom("t")}
+      yield* sql`UPDATE persons p SET ${change.setFrom("t")}
         FROM ${changes.unnest([{ givenName: "Ann", age: 50, nickname: "Al" }])} WHERE ${key.match("p", "t")}`
       assert.deepStrictEqual(yield* all, [{ ...ann, age: 50, nickname: "Al" }, bob])
-      assert.deepStrictEqual(yield* sql`SELECT ${key.of("p")} FROM people p WHERE p.age = 41`, [{ givenName: "Bob" }])
+      assert.deepStrictEqual(yield* sql`SELECT ${key.of("p")} FROM persons p WHERE p.age = 41`, [{ givenName: "Bob" }])
     }))
 
   it.effect("takes any number of rows, none too, with one text of the statement", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      const textOf = (rows: ReadonlyArray<Row<typeof people>>) => sql`${people.insert(rows)}`.compile()[0]
-      const one = "INSERT INTO people (given_name, age, last_seen_at, nickname) SELECT * FROM " +
-        "unnest($1, $2, $3, $4) AS t(given_name, age, last_seen_at, nickname)"
+      const textOf = (rows: ReadonlyArray<Row<typeof persons>>) => sql`${persons.insert(rows)}`.compile()[0]
+      const one = "INSERT INTO persons (given_name, age, last_login_at, nickname) SELECT * FROM " +
+        "unnest($1, $2, $3, $4) AS t(given_name, age, last_login_at, nickname)"
       for (const rows of [[], [ann], [ann, bob]]) assert.strictEqual(textOf(rows), one)
     }))
 })

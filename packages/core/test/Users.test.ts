@@ -97,8 +97,8 @@ it.layer(layer)("Users", (it) => {
       for (const one of ["bob", "cid"]) yield* users.put(integratorId, id(one), {})
       yield* users.put(integratorId, ann, { referredBy: id("bob") })
       const another = yield* Effect.flip(users.put(integratorId, ann, { referredBy: id("cid") }))
-      const late = yield* Effect.flip(users.put(integratorId, id("bob"), { tier: "gold", referredBy: id("cid") }))
-      assert.deepStrictEqual([another._tag, late._tag], ["ReferrerConflict", "ReferrerConflict"])
+      const added = yield* Effect.flip(users.put(integratorId, id("bob"), { tier: "gold", referredBy: id("cid") }))
+      assert.deepStrictEqual([another._tag, added._tag], ["ReferrerConflict", "ReferrerConflict"])
       assert.isFalse("tier" in (yield* users.get(integratorId, id("bob"))))
     }))
 

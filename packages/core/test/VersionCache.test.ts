@@ -123,9 +123,9 @@ const work = (
   const applied: Array<readonly [string, batch: number]> = []
   for (let batch = 1; waiting.length > 0; batch++) {
     if (batch > 20_000) return assert.fail(`${waiting.length} events are never applied`)
-    const taken = waiting.splice(0, 3)
+    const decided = waiting.splice(0, 3)
     const needs: Array<Need> = []
-    for (const event of taken) {
+    for (const event of decided) {
       const need = needOf(event)
       const entry = cache.use(event.integratorId)
       if (need.versions.every((version) => entry.find(version) !== undefined)) applied.push([event.integratorId, batch])
@@ -134,8 +134,8 @@ const work = (
         waiting.push(event)
       }
     }
-    const asked = reservations.update(taken, needs, (id) => cache.use(id), BigInt(batch) * 10_000_000n)
-    for (const [entry, version] of reservations.next(asked, maxLoadBytes)) {
+    const loadable = reservations.update(decided, needs, (id) => cache.use(id), BigInt(batch) * 10_000_000n)
+    for (const [entry, version] of reservations.next(loadable, maxLoadBytes)) {
       cache.add(entry, version, sizes.get(entry.integratorId)?.compiled ?? assert.fail())
       assert.isAtMost(cache.bytes, cache.limits.bytes)
     }

@@ -89,9 +89,10 @@ describe("the schedule", () => {
       const pause = pauseAfter({ delays: [delay], attempt: 1, result, endedAt, jitter }) ?? Number.NaN
       assert.isAtLeast(pause, Math.round(delay * jitter))
       assert.isAtMost(pause, 2 * delay)
-      const asked = retryAfterSeconds * 1_000
-      if (asked >= delay * jitter && asked <= 2 * delay) assert.strictEqual(pause, asked)
-      if (asked > 2 * delay) assert.strictEqual(pause, 2 * delay)
+      const requestedMillis = retryAfterSeconds * 1_000
+      const isWithinBounds = requestedMillis >= delay * jitter && requestedMillis <= 2 * delay
+      if (isWithinBounds) assert.strictEqual(pause, requestedMillis)
+      if (requestedMillis > 2 * delay) assert.strictEqual(pause, 2 * delay)
     }
   )
 

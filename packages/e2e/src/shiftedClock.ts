@@ -1,21 +1,22 @@
 /**
- * Preloaded into a process (`--import`): its wall clock is off by the milliseconds in the file that `CLOCK_SHIFT_FILE`
- * names, as on a machine whose time was set while it ran. What measures durations is not touched.
+ * Preloaded into a process (`--import`): shifts the process's wall clock by the number of milliseconds in the file that
+ * `CLOCK_SHIFT_FILE` names, as if the machine's time had been set while the process ran. `performance.now()` and other
+ * monotonic clocks are unchanged.
  */
 import { readFileSync } from "node:fs"
 
 const file = process.env["CLOCK_SHIFT_FILE"] ?? ""
-const lookEveryMillis = 20
+const readEveryMillis = 20
 const RealDate = Date
 const realNow = Date.now
 
 let shiftMillis = 0
-let lookedAt = -Infinity
+let readAt = -Infinity
 
 const shifted = (): number => {
   const at = performance.now()
-  if (at - lookedAt >= lookEveryMillis) {
-    lookedAt = at
+  if (at - readAt >= readEveryMillis) {
+    readAt = at
     shiftMillis = Number(readFileSync(file, "utf8"))
   }
   return realNow() + shiftMillis

@@ -64,10 +64,10 @@ const expectReason = (reason: ConnectorReason) => <A>(self: Effect.Effect<A, Con
   }))
 
 /**
- * undici gives a connection back one turn of the event loop after the answer; a turn begun with the answer is too
- * early.
+ * Waits until undici can use the connection of the last answer again: one whole iteration of the event loop after the
+ * answer. The iteration in which the answer arrived is too early.
  */
-const turn = Effect.callback<void>((resume) => {
+const connectionReleased = Effect.callback<void>((resume) => {
   setImmediate(() => setImmediate(() => resume(Effect.void)))
 })
 
@@ -77,20 +77,20 @@ const urlOf = ({ port }: { readonly port: number }, path = "/hook", host = secur
 describe("a delivery", () => {
   it.live("is one POST of exactly the given bytes, and the status comes back", () =>
     Effect.gen(function*() {
-      const seen: Array<unknown> = []
+      const requests: Array<unknown> = []
       const receiver = yield* httpsReceiver((request, response) => {
         const chunks: Array<Buffer> = []
         request.on("data", (chunk: Buffer) => chunks.push(chunk))
         request.on("end", () => {
           const { host, "accept-encoding": encoding, "content-type": type, "content-length": length } = request.headers
-          seen.push([request.method, request.url, host, encoding, type, length, Buffer.concat(chunks).toString()])
+          requests.push([request.method, request.url, host, encoding, type, length, Buffer.concat(chunks).toString()])
           response.writeHead(201).end("danke ✓")
         })
       })
       const body = "{\"text\":\"grüß\"}"
       const answer = yield* post(urlOf(receiver, "/a/b?c=d%20e"), body, { "content-type": "application/json" })
       assert.deepStrictEqual(answer, { status: 201, bodySnippet: "danke ✓" })
-      assert.deepStrictEqual(seen, [
+      assert.deepStrictEqual(requests, [
         [
           "POST",
           "/a/b?c=d%20e",
@@ -110,8 +110,9 @@ describe("a delivery", () => {
         request.resume()
         response.writeHead(statuses.shift() ?? 500).end()
       })
-      const seen = yield* Effect.forEach(Array.from({ length: 7 }), () => Effect.tap(post(urlOf(receiver)), turn))
-      assert.deepStrictEqual(seen.map(({ status }) => status), [500, 503, 429, 404, 204, 200, 200])
+      const postAndWait = Effect.tap(post(urlOf(receiver)), connectionReleased)
+      const answers = yield* Effect.replicateEffect(postAndWait, 7)
+      assert.deepStrictEqual(answers.map(({ status }) => status), [500, 503, 429, 404, 204, 200, 200])
       assert.strictEqual(receiver.connections(), 1)
     }).pipe(withConnector(), Effect.scoped))
 
@@ -135,12 +136,12 @@ describe("a delivery", () => {
       const receiver = yield* httpsReceiver((_request, response) => {
         response.writeHead(429, { "retry-after": values.shift() ?? "" }).end()
       })
-      const seen = yield* Effect.forEach(Array.from({ length: 9 }), () => post(urlOf(receiver)))
-      const [, , date] = seen.map(({ retryAfterSeconds }) => retryAfterSeconds)
+      const answers = yield* Effect.forEach(Array.from({ length: 9 }), () => post(urlOf(receiver)))
+      const [, , date] = answers.map(({ retryAfterSeconds }) => retryAfterSeconds)
       const goneSeconds = (Date.now() - begin) / 1_000
       assert.isTrue(date !== undefined && date >= 58 - goneSeconds && date <= 60)
       assert.deepStrictEqual(
-        seen.map(({ retryAfterSeconds }) => retryAfterSeconds),
+        answers.map(({ retryAfterSeconds }) => retryAfterSeconds),
         [120, 0, date, 0, undefined, undefined, undefined, undefined, undefined]
       )
     }).pipe(withConnector(), Effect.scoped))
@@ -243,7 +244,7 @@ describe("addresses", () => {
       yield* Effect.gen(function*() {
         yield* post(urlOf(receiver))
         address = "10.0.0.1"
-        yield* turn
+        yield* connectionReleased
         yield* post(urlOf(receiver))
         assert.strictEqual(receiver.connections(), 1)
         yield* Effect.sleep(3_100)
@@ -336,8 +337,11 @@ describe("time and size", () => {
   /** Apart, so that no stall makes of the one the other. */
   const shortConnect = { connectTimeoutMillis: 200 }
   const shortInAll = { connectTimeoutMillis: 5_000, totalTimeoutMillis: 2_000 }
-  /** No stage may take longer, with room for a machine that stalls; the time-outs that hold where none is given come later. */
-  const within = (millis: number) => <A, E, R>(self: Effect.Effect<A, E, R>) =>
+  /**
+   * Fails a request that takes longer. The limits leave room for a machine that stalls, and are below the default
+   * timeouts.
+   */
+  const inLessThan = (millis: number) => <A, E, R>(self: Effect.Effect<A, E, R>) =>
     Effect.timed(self).pipe(Effect.map(([duration, value]) => {
       assert.isBelow(Duration.toMillis(duration), millis)
       return value
@@ -346,14 +350,14 @@ describe("time and size", () => {
   it.live("a resolver that never answers is a connect_timeout", () =>
     post("https://hooks.acme.com/").pipe(
       expectReason("connect_timeout"),
-      within(4_000),
+      inLessThan(4_000),
       withConnector({ ...shortConnect, resolve: () => Effect.never })
     ))
 
   it.live("a receiver that accepts and never shakes hands is a connect_timeout, and is hung up on", () =>
     Effect.gen(function*() {
       const receiver = yield* listen(createTcpServer((socket) => socket.resume()))
-      yield* post(urlOf(receiver)).pipe(expectReason("connect_timeout"), within(4_000))
+      yield* post(urlOf(receiver)).pipe(expectReason("connect_timeout"), inLessThan(4_000))
       yield* receiver.drained
     }).pipe(withConnector(shortConnect), Effect.scoped))
 
@@ -368,7 +372,7 @@ describe("time and size", () => {
     it.live("a half-open connection, which takes the request and is silent, is a timeout", () =>
       Effect.gen(function*() {
         const receiver = yield* rawReceiver(() => {})
-        yield* post(urlOf(receiver)).pipe(expectReason("timeout"), within(10_000))
+        yield* post(urlOf(receiver)).pipe(expectReason("timeout"), inLessThan(10_000))
         yield* receiver.drained
       }).pipe(withConnector(shortInAll), Effect.scoped))
 
@@ -380,7 +384,7 @@ describe("time and size", () => {
     ])("%s end at the time-out", ([, head, drop]) =>
       Effect.gen(function*() {
         const receiver = yield* rawReceiver((socket) => dripping(socket, head, drop))
-        yield* post(urlOf(receiver)).pipe(expectReason("timeout"), within(10_000))
+        yield* post(urlOf(receiver)).pipe(expectReason("timeout"), inLessThan(10_000))
         yield* receiver.drained
       }).pipe(withConnector(shortInAll), Effect.scoped))
 
@@ -388,7 +392,7 @@ describe("time and size", () => {
       Effect.gen(function*() {
         const head = "HTTP/1.1 200 OK\r\ncontent-length: 4000\r\n\r\n"
         const receiver = yield* rawReceiver((socket) => dripping(socket, head, "x"))
-        const answer = yield* post(urlOf(receiver)).pipe(within(10_000))
+        const answer = yield* post(urlOf(receiver)).pipe(inLessThan(10_000))
         assert.strictEqual(answer.status, 200)
         assert.match(answer.bodySnippet, /^x+$/)
         yield* receiver.drained
@@ -406,7 +410,7 @@ describe("time and size", () => {
         }
         more()
       })
-      const answer = yield* post(urlOf(receiver)).pipe(within(10_000))
+      const answer = yield* post(urlOf(receiver)).pipe(inLessThan(10_000))
       assert.deepStrictEqual(answer, { status: 500, bodySnippet: "y".repeat(4096) })
       yield* receiver.drained
     }).pipe(withConnector(), Effect.scoped))
@@ -428,9 +432,9 @@ describe("time and size", () => {
       let length = 4096
       const receiver = yield* httpsReceiver((_request, response) => response.end("z".repeat(length)))
       assert.strictEqual((yield* post(urlOf(receiver))).bodySnippet.length, 4096)
-      yield* turn
+      yield* connectionReleased
       yield* post(urlOf(receiver))
-      yield* turn
+      yield* connectionReleased
       assert.strictEqual(receiver.connections(), 1)
       length++
       assert.strictEqual((yield* post(urlOf(receiver))).bodySnippet.length, 4096)
@@ -455,7 +459,7 @@ describe("time and size", () => {
   ])("%s is a failure", ([, bytes, reason]) =>
     Effect.gen(function*() {
       const receiver = yield* rawReceiver((socket) => socket.end(bytes))
-      yield* post(urlOf(receiver)).pipe(expectReason(reason), within(10_000))
+      yield* post(urlOf(receiver)).pipe(expectReason(reason), inLessThan(10_000))
     }).pipe(withConnector(), Effect.scoped))
 
   it.live("an answer that breaks off after its status keeps the status", () =>
@@ -489,16 +493,16 @@ describe("life and death", () => {
         requests++
         response.end()
       })
-      const asked = yield* Deferred.make<void>()
+      const resolving = yield* Deferred.make<void>()
       const answer = yield* Deferred.make<void>()
       const resolve = Effect.fnUntraced(function*() {
-        yield* Deferred.succeed(asked, undefined)
+        yield* Deferred.succeed(resolving, undefined)
         yield* Deferred.await(answer)
         return [{ address: "127.0.0.1", family: 4 as const }]
       })
       yield* Effect.gen(function*() {
         const fiber = yield* Effect.forkChild(post(urlOf(receiver, "/never")))
-        yield* Deferred.await(asked)
+        yield* Deferred.await(resolving)
         yield* Fiber.interrupt(fiber)
         yield* Deferred.succeed(answer, undefined)
         yield* post(urlOf(receiver))

@@ -2,28 +2,35 @@ import { Effect } from "effect"
 import ipaddr from "ipaddr.js"
 import { createSocket } from "node:dgram"
 
-/** What a name server knows of any name; undefined is silence. */
+/** The records of every name; undefined where the server does not answer. */
 export interface Records {
   readonly a?: ReadonlyArray<string> | undefined
   readonly aaaa?: ReadonlyArray<string> | undefined
 }
 
+interface NameServer {
+  readonly server: string
+  /** Returns the number of A queries that it has received. */
+  readonly queries: () => number
+  readonly close: () => void
+}
+
 const typeA = 1
 
 /**
- * A name server for every name. Its n-th answer of each type is `answer(n)`, n from 0; `asked` counts the A queries.
+ * A name server for every name, on 127.0.0.1. Its n-th answer of each type is `answer(n)`, n from 0.
  */
 export const make = (answer: (nth: number) => Records) =>
   Effect.acquireRelease(
-    Effect.callback<{ readonly server: string; readonly asked: () => number; readonly close: () => void }>((resume) => {
+    Effect.callback<NameServer>((resume) => {
       const socket = createSocket("udp4")
-      const asked = { a: 0, aaaa: 0 }
+      const counts = { a: 0, aaaa: 0 }
       socket.on("message", (query, from) => {
         // the question: a name, which ends with an empty label, its type and its class
         const end = query.indexOf(0, 12) + 5
         const type = query.readUInt16BE(end - 4)
         const of = type === typeA ? "a" : "aaaa"
-        const addresses = answer(asked[of]++)[of]
+        const addresses = answer(counts[of]++)[of]
         if (addresses === undefined) return
         const header = Buffer.from([query[0] ?? 0, query[1] ?? 0, 0x81, 0x80, 0, 1, 0, addresses.length, 0, 0, 0, 0])
         const answers = addresses.map((address) => {
@@ -35,7 +42,7 @@ export const make = (answer: (nth: number) => Records) =>
       socket.bind(0, "127.0.0.1", () =>
         resume(Effect.succeed({
           server: `127.0.0.1:${socket.address().port}`,
-          asked: () => asked.a,
+          queries: () => counts.a,
           close: () => socket.close()
         })))
     }),

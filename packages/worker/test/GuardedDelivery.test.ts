@@ -47,7 +47,7 @@ it.live("over TLS, resolved by DNS: the statuses change in mid-test until one is
       yield* event("acme", 1)
       yield* deliver
       assert.deepStrictEqual(yield* attempts, statuses)
-      assert.isAtLeast(dns.asked(), 1)
+      assert.isAtLeast(dns.queries(), 1)
     }).pipe(Effect.scoped, Effect.provide(dispatching(dns.server)))
   }).pipe(Effect.scoped))
 
@@ -89,7 +89,7 @@ it.live(`a name rebound between resolutions reaches nothing inside, in ${hostile
       assert.deepStrictEqual(yield* attempts, [500, ...hostile.map(() => "address_refused"), 200])
       assert.strictEqual(inner.received.length, 0)
       assert.strictEqual(hook.received.length, 2)
-      assert.strictEqual(dns.asked(), hostile.length + 2)
+      assert.strictEqual(dns.queries(), hostile.length + 2)
     }).pipe(Effect.scoped, Effect.provide(dispatching(dns.server)))
   }).pipe(Effect.scoped))
 

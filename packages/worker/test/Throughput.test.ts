@@ -12,10 +12,10 @@ const endpoints = Number(process.env["WEBHOOK_BENCH_ENDPOINTS"] ?? 64)
 const each = Math.round((full ? 16_000 : 1_600) / endpoints)
 const count = endpoints * each
 const bodyBytes = 600
-/** As many as the dispatcher has in flight at most. */
+/** The limit of the dispatcher for requests in flight. */
 const connections = Math.min(512, endpoints * 16)
 
-/** The same bytes posted by nothing but undici, as fast as it can. Gives how many a second. */
+/** Posts the same bytes with undici alone, as fast as it can. Returns the posts per second. */
 const bare = (url: string) =>
   Effect.promise(async () => {
     const agent = new Agent({ connections, pipelining: 1 })
@@ -28,9 +28,9 @@ const bare = (url: string) =>
         await answer.body.dump()
       }
     }
-    const begun = performance.now()
+    const startedAt = performance.now()
     await Promise.all(Array.from({ length: connections }, loop))
-    const perSecond = count / (performance.now() - begun) * 1_000
+    const perSecond = count / (performance.now() - startedAt) * 1_000
     await agent.close()
     return perSecond
   })
@@ -47,17 +47,17 @@ it.live("delivers, signed, claimed and recorded, at a good part of the speed of 
     // the first run is slower than any other
     yield* bare(url)
     const before = yield* bare(url)
-    const begun = performance.now()
+    const startedAt = performance.now()
     yield* Layer.build(WebhookDispatcher.layer)
     const left = sql`SELECT 1 FROM deliveries WHERE state = 'pending' LIMIT 1`
     yield* untilTrue(Effect.map(left, (rows) => rows.length === 0))
-    const perSecond = count / (performance.now() - begun) * 1_000
+    const perSecond = count / (performance.now() - startedAt) * 1_000
     const after = yield* bare(url)
     const ratio = 2 * perSecond / (before + after)
     const figures = [perSecond, before, after].map(Math.round).join(", ")
     yield* Effect.logInfo(`deliveries/s, bare posts/s before and after: ${figures}; ratio ${ratio.toFixed(2)}`)
     const [attempts] = yield* sql<{ count: number }>`SELECT count(*)::int4 AS count FROM delivery_attempts`
     assert.strictEqual(attempts?.count, count)
-    // far below what it is: other tests run beside this one
+    // far below the measured ratio: other tests run at the same time
     assert.isAbove(ratio, 0.03)
   }).pipe(Effect.scoped, Effect.provide(services({ retryDelays: [1_000] }))), 120_000)

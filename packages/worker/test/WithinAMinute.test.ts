@@ -22,7 +22,9 @@ const longestMillis = 60_000
 const services = (retryDelayMillis: number) =>
   Layer.mergeAll(Integrators.layer, Vault.layer).pipe(
     Layer.provideMerge(Environment.layer("sandbox")),
-    Layer.provideMerge(layerOf({ retryDelays: [retryDelayMillis, ...Array.from({ length: 49 }, () => retryDelayMillis)] }))
+    Layer.provideMerge(layerOf({
+      retryDelays: [retryDelayMillis, ...Array.from({ length: 49 }, () => retryDelayMillis)]
+    }))
   )
 
 const acme = IntegratorId.make("acme")

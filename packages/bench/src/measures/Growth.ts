@@ -73,8 +73,8 @@ const prepare = Effect.fnUntraced(function*(size: Size, step: number) {
   const turn = Effect.fnUntraced(function*(round: number) {
     const reads = readsOf(first) * (round < 0 ? warmUpReads : 1)
     const readers = (path: (user: string) => string) => {
-      let asked = 0
-      return () => path(userOf(asked++ * everyReader % users))
+      let requests = 0
+      return () => path(userOf(requests++ * everyReader % users))
     }
     const { posted, processed } = yield* pass(posts, postsOf(first))
     const sample = {

@@ -117,11 +117,11 @@ const post = (system: System.System, millis: number, rate: number) =>
   traffic(system, { millis, rate, connections, next: requests(system.senders, "m"), expected: accepted })
 
 const read = (system: System.System, millis: number, rate: number) => {
-  let asked = 0
+  let requests = 0
   const { integrators, users } = system.senders
   const next = () => {
-    const user = asked++ % users
-    const what = asked % 2 === 0 ? "balance" : "rewards"
+    const user = requests++ % users
+    const what = requests % 2 === 0 ? "balance" : "rewards"
     const headers = ["x-api-key", keyOf(user % integrators)]
     return { method: "GET" as const, path: `/v1/users/${userOf(user)}/${what}`, headers }
   }

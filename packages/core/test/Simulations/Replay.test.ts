@@ -7,7 +7,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { generate, type Operation } from "../model/Generate.ts"
+import { generate } from "../model/Generate.ts"
+import type { Operation } from "../model/Operation.ts"
 import { run } from "../model/Run.ts"
 import { readProgram } from "../ReadProgram.ts"
 import { moneyLayer } from "../Spending.ts"
@@ -114,7 +115,7 @@ layer(services)("a simulation", (it) => {
     Effect.gen(function*() {
       yield* TestClock.setTime(startMillis)
       const { simulate } = yield* Simulations
-      const seen = { purchases: 0, differ: 0, capped: 0, refunds: 0, tiers: 0, months: 0 }
+      const totals = { purchases: 0, differ: 0, capped: 0, refunds: 0, tiers: 0, months: 0 }
       for (const seed of seeds) {
         const operations = history(seed)
         const real = yield* play(operations)
@@ -137,21 +138,21 @@ layer(services)("a simulation", (it) => {
           assert.deepStrictEqual(sideOf(tried, "wouldPay"), sideOf(lived, "paid"), `seed ${seed}`)
           assert.deepStrictEqual(sideOf(tried, "paid"), sideOf(same, "paid"), `seed ${seed}`)
           if (to !== end || from !== start) continue
-          seen.purchases += tried.transactions
-          if (tried.wouldPay !== tried.paid) seen.differ += 1
-          if (tried.cappedAway > 0n) seen.capped += 1
-          seen.tiers += tried.byTier.length
-          seen.months += tried.byMonth.length
+          totals.purchases += tried.transactions
+          if (tried.wouldPay !== tried.paid) totals.differ += 1
+          if (tried.cappedAway > 0n) totals.capped += 1
+          totals.tiers += tried.byTier.length
+          totals.months += tried.byMonth.length
         }
       }
       const sql = yield* SqlClient.SqlClient
       const [refunded] = yield* sql<{ count: number }>`SELECT count(*)::int AS count FROM rewards
         WHERE program_id = 'pa' AND refunded_spend > 0 AND integrator_id LIKE 'model-%'`
-      seen.refunds = refunded?.count ?? 0
-      assert.isAbove(seen.purchases, 8 * seeds.length, JSON.stringify(seen))
-      assert.isAbove(seen.differ, seeds.length / 3, JSON.stringify(seen))
-      assert.isAbove(seen.capped, 0, JSON.stringify(seen))
-      assert.isAbove(seen.refunds, seeds.length, JSON.stringify(seen))
-      assert.isAbove(seen.tiers, seeds.length, JSON.stringify(seen))
+      totals.refunds = refunded?.count ?? 0
+      assert.isAbove(totals.purchases, 8 * seeds.length, JSON.stringify(totals))
+      assert.isAbove(totals.differ, seeds.length / 3, JSON.stringify(totals))
+      assert.isAbove(totals.capped, 0, JSON.stringify(totals))
+      assert.isAbove(totals.refunds, seeds.length, JSON.stringify(totals))
+      assert.isAbove(totals.tiers, seeds.length, JSON.stringify(totals))
     }), 600_000)
 })

@@ -66,7 +66,7 @@ const partition = <A>(list: ReadonlyArray<A>, is: (one: A) => boolean) =>
 export const compareBalance = Effect.fnUntraced(function*(integratorId: IntegratorId, model: Model, user: string) {
   const rewards = yield* Rewards
   const read = yield* untilAvailable(rewards.balance(integratorId, UserId.make(user)))
-  model.settle([user])
+  model.applyDue([user])
   const expected = { userId: user, balances: model.balance(user) }
   return compare(`balance of ${user}`, expected, Schema.encodeSync(UserBalance)(read))
 })

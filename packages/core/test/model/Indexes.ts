@@ -81,7 +81,7 @@ export class Indexes {
     return this.usedSums.get(keyOf(user, program, month, ...category)) ?? 0n
   }
 
-  usersWhoOwe(): ReadonlyArray<string> {
+  owingUsers(): ReadonlyArray<string> {
     const owing = assetNames.flatMap((asset) => [...this.owedSums[asset]].filter(([, owed]) => owed > 0n))
     return owing.map(([user]) => user)
   }

@@ -91,9 +91,8 @@ export class Model extends Money {
       return "enrolled"
     }
     const last = records.at(-1)?.attributes
-    if (last?.tier === attributes.tier && last?.country === attributes.country && last?.segment === attributes.segment) {
-      return "unchanged"
-    }
+    const names = ["tier", "country", "segment"] as const
+    if (names.every((name) => last?.[name] === attributes[name])) return "unchanged"
     records.push(record)
     return "updated"
   }
@@ -236,8 +235,8 @@ export class Model extends Money {
     this.refundClearing(event.user, clearing.transaction, total)
   }
 
-  settleAll(): void {
-    this.settle([...this.users.keys()])
+  applyAllDue(): void {
+    this.applyDue([...this.users.keys()])
   }
 
   protected override isEnrolled(user: string): boolean {

@@ -37,7 +37,7 @@ export class Money {
 
   /** Reserved where free money covers it, else it waits. */
   protected earn(terms: Earned): void {
-    this.settle([terms.user])
+    this.applyDue([terms.user])
     const reward: ModelReward = {
       ...terms,
       number: this.rewards.length,
@@ -66,7 +66,7 @@ export class Money {
 
   private refundReward(reward: ModelReward, refunded: bigint): void {
     if (refunded === reward.refundedSpend) return
-    this.settle([reward.user])
+    this.applyDue([reward.user])
     const amount = reward.earned * (reward.spend - refunded) / reward.spend
     const reduction = reward.amount - amount
     const fromUnpaid = least(reduction, unpaidOf(reward))
@@ -113,8 +113,8 @@ export class Money {
    * Makes due rewards Claimable: of the users that an operation touches, and of users who owe (section 6). Done before
    * money moves and before a read; spend events that move no money leave it to the next operation.
    */
-  settle(touched: ReadonlyArray<string>): void {
-    for (const reward of this.dueOf([...touched, ...this.indexes.usersWhoOwe()]).sort(byAge)) {
+  applyDue(touched: ReadonlyArray<string>): void {
+    for (const reward of this.dueOf([...touched, ...this.indexes.owingUsers()]).sort(byAge)) {
       if (reward.state !== "Pending") continue
       this.mature(reward)
       this.serve(reward.asset)
@@ -188,7 +188,7 @@ export class Money {
     if (user !== undefined && !this.isEnrolled(user)) return "UserNotEnrolled"
     if (amount === 0n) return "SimulationRefused"
     const before = this.log.length
-    this.settle(user === undefined ? [] : [user])
+    this.applyDue(user === undefined ? [] : [user])
     const more = effect()
     if (more === undefined) return "SimulationRefused"
     this.movements.set(reference, content)

@@ -93,8 +93,8 @@ export const evaluate = (
 ): Evaluated | undefined => {
   const { at, attributes, cents, mcc } = purchase
   if (definition.exclusions.mccs.includes(mcc)) return undefined
-  if (!within(definition.eligibility?.countries, attributes.country)) return undefined
-  if (!within(definition.eligibility?.segments, attributes.segment)) return undefined
+  if (!isAllowed(definition.eligibility?.countries, attributes.country)) return undefined
+  if (!isAllowed(definition.eligibility?.segments, attributes.segment)) return undefined
   const category = definition.categories.find(({ mccs }) => mccs.includes(mcc))?.id
   const tier = definition.tiers.find((one) => one.tier === attributes.tier)
   const rateIn = (rates: ReadonlyArray<CategoryRate> | undefined) =>
@@ -112,7 +112,7 @@ export const evaluate = (
 }
 
 /** An empty or absent list does not limit; a user without the attribute is in no list. */
-const within = (list: ReadonlyArray<string> | undefined, attribute: string | undefined): boolean =>
+const isAllowed = (list: ReadonlyArray<string> | undefined, attribute: string | undefined): boolean =>
   list === undefined || list.length === 0 || (attribute !== undefined && list.includes(attribute))
 
 /** A category's monthly cap, or undefined where it has none. */

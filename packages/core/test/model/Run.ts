@@ -5,7 +5,7 @@ import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Cause, Clock, Effect } from "effect"
 import { compareBalance, compareLog, compareRewards, compareVault } from "./Compare.ts"
 import { byReward, type Difference, exact } from "./Compare.ts"
-import type { Operation } from "./Generate.ts"
+import type { Operation } from "./Operation.ts"
 import { defaultPaidAtOnce, type Limits, withLimits } from "./Limits.ts"
 import { Model, type Spend } from "./Model.ts"
 import * as Requests from "./Requests.ts"
@@ -113,7 +113,7 @@ const processAll = Effect.fnUntraced(function*({ integratorId, model }: Run) {
 const work = Effect.fnUntraced(function*(run: Run) {
   Requests.record(run, "matureRewards until 0")
   yield* matureRewards
-  run.model.settleAll()
+  run.model.applyAllDue()
   run.paysLater = false
   return undefined
 })

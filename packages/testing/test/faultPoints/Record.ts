@@ -6,7 +6,7 @@ import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import type { World } from "./World.ts"
 
-/** Where money, rewards, estimates and caps stand; not when they came there. */
+/** The tables whose rows must be the same at the end of every run, apart from {@link incidental} columns. */
 const tables = [
   "authorizations",
   "cap_usage",
@@ -22,6 +22,7 @@ const tables = [
   "vault_operations",
   "vaults"
 ]
+/** Columns that depend on the time or the order of a run. */
 const incidental = [
   "arrival",
   "position",
@@ -41,12 +42,15 @@ interface StoredEvent {
   readonly state: string | null
 }
 
-interface Told {
+interface WebhookBody {
   readonly kind: string
   readonly data: { readonly id: string; readonly revision: number }
 }
 
-/** All that must be the same, whatever went wrong on the way. Dies where the story itself shows a fault. */
+/**
+ * Reads all that must be the same after every run of the story, whatever fault was injected. Dies where the audit, the
+ * event log or the received webhooks are inconsistent in themselves.
+ */
 export const read = Effect.fnUntraced(function*({ receiver, sql }: World, secrets: ReadonlyArray<string>) {
   const audit = yield* Effect.flatMap(Audit, ({ run }) => run).pipe(
     Effect.provide(Audit.layer.pipe(Layer.provide(Layer.succeed(SqlClient.SqlClient, sql))))
@@ -58,7 +62,7 @@ export const read = Effect.fnUntraced(function*({ receiver, sql }: World, secret
     const rows = yield* sql.unsafe<{ row: string }>(
       `SELECT (to_jsonb(t) - '{${incidental.join()}}'::text[])::text AS row FROM ${table} t ORDER BY 1`
     )
-    // what is expected of a user may be a zero or nothing; a ping whose answer was lost is requested again
+    // a user without an expected balance may have a row with 0, or no row
     stood[table] = rows.map(({ row }) => row).filter((row) => !row.includes("\"expected\": 0"))
   }
 
@@ -74,8 +78,8 @@ export const read = Effect.fnUntraced(function*({ receiver, sql }: World, secret
   const revisions = new Map<string, number>()
   for (const request of receiver.received) {
     const { body, headers } = request
-    assert.strictEqual(body, bodies.get(eventIdOf(request)), "other bytes than the stored")
-    const { data, kind }: Told = JSON.parse(body)
+    assert.strictEqual(body, bodies.get(eventIdOf(request)), "the received body differs from the stored one")
+    const { data, kind }: WebhookBody = JSON.parse(body)
     if (secrets.length > 0) yield* verifyWebhook({ body, headers, secrets })
     if (!kind.startsWith("reward.")) continue
     const last = revisions.get(data.id) ?? 0
@@ -91,10 +95,10 @@ const eventIdOf = ({ headers }: Received): string => headers["x-service-event-id
 
 type Story = Readonly<Record<string, ReadonlyArray<string>>>
 
-const withoutTimes = ({ data, kind }: Told) =>
+const withoutTimes = ({ data, kind }: WebhookBody) =>
   JSON.stringify({ kind, data: { ...data, createdAt: undefined, updatedAt: undefined } })
 
-/** What one record has and the other has not, line by line; where only the order differs, the order. */
+/** The lines that only one of two records contains; where they contain the same lines, a difference in their order. */
 export const differences = (is: Story, mustBe: Story): ReadonlyArray<string> =>
   Object.keys(mustBe).flatMap((table) => {
     const [left = [], right = []] = [is[table], mustBe[table]]

@@ -18,7 +18,7 @@ interface Post {
 }
 
 let waiting: Array<Post> = []
-let isStoring = false
+let isInserting = false
 
 const respond = ({ event, response }: Post): void => {
   const body = `{"id":${JSON.stringify(idOf(event))},"duplicate":false}`
@@ -26,15 +26,15 @@ const respond = ({ event, response }: Post): void => {
 }
 
 const store = async (): Promise<void> => {
-  if (isStoring) return
-  isStoring = true
+  if (isInserting) return
+  isInserting = true
   while (waiting.length > 0) {
     const batch = waiting.slice(0, maxBatch)
     waiting = waiting.slice(maxBatch)
     await client?.query({ ...insertMany, values: [...transpose(batch.map(({ event }) => rowOf(event)))] })
     batch.forEach(respond)
   }
-  isStoring = false
+  isInserting = false
 }
 
 const server = createServer((request, response) => {
