@@ -92,12 +92,12 @@ export const catchUp = (
  * Unavailable}; what was applied stays applied.
  */
 export const applyAllDue = Effect.fnUntraced(function*(touched: Load.Touched) {
-  const begun = yield* Clock.monotonicTimeNanos
-  while (!(yield* catchUp([touched]))) yield* requireTime(begun)
+  const startedNanos = yield* Clock.monotonicTimeNanos
+  while (!(yield* catchUp([touched]))) yield* requireTime(startedNanos)
 })
 
-const requireTime = Effect.fnUntraced(function*(begunNanos: bigint) {
-  const millis = Number((yield* Clock.monotonicTimeNanos) - begunNanos) / 1e6
+const requireTime = Effect.fnUntraced(function*(startedNanos: bigint) {
+  const millis = Number((yield* Clock.monotonicTimeNanos) - startedNanos) / 1e6
   if (millis > (yield* CatchUpMillis)) {
     return yield* new Unavailable({ message: "Many rewards are due and being applied; send the same request again" })
   }
@@ -112,7 +112,7 @@ export const operate = Effect.fnUntraced(function*<A, E, R>(
   touched: Load.Touched,
   operation: (book: Book) => Effect.Effect<A, E | SqlError.SqlError, R>
 ) {
-  const begun = yield* Clock.monotonicTimeNanos
+  const startedNanos = yield* Clock.monotonicTimeNanos
   while (true) {
     const result = yield* Database.transaction(Effect.gen(function*() {
       const book = (yield* openPiece([touched])).get(touched.integratorId)
@@ -122,7 +122,7 @@ export const operate = Effect.fnUntraced(function*<A, E, R>(
       return done
     }))
     if (Option.isSome(result)) return result.value
-    yield* requireTime(begun)
+    yield* requireTime(startedNanos)
   }
 })
 
@@ -154,13 +154,20 @@ export const earnReward = Effect.fnUntraced(function*(book: Book, reward: Earned
   }
 })
 
-/** Reduces the rewards of a clearing in proportion to its refunds, which now add up to `refundedCents`. */
+/** A clearing whose rewards a refund reduces; see {@link refundClearing}. */
+export interface RefundedClearing {
+  readonly userId: string
+  readonly externalTransactionId: string
+  /** The programs in which the clearing earned a reward. */
+  readonly programIds: ReadonlyArray<string>
+  /** The sum of all refunds of the clearing, in the minor unit of its currency. */
+  readonly refundedCents: bigint
+}
+
+/** Reduces the rewards of a clearing in proportion to its refunds. */
 export const refundClearing = Effect.fnUntraced(function*(
   book: Book,
-  userId: string,
-  programIds: ReadonlyArray<string>,
-  externalTransactionId: string,
-  refundedCents: bigint
+  { externalTransactionId, programIds, refundedCents, userId }: RefundedClearing
 ) {
   for (const programId of programIds) {
     const known = book.rewards.get(rewardKey({ userId, kind: "clearing", externalTransactionId, programId }))

@@ -44,14 +44,14 @@ export const addByKind = (
   })
 
 /** Seconds since a reading of {@link Clock.monotonicTimeNanos}. */
-export const secondsSince = (begunNanos: bigint): Effect.Effect<number> =>
-  Effect.map(Clock.monotonicTimeNanos, (now) => Number(now - begunNanos) / 1e9)
+export const secondsSince = (startedNanos: bigint): Effect.Effect<number> =>
+  Effect.map(Clock.monotonicTimeNanos, (now) => Number(now - startedNanos) / 1e9)
 
 const Pending = Context.Reference<Array<Effect.Effect<void>> | undefined>("@card-rewards/core/Metrics/Pending", {
   defaultValue: () => undefined
 })
 
-/** Runs `count` after the enclosing transaction has committed. A rollback or a retried attempt counts nothing. */
+/** Runs `count` after the enclosing transaction has committed. A transaction that is rolled back counts nothing. */
 export const afterCommit = (count: () => Effect.Effect<void>): Effect.Effect<void> =>
   Effect.withFiber((fiber) => {
     if (!fiber.getRef(On)) return Effect.void
@@ -59,7 +59,7 @@ export const afterCommit = (count: () => Effect.Effect<void>): Effect.Effect<voi
     return pending === undefined ? count() : Effect.sync(() => void pending.push(count()))
   })
 
-/** Wraps one attempt of a transaction; see {@link afterCommit}. */
+/** Wraps one execution of a transaction; see {@link afterCommit}. */
 export const committing = <A, E, R>(transaction: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => {
     if (!fiber.getRef(On) || fiber.getRef(Pending) !== undefined) return transaction

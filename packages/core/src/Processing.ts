@@ -10,7 +10,7 @@ import * as VaultWork from "./Processing/VaultWork.ts"
 import { Programs } from "./Programs.ts"
 import * as Tracing from "./Tracing.ts"
 
-export { QuickScanMillis } from "./Processing/Queue.ts"
+export { SlowScanMillis } from "./Processing/Queue.ts"
 
 /**
  * Turns stored events into authorizations, rewards, money moves and events, a batch of lanes in one transaction
@@ -19,15 +19,15 @@ export { QuickScanMillis } from "./Processing/Queue.ts"
 export class Processing extends Context.Service<Processing, {
   /**
    * Processes a batch of stored events of several integrators. An integrator whose part fails goes into quarantine; the
-   * events of the others are processed all the same. Then loads program versions that events left in the queue wait
-   * for, at most `maxLoadBytes`. Returns the units of work done (see Processing/Budget.ts), plus one for each
+   * events of the others are processed all the same. Then loads program versions that deferred events need, at most
+   * `maxLoadBytes`. Returns the units of work done (see Processing/Budget.ts), plus one for each
    * integrator that went into quarantine and each version that was loaded: 0 where there was nothing to do.
    */
   readonly processEvents: Effect.Effect<number, Unavailable>
   /**
    * Processes the stored events of one integrator in quarantine, in transactions of its own. After a success the
-   * integrator leaves quarantine; after a failure the pause before its next attempt doubles, up to 30 s. Returns 0
-   * where no attempt is due.
+   * integrator leaves quarantine; after a failure the pause before its next retry doubles, up to 30 s. Returns 0 where
+   * no retry is due.
    */
   readonly retryQuarantined: Effect.Effect<number, Unavailable>
   /** Completes once this process has put an integrator into quarantine since the last {@link retryQuarantined}. */

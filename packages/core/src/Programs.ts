@@ -54,12 +54,12 @@ export class Programs extends Context.Service<Programs, {
     integratorIds: ReadonlyArray<IntegratorId>
   ) => Effect.Effect<ReadonlyMap<IntegratorId, Catalog>, SqlError.SqlError>
   /**
-   * Loads versions that events wait for, after the transaction that left the events in the queue: up to `maxLoadBytes`
-   * of JSON, but at least one version. `taken` are the events that the transaction reached, `deferred` those that it
-   * left. Returns 0 where it has nothing to load for them now.
+   * Loads versions that deferred events need, after the transaction that deferred them: up to `maxLoadBytes` of JSON,
+   * but at least one version. `decided` are all events that the transaction decided, `deferred` those of them that it
+   * left in the queue. Returns 0 where it has nothing to load for them now.
    */
   readonly load: (
-    taken: ReadonlyArray<Pick<Need, "integratorId" | "lane">>,
+    decided: ReadonlyArray<Pick<Need, "integratorId" | "lane">>,
     deferred: ReadonlyArray<Need>
   ) => Effect.Effect<number, Unavailable>
   /** Estimated size of the cached programs in bytes, an upper bound. */

@@ -2,7 +2,7 @@ import { Audit } from "@card-rewards/core/Audit"
 import { StepMillis } from "@card-rewards/core/Database"
 import { decideParts } from "@card-rewards/core/Processing/Batch"
 import { EventWeights, maxUnits } from "@card-rewards/core/Processing/Budget"
-import type { State, StoredEvent } from "@card-rewards/core/Processing/State"
+import { eventKey, type State, type StoredEvent } from "@card-rewards/core/Processing/State"
 import { CachedPrograms, Catalog } from "@card-rewards/core/Programs/Catalog"
 import { IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, it, layer } from "@effect/vitest"
@@ -30,7 +30,7 @@ const event = (integratorId: string, arrival: bigint): StoredEvent => ({
 
 const noPrograms = (integratorId: string) => new Catalog(new CachedPrograms(IntegratorId.make(integratorId)))
 
-/** Parts of so many authorizations each; `catalogOf` is asked once an event is applied. */
+/** Decides parts with these numbers of authorizations. `catalogOf` is called when an event is decided. */
 const decide = (
   sizes: Readonly<Record<string, number>>,
   catalogOf: (integratorId: string) => Catalog,
@@ -41,46 +41,46 @@ const decide = (
       return catalogOf(integratorId)
     }
   }()
+  const parts = Object.entries(sizes).map(([name, size]) => ({
+    integratorId: IntegratorId.make(name),
+    queued: Array.from({ length: size }, (_, index) => event(name, BigInt(index))),
+    partlyApplied: new Map(),
+    maxDependents: 1_000
+  }))
   const state: State = {
     authorizations: new Map(),
     clearings: new Map(),
     groups: new Map(),
-    attributes: new Map(),
+    attributes: new Map(parts.flatMap(({ queued }) => queued.map((one) => [eventKey(one), {}]))),
     waiting: new Map(),
     programs
   }
-  const parts = Object.entries(sizes).map(([name, size]) => ({
-    integratorId: IntegratorId.make(name),
-    queued: Array.from({ length: size }, (_, index) => event(name, BigInt(index))),
-    resumed: new Map(),
-    maxDependents: 1_000
-  }))
   const { failed, outcome, work } = decideParts(state, parts, budget)
   const applied = Object.keys(sizes).map((name) => outcome.applied.filter((one) => one.integratorId === name).length)
-  return { applied, failed: [...failed.keys()], reached: [...work.keys()] }
+  return { applied, failed: [...failed.keys()], served: [...work.keys()] }
 }
 
-it("a budget is shared equally, and what one integrator leaves goes to the next ones", () => {
+it("integrators share a budget equally; what one leaves goes to the next ones", () => {
   assert.deepStrictEqual(decide({ a: 1, b: 100, c: 100 }, noPrograms, 21).applied, [1, 10, 10])
   assert.deepStrictEqual(decide({ a: 100 }, noPrograms, 21).applied, [21])
 })
 
-it("each integrator has at least one event until the budget is used up, and the rest are not reached", () => {
-  const { applied, reached } = decide({ a: 2, b: 2, c: 2, d: 2 }, noPrograms, 3)
+it("each integrator is served at least one event until the budget is used up; the others are not served", () => {
+  const { applied, served } = decide({ a: 2, b: 2, c: 2, d: 2 }, noPrograms, 3)
   assert.deepStrictEqual(applied, [1, 1, 1, 0])
-  assert.deepStrictEqual(reached, ["a", "b", "c"])
+  assert.deepStrictEqual(served, ["a", "b", "c"])
 })
 
-it("a decision that throws fails one integrator, and the budget is the others'", () => {
+it("a decision that throws fails one integrator; the others share the budget", () => {
   const broken = (integratorId: string): Catalog => {
     if (integratorId === "b") throw new Error("broken")
     return noPrograms(integratorId)
   }
   const decided = decide({ a: 4, b: 4, c: 9 }, broken, 12)
-  assert.deepStrictEqual(decided, { applied: [4, 0, 8], failed: ["b"], reached: ["a", "c"] })
+  assert.deepStrictEqual(decided, { applied: [4, 0, 8], failed: ["b"], served: ["a", "c"] })
 })
 
-it("weights follow what an integrator's events made recently, within bounds", () => {
+it("the weight of an integrator follows the units of its recent events, within bounds", () => {
   const weights = new EventWeights()
   for (let batch = 0; batch < 10; batch++) weights.observe("heavy", 5_100, 1)
   assert.isAtLeast(weights.of("heavy"), 100)
@@ -90,8 +90,8 @@ it("weights follow what an integrator's events made recently, within bounds", ()
   assert.strictEqual(weights.of("other"), 2)
 })
 
-layer(moneyLayer)("batches are bounded by the work they cause", (it) => {
-  it.effect("a flood under 50 programs does not hold up another integrator's event, whatever lanes it fills", () =>
+layer(moneyLayer)("the budget of a batch", (it) => {
+  it.effect("keeps a flood under 50 programs from delaying other integrators, whatever lanes it fills", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(startMillis)
       const programs = 50
@@ -111,14 +111,14 @@ layer(moneyLayer)("batches are bounded by the work they cause", (it) => {
       assert.isNotEmpty(yield* unapplied(flooding.integratorId))
     }))
 
-  it.effect("what waits for one event is applied in several transactions, before the next event of the user", () =>
+  it.effect("applies an event's dependents in several transactions, before the next event of the user", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(startMillis)
       const sql = yield* SqlClient.SqlClient
       const [waiting, programs] = [60, 40]
       const cascade = yield* setUp({ programs })
       const innocent = yield* setUp()
-      // its programs are in memory
+      // loads its programs into memory
       yield* innocent.send()
       const of = { authorizationId: "a" }
       yield* Effect.forEach(Array.from({ length: waiting }), (_, index) =>
@@ -130,7 +130,7 @@ layer(moneyLayer)("batches are bounded by the work they cause", (it) => {
       let batches = 0
       while ((yield* processEvents) > 0) {
         batches += 1
-        // an integrator behind the heavy one waits for no more than the next batch
+        // an integrator behind the heavy one is served by the next batch
         if (batches === 1) yield* innocent.send()
         if (batches === 2) assert.deepStrictEqual(yield* unapplied(innocent.integratorId), [])
       }
@@ -145,7 +145,7 @@ layer(moneyLayer)("batches are bounded by the work they cause", (it) => {
       assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
     }))
 
-  it.effect("several integrators whose events release too much for one batch share it", () =>
+  it.effect("is shared by integrators whose events have more dependents than one batch applies", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(startMillis)
       const waiting = 520

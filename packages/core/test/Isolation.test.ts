@@ -23,7 +23,7 @@ const delayUpdates = Effect.fnUntraced(function*(integratorId: IntegratorId, kin
 })
 
 layer(liveMoneyLayer, { excludeTestServices: true })("work that takes long or never ends", (it) => {
-  it.effect("processes an integrator whose own events make many rewards due, even if one event takes a whole retry", () =>
+  it.effect("processes an integrator whose own events make many rewards due, even if one event fills a retry", () =>
     Effect.gen(function*() {
       const culprit = yield* setUp({ users: 2 })
       const { integratorId, userIds: [userId] } = culprit

@@ -66,7 +66,7 @@ const audited = Effect.gen(function*() {
 })
 
 layer(moneyLayer)("from a spend event to a claim", (it) => {
-  it.effect("an authorization makes an estimate, its clearing a reward: pending, then claimable, then paid by a claim", () =>
+  it.effect("makes an estimate of an authorization, and of its clearing a reward that is claimed in the end", () =>
     Effect.gen(function*() {
       const id = yield* setUp()
       const vault = yield* Vault

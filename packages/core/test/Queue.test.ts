@@ -1,6 +1,6 @@
 import { Integrators } from "@card-rewards/core/Integrators"
 import { columns, value } from "@card-rewards/core/Database"
-import { Processing, QuickScanMillis } from "@card-rewards/core/Processing"
+import { Processing, SlowScanMillis } from "@card-rewards/core/Processing"
 import { EventWeights } from "@card-rewards/core/Processing/Budget"
 import { findLanes, maxLanes, ScanState } from "@card-rewards/core/Processing/Queue"
 import { lockLanes, takeEvents } from "@card-rewards/core/Processing/Take"
@@ -19,10 +19,10 @@ const userId = UserId.make("ann")
 const lane = laneOf(userId)
 
 /**
- * As a worker where removed rows make every scan slow: it scans the lanes that it remembers, behind their watermarks.
+ * A worker's step where dead rows make every scan of the queue slow: it scans recent lanes, each from its watermark.
  */
-const processOn = Effect.flatMap(Processing, ({ processEvents }) => processEvents).pipe(
-  Effect.provideService(QuickScanMillis, -1)
+const processRecent = Effect.flatMap(Processing, ({ processEvents }) => processEvents).pipe(
+  Effect.provideService(SlowScanMillis, -1)
 )
 
 const isApplied = Effect.fnUntraced(function*(id: string) {
@@ -32,27 +32,27 @@ const isApplied = Effect.fnUntraced(function*(id: string) {
   return rows.length === 1
 })
 
-/** Inserts an event that is committed only when it is told to; gives how to tell. */
-const lateEvent = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+/** Inserts an event in a transaction that stays open. Returns an effect that commits it. */
+const insertUncommitted = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
-  const begun = yield* Deferred.make<void>()
+  const inserted = yield* Deferred.make<void>()
   const end = yield* Deferred.make<void>()
-  const late = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+  const inserting = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
     yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
     yield* sql`
       WITH stored AS (
         INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at, currency,
           cents, descriptor, mcc, occurred_at)
-        VALUES (${integratorId}, ${userId}, 'clearing', 'late', ${lane}, now(), 'USD', 100, 'Shop', '5411', now())
+        VALUES (${integratorId}, ${userId}, 'clearing', 'open', ${lane}, now(), 'USD', 100, 'Shop', '5411', now())
         RETURNING arrival
       )
       INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
-      SELECT ${integratorId}, ${lane}, arrival, ${userId}, 'clearing', 'late' FROM stored`
-    yield* Deferred.succeed(begun, undefined)
+      SELECT ${integratorId}, ${lane}, arrival, ${userId}, 'clearing', 'open' FROM stored`
+    yield* Deferred.succeed(inserted, undefined)
     yield* Deferred.await(end)
   })))
-  yield* Deferred.await(begun)
-  return Effect.andThen(Deferred.succeed(end, undefined), Fiber.join(late))
+  yield* Deferred.await(inserted)
+  return Effect.andThen(Deferred.succeed(end, undefined), Fiber.join(inserting))
 })
 
 const setUp = Effect.fnUntraced(function*(integratorId: IntegratorId) {
@@ -64,30 +64,30 @@ const setUp = Effect.fnUntraced(function*(integratorId: IntegratorId) {
 })
 
 layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events", (it) => {
-  it.effect("an event that is committed long after later ones were processed is processed too", () =>
+  it.effect("processes an event that is committed long after events with later arrivals were processed", () =>
     Effect.gen(function*() {
       const send = yield* setUp(integratorId)
-      const commitLate = yield* lateEvent(integratorId)
+      const commit = yield* insertUncommitted(integratorId)
       // several samples are taken meanwhile
       const until = (yield* Clock.currentTimeMillis) + 2_500
       for (let sent = 0; (yield* Clock.currentTimeMillis) < until; sent++) {
         yield* send(`c${sent}`)
-        while (!(yield* isApplied(`c${sent}`))) yield* processOn
+        while (!(yield* isApplied(`c${sent}`))) yield* processRecent
       }
-      assert.isFalse(yield* isApplied("late"))
-      yield* commitLate
-      for (let look = 0; look < 50 && !(yield* isApplied("late")); look++) yield* processOn
-      assert.isTrue(yield* isApplied("late"))
+      assert.isFalse(yield* isApplied("open"))
+      yield* commit
+      for (let scan = 0; scan < 50 && !(yield* isApplied("open")); scan++) yield* processRecent
+      assert.isTrue(yield* isApplied("open"))
     }))
 
-  it.effect("a batch reads what it takes, also of a queue that was empty when it was analysed", () =>
+  it.effect("reads hardly more rows than a batch takes, even if the queue was empty when it was analysed", () =>
     Effect.gen(function*() {
       const emptied = IntegratorId.make("emptied")
       const send = yield* setUp(emptied)
       const sql = yield* SqlClient.SqlClient
       yield* send("first")
       const queued = sql<{ n: number }>`SELECT count(*)::int4 AS n FROM spend_event_queue`
-      while ((yield* queued)[0]?.n !== 0) yield* processOn
+      while ((yield* queued)[0]?.n !== 0) yield* processRecent
       yield* sql`ANALYZE spend_event_queue`
       const waiting = 20_000
       yield* sql`
@@ -99,7 +99,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
         )
         INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
         SELECT ${emptied}, ${lane}, arrival, ${userId}, 'clearing', external_transaction_id FROM stored`
-      // what the session has read and not reported yet; nothing is reported in mid-transaction
+      // rows that the transaction has read so far: the statistics of a session are reported after a commit
       const read = Effect.map(
         sql<{ rows: number }>`SELECT (seq_tup_read + idx_tup_fetch)::int4 AS rows FROM pg_stat_xact_user_tables
           WHERE relname = 'spend_event_queue'`,
@@ -107,7 +107,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
       )
       const rows = yield* sql.withTransaction(Effect.gen(function*() {
         const before = yield* read
-        yield* processOn
+        yield* processRecent
         return (yield* read) - before
       }))
       const taken = waiting - ((yield* queued)[0]?.n ?? 0)
@@ -115,16 +115,16 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
       assert.isAtMost(rows, 5 * taken)
     }))
 
-  it.effect("an event of a writer that has ended is found before its lane's watermark passes it", () =>
+  it.effect("finds an event whose writer has committed before the watermark of its lane passes the event", () =>
     Effect.gen(function*() {
       const { integratorId, scan, state, send } = yield* watermarked("ended")
       const watermark = () => state.watermarks.watermarkOf({ integratorId, lane })
-      const commitLate = yield* lateEvent(integratorId)
+      const commit = yield* insertUncommitted(integratorId)
       yield* send("later")
       assert.deepStrictEqual(yield* scan(false), ["later"])
       assert.deepStrictEqual(yield* scan(true), [])
-      yield* commitLate
-      assert.deepStrictEqual(yield* scan(true), ["late"])
+      yield* commit
+      assert.deepStrictEqual(yield* scan(true), ["open"])
       assert.strictEqual(watermark(), 0n)
       assert.deepStrictEqual(yield* scan(true), [])
       assert.isAbove(Number(watermark()), 0)
@@ -132,7 +132,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
       assert.deepStrictEqual(yield* scan(true), ["next"])
     }))
 
-  it.effect("a list of writers that arrives late hides no event of a writer that began after it was read", () =>
+  it.effect("finds an event whose writer began after a list of writers was read, even if the list arrives later", () =>
     Effect.gen(function*() {
       const { integratorId, scan, send } = yield* watermarked("overlapping")
       const sql = yield* SqlClient.SqlClient
@@ -146,18 +146,18 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
         Effect.provideService(scan(true), SqlClient.SqlClient, delayingAnswers(sql, "pg_locks", held))
       )
       yield* Deferred.await(read)
-      const commitLate = yield* lateEvent(integratorId)
+      const commit = yield* insertUncommitted(integratorId)
       yield* send("later")
       assert.deepStrictEqual(yield* scan(false), ["later"])
       assert.deepStrictEqual(yield* scan(true), [])
       yield* Deferred.succeed(gate, undefined)
       yield* Fiber.join(slow)
       assert.deepStrictEqual(yield* scan(true), [])
-      yield* commitLate
-      assert.deepStrictEqual(yield* scan(true), ["late"])
+      yield* commit
+      assert.deepStrictEqual(yield* scan(true), ["open"])
     }))
 
-  it.effect("an integrator in quarantine is skipped by scans of all lanes and of the recently busy ones", () =>
+  it.effect("skips integrators in quarantine, in scans of the whole queue and of recent lanes", () =>
     Effect.gen(function*() {
       const { integratorId, scan, state, send } = yield* watermarked("quarantined")
       const sql = yield* SqlClient.SqlClient
@@ -176,8 +176,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
 })
 
 /**
- * An integrator with one lane, which is scanned as a worker does where removed rows make scans of the whole queue
- * slow.
+ * An integrator with one lane, which is scanned as by a worker where dead rows make scans of the whole queue slow.
  */
 const watermarked = Effect.fnUntraced(function*(name: string) {
   const integratorId = IntegratorId.make(name)
@@ -185,7 +184,7 @@ const watermarked = Effect.fnUntraced(function*(name: string) {
   const send = yield* setUp(integratorId)
   const state = new ScanState()
   const never = 2n ** 62n
-  /** Takes what a scan finds; `sampling` reads before who writes. */
+  /** Removes the events that a scan finds from the queue, and returns them. `sampling` samples the writers first. */
   const scan = Effect.fnUntraced(function*(sampling: boolean) {
     state.watermarks.remember([{ integratorId, lane }])
     state.pauseUntilNanos = never
@@ -197,11 +196,11 @@ const watermarked = Effect.fnUntraced(function*(name: string) {
     yield* sql`DELETE FROM spend_event_queue WHERE integrator_id = ${integratorId}
       AND external_transaction_id = ANY(${columns.text(taken)})`
     return taken
-  }, sql.withTransaction, Effect.provideService(QuickScanMillis, -1))
+  }, sql.withTransaction, Effect.provideService(SlowScanMillis, -1))
   return { integratorId, send, state, scan }
 })
 
-/** The same connection pool; statements with `text` are answered once `held` is done. */
+/** The same connection pool. The result of a statement with `text` is returned once `held` is done. */
 const delayingAnswers = (sql: SqlClient.SqlClient, text: string, held: Effect.Effect<void>): SqlClient.SqlClient =>
   new Proxy(sql, {
     apply: (target, self, args) => {

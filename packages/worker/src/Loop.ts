@@ -77,10 +77,10 @@ export const layer = <E, R>(
   Layer.effectDiscard(Effect.forkScoped(run(name, step, options)))
 
 const measure = <E, R>(name: string, step: Effect.Effect<boolean, E, R>): Effect.Effect<boolean, E, R> =>
-  Effect.flatMap(Clock.monotonicTimeNanos, (begun) =>
+  Effect.flatMap(Clock.monotonicTimeNanos, (startedNanos) =>
     Effect.onExit(step, (exit) => {
       const outcome = exit._tag === "Failure" ? "failed" : exit.value ? "worked" : "idle"
-      return Effect.flatMap(Metrics.secondsSince(begun), (seconds) =>
+      return Effect.flatMap(Metrics.secondsSince(startedNanos), (seconds) =>
         Metrics.add(stepDuration, seconds, { step: name, outcome }))
     }))
 

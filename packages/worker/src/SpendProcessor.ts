@@ -1,4 +1,4 @@
-import { Processing, QuickScanMillis } from "@card-rewards/core/Processing"
+import { Processing, SlowScanMillis } from "@card-rewards/core/Processing"
 import { Effect, Latch, Layer } from "effect"
 import { wakingDispatcher } from "./DispatcherWakeUp.ts"
 import * as Loop from "./Loop.ts"
@@ -12,8 +12,8 @@ const helperIdleMillis = 10_000
 /** Units of work of one batch from which the helper fiber joins in. */
 const helpedFromUnits = 200
 
-/** Scans that take longer are followed by a pause; see {@link QuickScanMillis}. */
-const quickScanMillis = 5
+/** See {@link SlowScanMillis}. */
+const slowScanMillis = 5
 
 /** Pause of the retry fiber while no integrator in quarantine is due. */
 const retryIdleMillis = 250
@@ -27,7 +27,7 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
   const { processEvents, quarantined, retryQuarantined } = yield* Processing
   const muchWork = yield* Latch.make(false)
   const step = processEvents.pipe(
-    Effect.provideService(QuickScanMillis, quickScanMillis),
+    Effect.provideService(SlowScanMillis, slowScanMillis),
     Effect.tap((units) => units < helpedFromUnits ? muchWork.close : muchWork.open),
     wakingDispatcher
   )

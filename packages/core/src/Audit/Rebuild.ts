@@ -2,7 +2,7 @@ import type { Attributes } from "@card-rewards/domain/User"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { EarnedReward } from "../Ledger.ts"
-import { apply } from "../Processing/Apply.ts"
+import { apply, isReady } from "../Processing/Apply.ts"
 import { readAttributes } from "../Processing/Load.ts"
 import { neededVersions } from "../Processing/Needs.ts"
 import { eventKey, type Group, type State, type StoredEvent, storedEvents } from "../Processing/State.ts"
@@ -133,9 +133,11 @@ class Replay {
   }
 
   apply(event: StoredEvent, attributes: ReadonlyMap<string, Attributes>): void {
+    // an event whose original was removed has no effect here: what it changed is reported as a difference
+    if (!isReady(this.state, event)) return
     const key = eventKey(event)
     this.state.attributes.set(key, attributes.get(key) ?? {})
-    for (const order of apply(this.state, event)) if (order.kind === "earn") this.earn(order.reward)
+    for (const change of apply(this.state, event)) if (change.kind === "earn") this.earn(change.reward)
   }
 
   private earn(reward: EarnedReward): void {

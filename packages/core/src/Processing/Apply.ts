@@ -3,40 +3,40 @@ import { applyCaps, evaluate } from "@card-rewards/domain/Evaluation"
 import { assetOfCurrency } from "@card-rewards/domain/Money"
 import { netOfRefunds } from "@card-rewards/domain/Reward"
 import { dayMillis, monthOf } from "@card-rewards/domain/Time"
-import type { EarnedReward } from "../Ledger.ts"
+import type { Attributes } from "@card-rewards/domain/User"
+import type { EarnedReward, RefundedClearing } from "../Ledger.ts"
 import {
+  authorizationOf,
   type AuthorizationState,
+  catalogOf,
+  clearingOf,
   type ClearingReward,
+  defect,
   eventKey,
+  eventName,
   groupOf,
   type State,
   type StoredEvent,
   transactionKey
 } from "./State.ts"
 
-/** A change of the vault's rewards that follows from an applied event. */
-export type Order =
+/**
+ * A change of the vault's rewards that follows from an applied event: a reward that it earns, or the refund of a
+ * clearing's rewards. The vault's book carries it out.
+ */
+export type VaultChange =
   | { readonly kind: "earn"; readonly reward: EarnedReward }
-  | {
-    readonly kind: "refund"
-    readonly userId: string
-    readonly externalTransactionId: string
-    readonly programIds: ReadonlyArray<string>
-    readonly refundedCents: bigint
-  }
+  | { readonly kind: "refund" } & RefundedClearing
 
-/** Whether the event that this event refers to is applied; true where it refers to none. */
-export const isReady = (state: State, event: StoredEvent): boolean => {
-  if (event.originalId === null) return true
-  const key = transactionKey({ ...event, externalTransactionId: event.originalId })
-  return event.kind === "refund" ? state.clearings.has(key) : state.authorizations.has(key)
-}
+/** Whether the event's original is applied; true where it refers to none. */
+export const isReady = (state: State, event: StoredEvent): boolean =>
+  event.originalId === null || authorizationOf(state, event) !== undefined || clearingOf(state, event) !== undefined
 
 /**
- * Applies an event whose original, if it has one, is applied, and returns the orders that follow (decisions, section
- * 5). Changes `state`, and has no other effect.
+ * Applies an event that {@link isReady}, and returns the changes of the vault that follow (decisions, section 5).
+ * Changes `state`, and has no other effect. Throws where the original is not applied.
  */
-export const apply = (state: State, event: StoredEvent): ReadonlyArray<Order> => {
+export const apply = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => {
   switch (event.kind) {
     case "authorization":
       return authorize(state, event)
@@ -51,7 +51,7 @@ export const apply = (state: State, event: StoredEvent): ReadonlyArray<Order> =>
   }
 }
 
-const authorize = (state: State, event: StoredEvent): ReadonlyArray<Order> => {
+const authorize = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => {
   const authorization: AuthorizationState = {
     integratorId: event.integratorId,
     userId: event.userId,
@@ -59,7 +59,7 @@ const authorize = (state: State, event: StoredEvent): ReadonlyArray<Order> => {
     occurredAt: event.occurredAt,
     currency: event.currency,
     mcc: event.mcc,
-    attributes: state.attributes.get(eventKey(event)) ?? {},
+    attributes: attributesAtPurchase(state, event),
     authorized: event.cents,
     incremented: 0n,
     reversed: 0n,
@@ -70,21 +70,28 @@ const authorize = (state: State, event: StoredEvent): ReadonlyArray<Order> => {
   return []
 }
 
+/** An enrolled user has an attribute record at every time, and events of other users are refused. */
+const attributesAtPurchase = (state: State, event: StoredEvent): Attributes =>
+  state.attributes.get(eventKey(event)) ?? defect(`${eventName(event)}: the user's attributes are not read`)
+
 /** An increment or reversal in another currency has no effect. */
 const changeAuthorization = (
   state: State,
   event: StoredEvent,
   change: (authorization: AuthorizationState) => ReturnType<typeof increment>
-): ReadonlyArray<Order> => {
-  const key = transactionKey({ ...event, externalTransactionId: event.originalId ?? "" })
-  const authorization = state.authorizations.get(key)
-  if (authorization === undefined || authorization.currency !== event.currency) return []
-  replace(state, key, authorization, { ...authorization, ...change(authorization) })
+): ReadonlyArray<VaultChange> => {
+  const authorization = authorizationOf(state, event) ?? originalIsNotApplied(event)
+  if (authorization.currency === event.currency) {
+    replace(state, authorization, { ...authorization, ...change(authorization) })
+  }
   return []
 }
 
-const replace = (state: State, key: string, before: AuthorizationState, after: AuthorizationState): void => {
-  state.authorizations.set(key, after)
+const originalIsNotApplied = (event: StoredEvent): never =>
+  defect(`${eventName(event)}: the event ${event.originalId} that it refers to is not applied`)
+
+const replace = (state: State, before: AuthorizationState, after: AuthorizationState): void => {
+  state.authorizations.set(transactionKey(after), after)
   estimate(state, before, after)
 }
 
@@ -93,10 +100,11 @@ const estimate = (state: State, before: AuthorizationState | undefined, after: A
   const wasOpen = before !== undefined && !before.closed
   if (!wasOpen && after.closed) return
   const opened = (wasOpen ? -1 : 0) + (after.closed ? 0 : 1)
-  for (const { metadata, version } of fitting(state, after.integratorId, after.currency, after.occurredAt)) {
+  for (const { metadata, version } of versionsInForce(state, after.integratorId, after.currency, after.occurredAt)) {
     const purchase = { at: after.occurredAt, mcc: after.mcc, attributes: after.attributes }
     const now = evaluate(version, { ...purchase, cents: openCents(after) })
     if (now === undefined) continue
+    // an authorization that was not open had no part in the estimates
     const then = wasOpen ? evaluate(version, { ...purchase, cents: openCents(before) }) : undefined
     groupOf(state, {
       integratorId: after.integratorId,
@@ -107,19 +115,17 @@ const estimate = (state: State, before: AuthorizationState | undefined, after: A
   }
 }
 
-const clear = (state: State, event: StoredEvent): ReadonlyArray<Order> => {
-  const key = event.originalId === null
+const clear = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => {
+  const authorization = event.originalId === null
     ? undefined
-    : transactionKey({ ...event, externalTransactionId: event.originalId })
-  const authorization = key === undefined ? undefined : state.authorizations.get(key)
-  if (key !== undefined && authorization !== undefined && !authorization.closed) {
-    replace(state, key, authorization, { ...authorization, ...close(authorization) })
-  }
+    : authorizationOf(state, event) ?? originalIsNotApplied(event)
+  if (authorization?.closed === false) replace(state, authorization, { ...authorization, ...close(authorization) })
+  // a clearing without an authorization is the purchase itself
   const purchaseAt = authorization?.occurredAt ?? event.occurredAt
-  const attributes = authorization?.attributes ?? state.attributes.get(eventKey(event)) ?? {}
-  const orders: Array<Order> = []
+  const attributes = authorization?.attributes ?? attributesAtPurchase(state, event)
+  const changes: Array<VaultChange> = []
   const rewards: Array<ClearingReward> = []
-  for (const { version } of fitting(state, event.integratorId, event.currency, purchaseAt)) {
+  for (const { version } of versionsInForce(state, event.integratorId, event.currency, purchaseAt)) {
     const evaluation = evaluate(version, { at: purchaseAt, cents: event.cents, mcc: event.mcc, attributes })
     if (evaluation === undefined) continue
     const group = groupOf(state, { ...event, month: monthOf(purchaseAt), programId: version.programId })
@@ -129,7 +135,7 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<Order> => {
     if (earned === 0n) continue
     group.use(category, earned)
     rewards.push({ programId: version.programId, categoryId: category, earned, amount: earned })
-    orders.push({
+    changes.push({
       kind: "earn",
       reward: {
         userId: event.userId,
@@ -158,15 +164,13 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<Order> => {
     refundedCents: 0n,
     rewards
   })
-  return orders
+  return changes
 }
 
 /** A refund in another currency, or of amount zero, has no effect. */
-const refund = (state: State, event: StoredEvent): ReadonlyArray<Order> => {
-  const externalTransactionId = event.originalId ?? ""
-  const key = transactionKey({ ...event, externalTransactionId })
-  const clearing = state.clearings.get(key)
-  if (clearing === undefined || clearing.currency !== event.currency || event.cents === 0n) return []
+const refund = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => {
+  const clearing = clearingOf(state, event) ?? originalIsNotApplied(event)
+  if (clearing.currency !== event.currency || event.cents === 0n) return []
   const refundedCents = clearing.refundedCents + event.cents
   const refundedSpend = refundedCents < clearing.cents ? refundedCents : clearing.cents
   const rewards = clearing.rewards.map((reward) => {
@@ -177,17 +181,20 @@ const refund = (state: State, event: StoredEvent): ReadonlyArray<Order> => {
     }
     return { ...reward, amount }
   })
-  state.clearings.set(key, { ...clearing, refundedCents, rewards })
+  state.clearings.set(transactionKey(clearing), { ...clearing, refundedCents, rewards })
   if (rewards.length === 0) return []
+  const { externalTransactionId } = clearing
   const programIds = rewards.map((reward) => reward.programId)
   return [{ kind: "refund", userId: event.userId, externalTransactionId, programIds, refundedCents }]
 }
 
-/** The versions in force at an instant that pay in the currency's asset, by program id in order of code points. */
-const fitting = (state: State, integratorId: string, currency: string, at: number) => {
+/**
+ * The versions in force at an instant that pay in the currency's asset, by program id in order of code points; none for
+ * a currency without an asset.
+ */
+const versionsInForce = (state: State, integratorId: string, currency: string, at: number) => {
   const asset = assetOfCurrency(currency)
-  const catalog = state.programs.get(integratorId)
-  return asset === undefined || catalog === undefined
-    ? []
-    : catalog.inForce(asset, at).map((metadata) => ({ metadata, version: catalog.compiled(metadata) }))
+  if (asset === undefined) return []
+  const catalog = catalogOf(state, integratorId)
+  return catalog.inForce(asset, at).map((metadata) => ({ metadata, version: catalog.compiled(metadata) }))
 }

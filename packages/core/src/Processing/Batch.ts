@@ -1,107 +1,129 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Result } from "effect"
 import type { VersionMetadata } from "../Programs/Catalog.ts"
-import { apply, isReady, type Order } from "./Apply.ts"
+import { apply, isReady, type VaultChange } from "./Apply.ts"
 import { estimatesMovedBy, fairShare, maxUnits, rewardsChangedBy } from "./Budget.ts"
 import { neededVersions } from "./Needs.ts"
-import { eventKey, originalKey, type State, type StoredEvent } from "./State.ts"
+import { eventKey, isPartlyApplied, originalKey, type State, type StoredEvent } from "./State.ts"
 
-/** Dependents that one transaction applies at most; the others are applied before any later event of their user. */
+// The states of a stored event. Its *original* is the event that it refers to, its *dependents* are the waiting events
+// whose original it is.
+//
+// | state          | meaning                                  | queue | waits | position | what comes next            |
+// | -------------- | ---------------------------------------- | ----- | ----- | -------- | -------------------------- |
+// | queued         | stored; no batch has decided it          | yes   | no    | null     | a batch decides it         |
+// | waiting        | its original is not applied              | no    | yes   | null     | applied after its original |
+// | partly applied | applied, but not all of its dependents   | yes*  | no    | set      | a batch applies the others |
+// | applied        | it and all of its dependents are applied | no    | no    | set      | nothing                    |
+//
+// "queue" and "waits" are rows of `spend_event_queue` and `spend_event_waits`, "position" is the column of
+// `spend_events`. * A partly applied event that had waited itself has no row: that of its original stays in the queue.
+// Of an applied clearing, `refunded_cents` changes with each refund. The contract calls queued events `stored`, and
+// partly applied ones `applied`.
+//
+// A batch *decides* queued events, in order of arrival, until its budget is used up; the others keep their state. A
+// decided event is applied, set aside (it waits from now on), or stays in the queue for one of two reasons:
+//
+// - *deferred*: it needs program versions that are not compiled. They are loaded after the transaction.
+// - *blocked*: an earlier event of its user is deferred or partly applied.
+
+/** The maximum number of dependents that one transaction applies; the others are applied before later events. */
 export const maxDependents = 1_000
 
 /** The decisions of a batch. */
 export interface Outcome {
   /** Events that were applied, in order. */
   readonly applied: Array<StoredEvent>
-  /** Events that wait for their original from now on. */
-  readonly waiting: Array<StoredEvent>
-  /** Events that waited and were applied, including those that this batch itself had set aside. */
-  readonly released: Array<StoredEvent>
+  /** Queued events that were set aside. */
+  readonly setAside: Array<StoredEvent>
+  /** Applied events that had waited, including those that this batch itself had set aside. */
+  readonly noLongerWaiting: Array<StoredEvent>
   /** Events that leave the queue. */
   readonly done: Array<StoredEvent>
   /** Changes of the vaults' rewards, in order. */
-  readonly orders: Array<{ readonly event: StoredEvent; readonly order: Order }>
-  /** Events that stay queued until these versions are loaded, and later events of the same users, without versions. */
+  readonly vaultChanges: Array<{ readonly event: StoredEvent; readonly change: VaultChange }>
+  /** Deferred events with the versions that they need, and events behind them of the same users, without versions. */
   readonly deferred: Array<StoredEvent & { readonly versions: ReadonlyArray<VersionMetadata> }>
 }
 
 const emptyOutcome = (): Outcome =>
-  ({ applied: [], waiting: [], released: [], done: [], orders: [], deferred: [] })
+  ({ applied: [], setAside: [], noLongerWaiting: [], done: [], vaultChanges: [], deferred: [] })
 
 /** An integrator's part of a batch, and the dependents that were read for it. */
 export interface DecidablePart {
   readonly integratorId: IntegratorId
   /** In order of arrival. */
   readonly queued: ReadonlyArray<StoredEvent>
-  /** By user, the keys of applied clearings some of whose dependents an earlier transaction left unapplied. */
-  readonly resumed: ReadonlyMap<string, ReadonlyArray<string>>
-  /** Dependents that may be applied; more may be waiting than were read. */
+  /** By user, the keys of partly applied clearings that have no row in the queue, because they had waited. */
+  readonly partlyApplied: ReadonlyMap<string, ReadonlyArray<string>>
+  /** The maximum number of dependents to apply; more may be waiting than were read. */
   readonly maxDependents: number
 }
 
 /** The decisions for several integrators. */
 export interface Decision {
   readonly outcome: Outcome
-  /** Units of work and queued events of each integrator that was reached. */
+  /** Units of work and queued events of each integrator of which events were decided. */
   readonly work: ReadonlyMap<IntegratorId, { readonly units: number; readonly events: number }>
   /** The errors of integrators whose decision threw: nothing of theirs may be saved. */
   readonly failed: ReadonlyMap<IntegratorId, unknown>
-  /** Queued events that were applied, set aside, deferred or blocked: all events except those beyond the budget. */
-  readonly reached: ReadonlyArray<StoredEvent>
+  /** The decided events: all queued events except those beyond the budget. */
+  readonly decided: ReadonlyArray<StoredEvent>
 }
 
 /**
  * Decides part by part until the budget is used up; each part may use an equal share of the remaining budget. A part
- * whose decision throws fails alone. Parts that were not reached are absent from the result. Changes `state`.
+ * whose decision throws fails alone. Parts beyond the budget are absent from the result. Changes `state`.
  */
 export const decideParts = (state: State, parts: ReadonlyArray<DecidablePart>, budget = maxUnits): Decision => {
   const outcome = emptyOutcome()
   const work = new Map<IntegratorId, { readonly units: number; readonly events: number }>()
   const failed = new Map<IntegratorId, unknown>()
-  const reached: Array<StoredEvent> = []
+  const decided: Array<StoredEvent> = []
   let left = budget
   for (const [index, part] of parts.entries()) {
     if (left <= 0) break
     const share = fairShare(left, parts.length - index)
-    const decided = Result.try({ try: () => decidePart(state, part, share), catch: (error) => error })
-    if (Result.isFailure(decided)) {
-      failed.set(part.integratorId, decided.failure)
+    const result = Result.try({ try: () => decidePart(state, part, share), catch: (error) => error })
+    if (Result.isFailure(result)) {
+      failed.set(part.integratorId, result.failure)
       continue
     }
-    const { events, outcome: own, units } = decided.success
+    const { events, outcome: own, units } = result.success
     left -= units
     work.set(part.integratorId, { units, events })
     outcome.applied.push(...own.applied)
-    outcome.waiting.push(...own.waiting)
-    outcome.released.push(...own.released)
+    outcome.setAside.push(...own.setAside)
+    outcome.noLongerWaiting.push(...own.noLongerWaiting)
     outcome.done.push(...own.done)
-    outcome.orders.push(...own.orders)
+    outcome.vaultChanges.push(...own.vaultChanges)
     outcome.deferred.push(...own.deferred)
-    reached.push(...decided.success.reached)
+    decided.push(...result.success.decided)
   }
-  return { outcome, work, failed, reached }
+  return { outcome, work, failed, decided }
 }
 
 /**
- * Applies queued events one after another, each followed by its dependents, depth first (decisions, section 5.7), until
- * they have made `share` units of work; the last event may exceed it. An event whose dependents do not all fit, or
- * whose versions are not all compiled, stays in the queue together with its user's later events.
+ * Decides queued events one after another until they have made `share` units of work; the last one may exceed it. An
+ * applied event is followed by its dependents, depth first (decisions, section 5.7). Where these do not all fit, it is
+ * partly applied.
  */
 export const decidePart = (state: State, part: DecidablePart, share: number) => {
   const outcome = emptyOutcome()
-  const blocked = new Set<string>()
-  const deferred = new Set<string>()
-  const reached: Array<StoredEvent> = []
+  const usersWithPartlyApplied = new Set<string>()
+  const usersWithDeferred = new Set<string>()
+  const decided: Array<StoredEvent> = []
   let dependentsLeft = part.maxDependents
   let units = 0
   let events = 0
 
+  /** Applies an event and its dependents. Returns whether all of these were applied. */
   const applyOne = (event: StoredEvent): boolean => {
     const estimates = estimatesMovedBy(state, event)
-    const orders = apply(state, event)
-    units += 1 + estimates + rewardsChangedBy(orders)
+    const changes = apply(state, event)
+    units += 1 + estimates + rewardsChangedBy(changes)
     outcome.applied.push(event)
-    for (const order of orders) outcome.orders.push({ event, order })
+    for (const change of changes) outcome.vaultChanges.push({ event, change })
     return applyDependents(eventKey(event))
   }
   /** Returns whether all dependents were applied. */
@@ -112,7 +134,7 @@ export const decidePart = (state: State, part: DecidablePart, share: number) => 
       const next = dependents.shift()
       if (next === undefined) break
       dependentsLeft -= 1
-      outcome.released.push(next)
+      outcome.noLongerWaiting.push(next)
       if (!applyOne(next)) return false
     }
     return true
@@ -121,47 +143,48 @@ export const decidePart = (state: State, part: DecidablePart, share: number) => 
   for (const event of part.queued) {
     if (units >= share) break
     const user = userOf(event)
-    reached.push(event)
-    if (deferred.has(user)) outcome.deferred.push({ ...event, versions: [] })
-    if (deferred.has(user) || blocked.has(user)) continue
+    decided.push(event)
+    if (usersWithDeferred.has(user)) outcome.deferred.push({ ...event, versions: [] })
+    if (usersWithDeferred.has(user) || usersWithPartlyApplied.has(user)) continue
     events += 1
-    if (event.position === null && !isReady(state, event)) {
-      setAside(state, event)
+    if (!isPartlyApplied(event) && !isReady(state, event)) {
+      addWaiting(state, event)
       units += 1
-      outcome.waiting.push(event)
+      outcome.setAside.push(event)
       outcome.done.push(event)
       continue
     }
-    const missing = missingVersions(state, event, part.resumed.get(user))
+    const partlyApplied = part.partlyApplied.get(user) ?? []
+    const missing = missingVersions(state, event, partlyApplied)
     if (missing !== undefined) {
       outcome.deferred.push({ ...event, versions: missing })
-      deferred.add(user)
+      usersWithDeferred.add(user)
       continue
     }
-    const finished = event.position === null
-      ? applyOne(event)
-      : (part.resumed.get(user) ?? []).every(applyDependents) && applyDependents(eventKey(event))
-    if (finished) outcome.done.push(event)
-    else blocked.add(user)
+    const isDone = isPartlyApplied(event)
+      ? partlyApplied.every(applyDependents) && applyDependents(eventKey(event))
+      : applyOne(event)
+    if (isDone) outcome.done.push(event)
+    else usersWithPartlyApplied.add(user)
   }
-  return { outcome, units, events, reached }
+  return { outcome, units, events, decided }
 }
 
 /** All versions that an event needs where one of them is not compiled; empty where the catalog is not read yet. */
 const missingVersions = (
   state: State,
   event: StoredEvent,
-  resumed: ReadonlyArray<string> | undefined
+  partlyApplied: ReadonlyArray<string>
 ): ReadonlyArray<VersionMetadata> | undefined => {
   const catalog = state.programs.get(event.integratorId)
   if (catalog === undefined) return []
-  const needed = [...neededVersions(state, event, catalog, event.position === null ? [] : resumed)]
+  const needed = [...neededVersions(state, event, catalog, isPartlyApplied(event) ? partlyApplied : [])]
   // `filter`, not `some`: `has` keeps each compiled version for the rest of the batch
   return needed.filter((version) => !catalog.has(version)).length === 0 ? undefined : needed
 }
 
-/** Inserts an event, in order, among those that wait for its original, which may come later in this batch. */
-const setAside = (state: State, event: StoredEvent): void => {
+/** Adds an event, in order, to those that wait for its original, which may come later in this batch. */
+const addWaiting = (state: State, event: StoredEvent): void => {
   const key = originalKey(event)
   const others = state.waiting.get(key) ?? []
   const after = others.findIndex((other) =>

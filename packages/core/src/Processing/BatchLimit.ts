@@ -3,12 +3,12 @@ import type { LaneKey } from "./LaneWatermarks.ts"
 import { maxLanes } from "./Queue.ts"
 
 /**
- * Deadline of a joint batch, which has events of several integrators, in milliseconds. A batch that exceeds it is
- * followed by smaller ones. A batch of one integrator may take as long as the whole step.
+ * Deadline in milliseconds of a joint batch, which has events of several integrators. A batch that exceeds it is
+ * followed by smaller ones. A batch of one integrator has the deadline of a background step.
  */
 export const jointMillis = 5_000
 
-/** After a batch that took less than this part of its deadline the next one may be twice as large. */
+/** Where a batch took less than this part of its deadline, the next one may have twice as many lanes. */
 const growsBelow = 0.25
 
 /**
@@ -17,26 +17,26 @@ const growsBelow = 0.25
  */
 const lockedNanos = 2_000_000_000n
 
-/** Integrators that each of the collections keeps, the most recent ones. */
+/** The maximum number of entries that each collection of a {@link BatchLimit} keeps: the most recent ones. */
 const maxRemembered = 1_000
 
-/** Number of parts that a batch is divided into after it exceeded its deadline. */
+/** The number of parts that a batch is divided into after it exceeded its deadline. */
 const parts = 4
 
 /** A process's record of batches that exceeded their deadline or waited for a vault's lock. */
 export class BatchLimit {
-  /** Lanes of the next joint batch, at most. */
+  /** The maximum number of lanes of the next joint batch. */
   lanes = maxLanes
   private readonly slow = new LRUCache<string, true>({ max: maxRemembered })
-  /** Parts of batches that exceeded their deadline; each will be a batch of its own. */
+  /** The lanes of integrators whose batch exceeded its deadline, in parts; each part will be a batch of its own. */
   private suspects: ReadonlyArray<ReadonlyArray<LaneKey>> = []
-  private isTurnOfSuspects = false
+  private areSuspectsNext = true
   private readonly locked = new LRUCache<string, { readonly holder: string; readonly sinceNanos: bigint }>({
     max: maxRemembered
   })
 
   /** Records that a batch of these lanes was committed. */
-  succeeded(lanes: ReadonlyArray<LaneKey>, tookMillis: number): void {
+  recordCommitted(lanes: ReadonlyArray<LaneKey>, tookMillis: number): void {
     for (const { integratorId } of lanes) this.slow.delete(integratorId)
     if (tookMillis < growsBelow * jointMillis) this.lanes = Math.min(maxLanes, 2 * this.lanes)
   }
@@ -45,7 +45,7 @@ export class BatchLimit {
    * Records that a batch of these lanes exceeded its deadline. The next batch takes fewer lanes, and these integrators
    * are processed in quarters, so that the slow one is alone after a few steps, however much work the others have.
    */
-  exceeded(lanes: ReadonlyArray<LaneKey>): void {
+  recordExceeded(lanes: ReadonlyArray<LaneKey>): void {
     this.lanes = Math.max(1, Math.floor(Math.min(lanes.length, this.lanes) / parts))
     const integrators = [...Map.groupBy(lanes, ({ integratorId }) => integratorId).values()]
     const size = Math.ceil(integrators.length / parts)
@@ -56,15 +56,16 @@ export class BatchLimit {
 
   /** In every other step, one part of a batch that exceeded its deadline; otherwise undefined. */
   nextSuspects(): ReadonlyArray<LaneKey> | undefined {
-    this.isTurnOfSuspects = !this.isTurnOfSuspects
-    if (!this.isTurnOfSuspects) return undefined
+    const areNext = this.areSuspectsNext
+    this.areSuspectsNext = !areNext
+    if (!areNext) return undefined
     const [first, ...others] = this.suspects
     this.suspects = others
     return first
   }
 
-  /** Removes an integrator that went into quarantine, which joint batches do not process. */
-  quarantined(integratorId: string): void {
+  /** Removes an integrator that went into quarantine: joint batches do not process it. */
+  removeSuspect(integratorId: string): void {
     this.suspects = this.suspects
       .map((some) => some.filter((lane) => lane.integratorId !== integratorId))
       .filter((some) => some.length > 0)
@@ -100,7 +101,7 @@ export class BatchLimit {
   }
 
   /** Forgets locked vaults: a batch could lock them, or their integrators went into quarantine. */
-  released(integratorIds: Iterable<string>): void {
+  forgetLocked(integratorIds: Iterable<string>): void {
     for (const integratorId of integratorIds) this.locked.delete(integratorId)
   }
 }

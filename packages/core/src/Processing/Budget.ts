@@ -1,34 +1,35 @@
 import { LRUCache } from "lru-cache"
-import type { Order } from "./Apply.ts"
-import { type State, type StoredEvent, transactionKey } from "./State.ts"
+import type { VaultChange } from "./Apply.ts"
+import { authorizationOf, catalogOf, type State, type StoredEvent } from "./State.ts"
 
 /**
- * Units of work of one batch: an applied event counts one unit, plus one for each reward that it creates or may change
- * and each program whose estimate it changes. 1,000 units take about 0.1 s.
+ * The budget of one batch in units of work. An applied event counts one unit, plus one for each reward that it creates
+ * or may change and one for each program whose estimate it may change. 1,000 units take about 0.1 s.
  */
 export const maxUnits = 1_000
 
-/** Units of an event of an unknown integrator, and the limit: an event under 50 programs makes up to 101 units. */
+/** The expected units of an event of an unknown integrator, and the maximum: an event under 50 programs makes 101. */
 const usualWeight = 2
 const maxWeight = 101
 
-/** Integrators whose weights are kept, the most recently processed ones. */
+/** The maximum number of integrators whose weights are kept: the most recently processed ones. */
 const maxWeights = 2_048
 
-/** Programs whose estimates an event changes, at most. Must be called before the event is applied. */
+/**
+ * The number of programs whose estimates an event may change: all of the integrator's, or none. Must be called before
+ * the event is applied.
+ */
 export const estimatesMovedBy = (state: State, event: StoredEvent): number => {
-  if (event.kind === "refund") return 0
-  const original = transactionKey({ ...event, externalTransactionId: event.originalId ?? "" })
-  const isOpen = event.kind === "authorization" || state.authorizations.get(original)?.closed === false
-  return isOpen ? state.programs.get(event.integratorId)?.metadata.size ?? 0 : 0
+  const isOpen = event.kind === "authorization" || authorizationOf(state, event)?.closed === false
+  return isOpen ? catalogOf(state, event.integratorId).metadata.size : 0
 }
 
-/** Rewards that the orders of an event create or may change. */
-export const rewardsChangedBy = (orders: ReadonlyArray<Order>): number =>
-  orders.reduce((sum, order) => sum + (order.kind === "earn" ? 1 : order.programIds.length), 0)
+/** The number of rewards that the changes create or may change. */
+export const rewardsChangedBy = (changes: ReadonlyArray<VaultChange>): number =>
+  changes.reduce((sum, change) => sum + (change.kind === "earn" ? 1 : change.programIds.length), 0)
 
-/** An equal share of what is left for those still to come; at least 1. */
-export const fairShare = (left: number, stillToCome: number): number => Math.max(1, Math.ceil(left / stillToCome))
+/** An equal share of the remaining limit for each remaining part; at least 1. */
+export const fairShare = (left: number, parts: number): number => Math.max(1, Math.ceil(left / parts))
 
 /** Recent average of units per event, by integrator. A batch reads fewer events of integrators with heavy events. */
 export class EventWeights {

@@ -2,12 +2,12 @@ import { Unavailable } from "@card-rewards/domain/Errors"
 import { Clock, Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import * as Database from "../Database.ts"
-import { attempt, type Attempted, type DeadlineExceeded, type Shared } from "./Attempt.ts"
 import { type BatchLimit, jointMillis } from "./BatchLimit.ts"
 import type { LaneKey } from "./LaneWatermarks.ts"
 import * as Quarantine from "./Quarantine.ts"
 import { findLanes } from "./Queue.ts"
 import type { WhenLocked } from "./Take.ts"
+import { type BatchResult, type DeadlineExceeded, processBatch, type Shared } from "./Transaction.ts"
 
 /** State that the joint batches of one process share. */
 export interface Joint extends Shared {
@@ -17,32 +17,36 @@ export interface Joint extends Shared {
 }
 
 /**
- * Processes the next lanes in one transaction. An integrator whose part fails goes into quarantine, and the same call
- * processes the events of the others. Returns the units of work done, plus one for each integrator that went into
- * quarantine.
+ * Processes the next lanes as one batch: a step of the worker. An integrator whose part fails goes into quarantine, and
+ * the same call processes the events of the others. Returns the units of work done, plus one for each integrator that
+ * went into quarantine.
+ *
+ * The deadline limits each transaction, not the whole step: none begins after it has passed, but the last one may begin
+ * just before and take as long again. So a step with a failing integrator may last twice the deadline, and longer where
+ * program versions are loaded in between, which has the deadline of a background step each time.
  */
 export const processNext = Effect.fnUntraced(function*(joint: Joint) {
   const suspects = joint.limit.nextSuspects()
   const found = suspects ?? (yield* Database.backgroundStep(findLanes(joint.scan, joint.limit.lanes)))
   const lanes = suspects ?? joint.limit.withoutSuspects(found)
-  // where all of them are suspects, the next step processes these: there is work
+  // lanes of suspects only: there is work, and the next step does it
   if (lanes.length === 0) return found.length === 0 ? 0 : 1
   const stepMillis = yield* Database.StepMillis
   const isAlone = integratorsOf(lanes).length === 1
   const deadlineMillis = isAlone ? stepMillis : Math.min(stepMillis, jointMillis)
-  const begun = yield* Clock.monotonicTimeNanos
-  const tookMillis = Effect.map(Clock.monotonicTimeNanos, (now) => Number(now - begun) / 1e6)
+  const startedNanos = yield* Clock.monotonicTimeNanos
+  const tookMillis = Effect.map(Clock.monotonicTimeNanos, (now) => Number(now - startedNanos) / 1e6)
   const isOver = Effect.map(tookMillis, (millis) => millis >= deadlineMillis)
   const lockedVaults = joint.limit.hasLockedVault(lanes) ? "skip" : "wait"
-  return yield* processLanes({ ...joint, deadlineMillis, isOver }, lanes, lockedVaults).pipe(
-    Effect.tap(() => Effect.map(tookMillis, (millis) => joint.limit.succeeded(lanes, millis))),
+  return yield* processOrSplit({ ...joint, deadlineMillis, isOver }, lanes, lockedVaults).pipe(
+    Effect.tap(() => Effect.map(tookMillis, (millis) => joint.limit.recordCommitted(lanes, millis))),
     Effect.catchTag("DeadlineExceeded", Effect.fnUntraced(function*() {
       const integratorIds = integratorsOf(lanes)
       const error = `The batch was not done within ${deadlineMillis} ms`
       if (isAlone && integratorIds.some((integratorId) => joint.limit.recordSlow(integratorId))) {
         return yield* quarantine(joint, integratorIds, { reason: "failing", error })
       }
-      joint.limit.exceeded(lanes)
+      joint.limit.recordExceeded(lanes)
       const message = `${error} (integrators: ${integratorIds.length}); the next one is smaller`
       return yield* new Unavailable({ message })
     }))
@@ -51,21 +55,21 @@ export const processNext = Effect.fnUntraced(function*(joint: Joint) {
 
 interface Splitting extends Joint {
   readonly deadlineMillis: number
-  /** Whether the step's deadline has passed; the next step processes the remaining lanes. */
+  /** Whether the deadline has passed since the step began; the next step processes the remaining lanes. */
   readonly isOver: Effect.Effect<boolean>
 }
 
 /**
- * Processes lanes in one transaction. Where it fails because of some integrators, processes the others again without
- * them. Where the failure names no integrator, bisects the lanes to find it.
+ * Processes lanes as one batch. Where it fails because of some integrators, processes the others again without them.
+ * Where the failure names no integrator, bisects the lanes to find it.
  */
-const processLanes = (
+const processOrSplit = (
   splitting: Splitting,
   lanes: ReadonlyArray<LaneKey>,
   lockedVaults: WhenLocked
 ): Effect.Effect<number, Unavailable | DeadlineExceeded, SqlClient.SqlClient> =>
-  attempt(splitting, { lanes, lockedLanes: "skip", lockedVaults, deadlineMillis: splitting.deadlineMillis }).pipe(
-    Effect.flatMap((attempted) => quarantineFailed(splitting, lanes, attempted)),
+  processBatch(splitting, { lanes, lockedLanes: "skip", lockedVaults, deadlineMillis: splitting.deadlineMillis }).pipe(
+    Effect.flatMap((result) => recordResult(splitting, lanes, result)),
     Effect.catchTags({
       Behind: Effect.fnUntraced(function*({ touched }) {
         const behind = new Set<string>(touched.map(({ integratorId }) => integratorId))
@@ -88,9 +92,9 @@ const processRest = (
   lockedVaults: WhenLocked
 ): Effect.Effect<number, Unavailable | DeadlineExceeded, SqlClient.SqlClient> =>
   Effect.flatMap(splitting.isOver, (isOver) =>
-    lanes.length === 0 || isOver ? Effect.succeed(0) : processLanes(splitting, lanes, lockedVaults))
+    lanes.length === 0 || isOver ? Effect.succeed(0) : processOrSplit(splitting, lanes, lockedVaults))
 
-/** Processes each half of the lanes by itself. A single integrator goes into quarantine instead. */
+/** Processes each half of the integrators as a batch. A single integrator goes into quarantine instead. */
 const processHalves = Effect.fnUntraced(function*(
   splitting: Splitting,
   lanes: ReadonlyArray<LaneKey>,
@@ -108,30 +112,34 @@ const processHalves = Effect.fnUntraced(function*(
 const integratorsOf = (lanes: ReadonlyArray<LaneKey>): ReadonlyArray<string> =>
   [...new Set(lanes.map((lane) => lane.integratorId))]
 
-/** After a commit: quarantines integrators whose decision threw, or whose vault stays locked by another session. */
-const quarantineFailed = Effect.fnUntraced(function*(
+/**
+ * Records the result of a batch after its commit: where the next scan continues, and which vaults are locked. Puts into
+ * quarantine the integrators whose decision threw, and those whose vault has stayed locked by another session.
+ */
+const recordResult = Effect.fnUntraced(function*(
   joint: Joint,
   lanes: ReadonlyArray<LaneKey>,
-  attempted: Attempted
+  result: BatchResult
 ) {
-  joint.scan.hasMore = attempted.hasMore
-  moveCursor(joint, lanes, attempted)
+  joint.scan.hasMore = result.hasMore
+  moveCursor(joint, lanes, result)
   const now = yield* Clock.monotonicTimeNanos
-  const locked = [...attempted.locked].flatMap(([integratorId, holder]) =>
+  const locked = [...result.locked].flatMap(([integratorId, holder]) =>
     joint.limit.recordLocked(integratorId, holder, now) ? [integratorId] : [])
-  joint.limit.released([...attempted.reached, ...locked])
+  joint.limit.forgetLocked([...result.served, ...locked])
   let count = yield* quarantine(joint, locked, { reason: "locked", error: "The vault is locked by another session" })
-  for (const [integratorId, error] of attempted.failed) {
+  for (const [integratorId, error] of result.failed) {
     count += yield* quarantine(joint, [integratorId], { reason: "failing", error })
   }
-  return attempted.units + count
+  return result.units + count
 })
 
-/** Where the budget did not reach all integrators, lets the next batch begin with the first that was not reached. */
-const moveCursor = ({ scan }: Joint, lanes: ReadonlyArray<LaneKey>, { failed, isComplete, reached }: Attempted) => {
-  if (isComplete) return
-  const served = new Set<string>([...reached, ...failed.keys()])
-  scan.cursor = lanes.findLast((lane) => served.has(lane.integratorId)) ?? scan.cursor
+/** Where the budget was used up before all integrators were served, lets the next batch begin with the others. */
+const moveCursor = ({ scan }: Joint, lanes: ReadonlyArray<LaneKey>, { areAllServed, failed, served }: BatchResult) => {
+  if (areAllServed) return
+  const done = new Set<string>([...served, ...failed.keys()])
+  // where none was served, the next batch begins where the scan ended
+  scan.cursor = lanes.findLast((lane) => done.has(lane.integratorId)) ?? scan.cursor
 }
 
 const quarantine = Effect.fnUntraced(function*(
@@ -142,7 +150,7 @@ const quarantine = Effect.fnUntraced(function*(
   let count = 0
   for (const integratorId of integratorIds) {
     yield* Quarantine.add(integratorId, failure)
-    joint.limit.quarantined(integratorId)
+    joint.limit.removeSuspect(integratorId)
     count += 1
   }
   if (count > 0) joint.onQuarantined()

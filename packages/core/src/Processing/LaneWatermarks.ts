@@ -1,5 +1,5 @@
-/** Lanes whose watermarks a process keeps, those with work most recently. */
-const maxKnownLanes = 1_024
+/** The maximum number of lanes whose watermarks a process keeps: those that had work most recently. */
+const maxWatermarks = 1_024
 
 /** One of the 16 lanes of an integrator. */
 export interface LaneKey {
@@ -8,16 +8,16 @@ export interface LaneKey {
 }
 
 /** A lane and its watermark: the arrival number up to which the lane stays empty. */
-export interface KnownLane extends LaneKey {
+export interface WatermarkedLane extends LaneKey {
   watermark: bigint
 }
 
 /** A sample in progress, whose list of writers is being read. */
-export interface BegunSample {
+export interface StartedSample {
   readonly highestArrival: bigint
 }
 
-interface Sample extends BegunSample {
+interface Sample extends StartedSample {
   readonly writers: ReadonlySet<string>
 }
 
@@ -41,10 +41,10 @@ export class LaneWatermarks {
   /** No further event with an arrival up to this number can become visible. */
   closedArrival = 0n
   /** By lane, in order of the last work. */
-  private readonly lanes = new Map<string, KnownLane>()
+  private readonly lanes = new Map<string, WatermarkedLane>()
   private highestArrival = 0n
   private sample: Sample | undefined
-  private inProgress: BegunSample | undefined
+  private inProgress: StartedSample | undefined
 
   /** Adds lanes that have work. */
   remember(lanes: ReadonlyArray<LaneKey>): void {
@@ -55,13 +55,13 @@ export class LaneWatermarks {
       this.lanes.set(key, known)
     }
     for (const key of this.lanes.keys()) {
-      if (this.lanes.size <= maxKnownLanes) break
+      if (this.lanes.size <= maxWatermarks) break
       this.lanes.delete(key)
     }
   }
 
   /** The lanes with a watermark. */
-  known(): ReadonlyArray<KnownLane> {
+  list(): ReadonlyArray<WatermarkedLane> {
     return [...this.lanes.values()]
   }
 
@@ -76,28 +76,28 @@ export class LaneWatermarks {
   }
 
   /** Begins a sample; must be called before its writers are read. Returns undefined while another is in progress. */
-  beginSample(): BegunSample | undefined {
+  beginSample(): StartedSample | undefined {
     if (this.inProgress !== undefined) return undefined
     this.inProgress = { highestArrival: this.highestArrival }
     return this.inProgress
   }
 
   /** Ends a sample with the transactions that write to the queue, or with undefined where they could not be read. */
-  endSample(begun: BegunSample, writers: ReadonlySet<string> | undefined): void {
-    if (this.inProgress !== begun) return
+  endSample(started: StartedSample, writers: ReadonlySet<string> | undefined): void {
+    if (this.inProgress !== started) return
     this.inProgress = undefined
     if (writers === undefined) return
     const before = this.sample
     if (before !== undefined && [...before.writers].some((writer) => writers.has(writer))) return
     if (before !== undefined) this.closedArrival = before.highestArrival
-    this.sample = { highestArrival: begun.highestArrival, writers }
+    this.sample = { highestArrival: started.highestArrival, writers }
   }
 
   /**
    * Records a scan of the lanes by a statement that began when {@link closedArrival} was `closed`. `first` returns the
    * first arrival after a lane's watermark, or undefined where there is none.
    */
-  scanned(lanes: ReadonlyArray<KnownLane>, closed: bigint, first: (lane: LaneKey) => bigint | undefined): void {
+  scanned(lanes: ReadonlyArray<WatermarkedLane>, closed: bigint, first: (lane: LaneKey) => bigint | undefined): void {
     for (const lane of lanes) {
       const arrival = first(lane)
       if (lane.watermark < closed && (arrival === undefined || arrival > closed)) lane.watermark = closed

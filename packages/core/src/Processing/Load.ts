@@ -10,11 +10,14 @@ import * as Tables from "../Tables.ts"
 import { recordAt } from "../Users/AttributeHistory.ts"
 import { userOf } from "./Batch.ts"
 import {
+  authorizationOf,
   type AuthorizationState,
+  clearingOf,
   type ClearingState,
   eventKey,
   type Group,
   groupOf,
+  isPartlyApplied,
   originalKey,
   type State,
   type StoredEvent,
@@ -22,15 +25,16 @@ import {
   transactionKey
 } from "./State.ts"
 
-/** Events that wait for queued events, as far as they were read. */
+/** The dependents of queued events, as far as they were read. */
 export interface Dependents {
-  /** The queued events that the batch can take: not all of them where too many events wait for them. */
+  /** The queued events that the batch can decide: not all of them where they have too many dependents. */
   readonly queued: ReadonlyArray<StoredEvent>
+  /** The dependents, by {@link originalKey}. */
   readonly waiting: Map<string, Array<StoredEvent>>
-  /** By user, the keys of applied clearings some of whose dependents an earlier transaction left unapplied. */
-  readonly resumed: ReadonlyMap<string, ReadonlyArray<string>>
+  /** By user, the keys of partly applied clearings that have no row in the queue, because they had waited. */
+  readonly partlyApplied: ReadonlyMap<string, ReadonlyArray<string>>
   /** Whether all dependents of all queued events were read. */
-  readonly isComplete: boolean
+  readonly areAllRead: boolean
 }
 
 const eventColumns = storedEvents.renamed("e")
@@ -38,33 +42,36 @@ const eventColumns = storedEvents.renamed("e")
 const ordinal = { ord: int4() }
 const transaction = Tables.spendEvents.pick("integrator_id", "user_id", "external_transaction_id")
 const original = columnList({ ...ordinal, original_index: int4(), ...Tables.spendEventKey.columns })
-const begunEvent = columnList({ ...ordinal, ...Tables.spendEventKey.columns })
+const queuedEvent = columnList({ ...ordinal, ...Tables.spendEventKey.columns })
 
-/** Reads the events that wait for the queued events, and those that wait for these: at most `limit` at each depth. */
+/**
+ * Reads the dependents of the queued events and the dependents of these, at most `limit` at each depth. An increment, a
+ * reversal and a refund have none, so that there is no third depth.
+ */
 export const dependents = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEvent>, limit: number) {
   const first = yield* waitingFor(queued.map((event, ord) => ({ event, ord })), limit)
   const second = yield* waitingFor(first, limit)
-  const third = yield* leftByEarlier(queued, limit)
+  const left = yield* leftByEarlier(queued, limit)
   const waiting = new Map<string, Array<StoredEvent>>()
-  for (const { event } of [...third, ...first, ...second]) {
+  for (const { event } of [...left, ...first, ...second]) {
     const key = originalKey(event)
     const known = waiting.get(key)
     if (known === undefined) waiting.set(key, [event])
     else known.push(event)
   }
-  const resumed = new Map<string, Array<string>>()
-  for (const { event } of third) {
+  const partlyApplied = new Map<string, Array<string>>()
+  for (const { event } of left) {
     const key = originalKey(event)
-    const known = resumed.get(userOf(event)) ?? []
-    if (!known.includes(key)) resumed.set(userOf(event), [...known, key])
+    const known = partlyApplied.get(userOf(event)) ?? []
+    if (!known.includes(key)) partlyApplied.set(userOf(event), [...known, key])
   }
-  const fitting = howManyFit(queued.length, [first, second, third], limit)
-  const isComplete = first.length + second.length + third.length <= limit
-  return { queued: queued.slice(0, fitting), waiting, resumed, isComplete } satisfies Dependents
+  const fitting = howManyFit(queued.length, [first, second, left], limit)
+  const areAllRead = first.length + second.length + left.length <= limit
+  return { queued: queued.slice(0, fitting), waiting, partlyApplied, areAllRead } satisfies Dependents
 })
 
 interface Waiting {
-  /** Index of the queued event that would release this event. */
+  /** Index of the queued event with which this event is applied. */
   readonly ord: number
   readonly event: StoredEvent
 }
@@ -96,14 +103,17 @@ const waitingFor = Effect.fnUntraced(function*(originals: ReadonlyArray<Waiting>
   return rows.map(({ ord, ...event }): Waiting => ({ ord, event }))
 })
 
-/** Events that wait for applied clearings: an earlier transaction left them when it reached its limit. */
+/**
+ * Dependents of partly applied clearings that have no row in the queue: an earlier transaction that was at its limit
+ * left them. They are found by the partly applied event of the same user that is in the queue.
+ */
 const leftByEarlier = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEvent>, limit: number) {
-  const begun = queued.flatMap((event, ord) => event.position === null ? [] : [{ event, ord }])
-  if (begun.length === 0) return []
+  const partlyApplied = queued.flatMap((event, ord) => isPartlyApplied(event) ? [{ event, ord }] : [])
+  if (partlyApplied.length === 0) return []
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<StoredEvent & { ord: number }>`
     SELECT t.ord, ${eventColumns}
-    FROM ${begunEvent.unnest(begun.map(({ event, ord }) => ({ ...event, ord })))}
+    FROM ${queuedEvent.unnest(partlyApplied.map(({ event, ord }) => ({ ...event, ord })))}
     JOIN spend_event_waits w ON w.integrator_id = t.integrator_id AND w.user_id = t.user_id
       AND w.original_kind = 'clearing' AND NOT (t.kind = 'clearing' AND w.original_id = t.external_transaction_id)
     JOIN spend_events c ON c.integrator_id = w.integrator_id AND c.user_id = w.user_id AND c.kind = 'clearing'
@@ -122,14 +132,17 @@ export const state = Effect.fnUntraced(function*(
   const referring = events.filter((event) => event.originalId !== null)
   const authorizations = yield* readAuthorizations(referring.filter((event) => event.kind !== "refund"))
   const clearings = yield* readClearings(referring.filter((event) => event.kind === "refund"))
-  const groups = yield* readGroups(monthsOf(events, authorizations, clearings), programs)
-  const unlinked = queued.filter((event) => event.originalId === null && event.position === null)
-  const attributes = yield* readAttributes(unlinked)
+  const groups = yield* readGroups(monthsOf(events, { authorizations, clearings }), programs)
+  // the attributes of a clearing with an authorization are the authorization's
+  const purchases = queued.filter((event) => event.originalId === null && !isPartlyApplied(event))
+  const attributes = yield* readAttributes(purchases)
   return { authorizations, clearings, groups, attributes, waiting, programs } satisfies State
 })
 
-const originalsOf = (events: ReadonlyArray<StoredEvent>) =>
-  transaction.unnest(events.map((event) => ({ ...event, externalTransactionId: event.originalId ?? "" })))
+/** The transactions that events refer to, as parameters. All of the events refer to one. */
+const originalsOf = (referring: ReadonlyArray<StoredEvent>) =>
+  transaction.unnest(referring.flatMap(({ originalId, ...event }) =>
+    originalId === null ? [] : [{ ...event, externalTransactionId: originalId }]))
 
 const readAuthorizations = Effect.fnUntraced(function*(referring: ReadonlyArray<StoredEvent>) {
   const found = new Map<string, AuthorizationState>()
@@ -182,8 +195,7 @@ type UserMonth = Row<typeof userMonths>
 /** The users' months whose caps or estimates the events can change. */
 const monthsOf = (
   events: ReadonlyArray<StoredEvent>,
-  authorizations: ReadonlyMap<string, AuthorizationState>,
-  clearings: ReadonlyMap<string, ClearingState>
+  { authorizations, clearings }: Pick<State, "authorizations" | "clearings">
 ): ReadonlyArray<UserMonth> => {
   const months = new Map<string, UserMonth>()
   const add = ({ integratorId, userId }: StoredEvent, at: number | undefined) => {
@@ -191,11 +203,12 @@ const monthsOf = (
     const month = monthOf(at)
     months.set(`${integratorId}\0${userId}\0${month}`, { integratorId, userId, month })
   }
+  // an event whose original is not applied has the month of its original, which this batch applies too, or it is set
+  // aside and changes none
   for (const event of events) {
-    const original = transactionKey({ ...event, externalTransactionId: event.originalId ?? "" })
     if (event.originalId === null) add(event, event.occurredAt)
-    else if (event.kind === "refund") add(event, clearings.get(original)?.purchaseAt)
-    else add(event, authorizations.get(original)?.occurredAt)
+    else if (event.kind === "refund") add(event, clearingOf({ clearings }, event)?.purchaseAt)
+    else add(event, authorizationOf({ authorizations }, event)?.occurredAt)
   }
   return [...months.values()]
 }

@@ -2,18 +2,26 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { assetOfCurrency } from "@card-rewards/domain/Money"
 import { monthOf } from "@card-rewards/domain/Time"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
-import { eventKey, groupKey, originalKey, type State, type StoredEvent, transactionKey } from "./State.ts"
+import {
+  authorizationOf,
+  eventKey,
+  groupKey,
+  isPartlyApplied,
+  originalKey,
+  type State,
+  type StoredEvent
+} from "./State.ts"
 
 /**
- * The versions whose definitions may be needed to apply an event and all events that wait for it: those in force at its
- * purchase time that pay in its asset, and those whose caps limit the estimates that it changes. `resumed` are the keys
- * of clearings whose dependents are applied first. At most two versions for each program.
+ * The versions whose definitions may be needed to apply an event and its dependents: those in force at its purchase
+ * time that pay in its asset, and those whose caps limit the estimates that it changes. `partlyApplied` are the keys of
+ * clearings whose dependents are applied first. Returns at most two versions for each program.
  */
 export const neededVersions = (
   state: State,
   event: StoredEvent,
   catalog: Catalog,
-  resumed: ReadonlyArray<string> = []
+  partlyApplied: ReadonlyArray<string> = []
 ): ReadonlySet<VersionMetadata> => {
   const needed = new Needed(state, event, catalog)
   switch (event.kind) {
@@ -28,16 +36,15 @@ export const neededVersions = (
       needed.addRefundsOf(originalKey(event))
       break
     default: {
-      const authorization = event.originalId === null
-        ? undefined
-        : state.authorizations.get(transactionKey({ ...event, externalTransactionId: event.originalId }))
+      const authorization = authorizationOf(state, event)
+      // a clearing without an authorization is the purchase itself
       const at = authorization?.occurredAt ?? event.occurredAt
-      if (event.kind === "clearing" && event.position === null) needed.addPurchase(event.currency, at)
+      if (event.kind === "clearing" && !isPartlyApplied(event)) needed.addPurchase(event.currency, at)
       if (authorization?.closed === false) needed.addPurchase(authorization.currency, at)
-      if (event.position !== null) needed.addRefundsOf(eventKey(event))
+      if (isPartlyApplied(event)) needed.addRefundsOf(eventKey(event))
     }
   }
-  for (const clearing of resumed) needed.addRefundsOf(clearing)
+  for (const clearing of partlyApplied) needed.addRefundsOf(clearing)
   return needed.versions
 }
 
@@ -63,10 +70,14 @@ class Needed {
     }
   }
 
-  /** Adds the versions that refunds of an applied clearing need. {@link addPurchase} covers clearings of this batch. */
+  /**
+   * Adds the versions that refunds of an applied clearing need. A clearing that is not in the state has no refunds that
+   * this batch could apply, or is itself applied by this batch: {@link addPurchase} covers that.
+   */
   addRefundsOf(clearingKey: string): void {
     const clearing = this.state.clearings.get(clearingKey.slice(clearingKey.indexOf("\0") + 1))
-    for (const { programId } of clearing?.rewards ?? []) this.addCaps(programId, clearing?.purchaseAt ?? 0, undefined)
+    if (clearing === undefined) return
+    for (const { programId } of clearing.rewards) this.addCaps(programId, clearing.purchaseAt, undefined)
   }
 
   /**

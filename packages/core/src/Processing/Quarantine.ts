@@ -6,25 +6,25 @@ import { value } from "../Database.ts"
 import * as Metrics from "../Metrics.ts"
 import type { Reason } from "../Quarantine.ts"
 
-/** This process's exclusive right, until it expires, to attempt the events of an integrator in quarantine. */
+/** This process's exclusive right, until it expires, to process the events of an integrator in quarantine. */
 export interface Lease {
   readonly integratorId: IntegratorId
   readonly reason: Reason
   readonly failures: number
   /**
-   * When the lease expires (real time, milliseconds). It is also the fencing token: only the attempt whose lease is
+   * When the lease expires (real time, milliseconds). It is also the fencing token: only the retry whose lease is
    * stored can record its result.
    */
   readonly leasedUntil: number
 }
 
-/** Why an attempt failed. Of the error only the message is stored, at most 1,000 characters. */
+/** Why the processing of an integrator failed. Of the error only the message is stored, at most 1,000 characters. */
 export interface Failure {
   readonly reason: Reason
   readonly error: unknown
 }
 
-/** Longer than an attempt takes. After a worker was killed, another one may attempt the integrator when it expires. */
+/** Longer than a retry takes. When the lease of a killed worker expires, another worker may retry the integrator. */
 const leaseMillis = 30_000
 
 const firstPauseMillis = 250
@@ -32,7 +32,7 @@ const maxPauseMillis = 30_000
 
 const maxErrorLength = 1_000
 
-/** The pause before the next attempt after so many failures: 250 ms, doubling up to 30 s. */
+/** The pause before the next retry after so many failures: 250 ms, doubling up to 30 s. */
 const pauseMillisAfter = (failures: number): number =>
   Math.min(maxPauseMillis, firstPauseMillis * 2 ** Math.min(failures - 1, 16))
 
@@ -50,7 +50,7 @@ const messageOf = (error: Error): string =>
 const failures = Metrics.counter(
   "card_rewards.processing.failures",
   "{failure}",
-  "Failed attempts at an integrator's stored events, by reason"
+  "Failures to process an integrator's stored events, by reason"
 )
 
 const countFailure = (reason: Reason) => Metrics.afterCommit(() => Metrics.add(failures, 1, { reason }))
@@ -60,7 +60,7 @@ export const add = Effect.fnUntraced(function*(integratorId: string, { error: ca
   const error = errorText(cause)
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
-  // an integrator that is behind can catch up at once: its attempts do not depend on a change elsewhere
+  // an integrator that is behind can catch up at once: its retries do not depend on a change elsewhere
   const pauseMillis = reason === "behind" ? 0 : pauseMillisAfter(1)
   const rows = yield* Database.backgroundStep(sql`
     INSERT INTO quarantine (integrator_id, reason, error, failures, since, next_attempt_at)
@@ -70,11 +70,11 @@ export const add = Effect.fnUntraced(function*(integratorId: string, { error: ca
   yield* countFailure(reason)
   yield* Effect.logWarning(
     `Events of integrator ${integratorId} are in quarantine and processed separately (${reason}): ${error}; ` +
-      `next attempt in ${pauseMillis} ms`
+      `next retry in ${pauseMillis} ms`
   )
 })
 
-/** Leases the integrator whose attempt has been due the longest; undefined where none is due. */
+/** Leases the integrator whose retry has been due the longest; undefined where none is due. */
 export const lease = Effect.fnUntraced(function*() {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
@@ -87,7 +87,7 @@ export const lease = Effect.fnUntraced(function*() {
   return rows[0]
 })
 
-/** Ends the quarantine after a successful attempt: the integrator returns to joint batches. */
+/** Ends the quarantine after a successful retry: the integrator returns to joint batches. */
 export const release = Effect.fnUntraced(function*({ failures, integratorId, leasedUntil }: Lease) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* Database.backgroundStep(sql`
@@ -99,7 +99,7 @@ export const release = Effect.fnUntraced(function*({ failures, integratorId, lea
   )
 })
 
-/** Ends an attempt that made progress and has more to do. The next one follows after all attempts due before it. */
+/** Ends a retry that made progress and has more to do. The next one follows after all retries that are due now. */
 export const continueLater = Effect.fnUntraced(function*({ integratorId, leasedUntil }: Lease) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
@@ -108,7 +108,7 @@ export const continueLater = Effect.fnUntraced(function*({ integratorId, leasedU
     WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}`)
 })
 
-/** Records a failed attempt and doubles the pause before the next one. */
+/** Records a failed retry and doubles the pause before the next one. */
 export const fail = Effect.fnUntraced(function*(lease: Lease, { error: cause, reason }: Failure) {
   const error = errorText(cause)
   const sql = yield* SqlClient.SqlClient
@@ -122,6 +122,6 @@ export const fail = Effect.fnUntraced(function*(lease: Lease, { error: cause, re
   yield* countFailure(reason)
   yield* Effect.logWarning(
     `Events of integrator ${integratorId} cannot be processed (${reason}, ${failures + 1} failures): ${error}; ` +
-      `next attempt in ${pauseMillis} ms`
+      `next retry in ${pauseMillis} ms`
   )
 })

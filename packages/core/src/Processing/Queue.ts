@@ -3,33 +3,33 @@ import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { type LaneKey, laneKeyOf, LaneWatermarks } from "./LaneWatermarks.ts"
 
-/** Lanes of one batch, at most. */
+/** The maximum number of lanes of one batch. */
 export const maxLanes = 256
 
 /**
- * While any transaction holds a snapshot, PostgreSQL keeps the dead rows of the queue, and each scan has to skip all of
- * them. A scan that takes longer than this limit, in milliseconds, is followed by a pause of nine times its duration in
- * which only lanes that had work recently are scanned, each from its watermark. The worker's loops set the limit;
- * without it every scan covers the whole queue.
+ * A scan of the whole queue that takes longer than this number of milliseconds is slow: while any transaction holds a
+ * snapshot, PostgreSQL keeps the dead rows of the queue, and each scan has to skip all of them. A slow scan is followed
+ * by a pause of nine times its duration, in which only lanes that had work recently are scanned, each from its
+ * watermark. The worker's loops set the limit; by default no scan is slow.
  */
-export const QuickScanMillis = Context.Reference<number>("@card-rewards/core/Processing/QuickScanMillis", {
+export const SlowScanMillis = Context.Reference<number>("@card-rewards/core/Processing/SlowScanMillis", {
   defaultValue: () => Number.POSITIVE_INFINITY
 })
 
 /** Duration of the pause after a slow scan, as a multiple of the scan's duration. */
 const scanPauseFactor = 9n
 
-/** Time between two samples of the writers, at least. */
+/** The minimum time between two samples of the writers. */
 const sampleNanos = 500_000_000n
 
 const beforeAll: LaneKey = { integratorId: "", lane: -1 }
 
-/** A process's knowledge of the queue between scans; its fibers share one object. */
+/** What a process knows of the queue between scans; its fibers share one object. */
 export class ScanState {
   readonly watermarks = new LaneWatermarks()
-  /** The lane that was taken last; the next scan continues after it (round robin). */
+  /** The last lane that was found or served; the next scan continues after it (round robin). */
   cursor: LaneKey = beforeAll
-  /** Whether the last batch did all the work that a batch may do. */
+  /** Whether the events that the last batch took were expected to use up its budget. */
   hasMore = false
   /** Duration of the last scan of the whole queue if it was slow, else 0; and when the next such scan may begin. */
   scanNanos = 0n
@@ -46,9 +46,9 @@ export class ScanState {
 
 /** Returns the next lanes with work, round robin, of integrators that are not in quarantine. */
 export const findLanes = Effect.fnUntraced(function*(state: ScanState, limit: number) {
-  const begun = yield* Clock.monotonicTimeNanos
-  const isPausing = begun < state.pauseUntilNanos && Number.isFinite(yield* QuickScanMillis)
-  const all = isPausing ? yield* scanKnown(state, begun, limit) : yield* scanAll(state, begun, limit)
+  const startedNanos = yield* Clock.monotonicTimeNanos
+  const isPaused = startedNanos < state.pauseUntilNanos && Number.isFinite(yield* SlowScanMillis)
+  const all = isPaused ? yield* scanRecent(state, startedNanos, limit) : yield* scanAll(state, startedNanos, limit)
   // with more work than one batch, even of one integrator, leave half of the lanes to the other fiber
   const found = state.hasMore && all.length < limit ? all.slice(0, Math.ceil(all.length / 2)) : all
   const last = found.at(-1)
@@ -56,10 +56,10 @@ export const findLanes = Effect.fnUntraced(function*(state: ScanState, limit: nu
   return found
 })
 
-/** Returns the next lanes with work of the whole queue. */
-const scanAll = Effect.fnUntraced(function*(state: ScanState, begun: bigint, limit: number) {
+/** Returns the next lanes with work, of the whole queue. */
+const scanAll = Effect.fnUntraced(function*(state: ScanState, startedNanos: bigint, limit: number) {
   // keeps other fibers from scanning the whole queue at the same time
-  state.pauseUntilNanos = begun + scanPauseFactor * state.scanNanos
+  state.pauseUntilNanos = startedNanos + scanPauseFactor * state.scanNanos
   const { cursor } = state
   let found = yield* scanFrom(cursor, limit)
   if (found.length < limit && cursor !== beforeAll) {
@@ -68,8 +68,8 @@ const scanAll = Effect.fnUntraced(function*(state: ScanState, begun: bigint, lim
     found = [...found, ...first.filter((lane) => !known.has(laneKeyOf(lane)))].slice(0, limit)
   }
   const ended = yield* Clock.monotonicTimeNanos
-  const isSlow = Number(ended - begun) / 1e6 > (yield* QuickScanMillis)
-  state.scanNanos = isSlow ? ended - begun : 0n
+  const isSlow = Number(ended - startedNanos) / 1e6 > (yield* SlowScanMillis)
+  state.scanNanos = isSlow ? ended - startedNanos : 0n
   state.pauseUntilNanos = ended + scanPauseFactor * state.scanNanos
   if (isSlow) state.watermarks.remember(found)
   else state.watermarks.forgetLanes()
@@ -100,29 +100,29 @@ const scanFrom = Effect.fnUntraced(function*(after: LaneKey, limit: number) {
     ) SELECT integrator_id, lane FROM found WHERE NOT is_quarantined`
 })
 
-/** Returns those of the recently busy lanes that have work now. */
-const scanKnown = Effect.fnUntraced(function*(state: ScanState, now: bigint, limit: number) {
+/** Returns the next lanes with work, of those that the last slow scans of the whole queue found. */
+const scanRecent = Effect.fnUntraced(function*(state: ScanState, now: bigint, limit: number) {
   if (now >= state.sampleAtNanos) {
     state.sampleAtNanos = now + sampleNanos
     yield* sampleWriters(state.watermarks)
   }
   const { closedArrival } = state.watermarks
-  const lanes = state.watermarks.known().toSorted(byKey)
+  const lanes = state.watermarks.list().toSorted(byKey)
   const after = lanes.findIndex((lane) => byKey(lane, state.cursor) > 0)
-  const inTurn = after === -1 ? lanes : [...lanes.slice(after), ...lanes.slice(0, after)]
+  const fromCursor = after === -1 ? lanes : [...lanes.slice(after), ...lanes.slice(0, after)]
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql<LaneKey & { readonly arrival: bigint; readonly isQuarantined: boolean }>`
     SELECT t.integrator_id, t.lane, q.arrival,
       EXISTS (SELECT FROM quarantine z WHERE z.integrator_id = t.integrator_id) AS is_quarantined
-    FROM unnest(${columns.text(inTurn.map((lane) => lane.integratorId))},
-      ${columns.int2(inTurn.map((lane) => lane.lane))}, ${columns.int8(inTurn.map((lane) => lane.watermark))})
+    FROM unnest(${columns.text(fromCursor.map((lane) => lane.integratorId))},
+      ${columns.int2(fromCursor.map((lane) => lane.lane))}, ${columns.int8(fromCursor.map((lane) => lane.watermark))})
       WITH ORDINALITY AS t(integrator_id, lane, watermark, ordinal)
     CROSS JOIN LATERAL (
       SELECT q.arrival FROM spend_event_queue q
       WHERE q.integrator_id = t.integrator_id AND q.lane = t.lane AND q.arrival > t.watermark ORDER BY q.arrival LIMIT 1
     ) q ORDER BY t.ordinal`
   const first = new Map(found.map((lane) => [laneKeyOf(lane), lane.arrival]))
-  state.watermarks.scanned(inTurn, closedArrival, (lane) => first.get(laneKeyOf(lane)))
+  state.watermarks.scanned(fromCursor, closedArrival, (lane) => first.get(laneKeyOf(lane)))
   return found.filter((lane) => !lane.isQuarantined).slice(0, limit)
 })
 
@@ -132,8 +132,8 @@ const byKey = (a: LaneKey, b: LaneKey): number =>
 /** Reads which transactions are writing to the queue, unless another fiber is reading them. */
 const sampleWriters = Effect.fnUntraced(function*(watermarks: LaneWatermarks) {
   const sql = yield* SqlClient.SqlClient
-  const begun = watermarks.beginSample()
-  if (begun === undefined) return
+  const started = watermarks.beginSample()
+  if (started === undefined) return
   const reading = sql<{ writer: string }>`
     SELECT virtualtransaction AS writer FROM pg_locks
     WHERE database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -141,7 +141,7 @@ const sampleWriters = Effect.fnUntraced(function*(watermarks: LaneWatermarks) {
   yield* Effect.onExit(reading, (exit) =>
     Effect.sync(() => {
       const writers = exit._tag === "Success" ? new Set(exit.value.map(({ writer }) => writer)) : undefined
-      watermarks.endSample(begun, writers)
+      watermarks.endSample(started, writers)
     }))
 })
 

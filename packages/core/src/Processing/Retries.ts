@@ -3,17 +3,17 @@ import { Clock, Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import * as Database from "../Database.ts"
 import * as Ledger from "../Ledger.ts"
-import { attempt, type Shared } from "./Attempt.ts"
 import * as Quarantine from "./Quarantine.ts"
 import { lanesOf } from "./Queue.ts"
+import { processBatch, type Shared } from "./Transaction.ts"
 
-/** Milliseconds after which an attempt begins no further transaction, so that other integrators have their turn. */
-const attemptMillis = 1_000
+/** Milliseconds after which a retry begins no further transaction, so that other integrators are retried too. */
+const retryMillis = 1_000
 
 /** Deadline for returning the lease while the database does not answer; after that the lease has to expire. */
 const returnLeaseMillis = 500
 
-/** Transactions of one attempt, at most. */
+/** The maximum number of transactions of one retry. */
 const maxTransactions = 200
 
 type Result =
@@ -21,15 +21,15 @@ type Result =
   | { readonly kind: "failed"; readonly units: number; readonly failure: Quarantine.Failure }
 
 /**
- * Attempts the events of the integrator in quarantine whose attempt has been due the longest. Any number of processes
- * may do so at once: each leases another integrator. Returns the units of work done, at least 1 where an attempt was
- * due, and 0 where none was.
+ * Retries the integrator in quarantine whose retry has been due the longest. Any number of processes may do so at once:
+ * each leases another integrator. Returns the units of work done, at least 1 where a retry was due, and 0 where none
+ * was.
  */
 export const retryNext = Effect.fnUntraced(function*(shared: Shared) {
   const lease = yield* Quarantine.lease()
   if (lease === undefined) return 0
-  // after a short outage of the database the next attempt need not wait for the lease to expire
-  const result = yield* Effect.tapError(attemptAlone(shared, lease), () =>
+  // after a short outage of the database the next retry need not wait for the lease to expire
+  const result = yield* Effect.tapError(retryAlone(shared, lease), () =>
     Effect.ignore(Quarantine.continueLater(lease).pipe(Effect.provideService(Database.StepMillis, returnLeaseMillis))))
   if (result.kind === "failed") yield* Quarantine.fail(lease, result.failure)
   else if (result.kind === "unfinished") yield* Quarantine.continueLater(lease)
@@ -39,13 +39,13 @@ export const retryNext = Effect.fnUntraced(function*(shared: Shared) {
 
 /**
  * Processes the stored events of one integrator, in transactions of its own, until none is left or
- * {@link attemptMillis} are over. Where too many rewards are due for one transaction, applies them in several.
+ * {@link retryMillis} are over. Where too many rewards are due for one transaction, applies them in several.
  */
-const attemptAlone = Effect.fnUntraced(function*(
+const retryAlone = Effect.fnUntraced(function*(
   shared: Shared,
   { integratorId }: Quarantine.Lease
 ): Effect.fn.Return<Result, Unavailable, SqlClient.SqlClient> {
-  const until = (yield* Clock.monotonicTimeNanos) + BigInt(attemptMillis) * 1_000_000n
+  const until = (yield* Clock.monotonicTimeNanos) + BigInt(retryMillis) * 1_000_000n
   const deadlineMillis = yield* Database.StepMillis
   let units = 0
   let maxUnits: number | undefined
@@ -63,18 +63,18 @@ const attemptAlone = Effect.fnUntraced(function*(
       deadlineMillis,
       ...(maxUnits === undefined ? {} : { maxUnits })
     } as const
-    const result = yield* attempt(shared, options).pipe(
-      Effect.map((attempted): Result => {
-        const error = attempted.failed.get(integratorId)
-        return attempted.failed.has(integratorId)
-          ? { kind: "failed", units: attempted.units, failure: { reason: "failing", error } }
-          : { kind: "recovered", units: attempted.units }
+    const result = yield* processBatch(shared, options).pipe(
+      Effect.map(({ failed, units }): Result => {
+        const error = failed.get(integratorId)
+        return failed.has(integratorId)
+          ? { kind: "failed", units, failure: { reason: "failing", error } }
+          : { kind: "recovered", units }
       }),
       Effect.catchTags({
         Behind: ({ became, touched }) => {
           // the rewards that one event makes due must be applied before the next event. A joint batch would roll back
-          // again, so this attempt applies at least one event, even after its time is over
-          isOneNext = became === "within"
+          // again, so this retry applies at least one event, even after its time is over
+          isOneNext = became === "during"
           if (isOneNext) maxUnits = 1
           return catchUp(touched, until)
         },
@@ -103,4 +103,3 @@ const catchUp = (touched: ReadonlyArray<Ledger.Touched>, until: bigint) =>
   }).pipe(
     Effect.catchDefect((error) => failed({ reason: "failing", error }))
   )
-

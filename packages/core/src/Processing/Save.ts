@@ -4,15 +4,28 @@ import { expectFewRows, perRow } from "../Database/PlannerHints.ts"
 import { columnList, numeric, type Row } from "../Database/Table.ts"
 import * as Tables from "../Tables.ts"
 import type { Outcome } from "./Batch.ts"
-import { eventKey, type GroupKey, type State, type StoredEvent, transactionKey } from "./State.ts"
+import { type LaneKey, laneKeyOf } from "./LaneWatermarks.ts"
+import {
+  catalogOf,
+  clearingOf,
+  defect,
+  eventKey,
+  eventName,
+  type GroupKey,
+  originalKind,
+  originalTransactionKey,
+  type State,
+  type StoredEvent,
+  transactionKey
+} from "./State.ts"
 
-/** A locked lane; `position` is the number of its events that are applied. */
+/** A locked lane; `position` is that of its last applied event, and so the number of its applied events. */
 export type Lane = Row<typeof Tables.lanes>
 
 /** Writes the decisions of a batch, except for the vaults', with a fixed number of statements. */
 export const save = Effect.fnUntraced(function*(state: State, outcome: Outcome, lanes: ReadonlyArray<Lane>) {
   yield* markApplied(state, outcome, lanes)
-  yield* unqueue(outcome.done)
+  yield* removeFromQueue(outcome.done)
   yield* writeWaits(outcome)
   yield* writeAuthorizations(state, outcome)
   yield* writeUsage(state)
@@ -20,7 +33,7 @@ export const save = Effect.fnUntraced(function*(state: State, outcome: Outcome, 
   yield* writeExpected(state)
 })
 
-/** The columns of a spend event that its application sets. */
+/** The columns of a spend event that are set when it is applied. */
 const appliedEvents = columnList({
   ...Tables.spendEventKey.columns,
   ...Tables.spendEvents.pick("position", "purchase_at", "refunded_cents").columns
@@ -29,12 +42,15 @@ const appliedEvents = columnList({
 /** Sets each applied event's position in its lane, and the columns of clearings that their refunds will need. */
 const markApplied = Effect.fnUntraced(function*(state: State, outcome: Outcome, lanes: ReadonlyArray<Lane>) {
   const sql = yield* SqlClient.SqlClient
-  const positions = new Map(lanes.map((lane) => [`${lane.integratorId}\0${lane.lane}`, lane.position]))
+  const positions = new Map(lanes.map((lane) => [laneKeyOf(lane), lane.position]))
+  /** The position of the last applied event, of a lane that the transaction has locked. */
+  const positionOf = (lane: LaneKey): bigint =>
+    positions.get(laneKeyOf(lane)) ?? defect(`lane ${lane.lane} of ${lane.integratorId} is not locked`)
   const numbered = outcome.applied.map((event) => {
-    const lane = `${event.integratorId}\0${event.lane}`
-    const position = (positions.get(lane) ?? 0n) + 1n
-    positions.set(lane, position)
-    const clearing = event.kind === "clearing" ? state.clearings.get(transactionKey(event)) : undefined
+    const position = positionOf(event) + 1n
+    positions.set(laneKeyOf(event), position)
+    // only clearings have a purchase time and refunds
+    const clearing = event.kind === "clearing" ? appliedClearing(state, event) : undefined
     return {
       ...event,
       position,
@@ -52,11 +68,7 @@ const markApplied = Effect.fnUntraced(function*(state: State, outcome: Outcome, 
     UPDATE spend_events e SET position = coalesce(t.position, e.position), purchase_at = t.purchase_at,
       refunded_cents = t.refunded_cents
     FROM ${appliedEvents.unnest(rows)} WHERE ${Tables.spendEventKey.match("e", "t")}`
-  const moved = lanes.map(({ integratorId, lane, position }) => ({
-    integratorId,
-    lane,
-    position: positions.get(`${integratorId}\0${lane}`) ?? position
-  }))
+  const moved = lanes.map((lane) => ({ ...lane, position: positionOf(lane) }))
   yield* sql`
     UPDATE lanes l SET position = t.position FROM ${Tables.lanes.unnest(moved)}
     WHERE ${laneKey.match("l", "t")} AND l.position <> t.position`
@@ -64,14 +76,17 @@ const markApplied = Effect.fnUntraced(function*(state: State, outcome: Outcome, 
 
 const laneKey = Tables.lanes.pick("integrator_id", "lane")
 
+const appliedClearing = (state: State, event: StoredEvent) =>
+  state.clearings.get(transactionKey(event)) ?? defect(`${eventName(event)} is not applied`)
+
 /** Clearings that an earlier transaction applied and this batch refunded. */
 const refundedEarlier = (state: State, outcome: Outcome) => {
   const appliedNow = new Set(outcome.applied.map(eventKey))
   const refunded = new Map(
     outcome.applied.flatMap((event) => {
-      if (event.kind !== "refund" || event.originalId === null) return []
-      const clearing = state.clearings.get(transactionKey({ ...event, externalTransactionId: event.originalId }))
-      return clearing === undefined || appliedNow.has(eventKey({ ...clearing, kind: "clearing" }))
+      if (event.kind !== "refund") return []
+      const clearing = clearingOf(state, event) ?? defect(`${eventName(event)}: its clearing is not applied`)
+      return appliedNow.has(eventKey({ ...clearing, kind: "clearing" }))
         ? []
         : [[transactionKey(clearing), clearing] as const]
     })
@@ -79,13 +94,13 @@ const refundedEarlier = (state: State, outcome: Outcome) => {
   return [...refunded.values()]
 }
 
-// Rows come and go in the following tables. One that was empty when it was last analysed looks empty to the planner
-// even with millions of rows. So each row is found by its key and deleted by its ctid, which the lane's lock keeps
-// stable.
+// Rows of the following tables are inserted and deleted all the time. The planner takes a table that was empty when it
+// was last analysed for empty, even if it has millions of rows now. So each row is found by its key and deleted by its
+// ctid, which cannot change while the lane is locked.
 
 const queueKey = Tables.spendEventQueue.pick("integrator_id", "lane", "arrival")
 
-const unqueue = Effect.fnUntraced(function*(done: ReadonlyArray<StoredEvent>) {
+const removeFromQueue = Effect.fnUntraced(function*(done: ReadonlyArray<StoredEvent>) {
   if (done.length === 0) return
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -105,16 +120,16 @@ const waitKey = Tables.spendEventWaits.pick(
 
 const waitOf = (event: StoredEvent) => ({
   ...event,
-  originalKind: event.kind === "refund" ? "clearing" as const : "authorization" as const,
-  originalId: event.originalId ?? ""
+  originalKind: originalKind(event),
+  originalId: event.originalId ?? defect(`${eventName(event)} waits and refers to no event`)
 })
 
-const writeWaits = Effect.fnUntraced(function*({ released, waiting }: Outcome) {
+const writeWaits = Effect.fnUntraced(function*({ noLongerWaiting, setAside }: Outcome) {
   const sql = yield* SqlClient.SqlClient
-  if (waiting.length > 0) yield* sql`${Tables.spendEventWaits.insert(waiting.map(waitOf))}`
-  if (released.length > 0) {
+  if (setAside.length > 0) yield* sql`${Tables.spendEventWaits.insert(setAside.map(waitOf))}`
+  if (noLongerWaiting.length > 0) {
     yield* sql`
-      DELETE FROM spend_event_waits w USING ${waitKey.unnest(released.map(waitOf))}
+      DELETE FROM spend_event_waits w USING ${waitKey.unnest(noLongerWaiting.map(waitOf))}
       CROSS JOIN LATERAL (
         SELECT f.ctid FROM spend_event_waits f WHERE ${waitKey.match("f", "t")} ${perRow}
       ) found(tid)
@@ -123,15 +138,14 @@ const writeWaits = Effect.fnUntraced(function*({ released, waiting }: Outcome) {
 })
 
 const writeAuthorizations = Effect.fnUntraced(function*(state: State, outcome: Outcome) {
-  const touched = new Set(outcome.applied.flatMap((event) =>
-    event.kind === "authorization"
-      ? [transactionKey(event)]
-      : event.kind === "refund" || event.originalId === null
-      ? []
-      : [transactionKey({ ...event, externalTransactionId: event.originalId })]
-  ))
-  const rows = [...touched].flatMap((key) => state.authorizations.get(key) ?? [])
-  if (rows.length === 0) return
+  const changed = new Set(outcome.applied.flatMap((event) => {
+    if (event.kind === "refund") return []
+    // of the other kinds only a clearing may refer to no authorization
+    return event.kind === "authorization" ? [transactionKey(event)] : originalTransactionKey(event) ?? []
+  }))
+  if (changed.size === 0) return
+  const rows = [...changed].map((key) =>
+    state.authorizations.get(key) ?? defect(`the authorization ${key.replaceAll("\0", " ")} is not applied`))
   const sql = yield* SqlClient.SqlClient
   yield* sql`${Tables.authorizations.insert(rows.map((row) => ({ ...row, ...row.attributes })))}
     ON CONFLICT (${authorizationKey.names}) DO UPDATE SET ${authorizationChange.setFrom("EXCLUDED")}`
@@ -182,16 +196,14 @@ const estimateChange = Tables.openEstimates.pick("authorizations", "raw")
 
 const writeEstimates = Effect.fnUntraced(function*(state: State) {
   const rows = [...state.groups.values()].flatMap((group) =>
-    [...group.changedEstimates].flatMap((key) => {
-      const estimate = group.estimates.get(key)
-      return estimate === undefined ? [] : [{
-        ...keyOf(group),
-        version: estimate.version.version,
-        categoryId: estimate.categoryId ?? "",
-        authorizations: estimate.authorizations,
-        raw: estimate.raw
-      }]
-    })
+    [...group.changedEstimates.values()].map(({ authorizations, categoryId, raw, version }) => ({
+      ...keyOf(group),
+      version: version.version,
+      // '' is the key of purchases outside every category
+      categoryId: categoryId ?? "",
+      authorizations,
+      raw
+    }))
   )
   const sql = yield* SqlClient.SqlClient
   const open = rows.filter((row) => row.authorizations > 0)
@@ -217,11 +229,14 @@ const writeExpected = Effect.fnUntraced(function*(state: State) {
   const deltas = new Map<string, Row<typeof balanceDelta>>()
   for (const group of state.groups.values()) {
     const delta = group.expectedDelta()
-    const asset = state.programs.get(group.integratorId)?.metadata.get(group.programId)?.asset
-    if (delta === 0n || asset === undefined) continue
-    const key = `${group.integratorId}\0${group.userId}\0${asset}`
-    const known = deltas.get(key)?.delta ?? 0n
-    deltas.set(key, { integratorId: group.integratorId, userId: group.userId, asset, delta: known + delta })
+    if (delta === 0n) continue
+    const { integratorId, programId, userId } = group
+    const asset = catalogOf(state, integratorId).metadata.get(programId)?.asset ??
+      defect(`estimates of the program ${programId} of ${integratorId}, which does not exist`)
+    const key = `${integratorId}\0${userId}\0${asset}`
+    // 0 before the first of the user's groups in this asset
+    const sum = deltas.get(key)?.delta ?? 0n
+    deltas.set(key, { integratorId, userId, asset, delta: sum + delta })
   }
   const rows = [...deltas.values()].filter((row) => row.delta !== 0n)
   if (rows.length === 0) return

@@ -7,7 +7,10 @@ import type { Row } from "../Database/Table.ts"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 import * as Tables from "../Tables.ts"
 
-/** The columns of a stored event that processing reads; `position` is null until the event is applied. */
+/**
+ * The columns of a stored event that processing reads. `position` is null until the event is applied, so that a queued
+ * event with a position is partly applied; Batch.ts has a table of the states.
+ */
 export const storedEvents = Tables.spendEvents.pick(
   "integrator_id",
   "user_id",
@@ -78,7 +81,8 @@ export class Group {
   /** Open authorizations by version and category. */
   readonly estimates = new Map<string, Estimate>()
   readonly changedUsage = new Set<string>()
-  readonly changedEstimates = new Set<string>()
+  /** The estimates that this batch changed, as they are now. */
+  readonly changedEstimates = new Map<string, Estimate>()
   private readonly catalog: Catalog
   private expectedBefore: bigint | undefined
 
@@ -96,6 +100,7 @@ export class Group {
     this.storedUsage.add(categoryId)
   }
 
+  /** The net amount earned; 0 where no reward was earned yet. */
   used(categoryId: string): bigint {
     return this.usage.get(categoryId) ?? 0n
   }
@@ -113,13 +118,11 @@ export class Group {
   estimate(version: VersionMetadata, categoryId: string | undefined, authorizations: number, raw: bigint): void {
     this.remember()
     const key = `${version.version}\0${categoryId ?? ""}`
+    // no open authorization has an estimate under this key yet
     const known = this.estimates.get(key) ?? { version, categoryId, authorizations: 0, raw: 0n }
-    this.estimates.set(key, {
-      ...known,
-      authorizations: known.authorizations + authorizations,
-      raw: known.raw + raw
-    })
-    this.changedEstimates.add(key)
+    const changed = { ...known, authorizations: known.authorizations + authorizations, raw: known.raw + raw }
+    this.estimates.set(key, changed)
+    this.changedEstimates.set(key, changed)
   }
 
   /** Change of the group's expected amount by this batch. */
@@ -156,6 +159,7 @@ export class Group {
   }
 }
 
+/** The open authorizations of one version and category: their number, and the sum of their amounts before caps. */
 interface Estimate {
   readonly version: VersionMetadata
   readonly categoryId: string | undefined
@@ -170,7 +174,7 @@ export interface State {
   readonly groups: Map<string, Group>
   /** Users' attributes at the purchase times of the batch's authorizations and clearings, by {@link eventKey}. */
   readonly attributes: ReadonlyMap<string, Attributes>
-  /** By {@link originalKey}, the events that wait for an event of this batch, in order of application. */
+  /** By {@link originalKey}, the dependents of the events of this batch, in the order in which they are applied. */
   readonly waiting: Map<string, Array<StoredEvent>>
   /** By integrator; integrators whose metadata is not read yet are absent. */
   readonly programs: ReadonlyMap<string, Catalog>
@@ -181,13 +185,52 @@ export const eventKey = (
   event: Pick<StoredEvent, "integratorId" | "userId" | "kind" | "externalTransactionId">
 ): string => `${event.kind}\0${transactionKey(event)}`
 
-/** Map key of the event that an event refers to. */
-export const originalKey = (event: StoredEvent): string =>
-  eventKey({
-    ...event,
-    kind: event.kind === "refund" ? "clearing" : "authorization",
-    externalTransactionId: event.originalId ?? ""
-  })
+/** Whether an earlier transaction applied this queued event, and left dependents of it waiting. */
+export const isPartlyApplied = ({ position }: Pick<StoredEvent, "position">): boolean => position !== null
+
+/** Kind of the original of an event that refers to one. */
+export const originalKind = ({ kind }: Pick<StoredEvent, "kind">): "clearing" | "authorization" =>
+  kind === "refund" ? "clearing" : "authorization"
+
+/** Map key of the transaction that an event refers to; undefined where it refers to none. */
+export const originalTransactionKey = (
+  event: Pick<StoredEvent, "integratorId" | "userId" | "originalId">
+): string | undefined =>
+  event.originalId === null ? undefined : transactionKey({ ...event, externalTransactionId: event.originalId })
+
+/** Map key of an event's original. Throws where the event refers to none. */
+export const originalKey = (event: StoredEvent): string => {
+  const transaction = originalTransactionKey(event) ?? defect(`${eventName(event)} refers to no event`)
+  return `${originalKind(event)}\0${transaction}`
+}
+
+/** The applied authorization that an event refers to; undefined where it refers to none, or to one not applied. */
+export const authorizationOf = (
+  { authorizations }: Pick<State, "authorizations">,
+  event: StoredEvent
+): AuthorizationState | undefined => {
+  const key = event.kind === "refund" ? undefined : originalTransactionKey(event)
+  return key === undefined ? undefined : authorizations.get(key)
+}
+
+/** The applied clearing that a refund refers to; undefined where the clearing is not applied. */
+export const clearingOf = ({ clearings }: Pick<State, "clearings">, refund: StoredEvent): ClearingState | undefined => {
+  const key = refund.kind === "refund" ? originalTransactionKey(refund) : undefined
+  return key === undefined ? undefined : clearings.get(key)
+}
+
+/** The programs of an integrator. Throws where they are not read: its events stay in the queue until then. */
+export const catalogOf = ({ programs }: Pick<State, "programs">, integratorId: string): Catalog =>
+  programs.get(integratorId) ?? defect(`the programs of ${integratorId} are not read`)
+
+/** An event in the text of an error. */
+export const eventName = ({ externalTransactionId, integratorId, kind, userId }: StoredEvent): string =>
+  `${kind} ${externalTransactionId} of user ${userId} of ${integratorId}`
+
+/** Throws: what every transaction guarantees to be there is absent, because of a bug or a damaged row. */
+export const defect = (message: string): never => {
+  throw new Error(message)
+}
 
 /** The identity of a group. */
 export type GroupKey = Pick<Group, "integratorId" | "userId" | "month" | "programId">
@@ -201,9 +244,7 @@ export const groupOf = ({ groups, programs }: Pick<State, "groups" | "programs">
   const id = groupKey(key)
   const known = groups.get(id)
   if (known !== undefined) return known
-  const catalog = programs.get(key.integratorId)
-  if (catalog === undefined) throw new Error(`the programs of ${key.integratorId} are not read`)
-  const group = new Group(key, catalog)
+  const group = new Group(key, catalogOf({ programs }, key.integratorId))
   groups.set(id, group)
   return group
 }

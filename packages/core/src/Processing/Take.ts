@@ -10,7 +10,7 @@ import type { ScanState } from "./Queue.ts"
 import type { Lane } from "./Save.ts"
 import { type StoredEvent, storedEvents } from "./State.ts"
 
-/** A queued event, with the trace of the request that stored it. */
+/** A queued event that a batch has taken, with the trace of the request that stored it. */
 export interface TakenEvent extends StoredEvent {
   readonly traceparent: string | null
 }
@@ -25,7 +25,7 @@ export interface Part {
 }
 
 const laneKeys = Tables.lanes.pick("integrator_id", "lane")
-const scannedLanes = columnList({ ...laneKeys.columns, watermark: int8(), most: int4() })
+const lanesToRead = columnList({ ...laneKeys.columns, watermark: int8(), max_events: int4() })
 
 /**
  * Locks lanes until the transaction ends, and returns those that it locked, in the given order. Lanes that another
@@ -61,9 +61,9 @@ export const lockFreeVaults = Effect.fnUntraced(function*(integratorIds: Iterabl
 })
 
 /**
- * Reads the first events of each locked lane, by integrator in the order of the lanes. Integrators share the batch's
- * budget equally; of each, as many events are read as its share is expected to apply. `hasMore` says whether these
- * events are expected to use up the budget.
+ * Takes the first events of each locked lane, by integrator in the order of the lanes. Integrators share the batch's
+ * budget equally; of each, as many events are read as its share is expected to suffice for. `hasMore` says whether
+ * these events are expected to use up the budget.
  */
 export const takeEvents = Effect.fnUntraced(function*(
   state: ScanState,
@@ -73,32 +73,31 @@ export const takeEvents = Effect.fnUntraced(function*(
   const sql = yield* SqlClient.SqlClient
   const byIntegrator = Map.groupBy(lanes, ({ integratorId }) => integratorId)
   const share = Math.ceil(maxUnits / byIntegrator.size)
-  const limitOf = ({ integratorId }: LaneKey) =>
-    Math.ceil(share / weights.of(integratorId) / (byIntegrator.get(integratorId)?.length ?? 1))
+  const toRead = [...byIntegrator].flatMap(([integratorId, own]) => {
+    const maxEvents = Math.ceil(share / weights.of(integratorId) / own.length)
+    return own.map(({ lane }) => {
+      const watermark = state.watermarks.watermarkOf({ integratorId, lane })
+      return { integratorId, lane, watermark, maxEvents }
+    })
+  })
   const taken = yield* sql<TakenEvent>`
     SELECT ${storedEvents.renamed("e")}, q.traceparent
-    FROM ${
-    scannedLanes.unnest(lanes.map((lane) => ({
-      integratorId: lane.integratorId,
-      lane: lane.lane,
-      watermark: state.watermarks.watermarkOf(lane),
-      most: limitOf(lane)
-    })))
-  }
+    FROM ${lanesToRead.unnest(toRead)}
     CROSS JOIN LATERAL (
       SELECT * FROM spend_event_queue q
       WHERE q.integrator_id = t.integrator_id AND q.lane = t.lane AND q.arrival > t.watermark
-      ORDER BY q.arrival LIMIT t.most
+      ORDER BY q.arrival LIMIT t.max_events
     ) q
     JOIN spend_events e ON ${Tables.spendEventKey.match("e", "q")}`.withoutTransform
   state.watermarks.observeArrivals(taken.map((event) => event.arrival))
   const hasMore = taken.reduce((units, event) => units + weights.of(event.integratorId), 0) >= maxUnits
-  const parts = Map.groupBy(taken, ({ integratorId }) => integratorId)
-  const order = new Map([...byIntegrator.keys()].map((integratorId, index) => [integratorId, index]))
-  const inTurn = [...parts]
-    .map(([integratorId, queued]): Part => ({ integratorId, queued: queued.toSorted(byArrival) }))
-    .toSorted((a, b) => (order.get(a.integratorId) ?? 0) - (order.get(b.integratorId) ?? 0))
-  return { parts: inTurn, hasMore }
+  const events = Map.groupBy<string, TakenEvent>(taken, ({ integratorId }) => integratorId)
+  const parts = [...byIntegrator.keys()].flatMap((id): ReadonlyArray<Part> => {
+    const queued = events.get(id)?.toSorted(byArrival) ?? []
+    const [first] = queued
+    return first === undefined ? [] : [{ integratorId: first.integratorId, queued }]
+  })
+  return { parts, hasMore }
 })
 
 const byArrival = (a: StoredEvent, b: StoredEvent): number => a.arrival < b.arrival ? -1 : a.arrival > b.arrival ? 1 : 0

@@ -6,13 +6,13 @@ import * as Database from "../Database.ts"
 import { value } from "../Database.ts"
 import * as Ledger from "../Ledger.ts"
 import * as Tracing from "../Tracing.ts"
-import { limitLockWaits } from "./Attempt.ts"
+import { limitLockWaits } from "./Transaction.ts"
 
 /** The pause after a failure doubles from the first to the last of these values, in milliseconds. */
 const firstPauseMillis = 200
 const lastPauseMillis = 30_000
 
-/** Vaults whose failures one process counts, at most. */
+/** The maximum number of vaults whose failures one process counts. */
 const maxFailing = 1_000
 
 /**
@@ -24,22 +24,24 @@ const maxFailing = 1_000
 export const make = (): Effect.Effect<number, Unavailable, SqlClient.SqlClient> => {
   const failures = new Map<IntegratorId, number>()
   return Effect.suspend(() => {
-    let taken: IntegratorId | undefined
+    let integratorId: IntegratorId | undefined
     const work = Effect.gen(function*() {
       yield* limitLockWaits
-      taken = yield* takeVault
-      return taken === undefined ? 0 : 1 + (yield* Tracing.startDeferred(() => [])(Ledger.work(taken)))
+      integratorId = yield* lockDueVault
+      if (integratorId === undefined) return 0
+      return 1 + (yield* Tracing.startDeferred(() => [])(Ledger.work(integratorId)))
     })
     return Effect.flatMap(SqlClient.SqlClient, (sql) => Database.backgroundStep(sql.withTransaction(work))).pipe(
-      Effect.tap(() => Effect.sync(() => taken !== undefined && failures.delete(taken))),
+      Effect.tap(() => Effect.sync(() => integratorId !== undefined && failures.delete(integratorId))),
       Effect.catchTag("Unavailable", (error) =>
-        taken === undefined ? Effect.fail(error) : postpone(failures, taken, error)),
-      Effect.catchDefect((defect) => taken === undefined ? Effect.die(defect) : postpone(failures, taken, defect))
+        integratorId === undefined ? Effect.fail(error) : postpone(failures, integratorId, error)),
+      Effect.catchDefect((defect) =>
+        integratorId === undefined ? Effect.die(defect) : postpone(failures, integratorId, defect))
     )
   })
 }
 
-const takeVault = Effect.gen(function*() {
+const lockDueVault = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
   const [vault] = yield* sql<{ integratorId: IntegratorId }>`
@@ -61,7 +63,7 @@ const postpone = Effect.fnUntraced(function*(
   yield* Effect.logError(`Background work on the vault of ${integratorId} failed; trying again in ${pause}`, error)
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
-  // takeVault skips a vault that another transaction has locked, so it need not be postponed
+  // lockDueVault skips a vault that another transaction has locked, so it need not be postponed
   yield* Database.backgroundStep(sql`UPDATE vaults SET work_at = ${value.timestamptz(real + pauseMillis)}
     WHERE integrator_id IN (
       SELECT integrator_id FROM vaults WHERE integrator_id = ${integratorId} FOR UPDATE SKIP LOCKED

@@ -52,7 +52,7 @@ export const metadataBytes = (metadata: Metadata): number => {
   return bytes
 }
 
-/** A definition that cannot be compiled. Events that need it fail; it is loaded again for the next attempt. */
+/** A definition that cannot be compiled. Events that need it fail; it is loaded again for the next retry. */
 export class BrokenDefinition extends Error {
   override readonly name = "BrokenDefinition"
 }

@@ -1,7 +1,7 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { CachedPrograms, VersionMetadata } from "./Catalog.ts"
 
-/** A stored event that a batch left in the queue until all of these versions are compiled. */
+/** A deferred event: a batch left it in the queue until all of these versions are compiled. */
 export interface Need {
   readonly integratorId: IntegratorId
   readonly lane: number
@@ -18,18 +18,19 @@ export interface Reservation extends Need {
   /** Whether the need takes at most {@link lightBytes}; light needs do not wait for heavy ones. */
   readonly isLight: boolean
   readonly bytes: number
-  askedAtNanos: bigint
+  /** When a batch last reported the need. */
+  reportedAtNanos: bigint
   /** The number of loads, over all needs, when a version was last loaded for this one. */
   lastLoad: number
 }
 
-/** Compiled bytes of a light need, at most. */
+/** The maximum number of compiled bytes of a light need. */
 const lightBytes = 1_048_576
 
-/** Compiled bytes that all light, and all heavy, needs may reserve together; a single need may have more. */
+/** The maximum number of compiled bytes reserved by all light and by all heavy needs; a single need may have more. */
 export const reservableBytes = { light: 16 * 1_048_576, heavy: 32 * 1_048_576 }
 
-/** A need that no batch has reported for 10 s is dropped: another process has taken the event. */
+/** A need that no batch has reported for 10 s is dropped: another process has applied the event. */
 const expiresAfterNanos = 10_000_000_000n
 
 /** Estimated compiled bytes of a version that is not loaded yet. The largest definitions take 330 KiB. */
@@ -44,7 +45,7 @@ export const expectedBytes = ({ definitionBytes }: VersionMetadata): number =>
 export class Reservations {
   private readonly reserved = new Map<IntegratorId, Reservation>()
   /** Waiting integrators, and when a batch last reported their need. */
-  private readonly waiting = new Map<IntegratorId, { readonly isLight: boolean; askedAtNanos: bigint }>()
+  private readonly waiting = new Map<IntegratorId, { readonly isLight: boolean; reportedAtNanos: bigint }>()
   private loads = 0
 
   get isEmpty(): boolean {
@@ -52,17 +53,17 @@ export class Reservations {
   }
 
   /**
-   * Updates the reservations after a batch: `taken` are the lanes of its events, `needs` the events that it left for
-   * lack of versions. Returns the reservations of these needs.
+   * Updates the reservations after a batch: `decided` are the events that it decided, of which the lanes count, `needs`
+   * those that it deferred. Returns the reservations of these needs.
    */
   update(
-    taken: ReadonlyArray<LaneKey>,
+    decided: ReadonlyArray<LaneKey>,
     needs: ReadonlyArray<Need>,
     entryOf: (integratorId: IntegratorId) => CachedPrograms,
     nowNanos: bigint
   ): ReadonlyArray<Reservation> {
-    this.releaseDone(taken, needs, nowNanos)
-    const asked: Array<Reservation> = []
+    this.releaseDone(decided, needs, nowNanos)
+    const reservations: Array<Reservation> = []
     for (const [integratorId, own] of Map.groupBy(needs, (need) => need.integratorId)) {
       const known = this.reserved.get(integratorId)
       const need = known === undefined
@@ -71,22 +72,22 @@ export class Reservations {
       const entry = entryOf(integratorId)
       if (need === undefined || !isCurrent(entry, need)) continue
       const reservation = this.reserve(entry, need, known?.lastLoad ?? this.loads, nowNanos)
-      if (reservation !== undefined) asked.push(reservation)
+      if (reservation !== undefined) reservations.push(reservation)
     }
-    return asked
+    return reservations
   }
 
-  /** Releases reservations whose event was applied or has left its lane, and those that have expired. */
-  private releaseDone(taken: ReadonlyArray<LaneKey>, needs: ReadonlyArray<Need>, nowNanos: bigint): void {
-    for (const [integratorId, { askedAtNanos }] of this.waiting) {
-      if (nowNanos - askedAtNanos > expiresAfterNanos) this.waiting.delete(integratorId)
+  /** Releases reservations whose event is no longer deferred, and those that have expired. */
+  private releaseDone(decided: ReadonlyArray<LaneKey>, needs: ReadonlyArray<Need>, nowNanos: bigint): void {
+    for (const [integratorId, { reportedAtNanos }] of this.waiting) {
+      if (nowNanos - reportedAtNanos > expiresAfterNanos) this.waiting.delete(integratorId)
     }
     if (this.isEmpty) return
-    const lanes = new Set(taken.map(laneKey))
+    const lanes = new Set(decided.map(laneKey))
     const left = new Set(needs.map(needKey))
     for (const reservation of this.reserved.values()) {
       const isDone = lanes.has(laneKey(reservation)) && !left.has(needKey(reservation))
-      if (isDone || nowNanos - reservation.askedAtNanos > expiresAfterNanos) this.release(reservation)
+      if (isDone || nowNanos - reservation.reportedAtNanos > expiresAfterNanos) this.release(reservation)
     }
   }
 
@@ -101,11 +102,11 @@ export class Reservations {
     const isLight = bytes <= lightBytes
     const { integratorId } = need
     if (!this.reserved.has(integratorId) && !this.hasRoom(integratorId, bytes, isLight)) {
-      this.waiting.set(integratorId, { isLight, askedAtNanos: nowNanos })
+      this.waiting.set(integratorId, { isLight, reportedAtNanos: nowNanos })
       return undefined
     }
     this.waiting.delete(integratorId)
-    const reservation = { ...need, entry, isLight, bytes, askedAtNanos: nowNanos, lastLoad }
+    const reservation = { ...need, entry, isLight, bytes, reportedAtNanos: nowNanos, lastLoad }
     this.reserved.set(integratorId, reservation)
     entry.reserved = new Set(need.versions)
     return reservation
@@ -125,13 +126,16 @@ export class Reservations {
    * The versions to load next, up to `maxBytes` of JSON but at least one: first one version of the heavy need that was
    * served least recently, then the versions of light needs, then those of heavy needs.
    */
-  next(asked: ReadonlyArray<Reservation>, maxBytes: number): ReadonlyArray<readonly [CachedPrograms, VersionMetadata]> {
-    const inOrder = asked.toSorted((left, right) => left.lastLoad - right.lastLoad)
+  next(
+    reservations: ReadonlyArray<Reservation>,
+    maxBytes: number
+  ): ReadonlyArray<readonly [CachedPrograms, VersionMetadata]> {
+    const inOrder = reservations.toSorted((left, right) => left.lastLoad - right.lastLoad)
     const light = inOrder.filter((reservation) => reservation.isLight)
     const heavy = inOrder.filter((reservation) => !reservation.isLight)
     const chosen = new Map<VersionMetadata, CachedPrograms>()
     let bytes = 0
-    const take = (reservation: Reservation, count: number) => {
+    const choose = (reservation: Reservation, count: number) => {
       const { entry, versions } = reservation
       const missing = versions.filter((version) => !entry.compiled.has(version) && !chosen.has(version))
       for (const version of missing.slice(0, count)) {
@@ -141,8 +145,8 @@ export class Reservations {
         reservation.lastLoad = this.loads += 1
       }
     }
-    for (const reservation of heavy.slice(0, 1)) take(reservation, 1)
-    for (const reservation of [...light, ...heavy]) take(reservation, Infinity)
+    for (const reservation of heavy.slice(0, 1)) choose(reservation, 1)
+    for (const reservation of [...light, ...heavy]) choose(reservation, Infinity)
     return [...chosen].map(([version, entry]) => [entry, version])
   }
 }

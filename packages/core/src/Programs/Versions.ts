@@ -10,10 +10,10 @@ import { BrokenDefinition, type CachedPrograms, Catalog, type VersionMetadata } 
 import { type Need, Reservations } from "./Reservations.ts"
 import { type CacheLimits, defaultLimits, VersionCache } from "./VersionCache.ts"
 
-/** Bytes of JSON that one statement reads to compile, at most, unless a single version has more. */
+/** The maximum number of bytes of JSON that one statement reads to compile, unless a single version has more. */
 export const maxLoadBytes = 1_048_576
 
-/** Versions whose metadata one transaction reads, at most, unless the first integrator has more. */
+/** The maximum number of versions whose metadata one transaction reads, unless the first integrator has more. */
 export const maxMetadataRows = 20_000
 
 type Wanted = ReadonlyArray<readonly [CachedPrograms, VersionMetadata]>
@@ -50,17 +50,17 @@ export const makeVersions = Effect.fnUntraced(function*(limits: CacheLimits = de
   })
 
   const load = Effect.fnUntraced(function*(
-    taken: ReadonlyArray<Pick<Need, "integratorId" | "lane">>,
+    decided: ReadonlyArray<Pick<Need, "integratorId" | "lane">>,
     needs: ReadonlyArray<Need>
   ) {
     if (needs.length === 0 && reservations.isEmpty) return 0
     const now = yield* Clock.monotonicTimeNanos
-    const asked = reservations.update(taken, needs, (integratorId) => cache.use(integratorId), now)
-    if (asked.length === 0) return 0
+    const reserved = reservations.update(decided, needs, (integratorId) => cache.use(integratorId), now)
+    if (reserved.length === 0) return 0
     return yield* Effect.gen(function*() {
-      const wanted = reservations.next(asked, maxLoadBytes)
+      const wanted = reservations.next(reserved, maxLoadBytes)
       if (wanted.length > 0) yield* readDefinitions(wanted)
-      return asked.length
+      return reserved.length
     }).pipe(Database.backgroundStep, loading.withPermit, Tracing.startDeferred(() => []))
   })
 

@@ -15,34 +15,38 @@ import * as Save from "./Save.ts"
 import type { StoredEvent } from "./State.ts"
 import { lockFreeVaults, lockLanes, type Part, takeEvents, type WhenLocked } from "./Take.ts"
 
-/** State that the attempts of one process share. */
+/** State that the batches of one process share. */
 export interface Shared {
   readonly programs: Programs["Service"]
   readonly scan: ScanState
   readonly weights: EventWeights
 }
 
-/** Which lanes one transaction processes, and its limits. */
-export interface AttemptOptions {
+/** Which lanes a batch processes, and its limits. */
+export interface BatchOptions {
   /** Lanes with work, in the order in which their integrators are served. */
   readonly lanes: ReadonlyArray<LaneKey>
-  /** Whether to skip lanes and vaults that another transaction has locked, or to wait {@link lockMillis} for them. */
+  /** Whether to skip lanes that another transaction has locked, or to wait {@link lockMillis} for them. */
   readonly lockedLanes: WhenLocked
+  /**
+   * Whether to skip integrators whose vault another transaction has locked, or to wait {@link lockMillis} for it. With
+   * `skip` the vaults are locked before the events are read, with `wait` after these are decided, for a shorter time.
+   */
   readonly lockedVaults: WhenLocked
-  /** Milliseconds after which the attempt is interrupted and rolled back. */
+  /** The deadline in milliseconds of each transaction, after which it is interrupted and rolled back. */
   readonly deadlineMillis: number
-  /** Units of work; {@link maxUnits} when absent. With 1 a transaction applies one event. */
+  /** The budget in units of work; {@link maxUnits} when absent. With 1 a transaction applies one event. */
   readonly maxUnits?: number
 }
 
-/** What an attempt committed, and what it left. */
-export interface Attempted {
-  /** Units of work done; see Budget.ts. */
+/** What a batch committed, and what it left in the queue. */
+export interface BatchResult {
+  /** Units of work done (see Budget.ts), and versions loaded. */
   readonly units: number
-  /** The integrators whose events were applied, in order. */
-  readonly reached: ReadonlyArray<IntegratorId>
-  /** Whether all integrators with events were reached before the budget was used up. */
-  readonly isComplete: boolean
+  /** The integrators of which events were decided and saved, in order. */
+  readonly served: ReadonlyArray<IntegratorId>
+  /** Whether all integrators with events were served, or failed, before the budget was used up. */
+  readonly areAllServed: boolean
   /** Whether the queue held as much work as one batch may do. */
   readonly hasMore: boolean
   /** The errors of integrators whose decision threw. All of their events are still queued. */
@@ -54,7 +58,7 @@ export interface Attempted {
 /** Another session had locked a lane or a vault for longer than {@link lockMillis}. */
 export class LockTimeout extends Data.TaggedError("LockTimeout") {}
 
-/** The attempt exceeded its deadline and was rolled back. */
+/** A transaction of the batch exceeded its deadline and was rolled back. */
 export class DeadlineExceeded extends Data.TaggedError("DeadlineExceeded") {}
 
 /** A bug, a broken row, or an SQL error that a retry cannot help. It does not name the integrator that caused it. */
@@ -68,55 +72,55 @@ export const limitLockWaits = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql`SELECT set_config('lock_timeout', ${`${lockMillis}ms`}, true)`)
 
 /**
- * Processes stored events of some lanes in one transaction, then loads program versions that some of them wait for.
- * Where the transaction could apply nothing without these versions, it runs a second time.
+ * Processes a batch: decides stored events of some lanes in one transaction, then loads program versions that deferred
+ * events need. Where the transaction could apply nothing without these versions, it runs a second time.
  */
-export const attempt = (shared: Shared, options: AttemptOptions) =>
+export const processBatch = (shared: Shared, options: BatchOptions) =>
   Effect.flatMap(commitAndLoad(shared, options), (first) =>
-    first.loaded > 0 && first.attempted.units === 0 ? commitAndLoad(shared, options) : Effect.succeed(first)).pipe(
-      Effect.map(({ attempted, loaded }): Attempted => ({ ...attempted, units: attempted.units + loaded })),
+    first.loaded > 0 && first.result.units === 0 ? commitAndLoad(shared, options) : Effect.succeed(first)).pipe(
+      Effect.map(({ loaded, result }): BatchResult => ({ ...result, units: result.units + loaded })),
       Effect.catchDefect((error) => Effect.fail(new Defect({ error })))
     )
 
-const commitAndLoad = Effect.fnUntraced(function*(shared: Shared, options: AttemptOptions) {
+const commitAndLoad = Effect.fnUntraced(function*(shared: Shared, options: BatchOptions) {
   const sql = yield* SqlClient.SqlClient
   const transaction = Effect.catchReason(
-    sql.withTransaction(processLanes(shared, options)),
+    sql.withTransaction(takeAndApply(shared, options)),
     "SqlError",
     "LockTimeoutError",
     () => Effect.fail(new LockTimeout())
   )
-  const { deferred, taken, work, ...attempted } = yield* Database.withDeadline(
+  const { decided, deferred, work, ...result } = yield* Database.withDeadline(
     options.deadlineMillis,
     transaction,
     () => Effect.fail(new DeadlineExceeded())
   )
   for (const [integratorId, { events, units }] of work) shared.weights.observe(integratorId, units, events)
-  return { attempted, loaded: yield* shared.programs.load(taken, deferred) }
+  return { result, loaded: yield* shared.programs.load(decided, deferred) }
 })
 
 type Work = ReadonlyMap<IntegratorId, { readonly units: number; readonly events: number }>
 
-interface Committed extends Attempted {
+interface Committed extends BatchResult {
   readonly work: Work
-  /** Events that the transaction reached, and those of them that it left in the queue for lack of program versions. */
-  readonly taken: ReadonlyArray<StoredEvent>
+  readonly decided: ReadonlyArray<StoredEvent>
   readonly deferred: Outcome["deferred"]
 }
 
 const nothing: Committed = {
   units: 0,
-  reached: [],
-  isComplete: true,
+  served: [],
+  areAllServed: true,
   hasMore: false,
   failed: new Map(),
   locked: new Map(),
   work: new Map(),
-  taken: [],
+  decided: [],
   deferred: []
 }
 
-const processLanes = Effect.fnUntraced(function*(shared: Shared, options: AttemptOptions) {
+/** Locks the lanes, takes their first events, and decides and saves these, in the caller's transaction. */
+const takeAndApply = Effect.fnUntraced(function*(shared: Shared, options: BatchOptions) {
   if (options.lanes.length === 0) return nothing
   yield* limitLockWaits
   const ownLanes = yield* lockLanes(options.lanes, options.lockedLanes)
@@ -129,31 +133,31 @@ const processLanes = Effect.fnUntraced(function*(shared: Shared, options: Attemp
   if (parts.length === 0) return { ...nothing, locked }
   const origins = () => parts.flatMap(({ queued }) => queued.map((event) => event.traceparent))
   return yield* Tracing.startDeferred(origins)(applyParts(shared, options, lanes, parts)).pipe(
-    Effect.map((applied) => ({ ...applied, locked, hasMore }))
+    Effect.map((committed) => ({ ...committed, locked, hasMore }))
   )
 })
 
-const applied = Metrics.counter("card_rewards.spend_events.applied", "{event}", "Spend events that were applied")
+const appliedEvents = Metrics.counter("card_rewards.spend_events.applied", "{event}", "Spend events that were applied")
 
 const applyParts = Effect.fnUntraced(function*(
   { programs }: Shared,
-  options: AttemptOptions,
+  options: BatchOptions,
   lanes: ReadonlyArray<Save.Lane>,
   parts: ReadonlyArray<Part>
 ) {
   const catalogs = yield* programs.catalogs(parts.map((part) => part.integratorId))
   const loaded = yield* readDependents(parts)
   const state = yield* Load.state(loaded, catalogs)
-  const { failed, outcome, reached, work } = decideParts(state, loaded.parts, options.maxUnits)
+  const { decided, failed, outcome, work } = decideParts(state, loaded.parts, options.maxUnits)
   const groups = failed.size === 0
     ? state.groups
     : new Map([...state.groups].filter(([, group]) => !failed.has(group.integratorId)))
   yield* Save.save({ ...state, groups }, outcome, lanes)
-  yield* applyOrders(outcome)
-  yield* Metrics.afterCommit(() => Metrics.addByKind(applied, outcome.applied))
+  yield* applyVaultChanges(outcome)
+  yield* Metrics.afterCommit(() => Metrics.addByKind(appliedEvents, outcome.applied))
   const units = [...work.values()].reduce((sum, one) => sum + one.units, 0)
-  const isComplete = work.size + failed.size === parts.length
-  return { units, work, reached: [...work.keys()], isComplete, failed, taken: reached, deferred: outcome.deferred }
+  const areAllServed = work.size + failed.size === parts.length
+  return { units, work, served: [...work.keys()], areAllServed, failed, decided, deferred: outcome.deferred }
 })
 
 interface Loaded {
@@ -163,55 +167,52 @@ interface Loaded {
 }
 
 /**
- * Reads the events that wait for events of all parts. Where these are too many for one batch, reads them part by part,
+ * Reads the dependents of the events of all parts. Where these are too many for one batch, reads them part by part,
  * each with an equal share of the remaining limit. Parts for which nothing remains are absent from the result.
  */
 const readDependents = Effect.fnUntraced(function*(parts: ReadonlyArray<Part>) {
   const queued = parts.flatMap((part) => part.queued)
   const joint = yield* Load.dependents(queued, maxDependents)
-  if (joint.isComplete) {
-    const { resumed, waiting } = joint
-    return { queued, waiting, parts: parts.map((part) => ({ ...part, resumed, maxDependents })) } satisfies Loaded
+  if (joint.areAllRead) {
+    const { partlyApplied, waiting } = joint
+    return { queued, waiting, parts: parts.map((part) => ({ ...part, partlyApplied, maxDependents })) } satisfies Loaded
   }
   const loaded: Array<DecidablePart> = []
   const waiting = new Map<string, Array<StoredEvent>>()
   let left = maxDependents
-  for (const [index, part] of parts.entries()) {
+  for (const [index, { integratorId, queued }] of parts.entries()) {
     if (left <= 0) break
     const share = fairShare(left, parts.length - index)
-    const own = yield* Load.dependents(part.queued, share)
+    const own = yield* Load.dependents(queued, share)
     for (const [key, dependents] of own.waiting) {
       waiting.set(key, dependents)
       left -= dependents.length
     }
-    loaded.push({ integratorId: part.integratorId, queued: own.queued, resumed: own.resumed, maxDependents: share })
+    loaded.push({ integratorId, queued: own.queued, partlyApplied: own.partlyApplied, maxDependents: share })
   }
   return { queued: loaded.flatMap((part) => part.queued), waiting, parts: loaded } satisfies Loaded
 })
 
-/** Applies the orders of a batch to the vaults. */
-const applyOrders = Effect.fnUntraced(function*({ orders }: Outcome) {
-  if (orders.length === 0) return
-  const byIntegrator = Map.groupBy(orders, ({ event }) => event.integratorId)
+/** Carries out the changes of a batch on the vaults. Locks these, unless they are locked already. */
+const applyVaultChanges = Effect.fnUntraced(function*({ vaultChanges }: Outcome) {
+  if (vaultChanges.length === 0) return
+  const byIntegrator = Map.groupBy(vaultChanges, ({ event }) => event.integratorId)
   const touched = [...byIntegrator].map(([integratorId, own]): Ledger.Touched => ({
     integratorId,
     userIds: new Set(own.map(({ event }) => event.userId)),
-    clearings: own.flatMap(({ order }) => order.kind === "refund" ? [order] : [])
+    clearings: own.flatMap(({ change }) => change.kind === "refund" ? [change] : [])
   }))
   const books = yield* Ledger.open(touched)
   for (const [integratorId, own] of byIntegrator) {
     const book = books.get(integratorId)
     if (book === undefined) return yield* Effect.die(new Error("an integrator without a vault"))
-    for (const [index, { event, order }] of own.entries()) {
+    for (const [index, { change, event }] of own.entries()) {
       if (book.isBehind && own[index - 1]?.event !== event) {
         const behind = touched.filter((one) => one.integratorId === integratorId)
-        return yield* new Ledger.Behind({ touched: behind, became: "within" })
+        return yield* new Ledger.Behind({ touched: behind, became: "during" })
       }
-      yield* order.kind === "earn"
-        ? Ledger.earnReward(book, order.reward)
-        : Ledger.refundClearing(book, order.userId, order.programIds, order.externalTransactionId, order.refundedCents)
+      yield* change.kind === "earn" ? Ledger.earnReward(book, change.reward) : Ledger.refundClearing(book, change)
     }
   }
   yield* Ledger.write(books.values())
 })
-
