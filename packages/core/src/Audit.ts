@@ -12,7 +12,7 @@ export type { Finding } from "./Audit/Check.ts"
 /** Every rule, as a query. A rule that compares two sums compares them in both directions. */
 const checks = [...moneyChecks, ...historyChecks]
 
-/** Findings of one check, at most. */
+/** The maximum number of findings of one check. */
 const maxFindings = 100
 
 /** The rules that an audit checked, and the rows that break them. */

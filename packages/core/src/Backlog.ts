@@ -16,10 +16,10 @@ import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
 
-/** Stored events that are not applied yet: those in the queue, and those that wait for another event. */
+/** Queued and waiting events; Processing/Batch.ts has a table of the states. */
 export class Backlog extends Context.Service<Backlog, {
   /**
-   * The events that wait for another event in their wire format, newest first. The JSON of 100 events is less than 1
+   * The waiting events in their wire format, newest first. The JSON of 100 events is less than 1
    * MiB, because every text of an event has a maximum length.
    */
   readonly waiting: (
@@ -27,8 +27,8 @@ export class Backlog extends Context.Service<Backlog, {
     page: Page
   ) => Effect.Effect<typeof WaitingSpendEventPage.Encoded, InvalidRequest | Unavailable>
   /**
-   * Counts both kinds, each up to {@link maxBacklogCount}, and returns when the oldest queued event was received. An
-   * event stays queued until all events that waited for it are applied too.
+   * Counts queued (`stored`) and waiting events, each up to {@link maxBacklogCount}, and returns when the oldest queued
+   * event was received. A partly applied event counts as queued.
    */
   readonly size: (integratorId: IntegratorId) => Effect.Effect<SpendEventBacklog, Unavailable>
 }>()("@card-rewards/core/Backlog") {

@@ -5,10 +5,10 @@ import { FairQueue } from "./Batcher/FairQueue.ts"
 import * as Database from "./Database.ts"
 import * as Tracing from "./Tracing.ts"
 
-/** Interval between two checks for requests past their deadline, at least. */
+/** The minimum interval between two checks for requests that have exceeded their deadline. */
 const minPauseMillis = 100
 
-/** Requests of one statement and pending requests of {@link ofReads}, at most. */
+/** The maximum numbers of requests of one statement, and of pending requests, of {@link ofReads}. */
 const maxReads = 100
 const maxPendingReads = 8_000
 
@@ -27,9 +27,9 @@ export interface Options<Request, A, E> {
   readonly name: string
   /** Requests of one key keep their order. Keys take turns, and each may have a quarter of `maxPending`. */
   readonly keyOf: (request: Request) => string
-  /** Requests of one batch, at most. */
+  /** The maximum number of requests of one batch. */
   readonly maxBatch: number
-  /** Requests that wait for a batch, at most; further ones fail with {@link Unavailable}. */
+  /** The maximum number of requests that wait for a batch; further ones fail with {@link Unavailable}. */
   readonly maxPending: number
   /** For each batch that may be in flight: the number of pending requests from which it starts. */
   readonly startAt: ReadonlyArray<number>

@@ -129,7 +129,7 @@ const cap = (scope: "month" | "category", categoryId: string | undefined, perMon
   left: (perMonth > used ? perMonth - used : 0n).toString()
 })
 
-/** Refunds that an explanation shows, at most: the first ones. Purchases commonly have few. */
+/** The maximum number of refunds that an explanation shows: the first ones. Most purchases have few. */
 const maxRefunds = 1_000
 
 /** The applied refunds, in order of application, and by how much each reduced the reward. */

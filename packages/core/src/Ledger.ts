@@ -37,10 +37,13 @@ export type EarnedReward = Pick<
   | "spend"
 >
 
-/** Due rewards of touched users and of users who owe that one transaction applies, at most (decisions, section 6). */
+/**
+ * The maximum number of due rewards of touched users, and of users who owe, that one transaction applies (decisions,
+ * section 6).
+ */
 export const PieceSize = Context.Reference<number>("@card-rewards/core/Ledger/PieceSize", { defaultValue: () => 250 })
 
-/** Rewards of each kind of background work that one transaction of the worker applies, at most. */
+/** The maximum number of rewards of each kind of background work that one transaction of the worker applies. */
 export const WorkSize = Context.Reference<number>("@card-rewards/core/Ledger/WorkSize", { defaultValue: () => 250 })
 
 /** Milliseconds for which a request applies due rewards before it fails with {@link Unavailable}. */
@@ -48,7 +51,7 @@ export const CatchUpMillis = Context.Reference<number>("@card-rewards/core/Ledge
   defaultValue: () => 2_500
 })
 
-/** A vault's share of {@link PieceSize}, at least, where one transaction opens many vaults. */
+/** The minimum share of {@link PieceSize} of each vault where one transaction opens many. */
 const minPieceSize = 50
 
 const openPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>) {
@@ -57,7 +60,8 @@ const openPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touche
   const books = yield* Load.lockVaults(touched.map((one) => one.integratorId), size)
   for (const { integratorId, userIds } of touched) {
     const book = books.get(integratorId)
-    for (const userId of userIds) book?.touch(userId)
+    if (book === undefined) return yield* Effect.die(new Error(`the integrator ${integratorId} has no vault`))
+    for (const userId of userIds) book.touch(userId)
   }
   yield* Load.readUsers(books, touched, size + 1)
   yield* Load.readRefunded(books, touched)

@@ -14,12 +14,12 @@ export const reasons = ["behind", "failing", "locked"] as const
 /** One of {@link reasons}. */
 export type Reason = typeof reasons[number]
 
-/** An integrator's stored events that are not applied yet. Counts stop at {@link maxCount}. */
+/** The backlog of an integrator. Counts stop at {@link maxCount}. */
 export interface IntegratorBacklog {
   readonly integratorId: IntegratorId
   /** Events in the queue. */
   readonly stored: number
-  /** Events set aside until the event that they refer to is applied. */
+  /** Waiting events. */
   readonly waiting: number
   /** Age of the oldest queued event; absent where there is none, or its lane is beyond {@link maxLanes}. */
   readonly oldestStoredMillis?: number
@@ -34,16 +34,17 @@ export interface QuarantineState {
   /** Consecutive failures. */
   readonly failures: number
   readonly since: number
+  /** When the next retry is due, or the lease of the present one expires. */
   readonly nextAttemptAt: number
 }
 
-/** Integrators that {@link Quarantine} lists, at most. */
+/** The maximum number of integrators that {@link Quarantine} lists. */
 export const maxListed = 100
 
-/** Each count of a listed integrator stops here: an exact larger number would be slow to compute and of no use. */
+/** The maximum of each count of a listed integrator: an exact larger number would be slow to compute and of no use. */
 export const maxCount = 10_000
 
-/** Lanes with stored events that a list covers, in the order of their keys. */
+/** The maximum number of lanes with queued events that a list covers, in the order of their keys. */
 export const maxLanes = 10_000
 
 /** Integrators whose events are processed separately after a failure, so that it affects no other integrator. */

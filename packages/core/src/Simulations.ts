@@ -52,10 +52,10 @@ export interface Limits {
   readonly millis: number
 }
 
-/** Simulations that one process runs concurrently, at most: each occupies a connection of the api. */
+/** The maximum number of simulations that one process runs concurrently: each occupies a connection of the api. */
 const maxConcurrent = 2
 
-/** Rows that are evaluated between two turns of the event loop: less than 10 ms for any candidate. */
+/** The number of rows that are evaluated without a pause for other requests: less than 10 ms for any candidate. */
 const sliceRows = 50
 
 /** PostgreSQL's statement timeout exceeds the simulation's limit by this, in case the process cannot cancel it. */

@@ -20,15 +20,15 @@ import { columnList, int4, type Written } from "./Database/Table.ts"
 import * as Metrics from "./Metrics.ts"
 import * as Tables from "./Tables.ts"
 
-/** Events waiting for an insert, at most. */
+/** The maximum number of events that wait for an insert. */
 const maxPending = 10_000
 
-/** Rows of one insert, at most. */
+/** The maximum number of rows of one insert. */
 const maxBatch = 500
 
 /**
- * Pending events from which a second insert runs concurrently: this process prepares one while PostgreSQL executes the
- * other.
+ * The number of pending events from which a second insert runs concurrently: this process prepares one while PostgreSQL
+ * executes the other.
  */
 const secondInsertAt = 100
 

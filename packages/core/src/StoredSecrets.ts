@@ -6,7 +6,7 @@ import { columns, value, withoutDeadline } from "./Database.ts"
 import { Secrets } from "./Secrets.ts"
 import { locationOf } from "./WebhookEndpoints.ts"
 
-/** Secrets of one batch, at most. */
+/** The maximum number of secrets of one batch. */
 const batchSecrets = 100
 
 /** Result of a rotation: the secrets that were re-encrypted, and those that no configured key decrypts. */

@@ -2,7 +2,7 @@ import { Clock, Context, Effect, Exit, Option, Tracer } from "effect"
 import { Headers, HttpTraceContext } from "effect/http"
 import { On } from "./Metrics.ts"
 
-/** Links of one span, at most. */
+/** The maximum number of links of one span. */
 const maxLinks = 128
 
 /**

@@ -33,12 +33,12 @@ export interface Money {
   readonly owed: bigint
 }
 
-/** Rows that one count or sum reads, at most: an exact larger number would be slow to compute and of no use. */
+/** The maximum number of rows that one count or sum reads: an exact larger number would be slow and of no use. */
 export const maxRows = 1_000_000
 
 /**
- * Lanes with stored events, and integrators with pending deliveries, that the search for the oldest one reads, at most:
- * the first ones by key. A lane takes about 20 µs.
+ * The maximum numbers of lanes with queued events, and of integrators with pending deliveries, that the search for the
+ * oldest one reads: the first ones by key. A lane takes about 20 µs.
  */
 export const maxScanned = 10_000
 

@@ -145,13 +145,13 @@ export const closedBreaker: Breaker = { failures: 0, probeAt: null }
 /** Whether the breaker is open: only probes may be sent. */
 export const isOpen = (breaker: Breaker): boolean => breaker.failures >= breakerThreshold
 
-/** Requests in flight to one endpoint, and in all, at most, in one process. */
+/** The maximum number of requests in flight of one process, to one endpoint and to all. */
 export const maxInFlightPerEndpoint = 16
 export const maxInFlight = 512
 
 /** An endpoint whose response takes longer than this, or does not come, is slow until one comes within this time. */
 export const slowMillis = 1_000
-/** Requests in flight to all slow endpoints together, at most; the other slots are always free for the others. */
+/** The maximum number of requests in flight to all slow endpoints together; the other slots are for the others. */
 export const maxSlowInFlight = maxInFlight / 2
 /**
  * An endpoint gets a k-th slot only while k times this number are free, so that other endpoints still find free slots.

@@ -10,7 +10,7 @@ import {
   userKey,
   type VaultAccounts
 } from "./Accounts.ts"
-import { encodeReward, type RewardRow, rewardKey } from "./RewardRow.ts"
+import { encodeReward, presentReward, type RewardRow, rewardKey } from "./RewardRow.ts"
 import { WaitingQueue } from "./WaitingQueue.ts"
 
 /** A journal entry that is still to be written. */
@@ -202,7 +202,7 @@ export class Book {
   }
 
   private rowsOf(keys: ReadonlySet<string>, asset: Asset): ReadonlyArray<RewardRow> {
-    return [...keys].flatMap((key) => this.rewards.get(key) ?? []).filter((row) => row.asset === asset)
+    return [...keys].map((key) => presentReward(this.rewards, key)).filter((row) => row.asset === asset)
   }
 
   /** Applies a decided change to a reward. Its journal entries carry the operation's reference, if there is one. */

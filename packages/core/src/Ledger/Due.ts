@@ -97,7 +97,7 @@ const matureInOrder = Effect.fnUntraced(function*(book: Book, due: ReadonlyArray
   }
 })
 
-/** Due rewards of users with unfinished claims that the worker skips, at most, to reach those of other users. */
+/** The maximum number of due rewards of users with unfinished claims that the worker skips to find those of others. */
 const maxSkipped = 5_000
 
 /**

@@ -9,8 +9,8 @@ import { readMissingUsers } from "./Load.ts"
 import type { RewardRow } from "./RewardRow.ts"
 
 /**
- * Waiting rewards that one transaction reserves one by one, at most. Free money that covers more of them is assigned as
- * one sum and reserved by later transactions (docs/decisions/0007-funding-in-bounded-transactions.md).
+ * The maximum number of waiting rewards that one transaction reserves one by one. Free money that covers more of them
+ * is assigned as one sum and reserved by later transactions (docs/decisions/0007-funding-in-bounded-transactions.md).
  */
 export const ServedAtOnce = Context.Reference<number>("@card-rewards/core/Ledger/ServedAtOnce", {
   defaultValue: () => 250

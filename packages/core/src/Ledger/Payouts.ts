@@ -6,7 +6,7 @@ import { byDuePosition, type DuePosition, type Payout } from "./Accounts.ts"
 import type { Book } from "./Book.ts"
 import type { RewardRow } from "./RewardRow.ts"
 
-/** Rewards that a claim pays in its own transaction, at most; later transactions pay the others, as a payout. */
+/** The maximum number of rewards that a claim pays in its own transaction; later transactions pay the others. */
 export const PaidAtOnce = Context.Reference<number>("@card-rewards/core/Ledger/PaidAtOnce", {
   defaultValue: () => 1_000
 })
@@ -107,5 +107,6 @@ const countCovering = Effect.fnUntraced(function*(book: Book, claim: Payout, aft
           ${columns.int8(matured.map((row) => row.creation))}, ${columns.numeric(matured.map(unpaid))})
       ) r WHERE (claimable_at, creation) > (${value.timestamptz(after.claimableAt)}, ${value.int8(after.creation)})
     ) running WHERE before < ${value.numeric(amount)}`
-  return row?.rewards ?? 0
+  if (row === undefined) return yield* Effect.die(new Error("a count without a row"))
+  return row.rewards
 })

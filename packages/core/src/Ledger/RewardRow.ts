@@ -15,6 +15,13 @@ export const rewardKey = (
   reward: Pick<RewardRow, "userId" | "kind" | "externalTransactionId" | "programId">
 ): string => `${reward.userId}\0${reward.kind}\0${reward.externalTransactionId}\0${reward.programId}`
 
+/** Returns a reward that the transaction has read or created. Throws where the key is unknown. */
+export const presentReward = (rewards: ReadonlyMap<string, RewardRow>, key: string): RewardRow => {
+  const row = rewards.get(key)
+  if (row === undefined) throw new Error(`the reward ${key.replaceAll("\0", " ")} is not read`)
+  return row
+}
+
 /** A reward as the API's list and the events show it. */
 export const encodeReward = (row: ShownReward): typeof Reward.Encoded => ({
   id: printRewardId(row),

@@ -8,7 +8,7 @@ import * as Metrics from "../Metrics.ts"
 import * as Tables from "../Tables.ts"
 import * as Tracing from "../Tracing.ts"
 import type { Book } from "./Book.ts"
-import type { RewardRow } from "./RewardRow.ts"
+import { presentReward, type RewardRow } from "./RewardRow.ts"
 import {
   writePayouts,
   writeUserBalances,
@@ -81,7 +81,7 @@ const takeNumbers = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
 const eventCount = (book: Book): number => book.events.length + (book.operation === undefined ? 0 : 1)
 
 const rowsOf = (books: ReadonlyArray<Book>, which: "created" | "changed"): ReadonlyArray<RewardRow> =>
-  books.flatMap((book) => [...book[which]].flatMap((key) => book.rewards.get(key) ?? []))
+  books.flatMap((book) => [...book[which]].map((key) => presentReward(book.rewards, key)))
 
 const insertRewards = Effect.fnUntraced(function*(rows: ReadonlyArray<RewardRow>) {
   if (rows.length === 0) return

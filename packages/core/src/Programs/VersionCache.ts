@@ -2,9 +2,11 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { compiledBytes, type ProgramVersion } from "@card-rewards/domain/ProgramVersion"
 import { BrokenDefinition, CachedPrograms, mergeMetadata, metadataBytes, type VersionMetadata } from "./Catalog.ts"
 
-/** Estimated bytes of metadata and compiled versions, at most: of the whole process, and of one integrator. */
+/** The maximum numbers of estimated bytes of metadata and compiled versions. */
 export interface CacheLimits {
+  /** Of the whole process. */
   readonly bytes: number
+  /** Of one integrator. */
   readonly shareBytes: number
 }
 

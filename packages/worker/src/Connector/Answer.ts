@@ -1,7 +1,7 @@
 import type { Dispatcher } from "undici"
 import { ConnectorError, type ConnectorReason } from "./ConnectorError.ts"
 
-/** Bytes of an answer's body that are read and kept, at most (decisions, section 7). */
+/** The maximum number of bytes of an answer's body that are read and kept (decisions, section 7). */
 export const maxBodyBytes = 4096
 
 /** The receiver's answer. Redirects are not followed: their status is the result. */
@@ -9,7 +9,7 @@ export interface Answer {
   readonly status: number
   /** From a `retry-after` header in either form; 0 for a date in the past. */
   readonly retryAfterSeconds?: number
-  /** The first 4 KiB of the body, at most. Bytes that are not UTF-8, and NUL, are replaced by U+FFFD. */
+  /** The first {@link maxBodyBytes} of the body. Bytes that are not UTF-8, and NUL, are replaced by U+FFFD. */
   readonly bodySnippet: string
 }
 

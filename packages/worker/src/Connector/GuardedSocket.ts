@@ -37,7 +37,7 @@ export const guardedSocket = (target: Target, options: GuardOptions): Effect.Eff
     })
   )
 
-/** Addresses of one name, at most, because each of them is checked. */
+/** The maximum number of addresses of one name, because each of them is checked. */
 const maxAddresses = 64
 
 const checkedAddresses = Effect.fnUntraced(function*(host: string, options: GuardOptions) {
