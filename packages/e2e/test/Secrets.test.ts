@@ -14,11 +14,11 @@ import { readFileSync } from "node:fs"
 
 const refusedKey = `service_sk_sandbox_${"5ec2e7".repeat(10)}beef`
 
-/** PostgreSQL writes down every statement with its parameters. */
-const talkative = { log_statement: "all", log_parameter_max_length: "-1", log_parameter_max_length_on_error: "-1" }
+/** PostgreSQL logs every statement with its parameters. */
+const verbose = { log_statement: "all", log_parameter_max_length: "-1", log_parameter_max_length_on_error: "-1" }
 
 layer(
-  Layer.merge(Cluster.layer(talkative), WebhookReceiver.layer),
+  Layer.merge(Cluster.layer(verbose), WebhookReceiver.layer),
   { excludeTestServices: true, timeout: "60 seconds" }
 )("secrets", (it) => {
   it.effect("are in no log, answer, event, error, table or command line, at the lowest log level, with failures", () =>
@@ -36,7 +36,7 @@ layer(
       const onAnswer = (answer: Answer) => void answers.push(JSON.stringify(answer.headers) + answer.text)
       const options = { baseUrl: () => `http://127.0.0.1:${port}`, apiKey }
       const client = RawClient.make({ ...options, onAnswer })
-      // what is shown this once: its answers are not searched
+      // its answers contain new secrets, which are shown once: they are not searched
       const creating = RawClient.make(options)
       const ledger = newLedger(yield* seedIntegrator(client))
       const signing = [yield* listen(creating, receiver.url)]
@@ -45,25 +45,13 @@ layer(
       const created = yield* expect(201, creating.sendWithRetries("POST", "/v1/api-keys", { name: "second" }))
       const secondKey: string = JSON.parse(created.text).secret
 
-      const mistakes = Effect.gen(function*() {
+      const story = Effect.gen(function*() {
+        yield* until("acknowledged", Effect.sync(() => ledger.acknowledged), (n) => n > 60, 60)
         for (const key of [refusedKey, `${apiKey}0`, "nonsense"]) {
           const mistaken = RawClient.make({ ...options, apiKey: key, onAnswer })
           yield* expect([401, 429, 503], mistaken.send("GET", "/v1/programs"))
         }
-        yield* expect(201, client.sendWithRetries("POST", "/v1/api-keys", { name: "second" }))
-        yield* expect([201, 409], client.sendWithRetries(...createEndpoint("main", receiver.url)))
-        const paths = ["api-keys", "webhook-endpoints", "webhook-endpoints/main", "events?limit=100"]
-        for (const path of paths.map((one) => `/v1/${one}`)) {
-          yield* expect(200, client.sendWithRetries("GET", path))
-        }
-        // keys where they do not belong
-        const misplaced = { kind: "clearing", [secondKey]: secondKey }
-        yield* expect(400, client.sendWithRetries("POST", "/v1/spend-events", misplaced))
-        yield* expect(400, client.sendWithRetries("GET", `/v1/events?after=${secondKey}`))
-      })
-      const story = Effect.gen(function*() {
-        yield* until("acknowledged", Effect.sync(() => ledger.acknowledged), (n) => n > 60, 60)
-        yield* mistakes
+        yield* makeMistakes(client, receiver.url, secondKey)
         receiver.answer(500)
         yield* cluster.killPostmaster
         const before = ledger.acknowledged
@@ -81,24 +69,16 @@ layer(
         yield* child.send("SIGTERM")
         yield* child.exit
       }
-      const tables = yield* query<{ name: string }>(
-        cluster.url,
-        "SELECT relname AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
-      )
-      const rows = yield* Effect.forEach(tables, ({ name }) =>
-        query<{ row: string }>(cluster.url, `SELECT t::text AS row FROM "${name}" t`))
-
       const outputs: Readonly<Record<string, string>> = {
         "the api's log": api.output(),
         "the worker's log": worker.output(),
         "PostgreSQL's log": cluster.log(),
         "an answer": answers.join("\n"),
         "a webhook": receiver.received.map(({ body, headers }) => JSON.stringify(headers) + body).join("\n"),
-        "a table": rows.flat().map(({ row }) => row).join("\n"),
+        "a table": (yield* allRows(cluster.url)).join("\n"),
         "a command line": commandLines.join("\n"),
         "the audit": audit
       }
-      for (const [output, text] of Object.entries(outputs)) assert.isAbove(text.length, 20, `${output} is empty`)
       const password = new URL(cluster.url).password
       const secrets = {
         apiKey,
@@ -109,20 +89,53 @@ layer(
         password,
         secretsKey
       }
-      for (const [name, secret] of Object.entries(secrets)) {
-        assert.isAbove(secret.length, 20, name)
-        for (const spelling of spellings(secret)) {
-          for (const [output, text] of Object.entries(outputs)) {
-            // an answer repeats the caller's own text to that caller only
-            if (name === "secondKey" && output === "an answer") continue
-            assert.isFalse(text.includes(spelling), `${name} is in ${output}: …${around(text, spelling)}…`)
-          }
-        }
-      }
+      assertAbsent(secrets, outputs)
     }).pipe(Effect.scoped), { timeout: 120_000 })
 })
 
-/** As it is, without its prefix, and what its bytes are in hexadecimal and base64. */
+/** Repeated and misplaced requests, and reads of what belongs to a secret. Keys are sent where they do not belong. */
+const makeMistakes = Effect.fnUntraced(function*(
+  client: RawClient.RawClient,
+  receiverUrl: string,
+  misplacedKey: string
+) {
+  yield* expect(201, client.sendWithRetries("POST", "/v1/api-keys", { name: "second" }))
+  yield* expect([201, 409], client.sendWithRetries(...createEndpoint("main", receiverUrl)))
+  for (const path of ["api-keys", "webhook-endpoints", "webhook-endpoints/main", "events?limit=100"]) {
+    yield* expect(200, client.sendWithRetries("GET", `/v1/${path}`))
+  }
+  const misplaced = { kind: "clearing", [misplacedKey]: misplacedKey }
+  yield* expect(400, client.sendWithRetries("POST", "/v1/spend-events", misplaced))
+  yield* expect(400, client.sendWithRetries("GET", `/v1/events?after=${misplacedKey}`))
+})
+
+/** Every row of every table, as text. */
+const allRows = Effect.fnUntraced(function*(url: string) {
+  const tables = yield* query<{ name: string }>(
+    url,
+    "SELECT relname AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+  )
+  const rows = yield* Effect.forEach(tables, ({ name }) =>
+    query<{ row: string }>(url, `SELECT t::text AS row FROM "${name}" t`))
+  return rows.flat().map(({ row }) => row)
+})
+
+/** Fails where one of the outputs has one of the secrets, in any of its {@link spellings}. */
+const assertAbsent = (secrets: Readonly<Record<string, string>>, outputs: Readonly<Record<string, string>>): void => {
+  for (const [output, text] of Object.entries(outputs)) assert.isAbove(text.length, 20, `${output} is empty`)
+  for (const [name, secret] of Object.entries(secrets)) {
+    assert.isAbove(secret.length, 20, name)
+    for (const spelling of spellings(secret)) {
+      for (const [output, text] of Object.entries(outputs)) {
+        // an answer repeats the caller's own text to that caller only
+        if (name === "secondKey" && output === "an answer") continue
+        assert.isFalse(text.includes(spelling), `${name} is in ${output}: …${around(text, spelling)}…`)
+      }
+    }
+  }
+}
+
+/** The secret itself, the secret without its prefix, and its bytes in hexadecimal and base64. */
 const spellings = (secret: string): ReadonlyArray<string> => [
   secret,
   secret.replace(/^service_(sk_sandbox|whsec)_/, ""),

@@ -2,9 +2,10 @@ import { CardRewardsSandbox } from "@card-rewards/client/CardRewards"
 import { verifyWebhook } from "@card-rewards/client/WebhookSignature"
 import { EndpointId, IntegratorId, ProgramId, Reference, TransactionId, UserId } from "@card-rewards/domain/Ids"
 import { Currency } from "@card-rewards/domain/Money"
-import { dayMillis, instant } from "@card-rewards/domain/Time"
+import type { Reward } from "@card-rewards/domain/Reward"
+import { dayMillis, type Instant, instant } from "@card-rewards/domain/Time"
 import { LaunchedService } from "@card-rewards/testing/LaunchedService"
-import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
+import { type Received, WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -18,9 +19,9 @@ const client = Layer.unwrap(Effect.gen(function*() {
 
 const services = Layer.provideMerge(client, Layer.mergeAll(LaunchedService.layer, WebhookReceiver.layer))
 
-/** Asks again until the answer is as expected, for a minute at most. */
-const eventually = <A, E, R>(ask: Effect.Effect<A, E, R>, expected: (answer: A) => boolean) =>
-  ask.pipe(
+/** Repeats a request until its answer is as expected, for at most a minute. */
+const eventually = <A, E, R>(request: Effect.Effect<A, E, R>, expected: (answer: A) => boolean) =>
+  request.pipe(
     Effect.filterOrFail(expected, (answer) => ({ stillIs: answer })),
     Effect.retry(Schedule.spaced("20 millis").pipe(Schedule.upTo({ duration: "60 seconds" })))
   )
@@ -47,19 +48,7 @@ layer(
       const { now } = yield* api.sandbox.clock()
       yield* api.programs.publish({
         params: { programId: ProgramId.make("cashback"), version: 1 },
-        payload: {
-          asset: "USDC",
-          effectiveFrom: instant(now + 3_600_000),
-          categories: [{ id: "groceries", mccs: ["5411"] }],
-          baseRate: 100,
-          categoryRates: [{ categoryId: "groceries", rate: 300 }],
-          merchantRates: [],
-          tiers: [],
-          campaigns: [],
-          caps: { perMonth: 50_000_000n, categories: [] },
-          exclusions: { mccs: [], merchants: [] },
-          holdingPeriodDays: 14
-        }
+        payload: definition(instant(now + 3_600_000))
       })
       yield* api.sandbox.moveClock({ payload: { now: instant(now + 3_600_000) } })
       const { secret } = yield* api.webhookEndpoints.create({
@@ -104,22 +93,49 @@ layer(
       const { rewards: [reward] } = yield* api.users.rewards({ params: { userId }, query: {} })
       assert.deepStrictEqual([reward?.state, reward?.paid, reward?.programVersion], ["Paid", 3_703_500n, 1])
 
-      const wanted = [
-        "vault.deposit_confirmed",
-        "reward.pending",
-        "reward.claimable",
-        "vault.claim_confirmed",
-        "reward.paid"
-      ]
-      yield* eventually(Effect.sync(() => receiver.received.length), (count) => count >= wanted.length)
-      for (const { body, headers } of receiver.received) {
-        const event = yield* verifyWebhook({ body, headers, secrets: [secret ?? ""] })
-        assert.strictEqual(headers["x-service-event-id"], event.id)
-        new Stripe("sk_unused").webhooks.constructEvent(body, headers["x-service-signature"] ?? "", secret ?? "")
-        new Webhook((secret ?? "").replace("service_", "")).verify(body, headers)
-        if (event.kind === "reward.paid") assert.deepStrictEqual(event.data, reward)
-      }
-      assert.sameMembers(receiver.received.map(({ body }) => JSON.parse(body).kind), wanted)
+      yield* checkWebhooks(secret ?? "", reward)
       assert.include(yield* admin("audit"), "holds")
     }))
+})
+
+/** 1 %, and 3 % for groceries; rewards are pending for 14 days. */
+const definition = (effectiveFrom: Instant) => ({
+  asset: "USDC" as const,
+  effectiveFrom,
+  categories: [{ id: "groceries", mccs: ["5411"] }],
+  baseRate: 100,
+  categoryRates: [{ categoryId: "groceries", rate: 300 }],
+  merchantRates: [],
+  tiers: [],
+  campaigns: [],
+  caps: { perMonth: 50_000_000n, categories: [] },
+  exclusions: { mccs: [], merchants: [] },
+  holdingPeriodDays: 14
+})
+
+/** Waits for the webhooks of all changes and verifies them; that of the payment has the reward as the api shows it. */
+const checkWebhooks = Effect.fnUntraced(function*(secret: string, paid: Reward | undefined) {
+  const { received } = yield* WebhookReceiver
+  const wanted = [
+    "vault.deposit_confirmed",
+    "reward.pending",
+    "reward.claimable",
+    "vault.claim_confirmed",
+    "reward.paid"
+  ]
+  yield* eventually(Effect.sync(() => received.length), (count) => count >= wanted.length)
+  for (const { body, headers } of received) {
+    const event = yield* verify(body, headers, secret)
+    if (event.kind === "reward.paid") assert.deepStrictEqual(event.data, paid)
+  }
+  assert.sameMembers(received.map(({ body }) => JSON.parse(body).kind), wanted)
+})
+
+/** Verifies a webhook with this client, and with the libraries of Stripe and of Standard Webhooks. */
+const verify = Effect.fnUntraced(function*(body: string, headers: Received["headers"], secret: string) {
+  const event = yield* verifyWebhook({ body, headers, secrets: [secret] })
+  assert.strictEqual(headers["x-service-event-id"], event.id)
+  new Stripe("sk_unused").webhooks.constructEvent(body, headers["x-service-signature"] ?? "", secret)
+  new Webhook(secret.replace("service_", "")).verify(body, headers)
+  return event
 })

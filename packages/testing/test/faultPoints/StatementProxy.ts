@@ -4,16 +4,16 @@ import { Effect, type Redacted } from "effect"
 import { connect, createServer, type Socket } from "node:net"
 import type { Fault, Statement } from "./Points.ts"
 
-/** What decides over each statement, and how long a stalled one is held. */
+/** Which fault strikes a statement, and for how long a stall holds it. */
 export interface Interference {
   readonly statement: (statement: Statement) => Fault | undefined
   readonly stallMillis: (application: string) => number
 }
 
 /**
- * A proxy to a database that reads PostgreSQL's protocol (version 3), so that a fault strikes between two given
- * messages: before a statement reaches the server, or when the server has answered and the service has not heard. Gives
- * the way through it for a URL of that database.
+ * A proxy to a database that reads PostgreSQL's protocol (version 3), so that a fault strikes between two messages:
+ * before a statement reaches the server, or after the server has answered and before the service gets the answer.
+ * Returns a function from a URL of the database to the URL through the proxy.
  */
 export const make = Effect.fnUntraced(function*(target: Target, interference: Interference) {
   const server = createServer((client) => {
@@ -27,14 +27,13 @@ export const make = Effect.fnUntraced(function*(target: Target, interference: In
   return (url: Redacted.Redacted) => atPort(url, port)
 })
 
-/** What a client sends up to where it waits for an answer: to Sync, or a simple query. */
+/** The messages of a client up to one after which it waits for an answer: Sync, or a simple query. */
 interface Cycle {
   readonly bytes: Buffer
   readonly sql: string
 }
 
 const relay = (client: Socket, database: Socket, { stallMillis, statement }: Interference): void => {
-  const statements = new Map<string, string>()
   const waiting: Array<Cycle> = []
   let application = ""
   let isOpen = false
@@ -57,7 +56,7 @@ const relay = (client: Socket, database: Socket, { stallMillis, statement }: Int
     else setTimeout(() => database.write(cycle.bytes), stallMillis(application))
   }
 
-  /** The server has answered the present cycle to its end; `state` is I outside a transaction, T or E within. */
+  /** The server has answered the whole cycle; `state` is I outside a transaction, T or E inside one. */
   const answered = (state: string) => {
     if (present === undefined) return
     const { answer, cycle, fault } = present
@@ -70,7 +69,7 @@ const relay = (client: Socket, database: Socket, { stallMillis, statement }: Int
     if (fault?.side === "after" && fault.kind === "crash") crash()
     else if (fault?.side === "after" && fault.kind === "stall") setTimeout(forward, stallMillis(application))
     else forward()
-    // as the server does when it is shut down
+    // a server that is shut down ends the connection after this error
     if (fault?.kind === "error" && fault.code === "57P01") client.end(() => database.destroy())
   }
 
@@ -83,11 +82,28 @@ const relay = (client: Socket, database: Socket, { stallMillis, statement }: Int
     if (type === "Z") answered(message.toString("latin1", 5, 6))
   })
 
-  let gathered: Array<Buffer> = []
-  let sql = ""
+  const addToCycle = cycles((cycle) => {
+    waiting.push(cycle)
+    next()
+  })
   const fromClient = messages(0, (type, message) => {
     if (type === "") application = /application_name\0([^\0]*)/.exec(message.toString())?.[1] ?? ""
+    // the start of the session, and its end (X), are no cycles
     if (!isOpen || type === "X") return database.write(message)
+    addToCycle(type, message)
+  })
+
+  client.on("data", fromClient)
+  database.on("data", fromDatabase)
+}
+
+/** Joins a client's messages into cycles. The statement of a cycle is that of its last Bind (B) or simple query (Q). */
+const cycles = (onCycle: (cycle: Cycle) => void) => {
+  /** The text of each prepared statement by its name, from Parse (P). */
+  const statements = new Map<string, string>()
+  let pending: Array<Buffer> = []
+  let sql = ""
+  return (type: string, message: Buffer): void => {
     const text = (from: number) => message.toString("utf8", from, message.indexOf(0, from))
     if (type === "P") {
       const name = text(5)
@@ -97,21 +113,20 @@ const relay = (client: Socket, database: Socket, { stallMillis, statement }: Int
     } else if (type === "Q") {
       sql = text(5)
     }
-    gathered.push(message)
+    pending.push(message)
     if (type !== "S" && type !== "Q") return
-    waiting.push({ bytes: Buffer.concat(gathered), sql })
-    gathered = []
+    const cycle = { bytes: Buffer.concat(pending), sql }
+    pending = []
     sql = ""
-    next()
-  })
-
-  client.on("data", fromClient)
-  database.on("data", fromDatabase)
+    onCycle(cycle)
+  }
 }
 
 const isEnd = (sql: string): boolean => sql === "COMMIT" || sql === "ROLLBACK"
 
-/** The server itself says the error, so its session is in the state that follows. A failed COMMIT has rolled back. */
+/**
+ * Makes the server itself raise the error, so that its session is in the resulting state. A failed COMMIT rolls back.
+ */
 const raising = (code: string, ends: boolean): Buffer => {
   const raise = `DO $$ BEGIN RAISE EXCEPTION 'raised by the test' USING ERRCODE = '${code}'; END $$`
   const text = Buffer.from(`${ends ? "ROLLBACK; " : ""}${raise}\0`)

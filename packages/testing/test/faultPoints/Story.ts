@@ -8,36 +8,59 @@ const amountOf = (asset: string, amount: string) => ({ asset, amount })
 const url = encodeURIComponent
 
 /**
- * One integrator's month, by every operation of the sandbox: all kinds of spend events, rewards that wait for money,
- * become claimable, are paid, refunded and recovered. What comes of it does not depend on when anything happens, nor on
- * how often the client has to ask. Gives every signing secret that the client was shown.
+ * One integrator's month with every operation of the sandbox: all kinds of spend events, and rewards that wait for
+ * money, become claimable, are paid, refunded and recovered. The result does not depend on when anything happens, nor
+ * on how often the client repeats a request. Returns every signing secret that the client was shown.
  */
-export const play = Effect.fnUntraced(function*({ receiver, send, sql }: World) {
+export const play = Effect.fnUntraced(function*(world: World) {
+  const client = clientOf(world)
+  const { nextKey, secrets } = yield* setUp(client)
+  yield* spendMoreThanIsFunded(client)
+  yield* fundAndRefund(client)
+  secrets.push(...yield* changeEndpoint(client))
+  yield* claimAndRecover(client)
+  yield* readAll(client)
+  yield* replaceKey(client, nextKey)
+  return secrets
+})
+
+/** The requests of the story. Each fails where it is not answered with the expected status. */
+const clientOf = ({ receiver, send, sql }: World) => {
   const must = Effect.fnUntraced(function*(status: number, ...request: Parameters<typeof send>) {
     const answer = yield* send(...request)
     const [method, path] = request
     assert.strictEqual(answer.status, status, `${method} ${path}: ${JSON.stringify(answer.body)}`)
     return answer
   })
-  const put = (path: string, body: unknown) => must(200, "PUT", path, body)
-  const get = (path: string) => must(200, "GET", path)
-  const idle = untilIdle(sql)
+  return {
+    receiver,
+    send,
+    sql,
+    must,
+    put: (path: string, body: unknown) => must(200, "PUT", path, body),
+    get: (path: string) => must(200, "GET", path),
+    rotateSecret: must(200, "POST", "/v1/webhook-endpoints/main/rotate-secret"),
+    idle: untilIdle(sql),
+    spend: (userId: string, kind: string, id: string, cents: string, occurredAt: string, more: object = {}) =>
+      must(202, "POST", "/v1/spend-events", {
+        kind,
+        integratorId: "acme",
+        userId,
+        externalTransactionId: id,
+        amount: { currency: "USD", amount: cents },
+        merchant: { descriptor: "Shop", mcc: "5411" },
+        occurredAt,
+        ...more
+      }),
+    money: (movement: string, reference: string, amount: object, more: object = {}) =>
+      must(movement === "claims" ? 202 : 200, "POST", `/v1/sandbox/${movement}`, { reference, amount, ...more })
+  }
+}
 
-  const spend = (userId: string, kind: string, id: string, cents: string, occurredAt: string, more: object = {}) =>
-    must(202, "POST", "/v1/spend-events", {
-      kind,
-      integratorId: "acme",
-      userId,
-      externalTransactionId: id,
-      amount: { currency: "USD", amount: cents },
-      merchant: { descriptor: "Shop", mcc: "5411" },
-      occurredAt,
-      ...more
-    })
-  const money = (what: string, reference: string, amount: object, more: object = {}) =>
-    must(what === "claims" ? 202 : 200, "POST", `/v1/sandbox/${what}`, { reference, amount, ...more })
+type Client = ReturnType<typeof clientOf>
 
-  // what an integrator sets up
+/** Users, programs, an endpoint, a second key, and a first deposit. The key is undefined where its answer was lost. */
+const setUp = Effect.fnUntraced(function*({ idle, money, must, put, receiver, rotateSecret }: Client) {
   yield* put("/v1/sandbox/clock", { now: day(1) })
   yield* put("/v1/users/ann", { tier: "gold", country: "DE" })
   yield* put("/v1/users/bob", { referredBy: "ann" })
@@ -47,14 +70,16 @@ export const play = Effect.fnUntraced(function*({ receiver, send, sql }: World) 
   yield* put("/v1/sandbox/clock", { now: day(2) })
   const endpoint = { id: "main", url: receiver.url }
   const secrets = secretsIn(yield* must(201, "POST", "/v1/webhook-endpoints", endpoint))
-  const rotate = must(200, "POST", "/v1/webhook-endpoints/main/rotate-secret")
-  // where the answer was lost the secret is, too
-  if (secrets.length === 0) secrets.push(...secretsIn(yield* rotate))
+  // the secret is lost with the answer
+  if (secrets.length === 0) secrets.push(...secretsIn(yield* rotateSecret))
   const { body: { secret } } = yield* must(201, "POST", "/v1/api-keys", { name: "next" })
   yield* money("deposits", "d1", amountOf("USDC", "7000000"))
   yield* idle
+  return { secrets, nextKey: typeof secret === "string" ? secret : undefined }
+})
 
-  // authorizations of several users at once; only clearings earn, and there is not enough for all of them
+/** Authorizations of several users at once, and clearings that earn more than the vault has. */
+const spendMoreThanIsFunded = Effect.fnUntraced(function*({ get, idle, spend }: Client) {
   yield* Effect.all([
     spend("ann", "authorization", "a1", "10000", day(2)),
     spend("bob", "authorization", "a2", "30000", day(2)),
@@ -71,22 +96,30 @@ export const play = Effect.fnUntraced(function*({ receiver, send, sql }: World) 
   yield* spend("bob", "clearing", "c2", "50000", day(2))
   yield* spend("bob", "clearing", "c3", "200", day(2), { amount: { currency: "EUR", amount: "200" } })
   yield* idle
+})
+
+const fundAndRefund = Effect.fnUntraced(function*({ get, idle, money, spend }: Client) {
   yield* get("/v1/spend-events/backlog")
   yield* get("/v1/users/bob/balance")
   yield* money("deposits", "d2", amountOf("USDC", "10000000"))
   yield* money("deposits", "d3", amountOf("EURe", "5000000000000000000"))
   yield* spend("ann", "refund", "f1", "300", day(2), { originalTransactionId: "c1" })
   yield* idle
+})
 
-  // the endpoint's life
-  secrets.push(...secretsIn(yield* rotate))
+/** A new secret, a ping, its redelivery, and another URL. Returns the secret, unless its answer was lost. */
+const changeEndpoint = Effect.fnUntraced(function*({ idle, must, receiver, rotateSecret }: Client) {
+  const secrets = secretsIn(yield* rotateSecret)
   const { body: { eventId } } = yield* must(202, "POST", "/v1/webhook-endpoints/main/ping")
   yield* idle
   yield* must(202, "POST", `/v1/webhook-endpoints/main/deliveries/${String(eventId)}/redeliver`)
   yield* must(200, "PATCH", "/v1/webhook-endpoints/main", { url: `${receiver.url}/moved` })
   yield* idle
+  return secrets
+})
 
-  // the holding period ends; a refund of what was paid is owed, and recovered from the next reward
+/** The holding period ends. A refund of paid money is owed, and recovered from the next reward. */
+const claimAndRecover = Effect.fnUntraced(function*({ idle, money, put, spend }: Client) {
   yield* put("/v1/sandbox/clock", { now: day(5) })
   yield* idle
   yield* money("claims", "k1", amountOf("USDC", "1800000"), { userId: "ann" })
@@ -100,8 +133,10 @@ export const play = Effect.fnUntraced(function*({ receiver, send, sql }: World) 
   yield* money("claims", "k2", amountOf("EURe", "20000000000000000"), { userId: "bob" })
   yield* money("withdrawals", "w1", amountOf("USDC", "123456"))
   yield* idle
+})
 
-  // what it reads, and a candidate for the next version
+/** Every read, and a simulation of a candidate for the next version. */
+const readAll = Effect.fnUntraced(function*({ get, must, sql }: Client) {
   const [reward] = yield* sql<{ id: string }>`
     SELECT body::json #>> '{data,id}' AS id FROM events WHERE kind = 'reward.paid' LIMIT 1`
   for (const path of [
@@ -121,15 +156,16 @@ export const play = Effect.fnUntraced(function*({ receiver, send, sql }: World) 
   yield* must(204, "GET", "/health")
   const candidate = { definition: program("USDC"), from: day(2), to: day(9) }
   yield* must(200, "POST", "/v1/programs/dollars/simulations", candidate)
+})
 
-  // a key is replaced, where its answer was not lost; the endpoint goes, and what happens then is delivered nowhere
-  const next = typeof secret === "string" ? secret : undefined
-  yield* must(200, "DELETE", `/v1/api-keys/${next === undefined ? "next" : "default"}`, undefined, next)
-  // where the answer was lost it is gone already
-  assert.include([200, 404], (yield* send("DELETE", "/v1/webhook-endpoints/main", undefined, next)).status)
-  yield* must(200, "POST", "/v1/sandbox/deposits", { reference: "d4", amount: amountOf("USDC", "1") }, next)
+/** Revokes a key and deletes the endpoint; the event of a later deposit has no delivery. */
+const replaceKey = Effect.fnUntraced(function*({ idle, must, send }: Client, nextKey: string | undefined) {
+  // where the answer with the new key was lost, the new key is revoked instead of the first one
+  yield* must(200, "DELETE", `/v1/api-keys/${nextKey === undefined ? "next" : "default"}`, undefined, nextKey)
+  // 404 where the answer to an earlier deletion was lost
+  assert.include([200, 404], (yield* send("DELETE", "/v1/webhook-endpoints/main", undefined, nextKey)).status)
+  yield* must(200, "POST", "/v1/sandbox/deposits", { reference: "d4", amount: amountOf("USDC", "1") }, nextKey)
   yield* idle
-  return secrets
 })
 
 const secretsIn = ({ body: { secret } }: Answer): Array<string> => typeof secret === "string" ? [secret] : []
@@ -148,7 +184,7 @@ const program = (asset: string) => ({
   holdingPeriodDays: 2
 })
 
-/** Nothing is left to process, to make claimable, to deliver or to cancel. */
+/** Completes once nothing is left to process, to make claimable, to deliver or to cancel. */
 const untilIdle = (sql: World["sql"]) =>
   Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 5))).pipe(
     Effect.andThen(sql<{ left: string }>`SELECT concat_ws(', ',
