@@ -11,7 +11,7 @@ const layer = Layer.mergeAll(ApiKeys.layer, NodeCrypto.layerDigest).pipe(Layer.p
 const name = (text: string) => ApiKeyName.make(text)
 
 it.layer(layer)("ApiKeys", (it) => {
-  it.effect("a created key is found by its hash, a repeat is a duplicate without secret, also once revoked", () =>
+  it.effect("finds a created key by its hash; a repeat is a duplicate without the secret, even once revoked", () =>
     Effect.gen(function*() {
       const keys = yield* ApiKeys
       const integratorId = yield* newIntegrator
@@ -30,7 +30,7 @@ it.layer(layer)("ApiKeys", (it) => {
       assert.deepStrictEqual(yield* keys.find(new Uint8Array(32), "client"), Option.none())
     }))
 
-  it.effect("the 21st active key is ApiKeyLimit 20, and a repeat of the 20th is still a duplicate", () =>
+  it.effect("refuses the 21st active key with ApiKeyLimit 20; a repeat of the 20th is a duplicate", () =>
     Effect.gen(function*() {
       const keys = yield* ApiKeys
       const integratorId = yield* newIntegrator
@@ -41,7 +41,7 @@ it.layer(layer)("ApiKeys", (it) => {
       assert.lengthOf(yield* keys.list(integratorId), 20)
     }))
 
-  it.effect("the last active key is LastActiveKey, an unknown one NotFound", () =>
+  it.effect("refuses to revoke the last active key with LastActiveKey, and an unknown one with NotFound", () =>
     Effect.gen(function*() {
       const keys = yield* ApiKeys
       const integratorId = yield* newIntegrator
@@ -49,7 +49,7 @@ it.layer(layer)("ApiKeys", (it) => {
       assert.strictEqual((yield* Effect.flip(keys.revoke(integratorId, name("x"))))._tag, "NotFound")
     }))
 
-  it.effect("use is noted to the minute and never goes back", () =>
+  it.effect("records the last use of a key to the minute, and never an earlier one", () =>
     Effect.gen(function*() {
       const keys = yield* ApiKeys
       const integratorId = yield* newIntegrator

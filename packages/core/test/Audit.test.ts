@@ -13,7 +13,7 @@ import { TestClock } from "effect/testing"
 import { moneyLayer } from "./Spending.ts"
 import { newIntegrator, startMillis } from "./TestLayer.ts"
 
-/** Marks that the history below stands in the layer's database. */
+/** Provided once the history below is in the layer's database. */
 class History extends Context.Service<History, true>()("test/History") {}
 
 /** One integrator: a reward paid in part, one refunded after it was paid, one waiting, one open authorization. */
@@ -52,7 +52,7 @@ const history = Layer.effect(
   })
 )
 
-/** A fault, how it is planted and undone, and the rule that must name it. */
+/** What is changed, the statements that change it and change it back, and the rule that must find it. */
 const faults: ReadonlyArray<readonly [fault: string, plant: string, undo: string, rule: string]> = [
   [
     "a user's claimable balance",
@@ -249,14 +249,14 @@ const faults: ReadonlyArray<readonly [fault: string, plant: string, undo: string
 ]
 
 layer(Layer.provideMerge(history, moneyLayer))("the audit", (it) => {
-  it.effect("finds nothing in a history that the service made", () =>
+  it.effect("finds nothing in a history that the service has made", () =>
     Effect.gen(function*() {
       yield* History
       const audit = yield* Audit
       assert.deepStrictEqual((yield* audit.run).findings, [])
     }))
 
-  it.effect("reports its progress through every check, to the end", () =>
+  it.effect("reports its progress, check by check, until all are done", () =>
     Effect.gen(function*() {
       const reports: Array<AuditProgress> = []
       const { checks } = yield* (yield* Audit).runWith((progress) => Effect.sync(() => void reports.push(progress)))

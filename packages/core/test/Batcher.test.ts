@@ -21,7 +21,7 @@ interface Limits {
   readonly startAt: ReadonlyArray<number>
 }
 
-/** Batches that end when a test says so, by the requests that each holds. */
+/** A batcher whose batches end when a test ends them. `batches` has the requests of each. */
 const held = Effect.fnUntraced(function*(options: Partial<Limits> = {}) {
   const batches: Array<{ readonly requests: ReadonlyArray<string>; readonly end: Deferred.Deferred<void> }> = []
   const request = yield* Batcher.make<string, string, never>({
@@ -56,7 +56,7 @@ const refusal = (fiber: Fiber.Fiber<string, { readonly _tag: string }> | undefin
   fiber === undefined ? Effect.die("no request") : Effect.map(Effect.flip(Fiber.join(fiber)), ({ _tag }) => _tag)
 
 describe("a batcher", () => {
-  it.effect("joins the requests that arrive while batches are in flight, and gives each its own answer", () =>
+  it.effect("joins the requests that arrive while batches are in flight, and answers each", () =>
     Effect.gen(function*() {
       const { batches, begin, end } = yield* held()
       const [first] = yield* begin("a1")
@@ -76,7 +76,7 @@ describe("a batcher", () => {
       )
     }))
 
-  it.effect("takes turns between keys: the one with few requests does not wait behind the one with many", () =>
+  it.effect("alternates between keys, so that a key with few requests does not wait behind one with many", () =>
     Effect.gen(function*() {
       const { batches, begin, end } = yield* held({ maxBatch: 4, startAt: [1] })
       yield* begin("x0")
@@ -92,7 +92,7 @@ describe("a batcher", () => {
       assert.isTrue(batches().every((batch) => batch.length <= 4))
     }))
 
-  it.effect("refuses at once what one key has pending beyond a quarter, while others are accepted", () =>
+  it.effect("refuses the requests of a key beyond a quarter of the limit at once, and accepts those of others", () =>
     Effect.gen(function*() {
       const { batches, begin, end } = yield* held({ maxPending: 8, maxBatch: 1 })
       yield* begin("x0")
@@ -105,7 +105,7 @@ describe("a batcher", () => {
       assert.deepStrictEqual(accepted?.pollUnsafe(), Exit.succeed("answer to b1"))
     }))
 
-  it.effect("refuses at once what is pending beyond its limit over all keys", () =>
+  it.effect("refuses requests beyond the limit of all keys at once", () =>
     Effect.gen(function*() {
       const { begin } = yield* held({ maxPending: 4, maxBatch: 1 })
       yield* begin("x0")
@@ -114,7 +114,7 @@ describe("a batcher", () => {
       assert.strictEqual(yield* refusal(last), "Unavailable")
     }))
 
-  it.effect("answers each request within 4.5 s, also behind batches that do not end", () =>
+  it.effect("answers each request within 4.5 s, even behind batches that never end", () =>
     Effect.gen(function*() {
       const { begin, end } = yield* held()
       const [first] = yield* begin("a")
@@ -133,7 +133,7 @@ describe("a batcher", () => {
       assert.deepStrictEqual(next?.pollUnsafe(), Exit.succeed("answer to next"))
     }))
 
-  it.effect("leaves out the requests of callers that were interrupted", () =>
+  it.effect("omits the requests of interrupted callers from batches", () =>
     Effect.gen(function*() {
       const { batches, begin, end } = yield* held()
       yield* begin("a")
@@ -144,7 +144,7 @@ describe("a batcher", () => {
       assert.deepStrictEqual(batches(), [["a"], ["c"]])
     }))
 
-  it.effect("answers the requests of a batch that met a defect with it, and the next ones", () =>
+  it.effect("answers the requests of a batch that failed with its defect, and runs the next batches", () =>
     Effect.gen(function*() {
       let isFaulty = true
       const request = yield* Batcher.make<string, string, never>({
@@ -162,7 +162,7 @@ describe("a batcher", () => {
       assert.strictEqual(yield* request("b"), "answer")
     }))
 
-  it.effect("answers the next reads after a batch that met a defect", () =>
+  it.effect("answers the next reads after a batch that failed with a defect", () =>
     Effect.gen(function*() {
       let isFaulty = true
       const read = yield* Batcher.ofReads<string, string>({

@@ -10,13 +10,13 @@ export interface BulkRewards {
   readonly users: number | "one"
   readonly count: number
   readonly state: Extract<RewardState, "AwaitingFunding" | "Pending" | "Claimable">
-  /** Milliseconds; the rewards of a user are a second apart, counted back from here. */
+  /** In milliseconds, of the last reward of each user; the others are due a second earlier each. */
   readonly claimableAt: number
 }
 
 /**
- * Stores rewards without the purchases that earned them, with balances, the vault and all that is derived from them as
- * the service keeps it. Journal and events say nothing of them.
+ * Stores rewards without the purchases that earned them. Balances, the vault and all that is derived from the rewards
+ * are as the service keeps them; the journal and the event log do not contain them.
  */
 export const addRewards = Effect.fnUntraced(function*(integratorId: IntegratorId, bulk: BulkRewards) {
   const { claimableAt, count, prefix, state, users } = bulk
@@ -38,7 +38,7 @@ export const addRewards = Effect.fnUntraced(function*(integratorId: IntegratorId
   yield* deriveBalances(integratorId)
 })
 
-/** Makes users owe; nothing of it is in their rewards. */
+/** Makes users owe an amount that none of their rewards explains. */
 export const addOwed = Effect.fnUntraced(function*(
   integratorId: IntegratorId,
   prefix: string,

@@ -18,7 +18,7 @@ import { liveMoneyLayer } from "./Spending.ts"
 const users = Array.from({ length: 40 }, (_, index) => UserId.make(`user-${index}`))
 const integratorIds = ["one", "two", "three"].map((name) => IntegratorId.make(name))
 
-/** As a client does: what the service is too busy for is sent again. */
+/** Repeats a request while the service is Unavailable, as a client does. */
 const patiently = <A, E, R>(request: Effect.Effect<A, E, R>) =>
   Effect.retry(request, { while: (error) => Predicate.isTagged(error, "Unavailable"), times: 30 })
 
@@ -109,7 +109,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
       assert.deepStrictEqual((yield* audit.run).findings, [])
     }), 120_000)
 
-  it.effect("end in the same balances as one worker and one client, one thing after another", () =>
+  it.effect("result in the same balances as one worker and one client in sequence", () =>
     Effect.gen(function*() {
       const rewards = yield* Rewards
       const clock = yield* SandboxClock
@@ -117,7 +117,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
       const [alone, together] = [IntegratorId.make("alone"), IntegratorId.make("together")]
       yield* Effect.forEach([alone, together], setUp, { concurrency: 2 })
       const some = users.slice(0, 20)
-      /** Each user's own sequence; users do not depend on each other, since the vault has enough for all. */
+      /** The sequence of each user; users are independent of each other, since the vault has enough money for all. */
       const play = Effect.fnUntraced(function*(integratorId: IntegratorId, clients: number) {
         const { now } = yield* clock.get(integratorId)
         const perUser = (round: number) =>
@@ -161,7 +161,7 @@ interface Step {
   readonly more?: object
 }
 
-/** What a user does in a round, some of it before what it refers to. */
+/** The events of a user in a round, some of them before their originals. */
 const sequence = (index: number, round: number): ReadonlyArray<Step> => {
   const [a, c, d] = [`a${round}`, `c${round}`, `d${round}`]
   const size = 1_000 + (index * 977 + round * 331) % 9_000
@@ -187,7 +187,7 @@ const submit = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: U
   )
 })
 
-/** Half of what the user can claim, if anything: so that some of it is refunded after it was paid. */
+/** Claims half of the claimable money, if there is any, so that some refunds come after the payment. */
 const claimHalf = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
   const { balances: [usdc] } = yield* (yield* Rewards).balance(integratorId, userId)
   const amount = (usdc?.claimable ?? 0n) / 2n

@@ -16,7 +16,7 @@ const bytes = [new Uint8Array(), new Uint8Array([0, 255, 128])]
 
 type OrNot<A> = A | null | undefined
 
-/** Every value, alone and as a column with nulls; nothing, alone and as a column. */
+/** Sends each value alone and as an array with nulls, and compares what PostgreSQL returns. */
 const roundTrip = <A>(
   sql: SqlClient.SqlClient,
   values: ReadonlyArray<A>,
@@ -38,8 +38,8 @@ const roundTrip = <A>(
     assert.deepStrictEqual(none, { it: null })
   })
 
-layer(liveLayer, { excludeTestServices: true })("the driver, as this service sets it", (it) => {
-  it.effect("brings back every value of every type in use, alone and as a column with nulls", () =>
+layer(liveLayer, { excludeTestServices: true })("the driver, as the service configures it", (it) => {
+  it.effect("returns every value of every type in use, alone and in an array with nulls", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       for (const check of [
@@ -58,13 +58,13 @@ layer(liveLayer, { excludeTestServices: true })("the driver, as this service set
       assert.deepStrictEqual(stored, { someJson: json })
     }))
 
-  it.effect("begins a transaction again that PostgreSQL rolled back to end a deadlock", () =>
+  it.effect("retries a transaction that PostgreSQL rolled back because of a deadlock", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       yield* sql`CREATE TABLE pair (id integer PRIMARY KEY, n integer NOT NULL)`
       yield* sql`INSERT INTO pair VALUES (1, 0), (2, 0)`
       const holding = [yield* Deferred.make<void>(), yield* Deferred.make<void>()] as const
-      // each holds one row before it asks for the other's; the one that is begun again finds the other done
+      // each transaction locks one row before it locks the row of the other; the one that is retried runs last
       const bump = (first: 1 | 2, second: 1 | 2) =>
         Database.transaction(Effect.gen(function*() {
           yield* sql`UPDATE pair SET n = n + 1 WHERE id = ${first}`
@@ -76,7 +76,7 @@ layer(liveLayer, { excludeTestServices: true })("the driver, as this service set
       assert.deepStrictEqual(yield* sql`SELECT n FROM pair`, [{ n: 2 }, { n: 2 }])
     }))
 
-  it.effect("is unavailable where the connection of a refused transaction is no longer there to be rolled back", () =>
+  it.effect("fails with Unavailable where the connection is lost before the transaction is rolled back", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const session = yield* Deferred.make<number>()
@@ -95,7 +95,7 @@ layer(liveLayer, { excludeTestServices: true })("the driver, as this service set
       assert.strictEqual((yield* Effect.flip(exit))._tag, "Unavailable")
     }))
 
-  it.effect("has the server end the sessions of vanished clients and idle transactions", () =>
+  it.effect("makes the server end the sessions of vanished clients and idle transactions", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const names = [
@@ -112,7 +112,7 @@ layer(liveLayer, { excludeTestServices: true })("the driver, as this service set
       assert.deepStrictEqual(settings.map(({ setting }) => setting), ["1s", "5s", "30s", "3", "30", "10", "30000"])
     }))
 
-  it.effect("takes any other SQL error for a defect", () =>
+  it.effect("turns any other SQL error into a defect", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const exit = yield* Effect.exit(Database.withinRequestDeadline(sql`SELECT nothing FROM nowhere`))

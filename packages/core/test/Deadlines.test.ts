@@ -26,11 +26,11 @@ const behindNetwork = (poolSize: number) =>
     return Database.layer({ url: through(url), poolSize, applicationName: "test" })
   })).pipe(Layer.provideMerge(NetworkProxy.layer))
 
-/** From now on all connections carry nothing; new ones work. */
+/** Makes all open connections half-open; new ones work. */
 const breakConnections = Effect.flatMap(NetworkProxy, ({ freeze, restore }) => Effect.andThen(freeze, restore))
 
 describe("a statement that exceeds its deadline", () => {
-  it.live("leaves the connection on which another request's slower statement runs alone", () =>
+  it.live("does not close a connection on which another request's statement runs", () =>
     Effect.gen(function*() {
       const exceeded = Effect.flip(Database.withDeadline(4_000, sleep(20)))
       const slower = Database.withDeadline(10_000, sleep(6))
@@ -38,7 +38,7 @@ describe("a statement that exceeds its deadline", () => {
       assert.strictEqual(error._tag, "Unavailable")
     }).pipe(Effect.provide(pool(2))))
 
-  it.live("leaves its connection to no later statement, alone or in a transaction, of a pool of one", () =>
+  it.live("is the last one on its connection, even in a pool of one", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       for (const inWhat of [<A, E, R>(effect: Effect.Effect<A, E, R>) => effect, sql.withTransaction]) {
@@ -50,10 +50,10 @@ describe("a statement that exceeds its deadline", () => {
     }).pipe(Effect.provide(pool(1))))
 })
 
-describe("connections that a half-open network took along", () => {
-  it.live("cost less than a deadline too where the pool had opened them ahead of their first use", () =>
+describe("half-open connections of a pool", () => {
+  it.live("cost less than a deadline if the pool had opened them before their first use", () =>
     Effect.gen(function*() {
-      // the pool replaces the connection on which the statement hangs at once
+      // the pool replaces the connection of the exceeded statement at once
       yield* Effect.flip(Database.withDeadline(deadlineMillis, sleep(20)))
       yield* Effect.sleep(500)
       yield* breakConnections

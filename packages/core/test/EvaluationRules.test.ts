@@ -28,7 +28,7 @@ const mcc = (random: Random, spread: number): string => `${below(random, spread)
 const time = (random: Random): string => new Date(at + (below(random, 5) - 2) * hour).toISOString()
 const perMonth = (random: Random): string => `${below(random, 40_000_000)}`
 
-/** Categories whose MCCs do not overlap; now and then more of them than a byte counts, as earlier releases stored. */
+/** Categories whose MCCs do not overlap; sometimes more than 255 of them. */
 const categoriesOf = (random: Random, spread: number) => {
   const assigned = new Set<string>()
   const count = random() < 0.1 ? 1_000 : 12
@@ -87,7 +87,7 @@ const attributesOf = (random: Random): Rules.Attributes => {
 }
 
 describe("a compiled version", () => {
-  it.prop("gives what the rules give for its definition", [Schema.Int], ([seed]) => {
+  it.prop("evaluates as the rules say of its definition", [Schema.Int], ([seed]) => {
     const random = randomFrom(seed)
     const spread = random() < 0.5 ? 40 : 10_000
     const definition = definitionOf(random, spread)

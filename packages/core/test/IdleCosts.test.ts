@@ -32,7 +32,7 @@ const scanDeliveries = Effect.gen(function*() {
   return outgoing.length
 })
 
-/** Every step that a worker repeats whether or not there is work; {@link Vitals.readMoney} is for all vaults. */
+/** Every step that a worker repeats without work, except {@link Vitals.readMoney}, which reads all vaults. */
 const steps = {
   "Vitals.read": Effect.map(Vitals.read, ({ pendingDeliveries, storedEvents }) => pendingDeliveries + storedEvents),
   "Deliveries": scanDeliveries,
@@ -88,7 +88,7 @@ layer(services, { excludeTestServices: true })("the worker's steps beside 10,000
       assert.isAtMost(processed.rows, 40 * active)
       assert.isAtMost(processed.pages, 200 * active)
     }))
-  it.effect("except that money is read of all vaults, but only of rewards that wait and users who owe", () =>
+  it.effect("read the money of all vaults, but only the rewards that wait and the users who owe", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const [before] = yield* measured(Vitals.readMoney)

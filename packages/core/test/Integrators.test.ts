@@ -37,7 +37,7 @@ it.layer(testLayer)("Integrators", (it) => {
       assert.deepStrictEqual(rows, [{ vaultId: "production" }])
     }).pipe(Effect.provide(Layer.fresh(Integrators.layer).pipe(Layer.provide(Environment.layer("production"))))))
 
-  it.effect("of two concurrent creations one makes the integrator and the other is IntegratorExists", () =>
+  it.effect("one of two concurrent creations makes the integrator, the other fails with IntegratorExists", () =>
     Effect.gen(function*() {
       const integrators = yield* Integrators
       for (let run = 0; run < pairRuns; run++) {
@@ -48,7 +48,7 @@ it.layer(testLayer)("Integrators", (it) => {
       }
     }))
 
-  it.effect("suspending and resuming again change nothing", () =>
+  it.effect("a repeated suspension or resumption changes nothing", () =>
     Effect.gen(function*() {
       const integrators = yield* Integrators
       const integratorId = yield* newIntegrator
@@ -64,7 +64,7 @@ it.layer(testLayer)("Integrators", (it) => {
       assert.deepStrictEqual(yield* integrators.resume(integratorId), resumed)
     }))
 
-  it.effect("an unknown integrator is IntegratorNotFound", () =>
+  it.effect("an unknown integrator fails with IntegratorNotFound", () =>
     Effect.gen(function*() {
       const integrators = yield* Integrators
       const unknown = IntegratorId.make("unknown")

@@ -41,7 +41,7 @@ const allPages = Effect.fnUntraced(function*(integratorId: IntegratorId, kind?: 
   }
 })
 
-/** Texts that take more bytes than characters in JSON. */
+/** Texts that have more bytes than characters in JSON. */
 const odd = (index: number) => `${index}"\\\u0001é\u{1f600}`.padEnd(100, "\u{1f600}").toWellFormed()
 
 /** A definition of about 200 KB. */
@@ -73,7 +73,7 @@ layer(services)("large reads", (it) => {
       }
     }))
 
-  it.effect("a program comes in pieces of at most 1 MiB, and is what its schema would encode", () =>
+  it.effect("a program is read in pieces of at most 1 MiB, which are together what its schema encodes", () =>
     Effect.gen(function*() {
       const integratorId = yield* newIntegrator
       const { publish } = yield* Programs

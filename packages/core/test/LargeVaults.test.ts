@@ -32,7 +32,7 @@ const balanceOf = Effect.fnUntraced(function*(integratorId: IntegratorId, userId
   return { awaitingFunding, claimable, owed, paid, pending }
 })
 
-/** Sends a request again while it is Unavailable: each time more of what is due has been applied. */
+/** Repeats a request while it is Unavailable: each time more due rewards have been applied. */
 const asIntegrator = <A, E extends { readonly _tag: string }, R>(request: Effect.Effect<A, E, R>) =>
   Effect.retry(request, { while: (error) => error._tag === "Unavailable", times: 100 })
 
@@ -67,7 +67,7 @@ const rowsRead = <A, E, R>(tables: ReadonlyArray<string>, effect: Effect.Effect<
   })
 
 layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it) => {
-  it.effect("a read of a user with many due rewards comes further each time, and is exact in the end", () =>
+  it.effect("a read of a user with many due rewards applies more of them each time, and is exact in the end", () =>
     Effect.gen(function*() {
       const { integratorId, now } = yield* setUp
       yield* addRewards(integratorId, { prefix: "ann", users: "one", count: 1_000, state: "Pending", claimableAt: now })
@@ -99,14 +99,14 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       assert.strictEqual((yield* asIntegrator(balanceOf(integratorId, "ann"))).claimable, 500n)
       assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 500, Paid: 4_500 })
       assert.isFalse((yield* vault.claim(integratorId, { ...usdc("c", 500n), userId: UserId.make("ann") })).duplicate)
-      // the rewards due first were recovered from
+      // the recoveries are from the rewards that were due first
       const [last] = yield* sql<{ last: bigint; first: bigint }>`SELECT
         (SELECT min(creation) FROM rewards WHERE integrator_id = ${integratorId} AND recovered > 0) AS last,
         (SELECT max(creation) FROM rewards WHERE integrator_id = ${integratorId} AND paid > 0) AS first`
       assert.deepStrictEqual(last, { last: 501n, first: 500n })
     }))
 
-  it.effect("users who owe and have no due rewards do not slow an operation down", () =>
+  it.effect("an operation is as fast beside users who owe and have no due rewards", () =>
     Effect.gen(function*() {
       const { integratorId, now } = yield* setUp
       const vault = yield* Vault
@@ -155,7 +155,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
           jsonb_array_length(body::jsonb->'data'->'rewards') AS shown,
           body::jsonb->'data'->'rewards'->0->>'id' AS first
         FROM events WHERE integrator_id = ${integratorId} AND kind = 'vault.claim_confirmed'`
-      // those that became claimable in the claim's own transaction are the oldest
+      // the rewards that became claimable in the claim's own transaction are the oldest
       assert.deepStrictEqual(event, { count: 3_500, shown: 1_000, first: `rw:${integratorId}:ann:clearing:3600:p` })
       assert.deepStrictEqual((yield* statesOf(integratorId))["Paid"], 1_000)
       assert.isTrue((yield* vault.claim(integratorId, { ...usdc("c", 3_500n), userId })).duplicate)
@@ -178,7 +178,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       const sql = yield* SqlClient.SqlClient
       yield* addRewards(integratorId, { ...ofAnn, count: 1_600, state: "Claimable", claimableAt: now })
       yield* vault.claim(integratorId, { ...usdc("c", 1_600n), userId: UserId.make("ann") })
-      // it is older than all that the claim pays, and due only now
+      // a reward that is older than all that the claim pays, and due only now
       yield* addOlder(integratorId)
       yield* workAll
       assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 1, Paid: 1_600 })
@@ -188,7 +188,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       )
     }))
 
-  it.effect("rewards of others mature while large claims of several users are carried out, and theirs afterwards", () =>
+  it.effect("rewards of others mature while large claims are paid, and those of the claiming users afterwards", () =>
     Effect.gen(function*() {
       yield* workAll
       const { integratorId, now } = yield* setUp
@@ -212,7 +212,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       assert.deepStrictEqual(yield* matured, [{ userId: "bob", n: 300 }, { userId: "cid", n: 20 }])
     }))
 
-  it.effect("a deposit serves any number of waiting rewards in a moment, and others' rewards mature meanwhile", () =>
+  it.effect("a deposit funds any number of waiting rewards at once, and others' rewards mature meanwhile", () =>
     Effect.gen(function*() {
       const { integratorId, now } = yield* setUp
       const vault = yield* Vault
@@ -226,7 +226,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       const assigned = sql`SELECT assigned, assigned_to FROM vault_balances
         WHERE integrator_id = ${integratorId} AND asset = 'USDC'`
       assert.deepStrictEqual(yield* assigned, [{ assigned: 10_750n, assignedTo: 11_000n }])
-      // a new deposit goes on where the first ended, across blocks
+      // a new deposit continues where the first ended, across blocks
       yield* vault.deposit(integratorId, usdc("d2", 500n))
       assert.deepStrictEqual(yield* assigned, [{ assigned: 11_250n, assignedTo: 11_500n }])
       yield* addRewards(integratorId, { prefix: "due", users: 10, count: 100, state: "Pending", claimableAt: now })
@@ -237,7 +237,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       assert.deepStrictEqual(yield* assigned, [{ assigned: 0n, assignedTo: 11_500n }])
     }))
 
-  it.effect("a vault with much overdue work does not hold up one whose reward is due later", () =>
+  it.effect("a vault with much overdue work does not delay one whose reward is due later", () =>
     Effect.gen(function*() {
       yield* workAll
       const busy = yield* setUp
@@ -253,7 +253,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       yield* workAll
     }))
 
-  it.effect("a vault whose work fails waits alone: the others' rewards mature in the same step or the next", () =>
+  it.effect("a vault whose work fails is postponed alone: others' rewards mature in the same step or the next", () =>
     Effect.gen(function*() {
       const broken = yield* setUp
       const { integratorId, now } = yield* setUp

@@ -62,7 +62,7 @@ layer(services, { excludeTestServices: true })("limits", (it) => {
       const other = UserId.make("bob")
       yield* (yield* Users).put(integratorId, other, {})
       yield* submit(spendEvent(integratorId, other, at, { kind: "clearing", externalTransactionId: "first" }))
-      // of one lane, the first of them later than bob's
+      // all in one lane, the first of them received after bob's
       yield* sql`WITH stored AS (
           INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at, currency,
             cents, descriptor, mcc, occurred_at)

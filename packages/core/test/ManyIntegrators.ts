@@ -3,12 +3,12 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 /**
- * Adds integrators `many-1`, `many-2`, … that have done nothing so far, each with a user `ann` in lane 0 and an
- * endpoint; 10,000 take about 2 s.
+ * Adds integrators `many-1`, `many-2`, … without events, each with a user `ann` in lane 0 and an endpoint; 10,000 take
+ * about 2 s.
  */
 export const addIntegrators = Effect.fnUntraced(function*(count: number) {
   const sql = yield* SqlClient.SqlClient
-  // that 160,000 lanes have their integrators is not checked
+  // skips the check that each of 160,000 lanes refers to an integrator
   yield* sql`SET LOCAL session_replication_role = replica`
   const all = sql`(SELECT 'many-' || n AS integrator_id FROM generate_series(1, ${value.int4(count)}) n) many`
   yield* sql`INSERT INTO integrators (integrator_id, created_at, event_salt)

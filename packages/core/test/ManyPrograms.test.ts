@@ -31,7 +31,7 @@ const greatest = {
   }))
 }
 
-/** Programs with versions in force from so many days before the start, as if they had been published then. */
+/** Programs whose versions are in force from these numbers of days before the start, as if published then. */
 const addPrograms = Effect.fnUntraced(function*(
   integratorId: IntegratorId,
   programs: number,
@@ -60,7 +60,7 @@ const addPrograms = Effect.fnUntraced(function*(
     WHERE integrator_id = ${integratorId}`
 })
 
-/** An integrator with a user and such programs; posts a purchase of so many days ago. */
+/** An integrator with a user and such programs. Returns a function that posts a purchase of this many days ago. */
 const integratorWith = Effect.fnUntraced(function*(programs: number, versions: number, definition: object) {
   const integratorId = yield* newIntegrator
   yield* addPrograms(integratorId, programs, versions, definition)
@@ -100,7 +100,7 @@ layer(moneyLayer)("programs of the greatest size", (it) => {
         steps += 1
         yield* light.spend("clearing", `l${steps}`)
         assert.isAbove(yield* processEvents, 0)
-        // in the very step in which versions are missing
+        // in the same step in which versions are missing
         assert.strictEqual(yield* rewardsOf(light.integratorId), 1 + steps)
         assert.isAtMost(yield* cachedBytes, defaultLimits.bytes)
       }
@@ -129,8 +129,8 @@ layer(moneyLayer)("programs of the greatest size", (it) => {
     }))
 })
 
-layer(moneyLayer)("events that wait for versions", (it) => {
-  it.effect("keep the order of their user, and are applied with what waits for them", () =>
+layer(moneyLayer)("deferred events", (it) => {
+  it.effect("are applied in the order of their user, with their dependents", () =>
     Effect.gen(function*() {
       const { processEvents } = yield* Processing
       const sql = yield* SqlClient.SqlClient
@@ -149,14 +149,14 @@ layer(moneyLayer)("events that wait for versions", (it) => {
       yield* audited
     }))
 
-  it.effect("wait for the caps of the version that is the newest one once an authorization is closed", () =>
+  it.effect("need the caps of the version that is the newest one after an authorization is closed", () =>
     Effect.gen(function*() {
       const { spend } = yield* integratorWith(2, 3, plainProgram)
       for (const daysAgo of [2, 1, 0]) {
         yield* spend("authorization", `a${daysAgo}`, daysAgo)
         yield* processAll
       }
-      // by processes that have compiled nothing yet
+      // in processes that have not compiled any version
       const restarted = Processing.layer.pipe(Layer.provide(Programs.layer), Layer.fresh)
       for (const daysAgo of [0, 1, 2]) {
         yield* spend("clearing", `c${daysAgo}`, daysAgo, ann, { authorizationId: `a${daysAgo}` })
@@ -167,7 +167,7 @@ layer(moneyLayer)("events that wait for versions", (it) => {
       yield* audited
     }))
 
-  it.effect("find the versions of their estimates by key, however many there are", () =>
+  it.effect("find the versions of their estimates by key, for any number of versions", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const { processEvents } = yield* Processing
@@ -183,7 +183,7 @@ layer(moneyLayer)("events that wait for versions", (it) => {
       while ((yield* rewardsOf(integratorId)) === 0) assert.isAbove(yield* processEvents, 0)
       const { system, user } = process.cpuUsage(before)
       assert.strictEqual(yield* rewardsOf(integratorId), 50)
-      // it takes a second at most; a scan of all versions for each row takes five
+      // at most a second; with a scan of all versions for each row it would be five
       assert.isBelow((user + system) / 1e6, 3.5)
     }))
 })

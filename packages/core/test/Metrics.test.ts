@@ -19,7 +19,7 @@ it.effect("counts by kind what a transaction did once it has committed, without 
     assert.deepStrictEqual([yield* numberOf("a"), yield* numberOf("b")], [2, 1])
   }).pipe(Effect.provideService(Metrics.On, true), Effect.provideService(Metric.MetricRegistry, new Map())))
 
-it.effect("counts nothing where metrics go nowhere", () =>
+it.effect("counts nothing where metrics are not exported", () =>
   Effect.gen(function*() {
     yield* Metrics.committing(count)
     assert.strictEqual(yield* numberOf("a"), 0)

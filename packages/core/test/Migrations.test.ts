@@ -31,7 +31,7 @@ const applied = Effect.gen(function*() {
 
 const all = Array.from({ length: Database.schemaVersion }, (_, index) => index + 1)
 
-/** The first release's migration, and a second one of the kind that follows: additive, with what is there kept. */
+/** The first release's migration, and an additive second one, as later migrations are. */
 const first = { "0001_initial": Database.migrations["0001_initial"] }
 const second = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
@@ -46,7 +46,7 @@ const migrations = { ...first, "0002_second": second }
 const migrate = (url: Redacted.Redacted, lockTries?: number) =>
   Database.migrate(url, { migrations, ...(lockTries === undefined ? {} : { lockTries }) })
 
-/** Everything that makes the schema: columns, indexes, constraints and triggers. */
+/** The whole schema: columns, indexes, constraints and triggers. */
 const schema = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ line: string }>`
@@ -80,8 +80,8 @@ const send = Effect.fnUntraced(function*(kind: string, externalTransactionId: st
 })
 
 /**
- * Rows in every table: rewards waiting, paid in part, claimable and refunded, an authorization open, a refund that
- * waits, deliveries tried and not, and two events that nobody has processed.
+ * Rows in every table: rewards that wait, are paid in part, claimable and refunded, an open authorization, a waiting
+ * refund, deliveries with and without attempts, and two queued events.
  */
 const history = Effect.gen(function*() {
   const vault = yield* Vault
@@ -113,7 +113,7 @@ const history = Effect.gen(function*() {
   yield* record([{ claim: first.claim, url, startedAt: now, durationMillis: 5, result }], now)
 })
 
-/** Tables whose rows are gone once the work that they stand for is done, as all of the history's is. */
+/** Tables whose rows are deleted once their work is done, as all work of the history is. */
 const passing = ["payouts", "quarantine"]
 
 /** An idle database of the first version of the schema. */
@@ -123,7 +123,7 @@ const firstSchema = Effect.gen(function*() {
   return url
 })
 
-/** A database as the first version of the schema keeps that history: only migration 1 has been applied to it. */
+/** A database with that history, to which only migration 1 has been applied. */
 const oldDatabase = Effect.gen(function*() {
   const source = yield* SqlClient.SqlClient
   const url = yield* firstSchema
@@ -139,7 +139,7 @@ const oldDatabase = Effect.gen(function*() {
   return { url, ...filled }
 })
 
-/** What the tables hold, over the connection at hand. */
+/** The rows of all tables. */
 const contents = (tables: ReadonlyArray<Rows.Table>) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => Rows.read(sql, tables))
 
@@ -147,7 +147,7 @@ const audited = Effect.gen(function*() {
   assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
 })
 
-/** Runs while a transaction of somebody else reads the table, as a long report does. */
+/** Runs while a transaction of another session reads the table, as a long report does. */
 const whileRead = <A, E, R>(table: string, effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql.withTransaction(Effect.gen(function*() {
@@ -166,7 +166,7 @@ describe("migrations beside a long-running transaction", () => {
         yield* sql`SELECT FROM deliveries LIMIT 1`
         return performance.now() - at
       }).pipe(Effect.provide(at(url)))
-      // what waited behind the migration; where the machine stands still meanwhile, another request is asked
+      // a request that waited for the migration; where the machine stalled meanwhile, another request
       const waits: Array<number> = []
       const migrating = yield* Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient
@@ -184,7 +184,7 @@ describe("migrations beside a long-running transaction", () => {
       assert.deepStrictEqual(yield* Effect.provide(applied, at(url)), [1, 2])
     }).pipe(Effect.scoped))
 
-  it.live("say so in one line where it does not end, and leave the database as it was", () =>
+  it.live("fail with one line where it does not end, and leave the database unchanged", () =>
     Effect.gen(function*() {
       const url = yield* firstSchema
       const before = yield* Effect.provide(schema, at(url))
@@ -198,10 +198,10 @@ describe("migrations beside a long-running transaction", () => {
 })
 
 describe("migrations of an empty database", () => {
-  it.live("run once, however many start at the same moment, and under no limit on a statement's time", () =>
+  it.live("run once, however many start at the same moment, without a statement timeout", () =>
     Effect.gen(function*() {
       const url = yield* makeEmpty
-      // an index over a large table takes longer than what a request may
+      // an index over a large table takes longer than the deadline of a request
       const limits = Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient
         yield* sql`CREATE SCHEMA watch`
@@ -230,7 +230,7 @@ layer(Layer.provideMerge(services, liveLayer), { excludeTestServices: true })("m
       const { history: before, tables, url } = yield* oldDatabase
       const old = Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient
-        // something stands where the migration's last statements want to make their own
+        // an object has the name of one that the migration's last statements create
         yield* sql`CREATE TABLE priorities (not_ours text)`
         const untouched = yield* schema
         const failure = yield* Effect.exit(migrate(url))
@@ -251,7 +251,7 @@ layer(Layer.provideMerge(services, liveLayer), { excludeTestServices: true })("m
         yield* audited
         yield* processAll
         yield* (yield* Vault).deposit(integratorId, usdc("d2", 10_000_000n))
-        // 0.75 and 0 are left of the two that were paid; what was paid too much is recovered from the other two
+        // 0.75 and 0 are left of the two paid rewards; the overpaid amounts are recovered from the other two
         const { balances } = yield* (yield* Rewards).balance(integratorId, ann)
         assert.deepStrictEqual(balances[0], {
           asset: "USDC",
@@ -263,7 +263,7 @@ layer(Layer.provideMerge(services, liveLayer), { excludeTestServices: true })("m
           awaitingFunding: 0n
         })
         yield* audited
-        // other services than those of the history, over another database
+        // services of their own, over another database
       }).pipe(Effect.provide(Layer.provideMerge(services, at(url)), { local: true }))
     }).pipe(Effect.scoped))
 })

@@ -15,12 +15,12 @@ import { startMillis } from "./TestLayer.ts"
 const seeds = parseSeeds(process.env["TEST_SEEDS"] ?? "40")
 const operationsPerSeed = Number(process.env["TEST_LENGTH"] ?? "60")
 
-/** Every other seed is run with so small a limit that most funding takes several transactions. */
+/** Every other seed is run with such a small limit that most funding needs several transactions. */
 const optionsOf = (seed: number): RunOptions =>
   seed % 2 === 0 ? { limits: { servedAtOnce: seed % 8 === 0 ? 1 : 0 } } : {}
 
 layer(moneyLayer)("the money rules, by a naive model", (it) => {
-  it.effect("the service does what the model does, whatever happens in whatever order", () =>
+  it.effect("the service does what the model does, for any sequence of operations", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(startMillis)
       const stories: Array<string> = []
@@ -43,7 +43,7 @@ layer(moneyLayer)("the money rules, by a naive model", (it) => {
       assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
     }), 600_000)
 
-  it.effect("more than a thousand dependents take several transactions and all come before the user's next event", () =>
+  it.effect("more than a thousand dependents are applied in several transactions, before the user's next event", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(startMillis)
       const spend = { op: "spend" as const, user: "u1", currency: "USD", mcc: "5411", agoMillis: 0, later: true }

@@ -116,7 +116,7 @@ describe("the tables of docs/money.md", () => {
   })
 })
 
-/** A reward of 1000 for a spend of 100, as far as the words say. */
+/** A reward of 1000 for a spend of 100, in the state that the words describe. */
 const before = (of: string): RewardMoney => {
   const [, state, paid = "0"] = /^(\w*)(?: 1000(?:, paid (\d+))?)?$/.exec(of) ?? []
   const waiting = earn(1_000n, 100n, 0n).money

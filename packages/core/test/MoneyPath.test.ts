@@ -18,7 +18,7 @@ import { moneyLayer } from "./Spending.ts"
 const user = UserId.make("u1")
 let serial = 0
 
-/** An integrator of its own with one user and a program of 1 % that begins in five minutes; the clock stands after. */
+/** A new integrator with one user and a program of 1 %; its clock is set to a time at which the program is in force. */
 const setUp = Effect.fnUntraced(function*(program: Record<string, unknown> = {}) {
   const id = IntegratorId.make(`acme-${serial++}`)
   const integrators = yield* Integrators
@@ -115,7 +115,7 @@ layer(moneyLayer)("from a spend event to a claim", (it) => {
       yield* audited
     }))
 
-  it.effect("rewards wait for money, first in, first out, and a refund shrinks one in its place", () =>
+  it.effect("rewards wait for money, first in, first out; a refund reduces one without changing its position", () =>
     Effect.gen(function*() {
       const id = yield* setUp()
       const vault = yield* Vault
@@ -136,7 +136,7 @@ layer(moneyLayer)("from a spend event to a claim", (it) => {
       yield* audited
     }))
 
-  it.effect("dependents that come first are set aside and applied with their original, depth first", () =>
+  it.effect("dependents that arrive first are set aside, and applied after their original, depth first", () =>
     Effect.gen(function*() {
       const id = yield* setUp()
       const vault = yield* Vault
@@ -159,7 +159,7 @@ layer(moneyLayer)("from a spend event to a claim", (it) => {
       yield* audited
     }))
 
-  it.effect("dependents that come first in the very batch of their original are applied with it", () =>
+  it.effect("dependents that arrive first in the batch of their original are applied after it", () =>
     Effect.gen(function*() {
       const id = yield* setUp()
       const vault = yield* Vault
@@ -198,7 +198,7 @@ layer(moneyLayer)("from a spend event to a claim", (it) => {
       yield* audited
     }).pipe(Effect.provideService(Ledger.ServedAtOnce, servedAtOnce)))
 
-  it.effect("an estimate goes by the newest version that an authorization still open has", () =>
+  it.effect("an estimate is capped by the newest version with an open authorization", () =>
     Effect.gen(function*() {
       const id = yield* setUp()
       const { publish } = yield* Programs

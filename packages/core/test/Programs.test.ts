@@ -34,7 +34,7 @@ it.layer(layer)("Programs", (it) => {
       )
     }))
 
-  it.effect("a refused version lists unknown keys and broken rules at once and takes no number", () =>
+  it.effect("a refused version lists unknown keys and broken rules together, and its number stays free", () =>
     Effect.gen(function*() {
       const programs = yield* Programs
       const integratorId = yield* newIntegrator
@@ -63,7 +63,7 @@ it.layer(layer)("Programs", (it) => {
       assert.deepStrictEqual(known.map((one) => [one.programId, one.version]), listed)
     }))
 
-  it.effect("of two concurrent publications one counts: identical ones are duplicates, others a conflict", () =>
+  it.effect("one of two concurrent publications is stored: the other is a duplicate or a conflict", () =>
     Effect.gen(function*() {
       const programs = yield* Programs
       const integratorId = yield* newIntegrator
@@ -98,7 +98,7 @@ it.layer(layer)("Programs", (it) => {
       assert.deepStrictEqual(rows.map(({ revision, same }) => [revision, same]), [[1n, true], [2n, true], [3n, true]])
     }))
 
-  it.effect("a definition that cannot be compiled fails by name, and is read again the next time", () =>
+  it.effect("a definition that cannot be compiled fails with its name, and is read again the next time", () =>
     Effect.gen(function*() {
       const { catalogs, load, publish } = yield* Programs
       const sql = yield* SqlClient.SqlClient

@@ -11,14 +11,14 @@ import { liveLayer, startMillis } from "./TestLayer.ts"
 const services = Quarantine.layer.pipe(Layer.provideMerge(liveLayer))
 
 layer(services, { excludeTestServices: true })("the list of backlogs", (it) => {
-  it.effect("has 100 integrators at most, in quarantine, then by the age of their events; counts stop at 10,000", () =>
+  it.effect("has at most 100 integrators: those in quarantine, then by age of events; counts stop at 10,000", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const { list } = yield* Quarantine
       yield* addIntegrators(500)
       assert.deepStrictEqual(yield* list, [])
 
-      // many-150 has waited longest, and is in quarantine with another one that has nothing stored
+      // many-150 has the oldest event; it is in quarantine, as is one without events
       yield* storeClearings(150)
       const add = (id: string, reason: string, failures: number, seconds: number) =>
         sql`INSERT INTO quarantine (integrator_id, reason, error, failures, since, next_attempt_at)

@@ -25,7 +25,7 @@ export const setUp = Effect.fnUntraced(function*({ programs = 1, users = 1 } = {
   }
   yield* (yield* SandboxClock).set(integratorId, instant(now + 500_000))
   let sent = 0
-  /** Stores a clearing of a user, unless `more` says otherwise; answers its id. */
+  /** Stores a clearing of a user, unless `more` says otherwise; returns its id. */
   const send = Effect.fnUntraced(function*(more: object = {}, userId = userIds[0] ?? UserId.make("user-0")) {
     const { now } = yield* (yield* SandboxClock).get(integratorId)
     const event = { kind: "clearing", externalTransactionId: `e${++sent}`, ...more }
@@ -43,7 +43,7 @@ export const unapplied = Effect.fnUntraced(function*(integratorId: IntegratorId)
   return rows.map(({ id }) => id)
 })
 
-/** The integrator's row in quarantine; how long its next attempt is ahead, in milliseconds. */
+/** The integrator's row in quarantine, with the time until its next retry in milliseconds. */
 export const quarantineOf = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ reason: string; error: string; failures: number; nextAttemptAt: number }>`
@@ -55,10 +55,10 @@ export const quarantineOf = Effect.fnUntraced(function*(integratorId: Integrator
 /** One step of a worker's joint processing. */
 export const processEvents = Effect.flatMap(Processing, (processing) => processing.processEvents)
 
-/** One step of a worker's processing of those in quarantine. */
+/** One step of a worker's retries of integrators in quarantine. */
 export const retryQuarantined = Effect.flatMap(Processing, (processing) => processing.retryQuarantined)
 
-/** Rewards of an integrator. */
+/** The number of rewards of an integrator. */
 export const rewardCount = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ count: number }>`
@@ -66,7 +66,7 @@ export const rewardCount = Effect.fnUntraced(function*(integratorId: IntegratorI
   return rows[0]?.count ?? 0
 })
 
-/** Lets inserts into a table fail for one integrator; answers what ends that. */
+/** Makes inserts into a table fail for one integrator. Returns an effect that ends that. */
 export const failInserts = Effect.fnUntraced(function*(table: "rewards" | "user_balances", integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
   const name = `fail_${table}_${integratorId}`
@@ -77,7 +77,7 @@ export const failInserts = Effect.fnUntraced(function*(table: "rewards" | "user_
   return sql.unsafe(`DROP FUNCTION "${name}" CASCADE`)
 })
 
-/** Holds the integrator's rows of a table in another session; answers what lets them go. */
+/** Locks the integrator's rows of a table in another session. Returns an effect that unlocks them. */
 export const holdRows = Effect.fnUntraced(function*(table: "vaults" | "user_balances", integratorId: string) {
   const sql = yield* SqlClient.SqlClient
   const locked = yield* Deferred.make<void>()

@@ -12,7 +12,7 @@ import { liveMoneyLayer } from "./Spending.ts"
 const services = Layer.mergeAll(Backlog.layer, Events.layer).pipe(Layer.provideMerge(liveMoneyLayer))
 
 layer(services, { excludeTestServices: true })("the cost of reads", (it) => {
-  it.effect("a page of a rare kind costs as much as it holds, among however many events of other kinds", () =>
+  it.effect("a page of a rare kind costs as much as its own events, beside any number of events of other kinds", () =>
     Effect.gen(function*() {
       const integratorId = IntegratorId.make("kinds")
       const sql = yield* SqlClient.SqlClient
@@ -33,7 +33,7 @@ layer(services, { excludeTestServices: true })("the cost of reads", (it) => {
       const expected = [2, 40_000n, 1, BigInt(count)]
 
       yield* sql.withTransaction(Effect.gen(function*() {
-        // plans are made and kept while there is next to nothing
+        // makes and caches the plans while the tables are nearly empty
         for (let time = 0; time < 10; time++) yield* Effect.andThen(rare(0n), all(0n))
         yield* sql`INSERT INTO events (integrator_id, event, event_id, kind, created_at, body)
           SELECT integrator_id, n, 'evt_' || n,
@@ -46,7 +46,7 @@ layer(services, { excludeTestServices: true })("the cost of reads", (it) => {
         assert.isAtMost(reads.pages, 40)
       }))
 
-      // the planner knows that nearly all are of the other kind, or knows nothing
+      // with statistics, which say that nearly all events are of the other kind, and without
       for (const statement of [sql`ANALYZE events`, sql`DISCARD PLANS`]) {
         yield* statement
         const [pages, reads] = yield* read
@@ -58,7 +58,7 @@ layer(services, { excludeTestServices: true })("the cost of reads", (it) => {
         assert.isAtMost(page.pages, 20)
       }
     }))
-  it.effect("both counts of a backlog stop at 100,000, and so does what they read", () =>
+  it.effect("both counts of a backlog stop at 100,000, and read no more rows than that", () =>
     Effect.gen(function*() {
       const integratorId = IntegratorId.make("backlog")
       const sql = yield* SqlClient.SqlClient

@@ -55,7 +55,7 @@ const setUp = Effect.gen(function*() {
 })
 
 layer(services, { excludeTestServices: true })("reading", (it) => {
-  it.effect("an explanation shows everything that determined the amount, also refunds and recoveries", () =>
+  it.effect("an explanation shows everything that determined the amount, including refunds and recoveries", () =>
     Effect.gen(function*() {
       const { at, integratorId, send } = yield* setUp
       const { explain } = yield* Explanations
@@ -99,7 +99,7 @@ layer(services, { excludeTestServices: true })("reading", (it) => {
       assert.strictEqual(second.earned, 6_500_000n)
     }))
 
-  it.effect("an explanation shows a recovery that is due, whether or not anything else has applied it", () =>
+  it.effect("an explanation shows a recovery that is due, whether or not it was applied before", () =>
     Effect.gen(function*() {
       const { at, integratorId, send } = yield* setUp
       const held = definition(at + 400_000, { holdingPeriodDays: 1 })
@@ -123,7 +123,7 @@ layer(services, { excludeTestServices: true })("reading", (it) => {
       assert.deepStrictEqual(recoveries.map(({ amount }) => amount), [1_000_000n])
     }))
 
-  it.effect("there is no explanation of a reward that is not this user's", () =>
+  it.effect("the explanation of another user's reward is NotFound", () =>
     Effect.gen(function*() {
       const { integratorId } = yield* setUp
       const { explain } = yield* Explanations
@@ -133,7 +133,7 @@ layer(services, { excludeTestServices: true })("reading", (it) => {
       }
     }))
 
-  it.effect("events that wait are listed with what they wait for, the latest first, page by page", () =>
+  it.effect("waiting events are listed with their originals, newest first, page by page", () =>
     Effect.gen(function*() {
       const { integratorId, send } = yield* setUp
       const { size, waiting } = yield* Backlog
@@ -157,7 +157,7 @@ layer(services, { excludeTestServices: true })("reading", (it) => {
       assert.strictEqual((yield* Effect.flip(waiting(integratorId, { limit: 2, cursor: "?" })))._tag, "InvalidRequest")
     }))
 
-  it.effect("a follower of the events sees every one exactly once while eight write", () =>
+  it.effect("a consumer of the event log receives every event once while eight clients write", () =>
     Effect.gen(function*() {
       const { integratorId } = yield* setUp
       const { deposit } = yield* Vault

@@ -5,7 +5,7 @@ import { SqlClient } from "effect/sql"
 export interface Reads {
   /** Rows that scans of tables returned, and entries that scans of indexes returned. */
   readonly rows: number
-  /** Pages of tables and indexes, each as often as it was accessed: also those of entries that were passed over. */
+  /** Accesses to pages of tables and indexes, including pages with dead entries only. */
   readonly pages: number
 }
 
@@ -13,7 +13,7 @@ export interface Reads {
 export const measured = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<A, E, R>) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.withTransaction(Effect.gen(function*() {
-    // what the session read before and has not reported yet is still in its counts
+    // the counts of the session include reads before the effect that are not reported yet
     const before = yield* counts
     const result = yield* effect
     const after = yield* counts

@@ -23,8 +23,8 @@ const attempt = (url: Redacted.Redacted, role: Roles.Role, statement: string) =>
     Effect.provide(over({ url, role }))
   )
 
-layer(liveLayer, { excludeTestServices: true })("lesser roles", (it) => {
-  it.effect("no role may alter a table, nor rewrite the journal, the events, stored spend events or programs", () =>
+layer(liveLayer, { excludeTestServices: true })("roles with few privileges", (it) => {
+  it.effect("no role can alter a table or rewrite the journal, the events, stored spend events or programs", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const kept = ["journal", "events", "vault_operations", "program_versions", "user_attributes", "delivery_attempts"]
@@ -73,7 +73,7 @@ layer(liveLayer, { excludeTestServices: true })("lesser roles", (it) => {
       }
     }))
 
-  it.effect("each role is refused what is another's work", () =>
+  it.effect("each role is refused the statements of the others", () =>
     Effect.gen(function*() {
       const url = yield* makeMigrated(Database.migrate)
       const refused = [
@@ -101,7 +101,7 @@ layer(liveLayer, { excludeTestServices: true })("lesser roles", (it) => {
       }
     }))
 
-  it.effect("a login that is a member of a role works under it; one that is none works as itself", () =>
+  it.effect("a login that is a member of a role uses it; another login keeps its own privileges", () =>
     Effect.gen(function*() {
       const url = yield* makeMigrated(Database.migrate)
       const sql = yield* SqlClient.SqlClient
@@ -118,7 +118,7 @@ layer(liveLayer, { excludeTestServices: true })("lesser roles", (it) => {
       assert.isFalse("role" in (yield* take("roles_test_stranger", "worker")))
     }))
 
-  it.effect("an owner without the right to make roles migrates all the same, and again", () =>
+  it.effect("an owner that cannot create roles can migrate, and repeat that", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const url = yield* makeEmpty

@@ -9,7 +9,7 @@ const layer = SandboxClock.layer.pipe(Layer.provideMerge(testLayer))
 const at = (afterStartMillis: number) => instant(startMillis + afterStartMillis)
 
 it.layer(layer)("SandboxClock", (it) => {
-  it.effect("before any move the clock is real time, afterwards it ticks on from where it was moved to", () =>
+  it.effect("the clock is real time before the first move, and continues from the time that it was moved to", () =>
     Effect.gen(function*() {
       const clock = yield* SandboxClock
       const integratorId = yield* newIntegrator
@@ -27,7 +27,7 @@ it.layer(layer)("SandboxClock", (it) => {
       assert.deepStrictEqual(yield* clock.get(other), { now: at(0) })
     }))
 
-  it.effect("going back is ClockCannotGoBack with the present time, and changes nothing", () =>
+  it.effect("a move back fails with ClockCannotGoBack and the present time, and changes nothing", () =>
     Effect.gen(function*() {
       const clock = yield* SandboxClock
       const integratorId = yield* newIntegrator
@@ -37,7 +37,7 @@ it.layer(layer)("SandboxClock", (it) => {
       assert.deepStrictEqual(yield* clock.get(integratorId), { now: at(60_000) })
     }))
 
-  it.effect("the present time, and a late repeat of the last accepted move, change nothing", () =>
+  it.effect("a move to the present time, and a repeat of the last move, change nothing", () =>
     Effect.gen(function*() {
       const clock = yield* SandboxClock
       const integratorId = yield* newIntegrator

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { grants, roles } from "../src/Roles.ts"
 import { liveLayer } from "./TestLayer.ts"
 
-/** What stands on every node of a distributed database, rather than with one integrator's rows; see docs/scaling.md. */
+/** Tables that every node of a distributed database has in full, and that are not sharded; see docs/scaling.md. */
 const everywhere = ["integrators", "api_keys", "api_key_hashes", "effect_sql_migrations"]
 
 layer(liveLayer, { excludeTestServices: true })("the schema", (it) => {
@@ -37,12 +37,12 @@ layer(liveLayer, { excludeTestServices: true })("the schema", (it) => {
       for (const { name, other, own } of links) {
         assert.deepStrictEqual([own, other], ["integrator_id", "integrator_id"], name)
       }
-      // a table that stands everywhere cannot refer to one that is sharded
+      // a table that every node has in full cannot refer to a sharded table
       const wrong = links.filter(({ name, target }) => everywhere.includes(name) && !everywhere.includes(target))
       assert.deepStrictEqual(wrong, [])
     }))
 
-  it.effect("has tables with an index of what is due vacuumed before much of it is past, however large they are", () =>
+  it.effect("vacuums tables with an index of due rows after a fixed number of changes, whatever their size", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const tables = yield* sql<{ name: string; options: ReadonlyArray<string> | null }>`
@@ -57,7 +57,7 @@ layer(liveLayer, { excludeTestServices: true })("the schema", (it) => {
       }
     }))
 
-  it.effect("gives every table to the roles that work with it, and names no other", () =>
+  it.effect("grants every table to the roles that use it, and to no other role", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const tables = yield* sql<{ name: string }>`SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'

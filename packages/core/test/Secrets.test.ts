@@ -25,7 +25,7 @@ it.layer(crypto)("Secrets", (it) => {
       assert.notInclude(Buffer.from(encrypted).toString("latin1"), secret.slice(20, 30))
     }).pipe(withKeys(secretsKey(1))))
 
-  it.effect("the same secret is never stored the same way twice", () =>
+  it.effect("encrypts the same secret differently each time", () =>
     Effect.gen(function*() {
       const secrets = yield* Secrets
       const secret = yield* newWebhookSecret
@@ -63,7 +63,7 @@ it.layer(crypto)("Secrets", (it) => {
       assert.notStrictEqual(yield* newWebhookSecret, yield* newWebhookSecret)
     }))
 
-  it.effect("the kept hash of an API key is SHA-256 of all of it", () =>
+  it.effect("the stored hash of an API key is the SHA-256 of the whole key", () =>
     Effect.gen(function*() {
       const key = yield* newApiKey("sandbox")
       const expected = createHash("sha256").update(Redacted.value(key)).digest("hex")
@@ -72,7 +72,7 @@ it.layer(crypto)("Secrets", (it) => {
 })
 
 describe("SECRETS_KEY", () => {
-  it.effect("one or several keys of 32 bytes are taken in order", () =>
+  it.effect("is one or several keys of 32 bytes, in order", () =>
     Effect.gen(function*() {
       const keys = yield* parseKeys(Redacted.make(` ${base64(32)} , ${Base64.encode(new Uint8Array(32).fill(9))}`))
       assert.deepStrictEqual(keys.map((key) => Redacted.value(key)[0]), [7, 9])

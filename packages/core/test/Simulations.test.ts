@@ -65,12 +65,12 @@ const lived = Effect.gen(function*() {
   yield* put(id, "ann", {})
   yield* moveClock(id, "2026-12-10T00:00:00Z")
   const history: ReadonlyArray<Sent> = [
-    // before the simulated time: as a gold user's it uses 0.30 of the cap
+    // before the simulated period: a gold user's purchase that uses 0.30 of the cap
     ["clearing", "ann", "c0", 500, "5411", "11-05"],
-    // gold when it was authorized, not any more when it cleared
+    // the user was gold at the authorization and no longer at the clearing
     ["authorization", "ann", "a1", 10_000, "5812", "11-10"],
     ["clearing", "ann", "c1", 12_000, "5812", "11-15", { authorizationId: "a1" }],
-    // 3.00, capped at 1.70; half of it goes back, and so does half of the room
+    // 3.00, capped at 1.70; half of it is refunded, which frees half of the cap room
     ["clearing", "ann", "c2", 10_000, "5411", "11-20"],
     ["refund", "ann", "r2", 5_000, "5411", "11-21", { originalTransactionId: "c2" }],
     ["clearing", "ann", "c3", 10_000, "5411", "11-25"],
@@ -78,7 +78,7 @@ const lived = Effect.gen(function*() {
     ["clearing", "bob", "c5", 5_000, "4111", "12-02"],
     ["clearing", "carl", "c6", 100, "5411", "11-25"],
     ["clearing", "dave", "c7", 10_000, "5411", "11-25"],
-    // after the simulated time, in another currency, and never applied
+    // after the simulated period, in another currency, and never applied
     ["clearing", "dave", "c8", 10_000, "5812", "12-03"],
     ["clearing", "dave", "c9", 10_000, "5812", "11-25", { amount: { currency: "EUR", amount: "1" } }],
     ["clearing", "dave", "c10", 10_000, "5812", "11-25", { authorizationId: "never" }]
@@ -98,7 +98,7 @@ const request = (
   to: instant(parseTimestamp(to) ?? Number.NaN)
 })
 
-/** All that is stored, as one hash. */
+/** A hash of all rows of all tables. */
 const stored = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const tables = yield* sql<{ name: string }>`
@@ -141,7 +141,7 @@ layer(services)("a simulation", (it) => {
       assert.deepStrictEqual(yield* stored, before)
     }))
 
-  it.effect("leaves the candidate's beginning and the limits of publication out, and lists every other problem", () =>
+  it.effect("ignores the candidate's effectiveFrom and the limits of publication, and lists every other problem", () =>
     Effect.gen(function*() {
       const id = yield* lived
       const { simulate } = yield* Simulations
@@ -161,7 +161,7 @@ layer(services)("a simulation", (it) => {
       assert.strictEqual((yield* Effect.flip(simulate(other, program, request(), [])))._tag, "NotFound")
     }))
 
-  it.effect("of a time without purchases is empty", () =>
+  it.effect("of a period without purchases is empty", () =>
     Effect.gen(function*() {
       const id = yield* lived
       const simulation = yield* (yield* Simulations).simulate(

@@ -35,7 +35,7 @@ const storedEvents = Effect.fnUntraced(function*(integratorId: IntegratorId) {
 })
 
 layer(services)("a spend event", (it) => {
-  it.effect("is stored and queued once, however often the same content is sent, in whatever spelling", () =>
+  it.effect("is stored and queued once, however often the same content is sent, in any JSON spelling", () =>
     Effect.gen(function*() {
       const { integratorId, submit } = yield* setUp
       const first = yield* submit(event(integratorId, "t1"))
@@ -65,7 +65,7 @@ layer(services)("a spend event", (it) => {
       assert.deepStrictEqual(yield* storedEvents(integratorId), ["t1"])
     }))
 
-  it.effect("is known by its tuple, not by its printed id", () =>
+  it.effect("is identified by its tuple, not by its printed id", () =>
     Effect.gen(function*() {
       const { integratorId, submit } = yield* setUp
       const users = yield* Users
@@ -88,7 +88,7 @@ layer(services)("a spend event", (it) => {
       assert.isFalse((yield* submit(atTheLimit)).duplicate)
     }))
 
-  it.effect("posted twice at the same moment is new once and a duplicate once", () =>
+  it.effect("is stored once where two posts arrive at the same moment; the other is a duplicate", () =>
     Effect.gen(function*() {
       const { integratorId, submit } = yield* setUp
       for (let run = 0; run < pairRuns; run++) {
@@ -98,7 +98,7 @@ layer(services)("a spend event", (it) => {
       }
     }))
 
-  it.effect("posted at the same moment with other content is new once and a conflict once", () =>
+  it.effect("is stored once where two posts with different content arrive at once; the other is a conflict", () =>
     Effect.gen(function*() {
       const { integratorId, submit } = yield* setUp
       for (let run = 0; run < pairRuns; run++) {
@@ -113,7 +113,7 @@ layer(services)("a spend event", (it) => {
       }
     }))
 
-  it.effect("does not share the fate of its neighbours in the group", () =>
+  it.effect("is answered independently of the other events of its insert", () =>
     Effect.gen(function*() {
       const { integratorId, submit } = yield* setUp
       const answers = yield* Effect.forEach(

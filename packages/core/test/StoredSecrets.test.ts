@@ -7,7 +7,7 @@ import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { newIntegrator, secretsKey, testLayer } from "./TestLayer.ts"
 
-/** The services as a process has them whose SECRETS_KEY holds these keys. */
+/** The services of a process whose SECRETS_KEY has these keys. */
 const under = (...keys: ReadonlyArray<number>) =>
   Effect.provide(
     Layer.mergeAll(StoredSecrets.layer, WebhookEndpoints.layer({ allowPrivateNetwork: false })).pipe(
@@ -59,7 +59,7 @@ layer(testLayer)("a rotation of the key of signing secrets", (it) => {
       assert.deepStrictEqual(yield* rotate.pipe(under(2, 1)), { rotated: 0, unreadable: 0 })
     }))
 
-  it.effect("may run twice at once, and while an api creates and deletes secrets", () =>
+  it.effect("can run twice at once, and while an api creates and deletes secrets", () =>
     Effect.gen(function*() {
       yield* empty
       const { id } = yield* withSecrets(2, 150)

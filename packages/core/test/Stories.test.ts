@@ -12,16 +12,16 @@ import { moneyLayer } from "./Spending.ts"
 import { startMillis } from "./TestLayer.ts"
 
 /**
- * `TEST_SEEDS`: how many stories of each kind, or single ones as `7,8`; the default ones have found faults. There are a
- * tenth as many large ones.
+ * `TEST_SEEDS`: the number of stories of each kind, or single seeds as `7,8`; the default seeds have found faults. A
+ * tenth as many large stories are run.
  */
 const seeds = parseSeeds(process.env["TEST_SEEDS"] ?? "14,18")
 const largeSeeds = parseSeeds(`${Math.max(1, Math.floor(seeds.length / 10))}`)
 
-/** `TEST_LENGTH` is about the operations of a story that are not spend events, of which a round has about twenty. */
+/** `TEST_LENGTH` is about the number of operations of a story besides spend events; a round has about twenty. */
 const rounds = Math.ceil(Number(process.env["TEST_LENGTH"] ?? "40") / 20)
 
-/** Replays that shrinking may take; one of a large story takes seconds. */
+/** The maximum number of replays for shrinking; one of a large story takes seconds. */
 const maxSmallReplays = 150
 const maxLargeReplays = 12
 
@@ -32,7 +32,7 @@ interface Case {
   readonly options: RunOptions
 }
 
-/** Small limits let few rewards reach what thousands reach with the defaults. */
+/** With small limits a few rewards need as many transactions as thousands with the defaults. */
 const smallCase = (kind: Kind, seed: number): Case => {
   const at = <A>(list: readonly [A, ...Array<A>], index: number): A => list[index % list.length] ?? list[0]
   const pieceSize = at([1, 2, 7, 50], seed)
@@ -54,7 +54,7 @@ const largeSizes: Readonly<Record<Kind, Size>> = {
 const largeCase = (kind: Kind, seed: number): Case =>
   ({ kind, seed, size: largeSizes[kind], options: { bulk: true, limits: {} } })
 
-/** Rewards before the first one whose money is assigned, and limits that make it so. */
+/** The number of rewards before the first one whose money is assigned, and the limits for that. */
 const fundings = [
   [250, {}],
   [1, { servedAtOnce: 1, pieceSize: 1, paidAtOnce: 1 }],
@@ -94,10 +94,10 @@ layer(moneyLayer)("stories of many rewards", (it) => {
   }
 
   for (const kind of kinds) {
-    it.effect(`a ledger with small limits does in many transactions what the rules say: ${kind}`, () =>
+    it.effect(`a ledger with small limits follows the rules in many transactions: ${kind}`, () =>
       test(seeds.map((seed) => smallCase(kind, seed)), maxSmallReplays), timeout)
 
-    it.effect(`thousands of rewards are handled as few are: ${kind}`, () =>
+    it.effect(`thousands of rewards follow the same rules as a few: ${kind}`, () =>
       test(largeSeeds.map((seed) => largeCase(kind, seed)), maxLargeReplays), timeout)
   }
 

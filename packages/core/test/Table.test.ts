@@ -17,7 +17,7 @@ const ann = { givenName: "Ann", age: 40, lastLoginAt: 1_793_534_400_123, nicknam
 const bob = { givenName: "Bob", age: 41, lastLoginAt: null, nickname: "Bo" as const }
 
 layer(liveLayer, { excludeTestServices: true })("a table's column list", (it) => {
-  it.effect("makes the insert, the parameters, the update and the rows' names; what may be null may be left out", () =>
+  it.effect("defines insert, parameters, update and the rows' names; a nullable column can be omitted", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       yield* sql`CREATE TABLE persons (given_name text PRIMARY KEY, age int, last_login_at timestamptz, nickname text)`
@@ -34,7 +34,7 @@ layer(liveLayer, { excludeTestServices: true })("a table's column list", (it) =>
       assert.deepStrictEqual(yield* sql`SELECT ${key.of("p")} FROM persons p WHERE p.age = 41`, [{ givenName: "Bob" }])
     }))
 
-  it.effect("takes any number of rows, none too, with one text of the statement", () =>
+  it.effect("accepts any number of rows, including none, with the same text of the statement", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const textOf = (rows: ReadonlyArray<Row<typeof persons>>) => sql`${persons.insert(rows)}`.compile()[0]

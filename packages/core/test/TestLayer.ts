@@ -13,7 +13,7 @@ const database = Effect.gen(function*() {
   return yield* Layer.build(Database.layer({ url, poolSize: 10, applicationName: "card-rewards test" }))
 })
 
-/** A migrated database of its own for as long as the layer lives. Its pool ticks with real time. */
+/** A migrated database that exists as long as the layer. Its pool uses real time. */
 export const testDatabase = Layer.effectContext(TestClock.withLive(database))
 
 /** A key for tests: 32 times the same byte. */
@@ -26,13 +26,13 @@ const over = <A, E>(connections: Layer.Layer<A | SqlClient.SqlClient, E>) =>
     Layer.provideMerge(Secrets.Secrets.layer({ keys: [secretsKey(1)] }))
   )
 
-/** {@link testDatabase}, and what nearly every test of core needs: the sandbox, its integrators, and secrets. */
+/** {@link testDatabase}, and the services that nearly every test of core needs: sandbox, integrators, secrets. */
 export const testLayer = over(testDatabase)
 
-/** The same in real time, for tests of what meets at one moment. */
+/** The same in real time, for tests of concurrent operations. */
 export const liveLayer = over(Layer.effectContext(database))
 
-/** 2026-11-01T12:00:00.000Z: every test's real time, until it moves the clock. */
+/** 2026-11-01T12:00:00.000Z: the time of every test until it moves the clock. */
 export const startMillis = 1_793_534_400_000
 
 let made = 0
@@ -46,5 +46,5 @@ export const newIntegrator = Effect.gen(function*() {
   return integratorId
 })
 
-/** How many times each concurrent pair is run. */
+/** The number of times that each concurrent pair is run. */
 export const pairRuns = 20

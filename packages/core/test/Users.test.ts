@@ -20,7 +20,7 @@ const records = (integratorId: IntegratorId, userId: UserId) =>
       WHERE integrator_id = ${integratorId} AND user_id = ${userId} ORDER BY arrival`)
 
 it.layer(layer)("Users", (it) => {
-  it.effect("the first put enrolls, with all that it gave", () =>
+  it.effect("the first put enrolls the user with all of its attributes", () =>
     Effect.gen(function*() {
       const users = yield* Users
       const integratorId = yield* newIntegrator
@@ -54,7 +54,7 @@ it.layer(layer)("Users", (it) => {
       assert.lengthOf(yield* records(integratorId, ann), 1)
     }))
 
-  it.effect("a change replaces the attributes, clears those left out, keeps the referrer and adds a record", () =>
+  it.effect("a change replaces the attributes, removes omitted ones, keeps the referrer and adds a record", () =>
     Effect.gen(function*() {
       const users = yield* Users
       const integratorId = yield* newIntegrator
@@ -113,7 +113,7 @@ it.layer(layer)("Users", (it) => {
       assert.strictEqual(user.enrolledAt, later)
     }))
 
-  it.effect("the lane of the id is stored, whatever characters it has", () =>
+  it.effect("stores the lane of the id, for any characters", () =>
     Effect.gen(function*() {
       const users = yield* Users
       const sql = yield* SqlClient.SqlClient
@@ -138,7 +138,7 @@ it.layer(layer)("Users", (it) => {
       }
     }))
 
-  it.effect("of two concurrent different puts the last record is what the user shows", () =>
+  it.effect("after two concurrent different puts the user has the attributes of the last record", () =>
     Effect.gen(function*() {
       const users = yield* Users
       const integratorId = yield* newIntegrator
@@ -153,7 +153,7 @@ it.layer(layer)("Users", (it) => {
       }
     }))
 
-  it.effect("two users that name each other at once do not both enroll", () =>
+  it.effect("two users that name each other as referrers at the same moment do not both enroll", () =>
     Effect.gen(function*() {
       const users = yield* Users
       const integratorId = yield* newIntegrator

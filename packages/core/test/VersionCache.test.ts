@@ -12,7 +12,7 @@ import { Schema } from "effect"
 const kib = 1_024
 const mib = 1_024 * kib
 
-/** A compiled version of at least so many bytes. */
+/** A compiled version of at least this many bytes. */
 const versionOf = (bytes: number): ProgramVersion => {
   const segments = Array.from({ length: Math.ceil(bytes / 280) }, (_, index) => `Δ${index}`.padEnd(128, "x"))
   const effectiveFrom = "2026-12-01T00:00:00.000Z"
@@ -41,7 +41,7 @@ const all = (entry: CachedPrograms) => [...entry.metadata.values()].flatMap(({ v
 const held = (entry: CachedPrograms) => [...entry.compiled.keys()].map(({ version }) => version)
 
 describe("the cache of programs", () => {
-  it("evicts the versions of the integrator that was unused longest, and those that were unused longest of it", () => {
+  it("evicts the least recently used versions of the least recently used integrator", () => {
     const size = compiledBytes(large)
     const cache = new VersionCache({ bytes: 5.5 * size, shareBytes: 4 * size })
     const [first, second] = [entryOf(cache, "first", 1, 3), entryOf(cache, "second", 1, 3)]
@@ -62,7 +62,7 @@ describe("the cache of programs", () => {
     assert.deepStrictEqual([held(light), held(heavy)], [[1, 2], [47, 48, 49, 50]])
   })
 
-  it("counts metadata, and forgets it with an integrator that has nothing else", () => {
+  it("counts metadata, and evicts it with an integrator that has no versions left", () => {
     const cache = new VersionCache({ bytes: 4 * mib, shareBytes: mib })
     for (let index = 0; index < 20; index++) {
       entryOf(cache, `integrator-${index}`, 50, 100)
@@ -73,7 +73,7 @@ describe("the cache of programs", () => {
     assert.strictEqual(cache.use(IntegratorId.make("integrator-19")).revision, 1n)
   })
 
-  it("leaves a catalog what it has given, whatever is evicted", () => {
+  it("keeps versions that a catalog has returned usable after their eviction", () => {
     const cache = new VersionCache({ bytes: 10 * mib, shareBytes: 10 * mib })
     const entry = entryOf(cache, "one", 1, 100)
     const catalog = new Catalog(entry)
@@ -86,7 +86,7 @@ describe("the cache of programs", () => {
     assert.strictEqual(catalog.compiled(first), large)
   })
 
-  it("keeps the versions that it knows the objects that they are when more are published", () => {
+  it("keeps the object of each known version when more versions are published", () => {
     const cache = new VersionCache()
     const entry = entryOf(cache, "one", 2, 2)
     const before = all(entry)
@@ -101,8 +101,8 @@ interface Waiting extends Omit<Need, "versions"> {
 }
 
 /**
- * Lanes in turn, a few at a time: each batch applies the events whose versions are all compiled, then loads for the
- * others. Each event needs two versions of every program. Answers how many batches it took.
+ * Processes lanes round robin, a few at a time: each batch applies the events whose versions are all compiled, then
+ * loads versions for the others. Each event needs two versions of every program. Returns the batch of each event.
  */
 const work = (
   cache: VersionCache,
@@ -143,26 +143,26 @@ const work = (
   return applied
 }
 
-describe("events that wait for versions", () => {
-  it("are all applied, where one integrator's need more than its share, and different ones in each lane", () => {
+describe("deferred events", () => {
+  it("are all applied where one integrator's need more than its share, and different versions in each lane", () => {
     const applied = work(new VersionCache(), [["heavy", large, 50]], 8)
-    // four versions at a time; lanes are visited three at a time
+    // four versions are loaded at a time, three lanes processed
     const loads = 8 * 100 / 4
     assert.isAtMost(applied.at(-1)?.[1] ?? Infinity, 5 * loads)
   })
 
-  it("are all applied, where those of several integrators together need more than the cache holds", () => {
+  it("are all applied where several integrators together need more than the cache holds", () => {
     const heavy = Array.from({ length: 6 }, (_, index) => [`heavy-${index}`, large, 50] as const)
     assert.lengthOf(work(new VersionCache(), heavy, 2), 12)
   })
 
-  it("do not wait for the versions of others, where they need few", () => {
+  it("with few versions do not wait for the versions of other integrators", () => {
     const heavy = Array.from({ length: 6 }, (_, index) => [`heavy-${index}`, large, 50] as const)
     const applied = work(new VersionCache(), [...heavy, ["light", small, 3]], 1)
     assert.isAtMost(applied.find(([id]) => id === "light")?.[1] ?? Infinity, 6)
   })
 
-  it("are expected to need no fewer bytes than they do", () => {
+  it("need at most the estimated number of bytes", () => {
     assert.isAtLeast(expectedBytes({ ...metadataOf(1, 1, 256 * kib)[0] ?? assert.fail() }), compiledBytes(large))
   })
 })

@@ -11,7 +11,7 @@ const url = "https://hooks.example.com/a"
 const dayMillis = 86_400_000
 
 it.layer(layer)("WebhookEndpoints", (it) => {
-  it.effect("duplicates and conflicts come before a refused URL, and that before the limit", () =>
+  it.effect("checks for duplicates and conflicts before the URL, and the URL before the limit", () =>
     Effect.gen(function*() {
       const endpoints = yield* WebhookEndpoints
       const integratorId = yield* newIntegrator
@@ -26,7 +26,7 @@ it.layer(layer)("WebhookEndpoints", (it) => {
       assert.strictEqual(yield* tag({ id: other, url }), "WebhookEndpointLimit")
     }))
 
-  it.effect("a deleted id is a new endpoint with a new secret", () =>
+  it.effect("a deleted id can be created again, as a new endpoint with a new secret", () =>
     Effect.gen(function*() {
       const endpoints = yield* WebhookEndpoints
       const integratorId = yield* newIntegrator
@@ -40,7 +40,7 @@ it.layer(layer)("WebhookEndpoints", (it) => {
       assert.deepStrictEqual<ReadonlyArray<unknown>>(yield* endpoints.signingSecrets(integratorId, 2), [second.secret])
     }))
 
-  it.effect("a changed URL keeps the secret and is what a repeated create is compared with", () =>
+  it.effect("a changed URL keeps the secret; a repeated create is compared with the changed URL", () =>
     Effect.gen(function*() {
       const endpoints = yield* WebhookEndpoints
       const integratorId = yield* newIntegrator
@@ -57,7 +57,7 @@ it.layer(layer)("WebhookEndpoints", (it) => {
       assert.deepStrictEqual<ReadonlyArray<unknown>>(yield* endpoints.signingSecrets(integratorId, 1), [secret])
     }))
 
-  it.effect("replaced secrets sign for 24 hours, four at most, newest first", () =>
+  it.effect("up to four replaced secrets sign for 24 hours, newest first", () =>
     Effect.gen(function*() {
       const endpoints = yield* WebhookEndpoints
       const integratorId = yield* newIntegrator
@@ -78,7 +78,7 @@ it.layer(layer)("WebhookEndpoints", (it) => {
       )
     }))
 
-  it.effect("of two concurrent creations one makes the endpoint; concurrent rotations both count", () =>
+  it.effect("one of two concurrent creations makes the endpoint; two concurrent rotations both have an effect", () =>
     Effect.gen(function*() {
       const endpoints = yield* WebhookEndpoints
       for (let run = 0; run < pairRuns; run++) {

@@ -4,14 +4,14 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync }
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
-/** A PostgreSQL of one test's own, as durable as PostgreSQL is by default, that may be hurt. */
+/** A PostgreSQL of one test, as durable as by default, whose processes the test can kill. */
 export class Cluster extends Context.Service<Cluster, {
   readonly url: string
-  /** SIGKILL for the postmaster: the whole server is gone at once, and is started again by its supervisor. */
+  /** Kills the postmaster: the whole server ends at once, and its supervisor starts it again. */
   readonly killPostmaster: Effect.Effect<void>
-  /** SIGKILL for one of the server's processes; every session is lost, and the server recovers. */
+  /** Kills one of the server's processes: every session is lost, and the server recovers. */
   readonly killBackend: (choose: (pids: ReadonlyArray<number>) => number | undefined) => Effect.Effect<void>
-  /** What the server logged. */
+  /** The log of the server. */
   readonly log: () => string
 }>()("@card-rewards/e2e/Cluster") {
   static readonly layer = (settings: Readonly<Record<string, string>> = {}) =>
@@ -19,7 +19,7 @@ export class Cluster extends Context.Service<Cluster, {
       Cluster,
       Effect.gen(function*() {
         const parent = mkdtempSync(join(tmpdir(), "card-rewards-cluster-"))
-        // root's server runs as another user, which must pass through
+        // a server that root starts runs as another user, which needs to enter the folder
         chmodSync(parent, 0o711)
         const dataDir = join(parent, "data")
         const directory = () => readFileSync(join(dataDir, "location"), "utf8")
@@ -42,7 +42,7 @@ export class Cluster extends Context.Service<Cluster, {
     )
 }
 
-/** It may be gone already. */
+/** The process may have ended already. */
 const kill = (pid: number | undefined): void => {
   try {
     if (pid !== undefined && pid > 1) process.kill(pid, "SIGKILL")

@@ -71,20 +71,20 @@ interface Payload {
 
 type Of<A> = A & { readonly service: string }
 
-/** A real receiver of OTLP over HTTP with JSON: what processes export, by the service that exported it. */
+/** A receiver of OTLP over HTTP with JSON: keeps what processes export, with the name of their service. */
 export class Collector extends Context.Service<Collector, {
   readonly url: string
   readonly spans: ReadonlyArray<Of<Span>>
   readonly logs: ReadonlyArray<Of<Log>>
-  /** As each service last reported it. */
+  /** The last report of each service. */
   readonly metrics: () => ReadonlyArray<Of<Metric>>
-  /** Every byte that arrived, as text; headers too. */
+  /** All received bytes as text, including headers. */
   readonly received: () => string
 }>()("@card-rewards/e2e/Collector") {
   static readonly layer = Layer.effect(Collector, Effect.suspend(() => listening(0)))
 }
 
-/** A {@link Collector} on a port of 127.0.0.1 until the scope closes; 0 is any. */
+/** A {@link Collector} on a port of 127.0.0.1 until the scope closes; 0 selects a free port. */
 export const listening = Effect.fnUntraced(function*(at: number) {
   const texts: Array<string> = []
   const spans: Array<Of<Span>> = []
@@ -123,13 +123,13 @@ export const listening = Effect.fnUntraced(function*(at: number) {
   })
 })
 
-/** An attribute's value, of whatever type it is. */
+/** The value of an attribute, of any type. */
 export const attribute = (of: { readonly attributes: ReadonlyArray<Attribute> }, key: string) => {
   const value = of.attributes.find((one) => one.key === key)?.value
   return value?.stringValue ?? value?.intValue ?? value?.doubleValue ?? value?.boolValue
 }
 
-/** The points of a metric, whatever its kind, as numbers: of a histogram how many values it has. */
+/** The points of a metric as numbers; of a histogram the number of its values. */
 export const points = (metric: Metric) =>
   (metric.sum ?? metric.gauge ?? metric.histogram)?.dataPoints.map((point) => ({
     ...point,

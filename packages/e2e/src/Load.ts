@@ -13,7 +13,7 @@ import {
   userIds
 } from "./World.ts"
 
-/** A spend event as it is sent. */
+/** A spend event on the wire. */
 export interface Spend {
   readonly kind: "authorization" | "incremental_authorization" | "clearing" | "reversal" | "refund"
   readonly integratorId: string
@@ -26,7 +26,7 @@ export interface Spend {
   readonly originalTransactionId?: string
 }
 
-/** Money that went in or out of the vault. */
+/** A deposit, withdrawal or claim. */
 export interface Move {
   readonly kind: "deposit" | "withdrawal" | "claim"
   readonly asset: Asset
@@ -34,17 +34,17 @@ export interface Move {
   readonly userId?: string
 }
 
-/** What the service has acknowledged: nothing of it may be lost, nothing counted twice. */
+/** All that the service has acknowledged: nothing of it may be lost or counted twice. */
 export interface Ledger {
   readonly spends: Map<string, Spend>
   readonly money: Array<Move>
-  /** No later than the sandbox clock. */
+  /** An instant that the sandbox clock has passed. */
   clockMillis: number
-  /** How far purchases stay behind it: a machine's clock that is set back takes the sandbox clock along. */
+  /** How long before it purchases are: a machine's clock that is set back sets the sandbox clock back too. */
   readonly behindMillis: number
-  /** Acknowledgements in all. */
+  /** The number of acknowledged requests. */
   acknowledged: number
-  /** Customers finish the requests in flight, and leave. */
+  /** Whether customers end after their requests in flight. */
   closed: boolean
 }
 
@@ -57,8 +57,8 @@ export const identityOf = (spend: Spend): string => `${spend.userId}\0${spend.ki
 let made = 0
 
 /**
- * One customer after another, until the ledger is closed: authorizations, increments, clearings, reversals, refunds,
- * some of them out of order; deposits, withdrawals, claims, moves of the clock. What has no answer is sent again.
+ * Customers in sequence, until the ledger is closed: authorizations, increments, clearings, reversals and refunds, some
+ * of them out of order; deposits, withdrawals, claims, moves of the clock. A request without an answer is repeated.
  */
 export const customer = (client: RawClient, ledger: Ledger, seed: number): Effect.Effect<void> => {
   const random = SeededRandom.make(seed)
@@ -82,7 +82,7 @@ export const spend = Effect.fnUntraced(function*(client: RawClient, ledger: Ledg
   }
 })
 
-/** A clearing of 123.45 dollars, by one user after another. */
+/** A clearing of 123.45 dollars; each call is for another user. */
 export const clearing = (now: number): Spend => ({
   kind: "clearing",
   integratorId,
@@ -142,7 +142,7 @@ const purchase = (random: SeededRandom.SeededRandom, ledger: Ledger): ReadonlyAr
 
 const amountOf = (asset: Asset, amount: bigint) => ({ asset, amount: `${amount}` })
 
-/** Often too little, so that rewards wait for their funding. */
+/** A deposit that is often too small, so that rewards wait for funding. */
 const deposit = Effect.fnUntraced(function*(client: RawClient, ledger: Ledger, random: SeededRandom.SeededRandom) {
   const asset = random.pick(assets)
   const amount = BigInt(random.integer(1, 3_000)) * unitsPerCent[asset]
@@ -154,7 +154,7 @@ const deposit = Effect.fnUntraced(function*(client: RawClient, ledger: Ledger, r
   ledger.acknowledged++
 })
 
-/** A lost answer to what was done comes back as a duplicate, so a refusal means that it was never done. */
+/** The repeat of a request with a lost answer is a duplicate, so that a refusal means that it had no effect. */
 const withdraw = Effect.fnUntraced(function*(client: RawClient, ledger: Ledger, random: SeededRandom.SeededRandom) {
   const asset = random.pick(assets)
   const amount = BigInt(random.integer(1, 300)) * unitsPerCent[asset]

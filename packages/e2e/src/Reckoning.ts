@@ -1,7 +1,7 @@
 import { type Ledger, type Spend } from "./Load.ts"
 import { type Asset, groceries, integratorId, multiplierOf, rates, unitsPerCent } from "./World.ts"
 
-/** What a reward must have come to. */
+/** The expected state of a reward. */
 export interface ExpectedReward {
   readonly userId: string
   readonly asset: Asset
@@ -11,7 +11,7 @@ export interface ExpectedReward {
   readonly refundedSpend: bigint
 }
 
-/** What follows from the acknowledged events alone; none of it depends on the order in which they were taken. */
+/** What the acknowledged events result in; none of it depends on the order in which they were applied. */
 export interface Reckoning {
   /** By the reward's id. */
   readonly rewards: ReadonlyMap<string, ExpectedReward>
@@ -24,7 +24,7 @@ export const userAsset = (userId: string, asset: Asset): string => `${userId}/${
 const assetOf = (spend: Spend): Asset => spend.amount.currency === "USD" ? "USDC" : "EURe"
 const centsOf = (spend: Spend): bigint => BigInt(spend.amount.amount)
 
-/** The decisions' formula (section 5.5) without bonuses and caps, one floor at the end. */
+/** The formula of decisions, section 5.5, without bonuses and caps, with one floor at the end. */
 const rawOf = (spend: Spend, cents: bigint): bigint => {
   const asset = assetOf(spend)
   const rate = spend.merchant.mcc === groceries ? rates[asset].groceries : rates[asset].other
@@ -69,7 +69,7 @@ const rewardOf = (clearing: Spend, refunds: ReadonlyArray<Spend>): ExpectedRewar
   }
 }
 
-/** Nothing is open after a clearing, or after a reversal of zero or of at least the authorization's own amount. */
+/** The open amount: 0 after a clearing, and after a reversal of zero or of at least the authorization's own amount. */
 const openCents = (authorization: Spend, about: ReadonlyArray<Spend>): bigint => {
   const own = centsOf(authorization)
   let open = own
@@ -84,12 +84,12 @@ const openCents = (authorization: Spend, about: ReadonlyArray<Spend>): bigint =>
   return open > 0n ? open : 0n
 }
 
-/** What a vault must hold. */
+/** The expected money of a vault. */
 export const held = (ledger: Ledger, asset: Asset): bigint =>
   ledger.money.filter((move) => move.asset === asset)
     .reduce((sum, { amount, kind }) => kind === "deposit" ? sum + amount : sum - amount, 0n)
 
-/** What a user must have been paid. */
+/** The expected payments of a user. */
 export const paid = (ledger: Ledger, userId: string, asset: Asset): bigint =>
   ledger.money.filter((move) => move.kind === "claim" && move.asset === asset && move.userId === userId)
     .reduce((sum, { amount }) => sum + amount, 0n)

@@ -10,17 +10,17 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { provision } from "./World.ts"
 
-/** A database of the test's own on the run's server; empty, and gone with the scope. */
+/** An empty database on the server of the test run, which is removed when the scope closes. */
 export const emptyDatabase = Effect.map(TestDatabase.makeEmpty, (url) => Redacted.value(url))
 
-/** A statement as the database's owner, whatever became of the service's own way to it. */
+/** Runs a statement as the database's owner, over a connection of its own. */
 export const query = <A extends object>(url: string, text: string) =>
   Effect.scoped(Effect.flatMap(AdminSql.connect(Redacted.make(url)), (sql) => sql.unsafe<A>(text))).pipe(Effect.orDie)
 
-/** Longer than a worker's claim on a delivery lasts. */
-export const claimOutlivedMillis = 65_000
+/** Longer than a worker's lease on a delivery. */
+export const leaseOutlivedMillis = 65_000
 
-/** What a process is started with whose clock can be shifted. */
+/** The preloaded module of a process whose clock can be shifted. */
 export const shiftedClock = join(import.meta.dirname, "shiftedClock.ts")
 
 /**
@@ -52,17 +52,17 @@ export const service = Effect.fnUntraced(function*(
     client: RawClient.make({ baseUrl: () => baseUrl, apiKey }),
     shiftClocks,
     worker: () => worker,
-    /** Another worker takes over once every claim of the one before is over. */
+    /** Starts another worker, after every lease of the one before has expired. */
     replaceWorker: Effect.gen(function*() {
       yield* worker.send("SIGTERM")
       yield* worker.exit
-      yield* shiftClocks(claimOutlivedMillis)
+      yield* shiftClocks(leaseOutlivedMillis)
       worker = yield* startWorker
     })
   }
 })
 
-/** Waits until an api serves; dies with its output where it has ended. */
+/** Waits until an api answers. Dies with its output where the api has ended. */
 export const healthy = (port: number, api: Pick<Running, "isAlive" | "output">) =>
   until(
     "health",

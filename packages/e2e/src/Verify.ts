@@ -39,8 +39,8 @@ export interface Verified {
 }
 
 /**
- * Brings everything to rest (all funded, all holding periods over, all delivered) and holds what the service says
- * against the ledger of what it acknowledged. Dies with the first thing that is not as it must be.
+ * Completes all work (all rewards funded, all holding periods over, all events delivered) and compares the state of the
+ * service with the ledger of what it acknowledged. Dies with the first difference.
  */
 export const verify = Effect.fnUntraced(function*(input: {
   readonly env: Variables
@@ -93,7 +93,7 @@ const eachSpendOnce = Effect.fnUntraced(function*(env: Variables, client: RawCli
   yield* must(Number(rows?.n) === spends.length, () => `${rows?.n} events applied, ${spends.length} acknowledged`)
 })
 
-/** Every reward once and with the right amount, balances, and the vault. */
+/** Verifies that each reward exists once with the right amount, and the balances and the vault. */
 const checkMoney = Effect.fnUntraced(function*(client: RawClient, ledger: Ledger) {
   const reckoning = Reckoning.reckon(ledger)
   const rewards = new Map<string, Reward>()
@@ -149,7 +149,7 @@ const checkMoney = Effect.fnUntraced(function*(client: RawClient, ledger: Ledger
 
 const print = (value: unknown): string => JSON.stringify(value, (_, one) => typeof one === "bigint" ? `${one}` : one)
 
-/** Every event delivered, byte for byte as it is stored, and those of one reward in their order. */
+/** Verifies that every event was delivered with its stored bytes, and the events of one reward in order. */
 const checkDeliveries = Effect.fnUntraced(function*(
   env: Variables,
   client: RawClient,
@@ -191,7 +191,7 @@ const checkDeliveries = Effect.fnUntraced(function*(
   return received.length
 })
 
-/** All events, as a client that follows the event log receives them. */
+/** All events, read from the event log as by a client. */
 const follow = Effect.fnUntraced(function*(client: RawClient) {
   const all: Array<WebhookEvent> = []
   for (let after = "0";;) {

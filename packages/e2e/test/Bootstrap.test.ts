@@ -9,14 +9,14 @@ import { delimiter, dirname, join, resolve } from "node:path"
 
 const root = resolve(import.meta.dirname, "../../..")
 
-/** An entry that lives until it is told to stop, and says so. */
+/** An entry that runs until it gets SIGTERM, and prints when it starts and ends. */
 const entry = `
 process.on("SIGTERM", () => { console.log("stopped"); process.exit(0) })
 setInterval(() => {}, 1000)
 console.log("started")
 `
 
-/** A package that stands in for pnpm and installs nothing, as the registry would send it. */
+/** A package in place of pnpm, as the registry sends it, which installs nothing. */
 const pnpmArchive = (folder: string): Buffer => {
   fs.mkdirSync(join(folder, "package"))
   const manifest = { name: "pnpm", version: "1.0.0", bin: "pnpm.js" }
@@ -27,7 +27,7 @@ const pnpmArchive = (folder: string): Buffer => {
   return fs.readFileSync(join(folder, "pnpm-1.0.0.tgz"))
 }
 
-/** A checkout with nothing installed, where installing takes no time. The pinned hash is that of `pinned`. */
+/** A checkout without installed packages, in which an installation takes no time. The pinned hash is of `pinned`. */
 const checkout = (pinned: (archive: Buffer) => Buffer) =>
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -59,7 +59,7 @@ const checkout = (pinned: (archive: Buffer) => Buffer) =>
     (folder) => Effect.sync(() => fs.rmSync(folder, { recursive: true }))
   )
 
-/** The folder has no Node of its own: it takes the one that runs this. */
+/** The folder has no Node of its own, so that the Node of this process is used. */
 const env = { ...process.env, PATH: [dirname(process.execPath), process.env["PATH"] ?? ""].join(delimiter) }
 
 it.live("a pnpm whose hash is not the pinned one is not run", () =>
@@ -76,7 +76,7 @@ it.live("a pnpm whose hash is not the pinned one is not run", () =>
     assert.isFalse(fs.existsSync(join(folder, "node_modules/.card-rewards-installed")))
   }))
 
-it.live("a start that installed first ends as any other when npm is killed", () =>
+it.live("a start that installed packages first ends like any other when npm is killed", () =>
   Effect.gen(function*() {
     const folder = yield* checkout((archive) => archive)
     const npm = yield* Effect.acquireRelease(

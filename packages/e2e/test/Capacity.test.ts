@@ -18,7 +18,7 @@ it("the capacity model finds the fewest machines that carry the peak of every ra
     assert.strictEqual(need.peakPerSecond, load.eventsPerSecond * load.peakFactor)
     assert.deepStrictEqual([day.worstBacklog, day.recovers], [0, true])
     assert.isAtMost(day.utilisation, 0.7 + 1e-9)
-    // one core more than enough at most, of the part that is the narrowest
+    // at most one core more than necessary, of the part that limits the rate
     if (need.peakPerSecond > 10_000) assert.isAbove(day.utilisation, 0.65)
   }
   const [one, some, twice] = answers

@@ -11,16 +11,16 @@ import { delimiter, join, resolve } from "node:path"
 const root = resolve(import.meta.dirname, "../../..")
 const readme = fs.readFileSync(join(root, "packages/client/README.md"), "utf8")
 
-/** The README's programs by file name, each with what it says they print. */
+/** The README's programs by file name, each with its expected output. */
 const programs = new Map(
   [...readme.matchAll(/```ts\n\/\/ (\S+)\.ts\n([^]*?)```[^]*?```text\n([^]*?)```/g)]
     .map(([, name = "", code = "", output = ""]) => [name, { code, output }])
 )
 
-/** What integrators download, beside Effect; 57 kB as this was written. */
+/** The maximum size of the tarball, which integrators download beside Effect. */
 const maxPackedBytes = 60_000
 
-/** The machine's own Node where it is another one than the project's: integrators have older ones. */
+/** The machine's own Node where it is not the project's: integrators may have an older one. */
 const node = (process.env["PATH"] ?? "").split(delimiter)
   .filter((folder) => !folder.includes("node_modules"))
   .map((folder) => join(folder, "node"))
@@ -39,7 +39,7 @@ class Project extends Context.Service<Project, { readonly folder: string; readon
       )
       const tarball = (yield* run(folder, process.execPath, join(root, "scripts/packClient.ts"), folder)).trim()
       fs.writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }))
-      // the tarball has no dependency but its peer, which comes from here instead of the registry
+      // the only dependency of the tarball is its peer, which is copied instead of downloaded
       yield* run(folder, "npm", "install", "--offline", "--legacy-peer-deps", "--no-audit", "--silent", tarball)
       fs.mkdirSync(join(folder, "node_modules/@types"))
       for (const name of ["effect", "@types/node"]) {
@@ -52,14 +52,14 @@ class Project extends Context.Service<Project, { readonly folder: string; readon
   )
 }
 
-/** What a command prints; where it fails, everything it said. */
+/** Returns the output of a command. Fails with all of its output where the command fails. */
 const run = (cwd: string, command: string, ...args: ReadonlyArray<string>) =>
   Effect.callback<string>((resume) => {
     execFile(command, args, { cwd }, (error, stdout, stderr) =>
       resume(error === null ? Effect.succeed(stdout) : Effect.die(new Error(`${error.message}\n${stdout}${stderr}`))))
   })
 
-/** What the types must refuse: they would not if a declaration were missing from the package. */
+/** Errors that the compiler must find; without a declaration in the package it would not. */
 const refused = `
 import { CardRewards, UserId } from "@card-rewards/client"
 import { connect, NotFound } from "@card-rewards/client/promise"
@@ -102,13 +102,13 @@ layer(services, options)("the packed client in an empty project", (it) => {
       assert.deepStrictEqual([manifest.dependencies, Object.keys(manifest.peerDependencies)], [undefined, ["effect"]])
     }))
 
-  it.effect("compiles the README's programs with TypeScript 7, its own declarations checked too", () =>
+  it.effect("compiles the README's programs with TypeScript 7, and its declarations are valid", () =>
     compile("node_modules/typescript/bin/tsc", "--outDir", "out"))
 
   it.effect("compiles them with TypeScript 5", () =>
     compile("node_modules/typescript-5/bin/tsc", "--noEmit", "--skipLibCheck"))
 
-  it.effect("runs them against the service with what they print in the README", () =>
+  it.effect("runs them against the service, with the output that the README shows", () =>
     Effect.gen(function*() {
       const { folder } = yield* Project
       const { api, apiKey, baseUrl, integratorId } = yield* TestService

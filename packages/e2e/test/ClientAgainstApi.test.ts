@@ -10,7 +10,7 @@ const userId = UserId.make("ann")
 const ids = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => `${prefix}${index}`)
 
 layer(TestService.layer(), { excludeTestServices: true })("the client's streams of the service's pages", (it) => {
-  it.effect("hold everything once, in the order of the list, however small the pages are", () =>
+  it.effect("have each item once, in the order of the list, for any size of pages", () =>
     Effect.gen(function*() {
       const { api, integratorId, publish, idle } = yield* TestService
       const receiver = yield* WebhookReceiver
@@ -73,7 +73,7 @@ layer(
   TestService.layer({ limits }),
   { excludeTestServices: true }
 )("the client before the service's rate limit", (it) => {
-  it.effect("waits as long as Retry-After says, and no call fails", () =>
+  it.effect("waits for the time in Retry-After, and no call fails", () =>
     Effect.gen(function*() {
       const { api } = yield* TestService
       const startedAt = yield* Clock.currentTimeMillis

@@ -13,12 +13,12 @@ const jumps = 12
 const hourMillis = 3_600_000
 
 layer(WebhookReceiver.layer, { excludeTestServices: true, timeout: "60 seconds" })("the machine's time", (it) => {
-  it.effect("jumps back and forth by up to two hours, and no money, event or order is harmed", () =>
+  it.effect("jumps back and forth by up to two hours, without damage to money, events or their order", () =>
     Effect.gen(function*() {
       const receiver = yield* WebhookReceiver
       const random = SeededRandom.make(7)
       const { api, env, replaceWorker, shiftClocks, client, worker } = yield* service()
-      // what customers send is never ahead of a clock that was moved at one end of the jumps and is read at the other
+      // purchases are so far in the past that they are before the sandbox clock after any jump
       const ledger = newLedger(yield* seedIntegrator(client), 5 * hourMillis)
       yield* listen(client, receiver.url)
       const jump = Effect.gen(function*() {
@@ -26,7 +26,7 @@ layer(WebhookReceiver.layer, { excludeTestServices: true, timeout: "60 seconds" 
           const before = ledger.acknowledged
           yield* shiftClocks(random.pick([-1, 1]) * random.integer(0, 2 * hourMillis))
           yield* until("acknowledged", Effect.sync(() => ledger.acknowledged - before), (n) => n >= 20, 60)
-          // attempts fail and are planned again by a clock that is about to change
+          // attempts fail, and the next ones are planned by a clock that is about to change
           receiver.answer(done % 2 === 0 ? 503 : 200)
         }
         receiver.answer(200)
@@ -36,7 +36,7 @@ layer(WebhookReceiver.layer, { excludeTestServices: true, timeout: "60 seconds" 
       const load = Array.from({ length: customers }, (_, index) => customer(client, ledger, index))
       yield* Effect.all([jump, ...load], { concurrency: "unbounded", discard: true })
       assert.isTrue(api.isAlive() && worker().isAlive(), api.output() + worker().output())
-      // what was planned by a clock two hours ahead is due when that time comes
+      // attempts that were planned by a clock two hours ahead are due at that time
       yield* replaceWorker
       yield* shiftClocks(3 * hourMillis)
       yield* verify({ env, client, ledger, received: receiver.received })

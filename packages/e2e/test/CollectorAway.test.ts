@@ -6,18 +6,18 @@ import { freePort } from "@card-rewards/testing/Processes"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 
-/** Longer than an export in vain goes on: a second, and three repeats. Then exporting pauses. */
+/** Longer than a failing export: a second and three repeats, after which exports pause. */
 const awayMillis = 5_000
 const beyondPauseMillis = 61_000
 
-/** Far more than a post takes, and less than an export in vain. */
+/** Far longer than a post, and shorter than a failing export. */
 const maxAnswerMillis = 2_000
 
 const nameOf = ({ name, service }: { readonly name: string; readonly service: string }) => `${service} ${name}`
 const apiSpan = "card-rewards-api SpendEvents.store"
 const workerMetric = "card-rewards-worker card_rewards.spend_events.applied"
 
-it.live("a collector that is away slows no request and fills no log, and is found when it is back", () =>
+it.live("an unreachable collector delays no request and fills no log, and exports continue when it is back", () =>
   Effect.gen(function*() {
     const collectorPort = yield* freePort
     const { api, shiftClocks, client, worker } = yield* service({
@@ -50,7 +50,7 @@ it.live("a collector that is away slows no request and fills no log, and is foun
       }
       return longestMillis
     })
-    // a machine that stalls only ever adds time, so one good measurement of three is proof; each begins to export anew
+    // a stalled machine only adds time, so that one good measurement of three is sufficient; each starts exports again
     let tries = 0
     let longestMillis = Infinity
     while (tries < 3 && longestMillis >= maxAnswerMillis) {

@@ -1,6 +1,6 @@
 import { Cluster } from "@card-rewards/e2e/Cluster"
 import { customer, newLedger } from "@card-rewards/e2e/Load"
-import { claimOutlivedMillis, shiftedClock } from "@card-rewards/e2e/Setting"
+import { leaseOutlivedMillis, shiftedClock } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
 import { seedIntegrator, listen, provision } from "@card-rewards/e2e/World"
 import { until } from "@card-rewards/testing/Polling"
@@ -59,7 +59,7 @@ layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices
         for (const worker of workers) yield* worker.send("SIGTERM")
         // the signal itself may end a worker that was started a moment ago
         for (const worker of workers) assert.include([0, null], yield* worker.exit, worker.output())
-        writeFileSync(shiftFile, `${claimOutlivedMillis}`)
+        writeFileSync(shiftFile, `${leaseOutlivedMillis}`)
         yield* startWorker
         const { deliveries, events, rewards } = yield* verify({ env, client, ledger, received: receiver.received })
         yield* Effect.logInfo(`seed ${seed}: survived ${kills} kills; ${events} spend events, ` +

@@ -9,9 +9,9 @@ import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, describe, it } from "@effect/vitest"
 import { Data, Duration, Effect } from "effect"
 
-/** The long run sets minutes. */
+/** In seconds; a long run sets minutes. */
 const awaySeconds = Number(process.env["AWAY_SECONDS"] ?? 6)
-/** How often connections are then frozen again, and how long the network works in between; the long run sets more. */
+/** How often connections are frozen again, and how long the network works in between; a long run sets more. */
 const losses = Number(process.env["AWAY_LOSSES"] ?? 3)
 const lossEveryMillis = Number(process.env["AWAY_LOSS_EVERY_MILLIS"] ?? 2_500)
 const refusedMillis = 5_000
@@ -31,7 +31,7 @@ const clearing = (id: string) => ({
 })
 const amount = { asset: "USDC", amount: "1" }
 
-/** One request of each operation; all of them are without effect, or may be repeated. */
+/** One request of each operation; each has no effect or can be repeated. */
 const requests: ReadonlyArray<readonly [string, string, unknown?]> = [
   ["POST", "/v1/spend-events", clearing("away")],
   ["GET", "/v1/spend-events?state=waiting"],
@@ -56,13 +56,13 @@ const requests: ReadonlyArray<readonly [string, string, unknown?]> = [
   ["POST", "/v1/sandbox/claims", { reference: "away", amount, userId: "nobody" }]
 ]
 
-/** Something took longer than is promised. */
+/** An operation took longer than promised. */
 class TooSlow extends Data.TaggedError("TooSlow")<{ readonly message: string }> {}
 
 const isBelow = (millis: number, mostMillis: number, what: string) =>
   millis < mostMillis ? Effect.void : new TooSlow({ message: `${what}: ${Math.round(millis)} ms` })
 
-/** A stalled machine only adds time, so one good measurement of three is proof; any other fault ends the test. */
+/** A stalled machine only adds time, so that one good measurement of three is sufficient. Other faults end the test. */
 const atBest = <R>(measured: Effect.Effect<void, TooSlow | NoAnswer, R>) =>
   measured.pipe(
     Effect.tapError(({ message }) => Effect.logInfo(message)),
@@ -70,9 +70,9 @@ const atBest = <R>(measured: Effect.Effect<void, TooSlow | NoAnswer, R>) =>
     Effect.orDie
   )
 
-describe("while the database is away", () => {
+describe("while the database is unreachable", () => {
   for (const how of ["cut", "freeze"] as const) {
-    it.live(`(${how}) every request is 503 within 5 s, memory does not grow, and all goes on by itself`, () =>
+    it.live(`(${how}) every request is answered 503 within 5 s, memory does not grow, and both processes recover`, () =>
       Effect.gen(function*() {
         const receiver = yield* WebhookReceiver
         const proxy = yield* NetworkProxy.toDatabase
@@ -83,7 +83,7 @@ describe("while the database is away", () => {
           const begin = performance.now()
           const last = clearings(1, ledger.clockMillis)
           yield* spend(client, ledger, last)
-          // also what a session on a half-open connection had locked
+          // including rows that a session on a half-open connection had locked
           const deposit = { reference: `back${begin}`, amount: { asset: "USDC", amount: "1000" } }
           yield* expect(200, client.sendWithRetries("POST", "/v1/sandbox/deposits", deposit))
           ledger.money.push({ kind: "deposit", asset: "USDC", amount: 1_000n })
@@ -118,7 +118,7 @@ describe("while the database is away", () => {
           yield* isBelow(Math.max(...answers.map(([took]) => Duration.toMillis(took))), refusedMillis, "slowest 503")
           yield* isBelow(backMillis, worksAgainMillis, how)
         })
-        // before what the last one broke is repaired
+        // before the processes have recovered from the last one
         const loseAgainAndAgain = Effect.gen(function*() {
           for (let loss = 0; loss < losses; loss++) {
             yield* Effect.sleep(lossEveryMillis)

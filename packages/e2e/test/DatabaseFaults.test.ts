@@ -10,7 +10,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomBytes } from "node:crypto"
 
-/** What the database may say at any statement, and passes; the service retries the first three itself. */
+/** Transient errors of any statement. The service retries the first three itself. */
 const faults = [
   ["40001", "serialization failure"],
   ["40P01", "deadlock"],
@@ -23,7 +23,7 @@ const faults = [
   ["25006", "read only, as after a failover"]
 ] as const
 
-/** A trigger raises the error while the sequence, which no rollback takes back, stays under the limit. */
+/** A trigger that raises the error until the sequence, which a rollback does not reset, reaches the limit. */
 const makeFaults = [
   "CREATE TABLE fault (code text NOT NULL, times bigint NOT NULL)",
   "CREATE SEQUENCE fault_count",
@@ -44,7 +44,7 @@ const arm = (url: string, code: string, times: number) =>
     `WITH gone AS (DELETE FROM fault) INSERT INTO fault SELECT '${code}', ${times} FROM setval('fault_count', 1, false)`
   )
 
-/** Sends once each, then again what met no success. Nothing but success and 503 may come back. */
+/** Sends each request once, then repeats the ones without success. Every answer must be a success or 503. */
 const sendAll = Effect.fnUntraced(function*(client: RawClient.RawClient, ledger: Ledger, spends: ReadonlyArray<Spend>) {
   const answers = yield* Effect.forEach(
     spends,
@@ -55,15 +55,15 @@ const sendAll = Effect.fnUntraced(function*(client: RawClient.RawClient, ledger:
   return answers.filter(({ status }) => status === 503).length
 })
 
-/** The answer is this or a 503 that says when to come again. */
+/** The answer has this status, or is a 503 with Retry-After. */
 const orAgain = (answer: Effect.Effect<Answer, NoAnswer>, status: number) =>
   Effect.tap(expect([status, 503], answer), ({ headers, status: was, text }) => {
     if (was === 503) assert.match(`${headers["retry-after"]}`, /^[1-9]/, text)
     return Effect.void
   })
 
-describe("what PostgreSQL may refuse", () => {
-  it.live("is retried or answered 503, in the api and in the worker, and nothing is lost", () =>
+describe("an error of PostgreSQL", () => {
+  it.live("is retried or answered with 503, in api and worker, and nothing is lost", () =>
     Effect.gen(function*() {
       const receiver = yield* WebhookReceiver
       const { api, env, url, client, worker } = yield* service()
@@ -77,7 +77,7 @@ describe("what PostgreSQL may refuse", () => {
         )
       }
       for (const [code, what] of faults) {
-        // few enough to be met by three further tries, where there are such
+        // few enough for three retries, where the service retries
         yield* arm(url, code, 2)
         const briefly = yield* sendAll(client, ledger, clearings(1, ledger.clockMillis))
         if (code.startsWith("40")) assert.strictEqual(briefly, 0, what)
@@ -93,7 +93,7 @@ describe("what PostgreSQL may refuse", () => {
       assert.notInclude(api.output(), "A request met a fault of the service")
     }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped), { timeout: 300_000 })
 
-  it.live("too few connections, on either side: 503 or success, and /health always", () =>
+  it.live("too few connections on either side result in success or 503, and /health always answers", () =>
     Effect.gen(function*() {
       const role = `few_${randomBytes(4).toString("hex")}`
       const limited = (url: string) => {
@@ -104,7 +104,7 @@ describe("what PostgreSQL may refuse", () => {
       }
       const { apiKey, env, url, client } = yield* service({ more: { DATABASE_POOL_SIZE: "2" } })
       yield* seedIntegrator(client)
-      // PostgreSQL refuses this role's third connection, while the process may hold ten
+      // PostgreSQL refuses the third connection of this role; the limit of the process is ten
       yield* Effect.acquireRelease(
         Effect.gen(function*() {
           yield* query(url, `CREATE ROLE ${role} LOGIN PASSWORD '${role}' CONNECTION LIMIT 2`)

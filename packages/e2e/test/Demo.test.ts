@@ -5,7 +5,7 @@ import { resolve } from "node:path"
 
 const root = resolve(import.meta.dirname, "../../..")
 
-/** What `npm run demo` prints, its instants and ports aside. */
+/** The output of `npm run demo`, without instants and ports. */
 const printed = Effect.callback<string>((resume) => {
   const { DATABASE_URL: _database, SECRETS_KEY: _secrets, ...env } = process.env
   execFile(process.execPath, ["scripts/demo.ts"], { cwd: root, env, timeout: 200_000 }, (error, stdout, stderr) => {

@@ -11,7 +11,7 @@ import { join } from "node:path"
 
 const script = join(root, "scripts/auditDependencies.ts")
 
-it("api and worker bring along what docs/operations.md lists, and nothing else", () => {
+it("api and worker have the packages that docs/operations.md lists, and no others", () => {
   const operations = readFileSync(join(root, "docs/operations.md"), "utf8")
   const section = operations.split(/^## /m).find((part) => part.startsWith("Dependencies\n"))
   const listed = [...(section ?? "").matchAll(/^\| `([^`]+)` \|/gm)].map(([, name]) => name)
@@ -68,23 +68,23 @@ const advisory = (id: string, more: Readonly<Record<string, unknown>> = {}) => (
   ...more
 })
 
-/** What the registry answers to every request. */
+/** The answer of the registry to every request. */
 const known = { "node-serialize": [advisory("GHSA-q4v7-4rhw-9hqm", { severity: "critical" })] }
 
-/** What a registry does with the question. */
+/** How a registry handles the request. */
 type Registry = (response: ServerResponse, question: unknown, request: IncomingMessage) => void
 
 const says = (status: number, body: unknown): Registry => (response) =>
   void response.writeHead(status, { "content-type": "application/json" })
     .end(typeof body === "string" ? body : JSON.stringify(body))
 
-/** Listens until the scope closes; the registry's URL. */
+/** Listens until the scope closes. Returns the registry's URL. */
 const listen = (registry: Registry) =>
   LoopbackServer.listen(createServer((request, response) =>
     void read(request).then(({ body }) => registry(response, JSON.parse(body), request), () => response.destroy())
   )).pipe(Effect.map(({ port }) => `http://127.0.0.1:${port}/npm/`))
 
-/** The audit of `lockfile` by this registry. */
+/** The audit of `lockfile` with this registry. */
 const audit = Effect.fnUntraced(function*(
   registry: Registry | string,
   options: { readonly args?: ReadonlyArray<string>; readonly workspace?: string } = {}
@@ -138,7 +138,7 @@ it.live("an audit fails on a finding, unless pnpm-workspace.yaml accepts it", ()
     ])
   }))
 
-it.live("a registry that does not answer the question leaves it open within 10 s, and fails only who requires it", () =>
+it.live("an audit without an answer of the registry ends within 10 s, and fails only where it is required", () =>
   Effect.gen(function*() {
     const waits: Array<number> = []
     const waitsFor = (response: ServerResponse) => {
@@ -171,7 +171,7 @@ it.live("a registry that does not answer the question leaves it open within 10 s
       results,
       cases.map(([, reason], index) => ({ code: index % 2 === 0 ? 0 : 2, output: `not audited: ${reason}\n` }))
     )
-    // from when the question came: a slow start of the process that asks is no part of it
+    // from the arrival of the request, so that a slow start of the audit does not count
     assert.strictEqual(waits.length, 2)
     for (const millis of waits) assert.isTrue(millis > 5_000 && millis < 15_000, `${millis} ms`)
   }))

@@ -18,7 +18,7 @@ const containerfile = file("deploy/Containerfile")
 const stages = [...containerfile.matchAll(/^FROM (\S+) AS (\S+)$/gm)]
   .map(([, base = "", name = ""]) => ({ base, name }))
 
-/** The images that stages are built on, other stages apart. */
+/** The images that stages are built on, except other stages. */
 const bases = stages.map(({ base }) => base).filter((base) => !stages.some(({ name }) => name === base))
 
 interface Compose {
@@ -38,7 +38,7 @@ interface Compose {
 const compose: Compose = parse(file("deploy/compose.yaml"), { merge: true })
 
 describe("the images", () => {
-  it("are described without a fault, on the Node that the project names", () => {
+  it("have valid descriptions, and the version of Node that the project names", () => {
     assert.deepStrictEqual(validate(containerfile), [])
     assert.isNotEmpty(validate(containerfile.replace("WORKDIR /app", "WORKDIR app\nCMD npm start\nCMD npm start")))
     const { catalog }: { readonly catalog: Readonly<Record<string, string>> } = parse(file("pnpm-workspace.yaml"))
@@ -47,7 +47,7 @@ describe("the images", () => {
     assert.isEmpty(others)
   })
 
-  it("come from bases, and with a pnpm, that are pinned by hash", () => {
+  it("have base images and a pnpm that are pinned by hash", () => {
     const syntax = /^# syntax=(\S+)/.exec(containerfile)?.[1]
     const pulled = Object.values(compose.services).flatMap(({ image }) => image ?? [])
     assert.isNotEmpty(pulled)
@@ -77,7 +77,7 @@ describe("the images", () => {
         )
       }
 
-      // as compose.yaml arranges it: the logins, then the migrations, then those that work
+      // the order of compose.yaml: the logins, then the migrations, then api and worker
       const url = yield* emptyDatabase
       yield* logins(url)
       const as = (user: string) => Object.assign(new URL(url), { username: user, password: `${user}-password` }).href
@@ -129,24 +129,24 @@ describe("the images", () => {
         "SELECT count(*)::int4 AS n FROM spend_events WHERE position IS NOT NULL"
       )
       yield* until("applied", applied, ([row]) => row?.n === 1, 20)
-      // no warning of rights that are too wide, no file that could not be written
+      // no warning of excessive privileges, and none of a file that cannot be written
       assert.notMatch(runningApi.output() + runningWorker.output(), /"level":"(WARN|ERROR|FATAL)"/)
     }).pipe(Effect.scoped), { timeout: 120_000 })
 })
 
 describe("compose.yaml", () => {
   it("is valid by the Compose Specification", () => {
-    // it names its parts as an older draft of JSON Schema did; its references do not need the names
+    // the schema has `id`s of an older draft of JSON Schema; its references do not need them
     const isName = (key: string, value: unknown) => ["$schema", "id"].includes(key) && typeof value === "string"
     const schema = JSON.parse(JSON.stringify(composeSchema), (key, value) => isName(key, value) ? undefined : value)
     const valid = new Ajv({ strict: false, validateFormats: false }).compile(schema)
-    // the name of the project is younger than this schema
+    // the schema is older than the property `name` of a project
     const { name: _name, ...known } = { name: "", ...compose }
     assert.isTrue(valid(known), JSON.stringify(valid.errors))
     assert.isFalse(valid({ ...known, services: { api: { image: "x", readonly: true } } }))
   })
 
-  it("names stages, files and variables that there are, and gives no process more than it needs", () => {
+  it("names existing stages, files and variables, and no process has more than it needs", () => {
     const { postgres, ...ours } = compose.services
     for (const [name, service] of Object.entries(ours)) {
       assert.include(stages.map((stage) => stage.name), service.build?.target, name)
@@ -174,13 +174,13 @@ describe("compose.yaml", () => {
   })
 })
 
-/** Reads any file, writes none, starts no process: a file system that is only read, also for root. */
+/** The process can read any file, write none and start no process, even as root: like a read-only file system. */
 const settings = (stage: Stage, env: Readonly<Record<string, string>>) => ({
   cwd: join(stage.folder, stage.workdir),
   env: { PATH: dirname(process.execPath), ...stage.env, ...env, NODE_OPTIONS: "--permission --allow-fs-read=*" }
 })
 
-/** Runs a stage's command until the scope ends; what it prints. */
+/** Runs a stage's command until the scope closes. Returns its output. */
 const started = Effect.fnUntraced(function*(stage: Stage, env: Readonly<Record<string, string>>) {
   assert.strictEqual(stage.command[0], "node")
   const child = yield* Effect.acquireRelease(
@@ -194,7 +194,7 @@ const started = Effect.fnUntraced(function*(stage: Stage, env: Readonly<Record<s
 })
 
 /**
- * What `psql` does with `logins.sql` as the database is made; other tests of the run may have made the roles before.
+ * Runs `logins.sql` as `psql` does when the database is made; other tests of the run may have made the roles before.
  */
 const logins = Effect.fnUntraced(function*(url: string) {
   const statements = file("deploy/postgres/logins.sql").replaceAll(/^(--|\\).*$/gm, "").split(";").map(

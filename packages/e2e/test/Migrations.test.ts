@@ -1,6 +1,6 @@
 import { clearings, newLedger, spend } from "@card-rewards/e2e/Load"
 import {
-  claimOutlivedMillis,
+  leaseOutlivedMillis,
   emptyDatabase,
   healthy,
   query,
@@ -30,19 +30,19 @@ const relations = (url: string) =>
 const migrations = (url: string) =>
   query<{ id: number; name: string }>(url, "SELECT migration_id AS id, name FROM effect_sql_migrations ORDER BY 1")
 
-/** Runs a process to its end; its exit code and its lines. */
+/** Runs a process to its end. Returns its exit code and its lines. */
 const ended = Effect.fnUntraced(function*(...process: Parameters<typeof start>) {
   const child = yield* start(...process)
   const code = yield* child.exit
   return { code, lines: child.output().trim().split("\n") }
 })
 
-/** Each starts several processes. */
+/** Each test starts several processes. */
 const inTurn = Semaphore.makeUnsafe(1).withPermits(1)
 
-// one of them waits for half a minute, in which the others run, one after another
+// one test waits for half a minute, while the others run in sequence
 describe.concurrent("migrations", () => {
-  it.live("an api and a worker that start before there is a schema serve once two concurrent migrations made it", () =>
+  it.live("an api and a worker that start without a schema serve after two concurrent migrations have made it", () =>
     Effect.gen(function*() {
       const url = yield* emptyDatabase
       const port = yield* freePort
@@ -57,14 +57,14 @@ describe.concurrent("migrations", () => {
       yield* healthy(port, api)
       const made = yield* migrations(url)
       assert.deepStrictEqual(made.map(({ id }) => id), made.map((_, index) => index + 1))
-      // once more on the full schema
+      // a repeat on the complete schema
       const before = yield* relations(url)
       assert.strictEqual((yield* ended("admin", env, { args: ["migrate"] })).code, 0)
       assert.deepStrictEqual(yield* relations(url), before)
       assert.isTrue(api.isAlive() && worker.isAlive(), api.output() + worker.output())
     }).pipe(Effect.scoped, inTurn), { timeout: 180_000 })
 
-  it.live("two at one moment bring a database of the first release up to date, and all that it held goes on", () =>
+  it.live("two concurrent ones bring a database of the first release up to date, and its work continues", () =>
     Effect.gen(function*() {
       const receiver = yield* WebhookReceiver
       const before = yield* service()
@@ -83,8 +83,8 @@ describe.concurrent("migrations", () => {
       assert.deepStrictEqual((yield* migrations(url)).map(({ id }) => id), [1])
       const port = yield* freePort
       const env = { ...before.env, DATABASE_URL: url, PORT: `${port}` }
-      // what the worker had claimed and not sent is free again
-      yield* before.shiftClocks(claimOutlivedMillis)
+      // deliveries that the worker had leased and not sent are due again
+      yield* before.shiftClocks(leaseOutlivedMillis)
       const api = yield* start("api", env, { preload: shiftedClock })
       const worker = yield* start("worker", env, { preload: shiftedClock })
       const both = yield* Effect.all([1, 2].map(() => ended("admin", env, { args: ["migrate"] })), { concurrency: 2 })
@@ -98,10 +98,10 @@ describe.concurrent("migrations", () => {
       assert.isTrue(api.isAlive() && worker.isAlive(), api.output() + worker.output())
     }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped, inTurn), { timeout: 180_000 })
 
-  it.live("one that fails leaves the database as it was, and says so in one line", () =>
+  it.live("a failed one leaves the database unchanged, and prints one line", () =>
     Effect.gen(function*() {
       const url = yield* emptyDatabase
-      // something else stands where a late statement wants to make its own
+      // an object has the name of one that a later statement creates
       yield* query(url, "CREATE TABLE delivery_attempts (not_ours integer)")
       const before = yield* relations(url)
       const failed = yield* ended("admin", variables(url), { args: ["migrate"] })
@@ -112,7 +112,7 @@ describe.concurrent("migrations", () => {
       assert.strictEqual((yield* ended("admin", variables(url), { args: ["migrate"] })).code, 0)
     }).pipe(Effect.scoped, inTurn), { timeout: 180_000 })
 
-  it.live("api and worker end with one line where the schema is missing or newer, or no database answers", () =>
+  it.live("api and worker end with one line where the schema is missing or newer, or the database unreachable", () =>
     Effect.gen(function*() {
       const empty = variables(yield* emptyDatabase)
       const nowhere = variables(`postgres://nobody@127.0.0.1:${yield* freePort}/none`)

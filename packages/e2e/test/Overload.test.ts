@@ -9,7 +9,7 @@ import { once } from "node:events"
 import { connect, type Socket } from "node:net"
 
 const loadMillis = 2_500
-/** Reads to judge by: where the machine is slow, there are fewer while the load lasts. */
+/** The minimum number of reads that are judged; on a slow machine the load makes fewer of them. */
 const leastReads = 5
 const mostResidentBytes = 640 * 1024 * 1024
 
@@ -29,13 +29,13 @@ class Target extends Context.Service<Target, {
   )
 }
 
-/** The system tries again after up to half a minute to connect where too many came at one moment. */
+/** Where too many connections are made at one moment, the system retries some of them after up to half a minute. */
 const timeoutMillis = 60_000
 
 const clientOf = ({ apiKey, port }: Target["Service"], connections: number) =>
   RawClient.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey, connections, timeoutMillis })
 
-/** Asks for health and for a balance all the while; health must always answer, reads too or with 503. */
+/** Reads the health and a balance again and again: health must always answer, and the read with success or 503. */
 const watch = Effect.fnUntraced(function*(target: Target["Service"]) {
   const client = clientOf(target, 4)
   yield* expect(204, client.send("GET", "/health"))
@@ -60,7 +60,7 @@ const whileRunning = <A, E, R>(target: Target["Service"], load: Effect.Effect<A,
 
 layer(Target.layer, { excludeTestServices: true, timeout: "120 seconds" })("under more load than it can take", (it) => {
   for (const connections of [64, 256, 2_000]) {
-    it.effect(`${connections} connections: every answer is 202, 429 or 503, and each 202 is stored`, () =>
+    it.effect(`${connections} connections get 202, 429 or 503 only, and each event with 202 is stored`, () =>
       Effect.gen(function*() {
         const target = yield* Target
         const client = clientOf(target, connections)
@@ -94,7 +94,7 @@ layer(Target.layer, { excludeTestServices: true, timeout: "120 seconds" })("unde
       }), { timeout: 180_000 })
   }
 
-  it.effect("when nothing can be stored, posts beyond the limit get 503 at once, others in time; reads work", () =>
+  it.effect("while no event can be stored, posts beyond the limit get 503 at once, others in time; reads work", () =>
     Effect.gen(function*() {
       const target = yield* Target
       const client = clientOf(target, 2_000)
@@ -117,7 +117,7 @@ layer(Target.layer, { excludeTestServices: true, timeout: "120 seconds" })("unde
       assert.isBelow(target.residentBytes(), mostResidentBytes)
     }).pipe(Effect.scoped), { timeout: 180_000 })
 
-  it.effect("slow clients, half-sent bodies and garbage cost no other client its answer", () =>
+  it.effect("slow clients, incomplete bodies and garbage do not affect other clients", () =>
     Effect.gen(function*() {
       const target = yield* Target
       const open = Effect.acquireRelease(
@@ -138,7 +138,7 @@ layer(Target.layer, { excludeTestServices: true, timeout: "120 seconds" })("unde
       const garbage = yield* many(50, (socket) =>
         socket.write(`GET /health HTTP/1.1\r\nhost: x\r\n\r\n\0\xffnonsense\r\n\r\n${"x".repeat(5_000)}`))
       for (const socket of garbage) {
-        // what came before the garbage may be answered; then the connection ends
+        // requests before the garbage may be answered; then the connection ends
         const answer = yield* Effect.promise(() => socket.setEncoding("utf8").toArray().catch(() => []))
         assert.match(answer.join(""), /^(HTTP\/1\.1 204 |HTTP\/1\.1 400 Bad Request|$)/)
       }

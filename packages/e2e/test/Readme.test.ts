@@ -19,7 +19,7 @@ const blocks = (text: string, language: string): ReadonlyArray<string> =>
 const block = (language: string, holds: string) =>
   blocks(readme, language).find((code) => code.includes(holds)) ?? assert.fail(`the README has no block with ${holds}`)
 
-/** The commands of the README's sessions, each with the output that stands under it. */
+/** The commands of the README's sessions, each with the output below it. */
 const session = blocks(readme, "sh").filter((code) => code.startsWith("$ ")).flatMap((code) =>
   code.trim().slice(2).split("\n$ ").map((step) => {
     const [command = "", ...output] = step.split("\n")
@@ -34,7 +34,7 @@ const definitions = block("sh", "api() ")
 const withoutTimes = (text: string) =>
   text.replaceAll(/"(enrolledAt|updatedAt|publishedAt|createdAt)":"[^"]+"/g, "\"$1\":\"…\"").trim()
 
-/** A folder with what `npm start` leaves in the checkout; the machine's own tools. */
+/** A folder with the files that `npm start` writes to the checkout, and the machine's own tools. */
 const checkout = Effect.gen(function*() {
   const { apiKey, baseUrl } = yield* LaunchedService
   const folder = yield* Effect.acquireRelease(
@@ -50,7 +50,7 @@ const checkout = Effect.gen(function*() {
 const patiently = Schedule.spaced("50 millis").pipe(Schedule.upTo({ duration: "60 seconds" }))
 
 layer(LaunchedService.layer, { excludeTestServices: true, timeout: "120 seconds" })("the README", (it) => {
-  it.effect("has a first session that prints what it says", () =>
+  it.effect("has a first session with the output that it shows", () =>
     Effect.gen(function*() {
       assert.isAbove(session.length, 10)
       const { bash, env, folder } = yield* checkout
@@ -60,7 +60,7 @@ layer(LaunchedService.layer, { excludeTestServices: true, timeout: "120 seconds"
         const matches = Effect.map(run(command), (printed) => {
           assert.strictEqual(withoutTimes(printed), withoutTimes(output), command)
         })
-        // a read may come before the worker; a person types more slowly
+        // a read may come before the worker has processed the event; a person types more slowly
         const again = Effect.retry(Effect.catchDefect(matches, (defect) => Effect.fail(defect)), patiently)
         yield* command.startsWith("api GET") ? Effect.orDie(again) : matches
       }
@@ -72,7 +72,7 @@ layer(LaunchedService.layer, { excludeTestServices: true, timeout: "120 seconds"
       const port = `${yield* freePort}`
       const here = (text: string) => text.replaceAll("8080", port)
       writeFileSync(join(folder, "receiver.mjs"), here(block("js", "createServer")))
-      // a reader waits until it listens, and then requests a ping
+      // waits until the receiver listens, and then requests a ping
       const steps = here(block("sh", "receiver.mjs")).replace("&\n", "&\nRECEIVER=$!\nread -r\n")
       const shell = yield* Effect.acquireRelease(
         Effect.sync(() => spawn("bash", bash(`${steps}\nread -r\nkill $RECEIVER`), { cwd: folder, env })),
@@ -114,11 +114,11 @@ layer(LaunchedService.layer, { excludeTestServices: true, timeout: "120 seconds"
 })
 
 describe("the pages", () => {
-  it("show of the demo what it prints", () => {
+  it("show the output of the demo", () => {
     assert.include(read("packages/e2e/test/Demo.test.ts"), block("", "Half of the purchase").trim())
   })
 
-  /** Shell that no test of this file runs, by its first line, and what stands for it. */
+  /** Shell code that no test of this file runs, by its first line, and the test that covers it. */
   const elsewhere: Readonly<Record<string, string>> = {
     "npm start   # installs": "LaunchedService.ts starts scripts/start.ts; scripts/check.ts is what runs this",
     "WEBHOOK_ALLOW_PRIVATE_NETWORK=true npm start": "LaunchedService.ts sets it",
@@ -129,7 +129,7 @@ describe("the pages", () => {
     "admin() { npm --prefix": "Terminal.test.ts completes commands in bash"
   }
 
-  it("have no shell but what a test runs", () => {
+  it("have only shell code that a test runs", () => {
     const pages = globSync(["README.md", "docs/*.md", "docs/decisions/*.md", "packages/*/README.md"], { cwd: root })
     const shell = pages.flatMap((page) => blocks(read(page), "sh"))
     const others = shell.filter((code) =>

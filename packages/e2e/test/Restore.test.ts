@@ -22,7 +22,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 
-/** A PostgreSQL that archives its log, in a folder that outlives it; gives its address. */
+/** Starts a PostgreSQL that archives its log, in a folder that remains after its end. Returns its address. */
 const server = (dataDir: string, archive: string, settings: Readonly<Record<string, string>> = {}) =>
   EmbeddedPostgres.layer({
     dataDir,
@@ -36,7 +36,7 @@ const server = (dataDir: string, archive: string, settings: Readonly<Record<stri
 
 const addressOf = Effect.map(EmbeddedPostgres, ({ url }) => Redacted.value(url))
 
-/** The service over a database, for as long as the scope lasts. */
+/** The service over a database, until the scope closes. */
 const service = Effect.fnUntraced(function*(url: string, apiKey: string) {
   const port = yield* freePort
   const env = variables(url, { PORT: `${port}` })
@@ -46,7 +46,7 @@ const service = Effect.fnUntraced(function*(url: string, apiKey: string) {
   return { env, client: RawClient.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey }) }
 })
 
-/** With owners, which the server insists on. */
+/** Copies a folder with its owners: the server refuses a data directory of another user. */
 const copy = (from: string, to: string) => execFileSync("cp", ["-a", from, to])
 
 const write = (cluster: string, name: string, text: string) => {
@@ -55,7 +55,7 @@ const write = (cluster: string, name: string, text: string) => {
   chownSync(join(cluster, name), uid, gid)
 }
 
-/** Copies the running cluster as a base backup is taken: between start and stop, in one session. */
+/** Copies the running cluster as a base backup: between its start and stop, in one session. */
 const backUp = (url: string, cluster: string, target: string) =>
   Effect.scoped(Effect.gen(function*() {
     const sql = yield* AdminSql.connect(Redacted.make(url))
@@ -74,13 +74,13 @@ const stored = (url: string) =>
 
 const sentIn = ({ spends }: Ledger) => [...spends.values()].map(({ externalTransactionId: id }) => id).toSorted()
 
-it.live("a base backup and the archived log restore the moment before a mistake; events sent again complete it", () =>
+it.live("a base backup and the archived log restore the time before a mistake; repeated events complete it", () =>
   Effect.gen(function*() {
     const parent = yield* folder
     chmodSync(parent, 0o711)
     const [dataDir, archive, backup] = [join(parent, "data"), join(parent, "archive"), join(parent, "backup")]
     mkdirSync(archive)
-    // the server of a test that runs as root runs as another user
+    // where the test runs as root, the server runs as another user
     chmodSync(archive, 0o777)
     const cluster = () => readFileSync(join(dataDir, "location"), "utf8")
 
@@ -105,7 +105,7 @@ it.live("a base backup and the archived log restore the moment before a mistake;
       return { apiKey, kept, ledger, location: cluster() }
     }).pipe(Effect.scoped, Effect.provide(server(dataDir, archive)))
 
-    // the server goes on for a moment after its last user
+    // the server ends a moment after its last user
     const isGone = Effect.sync(() => !existsSync(join(before.location, "postmaster.pid")))
     yield* until("stopped", isGone, (gone) => gone)
     rmSync(before.location, { recursive: true })
@@ -124,7 +124,7 @@ it.live("a base backup and the archived log restore the moment before a mistake;
       assert.deepStrictEqual(yield* stored(url), before.kept)
       assert.include(yield* admin(variables(url), "audit"), "holds")
       const { client } = yield* service(url, before.apiKey)
-      // the integrator knows from when to send again; what was kept is a duplicate
+      // the integrator repeats the events since the restored time; those that were restored are duplicates
       yield* spend(client, before.ledger, [...before.ledger.spends.values()])
       assert.deepStrictEqual(yield* stored(url), sentIn(before.ledger))
       const rewarded = query<{ count: number }>(url, "SELECT count(*)::int AS count FROM rewards")

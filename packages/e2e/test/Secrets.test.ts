@@ -21,7 +21,7 @@ layer(
   Layer.merge(Cluster.layer(verbose), WebhookReceiver.layer),
   { excludeTestServices: true, timeout: "60 seconds" }
 )("secrets", (it) => {
-  it.effect("are in no log, answer, event, error, table or command line, at the lowest log level, with failures", () =>
+  it.effect("are in no log, answer, event, error, table or command line, at any log level, with failures", () =>
     Effect.gen(function*() {
       const cluster = yield* Cluster
       const receiver = yield* WebhookReceiver
@@ -93,7 +93,7 @@ layer(
     }).pipe(Effect.scoped), { timeout: 120_000 })
 })
 
-/** Repeated and misplaced requests, and reads of what belongs to a secret. Keys are sent where they do not belong. */
+/** Repeated creations, reads of keys and endpoints, and requests with a key in the wrong place. */
 const makeMistakes = Effect.fnUntraced(function*(
   client: RawClient.RawClient,
   receiverUrl: string,

@@ -15,7 +15,7 @@ import { connect } from "node:net"
 
 const customers = 12
 
-/** What the operators are promised. An api that does not let go of its connections takes that long, and more. */
+/** The promised maximum duration. An api that keeps unused connections open takes longer. */
 const stopMillis = 10_000
 
 /** A database of its own, two apis behind a balancer, and two workers. */
@@ -71,7 +71,7 @@ layer(WebhookReceiver.layer, { excludeTestServices: true, timeout: "60 seconds" 
       assert.isAbove(events, 100)
     }).pipe(Effect.scoped), { timeout: 180_000 })
 
-  it.effect("unused and kept-alive connections do not hold up an api, and a request under way gets its answer", () =>
+  it.effect("unused connections do not delay the end of an api, and a request in flight gets its answer", () =>
     Effect.gen(function*() {
       const { apiKey, apis, ports } = yield* service
       const fresh = connect(ports[0], "127.0.0.1")
@@ -92,14 +92,14 @@ layer(WebhookReceiver.layer, { excludeTestServices: true, timeout: "60 seconds" 
       const invited = begin("invited", "expect: 100-continue\r\n")
       const [invitation] = yield* Effect.promise(() => once(invited, "data"))
       assert.match(invitation, /^HTTP\/1\.1 100 /)
-      // nothing shows the client that the server has the other one's head, but it reads what came before these
+      // the client cannot see that the server has the head of the other request; the server reads in order of arrival
       for (let round = 0; round < 3; round++) {
         kept.write(health)
         yield* Effect.promise(() => once(kept, "data"))
       }
       const stopping = yield* Effect.forkChild(stopped(apis[0]))
       yield* Effect.promise(() => Promise.all([once(fresh, "close"), once(kept, "close")]))
-      // both are read from before there is an answer: a socket that was read once goes on and drops what nobody takes
+      // reads from both before they are answered: a socket that was read once would drop later data
       const answers = Promise.all([underWay, invited].map((socket) => socket.toArray()))
       underWay.write(body.slice(5))
       invited.write(body)
@@ -113,7 +113,7 @@ layer(WebhookReceiver.layer, { excludeTestServices: true, timeout: "60 seconds" 
     }).pipe(Effect.scoped))
 })
 
-/** Stops a process with SIGTERM and waits for its end, which is exit 0; milliseconds that it took. */
+/** Stops a process with SIGTERM and waits for its exit with 0. Returns the duration in milliseconds. */
 const stopped = (child: Running) =>
   Effect.gen(function*() {
     const begin = performance.now()

@@ -26,7 +26,7 @@ const processesOf = (dataDir: string): ReadonlyArray<string> =>
     }
   })
 
-/** What neither login may do. */
+/** Statements that neither login may run. */
 const forbidden = [
   "UPDATE journal SET amount = 1",
   "DELETE FROM events",
@@ -60,7 +60,7 @@ describe("npm start", () => {
       "card-rewards api: DATABASE_URL is required and must be a postgres:// address"
     ]
   ]
-  it.live("a bad value of any part's configuration is one line and exit 1, and leaves no process behind", () =>
+  it.live("an invalid value of any part's configuration causes one line, exit 1 and no remaining process", () =>
     Effect.forEach(cases, Effect.fnUntraced(function*([env, line]) {
       const dataDir = yield* folder
       const launcher = yield* launch(dataDir, env)
@@ -69,7 +69,7 @@ describe("npm start", () => {
       assert.deepStrictEqual(processesOf(dataDir), [])
     }), { concurrency: 2, discard: true }).pipe(Effect.scoped))
 
-  it.live("gives the api and the worker logins that can neither change the journal nor create a table", () =>
+  it.live("uses logins for api and worker that can neither change the journal nor create a table", () =>
     Effect.gen(function*() {
       const dataDir = yield* folder
       const launcher = yield* launch(dataDir)

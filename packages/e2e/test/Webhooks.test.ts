@@ -37,7 +37,7 @@ const deliveries = (query = "") =>
 const services = Layer.merge(LaunchedService.layer, WebhookReceiver.layer)
 
 layer(services, { excludeTestServices: true, timeout: "120 seconds" })("an integrator and its webhooks", (it) => {
-  it.effect("sees every attempt; an exhausted event is delivered anew, and one born without an endpoint", () =>
+  it.effect("reads every attempt; redelivers an exhausted event, and one that was stored without an endpoint", () =>
     Effect.gen(function*() {
       const receiver = yield* WebhookReceiver
       const deposit = { reference: "early", amount: { asset: "USDC", amount: "5" } }
@@ -101,7 +101,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("an integ
       assert.isUndefined(rest.next)
     }))
 
-  it.effect("gets 404 for what does not exist, and 400 for a query that is no page", () =>
+  it.effect("gets 404 for an unknown delivery, and 400 for an invalid query", () =>
     Effect.gen(function*() {
       const unknown = yield* call("POST", "/v1/webhook-endpoints/main/deliveries/evt_0/redeliver")
       assert.deepStrictEqual([unknown.status, unknown.body["resource"], unknown.body["id"]], [404, "event", "evt_0"])

@@ -1,11 +1,11 @@
 import { Clock, Context, Duration, Effect, Layer } from "effect"
 
-/** A clock that a test moves forward: what reads the time sees it at once, a sleep lasts as long as ever. */
+/** A clock that a test moves forward: reads of the time change at once, and a sleep takes the same real time. */
 export class AdjustableClock extends Context.Service<AdjustableClock, {
   readonly pass: (duration: Duration.Input) => Effect.Effect<void>
   readonly now: Effect.Effect<number>
 }>()("@card-rewards/testing/AdjustableClock") {
-  /** The clock, for the layer that it is provided to, and the means to move it. */
+  /** Provides the clock to a layer, and the service that moves it. */
   static readonly layer = Layer.effectContext(Effect.gen(function*() {
     const real = yield* Clock.Clock
     let aheadMillis = 0

@@ -19,7 +19,7 @@ export interface ApiOptions extends Pick<Parameters<typeof Services.layer>[0], "
   readonly through?: (url: Redacted.Redacted) => Redacted.Redacted
 }
 
-/** The api in this process, over real HTTP on a port of its own, under the database role that it has in production. */
+/** The api in this process, over real HTTP on a port of its own, with its database role of production. */
 export class ApiServer extends Context.Service<ApiServer, {
   readonly baseUrl: string
   readonly port: number

@@ -5,7 +5,7 @@ import { Programs } from "@card-rewards/core/Programs"
 import { Effect, Layer } from "effect"
 import { FreshDatabase } from "./FreshDatabase.ts"
 
-/** A worker's processing of what is stored in the test's database, which happens when a test says so. */
+/** Processes the events that are stored in the test's database, as a worker does, when the test calls it. */
 export const layer = Layer.unwrap(Effect.map(FreshDatabase, ({ url }) =>
   Processing.layer.pipe(
     Layer.provide(Programs.layer),
@@ -13,7 +13,7 @@ export const layer = Layer.unwrap(Effect.map(FreshDatabase, ({ url }) =>
     Layer.provide(Environment.layer("sandbox"))
   )))
 
-/** Processes until nothing is left that could be. */
+/** Processes events until none can be applied. */
 export const processAll = Effect.gen(function*() {
   const { processEvents } = yield* Processing
   while ((yield* processEvents) > 0);

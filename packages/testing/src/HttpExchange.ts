@@ -8,14 +8,14 @@ export interface Answer {
   readonly text: string
   /** The text, parsed; empty where it is no JSON. */
   readonly body: Readonly<Record<string, unknown>>
-  /** From when the whole request was handed to the system to the answer's end: no work of this process before that. */
+  /** Milliseconds from the moment the system has the whole request until the end of the answer. */
   readonly millis: number
 }
 
 /** The connection failed, or there was no answer in time: the request may or may not have had its effect. */
 export class NoAnswer extends Data.TaggedError("NoAnswer")<{ readonly reason: string }> {}
 
-/** What a request carries. An empty key or header is left out. */
+/** The key, headers and body of a request. An empty key or header is not sent. */
 export interface Sent {
   readonly key?: string | undefined
   readonly json?: unknown
@@ -28,7 +28,7 @@ export interface Sent {
 export interface Destination {
   readonly baseUrl: string
   readonly agent: Agent
-  /** How long the server may be silent; for ever when left out. */
+  /** How long the server may be silent; without a limit when absent. */
   readonly timeoutMillis?: number
 }
 

@@ -12,16 +12,16 @@ export interface Target {
 /** A TCP proxy on this machine whose connections a test can break. */
 export class NetworkProxy extends Context.Service<NetworkProxy, {
   readonly port: number
-  /** The same address, by way of the proxy. */
+  /** The same address through the proxy. */
   readonly through: (url: Redacted.Redacted) => Redacted.Redacted
   /** Ends all connections and refuses new ones. */
   readonly cut: Effect.Effect<void>
-  /** Swallows everything from now on without ending a connection, new ones included: all of them are half-open. */
+  /** Drops all data from now on without ending a connection, so that all are half-open, including new ones. */
   readonly freeze: Effect.Effect<void>
   /** New connections work again. A frozen one stays half-open for ever, as after a host was replaced. */
   readonly restore: Effect.Effect<void>
 }>()("@card-rewards/testing/NetworkProxy") {
-  /** Gives new connections to these servers in turn; one that refuses is passed over. */
+  /** Distributes new connections to these servers round robin, and skips a server that refuses. */
   static readonly make = (
     ...targets: ReadonlyArray<Target>
   ): Effect.Effect<NetworkProxy["Service"], never, Scope.Scope> =>

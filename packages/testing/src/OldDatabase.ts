@@ -8,7 +8,7 @@ import { SqlClient } from "effect/sql"
 /** The migrations of the first release. */
 export const firstRelease = { "0001_initial": Database.migrations["0001_initial"] }
 
-/** Another database with the rows of this one, in the tables as the first release made them. */
+/** Another database with the rows of this one, in the tables of the first release. */
 export const copyOf = Effect.fnUntraced(function*(url: Redacted.Redacted) {
   const old = yield* TestDatabase.makeEmpty
   yield* Database.migrate(old, { migrations: firstRelease })

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 
 const pauseMillis = 25
 
-/** Asks again until the answer holds; after `seconds` it dies with what the answer last was. */
+/** Repeats an effect until its result is as wanted. Dies after `seconds`, with the last result. */
 export const until = <A, E, R>(
   what: string,
   ask: Effect.Effect<A, E, R>,
@@ -24,6 +24,6 @@ export const until = <A, E, R>(
     }))
   })
 
-/** Checks again until it is true; dies after 60 s. */
+/** Repeats a check until it is true. Dies after 60 s. */
 export const untilTrue = <E, R>(check: Effect.Effect<boolean, E, R>): Effect.Effect<boolean, E, R> =>
   until("a check", check, (isTrue) => isTrue)

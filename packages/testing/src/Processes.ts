@@ -12,7 +12,7 @@ export const root = resolve(import.meta.dirname, "../../..")
 
 export type Variables = Readonly<Record<string, string>>
 
-/** Starts `packages/<name>/src/main.ts` with these variables alone; it is killed with the scope at the latest. */
+/** Starts `packages/<name>/src/main.ts` with these variables alone. It is killed when the scope closes. */
 export const start = (
   name: "api" | "worker" | "admin",
   env: Variables,
@@ -39,10 +39,10 @@ export const freePort: Effect.Effect<number> = Effect.callback<number, Error>((r
   server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(port))))
 }).pipe(Effect.retry({ times: 20 }), Effect.orDie)
 
-/** What api and worker run with: a database, a port, retries within a second and no rate limits. */
+/** The variables of api and worker: a database, a port, retries within a second and no rate limits. */
 export const variables = (databaseUrl: string, more: Variables = {}): Variables => ({
   PATH: process.env["PATH"] ?? "",
-  // a third of a start's work is the same for every process
+  // caches compiled code, which saves a third of a process's start
   NODE_COMPILE_CACHE: join(tmpdir(), "card-rewards-compile-cache"),
   DATABASE_URL: databaseUrl,
   SECRETS_KEY: secretsKeyText,

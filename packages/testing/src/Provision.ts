@@ -4,7 +4,7 @@ import { Integrators } from "@card-rewards/core/Integrators"
 import { IntegratorId } from "@card-rewards/domain/Ids"
 import { Effect, Layer, Redacted } from "effect"
 
-/** Migrates a database and makes a sandbox integrator in it, as an operator's commands do; its first API key. */
+/** Migrates a database and makes a sandbox integrator in it, as operators do. Returns its first API key. */
 export const provision = Effect.fnUntraced(function*(url: Redacted.Redacted, id: string) {
   yield* Database.migrate(url)
   const services = Integrators.layer.pipe(

@@ -2,13 +2,13 @@ import { DateTime, Effect, Random } from "effect"
 import { Agent } from "node:http"
 import { type Answer, exchange, type NoAnswer } from "./HttpExchange.ts"
 
-/** A client of one integrator that sends what it is given, valid or not; it has one pool of connections. */
+/** A client of one integrator that sends any request, valid or not, over one pool of connections. */
 export interface RawClient {
   /** One request, one answer. */
   readonly send: (method: string, path: string, body?: unknown) => Effect.Effect<Answer, NoAnswer>
   /** Sends the same request until there is an answer other than 429 and 503, as the contract says (section 7). */
   readonly sendWithRetries: (method: string, path: string, body?: unknown) => Effect.Effect<Answer>
-  /** How many retried requests had no answer, how many 429 or 503, and what the last one was. */
+  /** The numbers of retried requests without an answer, and with 429 or 503, and the last of them. */
   readonly failures: { noAnswer: number; busy: number; last: string }
 }
 
@@ -18,9 +18,9 @@ export interface Options {
   readonly apiKey: string
   /** 15 s when left out. */
   readonly timeoutMillis?: number
-  /** Between two tries, half to one and a half times this; 60 ms when left out. */
+  /** The mean pause between two tries, which is random by half of it; 60 ms when absent. */
   readonly pauseMillis?: number
-  /** Connections at most; 256 when left out. */
+  /** The maximum number of connections; 256 when absent. */
   readonly connections?: number
   /** Called with every answer. */
   readonly onAnswer?: (answer: Answer) => void

@@ -2,15 +2,15 @@ import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import type { Effect } from "effect"
 import type { Answer } from "./HttpExchange.ts"
 
-/** A request as tables write it. */
+/** A request as the tables of tests write it. */
 export type Request = readonly [method: string, path: string, json?: unknown]
 
-/** Sends a request as some integrator. */
+/** Sends a request as an integrator. */
 export type Send = (...request: Request) => Effect.Effect<Answer>
 
 type Changes = Readonly<Record<string, unknown>>
 
-/** A public webhook URL, to which nothing is delivered. */
+/** A public webhook URL, to which no test delivers. */
 export const hookUrl = "https://hooks.example.com/a"
 
 /** An amount in smallest units of USDC. */

@@ -38,7 +38,7 @@ export const make = (seed: number): SeededRandom => {
   }
 }
 
-/** `TEST_SEEDS`: how many, or single ones as `7,8`. */
+/** Parses `TEST_SEEDS`: a number of seeds, or single seeds as `7,8`. */
 export const parseSeeds = (text: string): ReadonlyArray<number> =>
   text.includes(",")
     ? text.split(",").filter((seed) => seed !== "").map(Number)

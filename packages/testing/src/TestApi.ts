@@ -10,7 +10,7 @@ import type { Send } from "./Requests.ts"
 
 /**
  * The api over a database of its own, as raw HTTP: with the integrators `acme` and `other`, without a worker. Webhook
- * endpoints must be public, and a simulation takes one purchase.
+ * endpoints must be public, and a simulation is limited to one purchase.
  */
 export class TestApi extends Context.Service<TestApi, {
   readonly port: number
@@ -18,7 +18,7 @@ export class TestApi extends Context.Service<TestApi, {
   /** The API keys of `acme` and of `other`. */
   readonly key: string
   readonly otherKey: string
-  /** Sends a request as `acme`, or with the key that is given; an empty key is none. */
+  /** Sends a request as `acme`, or with the given key; without a key if that is empty. */
   readonly send: (method: string, path: string, sent?: Sent) => Effect.Effect<Answer>
 }>()("@card-rewards/testing/TestApi") {
   /** With it come its parts: `ApiServer`, `FreshDatabase`, core's `Integrators` and a `SqlClient`. */
@@ -39,7 +39,7 @@ export class TestApi extends Context.Service<TestApi, {
       Layer.provideMerge(NetworkProxy.layer)
     )
 
-  /** The api, and a worker's processing of what it stores, which happens when a test says so. */
+  /** The api, and the processing of its events when the test calls it. */
   static readonly withProcessing = (options: ApiOptions = {}) =>
     EventProcessing.layer.pipe(Layer.provideMerge(TestApi.layer(options)))
 }

@@ -28,9 +28,9 @@ export class TestService extends Context.Service<TestService, {
    * for 14 days, nothing else; `changes` are as on the wire.
    */
   readonly publish: (changes?: Readonly<Record<string, unknown>>) => Effect.Effect<void>
-  /** Moves `acme`'s clock forward. What is due by then is claimable at once. */
+  /** Moves `acme`'s clock forward. Rewards due by then are claimable at once. */
   readonly pass: (duration: Duration.Input) => Effect.Effect<void>
-  /** Waits until all that was sent is processed and every event has been delivered or cancelled; 60 s at most. */
+  /** Waits until every spend event is processed and every delivery is delivered or cancelled, for at most 60 s. */
   readonly idle: Effect.Effect<void>
 }>()("@card-rewards/testing/TestService") {
   /**
@@ -48,7 +48,7 @@ export class TestService extends Context.Service<TestService, {
 
 const decodeDefinition = Schema.decodeUnknownEffect(ProgramDefinition)
 
-/** More than the five minutes that a version must be published ahead. */
+/** Longer than the five minutes by which a publication must precede the version. */
 const leadMillis = 600_000
 
 const make = Effect.gen(function*() {

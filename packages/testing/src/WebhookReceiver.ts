@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type RequestListener } from "node:h
 import { createServer as createHttpsServer } from "node:https"
 import * as LoopbackServer from "./LoopbackServer.ts"
 
-/** A request that arrived at the receiver, its body as it came. */
+/** A request that the receiver got, with its unparsed body. */
 export interface Received {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
@@ -35,9 +35,9 @@ export class WebhookReceiver extends Context.Service<WebhookReceiver, {
   readonly url: string
   /** All requests so far, the latest last. */
   readonly received: ReadonlyArray<Received>
-  /** How requests are answered from now on; 200 at first. `undefined` is no answer. */
+  /** Sets the answer to requests from now on; 200 at first. `undefined` is no answer. */
   readonly answer: (answer: Answer | ((request: Received) => Answer | undefined)) => void
-  /** From now on each answer is handed over, as a function that sends it; `undefined` sends answers at once again. */
+  /** Passes each answer from now on to a function, which may send it later; `undefined` sends answers at once again. */
   readonly hold: (keep: ((respond: () => void) => void) | undefined) => void
   /** Ends every connection and refuses new ones before the scope does. */
   readonly close: Effect.Effect<void>

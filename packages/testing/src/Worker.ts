@@ -7,7 +7,7 @@ import { secretsKeys } from "./Secrets.ts"
 export interface WorkerOptions {
   /** When failed deliveries are tried again, in milliseconds; 50, 100, 200 when left out. */
   readonly retryDelays?: RetryDelays
-  /** How long a claim on a delivery lasts, in milliseconds; the service's minute when left out. */
+  /** Duration of a lease on a delivery in milliseconds; the service's minute when absent. */
   readonly claimMillis?: number
   /** How the database is reached; directly when left out. */
   readonly through?: (url: Redacted.Redacted) => Redacted.Redacted
@@ -15,7 +15,7 @@ export interface WorkerOptions {
 
 const quickly: RetryDelays = [50, 100, 200]
 
-/** The worker's fibers in this process: they process, mature and deliver, also to local receivers. */
+/** The worker's fibers in this process; they also deliver to local receivers. */
 export const layer = ({ retryDelays = quickly, through, ...claims }: WorkerOptions = {}) =>
   Layer.unwrap(Effect.map(FreshDatabase, ({ url }) =>
     Fibers.layer({

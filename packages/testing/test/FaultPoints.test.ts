@@ -6,8 +6,8 @@ import * as Story from "./faultPoints/Story.ts"
 import * as World from "./faultPoints/World.ts"
 
 /**
- * `FAULT_POINTS=all` strikes every point in every way, a few in each story; any other text strikes those faults alone
- * whose description has it; without it, as many as fit into the time.
+ * `FAULT_POINTS=all` injects every fault at every point, a few in each story. Any other text injects only the faults
+ * whose description has it. Without it, as many faults are injected as fit into the time.
  */
 const wanted = process.env["FAULT_POINTS"]
 const seed = process.env["FAULT_SEED"] ?? `${Date.now()}`
@@ -15,7 +15,7 @@ const sampleMillis = 12_000
 const storiesAtOnce = wanted === "all" ? 8 : 4
 const faultsPerStory = wanted === "all" ? 4 : wanted === undefined ? 3 : 1
 
-/** One story to its end, with what struck on the way; fails with everything that struck where the record differs. */
+/** Plays one story with the faults of the points. Returns the record of the result. */
 const play = (points: Points) =>
   Effect.scoped(Effect.gen(function*() {
     const world = yield* World.make(points)
@@ -23,10 +23,10 @@ const play = (points: Points) =>
     return yield* Record.read(world, secrets)
   })).pipe(Effect.provideService(References.MinimumLogLevel, "Error"))
 
-/** Retried by the service itself, or answered 503. */
+/** SQL states that the service retries or answers with 503. */
 const codes = ["40001", "40P01", "57014", "53100", "57P01"]
 
-/** What can happen at a point. What only reads changes nothing, so there is no difference between before and after. */
+/** The faults of a point. A read changes nothing, so that a fault before it has the same effect as one after it. */
 const faultsAt = Effect.fnUntraced(function*({ name }: Point) {
   const code = codes[yield* Random.nextIntBetween(0, codes.length - 1)] ?? ""
   const before: ReadonlyArray<Fault> = [
@@ -46,14 +46,14 @@ const targetsAt = Effect.fnUntraced(function*(point: Point) {
   return targets
 })
 
-/** Seeded point by point, since a point may be missing in one recording and not in another. */
+/** Each point has a seed of its own, as a point may be missing in some recordings. */
 const targetsOf = Effect.fnUntraced(function*(points: ReadonlyArray<Point>) {
   const targets = yield* Effect.forEach(points, (point) =>
     Random.withSeed(targetsAt(point), `${seed} ${point.key}`))
   return yield* Random.withSeed(Random.shuffle(targets.flat()), seed)
 })
 
-/** In a fixed order; different statements of one name differ by a number. */
+/** Sorts points, and numbers different statements of the same name. */
 const numbered = (points: Iterable<Point>): ReadonlyArray<Point> => {
   const counts = new Map<string, number>()
   return [...points].sort((a, b) => a.key < b.key ? -1 : 1).map((point) => {
@@ -69,7 +69,7 @@ const print = ({ fault, nth, point }: Target): string =>
 const chunks = <A>(all: ReadonlyArray<A>, size: number): ReadonlyArray<ReadonlyArray<A>> =>
   Array.from({ length: Math.ceil(all.length / size) }, (_, index) => all.slice(index * size, (index + 1) * size))
 
-describe("whatever fails between two steps", () => {
+describe("a fault between two steps", () => {
   it("leaves the same money, rewards and events, each delivered in order", () =>
     Effect.gen(function*() {
       const recording = new Points()
@@ -78,8 +78,8 @@ describe("whatever fails between two steps", () => {
       const names = points.map(({ name }) => name)
       const scopes = new Set(names.map((name) => name.split(": ")[0]))
       assert.deepStrictEqual(World.operations.filter((operation) => !scopes.has(operation)), ["GET /health"])
-      // every statement has its session; a transaction that finds nothing begins, and is rolled back where the worker
-      // stops
+      // every statement belongs to an operation or step, except for the begin of a transaction that finds nothing, and
+      // its rollback where the worker stops
       assert.deepStrictEqual(
         names.filter((name) => /^(unknown|start|worker):/.test(name) && !/^worker: (BEGIN|ROLLBACK)/.test(name)),
         []

@@ -5,7 +5,7 @@ import { Points } from "./faultPoints/Points.ts"
 import * as Story from "./faultPoints/Story.ts"
 import * as World from "./faultPoints/World.ts"
 
-/** A secret without its prefix, and the bytes of it in hexadecimal and base64. Half of one is too much too. */
+/** A secret without its prefix, and its bytes in hexadecimal and base64: each whole, and each half. */
 const spellings = (secret: string): ReadonlyArray<string> => {
   const digits = secret.replace(/^service_(sk_sandbox|whsec)_/, "")
   const bytes = [Buffer.from(secret), Buffer.from(digits), Buffer.from(digits, "hex")]
@@ -21,7 +21,7 @@ it("no column of any table holds an API key or a signing secret in a readable fo
       Effect.tap(world.send(...request), ({ body: { secret } }) =>
         Effect.sync(() => typeof secret === "string" && shown.push(secret)))
     yield* Story.play({ ...world, send })
-    // the story deletes its endpoint with the secrets; what stands then are a second one's
+    // the story deletes its endpoint with the secrets; the stored ones are those of a second endpoint
     const present = shown.find((secret) => secret.includes("_sk_"))
     yield* send("POST", "/v1/webhook-endpoints", { id: "again", url: world.receiver.url }, present)
 
@@ -30,7 +30,7 @@ it("no column of any table holds an API key or a signing secret in a readable fo
       JOIN information_schema.tables t ON t.table_name = c.table_name AND t.table_schema = c.table_schema
       WHERE c.table_schema = 'public' AND t.table_type = 'BASE TABLE'`
     const stored = (yield* Effect.forEach(columns, ({ column, name, type }) => {
-      // bytes both as hexadecimal digits and as the characters they are, which is how text among them would show
+      // bytes are searched as hexadecimal digits and as characters, in which text would be readable
       const bytes = `encode(${column}, 'hex') || ' ' || encode(${column}, 'escape')`
       const text = type === "bytea" ? bytes : `${column}::text`
       return world.sql.unsafe<{ text: string | null }>(`SELECT ${text} AS text FROM ${name}`)

@@ -8,7 +8,7 @@ import { Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 
-it("the README's example is a test of this package, word for word", () => {
+it("the example of the README is a test of this package, word for word", () => {
   const read = (file: string) => readFileSync(new URL(file, import.meta.url), "utf8")
   const [, example] = /```ts\n([^]*?)```/.exec(read("../README.md")) ?? []
   assert.strictEqual(example, read("Example.test.ts"))
@@ -45,7 +45,7 @@ layer(ApiServer.layer({ environment: "production" }).pipe(
     }))
 })
 
-it("databases are each test's own", () =>
+it("each test has a database of its own", () =>
   Effect.gen(function*() {
     const url = Effect.map(FreshDatabase, ({ url }) => Redacted.value(url))
     const fresh = Effect.provide(url, Layer.fresh(FreshDatabase.layer))

@@ -17,7 +17,7 @@ interface Bad {
   readonly slow: number
 }
 
-/** The 99th percentile of what events of the good integrators wait for their first request, in milliseconds. */
+/** The 99th percentile of the time until the first request of the good integrators' events, in milliseconds. */
 const delayOfTheOthers = (bad: Bad) =>
   Effect.gen(function*() {
     const hook = yield* WebhookReceiver.make()
@@ -36,11 +36,11 @@ const delayOfTheOthers = (bad: Bad) =>
       if (isBad) yield* events(nameOf(index), 100)
     }
     yield* Layer.build(WebhookDispatcher.layer)
-    // the bad ones take what they get before anybody else comes
+    // the bad endpoints get all slots that they can before other deliveries are due
     yield* Effect.sleep(bad.hanging + bad.slow === 0 ? 300 : 1_500)
     const good = Array.from({ length: integrators - bad.hanging - bad.slow }, (_, index) =>
       nameOf(index + bad.hanging + bad.slow))
-    // connections are made and code is compiled once
+    // makes connections, and lets V8 compile the code
     yield* oneEventEach(good, 0)
     yield* untilTrue(Effect.sync(() => delays.length === good.length))
     delays.length = 0
@@ -55,7 +55,7 @@ const delayOfTheOthers = (bad: Bad) =>
     return delays.toSorted((a, b) => a - b)[Math.floor(delays.length * 0.99)] ?? Number.NaN
   }).pipe(Effect.scoped, Effect.provide(services({ retryDelays: [60_000] })))
 
-/** Who has something at a tick: each of them once a second. */
+/** The integrators with an event at a tick: each has one event a second. */
 const busyAt = (names: ReadonlyArray<string>, tick: number) => names.filter((_, index) => index % 10 === tick % 10)
 
 const oneEventEach = Effect.fnUntraced(function*(names: ReadonlyArray<string>, number: number) {
@@ -77,11 +77,11 @@ const measured = Effect.gen(function*() {
   const withMany = yield* delayOfTheOthers({ hanging: integrators / 2 - 10, slow: 10 })
   yield* Effect.logInfo(`p99 delay of the others: ${alone} ms alone, ${withTwo} ms beside one that hangs and `
     + `one that answers in 14 s, ${withMany} ms beside ${integrators / 2} of them`)
-  // what the machine does meanwhile is in there too: each comes at most a few scans later
+  // the delays of the machine are included: each event is sent after a few scans at most
   assert.isBelow(withTwo, 2 * alone + 500)
   assert.isBelow(withMany, 2 * alone + 1_500)
 })
 
-it.live("endpoints that hang or answer in 14 s do not make the others wait, however many of them there are", () =>
-  // a busy machine only ever adds delay, so one good measurement of three is proof
+it.live("endpoints that hang or answer after 14 s do not delay the others, however many of them there are", () =>
+  // a busy machine only adds delay, so that one good measurement of three is sufficient
   Effect.catchDefect(measured, (defect) => Effect.fail(defect)).pipe(Effect.retry({ times: 2 }), Effect.orDie), 240_000)

@@ -24,7 +24,7 @@ import { SqlClient } from "effect/sql"
 
 class Variables extends Context.Service<Variables, Readonly<Record<string, string>>>()("test/Variables") {}
 
-/** A migrated database with what fills it, and the variables of a worker on it. */
+/** A migrated database, the services that fill it, and the environment variables of a worker. */
 const services = Layer.unwrap(Effect.gen(function*() {
   const url = yield* TestDatabase.makeMigrated(Database.migrate)
   const core = Layer.mergeAll(
@@ -53,7 +53,7 @@ const services = Layer.unwrap(Effect.gen(function*() {
 const acme = IntegratorId.make("acme")
 const ann = UserId.make("ann")
 
-/** An integrator with an endpoint, a funded vault, and a clearing of 100 dollars that waits for a worker: 1 USDC. */
+/** An integrator with an endpoint, a funded vault, and a queued clearing of 100 dollars, which earns 1 USDC. */
 const store = Effect.fnUntraced(function*(url: string) {
   const integrators = yield* Integrators
   const endpoints = yield* WebhookEndpoints
@@ -101,7 +101,7 @@ layer(services, { timeout: "60 seconds", excludeTestServices: true })("main", (i
       assert.notInclude(child.output(), secret)
     }).pipe(Effect.scoped))
 
-  it.effect("finishes an attempt that is under way at SIGTERM, and records it", () =>
+  it.effect("finishes an attempt that is in flight at SIGTERM, and records it", () =>
     Effect.gen(function*() {
       const hook = yield* WebhookReceiver.make()
       const waiting: Array<() => void> = []
@@ -114,7 +114,7 @@ layer(services, { timeout: "60 seconds", excludeTestServices: true })("main", (i
       const child = yield* start("worker", yield* Variables)
       yield* untilTrue(Effect.sync(() => waiting.length === 1))
       yield* child.send("SIGTERM")
-      // nothing outside tells that it has begun to stop; one that does not wait is gone by then
+      // the start of the shutdown is not visible; a worker that did not wait would have ended by then
       yield* Effect.sleep("500 millis")
       assert.isTrue(child.isAlive(), child.output())
       for (const respond of waiting) respond()
@@ -130,7 +130,7 @@ layer(services, { timeout: "60 seconds", excludeTestServices: true })("main", (i
     ["LOG_FORMAT must be pretty or json", { LOG_FORMAT: "xml" }],
     ["refused in production", { ENVIRONMENT: "production" }]
   ]
-  it.effect("a bad value is one clear line and exit 1", () =>
+  it.effect("prints one clear line and exits with 1 where a value is invalid", () =>
     Effect.forEach(refusals, Effect.fnUntraced(function*([says, env]) {
       const child = yield* start("worker", { ...(yield* Variables), ...env })
       assert.strictEqual(yield* child.exit, 1)

@@ -6,7 +6,8 @@ import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 
 /**
- * A receiver in a process of its own, which answers 200 to everything: it takes no time from who sends. Gives its URL.
+ * A receiver in a process of its own, which answers 200 to everything and takes no CPU time of the sending process.
+ * Returns its URL.
  */
 export const make = Effect.acquireRelease(
   Effect.promise(async () => {

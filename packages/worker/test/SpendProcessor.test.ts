@@ -32,7 +32,7 @@ const authorize = Effect.fnUntraced(function*(integratorId: IntegratorId, extern
 })
 
 layer(services, { excludeTestServices: true })("the processor of spend events", (it) => {
-  it.effect("goes on for others while one integrator's events fail, and with those once they can be processed", () =>
+  it.effect("processes others while one integrator's events fail, and these once they can be processed", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const [culprit, innocent] = [IntegratorId.make("culprit"), IntegratorId.make("innocent")]

@@ -5,7 +5,7 @@ import { Effect, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import * as Loop from "../src/Loop.ts"
 
-it.effect("a step has 5 s, also in its first two retries; the third gets more time, until steps are quick again", () =>
+it.effect("a step has 5 s, and so do its first two retries; the third has more time, until steps are fast again", () =>
   Effect.gen(function*() {
     const deadlines: Array<number> = []
     let neededMillis = 8_000
@@ -31,7 +31,7 @@ it.effect("a step has 5 s, also in its first two retries; the third gets more ti
     assert.deepStrictEqual([...new Set(deadlines)], [5_000])
   }).pipe(Effect.scoped))
 
-it.effect("a step gets no more time while the database does not respond at all", () =>
+it.effect("the deadline of a step does not grow while the database is unreachable", () =>
   Effect.gen(function*() {
     const deadlines: Array<number> = []
     const step = Effect.gen(function*() {

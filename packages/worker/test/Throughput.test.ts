@@ -35,7 +35,7 @@ const bare = (url: string) =>
     return perSecond
   })
 
-it.live("delivers, signed, claimed and recorded, at a good part of the speed of bare posts of the same bytes", () =>
+it.live("delivers at a good part of the speed of posts of the same bytes without lease, signature and record", () =>
   Effect.gen(function*() {
     const url = yield* ReceiverProcess.make
     for (let index = 0; index < endpoints; index++) {

@@ -13,9 +13,9 @@ import { SqlClient } from "effect/sql"
 import { services as layerOf } from "./Dispatching.ts"
 
 /*
- * The contract promises a minute. Nothing is cached between scans: the dispatcher scans every 150 ms, reads
- * endpoint, URL and secrets with each scan and checks them again before it sends. So each of these is true from the
- * next scan on.
+ * The contract promises that a change takes effect within a minute. Nothing is cached between scans: the dispatcher
+ * scans every 150 ms, reads endpoint, URL and secrets with each scan, and checks them again before it sends. So each
+ * change takes effect with the next scan.
  */
 const longestMillis = 60_000
 
@@ -32,7 +32,7 @@ const hookId = EndpointId.make("hook")
 
 let deposits = 0
 
-/** An event, by a deposit of one unit; its reference. */
+/** Makes an event by a deposit of one unit. Returns the reference of the deposit. */
 const happen = Effect.gen(function*() {
   const reference = Reference.make(`deposit-${++deposits}`)
   yield* (yield* Vault).deposit(acme, { reference, amount: { asset: "USDC", amount: 1n } })
@@ -41,7 +41,7 @@ const happen = Effect.gen(function*() {
 
 const tells = (reference: string) => ({ body }: Received) => body.includes(`"${reference}"`)
 
-/** Waits until an event of the reference was received; how long that took. */
+/** Waits until an event with the reference is received. Returns how long that took. */
 const arrival = (hook: WebhookReceiver["Service"], reference: string) =>
   Effect.timed(untilTrue(Effect.sync(() => hook.received.some(tells(reference))))).pipe(
     Effect.map(([took]) => assert.isBelow(Duration.toMillis(took), longestMillis))
@@ -54,7 +54,7 @@ const setUp = Effect.gen(function*() {
   return { hook, endpoints: yield* WebhookEndpoints, url: `${hook.origin}/hook` }
 })
 
-it.live("a new endpoint gets what happens from its creation on, and another URL what waits and what follows", () =>
+it.live("a new endpoint receives the events since its creation; a changed URL the waiting ones too", () =>
   Effect.gen(function*() {
     const { endpoints, hook, url } = yield* setUp
     const before = yield* happen
@@ -72,7 +72,7 @@ it.live("a new endpoint gets what happens from its creation on, and another URL 
     assert.isFalse(hook.received.some(tells(before)), "what happened without an endpoint is not delivered")
   }).pipe(Effect.scoped, Effect.provide(services(3_600_000))))
 
-it.live("a deleted endpoint gets nothing more, what waits for another attempt included", () =>
+it.live("a deleted endpoint receives nothing more, not even events that wait for another attempt", () =>
   Effect.gen(function*() {
     const { endpoints, hook, url } = yield* setUp
     yield* endpoints.create(acme, { id: hookId, url })
@@ -91,7 +91,7 @@ it.live("a deleted endpoint gets nothing more, what waits for another attempt in
     const received = hook.received.length
     assert.isAtMost(received - before, 1, "only an attempt that was on its way may still arrive")
     assert.isFalse(hook.received.some(tells(later)))
-    // the id may be used again: a new endpoint, which gets what happens from then on
+    // the id can be used again: by a new endpoint, which receives the events since then
     hook.answer(() => 200)
     yield* endpoints.create(acme, { id: hookId, url })
     const anew = yield* happen
@@ -99,7 +99,7 @@ it.live("a deleted endpoint gets nothing more, what waits for another attempt in
     assert.isTrue(hook.received.slice(received).every(tells(anew)))
   }).pipe(Effect.scoped, Effect.provide(services(100))))
 
-it.live("a new signing secret signs the next attempt, of an older event too", () =>
+it.live("a new signing secret signs the next attempt, even of an older event", () =>
   Effect.gen(function*() {
     const { endpoints, hook, url } = yield* setUp
     const created = yield* endpoints.create(acme, { id: hookId, url })
@@ -108,7 +108,7 @@ it.live("a new signing secret signs the next attempt, of an older event too", ()
     yield* arrival(hook, older)
     const rotated = yield* endpoints.rotateSecret(acme, hookId)
     const newer = yield* happen
-    // an attempt that was on its way is signed by the old one alone
+    // an attempt that was in flight is signed with the old secret only
     const signedTwice = ({ headers }: Received) =>
       `${headers["x-service-signature"]}`.split("v1=").length === 3
     const found = (reference: string) => hook.received.find((one) => tells(reference)(one) && signedTwice(one))

@@ -19,8 +19,8 @@ const services = Simulations.layer().pipe(Layer.provideMerge(moneyLayer))
 const program = ProgramId.make("pa")
 
 /**
- * Purchases, refunds and changes of users under one version of `pa`, in force before the first purchase. Nothing in it
- * depends on what rewards amount to, so that it happens in the same way under another version.
+ * Purchases, refunds and changes of users under one version of `pa`, in force before the first purchase. Nothing in the
+ * history depends on the amounts of rewards, so that it is the same under another version.
  */
 const history = (seed: number): ReadonlyArray<Operation> => {
   const random = generate(seed, operationsPerSeed)
@@ -45,7 +45,7 @@ const kept = (operation: Operation): ReadonlyArray<Operation> => {
 
 type Definition = (Operation & { readonly op: "publish" })["definition"]
 
-/** A random version; two of three have caps that such histories reach. */
+/** A random version; two of three have caps that these histories reach. */
 const versionOf = (seed: number): Definition => {
   const [found] = generate(seed, 0).flatMap((operation) =>
     operation.op === "publish" && operation.definition.asset === "USDC" ? [operation.definition] : []
@@ -83,7 +83,7 @@ const sideOf = (simulation: Simulation, side: "paid" | "wouldPay") => {
   }
 }
 
-/** What was paid, without the simulation. */
+/** The paid amounts, read from the rewards. */
 const paidBy = Effect.fnUntraced(function*(
   integratorId: IntegratorId,
   key: "month" | "category",
@@ -111,7 +111,7 @@ const start = instant(startMillis)
 const end = instant(latestMillis)
 
 layer(services)("a simulation", (it) => {
-  it.effect("of the version that was in force pays what was paid, and of another one what that would have paid", () =>
+  it.effect("of the version in force has the paid amounts, of another version those that it would have paid", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(startMillis)
       const { simulate } = yield* Simulations

@@ -10,7 +10,7 @@ import type { Model } from "./Model.ts"
 import type { LogEntry } from "./Money.ts"
 import { untilAvailable } from "./Worker.ts"
 
-/** What differs, as the model says and as the service says. */
+/** A difference: the value of the model and that of the service. */
 export interface Difference {
   readonly what: string
   readonly expected: unknown
@@ -20,24 +20,24 @@ export interface Difference {
 export const compare = (what: string, expected: unknown, actual: unknown): Difference | undefined =>
   isDeepStrictEqual(expected, actual) ? undefined : { what, expected, actual }
 
-/** What of the rewards and of the log has to be as the model says. */
+/** Which parts of the rewards and of the event log must equal the model's. */
 export interface View {
   readonly rewards: (rewards: ReadonlyArray<unknown>) => ReadonlyArray<unknown>
   readonly log: (log: ReadonlyArray<LogEntry>) => ReadonlyArray<unknown>
 }
 
-/** Everything, and the events in the order of the model. */
+/** Everything, with the events in the order of the model. */
 export const exact: View = { rewards: (rewards) => rewards, log: (log) => log }
 
 const withoutUpdatedAt = (data: unknown): object => ({ ...data as object, updatedAt: undefined })
 
-/** What a movement's own transaction leaves free is less than what those after it do that carry its effects out. */
+/** The free money in a movement's event: later transactions, which carry out its effects, may free more. */
 const withoutFree = ({ data, kind }: LogEntry): object => {
   const { balance, ...movement } = data as { readonly balance?: { readonly held: string } }
   return { kind, data: { ...movement, held: balance?.held } }
 }
 
-/** A claim's event lists the rewards that its own transaction pays. */
+/** The event of a claim lists the rewards that the claim's own transaction pays. */
 const withListed = (listed: number) => (entry: LogEntry): LogEntry => {
   if (entry.kind !== "vault.claim_confirmed") return entry
   const data = entry.data as { readonly rewards: ReadonlyArray<unknown> }
@@ -45,8 +45,8 @@ const withListed = (listed: number) => (entry: LogEntry): LogEntry => {
 }
 
 /**
- * Everything but `updatedAt` and, unless what is due always fits one transaction, what a movement leaves free: the
- * vault's events in their order, then each reward's in theirs.
+ * Everything except `updatedAt` and, unless all due rewards fit into one transaction, the free money in the events of
+ * movements: the vault's events in order, then the events of each reward in order.
  */
 export const byReward = (isWhole: boolean, listed: number): View => ({
   rewards: (rewards) => rewards.map(withoutUpdatedAt),

@@ -11,7 +11,7 @@ const caps = {
   EURe: [0n, 7n, 10n ** 17n, 10n ** 18n, 10n ** 20n]
 }
 
-/** Random choices, of which those of one seed are always the same. */
+/** Random choices; the same seed results in the same ones. */
 export interface Choices extends Pick<SeededRandom.SeededRandom, "below" | "chance"> {
   /** One of the values. */
   readonly from: <A>(values: ReadonlyArray<A>) => A

@@ -20,7 +20,7 @@ const programs: ReadonlyArray<readonly [string, AssetName]> = [
 ]
 const letters = { authorization: "a", incremental_authorization: "i", clearing: "c", reversal: "v", refund: "r" }
 
-/** A sequence of operations; the same seed gives the same one. */
+/** A sequence of operations; the same seed results in the same one. */
 export const generate = (seed: number, length: number): ReadonlyArray<Operation> => {
   const { below, chance, pick: from } = SeededRandom.make(seed)
   const pick = <A>(first: A, ...others: ReadonlyArray<A>): A => [first, ...others][below(others.length + 1)] ?? first

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util"
 import type { ModelReward, State } from "./Reward.ts"
 import { type AssetName, assetNames } from "./Rules.ts"
 
-/** What of a reward the sums contain at present. */
+/** The part of a reward that the sums contain now. */
 interface Counted {
   readonly state: State
   readonly amount: bigint
@@ -12,9 +12,8 @@ interface Counted {
 const keyOf = (...parts: ReadonlyArray<string | undefined>): string => JSON.stringify(parts)
 
 /**
- * What the rules ask of the rewards for each event, kept beside the plain list so that thousands of rewards take
- * seconds. Nothing here decides anything: each answer is a filter or a sum of the list, and {@link Indexes.verify}
- * computes all of them again from it.
+ * Filters and sums of the rewards that the rules need for each event, kept beside the plain list so that thousands of
+ * rewards take seconds. They contain no rules: {@link Indexes.verify} computes all of them again from the list.
  */
 export class Indexes {
   private readonly counted = new Map<ModelReward, Counted>()
@@ -25,7 +24,7 @@ export class Indexes {
   private readonly usedSums = new Map<string, bigint>()
   private readonly queues: Record<AssetName, Set<ModelReward>> = { USDC: new Set(), EURe: new Set() }
 
-  /** A reward is new, or has changed. */
+  /** Adds a new reward, or updates a changed one. */
   update(reward: ModelReward): void {
     const { asset, category, month, program, state, transaction, user } = reward
     const before = this.counted.get(reward)
@@ -41,7 +40,7 @@ export class Indexes {
     if (before?.state === state) return
     if (before !== undefined) this.stateSet(user, asset, before.state).delete(reward)
     this.stateSet(user, asset, state).add(reward)
-    // a reward waits from its creation on or never, so the set stays in order of creation
+    // a reward that waits does so from its creation on, so that the set stays in order of creation
     if (state === "AwaitingFunding") this.queues[asset].add(reward)
     else this.queues[asset].delete(reward)
   }
@@ -67,7 +66,7 @@ export class Indexes {
     return [...this.states.get(keyOf(user, asset, state)) ?? []]
   }
 
-  /** The rewards that wait, in order of creation. */
+  /** The waiting rewards, in order of creation. */
   waiting(asset: AssetName): ReadonlySet<ModelReward> {
     return this.queues[asset]
   }
@@ -76,7 +75,7 @@ export class Indexes {
     return this.owedSums[asset].get(user) ?? 0n
   }
 
-  /** Net amounts by user, program and month, or by the category beside them. */
+  /** The net amount by user, program and month, and by category where one is given. */
   used(user: string, program: string, month: string, ...category: ReadonlyArray<string | undefined>): bigint {
     return this.usedSums.get(keyOf(user, program, month, ...category)) ?? 0n
   }
@@ -86,7 +85,7 @@ export class Indexes {
     return owing.map(([user]) => user)
   }
 
-  /** Throws unless every answer is what the plain list says. */
+  /** Throws where an index differs from the plain list. */
   verify(rewards: ReadonlyArray<ModelReward>): void {
     const anew = new Indexes()
     for (const reward of rewards) anew.update(reward)

@@ -17,7 +17,7 @@ export interface Limits {
 /** The default of {@link Limits.paidAtOnce}. */
 export const defaultPaidAtOnce = 1_000
 
-/** Provides the limits to everything that runs in this effect. */
+/** Provides the limits to an effect. */
 export const withLimits = ({ paidAtOnce, pieceSize, servedAtOnce }: Limits) =>
 <A, E, R>(effect: Effect.Effect<A, E, R>) => {
   const served = servedAtOnce === undefined

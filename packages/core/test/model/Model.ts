@@ -15,7 +15,7 @@ import type { AssetName, Attributes, Definition, Version } from "./Rules.ts"
 
 export type Kind = "authorization" | "incremental_authorization" | "clearing" | "reversal" | "refund"
 
-/** A spend event as an integrator means it; `original` is its authorizationId or originalTransactionId. */
+/** A spend event; `original` is its authorizationId or originalTransactionId. */
 export interface Spend {
   readonly user: string
   readonly kind: Kind
@@ -62,21 +62,21 @@ export const originalKey = (spend: Spend): string | undefined => {
 
 /**
  * The rules of one integrator (contract; decisions, sections 1, 4, 5 and 6), written from their text alone: no code is
- * shared with the service. Each event is applied by itself, in one step of whatever size, so that the model is easy to
- * compare with the text; this class has users, programs and spend events, {@link Money} the rewards and the vault.
+ * shared with the service. Each event is applied in one step of any size, so that the model is easy to compare with the
+ * text. This class has users, programs and spend events, {@link Money} the rewards and the vault.
  */
 export class Model extends Money {
   private arrivals = 0
   readonly users = new Map<string, Array<AttributeRecord>>()
-  /** The service's own choice, which the order among users follows. */
+  /** The user's lane, which determines the order among users. */
   readonly lanes = new Map<string, number>()
   readonly programs = new Map<string, Array<Version>>()
   readonly stored = new Map<string, StoredSpend>()
   private queue: Array<StoredSpend> = []
-  /** Events that are set aside, by the key of their original. */
+  /** Waiting events, by the key of their original. */
   private readonly waiting = new Map<string, Array<StoredSpend>>()
   private readonly applied = new Map<string, StoredSpend>()
-  /** What was refunded of a clearing, by its key. */
+  /** The refunded amount of each clearing, by its key. */
   private readonly refunded = new Map<string, bigint>()
   /** By the key of the authorization, in order of their application. */
   private readonly authorizations = new Map<string, ModelAuthorization>()
@@ -214,7 +214,7 @@ export class Model extends Money {
     }
   }
 
-  /** What caps leave; below zero where a newer version's cap is below what was earned. */
+  /** The amount that the caps leave; below zero where a newer version's cap is below what was earned. */
   private room(user: string, program: string, month: string, definition: Definition) {
     return {
       monthRoom: BigInt(definition.caps.perMonth) - this.indexes.used(user, program, month),

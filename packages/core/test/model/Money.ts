@@ -2,19 +2,19 @@ import { Indexes } from "./Indexes.ts"
 import { byAge, type Earned, type ModelReward, type Movement, type State, unpaidOf } from "./Reward.ts"
 import { type AssetName, assetNames, least, sum } from "./Rules.ts"
 
-/** An event of the log: its kind and `data` as JSON says them. */
+/** An event of the log: its kind and `data` as in JSON. */
 export interface LogEntry {
   readonly kind: string
   readonly data: unknown
 }
 
-/** Rewards that the event of a claim lists, at most (decisions, section 7). */
+/** The maximum number of rewards that the event of a claim lists (decisions, section 7). */
 const listedRewards = 1_000
 
 const print = (at: number): string => new Date(at).toISOString()
 
 /**
- * The rewards and the vault of one integrator (decisions, section 6): each rule in one transaction, whatever its size.
+ * The rewards and the vault of one integrator (decisions, section 6): each rule in one step of any size.
  */
 export class Money {
   readonly integratorId: string
@@ -25,7 +25,7 @@ export class Money {
   private readonly free: Record<AssetName, bigint> = { USDC: 0n, EURe: 0n }
   private readonly movements = new Map<string, string>()
   readonly log: Array<LogEntry> = []
-  /** How many rewards the last claim has paid. */
+  /** The number of rewards that the last claim has paid. */
   lastClaimPaid = 0
 
   constructor(integratorId: string, now: number) {
@@ -35,7 +35,7 @@ export class Money {
 
   // Rewards
 
-  /** Reserved where free money covers it, else it waits. */
+  /** Creates a reward: reserved where free money covers it, else waiting. */
   protected earn(terms: Earned): void {
     this.applyDue([terms.user])
     const reward: ModelReward = {
@@ -57,7 +57,7 @@ export class Money {
     this.serve(reward.asset)
   }
 
-  /** The refunds of a clearing now add up to `total` (section 5.8): for each of its rewards in order of creation. */
+  /** Refunds the rewards of a clearing, in order of creation: its refunds now add up to `total` (section 5.8). */
   protected refundClearing(user: string, transaction: string, total: bigint): void {
     for (const reward of this.indexes.ofClearing(user, transaction)) {
       this.refundReward(reward, least(reward.spend, total))
@@ -81,7 +81,7 @@ export class Money {
     this.serve(reward.asset)
   }
 
-  /** Pending from free money, and Claimable at once where that is due. */
+  /** Makes a reward Pending with free money, and Claimable at once where it is due. */
   private fund(reward: ModelReward): void {
     this.free[reward.asset] -= unpaidOf(reward)
     reward.state = "Pending"
@@ -97,7 +97,7 @@ export class Money {
     this.changed(reward, reward.state === "Paid" ? "reward.recovered" : "reward.claimable")
   }
 
-  /** Waiting rewards, first in, first out, until the first that does not fit. */
+  /** Funds waiting rewards, first in, first out, until the first that does not fit. */
   private serve(asset: AssetName): void {
     for (const first of this.indexes.waiting(asset)) {
       if (first.amount > this.free[asset]) return
@@ -110,8 +110,8 @@ export class Money {
   }
 
   /**
-   * Makes due rewards Claimable: of the users that an operation touches, and of users who owe (section 6). Done before
-   * money moves and before a read; spend events that move no money leave it to the next operation.
+   * Makes due rewards Claimable: of the users that an operation touches, and of users who owe (section 6). This comes
+   * before each movement of money and each read; spend events that move no money leave it to the next operation.
    */
   applyDue(touched: ReadonlyArray<string>): void {
     for (const reward of this.dueOf([...touched, ...this.indexes.owingUsers()]).sort(byAge)) {
@@ -149,7 +149,7 @@ export class Money {
     })
   }
 
-  /** Oldest first, however many rewards that takes. */
+  /** Pays an amount of claimable rewards, oldest first. */
   claim(movement: Movement & { readonly user: string }): string {
     return this.move("claim", movement, () => {
       const { asset, user } = movement
@@ -179,7 +179,7 @@ export class Money {
     return true
   }
 
-  /** A movement of vault money: its event stands before the rewards' events of the same transaction. */
+  /** A movement of the vault's money: its event precedes the rewards' events of the same transaction. */
   private move(kind: string, movement: Movement, effect: () => object | undefined): string {
     const { amount, asset, reference, user } = movement
     const content = JSON.stringify([kind, asset, `${amount}`, user])
@@ -203,7 +203,7 @@ export class Money {
     return "recorded"
   }
 
-  // What the integrator is shown
+  // Reads
 
   private changed(reward: ModelReward, kind: string): void {
     reward.revision++
@@ -238,7 +238,7 @@ export class Money {
     }
   }
 
-  /** Newest first, all pages. */
+  /** All pages of rewards, newest first. */
   list(user: string): ReadonlyArray<object> {
     return this.indexes.ofUser(user).map((one) => this.show(one)).reverse()
   }
@@ -247,7 +247,7 @@ export class Money {
     return assetNames.map((asset) => ({ asset, held: `${this.held[asset]}`, free: `${this.free[asset]}` }))
   }
 
-  /** Of the six fields of a balance, those that rewards give. */
+  /** The fields of a balance that follow from the rewards. */
   protected sums(user: string, asset: AssetName) {
     const own = this.indexes.ofUser(user).filter((one) => one.asset === asset)
     const unpaid = (state: State) => `${sum(own.filter((one) => one.state === state).map(unpaidOf))}`
@@ -260,7 +260,7 @@ export class Money {
     }
   }
 
-  // What a story asks to choose its next step
+  // Queries by which a story chooses its next operation
 
   /** The next instant at which a reward becomes Claimable, waiting ones included. */
   nextClaimableAt(): number | undefined {
@@ -277,7 +277,7 @@ export class Money {
     return sum([...this.indexes.waiting(asset)].map(({ amount }) => amount))
   }
 
-  /** Rewards of which something may be refunded; with `ofPaid` those of which something is paid and not clawed back. */
+  /** Rewards with a part that can be refunded; with `ofPaid` only those with a paid part that is not clawed back. */
   refundable(ofPaid: boolean): ReadonlyArray<ModelReward> {
     const some = this.rewards.filter((one) => one.amount > 0n && (!ofPaid || one.paid > one.clawedBack))
     return some.length > 0 || !ofPaid ? some : this.refundable(false)
@@ -287,7 +287,7 @@ export class Money {
     return this.free[asset]
   }
 
-  /** Throws unless the indexes say what the plain list of rewards says. */
+  /** Throws where the indexes differ from the plain list of rewards. */
   verify(): void {
     this.indexes.verify(this.rewards)
   }

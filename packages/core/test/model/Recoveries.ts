@@ -2,10 +2,10 @@ import { dayMillis } from "@card-rewards/domain/Time"
 import type { Operation } from "./Operation.ts"
 import { program } from "./Sizes.ts"
 
-/** A short story about what a user owes, and what must come of it. */
+/** A short story in which a user owes money, and its expected result. */
 export interface Recovery {
   readonly guarantee: string
-  /** The operations, with so many rewards of another user before the first one whose money is to be assigned. */
+  /** The operations, with this number of rewards of another user before the first one whose money is assigned. */
   readonly story: (fillers: number) => ReadonlyArray<Operation>
 }
 
@@ -26,7 +26,7 @@ const clearing = (user: string, transaction: string, cents: bigint, dueInDays: n
 const move = (op: "deposit" | "claim", reference: string, amount: bigint): Operation =>
   ({ op, asset: "USDC", user: "u1", reference, amount: amount * unitsPerCent })
 
-/** What a purchase of one cent earns. */
+/** The reward of a purchase of one cent. */
 const unitsPerCent = 100n
 
 const refund = (user: string, original: string, cents: bigint): Operation => ({
@@ -58,16 +58,16 @@ const owing = (cents: bigint): ReadonlyArray<Operation> => [
   refund("u1", "paid", cents)
 ]
 
-/** Rewards of one cent each that wait before all that follow. */
+/** Waiting rewards of one cent each, created before all others. */
 const waitingFirst = (count: number): ReadonlyArray<Operation> => [
   ...Array.from({ length: count }, (_, index) => clearing("u2", `f${index}`, 1n, holdingDays)),
-  // the clearings that follow are processed after these, whatever their lane
+  // the worker runs, so that later clearings are processed after these in every lane
   { op: "worker" }
 ]
 
 /**
- * The user u1 owes 100 cents of a vault whose other money is reserved for F of u2, has a claim that pays few rewards at
- * once, and waits behind the fillers with a reward of 160 cents that was due before those that the claim counts.
+ * The user u1 owes 100 cents. The vault's other money is reserved for F of u2. u1 has a claim that pays few rewards at
+ * once, and behind the fillers a waiting reward of 160 cents that was due before those that the claim counts.
  */
 const claiming = (fillers: number): ReadonlyArray<Operation> => [
   ...enrolled,
@@ -148,7 +148,7 @@ export const recoveries: ReadonlyArray<Recovery> = [
       clearing("u2", "assigned", 1n, holdingDays),
       move("deposit", "d2", BigInt(fillers) + 1n),
       clearing("u1", "W", 60n, 0),
-      // the refunds come in one batch of their own
+      // the refunds are a batch of their own
       { op: "clock", to: 1 },
       refund("u1", "F", 60n),
       refund("u1", "paid", 100n),
@@ -181,7 +181,7 @@ export const recoveries: ReadonlyArray<Recovery> = [
       ...claiming(fillers),
       move("deposit", "d2", BigInt(fillers)),
       clearing("u2", "X", 120n, holdingDays),
-      // the two that follow come in one batch of their own
+      // the next two events are a batch of their own
       { op: "clock", to: 1 },
       refund("u2", "F", 160n),
       clearing("u2", "Y", 50n, holdingDays),

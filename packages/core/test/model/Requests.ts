@@ -14,11 +14,11 @@ import type { Operation } from "./Operation.ts"
 import type { Model, Spend } from "./Model.ts"
 import { processEvents, untilAvailable } from "./Worker.ts"
 
-/** One story on its way: the same requests go to the service and to the model. */
+/** A running story: the same requests go to the service and to the model. */
 export interface Run {
   readonly integratorId: IntegratorId
   readonly model: Model
-  /** What was done, a line each. */
+  /** One line for each operation. */
   readonly story: Array<string>
   readonly view: View
   readonly manyUsersPerBatch: boolean
@@ -34,10 +34,10 @@ export const record = ({ model, story }: Run, line: string): void => {
   story.push(`${printTimestamp(model.now)}  ${line}`)
 }
 
-/** Posts that are sent at one time; fewer than are stored by two inserts beside each other. */
+/** The number of concurrent posts: fewer than make the service run two inserts at the same time. */
 const sentAtOnce = 90
 
-/** Sends spend events that have no answer yet, and processes them, one lane after another. */
+/** Sends the spend events that were not sent yet, and processes them, lane by lane. */
 export const sendAll = Effect.fnUntraced(function*(run: Run) {
   const lanes = Map.groupBy(run.unsent.splice(0), ({ user }) => run.model.lanes.get(user) ?? -1)
   for (const lane of [...lanes.keys()].sort((left, right) => left - right)) {
@@ -52,7 +52,7 @@ export const sendAll = Effect.fnUntraced(function*(run: Run) {
   return undefined
 })
 
-/** Sends spend events at one time; the model gets them in the order in which the service has stored them. */
+/** Sends spend events concurrently; the model gets them in the order in which the service has stored them. */
 export const send = Effect.fnUntraced(function*({ integratorId, model }: Run, spends: ReadonlyArray<Spend>) {
   const answers = yield* Effect.forEach(spends, (spend) => submit(integratorId, spend), { concurrency: "unbounded" })
   const both = spends.map((spend, index) => ({ spend, answer: answers[index] }))
@@ -65,7 +65,7 @@ export const send = Effect.fnUntraced(function*({ integratorId, model }: Run, sp
   return undefined
 })
 
-/** The order in which the stored events that are not processed yet have arrived. */
+/** The queued events, in order of arrival. */
 const arrivals = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ userId: string; kind: string; externalTransactionId: string }>`
@@ -146,7 +146,7 @@ const moveModel = (run: Run, op: Move["op"], movement: Parameters<Model["claim"]
   return answer
 }
 
-/** A claim of what there is goes to a user who has something; `pick` says to which of them. */
+/** The claiming user: with `pick` one of those with claimable money. */
 const userOf = (model: Model, { amount, asset, op, pick, user }: Move): string => {
   if (op !== "claim" || typeof amount === "bigint" || amount === "first-1" || amount === "first+1") return user
   const all = [...model.users.keys()].filter((one) => model.claimable(one, asset) > 0n)

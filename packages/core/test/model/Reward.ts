@@ -4,7 +4,7 @@ export type State = "AwaitingFunding" | "Pending" | "Claimable" | "Paid" | "Refu
 
 /** A reward of the model: a plain record that the rules change in place. */
 export interface ModelReward {
-  /** Order of creation. */
+  /** Number in order of creation. */
   readonly number: number
   readonly user: string
   readonly program: string
@@ -28,7 +28,7 @@ export interface ModelReward {
   updatedAt: number
 }
 
-/** What a purchase earns in one program. */
+/** The terms of a reward that a purchase earns in one program. */
 export type Earned = Pick<
   ModelReward,
   | "user"

@@ -6,7 +6,7 @@
 export type AssetName = "USDC" | "EURe"
 export const assetNames: ReadonlyArray<AssetName> = ["USDC", "EURe"]
 
-/** What programs read of a user. */
+/** The attributes of a user. */
 export interface Attributes {
   readonly tier?: string
   readonly country?: string
@@ -71,7 +71,7 @@ export const assetOf = (currency: string): AssetName | undefined => {
   return undefined
 }
 
-/** Section 5.2: greatest `effectiveFrom` at or before the purchase; equal ones: the higher number. */
+/** Section 5.2: the version with the latest `effectiveFrom` up to the purchase; of equal ones the higher number. */
 export const versionInForce = (versions: ReadonlyArray<Version>, purchase: number): Version | undefined =>
   newest(versions.filter(({ definition }) => Date.parse(definition.effectiveFrom) <= purchase))
 

@@ -12,7 +12,7 @@ import * as Requests from "./Requests.ts"
 import type { Run } from "./Requests.ts"
 import { abandon, matureRewards, processEvents } from "./Worker.ts"
 
-/** Where the service and the model differ: what was compared after which operation, and both sides. */
+/** A difference between the service and the model: what was compared after which operation, and both values. */
 export interface Mismatch extends Difference {
   readonly index: number
   readonly story: ReadonlyArray<string>
@@ -21,20 +21,20 @@ export interface Mismatch extends Difference {
 /** How a story is run. */
 export interface RunOptions {
   /**
-   * Limits of the ledger. With them the service does in several transactions what the model does in one: then nothing
-   * but the order of events among rewards, and `updatedAt`, may differ from the model.
+   * Limits of the ledger. With them the service does in several transactions what the model does in one: then only the
+   * order of events among rewards, and `updatedAt`, may differ from the model.
    */
   readonly limits?: Limits
   /**
-   * Spend events that are processed later are sent together before the next other operation, and processed one lane
-   * after another; so the order in which they are applied is known, however many there are. Compared as with limits.
+   * Spend events that are processed later are sent together before the next other operation, and processed lane by
+   * lane, so that their order of application is known for any number of them. Compared as with limits.
    */
   readonly bulk?: boolean
 }
 
 let made = 0
 
-/** Does the operations on a fresh integrator and on a fresh model; answers the first difference, or undefined. */
+/** Runs the operations on a new integrator and on a new model. Returns the first difference, or undefined. */
 export const run = (operations: ReadonlyArray<Operation>, options: RunOptions = {}) =>
   withLimits(options.limits ?? {})(runAll(operations, options))
 
@@ -66,7 +66,7 @@ const runAll = Effect.fnUntraced(function*(operations: ReadonlyArray<Operation>,
   return undefined
 })
 
-/** The service, or the model, has failed where neither may. */
+/** The service or the model has failed in a place where neither may. */
 const failure = (cause: Cause.Cause<unknown>): Difference => ({
   what: `a failure: ${Cause.prettyErrors(cause)[0]?.message}`,
   expected: "no failure",
@@ -186,7 +186,7 @@ const toRefund = (model: Model, operation: Operation & { readonly op: "refund" }
   }
 }
 
-/** Everything that is shown: balances user by user (each read settles), the vault, the rewards, the events. */
+/** All reads: balances user by user (each read applies due rewards), the vault, the rewards, the events. */
 const check = Effect.fnUntraced(function*(run: Run) {
   const { integratorId, model, view } = run
   model.verify()

@@ -3,10 +3,10 @@ import { inspect } from "node:util"
 import type { Operation } from "./Operation.ts"
 import { type Mismatch, run, type RunOptions } from "./Run.ts"
 
-/** Replays that shrinking may take. */
+/** The maximum number of replays for shrinking. */
 const maxReplays = 400
 
-/** Drops operations, in ever smaller pieces, while the rest still fails, and in the same way. */
+/** Removes operations, in smaller and smaller pieces, while the others still cause the same difference. */
 export const shrink = Effect.fnUntraced(function*(
   operations: ReadonlyArray<Operation>,
   first: Mismatch,
@@ -29,13 +29,13 @@ export const shrink = Effect.fnUntraced(function*(
   return best
 })
 
-/** What was compared, without the user and the index. */
+/** The kind of difference, without the user and the index. */
 const kindOf = ({ what }: Mismatch): string => what.startsWith("a failure") ? what : what.split(" of ")[0] ?? what
 
-/** Lines of a story that a report shows, at its beginning and at its end. */
+/** The number of lines of a story that a report shows, at the beginning and at the end. */
 const shownLines = 20
 
-/** A mismatch as text: what was done, what was expected and what came. */
+/** A difference as text: the operations, the expected and the actual value. */
 export const report = (name: string, { actual, expected, story, what }: Mismatch): string => {
   const show = (value: unknown) => inspect(value, { depth: 10, breakLength: 160, maxArrayLength: 20 })
   const lines = story.length <= 2 * shownLines

@@ -2,17 +2,17 @@ import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import * as SeededRandom from "@card-rewards/testing/SeededRandom"
 import type { Operation } from "./Operation.ts"
 
-/** Which faults a story is after. */
+/** Which kind of faults a story can find. */
 export type Kind = "one user owes" | "many users owe" | "claims"
 
 export const kinds: ReadonlyArray<Kind> = ["one user owes", "many users owe", "claims"]
 
-/** How much happens in a story. */
+/** The size of a story. */
 export interface Size {
   readonly users: number
-  /** Clearings of the whole story, about. */
+  /** The approximate number of clearings. */
   readonly clearings: number
-  /** Times that rewards are paid, owed, earned, funded and come due. */
+  /** The number of rounds, in each of which rewards are paid, owed, earned, funded and come due. */
   readonly rounds: number
 }
 
@@ -31,8 +31,8 @@ export const program = (name: string, holdingPeriodDays: number): Operation => (
 })
 
 /**
- * A story in which many rewards are due, assigned and waiting while much is owed: purchases are paid and refunded, and
- * what is earned later pays for that. The same seed gives the same one.
+ * A story in which many rewards are due, assigned and waiting while much is owed: rewards are paid and refunded, and
+ * later rewards recover what is owed. The same seed results in the same story.
  */
 export const generateSizes = (kind: Kind, seed: number, size: Size): ReadonlyArray<Operation> =>
   new Story(kind, seed, size).operations()
@@ -83,12 +83,12 @@ class Story {
     ]
   }
 
-  /** How many clearings a part of the story has. */
+  /** The number of clearings of a part of the story. */
   private share(of: number): number {
     return Math.max(1, Math.floor(this.size.clearings * of))
   }
 
-  /** Something is owed, more is earned and funded, and time passes in one step or in several. */
+  /** Refunds make users owe, more is earned and funded, and time passes in one step or in several. */
   private round(): ReadonlyArray<Operation> {
     const earned = this.share(0.8 / this.size.rounds)
     const owes = this.refunds(1 + this.below(this.pick(2, 5, this.share(0.3))))
@@ -103,7 +103,7 @@ class Story {
     ]
   }
 
-  /** What makes the service apply what is due: for everyone, for one user, or only for those who owe. */
+  /** An operation that applies due rewards: of all users, of one user, or only of users who owe. */
   private touch(): ReadonlyArray<Operation> {
     const dice = this.below(100)
     if (dice < 25) return [{ op: "read", user: this.user() }]
@@ -117,7 +117,7 @@ class Story {
     return []
   }
 
-  /** Refunds among the rewards that were just paid, at the same moment; then claims again, or the worker. */
+  /** Refunds of rewards that were just paid, at the same moment; then claims, or the worker. */
   private afterClaim(): ReadonlyArray<Operation> {
     if (!this.chance(0.6)) return []
     const next = this.pick<ReadonlyArray<Operation>>([], this.claims(), [{ op: "worker" }], [this.clock()])
@@ -133,7 +133,7 @@ class Story {
     return this.pick(1n, 2n, 10n, 50n, 60n, 100n, 101n, 250n, 1_000n)
   }
 
-  /** How long ago a purchase was: due at once, at one time later, or at many times. */
+  /** The age of a purchase, so that rewards are due at once, at one later time, or at many times. */
   private ago(): number {
     if (this.holdsUntilOneTime) return this.pick(0, 4 * day, 4 * day, 9 * day)
     return this.chance(0.2) ? this.pick(0, holding) : this.below(holding / minute) * minute
@@ -153,7 +153,7 @@ class Story {
     }))
   }
 
-  /** Refunds of rewards that are paid, or sometimes of any: mostly of all that is left. */
+  /** Refunds of paid rewards, sometimes of any; mostly of the whole remaining amount. */
   private refunds(count: number): ReadonlyArray<Operation> {
     const ofPaid = this.chance(0.75)
     return Array.from({ length: count }, (): Operation => ({
@@ -178,7 +178,7 @@ class Story {
     return Array.from({ length: 1 + this.below(2) }, () => this.deposit(this.pick(1_000, 5_000, 9_000, 10_000, 10_000)))
   }
 
-  /** Claims of all or of a part: then the last reward is mostly paid in part. */
+  /** Claims of all or of a part of the money, which mostly pays the last reward in part. */
   private claims(): ReadonlyArray<Operation> {
     const count = this.kind === "many users owe" ? Math.ceil(this.size.users / 4) : this.pick(1, 1, 2)
     const whole = this.kind === "many users owe" || this.chance(0.5)

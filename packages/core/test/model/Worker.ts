@@ -3,18 +3,18 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** How often a request that was answered 503 is sent again: each attempt keeps its progress (decisions, section 6). */
+/** How often a request is repeated after 503: each repeat keeps its progress (decisions, section 6). */
 const maxAttempts = 1_000
 
-/** Steps of the worker after which it must have nothing left to do. */
+/** The maximum number of steps of the worker until it has nothing left to do. */
 const maxSteps = 5_000
 
-/** Sends a request again while the answer is Unavailable, as an integrator does. */
+/** Repeats a request while it is Unavailable, as an integrator does. */
 export const untilAvailable = <A, E extends { readonly _tag: string }, R>(request: Effect.Effect<A, E, R>) =>
   Effect.retry(request, { while: (error) => error._tag === "Unavailable", times: maxAttempts })
 
 /**
- * Processes stored events, also of an integrator in quarantine, until none of the integrator's is left in the queue.
+ * Processes queued events, also in quarantine, until the queue has none of the integrator's.
  */
 export const processEvents = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const { processEvents, retryQuarantined } = yield* Processing
@@ -28,7 +28,7 @@ export const processEvents = Effect.fnUntraced(function*(integratorId: Integrato
   return yield* Effect.die(new Error(`stored events are left in the queue after ${maxSteps} steps`))
 })
 
-/** All background work on vaults: what is due to anyone, assigned money, payouts of large claims. */
+/** All background work on vaults: due rewards of all users, assigned money, payouts of large claims. */
 export const matureRewards = Effect.gen(function*() {
   const { matureRewards } = yield* Processing
   for (let steps = 0; steps < maxSteps; steps++) {
@@ -37,7 +37,7 @@ export const matureRewards = Effect.gen(function*() {
   return yield* Effect.die(new Error(`matureRewards finds work after ${maxSteps} steps`))
 })
 
-/** Leaves nothing of an integrator for the worker: what a story could not finish must not fail the next one. */
+/** Deletes the work of an integrator: what a story could not finish must not make the next one fail. */
 export const abandon = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`DELETE FROM spend_event_queue WHERE integrator_id = ${integratorId}`

@@ -4,10 +4,10 @@ import { Effect } from "effect"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { Points } from "./Points.ts"
 
-/** Longer than a claim of the tests lasts. */
+/** Longer than a lease in the tests. */
 const stallMillis = 1_500
 
-/** A receiver in which faults strike before the request's end, before the answer, and within it. */
+/** A receiver with points before the end of a request, before the answer, and during the answer. */
 export const listen = Effect.fnUntraced(function*(points: Points) {
   const received: Array<Received> = []
   const server = createServer((request, response) => void receive(request, response).catch(() => response.destroy()))

@@ -1,15 +1,15 @@
-/** What is done to a statement or a delivery at a point, and on which side of it. */
+/** A fault of a statement or delivery, and whether it comes before or after it. */
 export type Fault =
   | { readonly kind: "crash" | "stall"; readonly side: "before" | "after" }
   | { readonly kind: "error"; readonly side: "before"; readonly code: string }
 
-/** A place between two steps of the service. */
+/** A point between two steps of the service. */
 export interface Point {
   /** For example `processing: INSERT rewards`. */
   readonly name: string
-  /** Tells it apart from points of the same name. */
+  /** Distinguishes points of the same name. */
   readonly key: string
-  /** How often it was passed. */
+  /** The number of passages. */
   times: number
 }
 
@@ -20,19 +20,20 @@ export interface Target {
   readonly fault: Fault
 }
 
-/** One statement on its way to the database. */
+/** A statement that the database is about to get. */
 export interface Statement {
   readonly application: string
   readonly sql: string
-  /** What its transaction did before, without BEGIN; undefined outside of one. */
+  /** Earlier statements of its transaction, without BEGIN; undefined outside a transaction. */
   readonly transaction: ReadonlyArray<string> | undefined
 }
 
 /**
- * Counts what passes, and strikes once for each target. Points are found, not declared: a new statement is a new point.
+ * Counts passages, and injects the fault of each target once. Points are found, not declared: each new statement is a
+ * new point.
  */
 export class Points {
-  /** The request that the story's client is about; the api's statements are its. */
+  /** The present request of the story's client, to which the api's statements belong. */
   operation = "start"
   readonly met = new Map<string, Point>()
   readonly unmet: Set<Target>
@@ -45,7 +46,7 @@ export class Points {
     const { sql, transaction = [] } = statement
     const last = transaction.at(-1) ?? ""
     const scope = scopeOf(statement, this.operation)
-    // an empty scan and a batch of work end with the same word
+    // the name has the last statement: an empty scan and a batch of work end with the same COMMIT
     return isEnd(sql)
       ? this.pass(`${scope}: ${sql} after ${nameOf(last)}`, last)
       : this.pass(`${scope}: ${nameOf(sql)}`, sql)

@@ -13,12 +13,12 @@ import * as Receiver from "./FaultyReceiver.ts"
 import type { Points } from "./Points.ts"
 import * as StatementProxy from "./StatementProxy.ts"
 
-/** Stalls are longer than what they are up against: the api's database deadline, and a lease on a delivery. */
+/** Stalls are longer than the api's database deadline, and than a lease on a delivery. */
 const apiStallMillis = 5_000
 const workerStallMillis = 1_500
 const claimMillis = 1_200
 
-/** Never exhausted: every event must arrive. */
+/** Enough that no delivery is exhausted: every event must arrive. */
 const retryDelays: RetryDelays = [20, ...Array.from({ length: 30 }, () => 50)]
 
 /** Every operation of the sandbox, as the interface's description names it: `GET /v1/users/{userId}`. */
@@ -34,7 +34,7 @@ const operationOf = (method: string, path: string): string =>
 /** Sends the same request until it is answered other than 503 (contract, section 7). */
 export type Send = (method: string, path: string, body?: unknown, apiKey?: string) => Effect.Effect<HttpExchange.Answer>
 
-/** Api and worker over a database of their own; every one of their statements and deliveries passes the points. */
+/** Api and worker over a database of their own. Each of their statements and deliveries passes a point. */
 export const make = Effect.fnUntraced(function*(points: Points) {
   const database = yield* Layer.build(FreshDatabase.layer)
   const { hostname, port } = new URL(Redacted.value(Context.get(database, FreshDatabase).url))
