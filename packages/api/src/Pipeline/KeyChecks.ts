@@ -90,7 +90,7 @@ const make = Effect.gen(function*() {
   /** 401, or 429 where the client has failed too often. */
   const refuse = (client: string, now: number): Effect.Effect<never, Unauthorized | RateLimited> => {
     const failure = limits.takeFailure(client, now)
-    return Effect.fail(failure.allowed ? unauthorized() : tooMany(failure))
+    return Effect.fail(failure.allowed ? unauthorized : tooMany(failure))
   }
 
   const checkUnknown = (id: string, client: string, now: number) => {
@@ -104,7 +104,7 @@ const make = Effect.gen(function*() {
       Effect.flatMap((found): Effect.Effect<FoundKey, Unauthorized | RateLimited> =>
         Option.isSome(found)
           ? Effect.as(forgive, found.value)
-          : Effect.fail(failure.allowed ? unauthorized() : tooMany(failure)))
+          : Effect.fail(failure.allowed ? unauthorized : tooMany(failure)))
     )
   }
 
@@ -157,5 +157,4 @@ const awaitAnswer = (answer: Deferred.Deferred<Option.Option<FoundKey>, Unavaila
   )
 
 /** 401, the same for a missing, an unknown and a revoked key. */
-const unauthorized = (): Unauthorized =>
-  new Unauthorized({ message: "The x-api-key header holds no valid API key" })
+const unauthorized = new Unauthorized({ message: "The x-api-key header holds no valid API key" })
