@@ -1,4 +1,4 @@
-import type { ApiKeys, FoundKey } from "@card-rewards/core/ApiKeys"
+import type { FoundKey } from "@card-rewards/core/ApiKeys"
 import { InvalidRequest, type Unavailable } from "@card-rewards/domain/Errors"
 import { CurrentIntegrator, RequestPipeline } from "@card-rewards/domain/http/RequestPipeline"
 import { Clock, Context, Effect, type Fiber, Layer, Option, Schema } from "effect"
@@ -30,10 +30,10 @@ export class Pipeline extends Context.Service<
     endpoint: HttpApiEndpoint.Top
   ) => Effect.Effect<Response>
 >()("@card-rewards/api/Pipeline") {
-  static readonly layer: Layer.Layer<Pipeline, never, ApiKeys | RateLimit> = Layer.effect(
+  static readonly layer: Layer.Layer<Pipeline, never, KeyChecks | RateLimit> = Layer.effect(
     Pipeline,
     Effect.suspend(() => make)
-  ).pipe(Layer.provide([KeyChecks.layer, RequestBodies.layer(), ConcurrencyLimit.layer]))
+  ).pipe(Layer.provide([RequestBodies.layer(), ConcurrencyLimit.layer]))
 
   /** The pipeline as the middleware that the HttpApi definition names. */
   static readonly middleware: Layer.Layer<RequestPipeline, never, Pipeline> = Layer.effect(

@@ -1,5 +1,6 @@
 import { ApiKeys, type FoundKey } from "@card-rewards/core/ApiKeys"
 import { type RateLimited, Unauthorized, Unavailable } from "@card-rewards/domain/Errors"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Clock, Context, Deferred, Duration, Effect, Exit, Layer, Option } from "effect"
 import { LRUCache } from "lru-cache"
 import { hash } from "node:crypto"
@@ -34,6 +35,8 @@ type Refusal = Unauthorized | RateLimited | Unavailable
 export class KeyChecks extends Context.Service<KeyChecks, {
   /** `client` is what failures are counted under, see {@link clientOf}. */
   readonly check: (apiKey: string, client: string) => Effect.Effect<FoundKey, Refusal>
+  /** The integrator of a key that was looked up before, however long ago. */
+  readonly integratorOf: (apiKey: string) => IntegratorId | undefined
   /** The key, if it was looked up less than 30 s ago. */
   readonly fresh: (apiKey: string, nowMillis: number) => FoundKey | undefined
 }>()("@card-rewards/api/KeyChecks") {
@@ -138,7 +141,9 @@ const make = Effect.gen(function*() {
       return Effect.map(checked, (key) => recordUse(key, now))
     })
 
-  return KeyChecks.of({ check, fresh })
+    const integratorOf = (apiKey: string) => cache.peek(idOf(apiKey))?.key.integratorId
+
+  return KeyChecks.of({ check, fresh, integratorOf })
 })
 
 const wellFormed = /^service_sk_(?:sandbox|live)_[0-9a-f]{64}$/
