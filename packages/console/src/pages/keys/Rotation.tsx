@@ -170,7 +170,7 @@ const RevokeOld = ({
   const revoke = useChange((api) => api.apiKeys.revoke({ params: { name } }))
   const confirm = async () => {
     await revoke.mutateAsync()
-    showToast("Rotation complete", `${name} is revoked, ${newName} took its place.`)
+    showToast("Rotation complete", `${name} is revoked and replaced by ${newName}.`)
     onRevoked()
   }
   return (

@@ -163,6 +163,6 @@ const AmountField = ({ draft, typed }: { readonly draft: Draft; readonly typed: 
 
 const Sent = ({ duplicate, userId }: { readonly duplicate: boolean; readonly userId: string }) => (
   <span className="hint" role="status">
-    {duplicate ? "Known already; nothing changed." : "Accepted."} See <Link href={userPath(userId)}>{userId}</Link>.
+    {duplicate ? "Stored before; nothing changed." : "Accepted."} See <Link href={userPath(userId)}>{userId}</Link>.
   </span>
 )
