@@ -39,7 +39,6 @@ export const Move = () => {
   const [userId, setUserId] = useState("")
   const [reference, setReference] = useState(() => newReference())
   const units = parseMoney(amount, asset)
-  const claimable = useClaimable(userId, asset, kind === "claim")
   const { move, record } = useMove({ kind, asset, userId, reference })
   const isComplete = units !== undefined && reference !== "" && (kind !== "claim" || userId !== "")
   const submit = async () => {
@@ -68,18 +67,7 @@ export const Move = () => {
         }
       >
         {kind === "claim" && (
-          <Field
-            label="User id"
-            value={userId}
-            onChange={setUserId}
-            required
-            mono
-            hint={
-              claimable === undefined ? undefined : (
-                <Claimable amount={printMoney(claimable, asset)} onAll={setAmount} />
-              )
-            }
-          />
+          <ClaimingUser userId={userId} onUserId={setUserId} asset={asset} onAmount={setAmount} />
         )}
         <div className="form-row">
           <Choice label="Asset" value={asset} onChange={setAsset} options={assetOptions} />
@@ -107,25 +95,44 @@ export const Move = () => {
   )
 }
 
-/** What the user can claim; undefined until it is known. */
-const useClaimable = (userId: string, asset: Asset, isClaim: boolean): bigint | undefined => {
+/** The user who claims, with what can be claimed and a button that types that amount. */
+const ClaimingUser = ({
+  asset,
+  onAmount,
+  onUserId,
+  userId
+}: {
+  readonly userId: string
+  readonly onUserId: (userId: string) => void
+  readonly asset: Asset
+  readonly onAmount: (amount: string) => void
+}) => {
   const balance = useRead(
     ["balance", userId],
     (api) => api.users.balance({ params: { userId: UserId.make(userId) } }),
-    { everyMillis: 2_000, enabled: isClaim && userId !== "" }
+    { everyMillis: 2_000, enabled: userId !== "" }
   )
-  return balance.data?.balances.find((entry) => entry.asset === asset)?.claimable
+  const claimable = balance.data?.balances.find((entry) => entry.asset === asset)?.claimable
+  const text = claimable === undefined ? "" : printMoney(claimable, asset)
+  const hint = (
+    <>
+      Claimable: {text}{" "}
+      <button type="button" className="link" onClick={() => onAmount(text.split(" ")[0] ?? "")}>
+        all of it
+      </button>
+    </>
+  )
+  return (
+    <Field
+      label="User id"
+      value={userId}
+      onChange={onUserId}
+      required
+      mono
+      hint={claimable === undefined ? undefined : hint}
+    />
+  )
 }
-
-/** What can be claimed, as "6.00 USDC", with a button that types it. */
-const Claimable = ({ amount, onAll }: { readonly amount: string; readonly onAll: (typed: string) => void }) => (
-  <>
-    Claimable: {amount}{" "}
-    <button type="button" className="link" onClick={() => onAll(amount.split(" ")[0] ?? "")}>
-      all of it
-    </button>
-  </>
-)
 
 /** Records a movement of so many units, and tells the user; false where the service refused it. */
 const useMove = ({
