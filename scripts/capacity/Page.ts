@@ -27,7 +27,8 @@ const section = (): string => {
     `${whole(oneIntegratorPerSecond(figures) / ordinary.peakFactor)} on average: all its money passes one row.`,
     `Growth from ${growth.firstEventsPerSecond} events/s by ${percent(growth.factorPerMonth - 1)} a month, ` +
     `${kept(growth.retentionMonths)}. The last three columns are a day on the machines of the first month, minute by ` +
-    "minute: how busy its narrowest part is at the peak, how long the last event waits for its reward at the worst moment, and for how many hours of the day some wait.",
+    "minute: how busy its narrowest part is at the peak, how long the last event waits for its reward at the worst " +
+    "moment, and for how many hours of the day some wait.",
     growthTable(months),
     capacityExceeded(months)
   ].join("\n\n")

@@ -1,16 +1,16 @@
 import { Cluster } from "@card-rewards/e2e/Cluster"
-import { customer, newLedger } from "@card-rewards/e2e/Load"
+import { customer, type Ledger, newLedger } from "@card-rewards/e2e/Load"
 import { leaseOutlivedMillis, shiftedClock } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
 import { seedIntegrator, listen, provision } from "@card-rewards/e2e/World"
 import { until } from "@card-rewards/testing/Polling"
-import { folder, freePort, start, variables } from "@card-rewards/testing/Processes"
+import { folder, freePort, start, type Variables, variables } from "@card-rewards/testing/Processes"
 import * as RawClient from "@card-rewards/testing/RawClient"
 import * as SeededRandom from "@card-rewards/testing/SeededRandom"
 import type { Running } from "@card-rewards/testing/TestProcess"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, type Scope } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 
@@ -22,10 +22,11 @@ const customers = 16
 const acknowledgedBetween = 25
 
 /** A process starts within a second or two; a busy machine takes longer. */
-const recoverySeconds = 120
+const comesBackWithinSeconds = 120
 
 /** The victims of one round; each round has another order. */
 const victims = ["api", "worker", "backend", "worker", "api", "postmaster"] as const
+type Victim = typeof victims[number]
 
 layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices: true, timeout: "60 seconds" })(
   "after SIGKILL at random moments",
@@ -41,26 +42,23 @@ layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices
         const env = variables(cluster.url, { PORT: `${port}`, CLOCK_SHIFT_FILE: shiftFile })
         const apiKey = yield* provision(env)
         const client = RawClient.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey, timeoutMillis: 10_000 })
-        const startWorker = start("worker", env, { preload: shiftedClock })
-        const api = yield* start("api", env)
-        const workers: [Running, Running] = [yield* startWorker, yield* startWorker]
+        const processes = yield* startProcesses(env, random)
         const ledger = newLedger(yield* seedIntegrator(client))
         yield* listen(client, receiver.url)
 
-        const service: Service = { api, apis: [api], workers, startApi: start("api", env), startWorker }
         const load = Array.from({ length: customers }, (_, index) => customer(client, ledger, seed + index + 1))
-        const disturbances = [killAtRandom(service, random, ledger), disturbReceiver(random, ledger)]
-        yield* Effect.all([...disturbances, ...load], { concurrency: "unbounded", discard: true }).pipe(
-          Effect.onError(() => Effect.andThen(Effect.logError(client.failures), logOutputs(service)))
+        yield* Effect.all([killAll(ledger, processes, random), disturbReceiver(ledger, random), ...load], {
+          concurrency: "unbounded",
+          discard: true
+        }).pipe(
+          Effect.onError(() => Effect.logError(client.failures, ...processes.outputs(), cluster.log().slice(-2_000)))
         )
-        for (const child of [service.api, ...workers]) assert.isTrue(child.isAlive(), child.output())
+        processes.assertAlive()
 
-        // the leases of killed workers expire, and their deliveries are made by another worker
-        for (const worker of workers) yield* worker.send("SIGTERM")
-        // the signal itself may end a worker that was started a moment ago
-        for (const worker of workers) assert.include([0, null], yield* worker.exit, worker.output())
+        // deliveries that killed workers had leased are sent again once their leases have expired
+        yield* processes.endWorkers
         writeFileSync(shiftFile, `${leaseOutlivedMillis}`)
-        yield* startWorker
+        yield* processes.startWorker
         const { deliveries, events, rewards } = yield* verify({ env, client, ledger, received: receiver.received })
         yield* Effect.logInfo(`seed ${seed}: survived ${kills} kills; ${events} spend events, ` +
           `${ledger.money.length} money moves, ${rewards} rewards, ${deliveries} deliveries; ` +
@@ -72,67 +70,79 @@ layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices
   }
 )
 
-interface Service {
-  /** The present api, and all that were started. */
-  api: Running
-  readonly apis: Array<Running>
-  readonly workers: [Running, Running]
-  readonly startApi: ReturnType<typeof start>
-  readonly startWorker: ReturnType<typeof start>
-}
+type Processes = Effect.Success<ReturnType<typeof startProcesses>>
 
-/** Kills victim after victim, each at a random moment after the service has recovered from the one before. */
-const killAtRandom = Effect.fnUntraced(function*(
-  service: Service,
-  random: SeededRandom.SeededRandom,
-  ledger: ReturnType<typeof newLedger>
-) {
-  const progress = (when: string) => {
-    const before = ledger.acknowledged
-    const acknowledged = Effect.sync(() => ledger.acknowledged - before)
-    return until(`acknowledged ${when}`, acknowledged, (n) => n >= acknowledgedBetween, recoverySeconds)
-  }
-  const rounds = Array.from({ length: Math.ceil(kills / victims.length) }, () => random.shuffled(victims)).flat()
-  for (const [kill, victim] of rounds.slice(0, kills).entries()) {
-    yield* progress(`before kill ${kill} (${victim})`)
-    yield* Effect.sleep(random.integer(0, 800))
-    yield* strike(service, victim, random)
-  }
-  yield* progress("after the last kill")
-  // every customer finishes its requests in flight, so that every request has an answer
-  ledger.closed = true
-})
-
-/** Kills a process and starts it again; the cluster starts PostgreSQL's processes itself. */
-const strike = Effect.fnUntraced(function*(
-  service: Service,
-  victim: typeof victims[number],
-  random: SeededRandom.SeededRandom
-) {
-  const { api, apis, startApi, startWorker, workers } = service
+/** One api and two workers; `strike` kills one of them, or a part of PostgreSQL, and starts it again. */
+const startProcesses = Effect.fnUntraced(function*(env: Variables, random: SeededRandom.SeededRandom) {
   const cluster = yield* Cluster
-  if (victim === "backend") {
-    yield* cluster.killBackend((pids) => pids[random.integer(0, pids.length - 1)])
-  } else if (victim === "postmaster") {
-    yield* cluster.killPostmaster
-  } else if (victim === "api") {
-    yield* api.send("SIGKILL")
-    yield* api.exit
-    service.api = yield* startApi
-    apis.push(service.api)
-  } else {
-    const index = random.chance(0.5) ? 0 : 1
-    yield* workers[index].send("SIGKILL")
-    yield* workers[index].exit
-    workers[index] = yield* startWorker
+  const startApi = start("api", env)
+  const startWorker = start("worker", env, { preload: shiftedClock })
+  let api = yield* startApi
+  const apis = [api]
+  const workers: [Running, Running] = [yield* startWorker, yield* startWorker]
+
+  const strikes: Readonly<Record<Victim, Effect.Effect<void, never, Scope.Scope>>> = {
+    backend: cluster.killBackend((pids) => pids[random.integer(0, pids.length - 1)]),
+    postmaster: cluster.killPostmaster,
+    api: Effect.gen(function*() {
+      yield* killed(api)
+      api = yield* startApi
+      apis.push(api)
+    }),
+    worker: Effect.gen(function*() {
+      const index = random.chance(0.5) ? 0 : 1
+      yield* killed(workers[index])
+      workers[index] = yield* startWorker
+    })
+  }
+
+  return {
+    startWorker,
+    strike: (victim: Victim) => strikes[victim],
+    assertAlive: () => {
+      for (const child of [api, ...workers]) assert.isTrue(child.isAlive(), child.output())
+    },
+    endWorkers: Effect.gen(function*() {
+      for (const worker of workers) yield* worker.send("SIGTERM")
+      // the signal itself may end a worker that was started a moment ago
+      for (const worker of workers) assert.include([0, null], yield* worker.exit, worker.output())
+    }),
+    /** Faults that any api logged, and the end of what each process printed. */
+    outputs: () => [
+      apis.flatMap((one) => one.output().match(/fault of the service[^]{0,2000}/g) ?? []),
+      ...[api, ...workers].map((one) => one.output().slice(-2_000))
+    ]
   }
 })
 
-/** Makes the receiver answer 500 for 20 ms, about once in 0.6 s. */
-const disturbReceiver = Effect.fnUntraced(function*(
-  random: SeededRandom.SeededRandom,
-  ledger: ReturnType<typeof newLedger>
-) {
+const killed = (child: Running) => Effect.andThen(child.send("SIGKILL"), child.exit)
+
+/** Kills victim after victim, with acknowledged requests in between. Then the customers end. */
+const killAll = Effect.fnUntraced(
+  function*(ledger: Ledger, { strike }: Processes, random: SeededRandom.SeededRandom) {
+    const progress = (when: string) => {
+      const before = ledger.acknowledged
+      return until(
+        `acknowledged ${when}`,
+        Effect.sync(() => ledger.acknowledged - before),
+        (n) => n >= acknowledgedBetween,
+        comesBackWithinSeconds
+      )
+    }
+    const rounds = Array.from({ length: Math.ceil(kills / victims.length) }, () => random.shuffled(victims)).flat()
+    for (const [kill, victim] of rounds.slice(0, kills).entries()) {
+      yield* progress(`before kill ${kill} (${victim})`)
+      yield* Effect.sleep(random.integer(0, 800))
+      yield* strike(victim)
+    }
+    yield* progress("after the last kill")
+    // every customer finishes its requests in flight, so that every request has an answer
+    ledger.closed = true
+  }
+)
+
+/** Makes the receiver answer 500 for a moment from time to time, so that some deliveries need another attempt. */
+const disturbReceiver = Effect.fnUntraced(function*(ledger: Ledger, random: SeededRandom.SeededRandom) {
   const receiver = yield* WebhookReceiver
   while (!ledger.closed) {
     yield* Effect.sleep(random.integer(300, 900))
@@ -140,13 +150,4 @@ const disturbReceiver = Effect.fnUntraced(function*(
     yield* Effect.sleep(20)
     receiver.answer(200)
   }
-})
-
-const logOutputs = Effect.fnUntraced(function*({ api, apis, workers }: Service) {
-  const cluster = yield* Cluster
-  yield* Effect.logError(
-    api.isAlive(),
-    apis.flatMap((one) => one.output().match(/fault of the service[^]{0,2000}/g) ?? []),
-    [api.output(), ...workers.map((one) => one.output()), cluster.log()].map((text) => text.slice(-2_000))
-  )
 })

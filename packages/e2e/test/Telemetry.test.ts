@@ -21,67 +21,54 @@ layer(
 )("telemetry", (it) => {
   it.effect("links a request to its processing and delivery, measures all of it, and exports no secret", () =>
     Effect.gen(function*() {
-      const collector = yield* Collector
-      const receiver = yield* WebhookReceiver
-      const running = yield* service({
-        more: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_METRIC_EXPORT_INTERVAL: "200", LOG_LEVEL: "info" }
-      })
-      const { api, apiKey, client, url, worker } = running
-      const at = yield* seedIntegrator(client)
-      const secret = yield* listen(client, receiver.url)
-
-      yield* checkIdleWorker
-      yield* checkLinks(running, at)
-      yield* checkFault(running)
-      yield* checkRequestMetrics(running, at)
-      yield* checkEventMetrics
-      yield* checkDashboards
-
-      yield* worker().send("SIGTERM")
-      yield* worker().exit
-      yield* api.send("SIGTERM")
-      yield* api.exit
-      const received = collector.received()
-      assert.include(received, "/v1/spend-events")
-      const { password } = new URL(url)
-      const secrets = [apiKey, wrongKey, secret, secret.replace(/^whsec_/, ""), secretsKey, password, receiver.url]
-      for (const one of secrets) {
-        assert.isAbove(one.length, 3)
-        assert.isFalse(received.includes(one), "a secret is exported")
-      }
+      const observed = yield* observedService
+      yield* assertIdleHasNoSpans(observed)
+      yield* assertTraceIsLinked(observed)
+      yield* assertFaultLeadsToItsTrace(observed)
+      yield* assertRequestsAreMeasured(observed)
+      yield* assertWorkIsMeasured(observed)
+      yield* assertQueriesAreExported(observed)
+      yield* assertNoSecretIsExported(observed)
     }).pipe(Effect.scoped), { timeout: 180_000 })
 })
 
-type RunningService = Effect.Success<ReturnType<typeof service>>
+type Observed = Effect.Success<typeof observedService>
 
-/** The sum of the points of a metric that have these attributes. */
-const value = (name: string, ...wanted: ReadonlyArray<readonly [string, string]>) =>
-  Effect.map(Collector, (collector) =>
-    collector.metrics().filter((one) => one.name === name).flatMap(points)
-      .filter((point) => wanted.every(([key, is]) => attribute(point, key) === is))
-      .reduce((sum, point) => sum + point.number, 0))
-
-const post = (port: number, key: string, at: number, headers: Record<string, string> = {}) =>
-  Effect.promise(() =>
-    fetch(`http://127.0.0.1:${port}/v1/spend-events`, {
-      method: "POST",
-      headers: { "x-api-key": key, "content-type": "application/json", ...headers },
-      body: JSON.stringify(clearing(at))
-    }).then(({ status }) => status)
-  )
-
-const findSpan = (name: string, matches: (span: Span) => boolean) =>
-  Effect.flatMap(Collector, (collector) =>
-    until(name, Effect.sync(() => collector.spans.find(matches)), (span) => span !== undefined))
+/** A service that exports to the collector, with an integrator whose webhooks are received. */
+const observedService = Effect.gen(function*() {
+  const collector = yield* Collector
+  const receiver = yield* WebhookReceiver
+  const running = yield* service({
+    more: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_METRIC_EXPORT_INTERVAL: "200", LOG_LEVEL: "info" }
+  })
+  const clockMillis = yield* seedIntegrator(running.client)
+  const signingSecret = yield* listen(running.client, receiver.url)
+  const metrics = (name: string) => collector.metrics().filter((one) => one.name === name)
+  /** The sum of the points of a metric that have these attributes. */
+  const value = (name: string, ...wanted: ReadonlyArray<readonly [string, string]>) =>
+    Effect.sync(() =>
+      metrics(name).flatMap(points)
+        .filter((point) => wanted.every(([key, is]) => attribute(point, key) === is))
+        .reduce((sum, point) => sum + point.number, 0)
+    )
+  /** Sends the same clearing with a key. Returns the status of the answer. */
+  const submit = (key: string, headers: Record<string, string> = {}) =>
+    Effect.promise(() =>
+      fetch(`http://127.0.0.1:${running.port}/v1/spend-events`, {
+        method: "POST",
+        headers: { "x-api-key": key, "content-type": "application/json", ...headers },
+        body: JSON.stringify(clearing(clockMillis))
+      }).then(({ status }) => status)
+    )
+  return { ...running, collector, receiver, signingSecret, metrics, value, submit }
+})
 
 /** A worker without work scans all the time, and exports no span for it. */
-const checkIdleWorker = Effect.gen(function*() {
-  const collector = yield* Collector
+const assertIdleHasNoSpans = Effect.fnUntraced(function*({ collector, value }: Observed) {
   const idle = value("card_rewards.worker.step.duration", ["step", "SpendProcessor"], ["outcome", "idle"])
   const idleScans = (more: number) =>
     Effect.flatMap(idle, (before) => until("idle scans", idle, (count) => count > before + more))
-  // the first ones may follow work of the start
-  yield* idleScans(10)
+  yield* idleScans(10) // the start is over
   const idleSince = BigInt(Date.now()) * 1_000_000n
   yield* idleScans(10)
   const since = collector.spans.filter(({ service, startTimeUnixNano }) =>
@@ -89,105 +76,119 @@ const checkIdleWorker = Effect.gen(function*() {
   assert.deepStrictEqual(since.map(({ name, traceId }) => `${name} ${traceId}`), [])
 })
 
-/** A delivery's span links to that of the batch which made its event, which links to that of the caller's request. */
-const checkLinks = Effect.fnUntraced(function*({ apiKey, client, port }: RunningService, at: number) {
-  const collector = yield* Collector
-  const receiver = yield* WebhookReceiver
+/** Waits for a span that the collector receives. */
+const spanOf = (collector: Observed["collector"], what: string, isWanted: (span: Span) => boolean) =>
+  Effect.map(
+    until(what, Effect.sync(() => collector.spans.find(isWanted)), (span) => span !== undefined),
+    (span) => span ?? assert.fail()
+  )
+
+/** The span of a delivery's attempt links to that of the batch, and this to the request's; each has its own trace. */
+const assertTraceIsLinked = Effect.fnUntraced(function*({ apiKey, client, collector, receiver, submit }: Observed) {
   yield* expect(200, client.sendWithRetries("POST", "/v1/sandbox/deposits", {
     reference: "enough",
     amount: { asset: "USDC", amount: `${1_000_000n * unitsPerCent.USDC}` }
   }))
-  assert.strictEqual(yield* post(port, apiKey, at, { traceparent: `00-${caller.traceId}-${caller.spanId}-01` }), 202)
+  assert.strictEqual(yield* submit(apiKey, { traceparent: `00-${caller.traceId}-${caller.spanId}-01` }), 202)
   const isCreated = ({ body }: { readonly body: string }) => JSON.parse(body).kind === "reward.pending"
   yield* until("the webhook", Effect.sync(() => receiver.received.length), () => receiver.received.some(isCreated))
   const delivered = receiver.received.find(isCreated)?.headers["x-service-event-id"]
-  const attempt = yield* findSpan("the attempt's span", (span) => attribute(span, "card_rewards.event") === delivered)
+  const linkedFrom = (span: Span | undefined) =>
+    Effect.forEach(span?.links ?? [], (link) =>
+      spanOf(collector, "the linked span", ({ spanId, traceId }) =>
+        spanId === link.spanId && traceId === link.traceId))
+
+  const attempt = yield* spanOf(collector, "the attempt's span", (span) =>
+    attribute(span, "card_rewards.event") === delivered)
   assert.deepInclude({ ...attempt }, { name: "WebhookDispatcher.attempt", service: "card-rewards-worker" })
-  assert.strictEqual(attribute(attempt ?? assert.fail(), "outcome"), "delivered")
+  assert.strictEqual(attribute(attempt, "outcome"), "delivered")
   const [processing, ...noOther] = yield* linkedFrom(attempt)
   assert.deepInclude({ ...processing }, { name: "Processing.processEvents", service: "card-rewards-worker" })
   assert.deepStrictEqual(noOther, [])
-  const [submit] = yield* linkedFrom(processing)
-  const request = { name: "SpendEvents.submit", service: "card-rewards-api", traceId: caller.traceId }
-  assert.deepInclude({ ...submit }, request)
-  assert.strictEqual(new Set([attempt?.traceId, processing?.traceId, submit?.traceId]).size, 3)
-  assert.deepStrictEqual([attempt?.parentSpanId, processing?.parentSpanId], [undefined, undefined])
-  const server = yield* findSpan("the request's span", (span) =>
+  const [submitted] = yield* linkedFrom(processing)
+  assert.deepInclude(
+    { ...submitted },
+    { name: "SpendEvents.submit", service: "card-rewards-api", traceId: caller.traceId }
+  )
+  assert.strictEqual(new Set([attempt.traceId, processing?.traceId, submitted?.traceId]).size, 3)
+  assert.deepStrictEqual([attempt.parentSpanId, processing?.parentSpanId], [undefined, undefined])
+  const server = yield* spanOf(collector, "the request's span", (span) =>
     span.traceId === caller.traceId && span.parentSpanId === caller.spanId)
-  assert.strictEqual(attribute(server ?? assert.fail(), "http.route"), "/v1/spend-events")
+  assert.strictEqual(attribute(server, "http.route"), "/v1/spend-events")
   assert.isTrue(
     collector.spans.some(({ parentSpanId, traceId }) =>
       traceId === processing?.traceId && parentSpanId === processing.spanId)
   )
 })
 
-const linkedFrom = (span: Span | undefined) =>
-  Effect.forEach(span?.links ?? [], (link) =>
-    findSpan("the linked span", ({ spanId, traceId }) => spanId === link.spanId && traceId === link.traceId))
-
-/** The log entry of a fault of the service has the trace id of its request. */
-const checkFault = Effect.fnUntraced(function*({ api, apiKey, port, url }: RunningService) {
-  const collector = yield* Collector
+/** The log line and the exported log entry of a fault have the trace id of the request. */
+const assertFaultLeadsToItsTrace = Effect.fnUntraced(function*({ api, apiKey, collector, port, url }: Observed) {
   yield* query(url, "ALTER TABLE users RENAME TO hidden")
   const failing = { traceId: "5bf92f3577b34da6a3ce929d0e0e4736", spanId: caller.spanId }
-  const got = yield* Effect.promise(() =>
+  const status = yield* Effect.promise(() =>
     fetch(`http://127.0.0.1:${port}/v1/users/user:0/balance`, {
       headers: { "x-api-key": apiKey, traceparent: `00-${failing.traceId}-${failing.spanId}-00` }
     }).then(({ status }) => status)
   )
   yield* query(url, "ALTER TABLE hidden RENAME TO users")
-  assert.strictEqual(got, 500)
+  assert.strictEqual(status, 500)
   const line = yield* until(
     "the line",
     Effect.sync(() => api.output().split("\n").find((text) => text.includes("A request met a fault"))),
     (text) => text !== undefined
   )
   assert.strictEqual(JSON.parse(line ?? "").traceId, failing.traceId)
-  const isError = ({ service, severityText }: (typeof collector.logs)[number]) =>
-    service === "card-rewards-api" && severityText === "Error"
   const entry = yield* until(
     "the log entry",
-    Effect.sync(() => collector.logs.find(isError)),
+    Effect.sync(() =>
+      collector.logs.find(({ service, severityText }) => service === "card-rewards-api" && severityText === "Error")),
     (log) => log !== undefined
   )
   assert.strictEqual(entry?.traceId, failing.traceId)
 })
 
-/** Requests are counted by method, route and status, those without a trace or a route too. */
-const checkRequestMetrics = Effect.fnUntraced(function*({ client, port }: RunningService, at: number) {
-  const collector = yield* Collector
+/** Requests are counted by method, route and status, including those without a trace or a route. */
+const assertRequestsAreMeasured = Effect.fnUntraced(function*({ client, metrics, submit, value }: Observed) {
   const requests = "http.server.request.duration"
-  assert.strictEqual(yield* post(port, wrongKey, at), 401)
+  assert.strictEqual(yield* submit(wrongKey), 401)
   assert.strictEqual((yield* client.sendWithRetries("GET", "/v1/nothing?secret=of-a-query")).status, 404)
-  const isMeasured = (method: string, status: string, route?: string) => {
-    const ofRoute = route === undefined ? [] : [["http.route", route] as const]
-    const count = value(requests, ["http.request.method", method], ["http.response.status_code", status], ...ofRoute)
-    return until(`${method} ${route} ${status}`, count, (count) => count > 0)
-  }
+  const isMeasured = (method: string, status: string, route?: string) =>
+    until(
+      `${method} ${route} ${status}`,
+      value(
+        requests,
+        ["http.request.method", method],
+        ["http.response.status_code", status],
+        ...(route === undefined ? [] : [["http.route", route] as const])
+      ),
+      (count) => count > 0
+    )
   yield* isMeasured("POST", "202", "/v1/spend-events")
   yield* isMeasured("POST", "401", "/v1/spend-events")
   yield* isMeasured("GET", "500", "/v1/users/:userId/balance")
   yield* isMeasured("GET", "204", "/health")
   yield* isMeasured("GET", "404")
-  const units = collector.metrics().filter(({ name }) => name === requests).map(({ unit }) => unit)
-  assert.deepStrictEqual(units, ["s"])
+  assert.deepStrictEqual(metrics(requests).map(({ unit }) => unit), ["s"])
 })
 
 /** The spend event, its reward and its delivery are each counted once. */
-const checkEventMetrics = Effect.gen(function*() {
-  assert.strictEqual(yield* until("applied", value("card_rewards.spend_events.applied"), (count) => count > 0), 1)
-  const pending = value("card_rewards.events.stored", ["kind", "reward.pending"])
-  assert.strictEqual(yield* until("pending", pending, (count) => count > 0), 1)
-  const worked = value("card_rewards.worker.step.duration", ["step", "SpendProcessor"], ["outcome", "worked"])
-  yield* until("worked", worked, (count) => count > 0)
-  const attempts = value("card_rewards.deliveries.attempt.duration", ["outcome", "delivered"])
-  yield* until("attempts", attempts, (count) => count > 0)
+const assertWorkIsMeasured = Effect.fnUntraced(function*({ value }: Observed) {
+  const counted = (what: string, ...metric: Parameters<typeof value>) =>
+    until(what, value(...metric), (count) => count > 0)
+  assert.strictEqual(yield* counted("applied", "card_rewards.spend_events.applied"), 1)
+  assert.strictEqual(yield* counted("pending", "card_rewards.events.stored", ["kind", "reward.pending"]), 1)
+  yield* counted(
+    "worked",
+    "card_rewards.worker.step.duration",
+    ["step", "SpendProcessor"],
+    ["outcome", "worked"]
+  )
+  yield* counted("attempts", "card_rewards.deliveries.attempt.duration", ["outcome", "delivered"])
   yield* until("held", value("card_rewards.vaults.held", ["asset", "USDC"]), (tokens) => tokens === 10_000)
 })
 
 /** Every metric that the dashboard and the alerts query is exported. */
-const checkDashboards = Effect.gen(function*() {
-  const collector = yield* Collector
+const assertQueriesAreExported = Effect.fnUntraced(function*({ collector }: Observed) {
   const exported = Effect.sync(() => new Set(collector.metrics().flatMap(prometheusNames)))
   for (const file of ["deploy/grafana/card-rewards.json", "deploy/prometheus/card-rewards.rules.yaml"]) {
     const queried = expressions(parse(readFileSync(join(root, file), "utf8")))
@@ -196,6 +197,30 @@ const checkDashboards = Effect.gen(function*() {
     assert.isAbove(queried.length, 5, file)
     const missing = Effect.map(exported, (names) => queried.filter((name) => !names.has(name)))
     yield* until(`the metrics of ${file}`, missing, ({ length }) => length === 0)
+  }
+})
+
+/** Ends both processes, so that everything is exported, and searches the exports for secrets. */
+const assertNoSecretIsExported = Effect.fnUntraced(function*(observed: Observed) {
+  const { api, apiKey, collector, receiver, signingSecret, url, worker } = observed
+  yield* worker().send("SIGTERM")
+  yield* worker().exit
+  yield* api.send("SIGTERM")
+  yield* api.exit
+  const received = collector.received()
+  assert.include(received, "/v1/spend-events")
+  const secrets = [
+    apiKey,
+    wrongKey,
+    signingSecret,
+    signingSecret.replace(/^whsec_/, ""),
+    secretsKey,
+    new URL(url).password,
+    receiver.url
+  ]
+  for (const secret of secrets) {
+    assert.isAbove(secret.length, 3)
+    assert.isFalse(received.includes(secret), "a secret is exported")
   }
 })
 

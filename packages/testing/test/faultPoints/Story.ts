@@ -13,19 +13,20 @@ const url = encodeURIComponent
  * on how often the client repeats a request. Returns every signing secret that the client was shown.
  */
 export const play = Effect.fnUntraced(function*(world: World) {
-  const client = clientOf(world)
-  const { nextKey, secrets } = yield* setUp(client)
-  yield* spendMoreThanIsFunded(client)
-  yield* fundAndRefund(client)
-  secrets.push(...yield* changeEndpoint(client))
-  yield* claimAndRecover(client)
-  yield* readAll(client)
-  yield* replaceKey(client, nextKey)
-  return secrets
+  const requests = requestsOf(world)
+  const { firstSecrets, nextKey } = yield* setUp(requests, world)
+  yield* spendBeyondTheVault(requests)
+  const rotatedSecrets = yield* changeEndpoint(requests, world)
+  yield* claimAndRefund(requests)
+  yield* readAll(requests, world)
+  yield* leave(requests, world, nextKey)
+  return [...firstSecrets, ...rotatedSecrets]
 })
 
-/** The requests of the story. Each fails where it is not answered with the expected status. */
-const clientOf = ({ receiver, send, sql }: World) => {
+type Requests = ReturnType<typeof requestsOf>
+
+/** The requests of the story; each must be answered as expected. */
+const requestsOf = ({ send, sql }: World) => {
   const must = Effect.fnUntraced(function*(status: number, ...request: Parameters<typeof send>) {
     const answer = yield* send(...request)
     const [method, path] = request
@@ -33,14 +34,10 @@ const clientOf = ({ receiver, send, sql }: World) => {
     return answer
   })
   return {
-    receiver,
-    send,
-    sql,
     must,
     put: (path: string, body: unknown) => must(200, "PUT", path, body),
     get: (path: string) => must(200, "GET", path),
-    rotateSecret: must(200, "POST", "/v1/webhook-endpoints/main/rotate-secret"),
-    idle: untilIdle(sql),
+    rotateSecret: Effect.map(must(200, "POST", "/v1/webhook-endpoints/main/rotate-secret"), secretsIn),
     spend: (userId: string, kind: string, id: string, cents: string, occurredAt: string, more: object = {}) =>
       must(202, "POST", "/v1/spend-events", {
         kind,
@@ -52,15 +49,15 @@ const clientOf = ({ receiver, send, sql }: World) => {
         occurredAt,
         ...more
       }),
-    money: (movement: string, reference: string, amount: object, more: object = {}) =>
-      must(movement === "claims" ? 202 : 200, "POST", `/v1/sandbox/${movement}`, { reference, amount, ...more })
+    money: (what: string, reference: string, amount: object, more: object = {}) =>
+      must(what === "claims" ? 202 : 200, "POST", `/v1/sandbox/${what}`, { reference, amount, ...more }),
+    /** Waits until nothing is left to do. */
+    idle: untilIdle(sql)
   }
 }
 
-type Client = ReturnType<typeof clientOf>
-
-/** Users, programs, an endpoint, a second key, and a first deposit. The key is undefined where its answer was lost. */
-const setUp = Effect.fnUntraced(function*({ idle, money, must, put, receiver, rotateSecret }: Client) {
+/** Users, programs, an endpoint, a key to come and a first deposit. */
+const setUp = Effect.fnUntraced(function*({ idle, money, must, put, rotateSecret }: Requests, { receiver }: World) {
   yield* put("/v1/sandbox/clock", { now: day(1) })
   yield* put("/v1/users/ann", { tier: "gold", country: "DE" })
   yield* put("/v1/users/bob", { referredBy: "ann" })
@@ -69,17 +66,17 @@ const setUp = Effect.fnUntraced(function*({ idle, money, must, put, receiver, ro
   yield* put("/v1/programs/euros/versions/1", program("EURe"))
   yield* put("/v1/sandbox/clock", { now: day(2) })
   const endpoint = { id: "main", url: receiver.url }
-  const secrets = secretsIn(yield* must(201, "POST", "/v1/webhook-endpoints", endpoint))
+  const shown = secretsIn(yield* must(201, "POST", "/v1/webhook-endpoints", endpoint))
   // the secret is lost with the answer
-  if (secrets.length === 0) secrets.push(...secretsIn(yield* rotateSecret))
+  const firstSecrets = shown.length === 0 ? yield* rotateSecret : shown
   const { body: { secret } } = yield* must(201, "POST", "/v1/api-keys", { name: "next" })
   yield* money("deposits", "d1", amountOf("USDC", "7000000"))
   yield* idle
-  return { secrets, nextKey: typeof secret === "string" ? secret : undefined }
+  return { firstSecrets, nextKey: typeof secret === "string" ? secret : undefined }
 })
 
 /** Authorizations of several users at once, and clearings that earn more than the vault has. */
-const spendMoreThanIsFunded = Effect.fnUntraced(function*({ get, idle, spend }: Client) {
+const spendBeyondTheVault = Effect.fnUntraced(function*({ get, idle, money, spend }: Requests) {
   yield* Effect.all([
     spend("ann", "authorization", "a1", "10000", day(2)),
     spend("bob", "authorization", "a2", "30000", day(2)),
@@ -96,9 +93,6 @@ const spendMoreThanIsFunded = Effect.fnUntraced(function*({ get, idle, spend }: 
   yield* spend("bob", "clearing", "c2", "50000", day(2))
   yield* spend("bob", "clearing", "c3", "200", day(2), { amount: { currency: "EUR", amount: "200" } })
   yield* idle
-})
-
-const fundAndRefund = Effect.fnUntraced(function*({ get, idle, money, spend }: Client) {
   yield* get("/v1/spend-events/backlog")
   yield* get("/v1/users/bob/balance")
   yield* money("deposits", "d2", amountOf("USDC", "10000000"))
@@ -107,9 +101,9 @@ const fundAndRefund = Effect.fnUntraced(function*({ get, idle, money, spend }: C
   yield* idle
 })
 
-/** A new secret, a ping, its redelivery, and another URL. Returns the secret, unless its answer was lost. */
-const changeEndpoint = Effect.fnUntraced(function*({ idle, must, receiver, rotateSecret }: Client) {
-  const secrets = secretsIn(yield* rotateSecret)
+/** A new secret, a ping and its redelivery, and another URL. */
+const changeEndpoint = Effect.fnUntraced(function*({ idle, must, rotateSecret }: Requests, { receiver }: World) {
+  const secrets = yield* rotateSecret
   const { body: { eventId } } = yield* must(202, "POST", "/v1/webhook-endpoints/main/ping")
   yield* idle
   yield* must(202, "POST", `/v1/webhook-endpoints/main/deliveries/${String(eventId)}/redeliver`)
@@ -119,7 +113,7 @@ const changeEndpoint = Effect.fnUntraced(function*({ idle, must, receiver, rotat
 })
 
 /** The holding period ends. A refund of paid money is owed, and recovered from the next reward. */
-const claimAndRecover = Effect.fnUntraced(function*({ idle, money, put, spend }: Client) {
+const claimAndRefund = Effect.fnUntraced(function*({ idle, money, put, spend }: Requests) {
   yield* put("/v1/sandbox/clock", { now: day(5) })
   yield* idle
   yield* money("claims", "k1", amountOf("USDC", "1800000"), { userId: "ann" })
@@ -135,8 +129,8 @@ const claimAndRecover = Effect.fnUntraced(function*({ idle, money, put, spend }:
   yield* idle
 })
 
-/** Every read, and a simulation of a candidate for the next version. */
-const readAll = Effect.fnUntraced(function*({ get, must, sql }: Client) {
+/** Every read, and the simulation of a candidate for the next version. */
+const readAll = Effect.fnUntraced(function*({ get, must }: Requests, { sql }: World) {
   const [reward] = yield* sql<{ id: string }>`
     SELECT body::json #>> '{data,id}' AS id FROM events WHERE kind = 'reward.paid' LIMIT 1`
   for (const path of [
@@ -159,8 +153,7 @@ const readAll = Effect.fnUntraced(function*({ get, must, sql }: Client) {
 })
 
 /** Revokes a key and deletes the endpoint; the event of a later deposit has no delivery. */
-const replaceKey = Effect.fnUntraced(function*({ idle, must, send }: Client, nextKey: string | undefined) {
-  // where the answer with the new key was lost, the new key is revoked instead of the first one
+const leave = Effect.fnUntraced(function*({ idle, must }: Requests, { send }: World, nextKey: string | undefined) {
   yield* must(200, "DELETE", `/v1/api-keys/${nextKey === undefined ? "next" : "default"}`, undefined, nextKey)
   // 404 where the answer to an earlier deletion was lost
   assert.include([200, 404], (yield* send("DELETE", "/v1/webhook-endpoints/main", undefined, nextKey)).status)
