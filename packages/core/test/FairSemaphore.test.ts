@@ -1,5 +1,5 @@
 import * as Database from "@card-rewards/core/Database"
-import { ConnectionTurns } from "@card-rewards/core/Database/ConnectionTurns"
+import { FairSemaphore } from "@card-rewards/core/Database/FairSemaphore"
 import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
 import { CurrentIntegrator } from "@card-rewards/domain/http/RequestPipeline"
 import { IntegratorId } from "@card-rewards/domain/Ids"
@@ -14,7 +14,7 @@ const forIntegrator = (id: string) =>
   Effect.provideService(CurrentIntegrator, { integratorId: IntegratorId.make(id) })
 
 for (const kind of ["statements", "transactions"] as const) {
-  it.live(`a hundred ${kind} of one integrator hold up another one's by a few`, () =>
+  it.live(`a hundred ${kind} of one integrator delay those of another one by a few`, () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const ended: Array<string> = []
@@ -28,25 +28,25 @@ for (const kind of ["statements", "transactions"] as const) {
       }))
       yield* Effect.sleep(30)
       yield* run("other")
-      // those that were running, and one of each of the two in turn
+      // those in flight, and one of each of the two integrators
       assert.isAtMost(ended.length, 20)
       yield* Fiber.join(flood)
       assert.strictEqual(ended.length, 101)
     }).pipe(Effect.provide(pool(2))))
 }
 
-it.effect("a fiber that is interrupted while it waits, or when its turn comes, keeps no turn", () =>
+it.effect("a fiber that is interrupted while it waits, or when it gets a permit, keeps no permit", () =>
   Effect.gen(function*() {
-    const turns = new ConnectionTurns(1)
+    const semaphore = new FairSemaphore(1)
     for (const interruptFirst of [true, false]) {
       const end = yield* Deferred.make<void>()
-      const borrower = yield* Effect.forkChild(turns.within(Deferred.await(end)), { startImmediately: true })
-      const waiting = yield* Effect.forkChild(turns.within(Effect.never), { startImmediately: true })
+      const borrower = yield* Effect.forkChild(semaphore.withPermit(Deferred.await(end)), { startImmediately: true })
+      const waiting = yield* Effect.forkChild(semaphore.withPermit(Effect.never), { startImmediately: true })
       if (interruptFirst) yield* Fiber.interrupt(waiting)
       Deferred.doneUnsafe(end, Effect.void)
       yield* Fiber.join(borrower)
       yield* Fiber.interrupt(waiting)
-      yield* turns.within(Effect.void)
-      yield* Effect.scoped(turns.scoped)
+      yield* semaphore.withPermit(Effect.void)
+      yield* Effect.scoped(semaphore.acquireScoped)
     }
   }), { timeout: 5_000 })
