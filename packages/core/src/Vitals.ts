@@ -9,7 +9,7 @@ import type { Reason } from "./Quarantine.ts"
 
 /** Health figures for operators; see docs/operations.md. Counts stop at {@link maxRows}. */
 export interface Vitals {
-  /** Stored spend events that are not applied yet, and the age of the oldest. */
+  /** Events in the queue, and the age of the oldest. */
   readonly storedEvents: number
   readonly oldestStoredMillis: number
   /** Pending deliveries, and how long the most overdue one has been due. */
@@ -18,8 +18,8 @@ export interface Vitals {
   /** Integrators in quarantine, by reason. */
   readonly quarantined: Readonly<Record<Reason, number>>
   /**
-   * Transactions begun since the oldest snapshot in use. While it keeps growing, vacuum cannot remove the queues' dead
-   * rows.
+   * Transactions started since the oldest snapshot in use. While it keeps growing, vacuum cannot remove the dead rows of
+   * the queues.
    */
   readonly xminAge: number
 }

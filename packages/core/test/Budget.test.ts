@@ -9,7 +9,7 @@ import { assert, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { processEvents, quarantineOf, rewardCount, setUp, unapplied } from "./Quarantined.ts"
+import { processEvents, quarantineOf, rewardCount, setUp, notApplied } from "./Quarantined.ts"
 import { liveMoneyLayer, moneyLayer } from "./Spending.ts"
 import { startMillis } from "./TestLayer.ts"
 
@@ -106,9 +106,9 @@ layer(moneyLayer)("the budget of a batch", (it) => {
       yield* innocent.send()
       yield* processEvents
       yield* processEvents
-      assert.deepStrictEqual(yield* unapplied(innocent.integratorId), [])
+      assert.deepStrictEqual(yield* notApplied(innocent.integratorId), [])
       assert.isAtMost(yield* rewardCount(flooding.integratorId), 3 * (maxUnits + programs))
-      assert.isNotEmpty(yield* unapplied(flooding.integratorId))
+      assert.isNotEmpty(yield* notApplied(flooding.integratorId))
     }))
 
   it.effect("applies an event's dependents in several transactions, before the next event of the user", () =>
@@ -132,7 +132,7 @@ layer(moneyLayer)("the budget of a batch", (it) => {
         batches += 1
         // an integrator behind the heavy one is served by the next batch
         if (batches === 1) yield* innocent.send()
-        if (batches === 2) assert.deepStrictEqual(yield* unapplied(innocent.integratorId), [])
+        if (batches === 2) assert.deepStrictEqual(yield* notApplied(innocent.integratorId), [])
       }
       assert.isAtLeast(batches, 3)
       assert.strictEqual(yield* rewardCount(cascade.integratorId), (waiting + 1) * programs)
@@ -159,7 +159,7 @@ layer(moneyLayer)("the budget of a batch", (it) => {
       for (const { send } of heavy) yield* send({ kind: "authorization", externalTransactionId: "a" })
       yield* innocent.send()
       yield* processEvents
-      assert.deepStrictEqual(yield* unapplied(innocent.integratorId), [])
+      assert.deepStrictEqual(yield* notApplied(innocent.integratorId), [])
       while ((yield* processEvents) > 0);
       for (const { integratorId } of heavy) assert.strictEqual(yield* rewardCount(integratorId), waiting)
     }))
@@ -178,7 +178,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a batch that is not done i
       const messages = new Set<string>()
       let steps = 0
       const isIsolated = Effect.map(
-        Effect.zip(quarantineOf(culprit.integratorId), unapplied(innocent.integratorId)),
+        Effect.zip(quarantineOf(culprit.integratorId), notApplied(innocent.integratorId)),
         ([quarantined, left]) => quarantined !== undefined && left.length === 0
       )
       while (!(yield* isIsolated)) {

@@ -8,7 +8,7 @@ import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { addOwed, addRewards } from "./BulkRewards.ts"
 import { addIntegrators, storeClearings } from "./ManyIntegrators.ts"
-import { holdRows, processEvents, quarantineOf, retryQuarantined, setUp, unapplied } from "./Quarantined.ts"
+import { holdRows, processEvents, quarantineOf, retryQuarantined, setUp, notApplied } from "./Quarantined.ts"
 import { liveMoneyLayer } from "./Spending.ts"
 
 /** Makes each update of an integrator's events of a kind take this long. Returns an effect that ends the delay. */
@@ -40,12 +40,12 @@ layer(liveMoneyLayer, { excludeTestServices: true })("work that takes long or ne
       const endDelay = yield* delayUpdates(integratorId, "refund", 1.1)
       const limited = <A, E, R>(step: Effect.Effect<A, E, R>) =>
         step.pipe(Effect.provideService(Ledger.PieceSize, 5), Effect.provideService(Ledger.ServedAtOnce, 0))
-      for (let round = 0; round < 4 && (yield* unapplied(integratorId)).length > 0; round++) {
+      for (let round = 0; round < 4 && (yield* notApplied(integratorId)).length > 0; round++) {
         yield* limited(processEvents)
         while ((yield* quarantineOf(integratorId)) !== undefined) yield* limited(retryQuarantined)
       }
       yield* endDelay
-      assert.deepStrictEqual(yield* unapplied(integratorId), [])
+      assert.deepStrictEqual(yield* notApplied(integratorId), [])
     }), 30_000)
 
   it.effect("matures rewards of other vaults while another session has locked the vault that was due first", () =>
@@ -101,7 +101,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("work that takes long or ne
         const endDelay = yield* delayUpdates(culprit.integratorId, "clearing", 2)
         yield* Effect.flip(step)
         yield* endDelay
-        while ((yield* unapplied(culprit.integratorId)).length > 0) assert.isAbove(yield* step, 0)
+        while ((yield* notApplied(culprit.integratorId)).length > 0) assert.isAbove(yield* step, 0)
       }
     }), 30_000)
 })

@@ -17,7 +17,7 @@ import {
   retryQuarantined,
   rewardCount,
   setUp,
-  unapplied
+  notApplied
 } from "./Quarantined.ts"
 import { moneyLayer } from "./Spending.ts"
 import { startMillis } from "./TestLayer.ts"
@@ -39,7 +39,7 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
         yield* processEvents
         for (const { integratorId } of tenants) {
           const expected = integratorId === culprit.integratorId ? ["e1"] : []
-          assert.deepStrictEqual(yield* unapplied(integratorId), expected)
+          assert.deepStrictEqual(yield* notApplied(integratorId), expected)
         }
         const error = `injected fault in ${table}`
         const expected = (failures: number, pauseMillis: number) =>
@@ -54,12 +54,12 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
           yield* retryQuarantined
           assert.deepStrictEqual(yield* quarantineOf(culprit.integratorId), expected(index + 2, pauseMillis))
         }
-        assert.deepStrictEqual(yield* unapplied(culprit.integratorId), ["e1", "e2"])
+        assert.deepStrictEqual(yield* notApplied(culprit.integratorId), ["e1", "e2"])
 
         yield* heal
         yield* TestClock.adjust(30_000)
         assert.isAbove(yield* retryQuarantined, 0)
-        assert.deepStrictEqual(yield* unapplied(culprit.integratorId), [])
+        assert.deepStrictEqual(yield* notApplied(culprit.integratorId), [])
         assert.isUndefined(yield* quarantineOf(culprit.integratorId))
         yield* culprit.send()
         yield* processEvents
@@ -85,8 +85,8 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
       yield* innocent.send()
       yield* culprit.send()
       yield* processEvents
-      assert.deepStrictEqual(yield* unapplied(innocent.integratorId), [])
-      assert.deepStrictEqual(yield* unapplied(culprit.integratorId), ["e1"])
+      assert.deepStrictEqual(yield* notApplied(innocent.integratorId), [])
+      assert.deepStrictEqual(yield* notApplied(culprit.integratorId), ["e1"])
       assert.strictEqual((yield* quarantineOf(culprit.integratorId))?.reason, "failing")
       yield* TestClock.adjust(250)
       yield* retryQuarantined
@@ -96,7 +96,7 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
       yield* TestClock.adjust(500)
       yield* retryQuarantined
       assert.isUndefined(yield* quarantineOf(culprit.integratorId))
-      assert.deepStrictEqual(yield* unapplied(culprit.integratorId), [])
+      assert.deepStrictEqual(yield* notApplied(culprit.integratorId), [])
       yield* audited
     }))
 
@@ -110,8 +110,8 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
         for (const { send } of [innocent, culprit]) yield* send()
         const letGo = yield* holdRows(table, culprit.integratorId)
         yield* processEvents
-        assert.deepStrictEqual(yield* unapplied(innocent.integratorId), [])
-        assert.deepStrictEqual(yield* unapplied(culprit.integratorId), ["e2"])
+        assert.deepStrictEqual(yield* notApplied(innocent.integratorId), [])
+        assert.deepStrictEqual(yield* notApplied(culprit.integratorId), ["e2"])
         // another worker's batch may have locked the vault: only a vault that stays locked leads to quarantine
         assert.strictEqual((yield* quarantineOf(culprit.integratorId)) === undefined, table === "vaults")
         yield* TestClock.adjust(2_000)
@@ -125,7 +125,7 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
         yield* letGo
         yield* TestClock.adjust(500)
         yield* retryQuarantined
-        assert.deepStrictEqual(yield* unapplied(culprit.integratorId), [])
+        assert.deepStrictEqual(yield* notApplied(culprit.integratorId), [])
         assert.isUndefined(yield* quarantineOf(culprit.integratorId))
       }))
   }
@@ -142,14 +142,14 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
       yield* culprit.send()
 
       yield* Effect.provideService(processEvents, Ledger.PieceSize, 100)
-      assert.deepStrictEqual(yield* unapplied(innocent.integratorId), [])
-      assert.deepStrictEqual(yield* unapplied(integratorId), ["e1"])
+      assert.deepStrictEqual(yield* notApplied(innocent.integratorId), [])
+      assert.deepStrictEqual(yield* notApplied(integratorId), ["e1"])
       const { pauseMillis, reason } = (yield* quarantineOf(integratorId)) ?? {}
       assert.deepStrictEqual({ pauseMillis, reason }, { pauseMillis: 0, reason: "behind" })
 
       const retry = Effect.provideService(retryQuarantined, Ledger.PieceSize, 100)
       while ((yield* quarantineOf(integratorId)) !== undefined) yield* retry
-      assert.deepStrictEqual(yield* unapplied(integratorId), [])
+      assert.deepStrictEqual(yield* notApplied(integratorId), [])
       const left = yield* sql`SELECT FROM rewards
         WHERE integrator_id = ${integratorId} AND external_transaction_id <> 'e1' AND state = 'Pending'`
       assert.lengthOf(left, 0)
@@ -175,12 +175,12 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
       const limited = <A, E, R>(step: Effect.Effect<A, E, R>) =>
         step.pipe(Effect.provideService(Ledger.PieceSize, 5), Effect.provideService(Ledger.ServedAtOnce, 0))
       yield* limited(processEvents)
-      assert.deepStrictEqual(yield* unapplied(innocent.integratorId), [])
-      assert.deepStrictEqual(yield* unapplied(integratorId), ["e2", "e3"])
+      assert.deepStrictEqual(yield* notApplied(innocent.integratorId), [])
+      assert.deepStrictEqual(yield* notApplied(integratorId), ["e2", "e3"])
       for (let retry = 0; retry < 50 && (yield* quarantineOf(integratorId)) !== undefined; retry++) {
         yield* limited(retryQuarantined)
       }
-      assert.deepStrictEqual(yield* unapplied(integratorId), [])
+      assert.deepStrictEqual(yield* notApplied(integratorId), [])
       const [{ state } = { state: "" }] = yield* sql<{ state: string }>`SELECT state FROM rewards
         WHERE integrator_id = ${integratorId} AND external_transaction_id = 'e3'`
       assert.strictEqual(state, "Pending")

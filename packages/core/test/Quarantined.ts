@@ -36,7 +36,7 @@ export const setUp = Effect.fnUntraced(function*({ programs = 1, users = 1 } = {
 })
 
 /** The integrator's events that are not applied yet, in order of arrival. */
-export const unapplied = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+export const notApplied = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ id: string }>`SELECT external_transaction_id AS id FROM spend_events
     WHERE integrator_id = ${integratorId} AND position IS NULL ORDER BY arrival`

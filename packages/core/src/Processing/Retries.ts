@@ -16,8 +16,9 @@ const returnLeaseMillis = 500
 /** The maximum number of transactions of one retry. */
 const maxTransactions = 200
 
+/** `stillBehind`: due rewards were applied, and more are left for the next retry. */
 type Result =
-  | { readonly kind: "recovered" | "unfinished"; readonly units: number }
+  | { readonly kind: "processed" | "stillBehind"; readonly units: number }
   | { readonly kind: "failed"; readonly units: number; readonly failure: Quarantine.Failure }
 
 /**
@@ -32,7 +33,7 @@ export const retryNext = Effect.fnUntraced(function*(shared: Shared) {
   const result = yield* Effect.tapError(retryAlone(shared, lease), () =>
     Effect.ignore(Quarantine.continueLater(lease).pipe(Effect.provideService(Database.StepMillis, returnLeaseMillis))))
   if (result.kind === "failed") yield* Quarantine.fail(lease, result.failure)
-  else if (result.kind === "unfinished") yield* Quarantine.continueLater(lease)
+  else if (result.kind === "stillBehind") yield* Quarantine.continueLater(lease)
   else yield* Quarantine.release(lease)
   return Math.max(1, result.units)
 })
@@ -52,7 +53,7 @@ const retryAlone = Effect.fnUntraced(function*(
   let isOneNext = false
   for (let count = 0; count < maxTransactions; count++) {
     const isOver = count > 0 && (yield* Clock.monotonicTimeNanos) >= until
-    if (isOver && !isOneNext) return { kind: "recovered", units }
+    if (isOver && !isOneNext) return { kind: "processed", units }
     isOneNext = false
     const lanes = yield* Database.backgroundStep(lanesOf(integratorId))
     if (lanes.length === 0) break
@@ -68,7 +69,7 @@ const retryAlone = Effect.fnUntraced(function*(
         const error = failed.get(integratorId)
         return failed.has(integratorId)
           ? { kind: "failed", units, failure: { reason: "failing", error } }
-          : { kind: "recovered", units }
+          : { kind: "processed", units }
       }),
       Effect.catchTags({
         Behind: ({ became, touched }) => {
@@ -85,21 +86,21 @@ const retryAlone = Effect.fnUntraced(function*(
       })
     )
     units += result.units
-    if (result.kind !== "recovered") return { ...result, units }
+    if (result.kind !== "processed") return { ...result, units }
   }
-  return { kind: "recovered", units }
+  return { kind: "processed", units }
 })
 
 const failed = (failure: Quarantine.Failure) => Effect.succeed<Result>({ kind: "failed", units: 0, failure })
 
-/** Applies due rewards in several transactions. The result is `recovered` once none is left; the events come next. */
+/** Applies due rewards in several transactions. The result is `processed` once none is left; the events come next. */
 const catchUp = (touched: ReadonlyArray<Ledger.Touched>, until: bigint) =>
   Effect.gen(function*() {
     for (let pieces = 1; pieces <= maxTransactions; pieces++) {
-      if (yield* Ledger.catchUp(touched)) return { kind: "recovered", units: pieces } satisfies Result
-      if ((yield* Clock.monotonicTimeNanos) >= until) return { kind: "unfinished", units: pieces } satisfies Result
+      if (yield* Ledger.catchUp(touched)) return { kind: "processed", units: pieces } satisfies Result
+      if ((yield* Clock.monotonicTimeNanos) >= until) return { kind: "stillBehind", units: pieces } satisfies Result
     }
-    return { kind: "unfinished", units: maxTransactions } satisfies Result
+    return { kind: "stillBehind", units: maxTransactions } satisfies Result
   }).pipe(
     Effect.catchDefect((error) => failed({ reason: "failing", error }))
   )
