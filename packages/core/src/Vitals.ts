@@ -18,8 +18,8 @@ export interface Vitals {
   /** Integrators in quarantine, by reason. */
   readonly quarantined: Readonly<Record<Reason, number>>
   /**
-   * Transactions started since the oldest snapshot in use. While it keeps growing, vacuum cannot remove the dead rows of
-   * the queues.
+   * Transactions started since the oldest snapshot in use. While it keeps growing, vacuum cannot remove the dead rows
+   * of the queues.
    */
   readonly xminAge: number
 }
