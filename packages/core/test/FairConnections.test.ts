@@ -1,5 +1,5 @@
 import * as Database from "@card-rewards/core/Database"
-import { ConnectionTurns } from "@card-rewards/core/Database/ConnectionTurns"
+import { FairConnections } from "@card-rewards/core/Database/FairConnections"
 import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
 import { CurrentIntegrator } from "@card-rewards/domain/http/RequestPipeline"
 import { IntegratorId } from "@card-rewards/domain/Ids"
@@ -37,16 +37,33 @@ for (const kind of ["statements", "transactions"] as const) {
 
 it.effect("a fiber that is interrupted while it waits, or when its turn comes, keeps no turn", () =>
   Effect.gen(function*() {
-    const turns = new ConnectionTurns(1)
+    const connections = new FairConnections(1)
     for (const interruptFirst of [true, false]) {
       const end = yield* Deferred.make<void>()
-      const borrower = yield* Effect.forkChild(turns.within(Deferred.await(end)), { startImmediately: true })
-      const waiting = yield* Effect.forkChild(turns.within(Effect.never), { startImmediately: true })
+      const borrower = yield* Effect.forkChild(connections.lend(Deferred.await(end)), { startImmediately: true })
+      const waiting = yield* Effect.forkChild(connections.lend(Effect.never), { startImmediately: true })
       if (interruptFirst) yield* Fiber.interrupt(waiting)
       Deferred.doneUnsafe(end, Effect.void)
       yield* Fiber.join(borrower)
       yield* Fiber.interrupt(waiting)
-      yield* turns.within(Effect.void)
-      yield* Effect.scoped(turns.scoped)
+      yield* connections.lend(Effect.void)
+      yield* Effect.scoped(connections.scoped)
     }
+  }), { timeout: 5_000 })
+
+it.effect("one integrator has a quarter of the connections, and the process itself may have all", () =>
+  Effect.gen(function*() {
+    const connections = new FairConnections(8)
+    const end = yield* Deferred.make<void>()
+    let borrowed = 0
+    const borrow = connections.lend(Effect.andThen(Effect.sync(() => borrowed++), Deferred.await(end)))
+    const fork = <A>(effect: Effect.Effect<A>) => Effect.forkChild(effect, { startImmediately: true })
+    for (const [count, id, total] of [[5, "flood", 2], [5, "other", 4]] as const) {
+      for (let left = count; left > 0; left--) yield* fork(forIntegrator(id)(borrow))
+      assert.strictEqual(borrowed, total)
+    }
+    for (let left = 5; left > 0; left--) yield* fork(borrow)
+    assert.strictEqual(borrowed, 8)
+    Deferred.doneUnsafe(end, Effect.void)
+    while (borrowed < 15) yield* Effect.yieldNow
   }), { timeout: 5_000 })
