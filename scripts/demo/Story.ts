@@ -12,7 +12,7 @@ const usdc = (amount: bigint) => ({ asset: "USDC" as const, amount })
 const hourMillis = 3_600_000
 const holdingPeriodDays = 14
 
-/** Plays the story from enrolment to refund and prints each step; every figure is read from the service. */
+/** Plays the example from enrollment to refund and prints each step; every figure is read from the service. */
 export const playStory = Effect.fnUntraced(function*(integrator: string, receiver: Receiver) {
   const api = yield* CardRewardsSandbox
   const integratorId = IntegratorId.make(integrator)
@@ -50,7 +50,7 @@ export const playStory = Effect.fnUntraced(function*(integrator: string, receive
     }
   })
   yield* line(
-    `program   cashback 1, in force from ${printTimestamp(start)}: 1 %, groceries 3 %, gold users half as much again`
+    `program   cashback 1, in force from ${printTimestamp(start)}: 1 %, groceries 3 %, 1.5 times for tier gold`
   )
   const { outcome } = yield* api.users.put({ params: { userId: anna }, payload: { tier: "gold" } })
   yield* line(`user      anna, tier gold: ${outcome}`)
@@ -60,12 +60,12 @@ export const playStory = Effect.fnUntraced(function*(integrator: string, receive
   receiver.trust(secret)
   yield* line(`endpoint  ${receiver.url}`)
 
-  yield* title("The sandbox clock moves to where the program is in force")
+  yield* title("The sandbox clock moves to the time from which the program is in force")
   const moved = yield* api.sandbox.moveClock({ payload: { now: start } })
   yield* line(`clock     ${printTimestamp(moved.now)}`)
 
   yield* title(
-    "Anna pays at a grocer: first the authorization, which gives an estimate, then the clearing, which earns"
+    "Anna pays at a grocer: the authorization is estimated, then the clearing earns a reward"
   )
   const spend = {
     integratorId,
@@ -93,13 +93,13 @@ export const playStory = Effect.fnUntraced(function*(integrator: string, receive
   yield* balanceOnce(({ awaitingFunding }) => awaitingFunding > 0n).pipe(Effect.flatMap(printBalance))
   yield* received(1)
 
-  yield* title("The vault is empty, so the reward waits; a deposit reserves it")
+  yield* title("The vault is empty, so the reward waits; a deposit funds it")
   yield* api.sandbox.deposit({ payload: { reference: Reference.make("deposit-1"), amount: usdc(100_000_000n) } })
   yield* printVault
   yield* usdcOf.pipe(Effect.flatMap(printBalance))
   yield* received(2)
 
-  yield* title(`${holdingPeriodDays} days later it is claimable, and Anna claims a part`)
+  yield* title(`${holdingPeriodDays} days later the reward is claimable, and Anna claims a part`)
   yield* api.sandbox.moveClock({ payload: { now: instant(start + holdingPeriodDays * dayMillis) } })
   yield* usdcOf.pipe(Effect.flatMap(printBalance))
   yield* received(1)
@@ -110,7 +110,9 @@ export const playStory = Effect.fnUntraced(function*(integrator: string, receive
   yield* usdcOf.pipe(Effect.flatMap(printBalance))
   yield* received(2)
 
-  yield* title("Half of the purchase is refunded: the unpaid part is given up, and what was paid beyond it is owed")
+  yield* title(
+    "Half of the purchase is refunded: the unpaid part of the reward returns to the vault, and the overpaid part is owed"
+  )
   yield* api.spendEvents.submit({
     payload: {
       ...spend,
@@ -125,7 +127,7 @@ export const playStory = Effect.fnUntraced(function*(integrator: string, receive
   yield* printVault
   yield* received(1)
 
-  yield* title("Why the reward is what it is")
+  yield* title("How the reward was computed")
   const { rewards } = yield* api.users.rewards({ params: { userId: anna }, query: {} })
   const reward = yield* first(rewards)
   const { explanation } = yield* api.users.explanation({ params: { userId: anna, rewardId: reward.id } })
@@ -133,10 +135,10 @@ export const playStory = Effect.fnUntraced(function*(integrator: string, receive
   yield* line(`rate      ${rate.value} basis points (${rate.source}) times ${multiplier / 10_000} for the tier`)
   yield* line(`earned    ${print(earned)} of $123.45`)
   for (const { amount, reduction } of refunds) {
-    yield* line(`refund    $${decimal(amount, 2)} takes ${print(reduction)} back`)
+    yield* line(`refund    $${decimal(amount, 2)} reduces it by ${print(reduction)}`)
   }
   yield* line(`amount    ${print(explanation.amount)}; revision ${reward.revision}, state ${reward.state}`)
-  yield* Console.log("\nEvery amount is exact; `npm run admin -- audit` proves it for any database.")
+  yield* Console.log("\nEvery amount is exact; `npm run admin -- audit` checks a whole database.")
 })
 
 const first = <A>([item]: ReadonlyArray<A>) =>
