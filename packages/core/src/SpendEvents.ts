@@ -55,7 +55,7 @@ export class SpendEvents extends Context.Service<SpendEvents, {
         busy: "The event was not stored in time; send it again",
         run: (batch) => Effect.provideService(storeBatch(batch), SqlClient.SqlClient, sql)
       })
-      return SpendEvents.of({ submit: (yield* Metrics.On) ? Effect.fn("SpendEvents.submit")(submit) : submit })
+      return SpendEvents.of({ submit: (yield* Metrics.Enabled) ? Effect.fn("SpendEvents.submit")(submit) : submit })
     })
   )
 }
