@@ -111,7 +111,7 @@ export const playStory = Effect.fnUntraced(function*(integrator: string, receive
   yield* received(2)
 
   yield* title(
-    "Half of the purchase is refunded: the unpaid part of the reward returns to the vault, and the overpaid part is owed"
+    "Half of the purchase is refunded: the unpaid part of the reward returns to the vault, the overpaid part is owed"
   )
   yield* api.spendEvents.submit({
     payload: {

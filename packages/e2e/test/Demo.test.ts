@@ -52,7 +52,7 @@ The vault is empty, so the reward waits; a deposit funds it
   webhook   vault.claim_confirmed, signature verified
   webhook   reward.paid, signature verified
 
-Half of the purchase is refunded: the unpaid part of the reward returns to the vault, and the overpaid part is owed
+Half of the purchase is refunded: the unpaid part of the reward returns to the vault, the overpaid part is owed
   balance   paid 4.000000 USDC, owed 1.222150 USDC
   vault     held 96.000000 USDC, free 96.000000 USDC
   webhook   reward.refunded, signature verified
