@@ -9,10 +9,11 @@ import * as Events from "./Events.ts"
 import * as Health from "./Health.ts"
 import * as Border from "./Http/Border.ts"
 import * as Console from "./Http/Console.ts"
+import * as DirectRoutes from "./Http/DirectRoutes.ts"
 import * as Docs from "./Http/Docs.ts"
 import * as Telemetry from "./Http/Telemetry.ts"
 import { LargeAnswers } from "./LargeAnswers.ts"
-import * as Pipeline from "./Pipeline.ts"
+import { Pipeline } from "./Pipeline.ts"
 import * as Programs from "./Programs.ts"
 import * as Sandbox from "./Sandbox.ts"
 import { Services, withoutServices } from "./Services.ts"
@@ -26,13 +27,14 @@ import * as WebhookEndpoints from "./WebhookEndpoints.ts"
  */
 export const make = Effect.fnUntraced(function*(environment: VaultId) {
   const services = yield* Services.collect
-  const pipeline = yield* Layer.build(Pipeline.layer)
+  const pipeline = yield* Layer.build(Layer.provideMerge(Pipeline.middleware, Pipeline.layer))
   const routes = yield* HttpRouter.toHttpEffect(environment === "production" ? production : sandbox).pipe(
     Effect.provideContext(Context.add(pipeline, Services, services)),
     Effect.updateContext((context: Context.Context<Scope.Scope>) => withoutServices(context)),
     Effect.provideService(HttpRouter.RouterConfig, routerConfig)
   )
-  return yield* Telemetry.around(Border.around(routes))
+  const all = yield* DirectRoutes.before(routes).pipe(Effect.provideContext(Context.add(pipeline, Services, services)))
+  return yield* Telemetry.around(Border.around(all))
 })
 
 /** Paths are taken literally. Length is limited by Node's limit on headers, and then by each id's own. */

@@ -1,89 +1,96 @@
-import type { ApiKeys, FoundKey } from "@card-rewards/core/ApiKeys"
-import { IntegratorSuspended, InvalidRequest, type RateLimited, type Unavailable } from "@card-rewards/domain/Errors"
+import type { FoundKey } from "@card-rewards/core/ApiKeys"
+import { InvalidRequest, type Unavailable } from "@card-rewards/domain/Errors"
 import { CurrentIntegrator, RequestPipeline } from "@card-rewards/domain/http/RequestPipeline"
-import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
+import { Clock, Context, Effect, type Fiber, Layer, Option, Schema } from "effect"
 import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
 import { clientOf } from "./Pipeline/ClientAddress.ts"
-import { ConcurrencyLimit, tooManyInFlight } from "./Pipeline/ConcurrencyLimit.ts"
+import { ConcurrencyLimit } from "./Pipeline/ConcurrencyLimit.ts"
 import { KeyChecks } from "./Pipeline/KeyChecks.ts"
 import * as Problems from "./Pipeline/Problems.ts"
-import { type RateClass, RateLimit, tooMany } from "./Pipeline/RateLimit.ts"
+import { type Admission, type RateClass, RateLimit, tooMany } from "./Pipeline/RateLimit.ts"
+import * as Refusals from "./Pipeline/Refusals.ts"
 import { RequestBodies } from "./Pipeline/RequestBodies.ts"
 
+type Response = HttpServerResponse.HttpServerResponse
+
+/** A handler, and the pipeline before it: an answer, or one of the errors that the endpoint declares. */
+type Handler<R = never> = Effect.Effect<Response, object, R>
+
 /**
- * Every request to an endpoint other than `/health`, with and without telemetry, after the router found its endpoint:
- * key (401), suspension (403), rate limit (429), body (400), requests in flight (503), handler. Whatever the answer is,
- * it shows the rate limit of an authenticated request (decisions, sections 2 and 8).
+ * What every request to an endpoint other than `/health` passes, with and without telemetry, after its endpoint was
+ * found: key (401), suspension (403), rate limit (429), body (400), requests in flight (503), handler. It answers every
+ * error that the endpoint declares. Whatever the answer is, it shows the rate limit of an authenticated request
+ * (decisions, sections 2 and 8).
  */
-export const layer: Layer.Layer<RequestPipeline, never, ApiKeys | RateLimit> = Layer.effect(
-  RequestPipeline,
-  Effect.gen(function*() {
-    const keys = yield* KeyChecks
-    const limits = yield* RateLimit
-    const bodies = yield* RequestBodies
-    const concurrency = yield* ConcurrencyLimit
+export class Pipeline extends Context.Service<
+  Pipeline,
+  (
+    handler: Handler<CurrentIntegrator>,
+    endpoint: HttpApiEndpoint.Top
+  ) => Effect.Effect<Response>
+>()("@card-rewards/api/Pipeline") {
+  static readonly layer: Layer.Layer<Pipeline, never, KeyChecks | RateLimit> = Layer.effect(
+    Pipeline,
+    Effect.suspend(() => make)
+  ).pipe(Layer.provide([RequestBodies.layer(), ConcurrencyLimit.layer]))
 
-    return (handler, { endpoint }) => {
-      const rateClass = classOf(endpoint)
-      const hasBody = endpoint.payload.size > 0
-      const decodePath = pathDecoder(endpoint)
-      // Effect's type of the handler leaves out that decoding fails
-      const decoding: Effect.Effect<
-        HttpServerResponse.HttpServerResponse,
-        Effect.Error<typeof handler> | HttpApiError.HttpApiSchemaError,
-        CurrentIntegrator
-      > = handler
-      const handle = Effect.catchIf(decoding, HttpApiError.HttpApiSchemaError.is, Problems.refuse)
+  /** The pipeline as the middleware that the HttpApi definition names. */
+  static readonly middleware: Layer.Layer<RequestPipeline, never, Pipeline> = Layer.effect(
+    RequestPipeline,
+    Effect.map(Pipeline, (pipeline) => (handler, { endpoint }) => pipeline(handler, endpoint))
+  )
+}
 
-      type Admitted = Effect.Effect<
-        HttpServerResponse.HttpServerResponse,
-        Effect.Error<typeof handle> | InvalidRequest | IntegratorSuspended | RateLimited | Unavailable,
-        HttpRouter.RouteContext
-      >
+const make = Effect.gen(function*() {
+  const keys = yield* KeyChecks
+  const limits = yield* RateLimit
+  const bodies = yield* RequestBodies
+  const concurrency = yield* ConcurrencyLimit
 
-      return Effect.withFiber((fiber) => {
-        const request = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
-        const clock = fiber.getRef(Clock.Clock)
-        const now = clock.currentTimeMillisUnsafe()
+  const authenticate = (request: HttpServerRequest.HttpServerRequest, now: number) => {
+    const apiKey = request.headers["x-api-key"] ?? ""
+    return keys.fresh(apiKey, now) ??
+      keys.check(apiKey, clientOf(Option.getOrElse(request.remoteAddress, () => "")))
+  }
 
-        const limited = (error: RateLimited) => {
-          const headers = { "retry-after": `${error.retryAfterSeconds}` }
-          HttpEffect.appendPreResponseHandlerUnsafe(fiber.context, setHeaders(headers))
-          return Effect.fail(error)
-        }
-        const admit = ({ integratorId, suspended }: FoundKey): Admitted => {
-          const admission = suspended
-            ? limits.peek(rateClass, integratorId, now)
-            : limits.take(rateClass, integratorId, now)
-          HttpEffect.appendPreResponseHandlerUnsafe(fiber.context, setHeaders(admission.headers))
-          if (suspended) return Effect.fail(new IntegratorSuspended({ message: "The integrator is suspended" }))
-          if (!admission.allowed) return limited(tooMany(admission))
-          const enter = (): Admitted =>
-            concurrency.enter(rateClass, integratorId, fiber)
-              ? Effect.provideService(handle, CurrentIntegrator, { integratorId })
-              : Effect.fail(tooManyInFlight())
-          return hasBody
-            ? Effect.matchEffect(bodies.read(request, integratorId, clock), {
-              onFailure: (error): Admitted =>
-                error._tag === "InvalidRequest" ? Effect.andThen(decodePath, Effect.fail(error)) : Effect.fail(error),
-              onSuccess: (text) => {
-                keepText(request, text)
-                return enter()
-              }
-            })
-            : enter()
-        }
+  return Pipeline.of((handler, endpoint) => {
+    const rateClass = classOf(endpoint)
+    const hasBody = endpoint.payload.size > 0
+    const decodePath = pathDecoder(endpoint)
+    const handle = Effect.catchIf(handler, HttpApiError.HttpApiSchemaError.is, Problems.refuse)
 
-        const apiKey = request.headers["x-api-key"] ?? ""
-        const fresh = keys.fresh(apiKey, now)
-        if (fresh !== undefined) return admit(fresh)
-        const client = clientOf(Option.getOrElse(request.remoteAddress, () => ""))
-        return Effect.flatMap(Effect.catchTag(keys.check(apiKey, client), "RateLimited", limited), admit)
+    const read = (request: HttpServerRequest.HttpServerRequest, { integratorId }: FoundKey, clock: Clock.Clock) =>
+      Effect.matchEffect(bodies.read(request, integratorId, clock), {
+        onFailure: (error): Effect.Effect<never, InvalidRequest | Unavailable> =>
+          error._tag === "InvalidRequest" ? Effect.andThen(decodePath, Effect.fail(error)) : Effect.fail(error),
+        onSuccess: (text) => Effect.succeed(keepText(request, text))
       })
-    }
+
+    const enter = ({ integratorId }: FoundKey, fiber: Fiber.Fiber<unknown, unknown>) =>
+      concurrency.enter(rateClass, integratorId, fiber)
+        ? Effect.provideService(handle, CurrentIntegrator, { integratorId })
+        : Refusals.busy
+
+    const handled = Effect.withFiber((fiber): Handler => {
+      const request = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
+      const clock = fiber.getRef(Clock.Clock)
+      const now = clock.currentTimeMillisUnsafe()
+
+      const admit = (key: FoundKey): Handler => {
+        const count = key.suspended ? limits.peek : limits.take
+        const admission = count(rateClass, key.integratorId, now)
+        show(admission, fiber)
+        if (key.suspended) return Refusals.suspended
+        if (!admission.allowed) return Effect.fail(tooMany(admission))
+        return hasBody ? Effect.flatMap(read(request, key, clock), () => enter(key, fiber)) : enter(key, fiber)
+      }
+      const key = authenticate(request, now)
+      return Effect.isEffect(key) ? Effect.flatMap(key, admit) : admit(key)
+    })
+    return Effect.catch(handled, Refusals.answering(endpoint))
   })
-).pipe(Layer.provide([KeyChecks.layer, RequestBodies.layer(), ConcurrencyLimit.layer]))
+})
 
 const classOf = (endpoint: { readonly method: string; readonly path: string }): RateClass =>
   endpoint.method === "GET"
@@ -92,15 +99,19 @@ const classOf = (endpoint: { readonly method: string; readonly path: string }): 
     ? "ingest"
     : "manage"
 
-const setHeaders = (headers: Readonly<Record<string, string>>): HttpEffect.PreResponseHandler => (_, response) =>
-  Effect.succeed(HttpServerResponse.setHeaders(response, headers))
+/** Shows the rate limit in the answer, whatever that will be. */
+const show = ({ headers }: Admission, fiber: Fiber.Fiber<unknown, unknown>): void => {
+  if (headers === undefined) return
+  HttpEffect.appendPreResponseHandlerUnsafe(fiber.context, (_, response) =>
+    Effect.succeed(HttpServerResponse.setHeaders(response, headers)))
+}
 
 /** Where path and body are both invalid the answer names the path. */
-const pathDecoder = ({ params }: HttpApiEndpoint.Top): Effect.Effect<void, InvalidRequest, HttpRouter.RouteContext> => {
+const pathDecoder = ({ params }: HttpApiEndpoint.Top): Effect.Effect<void, InvalidRequest> => {
   if (params === undefined) return Effect.void
   // the ids in paths are plain schemas: they need no services
   const decode = Schema.decodeUnknownEffect(params) as (input: unknown) => Effect.Effect<unknown, Schema.SchemaError>
-  return Effect.flatMap(HttpRouter.RouteContext, (route) => decode(route.params)).pipe(
+  return Effect.withFiber(({ context }) => decode(Context.getUnsafe(context, HttpRouter.RouteContext).params)).pipe(
     Effect.mapError(({ issue }) => new InvalidRequest({ part: "path", message: Problems.describe("", issue) })),
     Effect.asVoid
   )

@@ -1,8 +1,10 @@
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Duration, Effect, Layer } from "effect"
-import type { HttpServer } from "effect/http"
-import type { ServeError } from "effect/http/HttpServerError"
+import { HttpServer } from "effect/http"
+import { ServeError } from "effect/http/HttpServerError"
+import type { ListenOptions } from "node:net"
 import { BoundedServer } from "./Server/BoundedServer.ts"
+import * as Listeners from "./Server/Listeners.ts"
 
 /** How long a stop waits for requests in flight. */
 export const stopWithinSeconds = 10
@@ -12,9 +14,6 @@ const requestTimeoutMillis = 30_000
 
 /** How often that is checked. */
 const requestCheckMillis = 5_000
-
-/** Connections that this process keeps open, at most; further ones are closed as they come. */
-const maxConnections = 10_000
 
 /**
  * Connections that the kernel keeps until this process accepts them, at most. While more come, the kernel drops their
@@ -33,27 +32,43 @@ const silentMillis = 90_000
 export const layer = (options: {
   readonly host: string
   readonly port: number
+  /** The integrator of a request's key, where that is known without a look-up. */
+  readonly integratorOf?: (apiKey: string) => string | undefined
   /** For tests. */
   readonly silentMillis?: number
 }): Layer.Layer<HttpServer.HttpServer, ServeError> =>
-  Layer.suspend(() => {
+  Layer.unwrap(Effect.gen(function*() {
+    const { host, integratorOf = () => undefined, port } = options
+    if (port !== 0) yield* isFree({ host, port })
     const server = new BoundedServer({
       requestTimeout: requestTimeoutMillis,
       connectionsCheckingInterval: requestCheckMillis,
-      shouldUpgradeCallback: () => false
+      shouldUpgradeCallback: () => false,
+      integratorOf: ({ headers }) => {
+        const apiKey = headers["x-api-key"]
+        return typeof apiKey === "string" ? integratorOf(apiKey) : undefined
+      }
     })
-    server.maxConnections = maxConnections
     server.timeout = options.silentMillis ?? silentMillis
     return Layer.effectDiscard(
       // runs between the graceful stop, which begins where requests are served, and the wait for the server's end
-      Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
+      Effect.gen(function*() {
+        yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
+        const { address } = yield* HttpServer.HttpServer
+        if ("port" in address) server.listenWidely({ host, port: address.port, backlog })
+      })
     ).pipe(
       Layer.provideMerge(
         NodeHttpServer.layerServer(() => server, {
-          ...options,
+          host,
+          port,
           backlog,
+          reusePort: Listeners.reusePort,
           gracefulShutdownTimeout: Duration.seconds(stopWithinSeconds)
         })
       )
     )
-  })
+  }))
+
+const isFree = (address: ListenOptions) =>
+  Effect.tryPromise({ try: () => Listeners.isFree(address), catch: (cause) => new ServeError({ cause }) })

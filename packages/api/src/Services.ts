@@ -16,9 +16,10 @@ import { Vault } from "@card-rewards/core/Vault"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import type { VaultId } from "@card-rewards/domain/Ids"
 import { Context, Effect, Layer } from "effect"
+import { KeyChecks } from "./Pipeline/KeyChecks.ts"
 import { type Limits, RateLimit } from "./Pipeline/RateLimit.ts"
 
-/** What the handlers work with, over one database. */
+/** What the pipeline and the handlers work with, over one database. */
 export const layer = (config: {
   readonly database: Database.DatabaseConfig
   readonly environment: VaultId
@@ -28,21 +29,24 @@ export const layer = (config: {
   /** The decisions' where absent. */
   readonly simulationLimits?: SimulationLimits
 }) =>
-  Layer.mergeAll(
-    ApiKeys.layer,
-    Backlog.layer,
-    DeliveryLog.layer,
-    Events.layer,
-    Explanations.layer,
-    Programs.layer,
-    Rewards.layer,
-    SandboxClock.layer,
-    Simulations.layer(config.simulationLimits),
-    SpendEvents.layer,
-    Users.layer,
-    Vault.layer,
-    WebhookEndpoints.layer({ allowPrivateNetwork: config.allowPrivateNetwork }),
-    RateLimit.layer(config.limits)
+  Layer.provideMerge(
+    KeyChecks.layer,
+    Layer.mergeAll(
+      ApiKeys.layer,
+      Backlog.layer,
+      DeliveryLog.layer,
+      Events.layer,
+      Explanations.layer,
+      Programs.layer,
+      Rewards.layer,
+      SandboxClock.layer,
+      Simulations.layer(config.simulationLimits),
+      SpendEvents.layer,
+      Users.layer,
+      Vault.layer,
+      WebhookEndpoints.layer({ allowPrivateNetwork: config.allowPrivateNetwork }),
+      RateLimit.layer(config.limits)
+    )
   ).pipe(Layer.provide([
     Environment.layer(config.environment),
     Secrets.layer({ keys: config.secretsKeys }),

@@ -2,8 +2,8 @@ import type { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { defaultPageSize } from "@card-rewards/domain/Pagination"
 import { IntegratorMismatch, type SpendEventAccepted } from "@card-rewards/domain/SpendEvent"
-import { Effect } from "effect"
-import { HttpServerResponse } from "effect/http"
+import { Context, Effect } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
 import { LargeAnswers } from "./LargeAnswers.ts"
@@ -18,20 +18,27 @@ export const layer = HttpApiBuilder.group(
     const { backlog, spendEvents } = yield* Services
     const answers = yield* LargeAnswers
     return handlers
-      .handleRaw("submit", ({ request }) =>
-        forIntegrator((id) =>
-          Effect.orDie(request.text).pipe(
-            Effect.flatMap(SpendEventDecoder.decode),
-            Effect.flatMap((event): Effect.Effect<SpendEventAccepted, IntegratorMismatch | SubmitRefusal> =>
-              event.integratorId === id ? spendEvents.submit(event) : Effect.fail(mismatch())),
-            Effect.map(encodeAccepted)
-          )))
+      .handleRaw("submit", () => submit(spendEvents))
       .handle("waiting", ({ query: { cursor, limit = defaultPageSize } }) =>
         forIntegrator((id) =>
           Effect.flatMap(backlog.waiting(id, { cursor, limit }), (page) => answers.text(id, JSON.stringify(page)))))
       .handle("backlog", () => forIntegrator(backlog.size))
   })
 )
+
+/** Stores the event of the request, whose text the pipeline has read. */
+export const submit = (spendEvents: SpendEvents["Service"]) =>
+  Effect.withFiber((fiber) => {
+    const { text } = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
+    return forIntegrator((id) =>
+      Effect.orDie(text).pipe(
+        Effect.flatMap(SpendEventDecoder.decode),
+        Effect.flatMap((event): Effect.Effect<SpendEventAccepted, IntegratorMismatch | SubmitRefusal> =>
+          event.integratorId === id ? spendEvents.submit(event) : Effect.fail(mismatch())),
+        Effect.map(encodeAccepted)
+      )
+    )
+  })
 
 type SubmitRefusal = Effect.Error<ReturnType<SpendEvents["Service"]["submit"]>>
 

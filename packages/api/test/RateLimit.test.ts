@@ -28,7 +28,7 @@ describe("RateLimit", () => {
     withLimits({ read: { perSecond: 3, burst: 5 } }, (limits) => {
       const left = (now: number) => {
         const { allowed, headers } = limits.take("read", acme, now)
-        return [allowed, headers["ratelimit"]]
+        return [allowed, headers?.["ratelimit"]]
       }
       assert.deepStrictEqual(Array.from({ length: 7 }, () => left(0)), [
         ...[2, 2, 2, 1, 0].map((r) => [true, `"read";r=${r};t=1`]),
@@ -44,8 +44,8 @@ describe("RateLimit", () => {
     withLimits({ manage: { perSecond: 2, burst: 2 } }, (limits) => {
       limits.peek("manage", acme, 0)
       const { headers } = limits.peek("manage", acme, 0)
-      assert.strictEqual(headers["ratelimit"], `"manage";r=2;t=1`)
-      assert.deepStrictEqual(limits.take("read", acme, 0).headers, {})
+      assert.strictEqual(headers?.["ratelimit"], `"manage";r=2;t=1`)
+      assert.isUndefined(limits.take("read", acme, 0).headers)
     }))
 })
 
@@ -59,8 +59,8 @@ layer(limited(few), options)("the headers of limits", (it) => {
   const classOf = (method: string, path: string) =>
     method === "GET" ? "read" : path === "/v1/spend-events" ? "ingest" : "manage"
   const hasLimits = (answer: Answer, name: string) => {
-    assert.strictEqual(answer.headers["ratelimit-policy"], `"${name}";q=1000;w=1`, answer.text)
-    assert.match(answer.headers["ratelimit"] ?? "", new RegExp(`^"${name}";r=[1-9][0-9]*;t=1$`), answer.text)
+    assert.strictEqual(answer.headers?.["ratelimit-policy"], `"${name}";q=1000;w=1`, answer.text)
+    assert.match(answer.headers?.["ratelimit"] ?? "", new RegExp(`^"${name}";r=[1-9][0-9]*;t=1$`), answer.text)
   }
 
   it.effect("are on every authenticated answer, whatever it is", () =>
@@ -143,7 +143,7 @@ layer(limited({ ingest: { perSecond: 1, burst: 1 } }), options)("beyond the limi
         limited?.body,
         { _tag: "RateLimited", message: "Too many requests; come again in 1 s", retryAfterSeconds: 1 }
       )
-      assert.strictEqual(limited?.headers["ratelimit"], `"ingest";r=0;t=1`)
+      assert.strictEqual(limited?.headers?.["ratelimit"], `"ingest";r=0;t=1`)
       assert.strictEqual((yield* post(api.otherKey)).status, 400)
       yield* pass(Number(limited?.headers["retry-after"]) * 1_000)
       assert.strictEqual((yield* post(api.key)).status, 400)

@@ -65,7 +65,7 @@ const SignedIn = ({
   const queries = useMemo(() => makeQueryClient(), [])
   const history = useMemo(() => new History(), [])
   useEffect(() => {
-    const fiber = Effect.runFork(history.follow(api))
+    const fiber = Effect.runFork(history.follow((query) => api.events.list({ query })))
     return () => void Effect.runFork(Fiber.interrupt(fiber))
   }, [api, history])
   return (

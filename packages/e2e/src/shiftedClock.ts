@@ -5,17 +5,17 @@
 import { readFileSync } from "node:fs"
 
 const file = process.env["CLOCK_SHIFT_FILE"] ?? ""
-const lookEveryMillis = 20
+const readEveryMillis = 20
 const RealDate = Date
 const realNow = Date.now
 
 let shiftMillis = 0
-let lookedAt = -Infinity
+let readAt = -Infinity
 
 const shifted = (): number => {
   const at = performance.now()
-  if (at - lookedAt >= lookEveryMillis) {
-    lookedAt = at
+  if (at - readAt >= readEveryMillis) {
+    readAt = at
     shiftMillis = Number(readFileSync(file, "utf8"))
   }
   return realNow() + shiftMillis

@@ -1,16 +1,16 @@
 import { Cluster } from "@card-rewards/e2e/Cluster"
-import { customer, newLedger } from "@card-rewards/e2e/Load"
+import { customer, type Ledger, newLedger } from "@card-rewards/e2e/Load"
 import { claimOutlivedMillis, shiftedClock } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
 import { seedIntegrator, listen, provision } from "@card-rewards/e2e/World"
 import { until } from "@card-rewards/testing/Polling"
-import { folder, freePort, start, variables } from "@card-rewards/testing/Processes"
+import { folder, freePort, start, type Variables, variables } from "@card-rewards/testing/Processes"
 import * as RawClient from "@card-rewards/testing/RawClient"
 import * as SeededRandom from "@card-rewards/testing/SeededRandom"
 import type { Running } from "@card-rewards/testing/TestProcess"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, type Scope } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 
@@ -26,6 +26,7 @@ const comesBackWithinSeconds = 120
 
 /** One round of victims; more rounds follow in another order. */
 const victims = ["api", "worker", "backend", "worker", "api", "postmaster"] as const
+type Victim = typeof victims[number]
 
 layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices: true, timeout: "60 seconds" })(
   "after SIGKILL at random moments",
@@ -41,77 +42,23 @@ layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices
         const env = variables(cluster.url, { PORT: `${port}`, CLOCK_SHIFT_FILE: shiftFile })
         const apiKey = yield* provision(env)
         const client = RawClient.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey, timeoutMillis: 10_000 })
-        const startWorker = start("worker", env, { preload: shiftedClock })
-        let api = yield* start("api", env)
-        const apis = [api]
-        const workers: [Running, Running] = [yield* startWorker, yield* startWorker]
+        const processes = yield* startProcesses(env, random)
         const ledger = newLedger(yield* seedIntegrator(client))
         yield* listen(client, receiver.url)
 
-        const strike = Effect.fnUntraced(function*(victim: typeof victims[number]) {
-          if (victim === "backend") {
-            yield* cluster.killBackend((pids) => pids[random.integer(0, pids.length - 1)])
-          } else if (victim === "postmaster") {
-            yield* cluster.killPostmaster
-          } else if (victim === "api") {
-            yield* api.send("SIGKILL")
-            yield* api.exit
-            api = yield* start("api", env)
-            apis.push(api)
-          } else {
-            const index = random.chance(0.5) ? 0 : 1
-            yield* workers[index].send("SIGKILL")
-            yield* workers[index].exit
-            workers[index] = yield* startWorker
-          }
-        })
-        const progress = (when: string) => {
-          const before = ledger.acknowledged
-          return until(
-            `acknowledged ${when}`,
-            Effect.sync(() => ledger.acknowledged - before),
-            (n) => n >= acknowledgedBetween,
-            comesBackWithinSeconds
-          )
-        }
-        const rounds = Array.from({ length: Math.ceil(kills / victims.length) }, () => random.shuffled(victims)).flat()
-        const disaster = Effect.gen(function*() {
-          for (const [kill, victim] of rounds.slice(0, kills).entries()) {
-            yield* progress(`before kill ${kill} (${victim})`)
-            yield* Effect.sleep(random.integer(0, 800))
-            yield* strike(victim)
-          }
-          yield* progress("after the last kill")
-          // every customer finishes its requests in flight, so that every request has an answer
-          ledger.closed = true
-        })
-        const disturb = Effect.gen(function*() {
-          while (!ledger.closed) {
-            yield* Effect.sleep(random.integer(300, 900))
-            receiver.answer(500)
-            yield* Effect.sleep(20)
-            receiver.answer(200)
-          }
-        })
         const load = Array.from({ length: customers }, (_, index) => customer(client, ledger, seed + index + 1))
-        yield* Effect.all([disaster, disturb, ...load], { concurrency: "unbounded", discard: true }).pipe(
-          Effect.onError(
-            () => Effect.logError(
-              client.failures,
-              api.isAlive(),
-              apis.flatMap((one) => one.output().match(/fault of the service[^]{0,2000}/g) ?? []),
-              [api.output(), ...workers.map((one) => one.output()), cluster.log()].map((text) => text.slice(-2_000))
-            )
-          )
+        yield* Effect.all([killAll(ledger, processes, random), disturbReceiver(ledger, random), ...load], {
+          concurrency: "unbounded",
+          discard: true
+        }).pipe(
+          Effect.onError(() => Effect.logError(client.failures, ...processes.outputs(), cluster.log().slice(-2_000)))
         )
-        for (const child of [api, ...workers]) assert.isTrue(child.isAlive(), child.output())
+        processes.assertAlive()
 
-        // what killed workers had claimed is delivered again once their claims are over
-        for (const worker of workers) yield* worker.send("SIGTERM")
-        // one that was started a moment ago may be ended by the signal itself
-        for (const worker of workers) assert.include([0, null], yield* worker.exit, worker.output())
+        // deliveries that killed workers had leased are sent again once their leases have expired
+        yield* processes.endWorkers
         writeFileSync(shiftFile, `${claimOutlivedMillis}`)
-        yield* startWorker
+        yield* processes.startWorker
         const { deliveries, events, rewards } = yield* verify({ env, client, ledger, received: receiver.received })
         yield* Effect.logInfo(`seed ${seed}: survived ${kills} kills; ${events} spend events, ` +
           `${ledger.money.length} money moves, ${rewards} rewards, ${deliveries} deliveries; ` +
@@ -122,3 +69,85 @@ layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices
       ), { timeout: 120_000 + kills * 20_000 })
   }
 )
+
+type Processes = Effect.Success<ReturnType<typeof startProcesses>>
+
+/** One api and two workers; `strike` kills one of them, or a part of PostgreSQL, and starts it again. */
+const startProcesses = Effect.fnUntraced(function*(env: Variables, random: SeededRandom.SeededRandom) {
+  const cluster = yield* Cluster
+  const startApi = start("api", env)
+  const startWorker = start("worker", env, { preload: shiftedClock })
+  let api = yield* startApi
+  const apis = [api]
+  const workers: [Running, Running] = [yield* startWorker, yield* startWorker]
+
+  const strikes: Readonly<Record<Victim, Effect.Effect<void, never, Scope.Scope>>> = {
+    backend: cluster.killBackend((pids) => pids[random.integer(0, pids.length - 1)]),
+    postmaster: cluster.killPostmaster,
+    api: Effect.gen(function*() {
+      yield* killed(api)
+      api = yield* startApi
+      apis.push(api)
+    }),
+    worker: Effect.gen(function*() {
+      const index = random.chance(0.5) ? 0 : 1
+      yield* killed(workers[index])
+      workers[index] = yield* startWorker
+    })
+  }
+
+  return {
+    startWorker,
+    strike: (victim: Victim) => strikes[victim],
+    assertAlive: () => {
+      for (const child of [api, ...workers]) assert.isTrue(child.isAlive(), child.output())
+    },
+    endWorkers: Effect.gen(function*() {
+      for (const worker of workers) yield* worker.send("SIGTERM")
+      // a worker that was started a moment ago may be ended by the signal itself
+      for (const worker of workers) assert.include([0, null], yield* worker.exit, worker.output())
+    }),
+    /** Faults that any api logged, and the end of what each process printed. */
+    outputs: () => [
+      apis.flatMap((one) => one.output().match(/fault of the service[^]{0,2000}/g) ?? []),
+      ...[api, ...workers].map((one) => one.output().slice(-2_000))
+    ]
+  }
+})
+
+const killed = (child: Running) => Effect.andThen(child.send("SIGKILL"), child.exit)
+
+/** Every victim in its turn, with acknowledgements in between; then the customers leave. */
+const killAll = Effect.fnUntraced(
+  function*(ledger: Ledger, { strike }: Processes, random: SeededRandom.SeededRandom) {
+    const progress = (when: string) => {
+      const before = ledger.acknowledged
+      return until(
+        `acknowledged ${when}`,
+        Effect.sync(() => ledger.acknowledged - before),
+        (n) => n >= acknowledgedBetween,
+        comesBackWithinSeconds
+      )
+    }
+    const rounds = Array.from({ length: Math.ceil(kills / victims.length) }, () => random.shuffled(victims)).flat()
+    for (const [kill, victim] of rounds.slice(0, kills).entries()) {
+      yield* progress(`before kill ${kill} (${victim})`)
+      yield* Effect.sleep(random.integer(0, 800))
+      yield* strike(victim)
+    }
+    yield* progress("after the last kill")
+    // every customer finishes its requests in flight, so that every request has an answer
+    ledger.closed = true
+  }
+)
+
+/** The receiver answers 500 for a moment now and then, so that some deliveries need another attempt. */
+const disturbReceiver = Effect.fnUntraced(function*(ledger: Ledger, random: SeededRandom.SeededRandom) {
+  const receiver = yield* WebhookReceiver
+  while (!ledger.closed) {
+    yield* Effect.sleep(random.integer(300, 900))
+    receiver.answer(500)
+    yield* Effect.sleep(20)
+    receiver.answer(200)
+  }
+})

@@ -18,7 +18,7 @@ const posted = (samples: Samples, from: number, count: number, millis: Millis) =
     const event = from / 100 + index
     const at = from + index * 100
     samples.record({ kind: "intended", event, at })
-    samples.record({ kind: "answered", event, at: at + millis.post, status: 202 })
+    samples.record({ kind: "answered", event, at: at + millis.post, answer: "202" })
     if (millis.reward !== undefined) samples.record({ kind: "rewarded", event, at: at + millis.reward })
     samples.record({ kind: "delivered", event, at: at + millis.webhook })
   }
@@ -73,7 +73,7 @@ describe("the judgement of an attack", () => {
   it("finds a post that is not answered 202, a wedged attacker, lost calm and memory without bound", () => {
     const samples = new Samples()
     samples.record({ kind: "intended", event: 0, at: 0 })
-    samples.record({ kind: "answered", event: 0, at: 5, status: 503 })
+    samples.record({ kind: "answered", event: 0, at: 5, answer: "503" })
     const refused = samples.summarize(0, 100, 100)
     const peakBytes = { api: 0, worker: 2 ** 31 }
     const changes = { before: refused, recoveryMillis: undefined, peakBytes, failures: ["wedged"] }

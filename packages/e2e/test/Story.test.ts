@@ -2,7 +2,8 @@ import { CardRewardsSandbox } from "@card-rewards/client/CardRewards"
 import { verifyWebhook } from "@card-rewards/client/WebhookSignature"
 import { EndpointId, IntegratorId, ProgramId, Reference, TransactionId, UserId } from "@card-rewards/domain/Ids"
 import { Currency } from "@card-rewards/domain/Money"
-import { dayMillis, instant } from "@card-rewards/domain/Time"
+import type { Reward } from "@card-rewards/domain/Reward"
+import { dayMillis, type Instant, instant } from "@card-rewards/domain/Time"
 import { LaunchedService } from "@card-rewards/testing/LaunchedService"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
@@ -28,6 +29,9 @@ const eventually = <A, E, R>(ask: Effect.Effect<A, E, R>, expected: (answer: A) 
 const userId = UserId.make("anna:1/ü😀")
 const usd = (cents: bigint) => ({ currency: Currency.make("USD"), amount: cents })
 const usdc = (amount: bigint) => ({ asset: "USDC" as const, amount })
+const holdingPeriodDays = 14
+/** 3 % of the clearing's 123.45 dollars. */
+const earned = 3_703_500n
 
 layer(
   services,
@@ -35,91 +39,113 @@ layer(
 )("an integrator, through the typed client", (it) => {
   it.effect("enrolls, publishes, spends, funds, claims, and receives signed webhooks", () =>
     Effect.gen(function*() {
-      const { admin, integratorId: id } = yield* LaunchedService
-      const receiver = yield* WebhookReceiver
-      const api = yield* CardRewardsSandbox
-      const integratorId = IntegratorId.make(id)
-      yield* api.health()
-
-      const { outcome } = yield* api.users.put({ params: { userId }, payload: {} })
-      assert.strictEqual(outcome, "enrolled")
-
-      const { now } = yield* api.sandbox.clock()
-      yield* api.programs.publish({
-        params: { programId: ProgramId.make("cashback"), version: 1 },
-        payload: {
-          asset: "USDC",
-          effectiveFrom: instant(now + 3_600_000),
-          categories: [{ id: "groceries", mccs: ["5411"] }],
-          baseRate: 100,
-          categoryRates: [{ categoryId: "groceries", rate: 300 }],
-          merchantRates: [],
-          tiers: [],
-          campaigns: [],
-          caps: { perMonth: 50_000_000n, categories: [] },
-          exclusions: { mccs: [], merchants: [] },
-          holdingPeriodDays: 14
-        }
-      })
-      yield* api.sandbox.moveClock({ payload: { now: instant(now + 3_600_000) } })
-      const { secret } = yield* api.webhookEndpoints.create({
-        payload: { id: EndpointId.make("main"), url: receiver.url }
-      })
-      assert.isDefined(secret)
-      yield* api.sandbox.deposit({ payload: { reference: Reference.make("d1"), amount: usdc(100_000_000n) } })
-
-      const spend = {
-        integratorId,
-        userId,
-        merchant: { descriptor: "Corner shop", mcc: "5411" },
-        occurredAt: instant(now + 3_600_000)
-      }
-      yield* api.spendEvents.submit({
-        payload: {
-          ...spend,
-          kind: "authorization",
-          externalTransactionId: TransactionId.make("a1"),
-          amount: usd(10_000n)
-        }
-      })
-      const balance = api.users.balance({ params: { userId } }).pipe(Effect.map(({ balances: [first] }) => first))
-      yield* eventually(balance, (usdc) => usdc?.expected === 3_000_000n)
-
-      const clearing = {
-        ...spend,
-        kind: "clearing" as const,
-        externalTransactionId: TransactionId.make("c1"),
-        authorizationId: TransactionId.make("a1"),
-        amount: usd(12_345n)
-      }
-      assert.isFalse((yield* api.spendEvents.submit({ payload: clearing })).duplicate)
-      assert.isTrue((yield* api.spendEvents.submit({ payload: clearing })).duplicate)
-      yield* eventually(balance, (usdc) => usdc?.expected === 0n && usdc.pending === 3_703_500n)
-
-      yield* api.sandbox.moveClock({ payload: { now: instant(now + 3_600_000 + 14 * dayMillis) } })
-      assert.strictEqual((yield* balance)?.claimable, 3_703_500n)
-      yield* api.sandbox.claim({ payload: { reference: Reference.make("p1"), userId, amount: usdc(3_703_500n) } })
-      assert.strictEqual((yield* balance)?.paid, 3_703_500n)
-
-      const { rewards: [reward] } = yield* api.users.rewards({ params: { userId }, query: {} })
-      assert.deepStrictEqual([reward?.state, reward?.paid, reward?.programVersion], ["Paid", 3_703_500n, 1])
-
-      const wanted = [
-        "vault.deposit_confirmed",
-        "reward.pending",
-        "reward.claimable",
-        "vault.claim_confirmed",
-        "reward.paid"
-      ]
-      yield* eventually(Effect.sync(() => receiver.received.length), (count) => count >= wanted.length)
-      for (const { body, headers } of receiver.received) {
-        const event = yield* verifyWebhook({ body, headers, secrets: [secret ?? ""] })
-        assert.strictEqual(headers["x-service-event-id"], event.id)
-        new Stripe("sk_unused").webhooks.constructEvent(body, headers["x-service-signature"] ?? "", secret ?? "")
-        new Webhook((secret ?? "").replace("service_", "")).verify(body, headers)
-        if (event.kind === "reward.paid") assert.deepStrictEqual(event.data, reward)
-      }
-      assert.sameMembers(receiver.received.map(({ body }) => JSON.parse(body).kind), wanted)
+      const { admin } = yield* LaunchedService
+      const start = yield* enrollAndPublish
+      const secret = yield* listenAndFund
+      yield* spend(start)
+      const reward = yield* claim(start)
+      yield* assertWebhooks(secret, reward)
       assert.include(yield* admin("audit"), "holds")
     }))
+})
+
+/** Moves the sandbox clock to where the program is in force; that time. */
+const enrollAndPublish = Effect.gen(function*() {
+  const api = yield* CardRewardsSandbox
+  yield* api.health()
+  const { outcome } = yield* api.users.put({ params: { userId }, payload: {} })
+  assert.strictEqual(outcome, "enrolled")
+  const { now } = yield* api.sandbox.clock()
+  const start = instant(now + 3_600_000)
+  yield* api.programs.publish({
+    params: { programId: ProgramId.make("cashback"), version: 1 },
+    payload: {
+      asset: "USDC",
+      effectiveFrom: start,
+      categories: [{ id: "groceries", mccs: ["5411"] }],
+      baseRate: 100,
+      categoryRates: [{ categoryId: "groceries", rate: 300 }],
+      merchantRates: [],
+      tiers: [],
+      campaigns: [],
+      caps: { perMonth: 50_000_000n, categories: [] },
+      exclusions: { mccs: [], merchants: [] },
+      holdingPeriodDays
+    }
+  })
+  yield* api.sandbox.moveClock({ payload: { now: start } })
+  return start
+})
+
+/** The endpoint's signing secret. */
+const listenAndFund = Effect.gen(function*() {
+  const api = yield* CardRewardsSandbox
+  const { url } = yield* WebhookReceiver
+  const { secret } = yield* api.webhookEndpoints.create({ payload: { id: EndpointId.make("main"), url } })
+  yield* api.sandbox.deposit({ payload: { reference: Reference.make("d1"), amount: usdc(100_000_000n) } })
+  return secret ?? assert.fail("the endpoint has no secret")
+})
+
+const balance = Effect.flatMap(CardRewardsSandbox, (api) =>
+  Effect.map(api.users.balance({ params: { userId } }), ({ balances: [first] }) => first))
+
+/** An authorization is expected; its clearing, sent twice, is pending once. */
+const spend = Effect.fnUntraced(function*(occurredAt: Instant) {
+  const api = yield* CardRewardsSandbox
+  const { integratorId } = yield* LaunchedService
+  const event = {
+    integratorId: IntegratorId.make(integratorId),
+    userId,
+    merchant: { descriptor: "Corner shop", mcc: "5411" },
+    occurredAt
+  }
+  const authorizationId = TransactionId.make("a1")
+  yield* api.spendEvents.submit({
+    payload: { ...event, kind: "authorization", externalTransactionId: authorizationId, amount: usd(10_000n) }
+  })
+  yield* eventually(balance, (usdc) => usdc?.expected === 3_000_000n)
+
+  const clearing = {
+    ...event,
+    kind: "clearing" as const,
+    externalTransactionId: TransactionId.make("c1"),
+    authorizationId,
+    amount: usd(12_345n)
+  }
+  assert.isFalse((yield* api.spendEvents.submit({ payload: clearing })).duplicate)
+  assert.isTrue((yield* api.spendEvents.submit({ payload: clearing })).duplicate)
+  yield* eventually(balance, (usdc) => usdc?.expected === 0n && usdc.pending === earned)
+})
+
+/** After the holding period; the reward that it pays. */
+const claim = Effect.fnUntraced(function*(start: number) {
+  const api = yield* CardRewardsSandbox
+  yield* api.sandbox.moveClock({ payload: { now: instant(start + holdingPeriodDays * dayMillis) } })
+  assert.strictEqual((yield* balance)?.claimable, earned)
+  yield* api.sandbox.claim({ payload: { reference: Reference.make("p1"), userId, amount: usdc(earned) } })
+  assert.strictEqual((yield* balance)?.paid, earned)
+  const { rewards: [reward] } = yield* api.users.rewards({ params: { userId }, query: {} })
+  assert.deepStrictEqual([reward?.state, reward?.paid, reward?.programVersion], ["Paid", earned, 1])
+  return reward
+})
+
+/** One event of each step, signed so that this client, Stripe's and Standard Webhooks' libraries accept it. */
+const assertWebhooks = Effect.fnUntraced(function*(secret: string, reward: Reward | undefined) {
+  const { received } = yield* WebhookReceiver
+  const wanted = [
+    "vault.deposit_confirmed",
+    "reward.pending",
+    "reward.claimable",
+    "vault.claim_confirmed",
+    "reward.paid"
+  ]
+  yield* eventually(Effect.sync(() => received.length), (count) => count >= wanted.length)
+  for (const { body, headers } of received) {
+    const event = yield* verifyWebhook({ body, headers, secrets: [secret] })
+    assert.strictEqual(headers["x-service-event-id"], event.id)
+    new Stripe("sk_unused").webhooks.constructEvent(body, headers["x-service-signature"] ?? "", secret)
+    new Webhook(secret.replace("service_", "")).verify(body, headers)
+    if (event.kind === "reward.paid") assert.deepStrictEqual(event.data, reward)
+  }
+  assert.sameMembers(received.map(({ body }) => JSON.parse(body).kind), wanted)
 })

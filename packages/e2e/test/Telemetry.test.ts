@@ -21,185 +21,207 @@ layer(
 )("telemetry", (it) => {
   it.effect("links a request to its processing and delivery, measures all of it, and exports no secret", () =>
     Effect.gen(function*() {
-      const collector = yield* Collector
-      const receiver = yield* WebhookReceiver
-      const { api, apiKey, port, url, client, worker } = yield* service({
-        more: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_METRIC_EXPORT_INTERVAL: "200", LOG_LEVEL: "info" }
-      })
-      const at = yield* seedIntegrator(client)
-      const secret = yield* listen(client, receiver.url)
-      const metrics = (name: string) => collector.metrics().filter((one) => one.name === name)
-      const value = (name: string, ...wanted: ReadonlyArray<readonly [string, string]>) =>
-        Effect.sync(() =>
-          metrics(name).flatMap(points)
-            .filter((point) => wanted.every(([key, is]) => attribute(point, key) === is))
-            .reduce((sum, point) => sum + point.number, 0)
-        )
-      const post = (key: string, more: Record<string, string> = {}, spend = clearing(at)) =>
-        Effect.promise(() =>
-          fetch(`http://127.0.0.1:${port}/v1/spend-events`, {
-            method: "POST",
-            headers: { "x-api-key": key, "content-type": "application/json", ...more },
-            body: JSON.stringify(spend)
-          }).then(({ status }) => status)
-        )
-
-      // an idle process scans for work all the time, and makes no span for it
-      const idle = (step: string) => value("card_rewards.worker.step.duration", ["step", step], ["outcome", "idle"])
-      const idleScans = (more: number) =>
-        Effect.flatMap(idle("SpendProcessor"), (before) =>
-          until("idle scans", idle("SpendProcessor"), (count) => count > before + more))
-      yield* idleScans(10) // the start is over
-      const idleSince = BigInt(Date.now()) * 1_000_000n
-      yield* idleScans(10)
-      const since = collector.spans.filter(({ service, startTimeUnixNano }) =>
-        service === "card-rewards-worker" && BigInt(startTimeUnixNano) > idleSince)
-      assert.deepStrictEqual(since.map(({ name, traceId }) => `${name} ${traceId}`), [])
-
-      yield* expect(200, client.sendWithRetries("POST", "/v1/sandbox/deposits", {
-        reference: "enough",
-        amount: { asset: "USDC", amount: `${1_000_000n * unitsPerCent.USDC}` }
-      }))
-      const traceparent = `00-${caller.traceId}-${caller.spanId}-01`
-      assert.strictEqual(yield* post(apiKey, { traceparent }), 202)
-      const isCreated = ({ body }: { readonly body: string }) => JSON.parse(body).kind === "reward.pending"
-      yield* until("the webhook", Effect.sync(() => receiver.received.length), () => receiver.received.some(isCreated))
-      const delivered = receiver.received.find(isCreated)?.headers["x-service-event-id"]
-      const attempt = yield* until(
-        "the attempt's span",
-        Effect.sync(() => collector.spans.find((span) => attribute(span, "card_rewards.event") === delivered)),
-        (span) => span !== undefined
-      )
-      const linkedFrom = (span: Span | undefined) =>
-        Effect.forEach(span?.links ?? [], (link) =>
-          until(
-            "the linked span",
-            Effect.sync(() =>
-              collector.spans.find(({ spanId, traceId }) => spanId === link.spanId && traceId === link.traceId)),
-            (found) => found !== undefined
-          ))
-      assert.deepInclude({ ...attempt }, { name: "WebhookDispatcher.attempt", service: "card-rewards-worker" })
-      assert.strictEqual(attribute(attempt ?? assert.fail(), "outcome"), "delivered")
-      const [processing, ...noOther] = yield* linkedFrom(attempt)
-      assert.deepInclude({ ...processing }, { name: "Processing.processEvents", service: "card-rewards-worker" })
-      assert.deepStrictEqual(noOther, [])
-      const [submit] = yield* linkedFrom(processing)
-      assert.deepInclude(
-        { ...submit },
-        { name: "SpendEvents.submit", service: "card-rewards-api", traceId: caller.traceId }
-      )
-      // each is a trace of its own, and the request's is the caller's
-      assert.strictEqual(new Set([attempt?.traceId, processing?.traceId, submit?.traceId]).size, 3)
-      assert.deepStrictEqual([attempt?.parentSpanId, processing?.parentSpanId], [undefined, undefined])
-      const server = yield* until(
-        "the request's span",
-        Effect.sync(() =>
-          collector.spans.find((span) => span.traceId === caller.traceId && span.parentSpanId === caller.spanId)),
-        (span) => span !== undefined
-      )
-      assert.strictEqual(attribute(server ?? assert.fail(), "http.route"), "/v1/spend-events")
-      assert.isTrue(
-        collector.spans.some(({ parentSpanId, traceId }) =>
-          traceId === processing?.traceId && parentSpanId === processing.spanId)
-      )
-
-      // a fault of the service: its log entry leads to its trace
-      yield* query(url, "ALTER TABLE users RENAME TO hidden")
-      const failing = { traceId: "5bf92f3577b34da6a3ce929d0e0e4736", spanId: caller.spanId }
-      const got = yield* Effect.promise(() =>
-        fetch(`http://127.0.0.1:${port}/v1/users/user:0/balance`, {
-          headers: { "x-api-key": apiKey, traceparent: `00-${failing.traceId}-${failing.spanId}-00` }
-        }).then(({ status }) => status)
-      )
-      yield* query(url, "ALTER TABLE hidden RENAME TO users")
-      assert.strictEqual(got, 500)
-      const line = yield* until(
-        "the line",
-        Effect.sync(() => api.output().split("\n").find((text) => text.includes("A request met a fault"))),
-        (text) => text !== undefined
-      )
-      assert.strictEqual(JSON.parse(line ?? "").traceId, failing.traceId)
-      const entry = yield* until(
-        "the log entry",
-        Effect.sync(() =>
-          collector.logs.find(({ service, severityText }) =>
-            service === "card-rewards-api" && severityText === "Error")),
-        (log) => log !== undefined
-      )
-      assert.strictEqual(entry?.traceId, failing.traceId)
-
-      // requests by method, route and status; also those that are not traced, or that no route answers
-      const requests = "http.server.request.duration"
-      assert.strictEqual(yield* post(wrongKey), 401)
-      assert.strictEqual((yield* client.sendWithRetries("GET", "/v1/nothing?secret=of-a-query")).status, 404)
-      const isMeasured = (method: string, status: string, route?: string) =>
-        until(
-          `${method} ${route} ${status}`,
-          value(
-            requests,
-            ["http.request.method", method],
-            ["http.response.status_code", status],
-            ...(route === undefined ? [] : [["http.route", route] as const])
-          ),
-          (count) => count > 0
-        )
-      yield* isMeasured("POST", "202", "/v1/spend-events")
-      yield* isMeasured("POST", "401", "/v1/spend-events")
-      yield* isMeasured("GET", "500", "/v1/users/:userId/balance")
-      yield* isMeasured("GET", "204", "/health")
-      yield* isMeasured("GET", "404")
-      assert.deepStrictEqual(metrics(requests).map(({ unit }) => unit), ["s"])
-
-      // what became of the event, counted once
-      assert.strictEqual(yield* until("applied", value("card_rewards.spend_events.applied"), (count) => count > 0), 1)
-      assert.strictEqual(
-        yield* until("pending", value("card_rewards.events.stored", ["kind", "reward.pending"]), (count) => count > 0),
-        1
-      )
-      yield* until(
-        "worked",
-        value("card_rewards.worker.step.duration", ["step", "SpendProcessor"], ["outcome", "worked"]),
-        (count) => count > 0
-      )
-      yield* until(
-        "attempts",
-        value("card_rewards.deliveries.attempt.duration", ["outcome", "delivered"]),
-        (count) => count > 0
-      )
-      yield* until("held", value("card_rewards.vaults.held", ["asset", "USDC"]), (tokens) => tokens === 10_000)
-
-      // what dashboard and alerts ask for is what is exported
-      const exported = Effect.sync(() => new Set(collector.metrics().flatMap(prometheusNames)))
-      for (const file of ["deploy/grafana/card-rewards.json", "deploy/prometheus/card-rewards.rules.yaml"]) {
-        const queried = expressions(parse(readFileSync(join(root, file), "utf8")))
-          .flatMap((expression) =>
-            expression.match(/\b(?:card_rewards|http_server)_[a-z_]+/g) ?? [assert.fail(expression)])
-        assert.isAbove(queried.length, 5, file)
-        const missing = Effect.map(exported, (names) => queried.filter((name) => !names.has(name)))
-        yield* until(`what ${file} asks for`, missing, ({ length }) => length === 0)
-      }
-
-      yield* worker().send("SIGTERM")
-      yield* worker().exit
-      yield* api.send("SIGTERM")
-      yield* api.exit
-      const received = collector.received()
-      assert.include(received, "/v1/spend-events")
-      const database = new URL(url)
-      const secrets = [
-        apiKey,
-        wrongKey,
-        secret,
-        secret.replace(/^whsec_/, ""),
-        secretsKey,
-        database.password,
-        receiver.url
-      ]
-      for (const one of secrets) {
-        assert.isAbove(one.length, 3)
-        assert.isFalse(received.includes(one), "a secret is exported")
-      }
+      const observed = yield* observedService
+      yield* assertIdleHasNoSpans(observed)
+      yield* assertTraceIsLinked(observed)
+      yield* assertFaultLeadsToItsTrace(observed)
+      yield* assertRequestsAreMeasured(observed)
+      yield* assertWorkIsMeasured(observed)
+      yield* assertQueriesAreExported(observed)
+      yield* assertNoSecretIsExported(observed)
     }).pipe(Effect.scoped), { timeout: 180_000 })
+})
+
+type Observed = Effect.Success<typeof observedService>
+
+/** A service that exports to the collector, with an integrator whose webhooks are received. */
+const observedService = Effect.gen(function*() {
+  const collector = yield* Collector
+  const receiver = yield* WebhookReceiver
+  const running = yield* service({
+    more: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_METRIC_EXPORT_INTERVAL: "200", LOG_LEVEL: "info" }
+  })
+  const clockMillis = yield* seedIntegrator(running.client)
+  const signingSecret = yield* listen(running.client, receiver.url)
+  const metrics = (name: string) => collector.metrics().filter((one) => one.name === name)
+  /** The sum of a metric's points that have these attributes. */
+  const value = (name: string, ...wanted: ReadonlyArray<readonly [string, string]>) =>
+    Effect.sync(() =>
+      metrics(name).flatMap(points)
+        .filter((point) => wanted.every(([key, is]) => attribute(point, key) === is))
+        .reduce((sum, point) => sum + point.number, 0)
+    )
+  /** Sends the same clearing with any key; the status of the answer. */
+  const submit = (key: string, headers: Record<string, string> = {}) =>
+    Effect.promise(() =>
+      fetch(`http://127.0.0.1:${running.port}/v1/spend-events`, {
+        method: "POST",
+        headers: { "x-api-key": key, "content-type": "application/json", ...headers },
+        body: JSON.stringify(clearing(clockMillis))
+      }).then(({ status }) => status)
+    )
+  return { ...running, collector, receiver, signingSecret, metrics, value, submit }
+})
+
+/** An idle process scans for work all the time, and makes no span for it. */
+const assertIdleHasNoSpans = Effect.fnUntraced(function*({ collector, value }: Observed) {
+  const idle = value("card_rewards.worker.step.duration", ["step", "SpendProcessor"], ["outcome", "idle"])
+  const idleScans = (more: number) =>
+    Effect.flatMap(idle, (before) => until("idle scans", idle, (count) => count > before + more))
+  yield* idleScans(10) // the start is over
+  const idleSince = BigInt(Date.now()) * 1_000_000n
+  yield* idleScans(10)
+  const since = collector.spans.filter(({ service, startTimeUnixNano }) =>
+    service === "card-rewards-worker" && BigInt(startTimeUnixNano) > idleSince)
+  assert.deepStrictEqual(since.map(({ name, traceId }) => `${name} ${traceId}`), [])
+})
+
+/** Waits for a span that the collector receives. */
+const spanOf = (collector: Observed["collector"], what: string, isWanted: (span: Span) => boolean) =>
+  Effect.map(
+    until(what, Effect.sync(() => collector.spans.find(isWanted)), (span) => span !== undefined),
+    (span) => span ?? assert.fail()
+  )
+
+/** From the delivery's attempt back to the processing, and to the request: each is a trace of its own. */
+const assertTraceIsLinked = Effect.fnUntraced(function*({ apiKey, client, collector, receiver, submit }: Observed) {
+  yield* expect(200, client.sendWithRetries("POST", "/v1/sandbox/deposits", {
+    reference: "enough",
+    amount: { asset: "USDC", amount: `${1_000_000n * unitsPerCent.USDC}` }
+  }))
+  assert.strictEqual(yield* submit(apiKey, { traceparent: `00-${caller.traceId}-${caller.spanId}-01` }), 202)
+  const isCreated = ({ body }: { readonly body: string }) => JSON.parse(body).kind === "reward.pending"
+  yield* until("the webhook", Effect.sync(() => receiver.received.length), () => receiver.received.some(isCreated))
+  const delivered = receiver.received.find(isCreated)?.headers["x-service-event-id"]
+  const linkedFrom = (span: Span | undefined) =>
+    Effect.forEach(span?.links ?? [], (link) =>
+      spanOf(collector, "the linked span", ({ spanId, traceId }) =>
+        spanId === link.spanId && traceId === link.traceId))
+
+  const attempt = yield* spanOf(collector, "the attempt's span", (span) =>
+    attribute(span, "card_rewards.event") === delivered)
+  assert.deepInclude({ ...attempt }, { name: "WebhookDispatcher.attempt", service: "card-rewards-worker" })
+  assert.strictEqual(attribute(attempt, "outcome"), "delivered")
+  const [processing, ...noOther] = yield* linkedFrom(attempt)
+  assert.deepInclude({ ...processing }, { name: "Processing.processEvents", service: "card-rewards-worker" })
+  assert.deepStrictEqual(noOther, [])
+  const [submitted] = yield* linkedFrom(processing)
+  assert.deepInclude(
+    { ...submitted },
+    { name: "SpendEvents.submit", service: "card-rewards-api", traceId: caller.traceId }
+  )
+  assert.strictEqual(new Set([attempt.traceId, processing?.traceId, submitted?.traceId]).size, 3)
+  assert.deepStrictEqual([attempt.parentSpanId, processing?.parentSpanId], [undefined, undefined])
+  const server = yield* spanOf(collector, "the request's span", (span) =>
+    span.traceId === caller.traceId && span.parentSpanId === caller.spanId)
+  assert.strictEqual(attribute(server, "http.route"), "/v1/spend-events")
+  assert.isTrue(
+    collector.spans.some(({ parentSpanId, traceId }) =>
+      traceId === processing?.traceId && parentSpanId === processing.spanId)
+  )
+})
+
+/** The line and the log entry of a fault of the service have the trace of the request. */
+const assertFaultLeadsToItsTrace = Effect.fnUntraced(function*({ api, apiKey, collector, port, url }: Observed) {
+  yield* query(url, "ALTER TABLE users RENAME TO hidden")
+  const failing = { traceId: "5bf92f3577b34da6a3ce929d0e0e4736", spanId: caller.spanId }
+  const status = yield* Effect.promise(() =>
+    fetch(`http://127.0.0.1:${port}/v1/users/user:0/balance`, {
+      headers: { "x-api-key": apiKey, traceparent: `00-${failing.traceId}-${failing.spanId}-00` }
+    }).then(({ status }) => status)
+  )
+  yield* query(url, "ALTER TABLE hidden RENAME TO users")
+  assert.strictEqual(status, 500)
+  const line = yield* until(
+    "the line",
+    Effect.sync(() => api.output().split("\n").find((text) => text.includes("A request met a fault"))),
+    (text) => text !== undefined
+  )
+  assert.strictEqual(JSON.parse(line ?? "").traceId, failing.traceId)
+  const entry = yield* until(
+    "the log entry",
+    Effect.sync(() =>
+      collector.logs.find(({ service, severityText }) => service === "card-rewards-api" && severityText === "Error")),
+    (log) => log !== undefined
+  )
+  assert.strictEqual(entry?.traceId, failing.traceId)
+})
+
+/** By method, route and status; also requests that are not traced, or that no route answers. */
+const assertRequestsAreMeasured = Effect.fnUntraced(function*({ client, metrics, submit, value }: Observed) {
+  const requests = "http.server.request.duration"
+  assert.strictEqual(yield* submit(wrongKey), 401)
+  assert.strictEqual((yield* client.sendWithRetries("GET", "/v1/nothing?secret=of-a-query")).status, 404)
+  const isMeasured = (method: string, status: string, route?: string) =>
+    until(
+      `${method} ${route} ${status}`,
+      value(
+        requests,
+        ["http.request.method", method],
+        ["http.response.status_code", status],
+        ...(route === undefined ? [] : [["http.route", route] as const])
+      ),
+      (count) => count > 0
+    )
+  yield* isMeasured("POST", "202", "/v1/spend-events")
+  yield* isMeasured("POST", "401", "/v1/spend-events")
+  yield* isMeasured("GET", "500", "/v1/users/:userId/balance")
+  yield* isMeasured("GET", "204", "/health")
+  yield* isMeasured("GET", "404")
+  assert.deepStrictEqual(metrics(requests).map(({ unit }) => unit), ["s"])
+})
+
+/** What became of the one spend event, counted once. */
+const assertWorkIsMeasured = Effect.fnUntraced(function*({ value }: Observed) {
+  const counted = (what: string, ...metric: Parameters<typeof value>) =>
+    until(what, value(...metric), (count) => count > 0)
+  assert.strictEqual(yield* counted("applied", "card_rewards.spend_events.applied"), 1)
+  assert.strictEqual(yield* counted("pending", "card_rewards.events.stored", ["kind", "reward.pending"]), 1)
+  yield* counted(
+    "worked",
+    "card_rewards.worker.step.duration",
+    ["step", "SpendProcessor"],
+    ["outcome", "worked"]
+  )
+  yield* counted("attempts", "card_rewards.deliveries.attempt.duration", ["outcome", "delivered"])
+  yield* until("held", value("card_rewards.vaults.held", ["asset", "USDC"]), (tokens) => tokens === 10_000)
+})
+
+/** What dashboard and alerts query is what is exported. */
+const assertQueriesAreExported = Effect.fnUntraced(function*({ collector }: Observed) {
+  const exported = Effect.sync(() => new Set(collector.metrics().flatMap(prometheusNames)))
+  for (const file of ["deploy/grafana/card-rewards.json", "deploy/prometheus/card-rewards.rules.yaml"]) {
+    const queried = expressions(parse(readFileSync(join(root, file), "utf8")))
+      .flatMap((expression) =>
+        expression.match(/\b(?:card_rewards|http_server)_[a-z_]+/g) ?? [assert.fail(expression)])
+    assert.isAbove(queried.length, 5, file)
+    const missing = Effect.map(exported, (names) => queried.filter((name) => !names.has(name)))
+    yield* until(`the metrics of ${file}`, missing, ({ length }) => length === 0)
+  }
+})
+
+/** Ends both processes, so that everything is exported, and searches it. */
+const assertNoSecretIsExported = Effect.fnUntraced(function*(observed: Observed) {
+  const { api, apiKey, collector, receiver, signingSecret, url, worker } = observed
+  yield* worker().send("SIGTERM")
+  yield* worker().exit
+  yield* api.send("SIGTERM")
+  yield* api.exit
+  const received = collector.received()
+  assert.include(received, "/v1/spend-events")
+  const secrets = [
+    apiKey,
+    wrongKey,
+    signingSecret,
+    signingSecret.replace(/^whsec_/, ""),
+    secretsKey,
+    new URL(url).password,
+    receiver.url
+  ]
+  for (const secret of secrets) {
+    assert.isAbove(secret.length, 3)
+    assert.isFalse(received.includes(secret), "a secret is exported")
+  }
 })
 
 /** Every `expr` of a dashboard, or of rules. */

@@ -1,5 +1,6 @@
 import * as Http from "@card-rewards/api/Http"
 import type { Limits } from "@card-rewards/api/Pipeline/RateLimit"
+import { KeyChecks } from "@card-rewards/api/Pipeline/KeyChecks"
 import * as Server from "@card-rewards/api/Server"
 import * as Services from "@card-rewards/api/Services"
 import type { VaultId } from "@card-rewards/domain/Ids"
@@ -38,7 +39,8 @@ export class ApiServer extends Context.Service<ApiServer, {
           ...options
         }))
         const answer = yield* Effect.provideContext(Http.make(environment), services)
-        const server = yield* Layer.build(Server.layer({ host: "127.0.0.1", port: 0 }))
+        const { integratorOf } = Context.get(services, KeyChecks)
+        const server = yield* Layer.build(Server.layer({ host: "127.0.0.1", port: 0, integratorOf }))
         yield* HttpServer.serveEffect(answer).pipe(Effect.provideContext(server))
         const { address } = Context.get(server, HttpServer.HttpServer)
         const port = "port" in address ? address.port : 0

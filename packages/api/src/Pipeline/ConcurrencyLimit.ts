@@ -1,4 +1,3 @@
-import { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Context, type Fiber, Layer } from "effect"
 import type { RateClass } from "./RateLimit.ts"
@@ -32,7 +31,3 @@ export class ConcurrencyLimit extends Context.Service<ConcurrencyLimit, {
     })
   })
 }
-
-/** 503 for a request beyond the limit. */
-export const tooManyInFlight = () =>
-  new Unavailable({ message: "The service has more to do than it can; send the same request again" })

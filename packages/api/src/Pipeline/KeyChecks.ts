@@ -1,5 +1,6 @@
 import { ApiKeys, type FoundKey } from "@card-rewards/core/ApiKeys"
 import { type RateLimited, Unauthorized, Unavailable } from "@card-rewards/domain/Errors"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Clock, Context, Deferred, Duration, Effect, Exit, Layer, Option } from "effect"
 import { LRUCache } from "lru-cache"
 import { hash } from "node:crypto"
@@ -34,6 +35,8 @@ type Refusal = Unauthorized | RateLimited | Unavailable
 export class KeyChecks extends Context.Service<KeyChecks, {
   /** `client` is what failures are counted under, see {@link clientOf}. */
   readonly check: (apiKey: string, client: string) => Effect.Effect<FoundKey, Refusal>
+  /** The integrator of a key that was looked up before, however long ago. */
+  readonly integratorOf: (apiKey: string) => IntegratorId | undefined
   /** The key, if it was looked up less than 30 s ago. */
   readonly fresh: (apiKey: string, nowMillis: number) => FoundKey | undefined
 }>()("@card-rewards/api/KeyChecks") {
@@ -90,7 +93,7 @@ const make = Effect.gen(function*() {
   /** 401, or 429 where the client has failed too often. */
   const refuse = (client: string, now: number): Effect.Effect<never, Unauthorized | RateLimited> => {
     const failure = limits.takeFailure(client, now)
-    return Effect.fail(failure.allowed ? unauthorized() : tooMany(failure))
+    return Effect.fail(failure.allowed ? unauthorized : tooMany(failure))
   }
 
   const checkUnknown = (id: string, client: string, now: number) => {
@@ -104,7 +107,7 @@ const make = Effect.gen(function*() {
       Effect.flatMap((found): Effect.Effect<FoundKey, Unauthorized | RateLimited> =>
         Option.isSome(found)
           ? Effect.as(forgive, found.value)
-          : Effect.fail(failure.allowed ? unauthorized() : tooMany(failure)))
+          : Effect.fail(failure.allowed ? unauthorized : tooMany(failure)))
     )
   }
 
@@ -138,7 +141,9 @@ const make = Effect.gen(function*() {
       return Effect.map(checked, (key) => recordUse(key, now))
     })
 
-  return KeyChecks.of({ check, fresh })
+    const integratorOf = (apiKey: string) => cache.peek(idOf(apiKey))?.key.integratorId
+
+  return KeyChecks.of({ check, fresh, integratorOf })
 })
 
 const wellFormed = /^service_sk_(?:sandbox|live)_[0-9a-f]{64}$/
@@ -157,5 +162,4 @@ const awaitAnswer = (answer: Deferred.Deferred<Option.Option<FoundKey>, Unavaila
   )
 
 /** 401, the same for a missing, an unknown and a revoked key. */
-const unauthorized = (): Unauthorized =>
-  new Unauthorized({ message: "The x-api-key header holds no valid API key" })
+const unauthorized = new Unauthorized({ message: "The x-api-key header holds no valid API key" })

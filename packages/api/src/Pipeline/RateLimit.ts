@@ -17,8 +17,8 @@ export interface Admission {
   readonly allowed: boolean
   /** Whole seconds until a request would be allowed, at least 1. */
   readonly retryAfterSeconds: number
-  /** `RateLimit-Policy` and `RateLimit`; empty where the limit is off. */
-  readonly headers: Readonly<Record<string, string>>
+  /** `RateLimit-Policy` and `RateLimit`; none where the limit is off. */
+  readonly headers: Readonly<Record<string, string>> | undefined
 }
 
 /** Clients whose failed authentications are counted, at most (decisions, section 8). */
@@ -61,7 +61,7 @@ export class RateLimit extends Context.Service<RateLimit, {
 /** What a policy's quota is counted in: after this time the whole of it is there again. */
 const windowSeconds = 1
 
-const unlimited: Admission = { allowed: true, retryAfterSeconds: 1, headers: {} }
+const unlimited: Admission = { allowed: true, retryAfterSeconds: 1, headers: undefined }
 
 const admission = (name: string, limit: Limit, maxBuckets: number) => {
   if (limit === "off") return () => unlimited

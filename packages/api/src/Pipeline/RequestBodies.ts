@@ -1,9 +1,10 @@
-import { InvalidRequest, Unavailable } from "@card-rewards/domain/Errors"
+import { InvalidRequest, type Unavailable } from "@card-rewards/domain/Errors"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { ByteSize, Clock, Context, Duration, Effect, Layer } from "effect"
 import { HttpIncomingMessage, type HttpServerRequest } from "effect/http"
 import { isUtf8 } from "node:buffer"
 import type { Readable } from "node:stream"
+import * as Refusals from "./Refusals.ts"
 import { SharedLimit } from "./SharedLimit.ts"
 
 /** Largest request body, in bytes (decisions, section 3). */
@@ -106,7 +107,7 @@ const receive = (
   { length, startedNanos }: { readonly length: number; readonly startedNanos: bigint }
 ) =>
   Effect.callback<string, InvalidRequest | Unavailable>((resume) => {
-    if (!arriving.count.take(integratorId)) return resume(tooMany)
+    if (!arriving.count.take(integratorId)) return resume(Refusals.busy)
     const chunks: Array<Buffer> = []
     let size = 0
     const stop = () => {
@@ -129,7 +130,7 @@ const receive = (
         return resume(textOf(chunk))
       }
       if (size + chunk.byteLength > maxBytes) return body.refuse(invalid(tooLarge))
-      if (!arriving.bytes.take(integratorId, chunk.byteLength)) return body.refuse(tooMany)
+      if (!arriving.bytes.take(integratorId, chunk.byteLength)) return body.refuse(Refusals.busy)
       size += chunk.byteLength
       chunks.push(chunk)
     }
@@ -146,7 +147,7 @@ const receive = (
 /** A body whose sender waits for `100 Continue`, which Effect's own reader sends; it counts with its greatest size. */
 const receiveExpected = (request: HttpServerRequest.HttpServerRequest, integratorId: string, arriving: Arriving) =>
   Effect.uninterruptibleMask((restore): Effect.Effect<Uint8Array, InvalidRequest | Unavailable> => {
-    if (!arriving.bytes.take(integratorId, maxBytes)) return tooMany
+    if (!arriving.bytes.take(integratorId, maxBytes)) return Refusals.busy
     const body = request.arrayBuffer.pipe(
       Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBytes)),
       Effect.mapBoth({
@@ -165,10 +166,6 @@ const receiveExpected = (request: HttpServerRequest.HttpServerRequest, integrato
 const unreadable = "the body could not be read"
 
 const notInTime = (millis: number) => invalid(`the body did not arrive within ${millis / 1_000} s`)
-
-const tooMany = Effect.fail(
-  new Unavailable({ message: "The service has more to do than it can; send the same request again" })
-)
 
 /** Levels of a body, at most. No described body has more than 6; reading a deep one may exhaust the stack. */
 const maxDepth = 64

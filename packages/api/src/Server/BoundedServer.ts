@@ -1,6 +1,9 @@
 import { IncomingMessage, Server, type ServerOptions } from "node:http"
-import type { Socket } from "node:net"
-import { Connection, type WaitingCount } from "./Connection.ts"
+import type { ListenOptions, Socket } from "node:net"
+import { SharedLimit } from "../Pipeline/SharedLimit.ts"
+import { Connection, maxWaiting, type Shared } from "./Connection.ts"
+import * as Listeners from "./Listeners.ts"
+import { RequestTurns } from "./RequestTurns.ts"
 import { Response } from "./Response.ts"
 
 /**
@@ -9,29 +12,60 @@ import { Response } from "./Response.ts"
  */
 const unusedMillis = 500
 
-type Options = Pick<
-  ServerOptions<typeof IncomingMessage, typeof Response>,
-  "requestTimeout" | "connectionsCheckingInterval" | "shouldUpgradeCallback"
->
+/** Connections that are open, at most; one integrator has a quarter. */
+export const maxConnections = 10_000
+
+/** Bytes of answers that clients have not read, at most, beyond what the kernel holds. */
+const maxUnsentBytes = 128 * 1_048_576
+
+/** How often those are counted. */
+const countMillis = 1_000
+
+interface Options extends
+  Pick<
+    ServerOptions<typeof IncomingMessage, typeof Response>,
+    "requestTimeout" | "connectionsCheckingInterval" | "shouldUpgradeCallback"
+  >
+{
+  /** The integrator of a request's key, where that is known without a look-up. */
+  readonly integratorOf: (request: IncomingMessage) => string | undefined
+}
 
 /**
- * Node's server with two changes. Closed, Node's keeps serving its kept-alive connections and waits for those that
- * never sent anything; this one says `connection: close` in every answer from then on, so that clients go elsewhere,
- * and closes what is unused. And of the requests that a client pipelines on one connection it handles 16 at a time
- * and reads no further; Node's handles all that it has read.
+ * Node's server, with bounds that no client or integrator can use up for the others:
+ *
+ * - Of the requests that a client pipelines on one connection it handles 16 at a time and reads no further; Node's
+ *   handles all that it has read.
+ * - Requests start a few in each turn of the event loop, integrators (and clients without a key) in turn.
+ * - At the limit of connections the oldest one that never showed a key makes room for a new one.
+ * - While clients read too little of their answers, those with the most unread are closed.
+ *
+ * Closed, Node's keeps serving its kept-alive connections and waits for those that never sent anything; this one says
+ * `connection: close` in every answer from then on, so that clients go elsewhere, and closes what is unused.
  */
 export class BoundedServer extends Server<typeof IncomingMessage, typeof Response> {
   #isClosing = false
   #closesUnused = false
-  readonly #waiting: WaitingCount = { count: 0 }
+  #closeListeners = () => {}
+  readonly #integratorOf: Options["integratorOf"]
+  readonly #shared: Shared = { turns: new RequestTurns(), waiting: new SharedLimit(maxWaiting) }
   readonly #connections = new Map<Socket, Connection>()
+  /** Connections without a known key, the oldest first. */
+  readonly #strangers = new Set<Connection>()
+  readonly #connectionsOf = new SharedLimit(maxConnections)
 
-  constructor(options: Options) {
+  constructor({ integratorOf, ...options }: Options) {
     super({ ...options, ServerResponse: Response })
-    this.on("connection", (socket: Socket) => {
-      this.#connections.set(socket, new Connection(socket, this.#waiting))
-      socket.once("close", () => this.#connections.delete(socket))
-    })
+    this.#integratorOf = integratorOf
+    // after Node's own listener: where both hear that a socket resumes, the pause comes last
+    this.on("connection", (socket: Socket) => this.#add(socket))
+    // @effect-diagnostics-next-line globalTimers:off -- Node's server is no fiber
+    setInterval(() => this.#closeSlowReaders(), countMillis).unref()
+  }
+
+  /** Also opens the further listening sockets of {@link Listeners}. */
+  listenWidely(address: ListenOptions): void {
+    this.#closeListeners = Listeners.open(address, (socket) => this.emit("connection", socket))
   }
 
   /** A request, also one that asks whether it may send its body, is handled in the order of its connection. */
@@ -43,12 +77,16 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
       response.setHeader("connection", "close")
       response.once("close", () => this.closeIdleConnections())
     }
-    this.#connections.get(request.socket)?.handle(response, () => void super.emit(event, ...args))
+    const connection = this.#connections.get(request.socket)
+    if (connection === undefined || !this.#recognise(connection, request)) return true
+    const owner = () => this.#integratorOf(request) ?? connection.client
+    connection.handle({ response, owner, handle: () => void super.emit(event, ...args) })
     return true
   }
 
   override close(callback?: (error?: Error) => void): this {
     this.#isClosing = true
+    this.#closeListeners()
     for (const connection of this.#connections.values()) connection.announceClose()
     // @effect-diagnostics-next-line globalTimers:off -- Node's server is no fiber
     setTimeout(() => {
@@ -62,5 +100,46 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
   /** Node calls it as soon as it closes, when a request may still be in transit. */
   override closeIdleConnections(): void {
     if (this.#closesUnused) super.closeIdleConnections()
+  }
+
+  #add(socket: Socket): void {
+    if (this.#connections.size >= maxConnections) {
+      const [oldest] = this.#strangers
+      if (oldest === undefined) return void socket.destroy()
+      oldest.close()
+    }
+    const connection = new Connection(socket, this.#shared)
+    this.#connections.set(socket, connection)
+    this.#strangers.add(connection)
+    socket.once("close", () => {
+      this.#connections.delete(socket)
+      this.#strangers.delete(connection)
+      if (connection.integratorId !== undefined) this.#connectionsOf.giveBack(connection.integratorId)
+    })
+  }
+
+  /** Counts a connection for its integrator as soon as that is known; beyond its share it is closed, and false. */
+  #recognise(connection: Connection, request: IncomingMessage): boolean {
+    if (connection.integratorId !== undefined) return true
+    const integratorId = this.#integratorOf(request)
+    if (integratorId === undefined) return true
+    if (!this.#connectionsOf.take(integratorId)) {
+      connection.close()
+      return false
+    }
+    connection.integratorId = integratorId
+    this.#strangers.delete(connection)
+    return true
+  }
+
+  #closeSlowReaders(): void {
+    const readers = [...this.#connections.values()].map((connection) => ({ connection, bytes: connection.unsentBytes }))
+    let total = readers.reduce((sum, { bytes }) => sum + bytes, 0)
+    if (total <= maxUnsentBytes) return
+    for (const { bytes, connection } of readers.sort((one, other) => other.bytes - one.bytes)) {
+      if (total <= maxUnsentBytes / 2) return
+      connection.close()
+      total -= bytes
+    }
   }
 }

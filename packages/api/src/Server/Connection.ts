@@ -1,47 +1,62 @@
 import type { Socket } from "node:net"
+import { clientOf } from "../Pipeline/ClientAddress.ts"
+import type { SharedLimit } from "../Pipeline/SharedLimit.ts"
+import type { RequestTurns } from "./RequestTurns.ts"
 import type { Response } from "./Response.ts"
 
 /** Requests of one connection that are handled at the same time, at most. */
 export const maxHandled = 16
 
 /**
- * Requests of all connections that wait for earlier ones of their connection, at most. One read of a socket, 64 KiB,
- * may hold more than a thousand.
+ * Requests of all connections that wait for earlier ones of their connection, at most; one client has a quarter. One read
+ * of a socket, 64 KiB, may hold more than a thousand.
  */
 export const maxWaiting = 20_000
 
-interface Waiting {
+/** A request that has not started. */
+export interface Request {
   readonly response: Response
+  /** Whose turn it is to wait for. */
+  readonly owner: () => string
   readonly handle: () => void
 }
 
-/** Requests that wait, of all connections of a server. */
-export interface WaitingCount {
-  count: number
+/** What the connections of a server share. */
+export interface Shared {
+  readonly turns: RequestTurns
+  /** Requests that wait for earlier ones of their connection, by its client. */
+  readonly waiting: SharedLimit
 }
 
 /**
- * The requests of one connection. Those that a client pipelines beyond {@link maxHandled} wait in order, and the socket
- * is not read while any of them waits.
+ * The requests of one connection. Those that a client pipelines beyond {@link maxHandled}, or without reading its
+ * answers, wait in order, and the socket is not read while any of them waits.
  */
 export class Connection {
+  /** What its client is counted under, see {@link clientOf}. */
+  readonly client: string
+  /** The integrator whose key one of its requests had. */
+  integratorId: string | undefined
   private readonly socket: Socket
-  private readonly waitingOfAll: WaitingCount
+  private readonly shared: Shared
   private readonly unanswered = new Set<Response>()
   private handled = 0
-  private waiting: Array<Waiting> = []
+  private waiting: Array<Request> = []
+  private isStarting = false
   private isScheduled = false
   private hasRequest = false
 
-  constructor(socket: Socket, waitingOfAll: WaitingCount) {
+  constructor(socket: Socket, shared: Shared) {
+    this.client = clientOf(socket.remoteAddress ?? "")
     this.socket = socket
-    this.waitingOfAll = waitingOfAll
+    this.shared = shared
     // Node resumes the socket for the body of each request that is handled
     socket.on("resume", () => {
       if (this.waiting.length > 0) socket.pause()
     })
+    socket.on("drain", () => this.schedule())
     socket.once("close", () => {
-      this.waitingOfAll.count -= this.waiting.length
+      if (this.waiting.length > 0) this.shared.waiting.giveBack(this.client, this.waiting.length)
       this.waiting = []
       this.unanswered.clear()
     })
@@ -52,14 +67,21 @@ export class Connection {
     return !this.hasRequest && this.socket.bytesRead === 0
   }
 
-  /** Handles a request at once or in its turn. Where too many wait on all connections, this one is closed. */
-  handle(response: Response, handle: () => void): void {
+  /** Bytes of answers that the client has not read, beyond what the kernel holds. */
+  get unsentBytes(): number {
+    let bytes = this.socket.writableLength
+    // Node gives the socket to one response after the other
+    for (const response of this.unanswered) if (response.socket === null) bytes += response.writableLength
+    return bytes
+  }
+
+  /** Handles a request in its turn. Where too many wait, this connection is closed. */
+  handle(request: Request): void {
     this.hasRequest = true
-    this.unanswered.add(response)
-    if (this.handled < maxHandled && this.waiting.length === 0) return this.start({ response, handle })
-    if (this.waitingOfAll.count >= maxWaiting) return void this.socket.destroy()
-    this.waiting.push({ response, handle })
-    this.waitingOfAll.count++
+    this.unanswered.add(request.response)
+    if (this.waiting.length === 0 && this.mayStart) return this.start(request)
+    if (!this.shared.waiting.take(this.client)) return this.close()
+    this.waiting.push(request)
     this.socket.pause()
   }
 
@@ -68,26 +90,47 @@ export class Connection {
     for (const response of this.unanswered) if (!response.headersSent) response.setHeader("connection", "close")
   }
 
-  private start({ handle, response }: Waiting): void {
-    this.handled++
-    response.once("close", () => {
-      this.handled--
-      this.unanswered.delete(response)
-      if (this.waiting.length > 0) this.schedule()
-    })
-    handle()
+  close(): void {
+    this.socket.destroy()
   }
 
-  /** The next ones start in another turn of the event loop, so that other connections have theirs in between. */
+  private get mayStart(): boolean {
+    return !this.isStarting && this.handled < maxHandled && !this.socket.writableNeedDrain
+  }
+
+  /** One request at a time waits for its owner's turn, so that the next one knows whether the answers are read. */
+  private start({ handle, owner, response }: Request): void {
+    this.isStarting = true
+    const start = () => {
+      this.isStarting = false
+      this.handled++
+      response.once("close", () => {
+        this.handled--
+        this.unanswered.delete(response)
+        this.schedule()
+      })
+      handle()
+      this.startNext()
+    }
+    if (!this.shared.turns.run({ owner, isClosed: () => this.socket.destroyed, start })) this.close()
+  }
+
+  private startNext(): void {
+    if (!this.mayStart) return
+    const next = this.waiting.shift()
+    if (next === undefined) return
+    this.shared.waiting.giveBack(this.client)
+    if (this.waiting.length === 0) this.socket.resume()
+    this.start(next)
+  }
+
+  /** The next one starts in another turn of the event loop, so that other connections have theirs in between. */
   private schedule(): void {
-    if (this.isScheduled) return
+    if (this.isScheduled || this.waiting.length === 0) return
     this.isScheduled = true
     setImmediate(() => {
       this.isScheduled = false
-      const next = this.waiting.splice(0, maxHandled - this.handled)
-      this.waitingOfAll.count -= next.length
-      for (const one of next) this.start(one)
-      if (this.waiting.length === 0) this.socket.resume()
+      this.startNext()
     })
   }
 }

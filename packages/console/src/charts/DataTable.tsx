@@ -1,4 +1,5 @@
 import { Collapsible } from "@base-ui/react/collapsible"
+import { Head, NumberHead, Scrollable } from "../ui/Table.tsx"
 import type { Reading } from "./Frame.tsx"
 
 /** A chart's numbers as a table, for screen readers and exact reading. */
@@ -20,16 +21,14 @@ export const DataTable = ({
 )
 
 const Rows = ({ caption, readings }: { readonly caption: string; readonly readings: ReadonlyArray<Reading> }) => (
-  <div className="table-scroll short" tabIndex={0} role="region" aria-label={caption}>
+  <Scrollable label={caption} className="table-scroll short">
     <table className="table">
       <caption className="sr-only">{caption}</caption>
       <thead>
         <tr>
-          <th scope="col">When (UTC)</th>
-          {readings[0]?.rows.map((row) => (
-            <th key={row.label} scope="col" className="number">
-              {row.label}
-            </th>
+          <Head>When (UTC)</Head>
+          {readings[0]?.rows.map(({ label }) => (
+            <NumberHead key={label}>{label}</NumberHead>
           ))}
         </tr>
       </thead>
@@ -46,5 +45,5 @@ const Rows = ({ caption, readings }: { readonly caption: string; readonly readin
         ))}
       </tbody>
     </table>
-  </div>
+  </Scrollable>
 )

@@ -38,28 +38,19 @@ const margin = { top: 12, right: 12, bottom: 26, left: 46 }
  * Axes, and a cursor that is moved with the pointer or the arrow keys. Assistive technology sees a slider over
  * time whose value is the reading at the cursor; a table below has the same numbers.
  */
-export const Frame = ({ children, from, height = 240, instants, label, max, read, to }: FrameProps) => {
-  const [ref, outer] = useWidth()
+export const Frame = (props: FrameProps) => {
+  const { instants, label, read } = props
+  const [ref, width] = useWidth()
   const [selected, setSelected] = useState<number>()
   const last = instants.length - 1
   const current = selected === undefined ? undefined : Math.min(selected, last)
-  const width = Math.max(0, outer - margin.left - margin.right)
-  const inner = height - margin.top - margin.bottom
-  const x = scaleUtc<number>({ domain: [from, to], range: [0, width] })
-  const y = scaleLinear<number>({ domain: [0, max === 0 ? 1 : max * 1.08], range: [inner, 0] })
   const reading = read(current ?? last)
-
-  const point = (event: PointerEvent<SVGElement>) => {
-    const at = x.invert(event.clientX - event.currentTarget.getBoundingClientRect().left - margin.left).getTime()
-    setSelected(nearest(instants, at))
-  }
   const press = (event: KeyboardEvent) => {
     const moved = move(event.key, current ?? last, last)
     if (moved === undefined) return
     event.preventDefault()
     setSelected(moved)
   }
-
   return (
     <div className="chart" ref={ref}>
       <div
@@ -74,64 +65,89 @@ export const Frame = ({ children, from, height = 240, instants, label, max, read
         onKeyDown={press}
         onBlur={() => setSelected(undefined)}
       >
-        {outer > 0 && (
-          <svg
-            width={outer}
-            height={height}
-            onPointerMove={point}
-            onPointerDown={point}
-            onPointerLeave={() => setSelected(undefined)}
-            aria-hidden
-          >
-            <g transform={`translate(${margin.left},${margin.top})`}>
-              {y.ticks(4).map((tick) => (
-                <line key={tick} className="grid" x1={0} x2={width} y1={y(tick)} y2={y(tick)} />
-              ))}
-              {children({ x: (at) => x(at), y: (value) => y(value), width, height: inner }, current)}
-              {current !== undefined && (
-                <line
-                  className="cursor"
-                  x1={x(instants[current] ?? from)}
-                  x2={x(instants[current] ?? from)}
-                  y1={0}
-                  y2={inner}
-                />
-              )}
-              <AxisLeft
-                scale={y}
-                numTicks={4}
-                hideAxisLine
-                hideTicks
-                tickFormat={(value) => printCompact(Number(value))}
-                tickClassName="tick"
-                tickLabelProps={{ className: "tick-label", textAnchor: "end", dx: -4, dy: "0.3em" }}
-              />
-              <AxisBottom
-                top={inner}
-                scale={x}
-                numTicks={Math.max(2, Math.floor(width / 96))}
-                hideTicks
-                axisLineClassName="axis"
-                tickFormat={dateLabel(from, to)}
-                tickLabelProps={{ className: "tick-label", textAnchor: "middle", dy: "0.4em" }}
-              />
-            </g>
-          </svg>
-        )}
+        {width > 0 && <Plot {...props} outerWidth={width} current={current} onSelect={setSelected} />}
       </div>
-      <div className="reading" data-selected={current !== undefined} aria-hidden>
-        <span className="reading-title">{reading.title}</span>
-        {reading.rows.map((row) => (
-          <span key={row.label} className="reading-row">
-            {row.color !== undefined && <i className={`swatch ${row.color}`} />}
-            <span>{row.label}</span>
-            <b>{row.value}</b>
-          </span>
-        ))}
-      </div>
+      <ReadingLine reading={reading} isSelected={current !== undefined} />
     </div>
   )
 }
+
+/** The drawing: grid lines, the chart itself, the cursor and the axes. */
+const Plot = ({
+  children,
+  current,
+  from,
+  height = 240,
+  instants,
+  max,
+  onSelect,
+  outerWidth,
+  to
+}: FrameProps & {
+  readonly outerWidth: number
+  readonly current: number | undefined
+  readonly onSelect: (index: number | undefined) => void
+}) => {
+  const width = Math.max(0, outerWidth - margin.left - margin.right)
+  const inner = height - margin.top - margin.bottom
+  const x = scaleUtc<number>({ domain: [from, to], range: [0, width] })
+  const y = scaleLinear<number>({ domain: [0, max === 0 ? 1 : max * 1.08], range: [inner, 0] })
+  const point = (event: PointerEvent<SVGElement>) => {
+    const at = x.invert(event.clientX - event.currentTarget.getBoundingClientRect().left - margin.left).getTime()
+    onSelect(nearest(instants, at))
+  }
+  const cursor = current === undefined ? undefined : x(instants[current] ?? from)
+  return (
+    <svg
+      width={outerWidth}
+      height={height}
+      onPointerMove={point}
+      onPointerDown={point}
+      onPointerLeave={() => onSelect(undefined)}
+      aria-hidden
+    >
+      <g transform={`translate(${margin.left},${margin.top})`}>
+        {y.ticks(4).map((tick) => (
+          <line key={tick} className="grid" x1={0} x2={width} y1={y(tick)} y2={y(tick)} />
+        ))}
+        {children({ x: (at) => x(at), y: (value) => y(value), width, height: inner }, current)}
+        {cursor !== undefined && <line className="cursor" x1={cursor} x2={cursor} y1={0} y2={inner} />}
+        <AxisLeft
+          scale={y}
+          numTicks={4}
+          hideAxisLine
+          hideTicks
+          tickFormat={(value) => printCompact(Number(value))}
+          tickClassName="tick"
+          tickLabelProps={{ className: "tick-label", textAnchor: "end", dx: -4, dy: "0.3em" }}
+        />
+        <AxisBottom
+          top={inner}
+          scale={x}
+          numTicks={Math.max(2, Math.floor(width / 96))}
+          hideTicks
+          axisLineClassName="axis"
+          tickFormat={dateLabel(from, to)}
+          tickLabelProps={{ className: "tick-label", textAnchor: "middle", dy: "0.4em" }}
+        />
+      </g>
+    </svg>
+  )
+}
+
+/** The values at the cursor, or the latest ones. */
+const ReadingLine = ({ isSelected, reading }: { readonly reading: Reading; readonly isSelected: boolean }) => (
+  <div className="reading" data-selected={isSelected} aria-hidden>
+    <span className="reading-title">{reading.title}</span>
+    {reading.rows.map((row) => (
+      <span key={row.label} className="reading-row">
+        {row.color !== undefined && <i className={`swatch ${row.color}`} />}
+        <span>{row.label}</span>
+        <b>{row.value}</b>
+      </span>
+    ))}
+  </div>
+)
 
 const spoken = (reading: Reading): string =>
   `${reading.title}: ${reading.rows.map((row) => `${row.label} ${row.value}`).join(", ")}`

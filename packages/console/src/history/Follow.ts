@@ -1,5 +1,5 @@
+import type { EventPage } from "@card-rewards/domain/Event"
 import { Effect } from "effect"
-import type { Api } from "../session/Session.ts"
 import { Fold } from "./Fold.ts"
 
 const pageSize = 100
@@ -15,6 +15,12 @@ export interface HistoryState {
   readonly status: "reading" | "live" | "paused" | "failed"
   readonly error?: unknown
 }
+
+/** Reads at most `limit` events after the event of that number, or the first ones. */
+export type ReadEvents<E> = (query: {
+  readonly limit: number
+  readonly after?: bigint
+}) => Effect.Effect<EventPage, E>
 
 /** Follows the event log from its beginning for as long as the tab is open. */
 export class History {
@@ -40,23 +46,28 @@ export class History {
     this.#wake()
   }
 
-  /** Continues from the last event read, until it is interrupted; every key of the integrator sees the same events. */
-  follow(api: Api): Effect.Effect<never> {
+  /**
+   * Continues from the last event read, until it is interrupted; every key of the integrator sees the same events. A
+   * page is limited in bytes too, so only an empty one is the end of the log.
+   */
+  follow<E>(read: ReadEvents<E>): Effect.Effect<never> {
     const { fold } = this.#state
+    let wasAtEnd = false
     const readPage = Effect.gen({ self: this }, function* () {
       if (fold.events.length >= this.#limit) {
         this.#publish({ fold, status: "paused" })
         return yield* this.#pause(Infinity)
       }
       const from = this.#after === undefined ? {} : { after: this.#after }
-      const page = yield* api.events.list({ query: { limit: pageSize, ...from } })
+      const page = yield* read({ limit: pageSize, ...from })
       for (const event of page.events) fold.add(event)
       this.#after = page.next
-      if (page.events.length < pageSize) {
-        if (page.events.length > 0 || this.#state.status !== "live") this.#publish({ fold, status: "live" })
-        return yield* this.#pause(pollMillis)
-      }
-      this.#publish({ fold, status: "reading" })
+      const isAtEnd = page.events.length === 0
+      // the first page after the end is what happened since the last poll; only further ones mean that it lags
+      const status = isAtEnd || wasAtEnd ? "live" : "reading"
+      wasAtEnd = isAtEnd
+      if (!isAtEnd || this.#state.status !== "live") this.#publish({ fold, status })
+      if (isAtEnd) yield* this.#pause(pollMillis)
     }).pipe(
       Effect.catch((error) => {
         this.#publish({ fold, status: "failed", error })

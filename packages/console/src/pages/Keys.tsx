@@ -4,8 +4,8 @@ import { useSession } from "../session/Session.ts"
 import { Confirm } from "../ui/Dialog.tsx"
 import { Loaded } from "../ui/Failure.tsx"
 import { Badge, Page, Panel } from "../ui/Panel.tsx"
+import { Head, Table, TimeHead } from "../ui/Table.tsx"
 import { When } from "../ui/When.tsx"
-import { ZoneName } from "../ui/Zone.tsx"
 import { Rotation } from "./keys/Rotation.tsx"
 
 /** The integrator's API keys and their rotation. */
@@ -31,87 +31,94 @@ export const Keys = ({ onSwitchKey }: { readonly onSwitchKey: (apiKey: string) =
   )
 }
 
-const List = ({ keys, title }: { readonly title: string; readonly keys: ReadonlyArray<ApiKey> }) => {
-  const { last4 } = useSession()
-  const revoke = useChange((api, name: ApiKey["name"]) => api.apiKeys.revoke({ params: { name } }))
+const List = ({ keys, title }: { readonly title: string; readonly keys: ReadonlyArray<ApiKey> }) => (
+  <Panel title={title} flush>
+    <Table
+      label={`${title} keys`}
+      heads={
+        <>
+          <Head>Name</Head>
+          <Head>Ends in</Head>
+          <TimeHead>Created</TimeHead>
+          <TimeHead>Last used</TimeHead>
+          <Head>State</Head>
+          <Head>
+            <span className="sr-only">Actions</span>
+          </Head>
+        </>
+      }
+    >
+      {keys.map((key) => (
+        <KeyRow key={key.name} apiKey={key} />
+      ))}
+    </Table>
+  </Panel>
+)
+
+const KeyRow = ({ apiKey }: { readonly apiKey: ApiKey }) => {
+  const { createdAt, last4, lastUsedAt, name, revokedAt } = apiKey
+  const isOfThisTab = useSession().last4 === last4
   return (
-    <Panel title={title} flush>
-      <div className="table-scroll" tabIndex={0} role="region" aria-label={`${title} keys`}>
-        <table className="table">
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">Ends in</th>
-              <th scope="col">
-                Created (<ZoneName />)
-              </th>
-              <th scope="col">
-                Last used (<ZoneName />)
-              </th>
-              <th scope="col">State</th>
-              <th scope="col">
-                <span className="sr-only">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {keys.map((key) => (
-              <tr key={key.name}>
-                <td className="strong">
-                  {key.name}
-                  {key.last4 === last4 && key.revokedAt === undefined && <span className="tag">this tab</span>}
-                </td>
-                <td className="mono">…{key.last4}</td>
-                <td>
-                  <When at={key.createdAt} />
-                </td>
-                <td>
-                  {key.lastUsedAt === undefined ? <span className="muted">never</span> : <When at={key.lastUsedAt} />}
-                </td>
-                <td>
-                  {key.revokedAt === undefined ? (
-                    <Badge tone="good">active</Badge>
-                  ) : (
-                    <>
-                      <Badge>revoked</Badge> <When at={key.revokedAt} />
-                    </>
-                  )}
-                </td>
-                <td className="row-actions">
-                  {key.revokedAt === undefined && (
-                    <Confirm
-                      trigger={
-                        <button type="button" className="button small">
-                          Revoke
-                        </button>
-                      }
-                      title={`Revoke the key ${key.name}?`}
-                      action="Revoke"
-                      onConfirm={() => revoke.mutateAsync(key.name)}
-                    >
-                      <p>
-                        It stops working within a minute, for good.{" "}
-                        {key.lastUsedAt === undefined ? (
-                          "It was never used."
-                        ) : (
-                          <>
-                            It was last used <When at={key.lastUsedAt} />.
-                          </>
-                        )}
-                      </p>
-                      {key.last4 === last4 && (
-                        <p>
-                          <b>This tab uses it</b>, and will have to be opened with another key.
-                        </p>
-                      )}
-                    </Confirm>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </Panel>
+    <tr>
+      <td className="strong">
+        {name}
+        {isOfThisTab && revokedAt === undefined && <span className="tag">this tab</span>}
+      </td>
+      <td className="mono">…{last4}</td>
+      <td>
+        <When at={createdAt} />
+      </td>
+      <td>{lastUsedAt === undefined ? <span className="muted">never</span> : <When at={lastUsedAt} />}</td>
+      <td>
+        {revokedAt === undefined ? (
+          <Badge tone="good">active</Badge>
+        ) : (
+          <>
+            <Badge>revoked</Badge> <When at={revokedAt} />
+          </>
+        )}
+      </td>
+      <td className="row-actions">
+        {revokedAt === undefined && <Revoke apiKey={apiKey} isOfThisTab={isOfThisTab} />}
+      </td>
+    </tr>
+  )
+}
+
+const Revoke = ({
+  apiKey: { lastUsedAt, name },
+  isOfThisTab
+}: {
+  readonly apiKey: ApiKey
+  readonly isOfThisTab: boolean
+}) => {
+  const revoke = useChange((api) => api.apiKeys.revoke({ params: { name } }))
+  return (
+    <Confirm
+      trigger={
+        <button type="button" className="button small">
+          Revoke
+        </button>
+      }
+      title={`Revoke the key ${name}?`}
+      action="Revoke"
+      onConfirm={() => revoke.mutateAsync()}
+    >
+      <p>
+        It stops working within a minute, for good.{" "}
+        {lastUsedAt === undefined ? (
+          "It was never used."
+        ) : (
+          <>
+            It was last used <When at={lastUsedAt} />.
+          </>
+        )}
+      </p>
+      {isOfThisTab && (
+        <p>
+          <b>This tab uses it</b>, and will have to be opened with another key.
+        </p>
+      )}
+    </Confirm>
   )
 }

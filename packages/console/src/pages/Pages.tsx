@@ -1,8 +1,7 @@
 import { type ReactNode, useEffect, useRef } from "react"
 import { Link, Route, Switch, useLocation } from "wouter"
 import type { Zone } from "../format/Time.ts"
-import { useHistoryState } from "../history/HistoryContext.ts"
-import { useHistory } from "../history/HistoryContext.ts"
+import { useHistory, useHistoryState } from "../history/HistoryContext.ts"
 import { useSession } from "../session/Session.ts"
 import { Empty, Page } from "../ui/Panel.tsx"
 import { Failure } from "../ui/Failure.tsx"
@@ -30,15 +29,19 @@ const areas: ReadonlyArray<readonly [path: string, name: string]> = [
   ["/keys", "API keys"]
 ]
 
+/** What pages report to the session around them. */
+interface SessionActions {
+  readonly onClock: (offsetMillis: number) => void
+  readonly onSwitchKey: (apiKey: string) => Promise<void>
+}
+
 /** The shell around the pages. */
 export const Pages = ({
   onClock,
   onSignOut,
   onSwitchKey
-}: {
-  readonly onClock: (offsetMillis: number) => void
+}: SessionActions & {
   readonly onSignOut: () => void
-  readonly onSwitchKey: (apiKey: string) => Promise<void>
 }) => {
   const { environment } = useSession()
   const main = useFocusOnPage()
@@ -73,60 +76,72 @@ export const Pages = ({
       <main id="main" tabIndex={-1} ref={main}>
         <HistoryNotice />
         <ZoneContext value={zone}>
-          <Switch>
-            <Route path="/">
-              <Vault />
-            </Route>
-            <Route path="/rewards">
-              <Rewards />
-            </Route>
-            <Route path="/users">
-              <Users />
-            </Route>
-            <Route path="/users/:userId">{({ userId }) => <UserPage key={userId} userId={decode(userId)} />}</Route>
-            <Route path="/programs">
-              <Programs />
-            </Route>
-            <Route path="/programs/new">
-              <VersionPage />
-            </Route>
-            <Route path="/programs/:programId">
-              {({ programId }) => <ProgramPage programId={decode(programId)} />}
-            </Route>
-            <Route path="/programs/:programId/new">
-              {({ programId }) => <VersionPage key={programId} programId={decode(programId)} />}
-            </Route>
-            <Route path="/webhooks">
-              <Webhooks />
-            </Route>
-            <Route path="/keys">
-              <Keys onSwitchKey={onSwitchKey} />
-            </Route>
-            {environment === "sandbox" && (
-              <Route path="/sandbox">
-                <Sandbox onClock={onClock} />
-              </Route>
-            )}
-            <Route>
-              <Page title="No such page">
-                <Empty
-                  title="This address leads nowhere"
-                  action={
-                    <Link href="/" className="button">
-                      Go to the vault
-                    </Link>
-                  }
-                >
-                  It may be from another version of the console.
-                </Empty>
-              </Page>
-            </Route>
-          </Switch>
+          <Routes onClock={onClock} onSwitchKey={onSwitchKey} />
         </ZoneContext>
       </main>
     </div>
   )
 }
+
+/** The page of each address. */
+const Routes = ({ onClock, onSwitchKey }: SessionActions) => {
+  const { environment } = useSession()
+  return (
+    <Switch>
+      <Route path="/">
+        <Vault />
+      </Route>
+      <Route path="/rewards">
+        <Rewards />
+      </Route>
+      <Route path="/users">
+        <Users />
+      </Route>
+      <Route path="/users/:userId">{({ userId }) => <UserPage key={userId} userId={decode(userId)} />}</Route>
+      <Route path="/programs">
+        <Programs />
+      </Route>
+      <Route path="/programs/new">
+        <VersionPage />
+      </Route>
+      <Route path="/programs/:programId">
+        {({ programId }) => <ProgramPage programId={decode(programId)} />}
+      </Route>
+      <Route path="/programs/:programId/new">
+        {({ programId }) => <VersionPage key={programId} programId={decode(programId)} />}
+      </Route>
+      <Route path="/webhooks">
+        <Webhooks />
+      </Route>
+      <Route path="/keys">
+        <Keys onSwitchKey={onSwitchKey} />
+      </Route>
+      {environment === "sandbox" && (
+        <Route path="/sandbox">
+          <Sandbox onClock={onClock} />
+        </Route>
+      )}
+      <Route>
+        <NoSuchPage />
+      </Route>
+    </Switch>
+  )
+}
+
+const NoSuchPage = () => (
+  <Page title="No such page">
+    <Empty
+      title="This address leads nowhere"
+      action={
+        <Link href="/" className="button">
+          Go to the vault
+        </Link>
+      }
+    >
+      It may be from another version of the console.
+    </Empty>
+  </Page>
+)
 
 const decode = (text: string): string => {
   try {

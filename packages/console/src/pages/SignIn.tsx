@@ -14,10 +14,45 @@ export const SignIn = ({
   readonly onForget: () => void
 }) => {
   const [apiKey, setApiKey] = useState("")
-  const [error, setError] = useState<unknown>()
-  const [busy, setBusy] = useState(known !== undefined)
-  const [shown, setShown] = useState(false)
+  const { attempt, clearError, error, isBusy } = useSignIn(known, onSignIn)
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    const key = apiKey.trim()
+    if (key !== "") void attempt(key)
+  }
+  const forget = () => {
+    onForget()
+    clearError()
+  }
+  return (
+    <main className="sign-in">
+      <form className="sign-in-card" onSubmit={submit}>
+        <Logo />
+        <h1>Card Rewards console</h1>
+        <p className="lead">See your vault, rewards, users, programs and webhooks as the API sees them.</p>
+        <KeyField value={apiKey} onChange={setApiKey} />
+        {error !== undefined && <Failure error={error} />}
+        <button type="submit" className="button primary wide" disabled={isBusy}>
+          {isBusy ? "Checking the key …" : "Open the console"}
+        </button>
+        {known !== undefined && error !== undefined && (
+          <button type="button" className="link" onClick={forget}>
+            Forget the key of this tab
+          </button>
+        )}
+        <p className="hint">
+          With <code>npm start</code>, the key of the integrator <code>demo</code> is printed in the terminal and
+          stands in <code>.data/demo.json</code>. The API is described under <a href="/docs">/docs</a>.
+        </p>
+      </form>
+    </main>
+  )
+}
 
+/** Signs in with a key; at first with the one that was stored when the tab was opened, if any. */
+const useSignIn = (known: string | undefined, onSignIn: (apiKey: string) => Promise<void>) => {
+  const [error, setError] = useState<unknown>()
+  const [isBusy, setBusy] = useState(known !== undefined)
   const attempt = async (key: string) => {
     setBusy(true)
     setError(undefined)
@@ -30,55 +65,30 @@ export const SignIn = ({
   }
   useEffect(() => {
     if (known !== undefined) void attempt(known)
-    // once, with the key that was stored when the tab was opened
+    // once: a key that is stored later was signed in with already
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [])
+  return { attempt, clearError: () => setError(undefined), error, isBusy }
+}
 
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    const key = apiKey.trim()
-    if (key !== "") void attempt(key)
-  }
+/** The key as a password field, which can be shown. */
+const KeyField = ({ onChange, value }: { readonly value: string; readonly onChange: (value: string) => void }) => {
+  const [isShown, setShown] = useState(false)
   return (
-    <main className="sign-in">
-      <form className="sign-in-card" onSubmit={submit}>
-        <Logo />
-        <h1>Card Rewards console</h1>
-        <p className="lead">See your vault, rewards, users, programs and webhooks as the API sees them.</p>
-        <Field
-          label="API key"
-          type={shown ? "text" : "password"}
-          value={apiKey}
-          onChange={setApiKey}
-          mono
-          placeholder="service_sk_sandbox_…"
-          hint="Kept in this tab alone and sent only to this host. Closing the tab forgets it."
-          required
-        />
-        <label className="check">
-          <input type="checkbox" checked={shown} onChange={(event) => setShown(event.target.checked)} /> Show the key
-        </label>
-        {error !== undefined && <Failure error={error} />}
-        <button type="submit" className="button primary wide" disabled={busy}>
-          {busy ? "Checking the key …" : "Open the console"}
-        </button>
-        {known !== undefined && error !== undefined && (
-          <button
-            type="button"
-            className="link"
-            onClick={() => {
-              onForget()
-              setError(undefined)
-            }}
-          >
-            Forget the key of this tab
-          </button>
-        )}
-        <p className="hint">
-          With <code>npm start</code>, the key of the integrator <code>demo</code> is printed in the terminal and
-          stands in <code>.data/demo.json</code>. The API is described under <a href="/docs">/docs</a>.
-        </p>
-      </form>
-    </main>
+    <>
+      <Field
+        label="API key"
+        type={isShown ? "text" : "password"}
+        value={value}
+        onChange={onChange}
+        mono
+        placeholder="service_sk_sandbox_…"
+        hint="Kept in this tab alone and sent only to this host. Closing the tab forgets it."
+        required
+      />
+      <label className="check">
+        <input type="checkbox" checked={isShown} onChange={(event) => setShown(event.target.checked)} /> Show the key
+      </label>
+    </>
   )
 }

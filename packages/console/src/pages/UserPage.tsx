@@ -23,7 +23,7 @@ export const UserPage = ({ userId }: { readonly userId: string }) =>
         title="This is no user id"
         action={
           <Link href="/users" className="button">
-            Look for another
+            Find another user
           </Link>
         }
       >
@@ -47,7 +47,7 @@ const KnownUser = ({ userId }: { readonly userId: UserId }) => {
           title="Is it spelt as when it was enrolled?"
           action={
             <Link href="/users" className="button">
-              Look for another
+              Find another user
             </Link>
           }
         >

@@ -39,7 +39,7 @@ export const Users = () => {
       </form>
       <Panel title="Recently active" hint="Users with a reward or a claim, latest first, from the event log." flush>
         {recent.length === 0 ? (
-          <Empty title={fold.users.size === 0 ? "Nobody has earned yet" : "Nobody of these matches"}>
+          <Empty title={fold.users.size === 0 ? "No user has earned yet" : "No user matches"}>
             {fold.users.size === 0
               ? "Users appear here with their first reward. Any enrolled user can be opened by id above."
               : "Press Open to look the id up in the API: users without rewards are not in the event log."}

@@ -13,9 +13,9 @@ import { eventNames } from "../ui/Labels.ts"
 import { Money } from "../ui/Money.tsx"
 import { Badge, Empty, Page, Panel, Stat } from "../ui/Panel.tsx"
 import { Segments } from "../ui/Segments.tsx"
+import { Head, NumberHead, Table, TimeHead } from "../ui/Table.tsx"
 import { useNow } from "../ui/useNow.ts"
 import { When } from "../ui/When.tsx"
-import { ZoneName } from "../ui/Zone.tsx"
 import { userPath } from "./Paths.ts"
 import { assetOptions, useAsset, type Window, windowOptions, windowStart } from "./useAsset.ts"
 
@@ -178,64 +178,60 @@ const Movements = ({ asset }: { readonly asset: Asset }) => {
   if (all.length === 0) return undefined
   return (
     <Panel title="Movements" hint="Deposits, withdrawals and claims, latest first, with what each left." flush>
-      <div className="table-scroll" tabIndex={0} role="region" aria-label="Movements">
-        <table className="table">
-          <thead>
-            <tr>
-              <th scope="col">
-                When (<ZoneName />)
-              </th>
-              <th scope="col">Movement</th>
-              <th scope="col">Reference</th>
-              <th scope="col" className="number">
-                Amount
-              </th>
-              <th scope="col" className="number">
-                Held after
-              </th>
-              <th scope="col" className="number">
-                Free after
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {all.slice(0, shown).map((event) => (
-              <tr key={event.id}>
-                <td>
-                  <When at={event.createdAt} />
-                </td>
-                <td>
-                  <Badge tone={event.kind === "vault.deposit_confirmed" ? "good" : "plain"}>
-                    {eventNames[event.kind]}
-                  </Badge>
-                  {"userId" in event.data && (
-                    <>
-                      {" "}
-                      by <Link href={userPath(event.data.userId)}>{event.data.userId}</Link>
-                    </>
-                  )}
-                </td>
-                <td className="mono">{event.data.reference}</td>
-                <td className="number">
-                  {event.kind === "vault.deposit_confirmed" ? "+" : "−"}
-                  <Money amount={event.data.amount.amount} unit={asset} strong />
-                </td>
-                <td className="number">
-                  <Money amount={event.data.balance.held} unit={asset} bare />
-                </td>
-                <td className="number">
-                  <Money amount={event.data.balance.free} unit={asset} bare />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        label="Movements"
+        heads={
+          <>
+            <TimeHead>When</TimeHead>
+            <Head>Movement</Head>
+            <Head>Reference</Head>
+            <NumberHead>Amount</NumberHead>
+            <NumberHead>Held after</NumberHead>
+            <NumberHead>Free after</NumberHead>
+          </>
+        }
+      >
+        {all.slice(0, shown).map((movement) => (
+          <MovementRow key={movement.id} movement={movement} />
+        ))}
+      </Table>
       {all.length > shown && (
         <button type="button" className="link more" onClick={() => setShown(shown * 2)}>
           Show more of {all.length}
         </button>
       )}
     </Panel>
+  )
+}
+
+const MovementRow = ({ movement: { createdAt, data, kind } }: { readonly movement: Movement }) => {
+  const isDeposit = kind === "vault.deposit_confirmed"
+  const { asset, amount } = data.amount
+  return (
+    <tr>
+      <td>
+        <When at={createdAt} />
+      </td>
+      <td>
+        <Badge tone={isDeposit ? "good" : "plain"}>{eventNames[kind]}</Badge>
+        {"userId" in data && (
+          <>
+            {" "}
+            by <Link href={userPath(data.userId)}>{data.userId}</Link>
+          </>
+        )}
+      </td>
+      <td className="mono">{data.reference}</td>
+      <td className="number">
+        {isDeposit ? "+" : "−"}
+        <Money amount={amount} unit={asset} strong />
+      </td>
+      <td className="number">
+        <Money amount={data.balance.held} unit={asset} bare />
+      </td>
+      <td className="number">
+        <Money amount={data.balance.free} unit={asset} bare />
+      </td>
+    </tr>
   )
 }

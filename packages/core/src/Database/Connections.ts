@@ -2,6 +2,7 @@ import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
 import { Context, Effect, Exit, Fiber, identity, Option, Predicate, type Scope, Stream } from "effect"
 import type { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
+import { ConnectionTurns } from "./ConnectionTurns.ts"
 
 /** A pooled connection, with the state that decides whether it may be borrowed again. */
 interface Lease {
@@ -53,6 +54,7 @@ export const make = Effect.fnUntraced(function*(
   config: PgClient.PgPoolConfig
 ): Effect.fn.Return<SqlClient.SqlClient, SqlError.SqlError, Scope.Scope | Reactivity.Reactivity> {
   const pool = yield* PgPool.make(config)
+  const turns = new ConnectionTurns(config.maxConnections ?? 1)
   const leases = new WeakMap<PgConnection.PgConnection, Lease>()
   let exceeded = 0
 
@@ -90,18 +92,22 @@ export const make = Effect.fnUntraced(function*(
   ): Effect.Effect<A, E | SqlError.SqlError, R> =>
     Effect.withFiber((fiber) => {
       const deadline = fiber.getRef(CurrentDeadline)
-      const used = pool.use((connection) => lend(connection, deadline, (lease) => use(lease.connection)))
+      const used = turns.within(
+        pool.use((connection) => lend(connection, deadline, (lease) => use(lease.connection)))
+      )
       return Effect.flatMap(used, (result) => result === suspect ? borrower(use) : Effect.succeed(result))
     })
 
-  const acquire: Effect.Effect<PgConnection.PgConnection, SqlError.SqlError, Scope.Scope> = Effect.flatMap(
+  const acquireInTurn: Effect.Effect<PgConnection.PgConnection, SqlError.SqlError, Scope.Scope> = Effect.flatMap(
     Effect.zip(CurrentDeadline, pool.get),
     ([deadline, connection]) =>
       Effect.flatMap(
         lend(connection, deadline, () => Effect.succeed(connection)),
-        (result) => result === suspect ? acquire : Effect.succeed(result)
+        (result) => result === suspect ? acquireInTurn : Effect.succeed(result)
       )
   )
+
+  const acquire = Effect.andThen(turns.scoped, acquireInTurn)
 
   return yield* SqlClient.make({
     driver: "pg",

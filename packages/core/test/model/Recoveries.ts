@@ -1,5 +1,5 @@
 import { dayMillis } from "@card-rewards/domain/Time"
-import type { Operation } from "./Generate.ts"
+import type { Operation } from "./Operation.ts"
 import { program } from "./Sizes.ts"
 
 /** A short story about what a user owes, and what must come of it. */

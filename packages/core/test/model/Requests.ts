@@ -10,7 +10,7 @@ import { spendEvent } from "@card-rewards/testing/Fixtures"
 import { Effect, Result, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { compare, type View } from "./Compare.ts"
-import type { Operation } from "./Generate.ts"
+import type { Operation } from "./Operation.ts"
 import type { Model, Spend } from "./Model.ts"
 import { processEvents, untilAvailable } from "./Worker.ts"
 

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { inspect } from "node:util"
-import type { Operation } from "./Generate.ts"
+import type { Operation } from "./Operation.ts"
 import { type Mismatch, run, type RunOptions } from "./Run.ts"
 
 /** Replays that shrinking may take. */

@@ -1,6 +1,6 @@
 import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import * as SeededRandom from "@card-rewards/testing/SeededRandom"
-import type { Operation } from "./Generate.ts"
+import type { Operation } from "./Operation.ts"
 
 /** Which faults a story is after. */
 export type Kind = "one user owes" | "many users owe" | "claims"

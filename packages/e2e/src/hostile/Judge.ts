@@ -23,10 +23,12 @@ const maxPeakMiB = { api: 640, worker: 1_024 } as const
 /** What was promised and not kept, a line each; nothing where all was. A full form is judged by the bounds alone. */
 export const breaches = (attack: Attack, measured: Measured, form: "short" | "full"): ReadonlyArray<string> => {
   const { after, before, during, peakBytes, recoveryMillis } = measured
-  const refused = before.refused + during.refused + after.refused
+  const refused = [...before.refused, ...during.refused, ...after.refused]
   return [
     ...measured.failures,
-    ...(refused > 0 ? [`${refused} posts of the innocent integrator were not answered 202`] : []),
+    ...(refused.length > 0
+      ? [`${refused.length} posts of the innocent integrator were not answered 202: ${[...new Set(refused)].join(", ")}`]
+      : []),
     ...metrics.flatMap((metric) => {
       const bound = metric === "reward" ? attack.rewardBoundMillis ?? bounds[metric] : bounds[metric]
       const slow = Math.max(bound, slowMachineFactor * before[metric].p95) + during.stalledMillis

@@ -2,17 +2,19 @@
 export const metrics = ["post", "reward", "webhook"] as const
 export type Metric = typeof metrics[number]
 
-/** A line that the innocent integrator's process prints; instants are milliseconds since 1970. */
+const accepted202 = "202"
+
+/** A line that the innocent integrator's process prints; instants are milliseconds since 1970, `answer` is its status, or why there is none. */
 export type Line =
   | { readonly kind: "intended"; readonly event: number; readonly at: number }
-  | { readonly kind: "answered"; readonly event: number; readonly at: number; readonly status: number }
+  | { readonly kind: "answered"; readonly event: number; readonly at: number; readonly answer: string }
   | { readonly kind: "rewarded" | "delivered"; readonly event: number; readonly at: number }
   | { readonly kind: "stalled"; readonly at: number; readonly millis: number }
 
 /** One event from its intended post on; what is absent has not happened. */
 interface Sample {
   readonly intendedAt: number
-  status?: number
+  answer?: string
   post?: number
   reward?: number
   webhook?: number
@@ -29,8 +31,8 @@ export interface Latencies {
 /** One phase as the innocent integrator saw it. */
 export interface Summary extends Readonly<Record<Metric, Latencies>> {
   readonly posts: number
-  /** Posts answered other than 202, and those without an answer. */
-  readonly refused: number
+  /** The answers other than 202, and why others have none. */
+  readonly refused: ReadonlyArray<string>
   /** For how long the innocent integrator's own process, which has little to do, was not run by the machine. */
   readonly stalledMillis: number
 }
@@ -54,7 +56,7 @@ export class Samples {
     if (sample === undefined) return
     const millis = line.at - sample.intendedAt
     if (line.kind === "answered") {
-      sample.status = line.status
+      sample.answer = line.answer
       sample.post = millis
     } else if (line.kind === "rewarded") {
       sample.reward ??= millis
@@ -66,11 +68,10 @@ export class Samples {
   /** The phase of the posts intended in `[from, to)`, as known at `now`. */
   summarize(from: number, to: number, now: number): Summary {
     const chosen = this.samples.filter(({ intendedAt }) => intendedAt >= from && intendedAt < to)
-    const refused = chosen.filter(({ status }) => status !== 202)
-    const accepted = chosen.filter(({ status }) => status === 202)
+    const accepted = chosen.filter(({ answer }) => answer === accepted202)
     return {
       posts: chosen.length,
-      refused: refused.length,
+      refused: chosen.flatMap(({ answer = "no answer yet" }) => answer === accepted202 ? [] : [answer]),
       stalledMillis: this.stalls.filter(({ at }) => at >= from && at < to).reduce((sum, { millis }) => sum + millis, 0),
       post: latencies(chosen, "post", now),
       reward: latencies(accepted, "reward", now),
@@ -80,8 +81,8 @@ export class Samples {
 
   /** The age in milliseconds of the oldest event without its answer, reward or webhook; 0 where there is none. */
   oldestUnfinishedMillis(now: number): number {
-    const oldest = this.samples.find(({ post, reward, status, webhook }) =>
-      post === undefined || status === 202 && (reward === undefined || webhook === undefined))
+    const oldest = this.samples.find(({ answer, post, reward, webhook }) =>
+      post === undefined || answer === accepted202 && (reward === undefined || webhook === undefined))
     return oldest === undefined ? 0 : now - oldest.intendedAt
   }
 }

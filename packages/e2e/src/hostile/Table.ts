@@ -28,7 +28,7 @@ const cells = (measured: Measured): ReadonlyArray<string> => {
     of("post"),
     of("reward"),
     of("webhook"),
-    `${before.refused + during.refused + after.refused} of ${before.posts + during.posts + after.posts}`,
+    `${[before, during, after].flatMap(({ refused }) => refused).length} of ${before.posts + during.posts + after.posts}`,
     worst,
     recoveryMillis === undefined ? "**no**" : duration(recoveryMillis),
     `${mebibytes(peakBytes.worker)}, ${mebibytes(peakBytes.api)}`,

@@ -60,7 +60,7 @@ const post = Effect.fnUntraced(function*(event: number, occurredAt: number) {
   const userId = userOf(event)
   const own = unrewarded.get(userId) ?? new Set()
   unrewarded.set(userId, own.add(event))
-  const { status } = yield* client.send("POST", "/v1/spend-events", {
+  const answer = yield* client.send("POST", "/v1/spend-events", {
     kind: "clearing",
     integratorId,
     userId,
@@ -68,9 +68,12 @@ const post = Effect.fnUntraced(function*(event: number, occurredAt: number) {
     amount: { currency: "USD", amount: "12345" },
     merchant: { descriptor: "Shop", mcc: "5411" },
     occurredAt: iso(occurredAt)
-  }).pipe(Effect.catchTag("NoAnswer", () => Effect.succeed({ status: 0 })))
-  print({ kind: "answered", event, at: wallMillis(), status })
-  if (status !== 202) own.delete(event)
+  }).pipe(
+    Effect.map(({ status }) => `${status}`),
+    Effect.catchTag("NoAnswer", ({ reason }) => Effect.succeed(`no answer (${reason})`))
+  )
+  print({ kind: "answered", event, at: wallMillis(), answer })
+  if (answer !== "202") own.delete(event)
 })
 
 const posting = Effect.fnUntraced(function*(occurredAt: number) {

@@ -41,7 +41,7 @@ interface StoredEvent {
   readonly state: string | null
 }
 
-interface Told {
+interface SentEvent {
   readonly kind: string
   readonly data: { readonly id: string; readonly revision: number }
 }
@@ -75,7 +75,7 @@ export const read = Effect.fnUntraced(function*({ receiver, sql }: World, secret
   for (const request of receiver.received) {
     const { body, headers } = request
     assert.strictEqual(body, bodies.get(eventIdOf(request)), "other bytes than the stored")
-    const { data, kind }: Told = JSON.parse(body)
+    const { data, kind }: SentEvent = JSON.parse(body)
     if (secrets.length > 0) yield* verifyWebhook({ body, headers, secrets })
     if (!kind.startsWith("reward.")) continue
     const last = revisions.get(data.id) ?? 0
@@ -91,7 +91,7 @@ const eventIdOf = ({ headers }: Received): string => headers["x-service-event-id
 
 type Story = Readonly<Record<string, ReadonlyArray<string>>>
 
-const withoutTimes = ({ data, kind }: Told) =>
+const withoutTimes = ({ data, kind }: SentEvent) =>
   JSON.stringify({ kind, data: { ...data, createdAt: undefined, updatedAt: undefined } })
 
 /** What one record has and the other has not, line by line; where only the order differs, the order. */

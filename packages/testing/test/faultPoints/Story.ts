@@ -10,34 +10,54 @@ const url = encodeURIComponent
 /**
  * One integrator's month, by every operation of the sandbox: all kinds of spend events, rewards that wait for money,
  * become claimable, are paid, refunded and recovered. What comes of it does not depend on when anything happens, nor on
- * how often the client has to ask. Gives every signing secret that the client was shown.
+ * how often the client has to ask. Returns every signing secret that the client was shown.
  */
-export const play = Effect.fnUntraced(function*({ receiver, send, sql }: World) {
+export const play = Effect.fnUntraced(function*(world: World) {
+  const requests = requestsOf(world)
+  const { firstSecrets, nextKey } = yield* setUp(requests, world)
+  yield* spendBeyondTheVault(requests)
+  const rotatedSecrets = yield* changeEndpoint(requests, world)
+  yield* claimAndRefund(requests)
+  yield* readAll(requests, world)
+  yield* leave(requests, world, nextKey)
+  return [...firstSecrets, ...rotatedSecrets]
+})
+
+type Requests = ReturnType<typeof requestsOf>
+
+/** The requests of the story; each must be answered as expected. */
+const requestsOf = ({ send, sql }: World) => {
   const must = Effect.fnUntraced(function*(status: number, ...request: Parameters<typeof send>) {
     const answer = yield* send(...request)
     const [method, path] = request
     assert.strictEqual(answer.status, status, `${method} ${path}: ${JSON.stringify(answer.body)}`)
     return answer
   })
-  const put = (path: string, body: unknown) => must(200, "PUT", path, body)
-  const get = (path: string) => must(200, "GET", path)
-  const idle = untilIdle(sql)
+  return {
+    must,
+    put: (path: string, body: unknown) => must(200, "PUT", path, body),
+    get: (path: string) => must(200, "GET", path),
+    rotateSecret: Effect.map(must(200, "POST", "/v1/webhook-endpoints/main/rotate-secret"), secretsIn),
+    spend: (userId: string, kind: string, id: string, cents: string, occurredAt: string, more: object = {}) =>
+      must(202, "POST", "/v1/spend-events", {
+        kind,
+        integratorId: "acme",
+        userId,
+        externalTransactionId: id,
+        amount: { currency: "USD", amount: cents },
+        merchant: { descriptor: "Shop", mcc: "5411" },
+        occurredAt,
+        ...more
+      }),
+    money: (what: string, reference: string, amount: object, more: object = {}) =>
+      must(what === "claims" ? 202 : 200, "POST", `/v1/sandbox/${what}`, { reference, amount, ...more }),
+    /** Waits until nothing is left to do. */
+    idle: untilIdle(sql)
+  }
+}
 
-  const spend = (userId: string, kind: string, id: string, cents: string, occurredAt: string, more: object = {}) =>
-    must(202, "POST", "/v1/spend-events", {
-      kind,
-      integratorId: "acme",
-      userId,
-      externalTransactionId: id,
-      amount: { currency: "USD", amount: cents },
-      merchant: { descriptor: "Shop", mcc: "5411" },
-      occurredAt,
-      ...more
-    })
-  const money = (what: string, reference: string, amount: object, more: object = {}) =>
-    must(what === "claims" ? 202 : 200, "POST", `/v1/sandbox/${what}`, { reference, amount, ...more })
-
-  // what an integrator sets up
+/** Users, programs, an endpoint, a key to come and a first deposit. */
+const setUp = Effect.fnUntraced(function*({ idle, money, must, put, rotateSecret }: Requests, { receiver }: World) {
   yield* put("/v1/sandbox/clock", { now: day(1) })
   yield* put("/v1/users/ann", { tier: "gold", country: "DE" })
   yield* put("/v1/users/bob", { referredBy: "ann" })
@@ -46,15 +66,17 @@ export const play = Effect.fnUntraced(function*({ receiver, send, sql }: World) 
   yield* put("/v1/programs/euros/versions/1", program("EURe"))
   yield* put("/v1/sandbox/clock", { now: day(2) })
   const endpoint = { id: "main", url: receiver.url }
-  const secrets = secretsIn(yield* must(201, "POST", "/v1/webhook-endpoints", endpoint))
-  const rotate = must(200, "POST", "/v1/webhook-endpoints/main/rotate-secret")
+  const shown = secretsIn(yield* must(201, "POST", "/v1/webhook-endpoints", endpoint))
   // where the answer was lost the secret is, too
-  if (secrets.length === 0) secrets.push(...secretsIn(yield* rotate))
+  const firstSecrets = shown.length === 0 ? yield* rotateSecret : shown
   const { body: { secret } } = yield* must(201, "POST", "/v1/api-keys", { name: "next" })
   yield* money("deposits", "d1", amountOf("USDC", "7000000"))
   yield* idle
+  return { firstSecrets, nextKey: typeof secret === "string" ? secret : undefined }
+})
 
-  // authorizations of several users at once; only clearings earn, and there is not enough for all of them
+/** Authorizations of several users at once; only clearings earn, and there is not enough for all of them. */
+const spendBeyondTheVault = Effect.fnUntraced(function*({ get, idle, money, spend }: Requests) {
   yield* Effect.all([
     spend("ann", "authorization", "a1", "10000", day(2)),
     spend("bob", "authorization", "a2", "30000", day(2)),
@@ -77,16 +99,21 @@ export const play = Effect.fnUntraced(function*({ receiver, send, sql }: World) 
   yield* money("deposits", "d3", amountOf("EURe", "5000000000000000000"))
   yield* spend("ann", "refund", "f1", "300", day(2), { originalTransactionId: "c1" })
   yield* idle
+})
 
-  // the endpoint's life
-  secrets.push(...secretsIn(yield* rotate))
+/** A new secret, a ping and its redelivery, and another URL. */
+const changeEndpoint = Effect.fnUntraced(function*({ idle, must, rotateSecret }: Requests, { receiver }: World) {
+  const secrets = yield* rotateSecret
   const { body: { eventId } } = yield* must(202, "POST", "/v1/webhook-endpoints/main/ping")
   yield* idle
   yield* must(202, "POST", `/v1/webhook-endpoints/main/deliveries/${String(eventId)}/redeliver`)
   yield* must(200, "PATCH", "/v1/webhook-endpoints/main", { url: `${receiver.url}/moved` })
   yield* idle
+  return secrets
+})
 
-  // the holding period ends; a refund of what was paid is owed, and recovered from the next reward
+/** The holding period ends; a refund of what was paid is owed, and recovered from the next reward. */
+const claimAndRefund = Effect.fnUntraced(function*({ idle, money, put, spend }: Requests) {
   yield* put("/v1/sandbox/clock", { now: day(5) })
   yield* idle
   yield* money("claims", "k1", amountOf("USDC", "1800000"), { userId: "ann" })
@@ -100,8 +127,10 @@ export const play = Effect.fnUntraced(function*({ receiver, send, sql }: World) 
   yield* money("claims", "k2", amountOf("EURe", "20000000000000000"), { userId: "bob" })
   yield* money("withdrawals", "w1", amountOf("USDC", "123456"))
   yield* idle
+})
 
-  // what it reads, and a candidate for the next version
+/** Every read, and the simulation of a candidate for the next version. */
+const readAll = Effect.fnUntraced(function*({ get, must }: Requests, { sql }: World) {
   const [reward] = yield* sql<{ id: string }>`
     SELECT body::json #>> '{data,id}' AS id FROM events WHERE kind = 'reward.paid' LIMIT 1`
   for (const path of [
@@ -121,15 +150,15 @@ export const play = Effect.fnUntraced(function*({ receiver, send, sql }: World) 
   yield* must(204, "GET", "/health")
   const candidate = { definition: program("USDC"), from: day(2), to: day(9) }
   yield* must(200, "POST", "/v1/programs/dollars/simulations", candidate)
+})
 
-  // a key is replaced, where its answer was not lost; the endpoint goes, and what happens then is delivered nowhere
-  const next = typeof secret === "string" ? secret : undefined
-  yield* must(200, "DELETE", `/v1/api-keys/${next === undefined ? "next" : "default"}`, undefined, next)
+/** A key is replaced, where its answer was not lost; the endpoint goes, and what happens then is delivered nowhere. */
+const leave = Effect.fnUntraced(function*({ idle, must }: Requests, { send }: World, nextKey: string | undefined) {
+  yield* must(200, "DELETE", `/v1/api-keys/${nextKey === undefined ? "next" : "default"}`, undefined, nextKey)
   // where the answer was lost it is gone already
-  assert.include([200, 404], (yield* send("DELETE", "/v1/webhook-endpoints/main", undefined, next)).status)
-  yield* must(200, "POST", "/v1/sandbox/deposits", { reference: "d4", amount: amountOf("USDC", "1") }, next)
+  assert.include([200, 404], (yield* send("DELETE", "/v1/webhook-endpoints/main", undefined, nextKey)).status)
+  yield* must(200, "POST", "/v1/sandbox/deposits", { reference: "d4", amount: amountOf("USDC", "1") }, nextKey)
   yield* idle
-  return secrets
 })
 
 const secretsIn = ({ body: { secret } }: Answer): Array<string> => typeof secret === "string" ? [secret] : []

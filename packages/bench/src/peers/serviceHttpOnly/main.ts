@@ -5,6 +5,7 @@
 import * as Configuration from "@card-rewards/api/Configuration"
 import * as Http from "@card-rewards/api/Http"
 import * as Telemetry from "@card-rewards/api/Http/Telemetry"
+import { KeyChecks } from "@card-rewards/api/Pipeline/KeyChecks"
 import * as Server from "@card-rewards/api/Server"
 import * as Services from "@card-rewards/api/Services"
 import * as Process from "@card-rewards/core/Process"
@@ -25,7 +26,7 @@ const serve = Effect.gen(function*() {
     Http.make(config.environment),
     Context.add(services, SpendEvents, spendEvents)
   )
-  const server = yield* Layer.build(Server.layer(config))
+  const server = yield* Layer.build(Server.layer({ ...config, ...Context.get(services, KeyChecks) }))
   yield* HttpServer.serveEffect(answer).pipe(Effect.provideContext(server), Effect.provide(Telemetry.sampling))
   return yield* Effect.never
 }).pipe(Effect.scoped)

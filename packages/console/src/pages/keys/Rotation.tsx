@@ -1,15 +1,21 @@
 import type { ApiKey } from "@card-rewards/domain/ApiKey"
 import { ApiKeyName } from "@card-rewards/domain/Ids"
-import { type FormEvent, type ReactNode, useState } from "react"
+import { type ReactNode, useState } from "react"
 import { useChange } from "../../session/Query.ts"
 import { useSession } from "../../session/Session.ts"
 import { Confirm } from "../../ui/Dialog.tsx"
-import { Failure } from "../../ui/Failure.tsx"
 import { Choice, Field } from "../../ui/Field.tsx"
+import { Form, Submit } from "../../ui/Form.tsx"
 import { Panel } from "../../ui/Panel.tsx"
 import { Secret } from "../../ui/Secret.tsx"
 import { useToast } from "../../ui/Toasts.tsx"
 import { When } from "../../ui/When.tsx"
+
+/** The key that was created; without a secret where one of its name existed. */
+interface Created {
+  readonly name: string
+  readonly secret: string | undefined
+}
 
 /** A rotation in its three steps: create, deploy, revoke once unused. */
 export const Rotation = ({
@@ -24,131 +30,178 @@ export const Rotation = ({
   const [oldName, setOldName] = useState<string>(
     () => active.find((key) => key.last4 === last4)?.name ?? active[0]?.name ?? ""
   )
-  const [newName, setNewName] = useState("")
-  const [made, setMade] = useState<{ readonly name: string; readonly secret: string | undefined }>()
-  const [switched, setSwitched] = useState(false)
-  const showToast = useToast()
-  const create = useChange((api, name: string) => api.apiKeys.create({ payload: { name: ApiKeyName.make(name) } }))
-  const revoke = useChange((api, name: ApiKey["name"]) => api.apiKeys.revoke({ params: { name } }))
+  const [created, setCreated] = useState<Created>()
   const oldKey = active.find((key) => key.name === oldName)
-  const newKey = keys.find((key) => key.name === made?.name)
-  const used = newKey?.lastUsedAt !== undefined
-
-  const submit = async (event: FormEvent) => {
-    event.preventDefault()
-    const name = newName.trim()
-    const created = await create.mutateAsync(name).catch(() => undefined)
-    if (created !== undefined) setMade({ name, secret: created.secret })
-  }
-  const finish = async (name: ApiKey["name"]) => {
-    await revoke.mutateAsync(name)
-    showToast("Rotation complete", `${name} is revoked, ${made?.name ?? ""} took its place.`)
-    setMade(undefined)
-    setNewName("")
-    setSwitched(false)
-  }
-  const step = made === undefined ? 1 : used ? 3 : 2
+  const newKey = keys.find((key) => key.name === created?.name)
+  const step = created === undefined ? 1 : newKey?.lastUsedAt === undefined ? 2 : 3
   return (
     <Panel title="Rotate a key" hint="Three steps, none of which stops a request.">
       <ol className="steps">
         <Step number={1} current={step} title="Create the next key">
-          {made === undefined ? (
-            <form className="form" onSubmit={(event) => void submit(event)}>
-              <div className="form-row">
-                <Choice
-                  label="Key to replace"
-                  value={oldName}
-                  onChange={setOldName}
-                  options={active.map((key) => [key.name, `${key.name} (…${key.last4})`] as const)}
-                />
-                <Field
-                  label="Name of the next key"
-                  value={newName}
-                  onChange={setNewName}
-                  placeholder="backend-2026-12"
-                  required
-                  mono
-                />
-              </div>
-              {create.isError && <Failure error={create.error} />}
-              <div className="form-foot">
-                <button type="submit" className="button primary" disabled={create.isPending || newName.trim() === ""}>
-                  Create the key
-                </button>
-              </div>
-            </form>
-          ) : made.secret === undefined ? (
-            <p>
-              A key of the name <b>{made.name}</b> exists already. Its secret was shown when it was created; choose
-              another name if it is lost.
-            </p>
+          {created === undefined ? (
+            <Create active={active} oldName={oldName} onOldName={setOldName} onCreated={setCreated} />
           ) : (
-            <Secret label={`Key ${made.name}`} value={made.secret} />
+            <ShownOnce created={created} />
           )}
         </Step>
         <Step number={2} current={step} title="Deploy it">
-          {made !== undefined && (
-            <>
-              <p>
-                Put it where your services read their key, and deploy them.{" "}
-                {used ? (
-                  <>
-                    It was first seen in use <When at={newKey.lastUsedAt ?? 0} />.
-                  </>
-                ) : (
-                  "It has not been used yet; this page checks every few seconds."
-                )}
-              </p>
-              {made.secret !== undefined && !switched && (
-                <button
-                  type="button"
-                  className="button"
-                  onClick={() =>
-                    made.secret !== undefined && void onSwitchKey(made.secret).then(() => setSwitched(true))
-                  }
-                >
-                  Use it in this tab too
-                </button>
-              )}
-            </>
+          {created !== undefined && (
+            <Deploy created={created} lastUsedAt={newKey?.lastUsedAt} onSwitchKey={onSwitchKey} />
           )}
         </Step>
         <Step number={3} current={step} title="Revoke the old key once it is unused">
-          {made !== undefined && oldKey !== undefined && (
-            <>
-              <p>
-                <b>{oldKey.name}</b> was last used{" "}
-                {oldKey.lastUsedAt === undefined ? "never" : <When at={oldKey.lastUsedAt} />}. Times are exact to the
-                minute: wait until this one stands still.
-              </p>
-              <Confirm
-                trigger={
-                  <button type="button" className="button">
-                    Revoke {oldKey.name}
-                  </button>
-                }
-                title={`Revoke the key ${oldKey.name}?`}
-                action="Revoke"
-                onConfirm={() => finish(oldKey.name)}
-              >
-                <p>It stops working within a minute, for good.</p>
-                {!used && (
-                  <p>
-                    <b>{made.name} has not been used yet.</b> Services that still send the old key would be locked
-                    out.
-                  </p>
-                )}
-                {oldKey.last4 === last4 && (
-                  <p>
-                    <b>This tab still uses it</b>, and would have to be opened with another key.
-                  </p>
-                )}
-              </Confirm>
-            </>
+          {created !== undefined && oldKey !== undefined && (
+            <RevokeOld
+              oldKey={oldKey}
+              newName={created.name}
+              isNewUsed={newKey?.lastUsedAt !== undefined}
+              onRevoked={() => setCreated(undefined)}
+            />
           )}
         </Step>
       </ol>
     </Panel>
+  )
+}
+
+const Create = ({
+  active,
+  oldName,
+  onCreated,
+  onOldName
+}: {
+  readonly active: ReadonlyArray<ApiKey>
+  readonly oldName: string
+  readonly onOldName: (name: string) => void
+  readonly onCreated: (created: Created) => void
+}) => {
+  const [newName, setNewName] = useState("")
+  const name = newName.trim()
+  const create = useChange((api) => api.apiKeys.create({ payload: { name: ApiKeyName.make(name) } }))
+  const submit = () =>
+    void create.mutateAsync().then(
+      ({ secret }) => onCreated({ name, secret }),
+      () => undefined
+    )
+  return (
+    <Form
+      change={create}
+      onSubmit={submit}
+      foot={
+        <Submit primary disabled={create.isPending || name === ""}>
+          Create the key
+        </Submit>
+      }
+    >
+      <div className="form-row">
+        <Choice
+          label="Key to replace"
+          value={oldName}
+          onChange={onOldName}
+          options={active.map((key) => [key.name, `${key.name} (…${key.last4})`] as const)}
+        />
+        <Field
+          label="Name of the next key"
+          value={newName}
+          onChange={setNewName}
+          placeholder="backend-2026-12"
+          required
+          mono
+        />
+      </div>
+    </Form>
+  )
+}
+
+const ShownOnce = ({ created: { name, secret } }: { readonly created: Created }) =>
+  secret === undefined ? (
+    <p>
+      A key of the name <b>{name}</b> exists already. Its secret was shown when it was created; choose another name if
+      it is lost.
+    </p>
+  ) : (
+    <Secret label={`Key ${name}`} value={secret} />
+  )
+
+const Deploy = ({
+  created: { secret },
+  lastUsedAt,
+  onSwitchKey
+}: {
+  readonly created: Created
+  readonly lastUsedAt: number | undefined
+  readonly onSwitchKey: (apiKey: string) => Promise<void>
+}) => {
+  const [isSwitched, setSwitched] = useState(false)
+  return (
+    <>
+      <p>
+        Put it where your services read their key, and deploy them.{" "}
+        {lastUsedAt === undefined ? (
+          "It has not been used yet; this page checks every few seconds."
+        ) : (
+          <>
+            It was last used <When at={lastUsedAt} />.
+          </>
+        )}
+      </p>
+      {secret !== undefined && !isSwitched && (
+        <button type="button" className="button" onClick={() => void onSwitchKey(secret).then(() => setSwitched(true))}>
+          Use it in this tab too
+        </button>
+      )}
+    </>
+  )
+}
+
+const RevokeOld = ({
+  isNewUsed,
+  newName,
+  oldKey: { last4, lastUsedAt, name },
+  onRevoked
+}: {
+  readonly oldKey: ApiKey
+  readonly newName: string
+  readonly isNewUsed: boolean
+  readonly onRevoked: () => void
+}) => {
+  const isOfThisTab = useSession().last4 === last4
+  const showToast = useToast()
+  const revoke = useChange((api) => api.apiKeys.revoke({ params: { name } }))
+  const confirm = async () => {
+    await revoke.mutateAsync()
+    showToast("Rotation complete", `${name} is revoked and replaced by ${newName}.`)
+    onRevoked()
+  }
+  return (
+    <>
+      <p>
+        <b>{name}</b> was last used {lastUsedAt === undefined ? "never" : <When at={lastUsedAt} />}. Times are exact to
+        the minute: wait until this one stands still.
+      </p>
+      <Confirm
+        trigger={
+          <button type="button" className="button">
+            Revoke {name}
+          </button>
+        }
+        title={`Revoke the key ${name}?`}
+        action="Revoke"
+        onConfirm={confirm}
+      >
+        <p>It stops working within a minute, for good.</p>
+        {!isNewUsed && (
+          <p>
+            <b>{newName} has not been used yet.</b> Services that still send the old key would be locked out.
+          </p>
+        )}
+        {isOfThisTab && (
+          <p>
+            <b>This tab still uses it</b>, and would have to be opened with another key.
+          </p>
+        )}
+      </Confirm>
+    </>
   )
 }
 

@@ -1,13 +1,13 @@
 import { SpendEvent, type SpendEventKind } from "@card-rewards/domain/SpendEvent"
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { Effect, Schema } from "effect"
-import { type FormEvent, useState } from "react"
+import { useState } from "react"
 import { Link } from "wouter"
 import { parseMoney } from "../../format/Money.ts"
 import { useHistoryState } from "../../history/HistoryContext.ts"
 import { useChange } from "../../session/Query.ts"
-import { Failure } from "../../ui/Failure.tsx"
-import { Choice, Field } from "../../ui/Field.tsx"
+import { Choice, Field, type FieldProps } from "../../ui/Field.tsx"
+import { Form, Submit } from "../../ui/Form.tsx"
 import { Panel } from "../../ui/Panel.tsx"
 import { useNow } from "../../ui/useNow.ts"
 import { userPath } from "../Paths.ts"
@@ -19,26 +19,120 @@ const kinds: ReadonlyArray<readonly [SpendEventKind, string]> = [
   ["reversal", "Reversal"],
   ["refund", "Refund"]
 ]
+const currencies = [
+  ["USD", "USD"],
+  ["EUR", "EUR"],
+  ["GBP", "GBP (earns nothing)"]
+] as const
 
 /** Sends a card event as a processor's integration would, at the sandbox clock's time. */
 export const CardEvent = () => {
   const { fold } = useHistoryState()
-  const known = fold.events[0]?.integratorId
+  const knownIntegratorId = fold.events[0]?.integratorId
   const now = useNow(1_000)
-  const [kind, setKind] = useState<SpendEventKind>("clearing")
-  const [values, setValues] = useState({
-    integratorId: "",
-    userId: "",
-    transaction: "",
-    refers: "",
-    amount: "",
-    currency: "USD",
-    mcc: "5411",
-    descriptor: "Corner shop"
-  })
-  const set = (name: keyof typeof values) => (value: string) => setValues({ ...values, [name]: value })
-  const cents = parseMoney(values.amount, values.currency)
-  const send = useChange((api, event: unknown) =>
+  const [draft, setDraft] = useState(emptyDraft)
+  const send = useSend()
+  const typed: Typed = (name) => ({ value: draft[name], onChange: (value) => setDraft({ ...draft, [name]: value }) })
+  return (
+    <Panel title="Send a card event" hint="POST /v1/spend-events, at the sandbox clock’s time.">
+      <Form
+        change={send}
+        onSubmit={() => send.mutate(eventOf(draft, knownIntegratorId ?? draft.integratorId, now))}
+        foot={
+          <>
+            {send.isSuccess && <Sent duplicate={send.data.duplicate} userId={send.data.userId} />}
+            <Submit disabled={send.isPending || !isComplete(draft)}>Send</Submit>
+          </>
+        }
+      >
+        <div className="form-row pairs">
+          <Choice label="Kind" value={draft.kind} onChange={(kind) => setDraft({ ...draft, kind })} options={kinds} />
+          <Field label="User id" {...typed("userId")} required mono />
+          <Field label="Transaction id" {...typed("transaction")} required mono placeholder="txn-1" />
+          <OriginalField kind={draft.kind} typed={typed} />
+        </div>
+        <div className="form-row narrow">
+          <AmountField draft={draft} typed={typed} />
+          <Choice label="Currency" {...typed("currency")} options={currencies} />
+          <Field label="MCC" {...typed("mcc")} inputMode="numeric" required mono />
+        </div>
+        <div className="form-row pairs">
+          <Field label="Merchant" {...typed("descriptor")} required />
+          {knownIntegratorId === undefined && (
+            <Field
+              label="Integrator id"
+              {...typed("integratorId")}
+              required
+              mono
+              hint="As it was given with the first key."
+            />
+          )}
+        </div>
+      </Form>
+    </Panel>
+  )
+}
+
+/** The form's fields as they are typed. */
+interface Draft {
+  readonly kind: SpendEventKind
+  readonly integratorId: string
+  readonly userId: string
+  readonly transaction: string
+  /** The id of the transaction to which the event refers. */
+  readonly original: string
+  readonly amount: string
+  readonly currency: string
+  readonly mcc: string
+  readonly descriptor: string
+}
+
+const emptyDraft: Draft = {
+  kind: "clearing",
+  integratorId: "",
+  userId: "",
+  transaction: "",
+  original: "",
+  amount: "",
+  currency: "USD",
+  mcc: "5411",
+  descriptor: "Corner shop"
+}
+
+/** A field's text, and how it is changed. */
+type Typed = (name: Exclude<keyof Draft, "kind">) => Pick<FieldProps, "value" | "onChange">
+
+const centsOf = ({ amount, currency }: Draft): bigint | undefined => parseMoney(amount, currency)
+
+const isComplete = (draft: Draft): boolean =>
+  centsOf(draft) !== undefined && draft.userId.trim() !== "" && draft.transaction.trim() !== ""
+
+/** The event to send; its schema checks what the user typed. */
+const eventOf = (draft: Draft, integratorId: string, now: number): unknown => {
+  const original = originals[draft.kind]
+  return {
+    kind: draft.kind,
+    integratorId,
+    userId: draft.userId.trim(),
+    externalTransactionId: draft.transaction.trim(),
+    amount: { currency: draft.currency, amount: String(centsOf(draft) ?? "") },
+    merchant: { descriptor: draft.descriptor, mcc: draft.mcc },
+    occurredAt: printTimestamp(now),
+    ...(original === undefined || draft.original === "" ? {} : { [original.property]: draft.original })
+  }
+}
+
+/** The property that refers to an earlier transaction, and its label, for each kind of event that has one. */
+const originals: Record<SpendEventKind, { readonly property: string; readonly label: string } | undefined> = {
+  authorization: undefined,
+  incremental_authorization: { property: "authorizationId", label: "Authorization" },
+  clearing: { property: "authorizationId", label: "Authorization, if any" },
+  reversal: { property: "authorizationId", label: "Authorization" },
+  refund: { property: "originalTransactionId", label: "Cleared transaction" }
+}
+
+const useSend = () =>
+  useChange((api, event: unknown) =>
     Effect.gen(function* () {
       const payload = yield* Schema.decodeUnknownEffect(SpendEvent)(event).pipe(
         Effect.mapError(({ message }) => ({ _tag: "InvalidRequest" as const, message }))
@@ -46,105 +140,29 @@ export const CardEvent = () => {
       return { ...(yield* api.spendEvents.submit({ payload })), userId: payload.userId }
     })
   )
-  const refers =
-    kind === "refund" ? "originalTransactionId" : kind === "authorization" ? undefined : "authorizationId"
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    send.mutate({
-      kind,
-      integratorId: known ?? values.integratorId,
-      userId: values.userId.trim(),
-      externalTransactionId: values.transaction.trim(),
-      amount: { currency: values.currency, amount: String(cents ?? "") },
-      merchant: { descriptor: values.descriptor, mcc: values.mcc },
-      occurredAt: printTimestamp(now),
-      ...(refers === undefined || values.refers === "" ? {} : { [refers]: values.refers })
-    })
-  }
+
+const OriginalField = ({ kind, typed }: { readonly kind: SpendEventKind; readonly typed: Typed }) => {
+  const original = originals[kind]
   return (
-    <Panel title="Send a card event" hint="POST /v1/spend-events, at the sandbox clock’s time.">
-      <form className="form" onSubmit={submit}>
-        <div className="form-row pairs">
-          <Choice label="Kind" value={kind} onChange={setKind} options={kinds} />
-          <Field label="User id" value={values.userId} onChange={set("userId")} required mono />
-          <Field
-            label="Transaction id"
-            value={values.transaction}
-            onChange={set("transaction")}
-            required
-            mono
-            placeholder="txn-1"
-          />
-          {refers !== undefined && (
-            <Field
-              label={
-                kind === "refund"
-                  ? "Cleared transaction"
-                  : kind === "clearing"
-                    ? "Authorization, if any"
-                    : "Authorization"
-              }
-              value={values.refers}
-              onChange={set("refers")}
-              required={kind !== "clearing"}
-              mono
-            />
-          )}
-        </div>
-        <div className="form-row narrow">
-          <Field
-            label="Amount"
-            value={values.amount}
-            onChange={set("amount")}
-            inputMode="decimal"
-            required
-            placeholder="42.00"
-            problems={values.amount !== "" && cents === undefined ? ["An amount as 42.00"] : []}
-          />
-          <Choice
-            label="Currency"
-            value={values.currency}
-            onChange={set("currency")}
-            options={[
-              ["USD", "USD"],
-              ["EUR", "EUR"],
-              ["GBP", "GBP (earns nothing)"]
-            ]}
-          />
-          <Field label="MCC" value={values.mcc} onChange={set("mcc")} inputMode="numeric" required mono />
-        </div>
-        <div className="form-row pairs">
-          <Field label="Merchant" value={values.descriptor} onChange={set("descriptor")} required />
-          {known === undefined && (
-            <Field
-              label="Integrator id"
-              value={values.integratorId}
-              onChange={set("integratorId")}
-              required
-              mono
-              hint="As it was given with the first key."
-            />
-          )}
-        </div>
-        {send.isError && <Failure error={send.error} />}
-        <div className="form-foot">
-          {send.isSuccess && (
-            <span className="hint" role="status">
-              {send.data.duplicate ? "Known already; nothing changed." : "Accepted."} See{" "}
-              <Link href={userPath(send.data.userId)}>{send.data.userId}</Link>.
-            </span>
-          )}
-          <button
-            type="submit"
-            className="button"
-            disabled={
-              send.isPending || cents === undefined || values.userId.trim() === "" || values.transaction.trim() === ""
-            }
-          >
-            Send
-          </button>
-        </div>
-      </form>
-    </Panel>
+    original !== undefined && (
+      <Field label={original.label} {...typed("original")} required={kind !== "clearing"} mono />
+    )
   )
 }
+
+const AmountField = ({ draft, typed }: { readonly draft: Draft; readonly typed: Typed }) => (
+  <Field
+    label="Amount"
+    {...typed("amount")}
+    inputMode="decimal"
+    required
+    placeholder="42.00"
+    problems={draft.amount !== "" && centsOf(draft) === undefined ? ["An amount as 42.00"] : []}
+  />
+)
+
+const Sent = ({ duplicate, userId }: { readonly duplicate: boolean; readonly userId: string }) => (
+  <span className="hint" role="status">
+    {duplicate ? "Stored before; nothing changed." : "Accepted."} See <Link href={userPath(userId)}>{userId}</Link>.
+  </span>
+)

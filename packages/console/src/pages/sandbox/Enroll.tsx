@@ -1,11 +1,11 @@
 import { UserId } from "@card-rewards/domain/Ids"
 import { Enrollment } from "@card-rewards/domain/User"
 import { Effect, Schema } from "effect"
-import { type FormEvent, useState } from "react"
+import { useState } from "react"
 import { Link } from "wouter"
 import { useChange } from "../../session/Query.ts"
-import { Failure } from "../../ui/Failure.tsx"
 import { Field } from "../../ui/Field.tsx"
+import { Form, Submit } from "../../ui/Form.tsx"
 import { Panel } from "../../ui/Panel.tsx"
 import { userPath } from "../Paths.ts"
 
@@ -33,32 +33,30 @@ export const Enroll = () => {
       return yield* api.users.put({ params: { userId: UserId.make(id) }, payload })
     })
   )
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    enroll.mutate(userId.trim())
-  }
   return (
     <Panel title="Enroll a user" hint="An attribute that is left out is cleared.">
-      <form className="form" onSubmit={submit}>
+      <Form
+        change={enroll}
+        onSubmit={() => enroll.mutate(userId.trim())}
+        foot={
+          <>
+            {enroll.isSuccess && (
+              <span className="hint" role="status">
+                {words[enroll.data.outcome]}{" "}
+                <Link href={userPath(enroll.data.user.userId)}>{enroll.data.user.userId}</Link>.
+              </span>
+            )}
+            <Submit disabled={enroll.isPending || userId.trim() === ""}>Enroll</Submit>
+          </>
+        }
+      >
         <div className="form-row pairs">
           <Field label="User id" value={userId} onChange={setUserId} required mono />
           <Field label="Tier" value={tier} onChange={setTier} placeholder="gold" />
           <Field label="Country" value={country} onChange={setCountry} placeholder="DE" />
           <Field label="Segment" value={segment} onChange={setSegment} />
         </div>
-        {enroll.isError && <Failure error={enroll.error} />}
-        <div className="form-foot">
-          {enroll.isSuccess && (
-            <span className="hint" role="status">
-              {words[enroll.data.outcome]}{" "}
-              <Link href={userPath(enroll.data.user.userId)}>{enroll.data.user.userId}</Link>.
-            </span>
-          )}
-          <button type="submit" className="button" disabled={enroll.isPending || userId.trim() === ""}>
-            Enroll
-          </button>
-        </div>
-      </form>
+      </Form>
     </Panel>
   )
 }

@@ -1,27 +1,32 @@
 import { Reference, UserId } from "@card-rewards/domain/Ids"
 import type { Asset } from "@card-rewards/domain/Money"
 import { Effect } from "effect"
-import { type FormEvent, useState } from "react"
+import { useState } from "react"
 import { parseMoney, printMoney } from "../../format/Money.ts"
-import { useChange, useRead } from "../../session/Query.ts"
 import { machineMillis } from "../../session/Machine.ts"
-import { Failure } from "../../ui/Failure.tsx"
+import { useChange, useRead } from "../../session/Query.ts"
 import { Choice, Field } from "../../ui/Field.tsx"
+import { Form, Submit } from "../../ui/Form.tsx"
 import { Panel } from "../../ui/Panel.tsx"
 import { Segments } from "../../ui/Segments.tsx"
 import { useToast } from "../../ui/Toasts.tsx"
 import { assetOptions } from "../useAsset.ts"
 
 type Kind = "deposit" | "withdraw" | "claim"
+const names: Record<Kind, string> = { deposit: "Deposit", withdraw: "Withdraw", claim: "Claim" }
 const kinds = [
-  ["deposit", "Deposit"],
-  ["withdraw", "Withdraw"],
-  ["claim", "Claim"]
+  ["deposit", names.deposit],
+  ["withdraw", names.withdraw],
+  ["claim", names.claim]
 ] as const
 const hints: Record<Kind, string> = {
   deposit: "Rewards that wait are reserved first in, first out.",
   withdraw: "Takes free money only.",
   claim: "Pays the user’s oldest claimable rewards first, in part or all."
+}
+const amountProblem: Record<Asset, string> = {
+  USDC: "An amount with at most 6 decimals, as 1250.50",
+  EURe: "An amount with at most 18 decimals, as 1250.50"
 }
 
 let references = 0
@@ -33,75 +38,36 @@ export const Move = () => {
   const [amount, setAmount] = useState("")
   const [userId, setUserId] = useState("")
   const [reference, setReference] = useState(() => newReference())
-  const showToast = useToast()
   const units = parseMoney(amount, asset)
-  const balance = useRead(
-    ["balance", userId],
-    (api) => api.users.balance({ params: { userId: UserId.make(userId) } }),
-    { everyMillis: 2_000, enabled: kind === "claim" && userId !== "" }
-  )
-  const claimable = balance.data?.balances.find((entry) => entry.asset === asset)?.claimable
-  const move = useChange((api, input: { units: bigint }) => {
-    const payload = { reference: Reference.make(reference), amount: { asset, amount: input.units } }
-    return Effect.gen(function* () {
-      if (kind === "deposit") return yield* api.sandbox.deposit({ payload })
-      if (kind === "withdraw") return yield* api.sandbox.withdraw({ payload })
-      return yield* api.sandbox.claim({ payload: { ...payload, userId: UserId.make(userId) } })
-    })
-  })
-  const submit = async (event: FormEvent) => {
-    event.preventDefault()
-    if (units === undefined) return
-    const recorded = await move.mutateAsync({ units }).catch(() => undefined)
-    if (recorded === undefined) return
-    showToast(
-      recorded.duplicate ? "Recorded before" : `${kinds.find(([value]) => value === kind)?.[1] ?? ""} recorded`,
-      recorded.duplicate
-        ? "This exact request had been recorded; nothing changed."
-        : `${printMoney(units, asset)} as ${recorded.reference}`
-    )
+  const { move, record } = useMove({ kind, asset, userId, reference })
+  const isComplete = units !== undefined && reference !== "" && (kind !== "claim" || userId !== "")
+  const submit = async () => {
+    if (units === undefined || !(await record(units))) return
     setAmount("")
     setReference(newReference())
+  }
+  const choose = (next: Kind) => {
+    setKind(next)
+    move.reset()
   }
   return (
     <Panel
       title="Vault"
       hint={hints[kind]}
-      actions={
-        <Segments
-          label="Movement"
-          value={kind}
-          onChange={(next) => {
-            setKind(next)
-            move.reset()
-          }}
-          options={kinds}
-        />
-      }
+      actions={<Segments label="Movement" value={kind} onChange={choose} options={kinds} />}
     >
-      <form className="form" onSubmit={(event) => void submit(event)}>
+      <Form
+        change={move}
+        onSubmit={() => void submit()}
+        foot={
+          <Submit primary disabled={!isComplete || move.isPending}>
+            {names[kind]}
+            {units === undefined ? "" : ` ${printMoney(units, asset)}`}
+          </Submit>
+        }
+      >
         {kind === "claim" && (
-          <Field
-            label="User id"
-            value={userId}
-            onChange={setUserId}
-            required
-            mono
-            hint={
-              claimable === undefined ? undefined : (
-                <>
-                  Claimable: {printMoney(claimable, asset)}{" "}
-                  <button
-                    type="button"
-                    className="link"
-                    onClick={() => setAmount(printMoney(claimable, asset).split(" ")[0] ?? "")}
-                  >
-                    all of it
-                  </button>
-                </>
-              )
-            }
-          />
+          <ClaimingUser userId={userId} onUserId={setUserId} asset={asset} onAmount={setAmount} />
         )}
         <div className="form-row">
           <Choice label="Asset" value={asset} onChange={setAsset} options={assetOptions} />
@@ -113,11 +79,7 @@ export const Move = () => {
             inputMode="decimal"
             required
             placeholder="100.00"
-            problems={
-              amount !== "" && units === undefined
-                ? [`An amount with at most ${asset === "USDC" ? 6 : 18} decimals, as 1250.50`]
-                : []
-            }
+            problems={amount !== "" && units === undefined ? [amountProblem[asset]] : []}
           />
         </div>
         <Field
@@ -128,22 +90,79 @@ export const Move = () => {
           mono
           hint="Unique in the vault: the same request again changes nothing."
         />
-        {move.isError && <Failure error={move.error} />}
-        <div className="form-foot">
-          <button
-            type="submit"
-            className="button primary"
-            disabled={
-              units === undefined || move.isPending || reference === "" || (kind === "claim" && userId === "")
-            }
-          >
-            {kinds.find(([value]) => value === kind)?.[1]}
-            {units === undefined ? "" : ` ${printMoney(units, asset)}`}
-          </button>
-        </div>
-      </form>
+      </Form>
     </Panel>
   )
+}
+
+/** The user who claims, with what can be claimed and a button that types that amount. */
+const ClaimingUser = ({
+  asset,
+  onAmount,
+  onUserId,
+  userId
+}: {
+  readonly userId: string
+  readonly onUserId: (userId: string) => void
+  readonly asset: Asset
+  readonly onAmount: (amount: string) => void
+}) => {
+  const balance = useRead(
+    ["balance", userId],
+    (api) => api.users.balance({ params: { userId: UserId.make(userId) } }),
+    { everyMillis: 2_000, enabled: userId !== "" }
+  )
+  const claimable = balance.data?.balances.find((entry) => entry.asset === asset)?.claimable
+  const text = claimable === undefined ? "" : printMoney(claimable, asset)
+  const hint = (
+    <>
+      Claimable: {text}{" "}
+      <button type="button" className="link" onClick={() => onAmount(text.split(" ")[0] ?? "")}>
+        all of it
+      </button>
+    </>
+  )
+  return (
+    <Field
+      label="User id"
+      value={userId}
+      onChange={onUserId}
+      required
+      mono
+      hint={claimable === undefined ? undefined : hint}
+    />
+  )
+}
+
+/** Records a movement of so many units, and tells the user; false where the service refused it. */
+const useMove = ({
+  asset,
+  kind,
+  reference,
+  userId
+}: {
+  readonly kind: Kind
+  readonly asset: Asset
+  readonly userId: string
+  readonly reference: string
+}) => {
+  const showToast = useToast()
+  const move = useChange((api, units: bigint) => {
+    const payload = { reference: Reference.make(reference), amount: { asset, amount: units } }
+    return Effect.gen(function* () {
+      if (kind === "deposit") return yield* api.sandbox.deposit({ payload })
+      if (kind === "withdraw") return yield* api.sandbox.withdraw({ payload })
+      return yield* api.sandbox.claim({ payload: { ...payload, userId: UserId.make(userId) } })
+    })
+  })
+  const record = async (units: bigint): Promise<boolean> => {
+    const recorded = await move.mutateAsync(units).catch(() => undefined)
+    if (recorded === undefined) return false
+    if (recorded.duplicate) showToast("Recorded before", "This exact request had been recorded; nothing changed.")
+    else showToast(`${names[kind]} recorded`, `${printMoney(units, asset)} as ${recorded.reference}`)
+    return true
+  }
+  return { move, record }
 }
 
 const newReference = (): string => `console-${machineMillis().toString(36)}-${++references}`

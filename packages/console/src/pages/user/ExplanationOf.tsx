@@ -18,6 +18,45 @@ export const ExplanationOf = ({ reward, userId }: { readonly reward: Reward; rea
   )
 }
 
+interface CalculationProps {
+  readonly explanation: Explanation
+  readonly reward: Reward
+}
+
+/** From the purchase to the amount: what it earns, what refunds and recoveries take from it, and what was paid. */
+const Calculation = (props: CalculationProps) => (
+  <table className="calculation">
+    <caption>How it came about</caption>
+    <tbody>
+      <PurchaseLine {...props} />
+      <RateLines {...props} />
+      <CapLines {...props} />
+      <RefundLines {...props} />
+      <PaymentLines {...props} />
+    </tbody>
+  </table>
+)
+
+const PurchaseLine = ({ explanation: { category, purchaseTime }, reward: { spend } }: CalculationProps) => (
+  <Line
+    name="Purchase"
+    note={
+      <>
+        <When at={purchaseTime} />
+        {category === undefined ? (
+          ", outside every category"
+        ) : (
+          <>
+            , category <b>{category}</b>
+          </>
+        )}
+      </>
+    }
+  >
+    <Money amount={spend.amount} unit={spend.currency} />
+  </Line>
+)
+
 const sources: Record<Explanation["rate"]["source"], string> = {
   tierCategory: "the tier’s rate for the category",
   category: "the rate of the category",
@@ -25,127 +64,128 @@ const sources: Record<Explanation["rate"]["source"], string> = {
   base: "the base rate"
 }
 
-const Calculation = ({ explanation, reward }: { readonly explanation: Explanation; readonly reward: Reward }) => {
-  const {
-    amount: { asset },
-    spend
-  } = reward
-  const { attributes, bonuses, caps, category, multiplier, rate, recoveries, refunds } = explanation
+/** The rate, what multiplies it and what is added to it, and the amount that results. */
+const RateLines = ({ explanation: { attributes, bonuses, multiplier, rate, raw }, reward }: CalculationProps) => (
+  <>
+    <Line name="Rate" note={sources[rate.source]}>
+      {printRate(rate.value)}
+    </Line>
+    {multiplier !== 10_000 && (
+      <Line
+        name="Multiplier"
+        note={
+          attributes.tier === undefined ? (
+            ""
+          ) : (
+            <>
+              tier <b>{attributes.tier}</b>
+            </>
+          )
+        }
+      >
+        {printFactor(multiplier)}
+      </Line>
+    )}
+    {bonuses.map(({ bonusRate, campaignId }) => (
+      <Line key={campaignId} name="Campaign" note={campaignId}>
+        + {printRate(bonusRate)}
+      </Line>
+    ))}
+    <Line name="Before caps" note="rounded down once">
+      <Money amount={raw} unit={reward.amount.asset} />
+    </Line>
+  </>
+)
+
+/** Each cap with what it leaves, and what was earned. */
+const CapLines = ({ explanation: { caps, earned, raw }, reward }: CalculationProps) => {
+  const { asset } = reward.amount
   return (
-    <table className="calculation">
-      <caption>How it came about</caption>
-      <tbody>
+    <>
+      {caps.map(({ categoryId, left, perMonth, scope, usedBefore }) => (
         <Line
-          name="Purchase"
+          key={`${scope}${categoryId ?? ""}`}
+          name={scope === "month" ? "Monthly cap" : `Cap of ${categoryId ?? "the category"}`}
           note={
             <>
-              <When at={explanation.purchaseTime} />
-              {category === undefined ? (
-                ", outside every category"
-              ) : (
-                <>
-                  , category <b>{category}</b>
-                </>
-              )}
+              <Money amount={usedBefore} unit={asset} bare /> of <Money amount={perMonth} unit={asset} bare /> used
+              before
             </>
           }
         >
-          <Money amount={spend.amount} unit={spend.currency} />
+          {left < raw ? (
+            <>
+              at most <Money amount={left} unit={asset} />
+            </>
+          ) : (
+            <span className="muted">leaves room</span>
+          )}
         </Line>
-        <Line name="Rate" note={sources[rate.source]}>
-          {printRate(rate.value)}
+      ))}
+      <Line name="Earned" total>
+        <Money amount={earned} unit={asset} strong />
+      </Line>
+    </>
+  )
+}
+
+/** Each refund with what it takes, and the amount that is left. */
+const RefundLines = ({ explanation: { amount, refunds }, reward }: CalculationProps) => {
+  const { asset } = reward.amount
+  return (
+    <>
+      {refunds.map(({ amount, externalTransactionId, reduction }) => (
+        <Line
+          key={externalTransactionId}
+          name="Refund"
+          note={
+            <>
+              <span className="mono">{externalTransactionId}</span> of{" "}
+              <Money amount={amount} unit={reward.spend.currency} />
+            </>
+          }
+        >
+          − <Money amount={reduction} unit={asset} />
         </Line>
-        {multiplier !== 10_000 && (
-          <Line
-            name="Multiplier"
-            note={
-              attributes.tier === undefined ? (
-                ""
-              ) : (
-                <>
-                  tier <b>{attributes.tier}</b>
-                </>
-              )
-            }
-          >
-            {printFactor(multiplier)}
-          </Line>
-        )}
-        {bonuses.map((bonus) => (
-          <Line key={bonus.campaignId} name="Campaign" note={bonus.campaignId}>
-            + {printRate(bonus.bonusRate)}
-          </Line>
-        ))}
-        <Line name="Before caps" note="rounded down once">
-          <Money amount={explanation.raw} unit={asset} />
+      ))}
+      {refunds.length > 0 && (
+        <Line name="Amount" total>
+          <Money amount={amount} unit={asset} strong />
         </Line>
-        {caps.map((cap) => (
-          <Line
-            key={`${cap.scope}${cap.categoryId ?? ""}`}
-            name={cap.scope === "month" ? "Monthly cap" : `Cap of ${cap.categoryId ?? "the category"}`}
-            note={
-              <>
-                <Money amount={cap.usedBefore} unit={asset} bare /> of{" "}
-                <Money amount={cap.perMonth} unit={asset} bare /> used before
-              </>
-            }
-          >
-            {cap.left < explanation.raw ? (
-              <>
-                at most <Money amount={cap.left} unit={asset} />
-              </>
-            ) : (
-              <span className="muted">leaves room</span>
-            )}
-          </Line>
-        ))}
-        <Line name="Earned" total>
-          <Money amount={explanation.earned} unit={asset} strong />
+      )}
+    </>
+  )
+}
+
+/** What became of the amount: recovered for what the user owed, paid, and owed back after a refund. */
+const PaymentLines = ({ explanation: { recoveries }, reward }: CalculationProps) => {
+  const { asset } = reward.amount
+  return (
+    <>
+      {recoveries.map(({ amount, at }) => (
+        <Line
+          key={at}
+          name="Recovered"
+          note={
+            <>
+              for what was owed, <When at={at} />
+            </>
+          }
+        >
+          − <Money amount={amount} unit={asset} />
         </Line>
-        {refunds.map((refund) => (
-          <Line
-            key={refund.externalTransactionId}
-            name="Refund"
-            note={
-              <>
-                <span className="mono">{refund.externalTransactionId}</span> of{" "}
-                <Money amount={refund.amount} unit={spend.currency} />
-              </>
-            }
-          >
-            − <Money amount={refund.reduction} unit={asset} />
-          </Line>
-        ))}
-        {refunds.length > 0 && (
-          <Line name="Amount" total>
-            <Money amount={explanation.amount} unit={asset} strong />
-          </Line>
-        )}
-        {recoveries.map((recovery) => (
-          <Line
-            key={recovery.at}
-            name="Recovered"
-            note={
-              <>
-                for what was owed, <When at={recovery.at} />
-              </>
-            }
-          >
-            − <Money amount={recovery.amount} unit={asset} />
-          </Line>
-        ))}
-        {reward.paid > 0n && (
-          <Line name="Paid">
-            <Money amount={reward.paid} unit={asset} />
-          </Line>
-        )}
-        {reward.clawedBack > 0n && (
-          <Line name="Owed back" note="paid before the refund">
-            <Money amount={reward.clawedBack} unit={asset} />
-          </Line>
-        )}
-      </tbody>
-    </table>
+      ))}
+      {reward.paid > 0n && (
+        <Line name="Paid">
+          <Money amount={reward.paid} unit={asset} />
+        </Line>
+      )}
+      {reward.clawedBack > 0n && (
+        <Line name="Owed back" note="paid before the refund">
+          <Money amount={reward.clawedBack} unit={asset} />
+        </Line>
+      )}
+    </>
   )
 }
 

@@ -2,6 +2,7 @@ import { Collapsible } from "@base-ui/react/collapsible"
 import type { UserId } from "@card-rewards/domain/Ids"
 import type { Reward } from "@card-rewards/domain/Reward"
 import { useState } from "react"
+import { Fact, Facts } from "../../ui/Facts.tsx"
 import { stateNames } from "../../ui/Labels.ts"
 import { Money } from "../../ui/Money.tsx"
 import { Paged } from "../../ui/Paged.tsx"
@@ -59,30 +60,20 @@ const RewardRow = ({ reward, userId }: { readonly reward: Reward; readonly userI
       <Collapsible.Panel className="fold-body">
         {open && (
           <>
-            <dl className="facts-list">
-              <div>
-                <dt>Created</dt>
-                <dd>
-                  <When at={reward.createdAt} />
-                </dd>
-              </div>
-              <div>
-                <dt>Claimable</dt>
-                <dd>
-                  <When at={reward.claimableAt} />
-                </dd>
-              </div>
-              <div>
-                <dt>Changed</dt>
-                <dd>
-                  <When at={reward.updatedAt} />, revision {reward.revision}
-                </dd>
-              </div>
-              <div>
-                <dt>Id</dt>
-                <dd className="mono break">{reward.id}</dd>
-              </div>
-            </dl>
+            <Facts>
+              <Fact name="Created">
+                <When at={reward.createdAt} />
+              </Fact>
+              <Fact name="Claimable">
+                <When at={reward.claimableAt} />
+              </Fact>
+              <Fact name="Changed">
+                <When at={reward.updatedAt} />, revision {reward.revision}
+              </Fact>
+              <Fact name="Id" className="mono break">
+                {reward.id}
+              </Fact>
+            </Facts>
             <ExplanationOf reward={reward} userId={userId} />
           </>
         )}

@@ -1,23 +1,11 @@
-import { Collapsible } from "@base-ui/react/collapsible"
-import type { Delivery, DeliveryState } from "@card-rewards/domain/Delivery"
+import type { DeliveryState } from "@card-rewards/domain/Delivery"
 import type { EndpointId } from "@card-rewards/domain/Ids"
 import { useState } from "react"
-import { useChange } from "../../session/Query.ts"
-import { Failure } from "../../ui/Failure.tsx"
-import { eventNames } from "../../ui/Labels.ts"
 import { Paged } from "../../ui/Paged.tsx"
-import { Badge, Empty, Panel } from "../../ui/Panel.tsx"
+import { Empty, Panel } from "../../ui/Panel.tsx"
 import { Segments } from "../../ui/Segments.tsx"
-import { useToast } from "../../ui/Toasts.tsx"
-import { When } from "../../ui/When.tsx"
-import { ZoneName } from "../../ui/Zone.tsx"
+import { DeliveryRow } from "./DeliveryRow.tsx"
 
-const tones: Record<DeliveryState, string> = {
-  pending: "wait",
-  delivered: "good",
-  exhausted: "bad",
-  cancelled: "plain"
-}
 const states = [
   ["all", "All"],
   ["pending", "Pending"],
@@ -61,101 +49,12 @@ export const Deliveries = ({ endpointId }: { readonly endpointId: EndpointId }) 
           <ul className="rows">
             {deliveries.map((delivery) => (
               <li key={`${delivery.eventId} ${delivery.createdAt}`}>
-                <Row delivery={delivery} endpointId={endpointId} />
+                <DeliveryRow delivery={delivery} endpointId={endpointId} />
               </li>
             ))}
           </ul>
         )}
       </Paged>
     </Panel>
-  )
-}
-
-const Row = ({ delivery, endpointId }: { readonly delivery: Delivery; readonly endpointId: EndpointId }) => {
-  const last = delivery.attempts.at(-1)
-  const showToast = useToast()
-  const redeliver = useChange((api, eventId: string) =>
-    api.webhookEndpoints.redeliver({ params: { id: endpointId, eventId } })
-  )
-  return (
-    <Collapsible.Root className="fold">
-      <Collapsible.Trigger className="row delivery-row">
-        <span className="delivery-what">
-          <span className="strong">{eventNames[delivery.kind]}</span>
-          <span className="mono muted">{delivery.eventId}</span>
-        </span>
-        <span className="muted">
-          <When at={delivery.createdAt} />
-        </span>
-        <span className="muted delivery-last">
-          {delivery.attempts.length === 0
-            ? "not tried yet"
-            : `${delivery.attempts.length} × · ${last?.status ?? last?.error ?? ""}`}
-        </span>
-        <Badge tone={tones[delivery.state]}>{delivery.state}</Badge>
-      </Collapsible.Trigger>
-      <Collapsible.Panel className="fold-body">
-        {delivery.attempts.length > 0 && (
-          <table className="table attempts">
-            <caption className="sr-only">Attempts</caption>
-            <thead>
-              <tr>
-                <th scope="col">#</th>
-                <th scope="col">
-                  When (<ZoneName />)
-                </th>
-                <th scope="col" className="number">
-                  Took
-                </th>
-                <th scope="col">Answer</th>
-              </tr>
-            </thead>
-            <tbody>
-              {delivery.attempts.map((attempt, index) => (
-                <tr key={`${attempt.at} ${index}`}>
-                  <td>{index + 1}</td>
-                  <td>
-                    <When at={attempt.at} />
-                  </td>
-                  <td className="number">{attempt.durationMillis} ms</td>
-                  <td>
-                    {attempt.status !== undefined ? (
-                      <Badge tone={attempt.status >= 200 && attempt.status < 300 ? "good" : "bad"}>
-                        {attempt.status}
-                      </Badge>
-                    ) : (
-                      <span className="bad-text">{attempt.error}</span>
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        )}
-        <div className="fold-foot">
-          <span className="hint">
-            {delivery.nextAttemptAt !== undefined && (
-              <>
-                Next attempt <When at={delivery.nextAttemptAt} />. Events of one reward follow one another.
-              </>
-            )}
-          </span>
-          <button
-            type="button"
-            className="button"
-            disabled={redeliver.isPending}
-            onClick={() =>
-              void redeliver.mutateAsync(delivery.eventId).then(
-                () => showToast("Redelivery started", "The same bytes, due now."),
-                () => undefined
-              )
-            }
-          >
-            Deliver again
-          </button>
-        </div>
-        {redeliver.isError && <Failure error={redeliver.error} />}
-      </Collapsible.Panel>
-    </Collapsible.Root>
   )
 }

@@ -19,11 +19,13 @@ export const Endpoint = ({
   readonly onDelete: () => void
   readonly onSecret: (secret: string, replacedUntil: number | undefined) => void
 }) => {
-  const params = { id: endpoint.id }
   const showToast = useToast()
-  const rotate = useChange((api) => api.webhookEndpoints.rotateSecret({ params }))
-  const remove = useChange((api) => api.webhookEndpoints.remove({ params }))
-  const ping = useChange((api) => api.webhookEndpoints.ping({ params }))
+  const ping = useChange((api) => api.webhookEndpoints.ping({ params: { id: endpoint.id } }))
+  const sendPing = () =>
+    void ping.mutateAsync().then(
+      ({ eventId }) => showToast("Ping sent", eventId),
+      () => undefined
+    )
   return (
     <Panel
       title={`Endpoint ${endpoint.id}`}
@@ -35,52 +37,11 @@ export const Endpoint = ({
       }
       actions={
         <>
-          <button
-            type="button"
-            className="button"
-            disabled={ping.isPending}
-            onClick={() =>
-              void ping.mutateAsync().then(
-                ({ eventId }) => showToast("Ping sent", eventId),
-                () => undefined
-              )
-            }
-          >
+          <button type="button" className="button" disabled={ping.isPending} onClick={sendPing}>
             Send a ping
           </button>
-          <Confirm
-            trigger={
-              <button type="button" className="button">
-                Rotate secret
-              </button>
-            }
-            title="Rotate the signing secret?"
-            action="Rotate"
-            onConfirm={async () => {
-              const { endpoint, secret } = await rotate.mutateAsync()
-              onSecret(secret, endpoint.previousSecretExpiresAt)
-            }}
-          >
-            <p>
-              A new secret signs within a minute and is shown once. The present one keeps signing for 24 hours, so that
-              receivers can be moved over without a gap.
-            </p>
-          </Confirm>
-          <Confirm
-            trigger={
-              <button type="button" className="button">
-                Delete
-              </button>
-            }
-            title={`Delete the endpoint ${endpoint.id}?`}
-            action="Delete"
-            onConfirm={() => {
-              onDelete()
-              return remove.mutateAsync()
-            }}
-          >
-            <p>Deliveries stop within a minute, and those that wait are cancelled. The events themselves are kept.</p>
-          </Confirm>
+          <RotateSecret endpoint={endpoint} onSecret={onSecret} />
+          <Delete endpoint={endpoint} onDelete={onDelete} />
         </>
       }
     >
@@ -97,6 +58,65 @@ const Replaced = ({ until }: { readonly until: number | undefined }) =>
       . The replaced secret {until > machineMillis() ? "signs" : "signed"} until <When at={until} />
     </>
   )
+
+const RotateSecret = ({
+  endpoint: { id },
+  onSecret
+}: {
+  readonly endpoint: WebhookEndpoint
+  readonly onSecret: (secret: string, replacedUntil: number | undefined) => void
+}) => {
+  const rotate = useChange((api) => api.webhookEndpoints.rotateSecret({ params: { id } }))
+  const confirm = async () => {
+    const { endpoint, secret } = await rotate.mutateAsync()
+    onSecret(secret, endpoint.previousSecretExpiresAt)
+  }
+  return (
+    <Confirm
+      trigger={
+        <button type="button" className="button">
+          Rotate secret
+        </button>
+      }
+      title="Rotate the signing secret?"
+      action="Rotate"
+      onConfirm={confirm}
+    >
+      <p>
+        A new secret signs within a minute and is shown once. The present one keeps signing for 24 hours, so that
+        receivers can be moved over without a gap.
+      </p>
+    </Confirm>
+  )
+}
+
+const Delete = ({
+  endpoint: { id },
+  onDelete
+}: {
+  readonly endpoint: WebhookEndpoint
+  readonly onDelete: () => void
+}) => {
+  const remove = useChange((api) => api.webhookEndpoints.remove({ params: { id } }))
+  const confirm = () => {
+    onDelete()
+    return remove.mutateAsync()
+  }
+  return (
+    <Confirm
+      trigger={
+        <button type="button" className="button">
+          Delete
+        </button>
+      }
+      title={`Delete the endpoint ${id}?`}
+      action="Delete"
+      onConfirm={confirm}
+    >
+      <p>Deliveries stop within a minute, and those that wait are cancelled. The events themselves are kept.</p>
+    </Confirm>
+  )
+}
 
 const Address = ({ endpoint }: { readonly endpoint: WebhookEndpoint }) => {
   const showToast = useToast()

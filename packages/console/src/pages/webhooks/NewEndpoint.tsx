@@ -1,8 +1,8 @@
 import { EndpointId } from "@card-rewards/domain/Ids"
-import { type FormEvent, useEffect, useRef, useState } from "react"
+import { useEffect, useRef, useState } from "react"
 import { useChange } from "../../session/Query.ts"
-import { Failure } from "../../ui/Failure.tsx"
 import { Field } from "../../ui/Field.tsx"
+import { Form, Submit } from "../../ui/Form.tsx"
 import { Panel } from "../../ui/Panel.tsx"
 import { useToast } from "../../ui/Toasts.tsx"
 
@@ -25,8 +25,7 @@ export const NewEndpoint = ({
   const create = useChange((api, input: { id: string; url: string }) =>
     api.webhookEndpoints.create({ payload: { id: EndpointId.make(input.id), url: input.url } })
   )
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
+  const submit = () =>
     void create.mutateAsync({ id: id.trim(), url: url.trim() }).then(
       ({ secret }) =>
         secret === undefined
@@ -34,13 +33,21 @@ export const NewEndpoint = ({
           : onSecret(secret),
       () => undefined
     )
-  }
   return (
     <Panel
       title="No endpoint yet"
       hint="Until there is one nothing is delivered. Events are kept, and can be read from GET /v1/events."
     >
-      <form className="form" ref={form} onSubmit={submit}>
+      <Form
+        ref={form}
+        change={create}
+        onSubmit={submit}
+        foot={
+          <Submit primary disabled={create.isPending || id.trim() === "" || url.trim() === ""}>
+            Create the endpoint
+          </Submit>
+        }
+      >
         <div className="form-row">
           <Field label="Id" value={id} onChange={setId} hint="Your name for it." required mono />
           <Field
@@ -54,17 +61,7 @@ export const NewEndpoint = ({
             mono
           />
         </div>
-        {create.isError && <Failure error={create.error} />}
-        <div className="form-foot">
-          <button
-            type="submit"
-            className="button primary"
-            disabled={create.isPending || id.trim() === "" || url.trim() === ""}
-          >
-            Create the endpoint
-          </button>
-        </div>
-      </form>
+      </Form>
     </Panel>
   )
 }

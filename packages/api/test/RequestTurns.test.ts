@@ -1,0 +1,46 @@
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { maxStartsPerTurn, maxWaiting, RequestTurns } from "../src/Server/RequestTurns.ts"
+
+/** Another turn of the event loop, after everything that is scheduled for this one. */
+const nextTurn = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+
+const recorder = () => {
+  const started: Array<string> = []
+  const turns = new RequestTurns()
+  const run = (owner: string, isClosed = () => false) =>
+    turns.run({ owner: () => owner, isClosed, start: () => started.push(owner) })
+  return { run, started }
+}
+
+it.live("a turn of the event loop starts as many requests as it may, and the others in later turns", () =>
+  Effect.gen(function*() {
+    const { run, started } = recorder()
+    for (let count = 0; count < 3 * maxStartsPerTurn; count++) assert.isTrue(run("one"))
+    for (const turn of [1, 2, 3]) {
+      assert.strictEqual(started.length, turn * maxStartsPerTurn)
+      yield* nextTurn
+    }
+    assert.strictEqual(started.length, 3 * maxStartsPerTurn)
+  }))
+
+it.live("an owner with one request waits for a part of a turn, however many another one has", () =>
+  Effect.gen(function*() {
+    const { run, started } = recorder()
+    for (let count = 0; count < 5_000; count++) run("flood")
+    run("other")
+    yield* nextTurn
+    assert.include(started, "other")
+    assert.strictEqual(started.length, 2 * maxStartsPerTurn)
+  }))
+
+it.live("one owner has a quarter of what may wait, and closed connections start nothing", () =>
+  Effect.gen(function*() {
+    const { run, started } = recorder()
+    for (let count = 0; count < maxStartsPerTurn + maxWaiting / 4; count++) assert.isTrue(run("flood", () => true))
+    assert.isFalse(run("flood"))
+    assert.isTrue(run("other"))
+    while (started.length < maxStartsPerTurn + 1) yield* nextTurn
+    assert.strictEqual(started.at(-1), "other")
+    assert.isTrue(run("flood"))
+  }))
