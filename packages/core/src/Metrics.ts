@@ -1,7 +1,13 @@
 import { Clock, Context, Effect, Metric } from "effect"
 
-/** Whether telemetry is exported. Code whose telemetry has a cost checks this first. See Observability.ts. */
-export const On = Context.Reference<boolean>("@card-rewards/core/Metrics/On", { defaultValue: () => false })
+/**
+ * Whether metrics, traces and logs are exported: true in a process that has `OTEL_EXPORTER_OTLP_ENDPOINT`, set by
+ * `Observability.layer`; false otherwise. Without it no metric is updated and no span is made.
+ */
+export const Enabled = Context.Reference<boolean>("@card-rewards/core/Metrics/Enabled", { defaultValue: () => false })
+
+/** The former name of {@link Enabled}, which the worker still uses. */
+export const On = Enabled
 
 type Attributes = Readonly<Record<string, string>>
 
@@ -44,8 +50,8 @@ export const addByKind = (
   })
 
 /** Seconds since a reading of {@link Clock.monotonicTimeNanos}. */
-export const secondsSince = (begunNanos: bigint): Effect.Effect<number> =>
-  Effect.map(Clock.monotonicTimeNanos, (now) => Number(now - begunNanos) / 1e9)
+export const secondsSince = (startedNanos: bigint): Effect.Effect<number> =>
+  Effect.map(Clock.monotonicTimeNanos, (now) => Number(now - startedNanos) / 1e9)
 
 const Pending = Context.Reference<Array<Effect.Effect<void>> | undefined>("@card-rewards/core/Metrics/Pending", {
   defaultValue: () => undefined
@@ -54,7 +60,7 @@ const Pending = Context.Reference<Array<Effect.Effect<void>> | undefined>("@card
 /** Runs `count` after the enclosing transaction has committed. A rollback or a retried attempt counts nothing. */
 export const afterCommit = (count: () => Effect.Effect<void>): Effect.Effect<void> =>
   Effect.withFiber((fiber) => {
-    if (!fiber.getRef(On)) return Effect.void
+    if (!fiber.getRef(Enabled)) return Effect.void
     const pending = fiber.getRef(Pending)
     return pending === undefined ? count() : Effect.sync(() => void pending.push(count()))
   })
@@ -62,7 +68,7 @@ export const afterCommit = (count: () => Effect.Effect<void>): Effect.Effect<voi
 /** Wraps one attempt of a transaction; see {@link afterCommit}. */
 export const committing = <A, E, R>(transaction: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => {
-    if (!fiber.getRef(On) || fiber.getRef(Pending) !== undefined) return transaction
+    if (!fiber.getRef(Enabled) || fiber.getRef(Pending) !== undefined) return transaction
     const pending: Array<Effect.Effect<void>> = []
     return transaction.pipe(
       Effect.provideService(Pending, pending),
