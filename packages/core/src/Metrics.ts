@@ -6,9 +6,6 @@ import { Clock, Context, Effect, Metric } from "effect"
  */
 export const Enabled = Context.Reference<boolean>("@card-rewards/core/Metrics/Enabled", { defaultValue: () => false })
 
-/** The former name of {@link Enabled}, which the worker still uses. */
-export const On = Enabled
-
 type Attributes = Readonly<Record<string, string>>
 
 /** A UCUM unit: seconds, or an annotation such as `{event}` for a count. */

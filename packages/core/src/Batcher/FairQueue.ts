@@ -32,8 +32,8 @@ export class FairQueue<Entry extends QueueEntry> {
   }
 
   /**
-   * Takes up to `limit` entries that are not done: an equal share of each key that `mayTake` allows, whose other entries
-   * go to the end.
+   * Takes up to `limit` entries that are not done: an equal share of each key that `mayTake` allows, whose other
+   * entries go to the end.
    */
   take(limit: number, mayTake: (key: string) => boolean = () => true): ReadonlyArray<Entry> {
     const batch: Array<Entry> = []

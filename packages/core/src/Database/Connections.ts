@@ -110,17 +110,21 @@ export const make = Effect.fnUntraced(function*(
   const acquire = Effect.andThen(fair.scoped, acquireFairly)
 
   return yield* SqlClient.make({
-    driver: "pg",
+    ...dialect(config),
     acquirer: Effect.map(acquire, statementsOn),
     borrower,
-    transactionAcquirer: Effect.map(Effect.flatMap(acquire, (connection) => connection.pin), statementsOn),
-    prepareTransactionControls: true,
-    commit,
-    releaseSavepoint: (name) => `RELEASE SAVEPOINT ${name}`,
-    compiler: PgClient.makeCompiler(undefined, config.transformJson),
-    spanAttributes: [["db.system.name", "postgresql"]],
-    transformRows: Statement.defaultTransforms(config.transformResultNames ?? identity, config.transformJson).array
+    transactionAcquirer: Effect.map(Effect.flatMap(acquire, (connection) => connection.pin), statementsOn)
   })
+})
+
+const dialect = (config: PgClient.PgPoolConfig) => ({
+  driver: "pg",
+  prepareTransactionControls: true,
+  commit,
+  releaseSavepoint: (name: string) => `RELEASE SAVEPOINT ${name}`,
+  compiler: PgClient.makeCompiler(undefined, config.transformJson),
+  spanAttributes: [["db.system.name", "postgresql"]] as const,
+  transformRows: Statement.defaultTransforms(config.transformResultNames ?? identity, config.transformJson).array
 })
 
 /** Whether the connection answers within {@link firstAnswerMillis}. Closing the connection ends a hanging statement. */

@@ -10,7 +10,7 @@ interface Waiting {
 }
 
 /** What the process does for all integrators together. */
-const ofNobody = ""
+const ofTheProcess = ""
 
 /**
  * Who may borrow a connection of a pool. One integrator's requests have a quarter of the connections; while none is
@@ -42,7 +42,7 @@ export class FairConnections {
   )
 
   private readonly take: Effect.Effect<string> = Effect.withFiber((fiber) => {
-    const borrower = Context.getOrUndefined(fiber.context, CurrentIntegrator)?.integratorId ?? ofNobody
+    const borrower = Context.getOrUndefined(fiber.context, CurrentIntegrator)?.integratorId ?? ofTheProcess
     if (this.free > 0 && this.mayBorrow(borrower)) {
       this.count(borrower, 1)
       return Effect.succeed(borrower)
@@ -74,7 +74,7 @@ export class FairConnections {
   }
 
   private mayBorrow(borrower: string): boolean {
-    return borrower === ofNobody || (this.borrowed.get(borrower) ?? 0) < this.maxOfOne
+    return borrower === ofTheProcess || (this.borrowed.get(borrower) ?? 0) < this.maxOfOne
   }
 
   private count(borrower: string, change: 1 | -1): void {

@@ -4,7 +4,10 @@ export type Metric = typeof metrics[number]
 
 const accepted202 = "202"
 
-/** A line that the innocent integrator's process prints; instants are milliseconds since 1970, `answer` is its status, or why there is none. */
+/**
+ * A line that the innocent integrator's process prints; instants are milliseconds since 1970, `answer` is its status,
+ * or why there is none.
+ */
 export type Line =
   | { readonly kind: "intended"; readonly event: number; readonly at: number }
   | { readonly kind: "answered"; readonly event: number; readonly at: number; readonly answer: string }
