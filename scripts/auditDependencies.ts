@@ -1,13 +1,13 @@
 /**
- * `npm run audit:dependencies`: asks the configured npm registry for known advisories about all that api, worker,
- * admin, client and console install in production, at exactly the versions of pnpm-lock.yaml.
+ * `npm run audit:dependencies`: asks the configured npm registry for known security advisories about all packages that
+ * api, worker, admin, client and console install in production, at exactly the versions of pnpm-lock.yaml.
  *
- * Prints a line for each finding and exits 1 where there is one that `auditConfig.ignoreGhsas` of pnpm-workspace.yaml
- * does not name. Where the registry does not answer the question, as many mirrors do not, it says why and exits 0,
- * with `--required` 2. `--list` only prints the packages that would be asked about. Folders of packages as arguments
- * take the place of the five.
+ * Prints a line for each finding, and exits 1 if `auditConfig.ignoreGhsas` of pnpm-workspace.yaml does not name all of
+ * them. If the registry refuses the request, as many mirrors do, it prints the reason and exits 0, or 2 with
+ * `--required`. `--list` only prints the packages that it would ask about. Folders of packages as arguments replace the
+ * five above.
  *
- * `pnpm audit` of pnpm 10 does not serve: it asks the two endpoints that npm has retired, and about our tools too.
+ * `pnpm audit` of pnpm 10 cannot be used: it requests two endpoints that npm has retired, and includes build tools.
  */
 import { Schema } from "effect"
 import { execFileSync } from "node:child_process"

@@ -1,6 +1,6 @@
 /**
- * `node scripts/capacity.ts 250 4000`: what these rates need, in events per second on a day's average; with `--json` as
- * data. The tables of docs/scaling.md are written by `npm run generate`.
+ * `node scripts/bootstrap.mjs scripts/capacity.ts 250 4000` prints the machines that these rates need, in events per
+ * second averaged over a day; with `--json` as data. `npm run generate` writes the tables of docs/scaling.md.
  */
 import { figures, machines, ordinary } from "./capacity/Figures.ts"
 import { day, need } from "./capacity/Model.ts"
@@ -8,7 +8,7 @@ import { needTable } from "./capacity/Page.ts"
 
 const rates = process.argv.slice(2).filter((arg) => arg !== "--json").map(Number)
 if (rates.length === 0 || !rates.every((rate) => rate > 0 && Number.isFinite(rate))) {
-  process.stderr.write("Usage: node scripts/capacity.ts [--json] <events per second>...\n")
+  process.stderr.write("Usage: node scripts/bootstrap.mjs scripts/capacity.ts [--json] <events per second>...\n")
   process.exit(2)
 }
 

@@ -1,6 +1,6 @@
 /**
- * `npm test`: everything that must hold before a commit. `-- --seeds 50` sets TEST_SEEDS for the property tests; all
- * other arguments go to vitest.
+ * `npm test`: runs every check that must pass before a commit. `-- --seeds 50` sets TEST_SEEDS for the property tests;
+ * all other arguments are passed to vitest.
  */
 import { spawn } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"

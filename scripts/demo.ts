@@ -1,4 +1,4 @@
-/** `npm run demo`: its own service, played through from enrolment to refund, as an account to read. See operations. */
+/** `npm run demo`: starts a temporary service, runs one example from enrollment to refund, and prints each step. */
 import { CardRewardsSandbox } from "@card-rewards/client/CardRewards"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Console, Effect, Redacted } from "effect"
@@ -8,7 +8,7 @@ import { startService } from "./demo/Service.ts"
 import { playStory } from "./demo/Story.ts"
 
 const demo = Effect.gen(function*() {
-  yield* Console.log("Starting a service of its own …")
+  yield* Console.log("Starting a temporary service …")
   const service = yield* startService
   const receiver = yield* receiveWebhooks
   yield* playStory(service.integratorId, receiver).pipe(

@@ -1,4 +1,4 @@
-/** Writes the files that are generated and committed; with `--check` only compares them. */
+/** `npm run generate`: writes the generated files, which are committed; with `--check` only compares them. */
 import { IntegratorApi, SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import currencyCodes from "currency-codes"
 import { OpenApi } from "effect/http-api"

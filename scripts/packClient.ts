@@ -1,6 +1,7 @@
 /**
- * Builds what integrators install, `@card-rewards/client`, and packs it into the folder that is given, or into the
- * client's `dist`: its files and those of the domain that it uses, as JavaScript with types. Prints the tarball's path.
+ * `npm run pack:client [-- <folder>]`: builds the package that integrators install, `@card-rewards/client`, and packs
+ * it into the folder, by default the client's `dist`. It contains the client's files and those of the domain that they
+ * use, as JavaScript with types. Prints the tarball's path.
  */
 import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
@@ -27,7 +28,7 @@ const main = (): void => {
   }
 }
 
-/** Imports of the domain lead to its files in the package, and those of `.ts` files to what was made of them. */
+/** Makes imports of the domain relative to its files in the package, and replaces `.ts` in imports by `.js`. */
 const makeRelative = (build: string, file: string): void => {
   const toRoot = path.relative(path.dirname(file), ".")
   const text = fs.readFileSync(path.join(build, file), "utf8")

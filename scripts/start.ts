@@ -1,4 +1,4 @@
-/** `npm start`: PostgreSQL, the api and the worker, and everything a first request needs. See operations. */
+/** `npm start`: starts PostgreSQL, api and worker, and creates what a first request needs. See docs/operations.md. */
 import { StartRefused } from "@card-rewards/core/Settings"
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
@@ -22,7 +22,7 @@ const start = Effect.gen(function*() {
   const settings = yield* Settings.read
   const ownerUrl = settings.databaseUrl ?? (yield* startPostgres(settings))
   yield* migrate(ownerUrl)
-  // The operator of another database chooses its logins; see operations.
+  // In another database the operator chooses the logins; see docs/operations.md.
   const urls = settings.databaseUrl === undefined ? yield* createLogins(ownerUrl) : { api: ownerUrl, worker: ownerUrl }
   const env = {
     SECRETS_KEY: Redacted.value(settings.secretsKey),
@@ -61,7 +61,7 @@ const untilHealthy = (baseUrl: string) =>
         Effect.fail(
           new StartRefused({
             message: `The api did not answer at ${baseUrl}/health within ${Duration.format(healthTimeout)}: ` +
-              "see its lines above"
+              "see its log lines above"
           })
         )
     })

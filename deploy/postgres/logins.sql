@@ -1,5 +1,5 @@
--- Runs once, when the database is created: the roles of api, worker and operator, and a login for each. The migrations
--- grant the roles their privileges. `psql` reads the passwords from the environment.
+-- Runs once, when the database is created. Creates the roles of api, worker and operator, and a login for each. The
+-- migrations grant the roles their privileges. `psql` reads the passwords from the environment.
 \getenv api_password REWARDS_API_PASSWORD
 \getenv worker_password REWARDS_WORKER_PASSWORD
 \getenv operator_password REWARDS_OPERATOR_PASSWORD

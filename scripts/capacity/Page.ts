@@ -19,31 +19,32 @@ const section = (): string => {
   return [
     "What one spend event costs, measured:",
     figuresTable(figures),
-    `What a load needs, where the busiest minute has ${ordinary.peakFactor} times the day's average, every event is ` +
-    `followed by ${ordinary.readsPerEvent} reads, all events are delivered, and nothing is busier than ` +
+    `What a load needs, if the busiest minute has ${ordinary.peakFactor} times the day's average, there are ` +
+    `${ordinary.readsPerEvent} reads per event, all events are delivered, and no process or server is busier than ` +
     `${percent(machines.utilisation)} at the peak:`,
     needTable(rates),
-    `One integrator reaches ${whole(oneIntegratorPerSecond(figures))} events/s, which is ` +
-    `${whole(oneIntegratorPerSecond(figures) / ordinary.peakFactor)} on average: all its money passes one row.`,
+    `One integrator can have at most ${whole(oneIntegratorPerSecond(figures))} events/s at the peak, ` +
+    `${whole(oneIntegratorPerSecond(figures) / ordinary.peakFactor)} on average, because all its money changes under ` +
+    "the lock of one row.",
     `Growth from ${growth.firstEventsPerSecond} events/s by ${percent(growth.factorPerMonth - 1)} a month, ` +
-    `${kept(growth.retentionMonths)}. The last three columns are a day on the machines of the first month, minute by ` +
-    "minute: how busy its narrowest part is at the peak, how long the last event waits for its reward at the worst " +
-    "moment, and for how many hours of the day some wait.",
+    `${kept(growth.retentionMonths)}. The last three columns show what happens if the machines of the first month ` +
+    "are kept, simulated minute by minute over a day: how busy the busiest part is at the peak, how long an event " +
+    "waits for its reward at worst, and during how many hours of the day events wait.",
     growthTable(months),
     capacityExceeded(months)
   ].join("\n\n")
 }
 
 const kept = (months: number): string =>
-  Number.isFinite(months) ? `rows kept for ${whole(months)} months` : "everything kept"
+  Number.isFinite(months) ? `rows kept for ${whole(months)} months` : "all rows kept"
 
 const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>
   [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n")
 
 const figuresTable = ({ bytesPerEvent, cpuMicros: { api, postgres, worker }, perEvent }: Figures): string =>
   table(["", "api", "worker", "PostgreSQL"], [
-    ["storing it, µs of processor time", `${api.post}`, "", `${postgres.store}`],
-    ["processing it, µs", "", `${worker.event}`, `${postgres.process}`],
+    ["to store it, µs of processor time", `${api.post}`, "", `${postgres.store}`],
+    ["to process it, µs", "", `${worker.event}`, `${postgres.process}`],
     ["one read, µs", `${api.read}`, "", `${postgres.read}`],
     [
       `one delivery, µs (${perEvent.events} for an event of this mix over its reward's life)`,
@@ -119,18 +120,18 @@ const growthTable = (months: ReadonlyArray<Month>): string =>
     ])
   )
 
-/** When the first machines are full, and what a load that just fills them does in the month after. */
+/** When the machines of the first month are overloaded, and how busy the machines are that this month needs. */
 const capacityExceeded = (months: ReadonlyArray<Month>): string => {
   const full = months.find(({ unchanged }) => unchanged.utilisation > 1)
   const lost = months.find(({ unchanged }) => !unchanged.recovers)
-  if (full === undefined) return "The first machines carry all of it."
+  if (full === undefined) return "The machines of the first month suffice throughout."
   const carried = day(figures, full.load, full.need)
   const night = lost === undefined
-    ? "and to the end a night works off the day"
-    : `and from month ${lost.month} a night no longer works off the day`
-  return `The first machines are full at the peak from month ${full.month}, ${night}. Nothing is lost in between: ` +
-    `events are stored and answered, and their rewards come later. The machines that month ${full.month} needs are ` +
-    `${percent(carried.utilisation)} busy at its peak, and no event waits.`
+    ? "but until the end the backlog of a day is processed in the night"
+    : `and from month ${lost.month} the night is too short to process the backlog of the day`
+  return `The machines of the first month are overloaded at the peak from month ${full.month}, ${night}. No event is ` +
+    "lost: events are stored and answered, and their rewards are delayed. The machines that month " +
+    `${full.month} needs are ${percent(carried.utilisation)} busy at its peak, and no event waits.`
 }
 
 const stepName = (step: number, databases: number): string =>

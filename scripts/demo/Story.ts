@@ -12,7 +12,7 @@ const usdc = (amount: bigint) => ({ asset: "USDC" as const, amount })
 const hourMillis = 3_600_000
 const holdingPeriodDays = 14
 
-/** Plays the story from enrolment to refund and prints each step; every figure is read from the service. */
+/** Plays the example from enrollment to refund and prints each step; every figure is read from the service. */
 export const playStory = Effect.fnUntraced(function*(integrator: string, receiver: Receiver) {
   const start = yield* setUp(receiver)
   const purchase = { ...purchaseBy(integrator), occurredAt: start }
@@ -22,7 +22,7 @@ export const playStory = Effect.fnUntraced(function*(integrator: string, receive
   yield* claim(claimableAt, receiver)
   yield* refund({ ...purchase, occurredAt: claimableAt }, receiver)
   yield* explain
-  yield* Console.log("\nEvery amount is exact; `npm run admin -- audit` proves it for any database.")
+  yield* Console.log("\nEvery amount is exact; `npm run admin -- audit` checks a whole database.")
 })
 
 /** When the program is in force, which is where the sandbox clock is moved. */
@@ -48,7 +48,7 @@ const setUp = Effect.fnUntraced(function*(receiver: Receiver) {
     }
   })
   yield* line(
-    `program   cashback 1, in force from ${printTimestamp(start)}: 1 %, groceries 3 %, gold users half as much again`
+    `program   cashback 1, in force from ${printTimestamp(start)}: 1 %, groceries 3 %, 1.5 times for tier gold`
   )
   const { outcome } = yield* api.users.put({ params: { userId: anna }, payload: { tier: "gold" } })
   yield* line(`user      anna, tier gold: ${outcome}`)
@@ -58,7 +58,7 @@ const setUp = Effect.fnUntraced(function*(receiver: Receiver) {
   receiver.trust(secret)
   yield* line(`endpoint  ${receiver.url}`)
 
-  yield* title("The sandbox clock moves to where the program is in force")
+  yield* title("The sandbox clock moves to the time from which the program is in force")
   const moved = yield* api.sandbox.moveClock({ payload: { now: start } })
   yield* line(`clock     ${printTimestamp(moved.now)}`)
   return start
@@ -76,7 +76,7 @@ const clearingId = TransactionId.make("clear-1")
 const spend = Effect.fnUntraced(function*(purchase: Purchase, receiver: Receiver) {
   const api = yield* CardRewardsSandbox
   yield* title(
-    "Anna pays at a grocer: first the authorization, which gives an estimate, then the clearing, which earns"
+    "Anna pays at a grocer: the authorization is estimated, then the clearing earns a reward"
   )
   yield* api.spendEvents.submit({
     payload: { ...purchase, kind: "authorization", externalTransactionId: authorizationId, amount: usd(10_000n) }
@@ -99,7 +99,7 @@ const spend = Effect.fnUntraced(function*(purchase: Purchase, receiver: Receiver
 
 const deposit = Effect.fnUntraced(function*(receiver: Receiver) {
   const api = yield* CardRewardsSandbox
-  yield* title("The vault is empty, so the reward waits; a deposit reserves it")
+  yield* title("The vault is empty, so the reward waits; a deposit funds it")
   yield* api.sandbox.deposit({ payload: { reference: Reference.make("deposit-1"), amount: usdc(100_000_000n) } })
   yield* printVault
   yield* printBalance
@@ -108,7 +108,7 @@ const deposit = Effect.fnUntraced(function*(receiver: Receiver) {
 
 const claim = Effect.fnUntraced(function*(claimableAt: Instant, receiver: Receiver) {
   const api = yield* CardRewardsSandbox
-  yield* title(`${holdingPeriodDays} days later it is claimable, and Anna claims a part`)
+  yield* title(`${holdingPeriodDays} days later the reward is claimable, and Anna claims a part`)
   yield* api.sandbox.moveClock({ payload: { now: claimableAt } })
   yield* printBalance
   yield* printReceived(receiver, 1)
@@ -122,7 +122,9 @@ const claim = Effect.fnUntraced(function*(claimableAt: Instant, receiver: Receiv
 
 const refund = Effect.fnUntraced(function*(purchase: Purchase, receiver: Receiver) {
   const api = yield* CardRewardsSandbox
-  yield* title("Half of the purchase is refunded: the unpaid part is given up, and what was paid beyond it is owed")
+  yield* title(
+    "Half of the purchase is refunded: the unpaid part of the reward returns to the vault, the overpaid part is owed"
+  )
   yield* api.spendEvents.submit({
     payload: {
       ...purchase,
@@ -139,7 +141,7 @@ const refund = Effect.fnUntraced(function*(purchase: Purchase, receiver: Receive
 
 const explain = Effect.gen(function*() {
   const api = yield* CardRewardsSandbox
-  yield* title("Why the reward is what it is")
+  yield* title("How the reward was computed")
   const { rewards } = yield* api.users.rewards({ params: { userId: anna }, query: {} })
   const reward = yield* first(rewards)
   const { explanation } = yield* api.users.explanation({ params: { userId: anna, rewardId: reward.id } })
@@ -147,7 +149,7 @@ const explain = Effect.gen(function*() {
   yield* line(`rate      ${rate.value} basis points (${rate.source}) times ${multiplier / 10_000} for the tier`)
   yield* line(`earned    ${print(earned)} of $123.45`)
   for (const { amount, reduction } of refunds) {
-    yield* line(`refund    $${decimal(amount, 2)} takes ${print(reduction)} back`)
+    yield* line(`refund    $${decimal(amount, 2)} reduces it by ${print(reduction)}`)
   }
   yield* line(`amount    ${print(explanation.amount)}; revision ${reward.revision}, state ${reward.state}`)
 })

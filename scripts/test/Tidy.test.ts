@@ -121,6 +121,37 @@ const samples: Readonly<Record<string, Sample>> = {
     files: { "README.md": "[Gone](docs/gone.md) and [elsewhere](https://example.com/gone.md).\n" },
     because: "names docs/gone.md"
   },
+  "a variable that operations does not list": {
+    breaks: "documented-operations",
+    files: {
+      "docs/operations.md": "| variable | default |\n| --- | --- |\n| `HOST` | |\n\n",
+      "packages/api/src/main.ts": "setting(\"HOST\")\nlimit(\"RATE_LIMIT_READ\", 1)\n"
+    },
+    because: "does not list the variable RATE_LIMIT_READ"
+  },
+  "an alert that is not defined": {
+    breaks: "documented-operations",
+    files: {
+      "deploy/prometheus/a.rules.yaml": "rules:\n  - alert: CardRewardsSlow\n",
+      "docs/operations.md": "| alert |\n| --- |\n| `CardRewardsSlow`, `CardRewardsGone` |\n\n"
+    },
+    because: "lists the alert CardRewardsGone, which does not exist"
+  },
+  "a command of a group that operations does not list": {
+    breaks: "documented-operations",
+    files: {
+      "docs/operations.md": "| command |\n| --- |\n| `key create` |\n\n",
+      "packages/admin/src/main.ts": "import \"./Commands/Keys.ts\"\n",
+      "packages/admin/src/Commands/Keys.ts":
+        "make(\"create\")\nmake(\"revoke\")\nmake(\"key\").pipe(withSubcommands([]))\n"
+    },
+    because: "does not list the command key revoke"
+  },
+  "a script in a page that package.json lacks": {
+    breaks: "documented-operations",
+    files: { "package.json": "{\"scripts\": {\"start\": \"\"}}", "README.md": "`npm run gone`\n" },
+    because: "runs the script gone, which package.json lacks"
+  },
   "the environment outside main.ts": {
     breaks: "environment",
     files: {

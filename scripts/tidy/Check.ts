@@ -6,6 +6,7 @@ import { environment } from "./Environment.ts"
 import { type Exception, judge } from "./Exceptions.ts"
 import { fileLength, functionLength, lineLength } from "./Lengths.ts"
 import { migrationList } from "./Migrations.ts"
+import { documentedOperations } from "./Operations.ts"
 import { packageDirection, unusedFile } from "./Packages.ts"
 import { documentedFile } from "./Pages.ts"
 import { readRepository } from "./Repository.ts"
@@ -22,6 +23,7 @@ const rules: ReadonlyArray<Rule> = [
   docstring,
   retiredWord,
   documentedFile,
+  documentedOperations,
   environment,
   migrationList
 ]

@@ -9,7 +9,7 @@ import { secrets } from "./Commands/Secrets.ts"
 import { simulate } from "./Commands/Simulate.ts"
 import { vault } from "./Commands/Vaults.ts"
 
-/** The operator's commands (operations, "Admin CLI"). */
+/** The operator's commands; see docs/operations.md. */
 export const admin = Command.make("admin").pipe(
   Command.withDescription(
     "Operate card-rewards: integrators, keys, vaults and audits. Exit codes: 0 success; 1 refused, violations found, " +

@@ -124,7 +124,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
         admin(["secrets", "rotate", "--json"], { SECRETS_KEY: keys.map(secretsKey).join(",") })
       const lost = yield* rotate(3)
       assert.deepStrictEqual([lost.status, JSON.parse(lost.stdout)], [1, { rotated: 0, unreadable: 1 }])
-      assert.match(lost.stderr, /^1 signing secrets are under none of the keys in SECRETS_KEY; they are as before\n$/)
+      assert.match(lost.stderr, /^1 signing secrets cannot be decrypted with the keys in SECRETS_KEY; unchanged\n$/)
       assert.deepStrictEqual(JSON.parse((yield* rotate(2, 1)).stdout), { rotated: 1, unreadable: 0 })
       assert.deepStrictEqual(JSON.parse((yield* rotate(2, 1)).stdout), { rotated: 0, unreadable: 0 })
       const read = Effect.flatMap(WebhookEndpoints, ({ signingSecrets }) => signingSecrets(id, 1))

@@ -7,10 +7,11 @@ import { HttpApiBuilder } from "effect/http-api"
 import * as ApiKeys from "./ApiKeys.ts"
 import * as Events from "./Events.ts"
 import * as Health from "./Health.ts"
-import * as Border from "./Http/Border.ts"
 import * as Console from "./Http/Console.ts"
 import * as DirectRoutes from "./Http/DirectRoutes.ts"
 import * as Docs from "./Http/Docs.ts"
+import * as ErrorResponses from "./Http/ErrorResponses.ts"
+import * as Paths from "./Http/Paths.ts"
 import * as Telemetry from "./Http/Telemetry.ts"
 import { LargeAnswers } from "./LargeAnswers.ts"
 import { Pipeline } from "./Pipeline.ts"
@@ -34,7 +35,7 @@ export const make = Effect.fnUntraced(function*(environment: VaultId) {
     Effect.provideService(HttpRouter.RouterConfig, routerConfig)
   )
   const all = yield* DirectRoutes.before(routes).pipe(Effect.provideContext(Context.add(pipeline, Services, services)))
-  return yield* Telemetry.around(Border.around(all))
+  return yield* Telemetry.around(ErrorResponses.around(Paths.around(all)))
 })
 
 /** Paths are taken literally. Length is limited by Node's limit on headers, and then by each id's own. */

@@ -1,4 +1,7 @@
-/** Retries of requests (contract, section 7, and section 4 for lost responses). */
+/**
+ * Retries of requests: after 503 and 429 (contract, section 7), and after a lost response, since a repeat of the same
+ * request changes nothing (contract, section 4).
+ */
 import { Clock, Effect, Random, Result, Schema } from "effect"
 import { HttpClientError, type HttpClientRequest, type HttpClientResponse } from "effect/http"
 

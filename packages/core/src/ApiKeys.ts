@@ -31,8 +31,9 @@ export interface KeyUse {
 }
 
 /**
- * The integrators' API keys (contract, sections 2.7, 4.5 and 8; decisions, section 8). A name is never reused, the last
- * active key cannot be revoked, times are real. Only the SHA-256 of a key is stored.
+ * The integrators' API keys (contract, sections 2.7, 4.5 and 8; decisions, section 8). An integrator has at most 20
+ * active keys, and 1,000 in all. A name is never reused, the last active key cannot be revoked, times are real. Only
+ * the SHA-256 of a key is stored.
  */
 export class ApiKeys extends Context.Service<ApiKeys, {
   /** All keys of an integrator, including revoked ones, oldest first. */

@@ -34,7 +34,7 @@ export interface AuditProgress {
 
 /**
  * Verifies the invariants of the money rules (decisions, section 6) from the journal, the rewards and the events, and
- * the earned amounts from the stored spend events.
+ * the earned amounts from the stored spend events. docs/money.md, "Proof", lists them.
  */
 export class Audit extends Context.Service<Audit, {
   /** Runs every check on one snapshot of the database. Without findings all rules hold. */

@@ -1,7 +1,10 @@
 import { Clock, Context, Effect, Metric } from "effect"
 
-/** Whether telemetry is exported. Code whose telemetry has a cost checks this first. See Observability.ts. */
-export const On = Context.Reference<boolean>("@card-rewards/core/Metrics/On", { defaultValue: () => false })
+/**
+ * Whether metrics, traces and logs are exported: true in a process that has `OTEL_EXPORTER_OTLP_ENDPOINT`, set by
+ * `Observability.layer`; false otherwise. Without it no metric is updated and no span is made.
+ */
+export const Enabled = Context.Reference<boolean>("@card-rewards/core/Metrics/Enabled", { defaultValue: () => false })
 
 type Attributes = Readonly<Record<string, string>>
 
@@ -54,7 +57,7 @@ const Pending = Context.Reference<Array<Effect.Effect<void>> | undefined>("@card
 /** Runs `count` after the enclosing transaction has committed. A transaction that is rolled back counts nothing. */
 export const afterCommit = (count: () => Effect.Effect<void>): Effect.Effect<void> =>
   Effect.withFiber((fiber) => {
-    if (!fiber.getRef(On)) return Effect.void
+    if (!fiber.getRef(Enabled)) return Effect.void
     const pending = fiber.getRef(Pending)
     return pending === undefined ? count() : Effect.sync(() => void pending.push(count()))
   })
@@ -62,7 +65,7 @@ export const afterCommit = (count: () => Effect.Effect<void>): Effect.Effect<voi
 /** Wraps one execution of a transaction; see {@link afterCommit}. */
 export const committing = <A, E, R>(transaction: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => {
-    if (!fiber.getRef(On) || fiber.getRef(Pending) !== undefined) return transaction
+    if (!fiber.getRef(Enabled) || fiber.getRef(Pending) !== undefined) return transaction
     const pending: Array<Effect.Effect<void>> = []
     return transaction.pipe(
       Effect.provideService(Pending, pending),

@@ -29,7 +29,7 @@ export const layer = (processName: string): Layer.Layer<never, Settings.StartRef
       shutdownTimeout
     }).pipe(
       Layer.provide([OtlpSerialization.layerJson, FetchHttpClient.layer]),
-      Layer.merge(Layer.succeed(Metrics.On, true)),
+      Layer.merge(Layer.succeed(Metrics.Enabled, true)),
       Layer.orDie
     )
   }))

@@ -40,7 +40,7 @@ export class Simulations extends Context.Service<Simulations, {
     onProgress?: (progress: Progress) => Effect.Effect<void>
   ) => Effect.Effect<Simulation, NotFound | ProgramRefused | SimulationTooLarge | Unavailable>
 }>()("@card-rewards/core/Simulations") {
-  /** The default `limits` are those of the decisions, section 9; tests set others. */
+  /** `limits` are 1,000,000 purchases and 60 s by default (decisions, section 9); tests set others. */
   static readonly layer = (
     limits: Limits = { transactions: maxSimulatedTransactions, millis: maxSimulationMillis }
   ): Layer.Layer<Simulations, never, SqlClient.SqlClient> => Layer.effect(Simulations, make(limits))

@@ -38,7 +38,7 @@ type Refusal = SpendEventConflict | EventInFuture | UserNotEnrolled
 export class SpendEvents extends Context.Service<SpendEvents, {
   /**
    * Stores an event, or recognises it as stored. The check for duplicates precedes those of the event's time and of the
-   * enrollment (decisions, section 2).
+   * enrollment (decisions, section 2), so that a retry after a lost response gets the first response.
    */
   readonly submit: (event: SpendEvent) => Effect.Effect<SpendEventAccepted, Refusal | Unavailable>
 }>()("@card-rewards/core/SpendEvents") {
@@ -55,7 +55,7 @@ export class SpendEvents extends Context.Service<SpendEvents, {
         busy: "The event was not stored in time; send it again",
         run: (batch) => Effect.provideService(storeBatch(batch), SqlClient.SqlClient, sql)
       })
-      return SpendEvents.of({ submit: (yield* Metrics.On) ? Effect.fn("SpendEvents.submit")(submit) : submit })
+      return SpendEvents.of({ submit: (yield* Metrics.Enabled) ? Effect.fn("SpendEvents.submit")(submit) : submit })
     })
   )
 }

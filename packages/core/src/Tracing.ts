@@ -1,6 +1,6 @@
 import { Clock, Context, Effect, Exit, Option, Tracer } from "effect"
 import { Headers, HttpTraceContext } from "effect/http"
-import { On } from "./Metrics.ts"
+import { Enabled } from "./Metrics.ts"
 
 /** The maximum number of links of one span. */
 const maxLinks = 128
@@ -10,7 +10,7 @@ const maxLinks = 128
  * to this one. Null without tracing.
  */
 export const traceparent: Effect.Effect<string | null> = Effect.withFiber((fiber) => {
-  const span = fiber.getRef(On) ? Context.getOrUndefined(fiber.context, Tracer.ParentSpan) : undefined
+  const span = fiber.getRef(Enabled) ? Context.getOrUndefined(fiber.context, Tracer.ParentSpan) : undefined
   return Effect.succeed(span?.sampled === true ? `00-${span.traceId.padStart(32, "0")}-${span.spanId}-01` : null)
 })
 
@@ -23,7 +23,7 @@ export type Origins = () => ReadonlyArray<string | null | undefined>
 export const linked = (name: string, kind: Tracer.SpanKind, origins: Origins) =>
 <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => {
-    if (!fiber.getRef(On)) return work
+    if (!fiber.getRef(Enabled)) return work
     const links = linksOf(origins())
     return links.length === 0
       ? Effect.withTracerEnabled(work, false)
@@ -54,7 +54,7 @@ const DeferredSpan = Context.Reference<Deferred | undefined>("@card-rewards/core
  */
 export const deferSpan = (name: string) => <A, E, R>(step: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => {
-    if (!fiber.getRef(On)) return step
+    if (!fiber.getRef(Enabled)) return step
     const current: Deferred = { name, span: undefined }
     return step.pipe(
       Effect.provideService(DeferredSpan, current),

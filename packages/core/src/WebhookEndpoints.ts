@@ -24,8 +24,8 @@ import * as Tables from "./Tables.ts"
 
 /**
  * The endpoint that receives an integrator's events, and its signing secrets (contract, sections 2.8, 3.4, 4.6 and 4.7;
- * decisions, section 7). An integrator has at most one endpoint. The id of a deleted endpoint may be used again; each
- * creation is a new generation. Times are real.
+ * decisions, section 7). An integrator has at most one endpoint. A replaced secret signs for 24 hours; at most four are
+ * kept. The id of a deleted endpoint may be used again; each creation is a new generation. Times are real.
  */
 export class WebhookEndpoints extends Context.Service<WebhookEndpoints, {
   /** The endpoint, unless it was deleted or never created. */

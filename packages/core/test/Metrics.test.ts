@@ -8,7 +8,7 @@ const count = Metrics.afterCommit(() => Metrics.addByKind(counted, events))
 const numberOf = (kind: string) =>
   Effect.map(Metric.value(Metric.withAttributes(counted, { kind })), ({ count }) => count)
 
-it.effect("counts by kind what a transaction did once it has committed, without what was rolled back or retried", () =>
+it.effect("counts by kind what a committed transaction did, a retried one once, and nothing that was rolled back", () =>
   Effect.gen(function*() {
     yield* Effect.exit(Metrics.committing(Effect.andThen(count, Effect.fail("rolled back"))))
     assert.strictEqual(yield* numberOf("a"), 0)
@@ -17,9 +17,9 @@ it.effect("counts by kind what a transaction did once it has committed, without 
     const tried = yield* Metrics.committing(Effect.andThen(count, conflicting)).pipe(Effect.retry({ times: 5 }))
     assert.strictEqual(tried, 3)
     assert.deepStrictEqual([yield* numberOf("a"), yield* numberOf("b")], [2, 1])
-  }).pipe(Effect.provideService(Metrics.On, true), Effect.provideService(Metric.MetricRegistry, new Map())))
+  }).pipe(Effect.provideService(Metrics.Enabled, true), Effect.provideService(Metric.MetricRegistry, new Map())))
 
-it.effect("counts nothing where metrics are not exported", () =>
+it.effect("counts nothing where telemetry is not exported", () =>
   Effect.gen(function*() {
     yield* Metrics.committing(count)
     assert.strictEqual(yield* numberOf("a"), 0)

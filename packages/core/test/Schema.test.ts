@@ -1,11 +1,17 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import { readFileSync } from "node:fs"
 import { grants, roles } from "../src/Roles.ts"
 import { liveLayer } from "./TestLayer.ts"
 
-/** Tables that every node of a distributed database has in full, and that are not sharded; see docs/scaling.md. */
+/** Tables that every node of a distributed database has a copy of; see docs/scaling.md. */
 const everywhere = ["integrators", "api_keys", "api_key_hashes", "effect_sql_migrations"]
+
+/** The statements of docs/scaling.md that distribute the schema. */
+const distribution = /```sql\n([^]*?)```/.exec(
+  readFileSync(new URL("../../../docs/scaling.md", import.meta.url), "utf8")
+)?.[1] ?? ""
 
 layer(liveLayer, { excludeTestServices: true })("the schema", (it) => {
   it.effect("keeps every table shardable: its unique keys and foreign keys begin with integrator_id", () =>
@@ -18,6 +24,8 @@ layer(liveLayer, { excludeTestServices: true })("the schema", (it) => {
         WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace GROUP BY 1, 2`
       const sharded = tables.filter(({ name }) => !everywhere.includes(name))
       assert.isAbove(sharded.length, 20)
+      const distributed = new Set([...distribution.matchAll(/'([a-z_]+)'/g)].map(([, name]) => name))
+      for (const { name } of tables) assert.strictEqual(distributed.has(name), name !== "effect_sql_migrations", name)
       for (const { name, persistence, uniques } of sharded) {
         assert.deepStrictEqual([...new Set(uniques)], ["integrator_id"], name)
         assert.strictEqual(persistence, "p", `${name} survives a crash`)

@@ -53,7 +53,7 @@ const second = 1_000
 const minute = 60 * second
 const hour = 60 * minute
 
-/** The schedule of decisions, section 7: 13 attempts in about 76 hours. */
+/** The delays after failed attempts (decisions, section 7): 13 attempts in about 76 hours. */
 export const defaultRetryDelays: RetryDelays = [
   5 * second,
   30 * second,

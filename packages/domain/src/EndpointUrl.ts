@@ -1,5 +1,6 @@
 /**
- * The rules for the text of a webhook URL (contract section 4, rule 6; decisions, section 7). The worker checks the
+ * The rules for the text of a webhook URL (contract section 4, rule 6; decisions, section 7): `https`, a DNS name with
+ * a dot, no IP address in any spelling, no local or internal name, no credentials, no fragment. The worker checks the
  * addresses to which the host name resolves at each connection.
  */
 

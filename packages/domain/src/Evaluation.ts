@@ -58,7 +58,10 @@ export interface Evaluation {
   readonly raw: bigint
 }
 
-/** Computes the reward of a purchase; undefined if the version excludes the purchase (decisions, section 5.5). */
+/**
+ * Computes the reward of a purchase before caps; undefined if the version excludes its MCC, or its user is not eligible
+ * (decisions, section 5.5). docs/money.md, "What a purchase earns", explains the formula.
+ */
 export const evaluate = (version: ProgramVersion, purchase: Purchase): Evaluation | undefined => {
   const { at, attributes, cents, mcc } = purchase
   const found = entryOfMcc(version, mcc)

@@ -169,7 +169,7 @@ export const maxBacklogCount = 100_000
 
 const backlogCount = (what: string) =>
   Schema.Int.annotate({
-    description: `${what}. The count stops at ${maxBacklogCount}, which means as many or more.`
+    description: `${what}. The count stops at ${maxBacklogCount}, which means that number or more.`
   })
 
 /** The number of stored events that are not processed, and of waiting events, each up to {@link maxBacklogCount}. */

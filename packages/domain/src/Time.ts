@@ -22,7 +22,10 @@ export const instant = (millis: number): Instant =>
 
 const pattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z$/
 
-/** The milliseconds of a timestamp in the format of the decisions, section 1; undefined for any other text. */
+/**
+ * The milliseconds of a timestamp: UTC with a final `Z`, 0 to 3 fraction digits, a real calendar instant of the years
+ * 0001 to 9999 (decisions, section 1). Undefined for any other text.
+ */
 export const parseTimestamp = (value: string): number | undefined => {
   if (!pattern.test(value) || value.startsWith("0000")) return undefined
   const millis = Date.parse(value)

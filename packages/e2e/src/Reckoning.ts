@@ -24,7 +24,7 @@ export const userAsset = (userId: string, asset: Asset): string => `${userId}/${
 const assetOf = (spend: Spend): Asset => spend.amount.currency === "USD" ? "USDC" : "EURe"
 const centsOf = (spend: Spend): bigint => BigInt(spend.amount.amount)
 
-/** The formula of decisions, section 5.5, without bonuses and caps, with one floor at the end. */
+/** The formula of docs/money.md (decisions, section 5.5) without bonuses and caps, with one floor at the end. */
 const rawOf = (spend: Spend, cents: bigint): bigint => {
   const asset = assetOf(spend)
   const rate = spend.merchant.mcc === groceries ? rates[asset].groceries : rates[asset].other

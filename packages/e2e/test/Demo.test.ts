@@ -21,30 +21,30 @@ it.live("the demo prints the whole story, with exact amounts", () =>
     assert.strictEqual(yield* printed, account)
   }), { timeout: 240_000 })
 
-const account = `Starting a service of its own …
+const account = `Starting a temporary service …
 
 The integrator publishes a program and enrolls a user
-  program   cashback 1, in force from <instant>: 1 %, groceries 3 %, gold users half as much again
+  program   cashback 1, in force from <instant>: 1 %, groceries 3 %, 1.5 times for tier gold
   user      anna, tier gold: enrolled
   endpoint  http://<address>/webhooks
 
-The sandbox clock moves to where the program is in force
+The sandbox clock moves to the time from which the program is in force
   clock     <instant>
 
-Anna pays at a grocer: first the authorization, which gives an estimate, then the clearing, which earns
+Anna pays at a grocer: the authorization is estimated, then the clearing earns a reward
   auth      $100.00
   balance   expected 4.500000 USDC
   cleared   $123.45, sent twice; the second answer says duplicate: true
   balance   awaitingFunding 5.555250 USDC
   webhook   reward.awaiting_funding, signature verified
 
-The vault is empty, so the reward waits; a deposit reserves it
+The vault is empty, so the reward waits; a deposit funds it
   vault     held 100.000000 USDC, free 94.444750 USDC
   balance   pending 5.555250 USDC
   webhook   vault.deposit_confirmed, signature verified
   webhook   reward.pending, signature verified
 
-14 days later it is claimable, and Anna claims a part
+14 days later the reward is claimable, and Anna claims a part
   balance   claimable 5.555250 USDC
   webhook   reward.claimable, signature verified
   vault     held 96.000000 USDC, free 94.444750 USDC
@@ -52,16 +52,16 @@ The vault is empty, so the reward waits; a deposit reserves it
   webhook   vault.claim_confirmed, signature verified
   webhook   reward.paid, signature verified
 
-Half of the purchase is refunded: the unpaid part is given up, and what was paid beyond it is owed
+Half of the purchase is refunded: the unpaid part of the reward returns to the vault, the overpaid part is owed
   balance   paid 4.000000 USDC, owed 1.222150 USDC
   vault     held 96.000000 USDC, free 96.000000 USDC
   webhook   reward.refunded, signature verified
 
-Why the reward is what it is
+How the reward was computed
   rate      300 basis points (category) times 1.5 for the tier
   earned    5.555250 USDC of $123.45
-  refund    $61.72 takes 2.777400 USDC back
+  refund    $61.72 reduces it by 2.777400 USDC
   amount    2.777850 USDC; revision 5, state Paid
 
-Every amount is exact; \`npm run admin -- audit\` proves it for any database.
+Every amount is exact; \`npm run admin -- audit\` checks a whole database.
 `

@@ -42,7 +42,7 @@ export const run = Effect.fnUntraced(function*<E, R>(
   options: LoopOptions = {}
 ): Effect.fn.Return<never, never, R> {
   const { idleMillis = defaultIdleMillis, wake = Effect.never } = options
-  const measured = (yield* Metrics.On) ? measure(name, step) : step
+  const measured = (yield* Metrics.Enabled) ? measure(name, step) : step
   let failures = 0
   let deadlineMillis = minDeadlineMillis
   let exceeded = 0

@@ -24,7 +24,7 @@ const reportsPerMoney = 6
 
 /** The fiber that reports the service's vitals as gauges, where telemetry is exported. */
 export const layer = Layer.unwrap(Effect.gen(function*() {
-  if (!(yield* Metrics.On)) return Layer.empty
+  if (!(yield* Metrics.Enabled)) return Layer.empty
   const reported = yield* Ref.make(0)
   return Loop.layer("VitalsReporter", report(reported), { idleMillis: yield* Observability.metricsInterval })
 }))

@@ -18,14 +18,14 @@ export const keyName = Argument.String("name").pipe(
 )
 
 export const userId = Argument.String("userId").pipe(
-  Argument.withDescription("The integrator's id for the user"),
+  Argument.withDescription("The user, by the integrator's own id"),
   Argument.withSchema(Ids.UserId)
 )
 
 /** An amount that moved, and its reference. */
 export const movement = {
   reference: Argument.String("reference").pipe(
-    Argument.withDescription("The reference of the confirmed transaction, one for each operation"),
+    Argument.withDescription("Your id of the confirmed transaction, unique in the vault"),
     Argument.withSchema(Ids.Reference)
   ),
   asset: Argument.Literals("asset", Asset.literals).pipe(Argument.withDescription("USDC or EURe")),

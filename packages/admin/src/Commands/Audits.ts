@@ -18,7 +18,7 @@ export const audit = Command.make("audit", { json }, Effect.fn(function*(input) 
   yield* print(input.json ? report : readable, input.json)
   if (findings.length > 0) return yield* new Refused({ message: `${findings.length} rows at fault` })
 })).pipe(
-  Command.withDescription("Check every money rule against the journal; exit 1 with the rows at fault if any"),
+  Command.withDescription("Check every money rule against the journal; prints rows at fault and exits 1 if any"),
   example("audit --json", "The checks and their findings as JSON"),
   Command.provide(services)
 )

@@ -38,7 +38,7 @@ const suspend = Command.make("suspend", { integratorId, json }, Effect.fn(functi
   yield* print(shown(yield* (yield* Integrators).suspend(input.integratorId)), input.json)
 })).pipe(
   Command.withDescription("Close the API to an integrator; its stored events are still processed"),
-  example("integrator suspend acme", "Its requests get 403 within half a minute"),
+  example("integrator suspend acme", "Its requests are answered 403 within half a minute"),
   Command.provide(services)
 )
 

@@ -20,13 +20,13 @@ const revoke = Command.make("revoke", { integratorId, keyName, json }, Effect.fn
   yield* print({ integratorId: input.integratorId, keyName: revoked.name, last4: revoked.last4 }, input.json)
 })).pipe(
   Command.withDescription("Revoke a key; the last active one cannot be revoked"),
-  example("key revoke acme default", "Revoke the first key when another one is in use"),
+  example("key revoke acme default", "Revoke the first key once another one is in use"),
   Command.provide(services)
 )
 
 /** API keys, under the same rules as those that the integrator creates itself. */
 export const key = Command.make("key").pipe(
-  Command.withDescription("Create and revoke API keys out of band"),
+  Command.withDescription("Create and revoke an integrator's API keys"),
   example("key create acme server-2026", "For an integrator that lost its keys"),
   Command.withSubcommands([create, revoke])
 )

@@ -15,8 +15,8 @@ export const migrate = Command.make("migrate", { json }, Effect.fn(function*(inp
   )
   yield* print({ schemaVersion: Database.schemaVersion }, input.json)
 })).pipe(
-  Command.withDescription("Bring the schema up to date, as its owner"),
-  example("migrate", "Before api and worker of a new version start"),
+  Command.withDescription("Migrate the schema to this version; the login must own the schema"),
+  example("migrate", "Before you start api and worker of a new version"),
   Command.provide(DatabaseUrl.layer)
 )
 

@@ -15,13 +15,13 @@ const rotate = Command.make("rotate", { json }, Effect.fn(function*(input) {
   yield* print({ rotated, unreadable }, input.json)
   if (unreadable > 0) {
     return yield* new Refused({
-      message: `${unreadable} signing secrets are under none of the keys in SECRETS_KEY; they are as before`
+      message: `${unreadable} signing secrets cannot be decrypted with the keys in SECRETS_KEY; unchanged`
     })
   }
 })).pipe(
   Command.withDescription(
-    "Encrypt the signing secrets under the first key of SECRETS_KEY. Api and worker must know that key already; the " +
-      "old one may be removed once nothing is left to rotate"
+    "Encrypt the signing secrets of webhooks with the first key of SECRETS_KEY. Api and worker must have that key " +
+      "already; remove the old one once nothing is left to rotate"
   ),
   example("secrets rotate", "With SECRETS_KEY=new,old; a second run rotates 0"),
   Command.provide(secretsServices)

@@ -46,7 +46,8 @@ export const simulate = Command.make("simulate", input, Effect.fn(function*(inpu
   yield* printLines(byTier, "by tier")
 })).pipe(
   Command.withDescription(
-    "Compare what a candidate version would have paid for past purchases with what was paid; stores nothing"
+    "Compare what a candidate, an unpublished version, would have paid for past purchases with what was paid; " +
+      "stores nothing"
   ),
   example(
     "simulate acme groceries candidate.json --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z",

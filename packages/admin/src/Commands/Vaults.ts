@@ -11,7 +11,7 @@ const deposit = Command.make("deposit", { integratorId, ...movement, json }, Eff
   const request = { reference: input.reference, amount: { asset, amount } }
   yield* print(yield* (yield* Vault).deposit(input.integratorId, request), input.json)
 })).pipe(
-  Command.withDescription("Record a deposit; a repeated reference changes nothing"),
+  Command.withDescription("Record a deposit; repeating the same command changes nothing"),
   example("vault deposit acme 0xd1 USDC 500000000", "500 USDC"),
   Command.provide(services)
 )
@@ -22,7 +22,7 @@ const withdraw = Command.make("withdraw", { integratorId, ...movement, json }, E
   yield* print(yield* (yield* Vault).withdraw(input.integratorId, request), input.json)
 })).pipe(
   Command.withDescription("Record a withdrawal of free money"),
-  example("vault withdraw acme 0xe2 USDC 100000000", "100 USDC; refused where less is free"),
+  example("vault withdraw acme 0xe2 USDC 100000000", "100 USDC; refused if less is free"),
   Command.provide(services)
 )
 
@@ -31,14 +31,14 @@ const claim = Command.make("claim", { integratorId, userId, ...movement, json },
   const request = { reference: input.reference, userId: input.userId, amount: { asset, amount } }
   yield* print(yield* (yield* Vault).claim(input.integratorId, request), input.json)
 })).pipe(
-  Command.withDescription("Record what was paid to a user"),
-  example("vault claim acme user-1 0xf3 USDC 1000000", "1 USDC; refused where less is claimable"),
+  Command.withDescription("Record a claim: what was paid to a user"),
+  example("vault claim acme user-1 0xf3 USDC 1000000", "1 USDC; refused if less is claimable"),
   Command.provide(services)
 )
 
 /** Amounts that moved on-chain, under the same rules as in the sandbox. */
 export const vault = Command.make("vault").pipe(
-  Command.withDescription("Record what was confirmed on-chain"),
+  Command.withDescription("Record movements of a vault's money that were confirmed on-chain"),
   example("vault deposit acme 0xd1 USDC 500000000", "The integrator funded its vault with 500 USDC"),
   Command.withSubcommands([deposit, withdraw, claim])
 )

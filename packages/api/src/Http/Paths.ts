@@ -1,3 +1,6 @@
+import { Context, Effect } from "effect"
+import { HttpServerError, HttpServerRequest, type HttpServerResponse } from "effect/http"
+
 /**
  * What a segment becomes whose percent-encoding is bad. No identifier may hold NUL, so that the request is refused
  * where its path is decoded: after authentication, as `part: "path"`.
@@ -17,6 +20,24 @@ export const canonical = (target: string): string | undefined => {
   if (plain.test(path)) return target
   return path.split("/").map(canonicalSegment).join("/") + query
 }
+
+/** Gives the routes each request with its canonical target; one that no route can match fails as in the router. */
+export const around = <E, R>(
+  routes: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+): Effect.Effect<HttpServerResponse.HttpServerResponse, E | HttpServerError.HttpServerError, R> =>
+  Effect.withFiber<HttpServerResponse.HttpServerResponse, E | HttpServerError.HttpServerError, R>((fiber) => {
+    const request = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
+    const url = canonical(request.url)
+    if (url === request.url) return routes
+    if (url === undefined) {
+      return Effect.fail(
+        new HttpServerError.HttpServerError({ reason: new HttpServerError.RouteNotFound({ request }) })
+      )
+    }
+    // the server restores the fiber's context at the end of the request
+    fiber.setContext(Context.add(fiber.context, HttpServerRequest.HttpServerRequest, request.modify({ url })))
+    return routes
+  })
 
 const plain = /^[A-Za-z0-9/_.~-]*$/
 

@@ -21,7 +21,7 @@ const methods = new Set(["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH",
 export const around = Effect.fnUntraced(function*<E, R>(
   answer: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 ) {
-  if (!(yield* Metrics.On)) return answer
+  if (!(yield* Metrics.Enabled)) return answer
   const series = new Series()
   return Effect.withFiber<HttpServerResponse.HttpServerResponse, E, R>((fiber) => {
     const clock = fiber.getRef(Clock.Clock)

@@ -32,13 +32,20 @@ export const answering = (endpoint: HttpApiEndpoint.Top) => {
   }
 }
 
+/** Seconds after which a request that was answered 503 may be sent again. */
+const retryAfterSeconds = 1
+
 const answerOf = (schema: Schema.Top): Answer => {
   const status = Schema.resolveAnnotations(schema)?.httpApiStatus
   // the errors' fields are plain values: encoding them needs no services
   const encode = Schema.encodeUnknownSync(schema as Schema.Codec<unknown>)
-  return (error) =>
-    HttpServerResponse.jsonUnsafe(encode(error), {
-      status,
-      headers: error instanceof RateLimited ? { "retry-after": `${error.retryAfterSeconds}` } : undefined
-    })
+  return (error) => {
+    const seconds = error instanceof RateLimited
+      ? error.retryAfterSeconds
+      : error instanceof Unavailable
+      ? retryAfterSeconds
+      : undefined
+    const headers = seconds === undefined ? undefined : { "retry-after": `${seconds}` }
+    return HttpServerResponse.jsonUnsafe(encode(error), { status, headers })
+  }
 }

@@ -10,7 +10,7 @@ const listeners = 16
 /** Where several sockets of a process may listen on one address. */
 export const reusePort = process.platform === "linux"
 
-/** Opens the further listening sockets beside a server that listens with {@link reusePort}; returns how to close them. */
+/** Opens further sockets beside a server that listens with {@link reusePort}; returns the function that closes them. */
 export const open = (address: ListenOptions, onConnection: (socket: Socket) => void): () => void => {
   const others: Array<Server> = []
   for (let count = 1; reusePort && count < listeners; count++) {

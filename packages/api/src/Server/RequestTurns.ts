@@ -9,6 +9,14 @@ export const maxStartsPerTurn = 64
 /** Requests that wait for their start, at most; one owner has a quarter. */
 export const maxWaiting = 40_000
 
+/** A request that is to start. */
+interface Candidate {
+  /** Only asked for where the request has to wait. */
+  readonly owner: () => string
+  readonly isClosed: () => boolean
+  readonly start: () => void
+}
+
 interface Waiting extends QueueEntry {
   readonly start: () => void
 }
@@ -21,9 +29,8 @@ export class RequestTurns {
 
   /**
    * Starts a request now, or in its owner's turn, unless its connection is closed by then; false where too many wait.
-   * The owner is only asked for where the request has to wait.
    */
-  run(request: { readonly owner: () => string; readonly isClosed: () => boolean; readonly start: () => void }): boolean {
+  run(request: Candidate): boolean {
     this.schedule()
     if (this.started < maxStartsPerTurn && this.waiting.size === 0) {
       this.started++

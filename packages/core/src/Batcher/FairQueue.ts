@@ -31,12 +31,16 @@ export class FairQueue<Entry extends QueueEntry> {
     return true
   }
 
-  /** Takes up to `limit` entries that are not done: an equal share of each key, whose other entries go to the end. */
-  take(limit: number): ReadonlyArray<Entry> {
+  /**
+   * Takes up to `limit` entries that are not done: an equal share of each key that `mayTake` allows, whose other
+   * entries go to the end.
+   */
+  take(limit: number, mayTake: (key: string) => boolean = () => true): ReadonlyArray<Entry> {
     const batch: Array<Entry> = []
     const share = Math.max(1, Math.floor(limit / this.queues.size))
     for (const [key, queue] of this.queues) {
       if (batch.length >= limit) break
+      if (!mayTake(key)) continue
       this.queues.delete(key)
       const taken = queue.splice(0, Math.min(share, limit - batch.length))
       this.total -= taken.length

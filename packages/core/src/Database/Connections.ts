@@ -2,7 +2,7 @@ import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
 import { Context, Effect, Exit, Fiber, identity, Option, Predicate, type Scope, Stream } from "effect"
 import type { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
-import { FairSemaphore } from "./FairSemaphore.ts"
+import { FairConnections } from "./FairConnections.ts"
 
 /** A pooled connection, with the state that decides whether it may be borrowed again. */
 interface Lease {
@@ -54,7 +54,7 @@ export const make = Effect.fnUntraced(function*(
   config: PgClient.PgPoolConfig
 ): Effect.fn.Return<SqlClient.SqlClient, SqlError.SqlError, Scope.Scope | Reactivity.Reactivity> {
   const pool = yield* PgPool.make(config)
-  const permits = new FairSemaphore(config.maxConnections ?? 1)
+  const fair = new FairConnections(config.maxConnections ?? 1)
   const leases = new WeakMap<PgConnection.PgConnection, Lease>()
   let exceeded = 0
 
@@ -92,33 +92,39 @@ export const make = Effect.fnUntraced(function*(
   ): Effect.Effect<A, E | SqlError.SqlError, R> =>
     Effect.withFiber((fiber) => {
       const deadline = fiber.getRef(CurrentDeadline)
-      const used = permits.withPermit(
+      const used = fair.lend(
         pool.use((connection) => lend(connection, deadline, (lease) => use(lease.connection)))
       )
       return Effect.flatMap(used, (result) => result === suspect ? borrower(use) : Effect.succeed(result))
     })
 
-  const acquireConnection: Effect.Effect<PgConnection.PgConnection, SqlError.SqlError, Scope.Scope> = Effect.flatMap(
+  const acquireFairly: Effect.Effect<PgConnection.PgConnection, SqlError.SqlError, Scope.Scope> = Effect.flatMap(
     Effect.zip(CurrentDeadline, pool.get),
     ([deadline, connection]) =>
-      Effect.flatMap(lend(connection, deadline, () => Effect.succeed(connection)), (result) =>
-        result === suspect ? acquireConnection : Effect.succeed(result))
+      Effect.flatMap(
+        lend(connection, deadline, () => Effect.succeed(connection)),
+        (result) => result === suspect ? acquireFairly : Effect.succeed(result)
+      )
   )
 
-  const acquire = Effect.andThen(permits.acquireScoped, acquireConnection)
+  const acquire = Effect.andThen(fair.scoped, acquireFairly)
 
   return yield* SqlClient.make({
-    driver: "pg",
+    ...dialect(config),
     acquirer: Effect.map(acquire, statementsOn),
     borrower,
-    transactionAcquirer: Effect.map(Effect.flatMap(acquire, (connection) => connection.pin), statementsOn),
-    prepareTransactionControls: true,
-    commit,
-    releaseSavepoint: (name) => `RELEASE SAVEPOINT ${name}`,
-    compiler: PgClient.makeCompiler(undefined, config.transformJson),
-    spanAttributes: [["db.system.name", "postgresql"]],
-    transformRows: Statement.defaultTransforms(config.transformResultNames ?? identity, config.transformJson).array
+    transactionAcquirer: Effect.map(Effect.flatMap(acquire, (connection) => connection.pin), statementsOn)
   })
+})
+
+const dialect = (config: PgClient.PgPoolConfig) => ({
+  driver: "pg",
+  prepareTransactionControls: true,
+  commit,
+  releaseSavepoint: (name: string) => `RELEASE SAVEPOINT ${name}`,
+  compiler: PgClient.makeCompiler(undefined, config.transformJson),
+  spanAttributes: [["db.system.name", "postgresql"]] as const,
+  transformRows: Statement.defaultTransforms(config.transformResultNames ?? identity, config.transformJson).array
 })
 
 /** Whether the connection answers within {@link firstAnswerMillis}. Closing the connection ends a hanging statement. */

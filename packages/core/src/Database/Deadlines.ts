@@ -5,7 +5,7 @@ import * as Metrics from "../Metrics.ts"
 import { CurrentDeadline, Deadline } from "./Connections.ts"
 import { isConflict, isSqlError, toUnavailable, unavailable } from "./Errors.ts"
 
-/** Milliseconds after which a request fails with {@link Unavailable} (decisions, section 3). */
+/** Milliseconds after which a request fails with {@link Unavailable}: 503 is due within 5 s (decisions, section 3). */
 export const unavailableAfterMillis = 4_500
 
 /** Deadline of a background step in milliseconds. Most steps take less than a second. */

@@ -20,4 +20,4 @@ export class Events extends HttpApiGroup.make("events").add(
       "once. Only an empty page is the last one."
   }))
 ).middleware(RequestPipeline)
-  .annotate(OpenApi.Description, "What happened, oldest first.") {}
+  .annotate(OpenApi.Description, "The event log: every change of a reward and of the vault, oldest first.") {}

@@ -7,4 +7,4 @@ export class Health extends HttpApiGroup.make("health", { topLevel: true }).add(
     description: "204 when the process can serve. It needs no key and does not check the database."
   }))
 )
-  .annotate(OpenApi.Description, "Whether the process can serve. The only operation that needs no key.") {}
+  .annotate(OpenApi.Description, "The health check, the only operation that needs no key.") {}

@@ -4,15 +4,21 @@ import { event, events } from "./OpenApi/Events.ts"
 import { type Examples, operations } from "./OpenApi/Examples.ts"
 
 /** The introduction of the OpenAPI description. */
-export const introduction = `Cashback for card programs. Enroll your users, publish reward programs, and send card \
-transactions (spend events) as they happen; rewards are computed from them and paid from your vault.
+export const introduction = `Cashback on card purchases. Enroll your users, publish reward programs (cashback \
+rules), and send card transactions (spend events) as they happen. Rewards are computed from them and paid from your \
+vault.
+
+An authorization is estimated (\`expected\`); a clearing earns the reward. Its money is reserved in the vault, or it \
+awaits funding until the vault has free money. It is \`pending\` for the program's holding period, then \`claimable\`, \
+and a claim pays it. A refund reduces the reward; if more was paid than remains, the difference is \`owed\`, which is \
+recovered from the user's next claimable rewards.
 
 - Every path except \`/health\` needs an API key in the \`x-api-key\` header.
 - Amounts are strings of decimal digits in the smallest unit: cents of a spend currency, 10^-6 of USDC, 10^-18 of \
 EURe. USD spend earns USDC and EUR spend earns EURe, one to one.
 - Timestamps are UTC, ISO 8601; responses have milliseconds: \`2026-12-01T00:00:00.000Z\`.
 - Lengths of strings count Unicode code points. Request bodies have no properties that are not described.
-- Errors are \`{_tag, message, …}\`: \`_tag\` identifies the error, \`message\` is a text for humans. An unknown path \
+- Errors are \`{_tag, message, …}\`: \`_tag\` identifies the error, \`message\` is for people. An unknown path \
 or method is 404 \`RouteNotFound\`; a fault of the service is 500 \`InternalError\`.
 - Requests are idempotent: the same request again changes nothing. After a timeout or 503 send it again unchanged; \
 after 429 wait for \`Retry-After\` seconds.
@@ -42,7 +48,7 @@ export const complete = (generated: Record<string, unknown>): Record<string, unk
     },
     tags: [
       ...document.tags,
-      { name: "webhooks", description: "The requests of the service to the integrator's endpoint." }
+      { name: "webhooks", description: "The requests that the service sends to the integrator's endpoint." }
     ]
   }
   return "/v1/sandbox/vault" in document.paths ? completed : asInProduction(completed)

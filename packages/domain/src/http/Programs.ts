@@ -35,7 +35,8 @@ export class Programs extends HttpApiGroup.make("programs").add(
     summary: "Publish a program version",
     description: "A published version never changes and takes effect at least 5 minutes after it is published. The " +
       "same content under the same number again is 200 with `duplicate: true`, other content is 409. A version that " +
-      "violates rules is refused with all problems at once. To stop a program, publish a version that pays nothing."
+      "violates rules is refused with all problems at once. An integrator has at most 50 programs, and a program 100 " +
+      "versions. To stop a program, publish a version that pays nothing."
   })).annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "ignore", errors: "all" }),
   HttpApiEndpoint.get("list", "/v1/programs", {
     success: Schema.Struct({ programs: Schema.Array(ProgramSummary) }).annotate({ description: "The programs by id." })
@@ -60,11 +61,12 @@ export class Programs extends HttpApiGroup.make("programs").add(
     error: [InvalidRequest, NotFound, ProgramRefused, SimulationTooLarge]
   }).annotateMerge(OpenApi.annotations({
     summary: "Simulate a version",
-    description: "Compares what a candidate would have paid for past purchases with what the program paid for them. " +
-      "Nothing is stored. The candidate's `effectiveFrom` and the limits of publication do not apply; a candidate " +
-      "that violates another rule is refused as in a publication. Caps count from the start of the month of `from`. " +
-      "A simulation evaluates at most 1,000,000 purchases, and takes at most a minute. While one of an integrator " +
-      "runs, another one is 503."
+    description: "Compares what a candidate, an unpublished version, would have paid for past purchases with what " +
+      "the program paid for them. Nothing is stored. The candidate's `effectiveFrom` and the limits of publication " +
+      "do not apply; a candidate that violates another rule is refused as in a publication. Caps count from the " +
+      "start of the month of `from`. " +
+      "A simulation evaluates at most 1,000,000 purchases, and takes at most a minute. An integrator has one " +
+      "simulation at a time; a second one is 503."
   })).annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "ignore", errors: "all" })
 ).middleware(RequestPipeline)
   .annotate(OpenApi.Description, "Reward programs and their immutable versions.") {}

@@ -38,9 +38,13 @@ export class SpendEvents extends HttpApiGroup.make("spendEvents").add(
   HttpApiEndpoint.get("backlog", "/v1/spend-events/backlog", { success: SpendEventBacklog }).annotateMerge(
     OpenApi.annotations({
       summary: "Count spend events that have no effect yet",
-      description:
-        `How many are stored and not processed yet, and how many are set aside. Both counts stop at ${maxBacklogCount}.`
+      description: "How many events are stored and not processed yet, and how many wait for another event. Each " +
+        `count stops at ${maxBacklogCount}.`
     })
   )
 ).middleware(RequestPipeline)
-  .annotate(OpenApi.Description, "Card events in: stored before the answer, processed after it.") {}
+  .annotate(
+    OpenApi.Description,
+    "Spend events: the steps of card transactions. They are stored before the response and processed after it."
+  )
+{}

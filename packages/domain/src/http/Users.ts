@@ -55,7 +55,7 @@ export class Users extends HttpApiGroup.make("users").add(
     error: NotFound
   }).annotateMerge(OpenApi.annotations({
     summary: "Explain a reward",
-    description: "The computation of the amount: version, attributes, rate, bonuses, caps, refunds and recoveries."
+    description: "How the amount was computed: version, attributes, rate, bonuses, caps, refunds and recoveries."
   }))
 ).middleware(RequestPipeline)
-  .annotate(OpenApi.Description, "Enrollment, and what a user has.") {}
+  .annotate(OpenApi.Description, "Enrollment, balances and rewards of users.") {}

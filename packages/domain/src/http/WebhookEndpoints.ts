@@ -104,4 +104,4 @@ export class WebhookEndpoints extends HttpApiGroup.make("webhookEndpoints").add(
       "event log."
   }))
 ).middleware(RequestPipeline)
-  .annotate(OpenApi.Description, "Where events go, one endpoint per integrator.") {}
+  .annotate(OpenApi.Description, "The endpoint that receives the events, one per integrator, and its deliveries.") {}

@@ -27,7 +27,7 @@ export const breaches = (attack: Attack, measured: Measured, form: "short" | "fu
   return [
     ...measured.failures,
     ...(refused.length > 0
-      ? [`${refused.length} posts of the innocent integrator did not get 202: ${[...new Set(refused)].join(", ")}`]
+      ? [`${refused.length} posts of the innocent integrator got other answers: ${[...new Set(refused)].join(", ")}`]
       : []),
     ...metrics.flatMap((metric) => {
       const bound = metric === "reward" ? attack.rewardBoundMillis ?? bounds[metric] : bounds[metric]

@@ -5,8 +5,8 @@ export type Metric = typeof metrics[number]
 const accepted202 = "202"
 
 /**
- * A line that the process of the innocent integrator prints. Instants are milliseconds since 1970; `answer` is the
- * status of the answer, or why there is none.
+ * A line that the innocent integrator's process prints; instants are milliseconds since 1970, `answer` is its status,
+ * or why there is none.
  */
 export type Line =
   | { readonly kind: "intended"; readonly event: number; readonly at: number }

@@ -22,14 +22,14 @@ const row = (texts: ReadonlyArray<string>): string => `| ${texts.join(" | ")} |`
 const cells = (measured: Measured): ReadonlyArray<string> => {
   const { after, before, during, peakBytes, recoveryMillis } = measured
   const of = (metric: Metric) => [before, during, after].map((summary) => latency(summary, metric)).join(" → ")
-  const refused = [before, during, after].reduce((sum, phase) => sum + phase.refused.length, 0)
+  const refused = [before, during, after].flatMap((summary) => summary.refused)
   const worst = [during.post.max, during.reward.max, during.webhook.max].map(duration).join(", ")
   return [
     `${measured.attack}: ${measured.what}`,
     of("post"),
     of("reward"),
     of("webhook"),
-    `${refused} of ${before.posts + during.posts + after.posts}`,
+    `${refused.length} of ${before.posts + during.posts + after.posts}`,
     worst,
     recoveryMillis === undefined ? "**no**" : duration(recoveryMillis),
     `${mebibytes(peakBytes.worker)}, ${mebibytes(peakBytes.api)}`,

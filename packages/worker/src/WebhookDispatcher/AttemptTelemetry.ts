@@ -17,7 +17,7 @@ export type Observe = (outgoing: Outgoing) => (result: AttemptResult, millis: nu
  * a span of its own trace, linked to the one that made the delivery.
  */
 export const observe: Effect.Effect<Observe> = Effect.withFiber((fiber) => {
-  if (!fiber.getRef(Metrics.On)) return Effect.succeed(() => () => undefined)
+  if (!fiber.getRef(Metrics.Enabled)) return Effect.succeed(() => () => undefined)
   const run = Effect.runSyncWith(fiber.context)
   return Effect.succeed(({ claim, eventId }) => {
     const end = run(Tracing.begin("WebhookDispatcher.attempt", "producer", [claim.traceparent]))
