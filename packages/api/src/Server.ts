@@ -1,10 +1,10 @@
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Duration, Effect, Layer } from "effect"
+import { Effect, Layer, Scope } from "effect"
 import { HttpServer } from "effect/http"
 import { ServeError } from "effect/http/HttpServerError"
+import * as NetAddress from "effect/net/NetAddress"
 import type { ListenOptions } from "node:net"
 import { BoundedServer } from "./Server/BoundedServer.ts"
-import * as Listeners from "./Server/Listeners.ts"
 
 /** How long a stop waits for requests in flight. */
 export const stopWithinSeconds = 10
@@ -15,60 +15,65 @@ const requestTimeoutMillis = 30_000
 /** How often that is checked. */
 const requestCheckMillis = 5_000
 
-/**
- * Connections that the kernel keeps until this process accepts them, at most. While more come, the kernel drops their
- * packets, and a client tries again after 1 s, 3 s and 7 s: Node's own 511 are full after an instant of a flood.
- */
-const backlog = 4_096
-
 /** How long a connection may be silent, also one of a client that reads no answer; the longest request takes 60 s. */
 const silentMillis = 90_000
 
-/**
- * Node's server. At the end it stops accepting, closes unused connections after another half second, lets requests in
- * flight finish, for 10 s at most, and then closes the remaining connections. It never upgrades a connection: such a
- * request is answered as any other, and all timeouts hold (decisions, section 3).
- */
-export const layer = (options: {
+interface Options {
   readonly host: string
   readonly port: number
   /** The integrator of a request's key, where that is known without a look-up. */
   readonly integratorOf?: (apiKey: string) => string | undefined
   /** For tests. */
   readonly silentMillis?: number
-}): Layer.Layer<HttpServer.HttpServer, ServeError> =>
-  Layer.unwrap(Effect.gen(function*() {
-    const { host, integratorOf = () => undefined, port } = options
-    if (port !== 0) yield* isFree({ host, port })
-    const server = new BoundedServer({
-      requestTimeout: requestTimeoutMillis,
-      connectionsCheckingInterval: requestCheckMillis,
-      shouldUpgradeCallback: () => false,
-      integratorOf: ({ headers }) => {
-        const apiKey = headers["x-api-key"]
-        return typeof apiKey === "string" ? integratorOf(apiKey) : undefined
-      }
-    })
-    server.timeout = options.silentMillis ?? silentMillis
-    return Layer.effectDiscard(
-      // runs between the graceful stop, which begins where requests are served, and the wait for the server's end
-      Effect.gen(function*() {
-        yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
-        const { address } = yield* HttpServer.HttpServer
-        if ("port" in address) server.listenWidely({ host, port: address.port, backlog })
-      })
-    ).pipe(
-      Layer.provideMerge(
-        NodeHttpServer.layerServer(() => server, {
-          host,
-          port,
-          backlog,
-          reusePort: Listeners.reusePort,
-          gracefulShutdownTimeout: Duration.seconds(stopWithinSeconds)
-        })
-      )
-    )
-  }))
+}
 
-const isFree = (address: ListenOptions) =>
-  Effect.tryPromise({ try: () => Listeners.isFree(address), catch: (cause) => new ServeError({ cause }) })
+/**
+ * Node's server. At the end it stops accepting, closes unused connections after another half second, lets requests in
+ * flight finish, for 10 s at most, and then closes the remaining connections. It never upgrades a connection: such a
+ * request is answered as any other, and all timeouts hold (decisions, section 3).
+ */
+export const layer = (options: Options): Layer.Layer<HttpServer.HttpServer, ServeError> =>
+  Layer.effect(HttpServer.HttpServer, make(options))
+
+const make = Effect.fnUntraced(function*({ host, integratorOf = () => undefined, port, ...options }: Options) {
+  const server = new BoundedServer({
+    requestTimeout: requestTimeoutMillis,
+    connectionsCheckingInterval: requestCheckMillis,
+    shouldUpgradeCallback: () => false,
+    integratorOf: ({ headers }) => {
+      const apiKey = headers["x-api-key"]
+      return typeof apiKey === "string" ? integratorOf(apiKey) : undefined
+    }
+  })
+  server.timeout = options.silentMillis ?? silentMillis
+  const closed = yield* Effect.cached(Effect.callback<void>((resume) => {
+    server.close(() => resume(Effect.void))
+  }))
+  const address = yield* Effect.acquireRelease(listen(server, { host, port }), () =>
+    Effect.andThen(Effect.sync(() => server.closeAllConnections()), closed))
+
+  return HttpServer.make({
+    address,
+    // @effect-diagnostics-next-line anyUnknownInErrorContext:off -- Effect's own type of an answer
+    serve: Effect.fnUntraced(function*(answer, middleware) {
+      // @effect-diagnostics-next-line anyUnknownInErrorContext:off
+      const handler = yield* NodeHttpServer.makeHandler(answer, { scope: keepsNothing(), middleware })
+      yield* Effect.addFinalizer(() => Effect.timeoutOption(closed, stopWithinSeconds * 1_000))
+      server.on("request", handler).on("checkContinue", handler)
+    })
+  })
+})
+
+const listen = (server: BoundedServer, at: ListenOptions) =>
+  Effect.tryPromise(() => server.listenAt(at)).pipe(
+    Effect.flatMap(({ address, port }) => Effect.fromResult(NetAddress.inetAddressFromIpString(address, port))),
+    Effect.mapError((cause) => new ServeError({ cause }))
+  )
+
+/**
+ * A scope that keeps no finalizers, for the fibers of requests: they end with their connections, all of which the
+ * server closes. Effect keeps fibers in a `Map` of their scope, which costs a busy server a third of its processor time
+ * in garbage collections, see {@link LinkedList}.
+ */
+const keepsNothing = (): Scope.Scope =>
+  Object.defineProperty(Scope.makeUnsafe(), "state", { get: () => ({ _tag: "Empty" }), set: () => {} })

@@ -2,6 +2,7 @@ import { Unavailable } from "@card-rewards/domain/Errors"
 import { Clock, Effect, Exit, Latch, type Scope } from "effect"
 import type { SqlError } from "effect/sql"
 import { FairQueue } from "./Batcher/FairQueue.ts"
+import { type LinkedEntry, LinkedList, unlisted } from "./Batcher/LinkedList.ts"
 import * as Database from "./Database.ts"
 import * as Tracing from "./Tracing.ts"
 
@@ -39,7 +40,7 @@ export interface Options<Request, A, E> {
   readonly run: (batch: ReadonlyArray<Pending<Request, A, E | Unavailable>>) => Effect.Effect<void>
 }
 
-interface Entry<Request, A, E> extends Pending<Request, A, E> {
+interface Entry<Request, A, E> extends Pending<Request, A, E>, LinkedEntry<Entry<Request, A, E>> {
   /** Milliseconds of the monotonic clock. */
   readonly deadlineMillis: number
   isDone: boolean
@@ -66,6 +67,7 @@ export const make = Effect.fnUntraced(function*<Request, A, E>(
     Effect.flatMap(Effect.zip(Tracing.traceparent, nowMillis), ([traceparent, now]) =>
       Effect.callback<A, E | Unavailable>((resume) => {
         const entry: Own = {
+          ...unlisted,
           request,
           traceparent,
           deadlineMillis: now + Database.unavailableAfterMillis,
@@ -109,15 +111,17 @@ const forkBatches = Effect.fnUntraced(function*<Request, A, E>(
   }
 })
 
-/** Forks a fiber that calls `fail` for entries past their deadline; returns the set of entries that it watches. */
-const failExpired = Effect.fnUntraced(function*<Watched extends { readonly deadlineMillis: number }>(
+/** Forks a fiber that calls `fail` for entries past their deadline; returns the entries that it watches. */
+const failExpired = Effect.fnUntraced(function*<
+  Watched extends LinkedEntry<Watched> & { readonly deadlineMillis: number }
+>(
   fail: (entry: Watched) => void
 ) {
-  const entries = new Set<Watched>()
+  const entries = new LinkedList<Watched>()
   const someAdded = yield* Latch.make()
   const check = Effect.gen(function*() {
     yield* someAdded.await
-    const [oldest] = entries
+    const oldest = entries.first
     if (oldest === undefined) return yield* someAdded.close
     yield* Effect.sleep(Math.max(minPauseMillis, oldest.deadlineMillis - (yield* nowMillis)))
     const now = yield* nowMillis

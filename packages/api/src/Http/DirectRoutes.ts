@@ -1,5 +1,5 @@
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
-import { Context, Effect } from "effect"
+import { Context, Effect, Tracer } from "effect"
 import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { Pipeline } from "../Pipeline.ts"
 import { Services } from "../Services.ts"
@@ -22,7 +22,9 @@ export const before = Effect.fnUntraced(function*<E, R>(
   return Effect.withFiber<HttpServerResponse.HttpServerResponse, E, R>((fiber) => {
     const { method, url } = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
     if (url !== endpoint.path || method !== endpoint.method) return routes
-    // what the router would have set; the server restores the fiber's context at the end of the request
+    // as the router does; the server restores the fiber's context at the end of the request
+    const span = Context.getOrUndefined(fiber.context, Tracer.ParentSpan)
+    if (span?._tag === "Span" && span.sampled) span.attribute("http.route", endpoint.path)
     fiber.setContext(Context.add(fiber.context, HttpRouter.RouteContext, routeContext))
     return answer
   })

@@ -1,7 +1,8 @@
+import { type LinkedEntry, LinkedList, unlisted } from "@card-rewards/core/Batcher/LinkedList"
 import { InvalidRequest, type Unavailable } from "@card-rewards/domain/Errors"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
-import { ByteSize, Clock, Context, Duration, Effect, Layer } from "effect"
-import { HttpIncomingMessage, type HttpServerRequest } from "effect/http"
+import { Clock, Context, Duration, Effect, Layer } from "effect"
+import type { HttpServerRequest } from "effect/http"
 import { isUtf8 } from "node:buffer"
 import type { Readable } from "node:stream"
 import * as Refusals from "./Refusals.ts"
@@ -49,12 +50,12 @@ export class RequestBodies extends Context.Service<RequestBodies, {
             return invalid("expected the content type application/json")
           }
           if (Number(length ?? 0) > maxBytes) return invalid(tooLarge)
-          return expect === undefined
-            ? receive(NodeHttpServerRequest.toIncomingMessage(request), integratorId, arriving, {
-              startedNanos: clock.monotonicTimeNanosUnsafe(),
-              length: Number(length)
-            })
-            : Effect.flatMap(receiveExpected(request, integratorId, arriving), textOf)
+          // Node leaves it to the service whether a client that asks first may send its body
+          if (expect !== undefined) NodeHttpServerRequest.toServerResponse(request).writeContinue()
+          return receive(NodeHttpServerRequest.toIncomingMessage(request), integratorId, arriving, {
+            startedNanos: clock.monotonicTimeNanosUnsafe(),
+            length: Number(length)
+          })
         }
       })
     }))
@@ -71,7 +72,7 @@ const isJson = (contentType: string): boolean =>
 const tooLarge = `expected a body of at most ${maxBytes} bytes`
 
 /** A body that has not arrived whole. */
-interface Incomplete {
+interface Incomplete extends LinkedEntry<Incomplete> {
   readonly startedNanos: bigint
   readonly refuse: (refusal: Effect.Effect<never, InvalidRequest | Unavailable>) => void
 }
@@ -81,7 +82,7 @@ class Arriving {
   readonly deadlineMillis: number
   readonly count = new SharedLimit(maxIncomplete)
   readonly bytes = new SharedLimit(maxIncompleteBytes)
-  readonly bodies = new Set<Incomplete>()
+  readonly bodies = new LinkedList<Incomplete>()
 
   constructor(deadlineMillis: number) {
     this.deadlineMillis = deadlineMillis
@@ -117,6 +118,7 @@ const receive = (
       arriving.bytes.giveBack(integratorId, size)
     }
     const body: Incomplete = {
+      ...unlisted,
       startedNanos,
       refuse: (refusal) => {
         message.pause()
@@ -142,25 +144,6 @@ const receive = (
     arriving.bodies.add(body)
     message.on("data", onData).on("end", onEnd).on("error", onClose).on("close", onClose)
     return Effect.sync(stop)
-  })
-
-/** A body whose sender waits for `100 Continue`, which Effect's own reader sends; it counts with its greatest size. */
-const receiveExpected = (request: HttpServerRequest.HttpServerRequest, integratorId: string, arriving: Arriving) =>
-  Effect.uninterruptibleMask((restore): Effect.Effect<Uint8Array, InvalidRequest | Unavailable> => {
-    if (!arriving.bytes.take(integratorId, maxBytes)) return Refusals.busy
-    const body = request.arrayBuffer.pipe(
-      Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBytes)),
-      Effect.mapBoth({
-        onFailure: ({ reason }) =>
-          notReceived("reason" in reason && reason.reason === "BodyTooLarge" ? tooLarge : unreadable),
-        onSuccess: (buffer) => new Uint8Array(buffer)
-      }),
-      Effect.timeoutOrElse({
-        duration: Duration.millis(arriving.deadlineMillis),
-        orElse: () => notInTime(arriving.deadlineMillis)
-      })
-    )
-    return Effect.ensuring(restore(body), Effect.sync(() => arriving.bytes.giveBack(integratorId, maxBytes)))
   })
 
 const unreadable = "the body could not be read"

@@ -1,10 +1,14 @@
 import { maxShare } from "@card-rewards/core/Batcher/FairQueue"
 
+/** Integrators that are counted before those that use nothing are forgotten. */
+const manyIntegrators = 10_000
+
 /** A limit on what integrators use at the same time: a quarter of it for each, and the whole for all together. */
 export class SharedLimit {
   private readonly max: number
   private readonly maxOfOne: number
   private used = 0
+  private forgetFrom = manyIntegrators
   private readonly usedBy = new Map<string, number>()
 
   constructor(max: number) {
@@ -22,9 +26,14 @@ export class SharedLimit {
   }
 
   giveBack(integratorId: string, amount = 1): void {
-    const own = (this.usedBy.get(integratorId) ?? 0) - amount
-    if (own === 0) this.usedBy.delete(integratorId)
-    else this.usedBy.set(integratorId, own)
+    this.usedBy.set(integratorId, (this.usedBy.get(integratorId) ?? 0) - amount)
     this.used -= amount
+    // not at once: a map whose entries come and go costs more than one that is large, see LinkedList
+    if (this.usedBy.size > this.forgetFrom) this.forgetUnused()
+  }
+
+  private forgetUnused(): void {
+    for (const [integratorId, own] of this.usedBy) if (own === 0) this.usedBy.delete(integratorId)
+    this.forgetFrom = Math.max(manyIntegrators, 2 * this.usedBy.size)
   }
 }

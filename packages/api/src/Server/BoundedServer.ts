@@ -1,5 +1,6 @@
+import { LinkedList } from "@card-rewards/core/Batcher/LinkedList"
 import { IncomingMessage, Server, type ServerOptions } from "node:http"
-import type { ListenOptions, Socket } from "node:net"
+import type { AddressInfo, ListenOptions, Server as NetServer, Socket } from "node:net"
 import { SharedLimit } from "../Pipeline/SharedLimit.ts"
 import { Connection, maxWaiting, type Shared } from "./Connection.ts"
 import * as Listeners from "./Listeners.ts"
@@ -45,13 +46,17 @@ interface Options extends
  */
 export class BoundedServer extends Server<typeof IncomingMessage, typeof Response> {
   #isClosing = false
+  /** The servers of the further listening sockets. */
+  #others: ReadonlyArray<NetServer> = []
   #closesUnused = false
-  #closeListeners = () => {}
   readonly #integratorOf: Options["integratorOf"]
   readonly #shared: Shared = { turns: new RequestTurns(), waiting: new SharedLimit(maxWaiting) }
-  readonly #connections = new Map<Socket, Connection>()
+  readonly #connectionOf = new WeakMap<Socket, Connection>()
+  #connections = 0
+  /** Connections with the key of an integrator. */
+  readonly #integrators = new LinkedList<Connection>()
   /** Connections without a known key, the oldest first. */
-  readonly #strangers = new Set<Connection>()
+  readonly #strangers = new LinkedList<Connection>()
   readonly #connectionsOf = new SharedLimit(maxConnections)
 
   constructor({ integratorOf, ...options }: Options) {
@@ -63,11 +68,6 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
     setInterval(() => this.#closeSlowReaders(), countMillis).unref()
   }
 
-  /** Also opens the further listening sockets of {@link Listeners}. */
-  listenWidely(address: ListenOptions): void {
-    this.#closeListeners = Listeners.open(address, (socket) => this.emit("connection", socket))
-  }
-
   /** A request, also one that asks whether it may send its body, is handled in the order of its connection. */
   override emit(event: string, ...args: Array<unknown>): boolean {
     const [request, response] = args
@@ -77,24 +77,35 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
       response.setHeader("connection", "close")
       response.once("close", () => this.closeIdleConnections())
     }
-    const connection = this.#connections.get(request.socket)
+    const connection = this.#connectionOf.get(request.socket)
     if (connection === undefined || !this.#recognise(connection, request)) return true
     const owner = () => this.#integratorOf(request) ?? connection.client
     connection.handle({ response, owner, handle: () => void super.emit(event, ...args) })
     return true
   }
 
+  /** Listens, on several sockets where that is possible. */
+  async listenAt(at: ListenOptions): Promise<AddressInfo> {
+    const { address, others } = await Listeners.listen(this, at)
+    this.#others = others
+    return address
+  }
+
   override close(callback?: (error?: Error) => void): this {
     this.#isClosing = true
-    this.#closeListeners()
-    for (const connection of this.#connections.values()) connection.announceClose()
+    let left = this.#others.length + 1
+    const closed = (error?: Error) => {
+      if (--left === 0) callback?.(error)
+    }
+    for (const other of this.#others) other.close(closed)
+    for (const connection of this.#open()) connection.announceClose()
     // @effect-diagnostics-next-line globalTimers:off -- Node's server is no fiber
     setTimeout(() => {
       this.#closesUnused = true
-      for (const [socket, connection] of this.#connections) if (connection.isUnused) socket.destroySoon()
+      for (const connection of this.#open()) connection.closeIfUnused()
       this.closeIdleConnections()
     }, unusedMillis).unref()
-    return super.close(callback)
+    return super.close(closed)
   }
 
   /** Node calls it as soon as it closes, when a request may still be in transit. */
@@ -103,18 +114,20 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
   }
 
   #add(socket: Socket): void {
-    if (this.#connections.size >= maxConnections) {
-      const [oldest] = this.#strangers
+    if (this.#connections >= maxConnections) {
+      const oldest = this.#strangers.first
       if (oldest === undefined) return void socket.destroy()
       oldest.close()
     }
     const connection = new Connection(socket, this.#shared)
-    this.#connections.set(socket, connection)
+    this.#connectionOf.set(socket, connection)
+    this.#connections++
     this.#strangers.add(connection)
     socket.once("close", () => {
-      this.#connections.delete(socket)
-      this.#strangers.delete(connection)
-      if (connection.integratorId !== undefined) this.#connectionsOf.giveBack(connection.integratorId)
+      this.#connections--
+      if (connection.integratorId === undefined) return void this.#strangers.delete(connection)
+      this.#integrators.delete(connection)
+      this.#connectionsOf.giveBack(connection.integratorId)
     })
   }
 
@@ -129,11 +142,17 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
     }
     connection.integratorId = integratorId
     this.#strangers.delete(connection)
+    this.#integrators.add(connection)
     return true
   }
 
+  *#open(): Generator<Connection> {
+    yield* this.#strangers
+    yield* this.#integrators
+  }
+
   #closeSlowReaders(): void {
-    const readers = [...this.#connections.values()].map((connection) => ({ connection, bytes: connection.unsentBytes }))
+    const readers = [...this.#open()].map((connection) => ({ connection, bytes: connection.unsentBytes }))
     let total = readers.reduce((sum, { bytes }) => sum + bytes, 0)
     if (total <= maxUnsentBytes) return
     for (const { bytes, connection } of readers.sort((one, other) => other.bytes - one.bytes)) {

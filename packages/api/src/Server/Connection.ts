@@ -1,3 +1,4 @@
+import type { LinkedEntry } from "@card-rewards/core/Batcher/LinkedList"
 import type { Socket } from "node:net"
 import { clientOf } from "../Pipeline/ClientAddress.ts"
 import type { SharedLimit } from "../Pipeline/SharedLimit.ts"
@@ -32,15 +33,18 @@ export interface Shared {
  * The requests of one connection. Those that a client pipelines beyond {@link maxHandled}, or without reading its
  * answers, wait in order, and the socket is not read while any of them waits.
  */
-export class Connection {
+export class Connection implements LinkedEntry<Connection> {
+  previous: Connection | undefined
+  next: Connection | undefined
+  isListed = false
   /** What its client is counted under, see {@link clientOf}. */
   readonly client: string
   /** The integrator whose key one of its requests had. */
   integratorId: string | undefined
   private readonly socket: Socket
   private readonly shared: Shared
-  private readonly unanswered = new Set<Response>()
-  private handled = 0
+  /** The responses of the requests that are handled. */
+  private readonly handled: Array<Response> = []
   private waiting: Array<Request> = []
   private isStarting = false
   private isScheduled = false
@@ -58,27 +62,25 @@ export class Connection {
     socket.once("close", () => {
       if (this.waiting.length > 0) this.shared.waiting.giveBack(this.client, this.waiting.length)
       this.waiting = []
-      this.unanswered.clear()
     })
   }
 
-  /** Whether the connection never carried a byte. */
-  get isUnused(): boolean {
-    return !this.hasRequest && this.socket.bytesRead === 0
+  /** Closes the connection if it never carried a byte. */
+  closeIfUnused(): void {
+    if (!this.hasRequest && this.socket.bytesRead === 0) this.socket.destroySoon()
   }
 
   /** Bytes of answers that the client has not read, beyond what the kernel holds. */
   get unsentBytes(): number {
     let bytes = this.socket.writableLength
     // Node gives the socket to one response after the other
-    for (const response of this.unanswered) if (response.socket === null) bytes += response.writableLength
+    for (const response of this.handled) if (response.socket === null) bytes += response.writableLength
     return bytes
   }
 
   /** Handles a request in its turn. Where too many wait, this connection is closed. */
   handle(request: Request): void {
     this.hasRequest = true
-    this.unanswered.add(request.response)
     if (this.waiting.length === 0 && this.mayStart) return this.start(request)
     if (!this.shared.waiting.take(this.client)) return this.close()
     this.waiting.push(request)
@@ -87,7 +89,9 @@ export class Connection {
 
   /** Sets `connection: close` on all answers that have not started. */
   announceClose(): void {
-    for (const response of this.unanswered) if (!response.headersSent) response.setHeader("connection", "close")
+    for (const response of [...this.handled, ...this.waiting.map(({ response }) => response)]) {
+      if (!response.headersSent) response.setHeader("connection", "close")
+    }
   }
 
   close(): void {
@@ -95,7 +99,7 @@ export class Connection {
   }
 
   private get mayStart(): boolean {
-    return !this.isStarting && this.handled < maxHandled && !this.socket.writableNeedDrain
+    return !this.isStarting && this.handled.length < maxHandled && !this.socket.writableNeedDrain
   }
 
   /** One request at a time waits for its owner's turn, so that the next one knows whether the answers are read. */
@@ -103,10 +107,9 @@ export class Connection {
     this.isStarting = true
     const start = () => {
       this.isStarting = false
-      this.handled++
+      this.handled.push(response)
       response.once("close", () => {
-        this.handled--
-        this.unanswered.delete(response)
+        this.handled.splice(this.handled.indexOf(response), 1)
         this.schedule()
       })
       handle()

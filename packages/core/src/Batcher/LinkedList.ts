@@ -1,0 +1,54 @@
+/** An entry of one {@link LinkedList}, which sets these fields. */
+export interface LinkedEntry<Entry> {
+  previous: Entry | undefined
+  next: Entry | undefined
+  isListed: boolean
+}
+
+/** The fields of an entry that is in no list. */
+export const unlisted = { previous: undefined, next: undefined, isListed: false }
+
+/**
+ * Entries in the order in which they were added; any of them may leave at any time.
+ *
+ * A `Set` does the same, but not for objects that come and go with each request. Whenever V8 replaces a set's table, the
+ * old table keeps a pointer to the new one, and its own entries. Once one such table is in the old generation, it keeps
+ * everything that was in the later ones until a full collection: a third of all garbage survived, and a collection of
+ * the young generation took 16 ms instead of 2.
+ */
+export class LinkedList<Entry extends LinkedEntry<Entry>> implements Iterable<Entry> {
+  first: Entry | undefined
+  private last: Entry | undefined
+
+  add(entry: Entry): void {
+    entry.isListed = true
+    entry.previous = this.last
+    if (this.last === undefined) this.first = entry
+    else this.last.next = entry
+    this.last = entry
+  }
+
+  /** Returns false where the entry is not in the list any more. */
+  delete(entry: Entry): boolean {
+    if (!entry.isListed) return false
+    const { next, previous } = entry
+    if (previous === undefined) this.first = next
+    else previous.next = next
+    if (next === undefined) this.last = previous
+    else next.previous = previous
+    entry.isListed = false
+    entry.previous = undefined
+    entry.next = undefined
+    return true
+  }
+
+  /** The entries from the first on; the one just given may leave meanwhile. */
+  *[Symbol.iterator](): Generator<Entry> {
+    let entry = this.first
+    while (entry !== undefined) {
+      const { next } = entry
+      yield entry
+      entry = next
+    }
+  }
+}
