@@ -18,13 +18,21 @@ const requestCheckMillis = 5_000
 /** How long a connection may be silent, also one of a client that reads no answer; the longest request takes 60 s. */
 const silentMillis = 90_000
 
+/** Connections that are open, at most; one integrator has a quarter. */
+const maxConnections = 10_000
+
+/** Bytes of answers that clients have not read, at most, beyond what the kernel holds. */
+const maxUnsentBytes = 128 * 1_048_576
+
 interface Options {
   readonly host: string
   readonly port: number
   /** The integrator of a request's key, where that is known without a look-up. */
   readonly integratorOf?: (apiKey: string) => string | undefined
-  /** For tests. */
+  /** The limits above, for tests. */
   readonly silentMillis?: number
+  readonly maxConnections?: number
+  readonly maxUnsentBytes?: number
 }
 
 /**
@@ -40,6 +48,8 @@ const make = Effect.fnUntraced(function*({ host, integratorOf = () => undefined,
     requestTimeout: requestTimeoutMillis,
     connectionsCheckingInterval: requestCheckMillis,
     shouldUpgradeCallback: () => false,
+    maxConnections: options.maxConnections ?? maxConnections,
+    maxUnsentBytes: options.maxUnsentBytes ?? maxUnsentBytes,
     integratorOf: ({ headers }) => {
       const apiKey = headers["x-api-key"]
       return typeof apiKey === "string" ? integratorOf(apiKey) : undefined

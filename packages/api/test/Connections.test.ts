@@ -7,7 +7,7 @@ import { maxHandled } from "../src/Server/Connection.ts"
 import * as Server from "../src/Server.ts"
 
 /** Serves requests that end when the test says so, on the port that it returns. */
-const serveHeld = Effect.fnUntraced(function*(options: { readonly silentMillis?: number } = {}) {
+const serveHeld = Effect.fnUntraced(function*(options: Partial<Parameters<typeof Server.layer>[0]> = {}) {
   const state = { handled: 0, most: 0, started: 0 }
   const end = yield* Deferred.make<void>()
   const answer = Effect.gen(function*() {
@@ -19,7 +19,7 @@ const serveHeld = Effect.fnUntraced(function*(options: { readonly silentMillis?:
     // as the router makes its handlers
     const held = request.url === "/at-once" ? Effect.void : Effect.interruptible(Deferred.await(end))
     yield* Effect.ensuring(held, Effect.sync(() => state.handled--))
-    return HttpServerResponse.text(`${request.url} ${body}`)
+    return HttpServerResponse.text(request.url === "/large" ? "x".repeat(1_000_000) : `${request.url} ${body}`)
   })
   const server = yield* Layer.build(Server.layer({ host: "127.0.0.1", port: 0, ...options }))
   yield* HttpServer.serveEffect(answer).pipe(Effect.provideContext(server))
@@ -144,4 +144,58 @@ it.live("2,000 connections that come at once are all opened at once", () =>
     yield* Effect.sleep("500 millis")
     // a connection that was dropped is tried again after a second
     assert.strictEqual(sockets.filter(({ connecting }) => connecting).length, 0)
+  }).pipe(Effect.scoped), { timeout: 20_000 })
+
+const untilClosed = (socket: Socket) => until(() => socket.resume().closed)
+
+it.live("at the limit of connections the oldest without a key makes room, and one with a key stays", () =>
+  Effect.gen(function*() {
+    const { end, port } = yield* serveHeld({ maxConnections: 8, integratorOf: (key) => key })
+    yield* end
+    const ask = Effect.fnUntraced(function*(socket: Socket, key = "") {
+      const text = received(socket)
+      socket.write(`GET /at-once HTTP/1.1\r\nhost: x\r\n${key}\r\n`)
+      yield* until(() => text().includes("/at-once"))
+    })
+    const keyed = yield* client(port)
+    yield* ask(keyed, "x-api-key: one\r\n")
+    const [first, ...others] = yield* Effect.forEach(Array.from({ length: 7 }), () => Effect.tap(client(port), ask))
+    const newcomer = yield* client(port)
+    yield* ask(newcomer)
+    if (first !== undefined) yield* untilClosed(first)
+    yield* Effect.forEach([keyed, newcomer, ...others], (socket) => ask(socket))
+  }).pipe(Effect.scoped), { timeout: 20_000 })
+
+it.live("one integrator has a quarter of the connections", () =>
+  Effect.gen(function*() {
+    const { end, port } = yield* serveHeld({ maxConnections: 8, integratorOf: (key) => key })
+    yield* end
+    const request = "GET /at-once HTTP/1.1\r\nhost: x\r\nx-api-key: one\r\n\r\n"
+    const sockets = yield* Effect.forEach(Array.from({ length: 2 }), () => client(port))
+    for (const socket of sockets) {
+      const text = received(socket)
+      socket.write(request)
+      yield* until(() => text().includes("/at-once"))
+    }
+    const third = yield* client(port)
+    third.write(request)
+    yield* untilClosed(third)
+    assert.isFalse(sockets.some(({ destroyed }) => destroyed))
+  }).pipe(Effect.scoped), { timeout: 20_000 })
+
+it.live("while too much is unread, the connections with the most of it are closed, and others are not", () =>
+  Effect.gen(function*() {
+    const { end, port } = yield* serveHeld({ maxUnsentBytes: 4_000_000 })
+    yield* end
+    const readers = yield* Effect.forEach(Array.from({ length: 2 }), () => client(port))
+    const texts = readers.map(received)
+    const idlers = yield* Effect.forEach(Array.from({ length: 4 }), () => client(port))
+    for (const idler of idlers) idler.pause().write("GET /large HTTP/1.1\r\nhost: x\r\n\r\n".repeat(20))
+    for (const reader of readers) reader.write("GET /at-once HTTP/1.1\r\nhost: x\r\n\r\n")
+    yield* until(() => texts.every((text) => text().includes("/at-once")))
+    // what is unread is counted each second
+    yield* Effect.sleep("1500 millis")
+    assert.isFalse(readers.some(({ closed }) => closed))
+    for (const idler of idlers) idler.resume()
+    yield* until(() => idlers.some(({ bytesRead, closed }) => closed && bytesRead < 20_000_000))
   }).pipe(Effect.scoped), { timeout: 20_000 })

@@ -13,13 +13,7 @@ import { Response } from "./Response.ts"
  */
 const unusedMillis = 500
 
-/** Connections that are open, at most; one integrator has a quarter. */
-export const maxConnections = 10_000
-
-/** Bytes of answers that clients have not read, at most, beyond what the kernel holds. */
-const maxUnsentBytes = 128 * 1_048_576
-
-/** How often those are counted. */
+/** How often the bytes of answers are counted that clients have not read. */
 const countMillis = 1_000
 
 interface Options extends
@@ -30,6 +24,8 @@ interface Options extends
 {
   /** The integrator of a request's key, where that is known without a look-up. */
   readonly integratorOf: (request: IncomingMessage) => string | undefined
+  readonly maxConnections: number
+  readonly maxUnsentBytes: number
 }
 
 /**
@@ -57,11 +53,16 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
   readonly #integrators = new LinkedList<Connection>()
   /** Connections without a known key, the oldest first. */
   readonly #strangers = new LinkedList<Connection>()
-  readonly #connectionsOf = new SharedLimit(maxConnections)
+  readonly #connectionsOf: SharedLimit
+  readonly #maxConnections: number
+  readonly #maxUnsentBytes: number
 
-  constructor({ integratorOf, ...options }: Options) {
+  constructor({ integratorOf, maxConnections, maxUnsentBytes, ...options }: Options) {
     super({ ...options, ServerResponse: Response })
     this.#integratorOf = integratorOf
+    this.#connectionsOf = new SharedLimit(maxConnections)
+    this.#maxConnections = maxConnections
+    this.#maxUnsentBytes = maxUnsentBytes
     // after Node's own listener: where both hear that a socket resumes, the pause comes last
     this.on("connection", (socket: Socket) => this.#add(socket))
     // @effect-diagnostics-next-line globalTimers:off -- Node's server is no fiber
@@ -114,7 +115,7 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
   }
 
   #add(socket: Socket): void {
-    if (this.#connections >= maxConnections) {
+    if (this.#connections >= this.#maxConnections) {
       const oldest = this.#strangers.first
       if (oldest === undefined) return void socket.destroy()
       oldest.close()
@@ -154,9 +155,9 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
   #closeSlowReaders(): void {
     const readers = [...this.#open()].map((connection) => ({ connection, bytes: connection.unsentBytes }))
     let total = readers.reduce((sum, { bytes }) => sum + bytes, 0)
-    if (total <= maxUnsentBytes) return
+    if (total <= this.#maxUnsentBytes) return
     for (const { bytes, connection } of readers.sort((one, other) => other.bytes - one.bytes)) {
-      if (total <= maxUnsentBytes / 2) return
+      if (total <= this.#maxUnsentBytes / 2) return
       connection.close()
       total -= bytes
     }

@@ -108,10 +108,10 @@ export class Connection implements LinkedEntry<Connection> {
     const start = () => {
       this.isStarting = false
       this.handled.push(response)
-      response.once("close", () => {
+      response.onSent = () => {
         this.handled.splice(this.handled.indexOf(response), 1)
         this.schedule()
-      })
+      }
       handle()
       this.startNext()
     }
