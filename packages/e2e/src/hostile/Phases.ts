@@ -14,7 +14,7 @@ export interface Timing {
 }
 
 export const fullTiming: Timing = { beforeMillis: 5_000, leastMillis: 5_000, afterMillis: 5_000 }
-export const shortTiming: Timing = { beforeMillis: 1_000, leastMillis: 1_500, afterMillis: 500 }
+export const shortTiming: Timing = { beforeMillis: 800, leastMillis: 1_300, afterMillis: 500 }
 
 /** After an attack all is as before within this. */
 export const recoveredWithinMillis = 10_000

@@ -58,6 +58,7 @@ export const largeEvents = Attack.make({
   what: ({ claims, connections, perSecond }: Events) =>
     `pages of events of about 200 KiB, ${claims} of them, read up to ${perSecond} times a second on ` +
     `${connections} connections`,
+  short: { claims: 2, connections: 20, perSecond: 100, millis: 1_000 },
   full: { claims: 20, connections: 100, perSecond: 200, millis: 20_000 },
   maxSeconds: 60,
   prepare: Effect.fnUntraced(function*(attacker, size) {
