@@ -11,10 +11,11 @@ export const unlisted = { previous: undefined, next: undefined, isListed: false 
 /**
  * Entries in the order in which they were added; any of them may leave at any time.
  *
- * A `Set` does the same, but is dear for objects that come and go with each request. Whenever V8 replaces a set's table,
- * the old table keeps its own entries and a pointer to the new one. Once one such table is in the old generation, it
- * keeps everything that was in the later ones until a full collection. In a loop that replaces the oldest of 64 objects,
- * a collection of the young generation took 0.4 ms; with a set, after the first full collection, 30 ms.
+ * A `Set` does the same, but is dear for objects that come and go with each request. Whenever V8 replaces a set's
+ * table, the old table keeps its own entries and a pointer to the new one. Once one such table is in the old
+ * generation, it keeps everything that was in the later ones until a full collection. In a loop that replaces the
+ * oldest of 64 objects, a collection of the young generation took 0.4 ms; with a set, after the first full collection,
+ * 30 ms.
  */
 export class LinkedList<Entry extends LinkedEntry<Entry>> implements Iterable<Entry> {
   first: Entry | undefined
