@@ -9,6 +9,9 @@ interface Waiting {
   readonly admit: () => void
 }
 
+/** Connections that one integrator may borrow of a small pool: a simulation keeps one for up to a minute. */
+const minOfOne = 2
+
 /** What the process does for all integrators together. */
 const ofTheProcess = ""
 
@@ -26,7 +29,7 @@ export class FairConnections {
 
   constructor(connections: number) {
     this.free = connections
-    this.maxOfOne = Math.ceil(connections * maxShare)
+    this.maxOfOne = Math.max(minOfOne, Math.ceil(connections * maxShare))
   }
 
   /** Runs `use`, which borrows one connection, as soon as it may. */

@@ -1,0 +1,93 @@
+import { ApiKeys, type FoundKey } from "@card-rewards/core/ApiKeys"
+import { Unavailable } from "@card-rewards/domain/Errors"
+import { Clock, Deferred, Duration, Effect, Exit, Option } from "effect"
+import { LRUCache } from "lru-cache"
+
+/** How long a key that was looked up is accepted without another look-up (decisions, section 8). */
+export const freshMillis = 30_000
+
+/** How long a key that was looked up is accepted while the database is away (contract, section 5.4). */
+export const acceptedWhileAwayMillis = 3_600_000
+
+/** Keys that are cached, at most; the least recently used goes first. */
+export const maxCachedKeys = 10_000
+
+/** While the database is away, a cached key is looked up again after this time only. */
+const retryAfterMillis = 1_000
+
+/** How long a request waits for a look-up. An abandoned query may take long to end, and its answer is not needed. */
+const lookUpTimeoutMillis = 4_600
+
+/** A key as the database had it. */
+export interface Cached {
+  readonly key: FoundKey
+  readonly checkedAt: number
+  /** From then on it is to be looked up again. */
+  readonly checkAgainAt: number
+}
+
+/**
+ * The keys that were looked up within the last hour, and the look-ups under way, by the hash of the key in hex. Unknown
+ * and revoked keys are never cached.
+ */
+export interface KeyCache {
+  readonly get: (id: string, nowMillis: number) => Cached | undefined
+  /** As {@link get}, however long ago the key was looked up, and without counting as a use. */
+  readonly peek: (id: string) => Cached | undefined
+  /** Requests with the same key share one look-up, and look-ups of different clients take turns. */
+  readonly lookUp: (id: string, client: string) => Effect.Effect<Option.Option<FoundKey>, Unavailable>
+}
+
+/** A cache that looks keys up until its scope closes. */
+export const make = Effect.gen(function*() {
+  const apiKeys = yield* ApiKeys
+  const scope = yield* Effect.scope
+  const cache = new LRUCache<string, Cached>({ max: maxCachedKeys })
+  const underWay = new Map<string, Deferred.Deferred<Option.Option<FoundKey>, Unavailable>>()
+
+  const record = (id: string, exit: Exit.Exit<Option.Option<FoundKey>, Unavailable>, now: number) => {
+    if (Exit.isSuccess(exit)) {
+      const key = Option.getOrUndefined(exit.value)
+      if (key === undefined || key.revoked) cache.delete(id)
+      else cache.set(id, { key, checkedAt: now, checkAgainAt: now + freshMillis })
+    } else {
+      const stale = cache.peek(id)
+      if (stale !== undefined) cache.set(id, { ...stale, checkAgainAt: now + retryAfterMillis })
+    }
+  }
+
+  const lookUp: KeyCache["lookUp"] = (id, client) =>
+    Effect.suspend(() => {
+      const running = underWay.get(id)
+      if (running !== undefined) return awaitAnswer(running)
+      const answer = Deferred.makeUnsafe<Option.Option<FoundKey>, Unavailable>()
+      underWay.set(id, answer)
+      return apiKeys.find(Buffer.from(id, "hex"), client).pipe(
+        Effect.onExit((exit) =>
+          Effect.flatMap(Clock.currentTimeMillis, (now) => {
+            underWay.delete(id)
+            record(id, exit, now)
+            return Deferred.done(answer, exit)
+          })
+        ),
+        Effect.forkIn(scope),
+        Effect.andThen(awaitAnswer(answer))
+      )
+    })
+
+  const get: KeyCache["get"] = (id, now) => {
+    const cached = cache.get(id)
+    return cached === undefined || now >= cached.checkedAt + acceptedWhileAwayMillis ? undefined : cached
+  }
+
+  return { get, peek: (id) => cache.peek(id), lookUp } satisfies KeyCache
+})
+
+const awaitAnswer = (answer: Deferred.Deferred<Option.Option<FoundKey>, Unavailable>) =>
+  Deferred.await(answer).pipe(
+    Effect.timeoutOrElse({
+      duration: Duration.millis(lookUpTimeoutMillis),
+      orElse: () =>
+        Effect.fail(new Unavailable({ message: "The key cannot be checked now; send the same request again" }))
+    })
+  )
