@@ -14,14 +14,13 @@ import { RequestBodies } from "./Pipeline/RequestBodies.ts"
 
 type Response = HttpServerResponse.HttpServerResponse
 
-/** A handler, and the pipeline before it: an answer, or one of the errors that the endpoint declares. */
+/** Gives the answer, or one of the errors that the endpoint declares. */
 type Handler<R = never> = Effect.Effect<Response, object, R>
 
 /**
- * What every request to an endpoint other than `/health` passes, with and without telemetry, after its endpoint was
- * found: key (401), suspension (403), rate limit (429), body (400), requests in flight (503), handler. It answers every
- * error that the endpoint declares. Whatever the answer is, it shows the rate limit of an authenticated request
- * (decisions, sections 2 and 8).
+ * The steps between route and handler of every endpoint but `/health`, in order, with and without telemetry: key (401),
+ * suspension (403), rate limit (429), body (400), requests in flight (503). It answers every error that the endpoint
+ * declares. Whatever the answer is, it shows the rate limit of an authenticated request (decisions, sections 2 and 8).
  */
 export class Pipeline extends Context.Service<
   Pipeline,
@@ -78,8 +77,8 @@ const make = Effect.gen(function*() {
       const now = clock.currentTimeMillisUnsafe()
 
       const admit = (key: FoundKey): Handler => {
-        const count = key.suspended ? limits.peek : limits.take
-        const admission = count(rateClass, key.integratorId, now)
+        const consult = key.suspended ? limits.peek : limits.take
+        const admission = consult(rateClass, key.integratorId, now)
         show(admission, fiber)
         if (key.suspended) return Refusals.suspended
         if (!admission.allowed) return Effect.fail(tooMany(admission))

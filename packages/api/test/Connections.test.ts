@@ -199,3 +199,16 @@ it.live("while too much is unread, the connections with the most of it are close
     for (const idler of idlers) idler.resume()
     yield* until(() => idlers.some(({ bytesRead, closed }) => closed && bytesRead < 20_000_000))
   }).pipe(Effect.scoped), { timeout: 20_000 })
+
+it.live("newcomers that come at once each close another connection, so that the limit holds", () =>
+  Effect.gen(function*() {
+    const { end, port } = yield* serveHeld({ maxConnections: 8 })
+    yield* end
+    const held = yield* Effect.forEach(Array.from({ length: 8 }), () => client(port))
+    for (const socket of held) socket.resume()
+    const newcomers = yield* Effect.forEach(Array.from({ length: 6 }), () => client(port), { concurrency: 6 })
+    for (const socket of newcomers) socket.resume()
+    yield* until(() => held.filter(({ closed }) => closed).length === 6)
+    yield* Effect.sleep("100 millis")
+    assert.strictEqual([...held, ...newcomers].filter(({ closed }) => !closed).length, 8)
+  }).pipe(Effect.scoped), { timeout: 20_000 })

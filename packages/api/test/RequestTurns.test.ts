@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { maxStartsPerTurn, maxWaiting, RequestTurns } from "../src/Server/RequestTurns.ts"
+import { maxStartsPerTurn, maxWaitingToStart, RequestTurns } from "../src/Server/RequestTurns.ts"
 
 /** Another turn of the event loop, after everything that is scheduled for this one. */
 const nextTurn = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
@@ -37,7 +37,8 @@ it.live("an owner with one request waits for a part of a turn, however many anot
 it.live("one owner has a quarter of what may wait, and closed connections start nothing", () =>
   Effect.gen(function*() {
     const { run, started } = recorder()
-    for (let count = 0; count < maxStartsPerTurn + maxWaiting / 4; count++) assert.isTrue(run("flood", () => true))
+    const share = maxStartsPerTurn + maxWaitingToStart / 4
+    for (let count = 0; count < share; count++) assert.isTrue(run("flood", () => true))
     assert.isFalse(run("flood"))
     assert.isTrue(run("other"))
     while (started.length < maxStartsPerTurn + 1) yield* nextTurn

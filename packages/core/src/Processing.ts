@@ -13,8 +13,8 @@ import * as Tracing from "./Tracing.ts"
 export { SlowScanMillis } from "./Processing/Queue.ts"
 
 /**
- * Turns stored events into authorizations, rewards, money moves and events, a batch of lanes in one transaction
- * (decisions, section 5). Any number of processes may do so at once.
+ * Turns stored spend events into authorizations, rewards, money moves and events of the log, a batch of lanes in one
+ * transaction (decisions, section 5). Any number of processes may do so at once.
  */
 export class Processing extends Context.Service<Processing, {
   /**

@@ -89,6 +89,30 @@ layer(liveMoneyLayer, { excludeTestServices: true })("work that takes long or ne
       yield* endDelay
     }), 60_000)
 
+  it.effect("puts a slow integrator into quarantine also where batches in between could not lock its lanes", () =>
+    Effect.gen(function*() {
+      while ((yield* processEvents) > 0);
+      const culprit = yield* setUp()
+      const { integratorId } = culprit
+      yield* culprit.send()
+      const endDelay = yield* delayUpdates(integratorId, "clearing", 2)
+      const untilExceeded = Effect.flip(
+        Effect.forever(Effect.provideService(processEvents, StepMillis, 500))
+      )
+      yield* untilExceeded
+      const letGo = yield* holdRows("lanes", integratorId)
+      for (let step = 0; step < 4; step++) yield* processEvents
+      yield* letGo
+      assert.isUndefined(yield* quarantineOf(integratorId))
+      for (let step = 0; step < 4 && (yield* quarantineOf(integratorId)) === undefined; step++) {
+        yield* Effect.exit(Effect.provideService(processEvents, StepMillis, 500))
+        if (step > 1) assert.isDefined(yield* quarantineOf(integratorId))
+      }
+      assert.isDefined(yield* quarantineOf(integratorId))
+      yield* endDelay
+      while ((yield* notApplied(integratorId)).length > 0) yield* retryQuarantined
+    }), 30_000)
+
   it.effect("reports work where it finds only integrators of a batch that exceeded its deadline", () =>
     Effect.gen(function*() {
       const step = processEvents.pipe(Effect.provideService(StepMillis, 500))

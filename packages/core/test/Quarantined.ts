@@ -78,7 +78,7 @@ export const failInserts = Effect.fnUntraced(function*(table: "rewards" | "user_
 })
 
 /** Locks the integrator's rows of a table in another session. Returns an effect that unlocks them. */
-export const holdRows = Effect.fnUntraced(function*(table: "vaults" | "user_balances", integratorId: string) {
+export const holdRows = Effect.fnUntraced(function*(table: "lanes" | "vaults" | "user_balances", integratorId: string) {
   const sql = yield* SqlClient.SqlClient
   const locked = yield* Deferred.make<void>()
   const end = yield* Deferred.make<void>()

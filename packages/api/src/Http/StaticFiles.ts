@@ -50,7 +50,7 @@ export const serve = Effect.fnUntraced(function*(file: StaticFile, headers: Read
   })
 })
 
-/** Makes the first answer of the one route that it is provided to a file, from which every request is answered. */
+/** Keeps its route's first response as a file and answers every later request from it. Provide it to one route only. */
 export const ofRoute = (headers: Readonly<Record<string, string>>) =>
   HttpRouter.middleware(Effect.map(Semaphore.make(1), (preparing) => {
     let known: StaticFile | undefined

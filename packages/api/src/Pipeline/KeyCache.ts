@@ -57,9 +57,10 @@ export const make = Effect.gen(function*() {
   }
 
   const lookUp: KeyCache["lookUp"] = (id, client) =>
-    Effect.suspend(() => {
+    Effect.uninterruptibleMask((restore) => {
       const running = underWay.get(id)
-      if (running !== undefined) return awaitAnswer(running)
+      if (running !== undefined) return restore(awaitAnswer(running))
+      // noted as under way it has to run, also where this request ends
       const answer = Deferred.makeUnsafe<Option.Option<FoundKey>, Unavailable>()
       underWay.set(id, answer)
       return apiKeys.find(Buffer.from(id, "hex"), client).pipe(
@@ -71,7 +72,7 @@ export const make = Effect.gen(function*() {
           })
         ),
         Effect.forkIn(scope),
-        Effect.andThen(awaitAnswer(answer))
+        Effect.andThen(restore(awaitAnswer(answer)))
       )
     })
 

@@ -14,12 +14,12 @@ type Refusal = Unauthorized | RateLimited | Unavailable
 
 /**
  * Checks API keys: `check` looks keys up, the others only read the cache. A client's failed authentications are counted
- * before the look-up; beyond the limit they get 429, while a valid key is accepted.
+ * before the look-up; beyond the limit further ones get 429, while a valid key is accepted.
  */
 export class KeyChecks extends Context.Service<KeyChecks, {
   /** `client` is what failures are counted under, see {@link clientOf}. */
   readonly check: (apiKey: string, client: string) => Effect.Effect<FoundKey, Refusal>
-  /** The key, if it was looked up less than 30 s ago. */
+  /** The key, if it need not be looked up now. */
   readonly fresh: (apiKey: string, nowMillis: number) => FoundKey | undefined
   /** The integrator of a key that was looked up before, however long ago. */
   readonly integratorOf: (apiKey: string) => IntegratorId | undefined
@@ -47,7 +47,7 @@ const make = Effect.gen(function*() {
       if (failure.allowed) limits.forgiveFailure(client, now)
     })
     return cache.lookUp(id, client).pipe(
-      Effect.tapError(() => forgive),
+      Effect.onError(() => forgive),
       Effect.flatMap((found): Effect.Effect<FoundKey, Unauthorized | RateLimited> =>
         Option.isSome(found) && !found.value.revoked
           ? Effect.as(forgive, found.value)

@@ -24,8 +24,8 @@ const maxIncomplete = 4_096
 const maxIncompleteBytes = 64 * 1_048_576
 
 /**
- * Reads request bodies. A body that arrives slowly counts for its integrator alone, in number and in bytes, and does
- * not count as a request in flight.
+ * Reads request bodies. Until it is complete, a body counts against the limits of incomplete bodies and its
+ * integrator's quarter of them, in number and in bytes, and not as a request in flight.
  */
 export class RequestBodies extends Context.Service<RequestBodies, {
   /** The JSON text of a request's body, not parsed yet. */

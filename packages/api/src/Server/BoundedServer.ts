@@ -2,7 +2,7 @@ import { LinkedList } from "@card-rewards/core/Batcher/LinkedList"
 import { IncomingMessage, Server, type ServerOptions } from "node:http"
 import type { AddressInfo, ListenOptions, Server as NetServer, Socket } from "node:net"
 import { SharedLimit } from "../Pipeline/SharedLimit.ts"
-import { Connection, maxWaiting, type Shared } from "./Connection.ts"
+import { Connection, maxWaitingBehindOthers, type Shared } from "./Connection.ts"
 import * as Listeners from "./Listeners.ts"
 import { RequestTurns } from "./RequestTurns.ts"
 import { Response } from "./Response.ts"
@@ -37,36 +37,37 @@ interface Options extends
  * - At the limit of connections the oldest one that never showed a key makes room for a new one.
  * - While clients read too little of their answers, those with the most unread are closed.
  *
- * Closed, Node's keeps serving its kept-alive connections and waits for those that never sent anything; this one says
- * `connection: close` in every answer from then on, so that clients go elsewhere, and closes what is unused.
+ * After `close`, Node's server keeps serving its kept-alive connections and waits for those that never sent anything.
+ * This one then says `connection: close` in every answer, so that clients go elsewhere, and closes what is unused.
  */
 export class BoundedServer extends Server<typeof IncomingMessage, typeof Response> {
   #isClosing = false
   /** The servers of the further listening sockets. */
   #others: ReadonlyArray<NetServer> = []
   #closesUnused = false
+  readonly #counting: NodeJS.Timeout
   readonly #integratorOf: Options["integratorOf"]
-  readonly #shared: Shared = { turns: new RequestTurns(), waiting: new SharedLimit(maxWaiting) }
-  readonly #connectionOf = new WeakMap<Socket, Connection>()
-  #connections = 0
+  readonly #shared: Shared = { turns: new RequestTurns(), waiting: new SharedLimit(maxWaitingBehindOthers) }
+  readonly #bySocket = new WeakMap<Socket, Connection>()
+  #count = 0
   /** Connections with the key of an integrator. */
-  readonly #integrators = new LinkedList<Connection>()
+  readonly #withKey = new LinkedList<Connection>()
   /** Connections without a known key, the oldest first. */
-  readonly #strangers = new LinkedList<Connection>()
-  readonly #connectionsOf: SharedLimit
+  readonly #withoutKey = new LinkedList<Connection>()
+  readonly #shareOfIntegrator: SharedLimit
   readonly #maxConnections: number
   readonly #maxUnsentBytes: number
 
   constructor({ integratorOf, maxConnections, maxUnsentBytes, ...options }: Options) {
     super({ ...options, ServerResponse: Response })
     this.#integratorOf = integratorOf
-    this.#connectionsOf = new SharedLimit(maxConnections)
+    this.#shareOfIntegrator = new SharedLimit(maxConnections)
     this.#maxConnections = maxConnections
     this.#maxUnsentBytes = maxUnsentBytes
     // after Node's own listener: where both hear that a socket resumes, the pause comes last
     this.on("connection", (socket: Socket) => this.#add(socket))
     // @effect-diagnostics-next-line globalTimers:off -- Node's server is no fiber
-    setInterval(() => this.#closeSlowReaders(), countMillis).unref()
+    this.#counting = setInterval(() => this.#closeSlowReaders(), countMillis).unref()
   }
 
   /** A request, also one that asks whether it may send its body, is handled in the order of its connection. */
@@ -78,7 +79,7 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
       response.setHeader("connection", "close")
       response.once("close", () => this.closeIdleConnections())
     }
-    const connection = this.#connectionOf.get(request.socket)
+    const connection = this.#bySocket.get(request.socket)
     if (connection === undefined || !this.#recognise(connection, request)) return true
     const owner = () => this.#integratorOf(request) ?? connection.client
     connection.handle({ response, owner, handle: () => void super.emit(event, ...args) })
@@ -94,6 +95,7 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
 
   override close(callback?: (error?: Error) => void): this {
     this.#isClosing = true
+    clearInterval(this.#counting)
     let left = this.#others.length + 1
     const closed = (error?: Error) => {
       if (--left === 0) callback?.(error)
@@ -115,20 +117,22 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
   }
 
   #add(socket: Socket): void {
-    if (this.#connections >= this.#maxConnections) {
-      const oldest = this.#strangers.first
+    if (this.#count >= this.#maxConnections) {
+      const oldest = this.#withoutKey.first
       if (oldest === undefined) return void socket.destroy()
+      // its end comes in a later phase of the event loop, and another newcomer needs another one
+      this.#withoutKey.delete(oldest)
       oldest.close()
     }
     const connection = new Connection(socket, this.#shared)
-    this.#connectionOf.set(socket, connection)
-    this.#connections++
-    this.#strangers.add(connection)
+    this.#bySocket.set(socket, connection)
+    this.#count++
+    this.#withoutKey.add(connection)
     socket.once("close", () => {
-      this.#connections--
-      if (connection.integratorId === undefined) return void this.#strangers.delete(connection)
-      this.#integrators.delete(connection)
-      this.#connectionsOf.giveBack(connection.integratorId)
+      this.#count--
+      if (connection.integratorId === undefined) return void this.#withoutKey.delete(connection)
+      this.#withKey.delete(connection)
+      this.#shareOfIntegrator.giveBack(connection.integratorId)
     })
   }
 
@@ -137,19 +141,19 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
     if (connection.integratorId !== undefined) return true
     const integratorId = this.#integratorOf(request)
     if (integratorId === undefined) return true
-    if (!this.#connectionsOf.take(integratorId)) {
+    if (!this.#shareOfIntegrator.take(integratorId)) {
       connection.close()
       return false
     }
     connection.integratorId = integratorId
-    this.#strangers.delete(connection)
-    this.#integrators.add(connection)
+    this.#withoutKey.delete(connection)
+    this.#withKey.add(connection)
     return true
   }
 
   *#open(): Generator<Connection> {
-    yield* this.#strangers
-    yield* this.#integrators
+    yield* this.#withoutKey
+    yield* this.#withKey
   }
 
   #closeSlowReaders(): void {

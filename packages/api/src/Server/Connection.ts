@@ -12,7 +12,7 @@ export const maxHandled = 16
  * Requests of all connections that wait for earlier ones of their connection, at most; one client has a quarter. One
  * read of a socket, 64 KiB, may hold more than a thousand.
  */
-export const maxWaiting = 20_000
+export const maxWaitingBehindOthers = 20_000
 
 /** A request that has not started. */
 export interface Request {

@@ -7,7 +7,7 @@ import { FairQueue, type QueueEntry } from "@card-rewards/core/Batcher/FairQueue
 export const maxStartsPerTurn = 64
 
 /** Requests that wait for their start, at most; one owner has a quarter. */
-export const maxWaiting = 40_000
+export const maxWaitingToStart = 40_000
 
 /** A request that is to start. */
 interface Candidate {
@@ -23,7 +23,7 @@ interface Waiting extends QueueEntry {
 
 /** Starts requests so that each turn of the event loop is short. Where more come, their owners take turns. */
 export class RequestTurns {
-  private readonly waiting = new FairQueue<Waiting>(maxWaiting)
+  private readonly waiting = new FairQueue<Waiting>(maxWaitingToStart)
   private started = 0
   private isScheduled = false
 

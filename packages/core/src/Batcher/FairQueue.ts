@@ -1,14 +1,62 @@
+import { type LinkedEntry, LinkedList } from "./LinkedList.ts"
+
 /** The part of a limit that one integrator may take (decisions, section 8). */
 export const maxShare = 1 / 4
+
+/** Keys that are known before those with an empty queue are forgotten. */
+const manyKeys = 1_000
 
 /** An entry that its owner may mark as done while it is queued. */
 export interface QueueEntry {
   readonly isDone: boolean
 }
 
+/** A queued entry. One that was taken points to no later one, so that it keeps none of them, see {@link LinkedList}. */
+interface Node<Entry> {
+  readonly entry: Entry
+  next: Node<Entry> | undefined
+}
+
+/** The entries of one key. */
+class KeyQueue<Entry> implements LinkedEntry<KeyQueue<Entry>> {
+  previous: KeyQueue<Entry> | undefined
+  next: KeyQueue<Entry> | undefined
+  isListed = false
+  size = 0
+  readonly key: string
+  private first: Node<Entry> | undefined
+  private last: Node<Entry> | undefined
+
+  constructor(key: string) {
+    this.key = key
+  }
+
+  add(entry: Entry): void {
+    const node = { entry, next: undefined }
+    if (this.last === undefined) this.first = node
+    else this.last.next = node
+    this.last = node
+    this.size++
+  }
+
+  take(): Entry | undefined {
+    const node = this.first
+    if (node === undefined) return undefined
+    this.first = node.next
+    node.next = undefined
+    if (this.first === undefined) this.last = undefined
+    this.size--
+    return node.entry
+  }
+}
+
 /** A bounded queue in which keys take turns; entries of one key keep their order. */
 export class FairQueue<Entry extends QueueEntry> {
-  private readonly queues = new Map<string, Array<Entry>>()
+  private readonly queues = new Map<string, KeyQueue<Entry>>()
+  /** The queues with entries, the next one first. */
+  private readonly inOrder = new LinkedList<KeyQueue<Entry>>()
+  private keys = 0
+  private forgetFrom = manyKeys
   private readonly maxSize: number
   private total = 0
 
@@ -23,10 +71,15 @@ export class FairQueue<Entry extends QueueEntry> {
 
   /** Adds an entry; returns false where the queue is full, or the key has a quarter of its limit. */
   add(key: string, entry: Entry): boolean {
-    const queue = this.queues.get(key)
-    if (this.total >= this.maxSize || (queue?.length ?? 0) >= this.maxSize * maxShare) return false
-    if (queue === undefined) this.queues.set(key, [entry])
-    else queue.push(entry)
+    const queue = this.queues.get(key) ?? new KeyQueue<Entry>(key)
+    if (this.total >= this.maxSize || queue.size >= this.maxSize * maxShare) return false
+    if (!queue.isListed) {
+      this.queues.set(key, queue)
+      this.inOrder.add(queue)
+      this.keys++
+      if (this.queues.size > this.forgetFrom) this.forgetEmpty()
+    }
+    queue.add(entry)
     this.total++
     return true
   }
@@ -37,16 +90,32 @@ export class FairQueue<Entry extends QueueEntry> {
    */
   take(limit: number, mayTake: (key: string) => boolean = () => true): ReadonlyArray<Entry> {
     const batch: Array<Entry> = []
-    const share = Math.max(1, Math.floor(limit / this.queues.size))
-    for (const [key, queue] of this.queues) {
-      if (batch.length >= limit) break
-      if (!mayTake(key)) continue
-      this.queues.delete(key)
-      const taken = queue.splice(0, Math.min(share, limit - batch.length))
-      this.total -= taken.length
-      for (const entry of taken) if (!entry.isDone) batch.push(entry)
-      if (queue.length > 0) this.queues.set(key, queue)
-    }
+    const share = Math.max(1, Math.floor(limit / this.keys))
+    let before: number
+    do {
+      before = this.total
+      for (const queue of this.inOrder) {
+        if (batch.length >= limit) break
+        if (mayTake(queue.key)) this.takeFrom(queue, Math.min(share, limit - batch.length), batch)
+      }
+    } while (this.total < before && batch.length < limit)
     return batch
+  }
+
+  private takeFrom(queue: KeyQueue<Entry>, count: number, batch: Array<Entry>): void {
+    this.inOrder.delete(queue)
+    for (let left = count; left > 0; left--) {
+      const entry = queue.take()
+      if (entry === undefined) break
+      this.total--
+      if (!entry.isDone) batch.push(entry)
+    }
+    if (queue.size > 0) this.inOrder.add(queue)
+    else this.keys--
+  }
+
+  private forgetEmpty(): void {
+    for (const [key, queue] of this.queues) if (!queue.isListed) this.queues.delete(key)
+    this.forgetFrom = Math.max(manyKeys, 2 * this.queues.size)
   }
 }

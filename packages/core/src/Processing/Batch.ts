@@ -11,7 +11,7 @@ import { eventKey, isPartlyApplied, originalKey, type State, type StoredEvent } 
 //
 // | state          | meaning                                  | queue | waits | position | what comes next            |
 // | -------------- | ---------------------------------------- | ----- | ----- | -------- | -------------------------- |
-// | queued         | stored; no batch has decided it          | yes   | no    | null     | a batch decides it         |
+// | queued         | stored; neither applied nor set aside    | yes   | no    | null     | a batch decides it         |
 // | waiting        | its original is not applied              | no    | yes   | null     | applied after its original |
 // | partly applied | applied, but not all of its dependents   | yes*  | no    | set      | a batch applies the others |
 // | applied        | it and all of its dependents are applied | no    | no    | set      | nothing                    |
@@ -22,7 +22,7 @@ import { eventKey, isPartlyApplied, originalKey, type State, type StoredEvent } 
 // partly applied ones `applied`.
 //
 // A batch *decides* queued events, in order of arrival, until its budget is used up; the others keep their state. A
-// decided event is applied, set aside (it waits from now on), or stays in the queue for one of two reasons:
+// decided event is applied, set aside (it waits from now on), or stays queued for one of two reasons:
 //
 // - *deferred*: it needs program versions that are not compiled. They are loaded after the transaction.
 // - *blocked*: an earlier event of its user is deferred or partly applied.
@@ -42,7 +42,7 @@ export interface Outcome {
   readonly done: Array<StoredEvent>
   /** Changes of the vaults' rewards, in order. */
   readonly vaultChanges: Array<{ readonly event: StoredEvent; readonly change: VaultChange }>
-  /** Deferred events with the versions that they need, and events behind them of the same users, without versions. */
+  /** Deferred events with the versions that they need, and blocked events behind them, without versions. */
   readonly deferred: Array<StoredEvent & { readonly versions: ReadonlyArray<VersionMetadata> }>
 }
 

@@ -21,12 +21,12 @@ const lockedNanos = 2_000_000_000n
 const maxRemembered = 1_000
 
 /** The number of parts that a batch is divided into after it exceeded its deadline. */
-const parts = 4
+const splitInto = 4
 
 /** A process's record of batches that exceeded their deadline or waited for a vault's lock. */
 export class BatchLimit {
   /** The maximum number of lanes of the next joint batch. */
-  lanes = maxLanes
+  maxLanes = maxLanes
   private readonly slow = new LRUCache<string, true>({ max: maxRemembered })
   /** The lanes of integrators whose batch exceeded its deadline, in parts; each part will be a batch of its own. */
   private suspects: ReadonlyArray<ReadonlyArray<LaneKey>> = []
@@ -35,10 +35,15 @@ export class BatchLimit {
     max: maxRemembered
   })
 
-  /** Records that a batch of these lanes was committed. */
-  recordCommitted(lanes: ReadonlyArray<LaneKey>, tookMillis: number): void {
-    for (const { integratorId } of lanes) this.slow.delete(integratorId)
-    if (tookMillis < growsBelow * jointMillis) this.lanes = Math.min(maxLanes, 2 * this.lanes)
+  /** Records how long a step took whose batches were committed. */
+  recordDuration(tookMillis: number): void {
+    if (tookMillis < growsBelow * jointMillis) this.maxLanes = Math.min(maxLanes, 2 * this.maxLanes)
+  }
+
+  /** Records of which integrators a committed batch decided events: it could lock their vaults, and was in time. */
+  recordServed(integratorIds: ReadonlyArray<string>): void {
+    for (const integratorId of integratorIds) this.slow.delete(integratorId)
+    this.forgetLocked(integratorIds)
   }
 
   /**
@@ -46,10 +51,10 @@ export class BatchLimit {
    * are processed in quarters, so that the slow one is alone after a few steps, however much work the others have.
    */
   recordExceeded(lanes: ReadonlyArray<LaneKey>): void {
-    this.lanes = Math.max(1, Math.floor(Math.min(lanes.length, this.lanes) / parts))
+    this.maxLanes = Math.max(1, Math.floor(Math.min(lanes.length, this.maxLanes) / splitInto))
     const integrators = [...Map.groupBy(lanes, ({ integratorId }) => integratorId).values()]
-    const size = Math.ceil(integrators.length / parts)
-    const quarters = Array.from({ length: parts }, (_, part) =>
+    const size = Math.ceil(integrators.length / splitInto)
+    const quarters = Array.from({ length: splitInto }, (_, part) =>
       integrators.slice(part * size, (part + 1) * size).flat())
     this.suspects = [...this.suspects, ...quarters.filter((some) => some.length > 0)].slice(-maxRemembered)
   }
@@ -100,7 +105,7 @@ export class BatchLimit {
     return false
   }
 
-  /** Forgets locked vaults: a batch could lock them, or their integrators went into quarantine. */
+  /** Forgets the locked vaults of integrators. */
   forgetLocked(integratorIds: Iterable<string>): void {
     for (const integratorId of integratorIds) this.locked.delete(integratorId)
   }

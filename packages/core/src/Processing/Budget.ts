@@ -3,8 +3,9 @@ import type { VaultChange } from "./Apply.ts"
 import { authorizationOf, catalogOf, type State, type StoredEvent } from "./State.ts"
 
 /**
- * The budget of one batch in units of work. An applied event counts one unit, plus one for each reward that it creates
- * or may change and one for each program whose estimate it may change. 1,000 units take about 0.1 s.
+ * The budget of one batch in units of work. An event that is applied or set aside counts one unit, plus one for each
+ * reward that it creates or may change and one for each program whose estimate it may change. 1,000 units take about
+ * 0.1 s.
  */
 export const maxUnits = 1_000
 

@@ -27,7 +27,7 @@ export interface Joint extends Shared {
  */
 export const processNext = Effect.fnUntraced(function*(joint: Joint) {
   const suspects = joint.limit.nextSuspects()
-  const found = suspects ?? (yield* Database.backgroundStep(findLanes(joint.scan, joint.limit.lanes)))
+  const found = suspects ?? (yield* Database.backgroundStep(findLanes(joint.scan, joint.limit.maxLanes)))
   const lanes = suspects ?? joint.limit.withoutSuspects(found)
   // lanes of suspects only: there is work, and the next step does it
   if (lanes.length === 0) return found.length === 0 ? 0 : 1
@@ -39,7 +39,7 @@ export const processNext = Effect.fnUntraced(function*(joint: Joint) {
   const isOver = Effect.map(tookMillis, (millis) => millis >= deadlineMillis)
   const lockedVaults = joint.limit.hasLockedVault(lanes) ? "skip" : "wait"
   return yield* processOrSplit({ ...joint, deadlineMillis, isOver }, lanes, lockedVaults).pipe(
-    Effect.tap(() => Effect.map(tookMillis, (millis) => joint.limit.recordCommitted(lanes, millis))),
+    Effect.tap(() => Effect.map(tookMillis, (millis) => joint.limit.recordDuration(millis))),
     Effect.catchTag("DeadlineExceeded", Effect.fnUntraced(function*() {
       const integratorIds = integratorsOf(lanes)
       const error = `The batch was not done within ${deadlineMillis} ms`
@@ -121,12 +121,13 @@ const recordResult = Effect.fnUntraced(function*(
   lanes: ReadonlyArray<LaneKey>,
   result: BatchResult
 ) {
-  joint.scan.hasMore = result.hasMore
+  joint.scan.isBatchFull = result.isBatchFull
   moveCursor(joint, lanes, result)
   const now = yield* Clock.monotonicTimeNanos
   const locked = [...result.locked].flatMap(([integratorId, holder]) =>
     joint.limit.recordLocked(integratorId, holder, now) ? [integratorId] : [])
-  joint.limit.forgetLocked([...result.served, ...locked])
+  joint.limit.recordServed(result.served)
+  joint.limit.forgetLocked(locked)
   let count = yield* quarantine(joint, locked, { reason: "locked", error: "The vault is locked by another session" })
   for (const [integratorId, error] of result.failed) {
     count += yield* quarantine(joint, [integratorId], { reason: "failing", error })

@@ -5,7 +5,7 @@ import { perRowSql } from "../Database/PlannerHints.ts"
  * `integrator_id`, `lane`, and `stored_at` in real time. It is a loose index scan over the queue's primary key, whose
  * cost is proportional to the lanes with work, not to the number of lanes or events.
  *
- * Events are stored with their integrator's time. Where a sandbox clock was moved while an event waited, the event
+ * Events are stored with their integrator's time. Where a sandbox clock was moved while an event was queued, the event
  * therefore appears older by the amount of the move.
  */
 export const laneHeads = (maxLanes: number): string => `

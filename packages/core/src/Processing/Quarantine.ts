@@ -24,8 +24,11 @@ export interface Failure {
   readonly error: unknown
 }
 
-/** Longer than a retry takes. When the lease of a killed worker expires, another worker may retry the integrator. */
-const leaseMillis = 30_000
+/**
+ * Longer than a retry takes: two transactions and two loads of program versions, each within the deadline of a step,
+ * which grows to 20 s. When the lease of a killed worker expires, another worker may retry the integrator.
+ */
+const leaseMillis = 90_000
 
 const firstPauseMillis = 250
 const maxPauseMillis = 30_000

@@ -30,7 +30,7 @@ export class ScanState {
   /** The last lane that was found or served; the next scan continues after it (round robin). */
   cursor: LaneKey = beforeAll
   /** Whether the events that the last batch took were expected to use up its budget. */
-  hasMore = false
+  isBatchFull = false
   /** Duration of the last scan of the whole queue if it was slow, else 0; and when the next such scan may begin. */
   scanNanos = 0n
   pauseUntilNanos = 0n
@@ -50,7 +50,7 @@ export const findLanes = Effect.fnUntraced(function*(state: ScanState, limit: nu
   const isPaused = startedNanos < state.pauseUntilNanos && Number.isFinite(yield* SlowScanMillis)
   const all = isPaused ? yield* scanRecent(state, startedNanos, limit) : yield* scanAll(state, startedNanos, limit)
   // with more work than one batch, even of one integrator, leave half of the lanes to the other fiber
-  const found = state.hasMore && all.length < limit ? all.slice(0, Math.ceil(all.length / 2)) : all
+  const found = state.isBatchFull && all.length < limit ? all.slice(0, Math.ceil(all.length / 2)) : all
   const last = found.at(-1)
   if (last !== undefined) state.cursor = last
   return found

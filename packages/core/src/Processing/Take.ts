@@ -62,7 +62,7 @@ export const lockFreeVaults = Effect.fnUntraced(function*(integratorIds: Iterabl
 
 /**
  * Takes the first events of each locked lane, by integrator in the order of the lanes. Integrators share the batch's
- * budget equally; of each, as many events are read as its share is expected to suffice for. `hasMore` says whether
+ * budget equally; of each, as many events are read as its share is expected to suffice for. `isBatchFull` says whether
  * these events are expected to use up the budget.
  */
 export const takeEvents = Effect.fnUntraced(function*(
@@ -90,14 +90,14 @@ export const takeEvents = Effect.fnUntraced(function*(
     ) q
     JOIN spend_events e ON ${Tables.spendEventKey.match("e", "q")}`.withoutTransform
   state.watermarks.observeArrivals(taken.map((event) => event.arrival))
-  const hasMore = taken.reduce((units, event) => units + weights.of(event.integratorId), 0) >= maxUnits
+  const isBatchFull = taken.reduce((units, event) => units + weights.of(event.integratorId), 0) >= maxUnits
   const events = Map.groupBy<string, TakenEvent>(taken, ({ integratorId }) => integratorId)
   const parts = [...byIntegrator.keys()].flatMap((id): ReadonlyArray<Part> => {
     const queued = events.get(id)?.toSorted(byArrival) ?? []
     const [first] = queued
     return first === undefined ? [] : [{ integratorId: first.integratorId, queued }]
   })
-  return { parts, hasMore }
+  return { parts, isBatchFull }
 })
 
 const byArrival = (a: StoredEvent, b: StoredEvent): number => a.arrival < b.arrival ? -1 : a.arrival > b.arrival ? 1 : 0

@@ -47,8 +47,8 @@ export interface BatchResult {
   readonly served: ReadonlyArray<IntegratorId>
   /** Whether all integrators with events were served, or failed, before the budget was used up. */
   readonly areAllServed: boolean
-  /** Whether the queue held as much work as one batch may do. */
-  readonly hasMore: boolean
+  /** Whether the events taken are as much work as one batch may do, so that the queue probably holds more. */
+  readonly isBatchFull: boolean
   /** The errors of integrators whose decision threw. All of their events are still queued. */
   readonly failed: ReadonlyMap<IntegratorId, unknown>
   /** Integrators that were skipped because another transaction had locked their vault, with that transaction's id. */
@@ -111,7 +111,7 @@ const nothing: Committed = {
   units: 0,
   served: [],
   areAllServed: true,
-  hasMore: false,
+  isBatchFull: false,
   failed: new Map(),
   locked: new Map(),
   work: new Map(),
@@ -129,11 +129,11 @@ const takeAndApply = Effect.fnUntraced(function*(shared: Shared, options: BatchO
     : nothing.locked
   const lanes = ownLanes.filter((lane) => !locked.has(lane.integratorId))
   if (lanes.length === 0) return { ...nothing, locked }
-  const { hasMore, parts } = yield* takeEvents(shared.scan, shared.weights, lanes)
+  const { isBatchFull, parts } = yield* takeEvents(shared.scan, shared.weights, lanes)
   if (parts.length === 0) return { ...nothing, locked }
   const origins = () => parts.flatMap(({ queued }) => queued.map((event) => event.traceparent))
   return yield* Tracing.startDeferred(origins)(applyParts(shared, options, lanes, parts)).pipe(
-    Effect.map((committed) => ({ ...committed, locked, hasMore }))
+    Effect.map((committed) => ({ ...committed, locked, isBatchFull }))
   )
 })
 
