@@ -6,6 +6,7 @@ import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "e
 import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
 import { clientOf } from "./Pipeline/ClientAddress.ts"
 import { ConcurrencyLimit } from "./Pipeline/ConcurrencyLimit.ts"
+import { HandlerSlots } from "./Pipeline/HandlerSlots.ts"
 import { KeyChecks } from "./Pipeline/KeyChecks.ts"
 import * as Problems from "./Pipeline/Problems.ts"
 import { type Admission, type RateClass, RateLimit, tooMany } from "./Pipeline/RateLimit.ts"
@@ -46,6 +47,7 @@ const make = Effect.gen(function*() {
   const limits = yield* RateLimit
   const bodies = yield* RequestBodies
   const concurrency = yield* ConcurrencyLimit
+  const slots = new HandlerSlots()
 
   const authenticate = (request: HttpServerRequest.HttpServerRequest, now: number) => {
     const apiKey = request.headers["x-api-key"] ?? ""
@@ -56,6 +58,7 @@ const make = Effect.gen(function*() {
   return Pipeline.of((handler, endpoint) => {
     const rateClass = classOf(endpoint)
     const hasBody = endpoint.payload.size > 0
+    const isJoined = joinedIntoBatches.has(`${endpoint.method} ${endpoint.path}`)
     const decodePath = pathDecoder(endpoint)
     const handle = Effect.catchIf(handler, HttpApiError.HttpApiSchemaError.is, Problems.refuse)
 
@@ -66,10 +69,11 @@ const make = Effect.gen(function*() {
         onSuccess: (text) => Effect.succeed(keepText(request, text))
       })
 
-    const enter = ({ integratorId }: FoundKey, fiber: Fiber.Fiber<unknown, unknown>) =>
-      concurrency.enter(rateClass, integratorId, fiber)
-        ? Effect.provideService(handle, CurrentIntegrator, { integratorId })
-        : Refusals.busy
+    const enter = ({ integratorId }: FoundKey, fiber: Fiber.Fiber<unknown, unknown>) => {
+      if (!concurrency.enter(rateClass, integratorId, fiber)) return Refusals.busy
+      const handling = Effect.provideService(handle, CurrentIntegrator, { integratorId })
+      return isJoined ? handling : slots.run(integratorId, handling)
+    }
 
     const handled = Effect.withFiber((fiber): Handler => {
       const request = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
@@ -90,6 +94,9 @@ const make = Effect.gen(function*() {
     return Effect.catch(handled, Refusals.answering(endpoint))
   })
 })
+
+/** Endpoints whose requests core joins into batches. */
+const joinedIntoBatches: ReadonlySet<string> = new Set(["POST /v1/spend-events", "GET /v1/users/:userId/balance"])
 
 const classOf = (endpoint: { readonly method: string; readonly path: string }): RateClass =>
   endpoint.method === "GET"

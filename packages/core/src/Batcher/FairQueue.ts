@@ -23,13 +23,8 @@ class KeyQueue<Entry> implements LinkedEntry<KeyQueue<Entry>> {
   next: KeyQueue<Entry> | undefined
   isListed = false
   size = 0
-  readonly key: string
   private first: Node<Entry> | undefined
   private last: Node<Entry> | undefined
-
-  constructor(key: string) {
-    this.key = key
-  }
 
   add(entry: Entry): void {
     const node = { entry, next: undefined }
@@ -71,7 +66,7 @@ export class FairQueue<Entry extends QueueEntry> {
 
   /** Adds an entry; returns false where the queue is full, or the key has a quarter of its limit. */
   add(key: string, entry: Entry): boolean {
-    const queue = this.queues.get(key) ?? new KeyQueue<Entry>(key)
+    const queue = this.queues.get(key) ?? new KeyQueue<Entry>()
     if (this.total >= this.maxSize || queue.size >= this.maxSize * maxShare) return false
     if (!queue.isListed) {
       this.queues.set(key, queue)
@@ -84,11 +79,8 @@ export class FairQueue<Entry extends QueueEntry> {
     return true
   }
 
-  /**
-   * Takes up to `limit` entries that are not done: an equal share of each key that `mayTake` allows, whose other
-   * entries go to the end.
-   */
-  take(limit: number, mayTake: (key: string) => boolean = () => true): ReadonlyArray<Entry> {
+  /** Takes up to `limit` entries that are not done: an equal share of each key, whose other entries go to the end. */
+  take(limit: number): ReadonlyArray<Entry> {
     const batch: Array<Entry> = []
     const share = Math.max(1, Math.floor(limit / this.keys))
     let before: number
@@ -96,7 +88,7 @@ export class FairQueue<Entry extends QueueEntry> {
       before = this.total
       for (const queue of this.inOrder) {
         if (batch.length >= limit) break
-        if (mayTake(queue.key)) this.takeFrom(queue, Math.min(share, limit - batch.length), batch)
+        this.takeFrom(queue, Math.min(share, limit - batch.length), batch)
       }
     } while (this.total < before && batch.length < limit)
     return batch

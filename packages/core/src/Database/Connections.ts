@@ -2,7 +2,6 @@ import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
 import { Context, Effect, Exit, Fiber, identity, Option, Predicate, type Scope, Stream } from "effect"
 import type { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
-import { FairConnections } from "./FairConnections.ts"
 
 /** A pooled connection, with the state that decides whether it may be borrowed again. */
 interface Lease {
@@ -54,7 +53,6 @@ export const make = Effect.fnUntraced(function*(
   config: PgClient.PgPoolConfig
 ): Effect.fn.Return<SqlClient.SqlClient, SqlError.SqlError, Scope.Scope | Reactivity.Reactivity> {
   const pool = yield* PgPool.make(config)
-  const fair = new FairConnections(config.maxConnections ?? 1)
   const leases = new WeakMap<PgConnection.PgConnection, Lease>()
   let exceeded = 0
 
@@ -92,22 +90,18 @@ export const make = Effect.fnUntraced(function*(
   ): Effect.Effect<A, E | SqlError.SqlError, R> =>
     Effect.withFiber((fiber) => {
       const deadline = fiber.getRef(CurrentDeadline)
-      const used = fair.lend(
-        pool.use((connection) => lend(connection, deadline, (lease) => use(lease.connection)))
-      )
+      const used = pool.use((connection) => lend(connection, deadline, (lease) => use(lease.connection)))
       return Effect.flatMap(used, (result) => result === suspect ? borrower(use) : Effect.succeed(result))
     })
 
-  const acquireFairly: Effect.Effect<PgConnection.PgConnection, SqlError.SqlError, Scope.Scope> = Effect.flatMap(
+  const acquire: Effect.Effect<PgConnection.PgConnection, SqlError.SqlError, Scope.Scope> = Effect.flatMap(
     Effect.zip(CurrentDeadline, pool.get),
     ([deadline, connection]) =>
       Effect.flatMap(
         lend(connection, deadline, () => Effect.succeed(connection)),
-        (result) => result === suspect ? acquireFairly : Effect.succeed(result)
+        (result) => result === suspect ? acquire : Effect.succeed(result)
       )
   )
-
-  const acquire = Effect.andThen(fair.scoped, acquireFairly)
 
   return yield* SqlClient.make({
     ...dialect(config),

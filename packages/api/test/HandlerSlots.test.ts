@@ -1,0 +1,44 @@
+import { IntegratorId } from "@card-rewards/domain/Ids"
+import { assert, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber } from "effect"
+import { HandlerSlots, maxOfOne } from "../src/Pipeline/HandlerSlots.ts"
+
+const [flood, other] = [IntegratorId.make("flood"), IntegratorId.make("other")]
+
+const fork = <A>(effect: Effect.Effect<A>) => Effect.forkChild(effect, { startImmediately: true })
+
+it.effect("one integrator's handlers run a few at a time, in order, and another one's at once", () =>
+  Effect.gen(function*() {
+    const slots = new HandlerSlots()
+    const started: Array<number> = []
+    const ends = yield* Effect.forEach(Array.from({ length: 3 * maxOfOne }), () => Deferred.make<void>())
+    const fibers = yield* Effect.forEach(ends, (end, index) =>
+      fork(slots.run(flood, Effect.andThen(Effect.sync(() => started.push(index)), Deferred.await(end)))))
+    assert.strictEqual(started.length, maxOfOne)
+    yield* slots.run(other, Effect.void)
+    for (const [index, end] of ends.entries()) {
+      yield* Deferred.succeed(end, undefined)
+      const fiber = fibers[index]
+      if (fiber !== undefined) yield* Fiber.join(fiber)
+    }
+    assert.deepStrictEqual(started, ends.map((_, index) => index))
+  }), { timeout: 5_000 })
+
+it.effect("a request that is interrupted while it waits, or when its turn comes, keeps no slot", () =>
+  Effect.gen(function*() {
+    const slots = new HandlerSlots()
+    for (const interruptFirst of [true, false]) {
+      const end = yield* Deferred.make<void>()
+      const running = yield* Effect.forEach(Array.from({ length: maxOfOne }), () =>
+        fork(slots.run(flood, Deferred.await(end))))
+      const waiting = yield* fork(slots.run(flood, Effect.never))
+      if (interruptFirst) yield* Fiber.interrupt(waiting)
+      Deferred.doneUnsafe(end, Effect.void)
+      yield* Fiber.joinAll(running)
+      yield* Fiber.interrupt(waiting)
+      // all of them are free again
+      yield* Effect.all(Array.from({ length: maxOfOne }, () => slots.run(flood, Effect.yieldNow)), {
+        concurrency: "unbounded"
+      })
+    }
+  }), { timeout: 5_000 })
