@@ -1,6 +1,8 @@
+import * as Database from "@card-rewards/core/Database"
 import { IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { HandlerSlots, maxOfOne } from "../src/Pipeline/HandlerSlots.ts"
 
 const [flood, other] = [IntegratorId.make("flood"), IntegratorId.make("other")]
@@ -41,4 +43,18 @@ it.effect("a request that is interrupted while it waits, or when its turn comes,
         concurrency: "unbounded"
       })
     }
+  }), { timeout: 5_000 })
+
+it.effect("the time for which a request waits counts towards its deadline at the database", () =>
+  Effect.gen(function*() {
+    const slots = new HandlerSlots()
+    const end = yield* Deferred.make<void>()
+    yield* Effect.forEach(Array.from({ length: maxOfOne }), () => fork(slots.run(flood, Deferred.await(end))))
+    const waiting = yield* Effect.forkChild(
+      Effect.flip(slots.run(flood, Database.withinRequestDeadline(Effect.never))),
+      { startImmediately: true }
+    )
+    yield* TestClock.adjust(Database.unavailableAfterMillis)
+    Deferred.doneUnsafe(end, Effect.void)
+    assert.strictEqual((yield* Fiber.join(waiting))._tag, "Unavailable")
   }), { timeout: 5_000 })

@@ -8,6 +8,7 @@ export {
   StepMillis,
   transaction,
   unavailableAfterMillis,
+  WaitingSince,
   withDeadline,
   withinRequestDeadline,
   withoutDeadline

@@ -1,13 +1,15 @@
+import { KeyedStates } from "@card-rewards/core/Batcher/KeyedStates"
 import { type LinkedEntry, LinkedList, unlisted } from "@card-rewards/core/Batcher/LinkedList"
+import { WaitingSince } from "@card-rewards/core/Database"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 
 /** Requests of one integrator whose handlers run at the same time, at most. */
 export const maxOfOne = 4
 
 /** A request that waits for a slot. */
 interface Waiting extends LinkedEntry<Waiting> {
-  /** Runs where the request has its slot, which is counted. */
+  /** Lets the request go on. */
   readonly admit: () => void
 }
 
@@ -21,52 +23,49 @@ interface Own {
  * Slots for the handlers of one integrator's requests; further ones wait in order. A handler has a database connection
  * for as long as its statements take, and its result takes processor time: without the limit, pages of 1 MiB that one
  * integrator reads on many connections would hold up everybody else's requests by hundreds of milliseconds. Requests
- * that are joined into batches need no slot. How many wait is bounded by the limit on requests in flight.
+ * that are joined into batches need no slot. How many wait is bounded by the limit on requests in flight; the time for
+ * which one waits counts towards its deadline at the database.
  */
 export class HandlerSlots {
-  private readonly owners = new Map<IntegratorId, Own>()
+  private readonly owners = new KeyedStates(
+    (): Own => ({ running: 0, waiting: new LinkedList() }),
+    ({ running }) => running === 0
+  )
 
   /** Runs a handler as soon as its integrator has a slot for it. */
   run<A, E, R>(integratorId: IntegratorId, handler: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
-    return Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(restore(this.take(integratorId)), () =>
-        Effect.ensuring(restore(handler), this.giveBack(integratorId)))
-    )
-  }
-
-  private take(integratorId: IntegratorId): Effect.Effect<void> {
-    return Effect.suspend(() => {
-      const known = this.owners.get(integratorId)
-      const own = known ?? { running: 0, waiting: new LinkedList<Waiting>() }
-      if (known === undefined) this.owners.set(integratorId, own)
-      if (own.running < maxOfOne) {
-        own.running++
-        return Effect.void
+    return Effect.uninterruptibleMask((restore) => {
+      const own = this.owners.of(integratorId)
+      const handling = Effect.ensuring(restore(handler), giveBack(own))
+      if (own.running === maxOfOne) {
+        return Effect.flatMap(Clock.monotonicTimeNanos, (now) =>
+          Effect.andThen(restore(wait(own)), Effect.provideService(handling, WaitingSince, now)))
       }
-      let waiting: Waiting | undefined
-      return Effect.callback<void>((resume) => {
-        waiting = { ...unlisted, admit: () => resume(Effect.void) }
-        own.waiting.add(waiting)
-      }).pipe(
-        // no longer listed: it had its slot, and was interrupted before it went on
-        Effect.onInterrupt(() =>
-          waiting === undefined || own.waiting.delete(waiting) ? Effect.void : this.giveBack(integratorId))
-      )
-    })
-  }
-
-  private giveBack(integratorId: IntegratorId): Effect.Effect<void> {
-    return Effect.sync(() => {
-      const own = this.owners.get(integratorId)
-      if (own === undefined) return
-      const next = own.waiting.first
-      if (next === undefined) {
-        own.running--
-        if (own.running === 0) this.owners.delete(integratorId)
-      } else {
-        own.waiting.delete(next)
-        next.admit()
-      }
+      own.running++
+      return handling
     })
   }
 }
+
+/** Waits for a slot that another request gives back, which stays counted. */
+const wait = (own: Own): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    let waiting: Waiting | undefined
+    return Effect.callback<void>((resume) => {
+      waiting = { ...unlisted, admit: () => resume(Effect.void) }
+      own.waiting.add(waiting)
+    }).pipe(
+      // no longer listed: it had its slot, and was interrupted before it went on
+      Effect.onInterrupt(() => waiting === undefined || own.waiting.delete(waiting) ? Effect.void : giveBack(own))
+    )
+  })
+
+const giveBack = (own: Own): Effect.Effect<void> =>
+  Effect.sync(() => {
+    const next = own.waiting.first
+    if (next === undefined) own.running--
+    else {
+      own.waiting.delete(next)
+      next.admit()
+    }
+  })

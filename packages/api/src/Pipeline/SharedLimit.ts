@@ -1,7 +1,5 @@
 import { maxShare } from "@card-rewards/core/Batcher/FairQueue"
-
-/** Owners that are counted before those that use nothing are forgotten. */
-const manyOwners = 10_000
+import { KeyedStates } from "@card-rewards/core/Batcher/KeyedStates"
 
 /**
  * A limit on what owners, integrators or clients, use at the same time: a quarter of it for each, and the whole for all
@@ -11,8 +9,7 @@ export class SharedLimit {
   private readonly max: number
   private readonly maxOfOne: number
   private used = 0
-  private forgetFrom = manyOwners
-  private readonly usedBy = new Map<string, number>()
+  private readonly owners = new KeyedStates(() => ({ used: 0 }), ({ used }) => used === 0)
 
   constructor(max: number) {
     this.max = max
@@ -21,22 +18,15 @@ export class SharedLimit {
 
   /** Takes `amount` for an owner, unless that is beyond the limit. What was taken must be given back. */
   take(owner: string, amount = 1): boolean {
-    const own = (this.usedBy.get(owner) ?? 0) + amount
-    if (own > this.maxOfOne || this.used + amount > this.max) return false
-    this.usedBy.set(owner, own)
+    const own = this.owners.of(owner)
+    if (own.used + amount > this.maxOfOne || this.used + amount > this.max) return false
+    own.used += amount
     this.used += amount
     return true
   }
 
   giveBack(owner: string, amount = 1): void {
-    this.usedBy.set(owner, (this.usedBy.get(owner) ?? 0) - amount)
+    this.owners.of(owner).used -= amount
     this.used -= amount
-    // not at once: a map whose entries come and go costs more than one that is large, see LinkedList
-    if (this.usedBy.size > this.forgetFrom) this.forgetUnused()
-  }
-
-  private forgetUnused(): void {
-    for (const [owner, own] of this.usedBy) if (own === 0) this.usedBy.delete(owner)
-    this.forgetFrom = Math.max(manyOwners, 2 * this.usedBy.size)
   }
 }

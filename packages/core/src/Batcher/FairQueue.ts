@@ -1,10 +1,8 @@
+import { KeyedStates } from "./KeyedStates.ts"
 import { type LinkedEntry, LinkedList } from "./LinkedList.ts"
 
 /** The part of a limit that one integrator may take (decisions, section 8). */
 export const maxShare = 1 / 4
-
-/** Keys that are known before those with an empty queue are forgotten. */
-const manyKeys = 1_000
 
 /** An entry that its owner may mark as done while it is queued. */
 export interface QueueEntry {
@@ -47,11 +45,10 @@ class KeyQueue<Entry> implements LinkedEntry<KeyQueue<Entry>> {
 
 /** A bounded queue in which keys take turns; entries of one key keep their order. */
 export class FairQueue<Entry extends QueueEntry> {
-  private readonly queues = new Map<string, KeyQueue<Entry>>()
+  private readonly queues = new KeyedStates(() => new KeyQueue<Entry>(), ({ isListed }) => !isListed)
   /** The queues with entries, the next one first. */
   private readonly inOrder = new LinkedList<KeyQueue<Entry>>()
   private keys = 0
-  private forgetFrom = manyKeys
   private readonly maxSize: number
   private total = 0
 
@@ -66,13 +63,11 @@ export class FairQueue<Entry extends QueueEntry> {
 
   /** Adds an entry; returns false where the queue is full, or the key has a quarter of its limit. */
   add(key: string, entry: Entry): boolean {
-    const queue = this.queues.get(key) ?? new KeyQueue<Entry>()
+    const queue = this.queues.of(key)
     if (this.total >= this.maxSize || queue.size >= this.maxSize * maxShare) return false
     if (!queue.isListed) {
-      this.queues.set(key, queue)
       this.inOrder.add(queue)
       this.keys++
-      if (this.queues.size > this.forgetFrom) this.forgetEmpty()
     }
     queue.add(entry)
     this.total++
@@ -104,10 +99,5 @@ export class FairQueue<Entry extends QueueEntry> {
     }
     if (queue.size > 0) this.inOrder.add(queue)
     else this.keys--
-  }
-
-  private forgetEmpty(): void {
-    for (const [key, queue] of this.queues) if (!queue.isListed) this.queues.delete(key)
-    this.forgetFrom = Math.max(manyKeys, 2 * this.queues.size)
   }
 }

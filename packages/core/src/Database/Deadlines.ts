@@ -1,5 +1,5 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
-import { Context, Effect, Exit, Schedule } from "effect"
+import { Clock, Context, Effect, Exit, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Metrics from "../Metrics.ts"
 import { CurrentDeadline, Deadline } from "./Connections.ts"
@@ -7,6 +7,14 @@ import { isConflict, isSqlError, toUnavailable, unavailable } from "./Errors.ts"
 
 /** Milliseconds after which a request fails with {@link Unavailable}: 503 is due within 5 s (decisions, section 3). */
 export const unavailableAfterMillis = 4_500
+
+/**
+ * When the request began to wait for its handler, in nanoseconds of the monotonic clock; absent where it did not wait.
+ * {@link unavailableAfterMillis} counts from then.
+ */
+export const WaitingSince = Context.Reference<bigint | undefined>("@card-rewards/core/Database/WaitingSince", {
+  defaultValue: () => undefined
+})
 
 /** Deadline of a background step in milliseconds. Most steps take less than a second. */
 export const StepMillis = Context.Reference<number>("@card-rewards/core/Database/StepMillis", {
@@ -25,7 +33,15 @@ export const transaction = <A, E, R>(
 /** As {@link transaction}, for statements that need none: {@link Unavailable} after {@link unavailableAfterMillis}. */
 export const withinRequestDeadline = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>
-): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> => withDeadline(unavailableAfterMillis, effect)
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
+  Effect.withFiber((fiber) => {
+    const since = fiber.getRef(WaitingSince)
+    if (since === undefined) return withDeadline(unavailableAfterMillis, effect)
+    const waitedMillis = Number(fiber.getRef(Clock.Clock).monotonicTimeNanosUnsafe() - since) / 1e6
+    return waitedMillis >= unavailableAfterMillis
+      ? Effect.fail(unavailable())
+      : withDeadline(unavailableAfterMillis - waitedMillis, effect)
+  })
 
 /**
  * As {@link withinRequestDeadline}, for a step of background work, which has {@link StepMillis}. It has a deadline too,

@@ -64,7 +64,6 @@ export const unread = Attack.make({
   name: "unread-answers",
   what: ({ sockets }: { readonly sockets: number; readonly millis: number }) =>
     `${Attack.grouped(sockets)} connections that pipeline /openapi.json without a key and read no answer`,
-  short: { sockets: 300, millis: 1_000 },
   full: { sockets: 1_000, millis: fullMillis },
   maxSeconds: 60,
   prepare: ({ stage }, { millis, sockets: count }) =>
