@@ -177,9 +177,12 @@ it.live("one integrator has a quarter of the connections", () =>
       socket.write(request)
       yield* until(() => text().includes("/at-once"))
     }
+    // beyond it one request is answered on each
     const third = yield* client(port)
-    third.write(request)
+    const text = received(third)
+    third.write(request.repeat(2))
     yield* untilClosed(third)
+    assert.strictEqual(text().split("/at-once").length, 2)
     assert.isFalse(sockets.some(({ destroyed }) => destroyed))
   }).pipe(Effect.scoped), { timeout: 20_000 })
 

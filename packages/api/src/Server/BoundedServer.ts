@@ -80,7 +80,8 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
       response.once("close", () => this.closeIdleConnections())
     }
     const connection = this.#bySocket.get(request.socket)
-    if (connection === undefined || !this.#recognise(connection, request)) return true
+    if (connection === undefined) return true
+    this.#recognise(connection, request, response)
     const owner = () => this.#integratorOf(request) ?? connection.client
     connection.handle({ response, owner, handle: () => void super.emit(event, ...args) })
     return true
@@ -136,19 +137,15 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
     })
   }
 
-  /** Counts a connection for its integrator as soon as that is known; beyond its share it is closed, and false. */
-  #recognise(connection: Connection, request: IncomingMessage): boolean {
-    if (connection.integratorId !== undefined) return true
+  /** Counts a connection for its integrator as soon as that is known; beyond its share it ends with its next answer. */
+  #recognise(connection: Connection, request: IncomingMessage, response: Response): void {
+    if (connection.integratorId !== undefined) return
     const integratorId = this.#integratorOf(request)
-    if (integratorId === undefined) return true
-    if (!this.#shareOfIntegrator.take(integratorId)) {
-      connection.close()
-      return false
-    }
+    if (integratorId === undefined) return
+    if (!this.#shareOfIntegrator.take(integratorId)) return void response.setHeader("connection", "close")
     connection.integratorId = integratorId
     this.#withoutKey.delete(connection)
     this.#withKey.add(connection)
-    return true
   }
 
   *#open(): Generator<Connection> {
