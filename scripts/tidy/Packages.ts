@@ -25,7 +25,8 @@ const entryPoints: ReadonlyArray<string> = [
   "packages/console/vite.config.ts",
   "packages/dev-postgres/src/vitestSetup.ts",
   "packages/e2e/src/hostile/innocentProcess.ts",
-  "packages/e2e/src/shiftedClock.ts"
+  "packages/testing/src/shiftedClock.ts",
+  "packages/worker/test/takeover/workerProcess.ts"
 ]
 
 /** Packages whose `src` is for tests only. */

@@ -2,9 +2,10 @@ import { ApiKeys } from "@card-rewards/core/ApiKeys"
 import { Audit } from "@card-rewards/core/Audit"
 import { refusal, schemaOf, underRole } from "@card-rewards/core/AwaitSchema"
 import * as Database from "@card-rewards/core/Database"
+import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Environment } from "@card-rewards/core/Environment"
+import { IntegratorBacklogs } from "@card-rewards/core/IntegratorBacklogs"
 import { Integrators } from "@card-rewards/core/Integrators"
-import { Quarantine } from "@card-rewards/core/Quarantine"
 import { parseKeys, Secrets } from "@card-rewards/core/Secrets"
 import { oneOf, required, setting, StartRefused } from "@card-rewards/core/Settings"
 import { Simulations } from "@card-rewards/core/Simulations"
@@ -50,18 +51,21 @@ const database = Layer.unwrap(Effect.gen(function*() {
   return Database.layer(yield* underRole(config, "admin"))
 })).pipe(Layer.provide(DatabaseUrl.layer))
 
-/** The services of all commands except `migrate` and `secrets`. */
+/** The services of all commands except `migrate`, `replay` and `secrets`. */
 export const services = Layer.mergeAll(
   Integrators.layer,
   ApiKeys.layer,
   Vault.layer,
   Audit.layer,
-  Quarantine.layer,
+  IntegratorBacklogs.layer,
   Simulations.layer()
 ).pipe(
   Layer.provide(environment),
   Layer.provide(database)
 )
+
+/** The services of `replay`, with the database, where it finds the endpoint. */
+export const replayServices = DeliveryLog.layer.pipe(Layer.provideMerge(database))
 
 const keysFile = Effect.gen(function*() {
   const path = `${yield* dataDir}/secrets-key`

@@ -1,12 +1,12 @@
 import * as Database from "@card-rewards/core/Database"
-import { Secrets } from "@card-rewards/core/Secrets"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
-import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
+import { IntegratorId } from "@card-rewards/domain/Ids"
 import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { admin, answer, connection, emptyDatabase, folder, secretsKey, spawn } from "./Cli.ts"
+import { createEndpoint, endpoints } from "./Endpoint.ts"
 
 const candidate = { ...plainProgram, effectiveFrom: "2026-11-01T00:00:00Z" }
 
@@ -113,13 +113,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
 
   it.effect("secrets rotate: re-encrypts once under the new key; exits 1 when no key decrypts a secret", () =>
     Effect.gen(function*() {
-      const id = IntegratorId.make("acme")
-      const endpoints = (...bytes: ReadonlyArray<number>) =>
-        Effect.provide(WebhookEndpoints.layer({ allowPrivateNetwork: false }).pipe(
-          Layer.provide(Secrets.layer({ keys: bytes.map((byte) => Redacted.make(new Uint8Array(32).fill(byte))) }))
-        ))
-      yield* Effect.flatMap(WebhookEndpoints, ({ create }) =>
-        create(id, { id: EndpointId.make("main"), url: "https://hooks.example.com/" })).pipe(endpoints(1))
+      yield* createEndpoint
       const rotate = (...keys: ReadonlyArray<number>) =>
         admin(["secrets", "rotate", "--json"], { SECRETS_KEY: keys.map(secretsKey).join(",") })
       const lost = yield* rotate(3)
@@ -127,14 +121,15 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
       assert.match(lost.stderr, /^1 signing secrets cannot be decrypted with the keys in SECRETS_KEY; unchanged\n$/)
       assert.deepStrictEqual(JSON.parse((yield* rotate(2, 1)).stdout), { rotated: 1, unreadable: 0 })
       assert.deepStrictEqual(JSON.parse((yield* rotate(2, 1)).stdout), { rotated: 0, unreadable: 0 })
-      const read = Effect.flatMap(WebhookEndpoints, ({ signingSecrets }) => signingSecrets(id, 1))
-      assert.strictEqual((yield* read.pipe(endpoints(2))).length, 1)
+      const read = Effect.flatMap(WebhookEndpoints, ({ signingSecrets }) =>
+        signingSecrets(IntegratorId.make("acme"), 1)).pipe(Effect.provide(endpoints(2)))
+      assert.strictEqual((yield* read).length, 1)
       const without = yield* rotate()
       const line = "SECRETS_KEY is required and must be 32 bytes in base64\n"
       assert.deepStrictEqual([without.status, without.stderr], [1, line])
     }).pipe(Effect.provide(connection)))
 
-  it.effect("backlog: lists integrators in quarantine with the reason, then those with stored events", () =>
+  it.effect("backlog: lists integrators in quarantine with the reason, then others with what waits for them", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* answer("backlog"), [])
       assert.deepStrictEqual(yield* admin(["backlog"]), { status: 0, stdout: "(none)\n", stderr: "" })
@@ -148,8 +143,22 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
         WHERE external_transaction_id = 'c'`
       yield* sql`INSERT INTO quarantine (integrator_id, reason, error, failures, since, next_attempt_at)
         VALUES ('broken', 'failing', ${"a program\nthrows"}, 4, '2026-11-01T12:00:00Z', '2026-11-01T12:00:30Z')`
+      // two events that the endpoint of acme has not passed, and a retry
+      yield* sql`INSERT INTO events (integrator_id, event, event_id, kind, created_at, stored_at, body)
+        SELECT 'acme', events + n, 'evt_' || n, 'webhook.ping', now(), now() - interval '80 seconds', '{}'
+        FROM vaults, generate_series(1, 2) n WHERE integrator_id = 'acme'`
+      yield* sql`INSERT INTO retries (integrator_id, generation, event, round, state, attempts, next_attempt_at,
+          revision, created_at)
+        VALUES ('acme', 1, 1, 1, 'open', 1, now(), 1, now() - interval '70 seconds')`
+      yield* sql`UPDATE webhook_endpoints e SET cursor = v.events, failures = 10, probe_at = '2026-11-01T12:01:00Z',
+          work_at = now() FROM vaults v WHERE v.integrator_id = e.integrator_id`
+      yield* sql`UPDATE vaults SET events = events + 2 WHERE integrator_id = 'acme'`
       const list = yield* answer("backlog")
       const table = (yield* admin(["backlog"])).stdout
+      yield* sql`DELETE FROM retries`
+      yield* sql`UPDATE vaults SET events = events - 2 WHERE integrator_id = 'acme'`
+      yield* sql`DELETE FROM events WHERE event_id IN ('evt_1', 'evt_2')`
+      yield* sql`UPDATE webhook_endpoints SET failures = 0, probe_at = NULL, work_at = NULL`
       yield* sql`DELETE FROM quarantine`
       yield* sql`DELETE FROM spend_event_queue`
       yield* sql`DELETE FROM spend_events WHERE external_transaction_id = 'c'`
@@ -164,13 +173,24 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
         nextAttemptAt: "2026-11-01T12:00:30.000Z",
         error: "a program\nthrows"
       })
-      const { oldestStoredSeconds, ...rest } = acme
-      assert.deepStrictEqual(rest, { integratorId: "acme", stored: 1, waiting: 0 })
-      assert.isTrue(oldestStoredSeconds >= 90 && oldestStoredSeconds < 600, `${oldestStoredSeconds}`)
+      const { oldestLagSeconds, oldestRetrySeconds, oldestStoredSeconds, ...rest } = acme
+      assert.deepStrictEqual(rest, {
+        integratorId: "acme",
+        stored: 1,
+        waiting: 0,
+        lag: 2,
+        retries: 1,
+        nextProbeAt: "2026-11-01T12:01:00.000Z"
+      })
+      for (const [age, seconds] of [[oldestStoredSeconds, 90], [oldestLagSeconds, 80], [oldestRetrySeconds, 70]]) {
+        assert.isTrue(age >= seconds && age < seconds + 500, `${age}`)
+      }
       assert.deepStrictEqual(others, [])
       const [header, row] = table.split("\n").map((line) => line.split(/ {2,}/))
-      const columns = ["integratorId", "stored", "waiting", "oldestStoredSeconds", "reason", "failures", "since"]
-      assert.deepStrictEqual(header, [...columns, "nextAttemptAt", "error"])
+      const spending = ["stored", "waiting", "oldestStoredSeconds"]
+      const delivering = ["lag", "oldestLagSeconds", "retries", "oldestRetrySeconds", "nextProbeAt"]
+      const quarantine = ["reason", "failures", "since", "nextAttemptAt", "error"]
+      assert.deepStrictEqual(header, ["integratorId", ...spending, ...delivering, ...quarantine])
       assert.deepStrictEqual(row?.slice(0, 5), ["broken", "0", "0", "failing", "4"])
       assert.strictEqual(row?.at(-1), "a program\\u000athrows")
     }).pipe(Effect.provide(connection)))

@@ -4,6 +4,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Command } from "effect/cli"
 import { admin, emptyDatabase, folder } from "./Cli.ts"
+import { createEndpoint } from "./Endpoint.ts"
 import { definition, purchase } from "./Purchase.ts"
 
 /** All commands with the words that name them. */
@@ -23,8 +24,8 @@ describe("the commands", () => {
   it("are those of the operations page", () => {
     assert.sameMembers(all.filter(({ isLeaf }) => isLeaf).map(({ path }) => path.join(" ")), [
       "integrator create", "integrator list", "integrator suspend", "integrator resume", "key create", "key revoke",
-      "vault deposit", "vault withdraw", "vault claim", "simulate", "audit", "backlog", "secrets rotate",
-      "migrate"
+      "vault deposit", "vault withdraw", "vault claim", "simulate", "audit", "backlog", "replay start",
+      "replay show", "secrets rotate", "migrate"
     ])
   })
 
@@ -56,6 +57,7 @@ layer(emptyDatabase, { excludeTestServices: true })("the examples of the help", 
       const answers = new Map<string, string>()
       for (const { args, name } of lines) {
         if (name === "vault deposit") yield* purchase
+        if (name === "replay start") yield* createEndpoint
         const there = args.map((arg) =>
           arg.replace(/^2026-/, "2099-").replace("candidate.json", `${cwd}/candidate.json`))
         const { status, stderr, stdout } = yield* admin(there)
@@ -66,6 +68,19 @@ layer(emptyDatabase, { excludeTestServices: true })("the examples of the help", 
       assert.match(answers.get("integrator create") ?? "", /^apiKey {8}service_sk_sandbox_[0-9a-f]{64}$/m)
       assert.match(answers.get("vault claim") ?? "", /^duplicate {2}false$/m)
       assert.strictEqual(answers.get("backlog"), "[]\n")
+      assert.strictEqual(
+        answers.get("replay start"),
+        [
+          "id      rpl_2",
+          "from    2099-11-01T00:00:00.000Z",
+          "to      2099-11-02T00:00:00.000Z",
+          "kinds   reward.claimable,reward.paid",
+          "state   done",
+          "events  0",
+          ""
+        ].join("\n")
+      )
+      assert.strictEqual(answers.get("replay show"), answers.get("replay start"))
       assert.strictEqual(answers.get("secrets rotate"), "rotated     0\nunreadable  0\n")
       assert.strictEqual(
         answers.get("simulate"),

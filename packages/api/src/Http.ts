@@ -29,12 +29,13 @@ import * as WebhookEndpoints from "./WebhookEndpoints.ts"
 export const make = Effect.fnUntraced(function*(environment: VaultId) {
   const services = yield* Services.collect
   const pipeline = yield* Layer.build(Layer.provideMerge(Pipeline.middleware, Pipeline.layer))
+  const context = Context.add(pipeline, Services, services)
   const routes = yield* HttpRouter.toHttpEffect(environment === "production" ? production : sandbox).pipe(
-    Effect.provideContext(Context.add(pipeline, Services, services)),
-    Effect.updateContext((context: Context.Context<Scope.Scope>) => withoutServices(context)),
+    Effect.provideContext(context),
+    Effect.updateContext((routeContext: Context.Context<Scope.Scope>) => withoutServices(routeContext)),
     Effect.provideService(HttpRouter.RouterConfig, routerConfig)
   )
-  const all = yield* DirectRoutes.before(routes).pipe(Effect.provideContext(Context.add(pipeline, Services, services)))
+  const all = yield* DirectRoutes.before(routes).pipe(Effect.provideContext(context))
   return yield* Telemetry.around(ErrorResponses.around(Paths.around(all)))
 })
 

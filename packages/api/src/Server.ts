@@ -82,8 +82,8 @@ const listen = (server: BoundedServer, at: ListenOptions) =>
 
 /**
  * A scope that keeps no finalizers, for the fibers of requests: they end with their connections, all of which the
- * server closes. Effect keeps fibers in a `Map` of their scope, which costs a busy server a third of its processor time
- * in garbage collections, see {@link LinkedList}.
+ * server closes. Effect keeps the fibers of a scope in a `Map`, and a map whose entries come and go with each request
+ * keeps garbage alive, as a `Set` does: see {@link LinkedList}.
  */
 const keepsNothing = (): Scope.Scope =>
   Object.defineProperty(Scope.makeUnsafe(), "state", { get: () => ({ _tag: "Empty" }), set: () => {} })

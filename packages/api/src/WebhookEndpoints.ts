@@ -27,6 +27,10 @@ export const layer = HttpApiBuilder.group(
             answers.text(id, JSON.stringify(page)))))
       .handle("redeliver", ({ params }) =>
         forIntegrator((id) => Effect.map(log.redeliver(id, params.id, params.eventId), (delivery) => ({ delivery }))))
+      .handle("startReplay", ({ params, payload }) =>
+        forIntegrator((id) => Effect.map(log.startReplay(id, params.id, payload), (replay) => ({ replay }))))
+      .handle("getReplay", ({ params }) =>
+        forIntegrator((id) => Effect.map(log.findReplay(id, params.id, params.replayId), (replay) => ({ replay }))))
       .handle("ping", ({ params }) =>
         forIntegrator((id) => Effect.map(log.ping(id, params.id), (eventId) => ({ eventId }))))
   })

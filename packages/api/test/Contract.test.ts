@@ -232,6 +232,7 @@ const wellFormed: Readonly<Record<string, unknown>> = {
   "POST /v1/api-keys": { name: "k" },
   "POST /v1/webhook-endpoints": { id: "e", url },
   "PATCH /v1/webhook-endpoints/{id}": { url },
+  "POST /v1/webhook-endpoints/{id}/replays": { from: "2026-01-01T00:00:00Z" },
   "POST /v1/sandbox/deposits": { reference: "r", amount: usdc("1") },
   "POST /v1/sandbox/withdrawals": { reference: "r", amount: usdc("1") },
   "POST /v1/sandbox/claims": { reference: "r", amount: usdc("1"), userId: "ann" },

@@ -116,6 +116,11 @@ const attacks: Readonly<Record<string, Attack>> = {
   "POST /v1/webhook-endpoints/{id}/deliveries/{eventId}/redeliver": ({ eventId }) => [
     ["POST", `/v1/webhook-endpoints/e/deliveries/${eventId}/redeliver`]
   ],
+  "POST /v1/webhook-endpoints/{id}/replays": () => [
+    ["POST", "/v1/webhook-endpoints/e/replays", { from: "2026-01-01T00:00:00Z" }],
+    ["GET", "/v1/webhook-endpoints/e/replays/rpl_2"]
+  ],
+  "GET /v1/webhook-endpoints/{id}/replays/{replayId}": () => [["GET", "/v1/webhook-endpoints/e/replays/rpl_2"]],
   "DELETE /v1/webhook-endpoints/{id}": () => [["DELETE", "/v1/webhook-endpoints/e"]],
   "POST /v1/webhook-endpoints": () => [
     ["POST", "/v1/webhook-endpoints", { id: "e", url: `${url}/own` }],

@@ -188,14 +188,13 @@ layer(TestApi.withProcessing(), timeout)("large answers", (it) => {
       const sql = yield* SqlClient.SqlClient
       yield* send(...createEndpoint())
       yield* send("POST", "/v1/webhook-endpoints/e/ping")
-      yield* sql`DELETE FROM deliveries WHERE integrator_id = ${integratorId}`
-      yield* sql`INSERT INTO deliveries (integrator_id, event, round, generation, state, created_at)
-        SELECT integrator_id, event, n, 1, 'exhausted', created_at FROM events, generate_series(1, 101) n
+      yield* sql`INSERT INTO retries (integrator_id, generation, event, round, state, attempts, revision, created_at)
+        SELECT integrator_id, 1, event, n, 'exhausted', 51, 1, stored_at FROM events, generate_series(1, 101) n
         WHERE integrator_id = ${integratorId}`
       yield* sql`INSERT INTO delivery_attempts
           (integrator_id, event, round, attempt, at, duration_millis, status, error, answer)
         SELECT integrator_id, event, round, n, created_at, 15000, NULL, 'connection_refused', NULL
-        FROM deliveries, generate_series(1, 51) n WHERE integrator_id = ${integratorId}`
+        FROM retries, generate_series(1, 51) n WHERE integrator_id = ${integratorId}`
       const { body, text } = yield* send("GET", "/v1/webhook-endpoints/e/deliveries?limit=100")
       assert.isString(body["next"], text.slice(0, 500))
       assert.isAbove(Buffer.byteLength(text), maxPageBytes / 3)

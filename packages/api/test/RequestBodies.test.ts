@@ -6,8 +6,8 @@ import { once } from "node:events"
 import { connect } from "node:net"
 import { deadlineMillis } from "../src/Pipeline/RequestBodies.ts"
 
-/** A connection with a post whose body has arrived in part; `rest` sends the rest, `answer` is all that it received. */
-const halfSent = Effect.fnUntraced(function*(key: string, body: string, sentBytes: number) {
+/** A post on a connection of its own; `until` waits for an answer that includes a text and returns all answers. */
+const post = Effect.fnUntraced(function*(key: string, body: string, header = "") {
   const { port } = yield* TestApi
   const socket = yield* Effect.acquireRelease(
     Effect.promise(async () => {
@@ -20,13 +20,19 @@ const halfSent = Effect.fnUntraced(function*(key: string, body: string, sentByte
   let received = ""
   socket.on("data", (chunk: string) => received += chunk)
   const headers = `host: x\r\nx-api-key: ${key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n`
-  socket.write(`POST /v1/spend-events HTTP/1.1\r\n${headers}\r\n${body.slice(0, sentBytes)}`)
-  const answer = Effect.suspend(() =>
-    received.includes("}") ? Effect.succeed(received) : Effect.fail("no answer yet")
-  ).pipe(
-    Effect.retry(Schedule.spaced("20 millis"))
-  )
-  return { rest: () => socket.write(body.slice(sentBytes)), answer }
+  socket.write(`POST /v1/spend-events HTTP/1.1\r\n${headers}${header}\r\n`)
+  const until = (text: string) =>
+    Effect.suspend(() => received.includes(text) ? Effect.succeed(received) : Effect.fail("no answer yet")).pipe(
+      Effect.retry(Schedule.spaced("20 millis"))
+    )
+  return { socket, until }
+})
+
+/** A post whose body has arrived in part; `rest` sends the rest, `answer` is all that it received. */
+const halfSent = Effect.fnUntraced(function*(key: string, body: string, sentBytes: number) {
+  const { socket, until } = yield* post(key, body)
+  socket.write(body.slice(0, sentBytes))
+  return { rest: () => socket.write(body.slice(sentBytes)), answer: until("}") }
 })
 
 layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("a body that arrives in parts", (it) => {
@@ -47,10 +53,10 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("a 
       const body = JSON.stringify(clearing({ externalTransactionId: "parts" }))
       // more than one integrator may have in flight
       yield* Effect.forEach(Array.from({ length: 1_200 }), () => halfSent(api.key, body, 20), { concurrency: 50 })
-      const post = (key: string, integratorId: string) =>
+      const send = (key: string, integratorId: string) =>
         api.send("POST", "/v1/spend-events", { key, json: clearing({ externalTransactionId: "whole", integratorId }) })
-      assert.strictEqual((yield* post(api.otherKey, "other")).status, 422)
-      const own = yield* post(api.key, "acme")
+      assert.strictEqual((yield* send(api.otherKey, "other")).status, 422)
+      const own = yield* send(api.key, "acme")
       assert.strictEqual(own.status, 503)
       assert.match(own.headers["retry-after"] ?? "", /^[1-9]/)
       assert.strictEqual((yield* api.send("GET", "/v1/users/ann")).status, 200)
@@ -64,5 +70,36 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("a 
       assert.include(text, "HTTP/1.1 400 ")
       assert.include(text, "the body did not arrive within 10 s")
       assert.isAtLeast(Duration.toMillis(took), deadlineMillis)
+    }).pipe(Effect.scoped))
+})
+
+layer(
+  TestApi.layer(),
+  { timeout: "60 seconds", excludeTestServices: true }
+)("a client that asks whether it may send its body", (it) => {
+  const expect = "expect: 100-continue\r\n"
+
+  it.effect("is told to go on, and its connection stays open", () =>
+    Effect.gen(function*() {
+      const api = yield* TestApi
+      yield* api.send("PUT", "/v1/users/ann", { json: {} })
+      const body = JSON.stringify(clearing())
+      const { socket, until } = yield* post(api.key, body, expect)
+      yield* until("HTTP/1.1 100 Continue")
+      socket.write(body)
+      assert.notInclude((yield* until("HTTP/1.1 202 ")).toLowerCase(), "connection: close")
+      socket.write("GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
+      yield* until("HTTP/1.1 204 ")
+    }).pipe(Effect.scoped))
+
+  it.effect("is refused with the end of its connection, so that nothing later is taken for the body", () =>
+    Effect.gen(function*() {
+      const { socket, until } = yield* post("cr_unknown", JSON.stringify(clearing()), expect)
+      const refusal = yield* until("HTTP/1.1 401 ")
+      assert.notInclude(refusal, "100 Continue")
+      assert.include(refusal.toLowerCase(), "connection: close")
+      yield* Effect.suspend(() => socket.readableEnded ? Effect.void : Effect.fail("not ended")).pipe(
+        Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 250 })
+      )
     }).pipe(Effect.scoped))
 })

@@ -9,6 +9,8 @@ import { pathToFileURL } from "node:url"
 import { InvalidRun } from "./Measure.ts"
 import type * as Backlog from "./measures/Backlog.ts"
 import { type EventQueue, eventQueue } from "./measures/Backlog.ts"
+import type * as Endpoints from "./measures/Endpoints.ts"
+import { addEndpoints } from "./measures/Endpoints.ts"
 import { ownRoot } from "./Processes.ts"
 import type * as Seed from "./Seed.ts"
 import { type Population, population } from "./Seed.ts"
@@ -24,6 +26,8 @@ export interface Checkout {
   readonly population: (options: Population) => Fill
   /** The spend event queue of a database with that schema. */
   readonly eventQueue: (url: Redacted.Redacted) => Effect.Effect<EventQueue, never, Scope.Scope>
+  /** Creates a webhook endpoint for each integrator of a database with that schema, at these addresses in turn. */
+  readonly addEndpoints: typeof addEndpoints
 }
 
 /** This checkout. */
@@ -31,7 +35,8 @@ export const own: Checkout = {
   name: "card-rewards",
   root: ownRoot,
   population,
-  eventQueue: (url) => Effect.succeed(eventQueue(url))
+  eventQueue: (url) => Effect.succeed(eventQueue(url)),
+  addEndpoints
 }
 
 /** The checkouts that the run compares with this one. */
@@ -45,7 +50,7 @@ export class Checkouts extends Context.Service<Checkouts, ReadonlyArray<Checkout
  */
 export const open = Effect.fn("Checkout.open")(function*(folder: string) {
   const root = resolve(folder)
-  const { database, effect, isQueueEmpty, seed, spendEvents, SqlClient } = yield* Effect.tryPromise({
+  const { database, effect, endpoints, isQueueEmpty, seed, spendEvents, SqlClient } = yield* Effect.tryPromise({
     try: () => importModules(root),
     catch: (error) => new InvalidRun({ message: `${folder} is not a checkout with installed packages: ${error}` })
   })
@@ -87,7 +92,9 @@ export const open = Effect.fn("Checkout.open")(function*(folder: string) {
             isEmpty: () => run(effect.Effect.flatMap(SqlClient, isQueueEmpty))
           }
         }
-      )
+      ),
+    addEndpoints: (url, integrators, addresses) =>
+      Effect.promise(() => effect.Effect.runPromise(endpoints.addEndpoints(theirs(url), integrators, addresses)))
   }
   return checkout
 })
@@ -101,5 +108,7 @@ const importModules = async (root: string) => {
   const seed: typeof Seed = await import(href("packages/bench/src/Seed.ts"))
   const spendEvents: typeof SpendEvents = await import(href("packages/bench/src/SpendEvents.ts"))
   const backlog: typeof Backlog = await import(href("packages/bench/src/measures/Backlog.ts"))
-  return { database, effect, isQueueEmpty: backlog.isQueueEmpty, seed, spendEvents, SqlClient: sql.SqlClient.SqlClient }
+  const endpoints: typeof Endpoints = await import(href("packages/bench/src/measures/Endpoints.ts"))
+  const { isQueueEmpty } = backlog
+  return { database, effect, endpoints, isQueueEmpty, seed, spendEvents, SqlClient: sql.SqlClient.SqlClient }
 }

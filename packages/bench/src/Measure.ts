@@ -28,6 +28,12 @@ export interface Size {
   readonly heldTransactionMillis: number
   /** Length of a turn of the latency measure. */
   readonly latencyMillis: number
+  /** Endpoints without work, beside a busy one. */
+  readonly idleEndpoints: number
+  /** Events that wait for an endpoint that is down, in the two outages that are compared. */
+  readonly outages: readonly [small: number, large: number]
+  /** How long an outage lasts once its events are stored. */
+  readonly outageMillis: number
 }
 
 export const sizes: Readonly<Record<Size["name"], Size>> = {
@@ -46,7 +52,10 @@ export const sizes: Readonly<Record<Size["name"], Size>> = {
     memoryMillis: 300,
     memoryBacklogs: [100, 500],
     heldTransactionMillis: 200,
-    latencyMillis: 300
+    latencyMillis: 300,
+    idleEndpoints: 500,
+    outages: [300, 3_000],
+    outageMillis: 1_000
   },
   full: {
     name: "full",
@@ -63,7 +72,10 @@ export const sizes: Readonly<Record<Size["name"], Size>> = {
     memoryMillis: 600_000,
     memoryBacklogs: [10_000, 1_000_000],
     heldTransactionMillis: 120_000,
-    latencyMillis: 20_000
+    latencyMillis: 20_000,
+    idleEndpoints: 10_000,
+    outages: [10_000, 1_000_000],
+    outageMillis: 20_000
   }
 }
 

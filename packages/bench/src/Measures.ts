@@ -1,13 +1,16 @@
 import type { Requirements } from "./measures/Competitors.ts"
 import { deliveries } from "./measures/Deliveries.ts"
+import { deliveryBytes } from "./measures/DeliveryBytes.ts"
 import { growth } from "./measures/Growth.ts"
 import { heldTransaction } from "./measures/HeldTransaction.ts"
 import { http } from "./measures/Http.ts"
+import { idleEndpoints } from "./measures/IdleEndpoints.ts"
 import { ingest } from "./measures/Ingest.ts"
 import { insert } from "./measures/Insert.ts"
 import { integrators } from "./measures/Integrators.ts"
 import { latency } from "./measures/Latency.ts"
 import { memory } from "./measures/Memory.ts"
+import { outage } from "./measures/Outage.ts"
 import { processCounts } from "./measures/ProcessCounts.ts"
 import { processing } from "./measures/Processing.ts"
 import { reads } from "./measures/Reads.ts"
@@ -24,6 +27,9 @@ export const measures: ReadonlyArray<Measure<Requirements>> = [
   latency,
   growth,
   integrators,
+  idleEndpoints,
+  outage,
+  deliveryBytes,
   processCounts,
   heldTransaction,
   memory

@@ -61,8 +61,9 @@ const fill = Effect.fnUntraced(function*({ endpoints = false, integrators, progr
   for (const index of indexes) yield* addPrograms(integratorOf(index), programs, versions)
   const sql = yield* SqlClient.SqlClient
   if (endpoints) {
-    yield* sql`INSERT INTO webhook_endpoints (integrator_id, generation, endpoint_id, url, created_at)
-      SELECT integrator_id, 1, 'bench', 'https://receiver.example/hooks', now() FROM integrators`
+    yield* sql`INSERT INTO webhook_endpoints (integrator_id, generation, endpoint_id, url, created_at,
+        first_revision, revision, start, cursor)
+      SELECT integrator_id, 1, 'bench', 'https://receiver.example/hooks', now(), 1, 1, 0, 0 FROM integrators`
   }
   yield* sql`VACUUM ANALYZE`
 })

@@ -17,7 +17,7 @@ const root = resolve(import.meta.dirname, "../../..")
 const flags = {
   size: Flag.Literals("size", ["small", "full"]).pipe(
     Flag.withDefault("full"),
-    Flag.withDescription("full takes up to 45 minutes; small checks that every measure works, its figures mean nothing")
+    Flag.withDescription("full takes about an hour; small checks that every measure works, its figures mean nothing")
   ),
   only: Flag.Literals("only", measures.map(({ name }) => name)).pipe(
     Flag.atLeast(0),

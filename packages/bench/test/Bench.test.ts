@@ -51,11 +51,13 @@ layer(run, { excludeTestServices: true, timeout: "120 seconds" })("a small run",
 
   it.effect("another checkout processes events by its own programs, over its own schema and seed", () =>
     Effect.gen(function*() {
-      const { eventQueue, name, population, root } = yield* open(ownRoot)
+      const { addEndpoints, eventQueue, name, population, root } = yield* open(ownRoot)
       const server = yield* Server
       const processes = yield* Processes
       const senders = { integrators: 2, users: 10 }
       const url = yield* server.database(population({ ...senders, programs: 1, versions: 1 }))
+      yield* addEndpoints(url, senders.integrators, ["http://127.0.0.1:9/hooks"])
+      yield* verifyRows(url, name, "webhook_endpoints", senders.integrators)
       const running = [yield* processes.start({ root, entry: processor, env: serviceEnvironment(url) })]
       const queue = yield* eventQueue(url)
       const checked = (done: number) => verifyRows(url, name, "rewards", done)

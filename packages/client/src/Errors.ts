@@ -9,6 +9,7 @@ export {
   Unavailable
 } from "@card-rewards/domain/Errors"
 export { ProgramRefused, ProgramVersionConflict } from "@card-rewards/domain/Program"
+export { ReplayRunning } from "@card-rewards/domain/Replay"
 export { ClockCannotGoBack } from "@card-rewards/domain/SandboxClock"
 export { SimulationTooLarge } from "@card-rewards/domain/Simulation"
 export { EventInFuture, IntegratorMismatch, SpendEventConflict } from "@card-rewards/domain/SpendEvent"

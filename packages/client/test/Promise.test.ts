@@ -1,5 +1,5 @@
 import * as Errors from "@card-rewards/client/Errors"
-import { connect, connectSandbox, NotFound, verifyWebhook } from "@card-rewards/client/promise"
+import { connect, connectSandbox, NotFound, ReplayRunning, verifyWebhook } from "@card-rewards/client/promise"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { assert, describe, it } from "@effect/vitest"
 import { HttpApi, OpenApi } from "effect/http-api"
@@ -51,6 +51,15 @@ describe("the promise client", () => {
     const error = await rejection(client.users.get({ params: { userId: "ann" } }))
     assert.instanceOf(error, NotFound)
     assert.deepInclude(error, { resource: "user", id: "ann" })
+  })
+
+  it("names the replay that runs in the error of the second one", async () => {
+    const body = { _tag: "ReplayRunning", message: "one runs", replayId: "rpl_7" }
+    const client = connect({ ...options, fetch: answering(422, body) })
+    const replay = client.webhookEndpoints.startReplay({ params: { id: "main" }, payload: { from: 0 } })
+    const error = await rejection(replay)
+    assert.instanceOf(error, ReplayRunning)
+    assert.deepInclude(error, { replayId: "rpl_7" })
   })
 
   it("rejects what does not fit before it is sent", async () => {

@@ -1,6 +1,6 @@
 import { CardRewards, type Timeouts } from "@card-rewards/client/CardRewards"
 import { maxLostResponses } from "@card-rewards/client/Retries"
-import { ProgramId, UserId } from "@card-rewards/domain/Ids"
+import { EndpointId, ProgramId, UserId } from "@card-rewards/domain/Ids"
 import { instant } from "@card-rewards/domain/Time"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Redacted } from "effect"
@@ -133,6 +133,22 @@ describe("a call", () => {
       const { exit } = yield* elapsed(Effect.flip(api.users.put({ ...ann, payload: {} })))
       assert.isTrue(Exit.isSuccess(exit) && exit.value._tag === "HttpClientError")
       assert.deepStrictEqual([sent.length, maxLostResponses], [4, 4])
+    }))
+
+  it.effect("that starts a replay, and whose response is lost, fails with ReplayRunning and the replay's id", () =>
+    Effect.gen(function*() {
+      const running = status(422, { _tag: "ReplayRunning", message: "", replayId: "rpl_2" })
+      const { api, sent } = yield* against([lost, running])
+      const start = api.webhookEndpoints.startReplay({
+        params: { id: EndpointId.make("main") },
+        payload: { from: instant(0), kinds: ["reward.paid"] }
+      }).pipe(Effect.as("started"), Effect.catchTag("ReplayRunning", ({ replayId }) => Effect.succeed(replayId)))
+      const { exit } = yield* elapsed(start)
+      assert.deepStrictEqual(exit, Exit.succeed("rpl_2"))
+      assert.deepStrictEqual(sent.map(({ body }) => body), [
+        "{\"from\":\"1970-01-01T00:00:00.000Z\",\"kinds\":[\"reward.paid\"]}",
+        "{\"from\":\"1970-01-01T00:00:00.000Z\",\"kinds\":[\"reward.paid\"]}"
+      ])
     }))
 
   it.effect("aborts an attempt without a response, and retries", () =>

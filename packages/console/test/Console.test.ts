@@ -9,6 +9,7 @@ import { endpointLife } from "./EndpointLife.ts"
 import { keyboardAlone } from "./Keyboard.ts"
 import { rotatesKey } from "./KeyRotation.ts"
 import { pictures } from "./Pictures.ts"
+import { meetsReplay, startsReplay } from "./ReplayRun.ts"
 import { followsClock, followsVersions, outageKeepsContent } from "./Rereads.ts"
 import { playsSandbox } from "./SandboxPlay.ts"
 import { explainsRefusedKey, keepsKeyInTab } from "./Session.ts"
@@ -53,6 +54,14 @@ describe.skipIf(browser === undefined)("the console", () => {
     it.effect("simulates a draft against the past", () => simulatesDraft(browser))
 
     it.effect("lists deliveries with their attempts, delivers again and pings", () => listsDeliveries(browser))
+
+    it.effect("starts a replay of chosen events, and shows it to its end", () => startsReplay(browser))
+
+    for (const appearance of ["dark", "phone"] as const) {
+      it.effect(`explains that another replay is running, and shows that one: ${appearance}`, () =>
+        meetsReplay(browser, appearance)
+      )
+    }
 
     it.effect("rotates a key step by step, and the tab goes over to the new one", () => rotatesKey(browser))
 

@@ -1,5 +1,4 @@
 import { verifyWebhook } from "@card-rewards/client/promise"
-import type { Received } from "@card-rewards/testing/WebhookReceiver"
 import { assert } from "@effect/vitest"
 import type { Browser, Page } from "playwright-core"
 import { findings, inTab, open, signIn, type Stage } from "./Stage.ts"
@@ -29,6 +28,8 @@ export const endpointLife = (browser: Browser) =>
 
     await verifyWebhook(await pinged(page, stage, "/hooks", [first]))
 
+    await fallsBehind(page, stage)
+
     await page.getByLabel("URL").fill(`${url}/v2`)
     await page.keyboard.press("Enter")
     await page.getByText("URL changed").waitFor()
@@ -54,6 +55,23 @@ export const endpointLife = (browser: Browser) =>
     assert.notInclude(await page.content(), second)
     await remove(page)
   })
+
+/** The page shows how many events the endpoint is behind, until the receiver answers. */
+const fallsBehind = async (page: Page, { receiver }: typeof Stage.Service): Promise<void> => {
+  await page.getByText("Up to date with the event log").waitFor()
+  const answers: Array<() => void> = []
+  receiver.hold((respond) => answers.push(respond))
+  await page.getByRole("button", { name: "Send a ping" }).click()
+  await untilSome(() => answers[0])
+  // read anew, which it is every 10 s anyway
+  await open(page, "/keys", "API keys")
+  await open(page, "/webhooks", "Webhooks")
+  await page.getByText("1 event behind the event log").waitFor()
+  assert.deepStrictEqual(await findings(page), [])
+  receiver.hold(undefined)
+  for (const respond of answers) respond()
+  await page.getByText("Up to date with the event log").waitFor()
+}
 
 const remove = async (page: Page): Promise<void> => {
   await page.getByRole("button", { name: "Delete", exact: true }).focus()
@@ -83,7 +101,7 @@ const pinged = async (page: Page, stage: typeof Stage.Service, path: string, sec
   return { body: delivery.body, headers: delivery.headers, secrets }
 }
 
-const untilSome = async (find: () => Received | undefined): Promise<Received> => {
+const untilSome = async <A>(find: () => A | undefined): Promise<A> => {
   for (const endsAt = performance.now() + 20_000; performance.now() < endsAt; ) {
     const found = find()
     if (found !== undefined) return found

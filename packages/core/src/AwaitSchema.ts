@@ -32,7 +32,11 @@ export const awaitSchema = Effect.fnUntraced(function*(config: Config, role: Rol
     Effect.timeoutOption(schemaTimeoutMillis)
   )
   if (found !== Database.schemaVersion) return yield* new StartRefused({ message: refusal(found) })
-  return yield* underRole(config, role)
+  // the database may go away between the two
+  return yield* Effect.retry(underRole(config, role), {
+    schedule: Schedule.spaced(pollMillis),
+    times: schemaTimeoutMillis / pollMillis
+  })
 })
 
 /** The configuration with the least-privilege role where the login is a member of it, else without a role. */

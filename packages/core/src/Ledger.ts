@@ -183,6 +183,6 @@ export const refundClearing = Effect.fnUntraced(function*(
   }
 })
 
-/** Writes the changes of the books: rewards, balances, journal, events and their deliveries. */
+/** Writes the changes of the books: rewards, balances, journal and events. */
 export const write = (books: Iterable<Book>): Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> =>
   Writes.write([...books])

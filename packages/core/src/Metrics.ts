@@ -37,6 +37,10 @@ export const add = (
   attributes: Attributes
 ): Effect.Effect<void> => Metric.update(Metric.withAttributes(metric, attributes), amount)
 
+/** Ends the series of a metric under these attributes: it is exported no more, until the next update. */
+export const remove = (metric: Metric.Metric<number, unknown>, attributes: Attributes): Effect.Effect<void> =>
+  Metric.remove(Metric.withAttributes(metric, attributes))
+
 /** Adds to a counter the number of items of each kind. */
 export const addByKind = (
   metric: Metric.Metric<number, unknown>,

@@ -15,8 +15,7 @@ type Grants = Readonly<Record<string, string>>
 const ledger: Grants = {
   integrators: "SELECT",
   users: "SELECT",
-  webhook_endpoints: "SELECT",
-  deliveries: "SELECT, INSERT",
+  webhook_endpoints: "SELECT, UPDATE (work_at)",
   events: "SELECT, INSERT",
   journal: "SELECT, INSERT",
   vaults: "SELECT, UPDATE",
@@ -59,9 +58,11 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
     program_versions: "INSERT",
     spend_events: "INSERT",
     spend_event_queue: "INSERT",
-    webhook_endpoints: "INSERT, UPDATE (url, deleted_at, failures, probe_at, unsettled)",
+    webhook_endpoints: "INSERT, UPDATE (url, revision, deleted_at, failures, probe_at, worker, token, " +
+      "round, replay, replay_cursor)",
     webhook_secrets: "SELECT, INSERT, UPDATE (expires_at), DELETE",
-    deliveries: "UPDATE (state, next_attempt_at, claimed_until)",
+    replays: "SELECT, INSERT, DELETE",
+    retries: "SELECT, INSERT, UPDATE (state, next_attempt_at)",
     delivery_attempts: "SELECT"
   }],
   worker: [ledger, history, {
@@ -74,9 +75,10 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
     open_estimates: "INSERT, UPDATE (authorizations, raw), DELETE",
     expected_balances: "INSERT, UPDATE (expected)",
     quarantine: "SELECT, INSERT, UPDATE (reason, error, failures, next_attempt_at), DELETE",
-    webhook_endpoints: "UPDATE (failures, probe_at, unsettled)",
+    webhook_endpoints: "UPDATE (cursor, worker, token, failures, probe_at, replay, replay_cursor)",
     webhook_secrets: "SELECT",
-    deliveries: "UPDATE (state, next_attempt_at, attempts, claimed_until)",
+    replays: "SELECT, DELETE",
+    retries: "SELECT, INSERT, UPDATE (state, attempts, next_attempt_at, revision), DELETE",
     delivery_attempts: "SELECT, INSERT"
   }],
   admin: [ledger, keys, history, {
@@ -85,7 +87,10 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
     vaults: "INSERT",
     vault_balances: "INSERT",
     quarantine: "SELECT",
+    webhook_endpoints: "UPDATE (round, replay, replay_cursor)",
     webhook_secrets: "SELECT, UPDATE (encrypted)",
+    replays: "SELECT, INSERT, DELETE",
+    retries: "SELECT",
     delivery_attempts: "SELECT"
   }]
 }
@@ -103,6 +108,7 @@ export const grant: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> 
     if (!(yield* exists(name))) continue
     yield* sql.unsafe(`GRANT SELECT ON effect_sql_migrations TO ${name}`)
     if (role === "api") yield* sql.unsafe(`GRANT USAGE ON SEQUENCE arrivals TO ${name}`)
+    if (role === "worker") yield* sql.unsafe(`GRANT EXECUTE ON FUNCTION keep_delivery_attempts(interval) TO ${name}`)
     for (const [table, rights] of grants[role].flatMap(Object.entries)) {
       yield* sql.unsafe(`GRANT ${rights} ON ${table} TO ${name}`)
     }

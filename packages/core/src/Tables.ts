@@ -251,21 +251,9 @@ export const events = table("events", {
   event_id: text(),
   kind: text(),
   created_at: timestamptz(),
-  body: text()
-})
-
-/** Deliveries of events. */
-export const deliveries = table("deliveries", {
-  ...integrator,
-  event: int8(),
-  round: int4(),
-  generation: int4(),
+  stored_at: timestamptz(),
+  body: text(),
   reward: nullable(int8()),
-  state: text<"pending" | "delivered" | "exhausted" | "cancelled">(),
-  created_at: timestamptz(),
-  next_attempt_at: nullable(timestamptz()),
-  attempts: int4(),
-  claimed_until: nullable(timestamptz()),
   traceparent: nullable(text())
 })
 

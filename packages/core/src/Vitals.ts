@@ -1,9 +1,11 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { type Asset, assets } from "@card-rewards/domain/Money"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
+import { endpointLags, endpointsWithWork } from "./EndpointLag.ts"
 import { laneHeads } from "./Processing/LaneHeads.ts"
 import type { Reason } from "./Quarantine.ts"
 
@@ -12,9 +14,12 @@ export interface Vitals {
   /** Events in the queue, and the age of the oldest. */
   readonly storedEvents: number
   readonly oldestStoredMillis: number
-  /** Pending deliveries, and how long the most overdue one has been due. */
+  /** Events that endpoints have not passed, and retries. */
   readonly pendingDeliveries: number
+  /** Age of the oldest event that an endpoint has not passed, or that is an open retry. */
   readonly deliveryLagMillis: number
+  /** Endpoints that are behind for at least {@link minLagMillis}, the longest first; {@link maxLags} at most. */
+  readonly endpointLags: ReadonlyArray<EndpointLag>
   /** Integrators in quarantine, by reason. */
   readonly quarantined: Readonly<Record<Reason, number>>
   /**
@@ -22,6 +27,14 @@ export interface Vitals {
    * of the queues.
    */
   readonly xminAge: number
+}
+
+/** How far an endpoint is behind its integrator's events. */
+export interface EndpointLag {
+  readonly integratorId: IntegratorId
+  /** Events that the endpoint has not passed, and the age of the first one. */
+  readonly events: number
+  readonly ageMillis: number
 }
 
 /** Sums over all vaults and users in smallest units, of at most {@link maxRows} rows of each table. */
@@ -37,50 +50,78 @@ export interface Money {
 export const maxRows = 1_000_000
 
 /**
- * The maximum numbers of lanes with queued events, and of integrators with pending deliveries, that the search for the
- * oldest one reads: the first ones by key. A lane takes about 20 µs.
+ * The maximum numbers of lanes with queued events, and of endpoints with work, that the search for the oldest event
+ * reads: the first lanes by key, the endpoints that wait longest. One takes about 20 µs.
  */
 export const maxScanned = 10_000
+
+/** The maximum number of endpoints whose lag is reported: each is a series in the store of the metrics. */
+export const maxLags = 100
+
+/** A busy endpoint is behind for moments, again and again. It is reported once it is behind for this long. */
+export const minLagMillis = 60_000
 
 const noneQuarantined: Vitals["quarantined"] = { behind: 0, failing: 0, locked: 0 }
 
 /**
- * Reads the vitals without locks. The cost is proportional to the lanes and integrators with work and to the counted
+ * Reads the vitals without locks. The cost is proportional to the lanes and endpoints with work and to the counted
  * rows; integrators without work cost nothing.
  */
 export const read: Effect.Effect<Vitals, Unavailable, SqlClient.SqlClient> = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
-  const [counts] = yield* sql<{ storedEvents: number; pendingDeliveries: number; xminAge: number }>`SELECT
+  const [counts] = yield* sql<{ storedEvents: number; retries: number; xminAge: number }>`SELECT
     (SELECT count(*)::int4 FROM (SELECT FROM spend_event_queue LIMIT ${value.int4(maxRows)}) q) AS stored_events,
-    (SELECT count(*)::int4 FROM (SELECT FROM deliveries WHERE next_attempt_at > '-infinity'
-      LIMIT ${value.int4(maxRows)}) d) AS pending_deliveries,
+    -- by the indexes of open retries: those with a time, and those behind another one of their reward
+    (SELECT count(*)::int4 FROM (SELECT FROM retries WHERE next_attempt_at > '-infinity'
+      LIMIT ${value.int4(maxRows)}) r) + (SELECT count(*)::int4 FROM (SELECT next_attempt_at FROM retries
+      WHERE state = 'open' AND reward IS NOT NULL LIMIT ${value.int4(maxRows)}) r WHERE next_attempt_at IS NULL)
+      AS retries,
     (SELECT coalesce(max(greatest(age(backend_xmin), age(backend_xid))), 0)::int4 FROM pg_stat_activity) AS xmin_age`
   const [stored] = yield* sql<{ since: number | null }>`
     SELECT min(head.stored_at) AS since FROM (${sql.literal(laneHeads(maxScanned))}) head`
-  const [due] = yield* sql<{ since: number | null }>`
-    WITH RECURSIVE first AS (
-      (SELECT integrator_id, next_attempt_at, 1 AS ordinal FROM deliveries WHERE next_attempt_at > '-infinity'
-        ORDER BY integrator_id, next_attempt_at LIMIT 1)
-      UNION ALL
-      SELECT following.*, first.ordinal + 1 FROM first CROSS JOIN LATERAL (
-        SELECT d.integrator_id, d.next_attempt_at FROM deliveries d
-        WHERE d.next_attempt_at > '-infinity' AND d.integrator_id > first.integrator_id
-        ORDER BY d.integrator_id, d.next_attempt_at LIMIT 1
-      ) following WHERE first.ordinal < ${value.int4(maxScanned)}
-    ) SELECT min(next_attempt_at) AS since FROM first`
+  const consumers = yield* readConsumers(now)
   const quarantined = yield* sql<{ reason: Reason; count: number }>`SELECT reason, count(*)::int4 AS count
     FROM (SELECT reason FROM quarantine LIMIT ${value.int4(maxRows)}) q GROUP BY reason`
   const ageOf = (since: number | null = null) => since === null ? 0 : Math.max(0, now - since)
   return {
     storedEvents: counts?.storedEvents ?? 0,
     oldestStoredMillis: ageOf(stored?.since),
-    pendingDeliveries: counts?.pendingDeliveries ?? 0,
-    deliveryLagMillis: ageOf(due?.since),
+    pendingDeliveries: (counts?.retries ?? 0) + consumers.events,
+    deliveryLagMillis: ageOf(consumers.since),
+    endpointLags: consumers.behind.map(({ integratorId, lag, oldestAt }): EndpointLag =>
+      ({ integratorId, events: Number(lag), ageMillis: ageOf(oldestAt) })),
     quarantined: { ...noneQuarantined, ...Object.fromEntries(quarantined.map((row) => [row.reason, row.count])) },
     xminAge: counts?.xminAge ?? 0
   }
 }).pipe(Database.backgroundStep)
+
+interface Behind {
+  readonly integratorId: IntegratorId
+  readonly lag: bigint
+  readonly oldestAt: number
+}
+
+/** Sums over the endpoints that have work, and those that are furthest behind, in one scan. */
+const readConsumers = Effect.fnUntraced(function*(now: number) {
+  const sql = yield* SqlClient.SqlClient
+  type Row = { events: bigint | null; since: number | null } & (Behind | { integratorId: null })
+  const rows = yield* sql<Row>`
+    WITH consumers AS MATERIALIZED (${sql.literal(endpointLags(endpointsWithWork(maxScanned)))})
+    SELECT total.*, behind.* FROM (
+      SELECT sum(lag)::int8 AS events, min(least(oldest_at, retry_at)) AS since FROM consumers
+    ) total
+    LEFT JOIN (
+      SELECT integrator_id, lag, oldest_at FROM consumers
+      WHERE oldest_at <= ${value.timestamptz(now - minLagMillis)}
+      ORDER BY oldest_at, integrator_id LIMIT ${value.int4(maxLags)}
+    ) behind ON true ORDER BY behind.oldest_at, behind.integrator_id`
+  return {
+    events: Number(rows[0]?.events ?? 0n),
+    since: rows[0]?.since,
+    behind: rows.filter((row) => row.integratorId !== null)
+  }
+})
 
 /**
  * Reads the money of all vaults by asset, in one snapshot: the balances of every vault, which take about 10 ms for

@@ -19,6 +19,7 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { value, withinRequestDeadline } from "./Database.ts"
 import type { Row } from "./Database/Table.ts"
+import { IntegratorNotFound } from "./Integrators.ts"
 import { newWebhookSecret, Secrets, type SecretUnreadable } from "./Secrets.ts"
 import * as Tables from "./Tables.ts"
 
@@ -28,7 +29,7 @@ import * as Tables from "./Tables.ts"
  * kept. The id of a deleted endpoint may be used again; each creation is a new generation. Times are real.
  */
 export class WebhookEndpoints extends Context.Service<WebhookEndpoints, {
-  /** The endpoint, unless it was deleted or never created. */
+  /** The endpoint with its lag, unless it was deleted or never created. */
   readonly list: (integratorId: IntegratorId) => Effect.Effect<ReadonlyArray<WebhookEndpoint>, Unavailable>
   /** Creates the endpoint. A repeat with the same id and URL is a `duplicate` and returns no secret. */
   readonly create: (
@@ -38,10 +39,11 @@ export class WebhookEndpoints extends Context.Service<WebhookEndpoints, {
     WebhookEndpointCreated,
     WebhookEndpointConflict | EndpointUrlRefused | WebhookEndpointLimit | Unavailable
   >
+  /** The endpoint with its lag. */
   readonly get: (integratorId: IntegratorId, id: EndpointId) => Effect.Effect<WebhookEndpoint, NotFound | Unavailable>
   /**
-   * Changes the URL and closes the circuit breaker. The worker then makes the waiting deliveries due (see
-   * `Deliveries.settle`). An update to the current URL changes nothing.
+   * Changes the URL, closes the circuit breaker, and makes the waiting retries due. An update to the current URL
+   * changes nothing.
    */
   readonly update: (
     integratorId: IntegratorId,
@@ -49,8 +51,8 @@ export class WebhookEndpoints extends Context.Service<WebhookEndpoints, {
     url: string
   ) => Effect.Effect<WebhookEndpoint, NotFound | EndpointUrlRefused | Unavailable>
   /**
-   * Deletes the endpoint with its secrets and returns it. No further attempt is made for it; the worker cancels its
-   * pending deliveries (see `Deliveries.settle`).
+   * Deletes the endpoint with its secrets and returns it. Its lease ends; a worker removes its retries (see
+   * `Deliveries.purge`).
    */
   readonly remove: (
     integratorId: IntegratorId,
@@ -74,17 +76,33 @@ export class WebhookEndpoints extends Context.Service<WebhookEndpoints, {
     Layer.effect(WebhookEndpoints, make(options)).pipe(Layer.provide(NodeCrypto.layerSecureRandom))
 }
 
+/** The id of an integrator's endpoint, if there is one, for the operator's commands, which have no keys of secrets. */
+export const liveEndpointId = Effect.fn("WebhookEndpoints.liveEndpointId")(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ endpointId: EndpointId | null }>`SELECT e.endpoint_id
+    FROM integrators i LEFT JOIN webhook_endpoints e ON e.integrator_id = i.integrator_id AND e.deleted_at IS NULL
+    WHERE i.integrator_id = ${integratorId}`
+  if (row !== undefined) return row.endpointId ?? undefined
+  return yield* new IntegratorNotFound({ integratorId, message: "There is no integrator with this id" })
+}, withinRequestDeadline)
+
 const shown = Tables.webhookEndpoints.pick("generation", "endpoint_id", "url", "created_at")
 
 interface EndpointRow extends Row<typeof shown> {
   readonly previousSecretExpiresAt: number | null
 }
 
+/** A live endpoint, with the number of events that its cursor has not passed. */
+interface LiveRow extends EndpointRow {
+  readonly lag: bigint
+}
+
 const statements = (sql: SqlClient.SqlClient) => {
   const selectLive = Effect.fnUntraced(function*(integratorId: IntegratorId) {
-    const [row] = yield* sql<EndpointRow>`SELECT ${shown.of("e")},
+    const [row] = yield* sql<LiveRow>`SELECT ${shown.of("e")},
         (SELECT max(s.expires_at) FROM webhook_secrets s
-          WHERE s.integrator_id = e.integrator_id AND s.generation = e.generation) AS previous_secret_expires_at
+          WHERE s.integrator_id = e.integrator_id AND s.generation = e.generation) AS previous_secret_expires_at,
+        (SELECT v.events FROM vaults v WHERE v.integrator_id = e.integrator_id) - e.cursor AS lag
       FROM webhook_endpoints e WHERE e.integrator_id = ${integratorId} AND e.deleted_at IS NULL`
     return row
   })
@@ -97,6 +115,23 @@ const statements = (sql: SqlClient.SqlClient) => {
       sql`SELECT 1 FROM webhook_endpoints WHERE integrator_id = ${integratorId} AND deleted_at IS NULL
         FOR NO KEY UPDATE`,
     selectLive,
+    /** A new generation, which consumes the events from now on. */
+    insert: (
+      integratorId: IntegratorId,
+      { id, url }: { readonly id: EndpointId; readonly url: string },
+      createdAt: number
+    ) =>
+      sql<EndpointRow>`INSERT INTO webhook_endpoints
+        (integrator_id, ${shown.names}, first_revision, revision, start, cursor, round)
+      SELECT v.integrator_id, coalesce(last.generation, 0) + 1, ${id}, ${url}, ${value.timestamptz(createdAt)},
+        coalesce(last.revision, 0) + 1, coalesce(last.revision, 0) + 1, v.events, v.events,
+        coalesce(last.round, 1)
+      FROM vaults v CROSS JOIN LATERAL (
+        SELECT max(e.generation) AS generation, max(e.revision) AS revision, max(e.round) AS round
+        FROM webhook_endpoints e
+        WHERE e.integrator_id = v.integrator_id
+      ) last WHERE v.integrator_id = ${integratorId}
+      RETURNING ${shown.names}, NULL::timestamptz AS previous_secret_expires_at`,
     find: Effect.fnUntraced(function*(integratorId: IntegratorId, id: EndpointId) {
       const live = yield* selectLive(integratorId)
       return live?.endpointId === id ? live : yield* NotFound.of("webhook_endpoint", id)
@@ -107,14 +142,14 @@ const statements = (sql: SqlClient.SqlClient) => {
 const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork: boolean }) {
   const sql = yield* SqlClient.SqlClient
 
-  const { find, lockLive, lockVault, selectLive } = statements(sql)
+  const { find, insert, lockLive, lockVault, selectLive } = statements(sql)
   const { addSecret, rotateSecret, signingSecrets } = yield* makeSecrets
 
   const checkUrl = checkUrlWith(options)
 
   const list = Effect.fn("WebhookEndpoints.list")(function*(integratorId: IntegratorId) {
     const live = yield* selectLive(integratorId)
-    return live === undefined ? [] : [toEndpoint(live)]
+    return live === undefined ? [] : [withLag(live)]
   }, withinRequestDeadline)
 
   const create = Effect.fn("WebhookEndpoints.create")(function*(
@@ -131,27 +166,27 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
     if (live !== undefined) {
       return yield* new WebhookEndpointLimit({ message: "There is an endpoint already; change or delete that one" })
     }
-    const createdAt = yield* Clock.currentTimeMillis
-    const rows = yield* sql<EndpointRow>`INSERT INTO webhook_endpoints (integrator_id, ${shown.names})
-      SELECT ${integratorId}, coalesce(max(generation), 0) + 1, ${id}, ${url}, ${value.timestamptz(createdAt)}
-      FROM webhook_endpoints WHERE integrator_id = ${integratorId}
-      RETURNING ${shown.names}, NULL::timestamptz AS previous_secret_expires_at`
-    const row = yield* one(rows)
+    const row = yield* one(yield* insert(integratorId, { id, url }, yield* Clock.currentTimeMillis))
     const secret = yield* addSecret(integratorId, row.generation, 1)
     return { endpoint: toEndpoint(row), secret, duplicate: false }
   }, sql.withTransaction, withinRequestDeadline)
 
   const get = Effect.fn("WebhookEndpoints.get")(function*(integratorId: IntegratorId, id: EndpointId) {
-    return toEndpoint(yield* find(integratorId, id))
+    return withLag(yield* find(integratorId, id))
   }, withinRequestDeadline)
 
   const update = Effect.fn("WebhookEndpoints.update")(
     function*(integratorId: IntegratorId, id: EndpointId, url: string) {
+      // no holder gives it up meanwhile, with the times of the earlier URL
+      yield* lockVault(integratorId)
       yield* lockLive(integratorId)
       const live = yield* find(integratorId, id)
       if (url === live.url) return toEndpoint(live)
       yield* checkUrl(url)
-      yield* sql`UPDATE webhook_endpoints SET url = ${url}, failures = 0, probe_at = NULL, unsettled = true
+      const now = value.timestamptz(yield* Clock.currentTimeMillis)
+      // its holder, where it has one, reads the new revision
+      yield* sql`UPDATE webhook_endpoints SET url = ${url}, revision = revision + 1, failures = 0, probe_at = NULL,
+          work_at = CASE WHEN worker IS NULL THEN ${now} ELSE work_at END
         WHERE integrator_id = ${integratorId} AND generation = ${value.int4(live.generation)}`
       return toEndpoint({ ...live, url })
     },
@@ -164,7 +199,8 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
     const live = yield* find(integratorId, id)
     const generation = value.int4(live.generation)
     const now = value.timestamptz(yield* Clock.currentTimeMillis)
-    yield* sql`UPDATE webhook_endpoints SET deleted_at = ${now}, unsettled = true
+    yield* sql`UPDATE webhook_endpoints
+      SET deleted_at = ${now}, worker = NULL, token = token + 1, work_at = ${now}
       WHERE integrator_id = ${integratorId} AND generation = ${generation}`
     yield* sql`DELETE FROM webhook_secrets WHERE integrator_id = ${integratorId} AND generation = ${generation}`
     return toEndpoint(live)
@@ -237,6 +273,8 @@ const one = <A>(rows: ReadonlyArray<A>): Effect.Effect<A> =>
 /** The row of a secret, as {@link Secrets} authenticates it. The integrator's id comes last: it may contain a slash. */
 export const locationOf = (integratorId: IntegratorId, generation: number, rotation: number): string =>
   `webhook_secrets/${generation}/${rotation}/${integratorId}`
+
+const withLag = (row: LiveRow): WebhookEndpoint => ({ ...toEndpoint(row), lag: Number(row.lag) })
 
 const toEndpoint = (row: EndpointRow): WebhookEndpoint => ({
   id: row.endpointId,

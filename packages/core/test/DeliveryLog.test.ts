@@ -1,4 +1,5 @@
-import { type Claim, Deliveries } from "@card-rewards/core/Deliveries"
+import { value } from "@card-rewards/core/Database"
+import { Deliveries } from "@card-rewards/core/Deliveries"
 import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { Vault } from "@card-rewards/core/Vault"
@@ -7,10 +8,10 @@ import { EndpointId, IntegratorId, Reference } from "@card-rewards/domain/Ids"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { leaseOf, readOf, recordOf, releaseOf } from "./Consuming.ts"
 import { liveLayer } from "./TestLayer.ts"
 
-const delivering = Deliveries.layer({ retryDelays: [60_000, 60_000] })
-const services = Layer.mergeAll(DeliveryLog.layer, delivering, Vault.layer).pipe(
+const services = Layer.mergeAll(DeliveryLog.layer, Deliveries.layer, Vault.layer).pipe(
   Layer.provideMerge(WebhookEndpoints.layer({ allowPrivateNetwork: true })),
   Layer.provideMerge(liveLayer)
 )
@@ -27,151 +28,177 @@ const setUp = Effect.gen(function*() {
   return integratorId
 })
 
-const claim = (integratorId: IntegratorId, after = 0) =>
-  Effect.gen(function*() {
-    const now = (yield* Clock.currentTimeMillis) + after
-    const { claim } = yield* Deliveries
-    const all = yield* claim({ now, limit: 512, perEndpoint: 16, inFlight: new Map(), slow: new Set(), slowLimit: 256 })
-    return all.map(({ claim }) => claim).filter((one) => one.integratorId === integratorId)
-  })
-
-const end = Effect.fnUntraced(function*(claims: ReadonlyArray<Claim>, status: number) {
-  const { record } = yield* Deliveries
-  const now = yield* Clock.currentTimeMillis
-  const result = { status, answer: "" }
-  return yield* record(claims.map((claim) => ({ claim, url, startedAt: now, durationMillis: 1, result })), now)
-})
-
-/** Events of reward 1, numbered from 1, with their deliveries. */
-const rewardEvents = Effect.fnUntraced(function*(integratorId: IntegratorId, count: number) {
-  const sql = yield* SqlClient.SqlClient
-  for (let number = 1; number <= count; number++) {
-    yield* sql`INSERT INTO deliveries
-        (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at)
-      SELECT integrator_id, event, 1, 1, 1, 'pending', created_at, created_at FROM events
-      WHERE integrator_id = ${integratorId} AND event = ${BigInt(number)}`
-  }
+/** A page of deliveries, each as its event's number, its state and its statuses. */
+const listed = Effect.fnUntraced(function*(integratorId: IntegratorId, state?: "pending" | "delivered" | "exhausted") {
+  const { list } = yield* DeliveryLog
+  const { deliveries } = yield* list(integratorId, id, { limit: 10, cursor: undefined, state })
+  return deliveries.map(({ attempts, eventId, state }) =>
+    [Number.parseInt(eventId.slice(-12), 16), state, ...attempts.map(({ status }) => status)].join(" "))
 })
 
 layer(services, { excludeTestServices: true })("DeliveryLog", (it) => {
-  it.effect("a redelivery asked for twice is one; what failed before is cancelled in its favour, and shown", () =>
+  it.effect("a redelivery asked for twice is one; what failed before is cancelled for it, and shown", () =>
     Effect.gen(function*() {
       const integratorId = yield* setUp
-      const { list, ping, redeliver } = yield* DeliveryLog
+      const { ping, redeliver } = yield* DeliveryLog
       const event = yield* ping(integratorId, id)
       assert.deepStrictEqual((yield* redeliver(integratorId, id, event)).attempts, [])
-      assert.lengthOf((yield* list(integratorId, id, { limit: 10, cursor: undefined })).deliveries, 1)
-      yield* end(yield* claim(integratorId), 500)
+      assert.deepStrictEqual(yield* listed(integratorId), ["1 pending"])
+      const lease = yield* leaseOf(integratorId)
+      yield* recordOf(lease, (yield* readOf(lease)).events, 500)
+      assert.deepStrictEqual(yield* listed(integratorId), ["1 pending 500"])
       const [first, second] = yield* Effect.all([
         redeliver(integratorId, id, event),
         redeliver(integratorId, id, event)
       ], { concurrency: 2 })
       assert.deepStrictEqual(first, second)
-      const { deliveries } = yield* list(integratorId, id, { limit: 10, cursor: undefined })
-      assert.deepStrictEqual(deliveries.map(({ state }) => state), ["pending", "cancelled"])
-      assert.deepStrictEqual(deliveries.map(({ attempts }) => attempts.map(({ status }) => status)), [[], [500]])
-      const claims = yield* claim(integratorId)
-      assert.deepStrictEqual(claims.map(({ attempt, round }) => [round, attempt]), [[2, 1]])
-      yield* end(claims, 200)
+      assert.deepStrictEqual(yield* listed(integratorId), ["1 pending", "1 cancelled 500"])
+      const { retries } = yield* readOf(lease)
+      assert.deepStrictEqual(retries.map(({ attempts, round }) => [round, attempts]), [[2, 0]])
+      yield* recordOf(lease, retries, 200)
+      assert.deepStrictEqual(yield* listed(integratorId), ["1 delivered 200", "1 cancelled 500"])
       yield* redeliver(integratorId, id, event)
-      const pending = yield* list(integratorId, id, { limit: 10, cursor: undefined, state: "pending" })
-      assert.lengthOf(pending.deliveries, 1)
+      assert.deepStrictEqual(yield* listed(integratorId, "pending"), ["1 pending"])
     }))
 
-  it.effect("a fresh delivery waits for as long as the one that it replaces may be under way", () =>
+  it.effect("an attempt that is in flight while its delivery is replaced changes no state", () =>
     Effect.gen(function*() {
       const integratorId = yield* setUp
       const { ping, redeliver } = yield* DeliveryLog
       const event = yield* ping(integratorId, id)
-      yield* end(yield* claim(integratorId), 500)
-      const [again] = yield* claim(integratorId, 100_000)
-      assert.deepStrictEqual([again?.round, again?.attempt], [1, 2])
-      const fresh = yield* redeliver(integratorId, id, event)
-      assert.strictEqual<number | undefined>(fresh.nextAttemptAt, again?.claimedUntil)
-      assert.deepStrictEqual(yield* claim(integratorId, 159_000), [])
-      assert.deepStrictEqual((yield* claim(integratorId, 161_000)).map(({ round }) => round), [2])
+      const lease = yield* leaseOf(integratorId)
+      yield* recordOf(lease, (yield* readOf(lease)).events, 500)
+      const { retries: [failed] } = yield* readOf(lease, 1n, 100_000)
+      if (failed === undefined) return assert.fail("no retry is due")
+      yield* redeliver(integratorId, id, event)
+      yield* recordOf(lease, [failed], 503)
+      assert.deepStrictEqual(yield* listed(integratorId), ["1 pending", "1 cancelled 500 503"])
     }))
 
-  it.effect("a fresh delivery takes its event's place in the order of its reward, beside nothing in flight", () =>
+  it.effect("a redelivered event takes its place in the order of its reward", () =>
     Effect.gen(function*() {
       const integratorId = yield* setUp
       const { ping, redeliver } = yield* DeliveryLog
       const sql = yield* SqlClient.SqlClient
-      const events = [yield* ping(integratorId, id), yield* ping(integratorId, id)]
-      yield* sql`DELETE FROM deliveries WHERE integrator_id = ${integratorId}`
-      yield* rewardEvents(integratorId, 2)
-      yield* end(yield* claim(integratorId), 200)
-      const second = yield* claim(integratorId)
-      assert.deepStrictEqual(second.map(({ event }) => event), [2n])
+      const events = [yield* ping(integratorId, id), yield* ping(integratorId, id), yield* ping(integratorId, id)]
       // pings belong to no reward; here they stand for events of one
+      yield* sql`UPDATE events SET reward = 1 WHERE integrator_id = ${integratorId}`
+      const lease = yield* leaseOf(integratorId)
+      const { events: [first, second, third] } = yield* readOf(lease)
+      if (first === undefined || second === undefined || third === undefined) return assert.fail("three events")
+      yield* recordOf(lease, [first], 200)
+      yield* recordOf(lease, [second], 500)
+      assert.deepStrictEqual((yield* readOf(lease, 2n)).events.map(({ isBlocked }) => isBlocked), [true])
       yield* redeliver(integratorId, id, events[0] ?? "")
-      yield* sql`UPDATE deliveries SET reward = 1 WHERE integrator_id = ${integratorId} AND round = 2`
-      assert.deepStrictEqual(yield* claim(integratorId), [])
-      yield* end(second, 500)
-      assert.deepStrictEqual((yield* claim(integratorId, 100)).map(({ event, round }) => [event, round]), [[1n, 2]])
-      assert.deepStrictEqual(yield* claim(integratorId, 59_000), [])
+      const due = Effect.map(readOf(lease, 2n, 100_000), ({ retries }) => retries)
+      assert.deepStrictEqual((yield* due).map(({ event, round }) => [event, round]), [[1n, 2]])
+      yield* recordOf(lease, yield* due, 200, { cursor: 2n })
+      assert.deepStrictEqual((yield* due).map(({ event, round }) => [event, round]), [[2n, 1]])
+      yield* recordOf(lease, yield* due, 200, { cursor: 2n })
+      assert.deepStrictEqual(yield* due, [])
+      assert.deepStrictEqual((yield* readOf(lease, 2n)).events.map(({ isBlocked }) => isBlocked), [false])
     }))
 
-  it.effect("a deleted endpoint's deliveries are cancelled batch by batch, a changed URL's become due", () =>
+  it.effect("a redelivery wakes an endpoint that nobody holds, but no open breaker", () =>
+    Effect.gen(function*() {
+      const integratorId = yield* setUp
+      const { ping, redeliver } = yield* DeliveryLog
+      const sql = yield* SqlClient.SqlClient
+      const event = yield* ping(integratorId, id)
+      const lease = yield* leaseOf(integratorId)
+      yield* recordOf(lease, (yield* readOf(lease)).events, 200)
+      yield* releaseOf(lease)
+      const workAt = Effect.map(
+        sql<{ at: number | null }>`SELECT work_at AS at FROM webhook_endpoints WHERE integrator_id = ${integratorId}`,
+        ([row]) => row?.at ?? null
+      )
+      assert.isNull(yield* workAt)
+      yield* redeliver(integratorId, id, event)
+      assert.isAtMost((yield* workAt) ?? Infinity, yield* Clock.currentTimeMillis)
+      const again = yield* leaseOf(integratorId)
+      const probeAt = (yield* Clock.currentTimeMillis) + 90_000
+      yield* recordOf(again, (yield* readOf(again)).retries, 500, { cursor: 1n, breaker: { failures: 10, probeAt } })
+      yield* sql`UPDATE retries SET next_attempt_at = now() + interval '12 hours'
+        WHERE integrator_id = ${integratorId} AND state = 'open'`
+      yield* releaseOf(again)
+      assert.isAbove((yield* workAt) ?? 0, probeAt)
+      yield* ping(integratorId, id)
+      assert.strictEqual(yield* workAt, probeAt)
+    }))
+
+  it.effect("a deleted endpoint's retries are removed batch by batch; a changed URL's become due", () =>
     Effect.gen(function*() {
       const integratorId = yield* setUp
       const sql = yield* SqlClient.SqlClient
       const { remove, update } = yield* WebhookEndpoints
-      const deliveries = yield* Deliveries
-      yield* sql`INSERT INTO deliveries (integrator_id, event, round, generation, state, created_at, next_attempt_at)
-        SELECT ${integratorId}, n, 1, 1, 'pending', now(), now() + interval '1 day' FROM generate_series(1, 2500) AS n`
-      const count = (condition: string) =>
-        Effect.map(
-          sql`SELECT 1 FROM deliveries WHERE integrator_id = ${integratorId} AND ${sql.literal(condition)}`,
-          (rows) => rows.length
-        )
+      const { purge } = yield* Deliveries
+      const { ping } = yield* DeliveryLog
+      yield* Effect.repeat(ping(integratorId, id), { times: 9 })
+      const lease = yield* leaseOf(integratorId)
+      yield* recordOf(lease, (yield* readOf(lease)).events, 500)
+      assert.lengthOf((yield* readOf(lease, 10n)).retries, 0)
       yield* update(integratorId, id, `${url}b`)
-      const due: Array<number> = []
-      while (yield* deliveries.settle) due.push(yield* count("next_attempt_at <= now()"))
-      assert.deepStrictEqual(due, [1000, 2000, 2500])
+      const { retries, url: changed } = yield* readOf(lease, 10n)
+      assert.deepStrictEqual([retries.length, changed], [10, `${url}b`])
+      yield* recordOf(lease, retries.slice(0, 1), 500, { cursor: 10n, revision: 2 })
+      assert.lengthOf((yield* readOf(lease, 10n)).retries, 9)
+      yield* sql`INSERT INTO retries (integrator_id, generation, event, round, state, attempts, revision, created_at)
+        SELECT ${integratorId}, 1, n, 2, 'open', 0, 1, now() FROM generate_series(1, 2490) AS n`
       yield* remove(integratorId, id)
-      const cancelled: Array<number> = []
-      while (yield* deliveries.settle) cancelled.push(yield* count("state = 'cancelled'"))
-      assert.deepStrictEqual(cancelled, [1000, 2000, 2500])
+      const left: Array<number> = []
+      while (yield* purge(yield* Clock.currentTimeMillis)) {
+        left.push((yield* sql`SELECT FROM retries WHERE integrator_id = ${integratorId}`).length)
+      }
+      assert.deepStrictEqual(left, [1500, 500, 0])
     }))
 
-  it.effect("the last page costs as much as the first", () =>
+  it.effect("the last page costs as much as the first, whatever became of the events before", () =>
     Effect.gen(function*() {
       const integratorId = yield* setUp
-      const { list, ping } = yield* DeliveryLog
+      const { list } = yield* DeliveryLog
       const sql = yield* SqlClient.SqlClient
-      yield* ping(integratorId, id)
-      yield* sql`INSERT INTO events (integrator_id, event, event_id, kind, created_at, body)
-        SELECT ${integratorId}, n, 'evt_' || n, 'webhook.ping', now() - (30000 - n) * interval '1 second', '{}'
-        FROM generate_series(2, 30000) AS n`
-      yield* sql`INSERT INTO deliveries (integrator_id, event, round, generation, state, created_at)
-        SELECT ${integratorId}, event, 1, 1, CASE WHEN event % 1000 = 3 THEN 'exhausted' ELSE 'delivered' END,
-          created_at
-        FROM events WHERE integrator_id = ${integratorId} AND event > 1`
-      yield* sql`ANALYZE events, deliveries`
-      const at = (older: number) => `d${Date.now() - older * 1_000}-1-1`
+      const count = value.int4(30_000)
+      yield* sql`INSERT INTO events (integrator_id, event, event_id, kind, created_at, stored_at, body)
+        SELECT ${integratorId}, n, 'evt_' || n, 'webhook.ping', now(), now(), '{}'
+        FROM generate_series(1, ${count}) AS n`
+      // the middle third failed for good
+      yield* sql`INSERT INTO retries (integrator_id, generation, event, round, state, attempts, revision, created_at)
+        SELECT ${integratorId}, 1, n, 1, 'exhausted', 13, 1, now() FROM generate_series(10001, 20000) AS n`
+      yield* sql`UPDATE webhook_endpoints SET cursor = 30000 WHERE integrator_id = ${integratorId}`
+      yield* sql`UPDATE vaults SET events = 30000 WHERE integrator_id = ${integratorId}`
+      yield* sql`ANALYZE events, retries`
       // what the session has read and not reported yet; nothing is reported in mid-transaction
       const read = Effect.map(
-        sql<{ rows: number }>`SELECT (seq_tup_read + idx_tup_fetch)::int AS rows FROM pg_stat_xact_user_tables
-          WHERE relname = 'deliveries'`,
+        sql<{ rows: number }>`SELECT sum(seq_tup_read + idx_tup_fetch)::int AS rows FROM pg_stat_xact_user_tables
+          WHERE relname IN ('events', 'retries')`,
         ([row]) => row?.rows ?? 0
       )
-      const rowsTouched = (cursor?: string, state?: "exhausted") =>
+      const page = (before: number, state?: "exhausted" | "delivered" | "pending") =>
         sql.withTransaction(Effect.gen(function*() {
-          const before = yield* read
-          const { deliveries } = yield* list(integratorId, id, { limit: 20, cursor, state })
-          assert.isNotEmpty(deliveries)
-          return (yield* read) - before
+          const rows = yield* read
+          const cursor = `d${before}.${Date.now()}.1.2`
+          const { deliveries, next } = yield* list(integratorId, id, { limit: 20, cursor, state })
+          return { events: deliveries.length, next, rows: (yield* read) - rows }
         }))
-      assert.isAtLeast(yield* rowsTouched(), 20)
-      const pages = [
-        rowsTouched(at(29_900)),
-        rowsTouched(undefined, "exhausted"),
-        rowsTouched(at(28_000), "exhausted")
-      ]
-      for (const page of pages) {
-        assert.isAtMost(yield* page, 100)
+      for (const [before, state] of [[30_001], [500], [20_001, "exhausted"], [10_050, "exhausted"]] as const) {
+        const { events, rows } = yield* page(before, state)
+        assert.strictEqual(events, 20)
+        assert.isAtMost(rows, 200, `${state} before ${before}`)
       }
+      assert.strictEqual((yield* page(20_001, "pending")).events, 0)
+      // a page of delivered ones that meets none goes on behind those that it visited
+      const { events, next, rows } = yield* page(20_001, "delivered")
+      assert.deepStrictEqual([events, next?.split(".")[0]], [0, "d18001"])
+      assert.isAtMost(rows, 10_000)
+      const found: Array<string> = []
+      let cursor: string | undefined
+      do {
+        const page = yield* list(integratorId, id, { limit: 100, cursor, state: "delivered" })
+        found.push(...page.deliveries.map(({ eventId }) => eventId))
+        cursor = page.next
+      } while (cursor !== undefined)
+      assert.strictEqual(new Set(found).size, 20_000)
+      assert.lengthOf(found, 20_000)
     }))
 
   it.effect("pings are in the event log, in order with everything else", () =>

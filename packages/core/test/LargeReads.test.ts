@@ -21,8 +21,8 @@ const addEvents = Effect.fnUntraced(function*(integratorId: IntegratorId, sizes:
   yield* (yield* Vault).deposit(integratorId, { reference: Reference.make("d"), amount: { asset: "USDC", amount: 1n } })
   for (const [index, size] of sizes.entries()) {
     const number = sql.literal(`${index + 2}`)
-    yield* sql`INSERT INTO events (integrator_id, event, event_id, kind, created_at, body)
-      SELECT integrator_id, ${number}, 'evt_' || ${number}, kind, created_at,
+    yield* sql`INSERT INTO events (integrator_id, event, event_id, kind, created_at, stored_at, body)
+      SELECT integrator_id, ${number}, 'evt_' || ${number}, kind, created_at, created_at,
         replace(body, '"reference":"d"',
           '"reference":"' || repeat(md5(${number}::text), ${sql.literal(`${size >> 5}`)}) || '"')
       FROM events WHERE integrator_id = ${integratorId} AND event = 1`

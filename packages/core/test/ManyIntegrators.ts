@@ -22,8 +22,9 @@ export const addIntegrators = Effect.fnUntraced(function*(count: number) {
     SELECT integrator_id, 'ann', 0, now(), now() FROM ${all}`
   yield* sql`INSERT INTO user_attributes (integrator_id, user_id, arrival, stored_at)
     SELECT integrator_id, 'ann', nextval('arrivals'), now() FROM ${all}`
-  yield* sql`INSERT INTO webhook_endpoints (integrator_id, generation, endpoint_id, url, created_at)
-    SELECT integrator_id, 1, 'hook', 'http://127.0.0.1:9/', now() FROM ${all}`
+  yield* sql`INSERT INTO webhook_endpoints (integrator_id, generation, endpoint_id, url, created_at, first_revision,
+      revision, start, cursor)
+    SELECT integrator_id, 1, 'hook', 'http://127.0.0.1:9/', now(), 1, 1, 0, 0 FROM ${all}`
   yield* sql`SET LOCAL session_replication_role = origin`
 }, (effect) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(effect)))
 
@@ -40,10 +41,16 @@ export const storeClearings = Effect.fnUntraced(function*(count: number, externa
     SELECT integrator_id, lane, arrival, user_id, kind, external_transaction_id FROM stored`
 })
 
-/** Makes a delivery due for each of the first `count` integrators. */
-export const addDueDeliveries = Effect.fnUntraced(function*(count: number) {
+/** Stores an event for each of the first `count` integrators. */
+export const addEvents = Effect.fnUntraced(function*(count: number) {
   const sql = yield* SqlClient.SqlClient
-  yield* sql`INSERT INTO deliveries (integrator_id, event, round, generation, state, created_at, next_attempt_at)
-    SELECT 'many-' || n, 1, 1, 1, 'pending', now(), now() - n * interval '1 minute'
-    FROM generate_series(1, ${value.int4(count)}) n`
+  yield* sql`WITH numbers AS (
+      UPDATE vaults SET events = events + 1 FROM generate_series(1, ${value.int4(count)}) n
+      WHERE integrator_id = 'many-' || n RETURNING integrator_id, events, n
+    )
+    INSERT INTO events (integrator_id, event, event_id, kind, created_at, stored_at, body)
+    SELECT integrator_id, events, 'evt_' || events, 'webhook.ping', at, at, '{}'
+    FROM numbers CROSS JOIN LATERAL (SELECT now() - n * interval '1 minute' AS at) times`
+  yield* sql`UPDATE webhook_endpoints SET work_at = now() FROM generate_series(1, ${value.int4(count)}) n
+    WHERE integrator_id = 'many-' || n`
 })

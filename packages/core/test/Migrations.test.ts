@@ -1,6 +1,7 @@
 import { Audit } from "@card-rewards/core/Audit"
 import * as Database from "@card-rewards/core/Database"
 import { Deliveries } from "@card-rewards/core/Deliveries"
+import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { Programs } from "@card-rewards/core/Programs"
 import { Rewards } from "@card-rewards/core/Rewards"
@@ -35,12 +36,12 @@ const all = Array.from({ length: Database.schemaVersion }, (_, index) => index +
 const first = { "0001_initial": Database.migrations["0001_initial"] }
 const second = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  yield* sql`ALTER TABLE deliveries ADD COLUMN priority integer NOT NULL DEFAULT 0`
-  yield* sql`ALTER TABLE deliveries ADD CONSTRAINT deliveries_priority_check CHECK (priority >= 0) NOT VALID`
-  yield* sql`ALTER TABLE deliveries VALIDATE CONSTRAINT deliveries_priority_check`
-  yield* sql`CREATE INDEX deliveries_by_priority ON deliveries (integrator_id, priority, event)`
+  yield* sql`ALTER TABLE retries ADD COLUMN priority integer NOT NULL DEFAULT 0`
+  yield* sql`ALTER TABLE retries ADD CONSTRAINT retries_priority_check CHECK (priority >= 0) NOT VALID`
+  yield* sql`ALTER TABLE retries VALIDATE CONSTRAINT retries_priority_check`
+  yield* sql`CREATE INDEX retries_by_priority ON retries (integrator_id, priority, event)`
   yield* sql`CREATE TABLE priorities (integrator_id text, event bigint, PRIMARY KEY (integrator_id, event))`
-  yield* sql`INSERT INTO priorities SELECT DISTINCT integrator_id, event FROM deliveries`
+  yield* sql`INSERT INTO priorities SELECT DISTINCT integrator_id, event FROM retries`
 })
 const migrations = { ...first, "0002_second": second }
 const migrate = (url: Redacted.Redacted, lockTries?: number) =>
@@ -63,7 +64,7 @@ const schema = Effect.gen(function*() {
   return rows.map(({ line }) => line)
 })
 
-const services = Deliveries.layer({ retryDelays: [60_000] }).pipe(
+const services = Layer.merge(Deliveries.layer, DeliveryLog.layer).pipe(
   Layer.provideMerge(Layer.merge(moneyServices, WebhookEndpoints.layer({ allowPrivateNetwork: true })))
 )
 
@@ -81,7 +82,7 @@ const send = Effect.fnUntraced(function*(kind: string, externalTransactionId: st
 
 /**
  * Rows in every table: rewards that wait, are paid in part, claimable and refunded, an open authorization, a waiting
- * refund, deliveries with and without attempts, and two queued events.
+ * refund, events with and without attempts, a retry, and two queued events.
  */
 const history = Effect.gen(function*() {
   const vault = yield* Vault
@@ -105,12 +106,31 @@ const history = Effect.gen(function*() {
   yield* processAll
   yield* send("clearing", "c4")
   yield* send("refund", "r3", { originalTransactionId: "c2" })
-  const { claim, record } = yield* Deliveries
+  const { lease, record } = yield* Deliveries
   const now = yield* Clock.currentTimeMillis
-  const [first] = yield* claim({ now, limit: 1, perEndpoint: 1, inFlight: new Map(), slow: new Set(), slowLimit: 1 })
-  if (first === undefined) return yield* Effect.die(new Error("no delivery is due"))
-  const result = { status: 200, answer: "" }
-  yield* record([{ claim: first.claim, url, startedAt: now, durationMillis: 5, result }], now)
+  const [leased] = yield* lease({ worker: "test", now, until: now + 30_000, limit: 1 })
+  if (leased === undefined) return yield* Effect.die(new Error("the endpoint has no work"))
+  const attempt = { round: 1, attempt: 1, startedAt: now, durationMillis: 5 }
+  yield* record([{
+    ...leased,
+    cursor: 2n,
+    revision: 1,
+    attempts: [
+      { ...attempt, event: 1n, result: { status: 200, answer: "" } },
+      { ...attempt, event: 2n, result: { error: "reset" } }
+    ],
+    retries: [{
+      event: 2n,
+      round: 1,
+      reward: null,
+      state: "open",
+      attempts: 1,
+      nextAttemptAt: now + 60_000,
+      createdAt: now,
+      traceparent: null
+    }]
+  }], now)
+  yield* (yield* DeliveryLog).startReplay(integratorId, id, { from: instant(0) })
 })
 
 /** Tables whose rows are deleted once their work is done, as all work of the history is. */
@@ -163,7 +183,7 @@ describe("migrations beside a long-running transaction", () => {
       const ask = Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient
         const at = performance.now()
-        yield* sql`SELECT FROM deliveries LIMIT 1`
+        yield* sql`SELECT FROM retries LIMIT 1`
         return performance.now() - at
       }).pipe(Effect.provide(at(url)))
       // a request that waited for the migration; where the machine stalled meanwhile, another request
@@ -171,14 +191,14 @@ describe("migrations beside a long-running transaction", () => {
       const migrating = yield* Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient
         const migrating = yield* Effect.forkChild(migrate(url))
-        const waiting = sql`SELECT FROM pg_locks WHERE relation = 'deliveries'::regclass AND NOT granted`
+        const waiting = sql`SELECT FROM pg_locks WHERE relation = 'retries'::regclass AND NOT granted`
         while (waits.length < 3 && !waits.some((millis) => millis < Database.unavailableAfterMillis)) {
           yield* Effect.repeat(waiting, { until: (rows) => rows.length > 0, schedule: Schedule.spaced(10) })
           const millis = yield* ask
           if (millis > 1_000) waits.push(millis)
         }
         return migrating
-      }).pipe((held) => whileRead("deliveries", held), Effect.provide(at(url)))
+      }).pipe((held) => whileRead("retries", held), Effect.provide(at(url)))
       yield* Fiber.join(migrating)
       assert.isBelow(Math.min(...waits), Database.unavailableAfterMillis)
       assert.deepStrictEqual(yield* Effect.provide(applied, at(url)), [1, 2])
@@ -188,7 +208,7 @@ describe("migrations beside a long-running transaction", () => {
     Effect.gen(function*() {
       const url = yield* firstSchema
       const before = yield* Effect.provide(schema, at(url))
-      const refused = yield* whileRead("deliveries", Effect.flip(migrate(url, 1))).pipe(
+      const refused = yield* whileRead("retries", Effect.flip(migrate(url, 1))).pipe(
         Effect.provide(at(url))
       )
       assert.match(refused.message, /^Other transactions hold tables/)

@@ -35,9 +35,9 @@ layer(services, { excludeTestServices: true })("the cost of reads", (it) => {
       yield* sql.withTransaction(Effect.gen(function*() {
         // makes and caches the plans while the tables are nearly empty
         for (let time = 0; time < 10; time++) yield* Effect.andThen(rare(0n), all(0n))
-        yield* sql`INSERT INTO events (integrator_id, event, event_id, kind, created_at, body)
+        yield* sql`INSERT INTO events (integrator_id, event, event_id, kind, created_at, stored_at, body)
           SELECT integrator_id, n, 'evt_' || n,
-            CASE WHEN n IN (20000, 40000, 45000) THEN kind ELSE 'reward.pending' END, created_at, body
+            CASE WHEN n IN (20000, 40000, 45000) THEN kind ELSE 'reward.pending' END, created_at, created_at, body
           FROM events, generate_series(2, ${sql.literal(`${count}`)}) n WHERE integrator_id = ${integratorId}`
         yield* sql`UPDATE vaults SET events = ${sql.literal(`${count}`)} WHERE integrator_id = ${integratorId}`
         const [pages, reads] = yield* read

@@ -42,13 +42,17 @@ layer(liveLayer, { excludeTestServices: true })("roles with few privileges", (it
       )
       assert.deepStrictEqual(deletes.sort(), [
         "card_rewards_admin payouts",
+        "card_rewards_admin replays",
         "card_rewards_admin waiting_sums",
         "card_rewards_api payouts",
+        "card_rewards_api replays",
         "card_rewards_api waiting_sums",
         "card_rewards_api webhook_secrets",
         "card_rewards_worker open_estimates",
         "card_rewards_worker payouts",
         "card_rewards_worker quarantine",
+        "card_rewards_worker replays",
+        "card_rewards_worker retries",
         "card_rewards_worker spend_event_queue",
         "card_rewards_worker spend_event_waits",
         "card_rewards_worker waiting_sums"

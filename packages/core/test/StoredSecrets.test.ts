@@ -31,8 +31,10 @@ const withSecrets = Effect.fnUntraced(function*(key: number, count: number) {
       secret === undefined ? Effect.die("none") : encrypt(secret, locationOf(id, generation, 1))).pipe(
         Effect.provide(Secrets.layer({ keys: [secretsKey(key)] }))
       )
-    yield* sql`INSERT INTO webhook_endpoints (integrator_id, generation, endpoint_id, url, created_at, deleted_at)
-      VALUES (${id}, ${generation}::int, 'old', 'https://x.example', now(), now())`
+    yield* sql`INSERT INTO webhook_endpoints (integrator_id, generation, endpoint_id, url, created_at, deleted_at,
+        first_revision, revision, start, cursor)
+      VALUES (${id}, ${generation}::int, 'old', 'https://x.example', now(), now(), ${generation}::int,
+        ${generation}::int, 0, 0)`
     yield* sql`INSERT INTO webhook_secrets (integrator_id, generation, rotation, encrypted)
       VALUES (${id}, ${generation}::int, 1, ${encrypted})`
   }

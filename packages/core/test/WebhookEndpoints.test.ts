@@ -1,6 +1,7 @@
 import { EndpointId } from "@card-rewards/domain/Ids"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { WebhookEndpoints } from "../src/WebhookEndpoints.ts"
 import { newIntegrator, pairRuns, startMillis, testLayer } from "./TestLayer.ts"
@@ -55,6 +56,29 @@ it.layer(layer)("WebhookEndpoints", (it) => {
         { endpoint: changed, duplicate: true }
       )
       assert.deepStrictEqual<ReadonlyArray<unknown>>(yield* endpoints.signingSecrets(integratorId, 1), [secret])
+    }))
+
+  it.effect("a read shows how many events the endpoint has not passed, from those stored after its creation", () =>
+    Effect.gen(function*() {
+      const { create, get, list, remove } = yield* WebhookEndpoints
+      const sql = yield* SqlClient.SqlClient
+      const integratorId = yield* newIntegrator
+      const store = sql`UPDATE vaults SET events = events + 5 WHERE integrator_id = ${integratorId}`
+      const lags = Effect.gen(function*() {
+        const [listed] = yield* list(integratorId)
+        return [(yield* get(integratorId, id)).lag, listed?.lag]
+      })
+      yield* store
+      const { endpoint } = yield* create(integratorId, { id, url })
+      assert.notProperty(endpoint, "lag")
+      assert.deepStrictEqual(yield* get(integratorId, id), { ...endpoint, lag: 0 })
+      yield* store
+      assert.deepStrictEqual(yield* lags, [5, 5])
+      yield* sql`UPDATE webhook_endpoints SET cursor = cursor + 3 WHERE integrator_id = ${integratorId}`
+      assert.deepStrictEqual(yield* lags, [2, 2])
+      yield* remove(integratorId, id)
+      yield* create(integratorId, { id, url })
+      assert.deepStrictEqual(yield* lags, [0, 0])
     }))
 
   it.effect("up to four replaced secrets sign for 24 hours, newest first", () =>

@@ -18,10 +18,11 @@ interface Copied {
   readonly contents: ReadonlyArray<Contents>
 }
 
-/** All tables except the list of migrations. */
+/** All tables except the list of migrations; the rows of partitions are those of their tables. */
 export const tables = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<Table>, SqlError.SqlError> =>
   sql<Table>`SELECT table_name AS name, string_agg(quote_ident(column_name), ', ' ORDER BY ordinal_position) AS columns
     FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'effect_sql_migrations'
+      AND NOT (SELECT relispartition FROM pg_class WHERE oid = quote_ident(table_name)::regclass)
     GROUP BY table_name ORDER BY table_name`
 
 /** The rows of these columns of these tables. */

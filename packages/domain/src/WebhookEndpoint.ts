@@ -14,11 +14,14 @@ export const WebhookEndpoint = Schema.Struct({
   id: EndpointId,
   url: EndpointAddress,
   createdAt: Timestamp,
-  previousSecretExpiresAt: Schema.optionalKey(Timestamp)
+  previousSecretExpiresAt: Schema.optionalKey(Timestamp),
+  lag: Schema.optionalKey(Schema.Int)
 }).annotate({
   identifier: "WebhookEndpoint",
   expected: "an object",
-  description: "The receiver of the events. `previousSecretExpiresAt` is the expiry of the latest replaced secret."
+  description: "The receiver of the events. `previousSecretExpiresAt` is the expiry of the latest replaced secret. " +
+    "`lag`, in responses to GET alone, is how many events the endpoint is behind: the number of events since the " +
+    "first one that is neither delivered nor waiting for another attempt; 0 if there is none."
 })
 export type WebhookEndpoint = typeof WebhookEndpoint.Type
 

@@ -138,10 +138,13 @@ export const points = (metric: Metric) =>
 
 const suffixes: Readonly<Record<string, string>> = { s: "_seconds", "1": "_ratio" }
 
+/** The name that Prometheus gives an attribute. */
+export const prometheusName = (name: string): string => name.replaceAll(/[^A-Za-z0-9_:]/g, "_")
+
 /** The names that Prometheus gives a metric (OpenTelemetry, "Prometheus and OpenMetrics compatibility"). */
 export const prometheusNames = (metric: Metric): ReadonlyArray<string> => {
   const dimension = metric.unit.startsWith("{") ? "" : suffixes[metric.unit] ?? `_${metric.unit}`
-  const name = `${metric.name.replaceAll(/[^A-Za-z0-9_:]/g, "_")}${dimension}`
+  const name = `${prometheusName(metric.name)}${dimension}`
   if (metric.histogram !== undefined) return [`${name}_bucket`, `${name}_sum`, `${name}_count`]
   return [metric.sum?.isMonotonic === true ? `${name}_total` : name]
 }

@@ -2,7 +2,7 @@ import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import type { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import { until } from "@card-rewards/testing/Polling"
-import { folder, freePort, start, type Variables, variables } from "@card-rewards/testing/Processes"
+import { folder, freePort, shiftedClock, start, type Variables, variables } from "@card-rewards/testing/Processes"
 import * as RawClient from "@card-rewards/testing/RawClient"
 import type { Running } from "@card-rewards/testing/TestProcess"
 import { Effect, Redacted } from "effect"
@@ -19,9 +19,6 @@ export const query = <A extends object>(url: string, text: string) =>
 
 /** Longer than a worker's lease on a delivery. */
 export const leaseOutlivedMillis = 65_000
-
-/** The preloaded module of a process whose clock can be shifted. */
-export const shiftedClock = join(import.meta.dirname, "shiftedClock.ts")
 
 /**
  * A migrated database with an integrator, one api that is healthy, and one worker, reached through

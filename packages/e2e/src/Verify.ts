@@ -1,3 +1,4 @@
+import { undelivered } from "@card-rewards/dev-postgres/Undelivered"
 import { until } from "@card-rewards/testing/Polling"
 import { admin, type Variables } from "@card-rewards/testing/Processes"
 import type { RawClient } from "@card-rewards/testing/RawClient"
@@ -158,8 +159,8 @@ const checkDeliveries = Effect.fnUntraced(function*(
   timeoutSeconds: number
 ) {
   const url = env["DATABASE_URL"] ?? ""
-  const undelivered = query<{ n: string }>(url, "SELECT count(*)::text AS n FROM deliveries WHERE state <> 'delivered'")
-  yield* until("undelivered", Effect.map(undelivered, ([row]) => Number(row?.n)), (n) => n === 0, timeoutSeconds)
+  const pending = query(url, `${undelivered} UNION ALL SELECT integrator_id FROM retries WHERE state = 'exhausted'`)
+  yield* until("undelivered", Effect.map(pending, ({ length }) => length), (n) => n === 0, timeoutSeconds)
   const stored = yield* query<{ event_id: string; body: string }>(url, "SELECT event_id, body FROM events")
   const bodies = new Map(stored.map((row) => [row.event_id, row.body]))
   const listed = yield* follow(client)

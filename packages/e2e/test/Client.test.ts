@@ -1,9 +1,10 @@
 import { EndpointId, Reference } from "@card-rewards/domain/Ids"
+import { until } from "@card-rewards/testing/Polling"
 import { freePort } from "@card-rewards/testing/Processes"
 import { TestService } from "@card-rewards/testing/TestService"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Schedule } from "effect"
-import { execFile, spawn } from "node:child_process"
+import { type ChildProcess, execFile, spawn } from "node:child_process"
 import * as fs from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, join, resolve } from "node:path"
@@ -124,7 +125,7 @@ layer(services, options)("the packed client in an empty project", (it) => {
       const runs = ["first-reward", "follow", "errors", "effect"].map((name) => ({ name, as: compiled(name) }))
       for (const { as, name } of [...runs, { name: "errors", as: asItIs("errors") }]) {
         const started = start(name, {}, as)
-        yield* Effect.callback<void>((resume) => void started.child.once("close", () => resume(Effect.void)))
+        yield* closed(started.child)
         assert.strictEqual(started.output, program(name).output)
       }
 
@@ -145,8 +146,19 @@ layer(services, options)("the packed client in an empty project", (it) => {
         Effect.retry(patiently)
       )
       assert.strictEqual(receiver.output, program("webhooks").output)
+
+      const replay = start("replay")
+      yield* closed(replay.child)
+      assert.strictEqual(replay.output, program("replay").output)
+      // both deposits, also the one from before the endpoint; the vault's events have no order among themselves
+      const replayed = Effect.sync(() => receiver.output.slice(program("webhooks").output.length))
+      const repeated = yield* until("both deposits", replayed, (output) => output.split("\n").length === 3)
+      assert.sameMembers(repeated.match(/^d\d/gm) ?? [], ["d1", "d2"])
     }))
 })
+
+const closed = (child: ChildProcess) =>
+  Effect.callback<void>((resume) => void child.once("close", () => resume(Effect.void)))
 
 type Run = readonly [command: string, file: string]
 const compiled = (name: string): Run => [node, `out/${name}.js`]

@@ -70,7 +70,7 @@ describe("an error of PostgreSQL", () => {
       const ledger = newLedger(yield* seedIntegrator(client))
       yield* listen(client, receiver.url)
       for (const statement of makeFaults) yield* query(url, statement)
-      for (const table of ["spend_events", "journal", "deliveries"]) {
+      for (const table of ["spend_events", "journal", "webhook_endpoints", "delivery_attempts"]) {
         yield* query(
           url,
           `CREATE TRIGGER fault BEFORE INSERT OR UPDATE ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION raise_fault()`

@@ -10,8 +10,8 @@ import { Effect } from "effect"
 /** Unset: the short forms. `full`, or names with commas: those attacks in full, each beside a service of its own. */
 const chosen = process.env["HOSTILE"]
 
-/** In a short phase the machine may stall for a moment, so a second attempt decides. */
-const shortAttempts = 2
+/** In a short phase the machine may stall for a moment, so the last of some attempts decides. */
+const shortAttempts = 3
 const shortTimeout = 120_000
 /** Preparing and auditing a million rewards takes minutes. */
 const fullTimeout = 3_600_000

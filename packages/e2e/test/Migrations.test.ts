@@ -4,15 +4,14 @@ import {
   emptyDatabase,
   healthy,
   query,
-  service,
-  shiftedClock
+  service
 } from "@card-rewards/e2e/Setting"
 import { verify } from "@card-rewards/e2e/Verify"
 import { seedIntegrator, listen } from "@card-rewards/e2e/World"
 import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import * as OldDatabase from "@card-rewards/testing/OldDatabase"
 import { until } from "@card-rewards/testing/Polling"
-import { freePort, start, variables } from "@card-rewards/testing/Processes"
+import { freePort, shiftedClock, start, variables } from "@card-rewards/testing/Processes"
 import * as RawClient from "@card-rewards/testing/RawClient"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, describe, it } from "@effect/vitest"

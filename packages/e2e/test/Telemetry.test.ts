@@ -1,7 +1,7 @@
-import { attribute, Collector, points, prometheusNames, type Span } from "@card-rewards/e2e/Collector"
+import { attribute, Collector, points, prometheusName, prometheusNames, type Span } from "@card-rewards/e2e/Collector"
 import type { Spend } from "@card-rewards/e2e/Load"
 import { query, service } from "@card-rewards/e2e/Setting"
-import { expect, seedIntegrator, integratorId, iso, listen, unitsPerCent } from "@card-rewards/e2e/World"
+import { expect, integratorId, iso, listen, provision, seedIntegrator, unitsPerCent } from "@card-rewards/e2e/World"
 import { until } from "@card-rewards/testing/Polling"
 import { root } from "@card-rewards/testing/Processes"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
@@ -27,6 +27,7 @@ layer(
       yield* assertFaultLeadsToItsTrace(observed)
       yield* assertRequestsAreMeasured(observed)
       yield* assertWorkIsMeasured(observed)
+      yield* assertLagIsMeasured(observed)
       yield* assertQueriesAreExported(observed)
       yield* assertNoSecretIsExported(observed)
     }).pipe(Effect.scoped), { timeout: 180_000 })
@@ -187,9 +188,34 @@ const assertWorkIsMeasured = Effect.fnUntraced(function*({ value }: Observed) {
   yield* until("held", value("card_rewards.vaults.held", ["asset", "USDC"]), (tokens) => tokens === 10_000)
 })
 
-/** Every metric that the dashboard and the alerts query is exported. */
+/** An endpoint that is behind has gauges of its own, and one that is not has none. */
+const assertLagIsMeasured = Effect.fnUntraced(function*({ metrics, url, value }: Observed) {
+  const down = "down-for-two-minutes"
+  yield* provision({ DATABASE_URL: url }, down)
+  yield* query(url, `INSERT INTO webhook_endpoints (integrator_id, generation, endpoint_id, url, created_at,
+      first_revision, revision, start, cursor, work_at, failures, probe_at)
+    SELECT '${down}', 1, 'main', 'http://127.0.0.1:9/', now(), 1, 1, 0, 0, at, 10, at
+    FROM (SELECT now() + interval '1 hour' AS at) probe`)
+  yield* query(url, `INSERT INTO events (integrator_id, event, event_id, kind, created_at, stored_at, body)
+    SELECT '${down}', n, 'evt_' || n, 'webhook.ping', now(), now() - interval '2 minutes', '{}'
+    FROM generate_series(1, 3) n`)
+  yield* query(url, `UPDATE vaults SET events = 3 WHERE integrator_id = '${down}'`)
+  const of = ["card_rewards.integrator", down] as const
+  yield* until("the lag", value("card_rewards.endpoint.lag", of), (events) => events === 3)
+  const age = yield* until("its age", value("card_rewards.endpoint.lag_age", of), (seconds) => seconds >= 120)
+  assert.isBelow(age, 180)
+  const shown = metrics("card_rewards.endpoint.lag").flatMap(points)
+  assert.deepStrictEqual(shown.map((point) => attribute(point, of[0])), [down])
+  yield* until("the lag of all", value("card_rewards.deliveries.lag"), (seconds) => seconds >= 120)
+})
+
+/** Every metric and every own label that the dashboard and the alerts query is exported. */
 const assertQueriesAreExported = Effect.fnUntraced(function*({ collector }: Observed) {
-  const exported = Effect.sync(() => new Set(collector.metrics().flatMap(prometheusNames)))
+  const exported = Effect.sync(() =>
+    new Set(collector.metrics().flatMap((metric) => [
+      ...prometheusNames(metric),
+      ...points(metric).flatMap(({ attributes }) => attributes.map(({ key }) => prometheusName(key)))
+    ])))
   for (const file of ["deploy/grafana/card-rewards.json", "deploy/prometheus/card-rewards.rules.yaml"]) {
     const queried = expressions(parse(readFileSync(join(root, file), "utf8")))
       .flatMap((expression) =>

@@ -10,6 +10,9 @@ import * as TestProcess from "./TestProcess.ts"
 /** The checkout, where every process is started. */
 export const root = resolve(import.meta.dirname, "../../..")
 
+/** The preloaded module of a process whose clock can be shifted. */
+export const shiftedClock = join(import.meta.dirname, "shiftedClock.ts")
+
 export type Variables = Readonly<Record<string, string>>
 
 /** Starts `packages/<name>/src/main.ts` with these variables alone. It is killed when the scope closes. */

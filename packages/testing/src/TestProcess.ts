@@ -7,7 +7,7 @@ export interface Running {
   readonly pid: number
   /** Its output so far, on stdout and stderr. */
   readonly output: () => string
-  readonly send: (signal: "SIGTERM" | "SIGKILL") => Effect.Effect<void>
+  readonly send: (signal: "SIGTERM" | "SIGKILL" | "SIGSTOP" | "SIGCONT") => Effect.Effect<void>
   /** Its exit code; null if a signal ended it. */
   readonly exit: Effect.Effect<number | null>
   readonly isAlive: () => boolean

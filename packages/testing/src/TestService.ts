@@ -12,6 +12,7 @@ import { FreshDatabase, operators } from "./FreshDatabase.ts"
 import { untilTrue } from "./Polling.ts"
 import { WebhookReceiver } from "./WebhookReceiver.ts"
 import * as Worker from "./Worker.ts"
+import { undelivered } from "@card-rewards/dev-postgres/Undelivered"
 
 /**
  * The sandbox in this process, as the integrator `acme` uses it: the api over a database of its own, the worker, a
@@ -61,7 +62,7 @@ const make = Effect.gen(function*() {
   const api = Context.get(yield* Layer.build(client), CardRewardsSandbox)
   const isIdle = Effect.gen(function*() {
     const { stored } = yield* api.spendEvents.backlog()
-    const pending = yield* sql`SELECT FROM deliveries WHERE state = 'pending' LIMIT 1`
+    const pending = yield* sql`${sql.literal(undelivered)} LIMIT 1`
     return stored === 0 && pending.length === 0
   })
   const pass = Effect.fn("TestService.pass")(function*(duration: Duration.Input) {

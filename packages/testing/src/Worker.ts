@@ -7,8 +7,8 @@ import { secretsKeys } from "./Secrets.ts"
 export interface WorkerOptions {
   /** When failed deliveries are tried again, in milliseconds; 50, 100, 200 when left out. */
   readonly retryDelays?: RetryDelays
-  /** Duration of a lease on a delivery in milliseconds; the service's minute when absent. */
-  readonly claimMillis?: number
+  /** How long a lease on an endpoint lasts without renewal, in milliseconds; 30 s when absent. */
+  readonly leaseMillis?: number
   /** How the database is reached; directly when left out. */
   readonly through?: (url: Redacted.Redacted) => Redacted.Redacted
 }
@@ -16,12 +16,12 @@ export interface WorkerOptions {
 const quickly: RetryDelays = [50, 100, 200]
 
 /** The worker's fibers in this process; they also deliver to local receivers. */
-export const layer = ({ retryDelays = quickly, through, ...claims }: WorkerOptions = {}) =>
+export const layer = ({ retryDelays = quickly, through, ...leases }: WorkerOptions = {}) =>
   Layer.unwrap(Effect.map(FreshDatabase, ({ url }) =>
     Fibers.layer({
       database: { url: through?.(url) ?? url, poolSize: 4, applicationName: "test worker", role: "worker" },
       secretsKeys,
       allowPrivateNetwork: true,
       retryDelays,
-      ...claims
+      ...leases
     })))

@@ -28,8 +28,8 @@ layer(TestService.layer({ retryDelays: [1, 1] }), { excludeTestServices: true })
       }
       yield* idle
       assert.sameMembers(receiver.received.map(({ body }) => JSON.parse(body).data.reference), ["d1", "d1", "d1", "d2"])
-      const states = yield* sql<{ state: string }>`SELECT state FROM deliveries ORDER BY event`
-      assert.deepStrictEqual(states.map(({ state }) => state), ["exhausted", "delivered"])
+      const retries = yield* sql<{ event: bigint; state: string }>`SELECT event, state FROM retries`
+      assert.deepStrictEqual(retries, [{ event: 1n, state: "exhausted" }])
     }))
 })
 

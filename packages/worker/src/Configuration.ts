@@ -1,6 +1,7 @@
 import * as Settings from "@card-rewards/core/Settings"
 import { defaultRetryDelays, parseRetryDelays } from "@card-rewards/domain/Delivery"
 import { Effect } from "effect"
+import { defaultRetentionDays } from "./WebhookDispatcher.ts"
 
 /** Reads the worker's settings from the environment; see docs/operations.md. */
 export const load = Effect.gen(function*() {
@@ -11,6 +12,12 @@ export const load = Effect.gen(function*() {
       "1 to 50 durations of 1ms to 7d such as 300ms,5s,2m,1h",
       defaultRetryDelays,
       parseRetryDelays
+    ),
+    retentionDays: yield* Settings.setting(
+      "ATTEMPTS_RETENTION",
+      "a number of days from 1d to 3650d",
+      defaultRetentionDays,
+      (text) => text.endsWith("d") ? Settings.integer(1, 3_650)(text.slice(0, -1)) : undefined
     )
   }
 })

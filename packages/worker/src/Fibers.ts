@@ -7,10 +7,10 @@ import * as VitalsReporter from "./VitalsReporter.ts"
 import * as WebhookDispatcher from "./WebhookDispatcher.ts"
 
 /** All fibers of a worker; they run until the layer's scope closes. */
-export const layer = (config: Parameters<typeof Services.layer>[0]) =>
+export const layer = (config: Parameters<typeof Services.layer>[0] & WebhookDispatcher.Options) =>
   Layer.mergeAll(
     SpendProcessor.layer,
     RewardMaturer.layer,
-    WebhookDispatcher.layer,
+    WebhookDispatcher.layer(config),
     VitalsReporter.layer
   ).pipe(Layer.provide([Services.layer(config), Layer.effect(DispatcherWakeUp, Latch.make())]))

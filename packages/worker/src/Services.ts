@@ -4,7 +4,6 @@ import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
 import { Secrets, type SecretsKey } from "@card-rewards/core/Secrets"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
-import type { RetryDelays } from "@card-rewards/domain/Delivery"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { Connector } from "./Connector.ts"
@@ -26,13 +25,10 @@ export const layer = (config: {
   readonly database: Database.DatabaseConfig
   readonly secretsKeys: ReadonlyArray<SecretsKey>
   readonly allowPrivateNetwork: boolean
-  readonly retryDelays: RetryDelays
-  /** How long a claim on a delivery lasts; 60 s when absent (decisions, section 7). */
-  readonly claimMillis?: number
 }) =>
   Layer.mergeAll(
     Processing.layer.pipe(Layer.provide(Programs.layer)),
-    Deliveries.layer(config).pipe(
+    Deliveries.layer.pipe(
       Layer.provide(WebhookEndpoints.layer(config)),
       Layer.provide(Secrets.layer({ keys: config.secretsKeys }))
     ),

@@ -1,4 +1,4 @@
-import { Processing, SlowScanMillis } from "@card-rewards/core/Processing"
+import { maxParallel, Processing, SlowScanMillis } from "@card-rewards/core/Processing"
 import { Effect, Latch, Layer } from "effect"
 import { wakingDispatcher } from "./DispatcherWakeUp.ts"
 import * as Loop from "./Loop.ts"
@@ -6,10 +6,10 @@ import * as Loop from "./Loop.ts"
 /** Pause after a scan that found no stored event: the longest wait of an event while the worker is idle. */
 const idleMillis = 40
 
-/** Pause of the helper fiber, unless a batch of at least {@link helpedFromUnits} wakes it. */
+/** Pause of a helper fiber, unless a batch of at least {@link helpedFromUnits} wakes it. */
 const helperIdleMillis = 10_000
 
-/** Units of work of one batch from which the helper fiber joins in. */
+/** Units of work of one batch from which the helper fibers join in. */
 const helpedFromUnits = 200
 
 /** See {@link SlowScanMillis}. */
@@ -19,9 +19,9 @@ const slowScanMillis = 5
 const retryIdleMillis = 250
 
 /**
- * Two fibers that turn stored spend events into rewards: while PostgreSQL executes the writes of one, the other decides
- * its events. They share the lanes by locking them, as two processes would. The second fiber, the helper, sleeps while
- * the batches are small. A third fiber processes the events of integrators in quarantine.
+ * Fibers that turn stored spend events into rewards: while PostgreSQL executes the writes of some, another one decides
+ * its events. They share the lanes by locking them, as processes would. All but the first, the helpers, sleep while the
+ * batches are small. One more fiber processes the events of integrators in quarantine.
  */
 export const layer = Layer.unwrap(Effect.gen(function*() {
   const { processEvents, quarantined, retryQuarantined } = yield* Processing
@@ -33,7 +33,8 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
   )
   return Layer.mergeAll(
     Loop.layer("SpendProcessor", step, { idleMillis }),
-    Loop.layer("SpendProcessor helper", step, { idleMillis: helperIdleMillis, wake: muchWork.await }),
+    ...Array.from({ length: maxParallel - 1 }, (_, helper) =>
+      Loop.layer(`SpendProcessor helper ${helper + 1}`, step, { idleMillis: helperIdleMillis, wake: muchWork.await })),
     Loop.layer("SpendProcessor retries", wakingDispatcher(retryQuarantined), {
       idleMillis: retryIdleMillis,
       wake: quarantined

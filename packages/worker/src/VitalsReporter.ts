@@ -3,6 +3,7 @@ import * as Observability from "@card-rewards/core/Observability"
 import * as Vitals from "@card-rewards/core/Vitals"
 import { type Asset, unitsPerCent } from "@card-rewards/domain/Money"
 import { Effect, Layer, Metric, Ref } from "effect"
+import * as EndpointLagGauges from "./EndpointLagGauges.ts"
 import * as Loop from "./Loop.ts"
 
 const gauge = (name: string, unit: Metrics.Unit, description: string) =>
@@ -11,7 +12,7 @@ const gauge = (name: string, unit: Metrics.Unit, description: string) =>
 const storedEvents = gauge("spend_events.stored", "{event}", "Stored spend events that are not applied yet")
 const oldestStored = gauge("spend_events.oldest_stored", "s", "Age of the oldest stored spend event")
 const pendingDeliveries = gauge("deliveries.pending", "{delivery}", "Pending webhook deliveries")
-const deliveryLag = gauge("deliveries.lag", "s", "Time since the most overdue delivery became due")
+const deliveryLag = gauge("deliveries.lag", "s", "Age of the oldest event that waits for an endpoint, or open retry")
 const quarantined = gauge("integrators.quarantined", "{integrator}", "Integrators in quarantine")
 const xminAge = gauge("database.xmin_age", "{transaction}", "Transactions since the oldest snapshot in use")
 const held = gauge("vaults.held", "{token}", "Money that the vaults hold")
@@ -26,22 +27,27 @@ const reportsPerMoney = 6
 export const layer = Layer.unwrap(Effect.gen(function*() {
   if (!(yield* Metrics.Enabled)) return Layer.empty
   const reported = yield* Ref.make(0)
-  return Loop.layer("VitalsReporter", report(reported), { idleMillis: yield* Observability.metricsInterval })
+  const endpointLags = yield* EndpointLagGauges.make
+  const idleMillis = yield* Observability.metricsInterval
+  return Loop.layer("VitalsReporter", report(reported, endpointLags), { idleMillis })
 }))
 
-const report = Effect.fnUntraced(function*(reported: Ref.Ref<number>) {
-  yield* reportWork
+type EndpointLags = Effect.Success<typeof EndpointLagGauges.make>
+
+const report = Effect.fnUntraced(function*(reported: Ref.Ref<number>, endpointLags: EndpointLags) {
+  yield* reportWork(endpointLags)
   if ((yield* Ref.get(reported)) % reportsPerMoney === 0) yield* reportMoney
   yield* Ref.update(reported, (count) => count + 1)
   return false
 }, Effect.withTracerEnabled(false))
 
-const reportWork = Effect.gen(function*() {
+const reportWork = Effect.fnUntraced(function*(endpointLags: EndpointLags) {
   const vitals = yield* Vitals.read
   yield* Metric.update(storedEvents, vitals.storedEvents)
   yield* Metric.update(oldestStored, vitals.oldestStoredMillis / 1_000)
   yield* Metric.update(pendingDeliveries, vitals.pendingDeliveries)
   yield* Metric.update(deliveryLag, vitals.deliveryLagMillis / 1_000)
+  yield* endpointLags.report(vitals.endpointLags)
   for (const [reason, count] of Object.entries(vitals.quarantined)) yield* Metrics.add(quarantined, count, { reason })
   yield* Metric.update(xminAge, vitals.xminAge)
 })

@@ -1,138 +1,106 @@
-import { Deliveries, type Outcome, type Outgoing } from "@card-rewards/core/Deliveries"
-import { type AttemptResult, isSuccess } from "@card-rewards/domain/Delivery"
+import { Deliveries } from "@card-rewards/core/Deliveries"
+import type { RetryDelays } from "@card-rewards/domain/Delivery"
 import { Clock, Effect, Latch, Layer } from "effect"
-import { type Answer, Connector, ConnectorError } from "./Connector.ts"
+import { randomUUID } from "node:crypto"
 import { DispatcherWakeUp } from "./DispatcherWakeUp.ts"
 import * as Loop from "./Loop.ts"
-import { observe } from "./WebhookDispatcher/AttemptTelemetry.ts"
-import { type Place, Places } from "./WebhookDispatcher/Places.ts"
-import { Recording } from "./WebhookDispatcher/Recording.ts"
-import { signerOf } from "./WebhookDispatcher/Signing.ts"
+import { Consumers } from "./WebhookDispatcher/Consumers.ts"
+import * as Leases from "./WebhookDispatcher/Leases.ts"
+import * as Reads from "./WebhookDispatcher/Reads.ts"
+import * as Records from "./WebhookDispatcher/Records.ts"
+import * as Sender from "./WebhookDispatcher/Sender.ts"
 
-/** Pause after a look that found nothing due, unless an attempt ends, or this process stores events, before. */
+/** Pause after a step that found nothing to do, unless an attempt ends, or this process stores events, before. */
 const idleMillis = 60
-/** What would be repeated if the process were killed: places that are taken, and outcomes that are not recorded yet. */
-const maxUnrecorded = 768
-/** Pause after a look that found no endpoint deleted or moved. */
-const settleIdleMillis = 500
-/** How long a stopping process waits for its attempts; what is not finished then is left for its claim to expire. */
+/** Pause after a step that found no endpoint deleted. */
+const purgeIdleMillis = 500
+/** How long attempts are kept. */
+export const defaultRetentionDays = 90
+/** How often the partitions of attempts are looked after, which are created a week ahead at least. */
+const keepIdleMillis = 3_600_000
+/** How long a stopping process waits for its attempts; what has not ended then is left to the lease's end. */
 const drainMillis = 6_500
 const drainPollMillis = 10
 
-/** An attempt that has ended. Where it failed, it keeps its place until that is recorded and the breaker knows. */
-interface Ended {
-  readonly outcome: Outcome
-  readonly place: Place
+export interface Options {
+  readonly retryDelays: RetryDelays
+  /** How many days attempts are kept; 90 when absent. */
+  readonly retentionDays?: number | undefined
+  /** How long a lease lasts without renewal; 30 s when absent (decisions, section 7). */
+  readonly leaseMillis?: number | undefined
 }
 
 /**
- * The fibers that deliver events (contract, section 6; decisions, section 7): one claims and sends, one records, so that
- * neither waits for the other's statements; one carries changes of endpoints over to their deliveries. At most 16 requests
- * are in flight per endpoint, and 512 in all.
+ * The fibers that deliver events (contract, section 6; decisions, section 7): one leases endpoints, one reads what is
+ * to be delivered, one records what became of it, one renews the leases, so that none waits for another's statements.
  */
-export const layer = Layer.unwrap(Effect.gen(function*() {
+export const layer = (options: Options) => Layer.unwrap(make(options))
+
+const make = Effect.fnUntraced(function*(options: Options) {
+  const { leaseMillis = Leases.defaultMillis, retentionDays = defaultRetentionDays, retryDelays } = options
   const deliveries = yield* Deliveries
-  const connector = yield* Connector
-  const observed = yield* observe
   const clock = yield* Clock.Clock
-  const log = Effect.runForkWith(yield* Effect.context())
-  /** Undefined where it throws: other attempts go on. */
-  const guarded = <A>(run: () => A): A | undefined => {
-    try {
-      return run()
-    } catch (defect) {
-      log(Effect.logError("A webhook attempt met a defect", defect))
-      return undefined
-    }
-  }
-  const millisSince = (nanos: bigint): number => Number(clock.monotonicTimeNanosUnsafe() - nanos) / 1e6
-  const places = new Places()
-  const aborts = new Map<Place, () => void>()
-  const wakeClaims = (yield* DispatcherWakeUp) ?? (yield* Latch.make())
-  const wakeRecords = yield* Latch.make()
+  const consumers = new Consumers()
+  const stored = (yield* DispatcherWakeUp) ?? (yield* Latch.make())
+  const wakeUps = { reads: yield* Latch.make(), records: yield* Latch.make() }
+  const sender = yield* Sender.make(consumers, wakeUps)
+  const worker = randomUUID()
+  const context = { deliveries, consumers, sender, clock, retryDelays, leaseMillis, worker }
+  yield* Effect.logInfo(`Delivers webhooks as worker ${worker}`)
 
-  const release = (place: Place): void => {
-    places.release(place)
-    wakeClaims.openUnsafe()
-  }
-  const recording = new Recording<Ended>(deliveries, ({ place }) => release(place))
-
-  const send = (outgoing: Outgoing, startedAt: number): void => {
-    const { body, claim, eventId, secrets, url } = outgoing
-    const place = places.take(claim, startedAt)
-    const begun = clock.monotonicTimeNanosUnsafe()
-    const observedEnd = guarded(() => observed(outgoing)) ?? ignored
-    let hasEnded = false
-    const end = (result: AttemptResult): void => {
-      if (hasEnded) return
-      hasEnded = true
-      aborts.delete(place)
-      const durationMillis = Math.round(millisSince(begun))
-      const success = isSuccess(result)
-      places.learn(claim.integratorId, { success, durationMillis })
-      recording.add({ outcome: { claim, url, startedAt, durationMillis, result }, place })
-      if (success) release(place)
-      wakeRecords.openUnsafe()
-      guarded(() => observedEnd(result, durationMillis))
-    }
-    const abort = guarded(() => {
-      const attempt = { eventId, body, timestampSeconds: Math.floor(startedAt / 1_000), attempt: claim.attempt }
-      const headers = { ...commonHeaders, ...signerOf(secrets)(attempt) }
-      return connector.post({ url, body, headers }, (outcome) => end(resultOf(outcome)))
-    })
-    // a fault of ours counts as an attempt, so that one delivery cannot be tried for ever without a trace
-    if (abort === undefined) end({ error: "other" })
-    else if (!hasEnded) aborts.set(place, abort)
-  }
-
-  const unfinished = () => places.inFlight > 0 || recording.size > 0
-  const drain = (millis: number) =>
-    Effect.suspend(() => unfinished() ? Effect.sleep(drainPollMillis) : Effect.void).pipe(
-      Effect.repeat({ while: unfinished }),
-      Effect.timeoutOption(millis)
-    )
-
-  const claim = Effect.gen(function*() {
-    yield* wakeClaims.close
-    const now = clock.currentTimeMillisUnsafe()
-    const offer = places.offer(now)
-    // what this process has delivered it does not claim again, though it may
-    if (offer.hasExpired || recording.hasExpired(now)) return false
-    const limit = Math.min(offer.limit, maxUnrecorded - places.inFlight - recording.size)
-    const outgoing = yield* deliveries.claim({ ...offer, now, limit })
-    const sentAt = clock.currentTimeMillisUnsafe()
-    for (const one of outgoing) if (sentAt < one.sendBefore) send(one, sentAt)
-    return outgoing.length > 0
+  /** Stored events may be those of an endpoint without a lease, or of one that this process holds. */
+  const lease = Effect.gen(function*() {
+    yield* stored.close
+    const hasLeased = yield* Leases.lease(context)
+    wakeUps.reads.openUnsafe()
+    return hasLeased
   })
+  const read = Effect.andThen(wakeUps.reads.close, Reads.read(context))
+  /** Gives up each endpoint as soon as nothing is in flight for it. */
+  const releaseSome = Effect.ignore(Leases.release(context, true))
+  const drain = releaseSome.pipe(
+    Effect.andThen(Effect.whileLoop({
+      while: () => consumers.count > 0,
+      body: () => Effect.andThen(Effect.sleep(drainPollMillis), releaseSome),
+      step: () => {}
+    })),
+    Effect.timeoutOption(drainMillis)
+  )
 
-  const claims = Layer.effectDiscard(Effect.gen(function*() {
-    let stoppedAt = 0n
+  /** A partition whose locks are not free is created or dropped the next time. */
+  const keepAttempts = deliveries.keepAttempts(retentionDays).pipe(
+    Effect.catchCause((cause) => Effect.logWarning("The partitions of webhook attempts were not changed", cause)),
+    Effect.as(false)
+  )
+  const releaseAll = Effect.repeat(Leases.release(context, true), { while: (isMore) => isMore })
+  const leasing = Layer.effectDiscard(Effect.gen(function*() {
+    // a stopped process gives its leases up, so that other workers need not wait for their end
     yield* Effect.addFinalizer(() =>
-      Effect.andThen(
-        Effect.suspend(() => drain(drainMillis - millisSince(stoppedAt))),
-        Effect.sync(() => {
-          for (const abort of aborts.values()) abort()
-        })
-      ))
-    // what is claimed is sent, also by a process that stops: nobody else may send it for a minute
-    yield* Effect.forkScoped(
-      Loop.run("WebhookDispatcher", Effect.uninterruptible(claim), { idleMillis, wake: wakeClaims.await })
+      Effect.suspend(() => {
+        sender.stop()
+        return drain
+      }).pipe(Effect.andThen(Effect.sync(sender.abort)), Effect.andThen(Effect.ignore(releaseAll)))
     )
-    yield* Effect.addFinalizer(() => Effect.sync(() => void (stoppedAt = clock.monotonicTimeNanosUnsafe())))
+    yield* Effect.forkScoped(
+      Loop.run("WebhookDispatcher leases", Effect.uninterruptible(lease), { idleMillis, wake: stored.await })
+    )
+    yield* Effect.forkScoped(
+      Loop.run("WebhookDispatcher reads", Effect.uninterruptible(read), { idleMillis, wake: wakeUps.reads.await })
+    )
   }))
 
-  // Closed in reverse: no more claims, attempts end, their outcomes are recorded.
-  return claims.pipe(Layer.provideMerge(Layer.merge(
-    Loop.layer("WebhookDispatcher records", Effect.andThen(wakeRecords.close, recording.step), { idleMillis, wake: wakeRecords.await }),
-    Loop.layer("WebhookDispatcher settles", deliveries.settle, { idleMillis: settleIdleMillis })
+  // closed in reverse: no more attempts, those in flight end and are recorded, the leases are given up
+  return leasing.pipe(Layer.provideMerge(Layer.mergeAll(
+    Loop.layer("WebhookDispatcher records", Effect.andThen(wakeUps.records.close, Records.step(context)), {
+      idleMillis,
+      wake: wakeUps.records.await
+    }),
+    Loop.layer("WebhookDispatcher renews", Leases.renew(context), {
+      idleMillis: leaseMillis / Leases.renewalsPerLease
+    }),
+    Loop.layer("WebhookDispatcher purges", Effect.flatMap(Clock.currentTimeMillis, deliveries.purge), {
+      idleMillis: purgeIdleMillis
+    }),
+    Loop.layer("WebhookDispatcher keeps attempts", keepAttempts, { idleMillis: keepIdleMillis })
   )))
-}))
-
-const resultOf = (outcome: Answer | ConnectorError): AttemptResult =>
-  outcome instanceof ConnectorError
-    ? { error: outcome.reason }
-    : { status: outcome.status, answer: outcome.bodySnippet, retryAfterSeconds: outcome.retryAfterSeconds }
-
-const ignored = () => undefined
-
-const commonHeaders = { "content-type": "application/json", "user-agent": "card-rewards/1" }
+})

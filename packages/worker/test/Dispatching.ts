@@ -4,18 +4,16 @@ import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Secrets } from "@card-rewards/core/Secrets"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
-import type { RetryDelays } from "@card-rewards/domain/Delivery"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { WebhookSecret } from "@card-rewards/domain/WebhookSignature"
 import { secretsKeys } from "@card-rewards/testing/Secrets"
+import { undelivered } from "@card-rewards/dev-postgres/Undelivered"
 import { Connector, type ConnectorOptions } from "@card-rewards/worker/Connector"
 import { NodeCrypto } from "@effect/platform-node"
 import { Effect, Layer, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 
 export interface Options {
-  readonly retryDelays: RetryDelays
-  readonly claimMillis?: number
   readonly connector?: ConnectorOptions
   /** How the database is reached. */
   readonly through?: (url: Redacted.Redacted) => Redacted.Redacted
@@ -24,11 +22,10 @@ export interface Options {
 const open = { allowPrivateNetwork: true }
 
 /** All that a dispatcher needs, on a database of its own. */
-export const services = ({ claimMillis = 60_000, connector = open, retryDelays, through = (url) => url }: Options) =>
+export const services = ({ connector = open, through = (url) => url }: Options = {}) =>
   Layer.unwrap(Effect.gen(function*() {
     const url = yield* TestDatabase.makeMigrated(Database.migrate)
-    const delivering = Deliveries.layer({ retryDelays, claimMillis })
-    return Layer.mergeAll(delivering, Connector.layer(connector), DeliveryLog.layer).pipe(
+    return Layer.mergeAll(Deliveries.layer, Connector.layer(connector), DeliveryLog.layer).pipe(
       Layer.provideMerge(WebhookEndpoints.layer(connector)),
       Layer.provide(Secrets.layer({ keys: secretsKeys })),
       Layer.provideMerge(Database.layer({ url: through(url), poolSize: 6, applicationName: "test" })),
@@ -36,7 +33,7 @@ export const services = ({ claimMillis = 60_000, connector = open, retryDelays, 
     )
   }))
 
-/** A new integrator with an endpoint. Gives its secret. */
+/** A new integrator with an endpoint. Returns its secret. */
 export const endpoint = Effect.fnUntraced(function*(name: string, url: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`INSERT INTO integrators (integrator_id, created_at, event_salt)
@@ -47,44 +44,63 @@ export const endpoint = Effect.fnUntraced(function*(name: string, url: string) {
   return WebhookSecret.make(created.secret ?? "")
 })
 
-/** Events with a delivery each, due for a minute; the n-th of them has the number n, beginning with `from`. */
-export const events = Effect.fnUntraced(function*(
-  name: string,
-  count: number,
-  options: { readonly from?: number; readonly rewards?: number; readonly size?: number } = {}
-) {
-  const { from = 1, rewards = 0, size = 0 } = options
+interface EventOptions {
+  /** The reward of each event is its number modulo this; none where absent. */
+  readonly rewards?: number
+  /** Characters that each body is longer by. */
+  readonly size?: number
+  /** When they were stored, in milliseconds; a minute ago where absent. */
+  readonly storedAt?: number
+}
+
+/** Stores the next `count` events of an integrator, as its vault does. Each body has the event's number. */
+export const events = Effect.fnUntraced(function*(name: string, count: number, options: EventOptions = {}) {
+  const { rewards = 0, size = 0, storedAt = Date.now() - 60_000 } = options
   const filler = size === 0 ? "" : `,"filler":"${"x".repeat(size)}"`
   const sql = yield* SqlClient.SqlClient
-  const numbers = sql`generate_series(${Database.value.int4(from)}, ${Database.value.int4(from + count - 1)}) AS n`
-  yield* sql`INSERT INTO events (integrator_id, event, event_id, kind, created_at, body)
-    SELECT ${name}, n, 'evt_0123456789abcdef' || lpad(to_hex(n), 12, '0'), 'webhook.ping', now(),
-      format('{"n":%s,"é":"ü"%s}', n, ${filler}::text)
-    FROM ${numbers}`
-  yield* sql`INSERT INTO deliveries
-      (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at)
-    SELECT ${name}, n, 1, 1, n % nullif(${Database.value.int4(rewards)}, 0),
-      'pending', now(), now() - interval '1 minute' FROM ${numbers}`
+  const at = Database.value.timestamptz(storedAt)
+  yield* sql.withTransaction(Effect.gen(function*() {
+    yield* sql`WITH numbers AS (
+        UPDATE vaults SET events = events + ${Database.value.int4(count)} WHERE integrator_id = ${name}
+        RETURNING events - ${Database.value.int4(count)} AS last
+      )
+      INSERT INTO events (integrator_id, event, event_id, kind, created_at, stored_at, body, reward)
+      SELECT ${name}, n, 'evt_0123456789abcdef' || lpad(to_hex(n), 12, '0'), 'webhook.ping',
+        ${at} + n * interval '1 ms', ${at},
+        format('{"n":%s,"é":"ü"%s}', n, ${filler}::text), n % nullif(${Database.value.int4(rewards)}, 0)
+      FROM numbers, generate_series(last + 1, last + ${Database.value.int4(count)}) AS n`
+    yield* sql`UPDATE webhook_endpoints SET work_at = ${at}
+      WHERE integrator_id = ${name} AND deleted_at IS NULL AND worker IS NULL`
+  }))
 })
 
-/** One such event, of a reward or of none. */
-export const event = Effect.fnUntraced(function*(name: string, number: number, reward?: number) {
+/** Stores the next event of an integrator, of a reward or of none. */
+export const event = Effect.fnUntraced(function*(name: string, reward?: number) {
   const sql = yield* SqlClient.SqlClient
-  const id = `evt_0123456789abcdef${number.toString(16).padStart(12, "0")}`
-  yield* sql`INSERT INTO events VALUES (${name}, ${BigInt(number)}, ${id}, 'webhook.ping', now(),
-    ${`{"n":${number},"é":"ü"}`})`
-  const of = Database.value.int8(reward === undefined ? null : BigInt(reward))
-  yield* sql`INSERT INTO deliveries
-      (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at)
-    VALUES (${name}, ${BigInt(number)}, 1, 1, ${of}, 'pending', now(), now() - interval '1 minute')`
+  yield* sql.withTransaction(Effect.andThen(
+    events(name, 1),
+    sql`UPDATE events SET reward = ${Database.value.int8(reward === undefined ? null : BigInt(reward))},
+        kind = ${reward === undefined ? "webhook.ping" : "reward.pending"}
+      WHERE integrator_id = ${name} AND event = (SELECT events FROM vaults WHERE integrator_id = ${name})`
+  ))
 })
 
-/** How every delivery is, in order of the events. */
+/** The state and the number of recorded attempts of each event's first delivery, in order of the events. */
 export const states = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ state: string; attempts: number }>`
-    SELECT state, attempts FROM deliveries ORDER BY integrator_id, event`
+    SELECT CASE WHEN r.state = 'open' OR r.state IS NULL AND v.event > e.cursor THEN 'pending'
+      ELSE coalesce(r.state, 'delivered') END AS state,
+      (SELECT count(*)::int4 FROM delivery_attempts a WHERE a.integrator_id = v.integrator_id AND a.event = v.event
+        AND a.round = 1) AS attempts
+    FROM events v JOIN webhook_endpoints e ON e.integrator_id = v.integrator_id AND e.deleted_at IS NULL
+    LEFT JOIN retries r ON r.integrator_id = v.integrator_id AND r.generation = e.generation AND r.event = v.event
+      AND r.round = 1
+    ORDER BY v.integrator_id, v.event`
 })
 
-/** Whether none is pending. */
-export const settled = Effect.map(states, (rows) => rows.every(({ state }) => state !== "pending"))
+/** Whether nothing is to be delivered. */
+export const allDelivered = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  return (yield* sql`${sql.literal(undelivered)}`).length === 0
+})

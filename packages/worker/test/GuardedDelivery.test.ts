@@ -1,12 +1,15 @@
+import { Deliveries } from "@card-rewards/core/Deliveries"
 import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
+import type { RetryDelays } from "@card-rewards/domain/Delivery"
+import { Unavailable } from "@card-rewards/domain/Errors"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { untilTrue } from "@card-rewards/testing/Polling"
 import { certificateAuthority, WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { type ConnectorOptions, dnsResolver } from "@card-rewards/worker/Connector"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
-import { endpoint, event, services, settled } from "./Dispatching.ts"
+import { Effect, Layer, References } from "effect"
+import { endpoint, event, services, allDelivered } from "./Dispatching.ts"
 import * as DnsAnswerer from "./DnsAnswerer.ts"
 
 /**
@@ -21,8 +24,8 @@ const guarded = (server: string): ConnectorOptions => ({
   connectionAgeMillis: 1
 })
 
-const dispatching = (server: string) =>
-  services({ retryDelays: [20, ...Array.from({ length: 49 }, () => 20)], connector: guarded(server) })
+const dispatching = (server: string) => services({ connector: guarded(server) })
+const retryDelays: RetryDelays = [20, ...Array.from({ length: 49 }, () => 20)]
 
 /** How the attempts of the only delivery went. */
 const attempts = Effect.gen(function*() {
@@ -32,8 +35,8 @@ const attempts = Effect.gen(function*() {
 })
 
 const deliver = Effect.gen(function*() {
-  yield* Layer.build(WebhookDispatcher.layer)
-  yield* untilTrue(settled)
+  yield* Layer.build(WebhookDispatcher.layer({ retryDelays }))
+  yield* untilTrue(allDelivered)
 })
 
 it.live("over TLS, resolved by DNS: the statuses change in mid-test until one is 2xx", () =>
@@ -44,7 +47,7 @@ it.live("over TLS, resolved by DNS: the statuses change in mid-test until one is
     const dns = yield* DnsAnswerer.make(() => ({ a: ["127.0.0.1"], aaaa: [] }))
     yield* Effect.gen(function*() {
       yield* endpoint("acme", `${hook.origin}/hook`)
-      yield* event("acme", 1)
+      yield* event("acme")
       yield* deliver
       assert.deepStrictEqual(yield* attempts, statuses)
       assert.isAtLeast(dns.queries(), 1)
@@ -84,7 +87,7 @@ it.live(`a name rebound between resolutions reaches nothing inside, in ${hostile
     hook.answer(() => hook.received.length === 1 ? 500 : 200)
     yield* Effect.gen(function*() {
       yield* endpoint("acme", `${hook.origin}/hook`)
-      yield* event("acme", 1)
+      yield* event("acme")
       yield* deliver
       assert.deepStrictEqual(yield* attempts, [500, ...hostile.map(() => "address_refused"), 200])
       assert.strictEqual(inner.received.length, 0)
@@ -99,8 +102,8 @@ it.live("a receiver whose certificate is for another name gets no request", () =
     const dns = yield* DnsAnswerer.make(() => ({ a: ["127.0.0.1"], aaaa: [] }))
     yield* Effect.gen(function*() {
       yield* endpoint("acme", `https://other.card-rewards.example:${hook.port}/hook`)
-      yield* event("acme", 1)
-      yield* Layer.build(WebhookDispatcher.layer)
+      yield* event("acme")
+      yield* Layer.build(WebhookDispatcher.layer({ retryDelays }))
       yield* untilTrue(Effect.map(attempts, (made) => made.length >= 2))
       assert.deepStrictEqual([...new Set(yield* attempts)], ["tls"])
       assert.strictEqual(hook.received.length, 0)
@@ -113,30 +116,34 @@ it.live("a name without an address is a failed attempt and is tried again", () =
     const dns = yield* DnsAnswerer.make((nth) => ({ a: nth === 0 ? [] : ["127.0.0.1"], aaaa: [] }))
     yield* Effect.gen(function*() {
       yield* endpoint("acme", `${hook.origin}/hook`)
-      yield* event("acme", 1)
+      yield* event("acme")
       yield* deliver
       assert.deepStrictEqual(yield* attempts, ["dns", 200])
     }).pipe(Effect.scoped, Effect.provide(dispatching(dns.server)))
   }).pipe(Effect.scoped))
 
-it.live("an outcome that comes after its claim has expired changes nothing; another's next claim delivers the event", () =>
+it.live("an attempt that ends after its lease changes nothing; the next holder delivers the event", () =>
   Effect.gen(function*() {
     const hook = yield* WebhookReceiver.make()
     const held: Array<() => void> = []
     hook.hold((respond) => held.push(respond))
     yield* Effect.gen(function*() {
       yield* endpoint("acme", `${hook.origin}/hook`)
-      yield* event("acme", 1)
+      yield* event("acme")
       const received = (count: number) => untilTrue(Effect.sync(() => hook.received.length === count))
-      yield* Layer.build(Layer.fresh(WebhookDispatcher.layer))
+      const deliveries = yield* Deliveries
+      // a process that can renew nothing
+      const renew = () => Effect.fail(new Unavailable({ message: "away" }))
+      const stopped = Layer.succeed(Deliveries, { ...deliveries, renew })
+      const options = { retryDelays, leaseMillis: 600 }
+      yield* Layer.build(Layer.fresh(WebhookDispatcher.layer(options)).pipe(Layer.provide(stopped)))
       yield* received(1)
-      yield* Layer.build(Layer.fresh(WebhookDispatcher.layer))
+      yield* Layer.build(Layer.fresh(WebhookDispatcher.layer(options)))
       yield* received(2)
-      // the first attempt outlived its claim; another's is under way
       hook.hold(undefined)
       for (const respond of held) respond()
-      yield* untilTrue(settled)
+      yield* untilTrue(allDelivered)
       assert.deepStrictEqual(yield* attempts, [200])
       assert.deepStrictEqual(hook.received.slice(0, 2).map(({ headers }) => headers["x-service-attempt"]), ["1", "1"])
-    }).pipe(Effect.scoped, Effect.provide(services({ retryDelays: [20], claimMillis: 600 })))
+    }).pipe(Effect.scoped, Effect.provide(services()), Effect.provideService(References.MinimumLogLevel, "None"))
   }).pipe(Effect.scoped))

@@ -14,6 +14,7 @@ import { instant } from "@card-rewards/domain/Time"
 import { verify, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
 import { definition, spendEvent } from "@card-rewards/testing/Fixtures"
 import { untilTrue } from "@card-rewards/testing/Polling"
+import { undelivered } from "@card-rewards/dev-postgres/Undelivered"
 import { start } from "@card-rewards/testing/Processes"
 import { secretsKeys, secretsKeyText } from "@card-rewards/testing/Secrets"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
@@ -84,7 +85,7 @@ layer(services, { timeout: "60 seconds", excludeTestServices: true })("main", (i
       const child = yield* start("worker", yield* Variables)
       const kinds = () => hook.received.map(({ body }) => bodyOf(body).kind)
       yield* untilTrue(Effect.sync(() => kinds().includes("reward.claimable")))
-      const pending = sql`SELECT 1 FROM deliveries WHERE state <> 'delivered'`
+      const pending = sql`${sql.literal(undelivered)}`
       yield* untilTrue(Effect.map(pending, (rows) => rows.length === 0))
       assert.deepStrictEqual(
         yield* sql`SELECT user_id, state, amount FROM rewards WHERE integrator_id = ${acme}`,
@@ -119,7 +120,7 @@ layer(services, { timeout: "60 seconds", excludeTestServices: true })("main", (i
       assert.isTrue(child.isAlive(), child.output())
       for (const respond of waiting) respond()
       assert.strictEqual(yield* Effect.timeout(child.exit, "10 seconds"), 0, child.output())
-      assert.deepStrictEqual(yield* sql`SELECT 1 FROM deliveries WHERE state <> 'delivered'`, [])
+      assert.deepStrictEqual(yield* sql`${sql.literal(undelivered)}`, [])
     }).pipe(Effect.scoped))
 
   const refusals: ReadonlyArray<readonly [string, Readonly<Record<string, string>>]> = [

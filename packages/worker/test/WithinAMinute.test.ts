@@ -19,13 +19,10 @@ import { services as layerOf } from "./Dispatching.ts"
  */
 const longestMillis = 60_000
 
-const services = (retryDelayMillis: number) =>
-  Layer.mergeAll(Integrators.layer, Vault.layer).pipe(
-    Layer.provideMerge(Environment.layer("sandbox")),
-    Layer.provideMerge(layerOf({
-      retryDelays: [retryDelayMillis, ...Array.from({ length: 49 }, () => retryDelayMillis)]
-    }))
-  )
+const services = Layer.mergeAll(Integrators.layer, Vault.layer).pipe(
+  Layer.provideMerge(Environment.layer("sandbox")),
+  Layer.provideMerge(layerOf())
+)
 
 const acme = IntegratorId.make("acme")
 const hookId = EndpointId.make("hook")
@@ -47,16 +44,16 @@ const arrival = (hook: WebhookReceiver["Service"], reference: string) =>
     Effect.map(([took]) => assert.isBelow(Duration.toMillis(took), longestMillis))
   )
 
-const setUp = Effect.gen(function*() {
+const setUp = Effect.fnUntraced(function*(delayMillis: number) {
   const hook = yield* WebhookReceiver.make()
   yield* (yield* Integrators).create(acme)
-  yield* Layer.build(WebhookDispatcher.layer)
+  yield* Layer.build(WebhookDispatcher.layer({ retryDelays: [delayMillis, ...Array(49).fill(delayMillis)] }))
   return { hook, endpoints: yield* WebhookEndpoints, url: `${hook.origin}/hook` }
 })
 
 it.live("a new endpoint receives the events since its creation; a changed URL the waiting ones too", () =>
   Effect.gen(function*() {
-    const { endpoints, hook, url } = yield* setUp
+    const { endpoints, hook, url } = yield* setUp(3_600_000)
     const before = yield* happen
     yield* endpoints.create(acme, { id: hookId, url })
     const after = yield* happen
@@ -70,11 +67,11 @@ it.live("a new endpoint receives the events since its creation; a changed URL th
     yield* arrival(hook, following)
     assert.isTrue(hook.received.filter(tells(following)).every(({ path }) => path === "/other"))
     assert.isFalse(hook.received.some(tells(before)), "what happened without an endpoint is not delivered")
-  }).pipe(Effect.scoped, Effect.provide(services(3_600_000))))
+  }).pipe(Effect.scoped, Effect.provide(services)))
 
 it.live("a deleted endpoint receives nothing more, not even events that wait for another attempt", () =>
   Effect.gen(function*() {
-    const { endpoints, hook, url } = yield* setUp
+    const { endpoints, hook, url } = yield* setUp(100)
     yield* endpoints.create(acme, { id: hookId, url })
     hook.answer(() => 500)
     const waiting = yield* happen
@@ -84,7 +81,7 @@ it.live("a deleted endpoint receives nothing more, not even events that wait for
     const before = hook.received.length
     const later = yield* happen
     const sql = yield* SqlClient.SqlClient
-    const left = sql`SELECT 1 FROM deliveries WHERE state <> 'cancelled' OR claimed_until IS NOT NULL`
+    const left = sql`SELECT FROM retries`
     yield* untilTrue(Effect.map(left, (rows) => rows.length === 0))
     // several scans, and several times the delay before the next attempt
     yield* Effect.sleep(1_000)
@@ -97,11 +94,11 @@ it.live("a deleted endpoint receives nothing more, not even events that wait for
     const anew = yield* happen
     yield* arrival(hook, anew)
     assert.isTrue(hook.received.slice(received).every(tells(anew)))
-  }).pipe(Effect.scoped, Effect.provide(services(100))))
+  }).pipe(Effect.scoped, Effect.provide(services)))
 
 it.live("a new signing secret signs the next attempt, even of an older event", () =>
   Effect.gen(function*() {
-    const { endpoints, hook, url } = yield* setUp
+    const { endpoints, hook, url } = yield* setUp(400)
     const created = yield* endpoints.create(acme, { id: hookId, url })
     hook.answer(() => 500)
     const older = yield* happen
@@ -126,4 +123,4 @@ it.live("a new signing secret signs the next attempt, even of an older event", (
       assert.isTrue(yield* signedBy(rotated.secret)(delivery))
       assert.isTrue(yield* signedBy(created.secret)(delivery))
     }
-  }).pipe(Effect.scoped, Effect.provide(services(400))))
+  }).pipe(Effect.scoped, Effect.provide(services)))

@@ -1,5 +1,6 @@
 import * as Ids from "@card-rewards/domain/Ids"
 import { Amount, Asset } from "@card-rewards/domain/Money"
+import { ReplayId } from "@card-rewards/domain/Replay"
 import { Argument } from "effect/cli"
 
 export const integratorId = Argument.String("integratorId").pipe(
@@ -20,6 +21,11 @@ export const keyName = Argument.String("name").pipe(
 export const userId = Argument.String("userId").pipe(
   Argument.withDescription("The user, by the integrator's own id"),
   Argument.withSchema(Ids.UserId)
+)
+
+export const replayId = Argument.String("replayId").pipe(
+  Argument.withDescription("The replay's id, such as rpl_2"),
+  Argument.withSchema(ReplayId)
 )
 
 /** An amount that moved, and its reference. */

@@ -1,4 +1,4 @@
-import { type IntegratorBacklog, maxCount, maxListed, Quarantine } from "@card-rewards/core/Quarantine"
+import { type IntegratorBacklog, IntegratorBacklogs, maxCount, maxListed } from "@card-rewards/core/IntegratorBacklogs"
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
@@ -6,28 +6,37 @@ import { json, print } from "../Output.ts"
 import { services } from "../Services.ts"
 import { example } from "./Examples.ts"
 
-/** Lists the integrators with unprocessed spend events, and why these wait. */
+/** Lists the integrators with unprocessed spend events or undelivered webhooks, and why these wait. */
 export const backlog = Command.make("backlog", { json }, Effect.fn(function*(input) {
-  const { list } = yield* Quarantine
+  const { list } = yield* IntegratorBacklogs
   yield* print((yield* list).map(shown), input.json)
 })).pipe(
   Command.withDescription(
-    "List the integrators that have stored spend events or are in quarantine, those in quarantine first; " +
-      `${maxListed} at most, and counts stop at ${maxCount}`
+    "List the integrators that have stored spend events or undelivered webhooks, or are in quarantine, those in " +
+      `quarantine first; ${maxListed} at most for their spend events, as many for webhooks; counts stop at ${maxCount}`
   ),
   example("backlog --json", "As one JSON array"),
   Command.provide(services)
 )
 
 /** Has every column, also where it is empty in the first row. JSON omits undefined values. */
-const shown = ({ integratorId, oldestStoredMillis, quarantine, stored, waiting }: IntegratorBacklog) => ({
+const shown = ({ deliveries, integratorId, oldestStoredMillis, quarantine, stored, waiting }: IntegratorBacklog) => ({
   integratorId,
   stored,
   waiting,
-  oldestStoredSeconds: oldestStoredMillis === undefined ? undefined : Math.floor(oldestStoredMillis / 1_000),
+  oldestStoredSeconds: seconds(oldestStoredMillis),
+  lag: deliveries?.lag,
+  oldestLagSeconds: seconds(deliveries?.oldestLagMillis),
+  retries: deliveries?.retries,
+  oldestRetrySeconds: seconds(deliveries?.oldestRetryMillis),
+  nextProbeAt: timestamp(deliveries?.nextProbeAt),
   reason: quarantine?.reason,
   failures: quarantine?.failures,
-  since: quarantine === undefined ? undefined : printTimestamp(quarantine.since),
-  nextAttemptAt: quarantine === undefined ? undefined : printTimestamp(quarantine.nextAttemptAt),
+  since: timestamp(quarantine?.since),
+  nextAttemptAt: timestamp(quarantine?.nextAttemptAt),
   error: quarantine?.error
 })
+
+const seconds = (millis: number | undefined) => millis === undefined ? undefined : Math.floor(millis / 1_000)
+
+const timestamp = (millis: number | undefined) => millis === undefined ? undefined : printTimestamp(millis)

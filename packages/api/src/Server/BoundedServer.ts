@@ -34,6 +34,7 @@ interface Options extends
  * - Of the requests that a client pipelines on one connection it handles 16 at a time and reads no further; Node's
  *   handles all that it has read.
  * - Requests start a few in each turn of the event loop, integrators (and clients without a key) in turn.
+ * - One integrator has a quarter of the connections; one more is closed after its first answer.
  * - At the limit of connections the oldest one that never showed a key makes room for a new one.
  * - While clients read too little of their answers, those with the most unread are closed.
  *

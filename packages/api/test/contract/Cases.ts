@@ -138,6 +138,26 @@ export const cases: Readonly<Record<string, Case>> = {
     createEndpoint(),
     ["POST", "/v1/webhook-endpoints/e/deliveries/evt_x/redeliver"]
   ),
+  "POST /v1/webhook-endpoints/{id}/replays 202": last(1, createEndpoint(), replay()),
+  "POST /v1/webhook-endpoints/{id}/replays 404": send(...replay()),
+  "POST /v1/webhook-endpoints/{id}/replays 422": last(
+    1,
+    createEndpoint(),
+    ["POST", "/v1/webhook-endpoints/e/ping"],
+    replay(),
+    replay()
+  ),
+  "GET /v1/webhook-endpoints/{id}/replays/{replayId} 200": last(
+    1,
+    createEndpoint(),
+    replay(),
+    ["GET", "/v1/webhook-endpoints/e/replays/rpl_2"]
+  ),
+  "GET /v1/webhook-endpoints/{id}/replays/{replayId} 404": last(
+    1,
+    createEndpoint(),
+    ["GET", "/v1/webhook-endpoints/e/replays/rpl_2"]
+  ),
   "POST /v1/webhook-endpoints/{id}/ping 202": last(1, createEndpoint(), ["POST", "/v1/webhook-endpoints/e/ping"]),
   "POST /v1/webhook-endpoints/{id}/ping 404": send("POST", "/v1/webhook-endpoints/none/ping"),
 
@@ -172,6 +192,11 @@ export const cases: Readonly<Record<string, Case>> = {
     ["PUT", "/v1/sandbox/clock", { now: "2090-01-01T00:00:00Z" }],
     ["PUT", "/v1/sandbox/clock", { now: "2080-01-01T00:00:00Z" }]
   )
+}
+
+/** Everything stored, delivered again. */
+function replay(): Parameters<Send> {
+  return ["POST", "/v1/webhook-endpoints/e/replays", { from: "2026-01-01T00:00:00Z" }]
 }
 
 /** A ping sent anew. */

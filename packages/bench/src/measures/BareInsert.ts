@@ -111,21 +111,13 @@ const statements = [
   ),
   statement(
     "bare_events",
-    `INSERT INTO events (integrator_id, event, event_id, kind, created_at, body)
-    SELECT i, n, id, 'reward.pending', at, body
+    `INSERT INTO events (integrator_id, event, event_id, kind, created_at, stored_at, body, reward)
+    SELECT i, n, id, 'reward.pending', at, at, body, n
     FROM unnest($1::text[], $2::bigint[], $3::text[], $4::timestamptz[], $5::text[]) AS t(i, n, id, at, body)`,
     "integrator",
     "number",
     "id",
     "time",
     "body"
-  ),
-  statement(
-    "bare_deliveries",
-    `INSERT INTO deliveries (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at)
-    SELECT i, n, 1, 1, n, 'pending', at, at FROM unnest($1::text[], $2::bigint[], $3::timestamptz[]) AS t(i, n, at)`,
-    "integrator",
-    "number",
-    "time"
   )
 ]

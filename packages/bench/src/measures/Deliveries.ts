@@ -1,7 +1,8 @@
-import * as Database from "@card-rewards/core/Database"
+import { undelivered } from "@card-rewards/dev-postgres/Undelivered"
 import { Effect, type Redacted } from "effect"
-import { SqlClient } from "effect/sql"
+import type { SqlClient } from "effect/sql"
 import { performance } from "node:perf_hooks"
+import type { Client } from "pg"
 import { Agent, request } from "undici"
 import { generateLoad, type LoadResult } from "../Load.ts"
 import { compare, type Competitor, InvalidRun, type Measure, type Size, takeTurns, verify } from "../Measure.ts"
@@ -9,9 +10,12 @@ import { bodyOf } from "../peers/EventWork.ts"
 import { Processes, type Running, type Serving } from "../Processes.ts"
 import { integratorOf, population, userOf } from "../Seed.ts"
 import { Server } from "../Server.ts"
-import { onDatabase, workOff } from "./Backlog.ts"
+import { workOff } from "./Backlog.ts"
 import { connections, peer, type Requirements, serviceEnvironment, worker } from "./Competitors.ts"
+import { connect } from "./Connection.ts"
 import { addEndpoints } from "./Endpoints.ts"
+import { ask, countOf } from "./Receivers.ts"
+import { storeEvents } from "./StoredEvents.ts"
 
 const service = "card-rewards"
 const loop = "undici request loop"
@@ -23,6 +27,7 @@ const integrators = 32
 /** Deliveries of a turn, in multiples of the size's backlog. */
 const backlogs = 2
 
+const owners = Array.from({ length: integrators }, (_, index) => integratorOf(index))
 const event = { cents: "12345", earned: "123450000", occurredAt: "2026-01-01T00:00:00.000Z" }
 const body = (id: string, index: number): string =>
   bodyOf(id, { integratorId: integratorOf(index), userId: userOf(index), externalTransactionId: `d-${index}` }, event)
@@ -41,13 +46,14 @@ export const deliveries: Measure<Requirements> = {
     const processes = yield* Processes
     const url = yield* server.database(population({ integrators, users: integrators, programs: 1, versions: 1 }))
     const receiver = yield* processes.serve({ entry: peer("receiver"), env: { ORIGINS: `${integrators}` } })
-    const origins = JSON.parse(yield* get(`${receiver.baseUrl}/origins`)) as ReadonlyArray<string>
+    const origins = JSON.parse(yield* ask(receiver, "/origins")) as ReadonlyArray<string>
     yield* addEndpoints(url, integrators, origins.map((origin) => `${origin}/hooks`))
     const running = yield* processes.start({ entry: worker, env: serviceEnvironment(url) })
+    const connection = yield* connect(url)
     const received = receivedBy(receiver)
     const sent = body("evt_0123456789abcdef000000000001", 1)
     const findings = yield* takeTurns([
-      own({ url, running, received, count: Math.ceil(backlogs * size.backlog / integrators) * integrators }),
+      own({ url, running, connection, received, each: Math.ceil(backlogs * size.backlog / integrators) }),
       sender(loop, received, postInLoop(origins, sent, size.turnMillis)),
       sender(oneAddress, received, postInLoop([receiver.baseUrl], sent, size.turnMillis)),
       sender(dispatch, received, generateLoad({
@@ -71,9 +77,9 @@ export const deliveries: Measure<Requirements> = {
 }
 
 /** The receiver's count of webhooks, and how many of them the turns so far account for. */
-const receivedBy = ({ baseUrl }: Serving) => {
+const receivedBy = (receiver: Serving) => {
   let expected = 0
-  const counted = Effect.map(get(`${baseUrl}/count`), Number)
+  const counted = countOf(receiver)
   return {
     /** Whether the receiver has this many webhooks of the present turn. */
     has: (count: number) => Effect.map(counted, (all) => all >= expected + count),
@@ -91,12 +97,15 @@ type Received = ReturnType<typeof receivedBy>
 const own = (options: {
   readonly url: Redacted.Redacted
   readonly running: Running
+  readonly connection: Client
   readonly received: Received
-  readonly count: number
+  /** Deliveries of each integrator in a turn. */
+  readonly each: number
 }): Competitor<Requirements> => {
-  const { count, received, running, url } = options
+  const { connection, each, received, running, url } = options
+  const count = each * integrators
   const hasPending = (sql: SqlClient.SqlClient) =>
-    Effect.map(sql`SELECT FROM deliveries WHERE next_attempt_at > '-infinity' LIMIT 1`, (rows) => rows.length > 0)
+    Effect.map(sql`${sql.literal(undelivered)} LIMIT 1`, (rows) => rows.length > 0)
   return {
     name: service,
     turn: Effect.fnUntraced(function*(round: number) {
@@ -105,8 +114,8 @@ const own = (options: {
         url,
         running: [running],
         count,
-        add: addDeliveries(url, count, round),
-        // The receiver answers first: the statement reads through all dead index entries of completed deliveries.
+        add: storeEvents(connection, { integrators: owners, count: each, prefix: `d${round}` }),
+        // the receiver answers first: it costs PostgreSQL nothing
         isDone: (sql) =>
           Effect.flatMap(received.has(count), (hasAll) =>
             hasAll ? Effect.map(hasPending(sql), (isPending) => !isPending) : Effect.succeed(false)),
@@ -174,12 +183,6 @@ const postInLoop = (
     catch: (error) => new InvalidRun({ message: `${loop}: ${error}` })
   })
 
-const get = (url: string) =>
-  Effect.tryPromise({
-    try: () => request(url).then(({ body }) => body.text()),
-    catch: (error) => new InvalidRun({ message: `the receiver does not answer: ${error}` })
-  })
-
 const hex = "0".repeat(64)
 
 /** Headers of the same names and lengths as those of a delivery. */
@@ -193,29 +196,3 @@ const headers = Object.entries({
   "webhook-timestamp": "1700000000",
   "webhook-signature": `v1,${"A".repeat(43)}=`
 }).flat()
-
-/** Adds events of rewards with a pending delivery each; their numbers follow those of the rounds before. */
-const addDeliveries = (url: Redacted.Redacted, count: number, round: number) =>
-  onDatabase(
-    url,
-    Effect.gen(function*() {
-      const sql = yield* SqlClient.SqlClient
-      const all = Array.from({ length: count }, (_, n) => {
-        const number = 1_000 + (round + 1) * count + n
-        const id = `evt_0123456789abcdef${number.toString(16).padStart(12, "0")}`
-        const index = n % integrators
-        return { integratorId: integratorOf(index), number: BigInt(number), id, body: body(id, index) }
-      })
-      const { int8, text } = Database.columns
-      yield* sql`
-        WITH input AS (
-          SELECT * FROM unnest(${text(all.map((one) => one.integratorId))}, ${int8(all.map((one) => one.number))},
-            ${text(all.map((one) => one.id))}, ${text(all.map((one) => one.body))}) AS t(integrator_id, event, id, body)
-        ), stored AS (
-          INSERT INTO events (integrator_id, event, event_id, kind, created_at, body)
-          SELECT integrator_id, event, id, 'reward.pending', now(), body FROM input
-        )
-        INSERT INTO deliveries (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at)
-        SELECT integrator_id, event, 1, 1, event, 'pending', now(), date_trunc('milliseconds', now()) FROM input`
-    })
-  )

@@ -1,11 +1,12 @@
 import { Effect } from "effect"
 import { performance } from "node:perf_hooks"
-import { Client, type Dispatcher, request } from "undici"
+import { Client, type Dispatcher } from "undici"
 import { generateLoad, type Request } from "../Load.ts"
 import { formatFigure, InvalidRun, type Measure, type Size, verify } from "../Measure.ts"
 import { keyOf, userOf } from "../Seed.ts"
 import { clearing, headersOf, post, requests } from "../SpendEvents.ts"
 import { accepted, connections, type Requirements } from "./Competitors.ts"
+import { withArrivals } from "./Receivers.ts"
 import * as System from "./System.ts"
 
 /** The load as a share of the maximum rate. */
@@ -62,7 +63,8 @@ const atMost = (
 
 type Latencies = ReturnType<typeof latenciesOf>
 
-const latenciesOf = (nanos: ReadonlyArray<bigint>) => {
+/** Percentiles of nanoseconds, as milliseconds. */
+export const latenciesOf = (nanos: ReadonlyArray<bigint>) => {
   const millis = nanos.map((one) => Number(one) / 1e6).toSorted((a, b) => a - b)
   const percentile = (part: number) => millis[Math.ceil(millis.length * part) - 1] ?? Number.NaN
   return { "p50 ms": percentile(0.5), "p99 ms": percentile(0.99), "longest ms": percentile(1), events: millis.length }
@@ -90,7 +92,7 @@ const turn = Effect.fnUntraced(function*(system: System.System, rate: number, si
     follower(system, users - 1 - index, `${System.followed}${round}-${index}`, endsAt))
   const [result, ...visible] = yield* Effect.all([load, ...following], { concurrency: "unbounded" })
   yield* verify("latency: wrong responses", result.wrong, 0)
-  return yield* withArrivals(system, visible.flat())
+  return yield* withArrivals("latency", system.receiver, visible.flat())
 })
 
 /** Posts an event of a user, waits until its reward is visible, and repeats this after a pause. */
@@ -140,24 +142,3 @@ const send = (client: Client, sent: Request, expected = "") =>
       (text) => new InvalidRun({ message: `latency: ${sent.path}: ${text}` })
     )
   )
-
-/** Adds when each event's webhook was received; waits for those in flight. */
-const withArrivals = Effect.fnUntraced(function*({ receiver }: System.System, events: ReadonlyArray<Followed>) {
-  const endsAt = performance.now() + timeoutMillis
-  while (true) {
-    const arrivals = yield* Effect.tryPromise({
-      try: async () => {
-        const answer = await request(`${receiver.baseUrl}/arrivals`)
-        return await answer.body.json() as Readonly<Record<string, string>>
-      },
-      catch: (error) => new InvalidRun({ message: `latency: the receiver does not answer: ${error}` })
-    })
-    const all = events.flatMap((one) => {
-      const at = arrivals[one.id]
-      return at === undefined ? [] : [{ ...one, receivedAt: BigInt(at) }]
-    })
-    if (all.length === events.length) return all
-    if (performance.now() > endsAt) yield* verify("latency: webhooks", all.length, events.length)
-    yield* Effect.sleep(pollMillis)
-  }
-})

@@ -26,12 +26,12 @@ const peerDivisor = 5
 /** From stored events to rewards, by one worker process. */
 export const processing: Measure<Requirements> = {
   name: "processing",
-  title: "Stored event → reward, journal, balance, event and outbox rows, by one worker",
+  title: "Stored event → reward, journal, balance and event rows, by one worker",
   method: "A backlog of clearings of 10 integrators appears in one commit; the time until all are processed is " +
     "measured. The peers have a job for each event. Its handler reads what the event needs, increments the vault's " +
     "counters and writes all rows, with three prepared statements. The no-ops are the same libraries with the " +
     "fastest settings of their documentation and a handler that does nothing. The bare rows are those of rewards, " +
-    "journal, events and deliveries, inserted by `unnest`, 500 events in a transaction, without any rule.",
+    "journal and events, inserted by `unnest`, 500 events in a transaction, without any rule.",
   run: Effect.fn("processing")(function*(size: Size) {
     const server = yield* Server
     const checkouts = yield* Checkouts
@@ -121,5 +121,4 @@ const verifyOutcomes = Effect.fnUntraced(function*(url: Redacted.Redacted, name:
   yield* verifyRows(url, name, "rewards", done)
   yield* verifyRows(url, name, "journal", done + integrators)
   yield* verifyRows(url, name, "events", done + integrators)
-  yield* verifyRows(url, name, "deliveries", done)
 })

@@ -1,3 +1,4 @@
+import { undelivered } from "@card-rewards/dev-postgres/Undelivered"
 import { Effect, type Redacted } from "effect"
 import type { SqlClient } from "effect/sql"
 import { performance } from "node:perf_hooks"
@@ -70,4 +71,4 @@ export const maximumRate = Effect.fnUntraced(function*({ api, name, senders, url
 })
 
 const isDelivered = (sql: SqlClient.SqlClient) =>
-  Effect.map(sql`SELECT FROM deliveries WHERE state = 'pending' LIMIT 1`, (rows) => rows.length === 0)
+  Effect.map(sql`${sql.literal(undelivered)} LIMIT 1`, (rows) => rows.length === 0)

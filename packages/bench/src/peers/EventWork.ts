@@ -9,11 +9,10 @@ export interface EventKey {
 
 const read = {
   name: "read_event",
-  text: `SELECT e.lane, e.cents, e.occurred_at, i.event_salt, w.generation, coalesce(c.used, 0) AS used
+  text: `SELECT e.lane, e.cents, e.occurred_at, i.event_salt, coalesce(c.used, 0) AS used
     FROM spend_events e JOIN integrators i ON i.integrator_id = e.integrator_id
     JOIN LATERAL (SELECT * FROM user_attributes u WHERE u.integrator_id = e.integrator_id AND u.user_id = e.user_id
       AND u.arrival < e.arrival ORDER BY u.arrival DESC LIMIT 1) a ON true
-    LEFT JOIN webhook_endpoints w ON w.integrator_id = e.integrator_id AND w.deleted_at IS NULL
     LEFT JOIN cap_usage c ON c.integrator_id = e.integrator_id AND c.user_id = e.user_id AND c.program_id = 'program-0'
       AND c.month = extract(year FROM e.occurred_at)::int * 12 + extract(month FROM e.occurred_at)::int - 1
       AND c.category_id = ''
@@ -52,12 +51,9 @@ const write = {
     ), entry AS (
       INSERT INTO journal (integrator_id, entry, recorded_at, asset, from_account, to_account, amount, user_id, reward)
       VALUES ($1, $9, now(), 'USDC', 'free', 'pending', $5, $2, $6)
-    ), event AS (
-      INSERT INTO events (integrator_id, event, event_id, kind, created_at, body)
-      VALUES ($1, $10, $11, 'reward.pending', now(), $12)
     )
-    INSERT INTO deliveries (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at)
-    VALUES ($1, $10, 1, $14, $6, 'pending', now(), now())`
+    INSERT INTO events (integrator_id, event, event_id, kind, created_at, stored_at, body, reward)
+    VALUES ($1, $10, $11, 'reward.pending', now(), now(), $12, $6)`
 }
 
 const unitsPerCent = 10_000n
@@ -94,8 +90,7 @@ export const process = async (client: ClientBase, key: EventKey): Promise<void> 
           numbers.events,
           eventId,
           bodyOf(eventId, key, { ...event, earned, occurredAt }),
-          numbers.rewards,
-          event.generation
+          numbers.rewards
         ]
       })
     }

@@ -1,4 +1,4 @@
-import { printTimestamp } from "@card-rewards/domain/Time"
+import { parseTimestamp, printTimestamp } from "@card-rewards/domain/Time"
 
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
@@ -47,3 +47,7 @@ export const printIn = (zone: Zone, millis: number, part: TimePart): string => {
 
 /** The value of an `<input type="datetime-local">`, read as UTC. */
 export const toInput = (millis: number): string => printTimestamp(millis).slice(0, 19)
+
+/** The instant of such a value; undefined while it is empty or incomplete. Seconds are left out where they are 0. */
+export const parseInput = (text: string): number | undefined =>
+  parseTimestamp(`${text.length === 16 ? `${text}:00` : text}Z`)

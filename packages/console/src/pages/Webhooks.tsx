@@ -7,6 +7,7 @@ import { When } from "../ui/When.tsx"
 import { Deliveries } from "./webhooks/Deliveries.tsx"
 import { Endpoint } from "./webhooks/Endpoint.tsx"
 import { NewEndpoint } from "./webhooks/NewEndpoint.tsx"
+import { Replays } from "./webhooks/Replays.tsx"
 
 /** A new signing secret, and until when the one that it replaces also signs. */
 interface Made {
@@ -52,6 +53,7 @@ export const Webhooks = () => {
                   setDeleted(true)
                 }}
               />
+              <Replays key={`${endpoint.id} replays`} endpointId={endpoint.id} />
               <Deliveries endpointId={endpoint.id} />
             </>
           )

@@ -66,6 +66,10 @@ const titles: Record<string, { title: string; advice?: string; retry?: boolean; 
   UserNotEnrolled: { title: "This user is not enrolled" },
   NotFound: { title: "Not found" },
   EndpointUrlRefused: { title: "This URL is refused" },
+  ReplayRunning: {
+    title: "A replay is still running",
+    advice: "An endpoint has one replay at a time. Start this one when the one below is done."
+  },
   LastActiveKey: {
     title: "This is the last active key",
     advice: "Create another one first: without a key you would lock yourself out."

@@ -3,17 +3,25 @@ import type { Effect } from "effect"
 import { useHistory } from "../history/HistoryContext.ts"
 import { type Api, run, useSession } from "./Session.ts"
 
-/** Reads from the api; refetches `everyMillis`, and after every change made in this tab. */
+/**
+ * Reads from the api; refetches `everyMillis`, which may depend on the last answer, and after every change made in this
+ * tab.
+ */
 export const useRead = <A, E>(
   key: ReadonlyArray<string | number>,
   read: (api: Api) => Effect.Effect<A, E>,
-  options: { readonly everyMillis?: number; readonly enabled?: boolean } = {}
+  options: {
+    readonly everyMillis?: number | ((answer: A | undefined) => number | undefined)
+    readonly enabled?: boolean
+  } = {}
 ) => {
   const { api } = useSession()
+  const { everyMillis } = options
   return useQuery<A, E>({
     queryKey: key,
     queryFn: ({ signal }) => run(read(api), signal),
-    refetchInterval: options.everyMillis ?? false,
+    refetchInterval: ({ state }) =>
+      (typeof everyMillis === "function" ? everyMillis(state.data) : everyMillis) ?? false,
     enabled: options.enabled ?? true
   })
 }

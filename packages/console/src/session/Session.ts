@@ -25,7 +25,8 @@ const storageKey = "card-rewards.api-key"
 
 export const storedKey = (): string | undefined => sessionStorage.getItem(storageKey) ?? undefined
 export const storeKey = (apiKey: string): void => sessionStorage.setItem(storageKey, apiKey)
-export const forgetKey = (): void => sessionStorage.removeItem(storageKey)
+/** Forgets the key, and all else that the tab knows of the integrator. */
+export const forgetKey = (): void => sessionStorage.clear()
 
 /** Checks the key with the service and determines the environment. Fails with the service's own error. */
 export const connect = (apiKey: string) =>

@@ -1,7 +1,7 @@
 import type { Check } from "./Check.ts"
 import { parsedOnce } from "./Sums.ts"
 
-/** The rules of the stored history: spend events, their rewards, events for integrators and deliveries. */
+/** The rules of the stored history: spend events, their rewards, events for integrators and their delivery. */
 export const historyChecks: ReadonlyArray<Check> = [
   {
     name: "refunds of a clearing equal its applied refund events",
@@ -122,11 +122,45 @@ export const historyChecks: ReadonlyArray<Check> = [
       )`
   },
   {
-    name: "every webhook attempt belongs to a delivery",
+    name: "every webhook attempt belongs to an event",
     sql: `
-      SELECT a.integrator_id, a.event || ' ' || a.round || ' ' || a.attempt AS subject, 'a delivery' AS expected,
+      SELECT a.integrator_id, a.event || ' ' || a.round || ' ' || a.attempt AS subject, 'an event' AS expected,
         'none' AS actual
-      FROM delivery_attempts a LEFT JOIN deliveries d USING (integrator_id, event, round) WHERE d.event IS NULL`
+      FROM delivery_attempts a LEFT JOIN events e USING (integrator_id, event) WHERE e.event IS NULL`
+  },
+  {
+    name: "every event up to an endpoint's cursor was delivered to it, or is among its retries",
+    sql: `
+      SELECT e.integrator_id, 'event ' || v.event AS subject, 'delivered, or a retry' AS expected, 'neither' AS actual
+      FROM webhook_endpoints e JOIN events v ON v.integrator_id = e.integrator_id
+        AND v.event > e.start AND v.event <= e.cursor
+      WHERE e.deleted_at IS NULL
+        -- the attempts with earlier ones may have been removed
+        AND v.stored_at > (SELECT min(a.at) FROM delivery_attempts a)
+        AND NOT EXISTS (SELECT FROM retries r WHERE r.integrator_id = e.integrator_id
+          AND r.generation = e.generation AND r.event = v.event)
+        AND NOT EXISTS (SELECT FROM delivery_attempts a WHERE a.integrator_id = e.integrator_id
+          AND a.event = v.event AND a.status BETWEEN 200 AND 299)`
+  },
+  {
+    name: "an endpoint's cursor is between the event before it and the last one",
+    sql: `
+      SELECT e.integrator_id, e.endpoint_id AS subject, e.start || ' to ' || v.events AS expected, e.cursor AS actual
+      FROM webhook_endpoints e JOIN vaults v USING (integrator_id)
+      WHERE NOT e.cursor BETWEEN e.start AND v.events`
+  },
+  {
+    name: "of each reward's open retries the first one has a time, and no other",
+    sql: `
+      SELECT r.integrator_id, 'event ' || r.event AS subject, (r.place = 1)::text AS expected,
+        (r.next_attempt_at IS NOT NULL)::text AS actual
+      FROM (
+        SELECT r.*, row_number() OVER (PARTITION BY r.integrator_id, r.generation, r.reward ORDER BY r.event, r.round)
+          AS place
+        FROM retries r JOIN webhook_endpoints e USING (integrator_id, generation)
+        -- those of a deleted endpoint are removed batch by batch, in any order
+        WHERE r.state = 'open' AND r.reward IS NOT NULL AND e.deleted_at IS NULL
+      ) r WHERE (r.place = 1) <> (r.next_attempt_at IS NOT NULL)`
   },
   {
     name: "applied events are numbered without gaps in their lane",

@@ -13,10 +13,15 @@
  *
  * A plan with a sequential scan that was made for few rows reads the whole table later. A bitmap scan collects all
  * matching rows before a `LIMIT` can end it. The audit reads whole tables and turns sequential scans on for itself.
+ *
+ * A prepared statement has one plan for all parameters. Otherwise PostgreSQL plans some again each time, because the
+ * plan for all seems dearer: beside 10,000 endpoints that made a delivery to a single busy one cost 59 instead of
+ * 47 µs, and 50 instead of 42 without them.
  */
 const plannerSettings = {
   enable_seqscan: "off",
-  enable_bitmapscan: "off"
+  enable_bitmapscan: "off",
+  plan_cache_mode: "force_generic_plan"
 }
 
 /** The startup parameters of every session of the pool. */

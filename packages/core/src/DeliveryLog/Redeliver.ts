@@ -1,111 +1,111 @@
 import type { Delivery } from "@card-rewards/domain/Delivery"
 import { NotFound } from "@card-rewards/domain/Errors"
-import { WebhookEvent } from "@card-rewards/domain/Event"
+import type { WebhookEventKind } from "@card-rewards/domain/Event"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { instant } from "@card-rewards/domain/Time"
-import { Clock, Effect, Schema } from "effect"
+import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
-import { equalWithoutIndex } from "../Database/PlannerHints.ts"
+import { holdBack, openFirst } from "../Deliveries/Order.ts"
+import { wakeEndpoints } from "../Deliveries/WakeUp.ts"
 import * as Tracing from "../Tracing.ts"
+import type { Endpoint } from "./Endpoint.ts"
 
-/** What may be claimed behind the fresh delivery looks again after this, and finds it. */
-const setBackMillis = 1_000
+interface Event {
+  readonly event: bigint
+  readonly kind: WebhookEventKind
+  readonly storedAt: number
+  readonly reward: bigint | null
+}
 
-/** A fresh delivery of the event, inside the caller's transaction, which holds the endpoint's lock. */
-export const redeliverIn = Effect.fnUntraced(function*(integratorId: IntegratorId, generation: number, id: string) {
-  const { body, event, rounds } = yield* find(integratorId, id)
+/** The event's delivery that waits for its next attempt, if there is one. */
+interface Open {
+  readonly round: number
+  readonly attempts: number
+  readonly createdAt: number
+  readonly nextAttemptAt: number | null
+}
+
+/**
+ * Delivers an event again, inside the caller's transaction. It has locked the vault and then the endpoint: its holder
+ * neither gives it up nor records anything meanwhile.
+ */
+export const redeliver = Effect.fnUntraced(function*(endpoint: Endpoint, id: string) {
+  const { integratorId } = endpoint
+  const found = yield* find(integratorId, id)
   const now = yield* Clock.currentTimeMillis
-  const before = yield* lockPending(integratorId, generation, event)
   const answer = (createdAt: number, nextAttemptAt: number): Delivery => ({
     eventId: id,
-    kind: body.kind,
+    kind: found.kind,
     state: "pending",
     createdAt: instant(createdAt),
     nextAttemptAt: instant(nextAttemptAt),
     attempts: []
   })
-  // what has not been tried yet is as fresh as can be, so a repeated request makes no second one
-  if (before?.attempts === 0) return answer(before.createdAt, before.nextAttemptAt)
-  if (before !== undefined) yield* cancel(integratorId, event, before.round)
-  // an attempt that may be under way now is over when its claim is
-  const dueAt = Math.max(now, before?.claimedUntil ?? now)
-  const reward = yield* rewardOf(integratorId, body)
-  if (reward !== undefined) yield* setBackFollowers(integratorId, generation, reward, event, now)
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`INSERT INTO deliveries
-      (integrator_id, event, round, generation, reward, state, created_at, next_attempt_at, traceparent)
-    VALUES (${integratorId}, ${value.int8(event)}, ${value.int4(rounds + 1)}, ${value.int4(generation)},
-      ${value.int8(reward)}, 'pending', ${value.timestamptz(now)}, ${value.timestamptz(dueAt)},
-      ${value.text(yield* Tracing.traceparent)})`
-  return answer(now, dueAt)
+  if (yield* isNew(endpoint, found.event)) return answer(found.storedAt, found.storedAt)
+  const open = yield* findOpen(endpoint, found.event)
+  // what has not been attempted yet is as fresh as can be, so that a repeated request makes no second delivery
+  if (open?.attempts === 0) return answer(open.createdAt, open.nextAttemptAt ?? now)
+  if (open !== undefined) yield* cancel(endpoint, found.event, open.round)
+  yield* insert(endpoint, found, now)
+  yield* wakeEndpoints([integratorId], now)
+  return answer(now, now)
 })
 
-const decode = Schema.decodeSync(Schema.fromJsonString(WebhookEvent))
-
-/** The event and how many deliveries it has had. Its number stands in its id. */
+/** The event by its id, which has its number. */
 const find = Effect.fnUntraced(function*(integratorId: IntegratorId, id: string) {
   const number = /^evt_[0-9a-f]{16}([0-9a-f]{12})$/.exec(id)?.[1]
   if (number === undefined) return yield* NotFound.of("event", id)
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{ event: bigint; body: string; rounds: number }>`
-    SELECT e.event, e.body, (SELECT coalesce(max(d.round), 0) FROM deliveries d
-      WHERE d.integrator_id = e.integrator_id AND d.event = e.event) AS rounds
-    FROM events e WHERE e.integrator_id = ${integratorId} AND e.event = ${value.int8(BigInt(`0x${number}`))}
-      AND e.event_id = ${id}`
-  return row === undefined ? yield* NotFound.of("event", id) : { ...row, body: decode(row.body) }
+  const [row] = yield* sql<Event>`SELECT event, kind, stored_at, reward FROM events
+    WHERE integrator_id = ${integratorId} AND event = ${value.int8(BigInt(`0x${number}`))} AND event_id = ${id}`
+  return row ?? (yield* NotFound.of("event", id))
 })
 
-/** Of an event at most one delivery to an endpoint is pending. */
-const lockPending = Effect.fnUntraced(function*(integratorId: IntegratorId, generation: number, event: bigint) {
+/** Whether the first attempt with the event is still to be recorded. */
+const isNew = Effect.fnUntraced(function*({ generation, integratorId }: Endpoint, event: bigint) {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{
-    round: number
-    attempts: number
-    createdAt: number
-    nextAttemptAt: number
-    claimedUntil: number | null
-  }>`
-    SELECT round, attempts, created_at, next_attempt_at, claimed_until FROM deliveries
-    WHERE integrator_id = ${integratorId} AND event = ${value.int8(event)} AND next_attempt_at IS NOT NULL
-      AND ${equalWithoutIndex("generation", value.int4(generation))} FOR UPDATE`
+  const number = value.int8(event)
+  const rows = yield* sql`SELECT FROM webhook_endpoints e
+    WHERE e.integrator_id = ${integratorId} AND e.generation = ${value.int4(generation)} AND e.cursor < ${number}
+      AND NOT EXISTS (SELECT FROM retries r WHERE r.integrator_id = e.integrator_id AND r.event = ${number}
+        AND r.round = 1)
+      AND NOT EXISTS (SELECT FROM delivery_attempts a WHERE a.integrator_id = e.integrator_id AND a.event = ${number}
+        AND a.status BETWEEN 200 AND 299)`
+  return rows.length > 0
+})
+
+const findOpen = Effect.fnUntraced(function*({ generation, integratorId }: Endpoint, event: bigint) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<Open>`SELECT round, attempts, created_at, next_attempt_at FROM retries
+    WHERE integrator_id = ${integratorId} AND generation = ${value.int4(generation)} AND event = ${value.int8(event)}
+      AND state = 'open' ORDER BY round DESC LIMIT 1`
   return row
 })
 
-const cancel = Effect.fnUntraced(function*(integratorId: IntegratorId, event: bigint, round: number) {
+const cancel = Effect.fnUntraced(function*({ integratorId }: Endpoint, event: bigint, round: number) {
   const sql = yield* SqlClient.SqlClient
-  yield* sql`UPDATE deliveries SET state = 'cancelled', next_attempt_at = NULL, claimed_until = NULL
+  yield* sql`UPDATE retries SET state = 'cancelled', next_attempt_at = NULL
     WHERE integrator_id = ${integratorId} AND event = ${value.int8(event)} AND round = ${value.int4(round)}`
 })
 
-/** The order of creation of the event's reward: what keeps its events in order. */
-const rewardOf = Effect.fnUntraced(function*(integratorId: IntegratorId, event: WebhookEvent) {
-  if (!("transaction" in event.data)) return undefined
-  const { programId, transaction, userId } = event.data
+/** A new round of the event, in its place in the order of its reward: later retries of the reward wait for it. */
+const insert = Effect.fnUntraced(function*(endpoint: Endpoint, { event, reward }: Event, now: number) {
+  const { generation, integratorId } = endpoint
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{ creation: bigint }>`
-    SELECT creation FROM rewards WHERE integrator_id = ${integratorId} AND user_id = ${userId}
-      AND kind = ${transaction.kind} AND external_transaction_id = ${transaction.externalTransactionId}
-      AND program_id = ${programId}`
-  return row?.creation
-})
-
-/**
- * Later events of the reward that nobody has claimed are not due until the fresh delivery can be seen: who is about to
- * claim one of them at this moment looks at it again, and who comes later sees the claim of the other.
- */
-const setBackFollowers = Effect.fnUntraced(function*(
-  integratorId: IntegratorId,
-  generation: number,
-  reward: bigint,
-  event: bigint,
-  now: number
-) {
-  const sql = yield* SqlClient.SqlClient
-  const until = value.timestamptz(now + setBackMillis)
-  yield* sql`UPDATE deliveries SET next_attempt_at = ${until}
-    WHERE integrator_id = ${integratorId} AND reward = ${value.int8(reward)}
-      AND ${equalWithoutIndex("generation", value.int4(generation))} AND event > ${value.int8(event)}
-      AND next_attempt_at < ${until}
-      AND (claimed_until IS NULL OR claimed_until <= ${value.timestamptz(now)})`
+  const [number, of, at] = [value.int8(event), value.int4(generation), value.timestamptz(now)]
+  const round = endpoint.round + 1
+  yield* sql`
+    WITH e AS (
+      UPDATE webhook_endpoints SET round = ${value.int4(round)}
+      WHERE integrator_id = ${integratorId} AND generation = ${of} RETURNING revision
+    )
+    INSERT INTO retries (integrator_id, generation, event, round, reward, state, attempts, next_attempt_at, revision,
+      created_at, traceparent)
+    SELECT ${integratorId}, ${of}, ${number}, ${value.int4(round)}, ${value.int8(reward)}, 'open', 0,
+      ${reward === null ? at : value.timestamptz(null)}, e.revision, ${at}, ${value.text(yield* Tracing.traceparent)}
+    FROM e`
+  if (reward === null) return
+  yield* holdBack([{ ...endpoint, reward, event, round }])
+  yield* openFirst([{ ...endpoint, reward }], at)
 })

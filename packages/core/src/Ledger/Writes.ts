@@ -2,6 +2,7 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
+import { isIdle, wakeEndpoints } from "../Deliveries/WakeUp.ts"
 import { expectFewRows } from "../Database/PlannerHints.ts"
 import { columnList } from "../Database/Table.ts"
 import * as Metrics from "../Metrics.ts"
@@ -40,14 +41,15 @@ const writeChanges = Effect.fnUntraced(function*(changed: ReadonlyArray<Book>) {
   yield* insertOperations(changed)
 })
 
-/** A book, the numbers that its entries and events follow, and what its events and deliveries need. */
+/** A book, the numbers that its entries and events follow, and what its events need. */
 interface Numbered {
   readonly book: Book
   /** Numbers of the last stored entry and event. */
   readonly entries: bigint
   readonly events: bigint
   readonly salt: string
-  readonly generation: number | null
+  /** Whether its events have to wake its endpoint; see {@link wakeEndpoints}. */
+  readonly isIdle: boolean
 }
 
 const counters = Tables.vaults.pick("integrator_id", "rewards", "entries", "events", "work_at")
@@ -55,6 +57,7 @@ const counters = Tables.vaults.pick("integrator_id", "rewards", "entries", "even
 /** Advances the vaults' counters and returns their previous values. */
 const takeNumbers = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   const sql = yield* SqlClient.SqlClient
+  const now = value.timestamptz(yield* Clock.currentTimeMillis)
   const rows = yield* sql<Omit<Numbered, "book"> & { integratorId: string }>`
     UPDATE vaults v SET rewards = t.rewards, entries = v.entries + t.entries, events = v.events + t.events,
       work_at = t.work_at
@@ -69,7 +72,7 @@ const takeNumbers = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
     LEFT JOIN webhook_endpoints e ON e.integrator_id = t.integrator_id AND e.deleted_at IS NULL
     WHERE v.integrator_id = t.integrator_id
     RETURNING v.integrator_id, v.entries - t.entries AS entries, v.events - t.events AS events,
-      i.event_salt AS salt, e.generation`
+      i.event_salt AS salt, coalesce(${isIdle("e", now)}, false) AS is_idle`
   const byId = new Map(rows.map((row) => [row.integratorId, row]))
   return books.map((book): Numbered => {
     const row = byId.get(book.integratorId)
@@ -143,11 +146,12 @@ const stored = Metrics.counter(
   "Events for integrators by kind: transitions of rewards and confirmed movements of vaults"
 )
 
-/** Writes events, and a delivery of each where the integrator has an endpoint. The vault's event comes first. */
+/** Writes events, the vault's first. */
 const insertEvents = Effect.fnUntraced(function*(numbered: ReadonlyArray<Numbered>) {
   const sql = yield* SqlClient.SqlClient
-  const real = yield* Clock.currentTimeMillis
-  const rows = numbered.flatMap(({ book, events, generation, salt }) => {
+  const storedAt = yield* Clock.currentTimeMillis
+  const traceparent = yield* Tracing.traceparent
+  const rows = numbered.flatMap(({ book, events, salt }) => {
     const createdAt = printTimestamp(book.now)
     const all = book.operation === undefined ? book.events : [operationEvent(book, book.operation), ...book.events]
     return all.map((event, index) => {
@@ -160,25 +164,19 @@ const insertEvents = Effect.fnUntraced(function*(numbered: ReadonlyArray<Numbere
         eventId: id,
         kind: event.kind,
         createdAt: book.now,
+        storedAt,
         body: `${head.slice(0, -1)},"data":${event.data}}`,
         reward: event.reward,
-        generation
+        traceparent
       }
     })
   })
   if (rows.length === 0) return
   yield* sql`${Tables.events.insert(rows)}`
   yield* Metrics.afterCommit(() => Metrics.addByKind(stored, rows))
-  const delivered = rows.flatMap((row) => row.generation === null ? [] : [{ ...row, generation: row.generation }])
-  if (delivered.length === 0) return
-  const at = value.timestamptz(real)
-  yield* sql`
-    INSERT INTO deliveries (${newDelivery.names}, round, state, created_at, next_attempt_at, traceparent)
-    SELECT ${newDelivery.names}, 1, 'pending', ${at}, ${at}, ${value.text(yield* Tracing.traceparent)}
-    FROM ${newDelivery.unnest(delivered)}`
+  const idle = numbered.filter(({ book, isIdle }) => isIdle && eventCount(book) > 0)
+  yield* wakeEndpoints(idle.map(({ book }) => book.integratorId), storedAt)
 })
-
-const newDelivery = Tables.deliveries.pick("integrator_id", "event", "generation", "reward")
 
 /** An event's id: the integrator's salt and the event's number in hexadecimal, from which the row can be looked up. */
 export const eventId = (salt: string, event: bigint): string => `evt_${salt}${event.toString(16).padStart(12, "0")}`

@@ -26,7 +26,7 @@ const splitInto = 4
 /** A process's record of batches that exceeded their deadline or waited for a vault's lock. */
 export class BatchLimit {
   /** The maximum number of lanes of the next joint batch. */
-  maxLanes = maxLanes
+  lanes = maxLanes
   private readonly slow = new LRUCache<string, true>({ max: maxRemembered })
   /** The lanes of integrators whose batch exceeded its deadline, in parts; each part will be a batch of its own. */
   private suspects: ReadonlyArray<ReadonlyArray<LaneKey>> = []
@@ -37,7 +37,7 @@ export class BatchLimit {
 
   /** Records how long a step took whose batches were committed. */
   recordDuration(tookMillis: number): void {
-    if (tookMillis < growsBelow * jointMillis) this.maxLanes = Math.min(maxLanes, 2 * this.maxLanes)
+    if (tookMillis < growsBelow * jointMillis) this.lanes = Math.min(maxLanes, 2 * this.lanes)
   }
 
   /** Records of which integrators a committed batch decided events: it could lock their vaults, and was in time. */
@@ -51,7 +51,7 @@ export class BatchLimit {
    * are processed in quarters, so that the slow one is alone after a few steps, however much work the others have.
    */
   recordExceeded(lanes: ReadonlyArray<LaneKey>): void {
-    this.maxLanes = Math.max(1, Math.floor(Math.min(lanes.length, this.maxLanes) / splitInto))
+    this.lanes = Math.max(1, Math.floor(Math.min(lanes.length, this.lanes) / splitInto))
     const integrators = [...Map.groupBy(lanes, ({ integratorId }) => integratorId).values()]
     const size = Math.ceil(integrators.length / splitInto)
     const quarters = Array.from({ length: splitInto }, (_, part) =>

@@ -27,7 +27,7 @@ export interface Joint extends Shared {
  */
 export const processNext = Effect.fnUntraced(function*(joint: Joint) {
   const suspects = joint.limit.nextSuspects()
-  const found = suspects ?? (yield* Database.backgroundStep(findLanes(joint.scan, joint.limit.maxLanes)))
+  const found = suspects ?? (yield* Database.backgroundStep(findLanes(joint.scan, joint.limit.lanes)))
   const lanes = suspects ?? joint.limit.withoutSuspects(found)
   // lanes of suspects only: there is work, and the next step does it
   if (lanes.length === 0) return found.length === 0 ? 0 : 1

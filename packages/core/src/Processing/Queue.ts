@@ -6,6 +6,9 @@ import { type LaneKey, laneKeyOf, LaneWatermarks } from "./LaneWatermarks.ts"
 /** The maximum number of lanes of one batch. */
 export const maxLanes = 256
 
+/** Batches that one process has in work at once, at most. */
+export const maxParallel = 3
+
 /**
  * A scan of the whole queue that takes longer than this number of milliseconds is slow: while any transaction holds a
  * snapshot, PostgreSQL keeps the dead rows of the queue, and each scan has to skip all of them. A slow scan is followed
@@ -49,8 +52,8 @@ export const findLanes = Effect.fnUntraced(function*(state: ScanState, limit: nu
   const startedNanos = yield* Clock.monotonicTimeNanos
   const isPaused = startedNanos < state.pauseUntilNanos && Number.isFinite(yield* SlowScanMillis)
   const all = isPaused ? yield* scanRecent(state, startedNanos, limit) : yield* scanAll(state, startedNanos, limit)
-  // with more work than one batch, even of one integrator, leave half of the lanes to the other fiber
-  const found = state.isBatchFull && all.length < limit ? all.slice(0, Math.ceil(all.length / 2)) : all
+  // with more work than one batch, even of one integrator, leave lanes to the other fibers
+  const found = state.isBatchFull && all.length < limit ? all.slice(0, Math.ceil(all.length / maxParallel)) : all
   const last = found.at(-1)
   if (last !== undefined) state.cursor = last
   return found

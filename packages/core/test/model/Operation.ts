@@ -1,4 +1,4 @@
-import type { Kind } from "./Model.ts"
+import type { Spend } from "./Model.ts"
 import type { AssetName, Attributes, Definition } from "./Rules.ts"
 
 /**
@@ -16,16 +16,9 @@ export type Operation =
     readonly roundMillis: number
     readonly definition: Omit<Definition, "effectiveFrom">
   }
-  | {
+  | Omit<Spend, "occurredAt"> & {
     readonly op: "spend"
-    readonly user: string
-    readonly kind: Kind
-    readonly transaction: string
-    readonly currency: string
-    readonly cents: bigint
-    readonly mcc: string
     readonly agoMillis: number
-    readonly original?: string
     /** Whether the event stays in the queue until the next operation that processes events. */
     readonly later: boolean
   }

@@ -203,6 +203,7 @@ const parameters: Readonly<Record<string, { readonly description: string; readon
   after: { description: "`next` of the previous page; without it the page begins with the first event." },
   kind: { description: "Only events of this kind." },
   eventId: { description: "The event's id.", example: "evt_01JD4W4X8QG7B5T9" },
+  replayId: { description: "The replay's id.", example: "rpl_2" },
   rewardId: {
     description: "The reward's id, percent-encoded.",
     example: "rw:acme:user-1:clearing:txn-1:groceries-2026"

@@ -4,6 +4,7 @@ import { Delivery, DeliveryPage, DeliveryState, EventId } from "../Delivery.ts"
 import { NotFound } from "../Errors.ts"
 import { EndpointId } from "../Ids.ts"
 import { PageQuery } from "../Pagination.ts"
+import { Replay, ReplayId, ReplayRequest, ReplayRunning } from "../Replay.ts"
 import {
   EndpointAddress,
   EndpointUrlRefused,
@@ -91,6 +92,26 @@ export class WebhookEndpoints extends HttpApiGroup.make("webhookEndpoints").add(
     description: "A new delivery of the same bytes, due at once, for any stored event. A pending delivery with " +
       "attempts is cancelled and replaced; a pending delivery without attempts is returned unchanged, so the request " +
       "is safe to repeat."
+  })),
+  HttpApiEndpoint.post("startReplay", "/v1/webhook-endpoints/:id/replays", {
+    params,
+    payload: ReplayRequest,
+    success: Schema.Struct({ replay: Replay }).annotate({ description: "The replay." }).pipe(
+      HttpApiSchema.status(202)
+    ),
+    error: [NotFound, ReplayRunning]
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Deliver the events of a time again",
+    description: "Delivers stored events again, also those from before the endpoint: the same bytes, the events of a " +
+      "reward in their order, new events first. An endpoint has one replay at a time."
+  })),
+  HttpApiEndpoint.get("getReplay", "/v1/webhook-endpoints/:id/replays/:replayId", {
+    params: { ...params, replayId: ReplayId },
+    success: Schema.Struct({ replay: Replay }).annotate({ description: "The replay." }),
+    error: NotFound
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Read a replay",
+    description: "How many events it delivers, and whether it is done. The newest 100 of an endpoint are kept."
   })),
   HttpApiEndpoint.post("ping", "/v1/webhook-endpoints/:id/ping", {
     params,

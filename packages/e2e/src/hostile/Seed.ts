@@ -25,16 +25,16 @@ export const enroll = Effect.fnUntraced(function*({ integratorId, sql }: Attacke
   }
 }, Effect.orDie)
 
-/** Spend events to be stored: `count` of them, the users in turn. */
+/** Spend events to be stored: `count` of them, the users in turn; clearings of a dollar unless told otherwise. */
 export interface Events {
-  readonly kind: "clearing" | "refund"
+  readonly kind?: "clearing" | "refund"
   readonly count: number
   readonly users: number
   readonly occurredAt: number
   /** Transaction ids are this and a number from 0; a refund is of the clearing of the same number in `refundOf`. */
-  readonly prefix: string
+  readonly prefix?: string
   readonly refundOf?: string
-  readonly cents: number
+  readonly cents?: number
 }
 
 /**
@@ -43,7 +43,7 @@ export interface Events {
  */
 export const store = Effect.fnUntraced(function*(attacker: Attacker, events: Events) {
   const { integratorId, sql } = attacker
-  const { cents, count, kind, occurredAt, prefix, refundOf, users } = events
+  const { cents = 100, count, kind = "clearing", occurredAt, prefix = "c-", refundOf, users } = events
   for (let first = 0; first < count; first += batch) {
     const last = Math.min(first + batch, count) - 1
     yield* sql`WITH stored AS (

@@ -40,9 +40,10 @@ export const claimAll = ({ integratorId, sql }: Attacker) =>
 
 /** A claim has two events, first the vault's: `before` counts those that follow it. */
 const insertEvents = (kind: string, before: number, data: string): string => `
-  INSERT INTO events (integrator_id, event, event_id, kind, created_at, body)
-  SELECT integrator_id, event, event_id, '${kind}', claimed_at, json_build_object('id', event_id, 'kind', '${kind}',
-    'integratorId', integrator_id, 'createdAt', ${timestamp("claimed_at")}, 'data', ${data})::text
+  INSERT INTO events (integrator_id, event, event_id, kind, created_at, stored_at, body)
+  SELECT integrator_id, event, event_id, '${kind}', claimed_at, claimed_at,
+    json_build_object('id', event_id, 'kind', '${kind}', 'integratorId', integrator_id,
+      'createdAt', ${timestamp("claimed_at")}, 'data', ${data})::text
   FROM (SELECT *, 'evt_' || event_salt || lpad(to_hex(event), 12, '0') AS event_id
     FROM (SELECT *, events + 2 * number - ${before} AS event FROM claims) numbered) identified`
 

@@ -86,9 +86,13 @@ const steps: ReadonlyArray<readonly [step: string, first: RegExp]> = [
   ["loading", /\bprogram_versions\b/],
   ["maturing", /FROM vaults WHERE work_at/],
   ["retrying", /\bquarantine\b/],
-  ["claiming", /WITH (RECURSIVE turn|chosen|blocked|free) AS|FROM webhook_secrets/],
-  ["settling", /WHERE unsettled/],
-  ["recording", /WITH recorded AS|^SELECT e\.[^]*FROM webhook_endpoints e\s+JOIN unnest/]
+  ["leasing", /SET worker = \$1|greatest\(t\.cursor,/],
+  ["renewing", /^\s*UPDATE webhook_endpoints e SET work_at/],
+  ["reading", /FROM webhook_secrets|max_bytes/],
+  ["purging", /WHERE deleted_at IS NOT NULL/],
+  ["keeping attempts", /SELECT keep_delivery_attempts/],
+  ["recording", /WITH held AS/],
+  ["releasing", /^\s*SELECT v\.integrator_id FROM vaults v/]
 ]
 
 const scopeOf = ({ application, sql, transaction }: Statement, operation: string): string => {

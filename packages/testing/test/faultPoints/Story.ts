@@ -1,3 +1,4 @@
+import { undelivered } from "@card-rewards/dev-postgres/Undelivered"
 import type { Answer } from "@card-rewards/testing/HttpExchange"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
@@ -101,12 +102,23 @@ const spendBeyondTheVault = Effect.fnUntraced(function*({ get, idle, money, spen
   yield* idle
 })
 
-/** A new secret, a ping and its redelivery, and another URL. */
-const changeEndpoint = Effect.fnUntraced(function*({ idle, must, rotateSecret }: Requests, { receiver }: World) {
+/** A new secret, a ping and its redelivery, a replay, and another URL. */
+const changeEndpoint = Effect.fnUntraced(function*(requests: Requests, { receiver, send }: World) {
+  const { get, idle, must, rotateSecret } = requests
   const secrets = yield* rotateSecret
   const { body: { eventId } } = yield* must(202, "POST", "/v1/webhook-endpoints/main/ping")
   yield* idle
   yield* must(202, "POST", `/v1/webhook-endpoints/main/deliveries/${String(eventId)}/redeliver`)
+  // a repeat of a request whose answer was lost is refused while the replay runs
+  const started = yield* send("POST", "/v1/webhook-endpoints/main/replays", {
+    from: day(1),
+    kinds: ["vault.deposit_confirmed"]
+  })
+  assert.include([202, 422], started.status)
+  const { replay, replayId } = started.body as { readonly replay?: { readonly id: string }; readonly replayId?: string }
+  yield* idle
+  const { body } = yield* get(`/v1/webhook-endpoints/main/replays/${replay?.id ?? replayId}`)
+  assert.propertyVal(body["replay"], "state", "done")
   yield* must(200, "PATCH", "/v1/webhook-endpoints/main", { url: `${receiver.url}/moved` })
   yield* idle
   return secrets
@@ -182,8 +194,8 @@ const untilIdle = (sql: World["sql"]) =>
   Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 5))).pipe(
     Effect.andThen(sql<{ left: string }>`SELECT concat_ws(', ',
       (SELECT 'spend events' FROM spend_event_queue LIMIT 1),
-      (SELECT 'deliveries' FROM deliveries WHERE state = 'pending' LIMIT 1),
-      (SELECT 'endpoints' FROM webhook_endpoints WHERE unsettled LIMIT 1),
+      (SELECT 'deliveries' FROM (${sql.literal(undelivered)}) undelivered LIMIT 1),
+      (SELECT 'retries' FROM retries WHERE state = 'open' LIMIT 1),
       (SELECT 'money' FROM vault_balances WHERE assigned > 0 LIMIT 1),
       (SELECT 'rewards' FROM rewards JOIN integrators USING (integrator_id) WHERE state = 'Pending'
         AND claimable_at <= clock_timestamp() + clock_offset_millis * interval '1 millisecond' LIMIT 1)) AS left`),

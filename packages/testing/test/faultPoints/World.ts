@@ -13,10 +13,10 @@ import * as Receiver from "./FaultyReceiver.ts"
 import type { Points } from "./Points.ts"
 import * as StatementProxy from "./StatementProxy.ts"
 
-/** Stalls are longer than the api's database deadline, and than a lease on a delivery. */
+/** Stalls are longer than the api's database deadline, and than a lease on an endpoint. */
 const apiStallMillis = 5_000
 const workerStallMillis = 1_500
-const claimMillis = 1_200
+const leaseMillis = 1_200
 
 /** Enough that no delivery is exhausted: every event must arrive. */
 const retryDelays: RetryDelays = [20, ...Array.from({ length: 30 }, () => 50)]
@@ -45,7 +45,7 @@ export const make = Effect.fnUntraced(function*(points: Points) {
   })
   const { apiKey } = yield* Context.get(own, Integrators).create(IntegratorId.make("acme"))
   const service = yield* Layer.build(
-    Layer.merge(ApiServer.layer({ through }), Worker.layer({ retryDelays, claimMillis, through })).pipe(
+    Layer.merge(ApiServer.layer({ through }), Worker.layer({ retryDelays, leaseMillis, through })).pipe(
       Layer.provide(Layer.succeedContext(database))
     )
   )

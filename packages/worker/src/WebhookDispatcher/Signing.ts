@@ -9,8 +9,8 @@ const hmac: PrepareHmac = (key) => {
 const signers = new WeakMap<SigningSecrets, Signer>()
 
 /**
- * The signer of a list of secrets, the same for the same list, which `Deliveries` gives again as long as it does not change: to
- * prepare a key for every attempt would take longer than to sign.
+ * The signer of a list of secrets, the same for the same list, which `Deliveries` returns as long as it does not
+ * change: to prepare a key for every attempt would take longer than to sign.
  */
 export const signerOf = (secrets: SigningSecrets): Signer => {
   const known = signers.get(secrets) ?? makeSigner(secrets, hmac)

@@ -1,18 +1,27 @@
 /**
- * A receiver of webhooks that reads each body and responds 200. `GET /count` returns the number of webhooks. `GET
- * /arrivals` returns, for each transaction whose id begins with `FOLLOWED`, when its first webhook arrived: nanoseconds
- * of the monotonic clock, which all processes of a machine share. It also listens on `ORIGINS` more ports; `GET
- * /origins` returns their addresses.
+ * A receiver of webhooks that reads each body and responds 200, or 503 after `GET /fail` and until `GET /accept`. Other
+ * paths return what it has seen:
+ *
+ * - `/count`, or any other path: the number of webhooks that were answered 200.
+ * - `/span`: the same number and the nanoseconds from the first to the last of them, since the last request for it.
+ * - `/arrivals`: for each transaction whose id begins with `FOLLOWED`, when its first webhook arrived: nanoseconds of
+ *   the monotonic clock, which all processes of a machine share.
+ * - `/order`: with `ORDERED`, how many webhooks came out of order, or again; see RewardOrder.ts.
+ * - `/origins`: the addresses of `ORIGINS` more ports, on which it also listens.
  *
  * It shares the machine with the sender and understands only the HTTP that it gets: requests with a `content-length`,
  * one at a time. Node's server would use as much CPU time as the sender.
  */
 import { type AddressInfo, createServer, type Socket } from "node:net"
+import { RewardOrder } from "./RewardOrder.ts"
 
-const { FOLLOWED, HOST, ORIGINS, PORT } = process.env
+const { FOLLOWED, HOST, ORDERED, ORIGINS, PORT } = process.env
 const followedField = FOLLOWED === undefined ? undefined : `"externalTransactionId":"${FOLLOWED}`
 const arrivals = new Map<string, string>()
+const order = ORDERED === undefined ? undefined : new RewardOrder()
+let isFailing = false
 let received = 0
+const span = { count: 0, firstAt: 0n, lastAt: 0n }
 
 const recordArrival = (body: string, at: bigint): void => {
   const start = followedField === undefined ? -1 : body.indexOf(followedField)
@@ -22,7 +31,22 @@ const recordArrival = (body: string, at: bigint): void => {
   if (!arrivals.has(id)) arrivals.set(id, `${at}`)
 }
 
+const fail = (isDown: boolean): string => {
+  isFailing = isDown
+  return "ok"
+}
+
+const takeSpan = (): string => {
+  const { count, firstAt, lastAt } = span
+  span.count = 0
+  return JSON.stringify({ count, nanos: Number(lastAt - firstAt) })
+}
+
 const queries: Readonly<Record<string, () => string>> = {
+  "/accept": () => fail(false),
+  "/fail": () => fail(true),
+  "/order": () => JSON.stringify(order ?? {}),
+  "/span": takeSpan,
   "/arrivals": () => JSON.stringify(Object.fromEntries(arrivals)),
   "/origins": () => JSON.stringify(moreServers.map((one) => `http://${HOST}:${(one.address() as AddressInfo).port}`))
 }
@@ -30,6 +54,20 @@ const queries: Readonly<Record<string, () => string>> = {
 const responseOf = (content: string): string =>
   `HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(content)}\r\n\r\n${content}`
 const accepted = responseOf("ok")
+const unavailable = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 4\r\n\r\ndown"
+
+const receive = (socket: Socket, body: string, at: bigint): void => {
+  order?.add(body, !isFailing)
+  if (isFailing) {
+    socket.write(unavailable)
+    return
+  }
+  received++
+  if (span.count++ === 0) span.firstAt = at
+  span.lastAt = at
+  socket.write(accepted)
+  recordArrival(body, at)
+}
 
 const serve = (socket: Socket): void => {
   let unread = ""
@@ -47,9 +85,7 @@ const serve = (socket: Socket): void => {
       if (head.startsWith("GET")) {
         socket.write(responseOf(queries[head.split(" ", 2)[1] ?? ""]?.() ?? `${received}`))
       } else {
-        received++
-        socket.write(accepted)
-        recordArrival(body, at)
+        receive(socket, body, at)
       }
     }
   })

@@ -1,8 +1,8 @@
 import { useQueryClient } from "@tanstack/react-query"
-import { instant, parseTimestamp, printTimestamp } from "@card-rewards/domain/Time"
+import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Effect } from "effect"
 import { type FormEvent, useState } from "react"
-import { printDay, toInput } from "../../format/Time.ts"
+import { parseInput, printDay, toInput } from "../../format/Time.ts"
 import { useHistoryState } from "../../history/HistoryContext.ts"
 import { machineMillis } from "../../session/Machine.ts"
 import { useChange } from "../../session/Query.ts"
@@ -104,7 +104,7 @@ const MoveTo = ({
   onTarget,
   target
 }: Moves & { readonly target: string; readonly onTarget: (target: string) => void }) => {
-  const wanted = parseTimestamp(target === "" ? "" : `${target.length === 16 ? `${target}:00` : target}Z`)
+  const wanted = parseInput(target)
   const submit = (event: FormEvent) => {
     event.preventDefault()
     if (wanted !== undefined) void moveTo(wanted)

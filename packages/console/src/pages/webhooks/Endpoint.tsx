@@ -5,7 +5,7 @@ import { useChange } from "../../session/Query.ts"
 import { Confirm } from "../../ui/Dialog.tsx"
 import { Failure } from "../../ui/Failure.tsx"
 import { Field } from "../../ui/Field.tsx"
-import { Panel } from "../../ui/Panel.tsx"
+import { Badge, Panel } from "../../ui/Panel.tsx"
 import { useToast } from "../../ui/Toasts.tsx"
 import { When } from "../../ui/When.tsx"
 
@@ -32,7 +32,7 @@ export const Endpoint = ({
       hint={
         <>
           Created <When at={endpoint.createdAt} />
-          <Replaced until={endpoint.previousSecretExpiresAt} />
+          <Replaced until={endpoint.previousSecretExpiresAt} />. <Lag events={endpoint.lag} />
         </>
       }
       actions={
@@ -58,6 +58,13 @@ const Replaced = ({ until }: { readonly until: number | undefined }) =>
       . The replaced secret {until > machineMillis() ? "signs" : "signed"} until <When at={until} />
     </>
   )
+
+/** How many events the endpoint is behind; nothing where the service does not say it. */
+const Lag = ({ events }: { readonly events: number | undefined }) => {
+  if (events === undefined) return null
+  if (events === 0) return "Up to date with the event log."
+  return <Badge tone="wait">{`${events} ${events === 1 ? "event" : "events"} behind the event log`}</Badge>
+}
 
 const RotateSecret = ({
   endpoint: { id },

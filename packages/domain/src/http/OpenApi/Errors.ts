@@ -87,6 +87,10 @@ export const errors: Readonly<Record<string, { readonly when: string; readonly b
     when: "The integrator already has an endpoint.",
     body: { message: "There is an endpoint already; change or delete that one" }
   },
+  ReplayRunning: {
+    when: "The endpoint has a replay that is not done.",
+    body: { message: "A replay of this endpoint is still running", replayId: "rpl_2" }
+  },
   EndpointUrlRefused: {
     when: "The URL violates the URL rules.",
     body: { message: "The URL is refused: the host is an IP address, not a name" }

@@ -51,6 +51,7 @@ const delivery = {
   createdAt: at,
   attempts: [{ at, durationMillis: 41, status: 200 }]
 }
+const replay = { id: "rpl_2", from: at, to: later, state: "running", events: 1250 }
 const waiting = {
   ...delivery,
   state: "pending",
@@ -207,12 +208,14 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
     }
   },
   "apiKeys.revoke": { success: { revoked: { key: { ...key, revokedAt: later } } } },
-  "webhookEndpoints.list": { success: { endpoint: { endpoints: [endpoint] }, none: { endpoints: [] } } },
+  "webhookEndpoints.list": {
+    success: { endpoint: { endpoints: [{ ...endpoint, lag: 0 }] }, none: { endpoints: [] } }
+  },
   "webhookEndpoints.create": {
     request: { endpoint: { id: endpoint.id, url: endpoint.url } },
     success: { created: { endpoint, secret, duplicate: false }, duplicate: { endpoint, duplicate: true } }
   },
-  "webhookEndpoints.get": { success: { endpoint: { endpoint } } },
+  "webhookEndpoints.get": { success: { endpoint: { endpoint: { ...endpoint, lag: 3 } } } },
   "webhookEndpoints.update": {
     request: { url: { url: "https://hooks.example.com/v2" } },
     success: { changed: { endpoint: { ...endpoint, url: "https://hooks.example.com/v2" } } }
@@ -227,6 +230,11 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
   "webhookEndpoints.redeliver": {
     success: { fresh: { delivery: { ...delivery, state: "pending", nextAttemptAt: at, attempts: [] } } }
   },
+  "webhookEndpoints.startReplay": {
+    request: { day: { from: at, to: later }, rewards: { from: at, kinds: ["reward.claimable", "reward.paid"] } },
+    success: { running: { replay } }
+  },
+  "webhookEndpoints.getReplay": { success: { done: { replay: { ...replay, state: "done" } } } },
   "webhookEndpoints.ping": { success: { ping: { eventId: "evt_01JD4W4X8QG7B5T9" } } },
   "sandbox.vault": {
     success: {

@@ -16,14 +16,7 @@ export const deposit = Attack.make({
   prepare: Effect.fnUntraced(function*(attacker, { rewards }) {
     yield* Seed.enroll(attacker, users)
     const begin = yield* Attacker.publishPlain(attacker, { holdingPeriodDays: 1 })
-    yield* Seed.store(attacker, {
-      kind: "clearing",
-      count: rewards,
-      users,
-      occurredAt: begin,
-      prefix: "c-",
-      cents: 100
-    })
+    yield* Seed.store(attacker, { count: rewards, users, occurredAt: begin })
     return assault(attacker, rewards)
   })
 })

@@ -28,14 +28,7 @@ export const dueOwing = Attack.make({
     const earned = yield* Attacker.claimable(attacker, userId)
     yield* expect(202, Attacker.claim(attacker, "first", userId, earned))
     const later = yield* Attacker.publishPlain(attacker, { holdingPeriodDays: 1 }, { version: 2 })
-    yield* Seed.store(attacker, {
-      kind: "clearing",
-      count: rewards,
-      users: 1,
-      occurredAt: later,
-      prefix: "due-",
-      cents: 100
-    })
+    yield* Seed.store(attacker, { count: rewards, users: 1, occurredAt: later, prefix: "due-" })
     const refund = { ...first, kind: "refund", externalTransactionId: "refund", originalTransactionId: "first" }
     yield* Attacker.postAll(attacker, [refund])
     yield* Attacker.processed(attacker)

@@ -41,14 +41,7 @@ export const readFlood = Attack.make({
   prepare: Effect.fnUntraced(function*(attacker, size) {
     yield* Seed.enroll(attacker, users)
     const begin = yield* Attacker.publishPlain(attacker)
-    yield* Seed.store(attacker, {
-      kind: "clearing",
-      count: users * rewardsEach,
-      users,
-      occurredAt: begin,
-      prefix: "c-",
-      cents: 100
-    })
+    yield* Seed.store(attacker, { count: users * rewardsEach, users, occurredAt: begin })
     const headers = { "x-api-key": attacker.apiKey }
     return Effect.scoped(flood(attacker, size, (index) => {
       const user = `/v1/users/${Seed.userOf(index % users)}`

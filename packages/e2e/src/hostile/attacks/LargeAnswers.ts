@@ -67,14 +67,7 @@ export const largeEvents = Attack.make({
     const begin = yield* Attacker.publishPlain(attacker, { holdingPeriodDays: 0 })
     const each = Attacker.rewardOfDollar * BigInt(rewardsOfClaim)
     yield* Attacker.deposit(attacker, "all", each * BigInt(claims))
-    yield* Seed.store(attacker, {
-      kind: "clearing",
-      count: claims * rewardsOfClaim,
-      users: claims,
-      occurredAt: begin,
-      prefix,
-      cents: 100
-    })
+    yield* Seed.store(attacker, { count: claims * rewardsOfClaim, users: claims, occurredAt: begin, prefix })
     for (let user = 0; user < claims; user++) {
       const { status, text } = yield* Attacker.claim(attacker, `claim-${user}`, Seed.userOf(user), each)
       if (status !== 202) return yield* Effect.die(new Error(`claim: ${status} ${text}`))
@@ -103,14 +96,7 @@ export const simulations = Attack.make({
   prepare: Effect.fnUntraced(function*(attacker, size) {
     yield* Seed.enroll(attacker, users)
     const begin = yield* Attacker.publishPlain(attacker)
-    yield* Seed.store(attacker, {
-      kind: "clearing",
-      count: size.clearings,
-      users,
-      occurredAt: begin,
-      prefix: "c-",
-      cents: 100
-    })
+    yield* Seed.store(attacker, { count: size.clearings, users, occurredAt: begin })
     const body = JSON.stringify({
       definition: Attacker.definition(begin + Attacker.leadMillis),
       from: iso(begin - Attacker.dayMillis),

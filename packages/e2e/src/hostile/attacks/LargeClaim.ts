@@ -20,14 +20,7 @@ export const largeClaim = Attack.make({
     const begin = yield* Attacker.publishPlain(attacker, {}, { programs })
     const total = Attacker.rewardOfDollar * BigInt(clearings * programs)
     yield* Attacker.deposit(attacker, "all", total)
-    yield* Seed.store(attacker, {
-      kind: "clearing",
-      count: clearings,
-      users: 1,
-      occurredAt: begin,
-      prefix: "c-",
-      cents: 100
-    })
+    yield* Seed.store(attacker, { count: clearings, users: 1, occurredAt: begin })
     return assault(attacker, userId, total)
   })
 })

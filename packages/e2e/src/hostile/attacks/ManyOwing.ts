@@ -33,7 +33,7 @@ export const manyOwing = Attack.make({
     yield* Attacker.moveClock(attacker, begin)
     yield* Attacker.deposit(attacker, "all", Attacker.rewardOfDollar * 2n * BigInt(users))
     const events = { count: users, users, occurredAt: begin }
-    yield* Seed.store(attacker, { ...events, kind: "clearing", prefix: "c-", cents: 100 })
+    yield* Seed.store(attacker, events)
     yield* claimAll(attacker)
     yield* Seed.store(attacker, { ...events, kind: "refund", prefix: "r-", refundOf: "c-", cents: 50 })
     return assault(attacker, begin + Attacker.dayMillis, operations)

@@ -17,14 +17,7 @@ const prepare = Effect.fnUntraced(function*(attacker: Attacker.Attacker, { clear
   yield* Seed.enroll(attacker, users)
   const begin = yield* Attacker.publishPlain(attacker, { holdingPeriodDays: 1 }, { programs })
   yield* Attacker.deposit(attacker, "all", Attacker.rewardOfDollar * BigInt(clearings * programs))
-  yield* Seed.store(attacker, {
-    kind: "clearing",
-    count: clearings,
-    users,
-    occurredAt: begin,
-    prefix: "c-",
-    cents: 100
-  })
+  yield* Seed.store(attacker, { count: clearings, users, occurredAt: begin })
   return assault(attacker, begin + Attacker.dayMillis, clearings * programs)
 })
 

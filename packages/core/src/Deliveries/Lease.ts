@@ -1,0 +1,92 @@
+import type { Breaker } from "@card-rewards/domain/Delivery"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { columns, value } from "../Database.ts"
+import { perRow } from "../Database/PlannerHints.ts"
+import { columnList, int4, int8, nullable, text, timestamptz } from "../Database/Table.ts"
+import type { Lease, Leased, LeaseOptions, Released } from "./Delivery.ts"
+import { atOnce } from "./WakeUp.ts"
+
+/** Parameters that name leases. */
+export const leaseColumns = columnList({ integrator_id: text<IntegratorId>(), generation: int4(), token: int8() })
+
+const releaseColumns = columnList({ ...leaseColumns.columns, not_before: nullable(timestamptz()) })
+const cursorColumns = columnList({ integrator_id: text(), cursor: int8() })
+
+/** Leases endpoints with work and reads, with a snapshot after the lease, how far their last holder had come. */
+export const lease = Effect.fnUntraced(function*(options: LeaseOptions) {
+  const sql = yield* SqlClient.SqlClient
+  const taken = yield* sql<Omit<Leased, "breaker" | "ahead"> & Breaker>`
+    UPDATE webhook_endpoints e
+    SET worker = ${options.worker}, token = e.token + 1, work_at = ${value.timestamptz(options.until)}
+    FROM (
+      SELECT integrator_id, generation, worker FROM webhook_endpoints
+      WHERE deleted_at IS NULL AND work_at <= ${value.timestamptz(options.now)}
+      ORDER BY work_at, integrator_id LIMIT ${value.int4(options.limit)} FOR NO KEY UPDATE SKIP LOCKED
+    ) t
+    WHERE e.integrator_id = t.integrator_id AND e.generation = t.generation
+    RETURNING e.integrator_id, e.generation, e.token, e.cursor, e.failures, e.probe_at, t.worker AS taken_from`
+  if (taken.length === 0) return []
+  const ahead = yield* sql<{ integratorId: string; event: bigint }>`
+    SELECT t.integrator_id, greatest(t.cursor,
+      (SELECT r.event FROM retries r WHERE r.integrator_id = t.integrator_id AND r.event > t.cursor AND r.round = 1
+        ORDER BY r.event DESC LIMIT 1),
+      (SELECT a.event FROM delivery_attempts a WHERE a.integrator_id = t.integrator_id AND a.event > t.cursor
+        AND a.status BETWEEN 200 AND 299 ORDER BY a.event DESC LIMIT 1)) AS event
+    FROM ${cursorColumns.unnest(taken)}`
+  const of = new Map(ahead.map(({ event, integratorId }) => [integratorId, event]))
+  return taken.map(({ failures, probeAt, ...lease }): Leased => ({
+    ...lease,
+    breaker: { failures, probeAt },
+    ahead: of.get(lease.integratorId) ?? lease.cursor
+  }))
+})
+
+/** Extends leases whose token is still the endpoint's. A statement that a later one has overtaken shortens none. */
+export const renew = Effect.fnUntraced(function*(leases: ReadonlyArray<Lease>, until: number) {
+  if (leases.length === 0) return new Set<string>()
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ integratorId: string }>`
+    UPDATE webhook_endpoints e SET work_at = greatest(e.work_at, ${value.timestamptz(until)})
+    FROM ${leaseColumns.unnest(leases)}
+    WHERE ${leaseColumns.match("e", "t")} AND e.worker IS NOT NULL RETURNING e.integrator_id`
+  return new Set(rows.map(({ integratorId }) => integratorId))
+})
+
+/**
+ * Gives up leases, inside the caller's transaction. Who stores events locks the vault and then leaves a leased endpoint
+ * to its holder. So whether there is more to do is read while the vault is locked; where it is not to be had, somebody
+ * stores events, and there is work at once.
+ */
+export const release = Effect.fnUntraced(function*(leases: ReadonlyArray<Released>, now: number) {
+  if (leases.length === 0) return
+  const sql = yield* SqlClient.SqlClient
+  const locked = yield* sql<{ integratorId: string }>`
+    SELECT v.integrator_id FROM vaults v
+    WHERE v.integrator_id = ANY(${columns.text(leases.map(({ integratorId }) => integratorId))})
+    ORDER BY v.integrator_id FOR NO KEY UPDATE SKIP LOCKED`
+  const at = atOnce(now)
+  yield* sql`
+    UPDATE webhook_endpoints e SET worker = NULL, work_at = CASE
+      WHEN w.next_at IS NULL THEN NULL
+      ELSE greatest(t.not_before, w.next_at, e.probe_at) END
+    FROM ${releaseColumns.unnest(leases)}
+    JOIN webhook_endpoints own USING (integrator_id, generation)
+    JOIN vaults v USING (integrator_id)
+    CROSS JOIN LATERAL (
+      SELECT min(next.at) AS next_at FROM (
+        (SELECT ${at} WHERE v.events > own.cursor OR own.replay IS NOT NULL
+          OR t.integrator_id <> ALL(${columns.text(locked.map(({ integratorId }) => integratorId))}))
+        UNION ALL
+        (SELECT ${at} FROM retries r WHERE r.integrator_id || '' = own.integrator_id
+          AND r.revision >= own.first_revision AND r.revision < own.revision AND r.next_attempt_at > '-infinity'
+          LIMIT 1)
+        UNION ALL
+        (SELECT r.next_attempt_at FROM retries r WHERE r.integrator_id || '' = own.integrator_id
+          AND r.revision = own.revision AND r.next_attempt_at > '-infinity'
+          ORDER BY r.next_attempt_at LIMIT 1)
+      ) AS next(at) ${perRow}
+    ) w
+    WHERE ${leaseColumns.match("e", "t")}`
+})

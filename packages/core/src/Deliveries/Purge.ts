@@ -1,0 +1,36 @@
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { value } from "../Database.ts"
+
+/** Rows that one transaction removes: a deleted endpoint may have any number of them. */
+const maxPurged = 1_000
+
+/** Removes a batch of one deleted endpoint's retries, and at last its replays, inside the caller's transaction. */
+export const purge = Effect.fnUntraced(function*(now: number) {
+  const sql = yield* SqlClient.SqlClient
+  const [endpoint] = yield* sql<{ integratorId: string; generation: number }>`
+    SELECT integrator_id, generation FROM webhook_endpoints
+    WHERE deleted_at IS NOT NULL AND work_at <= ${value.timestamptz(now)}
+    ORDER BY work_at, integrator_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED`
+  if (endpoint === undefined) return false
+  const { integratorId } = endpoint
+  const generation = value.int4(endpoint.generation)
+  const purged = yield* sql`
+    DELETE FROM retries r USING (
+      SELECT event, round FROM retries WHERE integrator_id = ${integratorId} AND generation = ${generation}
+      LIMIT ${value.int4(maxPurged)}
+    ) t
+    WHERE r.integrator_id = ${integratorId} AND r.event = t.event AND r.round = t.round RETURNING 1`
+  if (purged.length < maxPurged) {
+    yield* sql`DELETE FROM replays WHERE integrator_id = ${integratorId} AND generation = ${generation}`
+    yield* sql`UPDATE webhook_endpoints SET work_at = NULL
+      WHERE integrator_id = ${integratorId} AND generation = ${generation}`
+  }
+  return true
+})
+
+/** As `keep_delivery_attempts` in the schema. */
+export const keepAttempts = Effect.fnUntraced(function*(days: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`SELECT keep_delivery_attempts(${value.int4(days)} * interval '1 day')`
+})

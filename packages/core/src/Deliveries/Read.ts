@@ -1,0 +1,160 @@
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { Array, Cache, Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { value } from "../Database.ts"
+import { perRow } from "../Database/PlannerHints.ts"
+import { columnList, int4, int8, nullable } from "../Database/Table.ts"
+import type { LogDelivery, Reading, ReadRequest } from "./Delivery.ts"
+import { leaseColumns } from "./Lease.ts"
+import { isFirstOpen } from "./Order.ts"
+import type { Secrets, SecretsKey } from "./SigningSecrets.ts"
+
+/** How many endpoints' secrets are read at the same time. */
+const secretReads = 4
+/** How many events of the log one read of a replay looks at, which may be of other kinds. */
+const maxVisited = 1_000
+/** Not before any event. */
+const lastEvent = 2n ** 63n - 1n
+
+interface EndpointRow extends SecretsKey {
+  readonly url: string
+  readonly revision: number
+  readonly failures: number
+  readonly probeAt: number | null
+}
+
+interface CursorRow {
+  readonly readTo: bigint
+  readonly replay: number | null
+  readonly replayAfter: bigint
+  readonly replayReadTo: bigint
+  readonly replayLast: bigint
+}
+
+/** A delivery of the endpoint, or nulls where it has none. */
+interface Row extends EndpointRow, CursorRow, Omit<LogDelivery, "event"> {
+  readonly event: bigint | null
+  readonly source: "new" | "retry" | "replay"
+}
+
+/** Reads the next events and the due retries of leased endpoints, each with what is needed to send it. */
+export const read = Effect.fnUntraced(function*(
+  requests: ReadonlyArray<ReadRequest>,
+  now: number,
+  secrets: Secrets
+) {
+  if (requests.length === 0) return []
+  const rows = yield* select(requests, now)
+  const endpoints = Array.isReadonlyArrayNonEmpty(rows) ? Object.values(Array.groupBy(rows, groupOf)) : []
+  return yield* Effect.forEach(endpoints, (own) => toReading(own, secrets), { concurrency: secretReads })
+})
+
+const groupOf = ({ integratorId }: Row): IntegratorId => integratorId
+
+const toReading = Effect.fnUntraced(function*(rows: Array.NonEmptyReadonlyArray<Row>, secrets: Secrets) {
+  const { expiresAt, failures, generation, integratorId, probeAt, revision, rotation, url } = rows[0]
+  const valid = yield* Cache.get(secrets, { integratorId, generation, rotation, expiresAt })
+  const of = (source: Row["source"]) =>
+    rows.flatMap((row) => row.event === null || row.source !== source ? [] : [{ ...row, event: row.event }])
+  const { readTo, replay: round, replayAfter: after, replayLast: last, replayReadTo } = rows[0]
+  return {
+    integratorId,
+    url,
+    revision,
+    breaker: { failures, probeAt },
+    secrets: Array.isReadonlyArrayNonEmpty(valid) ? valid : undefined,
+    events: of("new"),
+    readTo,
+    retries: of("retry"),
+    replay: round === null ? undefined : { round, after, last, readTo: replayReadTo, events: of("replay") }
+  } satisfies Reading
+})
+
+const requestColumns = columnList({
+  ...leaseColumns.columns,
+  after: int8(),
+  ahead: int8(),
+  replay: nullable(int4()),
+  replay_after: nullable(int8()),
+  events: int4(),
+  retries: int4(),
+  replayed: int4(),
+  max_bytes: int4()
+})
+
+const toRow = ({ replay, ...request }: ReadRequest) =>
+  ({ ...request, replay: replay?.round, replayAfter: replay?.after, replayed: replay?.events ?? 0 })
+
+/**
+ * Rows of endpoints whose lease is still held, with one delivery each. Of one reward, only the first of its retries is
+ * due, and an event of the log is blocked while there is one before it. A subquery with a `LIMIT` is a look at an
+ * event's own rows, whatever the planner knows of the table.
+ */
+const select = Effect.fnUntraced(function*(requests: ReadonlyArray<ReadRequest>, now: number) {
+  const sql = yield* SqlClient.SqlClient
+  const at = value.timestamptz(now)
+  const isFirst = (alias: string, round: string) => isFirstOpen(alias, "p.revision >= e.first_revision", round)
+  return yield* sql<Row>`
+    SELECT e.integrator_id AS "integratorId", e.generation, e.url, e.revision, e.failures, e.probe_at AS "probeAt",
+      s.rotation, s.expires_at AS "expiresAt", CASE t.events WHEN 0 THEN t.after ELSE greatest(t.after, t.ahead) END
+        AS "readTo", rp.round AS replay, rp.after AS "replayAfter",
+      rp.read_to AS "replayReadTo", rp.last_event AS "replayLast", d.event, d.round, d.attempts, d.reward,
+      d.due_at AS "dueAt", d.event_id AS "eventId", d.body, d.traceparent, d.source, d.is_blocked AS "isBlocked"
+    FROM ${requestColumns.unnest(requests.map(toRow))}
+    JOIN webhook_endpoints e ON ${leaseColumns.match("e", "t")}
+    CROSS JOIN LATERAL (
+      SELECT max(rotation) AS rotation, min(expires_at) FILTER (WHERE expires_at > ${at}) AS expires_at
+      FROM webhook_secrets s WHERE s.integrator_id = e.integrator_id AND s.generation = e.generation
+    ) s
+    LEFT JOIN LATERAL (
+      SELECT p.*, CASE t.replayed WHEN 0 THEN p.after
+        ELSE greatest(p.after, least(p.after + ${value.int4(maxVisited)}, p.last_event, e.cursor)) END AS read_to
+      FROM (
+        SELECT p.*, CASE t.replay WHEN e.replay THEN t.replay_after ELSE e.replay_cursor END AS after FROM replays p
+        WHERE p.integrator_id = e.integrator_id AND p.round = e.replay
+      ) p
+    ) rp ON true
+    LEFT JOIN LATERAL (
+      SELECT d.*, octet_length(d.body) AS own,
+        sum(octet_length(d.body)) OVER (PARTITION BY d.source ORDER BY d.event, d.round) AS bytes
+      FROM (
+        (SELECT v.event, 1 AS round, 0 AS attempts, v.reward, v.stored_at AS due_at, v.event_id, v.body, v.traceparent,
+          'new' AS source, NOT ${isFirst("v", "1")} AS is_blocked
+        FROM events v WHERE v.integrator_id = t.integrator_id AND v.event > t.after
+          AND v.event <= CASE WHEN t.after < t.ahead THEN t.ahead ELSE ${value.int8(lastEvent)} END
+          AND (t.after >= t.ahead OR ((SELECT 1 FROM retries r WHERE r.integrator_id = v.integrator_id
+            AND r.event = v.event AND r.round = 1 LIMIT 1) IS NULL
+            AND (SELECT 1 FROM delivery_attempts a WHERE a.integrator_id = v.integrator_id AND a.event = v.event
+            AND a.status BETWEEN 200 AND 299 LIMIT 1) IS NULL))
+        ORDER BY v.event LIMIT t.events)
+        UNION ALL
+        SELECT r.event, r.round, r.attempts, r.reward, r.next_attempt_at, v.event_id, v.body, r.traceparent, 'retry',
+          false
+        FROM (
+          (SELECT r.* FROM retries r WHERE r.integrator_id || '' = e.integrator_id
+            AND r.revision >= e.first_revision AND r.revision < e.revision AND r.next_attempt_at > '-infinity'
+            ORDER BY r.revision, r.next_attempt_at LIMIT t.retries)
+          UNION ALL
+          (SELECT r.* FROM retries r WHERE r.integrator_id || '' = e.integrator_id
+            AND r.revision = e.revision AND r.next_attempt_at > '-infinity' AND r.next_attempt_at <= ${at}
+            ORDER BY r.next_attempt_at, r.event LIMIT t.retries)
+        ) r CROSS JOIN LATERAL (
+          SELECT v.event_id, v.body FROM events v
+          WHERE v.integrator_id = r.integrator_id AND v.event = r.event ${perRow}
+        ) v
+        WHERE ${isFirst("r", "r.round")}
+        UNION ALL
+        (SELECT v.event, rp.round, 0, v.reward, ${at}, v.event_id, v.body, rp.traceparent, 'replay',
+          NOT ${isFirst("v", "rp.round")}
+        FROM events v
+        WHERE v.integrator_id = e.integrator_id AND v.event > rp.after AND v.event <= rp.read_to
+          AND (rp.kinds IS NULL OR v.kind = ANY(rp.kinds))
+          -- it has been delivered again already, or it will be
+          AND (SELECT 1 FROM retries r WHERE r.integrator_id = v.integrator_id AND r.event = v.event
+            AND (r.state = 'open' OR r.round = rp.round) AND r.revision >= e.first_revision LIMIT 1) IS NULL
+          AND (SELECT 1 FROM delivery_attempts a WHERE a.integrator_id = v.integrator_id AND a.event = v.event
+            AND a.round = rp.round AND a.status BETWEEN 200 AND 299 LIMIT 1) IS NULL
+        ORDER BY v.event LIMIT t.replayed)
+      ) d
+    ) d ON d.bytes <= t.max_bytes OR d.bytes = d.own`.withoutTransform
+})

@@ -1,0 +1,37 @@
+import type { PgTypes } from "@effect/sql-pg"
+import { Effect } from "effect"
+import { SqlClient, Statement } from "effect/sql"
+import { columns, value } from "../Database.ts"
+
+/** Now, for every worker, whether the clock of this process is ahead or not. */
+export const atOnce = (now: number): Statement.Fragment =>
+  Statement.fragment([
+    Statement.literal("least("),
+    Statement.parameter(value.timestamptz(now)),
+    Statement.literal(", statement_timestamp())")
+  ])
+
+/**
+ * Whether new work has to wake an endpoint: nobody holds it, so that nobody would see it, and it is not leased by then
+ * anyway. What an open breaker has to be sent waits for its next probe.
+ */
+export const isIdle = (alias: string, now: PgTypes.Parameter): Statement.Fragment =>
+  Statement.fragment([
+    Statement.literal(`(${alias}.deleted_at IS NULL AND ${alias}.worker IS NULL
+      AND (${alias}.work_at IS NULL OR ${alias}.work_at > greatest(${alias}.probe_at, `),
+    Statement.parameter(now),
+    Statement.literal(")))")
+  ])
+
+/**
+ * Lets a worker lease the idle endpoints of integrators. Inside the caller's transaction, which has locked the vaults:
+ * a holder gives an endpoint up only under that lock, see `release`.
+ */
+export const wakeEndpoints = Effect.fnUntraced(function*(integratorIds: ReadonlyArray<string>, now: number) {
+  if (integratorIds.length === 0) return
+  const sql = yield* SqlClient.SqlClient
+  const at = value.timestamptz(now)
+  yield* sql`UPDATE webhook_endpoints e SET work_at = greatest(${atOnce(now)}, e.probe_at)
+    FROM unnest(${columns.text(integratorIds)}) AS t(integrator_id)
+    WHERE e.integrator_id = t.integrator_id AND ${isIdle("e", at)}`
+})

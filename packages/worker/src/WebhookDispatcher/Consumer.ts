@@ -1,0 +1,200 @@
+import type { EndpointRecord, Lease, Leased, Reading, ReadRequest, Released } from "@card-rewards/core/Deliveries"
+import {
+  allowance,
+  type AttemptResult,
+  type Breaker,
+  breakerAfter,
+  isOpen,
+  isSuccess,
+  maxInFlightPerEndpoint,
+  type RetryDelays,
+  slowMillis
+} from "@card-rewards/domain/Delivery"
+import type { SigningSecrets } from "@card-rewards/domain/WebhookSignature"
+import type { Item } from "./Item.ts"
+import { Outcomes } from "./Outcomes.ts"
+import { Window } from "./Window.ts"
+
+/** Bytes of bodies that one read of one endpoint may bring. */
+const maxReadBytes = 1_048_576
+
+/** A read is repeated after this at the latest: the endpoint may have another URL, or be deleted. */
+const freshMillis = 100
+
+/** For so long a lease is kept, or an endpoint is left alone, that has nothing to send, or nothing to probe with. */
+const idleMillis = 5_000
+
+/** For so long an endpoint is left alone whose secrets nobody can read. */
+const unsignedMillis = 60_000
+
+/** One attempt in flight. */
+export interface Sending {
+  readonly consumer: Consumer
+  readonly item: Item
+  readonly url: string
+  readonly secrets: SigningSecrets
+  readonly revision: number
+  readonly isProbe: boolean
+  readonly startedAt: number
+}
+
+/**
+ * A worker's side of one leased endpoint: what is in its window, which attempts are in flight, and what is to be
+ * recorded. It has no effects; times are in milliseconds, `now` is real time.
+ */
+export class Consumer {
+  readonly lease: Lease
+  /** The attempts in flight, the oldest first. */
+  readonly sendings: Array<Sending> = []
+  private readonly delays: RetryDelays
+  private readonly window: Window
+  private readonly outcomes: Outcomes
+  private reading: Reading | undefined
+  /** When the last read ended. */
+  readAt = Number.NEGATIVE_INFINITY
+  /** While it is read nothing is recorded, and the other way round: a read shows the retries as of one moment. */
+  private isReading = false
+  private breaker: Breaker
+  private isSlow: boolean
+  private activeAt: number
+
+  constructor({ ahead, breaker, cursor, generation, integratorId, token }: Leased, now: number, delays: RetryDelays) {
+    this.lease = { integratorId, generation, token }
+    this.delays = delays
+    this.window = new Window({ cursor, ahead })
+    this.outcomes = new Outcomes(this.window, delays)
+    this.breaker = breaker
+    this.isSlow = breaker.failures > 0
+    this.activeAt = now
+  }
+
+  /** Attempts that have ended and are not recorded. */
+  get unrecorded(): number {
+    return this.outcomes.count
+  }
+
+  /** An endpoint is slow from the moment that an attempt fails or lasts too long, until one succeeds in time. */
+  slow(now: number): boolean {
+    const [oldest] = this.sendings
+    if (oldest !== undefined && now - oldest.startedAt > slowMillis) this.isSlow = true
+    return this.isSlow
+  }
+
+  /**
+   * What to read now, if anything; where the last read found all there was, not before `pollMillis` have passed. While
+   * the window has `maxBytes` of bodies, nothing is added.
+   */
+  request(now: number, pollMillis: number, maxBytes = maxReadBytes): ReadRequest | undefined {
+    if (!this.canRead) return undefined
+    const sinceMillis = now - this.readAt
+    const isOld = sinceMillis >= freshMillis || sinceMillis < 0
+    if (!isOld && !this.isLow && (!this.window.isLow || sinceMillis < pollMillis)) return undefined
+    this.isReading = true
+    const { room, size } = this.window
+    const left = Math.min(maxReadBytes, maxBytes - this.window.characters)
+    const full = { ...room, events: 0, retries: 0, replay: { ...room.replay, events: 0 } }
+    // the first body of a read is read whatever its size
+    return { ...this.lease, ...(left > 0 || size === 0 ? room : full), maxBytes: Math.max(0, left) }
+  }
+
+  private get canRead(): boolean {
+    return !this.isReading && !this.outcomes.isRecording
+  }
+
+  /** Whether it is to be read at once: there is room for more events, and there were some when it was last read. */
+  get isLow(): boolean {
+    const { isLow, log, replay } = this.window
+    return this.canRead && ((log.hasMore && isLow) || replay?.isLow === true)
+  }
+
+  /** A read has failed. */
+  unread(): void {
+    this.isReading = false
+  }
+
+  /** Takes in what was read. Returns whether there was anything new. */
+  add(reading: Reading, now: number): boolean {
+    if (this.reading?.revision !== reading.revision) this.breaker = reading.breaker
+    this.reading = reading
+    this.readAt = now
+    this.isReading = false
+    const added = reading.retries.filter((retry) => this.window.addRetry(retry)).length
+    const events = this.window.addEvents(reading)
+    for (const item of events) if (item.state === "blocked") this.outcomes.block(item)
+    if (this.window.size > 0) this.activeAt = now
+    return added > 0 || events.length > 0 || this.window.log.hasMore
+  }
+
+  /** How many attempts it may make now, of those that wait; `isProbe` where it is the only one of an open breaker. */
+  offer(now: number): { readonly attempts: number; readonly isProbe: boolean } {
+    // a failed attempt keeps its slot until it is recorded, so that few follow it before the breaker opens
+    if (this.window.readyCount === 0) return { attempts: 0, isProbe: false }
+    const inFlight = this.sendings.length + this.outcomes.failed
+    const { attempts, probe } = allowance(this.breaker, { inFlight, perEndpoint: maxInFlightPerEndpoint, now })
+    const isSigned = this.reading?.secrets !== undefined
+    return { attempts: isSigned ? Math.min(attempts, this.window.readyCount) : 0, isProbe: probe }
+  }
+
+  /** Begins attempts, as many as were offered at most. */
+  begin(attempts: number, isProbe: boolean, now: number): ReadonlyArray<Sending> {
+    if (this.reading?.secrets === undefined) return []
+    const { revision, secrets, url } = this.reading
+    const items = isProbe ? this.window.takeProbe() : this.window.take(attempts)
+    return items.map((item) => {
+      const sending = { consumer: this, item, url, secrets, revision, isProbe, startedAt: now }
+      this.sendings.push(sending)
+      return sending
+    })
+  }
+
+  /** Forgets an attempt in flight. Returns whether it was one. */
+  drop(sending: Sending): boolean {
+    const index = this.sendings.indexOf(sending)
+    if (index >= 0) this.sendings.splice(index, 1)
+    return index >= 0
+  }
+
+  /** An attempt has ended; `jitter` is a random number of `jitterRange`. */
+  end(sending: Sending, result: AttemptResult, durationMillis: number, jitter: number): void {
+    if (!this.drop(sending)) return
+    const { isProbe, item, revision, startedAt } = sending
+    this.isSlow = !isSuccess(result) || durationMillis > slowMillis
+    this.outcomes.add({ item, revision, startedAt, durationMillis, result, jitter })
+    if (revision !== this.reading?.revision) return
+    const attempt = { success: isSuccess(result), probe: isProbe, endedAt: startedAt + durationMillis }
+    this.breaker = breakerAfter(this.breaker, attempt, this.delays)
+  }
+
+  /** Whether there is something to record. */
+  get hasRecord(): boolean {
+    return this.outcomes.hasRecord(isOpen(this.breaker))
+  }
+
+  /** Whether that may be recorded now. */
+  get canRecord(): boolean {
+    return this.hasRecord && !this.isReading
+  }
+
+  record(): EndpointRecord {
+    const revision = this.reading?.revision ?? 0
+    const record = this.outcomes.record(isOpen(this.breaker), revision)
+    return { ...this.lease, ...record, revision, breaker: this.breaker }
+  }
+
+  recorded(now: number): void {
+    this.outcomes.recorded()
+    this.activeAt = now
+  }
+
+  /** How the lease is to be given up, if it is: nothing is in flight, and nothing to be sent for a while. */
+  release(now: number, isStopping: boolean): Released | undefined {
+    if (this.sendings.length > 0 || this.hasRecord || this.isReading) return undefined
+    if (this.reading === undefined) return isStopping ? this.lease : undefined
+    if (this.reading.secrets === undefined) return { ...this.lease, notBefore: now + unsignedMillis }
+    if (isStopping || (this.window.size === 0 && now - this.activeAt >= idleMillis)) return this.lease
+    if (!isOpen(this.breaker)) return undefined
+    if ((this.breaker.probeAt ?? 0) > now) return this.lease
+    // events that wait for retries which are not due
+    return this.window.readyCount === 0 ? { ...this.lease, notBefore: now + idleMillis } : undefined
+  }
+}

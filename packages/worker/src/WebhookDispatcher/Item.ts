@@ -1,0 +1,20 @@
+import type { LinkedEntry } from "@card-rewards/core/Batcher/LinkedList"
+import type { Delivery } from "@card-rewards/core/Deliveries"
+import { type Cursor, Replay } from "./Cursor.ts"
+
+/** A delivery in the window. */
+export interface Item extends LinkedEntry<Item>, Delivery {
+  /** The cursor that read it, and that cannot pass it before this delivery is recorded; none for a retry. */
+  readonly cursor: Cursor | undefined
+  /** `blocked` waits for a retry of its reward that is not in the window. */
+  state: "waiting" | "blocked" | "sending" | "ended" | "recording"
+  /** The deliveries of its reward, or of its event, in order; only the first one may be sent. */
+  readonly chain: Array<Item>
+}
+
+/** Whether nothing but events of a replay waits for the delivery. */
+export const isReplayed = ({ chain }: Item): boolean => chain.every(({ cursor }) => cursor instanceof Replay)
+
+/** Whether a delivery comes before another one of its reward or event. */
+export const isBefore = (one: Delivery, other: Delivery): boolean =>
+  one.event < other.event || (one.event === other.event && one.round < other.round)

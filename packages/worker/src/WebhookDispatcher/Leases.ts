@@ -1,0 +1,109 @@
+import type { Deliveries, Lease } from "@card-rewards/core/Deliveries"
+import type { RetryDelays } from "@card-rewards/domain/Delivery"
+import { type Clock, Effect } from "effect"
+import { Consumer } from "./Consumer.ts"
+import type { Consumers } from "./Consumers.ts"
+import type { Sender } from "./Sender.ts"
+
+/** How long a lease lasts without renewal (decisions, section 7), and how often it is renewed in that time. */
+export const defaultMillis = 30_000
+export const renewalsPerLease = 6
+
+/** An attempt takes 15 s at most; no attempt starts when its lease ends sooner than this part of its duration. */
+const attemptPart = 17 / 30
+
+/** Endpoints that one process holds, and leases at a time, at most. */
+const maxHeld = 2_048
+const maxLeased = 64
+
+/** Integrators that one line of the log names, at most. */
+const maxNamed = 5
+
+/** What the fibers of a dispatcher share. */
+export interface Context {
+  readonly deliveries: Deliveries["Service"]
+  readonly consumers: Consumers
+  readonly sender: Sender
+  readonly clock: Clock.Clock
+  readonly retryDelays: RetryDelays
+  readonly leaseMillis: number
+  /** The name of this process in leases. */
+  readonly worker: string
+}
+
+/** Leases endpoints with work, and gives up those without. Returns whether there was anything. */
+export const lease = (context: Context) =>
+  Effect.gen(function*() {
+    const { clock, consumers, deliveries, leaseMillis, retryDelays, sender, worker } = context
+    // own leases that have ended are renewed rather than leased again, which would lose what is not recorded
+    const nowNanos = clock.monotonicTimeNanosUnsafe()
+    if ([...consumers].some(({ endsNanos }) => endsNanos < nowNanos)) yield* renew(context)
+    yield* release(context, consumers.count >= maxHeld)
+    const limit = Math.min(maxLeased, maxHeld - consumers.count)
+    if (limit <= 0) return false
+    const times = timesOf(context)
+    const now = clock.currentTimeMillisUnsafe()
+    const leased = yield* deliveries.lease({ worker, now, until: now + leaseMillis, limit })
+    for (const one of leased) {
+      const before = consumers.get(one.integratorId)
+      if (before !== undefined) sender.lose(before.consumer)
+      consumers.add({ consumer: new Consumer(one, now, retryDelays), ...times })
+    }
+    for (const [other, taken] of Map.groupBy(leased, ({ takenFrom }) => takenFrom)) {
+      if (other === null || other === worker) continue
+      yield* Effect.logInfo(`Took over webhooks from worker ${other}, whose lease has ended: ${names(taken)}`)
+    }
+    return leased.length > 0
+  })
+
+/** Extends all leases. */
+export const renew = (context: Context) =>
+  Effect.gen(function*() {
+    const { clock, consumers, deliveries, leaseMillis } = context
+    const times = timesOf(context)
+    const held = [...consumers]
+    const until = clock.currentTimeMillisUnsafe() + leaseMillis
+    const kept = yield* deliveries.renew(held.map(({ consumer }) => consumer.lease), until)
+    for (const one of held) if (kept.has(one.consumer.lease.integratorId)) Object.assign(one, times)
+    yield* lose(
+      context,
+      held.flatMap(({ consumer }) => kept.has(consumer.lease.integratorId) ? [] : [consumer])
+    )
+    return false
+  })
+
+/**
+ * Gives up some leases of endpoints with nothing to do, or of any with nothing in flight. Where that fails, they end by
+ * themselves. Returns whether there were any.
+ */
+export const release = Effect.fnUntraced(function*({ clock, consumers, deliveries }: Context, isAny: boolean) {
+  const now = clock.currentTimeMillisUnsafe()
+  const released = [...consumers].flatMap(({ consumer }) => {
+    const lease = consumer.release(now, isAny)
+    return lease === undefined ? [] : [{ consumer, lease }]
+  }).slice(0, maxLeased)
+  for (const { consumer } of released) consumers.delete(consumer)
+  if (released.length > 0) yield* deliveries.release(released.map(({ lease }) => lease), now)
+  return released.length > 0
+})
+
+/** Drops endpoints that another worker has leased, or that are deleted. */
+export const lose = ({ consumers, sender }: Context, lost: ReadonlyArray<Consumer>) => {
+  const held = lost.filter((consumer) => consumers.get(consumer.lease.integratorId)?.consumer === consumer)
+  if (held.length === 0) return Effect.void
+  for (const consumer of held) sender.lose(consumer)
+  return Effect.logInfo(`Lost webhooks to another worker, or to a deletion: ${names(held.map(({ lease }) => lease))}`)
+}
+
+/** The integrators of leases; of many the first ones. */
+const names = (leases: ReadonlyArray<Lease>): string => {
+  const first = leases.slice(0, maxNamed).map(({ integratorId }) => integratorId).join(", ")
+  return leases.length > maxNamed ? `${first} and ${leases.length - maxNamed} more` : first
+}
+
+/** Counted from before the statement that leases or renews, on a clock that does not jump. */
+const timesOf = ({ clock, leaseMillis }: Context) => {
+  const nowNanos = clock.monotonicTimeNanosUnsafe()
+  const after = (part: number) => nowNanos + BigInt(Math.round(leaseMillis * part * 1e6))
+  return { startUntilNanos: after(1 - attemptPart), endsNanos: after(1) }
+}
