@@ -21,15 +21,18 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
         state: "done",
         events: 0
       })
+      const [first, last] = ["1960-01-01T00:00:00Z", "1970-01-01T00:00:00Z"]
+      const beforeAll = yield* answer("replay", "start", "acme", "--from", first, "--to", last)
+      assert.containsSubset(beforeAll, { id: "rpl_3", to: "1970-01-01T00:00:00.000Z", state: "done", events: 0 })
       const all = yield* start("--kinds", "vault.deposit_confirmed")
-      assert.containsSubset(all, { id: "rpl_3", state: "running", events: 3 })
-      assert.deepStrictEqual(yield* answer("replay", "show", "acme", "rpl_3"), all)
+      assert.containsSubset(all, { id: "rpl_4", state: "running", events: 3 })
+      assert.deepStrictEqual(yield* answer("replay", "show", "acme", "rpl_4"), all)
     }))
 
   it.effect("are refused, with the reason in one line, while another one runs and where there is nothing to show", () =>
     Effect.gen(function*() {
       const refused: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
-        [["start", "acme", "--from", from], "A replay of this endpoint is still running: rpl_3"],
+        [["start", "acme", "--from", from], "A replay of this endpoint is still running: rpl_4"],
         [["start", "nobody", "--from", from], "There is no integrator with this id"],
         [["show", "acme", "rpl_9"], "There is no replay with this id"]
       ]

@@ -13,30 +13,34 @@ const checkMillis = 5_000
 
 type Config = Omit<Database.DatabaseConfig, "role">
 
+/** What a check found: the schema, and the configuration where it is the one that this code requires. */
+interface Found {
+  readonly schema?: number
+  readonly usable?: Database.DatabaseConfig
+}
+
 /**
  * Waits up to 30 s until the database has the schema that this code requires, which `admin migrate` creates, and
  * returns the configuration with the least-privilege role. Fails with {@link StartRefused} where the schema is newer,
- * or is still missing after 30 s.
+ * or is still missing, or the database away, after 30 s.
  */
 export const awaitSchema = Effect.fnUntraced(function*(config: Config, role: Roles.Role) {
-  let found: number | undefined
-  const check = schemaOf(config).pipe(
-    Effect.catchTag("StartRefused", () => Effect.succeed(undefined)),
-    Effect.map((current) => found = current)
+  let found: Found = {}
+  const check = Effect.gen(function*(): Effect.fn.Return<Found, StartRefused> {
+    const schema = yield* schemaOf(config)
+    return schema === Database.schemaVersion ? { schema, usable: yield* underRole(config, role) } : { schema }
+  }).pipe(
+    Effect.catchTag("StartRefused", () => Effect.succeed<Found>({})),
+    Effect.map((last) => found = last)
   )
   yield* check.pipe(
     Effect.repeat({
-      until: (current) => current !== undefined && current >= Database.schemaVersion,
+      until: ({ schema = 0 }) => schema >= Database.schemaVersion,
       schedule: Schedule.spaced(pollMillis)
     }),
     Effect.timeoutOption(schemaTimeoutMillis)
   )
-  if (found !== Database.schemaVersion) return yield* new StartRefused({ message: refusal(found) })
-  // the database may go away between the two
-  return yield* Effect.retry(underRole(config, role), {
-    schedule: Schedule.spaced(pollMillis),
-    times: schemaTimeoutMillis / pollMillis
-  })
+  return found.usable ?? (yield* new StartRefused({ message: refusal(found.schema) }))
 })
 
 /** The configuration with the least-privilege role where the login is a member of it, else without a role. */

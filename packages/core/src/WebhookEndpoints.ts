@@ -19,6 +19,8 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { value, withinRequestDeadline } from "./Database.ts"
 import type { Row } from "./Database/Table.ts"
+import { atOnce, wakeEndpoints } from "./Deliveries/WakeUp.ts"
+import { lockLive, lockVault } from "./DeliveryLog/Endpoint.ts"
 import { IntegratorNotFound } from "./Integrators.ts"
 import { newWebhookSecret, Secrets, type SecretUnreadable } from "./Secrets.ts"
 import * as Tables from "./Tables.ts"
@@ -107,13 +109,6 @@ const statements = (sql: SqlClient.SqlClient) => {
     return row
   })
   return {
-    /** Transactions that write events check under this lock whether there is an endpoint to deliver them to. */
-    lockVault: (integratorId: IntegratorId) =>
-      sql`SELECT 1 FROM vaults WHERE integrator_id = ${integratorId} FOR UPDATE`,
-    /** Sufficient to change the URL or the secrets, which transactions that write events do not read. */
-    lockLive: (integratorId: IntegratorId) =>
-      sql`SELECT 1 FROM webhook_endpoints WHERE integrator_id = ${integratorId} AND deleted_at IS NULL
-        FOR NO KEY UPDATE`,
     selectLive,
     /** A new generation, which consumes the events from now on. */
     insert: (
@@ -141,8 +136,8 @@ const statements = (sql: SqlClient.SqlClient) => {
 
 const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork: boolean }) {
   const sql = yield* SqlClient.SqlClient
-
-  const { find, insert, lockLive, lockVault, selectLive } = statements(sql)
+  const run = Effect.provideService(SqlClient.SqlClient, sql)
+  const { find, insert, selectLive } = statements(sql)
   const { addSecret, rotateSecret, signingSecrets } = yield* makeSecrets
 
   const checkUrl = checkUrlWith(options)
@@ -169,7 +164,7 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
     const row = yield* one(yield* insert(integratorId, { id, url }, yield* Clock.currentTimeMillis))
     const secret = yield* addSecret(integratorId, row.generation, 1)
     return { endpoint: toEndpoint(row), secret, duplicate: false }
-  }, sql.withTransaction, withinRequestDeadline)
+  }, sql.withTransaction, withinRequestDeadline, run)
 
   const get = Effect.fn("WebhookEndpoints.get")(function*(integratorId: IntegratorId, id: EndpointId) {
     return withLag(yield* find(integratorId, id))
@@ -183,28 +178,28 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
       const live = yield* find(integratorId, id)
       if (url === live.url) return toEndpoint(live)
       yield* checkUrl(url)
-      const now = value.timestamptz(yield* Clock.currentTimeMillis)
       // its holder, where it has one, reads the new revision
-      yield* sql`UPDATE webhook_endpoints SET url = ${url}, revision = revision + 1, failures = 0, probe_at = NULL,
-          work_at = CASE WHEN worker IS NULL THEN ${now} ELSE work_at END
+      yield* sql`UPDATE webhook_endpoints SET url = ${url}, revision = revision + 1, failures = 0, probe_at = NULL
         WHERE integrator_id = ${integratorId} AND generation = ${value.int4(live.generation)}`
+      yield* wakeEndpoints([integratorId], yield* Clock.currentTimeMillis)
       return toEndpoint({ ...live, url })
     },
     sql.withTransaction,
-    withinRequestDeadline
+    withinRequestDeadline,
+    run
   )
 
   const remove = Effect.fn("WebhookEndpoints.remove")(function*(integratorId: IntegratorId, id: EndpointId) {
     yield* lockVault(integratorId)
     const live = yield* find(integratorId, id)
     const generation = value.int4(live.generation)
-    const now = value.timestamptz(yield* Clock.currentTimeMillis)
+    const now = yield* Clock.currentTimeMillis
     yield* sql`UPDATE webhook_endpoints
-      SET deleted_at = ${now}, worker = NULL, token = token + 1, work_at = ${now}
+      SET deleted_at = ${value.timestamptz(now)}, worker = NULL, token = token + 1, work_at = ${atOnce(now)}
       WHERE integrator_id = ${integratorId} AND generation = ${generation}`
     yield* sql`DELETE FROM webhook_secrets WHERE integrator_id = ${integratorId} AND generation = ${generation}`
     return toEndpoint(live)
-  }, sql.withTransaction, withinRequestDeadline)
+  }, sql.withTransaction, withinRequestDeadline, run)
 
   return WebhookEndpoints.of({ list, create, get, update, remove, rotateSecret, signingSecrets })
 })
@@ -220,7 +215,7 @@ const makeSecrets = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const secrets = yield* Secrets
   const random = yield* SecureRandom.SecureRandom
-  const { find, lockLive } = statements(sql)
+  const { find } = statements(sql)
 
   const addSecret = Effect.fnUntraced(function*(integratorId: IntegratorId, generation: number, rotation: number) {
     const secret = yield* Effect.provideService(newWebhookSecret, SecureRandom.SecureRandom, random)
@@ -247,7 +242,8 @@ const makeSecrets = Effect.gen(function*() {
       return { endpoint: toEndpoint({ ...live, previousSecretExpiresAt: expiresAt }), secret }
     },
     sql.withTransaction,
-    withinRequestDeadline
+    withinRequestDeadline,
+    Effect.provideService(SqlClient.SqlClient, sql)
   )
 
   const signingSecrets = Effect.fn("WebhookEndpoints.signingSecrets")(

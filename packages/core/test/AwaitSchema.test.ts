@@ -3,29 +3,20 @@ import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { once } from "node:events"
-import { connect, createServer } from "node:net"
+import { connect, createServer, type Socket } from "node:net"
 import { awaitSchema, schemaOf, underRole } from "../src/AwaitSchema.ts"
 import * as Database from "../src/Database.ts"
 
 /** The message after which PostgreSQL accepts statements. */
 const readyForQuery = Buffer.from([0x5a, 0, 0, 0, 5, 0x49])
 
-/**
- * A database that accepts connections and then answers no statement. `received` completes with the first statement that
- * it receives.
- */
-const silent = Effect.gen(function*() {
-  const url = new URL(Redacted.value(yield* TestClock.withLive(makeMigrated(Database.migrate))))
+/** A migrated database behind a proxy, which hands each connection's pair of sockets to `join`. */
+const proxied = Effect.fnUntraced(function*(join: (client: Socket, database: Socket) => void) {
+  const url = new URL(Redacted.value(yield* makeMigrated(Database.migrate)))
   const { hostname, port } = new URL(Redacted.value(serverUrl()))
-  const received = yield* Deferred.make<void>()
   const server = createServer((client) => {
     const database = connect(Number(port), hostname)
-    let isReady = false
-    database.on("data", (chunk) => {
-      client.write(chunk)
-      isReady ||= chunk.includes(readyForQuery)
-    })
-    client.on("data", (chunk) => isReady ? Deferred.doneUnsafe(received, Effect.void) : database.write(chunk))
+    join(client, database)
     for (const [one, other] of [[client, database], [database, client]] as const) {
       one.on("error", () => {}).on("close", () => other.destroy())
     }
@@ -35,7 +26,24 @@ const silent = Effect.gen(function*() {
   const address = server.address()
   url.hostname = "127.0.0.1"
   url.port = `${typeof address === "object" ? address?.port : 0}`
-  return { config: { url: Redacted.make(url.href), poolSize: 2, applicationName: "test" }, received }
+  return { url: Redacted.make(url.href), poolSize: 2, applicationName: "test" }
+})
+
+/**
+ * A database that accepts connections and then answers no statement. `received` completes with the first statement that
+ * it receives.
+ */
+const silent = Effect.gen(function*() {
+  const received = yield* Deferred.make<void>()
+  const config = yield* TestClock.withLive(proxied((client, database) => {
+    let isReady = false
+    database.on("data", (chunk) => {
+      client.write(chunk)
+      isReady ||= chunk.includes(readyForQuery)
+    })
+    client.on("data", (chunk) => isReady ? Deferred.doneUnsafe(received, Effect.void) : database.write(chunk))
+  }))
+  return { config, received }
 })
 
 const checks = [["the schema", schemaOf, 5], ["the role", underRole, 5], ["a start", awaitSchema, 30]] as const
@@ -52,3 +60,14 @@ for (const [name, check, seconds] of checks) {
       assert.match((yield* Effect.flip(Fiber.join(fiber))).message, /The database could not be reached/)
     }).pipe(Effect.scoped))
 }
+
+it.live("a start goes on where the database goes away between the two checks, and comes back", () =>
+  Effect.gen(function*() {
+    let connections = 0
+    const config = yield* proxied((client, database) => {
+      if (++connections === 2) return void client.destroy()
+      client.pipe(database).pipe(client)
+    })
+    assert.deepStrictEqual(yield* awaitSchema(config, "worker"), { ...config, role: "worker" })
+    assert.strictEqual(connections, 4)
+  }).pipe(Effect.scoped))

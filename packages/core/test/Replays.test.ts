@@ -124,6 +124,8 @@ layer(services, { excludeTestServices: true })("a replay", (it) => {
       const { findReplay } = yield* DeliveryLog
       const refused = yield* Effect.flip(begin(integratorId, at(2), at(2)))
       assert.strictEqual(refused._tag, "InvalidRequest")
+      yield* begin(integratorId, at(1))
+      assert.strictEqual((yield* Effect.flip(begin(integratorId, at(2), at(1))))._tag, "InvalidRequest")
       for (const unknown of ["rpl_1", "rpl_02", "2", "rpl_99999999999"]) {
         assert.strictEqual((yield* Effect.flip(findReplay(integratorId, id, unknown)))._tag, "NotFound", unknown)
       }

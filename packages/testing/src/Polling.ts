@@ -8,8 +8,9 @@ export const until = <A, E, R>(
   ask: Effect.Effect<A, E, R>,
   holds: (answer: A) => boolean,
   seconds = 60
-): Effect.Effect<A, E, R> =>
-  Effect.suspend(() => {
+): Effect.Effect<A, E, R> => {
+  const failure = new Error()
+  return Effect.suspend(() => {
     const last: { answer?: A } = {}
     return Effect.gen(function*() {
       while (true) {
@@ -20,9 +21,14 @@ export const until = <A, E, R>(
       }
     }).pipe(Effect.timeoutOrElse({
       duration: seconds * 1_000,
-      orElse: () => Effect.die(new Error(`${what}: still ${JSON.stringify(last.answer)}`))
+      orElse: () => {
+        // the stack shows who called
+        failure.message = `${what}: still ${JSON.stringify(last.answer)}`
+        return Effect.die(failure)
+      }
     }))
   })
+}
 
 /** Repeats a check until it is true. Dies after 60 s. */
 export const untilTrue = <E, R>(check: Effect.Effect<boolean, E, R>): Effect.Effect<boolean, E, R> =>

@@ -33,7 +33,7 @@ const kinds = Flag.String("kinds").pipe(
 const start = Command.make("start", { integratorId, from, to, kinds, json }, Effect.fn(function*(input) {
   const [to, kinds] = [Option.getOrUndefined(input.to), Option.getOrUndefined(input.kinds)]
   if (to !== undefined && to <= input.from) return yield* new Misused({ message: "--to must be after --from" })
-  const request = { from: input.from, ...(to && { to }), ...(kinds && { kinds }) }
+  const request = { from: input.from, ...(to === undefined ? {} : { to }), ...(kinds && { kinds }) }
   const { startReplay } = yield* DeliveryLog
   const replay = yield* startReplay(input.integratorId, yield* endpointOf(input.integratorId), request).pipe(
     Effect.catchTag("ReplayRunning", ({ message, replayId }) => new Refused({ message: `${message}: ${replayId}` }))

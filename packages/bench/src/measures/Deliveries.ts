@@ -4,20 +4,19 @@ import type { SqlClient } from "effect/sql"
 import { performance } from "node:perf_hooks"
 import type { Client } from "pg"
 import { Agent, request } from "undici"
+import { type Checkout, Checkouts, own } from "../Checkout.ts"
 import { generateLoad, type LoadResult } from "../Load.ts"
 import { compare, type Competitor, InvalidRun, type Measure, type Size, takeTurns, verify } from "../Measure.ts"
 import { bodyOf } from "../peers/EventWork.ts"
 import { Processes, type Running, type Serving } from "../Processes.ts"
-import { integratorOf, population, userOf } from "../Seed.ts"
+import { integratorOf, userOf } from "../Seed.ts"
 import { Server } from "../Server.ts"
 import { workOff } from "./Backlog.ts"
 import { connections, peer, type Requirements, serviceEnvironment, worker } from "./Competitors.ts"
 import { connect } from "./Connection.ts"
-import { addEndpoints } from "./Endpoints.ts"
 import { ask, countOf } from "./Receivers.ts"
 import { storeEvents } from "./StoredEvents.ts"
 
-const service = "card-rewards"
 const loop = "undici request loop"
 const oneAddress = "the loop, one address"
 const dispatch = "undici dispatch, one address"
@@ -44,16 +43,21 @@ export const deliveries: Measure<Requirements> = {
   run: Effect.fn("deliveries")(function*(size: Size) {
     const server = yield* Server
     const processes = yield* Processes
-    const url = yield* server.database(population({ integrators, users: integrators, programs: 1, versions: 1 }))
+    const checkouts = yield* Checkouts
     const receiver = yield* processes.serve({ entry: peer("receiver"), env: { ORIGINS: `${integrators}` } })
     const origins = JSON.parse(yield* ask(receiver, "/origins")) as ReadonlyArray<string>
-    yield* addEndpoints(url, integrators, origins.map((origin) => `${origin}/hooks`))
-    const running = yield* processes.start({ entry: worker, env: serviceEnvironment(url) })
-    const connection = yield* connect(url)
     const received = receivedBy(receiver)
+    const competitor = Effect.fnUntraced(function*({ addEndpoints, name, population, root }: Checkout) {
+      const url = yield* server.database(population({ integrators, users: integrators, programs: 1, versions: 1 }))
+      yield* addEndpoints(url, integrators, origins.map((origin) => `${origin}/hooks`))
+      const running = yield* processes.start({ root, entry: worker, env: serviceEnvironment(url) })
+      const connection = yield* connect(url)
+      const each = Math.ceil(backlogs * size.backlog / integrators)
+      return deliverer({ name, url, running, connection, received, each })
+    })
     const sent = body("evt_0123456789abcdef000000000001", 1)
     const findings = yield* takeTurns([
-      own({ url, running, connection, received, each: Math.ceil(backlogs * size.backlog / integrators) }),
+      ...(yield* Effect.forEach([own, ...checkouts], competitor)),
       sender(loop, received, postInLoop(origins, sent, size.turnMillis)),
       sender(oneAddress, received, postInLoop([receiver.baseUrl], sent, size.turnMillis)),
       sender(dispatch, received, generateLoad({
@@ -67,9 +71,14 @@ export const deliveries: Measure<Requirements> = {
     return {
       findings,
       comparisons: [
-        compare(findings, { of: service, against: loop, metric: "deliveries/s" }, { bound: "at least", value: 0.4 }),
-        compare(findings, { of: service, against: oneAddress, metric: "deliveries/s" }),
-        compare(findings, { of: service, against: dispatch, metric: "deliveries/s" })
+        compare(findings, { of: own.name, against: loop, metric: "deliveries/s" }, { bound: "at least", value: 0.5 }),
+        ...[oneAddress, dispatch, ...checkouts.map(({ name }) => name)].map((against) =>
+          compare(findings, { of: own.name, against, metric: "deliveries/s" })
+        ),
+        ...checkouts.flatMap(({ name }) =>
+          ["sender CPU µs/delivery", "PostgreSQL CPU µs/delivery"].map((metric) =>
+            compare(findings, { of: own.name, against: name, metric })
+          ))
       ],
       remarks: []
     }
@@ -93,8 +102,9 @@ const receivedBy = (receiver: Serving) => {
 
 type Received = ReturnType<typeof receivedBy>
 
-/** The service's worker with deliveries that appear at once. */
-const own = (options: {
+/** A checkout's worker, whose schema is this one's, with deliveries that appear at once. */
+const deliverer = (options: {
+  readonly name: string
   readonly url: Redacted.Redacted
   readonly running: Running
   readonly connection: Client
@@ -102,15 +112,15 @@ const own = (options: {
   /** Deliveries of each integrator in a turn. */
   readonly each: number
 }): Competitor<Requirements> => {
-  const { connection, each, received, running, url } = options
+  const { connection, each, name, received, running, url } = options
   const count = each * integrators
   const hasPending = (sql: SqlClient.SqlClient) =>
     Effect.map(sql`${sql.literal(undelivered)} LIMIT 1`, (rows) => rows.length > 0)
   return {
-    name: service,
+    name,
     turn: Effect.fnUntraced(function*(round: number) {
       const sample = yield* workOff({
-        name: service,
+        name,
         url,
         running: [running],
         count,
@@ -121,7 +131,7 @@ const own = (options: {
             hasAll ? Effect.map(hasPending(sql), (isPending) => !isPending) : Effect.succeed(false)),
         pollMillis: 50
       })
-      yield* received.verify(service, count)
+      yield* received.verify(name, count)
       return {
         "deliveries/s": sample["events/s"],
         "sender CPU µs/delivery": sample["worker CPU µs/event"],

@@ -1,4 +1,3 @@
-import type { PgTypes } from "@effect/sql-pg"
 import { Effect } from "effect"
 import { SqlClient, Statement } from "effect/sql"
 import { columns, value } from "../Database.ts"
@@ -15,11 +14,11 @@ export const atOnce = (now: number): Statement.Fragment =>
  * Whether new work has to wake an endpoint: nobody holds it, so that nobody would see it, and it is not leased by then
  * anyway. What an open breaker has to be sent waits for its next probe.
  */
-export const isIdle = (alias: string, now: PgTypes.Parameter): Statement.Fragment =>
+export const isIdle = (alias: string, now: number): Statement.Fragment =>
   Statement.fragment([
     Statement.literal(`(${alias}.deleted_at IS NULL AND ${alias}.worker IS NULL
       AND (${alias}.work_at IS NULL OR ${alias}.work_at > greatest(${alias}.probe_at, `),
-    Statement.parameter(now),
+    ...atOnce(now).segments,
     Statement.literal(")))")
   ])
 
@@ -30,8 +29,7 @@ export const isIdle = (alias: string, now: PgTypes.Parameter): Statement.Fragmen
 export const wakeEndpoints = Effect.fnUntraced(function*(integratorIds: ReadonlyArray<string>, now: number) {
   if (integratorIds.length === 0) return
   const sql = yield* SqlClient.SqlClient
-  const at = value.timestamptz(now)
   yield* sql`UPDATE webhook_endpoints e SET work_at = greatest(${atOnce(now)}, e.probe_at)
     FROM unnest(${columns.text(integratorIds)}) AS t(integrator_id)
-    WHERE e.integrator_id = t.integrator_id AND ${isIdle("e", at)}`
+    WHERE e.integrator_id = t.integrator_id AND ${isIdle("e", now)}`
 })

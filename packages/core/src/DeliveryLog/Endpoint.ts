@@ -21,17 +21,22 @@ export const findEndpoint = Effect.fnUntraced(function*(integratorId: Integrator
   return row ?? (yield* NotFound.of("webhook_endpoint", id))
 })
 
-/** Numbers events, and locks out the endpoint's deletion, until the transaction ends. */
+/** Until the transaction ends nobody else stores events, creates or deletes the endpoint, or gives it up. */
 export const lockVault = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`SELECT 1 FROM vaults WHERE integrator_id = ${integratorId} FOR UPDATE`
 })
 
-/** The endpoint, which no holder gives up or records for until the transaction ends. */
-export const lockEndpoint = Effect.fnUntraced(function*(integratorId: IntegratorId, id: string) {
+/** The same for changes of the endpoint, and for the holder's records. Transactions that store events go on. */
+export const lockLive = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
-  yield* lockVault(integratorId)
   yield* sql`SELECT 1 FROM webhook_endpoints WHERE integrator_id = ${integratorId} AND deleted_at IS NULL
     FOR NO KEY UPDATE`
+})
+
+/** The endpoint, which no holder gives up or records for until the transaction ends. */
+export const lockEndpoint = Effect.fnUntraced(function*(integratorId: IntegratorId, id: string) {
+  yield* lockVault(integratorId)
+  yield* lockLive(integratorId)
   return yield* findEndpoint(integratorId, id)
 })

@@ -1,7 +1,6 @@
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { value } from "../Database.ts"
 import { isIdle, wakeEndpoints } from "../Deliveries/WakeUp.ts"
 import { expectFewRows } from "../Database/PlannerHints.ts"
 import { columnList } from "../Database/Table.ts"
@@ -57,7 +56,7 @@ const counters = Tables.vaults.pick("integrator_id", "rewards", "entries", "even
 /** Advances the vaults' counters and returns their previous values. */
 const takeNumbers = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   const sql = yield* SqlClient.SqlClient
-  const now = value.timestamptz(yield* Clock.currentTimeMillis)
+  const now = yield* Clock.currentTimeMillis
   const rows = yield* sql<Omit<Numbered, "book"> & { integratorId: string }>`
     UPDATE vaults v SET rewards = t.rewards, entries = v.entries + t.entries, events = v.events + t.events,
       work_at = t.work_at

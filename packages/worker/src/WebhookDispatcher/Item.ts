@@ -8,9 +8,14 @@ export interface Item extends LinkedEntry<Item>, Delivery {
   readonly cursor: Cursor | undefined
   /** `blocked` waits for a retry of its reward that is not in the window. */
   state: "waiting" | "blocked" | "sending" | "ended" | "recording"
+  /** Names its {@link chain}. */
+  readonly chainKey: number
   /** The deliveries of its reward, or of its event, in order; only the first one may be sent. */
   readonly chain: Array<Item>
 }
+
+/** The reward, or minus the event where that has none: bigints would take much longer to compare. */
+export const chainKeyOf = ({ event, reward }: Delivery): number => Number(reward ?? -event)
 
 /** Whether nothing but events of a replay waits for the delivery. */
 export const isReplayed = ({ chain }: Item): boolean => chain.every(({ cursor }) => cursor instanceof Replay)

@@ -9,10 +9,10 @@ import type {
   ReadRequest
 } from "@card-rewards/core/Deliveries"
 import { Cursor, maxReplayed, Replay } from "./Cursor.ts"
-import { isBefore, isReplayed, type Item } from "./Item.ts"
+import { chainKeyOf, isBefore, isReplayed, type Item } from "./Item.ts"
 
 /** New events and retries of one endpoint that a worker has in memory, at most. */
-export const maxEvents = 48
+export const maxEvents = 128
 export const maxRetries = 24
 
 /** Events that may be delivered, or become retries, after an earlier one that is still in flight, at most. */
@@ -179,8 +179,9 @@ export class Window {
   }
 
   private add(delivery: Delivery, cursor: Cursor | undefined): Item {
-    const chain = this.chainOf(delivery)
-    const item: Item = { ...unlisted, ...delivery, cursor, state: "waiting", chain }
+    const chainKey = chainKeyOf(delivery)
+    const chain = this.chainOf(chainKey)
+    const item: Item = { ...unlisted, ...delivery, cursor, state: "waiting", chainKey, chain }
     const next = chain.findIndex((other) => other.state === "waiting" && isBefore(item, other))
     chain.splice(next === -1 ? chain.length : next, 0, item)
     this.items.add(item)
@@ -188,10 +189,8 @@ export class Window {
     return item
   }
 
-  private chainOf({ event, reward }: Delivery): Array<Item> {
-    for (const item of this.items) {
-      if (item.event === event || (reward !== null && item.reward === reward)) return item.chain
-    }
+  private chainOf(key: number): Array<Item> {
+    for (const { chain, chainKey } of this.items) if (chainKey === key) return chain
     return []
   }
 }

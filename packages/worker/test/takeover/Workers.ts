@@ -56,5 +56,7 @@ export const isQuiet = Effect.fnUntraced(function*({ name }: Worker) {
   const sql = yield* SqlClient.SqlClient
   const active = sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database()
     AND application_name = ${sessionsOf(name)} AND state = 'active' AND wait_event_type IS DISTINCT FROM 'Lock'`
-  yield* untilTrue(Effect.map(active, ({ length }) => length === 0))
+  // inside a transaction, PostgreSQL shows what it showed first
+  const forget = sql`SELECT pg_stat_clear_snapshot()`
+  yield* untilTrue(Effect.map(Effect.andThen(forget, active), ({ length }) => length === 0))
 })
