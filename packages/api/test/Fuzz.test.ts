@@ -22,7 +22,8 @@ const refusedByHandler = new RegExp([
   "^cursor: expected the `next`",
   "cannot be moved beyond the year 9000",
   "^[$].*: is not known$",
-  "^expected JSON of at most 64 levels$"
+  "^expected JSON of at most 64 levels$",
+  "^to: expected a time after `from`$"
 ].join("|"))
 
 /** Counts of answers, by kind of request, status and tag. */

@@ -1,8 +1,11 @@
 import type * as Database from "@card-rewards/core/Database"
+import type * as Undelivered from "@card-rewards/dev-postgres/Undelivered"
+import { undelivered } from "@card-rewards/dev-postgres/Undelivered"
 import type * as EffectModule from "effect"
 import { Context, Effect, Redacted, type Scope } from "effect"
 import type * as SqlModule from "effect/sql"
 import { createHash } from "node:crypto"
+import { existsSync } from "node:fs"
 import { createRequire } from "node:module"
 import { basename, join, resolve } from "node:path"
 import { pathToFileURL } from "node:url"
@@ -11,6 +14,8 @@ import type * as Backlog from "./measures/Backlog.ts"
 import { type EventQueue, eventQueue } from "./measures/Backlog.ts"
 import type * as Endpoints from "./measures/Endpoints.ts"
 import { addEndpoints } from "./measures/Endpoints.ts"
+import type * as StoredEvents from "./measures/StoredEvents.ts"
+import { storeEvents } from "./measures/StoredEvents.ts"
 import { ownRoot } from "./Processes.ts"
 import type * as Seed from "./Seed.ts"
 import { type Population, population } from "./Seed.ts"
@@ -28,6 +33,15 @@ export interface Checkout {
   readonly eventQueue: (url: Redacted.Redacted) => Effect.Effect<EventQueue, never, Scope.Scope>
   /** Creates a webhook endpoint for each integrator of a database with that schema, at these addresses in turn. */
   readonly addEndpoints: typeof addEndpoints
+  /** Absent where endpoints do not consume the event log. */
+  readonly log: EventLog | undefined
+}
+
+export interface EventLog {
+  /** Stores events that are to be delivered. */
+  readonly store: typeof storeEvents
+  /** SQL whose rows show that not all are delivered. */
+  readonly undelivered: string
 }
 
 /** This checkout. */
@@ -36,7 +50,8 @@ export const own: Checkout = {
   root: ownRoot,
   population,
   eventQueue: (url) => Effect.succeed(eventQueue(url)),
-  addEndpoints
+  addEndpoints,
+  log: { store: storeEvents, undelivered }
 }
 
 /** The checkouts that the run compares with this one. */
@@ -50,7 +65,7 @@ export class Checkouts extends Context.Service<Checkouts, ReadonlyArray<Checkout
  */
 export const open = Effect.fn("Checkout.open")(function*(folder: string) {
   const root = resolve(folder)
-  const { database, effect, endpoints, isQueueEmpty, seed, spendEvents, SqlClient } = yield* Effect.tryPromise({
+  const { database, effect, endpoints, isQueueEmpty, log, seed, spendEvents, SqlClient } = yield* Effect.tryPromise({
     try: () => importModules(root),
     catch: (error) => new InvalidRun({ message: `${folder} is not a checkout with installed packages: ${error}` })
   })
@@ -94,7 +109,15 @@ export const open = Effect.fn("Checkout.open")(function*(folder: string) {
         }
       ),
     addEndpoints: (url, integrators, addresses) =>
-      Effect.promise(() => effect.Effect.runPromise(endpoints.addEndpoints(theirs(url), integrators, addresses)))
+      Effect.promise(() => effect.Effect.runPromise(endpoints.addEndpoints(theirs(url), integrators, addresses))),
+    log: log && {
+      undelivered: log.undelivered,
+      store: (client, events) =>
+        Effect.tryPromise({
+          try: () => effect.Effect.runPromise(log.storeEvents(client, events)),
+          catch: (error) => new InvalidRun({ message: `${name}: ${error}` })
+        })
+    }
   }
   return checkout
 })
@@ -110,5 +133,14 @@ const importModules = async (root: string) => {
   const backlog: typeof Backlog = await import(href("packages/bench/src/measures/Backlog.ts"))
   const endpoints: typeof Endpoints = await import(href("packages/bench/src/measures/Endpoints.ts"))
   const { isQueueEmpty } = backlog
-  return { database, effect, endpoints, isQueueEmpty, seed, spendEvents, SqlClient: sql.SqlClient.SqlClient }
+  const log = await importLog(href)
+  return { database, effect, endpoints, isQueueEmpty, log, seed, spendEvents, SqlClient: sql.SqlClient.SqlClient }
+}
+
+const importLog = async (href: (path: string) => string) => {
+  const undelivered = href("packages/dev-postgres/src/Undelivered.ts")
+  if (!existsSync(new URL(undelivered))) return undefined
+  const rows: typeof Undelivered = await import(undelivered)
+  const events: typeof StoredEvents = await import(href("packages/bench/src/measures/StoredEvents.ts"))
+  return { storeEvents: events.storeEvents, undelivered: rows.undelivered }
 }

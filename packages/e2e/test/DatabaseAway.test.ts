@@ -10,7 +10,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Data, Duration, Effect } from "effect"
 
 /** In seconds; a long run sets minutes. */
-const awaySeconds = Number(process.env["AWAY_SECONDS"] ?? 6)
+const awaySeconds = Number(process.env["AWAY_SECONDS"] ?? 4)
 /** How often connections are frozen again, and how long the network works in between; a long run sets more. */
 const losses = Number(process.env["AWAY_LOSSES"] ?? 3)
 const lossEveryMillis = Number(process.env["AWAY_LOSS_EVERY_MILLIS"] ?? 2_500)

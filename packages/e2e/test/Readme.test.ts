@@ -91,11 +91,9 @@ layer(LaunchedService.layer, { excludeTestServices: true, timeout: "120 seconds"
       assert.strictEqual(refused.status, 400)
       shell.stdin.write("\n")
       yield* prints(expected[1])
-      assert.deepStrictEqual(output.trim().split("\n").filter((line) => !line.startsWith("{\"eventId\"")), [
-        expected[0],
-        "refused",
-        expected[1]
-      ])
+      // others may have used the port before, whose webhooks are refused too
+      const lines = output.trim().split("\n").filter((line) => !line.startsWith("{\"eventId\""))
+      assert.deepStrictEqual([...new Set(lines)], [expected[0], "refused", expected[1]])
     }))
 
   it.effect("has a program in TypeScript that runs", () =>

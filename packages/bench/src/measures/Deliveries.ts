@@ -1,10 +1,9 @@
-import { undelivered } from "@card-rewards/dev-postgres/Undelivered"
 import { Effect, type Redacted } from "effect"
 import type { SqlClient } from "effect/sql"
 import { performance } from "node:perf_hooks"
 import type { Client } from "pg"
 import { Agent, request } from "undici"
-import { type Checkout, Checkouts, own } from "../Checkout.ts"
+import { type Checkout, Checkouts, type EventLog, own } from "../Checkout.ts"
 import { generateLoad, type LoadResult } from "../Load.ts"
 import { compare, type Competitor, InvalidRun, type Measure, type Size, takeTurns, verify } from "../Measure.ts"
 import { bodyOf } from "../peers/EventWork.ts"
@@ -15,7 +14,6 @@ import { workOff } from "./Backlog.ts"
 import { connections, peer, type Requirements, serviceEnvironment, worker } from "./Competitors.ts"
 import { connect } from "./Connection.ts"
 import { ask, countOf } from "./Receivers.ts"
-import { storeEvents } from "./StoredEvents.ts"
 
 const loop = "undici request loop"
 const oneAddress = "the loop, one address"
@@ -23,8 +21,8 @@ const dispatch = "undici dispatch, one address"
 
 /** Integrators with an endpoint each: an endpoint has at most 16 requests in flight. */
 const integrators = 32
-/** Deliveries of a turn, in multiples of the size's backlog. */
-const backlogs = 2
+/** Deliveries of a turn, in multiples of the size's backlog: it lasts about as long as a turn of the loop. */
+const backlogs = 3
 
 const owners = Array.from({ length: integrators }, (_, index) => integratorOf(index))
 const event = { cents: "12345", earned: "123450000", occurredAt: "2026-01-01T00:00:00.000Z" }
@@ -47,17 +45,19 @@ export const deliveries: Measure<Requirements> = {
     const receiver = yield* processes.serve({ entry: peer("receiver"), env: { ORIGINS: `${integrators}` } })
     const origins = JSON.parse(yield* ask(receiver, "/origins")) as ReadonlyArray<string>
     const received = receivedBy(receiver)
-    const competitor = Effect.fnUntraced(function*({ addEndpoints, name, population, root }: Checkout) {
+    const competitor = Effect.fnUntraced(function*({ addEndpoints, log, name, population, root }: Checkout) {
+      if (log === undefined) return []
       const url = yield* server.database(population({ integrators, users: integrators, programs: 1, versions: 1 }))
       yield* addEndpoints(url, integrators, origins.map((origin) => `${origin}/hooks`))
       const running = yield* processes.start({ root, entry: worker, env: serviceEnvironment(url) })
       const connection = yield* connect(url)
       const each = Math.ceil(backlogs * size.backlog / integrators)
-      return deliverer({ name, url, running, connection, received, each })
+      return [deliverer({ name, log, url, running, connection, received, each })]
     })
     const sent = body("evt_0123456789abcdef000000000001", 1)
+    const deliverers = (yield* Effect.forEach([own, ...checkouts], competitor)).flat()
     const findings = yield* takeTurns([
-      ...(yield* Effect.forEach([own, ...checkouts], competitor)),
+      ...deliverers,
       sender(loop, received, postInLoop(origins, sent, size.turnMillis)),
       sender(oneAddress, received, postInLoop([receiver.baseUrl], sent, size.turnMillis)),
       sender(dispatch, received, generateLoad({
@@ -72,10 +72,10 @@ export const deliveries: Measure<Requirements> = {
       findings,
       comparisons: [
         compare(findings, { of: own.name, against: loop, metric: "deliveries/s" }, { bound: "at least", value: 0.5 }),
-        ...[oneAddress, dispatch, ...checkouts.map(({ name }) => name)].map((against) =>
+        ...[oneAddress, dispatch, ...deliverers.slice(1).map(({ name }) => name)].map((against) =>
           compare(findings, { of: own.name, against, metric: "deliveries/s" })
         ),
-        ...checkouts.flatMap(({ name }) =>
+        ...deliverers.slice(1).flatMap(({ name }) =>
           ["sender CPU µs/delivery", "PostgreSQL CPU µs/delivery"].map((metric) =>
             compare(findings, { of: own.name, against: name, metric })
           ))
@@ -102,9 +102,10 @@ const receivedBy = (receiver: Serving) => {
 
 type Received = ReturnType<typeof receivedBy>
 
-/** A checkout's worker, whose schema is this one's, with deliveries that appear at once. */
+/** A checkout's worker with deliveries that appear at once. */
 const deliverer = (options: {
   readonly name: string
+  readonly log: EventLog
   readonly url: Redacted.Redacted
   readonly running: Running
   readonly connection: Client
@@ -112,10 +113,10 @@ const deliverer = (options: {
   /** Deliveries of each integrator in a turn. */
   readonly each: number
 }): Competitor<Requirements> => {
-  const { connection, each, name, received, running, url } = options
+  const { connection, each, log, name, received, running, url } = options
   const count = each * integrators
   const hasPending = (sql: SqlClient.SqlClient) =>
-    Effect.map(sql`${sql.literal(undelivered)} LIMIT 1`, (rows) => rows.length > 0)
+    Effect.map(sql`${sql.literal(log.undelivered)} LIMIT 1`, (rows) => rows.length > 0)
   return {
     name,
     turn: Effect.fnUntraced(function*(round: number) {
@@ -124,7 +125,7 @@ const deliverer = (options: {
         url,
         running: [running],
         count,
-        add: storeEvents(connection, { integrators: owners, count: each, prefix: `d${round}` }),
+        add: log.store(connection, { integrators: owners, count: each, prefix: `d${round}` }),
         // the receiver answers first: it costs PostgreSQL nothing
         isDone: (sql) =>
           Effect.flatMap(received.has(count), (hasAll) =>

@@ -16,7 +16,7 @@ export interface StoredEvents {
 }
 
 /** Events of one reward are this far apart in the log, more than a consumer's window holds. */
-const apart = 100
+const apart = 200
 /** Events of each integrator that one statement stores. */
 const batchSize = 20_000
 

@@ -63,10 +63,10 @@ const day = 86_400_000
 
 let made = 0
 const play = Effect.fnUntraced(function*(operations: ReadonlyArray<Operation>) {
-  const mismatch = yield* run(operations)
-  assert.isUndefined(mismatch)
+  const integratorId = IntegratorId.make(`simulated-${++made}`)
+  assert.isUndefined(yield* run(operations, { integratorId }))
   yield* processAll
-  return IntegratorId.make(`model-${++made}`)
+  return integratorId
 })
 
 /** One side of a simulation. */
@@ -147,7 +147,7 @@ layer(services)("a simulation", (it) => {
       }
       const sql = yield* SqlClient.SqlClient
       const [refunded] = yield* sql<{ count: number }>`SELECT count(*)::int AS count FROM rewards
-        WHERE program_id = 'pa' AND refunded_spend > 0 AND integrator_id LIKE 'model-%'`
+        WHERE program_id = 'pa' AND refunded_spend > 0 AND integrator_id LIKE 'simulated-%'`
       totals.refunds = refunded?.count ?? 0
       assert.isAbove(totals.purchases, 8 * seeds.length, JSON.stringify(totals))
       assert.isAbove(totals.differ, seeds.length / 3, JSON.stringify(totals))

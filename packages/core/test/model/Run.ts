@@ -30,6 +30,8 @@ export interface RunOptions {
    * lane, so that their order of application is known for any number of them. Compared as with limits.
    */
   readonly bulk?: boolean
+  /** The integrator's id; one that no other run has, where absent. */
+  readonly integratorId?: IntegratorId
 }
 
 let made = 0
@@ -39,7 +41,7 @@ export const run = (operations: ReadonlyArray<Operation>, options: RunOptions = 
   withLimits(options.limits ?? {})(runAll(operations, options))
 
 const runAll = Effect.fnUntraced(function*(operations: ReadonlyArray<Operation>, options: RunOptions) {
-  const integratorId = IntegratorId.make(`model-${++made}`)
+  const { integratorId = IntegratorId.make(`model-${++made}`) } = options
   const { create } = yield* Integrators
   yield* create(integratorId)
   const paidAtOnce = options.limits?.paidAtOnce ?? defaultPaidAtOnce
