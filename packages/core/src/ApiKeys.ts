@@ -11,7 +11,9 @@ import * as Batcher from "./Batcher.ts"
 import { value, withinRequestDeadline } from "./Database.ts"
 import { columnList, int4, type Row, timestamptz } from "./Database/Table.ts"
 import { Environment } from "./Environment.ts"
+import { lockIntegrator } from "./Locks.ts"
 import * as Secrets from "./Secrets.ts"
+import { isOwned, slotOf } from "./Slots.ts"
 import * as Tables from "./Tables.ts"
 
 /** The owner of a key, and whether the key may be used. */
@@ -68,9 +70,8 @@ type KeyRow = Row<typeof shown>
 const usedKeys = columnList({ ...Tables.apiKeys.pick("integrator_id", "name").columns, minute: timestamptz() })
 
 const statements = (sql: SqlClient.SqlClient) => ({
-  /** Serialises changes of an integrator's keys. NO KEY UPDATE does not block enrollments, which reference the row. */
   lock: (integratorId: IntegratorId) =>
-    sql`SELECT 1 FROM integrators WHERE integrator_id = ${integratorId} FOR NO KEY UPDATE`,
+    Effect.provideService(lockIntegrator(integratorId), SqlClient.SqlClient, sql),
   select: (integratorId: IntegratorId, name: ApiKeyName) =>
     Effect.map(
       sql<KeyRow>`SELECT ${shown.names} FROM api_keys
@@ -146,7 +147,7 @@ const make = Effect.gen(function*() {
           GROUP BY integrator_id, name
         ) u
         JOIN api_keys k ON k.integrator_id = u.integrator_id AND k.name = u.name
-        WHERE k.last_used_at IS NULL OR k.last_used_at < u.minute
+        WHERE (k.last_used_at IS NULL OR k.last_used_at < u.minute) AND ${isOwned("k.integrator_id")}
         ORDER BY k.integrator_id, k.name FOR NO KEY UPDATE OF k
       ) later
       WHERE k.integrator_id = later.integrator_id AND k.name = later.name`
@@ -190,7 +191,7 @@ export const issue = Effect.fnUntraced(function*(
   IssueServices
 > {
   const sql = yield* SqlClient.SqlClient
-  const secret = yield* Secrets.newApiKey(yield* Environment)
+  const secret = yield* Secrets.newApiKey(yield* Environment, slotOf(integratorId))
   const keyHash = yield* Secrets.hashApiKey(secret)
   const last4 = Redacted.value(secret).slice(-4)
   const createdAt = yield* Clock.currentTimeMillis

@@ -11,6 +11,7 @@ import { SqlClient } from "effect/sql"
 import { issue, type IssueServices } from "./ApiKeys.ts"
 import { columns, value, withinRequestDeadline } from "./Database.ts"
 import { Environment } from "./Environment.ts"
+import { isOwned, type Owned, requireOwned } from "./Slots.ts"
 
 /** An integrator with this id exists. Its first key was shown when it was created. */
 export class IntegratorExists extends Schema.TaggedError<IntegratorExists>()("IntegratorExists", {
@@ -74,11 +75,13 @@ const make = Effect.gen(function*() {
   const create = Effect.fn("Integrators.create")(function*(integratorId: IntegratorId) {
     const salt = Hex.encode(yield* random.randomBytes(8))
     const now = yield* Clock.currentTimeMillis
-    const made = yield* sql`INSERT INTO integrators (integrator_id, created_at, event_salt)
-      VALUES (${integratorId}, ${value.timestamptz(now)}, ${salt}) ON CONFLICT DO NOTHING RETURNING 1 AS made`
+    const made = yield* sql<Owned>`INSERT INTO integrators (integrator_id, created_at, event_salt)
+      VALUES (${integratorId}, ${value.timestamptz(now)}, ${salt}) ON CONFLICT DO NOTHING
+      RETURNING ${isOwned("integrator_id")} AS is_owned`
     if (made.length === 0) {
       return yield* new IntegratorExists({ integratorId, message: "There is an integrator with this id already" })
     }
+    yield* requireOwned(made)
     yield* sql`INSERT INTO lanes (integrator_id, lane)
       SELECT ${integratorId}, lane FROM generate_series(0, ${value.int4(laneCount - 1)}) AS lane`
     yield* sql`INSERT INTO vaults (integrator_id, vault_id) VALUES (${integratorId}, ${vaultId})`
@@ -99,13 +102,15 @@ const make = Effect.gen(function*() {
     const now = yield* Clock.currentTimeMillis
     const rows = yield* sql<IntegratorRow>`UPDATE integrators
       SET suspended_at = coalesce(suspended_at, ${value.timestamptz(now)})
-      WHERE integrator_id = ${integratorId} RETURNING integrator_id, created_at, suspended_at`
+      WHERE integrator_id = ${integratorId} AND ${isOwned("integrator_id")}
+      RETURNING integrator_id, created_at, suspended_at`
     return yield* found(integratorId, rows)
   }, withinRequestDeadline)
 
   const resume = Effect.fn("Integrators.resume")(function*(integratorId: IntegratorId) {
     const rows = yield* sql<IntegratorRow>`UPDATE integrators SET suspended_at = NULL
-      WHERE integrator_id = ${integratorId} RETURNING integrator_id, created_at, suspended_at`
+      WHERE integrator_id = ${integratorId} AND ${isOwned("integrator_id")}
+      RETURNING integrator_id, created_at, suspended_at`
     return yield* found(integratorId, rows)
   }, withinRequestDeadline)
 

@@ -13,6 +13,7 @@ import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Array, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { value, withinRequestDeadline } from "./Database.ts"
+import { lockIntegrator } from "./Locks.ts"
 import type { Catalog } from "./Programs/Catalog.ts"
 import { readProgramText, type TextInPieces } from "./Programs/ProgramText.ts"
 import type { Need } from "./Programs/Reservations.ts"
@@ -80,10 +81,6 @@ interface VersionRow {
 }
 
 const statements = (sql: SqlClient.SqlClient) => {
-  /** Serialises an integrator's publications. NO KEY UPDATE does not block enrollments, which reference the row. */
-  const lock = (integratorId: IntegratorId) =>
-    sql`SELECT 1 FROM integrators WHERE integrator_id = ${integratorId} FOR NO KEY UPDATE`
-
   const published = Effect.fnUntraced(
     function*(integratorId: IntegratorId, programId: ProgramId, version: number, content: string | undefined) {
       const [row] = yield* sql<{ effectiveFrom: number; publishedAt: number; same: boolean | null }>`
@@ -104,14 +101,14 @@ const statements = (sql: SqlClient.SqlClient) => {
     return { now, otherPrograms: others[0]?.count ?? 0, versions: own[0] }
   })
 
-  return { lock, publication, published }
+  return { publication, published }
 }
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const { cachedBytes, catalogs, load } = yield* makeVersions()
 
-  const { lock, publication, published } = statements(sql)
+  const { publication, published } = statements(sql)
 
   const publish = Effect.fn("Programs.publish")(function*(
     integratorId: IntegratorId,
@@ -122,7 +119,7 @@ const make = Effect.gen(function*() {
   ) {
     const content = JSON.stringify(Schema.encodeSync(ProgramDefinition)(definition))
     const isComparable = unknownKeyProblems.length === 0 && isStorable(content)
-    yield* lock(integratorId)
+    yield* Effect.provideService(lockIntegrator(integratorId), SqlClient.SqlClient, sql)
     const existing = yield* published(integratorId, programId, version, isComparable ? content : undefined)
     if (existing !== undefined) {
       if (existing.same !== true) return yield* conflict(programId, version)

@@ -13,6 +13,7 @@ type Grants = Readonly<Record<string, string>>
 
 /** For processes that move money: vaults, rewards and balances change, the journal and the events are append-only. */
 const ledger: Grants = {
+  cell_slots: "SELECT",
   integrators: "SELECT",
   users: "SELECT",
   webhook_endpoints: "SELECT, UPDATE (work_at)",
@@ -106,6 +107,7 @@ export const grant: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> 
     yield* sql.unsafe(createRole(name))
     if (role === "worker") yield* sql.unsafe(letReadStatistics(name))
     if (!(yield* exists(name))) continue
+    yield* sql.unsafe(useSchema(name))
     yield* sql.unsafe(`GRANT SELECT ON effect_sql_migrations TO ${name}`)
     if (role === "api") yield* sql.unsafe(`GRANT USAGE ON SEQUENCE arrivals TO ${name}`)
     if (role === "worker") yield* sql.unsafe(`GRANT EXECUTE ON FUNCTION keep_delivery_attempts(interval) TO ${name}`)
@@ -129,6 +131,10 @@ const createRole = (name: string) =>
     END IF;
   EXCEPTION WHEN duplicate_object OR unique_violation OR insufficient_privilege THEN NULL;
   END $$`
+
+/** Its tables are in the schema that comes first in the owner's search path. */
+const useSchema = (name: string) =>
+  `DO $$ BEGIN EXECUTE format('GRANT USAGE ON SCHEMA %I TO ${name}', current_schema()); END $$`
 
 /** The vitals need this right to see the age of other sessions' snapshots. */
 const letReadStatistics = (name: string) =>

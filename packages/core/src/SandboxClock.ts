@@ -9,6 +9,7 @@ import { instant, type Instant } from "@card-rewards/domain/Time"
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { value, withinRequestDeadline } from "./Database.ts"
+import { lockVault } from "./Locks.ts"
 
 /**
  * The integrators' sandbox clocks (decisions, section 9). A clock advances with real time, and requests can move it
@@ -44,7 +45,7 @@ const make = Effect.gen(function*() {
       const message = "$.now: the clock cannot be moved beyond the year 9000"
       return yield* new InvalidRequest({ part: "body", message })
     }
-    yield* sql`SELECT 1 FROM vaults WHERE integrator_id = ${integratorId} FOR UPDATE`
+    yield* Effect.provideService(lockVault(integratorId), SqlClient.SqlClient, sql)
     const clock = yield* read(sql, integratorId)
     if (now === clock.now || now === clock.movedTo) return { now: clock.now }
     if (now < clock.now) {

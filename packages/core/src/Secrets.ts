@@ -105,13 +105,19 @@ export const newWebhookSecret: Effect.Effect<WebhookSecret, never, SecureRandom.
   return secretFromBytes(yield* random.randomBytes(32))
 })
 
-/** Generates an API key, `service_sk_sandbox_<64 hex>` or `service_sk_live_<64 hex>` (contract, section 2.7). */
+/**
+ * Generates an API key, `service_sk_sandbox_<64 hex>` or `service_sk_live_<64 hex>` (contract, section 2.7). The first
+ * byte is the slot of its integrator (Slots.ts), the others are random.
+ */
 export const newApiKey = Effect.fnUntraced(function*(
-  environment: VaultId
+  environment: VaultId,
+  slot: number
 ): Effect.fn.Return<Redacted.Redacted, never, SecureRandom.SecureRandom> {
   const random = yield* SecureRandom.SecureRandom
   const prefix = environment === "production" ? "service_sk_live_" : "service_sk_sandbox_"
-  return Redacted.make(prefix + Hex.encode(yield* random.randomBytes(32)), { label: "apiKey" })
+  const bytes = yield* random.randomBytes(32)
+  bytes[0] = slot
+  return Redacted.make(prefix + Hex.encode(bytes), { label: "apiKey" })
 })
 
 /** The stored form of an API key: SHA-256 of the whole key, prefix included (decisions, section 7). */

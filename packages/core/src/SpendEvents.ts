@@ -18,6 +18,7 @@ import { value } from "./Database.ts"
 import { perRow } from "./Database/PlannerHints.ts"
 import { columnList, int4, type Written } from "./Database/Table.ts"
 import * as Metrics from "./Metrics.ts"
+import { isOwned, notOwned } from "./Slots.ts"
 import * as Tables from "./Tables.ts"
 
 /** The maximum number of events that wait for an insert. */
@@ -111,6 +112,7 @@ interface NotStored {
   readonly same: boolean | null
   readonly enrolled: boolean
   readonly future: boolean
+  readonly owned: boolean
 }
 
 /** Answers the events of an insert, except for those that a concurrent insert stored, which it returns. */
@@ -121,6 +123,7 @@ const answerAll = (posts: ReadonlyArray<Post>, rows: ReadonlyArray<NotStored>): 
     const row = notStored.get(ord)
     const id = printId(post.request)
     if (row === undefined) post.complete(Effect.succeed({ id, duplicate: false }))
+    else if (!row.owned) post.complete(Effect.fail(notOwned()))
     else if (row.known && row.same === true) post.complete(Effect.succeed({ id, duplicate: true }))
     else if (row.known) post.complete(conflict(id))
     else if (row.future) post.complete(inFuture())
@@ -193,15 +196,18 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
   return yield* sql<NotStored>`
     WITH input AS (
       SELECT * FROM ${input.unnest(posts.map(rowOf))}
+    ), senders AS (
+      SELECT d.integrator_id, i.integrator_id IS NOT NULL AND ${isOwned("d.integrator_id")} AS owned,
+        ${value.timestamptz(real)} + i.clock_offset_millis * interval '1 millisecond' AS now
+      FROM (SELECT DISTINCT integrator_id FROM input) d
+      LEFT JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = d.integrator_id ${perRow}) i ON true
     ), checked AS (
       SELECT t.*, u.user_id IS NOT NULL AS enrolled, e.user_id IS NOT NULL AS known,
         (${contents.of("e")}) = (${contents.of("t")})
           AND e.mid IS NOT DISTINCT FROM t.mid AND e.country IS NOT DISTINCT FROM t.country
-          AND e.original_id IS NOT DISTINCT FROM t.original_id AS same,
-        ${value.timestamptz(real)} + i.clock_offset_millis * interval '1 millisecond' AS now
-      FROM input t
+          AND e.original_id IS NOT DISTINCT FROM t.original_id AS same, s.now, s.owned
+      FROM input t JOIN senders s USING (integrator_id)
       -- index look-ups row by row, whatever the statistics say: the tables may grow from empty within minutes
-      LEFT JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}) i ON true
       LEFT JOIN LATERAL (
         SELECT * FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
       ) u ON true
@@ -214,7 +220,7 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
     ), stored AS (
       INSERT INTO spend_events (${sent.names}, received_at)
       SELECT ${sent.names}, now
-      FROM judged WHERE NOT known AND enrolled AND NOT future
+      FROM judged WHERE owned AND NOT known AND enrolled AND NOT future
       ORDER BY ${Tables.spendEventKey.names}
       ON CONFLICT DO NOTHING
       RETURNING ${queued.names}
@@ -226,6 +232,6 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
       : sql`NULL FROM stored s`
   }
     )
-    SELECT j.ord, j.known, j.same, j.enrolled, j.future
+    SELECT j.ord, j.known, j.same, j.enrolled, j.future, j.owned
     FROM judged j WHERE (${Tables.spendEventKey.of("j")}) NOT IN (SELECT ${Tables.spendEventKey.of("s")} FROM stored s)`
 })

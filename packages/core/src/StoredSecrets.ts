@@ -4,6 +4,7 @@ import { Context, Effect, Layer, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value, withoutDeadline } from "./Database.ts"
 import { Secrets } from "./Secrets.ts"
+import { isOwned } from "./Slots.ts"
 import { locationOf } from "./WebhookEndpoints.ts"
 
 /** The maximum number of secrets of one batch. */
@@ -73,7 +74,7 @@ const make = Effect.gen(function*() {
         ${columns.bytea(rows.map((row) => row.encrypted))}, ${columns.bytea(rows.map((row) => row.replacement))})
         AS t(integrator_id, generation, rotation, encrypted, replacement)
       WHERE s.integrator_id = t.integrator_id AND s.generation = t.generation AND s.rotation = t.rotation
-        AND s.encrypted = t.encrypted
+        AND s.encrypted = t.encrypted AND ${isOwned("s.integrator_id")}
       RETURNING 1`
 
   const rotate = Effect.fn("StoredSecrets.rotate")(function*(

@@ -12,8 +12,9 @@ import {
 } from "@card-rewards/domain/User"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { value, withinRequestDeadline } from "./Database.ts"
+import { withinRequestDeadline } from "./Database.ts"
 import { columnList, type Row } from "./Database/Table.ts"
+import { lockLane } from "./Locks.ts"
 import { integratorTime } from "./SandboxClock.ts"
 import * as Tables from "./Tables.ts"
 
@@ -60,12 +61,6 @@ const statements = (sql: SqlClient.SqlClient) => ({
       WHERE integrator_id = ${integratorId} AND user_id = ${userId}`
     return row === undefined ? undefined : toUser(row)
   }),
-  /** Locks the lane before the record draws its arrival number, so that a user's arrivals commit in their order. */
-  lockLane: Effect.fnUntraced(function*(integratorId: IntegratorId, lane: number) {
-    const locked = yield* sql`SELECT 1 AS locked FROM lanes
-      WHERE integrator_id = ${integratorId} AND lane = ${value.int4(lane)} FOR UPDATE`
-    if (locked.length === 0) return yield* Effect.die(new Error("A user of an integrator that does not exist was put"))
-  }),
   addRecord: (integratorId: IntegratorId, user: User) =>
     sql`INSERT INTO user_attributes (arrival, ${record.names})
       SELECT nextval('arrivals'), ${record.names}
@@ -75,7 +70,7 @@ const statements = (sql: SqlClient.SqlClient) => ({
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
 
-  const { addRecord, lockLane, select } = statements(sql)
+  const { addRecord, select } = statements(sql)
 
   const enroll = Effect.fnUntraced(function*(integratorId: IntegratorId, lane: number, user: User) {
     const { referredBy } = user
@@ -98,8 +93,7 @@ const make = Effect.gen(function*() {
 
   const put = Effect.fn("Users.put")(function*(integratorId: IntegratorId, userId: UserId, enrollment: Enrollment) {
     const lane = laneOf(userId)
-    yield* lockLane(integratorId, lane)
-    const now = yield* Effect.provideService(integratorTime(integratorId), SqlClient.SqlClient, sql)
+    const now = yield* Effect.provideService(lockAndReadTime(integratorId, lane), SqlClient.SqlClient, sql)
     const current = yield* select(integratorId, userId)
     if (current === undefined) {
       const user: User = { userId, ...enrollment, enrolledAt: now, updatedAt: now }
@@ -129,6 +123,9 @@ const make = Effect.gen(function*() {
 
   return Users.of({ put, get })
 })
+
+const lockAndReadTime = (integratorId: IntegratorId, lane: number) =>
+  Effect.andThen(lockLane(integratorId, lane), integratorTime(integratorId))
 
 const toUser = (row: Row<typeof shown>): User => ({
   userId: row.userId,

@@ -20,8 +20,8 @@ import { SqlClient } from "effect/sql"
 import { value, withinRequestDeadline } from "./Database.ts"
 import type { Row } from "./Database/Table.ts"
 import { atOnce, wakeEndpoints } from "./Deliveries/WakeUp.ts"
-import { lockLive, lockVault } from "./DeliveryLog/Endpoint.ts"
 import { IntegratorNotFound } from "./Integrators.ts"
+import { lockIntegrator, lockLive, lockVault } from "./Locks.ts"
 import { newWebhookSecret, Secrets, type SecretUnreadable } from "./Secrets.ts"
 import * as Tables from "./Tables.ts"
 
@@ -226,6 +226,7 @@ const makeSecrets = Effect.gen(function*() {
 
   const rotateSecret = Effect.fn("WebhookEndpoints.rotateSecret")(
     function*(integratorId: IntegratorId, id: EndpointId) {
+      yield* lockIntegrator(integratorId)
       yield* lockLive(integratorId)
       const live = yield* find(integratorId, id)
       const generation = value.int4(live.generation)

@@ -136,10 +136,10 @@ const history = Effect.gen(function*() {
 /** Tables whose rows are deleted once their work is done, as all work of the history is. */
 const passing = ["payouts", "quarantine"]
 
-/** An idle database of the first version of the schema. */
+/** An idle database of the first version of the schema, without any row. */
 const firstSchema = Effect.gen(function*() {
   const url = yield* makeEmpty
-  yield* Database.migrate(url, { migrations: first })
+  yield* Database.migrate(url, { migrations: first, slots: new Set() })
   return url
 })
 

@@ -1,17 +1,16 @@
-import { assert, layer } from "@effect/vitest"
+import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
+import { assert, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { readFileSync } from "node:fs"
+import { globSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import * as Database from "../src/Database.ts"
+import { ownedSlots } from "../src/CellSlots.ts"
 import { grants, roles } from "../src/Roles.ts"
 import { liveLayer } from "./TestLayer.ts"
 
 /** Tables that every node of a distributed database has a copy of; see docs/scaling.md. */
-const everywhere = ["integrators", "api_keys", "api_key_hashes", "effect_sql_migrations"]
-
-/** The statements of docs/scaling.md that distribute the schema. */
-const distribution = /```sql\n([^]*?)```/.exec(
-  readFileSync(new URL("../../../docs/scaling.md", import.meta.url), "utf8")
-)?.[1] ?? ""
+const everywhere = ["integrators", "api_keys", "api_key_hashes", "cell_slots", "effect_sql_migrations"]
 
 layer(liveLayer, { excludeTestServices: true })("the schema", (it) => {
   it.effect("keeps every table shardable: its unique keys and foreign keys begin with integrator_id", () =>
@@ -25,8 +24,6 @@ layer(liveLayer, { excludeTestServices: true })("the schema", (it) => {
         GROUP BY 1, 2`
       const sharded = tables.filter(({ name }) => !everywhere.includes(name))
       assert.isAbove(sharded.length, 20)
-      const distributed = new Set([...distribution.matchAll(/'([a-z_]+)'/g)].map(([, name]) => name))
-      for (const { name } of tables) assert.strictEqual(distributed.has(name), name !== "effect_sql_migrations", name)
       for (const { name, persistence, uniques } of sharded) {
         assert.deepStrictEqual([...new Set(uniques)], ["integrator_id"], name)
         assert.strictEqual(persistence, "p", `${name} survives a crash`)
@@ -76,3 +73,53 @@ layer(liveLayer, { excludeTestServices: true })("the schema", (it) => {
       assert.deepStrictEqual([...granted].sort(), tables.map(({ name }) => name).sort())
     }))
 })
+
+/** What an engine that places schemas on nodes does not accept in migrations, or only from a superuser. */
+const refused = {
+  "a trigger": /\bCREATE (OR REPLACE )?(CONSTRAINT )?TRIGGER\b/i,
+  "several changes by one ALTER TABLE, which may add a constraint": /\bALTER TABLE [^;`]*,\s*(ADD|DROP|ALTER)\b/i,
+  "an index that is built outside a transaction": /\bCONCURRENTLY\b/i,
+  "a name in another schema": /\b(public|pg_temp)\.[a-z]/i
+}
+
+it("migrations have nothing that a distributed schema refuses", () => {
+  const folder = join(import.meta.dirname, "../src/migrations")
+  const files = globSync("**/*.ts", { cwd: folder })
+  assert.isAbove(files.length, 8)
+  for (const file of files) {
+    const text = readFileSync(join(folder, file), "utf8")
+    for (const [what, pattern] of Object.entries(refused)) assert.notMatch(text, pattern, `${file}: ${what}`)
+  }
+  assert.match("ALTER TABLE a ADD COLUMN b int, ADD CHECK (b > 0)", Object.values(refused)[1] ?? /^$/)
+})
+
+it.live("the schema of a cell has all that its migrations make, beside another cell's", () =>
+  Effect.gen(function*() {
+    const url = yield* makeEmpty
+    const at = (schema: string) => Database.layer({ url, schema, poolSize: 1, applicationName: "test" })
+    const made = Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      return yield* sql<{ schema: string; objects: number }>`
+        SELECT nspname AS schema, (SELECT count(*) FROM pg_class WHERE relnamespace = n.oid)::int
+          + (SELECT count(*) FROM pg_proc WHERE pronamespace = n.oid)::int AS objects
+        FROM pg_namespace n WHERE nspname !~ '^pg_|^information_schema$' ORDER BY 1`
+    })
+    yield* Database.migrate(url, { schema: "cell_a", slots: new Set([1, 2]) })
+    const first = yield* Effect.provide(made, at("cell_a"))
+    yield* Database.migrate(url, { schema: "cell_b", slots: new Set([3]) })
+    // slots are given once
+    yield* Database.migrate(url, { schema: "cell_b", slots: new Set([4]) })
+    const both = yield* Effect.provide(made, at("cell_b"))
+    const [{ objects } = { objects: 0 }] = first
+    assert.isAbove(objects, 50)
+    assert.deepStrictEqual(first, [{ schema: "cell_a", objects }, { schema: "public", objects: 0 }])
+    assert.deepStrictEqual(both, [
+      { schema: "cell_a", objects },
+      { schema: "cell_b", objects },
+      { schema: "public", objects: 0 }
+    ])
+    const slots: Readonly<Record<string, ReadonlyArray<number>>> = { cell_a: [1, 2], cell_b: [3] }
+    for (const [schema, own] of Object.entries(slots)) {
+      assert.deepStrictEqual([...(yield* Effect.provide(ownedSlots, at(schema)))], own)
+    }
+  }).pipe(Effect.scoped))

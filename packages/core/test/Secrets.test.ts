@@ -58,14 +58,14 @@ it.layer(crypto)("Secrets", (it) => {
   it.effect("generated secrets have the contract's form and differ", () =>
     Effect.gen(function*() {
       assert.match(yield* newWebhookSecret, /^service_whsec_[0-9a-f]{64}$/)
-      assert.match(Redacted.value(yield* newApiKey("sandbox")), /^service_sk_sandbox_[0-9a-f]{64}$/)
-      assert.match(Redacted.value(yield* newApiKey("production")), /^service_sk_live_[0-9a-f]{64}$/)
+      assert.match(Redacted.value(yield* newApiKey("sandbox", 7)), /^service_sk_sandbox_07[0-9a-f]{62}$/)
+      assert.match(Redacted.value(yield* newApiKey("production", 7)), /^service_sk_live_07[0-9a-f]{62}$/)
       assert.notStrictEqual(yield* newWebhookSecret, yield* newWebhookSecret)
     }))
 
   it.effect("the stored hash of an API key is the SHA-256 of the whole key", () =>
     Effect.gen(function*() {
-      const key = yield* newApiKey("sandbox")
+      const key = yield* newApiKey("sandbox", 7)
       const expected = createHash("sha256").update(Redacted.value(key)).digest("hex")
       assert.strictEqual(Hex.encode(yield* hashApiKey(key)), expected)
     }))

@@ -3,6 +3,8 @@ import { Migrator, SqlClient } from "effect/sql"
 import initial from "../migrations/0001_initial.ts"
 import * as Roles from "../Roles.ts"
 import { StartRefused } from "../Settings.ts"
+import { allSlots } from "../Slots.ts"
+import { columns } from "./Columns.ts"
 import { isSqlError } from "./Errors.ts"
 import { layer } from "./Pool.ts"
 
@@ -26,14 +28,19 @@ export interface MigrateOptions {
   readonly migrations?: Readonly<Record<string, typeof initial>>
   /** Attempts to get the locks; 24 when absent, which take two minutes. */
   readonly lockTries?: number
+  /** The schema of the tables, which is created where it is missing; the login's first one when absent. */
+  readonly schema?: string
+  /** The slots of a cell that has no tables yet; all when absent. */
+  readonly slots?: ReadonlySet<number>
 }
 
 /**
  * Applies the missing migrations and grants the roles their rights; the login must own the schema. A second concurrent
  * run waits for the first. While other transactions have locked the tables it releases its locks and retries. A
- * migration that fails changes nothing.
+ * migration that fails changes nothing. A cell that has its tables keeps its slots.
  */
 export const migrate = Effect.fn("Database.migrate")(function*(url: Redacted.Redacted, options: MigrateOptions = {}) {
+  const { schema } = options
   const run = Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
     const once = sql.withTransaction(Effect.gen(function*() {
@@ -41,7 +48,10 @@ export const migrate = Effect.fn("Database.migrate")(function*(url: Redacted.Red
       yield* sql`SET LOCAL statement_timeout = 0`
       yield* sql`SELECT pg_advisory_xact_lock(hashtext('card-rewards migrations'))`
       yield* sql.unsafe(`SET LOCAL lock_timeout = ${lockWaitMillis}`)
+      if (schema !== undefined) yield* makeSchema(schema)
+      const isNew = !(yield* hasSlots)
       yield* Migrator.make({})({ loader: Migrator.fromRecord(options.migrations ?? migrations) })
+      if (isNew && (yield* hasSlots)) yield* giveSlots([...options.slots ?? allSlots])
       yield* Roles.grant
     }))
     const times = (options.lockTries ?? 24) - 1
@@ -50,7 +60,26 @@ export const migrate = Effect.fn("Database.migrate")(function*(url: Redacted.Red
     new StartRefused({
       message: "Other transactions hold tables that migrations change: end them (pg_stat_activity), or come again later"
     })))
-  yield* Effect.provide(run, layer({ url, poolSize: 1, applicationName: "card-rewards migrate" }))
+  const config = { url, poolSize: 1, applicationName: "card-rewards migrate", ...(schema && { schema }) }
+  yield* Effect.provide(run, layer(config))
+})
+
+/** A login that may create none can use one that it owns. */
+const makeSchema = Effect.fnUntraced(function*(schema: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql`SELECT FROM pg_namespace WHERE nspname = ${schema}`
+  if (rows.length === 0) yield* sql`CREATE SCHEMA ${sql(schema)}`
+})
+
+const hasSlots = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const [table] = yield* sql<{ present: boolean }>`SELECT to_regclass('cell_slots') IS NOT NULL AS present`
+  return table?.present === true
+})
+
+const giveSlots = Effect.fnUntraced(function*(slots: ReadonlyArray<number>) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`INSERT INTO cell_slots (slot, state) SELECT slot, 'owned' FROM unnest(${columns.int4(slots)}) AS slot`
 })
 
 /** Whether a lock timed out, or the migration deadlocked with the transactions that have the lock. */

@@ -11,6 +11,8 @@ export interface DatabaseConfig {
   readonly url: Redacted.Redacted
   readonly poolSize: number
   readonly applicationName: string
+  /** The schema of the tables; the login's first one where absent. */
+  readonly schema?: string
   /** The least-privilege role to work under; without it the login's own rights apply. See Roles.ts. */
   readonly role?: Roles.Role
 }
@@ -31,6 +33,7 @@ export const layer = (config: DatabaseConfig): Layer.Layer<SqlClient.SqlClient, 
     applicationName: config.applicationName,
     startupParameters: {
       ...sessionSettings,
+      ...(config.schema === undefined ? {} : { search_path: config.schema }),
       ...(config.role === undefined ? {} : { role: Roles.nameOf(config.role) })
     },
     transformResultNames: String.snakeToCamel,

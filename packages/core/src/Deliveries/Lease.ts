@@ -6,6 +6,7 @@ import { columns, value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
 import { columnList, int4, int8, nullable, text, timestamptz } from "../Database/Table.ts"
 import type { Lease, Leased, LeaseOptions, Released } from "./Delivery.ts"
+import { isOwned } from "../Slots.ts"
 import { atOnce } from "./WakeUp.ts"
 
 /** Parameters that name leases. */
@@ -22,7 +23,7 @@ export const lease = Effect.fnUntraced(function*(options: LeaseOptions) {
     SET worker = ${options.worker}, token = e.token + 1, work_at = ${value.timestamptz(options.until)}
     FROM (
       SELECT integrator_id, generation, worker FROM webhook_endpoints
-      WHERE deleted_at IS NULL AND work_at <= ${value.timestamptz(options.now)}
+      WHERE deleted_at IS NULL AND work_at <= ${value.timestamptz(options.now)} AND ${isOwned("integrator_id")}
       ORDER BY work_at, integrator_id LIMIT ${value.int4(options.limit)} FOR NO KEY UPDATE SKIP LOCKED
     ) t
     WHERE e.integrator_id = t.integrator_id AND e.generation = t.generation
@@ -50,7 +51,8 @@ export const renew = Effect.fnUntraced(function*(leases: ReadonlyArray<Lease>, u
   const rows = yield* sql<{ integratorId: string }>`
     UPDATE webhook_endpoints e SET work_at = greatest(e.work_at, ${value.timestamptz(until)})
     FROM ${leaseColumns.unnest(leases)}
-    WHERE ${leaseColumns.match("e", "t")} AND e.worker IS NOT NULL RETURNING e.integrator_id`
+    WHERE ${leaseColumns.match("e", "t")} AND e.worker IS NOT NULL AND ${isOwned("e.integrator_id")}
+    RETURNING e.integrator_id`
   return new Set(rows.map(({ integratorId }) => integratorId))
 })
 
@@ -88,5 +90,5 @@ export const release = Effect.fnUntraced(function*(leases: ReadonlyArray<Release
           ORDER BY r.next_attempt_at LIMIT 1)
       ) AS next(at) ${perRow}
     ) w
-    WHERE ${leaseColumns.match("e", "t")}`
+    WHERE ${leaseColumns.match("e", "t")} AND ${isOwned("e.integrator_id")}`
 })

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
+import { isOwned } from "../Slots.ts"
 
 /** Rows that one transaction removes: a deleted endpoint may have any number of them. */
 const maxPurged = 1_000
@@ -10,7 +11,7 @@ export const purge = Effect.fnUntraced(function*(now: number) {
   const sql = yield* SqlClient.SqlClient
   const [endpoint] = yield* sql<{ integratorId: string; generation: number }>`
     SELECT integrator_id, generation FROM webhook_endpoints
-    WHERE deleted_at IS NOT NULL AND work_at <= ${value.timestamptz(now)}
+    WHERE deleted_at IS NOT NULL AND work_at <= ${value.timestamptz(now)} AND ${isOwned("integrator_id")}
     ORDER BY work_at, integrator_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED`
   if (endpoint === undefined) return false
   const { integratorId } = endpoint

@@ -4,6 +4,7 @@ import { SqlClient } from "effect/sql"
 import * as Database from "../Database.ts"
 import { value } from "../Database.ts"
 import { columnList, int4, int8, nullable, text, timestamptz, type Written } from "../Database/Table.ts"
+import { isOwned } from "../Slots.ts"
 import type { EndpointRecord, Recorded, Retry } from "./Delivery.ts"
 import { leaseColumns } from "./Lease.ts"
 import { holdBack, isFirstOpen, openFirst } from "./Order.ts"
@@ -64,7 +65,7 @@ const store = Effect.fnUntraced(function*(records: ReadonlyArray<EndpointRecord>
   const rows = yield* sql<{ integratorId: string; isStored: boolean }>`
     WITH held AS (
       SELECT t.* FROM ${endpointColumns.unnest(records.map(endpointOf))}
-      JOIN webhook_endpoints e ON ${leaseColumns.match("e", "t")}
+      JOIN webhook_endpoints e ON ${leaseColumns.match("e", "t")} WHERE ${isOwned("e.integrator_id")}
     ), locked AS (
       SELECT held.* FROM held JOIN webhook_endpoints e USING (integrator_id, generation, token)
       FOR NO KEY UPDATE OF e SKIP LOCKED

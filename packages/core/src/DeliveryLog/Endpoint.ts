@@ -2,6 +2,7 @@ import { NotFound } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import { lockLive, lockVault } from "../Locks.ts"
 
 /** An integrator's live endpoint. */
 export interface Endpoint {
@@ -19,19 +20,6 @@ export const findEndpoint = Effect.fnUntraced(function*(integratorId: Integrator
   const [row] = yield* sql<Endpoint>`SELECT integrator_id, generation, round, replay FROM webhook_endpoints
     WHERE integrator_id = ${integratorId} AND endpoint_id = ${id} AND deleted_at IS NULL`
   return row ?? (yield* NotFound.of("webhook_endpoint", id))
-})
-
-/** Until the transaction ends nobody else stores events, creates or deletes the endpoint, or gives it up. */
-export const lockVault = Effect.fnUntraced(function*(integratorId: IntegratorId) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`SELECT 1 FROM vaults WHERE integrator_id = ${integratorId} FOR UPDATE`
-})
-
-/** The same for changes of the endpoint, and for the holder's records. Transactions that store events go on. */
-export const lockLive = Effect.fnUntraced(function*(integratorId: IntegratorId) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`SELECT 1 FROM webhook_endpoints WHERE integrator_id = ${integratorId} AND deleted_at IS NULL
-    FOR NO KEY UPDATE`
 })
 
 /** The endpoint, which no holder gives up or records for until the transaction ends. */

@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
 import { columnList, type Row, timestamptz } from "../Database/Table.ts"
+import { isOwned, type Owned, requireOwned } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
 import { type Payout, splitUserKey, userKey, type VaultAccounts } from "./Accounts.ts"
 import { Book } from "./Book.ts"
@@ -32,7 +33,9 @@ const transactions = Tables.rewards.pick("integrator_id", "user_id", "external_t
 export const lockVaults = Effect.fnUntraced(function*(integratorIds: ReadonlyArray<IntegratorId>, budget: number) {
   const sql = yield* SqlClient.SqlClient
   const ids = columns.text(integratorIds)
-  yield* sql`SELECT integrator_id FROM vaults WHERE integrator_id = ANY(${ids}) ORDER BY integrator_id FOR UPDATE`
+  const locked = yield* sql<Owned>`SELECT ${isOwned("v.integrator_id")} AS is_owned FROM vaults v
+    WHERE v.integrator_id = ANY(${ids}) ORDER BY v.integrator_id FOR UPDATE`
+  yield* requireOwned(locked.length < new Set(integratorIds).size ? [] : locked)
   const real = yield* Clock.currentTimeMillis
   const rows = yield* sql<VaultRow & Row<typeof Tables.vaultBalances>>`
     SELECT v.integrator_id, v.vault_id, v.rewards, v.work_at, i.clock_offset_millis AS "offset",

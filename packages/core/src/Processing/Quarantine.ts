@@ -5,6 +5,7 @@ import * as Database from "../Database.ts"
 import { value } from "../Database.ts"
 import * as Metrics from "../Metrics.ts"
 import type { Reason } from "../Quarantine.ts"
+import { isOwned } from "../Slots.ts"
 
 /** This process's exclusive right, until it expires, to process the events of an integrator in quarantine. */
 export interface Lease {
@@ -67,7 +68,8 @@ export const add = Effect.fnUntraced(function*(integratorId: string, { error: ca
   const pauseMillis = reason === "behind" ? 0 : pauseMillisAfter(1)
   const rows = yield* Database.backgroundStep(sql`
     INSERT INTO quarantine (integrator_id, reason, error, failures, since, next_attempt_at)
-    VALUES (${integratorId}, ${reason}, ${error}, 1, ${value.timestamptz(now)}, ${value.timestamptz(now + pauseMillis)})
+    SELECT i.integrator_id, ${reason}, ${error}, 1, ${value.timestamptz(now)}, ${value.timestamptz(now + pauseMillis)}
+    FROM integrators i WHERE i.integrator_id = ${integratorId} AND ${isOwned("i.integrator_id")}
     ON CONFLICT DO NOTHING RETURNING integrator_id`)
   if (rows.length === 0) return
   yield* countFailure(reason)
@@ -84,7 +86,8 @@ export const lease = Effect.fnUntraced(function*() {
   const rows = yield* Database.backgroundStep(sql<Lease>`
     UPDATE quarantine SET next_attempt_at = ${value.timestamptz(now + leaseMillis)}
     WHERE integrator_id = (
-      SELECT integrator_id FROM quarantine WHERE next_attempt_at <= ${value.timestamptz(now)}
+      SELECT integrator_id FROM quarantine
+      WHERE next_attempt_at <= ${value.timestamptz(now)} AND ${isOwned("integrator_id")}
       ORDER BY next_attempt_at, integrator_id LIMIT 1 FOR UPDATE SKIP LOCKED
     ) RETURNING integrator_id, reason, failures, next_attempt_at AS leased_until`)
   return rows[0]
@@ -95,6 +98,7 @@ export const release = Effect.fnUntraced(function*({ failures, integratorId, lea
   const sql = yield* SqlClient.SqlClient
   const rows = yield* Database.backgroundStep(sql`
     DELETE FROM quarantine WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}
+      AND ${isOwned("integrator_id")}
     RETURNING integrator_id`)
   if (rows.length === 0) return
   yield* Effect.logInfo(
@@ -108,7 +112,8 @@ export const continueLater = Effect.fnUntraced(function*({ integratorId, leasedU
   const now = yield* Clock.currentTimeMillis
   yield* Database.backgroundStep(sql`
     UPDATE quarantine SET next_attempt_at = ${value.timestamptz(now)}
-    WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}`)
+    WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}
+      AND ${isOwned("integrator_id")}`)
 })
 
 /** Records a failed retry and doubles the pause before the next one. */
@@ -121,7 +126,8 @@ export const fail = Effect.fnUntraced(function*(lease: Lease, { error: cause, re
   yield* Database.backgroundStep(sql`
     UPDATE quarantine SET reason = ${reason}, error = ${error}, failures = failures + 1,
       next_attempt_at = ${value.timestamptz(now + pauseMillis)}
-    WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}`)
+    WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}
+      AND ${isOwned("integrator_id")}`)
   yield* countFailure(reason)
   yield* Effect.logWarning(
     `Events of integrator ${integratorId} cannot be processed (${reason}, ${failures + 1} failures): ${error}; ` +

@@ -1,6 +1,7 @@
 import { Clock, Context, Effect } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, Statement } from "effect/sql"
 import { columns, value } from "../Database.ts"
+import { isOwned } from "../Slots.ts"
 import { type LaneKey, laneKeyOf, LaneWatermarks } from "./LaneWatermarks.ts"
 
 /** The maximum number of lanes of one batch. */
@@ -24,6 +25,14 @@ const scanPauseFactor = 9n
 
 /** The minimum time between two samples of the writers. */
 const sampleNanos = 500_000_000n
+
+/** Whether joint batches leave an integrator's lanes alone: it is in quarantine, or its slot is not this cell's. */
+const setAside = (alias: string): Statement.Fragment =>
+  Statement.fragment([
+    Statement.literal(`(EXISTS (SELECT FROM quarantine z WHERE z.integrator_id = ${alias}.integrator_id) OR NOT `),
+    ...isOwned(`${alias}.integrator_id`).segments,
+    Statement.literal(")")
+  ])
 
 const beforeAll: LaneKey = { integratorId: "", lane: -1 }
 
@@ -85,22 +94,22 @@ const scanAll = Effect.fnUntraced(function*(state: ScanState, startedNanos: bigi
  */
 const scanFrom = Effect.fnUntraced(function*(after: LaneKey, limit: number) {
   const sql = yield* SqlClient.SqlClient
-  const isQuarantined = sql`EXISTS (SELECT FROM quarantine z WHERE z.integrator_id = q.integrator_id) AS is_quarantined`
+  const isSetAside = sql`${setAside("q")} AS is_set_aside`
   return yield* sql<LaneKey>`
     WITH RECURSIVE found AS (
-      SELECT first.*, CASE WHEN first.is_quarantined THEN 0 ELSE 1 END AS number FROM (
-        SELECT q.integrator_id, q.lane, ${isQuarantined} FROM spend_event_queue q
+      SELECT first.*, CASE WHEN first.is_set_aside THEN 0 ELSE 1 END AS number FROM (
+        SELECT q.integrator_id, q.lane, ${isSetAside} FROM spend_event_queue q
         WHERE (q.integrator_id, q.lane) > (${value.text(after.integratorId)}, ${value.int4(after.lane)})
         ORDER BY q.integrator_id, q.lane LIMIT 1
       ) first
       UNION ALL
-      SELECT next.*, f.number + CASE WHEN next.is_quarantined THEN 0 ELSE 1 END FROM found f CROSS JOIN LATERAL (
-        SELECT q.integrator_id, q.lane, ${isQuarantined} FROM spend_event_queue q
+      SELECT next.*, f.number + CASE WHEN next.is_set_aside THEN 0 ELSE 1 END FROM found f CROSS JOIN LATERAL (
+        SELECT q.integrator_id, q.lane, ${isSetAside} FROM spend_event_queue q
         WHERE (q.integrator_id, q.lane) >
-          (f.integrator_id, CASE WHEN f.is_quarantined THEN 32767::smallint ELSE f.lane END)
+          (f.integrator_id, CASE WHEN f.is_set_aside THEN 32767::smallint ELSE f.lane END)
         ORDER BY q.integrator_id, q.lane LIMIT 1
       ) next WHERE f.number < ${value.int4(limit)}
-    ) SELECT integrator_id, lane FROM found WHERE NOT is_quarantined`
+    ) SELECT integrator_id, lane FROM found WHERE NOT is_set_aside`
 })
 
 /** Returns the next lanes with work, of those that the last slow scans of the whole queue found. */
@@ -114,9 +123,9 @@ const scanRecent = Effect.fnUntraced(function*(state: ScanState, now: bigint, li
   const after = lanes.findIndex((lane) => byKey(lane, state.cursor) > 0)
   const fromCursor = after === -1 ? lanes : [...lanes.slice(after), ...lanes.slice(0, after)]
   const sql = yield* SqlClient.SqlClient
-  const found = yield* sql<LaneKey & { readonly arrival: bigint; readonly isQuarantined: boolean }>`
+  const found = yield* sql<LaneKey & { readonly arrival: bigint; readonly isSetAside: boolean }>`
     SELECT t.integrator_id, t.lane, q.arrival,
-      EXISTS (SELECT FROM quarantine z WHERE z.integrator_id = t.integrator_id) AS is_quarantined
+      ${setAside("t")} AS is_set_aside
     FROM unnest(${columns.text(fromCursor.map((lane) => lane.integratorId))},
       ${columns.int2(fromCursor.map((lane) => lane.lane))}, ${columns.int8(fromCursor.map((lane) => lane.watermark))})
       WITH ORDINALITY AS t(integrator_id, lane, watermark, ordinal)
@@ -126,7 +135,7 @@ const scanRecent = Effect.fnUntraced(function*(state: ScanState, now: bigint, li
     ) q ORDER BY t.ordinal`
   const first = new Map(found.map((lane) => [laneKeyOf(lane), lane.arrival]))
   state.watermarks.scanned(fromCursor, closedArrival, (lane) => first.get(laneKeyOf(lane)))
-  return found.filter((lane) => !lane.isQuarantined).slice(0, limit)
+  return found.filter((lane) => !lane.isSetAside).slice(0, limit)
 })
 
 const byKey = (a: LaneKey, b: LaneKey): number =>

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns } from "../Database.ts"
 import { columnList, int4, int8 } from "../Database/Table.ts"
+import { isOwned } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
 import { type EventWeights, maxUnits } from "./Budget.ts"
 import { type LaneKey, laneKeyOf } from "./LaneWatermarks.ts"
@@ -35,7 +36,7 @@ export const lockLanes = Effect.fnUntraced(function*(lanes: ReadonlyArray<LaneKe
   const sql = yield* SqlClient.SqlClient
   const locked = yield* sql<Lane>`
     SELECT l.integrator_id, l.lane, l.position
-    FROM ${laneKeys.unnest(lanes)} JOIN lanes l ON ${laneKeys.match("l", "t")}
+    FROM ${laneKeys.unnest(lanes)} JOIN lanes l ON ${laneKeys.match("l", "t")} WHERE ${isOwned("l.integrator_id")}
     ORDER BY l.integrator_id, l.lane FOR UPDATE OF l ${sql.literal(whenLocked === "skip" ? "SKIP LOCKED" : "")}`
   const byKey = new Map(locked.map((lane) => [laneKeyOf(lane), lane]))
   return lanes.flatMap((lane) => byKey.get(laneKeyOf(lane)) ?? [])

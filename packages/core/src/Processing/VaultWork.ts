@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql"
 import * as Database from "../Database.ts"
 import { value } from "../Database.ts"
 import * as Ledger from "../Ledger.ts"
+import { isOwned } from "../Slots.ts"
 import * as Tracing from "../Tracing.ts"
 import { limitLockWaits } from "./Transaction.ts"
 
@@ -45,7 +46,7 @@ const lockDueVault = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
   const [vault] = yield* sql<{ integratorId: IntegratorId }>`
-    SELECT integrator_id FROM vaults WHERE work_at <= ${value.timestamptz(real)}
+    SELECT integrator_id FROM vaults WHERE work_at <= ${value.timestamptz(real)} AND ${isOwned("integrator_id")}
     ORDER BY work_at LIMIT 1 FOR UPDATE SKIP LOCKED`
   return vault?.integratorId
 })
@@ -66,7 +67,8 @@ const postpone = Effect.fnUntraced(function*(
   // lockDueVault skips a vault that another transaction has locked, so it need not be postponed
   yield* Database.backgroundStep(sql`UPDATE vaults SET work_at = ${value.timestamptz(real + pauseMillis)}
     WHERE integrator_id IN (
-      SELECT integrator_id FROM vaults WHERE integrator_id = ${integratorId} FOR UPDATE SKIP LOCKED
+      SELECT integrator_id FROM vaults WHERE integrator_id = ${integratorId} AND ${isOwned("integrator_id")}
+      FOR UPDATE SKIP LOCKED
     )`)
   return 1
 })

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import * as Cells from "./0001_initial/Cells.ts"
 import * as Integrators from "./0001_initial/Integrators.ts"
 import * as Processing from "./0001_initial/Processing.ts"
 import * as Programs from "./0001_initial/Programs.ts"
@@ -20,6 +21,7 @@ export default Effect.gen(function*() {
 })
 
 const statements = [
+  ...Cells.statements,
   ...Integrators.statements,
   ...Users.statements,
   ...Programs.statements,

@@ -1,0 +1,47 @@
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { value } from "./Database.ts"
+import { isOwned, type Owned, requireOwned } from "./Slots.ts"
+
+/*
+ * What a request locks until its transaction ends. All but the last one fail with `Unavailable` where the integrator's
+ * slot is not this cell's.
+ */
+
+/** Nobody else moves money, stores events, creates or deletes the endpoint, or gives it up. */
+export const lockVault = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  yield* requireOwned(
+    yield* sql<Owned>`SELECT ${isOwned("v.integrator_id")} AS is_owned FROM vaults v
+      WHERE v.integrator_id = ${integratorId} FOR UPDATE`
+  )
+})
+
+/** Serialises changes of an integrator's keys and programs. It does not block enrollments, which reference the row. */
+export const lockIntegrator = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  yield* requireOwned(
+    yield* sql<Owned>`SELECT ${isOwned("i.integrator_id")} AS is_owned FROM integrators i
+      WHERE i.integrator_id = ${integratorId} FOR NO KEY UPDATE`
+  )
+})
+
+/** Locks the lane before a record draws its arrival number, so that a user's arrivals commit in their order. */
+export const lockLane = Effect.fnUntraced(function*(integratorId: IntegratorId, lane: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* requireOwned(
+    yield* sql<Owned>`SELECT ${isOwned("l.integrator_id")} AS is_owned FROM lanes l
+      WHERE l.integrator_id = ${integratorId} AND l.lane = ${value.int4(lane)} FOR UPDATE`
+  )
+})
+
+/**
+ * Serialises changes of the live endpoint, if there is one, and its holder's records. Events are stored meanwhile. It
+ * does not ask who owns the slot: where there is no endpoint, there is no row to ask with.
+ */
+export const lockLive = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`SELECT 1 FROM webhook_endpoints WHERE integrator_id = ${integratorId} AND deleted_at IS NULL
+    FOR NO KEY UPDATE`
+})

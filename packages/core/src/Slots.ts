@@ -1,0 +1,36 @@
+import { Unavailable } from "@card-rewards/domain/Errors"
+import { Array, Effect } from "effect"
+import { Statement } from "effect/sql"
+import { hash } from "node:crypto"
+
+/** Integrators are spread over this number of slots; a cell owns some of them, and all where there is one cell. */
+export const slotCount = 256
+
+/** All slots. */
+export const allSlots: ReadonlySet<number> = new Set(Array.range(0, slotCount - 1))
+
+/** The slot of an integrator: the first byte of the SHA-256 of its id. Its API keys begin with it. */
+export const slotOf = (integratorId: string): number => Number.parseInt(hash("sha256", integratorId).slice(0, 2), 16)
+
+/**
+ * Whether this cell owns the slot of an integrator, whose id `column` names. Each transaction that writes rows of an
+ * integrator asks this in one of its statements. A move lets other cells take a slot only after all transactions have
+ * ended that began before the slot was marked as leaving, so that the answer needs no lock. It costs one look-up in 256
+ * rows, and a hash; without the `LIMIT` PostgreSQL would read all of them.
+ */
+export const isOwned = (column: string): Statement.Fragment =>
+  Statement.fragment([Statement.literal(`(SELECT 1 FROM cell_slots WHERE cell_slots.state = 'owned'
+    AND cell_slots.slot = get_byte(sha256(convert_to(${column}, 'UTF8')), 0) LIMIT 1) IS NOT NULL`)])
+
+/** The error of a request for an integrator whose slot no cell owns that can be reached, or not any more. */
+export const notOwned = () =>
+  new Unavailable({ message: "The integrator's data cannot be reached now; send the same request again" })
+
+/** A row that a statement has locked, or would have. */
+export interface Owned {
+  readonly isOwned: boolean
+}
+
+/** Fails unless there are rows and each one's integrator is of a slot that this cell owns. */
+export const requireOwned = (rows: ReadonlyArray<Owned>): Effect.Effect<void, Unavailable> =>
+  rows.length > 0 && rows.every((row) => row.isOwned) ? Effect.void : Effect.fail(notOwned())
