@@ -13,6 +13,9 @@ import * as path from "node:path"
  * value that either of them would refuse fails here with that process's line, before any process is started.
  */
 export const read = Effect.gen(function*() {
+  if ((yield* optional("CELLS")) !== undefined) {
+    return yield* refuse("npm start has one database: unset CELLS, or run admin migrate, api and worker yourself")
+  }
   const databaseUrl = yield* optional("DATABASE_URL")
   const givenSecretsKey = yield* optional("SECRETS_KEY")
   if (databaseUrl !== undefined && givenSecretsKey === undefined) {

@@ -1,6 +1,7 @@
 import { Command } from "effect/cli"
 import { audit } from "./Commands/Audits.ts"
 import { backlog } from "./Commands/Backlogs.ts"
+import { cells } from "./Commands/Cells.ts"
 import { example } from "./Commands/Examples.ts"
 import { integrator } from "./Commands/Integrators.ts"
 import { key } from "./Commands/Keys.ts"
@@ -17,5 +18,5 @@ export const admin = Command.make("admin").pipe(
       "violations found, or the database is unreachable; 2 invalid usage"
   ),
   example("integrator create acme", "The first integrator, and its first API key"),
-  Command.withSubcommands([integrator, key, vault, simulate, audit, backlog, replay, secrets, migrate])
+  Command.withSubcommands([integrator, key, vault, simulate, audit, backlog, replay, secrets, cells, migrate])
 )

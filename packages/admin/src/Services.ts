@@ -1,18 +1,23 @@
 import { ApiKeys } from "@card-rewards/core/ApiKeys"
 import { Audit } from "@card-rewards/core/Audit"
-import { refusal, schemaOf, underRole } from "@card-rewards/core/AwaitSchema"
+import { refusal, schemaOf, slotsOf, underRole } from "@card-rewards/core/AwaitSchema"
+import { type Cell, databaseOf, onlyCell } from "@card-rewards/core/Cells"
 import * as Database from "@card-rewards/core/Database"
 import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Environment } from "@card-rewards/core/Environment"
 import { IntegratorBacklogs } from "@card-rewards/core/IntegratorBacklogs"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { parseKeys, Secrets } from "@card-rewards/core/Secrets"
-import { oneOf, required, setting, StartRefused } from "@card-rewards/core/Settings"
+import { oneOf, parseUrl, required, setting, severalCells, StartRefused } from "@card-rewards/core/Settings"
 import { Simulations } from "@card-rewards/core/Simulations"
+import { slotOf } from "@card-rewards/core/Slots"
 import { StoredSecrets } from "@card-rewards/core/StoredSecrets"
 import { Vault } from "@card-rewards/core/Vault"
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
-import { Context, Effect, FileSystem, Layer, Option, Redacted } from "effect"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { Array, Context, Effect, FileSystem, Layer, Option, Redacted } from "effect"
+import { Command } from "effect/cli"
+import { Misused, Refused } from "./Exit.ts"
 
 /** The folder of the embedded database and of its secrets key. */
 const dataDir = setting("DATA_DIR", "a path", ".data", (text) => text)
@@ -21,51 +26,96 @@ const configuredUrl = setting(
   "DATABASE_URL",
   "a postgres:// address",
   Option.none(),
-  (text) => /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? Option.some(Redacted.make(text)) : undefined
+  (text) => {
+    const url = parseUrl(text)
+    return url && Option.some(url)
+  }
 )
 
-/** The database: `DATABASE_URL`, or else the embedded one of `DATA_DIR`, which is started where it does not run. */
-export class DatabaseUrl extends Context.Service<DatabaseUrl, {
-  readonly url: Redacted.Redacted
-}>()("@card-rewards/admin/DatabaseUrl") {
+/** The cells of the environment; undefined where there is the embedded database. */
+const configuredCells = Effect.gen(function*() {
+  const url = yield* configuredUrl
+  return (yield* severalCells) ?? (Option.isSome(url) ? Array.of(onlyCell(url.value)) : undefined)
+})
+
+/**
+ * The cells: those of `CELLS`, or the one of `DATABASE_URL`, or else the embedded database of `DATA_DIR`, which is
+ * started where it does not run.
+ */
+export class Cells extends Context.Service<Cells, Array.NonEmptyReadonlyArray<Cell>>()("@card-rewards/admin/Cells") {
   static readonly layer = Layer.unwrap(Effect.gen(function*() {
-    const configured = yield* configuredUrl
-    if (Option.isSome(configured)) return Layer.succeed(DatabaseUrl, { url: configured.value })
-    return Layer.effect(DatabaseUrl, Effect.map(EmbeddedPostgres, ({ url }) => ({ url }))).pipe(
+    const configured = yield* configuredCells
+    if (configured !== undefined) return Layer.succeed(Cells, configured)
+    return Layer.effect(Cells, Effect.map(EmbeddedPostgres, ({ url }) => Array.of(onlyCell(url)))).pipe(
       Layer.provide(EmbeddedPostgres.layer({ dataDir: `${yield* dataDir}/postgres` }))
     )
   }))
 }
+
+/** What a command says of its cell: the integrator whose cell it is, or its name. */
+interface Input {
+  readonly integratorId?: IntegratorId
+  readonly cell?: Option.Option<string>
+}
+
+/** How commands connect to a cell. */
+export const configOf = (cell: Cell) => databaseOf(cell, { poolSize: 2, applicationName: "card-rewards admin" })
+
+/** The cell that owns the integrator's slot, or that the command names. An only cell need not be named. */
+const cellOf = Effect.fnUntraced(function*({ cell = Option.none(), integratorId }: Input) {
+  const cells = yield* Cells
+  const names = cells.map(({ name }) => name).join(", ")
+  if (Option.isSome(cell)) {
+    const named = cells.find(({ name }) => name === cell.value)
+    return named ?? (yield* new Misused({ message: `--cell must be one of ${names}` }))
+  }
+  if (cells.length === 1) return cells[0]
+  if (integratorId === undefined) return yield* new Misused({ message: `Say which cell with --cell: ${names}` })
+  const slot = slotOf(integratorId)
+  const read = (one: Cell) => Effect.option(slotsOf(configOf(one)))
+  const owned = yield* Effect.forEach(cells, read, { concurrency: "unbounded" })
+  const owner = cells.find((_, index) => Option.exists(owned[index] ?? Option.none(), (slots) => slots.has(slot)))
+  return owner ?? (yield* new Refused({ message: `No cell that can be reached owns slot ${slot}, the integrator's` }))
+})
 
 const environment = Layer.effect(
   Environment,
   setting("ENVIRONMENT", "sandbox or production", "sandbox", oneOf("sandbox", "production"))
 )
 
-/** The database under the operator's role. Fails where its schema is not the one of this version. */
-const database = Layer.unwrap(Effect.gen(function*() {
-  const { url } = yield* DatabaseUrl
-  const config = { url, poolSize: 2, applicationName: "card-rewards admin" }
-  const found = yield* schemaOf(config)
-  if (found !== Database.schemaVersion) return yield* new StartRefused({ message: refusal(found) })
-  return Database.layer(yield* underRole(config, "admin"))
-})).pipe(Layer.provide(DatabaseUrl.layer))
+/** The cell's database under the operator's role. Fails where its schema is not the one of this version. */
+const database = (input: Input) =>
+  Layer.unwrap(Effect.gen(function*() {
+    const config = configOf(yield* cellOf(input))
+    const found = yield* schemaOf(config)
+    if (found !== Database.schemaVersion) return yield* new StartRefused({ message: refusal(found) })
+    return Database.layer(yield* underRole(config, "admin"))
+  })).pipe(Layer.provide(Cells.layer))
+
+/** Provides a command with services over its cell. */
+const provide = <A, LayerError, LayerContext>(
+  services: (input: Input) => Layer.Layer<A, LayerError, LayerContext>
+) =>
+<const Name extends string, In extends Input, ContextIn, E, R>(self: Command.Command<Name, In, ContextIn, E, R>) =>
+  Command.provide(self, services)
 
 /** The services of all commands except `migrate`, `replay` and `secrets`. */
-export const services = Layer.mergeAll(
-  Integrators.layer,
-  ApiKeys.layer,
-  Vault.layer,
-  Audit.layer,
-  IntegratorBacklogs.layer,
-  Simulations.layer()
-).pipe(
-  Layer.provide(environment),
-  Layer.provide(database)
+export const withServices = provide((input) =>
+  Layer.mergeAll(
+    Integrators.layer,
+    ApiKeys.layer,
+    Vault.layer,
+    Audit.layer,
+    IntegratorBacklogs.layer,
+    Simulations.layer()
+  ).pipe(
+    Layer.provide(environment),
+    Layer.provide(database(input))
+  )
 )
 
 /** The services of `replay`, with the database, where it finds the endpoint. */
-export const replayServices = DeliveryLog.layer.pipe(Layer.provideMerge(database))
+export const withReplayServices = provide((input) => DeliveryLog.layer.pipe(Layer.provideMerge(database(input))))
 
 const keysFile = Effect.gen(function*() {
   const path = `${yield* dataDir}/secrets-key`
@@ -77,11 +127,13 @@ const keysFile = Effect.gen(function*() {
 
 /** The keys of `SECRETS_KEY`, or else the key file of the embedded database. */
 const secrets = Layer.unwrap(Effect.gen(function*() {
-  const configured = Option.isSome(yield* configuredUrl)
+  const configured = (yield* configuredCells) !== undefined
     ? Option.some(yield* required("SECRETS_KEY", "32 bytes in base64", Redacted.make))
     : yield* setting("SECRETS_KEY", "32 bytes in base64", Option.none(), (text) => Option.some(Redacted.make(text)))
   return Secrets.layer({ keys: yield* parseKeys(Option.isSome(configured) ? configured.value : yield* keysFile) })
 }))
 
 /** The services of `secrets`, the only command that needs the keys. */
-export const secretsServices = StoredSecrets.layer.pipe(Layer.provide(secrets), Layer.provide(database))
+export const withSecretsServices = provide((input) =>
+  StoredSecrets.layer.pipe(Layer.provide(secrets), Layer.provide(database(input)))
+)

@@ -1,17 +1,21 @@
 import { commandLine } from "@card-rewards/admin/CommandLine"
 import { codeOf } from "@card-rewards/admin/Exit"
-import { DatabaseUrl } from "@card-rewards/admin/Services"
 import * as Database from "@card-rewards/core/Database"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import { assert } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
-import { ConfigProvider, Console, Effect, Layer, Redacted } from "effect"
+import { ConfigProvider, Console, Context, Effect, Layer, Redacted } from "effect"
 import { execFile } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 
 export const main = resolve(import.meta.dirname, "../src/main.ts")
+
+/** The address of the test's database. */
+export class DatabaseUrl extends Context.Service<DatabaseUrl, {
+  readonly url: Redacted.Redacted
+}>()("@card-rewards/admin/test/DatabaseUrl") {}
 
 /** An empty database. */
 export const emptyDatabase = Layer.effect(

@@ -25,7 +25,7 @@ describe("the commands", () => {
     assert.sameMembers(all.filter(({ isLeaf }) => isLeaf).map(({ path }) => path.join(" ")), [
       "integrator create", "integrator list", "integrator suspend", "integrator resume", "key create", "key revoke",
       "vault deposit", "vault withdraw", "vault claim", "simulate", "audit", "backlog", "replay start",
-      "replay show", "secrets rotate", "migrate"
+      "replay show", "secrets rotate", "cells list", "migrate"
     ])
   })
 
@@ -81,6 +81,7 @@ layer(emptyDatabase, { excludeTestServices: true })("the examples of the help", 
         ].join("\n")
       )
       assert.strictEqual(answers.get("replay show"), answers.get("replay start"))
+      assert.match(answers.get("cells list") ?? "", /^main .* true +1 +0-255 +1$/m)
       assert.strictEqual(answers.get("secrets rotate"), "rotated     0\nunreadable  0\n")
       assert.strictEqual(
         answers.get("simulate"),

@@ -1,9 +1,8 @@
 import * as Database from "@card-rewards/core/Database"
-import { DatabaseUrl } from "@card-rewards/admin/Services"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync } from "node:fs"
-import { admin, emptyDatabase, environment, execute, folder, main } from "./Cli.ts"
+import { admin, DatabaseUrl, emptyDatabase, environment, execute, folder, main } from "./Cli.ts"
 import { definition, purchase } from "./Purchase.ts"
 
 const has = (program: string) => existsSync(`/usr/bin/${program}`) || existsSync(`/bin/${program}`)

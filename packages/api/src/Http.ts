@@ -1,7 +1,7 @@
 import { IntegratorApi, SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import type { VaultId } from "@card-rewards/domain/Ids"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Context, Effect, Layer, type Scope } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as ApiKeys from "./ApiKeys.ts"
@@ -15,28 +15,35 @@ import * as Paths from "./Http/Paths.ts"
 import * as Telemetry from "./Http/Telemetry.ts"
 import { LargeAnswers } from "./LargeAnswers.ts"
 import { Pipeline } from "./Pipeline.ts"
+import { KeyChecks } from "./Pipeline/KeyChecks.ts"
+import { type Limits, RateLimit } from "./Pipeline/RateLimit.ts"
 import * as Programs from "./Programs.ts"
 import * as Sandbox from "./Sandbox.ts"
-import { Services, withoutServices } from "./Services.ts"
 import * as SpendEvents from "./SpendEvents.ts"
 import * as Users from "./Users.ts"
 import * as WebhookEndpoints from "./WebhookEndpoints.ts"
 
 /**
- * The whole interface as one effect that answers a request; the scope is the process's. Serve it only once it is built:
- * a server that listens before leaves early requests without an answer.
+ * The whole interface over the cells, as one effect that answers a request; the scope is the process's. Serve it only
+ * once it is built: a server that listens before leaves early requests without an answer. `integratorOf` names the
+ * integrator of a key that was looked up before.
  */
-export const make = Effect.fnUntraced(function*(environment: VaultId) {
-  const services = yield* Services.collect
-  const pipeline = yield* Layer.build(Layer.provideMerge(Pipeline.middleware, Pipeline.layer))
-  const context = Context.add(pipeline, Services, services)
+export const make = Effect.fnUntraced(function*(options: { readonly environment: VaultId; readonly limits: Limits }) {
+  const { environment, limits } = options
+  const context = yield* Layer.build(Pipeline.middleware.pipe(
+    Layer.provideMerge(Pipeline.layer),
+    Layer.provideMerge(KeyChecks.layer),
+    Layer.provideMerge(RateLimit.layer(limits))
+  ))
   const routes = yield* HttpRouter.toHttpEffect(environment === "production" ? production : sandbox).pipe(
     Effect.provideContext(context),
-    Effect.updateContext((routeContext: Context.Context<Scope.Scope>) => withoutServices(routeContext)),
     Effect.provideService(HttpRouter.RouterConfig, routerConfig)
   )
   const all = yield* DirectRoutes.before(routes).pipe(Effect.provideContext(context))
-  return yield* Telemetry.around(ErrorResponses.around(Paths.around(all)))
+  return {
+    answer: yield* Telemetry.around(ErrorResponses.around(Paths.around(all))),
+    integratorOf: Context.get(context, KeyChecks).integratorOf
+  }
 })
 
 /** Paths are taken literally. Length is limited by Node's limit on headers, and then by each id's own. */

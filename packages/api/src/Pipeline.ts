@@ -1,17 +1,20 @@
 import type { FoundKey } from "@card-rewards/core/ApiKeys"
+import { notOwned } from "@card-rewards/core/Slots"
 import { InvalidRequest, type Unavailable } from "@card-rewards/domain/Errors"
 import { CurrentIntegrator, RequestPipeline } from "@card-rewards/domain/http/RequestPipeline"
 import { Clock, Context, Effect, type Fiber, Layer, Option, Schema } from "effect"
 import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
+import { Cells } from "./Cells.ts"
 import { clientOf } from "./Pipeline/ClientAddress.ts"
 import { ConcurrencyLimit } from "./Pipeline/ConcurrencyLimit.ts"
 import { HandlerSlots } from "./Pipeline/HandlerSlots.ts"
-import { KeyChecks } from "./Pipeline/KeyChecks.ts"
+import { KeyChecks, slotIn } from "./Pipeline/KeyChecks.ts"
 import * as Problems from "./Pipeline/Problems.ts"
 import { type Admission, type RateClass, RateLimit, tooMany } from "./Pipeline/RateLimit.ts"
 import * as Refusals from "./Pipeline/Refusals.ts"
 import { RequestBodies } from "./Pipeline/RequestBodies.ts"
+import { CurrentServices } from "./Services.ts"
 
 type Response = HttpServerResponse.HttpServerResponse
 
@@ -30,7 +33,7 @@ export class Pipeline extends Context.Service<
     endpoint: HttpApiEndpoint.Top
   ) => Effect.Effect<Response>
 >()("@card-rewards/api/Pipeline") {
-  static readonly layer: Layer.Layer<Pipeline, never, KeyChecks | RateLimit> = Layer.effect(
+  static readonly layer: Layer.Layer<Pipeline, never, Cells | KeyChecks | RateLimit> = Layer.effect(
     Pipeline,
     Effect.suspend(() => make)
   ).pipe(Layer.provide([RequestBodies.layer(), ConcurrencyLimit.layer]))
@@ -44,16 +47,14 @@ export class Pipeline extends Context.Service<
 
 const make = Effect.gen(function*() {
   const keys = yield* KeyChecks
+  const cells = yield* Cells
   const limits = yield* RateLimit
   const bodies = yield* RequestBodies
   const concurrency = yield* ConcurrencyLimit
   const slots = new HandlerSlots()
 
-  const authenticate = (request: HttpServerRequest.HttpServerRequest, now: number) => {
-    const apiKey = request.headers["x-api-key"] ?? ""
-    return keys.fresh(apiKey, now) ??
-      keys.check(apiKey, clientOf(Option.getOrElse(request.remoteAddress, () => "")))
-  }
+  const authenticate = (apiKey: string, request: HttpServerRequest.HttpServerRequest, now: number) =>
+    keys.fresh(apiKey, now) ?? keys.check(apiKey, clientOf(Option.getOrElse(request.remoteAddress, () => "")))
 
   return Pipeline.of((handler, endpoint) => {
     const rateClass = classOf(endpoint)
@@ -69,9 +70,14 @@ const make = Effect.gen(function*() {
         onSuccess: (text) => Effect.succeed(keepText(request, text))
       })
 
-    const enter = ({ integratorId }: FoundKey, fiber: Fiber.Fiber<unknown, unknown>) => {
+    const enter = ({ integratorId }: FoundKey, slot: number, fiber: Fiber.Fiber<unknown, unknown>) => {
+      const services = cells.of(slot)
+      if (services === undefined) return Effect.fail(notOwned())
       if (!concurrency.enter(rateClass, integratorId, fiber)) return Refusals.busy
-      const handling = Effect.provideService(handle, CurrentIntegrator, { integratorId })
+      const handling = Effect.provideContext(
+        handle,
+        Context.make(CurrentIntegrator, { integratorId }).pipe(Context.add(CurrentServices, services))
+      )
       return isJoined ? handling : slots.run(integratorId, handling)
     }
 
@@ -79,6 +85,7 @@ const make = Effect.gen(function*() {
       const request = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
       const clock = fiber.getRef(Clock.Clock)
       const now = clock.currentTimeMillisUnsafe()
+      const apiKey = request.headers["x-api-key"] ?? ""
 
       const admit = (key: FoundKey): Handler => {
         const consult = key.suspended ? limits.peek : limits.take
@@ -86,9 +93,12 @@ const make = Effect.gen(function*() {
         show(admission, fiber)
         if (key.suspended) return Refusals.suspended
         if (!admission.allowed) return Effect.fail(tooMany(admission))
-        return hasBody ? Effect.flatMap(read(request, key, clock), () => enter(key, fiber)) : enter(key, fiber)
+        const slot = slotIn(apiKey)
+        return hasBody
+          ? Effect.flatMap(read(request, key, clock), () => enter(key, slot, fiber))
+          : enter(key, slot, fiber)
       }
-      const key = authenticate(request, now)
+      const key = authenticate(apiKey, request, now)
       return Effect.isEffect(key) ? Effect.flatMap(key, admit) : admit(key)
     })
     return Effect.catch(handled, Refusals.answering(endpoint))

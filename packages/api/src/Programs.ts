@@ -7,29 +7,27 @@ import { forIntegrator } from "./ForIntegrator.ts"
 import { LargeAnswers } from "./LargeAnswers.ts"
 import * as Problems from "./Pipeline/Problems.ts"
 import { encodeSimulation } from "./Programs/EncodeSimulation.ts"
-import { Services } from "./Services.ts"
 
 /** Programs and their versions. What a definition does not know shows in the body alone, which the request keeps. */
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "programs",
   Effect.fnUntraced(function*(handlers) {
-    const { programs, simulations } = yield* Services
     const answers = yield* LargeAnswers
     return handlers
       .handle("publish", ({ params: { programId, version }, payload, request }) =>
-        forIntegrator((id) =>
+        forIntegrator((id, { programs }) =>
           Effect.flatMap(Effect.orDie(request.json), (body) =>
             programs.publish(id, programId, version, payload, unknownKeys(body)))
         ))
       .handle("list", () =>
-        forIntegrator((id) =>
+        forIntegrator((id, { programs }) =>
           Effect.flatMap(programs.list(id), (all) => answers.text(id, JSON.stringify({ programs: all })))))
       .handle("get", ({ params }) =>
-        forIntegrator((id) =>
+        forIntegrator((id, { programs }) =>
           Effect.flatMap(programs.get(id, params.programId), (program) => answers.pieces(id, program))))
       .handle("simulate", ({ params, payload, request }) =>
-        forIntegrator(Effect.fnUntraced(function*(id) {
+        forIntegrator(Effect.fnUntraced(function*(id, { simulations }) {
           const { definition } = yield* withoutOtherKeys(yield* Effect.orDie(request.json))
           const simulation = yield* simulations.simulate(id, params.programId, payload, unknownKeys(definition))
           return yield* answers.text(id, yield* encodeSimulation(simulation))

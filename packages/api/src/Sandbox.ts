@@ -2,20 +2,18 @@ import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
-import { Services } from "./Services.ts"
 
 /** The simulated vault and the clock that can be moved. */
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "sandbox",
   Effect.fnUntraced(function*(handlers) {
-    const { sandboxClock: clock, vault } = yield* Services
     return handlers
-      .handle("vault", () => forIntegrator(vault.get))
-      .handle("deposit", ({ payload }) => forIntegrator((id) => vault.deposit(id, payload)))
-      .handle("withdraw", ({ payload }) => forIntegrator((id) => vault.withdraw(id, payload)))
-      .handle("claim", ({ payload }) => forIntegrator((id) => vault.claim(id, payload)))
-      .handle("clock", () => forIntegrator(clock.get))
-      .handle("moveClock", ({ payload }) => forIntegrator((id) => clock.set(id, payload.now)))
+      .handle("vault", () => forIntegrator((id, { vault }) => vault.get(id)))
+      .handle("deposit", ({ payload }) => forIntegrator((id, { vault }) => vault.deposit(id, payload)))
+      .handle("withdraw", ({ payload }) => forIntegrator((id, { vault }) => vault.withdraw(id, payload)))
+      .handle("claim", ({ payload }) => forIntegrator((id, { vault }) => vault.claim(id, payload)))
+      .handle("clock", () => forIntegrator((id, { sandboxClock }) => sandboxClock.get(id)))
+      .handle("moveClock", ({ payload }) => forIntegrator((id, { sandboxClock }) => sandboxClock.set(id, payload.now)))
   })
 )

@@ -1,5 +1,6 @@
 import { ApiKeys } from "@card-rewards/core/ApiKeys"
 import { Backlog } from "@card-rewards/core/Backlog"
+import { CellSlots } from "@card-rewards/core/CellSlots"
 import * as Database from "@card-rewards/core/Database"
 import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Environment } from "@card-rewards/core/Environment"
@@ -16,46 +17,20 @@ import { Vault } from "@card-rewards/core/Vault"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import type { VaultId } from "@card-rewards/domain/Ids"
 import { Context, Effect, Layer } from "effect"
-import { KeyChecks } from "./Pipeline/KeyChecks.ts"
-import { type Limits, RateLimit } from "./Pipeline/RateLimit.ts"
 
-/** What the pipeline and the handlers work with, over one database. */
-export const layer = (config: {
-  readonly database: Database.DatabaseConfig
+/** What the services of every cell are built with. */
+export interface Options {
   readonly environment: VaultId
   readonly secretsKeys: ReadonlyArray<SecretsKey>
   readonly allowPrivateNetwork: boolean
-  readonly limits: Limits
   /** The decisions' where absent. */
   readonly simulationLimits?: SimulationLimits
-}) =>
-  Layer.provideMerge(
-    KeyChecks.layer,
-    Layer.mergeAll(
-      ApiKeys.layer,
-      Backlog.layer,
-      DeliveryLog.layer,
-      Events.layer,
-      Explanations.layer,
-      Programs.layer,
-      Rewards.layer,
-      SandboxClock.layer,
-      Simulations.layer(config.simulationLimits),
-      SpendEvents.layer,
-      Users.layer,
-      Vault.layer,
-      WebhookEndpoints.layer({ allowPrivateNetwork: config.allowPrivateNetwork }),
-      RateLimit.layer(config.limits)
-    )
-  ).pipe(Layer.provide([
-    Environment.layer(config.environment),
-    Secrets.layer({ keys: config.secretsKeys }),
-    Database.layer(config.database)
-  ]))
+}
 
 const all = {
   apiKeys: ApiKeys,
   backlog: Backlog,
+  cellSlots: CellSlots,
   deliveryLog: DeliveryLog,
   events: Events,
   explanations: Explanations,
@@ -69,18 +44,40 @@ const all = {
   webhookEndpoints: WebhookEndpoints
 } as const
 
-type All = { readonly [Name in keyof typeof all]: (typeof all)[Name]["Service"] }
+/** What the pipeline and the handlers work with, over the database of one cell. */
+export type Services = { readonly [Name in keyof typeof all]: (typeof all)[Name]["Service"] }
 
-/**
- * All services of the handlers as one. Effect copies the handlers' context for each request: with thirteen entries the
- * copies took 4 % of the processor time of a request that stores nothing.
- */
-export class Services extends Context.Service<Services, All>()("@card-rewards/api/Services") {
-  /** The services of the context as one. */
-  static readonly collect = Effect.gen(function*() {
-    return Services.of(yield* Effect.all(all))
-  })
-}
+/** The services of the cell of the request's integrator. The pipeline sets them. */
+export const CurrentServices = Context.Reference<Services>("@card-rewards/api/CurrentServices", {
+  defaultValue: () => {
+    throw new Error("a handler outside the pipeline")
+  }
+})
 
-/** A context without the services that {@link Services} holds. */
-export const withoutServices = Context.omit(...Object.values(all))
+/** Builds the services of one cell; they end with the scope. */
+export const make = Effect.fnUntraced(function*(database: Database.DatabaseConfig, options: Options) {
+  const services = yield* Layer.build(
+    Layer.mergeAll(
+      ApiKeys.layer,
+      Backlog.layer,
+      CellSlots.layer,
+      DeliveryLog.layer,
+      Events.layer,
+      Explanations.layer,
+      Programs.layer,
+      Rewards.layer,
+      SandboxClock.layer,
+      Simulations.layer(options.simulationLimits),
+      SpendEvents.layer,
+      Users.layer,
+      Vault.layer,
+      WebhookEndpoints.layer({ allowPrivateNetwork: options.allowPrivateNetwork })
+    ).pipe(Layer.provide([
+      Environment.layer(options.environment),
+      Secrets.layer({ keys: options.secretsKeys }),
+      Database.layer(database)
+    ]))
+  )
+  const collected: Services = yield* Effect.provideContext(Effect.all(all), services)
+  return collected
+})

@@ -6,27 +6,25 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
 import { LargeAnswers } from "./LargeAnswers.ts"
-import { Services } from "./Services.ts"
 
 /** Enrollment, and what a user has. */
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "users",
   Effect.fnUntraced(function*(handlers) {
-    const { explanations, rewards, users } = yield* Services
     const answers = yield* LargeAnswers
     return handlers
-      .handle("put", ({ params, payload }) => forIntegrator((id) => users.put(id, params.userId, payload)))
+      .handle("put", ({ params, payload }) => forIntegrator((id, { users }) => users.put(id, params.userId, payload)))
       .handle("get", ({ params }) =>
-        forIntegrator((id) => Effect.map(users.get(id, params.userId), (user) => ({ user }))))
+        forIntegrator((id, { users }) => Effect.map(users.get(id, params.userId), (user) => ({ user }))))
       .handle("balance", ({ params }) =>
-        forIntegrator((id) => Effect.map(rewards.balance(id, params.userId), encodeBalance)))
+        forIntegrator((id, { rewards }) => Effect.map(rewards.balance(id, params.userId), encodeBalance)))
       .handle("rewards", ({ params, query: { cursor, limit = defaultPageSize } }) =>
-        forIntegrator((id) =>
+        forIntegrator((id, { rewards }) =>
           Effect.flatMap(rewards.list(id, params.userId, { cursor, limit }), (page) =>
             answers.text(id, JSON.stringify(page)))))
       .handle("explanation", ({ params }) =>
-        forIntegrator((id) =>
+        forIntegrator((id, { explanations }) =>
           Effect.map(explanations.explain(id, params.userId, params.rewardId), (explanation) => ({ explanation }))))
   })
 )

@@ -1,39 +1,46 @@
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { defaultPageSize } from "@card-rewards/domain/Pagination"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
 import { LargeAnswers } from "./LargeAnswers.ts"
-import { Services } from "./Services.ts"
+import type { Services } from "./Services.ts"
 
 /** Where events go. */
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "webhookEndpoints",
   Effect.fnUntraced(function*(handlers) {
-    const { deliveryLog: log, webhookEndpoints: endpoints } = yield* Services
     const answers = yield* LargeAnswers
     return handlers
-      .handle("list", () => forIntegrator((id) => Effect.map(endpoints.list(id), (all) => ({ endpoints: all }))))
-      .handle("create", ({ payload }) => forIntegrator((id) => endpoints.create(id, payload)))
-      .handle("get", ({ params }) => forIntegrator((id) => Effect.map(endpoints.get(id, params.id), inBody)))
+      .handle("list", () => withEndpoints((id, all) => Effect.map(all.list(id), (endpoints) => ({ endpoints }))))
+      .handle("create", ({ payload }) => withEndpoints((id, all) => all.create(id, payload)))
+      .handle("get", ({ params }) => withEndpoints((id, all) => Effect.map(all.get(id, params.id), inBody)))
       .handle("update", ({ params, payload }) =>
-        forIntegrator((id) => Effect.map(endpoints.update(id, params.id, payload.url), inBody)))
-      .handle("remove", ({ params }) => forIntegrator((id) => Effect.map(endpoints.remove(id, params.id), inBody)))
-      .handle("rotateSecret", ({ params }) => forIntegrator((id) => endpoints.rotateSecret(id, params.id)))
+        withEndpoints((id, all) => Effect.map(all.update(id, params.id, payload.url), inBody)))
+      .handle("remove", ({ params }) => withEndpoints((id, all) => Effect.map(all.remove(id, params.id), inBody)))
+      .handle("rotateSecret", ({ params }) => withEndpoints((id, all) => all.rotateSecret(id, params.id)))
       .handle("deliveries", ({ params, query: { cursor, limit = defaultPageSize, state } }) =>
-        forIntegrator((id) =>
+        withLog((id, log) =>
           Effect.flatMap(log.list(id, params.id, { cursor, limit, state }), (page) =>
             answers.text(id, JSON.stringify(page)))))
       .handle("redeliver", ({ params }) =>
-        forIntegrator((id) => Effect.map(log.redeliver(id, params.id, params.eventId), (delivery) => ({ delivery }))))
+        withLog((id, log) => Effect.map(log.redeliver(id, params.id, params.eventId), (delivery) => ({ delivery }))))
       .handle("startReplay", ({ params, payload }) =>
-        forIntegrator((id) => Effect.map(log.startReplay(id, params.id, payload), (replay) => ({ replay }))))
+        withLog((id, log) => Effect.map(log.startReplay(id, params.id, payload), (replay) => ({ replay }))))
       .handle("getReplay", ({ params }) =>
-        forIntegrator((id) => Effect.map(log.findReplay(id, params.id, params.replayId), (replay) => ({ replay }))))
+        withLog((id, log) => Effect.map(log.findReplay(id, params.id, params.replayId), (replay) => ({ replay }))))
       .handle("ping", ({ params }) =>
-        forIntegrator((id) => Effect.map(log.ping(id, params.id), (eventId) => ({ eventId }))))
+        withLog((id, log) => Effect.map(log.ping(id, params.id), (eventId) => ({ eventId }))))
   })
 )
+
+const withEndpoints = <A, E, R>(
+  act: (id: IntegratorId, endpoints: Services["webhookEndpoints"]) => Effect.Effect<A, E, R>
+) => forIntegrator((id, { webhookEndpoints }) => act(id, webhookEndpoints))
+
+const withLog = <A, E, R>(act: (id: IntegratorId, log: Services["deliveryLog"]) => Effect.Effect<A, E, R>) =>
+  forIntegrator((id, { deliveryLog }) => act(id, deliveryLog))
 
 const inBody = <A>(endpoint: A) => ({ endpoint })

@@ -5,9 +5,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Layer, type Option } from "effect"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
+import { Cells } from "../src/Cells.ts"
 import { clientOf } from "../src/Pipeline/ClientAddress.ts"
 import { KeyChecks } from "../src/Pipeline/KeyChecks.ts"
 import { type Limit, RateLimit } from "../src/Pipeline/RateLimit.ts"
+import type { Services } from "../src/Services.ts"
 
 const key: FoundKey = {
   integratorId: IntegratorId.make("acme"),
@@ -34,8 +36,10 @@ const make = (auth: Limit = "off") => {
       database.marks += uses.length
     })
   })
+  const cells = Effect.map(ApiKeys, (keys) => Cells.only({ apiKeys: keys } as Services))
   const limits = RateLimit.layer({ ingest: "off", read: "off", manage: "off", auth })
-  return { database, layer: KeyChecks.layer.pipe(Layer.provide([apiKeys, limits])) }
+  const one = Layer.effect(Cells, cells).pipe(Layer.provide(apiKeys))
+  return { database, layer: KeyChecks.layer.pipe(Layer.provide([one, limits])) }
 }
 
 const away = Effect.fail(new Unavailable({ message: "away" }))

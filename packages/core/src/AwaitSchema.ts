@@ -1,5 +1,6 @@
 import { Effect, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
+import { ownedSlots } from "./CellSlots.ts"
 import * as Database from "./Database.ts"
 import * as Roles from "./Roles.ts"
 import { StartRefused } from "./Settings.ts"
@@ -52,6 +53,22 @@ export const underRole = Effect.fnUntraced(function*(config: Config, role: Roles
 
 /** The number of the last migration, 0 where there is none. */
 export const schemaOf = (config: Config) => queryOnce(config, version)
+
+/** The slots that the database owns. */
+export const slotsOf = (config: Config) => queryOnce(config, ownedSlots)
+
+/** The last migration, the slots that the database owns, and its number of integrators; both none before the first. */
+export const contentsOf = (config: Config) =>
+  queryOnce(
+    config,
+    Effect.gen(function*() {
+      const schemaVersion = yield* version
+      if (schemaVersion === 0) return { schemaVersion, slots: new Set<number>(), integrators: 0 }
+      const sql = yield* SqlClient.SqlClient
+      const [row] = yield* sql<{ integrators: number }>`SELECT count(*)::int AS integrators FROM integrators`
+      return { schemaVersion, slots: yield* ownedSlots, integrators: row?.integrators ?? 0 }
+    })
+  )
 
 /** Runs a query on a connection of its own, within {@link checkMillis}. */
 const queryOnce = <A>(config: Config, query: Effect.Effect<A, SqlError.SqlError, SqlClient.SqlClient>) =>

@@ -1,4 +1,5 @@
-import { Config, Effect, Redacted, Schema } from "effect"
+import { type Array, Config, Effect, Redacted, Schema } from "effect"
+import { type Cell, onlyCell, parseCells } from "./Cells.ts"
 import * as Secrets from "./Secrets.ts"
 
 /** The process cannot start with its configuration or database. The message is one line, without secrets. */
@@ -6,7 +7,8 @@ export class StartRefused extends Schema.TaggedError<StartRefused>()("StartRefus
 
 /** The settings that api and worker share, read from the environment; see docs/operations.md. */
 export const shared = Effect.gen(function*() {
-  const databaseUrl = yield* required("DATABASE_URL", "a postgres:// address", parseDatabaseUrl)
+  const cells: Array.NonEmptyReadonlyArray<Cell> = (yield* severalCells) ??
+    [onlyCell(yield* required("DATABASE_URL", "a postgres:// address", parseUrl))]
   const secretsKeys = yield* required("SECRETS_KEY", "32 bytes in base64", Redacted.make).pipe(
     Effect.flatMap(Secrets.parseKeys),
     Effect.catchTag("InvalidSecretsKey", ({ message }) => new StartRefused({ message }))
@@ -17,7 +19,7 @@ export const shared = Effect.gen(function*() {
   if (environment === "production" && allow === "true") {
     return yield* new StartRefused({ message: "WEBHOOK_ALLOW_PRIVATE_NETWORK is refused in production" })
   }
-  return { databaseUrl, secretsKeys, poolSize, environment, allowPrivateNetwork: allow === "true" }
+  return { cells, secretsKeys, poolSize, environment, allowPrivateNetwork: allow === "true" }
 })
 
 /** The log settings. They are read separately, so that they apply to the error line of a refused start too. */
@@ -74,5 +76,14 @@ export const integer = (minimum: number, maximum: number) => (text: string): num
   return value >= minimum && value <= maximum ? value : undefined
 }
 
-const parseDatabaseUrl = (text: string) =>
+/** The cells of `CELLS`; undefined where it is not set. */
+export const severalCells = Effect.gen(function*() {
+  const text = yield* read("CELLS", new StartRefused({ message: "CELLS must be text" }))
+  if (text === "") return undefined
+  const cells = parseCells(text)
+  return typeof cells === "string" ? yield* new StartRefused({ message: `CELLS must have ${cells}` }) : cells
+})
+
+/** Parses the address of a database. */
+export const parseUrl = (text: string) =>
   /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? Redacted.make(text) : undefined

@@ -58,6 +58,10 @@ describe("npm start", () => {
     [
       { DATABASE_URL: "mysql://aGlkZGVu@localhost/x", SECRETS_KEY: Buffer.alloc(32).toString("base64") },
       "card-rewards api: DATABASE_URL is required and must be a postgres:// address"
+    ],
+    [
+      { CELLS: "a=postgres://aGlkZGVu@localhost/x?slots=0-255" },
+      "npm start has one database: unset CELLS, or run admin migrate, api and worker yourself"
     ]
   ]
   it.live("an invalid value of any part's configuration causes one line, exit 1 and no remaining process", () =>

@@ -1,6 +1,6 @@
+import { Cells } from "@card-rewards/api/Cells"
 import * as Http from "@card-rewards/api/Http"
 import type { Limits } from "@card-rewards/api/Pipeline/RateLimit"
-import { KeyChecks } from "@card-rewards/api/Pipeline/KeyChecks"
 import * as Server from "@card-rewards/api/Server"
 import * as Services from "@card-rewards/api/Services"
 import type { VaultId } from "@card-rewards/domain/Ids"
@@ -9,7 +9,7 @@ import { HttpServer } from "effect/http"
 import { FreshDatabase } from "./FreshDatabase.ts"
 import { secretsKeys } from "./Secrets.ts"
 
-export interface ApiOptions extends Pick<Parameters<typeof Services.layer>[0], "simulationLimits"> {
+export interface ApiOptions extends Pick<Services.Options, "simulationLimits"> {
   /** The sandbox when left out. */
   readonly environment?: VaultId
   /** All off when left out. */
@@ -30,16 +30,17 @@ export class ApiServer extends Context.Service<ApiServer, {
       ApiServer,
       Effect.gen(function*() {
         const { url } = yield* FreshDatabase
-        const services = yield* Layer.build(Services.layer({
-          database: { url: through?.(url) ?? url, poolSize: 4, applicationName: "test api", role: "api" },
+        const database = { url: through?.(url) ?? url, poolSize: 4, applicationName: "test api", role: "api" } as const
+        const services = yield* Services.make(database, {
           environment,
           secretsKeys,
           allowPrivateNetwork: environment === "sandbox",
-          limits: { ingest: "off", read: "off", manage: "off", auth: "off", ...limits },
           ...options
-        }))
-        const answer = yield* Effect.provideContext(Http.make(environment), services)
-        const { integratorOf } = Context.get(services, KeyChecks)
+        })
+        const { answer, integratorOf } = yield* Http.make({
+          environment,
+          limits: { ingest: "off", read: "off", manage: "off", auth: "off", ...limits }
+        }).pipe(Effect.provideService(Cells, Cells.only(services)))
         const server = yield* Layer.build(Server.layer({ host: "127.0.0.1", port: 0, integratorOf }))
         yield* HttpServer.serveEffect(answer).pipe(Effect.provideContext(server))
         const { address } = Context.get(server, HttpServer.HttpServer)

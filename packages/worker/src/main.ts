@@ -1,17 +1,23 @@
 import { awaitSchema } from "@card-rewards/core/AwaitSchema"
+import { databaseOf } from "@card-rewards/core/Cells"
+import { openCells } from "@card-rewards/core/OpenCells"
 import * as Process from "@card-rewards/core/Process"
+import { StartRefused } from "@card-rewards/core/Settings"
 import { Effect, Layer } from "effect"
 import * as Configuration from "./Configuration.ts"
 import * as Fibers from "./Fibers.ts"
 
-/** The worker process: reads the environment, waits for the schema, and runs the fibers. */
+/** The worker process: reads the environment, waits for the schema, and runs the fibers of each cell. */
 const work = Effect.gen(function*() {
   const config = yield* Configuration.load
-  const database = yield* awaitSchema(
-    { url: config.databaseUrl, poolSize: config.poolSize, applicationName: "card-rewards worker" },
-    "worker"
-  )
-  return yield* Layer.launch(Fibers.layer({ ...config, database }))
-})
+  const { cells, poolSize } = config
+  yield* openCells(cells, Effect.fnUntraced(function*(cell) {
+    const options = databaseOf(cell, { poolSize, applicationName: "card-rewards worker" })
+    const database = yield* awaitSchema(options, "worker")
+    yield* Effect.mapError(Layer.build(Fibers.layer({ ...config, database })), () =>
+      new StartRefused({ message: "The database went away" }))
+  }))
+  return yield* Effect.never
+}).pipe(Effect.scoped)
 
 Process.run(work, { name: "worker", terminal: process.stdout.isTTY })

@@ -1,7 +1,7 @@
 import * as Ids from "@card-rewards/domain/Ids"
 import { Amount, Asset } from "@card-rewards/domain/Money"
 import { ReplayId } from "@card-rewards/domain/Replay"
-import { Argument } from "effect/cli"
+import { Argument, Flag } from "effect/cli"
 
 export const integratorId = Argument.String("integratorId").pipe(
   Argument.withDescription("The integrator's id"),
@@ -40,3 +40,8 @@ export const movement = {
     Argument.withSchema(Amount)
   )
 }
+
+export const cell = Flag.String("cell").pipe(
+  Flag.withDescription("The cell, by its name in CELLS; needed where there are several"),
+  Flag.optional
+)

@@ -4,11 +4,12 @@ import { Command } from "effect/cli"
 import { Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
 import { withBar } from "../Screen.ts"
-import { services } from "../Services.ts"
+import { withServices } from "../Services.ts"
+import { cell } from "./Arguments.ts"
 import { example } from "./Examples.ts"
 
 /** Checks every money rule against the journal. */
-export const audit = Command.make("audit", { json }, Effect.fn(function*(input) {
+export const audit = Command.make("audit", { cell, json }, Effect.fn(function*(input) {
   const { runWith } = yield* Audit
   const report = yield* withBar((show) =>
     runWith(({ check, checks, ordinal, part }) => show({ done: ordinal - 1 + part, total: checks, what: check }))
@@ -20,5 +21,5 @@ export const audit = Command.make("audit", { json }, Effect.fn(function*(input) 
 })).pipe(
   Command.withDescription("Check every money rule against the journal; prints rows at fault and exits 1 if any"),
   example("audit --json", "The checks and their findings as JSON"),
-  Command.provide(services)
+  withServices
 )

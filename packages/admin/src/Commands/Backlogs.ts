@@ -3,11 +3,12 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { json, print } from "../Output.ts"
-import { services } from "../Services.ts"
+import { withServices } from "../Services.ts"
+import { cell } from "./Arguments.ts"
 import { example } from "./Examples.ts"
 
 /** Lists the integrators with unprocessed spend events or undelivered webhooks, and why these wait. */
-export const backlog = Command.make("backlog", { json }, Effect.fn(function*(input) {
+export const backlog = Command.make("backlog", { cell, json }, Effect.fn(function*(input) {
   const { list } = yield* IntegratorBacklogs
   yield* print((yield* list).map(shown), input.json)
 })).pipe(
@@ -16,7 +17,7 @@ export const backlog = Command.make("backlog", { json }, Effect.fn(function*(inp
       `quarantine first; ${maxListed} at most for their spend events, as many for webhooks; counts stop at ${maxCount}`
   ),
   example("backlog --json", "As one JSON array"),
-  Command.provide(services)
+  withServices
 )
 
 /** Has every column, also where it is empty in the first row. JSON omits undefined values. */

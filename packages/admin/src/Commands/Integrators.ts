@@ -3,8 +3,8 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { Effect, Redacted } from "effect"
 import { Command } from "effect/cli"
 import { json, print } from "../Output.ts"
-import { services } from "../Services.ts"
-import { integratorId } from "./Arguments.ts"
+import { withServices } from "../Services.ts"
+import { cell, integratorId } from "./Arguments.ts"
 import { example } from "./Examples.ts"
 
 const shown = ({ createdAt, suspendedAt, ...integrator }: {
@@ -23,15 +23,15 @@ const create = Command.make("create", { integratorId, json }, Effect.fn(function
 })).pipe(
   Command.withDescription("Create an integrator with its first API key, which is shown only once"),
   example("integrator create acme", "Prints the integrator's id and its key `default`"),
-  Command.provide(services)
+  withServices
 )
 
-const list = Command.make("list", { json }, Effect.fn(function*(input) {
+const list = Command.make("list", { cell, json }, Effect.fn(function*(input) {
   yield* print((yield* (yield* Integrators).list).map(shown), input.json)
 })).pipe(
   Command.withDescription("List the integrators"),
   example("integrator list --json", "As one JSON array"),
-  Command.provide(services)
+  withServices
 )
 
 const suspend = Command.make("suspend", { integratorId, json }, Effect.fn(function*(input) {
@@ -39,7 +39,7 @@ const suspend = Command.make("suspend", { integratorId, json }, Effect.fn(functi
 })).pipe(
   Command.withDescription("Close the API to an integrator; its stored events are still processed"),
   example("integrator suspend acme", "Its requests are answered 403 within half a minute"),
-  Command.provide(services)
+  withServices
 )
 
 const resume = Command.make("resume", { integratorId, json }, Effect.fn(function*(input) {
@@ -47,7 +47,7 @@ const resume = Command.make("resume", { integratorId, json }, Effect.fn(function
 })).pipe(
   Command.withDescription("Open the API to an integrator again"),
   example("integrator resume acme", "Its keys work again within half a minute"),
-  Command.provide(services)
+  withServices
 )
 
 /** The integrators of the service. */

@@ -2,7 +2,7 @@ import { ApiKeys } from "@card-rewards/core/ApiKeys"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { json, print } from "../Output.ts"
-import { services } from "../Services.ts"
+import { withServices } from "../Services.ts"
 import { integratorId, keyName } from "./Arguments.ts"
 import { example } from "./Examples.ts"
 
@@ -12,7 +12,7 @@ const create = Command.make("create", { integratorId, keyName, json }, Effect.fn
 })).pipe(
   Command.withDescription("Create a key, which is shown only once"),
   example("key create acme server-2026", "A second key, for a rotation without downtime"),
-  Command.provide(services)
+  withServices
 )
 
 const revoke = Command.make("revoke", { integratorId, keyName, json }, Effect.fn(function*(input) {
@@ -21,7 +21,7 @@ const revoke = Command.make("revoke", { integratorId, keyName, json }, Effect.fn
 })).pipe(
   Command.withDescription("Revoke a key; the last active one cannot be revoked"),
   example("key revoke acme default", "Revoke the first key once another one is in use"),
-  Command.provide(services)
+  withServices
 )
 
 /** API keys, under the same rules as those that the integrator creates itself. */

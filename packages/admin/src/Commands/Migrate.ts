@@ -1,24 +1,58 @@
+import { contentsOf } from "@card-rewards/core/AwaitSchema"
+import { type Cell, printSlots } from "@card-rewards/core/Cells"
 import * as Database from "@card-rewards/core/Database"
-import { Effect } from "effect"
+import { allSlots } from "@card-rewards/core/Slots"
+import { Effect, Exit } from "effect"
 import { Command } from "effect/cli"
 import { SqlError } from "effect/sql"
 import { Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
-import { DatabaseUrl } from "../Services.ts"
+import { Cells, configOf } from "../Services.ts"
 import { example } from "./Examples.ts"
 
-/** Brings the schema up to date. */
+/** Brings the schemas up to date. */
 export const migrate = Command.make("migrate", { json }, Effect.fn(function*(input) {
-  const { url } = yield* DatabaseUrl
-  yield* Database.migrate(url).pipe(
-    Effect.catchIf(isUnreachable, () => new Refused({ message: "The database could not be reached" }))
-  )
+  const cells = yield* Cells
+  if (cells.length > 1) yield* checkSlots(cells)
+  const exits = yield* Effect.forEach(cells, ({ name, url, ...options }) => {
+    const of = cells.length === 1 ? "" : ` of cell ${name}`
+    return Effect.exit(Database.migrate(url, options).pipe(
+      Effect.catchIf(isUnreachable, () => new Refused({ message: `The database${of} could not be reached` })),
+      Effect.catchTag("StartRefused", ({ message }) =>
+        new Refused({ message: cells.length === 1 ? message : `Cell ${name}: ${message}` }))
+    ))
+  }, { concurrency: "unbounded" })
+  // one that fails keeps no other from being migrated
+  yield* Effect.forEach(exits.filter(Exit.isFailure), (exit) => exit)
   yield* print({ schemaVersion: Database.schemaVersion }, input.json)
 })).pipe(
-  Command.withDescription("Migrate the schema to this version; the login must own the schema"),
+  Command.withDescription("Migrate the schema of each cell to this version; the logins must own the schemas"),
   example("migrate", "Before you start api and worker of a new version"),
-  Command.provide(DatabaseUrl.layer)
+  Command.provide(Cells.layer)
 )
+
+/**
+ * A new cell gets its slots once, so all cells are asked before: each slot must be of one cell afterwards. Nothing is
+ * given where no cell is new.
+ */
+const checkSlots = Effect.fnUntraced(function*(cells: ReadonlyArray<Cell>) {
+  const found = yield* Effect.forEach(cells, (cell) =>
+    Effect.orElseSucceed(contentsOf(configOf(cell)), () => undefined), { concurrency: "unbounded" })
+  const isNew = (index: number) => found[index]?.schemaVersion === 0
+  if (!cells.some((_, index) => isNew(index))) return
+  const away = cells.filter((_, index) => found[index] === undefined).map(({ name }) => name)
+  if (away.length > 0) {
+    return yield* new Refused({
+      message: `New cells get their slots only while all cells can be asked; these cannot: ${away.join(", ")}`
+    })
+  }
+  const owned = cells.map(({ slots }, index) => isNew(index) ? slots : found[index]?.slots ?? new Set<number>())
+  const wrong = new Set([...allSlots].filter((slot) => owned.filter((slots) => slots.has(slot)).length !== 1))
+  if (wrong.size === 0) return
+  return yield* new Refused({
+    message: `Each slot must be of one cell. With what the existing cells own, slots ${printSlots(wrong)} would not be`
+  })
+})
 
 const isUnreachable = (error: { readonly _tag: string }): boolean =>
   error instanceof SqlError.SqlError && error.reason._tag === "ConnectionError"

@@ -8,7 +8,7 @@ import { Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { Misused, Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
-import { replayServices } from "../Services.ts"
+import { withReplayServices } from "../Services.ts"
 import { integratorId, replayId } from "./Arguments.ts"
 import { example } from "./Examples.ts"
 
@@ -47,7 +47,7 @@ const start = Command.make("start", { integratorId, from, to, kinds, json }, Eff
     "replay start acme --from 2026-11-01T00:00:00Z --to 2026-11-02T00:00:00Z --kinds reward.claimable,reward.paid",
     "What became claimable or was paid on November 1"
   ),
-  Command.provide(replayServices)
+  withReplayServices
 )
 
 const show = Command.make("show", { integratorId, replayId, json }, Effect.fn(function*(input) {
@@ -57,7 +57,7 @@ const show = Command.make("show", { integratorId, replayId, json }, Effect.fn(fu
 })).pipe(
   Command.withDescription("Show one of the newest 100 replays of the integrator's webhook endpoint"),
   example("replay show acme rpl_2", "Its state is running or done"),
-  Command.provide(replayServices)
+  withReplayServices
 )
 
 /** Replays of stored events. */

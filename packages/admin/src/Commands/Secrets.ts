@@ -4,10 +4,11 @@ import { Command } from "effect/cli"
 import { Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
 import { withBar } from "../Screen.ts"
-import { secretsServices } from "../Services.ts"
+import { withSecretsServices } from "../Services.ts"
+import { cell } from "./Arguments.ts"
 import { example } from "./Examples.ts"
 
-const rotate = Command.make("rotate", { json }, Effect.fn(function*(input) {
+const rotate = Command.make("rotate", { cell, json }, Effect.fn(function*(input) {
   const stored = yield* StoredSecrets
   const { rotated, unreadable } = yield* withBar((show) =>
     stored.rotate((done, total) => show({ done, total, what: `${done} of ${total} signing secrets` }))
@@ -24,7 +25,7 @@ const rotate = Command.make("rotate", { json }, Effect.fn(function*(input) {
       "already; remove the old one once nothing is left to rotate"
   ),
   example("secrets rotate", "With SECRETS_KEY=new,old; a second run rotates 0"),
-  Command.provide(secretsServices)
+  withSecretsServices
 )
 
 /** The stored signing secrets. */

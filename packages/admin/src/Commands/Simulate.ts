@@ -8,7 +8,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { Misused, oneLine, Refused } from "../Exit.ts"
 import { json, print, printLines } from "../Output.ts"
 import { withBar } from "../Screen.ts"
-import { services } from "../Services.ts"
+import { withServices } from "../Services.ts"
 import { integratorId, programId } from "./Arguments.ts"
 import { example } from "./Examples.ts"
 
@@ -53,7 +53,7 @@ export const simulate = Command.make("simulate", input, Effect.fn(function*(inpu
     "simulate acme groceries candidate.json --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z",
     "November under candidate.json"
   ),
-  Command.provide(services)
+  withServices
 )
 
 /** Reads the candidate. Unknown keys are passed on to the simulation, which reports them as problems. */

@@ -2,7 +2,7 @@ import { Vault } from "@card-rewards/core/Vault"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { json, print } from "../Output.ts"
-import { services } from "../Services.ts"
+import { withServices } from "../Services.ts"
 import { integratorId, movement, userId } from "./Arguments.ts"
 import { example } from "./Examples.ts"
 
@@ -13,7 +13,7 @@ const deposit = Command.make("deposit", { integratorId, ...movement, json }, Eff
 })).pipe(
   Command.withDescription("Record a deposit; repeating the same command changes nothing"),
   example("vault deposit acme 0xd1 USDC 500000000", "500 USDC"),
-  Command.provide(services)
+  withServices
 )
 
 const withdraw = Command.make("withdraw", { integratorId, ...movement, json }, Effect.fn(function*(input) {
@@ -23,7 +23,7 @@ const withdraw = Command.make("withdraw", { integratorId, ...movement, json }, E
 })).pipe(
   Command.withDescription("Record a withdrawal of free money"),
   example("vault withdraw acme 0xe2 USDC 100000000", "100 USDC; refused if less is free"),
-  Command.provide(services)
+  withServices
 )
 
 const claim = Command.make("claim", { integratorId, userId, ...movement, json }, Effect.fn(function*(input) {
@@ -33,7 +33,7 @@ const claim = Command.make("claim", { integratorId, userId, ...movement, json },
 })).pipe(
   Command.withDescription("Record a claim: what was paid to a user"),
   example("vault claim acme user-1 0xf3 USDC 1000000", "1 USDC; refused if less is claimable"),
-  Command.provide(services)
+  withServices
 )
 
 /** Amounts that moved on-chain, under the same rules as in the sandbox. */

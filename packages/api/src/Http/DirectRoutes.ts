@@ -2,7 +2,6 @@ import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { Context, Effect, Tracer } from "effect"
 import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { Pipeline } from "../Pipeline.ts"
-import { Services } from "../Services.ts"
 import * as SpendEvents from "../SpendEvents.ts"
 
 const endpoint = SandboxApi.groups.spendEvents.endpoints.submit
@@ -16,8 +15,7 @@ export const before = Effect.fnUntraced(function*<E, R>(
   routes: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 ) {
   const pipeline = yield* Pipeline
-  const { spendEvents } = yield* Services
-  const answer = pipeline(SpendEvents.submit(spendEvents), endpoint)
+  const answer = pipeline(SpendEvents.submit, endpoint)
   const routeContext = { route: HttpRouter.route(endpoint.method, endpoint.path, answer), params: {} }
   return Effect.withFiber<HttpServerResponse.HttpServerResponse, E, R>((fiber) => {
     const { method, url } = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)

@@ -1,7 +1,9 @@
-import { ApiKeys, type FoundKey } from "@card-rewards/core/ApiKeys"
+import type { FoundKey } from "@card-rewards/core/ApiKeys"
+import { notOwned } from "@card-rewards/core/Slots"
 import { Unavailable } from "@card-rewards/domain/Errors"
 import { Clock, Deferred, Duration, Effect, Exit, Option } from "effect"
 import { LRUCache } from "lru-cache"
+import { Cells } from "../Cells.ts"
 
 /** How long a key that was looked up is accepted without another look-up (decisions, section 8). */
 export const freshMillis = 30_000
@@ -34,13 +36,13 @@ export interface KeyCache {
   readonly get: (id: string, nowMillis: number) => Cached | undefined
   /** As {@link get}, however long ago the key was looked up, and without counting as a use. */
   readonly peek: (id: string) => Cached | undefined
-  /** Requests with the same key share one look-up, and look-ups of different clients take turns. */
-  readonly lookUp: (id: string, client: string) => Effect.Effect<Option.Option<FoundKey>, Unavailable>
+  /** Requests with the same key share one look-up, in its slot's cell. Look-ups of different clients take turns. */
+  readonly lookUp: (id: string, slot: number, client: string) => Effect.Effect<Option.Option<FoundKey>, Unavailable>
 }
 
 /** A cache that looks keys up until its scope closes. */
 export const make = Effect.gen(function*() {
-  const apiKeys = yield* ApiKeys
+  const cells = yield* Cells
   const scope = yield* Effect.scope
   const cache = new LRUCache<string, Cached>({ max: maxCachedKeys })
   const underWay = new Map<string, Deferred.Deferred<Option.Option<FoundKey>, Unavailable>>()
@@ -56,14 +58,15 @@ export const make = Effect.gen(function*() {
     }
   }
 
-  const lookUp: KeyCache["lookUp"] = (id, client) =>
+  const lookUp: KeyCache["lookUp"] = (id, slot, client) =>
     Effect.uninterruptibleMask((restore) => {
       const running = underWay.get(id)
       if (running !== undefined) return restore(awaitAnswer(running))
       // noted as under way it has to run, also where this request ends
       const answer = Deferred.makeUnsafe<Option.Option<FoundKey>, Unavailable>()
       underWay.set(id, answer)
-      return apiKeys.find(Buffer.from(id, "hex"), client).pipe(
+      const found = cells.of(slot)?.apiKeys.find(Buffer.from(id, "hex"), client) ?? Effect.fail(notOwned())
+      return found.pipe(
         Effect.onExit((exit) =>
           Effect.flatMap(Clock.currentTimeMillis, (now) => {
             underWay.delete(id)

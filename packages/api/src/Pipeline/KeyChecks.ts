@@ -1,8 +1,9 @@
-import { ApiKeys, type FoundKey } from "@card-rewards/core/ApiKeys"
+import type { FoundKey } from "@card-rewards/core/ApiKeys"
 import { type RateLimited, Unauthorized, type Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Context, Duration, Effect, Layer, Option } from "effect"
 import { hash } from "node:crypto"
+import { Cells } from "../Cells.ts"
 import * as KeyCache from "./KeyCache.ts"
 import * as KeyUses from "./KeyUses.ts"
 import { RateLimit, tooMany } from "./RateLimit.ts"
@@ -24,7 +25,7 @@ export class KeyChecks extends Context.Service<KeyChecks, {
   /** The integrator of a key that was looked up before, however long ago. */
   readonly integratorOf: (apiKey: string) => IntegratorId | undefined
 }>()("@card-rewards/api/KeyChecks") {
-  static readonly layer: Layer.Layer<KeyChecks, never, ApiKeys | RateLimit> = Layer.effect(
+  static readonly layer: Layer.Layer<KeyChecks, never, Cells | RateLimit> = Layer.effect(
     KeyChecks,
     Effect.suspend(() => make)
   )
@@ -33,7 +34,7 @@ export class KeyChecks extends Context.Service<KeyChecks, {
 const make = Effect.gen(function*() {
   const limits = yield* RateLimit
   const cache = yield* KeyCache.make
-  const recordUse = yield* KeyUses.make(yield* ApiKeys, KeyCache.maxCachedKeys)
+  const recordUse = yield* KeyUses.make(yield* Cells, KeyCache.maxCachedKeys)
 
   /** 401, or 429 where the client has failed too often. */
   const refuse = (client: string, now: number): Effect.Effect<never, Unauthorized | RateLimited> => {
@@ -41,12 +42,12 @@ const make = Effect.gen(function*() {
     return Effect.fail(failure.allowed ? unauthorized : tooMany(failure))
   }
 
-  const checkUnknown = (id: string, client: string, now: number): Effect.Effect<FoundKey, Refusal> => {
+  const checkUnknown = (id: string, slot: number, client: string, now: number): Effect.Effect<FoundKey, Refusal> => {
     const failure = limits.takeFailure(client, now)
     const forgive = Effect.sync(() => {
       if (failure.allowed) limits.forgiveFailure(client, now)
     })
-    return cache.lookUp(id, client).pipe(
+    return cache.lookUp(id, slot, client).pipe(
       Effect.onError(() => forgive),
       Effect.flatMap((found): Effect.Effect<FoundKey, Unauthorized | RateLimited> =>
         Option.isSome(found) && !found.value.revoked
@@ -56,8 +57,8 @@ const make = Effect.gen(function*() {
   }
 
   /** What the database says of a cached key; while it is away, what it said within the last hour. */
-  const checkCached = (id: string, { key }: KeyCache.Cached, client: string, now: number) =>
-    cache.lookUp(id, client).pipe(
+  const checkCached = (id: string, slot: number, { key }: KeyCache.Cached, client: string, now: number) =>
+    cache.lookUp(id, slot, client).pipe(
       Effect.timeoutOrElse({
         duration: Duration.millis(cachedKeyTimeoutMillis),
         orElse: () => Effect.succeedSome(key)
@@ -76,11 +77,11 @@ const make = Effect.gen(function*() {
       Effect.clockWith((clock): Effect.Effect<FoundKey, Refusal> => {
         const now = clock.currentTimeMillisUnsafe()
         if (!wellFormed.test(apiKey)) return refuse(client, now)
-        const id = idOf(apiKey)
+        const [id, slot] = [idOf(apiKey), slotIn(apiKey)]
         const cached = cache.get(id, now)
         const checked = cached === undefined
-          ? checkUnknown(id, client, now)
-          : checkCached(id, cached, client, now)
+          ? checkUnknown(id, slot, client, now)
+          : checkCached(id, slot, cached, client, now)
         return Effect.map(checked, (key) => recordUse(key, now))
       }),
     integratorOf: (apiKey) => cache.peek(idOf(apiKey))?.key.integratorId
@@ -88,6 +89,9 @@ const make = Effect.gen(function*() {
 })
 
 const wellFormed = /^service_sk_(?:sandbox|live)_[0-9a-f]{64}$/
+
+/** The slot of a well-formed key's integrator: the first byte of 32. */
+export const slotIn = (apiKey: string): number => Number.parseInt(apiKey.slice(-64, -62), 16)
 
 const idOf = (apiKey: string): string => hash("sha256", apiKey, "hex")
 

@@ -28,7 +28,7 @@ const namingConnector = Layer.effect(
 const work = Effect.gen(function*() {
   const config = yield* Configuration.load
   const database = yield* awaitSchema(
-    { url: config.databaseUrl, poolSize: config.poolSize, applicationName: sessionsOf(name) },
+    { url: config.cells[0].url, poolSize: config.poolSize, applicationName: sessionsOf(name) },
     "worker"
   )
   const services = Layer.provideMerge(namingConnector, Services.layer({ ...config, database }))

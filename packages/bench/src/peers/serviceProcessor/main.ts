@@ -8,10 +8,10 @@ import * as SpendProcessor from "@card-rewards/worker/SpendProcessor"
 import { Effect, Layer } from "effect"
 
 const work = Effect.gen(function*() {
-  const { databaseUrl, poolSize } = yield* Settings.shared
+  const { cells: [{ url }], poolSize } = yield* Settings.shared
   const services = Processing.layer.pipe(
     Layer.provide(Programs.layer),
-    Layer.provide(Database.layer({ url: databaseUrl, poolSize, applicationName: "card-rewards worker" }))
+    Layer.provide(Database.layer({ url, poolSize, applicationName: "card-rewards worker" }))
   )
   return yield* Layer.launch(Layer.provide(SpendProcessor.layer, services))
 })
