@@ -2,6 +2,7 @@ import { Unavailable } from "@card-rewards/domain/Errors"
 import { Array, Effect } from "effect"
 import { Statement } from "effect/sql"
 import { hash } from "node:crypto"
+import { columns } from "./Database/Columns.ts"
 
 /** Integrators are spread over this number of slots; a cell owns some of them, and all where there is one cell. */
 export const slotCount = 256
@@ -21,6 +22,14 @@ export const slotOf = (integratorId: string): number => Number.parseInt(hash("sh
 export const isOwned = (column: string): Statement.Fragment =>
   Statement.fragment([Statement.literal(`(SELECT 1 FROM cell_slots WHERE cell_slots.state = 'owned'
     AND cell_slots.slot = get_byte(sha256(convert_to(${column}, 'UTF8')), 0) LIMIT 1) IS NOT NULL`)])
+
+/** Those of some slots that this cell owns, as an array: {@link isOwned} for a statement with many rows. */
+export const ownedAmong = (slots: ReadonlyArray<number>): Statement.Fragment =>
+  Statement.fragment([
+    Statement.literal("ARRAY(SELECT slot::int FROM cell_slots WHERE state = 'owned' AND slot = ANY("),
+    Statement.parameter(columns.int4([...new Set(slots)])),
+    Statement.literal("))")
+  ])
 
 /** The error of a request for an integrator whose slot no cell owns that can be reached, or not any more. */
 export const notOwned = () =>

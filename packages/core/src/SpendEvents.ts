@@ -18,7 +18,7 @@ import { value } from "./Database.ts"
 import { perRow } from "./Database/PlannerHints.ts"
 import { columnList, int4, type Written } from "./Database/Table.ts"
 import * as Metrics from "./Metrics.ts"
-import { isOwned, notOwned } from "./Slots.ts"
+import { notOwned, ownedAmong, slotOf } from "./Slots.ts"
 import * as Tables from "./Tables.ts"
 
 /** The maximum number of events that wait for an insert. */
@@ -160,7 +160,8 @@ const sent = Tables.spendEvents.pick(
 )
 /** The columns that must be equal in a repeated post. Nullable columns are compared with IS NOT DISTINCT FROM. */
 const contents = sent.pick("currency", "cents", "descriptor", "mcc", "occurred_at")
-const input = columnList({ ord: int4(), ...sent.columns, ...Tables.spendEventQueue.pick("traceparent").columns })
+const trace = Tables.spendEventQueue.pick("traceparent")
+const input = columnList({ ord: int4(), slot: int4(), ...sent.columns, ...trace.columns })
 const queued = Tables.spendEventQueue.pick(
   "integrator_id",
   "lane",
@@ -170,7 +171,10 @@ const queued = Tables.spendEventQueue.pick(
   "external_transaction_id"
 )
 
-const rowOf = ({ request: event, traceparent }: Post, ord: number): Written<typeof input> => ({
+const rowOf = (
+  { request: event, traceparent }: Post,
+  ord: number
+): Omit<Written<typeof input>, "slot"> => ({
   ord,
   integratorId: event.integratorId,
   userId: event.userId,
@@ -192,22 +196,27 @@ const rowOf = ({ request: event, traceparent }: Post, ord: number): Written<type
 const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
+  const slots = new Map<string, number>()
+  const rows = posts.map((post, ord) => {
+    const { integratorId } = post.request
+    const slot = slots.get(integratorId) ?? slotOf(integratorId)
+    slots.set(integratorId, slot)
+    return { ...rowOf(post, ord), slot }
+  })
   const isTraced = posts.some(({ traceparent }) => traceparent !== null)
   return yield* sql<NotStored>`
     WITH input AS (
-      SELECT * FROM ${input.unnest(posts.map(rowOf))}
-    ), senders AS (
-      SELECT d.integrator_id, i.integrator_id IS NOT NULL AND ${isOwned("d.integrator_id")} AS owned,
-        ${value.timestamptz(real)} + i.clock_offset_millis * interval '1 millisecond' AS now
-      FROM (SELECT DISTINCT integrator_id FROM input) d
-      LEFT JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = d.integrator_id ${perRow}) i ON true
+      SELECT * FROM ${input.unnest(rows)}
     ), checked AS (
       SELECT t.*, u.user_id IS NOT NULL AS enrolled, e.user_id IS NOT NULL AS known,
         (${contents.of("e")}) = (${contents.of("t")})
           AND e.mid IS NOT DISTINCT FROM t.mid AND e.country IS NOT DISTINCT FROM t.country
-          AND e.original_id IS NOT DISTINCT FROM t.original_id AS same, s.now, s.owned
-      FROM input t JOIN senders s USING (integrator_id)
+          AND e.original_id IS NOT DISTINCT FROM t.original_id AS same,
+        ${value.timestamptz(real)} + i.clock_offset_millis * interval '1 millisecond' AS now,
+        i.integrator_id IS NOT NULL AND t.slot = ANY (${ownedAmong(rows.map(({ slot }) => slot))}) AS owned
+      FROM input t
       -- index look-ups row by row, whatever the statistics say: the tables may grow from empty within minutes
+      LEFT JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}) i ON true
       LEFT JOIN LATERAL (
         SELECT * FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
       ) u ON true
