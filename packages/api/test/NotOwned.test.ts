@@ -1,5 +1,5 @@
 import { value } from "@card-rewards/core/Database"
-import { Deliveries } from "@card-rewards/core/Deliveries"
+import { Deliveries, type Leased } from "@card-rewards/core/Deliveries"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { Processing } from "@card-rewards/core/Processing"
 import { Secrets } from "@card-rewards/core/Secrets"
@@ -70,6 +70,25 @@ const changes = (integratorId: string, eventId: string): Readonly<Record<string,
 /** Operations whose method says that they change something, and that do not. */
 const reads = new Set(["POST /v1/programs/{programId}/simulations"])
 
+/** An integrator's rows of a table, as text. */
+const rowsOf = Effect.fnUntraced(function*(table: string, of: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql.unsafe<{ row: string }>(
+    `SELECT to_jsonb(t)::text AS row FROM ${table} t WHERE integrator_id = '${of}'`
+  )
+  return rows.map(({ row }) => row).toSorted()
+})
+
+/** What the holder of leases does with them. */
+const holdOn = Effect.fnUntraced(function*(held: ReadonlyArray<Leased>, now: number) {
+  const { purge, record, release, renew } = yield* Deliveries
+  assert.strictEqual((yield* renew(held, now + 120_000)).size, 0)
+  const attempted = held.map((one) => ({ ...one, cursor: 1n, revision: 1, attempts: [], retries: [] }))
+  assert.strictEqual((yield* record(attempted, now)).stored.size, 0)
+  yield* release(held, now)
+  yield* purge(now)
+})
+
 const services = Deliveries.layer.pipe(
   Layer.provide(WebhookEndpoints.layer({ allowPrivateNetwork: false })),
   Layer.provide(Secrets.layer({ keys: secretsKeys })),
@@ -95,8 +114,17 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("a slot th
       const declared = endpoints.filter(({ method, name }) => method !== "GET" && !reads.has(name))
       assert.sameMembers(Object.keys(requests), declared.map(({ name }) => name))
 
+      // a worker holds its endpoint
+      const { lease } = yield* Deliveries
+      const real = yield* Clock.currentTimeMillis
+      const claim = { worker: "w", now: real + 60_000, until: real + 90_000, limit: 10 }
+      const held = (yield* lease(claim)).filter(({ integratorId }) => integratorId === "leaving")
+      assert.lengthOf(held, 1)
+
       yield* sql`DELETE FROM cell_slots WHERE slot = ${value.int4(slotOf("leaving"))}`
       const before = yield* fingerprint
+      yield* holdOn(held, real)
+      assert.deepStrictEqual(yield* fingerprint, before, "the holder of its endpoint")
       for (const [name, request] of Object.entries(requests)) {
         const answer = yield* leaving.send(...request)
         assert.deepStrictEqual([answer.status, answer.body["_tag"]], [503, "Unavailable"], `${name}: ${answer.text}`)
@@ -107,11 +135,6 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("a slot th
       const answers = yield* Effect.all(together, { concurrency: 2 })
       assert.deepStrictEqual(answers.map(({ status }) => status), [503, 202])
 
-      const rowsOf = (table: string, of: string) =>
-        Effect.map(
-          sql.unsafe<{ row: string }>(`SELECT to_jsonb(t)::text AS row FROM ${table} t WHERE integrator_id = '${of}'`),
-          (rows) => rows.map(({ row }) => row).toSorted()
-        )
       const tables = ["vaults", "lanes", "spend_event_queue", "rewards", "webhook_endpoints", "quarantine", "events"]
       const all = (of: string) => Effect.forEach(tables, (table) => rowsOf(table, of))
       const unchanged = yield* all("leaving")
@@ -123,11 +146,12 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("a slot th
       // a vault that is not owned does not hold up the others
       const left = yield* sql<{ id: string }>`SELECT integrator_id AS id FROM vaults WHERE work_at = '-infinity'`
       assert.deepStrictEqual(left.map(({ id }) => id), ["leaving"])
-      const { lease } = yield* Deliveries
-      const real = yield* Clock.currentTimeMillis
-      const leased = yield* lease({ worker: "w", now: real + 60_000, until: real + 90_000, limit: 10 })
-      assert.deepStrictEqual(leased.map(({ integratorId }) => integratorId), ["staying"])
       assert.deepStrictEqual(yield* all("leaving"), [due, ...unchanged.slice(1)])
+      yield* sql`UPDATE webhook_endpoints SET worker = NULL, work_at = '-infinity'`
+      const idle = yield* rowsOf("webhook_endpoints", "leaving")
+      const leased = yield* lease(claim)
+      assert.deepStrictEqual(leased.map(({ integratorId }) => integratorId), ["staying"])
+      assert.deepStrictEqual(yield* rowsOf("webhook_endpoints", "leaving"), idle)
       assert.deepStrictEqual(yield* rowsOf("spend_event_queue", "staying"), [])
       assert.lengthOf(yield* rowsOf("spend_event_queue", "leaving"), 1)
       assert.lengthOf(yield* rowsOf("rewards", "staying"), 3)

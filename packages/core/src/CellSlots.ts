@@ -7,7 +7,8 @@ import { withinRequestDeadline } from "./Database.ts"
 export const ownedSlots = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ slot: number }>`SELECT slot FROM cell_slots WHERE state = 'owned'`
-  return new Set(rows.map(({ slot }) => slot)) as ReadonlySet<number>
+  const slots: ReadonlySet<number> = new Set(rows.map(({ slot }) => slot))
+  return slots
 })
 
 /** The slots that the database of a cell says are its own; see Slots.ts. */

@@ -1,4 +1,4 @@
-import { Array, Redacted } from "effect"
+import { Redacted } from "effect"
 import type { DatabaseConfig } from "./Database/Pool.ts"
 import { allSlots, slotCount } from "./Slots.ts"
 
@@ -11,6 +11,9 @@ export interface Cell {
   /** The slots that it has when `admin migrate` creates its tables. Later its database says which it owns. */
   readonly slots: ReadonlySet<number>
 }
+
+/** One cell at least. */
+export type Cells = readonly [Cell, ...ReadonlyArray<Cell>]
 
 /** How to connect to a cell's database. */
 export const databaseOf = (
@@ -28,8 +31,8 @@ export const onlyCell = (url: Redacted.Redacted): Cell => ({ name: onlyName, url
  * Parses `name=postgres://…?schema=cell_1&slots=0-127,…`: the cells with the slots that each is created with. Several
  * ranges are separated by `+`. Returns what is wrong otherwise, without addresses, which hold passwords.
  */
-export const parseCells = (text: string): Array.NonEmptyReadonlyArray<Cell> | string => {
-  const cells: globalThis.Array<Cell> = []
+export const parseCells = (text: string): Cells | string => {
+  const cells: Array<Cell> = []
   const known = new Set<string>()
   for (const part of text.split(",")) {
     const [, name = "", address = ""] = /^\s*([a-z0-9][a-z0-9_-]{0,31})=(postgres(?:ql)?:\/\/\S+)\s*$/.exec(part) ?? []
@@ -51,12 +54,13 @@ export const parseCells = (text: string): Array.NonEmptyReadonlyArray<Cell> | st
     const owners = cells.filter(({ slots }) => slots.has(slot)).length
     if (owners !== 1) return `each slot in one cell: slot ${slot} is in ${owners === 0 ? "none" : owners}`
   }
-  return Array.isArrayNonEmpty(cells) ? cells : "a cell"
+  const [first, ...others] = cells
+  return first === undefined ? "a cell" : [first, ...others]
 }
 
 /** The ranges of slots as {@link parseCells} takes them. */
 export const printSlots = (slots: ReadonlySet<number>): string => {
-  const ranges: globalThis.Array<readonly [first: number, last: number]> = []
+  const ranges: Array<readonly [first: number, last: number]> = []
   for (const slot of [...slots].toSorted((one, other) => one - other)) {
     const [first, last] = ranges.at(-1) ?? []
     if (first !== undefined && last === slot - 1) ranges.splice(-1, 1, [first, slot])

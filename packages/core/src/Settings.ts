@@ -1,5 +1,5 @@
-import { type Array, Config, Effect, Redacted, Schema } from "effect"
-import { type Cell, onlyCell, parseCells } from "./Cells.ts"
+import { Config, Effect, Redacted, Schema } from "effect"
+import { type Cells, onlyCell, parseCells } from "./Cells.ts"
 import * as Secrets from "./Secrets.ts"
 
 /** The process cannot start with its configuration or database. The message is one line, without secrets. */
@@ -7,7 +7,7 @@ export class StartRefused extends Schema.TaggedError<StartRefused>()("StartRefus
 
 /** The settings that api and worker share, read from the environment; see docs/operations.md. */
 export const shared = Effect.gen(function*() {
-  const cells: Array.NonEmptyReadonlyArray<Cell> = (yield* severalCells) ??
+  const cells: Cells = (yield* severalCells) ??
     [onlyCell(yield* required("DATABASE_URL", "a postgres:// address", parseUrl))]
   const secretsKeys = yield* required("SECRETS_KEY", "32 bytes in base64", Redacted.make).pipe(
     Effect.flatMap(Secrets.parseKeys),
