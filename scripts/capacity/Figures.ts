@@ -10,6 +10,10 @@ import type { Figures, Load, Machines } from "./Model.ts"
  * authorizations, 45 their clearings, 6 other clearings, 4 refunds. Every reward becomes pending, claimable and paid,
  * in one program. Relation sizes after VACUUM; log as the difference of `pg_current_wal_lsn`.
  *
+ * What Citus costs: purchases from post to reward on one machine of two cores, with api, worker and load: 1,221 a
+ * second through a coordinator with two nodes, 2,042 on plain PostgreSQL 15 (medians of three, see docs/scaling.md).
+ * What a purchase takes longer is PostgreSQL's: (2/1,221 − 2/2,042) s over 255 µs, and one.
+ *
  * What delivery costs: `npm run bench -- --only deliveries`, with 32 busy endpoints, and `--only delivery-bytes`: 195
  * bytes of tables and 243 of log for an event that is delivered at its first attempt, times the events of a spend
  * event.
@@ -18,7 +22,7 @@ export const figures: Figures = {
   cpuMicros: {
     api: { post: 135, read: 180 },
     worker: { event: 100, delivery: 80 },
-    postgres: { store: 55, process: 200, read: 50, delivery: 18 }
+    postgres: { store: 55, process: 200, read: 50, delivery: 18, onCitus: 3.6 }
   },
   perEvent: { events: 1.52 },
   bytesPerEvent: { tables: 2_500, deliveryTables: 296, wal: 4_015, deliveryWal: 369 }

@@ -9,6 +9,8 @@ export interface Figures {
       readonly process: number
       readonly read: number
       readonly delivery: number
+      /** How many times as much all of it takes where Citus distributes the cells. */
+      readonly onCitus: number
     }
   }
   /** What follows from an event of the mix, on average and over its reward's life. */
@@ -54,7 +56,10 @@ export interface Need {
   readonly peakPerSecond: number
   readonly apis: number
   readonly workers: number
+  /** Over all databases. */
   readonly postgresCores: number
+  readonly postgresCoresOnCitus: number
+  /** To each database: every process has a pool for each. */
   readonly connections: number
   readonly diskBytesPerMonth: number
   readonly walBytesPerDay: number
@@ -92,6 +97,7 @@ export const need = (figures: Figures, machines: Machines, load: Load): Need => 
     apis,
     workers,
     postgresCores: enough(one.postgres),
+    postgresCoresOnCitus: enough(one.postgres * figures.cpuMicros.postgres.onCitus),
     connections: (apis + workers) * machines.poolSize,
     diskBytesPerMonth: load.eventsPerSecond * secondsPerMonth * stored,
     walBytesPerDay: load.eventsPerSecond * secondsPerDay * logged

@@ -70,7 +70,8 @@ export const needTable = (rates: ReadonlyArray<number>): string =>
       "api",
       "worker",
       "PostgreSQL cores",
-      "connections",
+      "on Citus",
+      "connections to each database",
       "tables a month",
       "log a day",
       "step"
@@ -84,6 +85,7 @@ export const needTable = (rates: ReadonlyArray<number>): string =>
         whole(needed.apis),
         whole(needed.workers),
         whole(needed.postgresCores),
+        whole(needed.postgresCoresOnCitus),
         whole(needed.connections),
         bytes(needed.diskBytesPerMonth),
         bytes(needed.walBytesPerDay),

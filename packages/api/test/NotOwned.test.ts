@@ -157,7 +157,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("a slot th
       assert.lengthOf(yield* rowsOf("rewards", "staying"), 3)
 
       const refused = yield* Effect.flip((yield* Integrators).create(IntegratorId.make("leaving")))
-      assert.strictEqual(refused._tag, "IntegratorExists")
+      assert.strictEqual(refused._tag, "Unavailable")
       yield* sql`DELETE FROM cell_slots`
       const stored = yield* fingerprint
       const created = yield* Effect.flip((yield* Integrators).create(IntegratorId.make("another")))

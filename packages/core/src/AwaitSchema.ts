@@ -1,6 +1,6 @@
 import { Effect, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { ownedSlots } from "./CellSlots.ts"
+import { movingSlots, ownedSlots } from "./CellSlots.ts"
 import * as Database from "./Database.ts"
 import * as Roles from "./Roles.ts"
 import { StartRefused } from "./Settings.ts"
@@ -44,11 +44,18 @@ export const awaitSchema = Effect.fnUntraced(function*(config: Config, role: Rol
   return found.usable ?? (yield* new StartRefused({ message: refusal(found.schema) }))
 })
 
-/** The configuration with the least-privilege role where the login is a member of it, else without a role. */
+/** The configuration for this server, with the least-privilege role where the login is a member of it. */
 export const underRole = Effect.fnUntraced(function*(config: Config, role: Roles.Role) {
-  if (yield* queryOnce(config, Roles.isAvailable(role))) return { ...config, role }
+  const [onCitus, isMember] = yield* queryOnce(config, Effect.all([isCitus, Roles.isAvailable(role)]))
+  const found = onCitus ? { ...config, isCitus: true } : config
+  if (isMember) return { ...found, role }
   yield* Effect.logWarning(`Works with all rights of its database login, no member of ${Roles.nameOf(role)}`)
-  return config
+  return found
+})
+
+const isCitus = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  return (yield* sql`SELECT FROM pg_extension WHERE extname = 'citus'`).length > 0
 })
 
 /** The number of the last migration, 0 where there is none. */
@@ -57,16 +64,16 @@ export const schemaOf = (config: Config) => queryOnce(config, version)
 /** The slots that the database owns. */
 export const slotsOf = (config: Config) => queryOnce(config, ownedSlots)
 
-/** The last migration, the slots that the database owns, and its number of integrators; both none before the first. */
+/** The last migration, and after the first the slots that the database owns and moves, and how many integrators. */
 export const contentsOf = (config: Config) =>
   queryOnce(
     config,
     Effect.gen(function*() {
       const schemaVersion = yield* version
-      if (schemaVersion === 0) return { schemaVersion, slots: new Set<number>(), integrators: 0 }
+      if (schemaVersion === 0) return { schemaVersion, slots: new Set<number>(), moving: [], integrators: 0 }
       const sql = yield* SqlClient.SqlClient
       const [row] = yield* sql<{ integrators: number }>`SELECT count(*)::int AS integrators FROM integrators`
-      return { schemaVersion, slots: yield* ownedSlots, integrators: row?.integrators ?? 0 }
+      return { schemaVersion, slots: yield* ownedSlots, moving: yield* movingSlots, integrators: row?.integrators ?? 0 }
     })
   )
 

@@ -11,6 +11,19 @@ export const ownedSlots = Effect.gen(function*() {
   return slots
 })
 
+/** A slot that is being moved from or to another cell, its peer; see migrations/0001_initial/Cells.ts. */
+export interface MovingSlot {
+  readonly slot: number
+  readonly state: "leaving" | "arriving" | "left"
+  readonly peer: string
+}
+
+/** The slots of moves that have not ended. */
+export const movingSlots = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<MovingSlot>`SELECT slot, state, peer FROM cell_slots WHERE state <> 'owned' ORDER BY slot`
+})
+
 /** The slots that the database of a cell says are its own; see Slots.ts. */
 export class CellSlots extends Context.Service<CellSlots, {
   readonly owned: Effect.Effect<ReadonlySet<number>, Unavailable>

@@ -75,13 +75,16 @@ const make = Effect.gen(function*() {
   const create = Effect.fn("Integrators.create")(function*(integratorId: IntegratorId) {
     const salt = Hex.encode(yield* random.randomBytes(8))
     const now = yield* Clock.currentTimeMillis
-    const made = yield* sql<Owned>`INSERT INTO integrators (integrator_id, created_at, event_salt)
-      VALUES (${integratorId}, ${value.timestamptz(now)}, ${salt}) ON CONFLICT DO NOTHING
-      RETURNING ${isOwned("integrator_id")} AS is_owned`
+    // a statement of its own: Citus refuses a subquery in an INSERT
+    yield* requireOwned(
+      yield* sql<Owned>`SELECT ${isOwned("t.integrator_id")} AS is_owned
+        FROM unnest(${columns.text([integratorId])}) AS t(integrator_id)`
+    )
+    const made = yield* sql`INSERT INTO integrators (integrator_id, created_at, event_salt)
+      VALUES (${integratorId}, ${value.timestamptz(now)}, ${salt}) ON CONFLICT DO NOTHING RETURNING integrator_id`
     if (made.length === 0) {
       return yield* new IntegratorExists({ integratorId, message: "There is an integrator with this id already" })
     }
-    yield* requireOwned(made)
     yield* sql`INSERT INTO lanes (integrator_id, lane)
       SELECT ${integratorId}, lane FROM generate_series(0, ${value.int4(laneCount - 1)}) AS lane`
     yield* sql`INSERT INTO vaults (integrator_id, vault_id) VALUES (${integratorId}, ${vaultId})`

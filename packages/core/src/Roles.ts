@@ -102,11 +102,14 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
  */
 export const grant: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
+  // its servers connect to each other as the role that runs a statement; without a password nobody else can
+  const isCitus = (yield* sql`SELECT FROM pg_extension WHERE extname = 'citus'`).length > 0
   for (const role of roles) {
     const name = nameOf(role)
     yield* sql.unsafe(createRole(name))
     if (role === "worker") yield* sql.unsafe(letReadStatistics(name))
     if (!(yield* exists(name))) continue
+    if (isCitus) yield* sql.unsafe(`ALTER ROLE ${name} LOGIN`)
     yield* sql.unsafe(useSchema(name))
     yield* sql.unsafe(`GRANT SELECT ON effect_sql_migrations TO ${name}`)
     if (role === "api") yield* sql.unsafe(`GRANT USAGE ON SEQUENCE arrivals TO ${name}`)

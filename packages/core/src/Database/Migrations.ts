@@ -46,6 +46,8 @@ export const migrate = Effect.fn("Database.migrate")(function*(url: Redacted.Red
     const once = sql.withTransaction(Effect.gen(function*() {
       // building an index on a large table may take hours, and so may the wait for a concurrent run
       yield* sql`SET LOCAL statement_timeout = 0`
+      // the general plan is none on Citus; see SessionSettings.ts
+      yield* sql`SET LOCAL plan_cache_mode = force_custom_plan`
       yield* sql`SELECT pg_advisory_xact_lock(hashtext('card-rewards migrations'))`
       yield* sql.unsafe(`SET LOCAL lock_timeout = ${lockWaitMillis}`)
       if (schema !== undefined) yield* makeSchema(schema)

@@ -4,7 +4,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 import * as Roles from "../Roles.ts"
 import { registry } from "./Codecs.ts"
 import * as Connections from "./Connections.ts"
-import { sessionSettings } from "./SessionSettings.ts"
+import { citusSettings, sessionSettings } from "./SessionSettings.ts"
 
 /** How to connect to the database. */
 export interface DatabaseConfig {
@@ -13,6 +13,8 @@ export interface DatabaseConfig {
   readonly applicationName: string
   /** The schema of the tables; the login's first one where absent. */
   readonly schema?: string
+  /** Whether the server distributes the schema; see docs/scaling.md. */
+  readonly isCitus?: boolean
   /** The least-privilege role to work under; without it the login's own rights apply. See Roles.ts. */
   readonly role?: Roles.Role
 }
@@ -33,6 +35,7 @@ export const layer = (config: DatabaseConfig): Layer.Layer<SqlClient.SqlClient, 
     applicationName: config.applicationName,
     startupParameters: {
       ...sessionSettings,
+      ...(config.isCitus === true ? citusSettings : {}),
       ...(config.schema === undefined ? {} : { search_path: config.schema }),
       ...(config.role === undefined ? {} : { role: Roles.nameOf(config.role) })
     },

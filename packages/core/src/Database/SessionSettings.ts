@@ -24,6 +24,9 @@ const plannerSettings = {
   plan_cache_mode: "force_generic_plan"
 }
 
+/** On Citus, which cannot plan statements with arrays before it knows their parameters, and plans each anew anyway. */
+export const citusSettings = { plan_cache_mode: "force_custom_plan" }
+
 /** The startup parameters of every session of the pool. */
 export const sessionSettings = {
   timezone: "UTC",

@@ -66,16 +66,18 @@ const store = Effect.fnUntraced(function*(records: ReadonlyArray<EndpointRecord>
     WITH held AS (
       SELECT t.* FROM ${endpointColumns.unnest(records.map(endpointOf))}
       JOIN webhook_endpoints e ON ${leaseColumns.match("e", "t")} WHERE ${isOwned("e.integrator_id")}
-    ), locked AS (
-      SELECT held.* FROM held JOIN webhook_endpoints e USING (integrator_id, generation, token)
-      FOR NO KEY UPDATE OF e SKIP LOCKED
     ), stored AS (
       UPDATE webhook_endpoints e SET cursor = t.cursor,
         failures = CASE e.revision WHEN t.revision THEN t.failures ELSE e.failures END,
         probe_at = CASE e.revision WHEN t.revision THEN t.probe_at ELSE e.probe_at END,
         replay = CASE WHEN t.replay = e.replay AND t.replay_cursor IS NULL THEN NULL ELSE e.replay END,
         replay_cursor = CASE t.replay WHEN e.replay THEN t.replay_cursor ELSE e.replay_cursor END
-      FROM locked t WHERE e.integrator_id = t.integrator_id AND e.generation = t.generation
+      -- not a common table expression, whose locked rows Citus loses on their way to the next one
+      FROM (
+        SELECT held.* FROM held JOIN webhook_endpoints e USING (integrator_id, generation, token)
+        FOR NO KEY UPDATE OF e SKIP LOCKED
+      ) t
+      WHERE e.integrator_id = t.integrator_id AND e.generation = t.generation
       RETURNING e.integrator_id
     ), attempted AS (
       INSERT INTO delivery_attempts (${attemptColumns.names})

@@ -2,7 +2,7 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { isIdle, wakeEndpoints } from "../Deliveries/WakeUp.ts"
-import { expectFewRows } from "../Database/PlannerHints.ts"
+import { expectFewRows, perRow } from "../Database/PlannerHints.ts"
 import { columnList } from "../Database/Table.ts"
 import * as Metrics from "../Metrics.ts"
 import * as Tables from "../Tables.ts"
@@ -68,10 +68,14 @@ const takeNumbers = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
       workAt: book.workAt
     })))}
     JOIN integrators i ON i.integrator_id = t.integrator_id
-    LEFT JOIN webhook_endpoints e ON e.integrator_id = t.integrator_id AND e.deleted_at IS NULL
+    -- not in RETURNING, where Citus allows no time of the day
+    LEFT JOIN LATERAL (
+      SELECT ${isIdle("e", now)} AS is_idle FROM webhook_endpoints e
+      WHERE e.integrator_id = t.integrator_id AND e.deleted_at IS NULL ${perRow}
+    ) e ON true
     WHERE v.integrator_id = t.integrator_id
     RETURNING v.integrator_id, v.entries - t.entries AS entries, v.events - t.events AS events,
-      i.event_salt AS salt, coalesce(${isIdle("e", now)}, false) AS is_idle`
+      i.event_salt AS salt, coalesce(e.is_idle, false) AS is_idle`
   const byId = new Map(rows.map((row) => [row.integratorId, row]))
   return books.map((book): Numbered => {
     const row = byId.get(book.integratorId)

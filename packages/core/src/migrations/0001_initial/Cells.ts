@@ -1,7 +1,10 @@
-/** Which integrators' rows this cell has; see Slots.ts. `migrate` gives a new cell its slots. */
+/** Which integrators' rows this cell has; see Slots.ts. `migrate` gives a new cell its slots, `cells move` moves. */
 export const statements = [
+  // Only of owned slots rows are written. Of those that are moved the other cell is the peer: the source's are leaving
+  // while they are copied, the target's are arriving once all rows are there, and what has left is yet to be deleted.
   `CREATE TABLE cell_slots (
     slot smallint PRIMARY KEY CHECK (slot BETWEEN 0 AND 255),
-    state text NOT NULL CHECK (state IN ('owned'))
+    state text NOT NULL CHECK (state IN ('owned', 'leaving', 'arriving', 'left')),
+    peer text CHECK ((peer IS NULL) = (state = 'owned'))
   )`
 ]
