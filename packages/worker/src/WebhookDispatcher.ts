@@ -9,6 +9,7 @@ import * as Leases from "./WebhookDispatcher/Leases.ts"
 import * as Reads from "./WebhookDispatcher/Reads.ts"
 import * as Records from "./WebhookDispatcher/Records.ts"
 import * as Sender from "./WebhookDispatcher/Sender.ts"
+import type { SharedLimits } from "./WebhookDispatcher/SharedLimits.ts"
 
 /** Pause after a step that found nothing to do, unless an attempt ends, or this process stores events, before. */
 const idleMillis = 60
@@ -28,6 +29,8 @@ export interface Options {
   readonly retentionDays?: number | undefined
   /** How long a lease lasts without renewal; 30 s when absent (decisions, section 7). */
   readonly leaseMillis?: number | undefined
+  /** Of all cells of the process; its own when absent. */
+  readonly sharedLimits?: SharedLimits | undefined
 }
 
 /**
@@ -40,7 +43,8 @@ const make = Effect.fnUntraced(function*(options: Options) {
   const { leaseMillis = Leases.defaultMillis, retentionDays = defaultRetentionDays, retryDelays } = options
   const deliveries = yield* Deliveries
   const clock = yield* Clock.Clock
-  const consumers = new Consumers()
+  const consumers = new Consumers(options.sharedLimits)
+  yield* Effect.addFinalizer(() => Effect.sync(() => consumers.limits.forget(consumers)))
   const stored = (yield* DispatcherWakeUp) ?? (yield* Latch.make())
   const wakeUps = { reads: yield* Latch.make(), records: yield* Latch.make() }
   const sender = yield* Sender.make(consumers, wakeUps)

@@ -6,15 +6,17 @@ import { StartRefused } from "@card-rewards/core/Settings"
 import { Effect, Layer } from "effect"
 import * as Configuration from "./Configuration.ts"
 import * as Fibers from "./Fibers.ts"
+import { SharedLimits } from "./WebhookDispatcher/SharedLimits.ts"
 
 /** The worker process: reads the environment, waits for the schema, and runs the fibers of each cell. */
 const work = Effect.gen(function*() {
   const config = yield* Configuration.load
   const { cells, poolSize } = config
+  const sharedLimits = new SharedLimits()
   yield* openCells(cells, Effect.fnUntraced(function*(cell) {
     const options = databaseOf(cell, { poolSize, applicationName: "card-rewards worker" })
     const database = yield* awaitSchema(options, "worker")
-    yield* Effect.mapError(Layer.build(Fibers.layer({ ...config, database })), () =>
+    yield* Effect.mapError(Layer.build(Fibers.layer({ ...config, database, sharedLimits })), () =>
       new StartRefused({ message: "The database went away" }))
   }))
   return yield* Effect.never

@@ -1,8 +1,6 @@
-import { maxInFlight, maxSlowInFlight, shareSlots } from "@card-rewards/domain/Delivery"
+import { shareSlots } from "@card-rewards/domain/Delivery"
 import type { Consumer, Sending } from "./Consumer.ts"
-
-/** Attempts in flight and outcomes that are not recorded, at most: what is repeated where the process is killed. */
-const maxUnrecorded = 768
+import { SharedLimits } from "./SharedLimits.ts"
 
 /** A held endpoint. */
 export interface Held {
@@ -21,11 +19,17 @@ interface Offer {
   readonly isProbe: boolean
 }
 
-/** The endpoints that a worker holds, by integrator, and its slots: one endpoint cannot use up those of the others. */
+/** The endpoints that a worker holds in a cell, by integrator: one endpoint cannot use up the slots of the others. */
 export class Consumers implements Iterable<Held> {
+  /** Those of all cells of the process. */
+  readonly limits: SharedLimits
   private readonly held = new Map<string, Held>()
   /** Endpoints are served in turn: behind which one the next round begins. */
   private last = ""
+
+  constructor(limits = new SharedLimits()) {
+    this.limits = limits
+  }
 
   get count(): number {
     return this.held.size
@@ -66,24 +70,29 @@ export class Consumers implements Iterable<Held> {
     return false
   }
 
-  /** Begins the attempts that may be made now: at most 16 to an endpoint and 512 in all, endpoints in turn. */
+  /** Begins the attempts that may be made now: at most 16 to an endpoint, and what the process may have, in turns. */
   begin(now: number, nowNanos: bigint): ReadonlyArray<Sending> {
     const offers: Array<Offer> = []
-    let taken = 0
-    let unrecorded = 0
-    let slowTaken = 0
+    let [inFlight, slow, unrecorded] = [0, 0, 0]
     for (const { consumer, startUntilNanos } of this.inOrder()) {
-      const inFlight = consumer.sendings.length
-      const slow = consumer.slow(now)
-      taken += inFlight
-      unrecorded += consumer.unrecorded
-      if (slow) slowTaken += inFlight
+      const sending = consumer.sendings.length
+      const isSlow = consumer.slow(now)
+      inFlight += sending
+      unrecorded += sending + consumer.unrecorded
+      if (isSlow) slow += sending
       if (nowNanos >= startUntilNanos) continue
       const { attempts, isProbe } = consumer.offer(now)
-      if (attempts > 0) offers.push({ consumer, inFlight, slow, attempts, isProbe })
+      if (attempts > 0) offers.push({ consumer, inFlight: sending, slow: isSlow, attempts, isProbe })
     }
-    const limit = Math.min(maxInFlight - taken, maxUnrecorded - taken - unrecorded)
-    const shares = shareSlots(offers, { limit, slowLimit: maxSlowInFlight - slowTaken })
+    this.limits.note(this, { inFlight, slow, unrecorded }, this.count)
+    const free = this.limits.free(this)
+    const shares = shareSlots(offers, { limit: Math.min(free.inFlight, free.unrecorded), slowLimit: free.slow })
+    for (const { attempts, slow: isSlow } of shares) {
+      inFlight += attempts
+      unrecorded += attempts
+      if (isSlow) slow += attempts
+    }
+    this.limits.note(this, { inFlight, slow, unrecorded }, this.count)
     this.last = shares.at(-1)?.consumer.lease.integratorId ?? this.last
     return shares.flatMap(({ attempts, consumer, isProbe }) => consumer.begin(attempts, isProbe, now))
   }

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { Consumer } from "./Consumer.ts"
 import { type Context, lose } from "./Leases.ts"
 
-/** Bytes of bodies in the windows of all endpoints, at most, where none has a body larger than its part. */
+/** Bytes of bodies in the windows of a process's endpoints, at most, where none has a body larger than its part. */
 const maxBytes = 64 * 1_048_576
 
 /** Endpoints that one read covers, at most. */
@@ -19,7 +19,7 @@ export const read = (context: Context) =>
     const { clock, consumers, deliveries, sender } = context
     const pollMillis = Math.min(maxPollMillis, consumers.count / endpointsPerMilli)
     const now = clock.currentTimeMillisUnsafe()
-    const share = Math.floor(maxBytes / consumers.count)
+    const share = Math.floor(maxBytes / Math.max(consumers.count, consumers.limits.endpoints))
     const reading: Array<{ readonly consumer: Consumer; readonly request: ReadRequest }> = []
     const longestUnread = [...consumers].sort((one, other) => one.consumer.readAt - other.consumer.readAt)
     for (const { consumer } of longestUnread) {

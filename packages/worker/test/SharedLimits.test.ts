@@ -1,0 +1,45 @@
+import { SharedLimits, type Usage } from "@card-rewards/worker/WebhookDispatcher/SharedLimits"
+import * as SeededRandom from "@card-rewards/testing/SeededRandom"
+import { assert, it } from "@effect/vitest"
+
+const cells = ["a", "b", "c"].map((name) => ({ name }))
+const whole: Usage = { inFlight: 512, slow: 256, unrecorded: 768 }
+const kinds = ["inFlight", "slow", "unrecorded"] as const
+const none: Usage = { inFlight: 0, slow: 0, unrecorded: 0 }
+
+it("cells together never use more than the limits, and each can always use its part", () => {
+  const random = SeededRandom.make(Date.now() % 1_000_000)
+  const limits = new SharedLimits()
+  const used = new Map(cells.map((cell) => [cell, none]))
+  for (const cell of cells) limits.note(cell, none, 0)
+  for (let step = 0; step < 10_000; step++) {
+    const cell = random.pick(cells)
+    const [own, free] = [used.get(cell) ?? none, limits.free(cell)]
+    const isTaking = random.chance(0.6)
+    const part = random.chance(0.3) ? 1 : random.next()
+    const next = (which: keyof Usage) =>
+      isTaking ? own[which] + Math.floor(part * Math.max(0, free[which])) : Math.floor(own[which] * part)
+    const usage = { inFlight: next("inFlight"), slow: next("slow"), unrecorded: next("unrecorded") }
+    limits.note(cell, usage, 0)
+    used.set(cell, usage)
+    for (const which of kinds) {
+      const all = [...used.values()].reduce((sum, one) => sum + one[which], 0)
+      assert.isAtMost(all, whole[which], which)
+      for (const [one, usage] of used) {
+        assert.isAtLeast(usage[which] + limits.free(one)[which], Math.floor(whole[which] / 6), `${one.name} ${which}`)
+      }
+    }
+  }
+})
+
+it("a cell alone may use all, also after others have closed", () => {
+  const [first, second] = [{}, {}]
+  const limits = new SharedLimits()
+  limits.note(first, none, 3)
+  assert.deepStrictEqual(limits.free(first), whole)
+  limits.note(second, whole, 4)
+  assert.strictEqual(limits.free(first).inFlight, 0)
+  assert.strictEqual(limits.endpoints, 7)
+  limits.forget(second)
+  assert.deepStrictEqual([limits.free(first), limits.endpoints], [whole, 3])
+})
