@@ -62,7 +62,8 @@ const make = Effect.fnUntraced(function*({ cells, poolSize, ...options }: Option
 
   const open = Effect.fnUntraced(function*(cell: Cell) {
     const database = yield* awaitSchema(databaseOf(cell, { poolSize, applicationName: "card-rewards api" }), "api")
-    const services = yield* Effect.mapError(Services.make(database, options), gone)
+    const own = cells.length > 1 ? { ...options, cell: cell.name } : options
+    const services = yield* Effect.mapError(Services.make(database, own), gone)
     const opened: Open = { services, failures: 0 }
     const owned = yield* Effect.mapError(readSlots(opened, new Set()), gone)
     yield* Effect.forkScoped(follow(opened, owned))

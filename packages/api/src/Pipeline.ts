@@ -6,15 +6,15 @@ import { Clock, Context, Effect, type Fiber, Layer, Option, Schema } from "effec
 import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
 import { Cells } from "./Cells.ts"
+import { Entered } from "./ForIntegrator.ts"
 import { clientOf } from "./Pipeline/ClientAddress.ts"
 import { ConcurrencyLimit } from "./Pipeline/ConcurrencyLimit.ts"
 import { HandlerSlots } from "./Pipeline/HandlerSlots.ts"
-import { KeyChecks, slotIn } from "./Pipeline/KeyChecks.ts"
+import { KeyChecks } from "./Pipeline/KeyChecks.ts"
 import * as Problems from "./Pipeline/Problems.ts"
 import { type Admission, type RateClass, RateLimit, tooMany } from "./Pipeline/RateLimit.ts"
 import * as Refusals from "./Pipeline/Refusals.ts"
 import { RequestBodies } from "./Pipeline/RequestBodies.ts"
-import { CurrentServices } from "./Services.ts"
 
 type Response = HttpServerResponse.HttpServerResponse
 
@@ -53,8 +53,11 @@ const make = Effect.gen(function*() {
   const concurrency = yield* ConcurrencyLimit
   const slots = new HandlerSlots()
 
-  const authenticate = (apiKey: string, request: HttpServerRequest.HttpServerRequest, now: number) =>
-    keys.fresh(apiKey, now) ?? keys.check(apiKey, clientOf(Option.getOrElse(request.remoteAddress, () => "")))
+  const authenticate = (request: HttpServerRequest.HttpServerRequest, now: number) => {
+    const apiKey = request.headers["x-api-key"] ?? ""
+    return keys.fresh(apiKey, now) ??
+      keys.check(apiKey, clientOf(Option.getOrElse(request.remoteAddress, () => "")))
+  }
 
   return Pipeline.of((handler, endpoint) => {
     const rateClass = classOf(endpoint)
@@ -70,14 +73,13 @@ const make = Effect.gen(function*() {
         onSuccess: (text) => Effect.succeed(keepText(request, text))
       })
 
-    const enter = ({ integratorId }: FoundKey, slot: number, fiber: Fiber.Fiber<unknown, unknown>) => {
+    const enter = ({ integratorId, slot }: FoundKey, fiber: Fiber.Fiber<unknown, unknown>) => {
       const services = cells.of(slot)
       if (services === undefined) return Effect.fail(notOwned())
-      if (!concurrency.enter(rateClass, integratorId, fiber)) return Refusals.busy
-      const handling = Effect.provideContext(
-        handle,
-        Context.make(CurrentIntegrator, { integratorId }).pipe(Context.add(CurrentServices, services))
-      )
+      const { cell } = services
+      if (!concurrency.enter(rateClass, { integratorId, cell }, fiber)) return Refusals.busy
+      const entered = Effect.provideService(handle, CurrentIntegrator, new Entered(integratorId, services))
+      const handling = cell === undefined ? entered : Effect.annotateLogs(entered, "cell", cell)
       return isJoined ? handling : slots.run(integratorId, handling)
     }
 
@@ -85,7 +87,6 @@ const make = Effect.gen(function*() {
       const request = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
       const clock = fiber.getRef(Clock.Clock)
       const now = clock.currentTimeMillisUnsafe()
-      const apiKey = request.headers["x-api-key"] ?? ""
 
       const admit = (key: FoundKey): Handler => {
         const consult = key.suspended ? limits.peek : limits.take
@@ -93,12 +94,11 @@ const make = Effect.gen(function*() {
         show(admission, fiber)
         if (key.suspended) return Refusals.suspended
         if (!admission.allowed) return Effect.fail(tooMany(admission))
-        const slot = slotIn(apiKey)
         return hasBody
-          ? Effect.flatMap(read(request, key, clock), () => enter(key, slot, fiber))
-          : enter(key, slot, fiber)
+          ? Effect.flatMap(read(request, key, clock), () => enter(key, fiber))
+          : enter(key, fiber)
       }
-      const key = authenticate(apiKey, request, now)
+      const key = authenticate(request, now)
       return Effect.isEffect(key) ? Effect.flatMap(key, admit) : admit(key)
     })
     return Effect.catch(handled, Refusals.answering(endpoint))

@@ -16,7 +16,7 @@ import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import type { VaultId } from "@card-rewards/domain/Ids"
-import { Context, Effect, Layer } from "effect"
+import { Effect, Layer } from "effect"
 
 /** What the services of every cell are built with. */
 export interface Options {
@@ -25,6 +25,8 @@ export interface Options {
   readonly allowPrivateNetwork: boolean
   /** The decisions' where absent. */
   readonly simulationLimits?: SimulationLimits
+  /** The cell's name where there are several. */
+  readonly cell?: string | undefined
 }
 
 const all = {
@@ -45,14 +47,10 @@ const all = {
 } as const
 
 /** What the pipeline and the handlers work with, over the database of one cell. */
-export type Services = { readonly [Name in keyof typeof all]: (typeof all)[Name]["Service"] }
-
-/** The services of the cell of the request's integrator. The pipeline sets them. */
-export const CurrentServices = Context.Reference<Services>("@card-rewards/api/CurrentServices", {
-  defaultValue: () => {
-    throw new Error("a handler outside the pipeline")
-  }
-})
+export type Services = { readonly [Name in keyof typeof all]: (typeof all)[Name]["Service"] } & {
+  /** The cell's name where there are several. */
+  readonly cell: string | undefined
+}
 
 /** Builds the services of one cell; they end with the scope. */
 export const make = Effect.fnUntraced(function*(database: Database.DatabaseConfig, options: Options) {
@@ -78,6 +76,6 @@ export const make = Effect.fnUntraced(function*(database: Database.DatabaseConfi
       Database.layer(database)
     ]))
   )
-  const collected: Services = yield* Effect.provideContext(Effect.all(all), services)
+  const collected: Services = { cell: options.cell, ...(yield* Effect.provideContext(Effect.all(all), services)) }
   return collected
 })

@@ -13,6 +13,7 @@ import type { Services } from "../src/Services.ts"
 
 const key: FoundKey = {
   integratorId: IntegratorId.make("acme"),
+  slot: 0,
   name: ApiKeyName.make("default"),
   revoked: false,
   suspended: false

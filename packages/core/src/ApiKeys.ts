@@ -19,6 +19,8 @@ import * as Tables from "./Tables.ts"
 /** The owner of a key, and whether the key may be used. */
 export interface FoundKey {
   readonly integratorId: IntegratorId
+  /** The integrator's; see Slots.ts. */
+  readonly slot: number
   readonly name: ApiKeyName
   readonly revoked: boolean
   /** Whether the integrator is suspended. */
@@ -167,14 +169,14 @@ const lookedUp = columnList({ ...Tables.apiKeyHashes.pick("key_hash").columns, p
 /** Reads the keys with these hashes by primary key; returns a function from a look-up's position to its key. */
 const readKeys = Effect.fnUntraced(function*(lookUps: ReadonlyArray<LookUp>) {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<FoundKey & { readonly position: number }>`
+  const rows = yield* sql<Omit<FoundKey, "slot"> & { readonly position: number }>`
     SELECT t.position, k.integrator_id, k.name, k.revoked_at IS NOT NULL AS revoked,
       i.suspended_at IS NOT NULL AS suspended
     FROM ${lookedUp.unnest(lookUps.map(({ hash }, position) => ({ keyHash: hash, position })))}
     JOIN api_key_hashes h ON h.key_hash = t.key_hash
     JOIN api_keys k ON k.integrator_id = h.integrator_id AND k.name = h.name
     JOIN integrators i ON i.integrator_id = h.integrator_id`
-  const found = new Map(rows.map(({ position, ...key }) => [position, key]))
+  const found = new Map(rows.map(({ position, ...key }) => [position, { ...key, slot: slotOf(key.integratorId) }]))
   return (position: number) => found.get(position)
 })
 

@@ -13,6 +13,9 @@ export const allSlots: ReadonlySet<number> = new Set(Array.range(0, slotCount - 
 /** The slot of an integrator: the first byte of the SHA-256 of its id. Its API keys begin with it. */
 export const slotOf = (integratorId: string): number => Number.parseInt(hash("sha256", integratorId).slice(0, 2), 16)
 
+/** {@link slotOf} in SQL, of the column with the id. */
+export const slotExpression = (column: string): string => `get_byte(sha256(convert_to(${column}, 'UTF8')), 0)`
+
 /**
  * Whether this cell owns the slot of an integrator, whose id `column` names. Each transaction that writes rows of an
  * integrator asks this in one of its statements. A move lets other cells take a slot only after all transactions have
@@ -21,7 +24,7 @@ export const slotOf = (integratorId: string): number => Number.parseInt(hash("sh
  */
 export const isOwned = (column: string): Statement.Fragment =>
   Statement.fragment([Statement.literal(`(SELECT 1 FROM cell_slots WHERE cell_slots.state = 'owned'
-    AND cell_slots.slot = get_byte(sha256(convert_to(${column}, 'UTF8')), 0) LIMIT 1) IS NOT NULL`)])
+    AND cell_slots.slot = ${slotExpression(column)} LIMIT 1) IS NOT NULL`)])
 
 /** Those of some slots that this cell owns, as an array: {@link isOwned} for a statement with many rows. */
 export const ownedAmong = (slots: ReadonlyArray<number>): Statement.Fragment =>

@@ -5,6 +5,7 @@ import { Effect, Layer, Option, Redacted } from "effect"
 import { ApiKeys } from "../src/ApiKeys.ts"
 import { Integrators } from "../src/Integrators.ts"
 import { hashApiKey } from "../src/Secrets.ts"
+import { slotOf } from "../src/Slots.ts"
 import { newIntegrator, pairRuns, startMillis, testLayer } from "./TestLayer.ts"
 
 const layer = Layer.mergeAll(ApiKeys.layer, NodeCrypto.layerDigest).pipe(Layer.provideMerge(testLayer))
@@ -19,7 +20,7 @@ it.layer(layer)("ApiKeys", (it) => {
       assert.isFalse(duplicate)
       assert.strictEqual(key.last4, secret.slice(-4))
       const hash = yield* hashApiKey(Redacted.make(secret))
-      const found = { integratorId, name: name("b"), revoked: false, suspended: false }
+      const found = { integratorId, name: name("b"), revoked: false, slot: slotOf(integratorId), suspended: false }
       assert.deepStrictEqual(yield* keys.find(hash, "client"), Option.some(found))
       const revoked = yield* keys.revoke(integratorId, name("b"))
       assert.deepStrictEqual(yield* keys.revoke(integratorId, name("b")), revoked)

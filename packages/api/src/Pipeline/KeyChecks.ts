@@ -91,7 +91,7 @@ const make = Effect.gen(function*() {
 const wellFormed = /^service_sk_(?:sandbox|live)_[0-9a-f]{64}$/
 
 /** The slot of a well-formed key's integrator: the first byte of 32. */
-export const slotIn = (apiKey: string): number => Number.parseInt(apiKey.slice(-64, -62), 16)
+const slotIn = (apiKey: string): number => Number.parseInt(apiKey.slice(-64, -62), 16)
 
 const idOf = (apiKey: string): string => hash("sha256", apiKey, "hex")
 
