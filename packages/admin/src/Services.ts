@@ -61,14 +61,26 @@ interface Input {
 /** How commands connect to a cell. */
 export const configOf = (cell: Cell) => databaseOf(cell, { poolSize: 2, applicationName: "card-rewards admin" })
 
+/** The cell of this name, which a flag has. */
+export const cellNamed = Effect.fnUntraced(function*(flag: string, name: string) {
+  const cells = yield* Cells
+  const names = cells.map((cell) => cell.name).join(", ")
+  const named = cells.find((cell) => cell.name === name)
+  return named ?? (yield* new Misused({ message: `${flag} must be one of ${names}` }))
+})
+
+/** The cell of this name, or all. */
+export const cellsNamed = (cell: Option.Option<string>) =>
+  Option.match(cell, {
+    onNone: () => Cells,
+    onSome: (name) => Effect.map(cellNamed("--cell", name), Array.of)
+  })
+
 /** The cell that owns the integrator's slot, or that the command names. An only cell need not be named. */
 const cellOf = Effect.fnUntraced(function*({ cell = Option.none(), integratorId }: Input) {
   const cells = yield* Cells
   const names = cells.map(({ name }) => name).join(", ")
-  if (Option.isSome(cell)) {
-    const named = cells.find(({ name }) => name === cell.value)
-    return named ?? (yield* new Misused({ message: `--cell must be one of ${names}` }))
-  }
+  if (Option.isSome(cell)) return yield* cellNamed("--cell", cell.value)
   if (cells.length === 1) return cells[0]
   if (integratorId === undefined) return yield* new Misused({ message: `Say which cell with --cell: ${names}` })
   const slot = slotOf(integratorId)
@@ -84,13 +96,34 @@ const environment = Layer.effect(
 )
 
 /** The cell's database under the operator's role. Fails where its schema is not the one of this version. */
-const database = (input: Input) =>
+const databaseOfCell = (cell: Cell) =>
   Layer.unwrap(Effect.gen(function*() {
-    const config = configOf(yield* cellOf(input))
+    const config = configOf(cell)
     const found = yield* schemaOf(config)
     if (found !== Database.schemaVersion) return yield* new StartRefused({ message: refusal(found) })
     return Database.layer(yield* underRole(config, "admin"))
-  })).pipe(Layer.provide(Cells.layer))
+  }))
+
+const database = (input: Input) =>
+  Layer.unwrap(Effect.map(cellOf(input), databaseOfCell)).pipe(Layer.provide(Cells.layer))
+
+/**
+ * Runs the same in some cells at the same time, with the services for one cell, and returns what each one answered. One
+ * that fails keeps no other from its answer; `name` is undefined for an only cell.
+ */
+export const inEach = Effect.fnUntraced(function*<A, E, R>(
+  cells: ReadonlyArray<Cell>,
+  run: (name: string | undefined) => Effect.Effect<A, E, R>
+) {
+  const isOnly = cells.length === 1
+  return yield* Effect.forEach(cells, (cell) =>
+    run(isOnly ? undefined : cell.name).pipe(
+      Effect.provide(Layer.mergeAll(Audit.layer, IntegratorBacklogs.layer).pipe(Layer.provide(databaseOfCell(cell)))),
+      Effect.mapError((error) =>
+        isOnly || !(error instanceof Error) ? error : new Refused({ message: `Cell ${cell.name}: ${error.message}` })),
+      Effect.exit
+    ), { concurrency: "unbounded" })
+})
 
 /** Provides a command with services over its cell. */
 const provide = <A, LayerError, LayerContext>(
@@ -99,16 +132,9 @@ const provide = <A, LayerError, LayerContext>(
 <const Name extends string, In extends Input, ContextIn, E, R>(self: Command.Command<Name, In, ContextIn, E, R>) =>
   Command.provide(self, services)
 
-/** The services of all commands except `migrate`, `replay` and `secrets`. */
+/** The services of the commands about integrators, their keys, vaults and programs. */
 export const withServices = provide((input) =>
-  Layer.mergeAll(
-    Integrators.layer,
-    ApiKeys.layer,
-    Vault.layer,
-    Audit.layer,
-    IntegratorBacklogs.layer,
-    Simulations.layer()
-  ).pipe(
+  Layer.mergeAll(Integrators.layer, ApiKeys.layer, Vault.layer, Simulations.layer()).pipe(
     Layer.provide(environment),
     Layer.provide(database(input))
   )

@@ -1,4 +1,5 @@
 import type { Requirements } from "./measures/Competitors.ts"
+import { cells } from "./measures/Cells.ts"
 import { deliveries } from "./measures/Deliveries.ts"
 import { deliveryBytes } from "./measures/DeliveryBytes.ts"
 import { growth } from "./measures/Growth.ts"
@@ -27,6 +28,7 @@ export const measures: ReadonlyArray<Measure<Requirements>> = [
   latency,
   growth,
   integrators,
+  cells,
   idleEndpoints,
   outage,
   deliveryBytes,

@@ -69,7 +69,8 @@ export const printSlots = (slots: ReadonlySet<number>): string => {
   return ranges.map(([first, last]) => first === last ? `${first}` : `${first}-${last}`).join("+")
 }
 
-const parseSlots = (text: string): ReadonlySet<number> | undefined => {
+/** Parses ranges of slots such as `0-63+128-191`; undefined where they are none. */
+export const parseSlots = (text: string): ReadonlySet<number> | undefined => {
   const slots = new Set<number>()
   // a plus sign in the query of an address is a space
   for (const range of text.split(/[ +]/).filter((one) => one !== "")) {

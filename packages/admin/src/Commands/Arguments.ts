@@ -42,6 +42,6 @@ export const movement = {
 }
 
 export const cell = Flag.String("cell").pipe(
-  Flag.withDescription("The cell, by its name in CELLS; needed where there are several"),
+  Flag.withDescription("The cell, by its name in CELLS"),
   Flag.optional
 )

@@ -1,25 +1,53 @@
-import { Audit } from "@card-rewards/core/Audit"
-import { Effect } from "effect"
+import { Audit, type AuditProgress } from "@card-rewards/core/Audit"
+import type { Cell } from "@card-rewards/core/Cells"
+import { Effect, Exit } from "effect"
 import { Command } from "effect/cli"
 import { Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
-import { withBar } from "../Screen.ts"
-import { withServices } from "../Services.ts"
+import { type Progress, withBar } from "../Screen.ts"
+import { Cells, cellsNamed, inEach } from "../Services.ts"
 import { cell } from "./Arguments.ts"
 import { example } from "./Examples.ts"
 
 /** Checks every money rule against the journal. */
 export const audit = Command.make("audit", { cell, json }, Effect.fn(function*(input) {
-  const { runWith } = yield* Audit
-  const report = yield* withBar((show) =>
-    runWith(({ check, checks, ordinal, part }) => show({ done: ordinal - 1 + part, total: checks, what: check }))
-  )
-  const { checks, findings } = report
+  const cells = yield* cellsNamed(input.cell)
+  const { checks, failed, findings } = yield* withBar((show) => auditCells(cells, show))
   const readable = findings.length > 0 ? findings : checks.map((check) => ({ holds: check }))
-  yield* print(input.json ? report : readable, input.json)
+  yield* print(input.json ? { checks, findings } : readable, input.json)
+  if (failed !== undefined) return yield* failed
   if (findings.length > 0) return yield* new Refused({ message: `${findings.length} rows at fault` })
 })).pipe(
-  Command.withDescription("Check every money rule against the journal; prints rows at fault and exits 1 if any"),
+  Command.withDescription(
+    "Check every money rule against the journal, in all cells at the same time; prints rows at fault and exits 1 if any"
+  ),
   example("audit --json", "The checks and their findings as JSON"),
-  withServices
+  Command.provide(Cells.layer)
 )
+
+/** Audits cells at the same time under one progress. Findings of several name their cell. */
+export const auditCells = Effect.fnUntraced(function*(
+  cells: ReadonlyArray<Cell>,
+  show: (progress: Progress) => Effect.Effect<void>
+) {
+  const latest = new Map<string | undefined, AuditProgress>()
+  const showAll = (name: string | undefined, progress: AuditProgress) => {
+    latest.set(name, progress)
+    const done = [...latest.values()].reduce((sum, { ordinal, part }) => sum + ordinal - 1 + part, 0)
+    const what = name === undefined ? progress.check : `${name}: ${progress.check}`
+    return show({ done, total: progress.checks * cells.length, what })
+  }
+  const exits = yield* inEach(cells, (name) =>
+    Effect.gen(function*() {
+      const { runWith } = yield* Audit
+      const { checks, findings } = yield* runWith((progress) => showAll(name, progress))
+      return { checks, findings: findings.map((finding) => name === undefined ? finding : { cell: name, ...finding }) }
+    }))
+  const reports = exits.filter(Exit.isSuccess).map(({ value }) => value)
+  return {
+    checks: reports[0]?.checks ?? [],
+    findings: reports.flatMap(({ findings }) => findings),
+    /** That of the first cell that could not be audited. */
+    failed: exits.find(Exit.isFailure)
+  }
+})

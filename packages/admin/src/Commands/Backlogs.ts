@@ -1,23 +1,30 @@
 import { type IntegratorBacklog, IntegratorBacklogs, maxCount, maxListed } from "@card-rewards/core/IntegratorBacklogs"
 import { printTimestamp } from "@card-rewards/domain/Time"
-import { Effect } from "effect"
+import { Effect, Exit } from "effect"
 import { Command } from "effect/cli"
 import { json, print } from "../Output.ts"
-import { withServices } from "../Services.ts"
+import { Cells, cellsNamed, inEach } from "../Services.ts"
 import { cell } from "./Arguments.ts"
 import { example } from "./Examples.ts"
 
 /** Lists the integrators with unprocessed spend events or undelivered webhooks, and why these wait. */
 export const backlog = Command.make("backlog", { cell, json }, Effect.fn(function*(input) {
-  const { list } = yield* IntegratorBacklogs
-  yield* print((yield* list).map(shown), input.json)
+  const exits = yield* inEach(yield* cellsNamed(input.cell), (name) =>
+    Effect.gen(function*() {
+      const { list } = yield* IntegratorBacklogs
+      return (yield* list).map((backlog) => ({ ...(name !== undefined && { cell: name }), ...shown(backlog) }))
+    }))
+  yield* print(exits.flatMap((exit) => Exit.isSuccess(exit) ? exit.value : []), input.json)
+  const failed = exits.find(Exit.isFailure)
+  if (failed !== undefined) return yield* failed
 })).pipe(
   Command.withDescription(
     "List the integrators that have stored spend events or undelivered webhooks, or are in quarantine, those in " +
-      `quarantine first; ${maxListed} at most for their spend events, as many for webhooks; counts stop at ${maxCount}`
+      `quarantine first; of each cell ${maxListed} at most for their spend events, as many for webhooks; ` +
+      `counts stop at ${maxCount}`
   ),
   example("backlog --json", "As one JSON array"),
-  withServices
+  Command.provide(Cells.layer)
 )
 
 /** Has every column, also where it is empty in the first row. JSON omits undefined values. */

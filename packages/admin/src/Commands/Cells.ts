@@ -1,10 +1,32 @@
-import { contentsOf } from "@card-rewards/core/AwaitSchema"
-import { type Cell, printSlots } from "@card-rewards/core/Cells"
-import { Effect, Redacted } from "effect"
-import { Command } from "effect/cli"
+import { contentsOf, schemaOf } from "@card-rewards/core/AwaitSchema"
+import { type Cell, parseSlots, printSlots } from "@card-rewards/core/Cells"
+import type { MovingSlot } from "@card-rewards/core/CellSlots"
+import * as Database from "@card-rewards/core/Database"
+import { Effect, Option, Redacted } from "effect"
+import { Command, Flag } from "effect/cli"
+import * as CellMove from "../CellMove.ts"
+import { lineOf, Misused, Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
-import { Cells, configOf } from "../Services.ts"
+import { type Progress, withBar } from "../Screen.ts"
+import { cellNamed, Cells, configOf } from "../Services.ts"
+import { auditCells } from "./Audits.ts"
 import { example } from "./Examples.ts"
+
+const moveFlags = {
+  slots: Flag.String("slots").pipe(
+    Flag.withDescription("Ranges such as 0-63+128-191"),
+    Flag.filterMap(
+      (text) => Option.filter(Option.fromNullishOr(parseSlots(text)), ({ size }) => size > 0),
+      () => "slots from 0 to 255 such as 0-63+128-191"
+    )
+  ),
+  from: Flag.String("from").pipe(Flag.withDescription("The cell that has them")),
+  to: Flag.String("to").pipe(Flag.withDescription("The cell that gets them")),
+  undo: Flag.Boolean("undo").pipe(
+    Flag.withDescription("Give back what an interrupted move has not handed over yet"),
+    Flag.withDefault(false)
+  )
+}
 
 /** Has every column also for a cell that cannot be reached. JSON omits undefined values. */
 const shown = Effect.fnUntraced(function*(cell: Cell) {
@@ -18,6 +40,7 @@ const shown = Effect.fnUntraced(function*(cell: Cell) {
     isReachable: contents !== undefined,
     schemaVersion: contents?.schemaVersion,
     slots: contents && printSlots(contents.slots),
+    moving: contents && printMoving(contents.moving),
     integrators: contents?.integrators
   }
 })
@@ -31,9 +54,56 @@ const list = Command.make("list", { json }, Effect.fn(function*(input) {
   Command.provide(Cells.layer)
 )
 
+/** Slots of a move that has not ended: `0-7 leaving to b`. */
+const printMoving = (moving: ReadonlyArray<MovingSlot>): string | undefined => {
+  const groups = Map.groupBy(moving, ({ peer, state }) => `${state} ${state === "arriving" ? "from" : "to"} ${peer}`)
+  const texts = [...groups].map(([what, slots]) => `${printSlots(new Set(slots.map(({ slot }) => slot)))} ${what}`)
+  return texts.length === 0 ? undefined : texts.join(", ")
+}
+
+const move = Command.make("move", { ...moveFlags, json }, Effect.fn(function*(input) {
+  const [from, to] = [yield* cellNamed("--from", input.from), yield* cellNamed("--to", input.to)]
+  if (from === to) return yield* new Misused({ message: "--from and --to are the same cell" })
+  for (const cell of [from, to]) {
+    const found = yield* schemaOf(configOf(cell))
+    if (found !== Database.schemaVersion) {
+      return yield* new Refused({ message: `Cell ${cell.name} has schema ${found}, not ${Database.schemaVersion}` })
+    }
+  }
+  const moved = yield* withBar((show) =>
+    CellMove.move({ ...input, from, to, show, audit: auditBoth([from, to], show) })
+  )
+  yield* print(
+    moved.map(({ slots, unavailableMillis, ...counts }) => ({
+      slots: printSlots(slots),
+      ...counts,
+      unavailableSeconds: unavailableMillis / 1_000
+    })),
+    input.json
+  )
+})).pipe(
+  Command.withDescription(
+    "Move the integrators of some slots to another cell. Requests of an integrator get 503 while its rows are " +
+      "copied. Repeat the command if it was interrupted, whatever ended it. The logins must own the tables"
+  ),
+  example("cells move --slots 0-63 --from a --to b", "A quarter of the integrators of all slots"),
+  Command.provide(Cells.layer)
+)
+
+/** Fails where a cell keeps a rule not, or cannot be asked. */
+const auditBoth = Effect.fnUntraced(function*(
+  cells: ReadonlyArray<Cell>,
+  show: (progress: Progress) => Effect.Effect<void>
+) {
+  const { failed, findings } = yield* auditCells(cells, show)
+  const message = "The slots were moved, but the source keeps its rows: "
+  if (failed !== undefined) return yield* new Refused({ message: `${message}${lineOf(failed.cause) ?? "no audit"}` })
+  if (findings.length > 0) return yield* new Refused({ message: `${message}the audit has ${findings.length} findings` })
+})
+
 /** The databases of the service. */
 export const cells = Command.make("cells").pipe(
   Command.withDescription("The databases over which integrators are spread"),
   example("cells list", "Which slots each one owns"),
-  Command.withSubcommands([list])
+  Command.withSubcommands([list, move])
 )

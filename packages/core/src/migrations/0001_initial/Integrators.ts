@@ -29,5 +29,7 @@ export const statements = [
     integrator_id text NOT NULL,
     name text NOT NULL,
     FOREIGN KEY (integrator_id, name) REFERENCES api_keys
-  )`
+  )`,
+  // the hash of a key that is deleted, as a move of the integrator does
+  `CREATE INDEX api_key_hashes_by_name ON api_key_hashes (integrator_id, name)`
 ]

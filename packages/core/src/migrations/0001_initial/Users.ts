@@ -14,6 +14,8 @@ export const statements = [
     FOREIGN KEY (integrator_id, referred_by) REFERENCES users (integrator_id, user_id),
     CHECK (referred_by <> user_id)
   )`,
+  // whom a user referred, which PostgreSQL looks up when the user is deleted, as a move of the integrator does
+  `CREATE INDEX users_referred ON users (integrator_id, referred_by) WHERE referred_by IS NOT NULL`,
   // the order in which spend events and attribute records are received
   `CREATE SEQUENCE arrivals`,
   // the primary key serves the first record that arrived after an event; see Users/AttributeHistory.ts

@@ -1,0 +1,193 @@
+import { type Cell, printSlots } from "@card-rewards/core/Cells"
+import { Clock, Effect } from "effect"
+import { clearSlots } from "./CellMove/ClearSlots.ts"
+import * as Connection from "./CellMove/Connection.ts"
+import { advanceArrivals, copySlots, type Pair } from "./CellMove/CopySlots.ts"
+import { type Direction, type SlotState, type Step, stepOf } from "./CellMove/Steps.ts"
+import * as Tables from "./CellMove/Tables.ts"
+import { Refused } from "./Exit.ts"
+import type { Progress } from "./Screen.ts"
+
+/** A move of slots between two cells; with `undo`, `from` gets back what `to` does not own yet. */
+export interface Move {
+  readonly from: Cell
+  readonly to: Cell
+  readonly slots: ReadonlySet<number>
+  readonly undo: boolean
+  /** Fails unless the rows of both cells keep all rules. Runs before the rows of `from` are deleted. */
+  readonly audit: Effect.Effect<void, Refused>
+  readonly show: (progress: Progress) => Effect.Effect<void>
+}
+
+/** Slots that were moved together. Their integrators were unavailable from the mark until the target owned them. */
+export interface Moved {
+  readonly slots: ReadonlySet<number>
+  readonly integrators: number
+  /** Absent where another mover had copied them. */
+  readonly rows?: number
+  readonly unavailableMillis: number
+}
+
+/**
+ * Slots are moved together while their integrators are few, with few journal entries and events: an integrator is
+ * unavailable until all that is moved with it was copied.
+ */
+const maxSize = 20_000
+const maxIntegrators = 100
+
+/** How long a second mover waits for the first one to end. */
+const lockWaitMillis = 10_000
+
+/** After a copy of so many rows the planner has to get to know the tables. */
+const analyzedFrom = 10_000
+
+/** The order of the steps where slots need several: those that nobody owns come first. */
+const order: ReadonlyArray<Step> =
+  ["take", "leave", "discard", "restore", "clearTarget", "copy", "mark", "clearSource"]
+
+/**
+ * Moves slots, some at a time, and returns what it moved. Each step is what the `cell_slots` of both cells say is next,
+ * so that it ends what another one began that was killed at any moment. See docs/decisions/0015-cells.md.
+ */
+export const move = Effect.fnUntraced(function*(input: Move) {
+  const pair: Pair = { source: yield* Connection.connect(input.from), target: yield* Connection.connect(input.to) }
+  yield* becomeOnlyMover(pair)
+  const slots = [...input.slots].toSorted((one, other) => one - other)
+  const sizes = yield* Tables.sizesOf(pair.source, slots)
+  // most of it, before any slot waits for it
+  yield* advanceArrivals(pair)
+  const performing: Performing = { input, pair, sizes, since: yield* now, moved: [], copiedRows: undefined }
+  while (true) {
+    const steps = yield* nextSteps(pair, input, slots)
+    const step = order.find((one) => steps.has(one))
+    if (step === undefined || step === "done") return performing.moved
+    const show = (what: string, part: number) =>
+      input.show({ done: slots.length - (steps.get("mark")?.length ?? 0) + part - 1, total: slots.length, what })
+    yield* perform[step](performing, steps.get(step) ?? [], show)
+  }
+}, Effect.scoped)
+
+interface Performing {
+  readonly input: Move
+  readonly pair: Pair
+  readonly sizes: Effect.Success<ReturnType<typeof Tables.sizesOf>>
+  readonly moved: Array<Moved>
+  /** Of the slots that are moved together now: when they were marked, and how many rows were copied. */
+  since: number
+  copiedRows: number | undefined
+}
+
+type Perform = (
+  performing: Performing,
+  slots: ReadonlyArray<number>,
+  show: (what: string, part: number) => Effect.Effect<void>
+) => Effect.Effect<void, Refused>
+
+const now = Clock.currentTimeMillis
+
+const perform: Readonly<Record<Exclude<Step, "done">, Perform>> = {
+  mark: Effect.fnUntraced(function*(performing, slots) {
+    const { input, pair, sizes } = performing
+    performing.since = yield* now
+    yield* change(pair.source, groupOf(slots, sizes), ["owned", "leaving"], input.to.name)
+  }),
+  copy: Effect.fnUntraced(function*(performing, slots, show) {
+    const { input: { from, to }, pair } = performing
+    const copying = Effect.gen(function*() {
+      const own: Pair = { source: yield* Connection.connect(from), target: yield* Connection.connect(to) }
+      return yield* copySlots(own, slots, (table, part) => show(`Copying slots ${print(slots)}: ${table}`, part))
+    })
+    performing.copiedRows = yield* Effect.scoped(copying).pipe(
+      // a copy that is committed nevertheless is discarded by the next mover
+      Effect.onError(() => Effect.ignore(change(pair.source, slots, ["leaving", "owned"])))
+    )
+  }),
+  leave: ({ input, pair }, slots) => change(pair.source, slots, ["leaving", "left"], input.to.name),
+  take: Effect.fnUntraced(function*(performing, slots) {
+    const { copiedRows: rows, moved, pair: { target }, since } = performing
+    yield* change(target, slots, ["arriving", "owned"])
+    performing.copiedRows = undefined
+    const unavailableMillis = (yield* now) - since
+    const integrators = (yield* Tables.integratorsOf(target, slots)).length
+    moved.push({ slots: new Set(slots), integrators, ...(rows !== undefined && { rows }), unavailableMillis })
+    if ((rows ?? 0) < analyzedFrom) return
+    yield* target.query(`ANALYZE ${(yield* Tables.tablesOf(target)).map(({ name }) => name).join(", ")}`)
+  }),
+  discard: ({ input, pair }, slots) => change(pair.target, slots, ["arriving", "left"], input.from.name),
+  restore: ({ pair }, slots) => change(pair.source, slots, ["leaving", "owned"]),
+  clearTarget: ({ pair }, slots, show) =>
+    clearSlots(pair.target, slots, (table, part) => show(`Deleting at the target: ${table}`, part)),
+  clearSource: Effect.fnUntraced(function*({ input, pair }, slots, show) {
+    yield* input.audit
+    yield* clearSlots(pair.source, slots, (table, part) => show(`Deleting at the source: ${table}`, part))
+  })
+}
+
+const print = (slots: ReadonlyArray<number>) => printSlots(new Set(slots))
+
+/** The slots that are moved together next: one at least. */
+const groupOf = (slots: ReadonlyArray<number>, sizes: Performing["sizes"]): ReadonlyArray<number> => {
+  let [size, integrators] = [0, 0]
+  const end = slots.findIndex((slot, index) => {
+    size += sizes.get(slot)?.size ?? 0
+    integrators += sizes.get(slot)?.integrators ?? 0
+    return index > 0 && (size > maxSize || integrators > maxIntegrators)
+  })
+  return end < 0 ? slots : slots.slice(0, end)
+}
+
+/** The slots by what comes next for each. Fails where one cannot be moved. */
+const nextSteps = Effect.fnUntraced(function*({ source, target }: Pair, input: Move, slots: ReadonlyArray<number>) {
+  const there = yield* statesOf(source, slots)
+  const here = yield* statesOf(target, slots)
+  const direction: Direction = { from: input.from.name, to: input.to.name, undo: input.undo }
+  const steps = new Map<Step, Array<number>>()
+  for (const slot of slots) {
+    const step = stepOf(direction, there.get(slot), here.get(slot))
+    if (typeof step === "object") return yield* new Refused({ message: `Slot ${slot} ${step.refusal}` })
+    const others = steps.get(step)
+    if (others === undefined) steps.set(step, [slot])
+    else others.push(slot)
+  }
+  return steps
+})
+
+const statesOf = Effect.fnUntraced(function*({ query }: Connection.Connection, slots: ReadonlyArray<number>) {
+  const rows = yield* query<SlotState & { readonly slot: number }>(
+    "SELECT slot, state, peer FROM cell_slots WHERE slot = ANY ($1)",
+    [slots]
+  )
+  return new Map(rows.map((row) => [row.slot, row]))
+})
+
+/** Changes the state of all these slots, or fails and changes none. */
+const change = (
+  { change, cell }: Connection.Connection,
+  slots: ReadonlyArray<number>,
+  [before, after]: readonly [before: SlotState["state"], after: SlotState["state"]],
+  peer: string | null = null
+) =>
+  Effect.flatMap(
+    change(
+      `UPDATE cell_slots SET state = $3, peer = $4 WHERE slot = ANY ($1) AND (
+        SELECT count(*) FROM cell_slots WHERE slot = ANY ($1) AND state = $2) = $5`,
+      [slots, before, after, peer, slots.length]
+    ),
+    (changed) =>
+      changed === slots.length
+        ? Effect.void
+        : Effect.fail(new Refused({ message: `Cell ${cell.name}: somebody else changed its slots; run this again` }))
+  )
+
+/** Holds a lock in both cells until the connections end, which those of a killed mover do at once. */
+const becomeOnlyMover = ({ source, target }: Pair) =>
+  Effect.forEach(
+    [source, target].toSorted((one, other) => one.cell.name < other.cell.name ? -1 : 1),
+    Effect.fnUntraced(function*({ cell, query }) {
+      yield* query(`SET lock_timeout = ${lockWaitMillis}`)
+      const lock = query("SELECT pg_advisory_lock(hashtext('card-rewards cells move ' || current_schema()))")
+      const message = `Cell ${cell.name}: another move of its slots is running`
+      yield* Effect.mapError(lock, (error) => error.message.includes("lock timeout") ? new Refused({ message }) : error)
+    }),
+    { discard: true }
+  )

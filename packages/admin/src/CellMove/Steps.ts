@@ -1,0 +1,56 @@
+/** What a cell's `cell_slots` says of a slot; `peer` is the other cell of its move. */
+export interface SlotState {
+  readonly state: "owned" | "leaving" | "arriving" | "left"
+  readonly peer: string | null
+}
+
+/**
+ * What comes next for a slot: `mark` it as leaving the source, `copy` its rows, let the source `leave` it, let the
+ * target `take` it, `clear` the rows that have left one of the two; to undo a move, `discard` what was copied and
+ * `restore` the slot to the source.
+ */
+export type Step = "mark" | "copy" | "leave" | "take" | "clearSource" | "clearTarget" | "discard" | "restore" | "done"
+
+/** The next step by the states in source and target. Nothing else can be, unless somebody else changed a table. */
+const forward: Readonly<Record<string, Step>> = {
+  "owned -": "mark",
+  "leaving -": "copy",
+  "leaving arriving": "leave",
+  "left arriving": "take",
+  "left owned": "clearSource",
+  "- owned": "done",
+  // a copy that is not to be used, because it was given up or the source may have changed since
+  "owned arriving": "discard",
+  "owned left": "clearTarget",
+  "leaving left": "clearTarget"
+}
+
+/** To undo is to give back what was not handed over yet; the rest ends as it would. */
+const backward: Readonly<Record<string, Step>> = {
+  ...forward,
+  "owned -": "done",
+  "leaving -": "restore",
+  "leaving arriving": "discard",
+  "leaving left": "restore"
+}
+
+/** The two cells of a move, by their names. */
+export interface Direction {
+  readonly from: string
+  readonly to: string
+  readonly undo: boolean
+}
+
+/** The next step of a slot's move, or why it cannot be moved. */
+export const stepOf = (
+  { from, to, undo }: Direction,
+  source: SlotState | undefined,
+  target: SlotState | undefined
+): Step | { readonly refusal: string } => {
+  for (const [slot, other] of [[source, to], [target, from]] as const) {
+    const peer = slot?.peer ?? other
+    if (peer !== other) return { refusal: `is being moved from or to cell ${peer}: end that first` }
+  }
+  const step = (undo ? backward : forward)[`${source?.state ?? "-"} ${target?.state ?? "-"}`]
+  return step ?? { refusal: `is not of cell ${from}` }
+}

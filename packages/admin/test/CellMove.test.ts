@@ -1,0 +1,157 @@
+import { assert, layer } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
+import { admin, connection, DatabaseUrl, emptyDatabase } from "./Cli.ts"
+import { createEndpoint } from "./Endpoint.ts"
+import { purchase } from "./Purchase.ts"
+
+/** Cell `a` is the schema `public`, `b` another one of the same database. */
+const run = Effect.fnUntraced(function*(...args: ReadonlyArray<string>) {
+  const url = Redacted.value((yield* DatabaseUrl).url)
+  return yield* admin(args, { CELLS: `a=${url}?slots=0-255,b=${url}?schema=cell_b&slots=` })
+})
+const move = (from: string, to: string, ...more: ReadonlyArray<string>) =>
+  run("cells", "move", "--slots", "0-255", "--from", from, "--to", to, "--json", ...more)
+
+const query = <A extends object>(text: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<A>(text)).pipe(Effect.provide(connection))
+
+const statesOf = Effect.map(
+  query<{ cell: string; state: string; n: number }>(`
+    SELECT 'a' AS cell, state, count(*)::int AS n FROM public.cell_slots GROUP BY 2
+    UNION ALL SELECT 'b', state, count(*)::int FROM cell_b.cell_slots GROUP BY 2 ORDER BY 1, 2`),
+  (rows) => rows.map(({ cell, n, state }) => `${cell} ${state} ${n}`)
+)
+
+/** The rows of each table of a schema as text; partitions are parts of their table. */
+const contentOf = Effect.fnUntraced(function*(schema: string) {
+  const tables = yield* query<{ name: string }>(`SELECT relname AS name FROM pg_class
+    WHERE relnamespace = '${schema}'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY 1`)
+  const content: Record<string, ReadonlyArray<string>> = {}
+  for (const { name } of tables) {
+    if (name === "cell_slots" || name === "effect_sql_migrations") continue
+    const rows = yield* query<{ row: string }>(`SELECT t::text AS row FROM ${schema}.${name} t ORDER BY 1`)
+    content[name] = rows.map(({ row }) => row)
+  }
+  return content
+})
+
+layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slots that move", (it) => {
+  it.effect("take all rows of all tables with them, and back", () =>
+    Effect.gen(function*() {
+      assert.strictEqual((yield* run("migrate")).status, 0)
+      assert.strictEqual((yield* run("integrator", "create", "acme")).status, 0)
+      yield* createEndpoint
+      yield* purchase
+      yield* query(`INSERT INTO users (integrator_id, user_id, lane, referred_by, enrolled_at, updated_at)
+        SELECT integrator_id, 'friend-' || n, 0, user_id, enrolled_at, updated_at
+        FROM users, generate_series(1, 12000) n`)
+      yield* query(`INSERT INTO delivery_attempts (integrator_id, event, round, attempt, at, duration_millis, status)
+        VALUES ('acme', 1, 1, 1, '2020-01-01', 5, 200), ('acme', 1, 1, 2, now(), 5, 200)`)
+      yield* query("UPDATE webhook_endpoints SET worker = 'w', work_at = now() + interval '1 day', token = 7")
+      yield* query("SELECT setval('public.arrivals', 1234567)")
+      const before = yield* contentOf("public")
+      const filled = Object.values(before).filter((rows) => rows.length > 0).length
+      assert.isAtLeast(filled, 20, "the test has rows in most tables")
+
+      const { stderr, stdout } = yield* move("a", "b")
+      assert.strictEqual(stderr, "")
+      assert.containsSubset(JSON.parse(stdout), [{ slots: "0-255", integrators: 1 }])
+      assert.deepStrictEqual(yield* statesOf, ["b owned 256"])
+      const after = yield* contentOf("cell_b")
+      const { webhook_endpoints: endpoints, ...others } = after
+      const { webhook_endpoints: leased, ...otherBefore } = before
+      assert.deepStrictEqual(others, otherBefore)
+      assert.strictEqual(leased?.length, endpoints?.length)
+      const [endpoint] = yield* query(`SELECT worker, token::int, work_at <= now() AS "isDue"
+        FROM cell_b.webhook_endpoints`)
+      assert.deepStrictEqual(endpoint, { worker: null, token: 8, isDue: true })
+      for (const [name, rows] of Object.entries(yield* contentOf("public"))) assert.deepStrictEqual(rows, [], name)
+      const [arrival] = yield* query<{ next: number }>("SELECT nextval('cell_b.arrivals')::int AS next")
+      assert.isAbove(arrival?.next ?? 0, 1_234_567)
+
+      // there is nothing left to do
+      assert.strictEqual((yield* move("a", "b")).stdout, "[]\n")
+      assert.strictEqual((yield* move("b", "a")).status, 0)
+      assert.deepStrictEqual(yield* statesOf, ["a owned 256"])
+      assert.deepStrictEqual(yield* contentOf("public"), after)
+      assert.strictEqual((yield* run("audit")).status, 0)
+    }), 60_000)
+
+  it.effect("stay where a transaction that may write does not end", () =>
+    Effect.gen(function*() {
+      const hasRead = yield* Deferred.make<void>()
+      const sql = yield* SqlClient.SqlClient
+      const writer = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+        // without which it would be ended after some seconds, as one of api and worker is
+        yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
+        yield* sql`SELECT FROM public.cell_slots LIMIT 1`
+        yield* Deferred.succeed(hasRead, undefined)
+        return yield* Effect.never
+      })))
+      yield* Deferred.await(hasRead)
+      const { status, stderr } = yield* move("a", "b")
+      assert.strictEqual(status, 1)
+      assert.match(stderr, /^Cell a: transactions that hold cell_slots did not end: \d+ \(admin test\); end them /)
+      assert.deepStrictEqual(yield* statesOf, ["a owned 256"])
+      yield* Fiber.interrupt(writer)
+    }).pipe(Effect.provide(connection)), 60_000)
+
+  it.effect("stay where the copy differs", () =>
+    Effect.gen(function*() {
+      yield* query(`CREATE FUNCTION cell_b.wrong() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN NEW.earned := NEW.earned + 1; RETURN NEW; END $$`)
+      yield* query("CREATE TRIGGER wrong BEFORE INSERT ON cell_b.rewards FOR EACH ROW EXECUTE FUNCTION cell_b.wrong()")
+      const { status, stderr } = yield* move("a", "b")
+      const reason = "The rows of rewards differ after they were copied; nothing is moved\n"
+      assert.deepStrictEqual([status, stderr], [1, reason])
+      assert.deepStrictEqual(yield* statesOf, ["a owned 256"])
+      for (const [name, rows] of Object.entries(yield* contentOf("cell_b"))) assert.deepStrictEqual(rows, [], name)
+      yield* query("DROP TRIGGER wrong ON cell_b.rewards")
+    }), 60_000)
+
+  it.effect("keep their rows at the source where the audit has findings", () =>
+    Effect.gen(function*() {
+      yield* query("UPDATE public.user_balances SET claimable = claimable + 1")
+      const { status, stderr } = yield* move("a", "b")
+      assert.strictEqual(status, 1)
+      assert.match(stderr, /^The slots were moved, but the source keeps its rows: the audit has \d findings\n$/)
+      assert.deepStrictEqual(yield* statesOf, ["a left 256", "b owned 256"])
+      const listed = JSON.parse((yield* run("cells", "list", "--json")).stdout)
+      const inA = { cell: "a", slots: "", moving: "0-255 left to b" }
+      assert.containsSubset(listed, [inA, { cell: "b", slots: "0-255" }])
+      yield* query("UPDATE cell_b.user_balances SET claimable = claimable - 1")
+      yield* query("UPDATE public.user_balances SET claimable = claimable - 1")
+      assert.strictEqual((yield* move("a", "b")).status, 0)
+      assert.deepStrictEqual(yield* statesOf, ["b owned 256"])
+    }), 60_000)
+
+  it.effect("are moved by one mover at a time", () =>
+    Effect.gen(function*() {
+      const both = yield* Effect.all([move("b", "a"), move("b", "a")], { concurrency: 2 })
+      assert.deepStrictEqual(both.map(({ status, stderr }) => [status, stderr]), [[0, ""], [0, ""]])
+      assert.deepStrictEqual(both.map(({ stdout }) => JSON.parse(stdout).length).toSorted(), [0, 1])
+      assert.deepStrictEqual(yield* statesOf, ["a owned 256"])
+    }), 60_000)
+
+  it.effect("must be of the cell, which must be another one", () =>
+    Effect.gen(function*() {
+      const refused = Effect.fnUntraced(function*(...args: ReadonlyArray<string>) {
+        const { status, stderr } = yield* run("cells", "move", ...args)
+        return [status, stderr]
+      })
+      yield* query("UPDATE public.cell_slots SET state = 'leaving', peer = 'c' WHERE slot = 7")
+      const stderr = "Slot 7 is being moved from or to cell c: end that first\n"
+      assert.deepStrictEqual(yield* move("a", "b"), { status: 1, stdout: "", stderr })
+      yield* query("DELETE FROM public.cell_slots WHERE slot = 7")
+      assert.deepStrictEqual(yield* move("a", "b"), { status: 1, stdout: "", stderr: "Slot 7 is not of cell a\n" })
+      assert.deepStrictEqual(yield* statesOf, ["a owned 255"])
+      const slots = ["--slots", "0"]
+      const same = yield* refused(...slots, "--from", "a", "--to", "a")
+      assert.deepStrictEqual(same, [2, "--from and --to are the same cell\n"])
+      const unknown = yield* refused(...slots, "--from", "a", "--to", "c")
+      assert.deepStrictEqual(unknown, [2, "--to must be one of a, b\n"])
+      const [status] = yield* refused("--slots", "256", "--from", "a", "--to", "b")
+      assert.strictEqual(status, 2)
+    }))
+})

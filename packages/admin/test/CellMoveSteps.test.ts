@@ -1,0 +1,89 @@
+import { type SlotState, type Step, stepOf } from "@card-rewards/admin/CellMove/Steps"
+import { assert, it } from "@effect/vitest"
+
+type State = SlotState["state"] | "-"
+type Pair = readonly [source: State, target: State]
+
+const slot = (state: State, peer: string): SlotState | undefined =>
+  state === "-" ? undefined : { state, peer: state === "owned" ? null : peer }
+
+const next = ([source, target]: Pair, undo: boolean) =>
+  stepOf({ from: "a", to: "b", undo }, slot(source, "b"), slot(target, "a"))
+
+/** What each step leaves. A copy may fail, or be committed although its mover takes it for failed. */
+const after: Readonly<Record<Step, (pair: Pair) => ReadonlyArray<Pair>>> = {
+  mark: ([, target]) => [["leaving", target]],
+  copy: () => [["leaving", "arriving"], ["owned", "-"], ["owned", "arriving"]],
+  leave: ([, target]) => [["left", target]],
+  take: ([source]) => [[source, "owned"]],
+  clearSource: ([, target]) => [["-", target]],
+  clearTarget: ([source]) => [[source, "-"]],
+  discard: ([source]) => [[source, "left"]],
+  restore: ([, target]) => [["owned", target]],
+  done: (pair) => [pair]
+}
+
+/** All that movers can leave in both cells that are ended at any moment, and repeated with and without --undo. */
+const reachable = (() => {
+  const found = new Map<string, Pair>([["owned -", ["owned", "-"]]])
+  for (const pair of found.values()) {
+    for (const undo of [false, true]) {
+      const step = next(pair, undo)
+      if (typeof step === "object") assert.fail(`${pair.join(" ")}: ${step.refusal}`)
+      for (const then of after[step](pair)) found.set(then.join(" "), then)
+    }
+  }
+  return [...found.values()]
+})()
+
+/** Where a mover ends that nothing disturbs, and what it went through. */
+const run = (from: Pair, undo: boolean) => {
+  let pair = from
+  const steps: Array<Step> = []
+  while (steps.length < 20) {
+    const step = next(pair, undo)
+    if (typeof step === "object") assert.fail(`${pair.join(" ")}: ${step.refusal}`)
+    if (step === "done") return { pair, steps }
+    steps.push(step)
+    pair = after[step](pair)[0] ?? pair
+  }
+  return assert.fail(`${from.join(" ")} does not end: ${steps.join(", ")}`)
+}
+
+it("no slot is ever owned twice, and the target owns nothing before the source has left it", () => {
+  assert.strictEqual(reachable.length, 9)
+  for (const [source, target] of reachable) {
+    if (target === "owned") assert.include(["left", "-"], source)
+  }
+})
+
+it("a repeated move ends, whatever was left, and so does one that is undone", () => {
+  for (const pair of reachable) {
+    assert.deepStrictEqual(run(pair, false).pair, ["-", "owned"])
+    const isGivenAway = pair[0] === "left" || pair[0] === "-"
+    assert.deepStrictEqual(run(pair, true).pair, isGivenAway ? ["-", "owned"] : ["owned", "-"])
+  }
+})
+
+it("rows are copied after the mark, and deleted only where another cell owns the slot", () => {
+  assert.deepStrictEqual(run(["owned", "-"], false).steps, ["mark", "copy", "leave", "take", "clearSource"])
+  for (const pair of reachable) {
+    for (const undo of [false, true]) {
+      const step = next(pair, undo)
+      if (step === "copy") assert.deepStrictEqual(pair, ["leaving", "-"])
+      if (step === "clearSource") assert.deepStrictEqual(pair, ["left", "owned"])
+      if (step === "clearTarget") assert.include(["owned left", "leaving left"], pair.join(" "))
+    }
+  }
+})
+
+it("a slot of another cell, or of a move with another cell, is refused", () => {
+  const refusal = (...[source, target]: readonly [SlotState | undefined, SlotState | undefined]) => {
+    const step = stepOf({ from: "a", to: "b", undo: false }, source, target)
+    return typeof step === "object" ? step.refusal : step
+  }
+  assert.strictEqual(refusal(undefined, undefined), "is not of cell a")
+  assert.strictEqual(refusal(slot("owned", "b"), slot("owned", "a")), "is not of cell a")
+  assert.match(`${refusal(slot("leaving", "c"), undefined)}`, /from or to cell c/)
+  assert.match(`${refusal(slot("owned", "b"), slot("left", "c"))}`, /from or to cell c/)
+})
