@@ -13,6 +13,7 @@ import { HandlerSlots } from "./Pipeline/HandlerSlots.ts"
 import { KeyChecks } from "./Pipeline/KeyChecks.ts"
 import * as Problems from "./Pipeline/Problems.ts"
 import { type Admission, type RateClass, RateLimit, tooMany } from "./Pipeline/RateLimit.ts"
+import { noteCell } from "./Pipeline/RequestCell.ts"
 import * as Refusals from "./Pipeline/Refusals.ts"
 import { RequestBodies } from "./Pipeline/RequestBodies.ts"
 
@@ -80,6 +81,7 @@ const make = Effect.gen(function*() {
       if (!concurrency.enter(rateClass, { integratorId, cell }, fiber)) return Refusals.busy
       const entered = Effect.provideService(handle, CurrentIntegrator, new Entered(integratorId, services))
       const handling = cell === undefined ? entered : Effect.annotateLogs(entered, "cell", cell)
+      noteCell(fiber, cell)
       return isJoined ? handling : slots.run(integratorId, handling)
     }
 

@@ -1,3 +1,4 @@
+import { Collector } from "@card-rewards/e2e/Collector"
 import { emptyDatabase, healthy, query } from "@card-rewards/e2e/Setting"
 import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import { until } from "@card-rewards/testing/Polling"
@@ -36,7 +37,8 @@ const setUp = Effect.gen(function*() {
   const cells = (["a", "c"] as const).map((name) => `${name}=${ac}?schema=cell_${name}&slots=${slots[name]}`)
   const port = yield* freePort
   const CELLS = [...cells, `b=${b}?schema=cell_b&slots=${slots.b}`].join()
-  const env = variables("", { PORT: `${port}`, CELLS })
+  const collector = yield* Collector
+  const env = variables("", { PORT: `${port}`, CELLS, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
 
   yield* admin(env, "migrate")
   const keys = new Map<Name, string>()
@@ -115,6 +117,10 @@ it.live("three cells behind one api and one worker; while the database of one is
       yield* child.send("SIGTERM")
       assert.strictEqual(yield* child.exit, 0, child.output())
     }
+    const durations = (yield* Collector).metrics().filter(({ name }) => name === "http.server.request.duration")
+    const points = durations.flatMap(({ histogram }) => histogram?.dataPoints ?? [])
+    const measured = points.flatMap(({ attributes }) => attributes.filter(({ key }) => key === "card_rewards.cell"))
+    assert.sameMembers([...new Set(measured.map(({ value }) => value.stringValue))], ["a", "b", "c"])
     const again = yield* startBoth
     yield* works("a", "restarted")
     yield* expect(503, "b", ...purchase("b", "away"))
@@ -130,4 +136,4 @@ it.live("three cells behind one api and one worker; while the database of one is
       ["b", slots.b, 1]
     ])
     assert.include(yield* admin(env, "integrator", "list", "--cell", "b", "--json"), idOf.b)
-  }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped), timeoutMillis)
+  }).pipe(Effect.provide([WebhookReceiver.layer, Collector.layer]), Effect.scoped), timeoutMillis)

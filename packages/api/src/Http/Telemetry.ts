@@ -1,6 +1,7 @@
 import * as Metrics from "@card-rewards/core/Metrics"
 import { Clock, Context, Effect, type Fiber, Layer, References, Tracer } from "effect"
 import { HttpEffect, HttpMiddleware, HttpRouter, type HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { cellOf } from "../Pipeline/RequestCell.ts"
 
 /**
  * Requests of which this process makes spans in one second, at most. Spans cost more processor time than the rest of a
@@ -28,7 +29,7 @@ export const around = Effect.fnUntraced(function*<E, R>(
     const startedNanos = clock.monotonicTimeNanosUnsafe()
     HttpEffect.appendPreResponseHandlerUnsafe(fiber.context, (request, response) => {
       const seconds = Number(clock.monotonicTimeNanosUnsafe() - startedNanos) / 1e9
-      series.of(request, routeOf(fiber), response).updateUnsafe(seconds, fiber.context)
+      series.of(request, routeOf(fiber), cellOf(fiber), response).updateUnsafe(seconds, fiber.context)
       return Effect.succeed(response)
     })
     if (Context.getOrUndefined(fiber.context, Tracer.ParentSpan) === undefined) {
@@ -43,23 +44,29 @@ export const around = Effect.fnUntraced(function*<E, R>(
 const routeOf = (fiber: Fiber.Fiber<unknown, unknown>): string | undefined =>
   Context.getOrUndefined(fiber.context, HttpRouter.RouteContext)?.route.path
 
-/** One histogram for each method, route and status, by OpenTelemetry's conventions for servers. */
+/** One histogram for each method, route, status and cell, by OpenTelemetry's conventions for servers. */
 class Series {
   readonly #known = new Map<string, ReturnType<typeof Metrics.durations>>()
 
   of(
     request: HttpServerRequest.HttpServerRequest,
     route: string | undefined,
+    cell: string | undefined,
     { status }: HttpServerResponse.HttpServerResponse
   ) {
     const method = methods.has(request.method) ? request.method : "_OTHER"
-    const key = `${method} ${route} ${status}`
+    const key = `${method} ${route} ${status} ${cell}`
     const known = this.#known.get(key)
     if (known !== undefined) return known
     const histogram = Metrics.durations(
       "http.server.request.duration",
       "Duration of HTTP requests, to the answer's first byte",
-      { "http.request.method": method, ...(route === undefined ? {} : { "http.route": route }), ...outcomeOf(status) }
+      {
+        "http.request.method": method,
+        ...(route === undefined ? {} : { "http.route": route }),
+        ...(cell === undefined ? {} : { "card_rewards.cell": cell }),
+        ...outcomeOf(status)
+      }
     )
     this.#known.set(key, histogram)
     return histogram
