@@ -154,13 +154,13 @@ const nextSteps = Effect.fnUntraced(function*({ source, target }: Pair, input: M
 
 const statesOf = Effect.fnUntraced(function*({ query }: Connection.Connection, slots: ReadonlyArray<number>) {
   const rows = yield* query<SlotState & { readonly slot: number }>(
-    "SELECT slot, state, peer FROM cell_slots WHERE slot = ANY ($1)",
+    "SELECT slot, state, peer, mark FROM cell_slots WHERE slot = ANY ($1)",
     [slots]
   )
   return new Map(rows.map((row) => [row.slot, row]))
 })
 
-/** Changes the state of all these slots, or fails and changes none. */
+/** Changes the state of all these slots, or fails and changes none. Each one that is marked gets a mark of its own. */
 const change = (
   { change, cell }: Connection.Connection,
   slots: ReadonlyArray<number>,
@@ -169,7 +169,8 @@ const change = (
 ) =>
   Effect.flatMap(
     change(
-      `UPDATE cell_slots SET state = $3, peer = $4 WHERE slot = ANY ($1) AND (
+      `UPDATE cell_slots SET state = $3, peer = $4, mark = CASE $3
+        WHEN 'leaving' THEN gen_random_uuid() WHEN 'left' THEN mark END WHERE slot = ANY ($1) AND (
         SELECT count(*) FROM cell_slots WHERE slot = ANY ($1) AND state = $2) = $5`,
       [slots, before, after, peer, slots.length]
     ),

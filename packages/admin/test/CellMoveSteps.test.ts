@@ -1,25 +1,29 @@
 import { type SlotState, type Step, stepOf } from "@card-rewards/admin/CellMove/Steps"
 import { assert, it } from "@effect/vitest"
 
-type State = SlotState["state"] | "-"
+/** An `old copy` arrives with another mark than the source has. */
+type State = SlotState["state"] | "-" | "old copy"
 type Pair = readonly [source: State, target: State]
 
-const slot = (state: State, peer: string): SlotState | undefined =>
-  state === "-" ? undefined : { state, peer: state === "owned" ? null : peer }
+const slot = (state: State, peer: string): SlotState | undefined => {
+  if (state === "-") return undefined
+  if (state === "owned") return { state, peer: null, mark: null }
+  return state === "old copy" ? { state: "arriving", peer, mark: "old" } : { state, peer, mark: "new" }
+}
 
 const next = ([source, target]: Pair, undo: boolean) =>
   stepOf({ from: "a", to: "b", undo }, slot(source, "b"), slot(target, "a"))
 
-/** What each step leaves. A copy may fail, or be committed although its mover takes it for failed. */
+/** What each step leaves. A copy may fail, or be committed although its mover takes it for failed, also much later. */
 const after: Readonly<Record<Step, (pair: Pair) => ReadonlyArray<Pair>>> = {
-  mark: ([, target]) => [["leaving", target]],
-  copy: () => [["leaving", "arriving"], ["owned", "-"], ["owned", "arriving"]],
+  mark: ([, target]) => [["leaving", target], ["leaving", "old copy"]],
+  copy: () => [["leaving", "arriving"], ["owned", "-"], ["owned", "old copy"], ["leaving", "old copy"]],
   leave: ([, target]) => [["left", target]],
   take: ([source]) => [[source, "owned"]],
   clearSource: ([, target]) => [["-", target]],
   clearTarget: ([source]) => [[source, "-"]],
   discard: ([source]) => [[source, "left"]],
-  restore: ([, target]) => [["owned", target]],
+  restore: ([, target]) => [["owned", target], ["owned", "old copy"]],
   done: (pair) => [pair]
 }
 
@@ -51,8 +55,9 @@ const run = (from: Pair, undo: boolean) => {
 }
 
 it("no slot is ever owned twice, and the target owns nothing before the source has left it", () => {
-  assert.strictEqual(reachable.length, 9)
+  assert.strictEqual(reachable.length, 10)
   for (const [source, target] of reachable) {
+    if (source === "left") assert.include(["arriving", "owned"], target, "what was copied since the mark")
     if (target === "owned") assert.include(["left", "-"], source)
   }
 })

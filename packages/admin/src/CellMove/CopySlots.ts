@@ -76,6 +76,7 @@ export const copySlots = Effect.fnUntraced(function*(
   onTable: (table: string, part: number) => Effect.Effect<void>
 ) {
   const { source, target } = pair
+  const marks = yield* marksOf(source, slots)
   yield* awaitWriters(source)
   yield* advanceArrivals(pair)
   const integrators = yield* Tables.integratorsOf(source, slots)
@@ -105,11 +106,22 @@ export const copySlots = Effect.fnUntraced(function*(
     [integrators]
   )
   yield* target.query(
-    "INSERT INTO cell_slots (slot, state, peer) SELECT slot, 'arriving', $2 FROM unnest($1::int[]) AS slot",
-    [slots, source.cell.name]
+    `INSERT INTO cell_slots (slot, state, peer, mark)
+      SELECT slot, 'arriving', $3, mark FROM unnest($1::int[], $2::uuid[]) AS t (slot, mark)`,
+    [marks.map(({ slot }) => slot), marks.map(({ mark }) => mark), source.cell.name]
   )
   yield* target.query("COMMIT")
   return rows
+})
+
+/** The marks of these slots, which the copy gets, too: it counts only while they are the same. */
+const marksOf = Effect.fnUntraced(function*({ cell, query }: Connection.Connection, slots: ReadonlyArray<number>) {
+  const marks = yield* query<{ slot: number; mark: string }>(
+    "SELECT slot, mark FROM cell_slots WHERE slot = ANY ($1) AND state = 'leaving'",
+    [slots]
+  )
+  if (marks.length === slots.length) return marks
+  return yield* new Refused({ message: `Cell ${cell.name}: the slots are not leaving any more; run this again` })
 })
 
 const copyTable = ({ source, target }: Pair, { columns, name }: Tables.Table, integrators: ReadonlyArray<string>) => {

@@ -1,7 +1,8 @@
-/** What a cell's `cell_slots` says of a slot; `peer` is the other cell of its move. */
+/** What a cell's `cell_slots` says of a slot; `peer` is the other cell of its move, whose copy has the `mark`. */
 export interface SlotState {
   readonly state: "owned" | "leaving" | "arriving" | "left"
   readonly peer: string | null
+  readonly mark: string | null
 }
 
 /**
@@ -51,6 +52,8 @@ export const stepOf = (
     const peer = slot?.peer ?? other
     if (peer !== other) return { refusal: `is being moved from or to cell ${peer}: end that first` }
   }
+  // a copy that was committed late: the source was marked again since
+  if (source?.state === "leaving" && target?.state === "arriving" && source.mark !== target.mark) return "discard"
   const step = (undo ? backward : forward)[`${source?.state ?? "-"} ${target?.state ?? "-"}`]
   return step ?? { refusal: `is not of cell ${from}` }
 }

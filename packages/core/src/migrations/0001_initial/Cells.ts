@@ -5,6 +5,8 @@ export const statements = [
   `CREATE TABLE cell_slots (
     slot smallint PRIMARY KEY CHECK (slot BETWEEN 0 AND 255),
     state text NOT NULL CHECK (state IN ('owned', 'leaving', 'arriving', 'left')),
-    peer text CHECK ((peer IS NULL) = (state = 'owned'))
+    peer text CHECK ((peer IS NULL) = (state = 'owned')),
+    -- the mark of the move: the copy that counts for it has the same one
+    mark uuid CHECK ((mark IS NULL) = (state = 'owned'))
   )`
 ]
