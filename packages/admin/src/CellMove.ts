@@ -67,6 +67,32 @@ export const move = Effect.fnUntraced(function*(input: Move) {
   }
 }, Effect.scoped)
 
+/**
+ * Makes `from` give up the slots that `to` owns, too. Returns which these were. The epochs of `to` are the higher ones
+ * before, so that nothing is undone where an older copy of `from` appears again.
+ */
+export const fence = Effect.fnUntraced(function*({ from, slots, to }: Pick<Move, "from" | "to" | "slots">) {
+  const pair: Pair = { source: yield* Connection.connect(from), target: yield* Connection.connect(to) }
+  yield* becomeOnlyMover(pair)
+  const there = [...(yield* statesOf(pair.source, [...slots])).values()]
+  const here = yield* statesOf(pair.target, there.map(({ slot }) => slot))
+  const foreign = there.find(({ slot }) => here.get(slot)?.state !== "owned")
+  if (foreign !== undefined) {
+    return yield* new Refused({ message: `Slot ${foreign.slot} is not owned by cell ${to.name}` })
+  }
+  yield* pair.target.query(
+    `UPDATE cell_slots c SET epoch = greatest(c.epoch, t.epoch + 1)
+      FROM unnest($1::int[], $2::int[]) AS t (slot, epoch) WHERE c.slot = t.slot`,
+    [there.map(({ slot }) => slot), there.map(({ epoch }) => epoch)]
+  )
+  const fenced = there.filter(({ peer, state }) => state !== "left" || peer !== to.name).map(({ slot }) => slot)
+  yield* pair.source.query(
+    "UPDATE cell_slots SET state = 'left', peer = $2, mark = gen_random_uuid() WHERE slot = ANY ($1)",
+    [fenced, to.name]
+  )
+  return fenced
+}, Effect.scoped)
+
 interface Performing {
   readonly input: Move
   readonly pair: Pair
@@ -154,7 +180,7 @@ const nextSteps = Effect.fnUntraced(function*({ source, target }: Pair, input: M
 
 const statesOf = Effect.fnUntraced(function*({ query }: Connection.Connection, slots: ReadonlyArray<number>) {
   const rows = yield* query<SlotState & { readonly slot: number }>(
-    "SELECT slot, state, peer, mark FROM cell_slots WHERE slot = ANY ($1)",
+    "SELECT slot, state, peer, mark, epoch FROM cell_slots WHERE slot = ANY ($1)",
     [slots]
   )
   return new Map(rows.map((row) => [row.slot, row]))

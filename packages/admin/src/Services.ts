@@ -2,6 +2,7 @@ import { ApiKeys } from "@card-rewards/core/ApiKeys"
 import { Audit } from "@card-rewards/core/Audit"
 import { refusal, schemaOf, slotsOf, underRole } from "@card-rewards/core/AwaitSchema"
 import { type Cell, databaseOf, onlyCell } from "@card-rewards/core/Cells"
+import { type OwnedSlots, ownerOf } from "@card-rewards/core/CellSlots"
 import * as Database from "@card-rewards/core/Database"
 import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Environment } from "@card-rewards/core/Environment"
@@ -84,10 +85,15 @@ const cellOf = Effect.fnUntraced(function*({ cell = Option.none(), integratorId 
   if (cells.length === 1) return cells[0]
   if (integratorId === undefined) return yield* new Misused({ message: `Say which cell with --cell: ${names}` })
   const slot = slotOf(integratorId)
-  const read = (one: Cell) => Effect.option(slotsOf(configOf(one)))
-  const owned = yield* Effect.forEach(cells, read, { concurrency: "unbounded" })
-  const owner = cells.find((_, index) => Option.exists(owned[index] ?? Option.none(), (slots) => slots.has(slot)))
-  return owner ?? (yield* new Refused({ message: `No cell that can be reached owns slot ${slot}, the integrator's` }))
+  const read = (one: Cell) =>
+    slotsOf(configOf(one)).pipe(
+      Effect.orElseSucceed((): OwnedSlots => new Map()),
+      Effect.map((owned) => ({ cell: one, owned }))
+    )
+  const { isContested, owner } = ownerOf(slot, yield* Effect.forEach(cells, read, { concurrency: "unbounded" }))
+  if (owner !== undefined) return owner.cell
+  const how = isContested ? "Several cells own" : "No cell that can be reached owns"
+  return yield* new Refused({ message: `${how} slot ${slot}, the integrator's` })
 })
 
 const environment = Layer.effect(

@@ -146,8 +146,8 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
   it.effect("are not handed over with the copy of an earlier mark, which was committed late", () =>
     Effect.gen(function*() {
       // what an abandoned copy commits after the slots were given back
-      yield* query(`INSERT INTO cell_b.cell_slots (slot, state, peer, mark)
-        SELECT slot, 'arriving', 'a', gen_random_uuid() FROM public.cell_slots`)
+      yield* query(`INSERT INTO cell_b.cell_slots (slot, state, peer, mark, epoch)
+        SELECT slot, 'arriving', 'a', gen_random_uuid(), epoch + 1 FROM public.cell_slots`)
       for (const name of yield* tablesWithRows("public")) yield* copyWithoutKeys(name)
       assert.deepStrictEqual(yield* contentOf("cell_b"), yield* contentOf("public"))
       // meanwhile the source accepted more, and was marked by another mover
@@ -169,7 +169,8 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
         const { status, stderr } = yield* run("cells", "move", ...args)
         return [status, stderr]
       })
-      yield* query("UPDATE public.cell_slots SET state = 'leaving', peer = 'c', mark = gen_random_uuid() WHERE slot = 7")
+      yield* query(`UPDATE public.cell_slots SET state = 'leaving', peer = 'c', mark = gen_random_uuid()
+        WHERE slot = 7`)
       const stderr = "Slot 7 is being moved from or to cell c: end that first\n"
       assert.deepStrictEqual(yield* move("a", "b"), { status: 1, stdout: "", stderr })
       yield* query("DELETE FROM public.cell_slots WHERE slot = 7")

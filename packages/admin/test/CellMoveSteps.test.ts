@@ -7,8 +7,11 @@ type Pair = readonly [source: State, target: State]
 
 const slot = (state: State, peer: string): SlotState | undefined => {
   if (state === "-") return undefined
-  if (state === "owned") return { state, peer: null, mark: null }
-  return state === "old copy" ? { state: "arriving", peer, mark: "old" } : { state, peer, mark: "new" }
+  // the target's are higher
+  const epoch = peer === "a" ? 2 : 1
+  if (state === "owned") return { state, peer: null, mark: null, epoch }
+  const [now, mark] = state === "old copy" ? ["arriving", "old"] as const : [state, "new"]
+  return { state: now, peer, mark, epoch }
 }
 
 const next = ([source, target]: Pair, undo: boolean) =>
@@ -88,7 +91,18 @@ it("a slot of another cell, or of a move with another cell, is refused", () => {
     return typeof step === "object" ? step.refusal : step
   }
   assert.strictEqual(refusal(undefined, undefined), "is not of cell a")
-  assert.strictEqual(refusal(slot("owned", "b"), slot("owned", "a")), "is not of cell a")
+  assert.match(`${refusal(slot("owned", "b"), slot("owned", "a"))}`, /owned by both cells/)
+  assert.match(`${refusal(slot("left", "b"), undefined)}`, /has left cell a, but cell b lost it/)
   assert.match(`${refusal(slot("leaving", "c"), undefined)}`, /from or to cell c/)
   assert.match(`${refusal(slot("owned", "b"), slot("left", "c"))}`, /from or to cell c/)
+})
+
+it("a source that lost in a failover that it has left leaves again, unless the target's epoch is not higher", () => {
+  for (const undo of [false, true]) {
+    assert.strictEqual(next(["leaving", "owned"], undo), "leave")
+    assert.deepStrictEqual(run(["leaving", "owned"], undo).pair, ["-", "owned"])
+    const older = { state: "owned", peer: null, mark: null, epoch: 1 } as const
+    const step = stepOf({ from: "a", to: "b", undo }, slot("leaving", "b"), older)
+    assert.deepStrictEqual(step, { refusal: "is not of cell a" })
+  }
 })

@@ -1,6 +1,8 @@
-import { assert, layer } from "@effect/vitest"
+import { slotFaults } from "@card-rewards/admin/SlotOwners"
+import { assert, it, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { admin, DatabaseUrl, emptyDatabase } from "./Cli.ts"
+import { SqlClient } from "effect/sql"
+import { admin, connection, DatabaseUrl, emptyDatabase } from "./Cli.ts"
 
 layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the operator's cells", (it) => {
   const run = Effect.fnUntraced(function*(cells: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) {
@@ -44,4 +46,58 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the 
       const unknown = yield* run(cells, "audit", "--cell", "c")
       assert.deepStrictEqual([unknown.status, unknown.stderr], [2, "--cell must be one of a, b\n"])
     }))
+
+  it.effect("are reported where several own a slot or none does, until all but one have given it up", () =>
+    Effect.gen(function*() {
+      const cells = { a: "0-255", b: "" }
+      const query = (text: string) =>
+        Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(text)).pipe(Effect.provide(connection))
+      const report = Effect.fnUntraced(function*() {
+        const commands = yield* Effect.forEach(["migrate", "audit"], (command) => run(cells, command, "--json"))
+        const listed = yield* run(cells, "cells", "list", "--json")
+        for (const one of commands) assert.deepStrictEqual([one.status, one.stderr], [listed.status, listed.stderr])
+        return [listed.status, listed.stderr]
+      })
+      const pair = ["--slots", "0-255", "--from", "a", "--to", "b", "--json"]
+      assert.deepStrictEqual(yield* report(), [0, ""])
+      // as after a restore of cell a to a time before slots 0-3 were moved, and a migration of b beside a
+      yield* query(`INSERT INTO cell_b.cell_slots (slot, state, epoch)
+        SELECT n, 'owned', CASE WHEN n < 4 THEN 2 ELSE 1 END FROM generate_series(0, 7) n`)
+      yield* query("DELETE FROM cell_a.cell_slots WHERE slot = 255")
+      const of = "are owned by a and b"
+      const twice = `slots 0-3 ${of}, and b took them last; slots 4-7 ${of}, at the same epoch`
+      const end = 'slots 255 are owned by none. See "Cells" in docs/operations.md'
+      assert.deepStrictEqual(yield* report(), [1, `Each slot must be of one cell: ${twice}; ${end}\n`])
+
+      const refused = yield* run(cells, "cells", "move", ...pair)
+      const message = "Slot 0 is owned by both cells: say with cells fence which one keeps it\n"
+      assert.deepStrictEqual([refused.status, refused.stderr], [1, message])
+      const foreign = yield* run(cells, "cells", "fence", ...pair)
+      assert.deepStrictEqual([foreign.status, foreign.stderr], [1, "Slot 8 is not owned by cell b\n"])
+      const only = ["--slots", "0-7", ...pair.slice(2)]
+      const fenced = yield* run(cells, "cells", "fence", ...only)
+      assert.deepStrictEqual(JSON.parse(fenced.stdout), [{ slots: "0-7", owner: "b" }], fenced.stderr)
+      assert.strictEqual((yield* run(cells, "cells", "fence", ...only)).status, 0)
+      assert.strictEqual((yield* run(cells, "cells", "move", ...only)).status, 0)
+      yield* query("INSERT INTO cell_a.cell_slots (slot, state, epoch) VALUES (255, 'owned', 1)")
+      assert.deepStrictEqual(yield* report(), [0, ""])
+      const rows = yield* run(cells, "cells", "list", "--json")
+      assert.containsSubset(JSON.parse(rows.stdout), [{ cell: "a", slots: "8-255" }, { cell: "b", slots: "0-7" }])
+    }), 60_000)
+})
+
+it("a slot that is on the way between two cells is not at fault, one that a cell has lost is", () => {
+  const all = new Map(Array.from({ length: 256 }, (_, slot) => [slot, 1]))
+  const without = (slot: number) => new Map([...all].filter(([one]) => one !== slot))
+  const moving = (state: "leaving" | "arriving" | "left", peer: string) => [{ slot: 7, state, peer }]
+  const faults = (...[a, b]: ReadonlyArray<ReturnType<typeof moving>>) =>
+    slotFaults(
+      [{ name: "a", owned: without(7), moving: a ?? [] }, { name: "b", owned: new Map(), moving: b ?? [] }],
+      true
+    ).size
+  assert.strictEqual(faults(moving("leaving", "b"), []), 0)
+  assert.strictEqual(faults(moving("left", "b"), moving("arriving", "a")), 0)
+  assert.strictEqual(faults(moving("left", "b"), []), 1)
+  assert.strictEqual(faults([], moving("arriving", "a")), 1)
+  assert.strictEqual(slotFaults([{ name: "a", owned: without(7), moving: [] }], false).size, 0)
 })

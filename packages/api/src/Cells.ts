@@ -1,8 +1,9 @@
 import { awaitSchema } from "@card-rewards/core/AwaitSchema"
-import { type Cell, databaseOf } from "@card-rewards/core/Cells"
+import { type Cell, databaseOf, printSlots } from "@card-rewards/core/Cells"
+import { type OwnedSlots, ownerOf } from "@card-rewards/core/CellSlots"
 import { openCells } from "@card-rewards/core/OpenCells"
 import { StartRefused } from "@card-rewards/core/Settings"
-import { slotCount } from "@card-rewards/core/Slots"
+import { allSlots, slotCount } from "@card-rewards/core/Slots"
 import { Context, Duration, Effect, Exit, Layer } from "effect"
 import * as Services from "./Services.ts"
 
@@ -14,6 +15,8 @@ const awayAfter = 2
 /** An open cell. */
 interface Open {
   readonly services: Services.Services
+  /** As its database said when it was last read. */
+  owned: OwnedSlots
   failures: number
 }
 
@@ -27,7 +30,7 @@ export interface Options extends Services.Options {
  * notice nothing.
  */
 export class Cells extends Context.Service<Cells, {
-  /** The services of the cell that owns a slot; undefined where none does that can be reached. */
+  /** The services of the cell that owns a slot; undefined where none does that can be reached, or it is contested. */
   readonly of: (slot: number) => Services.Services | undefined
 }>()("@card-rewards/api/Cells") {
   /** Ready once {@link openCells} is. */
@@ -38,25 +41,40 @@ export class Cells extends Context.Service<Cells, {
 }
 
 const make = Effect.fnUntraced(function*({ cells, poolSize, ...options }: Options) {
+  const opened = new Map<string, Open>()
   const owners: Array<Open | undefined> = Array.from({ length: slotCount })
+  let contested: ReadonlySet<number> = new Set()
 
-  /** Of two cells that seem to own a slot, it has just been moved to the one whose answer is newer. */
-  const readSlots = Effect.fnUntraced(function*(cell: Open, before: ReadonlySet<number>) {
-    const owned = yield* cell.services.cellSlots.owned
-    for (const slot of owned) if (!before.has(slot) || owners[slot] === undefined) owners[slot] = cell
-    for (const slot of before) if (!owned.has(slot) && owners[slot] === cell) owners[slot] = undefined
-    cell.failures = 0
-    return owned
+  /** While a slot moves, what is known of one cell is older: its epoch is lower. */
+  const findOwners = Effect.fnUntraced(function*() {
+    const before = contested
+    const now = new Set<number>()
+    for (const slot of allSlots) {
+      const { isContested, owner } = ownerOf(slot, opened.values())
+      owners[slot] = owner
+      if (isContested) now.add(slot)
+    }
+    contested = now
+    const slots = [...now].filter((slot) => !before.has(slot))
+    if (slots.length === 0) return
+    yield* Effect.logError(
+      `Several cells own slots ${printSlots(slots)}, whose integrators get 503: "admin cells list" names the cells`
+    )
   })
 
-  const follow = Effect.fnUntraced(function*(cell: Open, first: ReadonlySet<number>) {
-    let owned = first
+  const readSlots = Effect.fnUntraced(function*(cell: Open) {
+    cell.owned = yield* cell.services.cellSlots.owned
+    cell.failures = 0
+    yield* findOwners()
+  })
+
+  const follow = Effect.fnUntraced(function*(cell: Open) {
     while (true) {
       yield* Effect.sleep(readSlotsEvery)
-      const exit = yield* Effect.exit(readSlots(cell, owned))
+      const exit = yield* Effect.exit(readSlots(cell))
       // while the database is away the slots stay its own
-      if (Exit.isSuccess(exit)) owned = exit.value
-      else if (++cell.failures === awayAfter) yield* Effect.logWarning("The cell's database is away", exit.cause)
+      if (Exit.isSuccess(exit)) continue
+      if (++cell.failures === awayAfter) yield* Effect.logWarning("The cell's database is away", exit.cause)
     }
   })
 
@@ -64,9 +82,10 @@ const make = Effect.fnUntraced(function*({ cells, poolSize, ...options }: Option
     const database = yield* awaitSchema(databaseOf(cell, { poolSize, applicationName: "card-rewards api" }), "api")
     const own = cells.length > 1 ? { ...options, cell: cell.name } : options
     const services = yield* Effect.mapError(Services.make(database, own), gone)
-    const opened: Open = { services, failures: 0 }
-    const owned = yield* Effect.mapError(readSlots(opened, new Set()), gone)
-    yield* Effect.forkScoped(follow(opened, owned))
+    const one: Open = { services, owned: new Map(), failures: 0 }
+    opened.set(cell.name, one)
+    yield* Effect.mapError(readSlots(one), gone)
+    yield* Effect.forkScoped(follow(one))
   })
 
   yield* openCells(cells, open)

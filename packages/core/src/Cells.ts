@@ -59,7 +59,7 @@ export const parseCells = (text: string): Cells | string => {
 }
 
 /** The ranges of slots as {@link parseCells} takes them. */
-export const printSlots = (slots: ReadonlySet<number>): string => {
+export const printSlots = (slots: Iterable<number>): string => {
   const ranges: Array<readonly [first: number, last: number]> = []
   for (const slot of [...slots].toSorted((one, other) => one - other)) {
     const [first, last] = ranges.at(-1) ?? []

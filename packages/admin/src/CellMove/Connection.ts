@@ -18,12 +18,13 @@ export interface Connection {
   readonly client: pg.Client
 }
 
-/** Values have the same text and moves no deadlines, whatever the servers' settings. */
+/** Values have the same text, moves no deadlines and what is committed is stored, whatever the servers' settings. */
 const settings = [
   "client_encoding = 'UTF8'",
   "timezone = 'UTC'",
   "datestyle = 'ISO'",
   "bytea_output = 'hex'",
+  "synchronous_commit = on",
   "statement_timeout = 0",
   "idle_in_transaction_session_timeout = 0"
 ]

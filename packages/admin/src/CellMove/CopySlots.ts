@@ -106,9 +106,10 @@ export const copySlots = Effect.fnUntraced(function*(
     [integrators]
   )
   yield* target.query(
-    `INSERT INTO cell_slots (slot, state, peer, mark)
-      SELECT slot, 'arriving', $3, mark FROM unnest($1::int[], $2::uuid[]) AS t (slot, mark)`,
-    [marks.map(({ slot }) => slot), marks.map(({ mark }) => mark), source.cell.name]
+    `INSERT INTO cell_slots (slot, state, peer, mark, epoch)
+      SELECT slot, 'arriving', $4, mark, epoch + 1
+      FROM unnest($1::int[], $2::uuid[], $3::int[]) AS t (slot, mark, epoch)`,
+    [marks.map(({ slot }) => slot), marks.map(({ mark }) => mark), marks.map(({ epoch }) => epoch), source.cell.name]
   )
   yield* target.query("COMMIT")
   return rows
@@ -116,8 +117,8 @@ export const copySlots = Effect.fnUntraced(function*(
 
 /** The marks of these slots, which the copy gets, too: it counts only while they are the same. */
 const marksOf = Effect.fnUntraced(function*({ cell, query }: Connection.Connection, slots: ReadonlyArray<number>) {
-  const marks = yield* query<{ slot: number; mark: string }>(
-    "SELECT slot, mark FROM cell_slots WHERE slot = ANY ($1) AND state = 'leaving'",
+  const marks = yield* query<{ slot: number; mark: string; epoch: number }>(
+    "SELECT slot, mark, epoch FROM cell_slots WHERE slot = ANY ($1) AND state = 'leaving'",
     [slots]
   )
   if (marks.length === slots.length) return marks

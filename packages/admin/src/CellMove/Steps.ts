@@ -3,6 +3,7 @@ export interface SlotState {
   readonly state: "owned" | "leaving" | "arriving" | "left"
   readonly peer: string | null
   readonly mark: string | null
+  readonly epoch: number
 }
 
 /**
@@ -19,6 +20,8 @@ const forward: Readonly<Record<string, Step>> = {
   "leaving arriving": "leave",
   "left arriving": "take",
   "left owned": "clearSource",
+  // the target took the slot, and a failover of the source lost that it has left
+  "leaving owned": "leave",
   "- owned": "done",
   // a copy that is not to be used, because it was given up or the source may have changed since
   "owned arriving": "discard",
@@ -54,6 +57,10 @@ export const stepOf = (
   }
   // a copy that was committed late: the source was marked again since
   if (source?.state === "leaving" && target?.state === "arriving" && source.mark !== target.mark) return "discard"
-  const step = (undo ? backward : forward)[`${source?.state ?? "-"} ${target?.state ?? "-"}`]
+  const states = `${source?.state ?? "-"} ${target?.state ?? "-"}`
+  if (states === "owned owned") return { refusal: "is owned by both cells: say with cells fence which one keeps it" }
+  if (states === "left -") return { refusal: `has left cell ${from}, but cell ${to} lost it: see docs/operations.md` }
+  const isOlder = states === "leaving owned" && (source?.epoch ?? 0) >= (target?.epoch ?? 0)
+  const step = isOlder ? undefined : (undo ? backward : forward)[states]
   return step ?? { refusal: `is not of cell ${from}` }
 }

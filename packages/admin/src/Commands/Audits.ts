@@ -6,6 +6,7 @@ import { Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
 import { type Progress, withBar } from "../Screen.ts"
 import { Cells, cellsNamed, inEach } from "../Services.ts"
+import { requireOwners } from "../SlotOwners.ts"
 import { cell } from "./Arguments.ts"
 import { example } from "./Examples.ts"
 
@@ -17,9 +18,11 @@ export const audit = Command.make("audit", { cell, json }, Effect.fn(function*(i
   yield* print(input.json ? { checks, findings } : readable, input.json)
   if (failed !== undefined) return yield* failed
   if (findings.length > 0) return yield* new Refused({ message: `${findings.length} rows at fault` })
+  yield* requireOwners(cells)
 })).pipe(
   Command.withDescription(
-    "Check every money rule against the journal, in all cells at the same time; prints rows at fault and exits 1 if any"
+    "Check every money rule against the journal, in all cells at the same time, and that each slot has one owner; " +
+      "prints rows at fault and exits 1 if any"
   ),
   example("audit --json", "The checks and their findings as JSON"),
   Command.provide(Cells.layer)

@@ -9,10 +9,11 @@ import { lineOf, Misused, Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
 import { type Progress, withBar } from "../Screen.ts"
 import { cellNamed, Cells, configOf } from "../Services.ts"
+import { requireOwners } from "../SlotOwners.ts"
 import { auditCells } from "./Audits.ts"
 import { example } from "./Examples.ts"
 
-const moveFlags = {
+const pairFlags = {
   slots: Flag.String("slots").pipe(
     Flag.withDescription("Ranges such as 0-63+128-191"),
     Flag.filterMap(
@@ -21,7 +22,11 @@ const moveFlags = {
     )
   ),
   from: Flag.String("from").pipe(Flag.withDescription("The cell that has them")),
-  to: Flag.String("to").pipe(Flag.withDescription("The cell that gets them")),
+  to: Flag.String("to").pipe(Flag.withDescription("The cell that gets them"))
+}
+
+const moveFlags = {
+  ...pairFlags,
   undo: Flag.Boolean("undo").pipe(
     Flag.withDescription("Give back what an interrupted move has not handed over yet"),
     Flag.withDefault(false)
@@ -39,7 +44,7 @@ const shown = Effect.fnUntraced(function*(cell: Cell) {
     schema: cell.schema,
     isReachable: contents !== undefined,
     schemaVersion: contents?.schemaVersion,
-    slots: contents && printSlots(contents.slots),
+    slots: contents && printSlots(contents.slots.keys()),
     moving: contents && printMoving(contents.moving),
     integrators: contents?.integrators
   }
@@ -48,8 +53,11 @@ const shown = Effect.fnUntraced(function*(cell: Cell) {
 const list = Command.make("list", { json }, Effect.fn(function*(input) {
   const cells = yield* Cells
   yield* print(yield* Effect.forEach(cells, shown, { concurrency: "unbounded" }), input.json)
+  yield* requireOwners(cells)
 })).pipe(
-  Command.withDescription("List the cells with the slots that their databases say they own"),
+  Command.withDescription(
+    "List the cells with the slots that their databases say they own; exits 1 where several own a slot, or none"
+  ),
   example("cells list", "A cell that cannot be reached has no slots in the list"),
   Command.provide(Cells.layer)
 )
@@ -62,14 +70,8 @@ const printMoving = (moving: ReadonlyArray<MovingSlot>): string | undefined => {
 }
 
 const move = Command.make("move", { ...moveFlags, json }, Effect.fn(function*(input) {
-  const [from, to] = [yield* cellNamed("--from", input.from), yield* cellNamed("--to", input.to)]
-  if (from === to) return yield* new Misused({ message: "--from and --to are the same cell" })
-  for (const cell of [from, to]) {
-    const found = yield* schemaOf(configOf(cell))
-    if (found !== Database.schemaVersion) {
-      return yield* new Refused({ message: `Cell ${cell.name} has schema ${found}, not ${Database.schemaVersion}` })
-    }
-  }
+  const [from, to] = yield* pairOf(input)
+  yield* requireNoOther([from, to], input.slots)
   const moved = yield* withBar((show) =>
     CellMove.move({ ...input, from, to, show, audit: auditBoth([from, to], show) })
   )
@@ -90,6 +92,44 @@ const move = Command.make("move", { ...moveFlags, json }, Effect.fn(function*(in
   Command.provide(Cells.layer)
 )
 
+const fence = Command.make("fence", { ...pairFlags, json }, Effect.fn(function*(input) {
+  const [from, to] = yield* pairOf(input)
+  const fenced = yield* CellMove.fence({ ...input, from, to })
+  yield* print([{ slots: printSlots(fenced), owner: to.name }], input.json)
+})).pipe(
+  Command.withDescription(
+    "After a restore or a failover, make a cell give up slots that another one owns, too. The rows stay where they " +
+      "are; `cells move` with the same arguments deletes them. Nothing that only the cell has accepted is moved"
+  ),
+  example("cells fence --slots 0-63 --from a --to b", "Cell b keeps the slots that both own"),
+  Command.provide(Cells.layer)
+)
+
+/** The two cells of the flags, with the schema of this version. */
+const pairOf = Effect.fnUntraced(function*(input: { readonly from: string; readonly to: string }) {
+  const pair = [yield* cellNamed("--from", input.from), yield* cellNamed("--to", input.to)] as const
+  if (pair[0] === pair[1]) return yield* new Misused({ message: "--from and --to are the same cell" })
+  for (const cell of pair) {
+    const found = yield* schemaOf(configOf(cell))
+    if (found !== Database.schemaVersion) {
+      return yield* new Refused({ message: `Cell ${cell.name} has schema ${found}, not ${Database.schemaVersion}` })
+    }
+  }
+  return pair
+})
+
+/** Fails where a third cell owns one of the slots, or has not ended a move of it. */
+const requireNoOther = Effect.fnUntraced(function*(pair: ReadonlyArray<Cell>, slots: ReadonlySet<number>) {
+  for (const cell of (yield* Cells).filter((one) => !pair.includes(one))) {
+    const { moving, slots: owned } = yield* Effect.mapError(contentsOf(configOf(cell)), ({ message }) =>
+      new Refused({ message: `Cell ${cell.name}: ${message}` }))
+    const its = [...owned.keys(), ...moving.map(({ slot }) => slot)].filter((slot) => slots.has(slot))
+    if (its.length === 0) continue
+    const message = `Cell ${cell.name} owns slots ${printSlots(its)}, or has not ended a move of them`
+    return yield* new Refused({ message })
+  }
+})
+
 /** Fails where a cell keeps a rule not, or cannot be asked. */
 const auditBoth = Effect.fnUntraced(function*(
   cells: ReadonlyArray<Cell>,
@@ -105,5 +145,5 @@ const auditBoth = Effect.fnUntraced(function*(
 export const cells = Command.make("cells").pipe(
   Command.withDescription("The databases over which integrators are spread"),
   example("cells list", "Which slots each one owns"),
-  Command.withSubcommands([list, move])
+  Command.withSubcommands([list, move, fence])
 )

@@ -8,6 +8,7 @@ import { SqlError } from "effect/sql"
 import { Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
 import { Cells, configOf } from "../Services.ts"
+import { requireOwners } from "../SlotOwners.ts"
 import { example } from "./Examples.ts"
 
 /** Brings the schemas up to date. */
@@ -25,6 +26,7 @@ export const migrate = Command.make("migrate", { json }, Effect.fn(function*(inp
   // one that fails keeps no other from being migrated
   yield* Effect.forEach(exits.filter(Exit.isFailure), (exit) => exit)
   yield* print({ schemaVersion: Database.schemaVersion }, input.json)
+  yield* requireOwners(cells)
 })).pipe(
   Command.withDescription("Migrate the schema of each cell to this version; the logins must own the schemas"),
   example("migrate", "Before you start api and worker of a new version"),
@@ -46,7 +48,7 @@ const checkSlots = Effect.fnUntraced(function*(cells: ReadonlyArray<Cell>) {
       message: `New cells get their slots only while all cells can be asked; these cannot: ${away.join(", ")}`
     })
   }
-  const owned = cells.map(({ slots }, index) => isNew(index) ? slots : found[index]?.slots ?? new Set<number>())
+  const owned = cells.map(({ slots }, index) => isNew(index) ? slots : found[index]?.slots ?? new Map<number, number>())
   const wrong = new Set([...allSlots].filter((slot) => owned.filter((slots) => slots.has(slot)).length !== 1))
   if (wrong.size === 0) return
   return yield* new Refused({

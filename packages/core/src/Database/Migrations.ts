@@ -81,7 +81,8 @@ const hasSlots = Effect.gen(function*() {
 
 const giveSlots = Effect.fnUntraced(function*(slots: ReadonlyArray<number>) {
   const sql = yield* SqlClient.SqlClient
-  yield* sql`INSERT INTO cell_slots (slot, state) SELECT slot, 'owned' FROM unnest(${columns.int4(slots)}) AS slot`
+  yield* sql`INSERT INTO cell_slots (slot, state, epoch)
+    SELECT slot, 'owned', 1 FROM unnest(${columns.int4(slots)}) AS slot`
 })
 
 /** Whether a lock timed out, or the migration deadlocked with the transactions that have the lock. */

@@ -6,6 +6,9 @@ export const statements = [
     slot smallint PRIMARY KEY CHECK (slot BETWEEN 0 AND 255),
     state text NOT NULL CHECK (state IN ('owned', 'leaving', 'arriving', 'left')),
     peer text CHECK ((peer IS NULL) = (state = 'owned')),
+    -- Each cell that takes a slot has a higher epoch than the one before. Where a restore or a failover made two cells
+    -- own a slot, the one with the higher epoch took it later.
+    epoch integer NOT NULL CHECK (epoch > 0),
     -- the mark of the move: the copy that counts for it has the same one
     mark uuid CHECK ((mark IS NULL) = (state = 'owned'))
   )`
