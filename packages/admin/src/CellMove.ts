@@ -1,5 +1,5 @@
 import { type Cell, printSlots } from "@card-rewards/core/Cells"
-import { Clock, Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import { clearSlots } from "./CellMove/ClearSlots.ts"
 import * as Connection from "./CellMove/Connection.ts"
 import { advanceArrivals, copySlots, type Pair } from "./CellMove/CopySlots.ts"
@@ -14,6 +14,8 @@ export interface Move {
   readonly to: Cell
   readonly slots: ReadonlySet<number>
   readonly undo: boolean
+  /** How long the source keeps its rows after the last slot was handed over: apis read slots each second. */
+  readonly deleteAfter: Duration.Duration
   /** Fails unless the rows of both cells keep all rules. Runs before the rows of `from` are deleted. */
   readonly audit: Effect.Effect<void, Refused>
   readonly show: (progress: Progress) => Effect.Effect<void>
@@ -56,7 +58,8 @@ export const move = Effect.fnUntraced(function*(input: Move) {
   const sizes = yield* Tables.sizesOf(pair.source, slots)
   // most of it, before any slot waits for it
   yield* advanceArrivals(pair)
-  const performing: Performing = { input, pair, sizes, since: yield* now, moved: [], copiedRows: undefined }
+  const began = yield* now
+  const performing: Performing = { input, pair, sizes, since: began, tookAt: began, moved: [], copiedRows: undefined }
   while (true) {
     const steps = yield* nextSteps(pair, input, slots)
     const step = order.find((one) => steps.has(one))
@@ -100,6 +103,8 @@ interface Performing {
   readonly moved: Array<Moved>
   /** Of the slots that are moved together now: when they were marked, and how many rows were copied. */
   since: number
+  /** When the target took slots last: when this mover began at least, where another one had. */
+  tookAt: number
   copiedRows: number | undefined
 }
 
@@ -133,7 +138,8 @@ const perform: Readonly<Record<Exclude<Step, "done">, Perform>> = {
     const { copiedRows: rows, moved, pair: { target }, since } = performing
     yield* change(target, slots, ["arriving", "owned"])
     performing.copiedRows = undefined
-    const unavailableMillis = (yield* now) - since
+    performing.tookAt = yield* now
+    const unavailableMillis = performing.tookAt - since
     const integrators = (yield* Tables.integratorsOf(target, slots)).length
     moved.push({ slots: new Set(slots), integrators, ...(rows !== undefined && { rows }), unavailableMillis })
     if ((rows ?? 0) < analyzedFrom) return
@@ -143,8 +149,11 @@ const perform: Readonly<Record<Exclude<Step, "done">, Perform>> = {
   restore: ({ pair }, slots) => change(pair.source, slots, ["leaving", "owned"]),
   clearTarget: ({ pair }, slots, show) =>
     clearSlots(pair.target, slots, (table, part) => show(`Deleting at the target: ${table}`, part)),
-  clearSource: Effect.fnUntraced(function*({ input, pair }, slots, show) {
+  clearSource: Effect.fnUntraced(function*({ input, pair, tookAt }, slots, show) {
     yield* input.audit
+    // an api that does not know yet reads the rows of the source, and would find nothing
+    const waited = (yield* now) - tookAt
+    yield* Effect.sleep(Math.max(0, Duration.toMillis(input.deleteAfter) - waited))
     yield* clearSlots(pair.source, slots, (table, part) => show(`Deleting at the source: ${table}`, part))
   })
 }

@@ -1,5 +1,6 @@
+import { until } from "@card-rewards/testing/Polling"
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Redacted } from "effect"
+import { Deferred, Duration, Effect, Fiber, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { admin, connection, DatabaseUrl, emptyDatabase } from "./Cli.ts"
 import { createEndpoint } from "./Endpoint.ts"
@@ -10,8 +11,8 @@ const run = Effect.fnUntraced(function*(...args: ReadonlyArray<string>) {
   const url = Redacted.value((yield* DatabaseUrl).url)
   return yield* admin(args, { CELLS: `a=${url}?slots=0-255,b=${url}?schema=cell_b&slots=` })
 })
-const move = (from: string, to: string, ...more: ReadonlyArray<string>) =>
-  run("cells", "move", "--slots", "0-255", "--from", from, "--to", to, "--json", ...more)
+const move = (from: string, to: string, deleteAfter = "0") =>
+  run("cells", "move", "--slots", "0-255", "--from", from, "--to", to, "--json", "--delete-after", deleteAfter)
 
 const query = <A extends object>(text: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<A>(text)).pipe(Effect.provide(connection))
@@ -133,6 +134,16 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
       yield* query("UPDATE public.user_balances SET claimable = claimable - 1")
       assert.strictEqual((yield* move("a", "b")).status, 0)
       assert.deepStrictEqual(yield* statesOf, ["b owned 256"])
+    }), 60_000)
+
+  it.effect("keep their rows at the source while an api may read them there", () =>
+    Effect.gen(function*() {
+      const moving = yield* Effect.forkChild(move("b", "a", "3"))
+      yield* until("the handover", statesOf, (all) => all.includes("a owned 256"))
+      const [took] = yield* Effect.timed(until("the end", statesOf, (all) => all.length === 1))
+      assert.isAbove(Duration.toMillis(took), 2_500)
+      assert.strictEqual((yield* Fiber.join(moving)).status, 0)
+      assert.strictEqual((yield* move("a", "b")).status, 0)
     }), 60_000)
 
   it.effect("are moved by one mover at a time", () =>

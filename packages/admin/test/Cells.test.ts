@@ -78,7 +78,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the 
       const fenced = yield* run(cells, "cells", "fence", ...only)
       assert.deepStrictEqual(JSON.parse(fenced.stdout), [{ slots: "0-7", owner: "b" }], fenced.stderr)
       assert.strictEqual((yield* run(cells, "cells", "fence", ...only)).status, 0)
-      assert.strictEqual((yield* run(cells, "cells", "move", ...only)).status, 0)
+      assert.strictEqual((yield* run(cells, "cells", "move", "--delete-after", "0", ...only)).status, 0)
       yield* query("INSERT INTO cell_a.cell_slots (slot, state, epoch) VALUES (255, 'owned', 1)")
       assert.deepStrictEqual(yield* report(), [0, ""])
       const rows = yield* run(cells, "cells", "list", "--json")

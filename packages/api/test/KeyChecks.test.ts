@@ -28,7 +28,7 @@ const make = (auth: Limit = "off") => {
     marks: number
   } = { answer: Effect.succeedSome(key), lookUps: 0, lastHash: "", marks: 0 }
   const apiKeys = Layer.mock(ApiKeys, {
-    find: (hash) => Effect.suspend(() => {
+    find: ({ hash }) => Effect.suspend(() => {
       database.lookUps++
       database.lastHash = Buffer.from(hash).toString("hex")
       return database.answer

@@ -40,6 +40,13 @@ const belongings = (integratorId: string): ReadonlyArray<Request> => [
   sent(integratorId, "first")
 ]
 
+/** A key that is not there may be at the slot's owner. */
+const unknownKey = Effect.gen(function*() {
+  const key = `service_sk_sandbox_${slotOf("leaving").toString(16).padStart(2, "0")}${"0".repeat(62)}`
+  const answer = yield* (yield* TestApi).send("GET", "/v1/events", { key })
+  assert.strictEqual(answer.status, 503, answer.text)
+})
+
 /** A request of each operation that changes something. */
 const changes = (integratorId: string, eventId: string): Readonly<Record<string, Request>> => ({
   "PUT /v1/users/{userId}": enroll("bob"),
@@ -131,6 +138,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("a slot th
         assert.match(`${answer.headers["retry-after"]}`, /^[1-9]\d*$/, name)
         assert.deepStrictEqual(yield* fingerprint, before, name)
       }
+      yield* unknownKey
       const together = [leaving, staying].map(({ integratorId, send }) => send(...sent(integratorId, "together")))
       const answers = yield* Effect.all(together, { concurrency: 2 })
       assert.deepStrictEqual(answers.map(({ status }) => status), [503, 202])

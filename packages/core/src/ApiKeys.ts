@@ -13,7 +13,7 @@ import { columnList, int4, type Row, timestamptz } from "./Database/Table.ts"
 import { Environment } from "./Environment.ts"
 import { lockIntegrator } from "./Locks.ts"
 import * as Secrets from "./Secrets.ts"
-import { isOwned, slotOf } from "./Slots.ts"
+import { isOwned, notOwned, ownedAmong, slotOf } from "./Slots.ts"
 import * as Tables from "./Tables.ts"
 
 /** The owner of a key, and whether the key may be used. */
@@ -25,6 +25,13 @@ export interface FoundKey {
   readonly revoked: boolean
   /** Whether the integrator is suspended. */
   readonly suspended: boolean
+}
+
+/** A look-up by hash, in the turn of `client`. */
+export interface LookUp {
+  readonly hash: Uint8Array
+  readonly slot: number
+  readonly client: string
 }
 
 /** A use of a key; `at` is real time in milliseconds. */
@@ -53,10 +60,10 @@ export class ApiKeys extends Context.Service<ApiKeys, {
     name: ApiKeyName
   ) => Effect.Effect<ApiKey, NotFound | LastActiveKey | Unavailable>
   /**
-   * Finds the key with this {@link Secrets.hashApiKey hash}. Concurrent look-ups share one statement, in which clients
-   * take turns.
+   * Finds the key with this {@link Secrets.hashApiKey hash}, which begins with `slot`. Fails where there is none and
+   * the cell does not own the slot. Concurrent look-ups share one statement, in which clients take turns.
    */
-  readonly find: (hash: Uint8Array, client: string) => Effect.Effect<Option.Option<FoundKey>, Unavailable>
+  readonly find: (lookUp: LookUp) => Effect.Effect<Option.Option<FoundKey>, Unavailable>
   /** Records when keys were used, to the minute. Writes only times later than the stored ones. */
   readonly markUsed: (uses: ReadonlyArray<KeyUse>) => Effect.Effect<void, Unavailable>
 }>()("@card-rewards/core/ApiKeys") {
@@ -127,15 +134,13 @@ const make = Effect.gen(function*() {
     return toKey({ ...existing, revokedAt })
   }, sql.withTransaction, withinRequestDeadline)
 
-  const readKey = yield* Batcher.ofReads<LookUp, FoundKey | undefined>({
+  const readKey = yield* Batcher.ofReads<LookUp, LookedUp>({
     name: "ApiKeys.readKeys",
     keyOf: ({ client }) => client,
     read: (lookUps) => Effect.provideService(readKeys(lookUps), SqlClient.SqlClient, sql)
   })
 
-  const find = Effect.fn("ApiKeys.find")((hash: Uint8Array, client: string) =>
-    Effect.map(readKey({ hash, client }), Option.fromUndefinedOr)
-  )
+  const find = Effect.fn("ApiKeys.find")((lookUp: LookUp) => Effect.flatMap(readKey(lookUp), keyOf))
 
   const markUsed = Effect.fn("ApiKeys.markUsed")(function*(uses: ReadonlyArray<KeyUse>) {
     if (uses.length === 0) return
@@ -158,26 +163,40 @@ const make = Effect.gen(function*() {
   return ApiKeys.of({ list, create, revoke, find, markUsed })
 })
 
-/** A look-up by hash, in the turn of `client`. */
-interface LookUp {
-  readonly hash: Uint8Array
-  readonly client: string
+const lookedUp = columnList({ ...Tables.apiKeyHashes.pick("key_hash").columns, slot: int4(), position: int4() })
+
+/** What a cell has of a key: its rows were deleted, or are not there yet, where the cell does not own the slot. */
+interface LookedUp {
+  readonly isOwned: boolean
+  readonly key: FoundKey | undefined
 }
 
-const lookedUp = columnList({ ...Tables.apiKeyHashes.pick("key_hash").columns, position: int4() })
+const keyOf = ({ isOwned, key }: LookedUp) =>
+  key === undefined && !isOwned ? Effect.fail(notOwned()) : Effect.succeed(Option.fromUndefinedOr(key))
 
-/** Reads the keys with these hashes by primary key; returns a function from a look-up's position to its key. */
+interface FoundRow extends Omit<FoundKey, "slot" | "name"> {
+  readonly position: number
+  readonly isOwned: boolean
+  /** Null where there is no such key, as are all of the key then. */
+  readonly name: ApiKeyName | null
+}
+
+/** Reads the keys with these hashes by primary key; returns a function from a look-up's position to what it found. */
 const readKeys = Effect.fnUntraced(function*(lookUps: ReadonlyArray<LookUp>) {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<Omit<FoundKey, "slot"> & { readonly position: number }>`
-    SELECT t.position, k.integrator_id, k.name, k.revoked_at IS NOT NULL AS revoked,
-      i.suspended_at IS NOT NULL AS suspended
-    FROM ${lookedUp.unnest(lookUps.map(({ hash }, position) => ({ keyHash: hash, position })))}
-    JOIN api_key_hashes h ON h.key_hash = t.key_hash
-    JOIN api_keys k ON k.integrator_id = h.integrator_id AND k.name = h.name
-    JOIN integrators i ON i.integrator_id = h.integrator_id`
-  const found = new Map(rows.map(({ position, ...key }) => [position, { ...key, slot: slotOf(key.integratorId) }]))
-  return (position: number) => found.get(position)
+  const slots = lookUps.map(({ slot }) => slot)
+  const rows = yield* sql<FoundRow>`
+    SELECT t.position, t.slot = ANY (${ownedAmong(slots)}) AS is_owned, k.integrator_id, k.name,
+      k.revoked_at IS NOT NULL AS revoked, i.suspended_at IS NOT NULL AS suspended
+    FROM ${lookedUp.unnest(lookUps.map(({ hash, slot }, position) => ({ keyHash: hash, slot, position })))}
+    LEFT JOIN api_key_hashes h ON h.key_hash = t.key_hash
+    LEFT JOIN api_keys k ON k.integrator_id = h.integrator_id AND k.name = h.name
+    LEFT JOIN integrators i ON i.integrator_id = k.integrator_id`
+  const found = new Map(rows.map(({ isOwned, name, position, ...key }): readonly [number, LookedUp] => [
+    position,
+    { isOwned, key: name === null ? undefined : { ...key, name, slot: slotOf(key.integratorId) } }
+  ]))
+  return (position: number) => found.get(position) ?? { isOwned: false, key: undefined }
 })
 
 /** The services that {@link issue} requires. */

@@ -2,7 +2,9 @@ import { ApiKeyName } from "@card-rewards/domain/Ids"
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Option, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
 import { ApiKeys } from "../src/ApiKeys.ts"
+import { value } from "../src/Database.ts"
 import { Integrators } from "../src/Integrators.ts"
 import { hashApiKey } from "../src/Secrets.ts"
 import { slotOf } from "../src/Slots.ts"
@@ -20,15 +22,28 @@ it.layer(layer)("ApiKeys", (it) => {
       assert.isFalse(duplicate)
       assert.strictEqual(key.last4, secret.slice(-4))
       const hash = yield* hashApiKey(Redacted.make(secret))
-      const found = { integratorId, name: name("b"), revoked: false, slot: slotOf(integratorId), suspended: false }
-      assert.deepStrictEqual(yield* keys.find(hash, "client"), Option.some(found))
+      const [slot, client] = [slotOf(integratorId), "client"]
+      const found = { integratorId, name: name("b"), revoked: false, slot, suspended: false }
+      assert.deepStrictEqual(yield* keys.find({ hash, slot, client }), Option.some(found))
       const revoked = yield* keys.revoke(integratorId, name("b"))
       assert.deepStrictEqual(yield* keys.revoke(integratorId, name("b")), revoked)
       assert.deepStrictEqual(yield* keys.create(integratorId, name("b")), { key: revoked, duplicate: true })
       yield* (yield* Integrators).suspend(integratorId)
       const closed = Option.some({ ...found, revoked: true, suspended: true })
-      assert.deepStrictEqual(yield* keys.find(hash, "client"), closed)
-      assert.deepStrictEqual(yield* keys.find(new Uint8Array(32), "client"), Option.none())
+      assert.deepStrictEqual(yield* keys.find({ hash, slot, client }), closed)
+      assert.deepStrictEqual(yield* keys.find({ hash: new Uint8Array(32), slot, client }), Option.none())
+
+      // without the slot what is here may be behind the slot's owner, or deleted: it is no reason for 401
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`UPDATE cell_slots SET state = 'left', peer = 'b', mark = gen_random_uuid() WHERE slot = ${
+        value.int4(slot)
+      }`
+      assert.deepStrictEqual(yield* keys.find({ hash, slot, client }), closed)
+      const unknown = yield* Effect.flip(keys.find({ hash: new Uint8Array(32), slot, client }))
+      assert.strictEqual(unknown._tag, "Unavailable")
+      const other = keys.find({ hash: new Uint8Array(32), slot: (slot + 1) % 256, client })
+      assert.deepStrictEqual(yield* other, Option.none())
+      yield* sql`UPDATE cell_slots SET state = 'owned', peer = NULL, mark = NULL`
     }))
 
   it.effect("refuses the 21st active key with ApiKeyLimit 20; a repeat of the 20th is a duplicate", () =>

@@ -64,7 +64,10 @@ const startMove = (
   env: Variables,
   [from, to]: readonly [from: CellName, to: CellName],
   more: ReadonlyArray<string> = []
-) => start("admin", env, { args: ["cells", "move", "--slots", moved, "--from", from, "--to", to, "--json", ...more] })
+) => {
+  const args = ["--slots", moved, "--from", from, "--to", to, "--delete-after", "2", "--json"]
+  return start("admin", env, { args: ["cells", "move", ...args, ...more] })
+}
 
 /** Moves until a mover ends with success. Servers that were killed need a moment to be back. */
 const endMove = (env: Variables, direction: readonly [from: CellName, to: CellName], ...more: ReadonlyArray<string>) =>

@@ -2,7 +2,7 @@ import { contentsOf, schemaOf } from "@card-rewards/core/AwaitSchema"
 import { type Cell, parseSlots, printSlots } from "@card-rewards/core/Cells"
 import type { MovingSlot } from "@card-rewards/core/CellSlots"
 import * as Database from "@card-rewards/core/Database"
-import { Effect, Option, Redacted } from "effect"
+import { Duration, Effect, Option, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as CellMove from "../CellMove.ts"
 import { lineOf, Misused, Refused } from "../Exit.ts"
@@ -27,6 +27,14 @@ const pairFlags = {
 
 const moveFlags = {
   ...pairFlags,
+  deleteAfter: Flag.Int("delete-after").pipe(
+    Flag.withDescription("Seconds that the source keeps the rows after the last slot was handed over"),
+    Flag.filterMap(
+      (seconds) => seconds < 0 ? Option.none() : Option.some(Duration.seconds(seconds)),
+      () => "seconds, 0 or more"
+    ),
+    Flag.withDefault(Duration.seconds(10))
+  ),
   undo: Flag.Boolean("undo").pipe(
     Flag.withDescription("Give back what an interrupted move has not handed over yet"),
     Flag.withDefault(false)

@@ -65,7 +65,8 @@ export const make = Effect.gen(function*() {
       // noted as under way it has to run, also where this request ends
       const answer = Deferred.makeUnsafe<Option.Option<FoundKey>, Unavailable>()
       underWay.set(id, answer)
-      const found = cells.of(slot)?.apiKeys.find(Buffer.from(id, "hex"), client) ?? Effect.fail(notOwned())
+      const hash = Buffer.from(id, "hex")
+      const found = cells.of(slot)?.apiKeys.find({ hash, slot, client }) ?? Effect.fail(notOwned())
       return found.pipe(
         Effect.onExit((exit) =>
           Effect.flatMap(Clock.currentTimeMillis, (now) => {
