@@ -54,6 +54,11 @@ const order: ReadonlyArray<Step> =
 export const move = Effect.fnUntraced(function*(input: Move) {
   const pair: Pair = { source: yield* Connection.connect(input.from), target: yield* Connection.connect(input.to) }
   yield* becomeOnlyMover(pair)
+  // without its locks it may not go on: another mover may have begun
+  return yield* Effect.raceFirst(moveAll(input, pair), Effect.raceFirst(pair.source.lost, pair.target.lost))
+}, Effect.scoped)
+
+const moveAll = Effect.fnUntraced(function*(input: Move, pair: Pair) {
   const slots = [...input.slots].toSorted((one, other) => one - other)
   const sizes = yield* Tables.sizesOf(pair.source, slots)
   // most of it, before any slot waits for it
@@ -68,7 +73,7 @@ export const move = Effect.fnUntraced(function*(input: Move) {
       input.show({ done: slots.length - (steps.get("mark")?.length ?? 0) + part - 1, total: slots.length, what })
     yield* perform[step](performing, steps.get(step) ?? [], show)
   }
-}, Effect.scoped)
+})
 
 /**
  * Makes `from` give up the slots that `to` owns, too. Returns which these were. The epochs of `to` are the higher ones
@@ -221,9 +226,19 @@ const becomeOnlyMover = ({ source, target }: Pair) =>
     [source, target].toSorted((one, other) => one.cell.name < other.cell.name ? -1 : 1),
     Effect.fnUntraced(function*({ cell, query }) {
       yield* query(`SET lock_timeout = ${lockWaitMillis}`)
-      const lock = query("SELECT pg_advisory_lock(hashtext('card-rewards cells move ' || current_schema()))")
-      const message = `Cell ${cell.name}: another move of its slots is running`
-      yield* Effect.mapError(lock, (error) => error.message.includes("lock timeout") ? new Refused({ message }) : error)
+      const isLocked = (error: Refused) => error.message.includes("lock timeout")
+      yield* query(`SELECT pg_advisory_lock(${moverLock})`).pipe(Effect.catchIf(isLocked, () =>
+        Effect.flatMap(query<{ pid: number }>(moverOf), ([mover]) => {
+          const holder = mover === undefined ? "" : ` (process ${mover.pid} of its server)`
+          return Effect.fail(new Refused({ message: `Cell ${cell.name}: another move of its slots is running${holder}` }))
+        })))
     }),
     { discard: true }
   )
+
+const moverLock = "hashtext('card-rewards cells move ' || current_schema())"
+
+/** The session with the lock. The key of 64 bits is in two columns. */
+const moverOf = `SELECT pid FROM pg_locks
+  WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND (classid::bigint << 32 | objid::bigint) = ${moverLock}
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`

@@ -154,6 +154,38 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
       assert.deepStrictEqual(yield* statesOf, ["a owned 256"])
     }), 60_000)
 
+  it.effect("stay where a mover loses its lock, which no other one gets meanwhile", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const isBlocked = yield* Deferred.make<void>()
+      const isOver = yield* Deferred.make<void>()
+      const blocker = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+        yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
+        yield* sql`LOCK TABLE cell_b.rewards`
+        yield* Deferred.succeed(isBlocked, undefined)
+        yield* Deferred.await(isOver)
+      })))
+      yield* Deferred.await(isBlocked)
+      const moving = yield* Effect.forkChild(move("a", "b"))
+      const movers = query<{ pid: number; waits: boolean }>(`SELECT pid, wait_event_type = 'Lock' AS waits
+        FROM pg_stat_activity WHERE application_name = 'card-rewards cells move' ORDER BY backend_start`)
+      yield* until("the copy", movers, (all) => all.some(({ waits }) => waits))
+      const first = (yield* movers).slice(0, 2).map(({ pid }) => pid)
+      const { stderr } = yield* move("a", "b")
+      assert.match(stderr, /^Cell a: another move of its slots is running \(process \d+ of its server\)\n$/)
+      assert.include(first, Number(/process (\d+)/.exec(stderr)?.[1]))
+
+      yield* query(`SELECT pg_terminate_backend(${first[1]})`)
+      const [took, { status, stderr: reason }] = yield* Effect.timed(Fiber.join(moving))
+      assert.deepStrictEqual([status, reason.slice(0, 8)], [1, "Cell b: "])
+      assert.isBelow(Duration.toMillis(took), 5_000)
+      assert.deepStrictEqual(yield* statesOf, ["a owned 256"])
+      // also of the copy, which its server ends although it waits for a lock
+      yield* until("no sessions of the mover", movers, (all) => all.length === 0)
+      yield* Deferred.succeed(isOver, undefined)
+      yield* Fiber.join(blocker)
+    }).pipe(Effect.provide(connection)), 60_000)
+
   it.effect("are not handed over with the copy of an earlier mark, which was committed late", () =>
     Effect.gen(function*() {
       // what an abandoned copy commits after the slots were given back

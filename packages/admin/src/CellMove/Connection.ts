@@ -1,5 +1,7 @@
 import type { Cell } from "@card-rewards/core/Cells"
-import { Effect, Redacted, type Scope } from "effect"
+import { lostClientSettings } from "@card-rewards/core/Database/SessionSettings"
+import { Deferred, Duration, Effect, Redacted, type Scope } from "effect"
+import { Socket } from "node:net"
 import { pipeline } from "node:stream/promises"
 import pg from "pg"
 import { from, to } from "pg-copy-streams"
@@ -16,32 +18,51 @@ export interface Connection {
   /** Runs a statement and returns how many rows it changed. */
   readonly change: (text: string, values?: ReadonlyArray<unknown>) => Effect.Effect<number, Refused>
   readonly client: pg.Client
+  /** Fails once the connection has ended, and so has what it locked. */
+  readonly lost: Effect.Effect<never, Refused>
 }
 
 /** Values have the same text, moves no deadlines and what is committed is stored, whatever the servers' settings. */
-const settings = [
-  "client_encoding = 'UTF8'",
-  "timezone = 'UTC'",
-  "datestyle = 'ISO'",
-  "bytea_output = 'hex'",
-  "synchronous_commit = on",
-  "statement_timeout = 0",
-  "idle_in_transaction_session_timeout = 0"
-]
+const settings = {
+  client_encoding: "UTF8",
+  timezone: "UTC",
+  datestyle: "ISO",
+  bytea_output: "hex",
+  synchronous_commit: "on",
+  statement_timeout: "0",
+  idle_in_transaction_session_timeout: "0",
+  idle_session_timeout: "0",
+  transaction_timeout: "0",
+  ...lostClientSettings
+}
+
+/** Sets those that the server knows: the last timeout is new in PostgreSQL 17. */
+const setAll = `SELECT set_config(s.name, t.setting, false)
+  FROM unnest($1::text[], $2::text[]) AS t (name, setting) JOIN pg_settings s ON lower(s.name) = lower(t.name)`
+
+/** After so long without an answer the system asks whether the server is still there; it gives up within 10 s. */
+const keepAliveMillis = 30_000
+
+/** How long a connection may take to end; a half-open one never does. */
+const closeTimeout = Duration.seconds(2)
 
 /** Opens a connection, which ends with the scope. The driver of core has no COPY, hence another one here. */
 export const connect = (cell: Cell): Effect.Effect<Connection, Refused, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.gen(function*() {
+      const socket = new Socket()
+      const lost = yield* Deferred.make<never, Refused>()
+      const failed = refusal(cell)
       const client = new pg.Client({
         connectionString: Redacted.value(cell.url),
         application_name: "card-rewards cells move",
         connectionTimeoutMillis: 5_000,
-        keepAlive: true
+        keepAlive: true,
+        keepAliveInitialDelayMillis: keepAliveMillis,
+        stream: () => socket
       })
-      // a connection that is lost fails its next statement
-      client.on("error", () => undefined)
-      const failed = refusal(cell)
+      client.on("error", (error) => Deferred.doneUnsafe(lost, Effect.fail(failed(error))))
+      client.on("end", () => Deferred.doneUnsafe(lost, Effect.fail(failed(new Error("the connection was lost")))))
       const run = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
         Effect.tryPromise({ try: () => client.query<Row>(text, [...values]), catch: failed })
       const query = <Row extends object>(text: string, values?: ReadonlyArray<unknown>) =>
@@ -49,11 +70,16 @@ export const connect = (cell: Cell): Effect.Effect<Connection, Refused, Scope.Sc
       const change = (text: string, values?: ReadonlyArray<unknown>) =>
         Effect.map(run(text, values), ({ rowCount }) => rowCount ?? 0)
       yield* Effect.tryPromise({ try: () => client.connect(), catch: failed })
-      yield* Effect.forEach(settings, (setting) => query(`SET ${setting}`))
+      yield* query(setAll, [Object.keys(settings), Object.values(settings)])
       if (cell.schema !== undefined) yield* query(`SET search_path = ${client.escapeIdentifier(cell.schema)}`)
-      return { cell, client, query, change }
+      return { cell, client, socket, query, change, lost: Deferred.await(lost) }
     }),
-    ({ client }) => Effect.ignore(Effect.promise(() => client.end()))
+    ({ client, socket }) =>
+      Effect.tryPromise(() => client.end()).pipe(
+        Effect.timeoutOption(closeTimeout),
+        Effect.ignore,
+        Effect.andThen(Effect.sync(() => socket.destroy()))
+      )
   )
 
 const refusal = ({ name }: Cell) => (error: unknown) => {

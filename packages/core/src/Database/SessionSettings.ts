@@ -27,18 +27,23 @@ const plannerSettings = {
 /** On Citus, which cannot plan statements with arrays before it knows their parameters, and plans each anew anyway. */
 export const citusSettings = { plan_cache_mode: "force_custom_plan" }
 
-/** The startup parameters of every session of the pool. */
-export const sessionSettings = {
-  timezone: "UTC",
-  statement_timeout: "30s",
-  // longer than any pause between two statements of a transaction; ends lost sessions and releases their locks
-  idle_in_transaction_session_timeout: "5s",
+/** Settings that end the sessions of clients that are gone. */
+export const lostClientSettings = {
   // ends the session of a client that vanished without closing its connection, and its locks, within a minute
   tcp_keepalives_idle: "30",
   tcp_keepalives_interval: "10",
   tcp_keepalives_count: "3",
   tcp_user_timeout: "30s",
   // cancels a running statement when its client has disconnected
-  client_connection_check_interval: "1s",
+  client_connection_check_interval: "1s"
+}
+
+/** The startup parameters of every session of the pool. */
+export const sessionSettings = {
+  timezone: "UTC",
+  statement_timeout: "30s",
+  // longer than any pause between two statements of a transaction; ends lost sessions and releases their locks
+  idle_in_transaction_session_timeout: "5s",
+  ...lostClientSettings,
   ...plannerSettings
 }
