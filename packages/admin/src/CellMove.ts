@@ -4,6 +4,7 @@ import { clearSlots } from "./CellMove/ClearSlots.ts"
 import * as Connection from "./CellMove/Connection.ts"
 import { advanceArrivals, copySlots, type Pair } from "./CellMove/CopySlots.ts"
 import { type Direction, type SlotState, type Step, stepOf } from "./CellMove/Steps.ts"
+import { createPartitions } from "./CellMove/Partitions.ts"
 import * as Tables from "./CellMove/Tables.ts"
 import { Refused } from "./Exit.ts"
 import type { Progress } from "./Screen.ts"
@@ -63,6 +64,7 @@ const moveAll = Effect.fnUntraced(function*(input: Move, pair: Pair) {
   const sizes = yield* Tables.sizesOf(pair.source, slots)
   // most of it, before any slot waits for it
   yield* advanceArrivals(pair)
+  if (!input.undo) yield* createPartitions(pair)
   const began = yield* now
   const performing: Performing = { input, pair, sizes, since: began, tookAt: began, moved: [], copiedRows: undefined }
   while (true) {
@@ -230,7 +232,8 @@ const becomeOnlyMover = ({ source, target }: Pair) =>
       yield* query(`SELECT pg_advisory_lock(${moverLock})`).pipe(Effect.catchIf(isLocked, () =>
         Effect.flatMap(query<{ pid: number }>(moverOf), ([mover]) => {
           const holder = mover === undefined ? "" : ` (process ${mover.pid} of its server)`
-          return Effect.fail(new Refused({ message: `Cell ${cell.name}: another move of its slots is running${holder}` }))
+          const message = `Cell ${cell.name}: another move of its slots is running${holder}`
+          return Effect.fail(new Refused({ message }))
         })))
     }),
     { discard: true }

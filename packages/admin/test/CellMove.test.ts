@@ -58,6 +58,10 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
         FROM users, generate_series(1, 12000) n`)
       yield* query(`INSERT INTO delivery_attempts (integrator_id, event, round, attempt, at, duration_millis, status)
         VALUES ('acme', 1, 1, 1, '2020-01-01', 5, 200), ('acme', 1, 1, 2, now(), 5, 200)`)
+      // an older week than those that each cell creates for itself
+      yield* query("SELECT create_attempts_partition('2026-01-05')")
+      yield* query(`INSERT INTO delivery_attempts (integrator_id, event, round, attempt, at, duration_millis, status)
+        VALUES ('acme', 1, 1, 3, '2026-01-07', 5, 200)`)
       yield* query("UPDATE webhook_endpoints SET worker = 'w', work_at = now() + interval '1 day', token = 7")
       yield* query("SELECT setval('public.arrivals', 1234567)")
       const before = yield* contentOf("public")
@@ -77,6 +81,8 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
         FROM cell_b.webhook_endpoints`)
       assert.deepStrictEqual(endpoint, { worker: null, token: 8, isDue: true })
       for (const [name, rows] of Object.entries(yield* contentOf("public"))) assert.deepStrictEqual(rows, [], name)
+      const attempts = yield* query("SELECT attempt FROM cell_b.delivery_attempts_2026w02")
+      assert.deepStrictEqual(attempts, [{ attempt: 3 }])
       const [arrival] = yield* query<{ next: number }>("SELECT nextval('cell_b.arrivals')::int AS next")
       assert.isAbove(arrival?.next ?? 0, 1_234_567)
 

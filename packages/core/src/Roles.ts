@@ -113,7 +113,9 @@ export const grant: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> 
     yield* sql.unsafe(useSchema(name))
     yield* sql.unsafe(`GRANT SELECT ON effect_sql_migrations TO ${name}`)
     if (role === "api") yield* sql.unsafe(`GRANT USAGE ON SEQUENCE arrivals TO ${name}`)
-    if (role === "worker") yield* sql.unsafe(`GRANT EXECUTE ON FUNCTION keep_delivery_attempts(interval) TO ${name}`)
+    for (const call of role === "worker" ? ["create_attempts_partitions()", "keep_delivery_attempts(interval)"] : []) {
+      yield* sql.unsafe(`GRANT EXECUTE ON FUNCTION ${call} TO ${name}`)
+    }
     for (const [table, rights] of grants[role].flatMap(Object.entries)) {
       yield* sql.unsafe(`GRANT ${rights} ON ${table} TO ${name}`)
     }

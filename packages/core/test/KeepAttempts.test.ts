@@ -1,4 +1,5 @@
 import * as Database from "@card-rewards/core/Database"
+import { keepAttempts as keep } from "@card-rewards/core/Deliveries/Purge"
 import { makeMigrated } from "@card-rewards/dev-postgres/TestDatabase"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber } from "effect"
@@ -29,9 +30,6 @@ const attempt = Effect.fnUntraced(function*(event: number, at: string) {
   return row?.name
 })
 
-const keep = (days: number) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    sql`SELECT keep_delivery_attempts(${Database.value.int4(days)} * interval '1 day')`)
 
 const onDatabase = <A, E>(effect: Effect.Effect<A, E, SqlClient.SqlClient>) =>
   Effect.flatMap(makeMigrated(Database.migrate), (url) =>
@@ -111,4 +109,22 @@ it.live("nothing queues up behind a partition that cannot be created, and a work
       yield* keep(90)
       assert.lengthOf(yield* partitions, 4)
     }).pipe(Effect.provide(worker))
+  }).pipe(Effect.scoped))
+
+it.live("new partitions are created also where an old one cannot be dropped", () =>
+  Effect.gen(function*() {
+    const url = yield* makeMigrated(Database.migrate)
+    yield* Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const [old = "", last = ""] = [...(yield* weeks(-20, -20)), ...(yield* weeks(2, 2))]
+      yield* sql`SELECT create_attempts_partition(date_trunc('week', now()) - interval '140 days')`
+      yield* sql`DROP TABLE ${sql(last)}`
+      // a report reads the old one
+      const dropping = Effect.provide(keep(90), Database.layer({ url, poolSize: 1, applicationName: "worker" }))
+      const exit = yield* sql.withTransaction(Effect.andThen(sql`SELECT FROM ${sql(old)}`, Effect.exit(dropping)))
+      assert.include(String(exit), "lock timeout")
+      assert.includeMembers([...(yield* partitions)], [old, last])
+      yield* keep(90)
+      assert.notInclude(yield* partitions, old)
+    }).pipe(Effect.provide(Database.layer({ url, poolSize: 1, applicationName: "test" })))
   }).pipe(Effect.scoped))

@@ -30,8 +30,9 @@ export const purge = Effect.fnUntraced(function*(now: number) {
   return true
 })
 
-/** As `keep_delivery_attempts` in the schema. */
+/** Creates and drops partitions of the attempts, by functions of the schema, in two transactions. */
 export const keepAttempts = Effect.fnUntraced(function*(days: number) {
   const sql = yield* SqlClient.SqlClient
+  yield* sql`SELECT create_attempts_partitions()`
   yield* sql`SELECT keep_delivery_attempts(${value.int4(days)} * interval '1 day')`
 })

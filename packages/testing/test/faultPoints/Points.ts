@@ -90,7 +90,7 @@ const steps: ReadonlyArray<readonly [step: string, first: RegExp]> = [
   ["renewing", /^\s*UPDATE webhook_endpoints e SET work_at/],
   ["reading", /FROM webhook_secrets|max_bytes/],
   ["purging", /WHERE deleted_at IS NOT NULL/],
-  ["keeping attempts", /SELECT keep_delivery_attempts/],
+  ["keeping attempts", /SELECT (create_attempts_partitions|keep_delivery_attempts)/],
   ["recording", /WITH held AS/],
   ["releasing", /^\s*SELECT v\.integrator_id FROM vaults v/]
 ]
