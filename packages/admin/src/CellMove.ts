@@ -1,4 +1,5 @@
 import { type Cell, printSlots } from "@card-rewards/core/Cells"
+import { migrationsLock } from "@card-rewards/core/Database/Migrations"
 import { Clock, Duration, Effect } from "effect"
 import { clearSlots } from "./CellMove/ClearSlots.ts"
 import * as Connection from "./CellMove/Connection.ts"
@@ -17,6 +18,8 @@ export interface Move {
   readonly undo: boolean
   /** How long the source keeps its rows after the last slot was handed over: apis read slots each second. */
   readonly deleteAfter: Duration.Duration
+  /** Fails unless the slots can be moved. Runs when no other move of their cells can begin, and no migration. */
+  readonly check: Effect.Effect<void, Refused>
   /** Fails unless the rows of both cells keep all rules. Runs before the rows of `from` are deleted. */
   readonly audit: Effect.Effect<void, Refused>
   readonly show: (progress: Progress) => Effect.Effect<void>
@@ -55,6 +58,7 @@ const order: ReadonlyArray<Step> =
 export const move = Effect.fnUntraced(function*(input: Move) {
   const pair: Pair = { source: yield* Connection.connect(input.from), target: yield* Connection.connect(input.to) }
   yield* becomeOnlyMover(pair)
+  yield* input.check
   // without its locks it may not go on: another mover may have begun
   return yield* Effect.raceFirst(moveAll(input, pair), Effect.raceFirst(pair.source.lost, pair.target.lost))
 }, Effect.scoped)
@@ -77,13 +81,16 @@ const moveAll = Effect.fnUntraced(function*(input: Move, pair: Pair) {
   }
 })
 
+type Fence = Pick<Move, "from" | "to" | "slots" | "check">
+
 /**
  * Makes `from` give up the slots that `to` owns, too. Returns which these were. The epochs of `to` are the higher ones
  * before, so that nothing is undone where an older copy of `from` appears again.
  */
-export const fence = Effect.fnUntraced(function*({ from, slots, to }: Pick<Move, "from" | "to" | "slots">) {
+export const fence = Effect.fnUntraced(function*({ check, from, slots, to }: Fence) {
   const pair: Pair = { source: yield* Connection.connect(from), target: yield* Connection.connect(to) }
   yield* becomeOnlyMover(pair)
+  yield* check
   const there = [...(yield* statesOf(pair.source, [...slots])).values()]
   const here = yield* statesOf(pair.target, there.map(({ slot }) => slot))
   const foreign = there.find(({ slot }) => here.get(slot)?.state !== "owned")
@@ -222,7 +229,10 @@ const change = (
         : Effect.fail(new Refused({ message: `Cell ${cell.name}: somebody else changed its slots; run this again` }))
   )
 
-/** Holds a lock in both cells until the connections end, which those of a killed mover do at once. */
+/**
+ * Holds a lock in both cells, and one that keeps migrations waiting, until the connections end, which those of a killed
+ * mover do at once.
+ */
 const becomeOnlyMover = ({ source, target }: Pair) =>
   Effect.forEach(
     [source, target].toSorted((one, other) => one.cell.name < other.cell.name ? -1 : 1),
@@ -235,6 +245,10 @@ const becomeOnlyMover = ({ source, target }: Pair) =>
           const message = `Cell ${cell.name}: another move of its slots is running${holder}`
           return Effect.fail(new Refused({ message }))
         })))
+      const message = `Cell ${cell.name}: a migration is running, or waits for another move`
+      yield* query(`SELECT pg_advisory_lock_shared(${migrationsLock})`).pipe(
+        Effect.catchIf(isLocked, () => Effect.fail(new Refused({ message })))
+      )
     }),
     { discard: true }
   )

@@ -62,6 +62,8 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
       yield* query("SELECT create_attempts_partition('2026-01-05')")
       yield* query(`INSERT INTO delivery_attempts (integrator_id, event, round, attempt, at, duration_millis, status)
         VALUES ('acme', 1, 1, 3, '2026-01-07', 5, 200)`)
+      yield* query(`INSERT INTO quarantine (integrator_id, reason, error, failures, since, next_attempt_at)
+        VALUES ('acme', 'failing', 'e', 1, now(), now() + interval '1 day')`)
       yield* query("UPDATE webhook_endpoints SET worker = 'w', work_at = now() + interval '1 day', token = 7")
       yield* query("SELECT setval('public.arrivals', 1234567)")
       const before = yield* contentOf("public")
@@ -73,13 +75,15 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
       assert.containsSubset(JSON.parse(stdout), [{ slots: "0-255", integrators: 1 }])
       assert.deepStrictEqual(yield* statesOf, ["b owned 256"])
       const after = yield* contentOf("cell_b")
-      const { webhook_endpoints: endpoints, ...others } = after
-      const { webhook_endpoints: leased, ...otherBefore } = before
+      const { quarantine: _, webhook_endpoints: endpoints, ...others } = after
+      const { quarantine: __, webhook_endpoints: leased, ...otherBefore } = before
       assert.deepStrictEqual(others, otherBefore)
       assert.strictEqual(leased?.length, endpoints?.length)
       const [endpoint] = yield* query(`SELECT worker, token::int, work_at <= now() AS "isDue"
         FROM cell_b.webhook_endpoints`)
       assert.deepStrictEqual(endpoint, { worker: null, token: 8, isDue: true })
+      const quarantined = yield* query(`SELECT next_attempt_at <= now() AS "isDue" FROM cell_b.quarantine`)
+      assert.deepStrictEqual(quarantined, [{ isDue: true }])
       for (const [name, rows] of Object.entries(yield* contentOf("public"))) assert.deepStrictEqual(rows, [], name)
       const attempts = yield* query("SELECT attempt FROM cell_b.delivery_attempts_2026w02")
       assert.deepStrictEqual(attempts, [{ attempt: 3 }])
@@ -90,7 +94,9 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
       assert.strictEqual((yield* move("a", "b")).stdout, "[]\n")
       assert.strictEqual((yield* move("b", "a")).status, 0)
       assert.deepStrictEqual(yield* statesOf, ["a owned 256"])
-      assert.deepStrictEqual(yield* contentOf("public"), after)
+      const { quarantine: ___, ...back } = yield* contentOf("public")
+      assert.deepStrictEqual(back, { ...others, webhook_endpoints: endpoints ?? [] })
+      yield* query("DELETE FROM public.quarantine")
       assert.strictEqual((yield* run("audit")).status, 0)
     }), 60_000)
 
@@ -176,6 +182,10 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
       const movers = query<{ pid: number; waits: boolean }>(`SELECT pid, wait_event_type = 'Lock' AS waits
         FROM pg_stat_activity WHERE application_name = 'card-rewards cells move' ORDER BY backend_start`)
       yield* until("the copy", movers, (all) => all.some(({ waits }) => waits))
+      const migrating = yield* Effect.forkChild(run("migrate"))
+      const migration = query(`SELECT FROM pg_stat_activity
+        WHERE application_name = 'card-rewards migrate' AND wait_event = 'advisory'`)
+      yield* until("the migration waits", migration, (all) => all.length > 0)
       const first = (yield* movers).slice(0, 2).map(({ pid }) => pid)
       const { stderr } = yield* move("a", "b")
       assert.match(stderr, /^Cell a: another move of its slots is running \(process \d+ of its server\)\n$/)
@@ -190,6 +200,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
       yield* until("no sessions of the mover", movers, (all) => all.length === 0)
       yield* Deferred.succeed(isOver, undefined)
       yield* Fiber.join(blocker)
+      assert.strictEqual((yield* Fiber.join(migrating)).status, 0)
     }).pipe(Effect.provide(connection)), 60_000)
 
   it.effect("are not handed over with the copy of an earlier mark, which was committed late", () =>
@@ -230,6 +241,10 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
       assert.deepStrictEqual(same, [2, "--from and --to are the same cell\n"])
       const unknown = yield* refused(...slots, "--from", "a", "--to", "c")
       assert.deepStrictEqual(unknown, [2, "--to must be one of a, b\n"])
+      const away = yield* admin(["cells", "move", ...slots, "--from", "a", "--to", "b"], {
+        CELLS: "a=postgres://u@127.0.0.1:1/x?slots=0-255,b=postgres://u@127.0.0.1:2/x?slots="
+      })
+      assert.deepStrictEqual([away.status, away.stderr], [1, "Cell a: its server cannot be reached\n"])
       const [status] = yield* refused("--slots", "256", "--from", "a", "--to", "b")
       assert.strictEqual(status, 2)
     }))

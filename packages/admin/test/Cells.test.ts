@@ -75,14 +75,19 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the 
       const foreign = yield* run(cells, "cells", "fence", ...pair)
       assert.deepStrictEqual([foreign.status, foreign.stderr], [1, "Slot 8 is not owned by cell b\n"])
       const only = ["--slots", "0-7", ...pair.slice(2)]
+      const one = ["--slots", "8", ...pair.slice(2)]
       const fenced = yield* run(cells, "cells", "fence", ...only)
       assert.deepStrictEqual(JSON.parse(fenced.stdout), [{ slots: "0-7", owner: "b" }], fenced.stderr)
       assert.strictEqual((yield* run(cells, "cells", "fence", ...only)).status, 0)
       assert.strictEqual((yield* run(cells, "cells", "move", "--delete-after", "0", ...only)).status, 0)
+      yield* query("SELECT nextval('cell_a.arrivals')")
+      assert.strictEqual((yield* run(cells, "cells", "move", "--delete-after", "0", ...one)).status, 0)
+      const sql = "SELECT nextval('cell_b.arrivals')::int AS next"
+      assert.deepStrictEqual(yield* query(sql), [{ next: 2 }], "no number that the source has given")
       yield* query("INSERT INTO cell_a.cell_slots (slot, state, epoch) VALUES (255, 'owned', 1)")
       assert.deepStrictEqual(yield* report(), [0, ""])
       const rows = yield* run(cells, "cells", "list", "--json")
-      assert.containsSubset(JSON.parse(rows.stdout), [{ cell: "a", slots: "8-255" }, { cell: "b", slots: "0-7" }])
+      assert.containsSubset(JSON.parse(rows.stdout), [{ cell: "a", slots: "9-255" }, { cell: "b", slots: "0-8" }])
     }), 60_000)
 })
 

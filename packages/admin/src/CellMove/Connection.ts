@@ -83,7 +83,9 @@ export const connect = (cell: Cell): Effect.Effect<Connection, Refused, Scope.Sc
   )
 
 const refusal = ({ name }: Cell) => (error: unknown) => {
-  const reason = error instanceof Error && error.message !== "" ? error.message : "is away"
+  // the messages of the system have addresses
+  const isOfSystem = error instanceof Error && ("syscall" in error || error.message === "")
+  const reason = error instanceof Error && !isOfSystem ? error.message : "its server cannot be reached"
   return new Refused({ message: `Cell ${name}: ${reason}` })
 }
 
@@ -96,12 +98,15 @@ export const copy = (
   target: Connection,
   { into, select }: { readonly select: string; readonly into: string }
 ): Effect.Effect<void, Refused> =>
-  Effect.tryPromise({
-    try: (signal) =>
-      pipeline(
-        source.client.query(to(`COPY (${select}) TO STDOUT (FORMAT binary)`)),
-        target.client.query(from(`COPY ${into} FROM STDIN (FORMAT binary)`)),
-        { signal }
-      ),
-    catch: refusal(target.cell)
+  Effect.suspend(() => {
+    // the stream that fails first ends the other one
+    let failed: Cell | undefined
+    const reading = source.client.query(to(`COPY (${select}) TO STDOUT (FORMAT binary)`))
+    reading.once("error", () => failed ??= source.cell)
+    const writing = target.client.query(from(`COPY ${into} FROM STDIN (FORMAT binary)`))
+    writing.once("error", () => failed ??= target.cell)
+    return Effect.tryPromise({
+      try: (signal) => pipeline(reading, writing, { signal }),
+      catch: (error) => refusal(failed ?? target.cell)(error)
+    })
   })

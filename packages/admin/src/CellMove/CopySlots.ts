@@ -54,7 +54,8 @@ interface Holder {
  * after what was moved. Drawing needs no lock against others that draw, which setting the sequence would.
  */
 export const advanceArrivals = Effect.fnUntraced(function*({ source, target }: Pair) {
-  const last = "SELECT last_value AS value FROM arrivals"
+  // a fresh sequence has the number that it gives next
+  const last = "SELECT last_value - (NOT is_called)::int AS value FROM arrivals"
   const [reached] = yield* source.query<{ value: string }>(last)
   const [own] = yield* target.query<{ value: string }>(last)
   let missing = Number(BigInt(reached?.value ?? 0) - BigInt(own?.value ?? 0))
@@ -103,6 +104,12 @@ export const copySlots = Effect.fnUntraced(function*(
   yield* target.query(
     `UPDATE webhook_endpoints SET worker = NULL, token = token + 1, work_at = statement_timestamp()
       WHERE worker IS NOT NULL AND integrator_id = ANY ($1)`,
+    [integrators]
+  )
+  // the lease of a retry of the source's workers, or a pause, would keep the integrator waiting
+  yield* target.query(
+    `UPDATE quarantine SET next_attempt_at = least(next_attempt_at, statement_timestamp())
+      WHERE integrator_id = ANY ($1)`,
     [integrators]
   )
   yield* target.query(

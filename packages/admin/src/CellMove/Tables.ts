@@ -47,11 +47,24 @@ export const integratorsOf = Effect.fnUntraced(function*({ query }: Connection, 
   return rows.map(({ id }) => id)
 })
 
-/** The slots with integrators, and the size of each: how many journal entries and events its vaults have numbered. */
+/** Rows of one table that are counted of an integrator, at most: one with as many is moved alone. */
+const maxCounted = 20_000
+
+/**
+ * The slots with integrators, and about how many rows each has: the journal entries and events that its vaults have
+ * numbered, the spend events that its lanes have, and users and unprocessed spend events up to 20,000 of an integrator.
+ */
 export const sizesOf = Effect.fnUntraced(function*({ query }: Connection, slots: ReadonlyArray<number>) {
+  const sum = (what: string, table: string) =>
+    `(SELECT coalesce(sum(${what}), 0) FROM ${table} t WHERE t.integrator_id = i.integrator_id)`
+  const count = (table: string) => `(SELECT count(*) FROM (
+    SELECT FROM ${table} t WHERE t.integrator_id = i.integrator_id LIMIT ${maxCounted}) counted)`
+  const sums = [sum("entries + events", "vaults"), sum("position", "lanes")]
+  const parts = [...sums, count("users"), count("spend_event_queue")]
+  const slot = slotExpression("integrator_id")
   const rows = yield* query<{ slot: number; integrators: number; size: string }>(
-    `SELECT ${slotExpression("integrator_id")} AS slot, count(*)::int AS integrators, sum(entries + events) AS size
-      FROM vaults WHERE ${slotExpression("integrator_id")} = ANY ($1) GROUP BY 1`,
+    `SELECT ${slot} AS slot, count(*)::int AS integrators, sum(${parts.join(" + ")}) AS size
+      FROM integrators i WHERE ${slot} = ANY ($1) GROUP BY 1`,
     [slots]
   )
   return new Map(rows.map(({ integrators, size, slot }) => [slot, { integrators, size: Number(size) }]))

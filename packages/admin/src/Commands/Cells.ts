@@ -79,9 +79,10 @@ const printMoving = (moving: ReadonlyArray<MovingSlot>): string | undefined => {
 
 const move = Command.make("move", { ...moveFlags, json }, Effect.fn(function*(input) {
   const [from, to] = yield* pairOf(input)
-  yield* requireNoOther([from, to], input.slots)
+  const others = (yield* Cells).filter((cell) => cell !== from && cell !== to)
+  const check = Effect.andThen(requireSchema([from, to]), requireNoOther(others, input.slots))
   const moved = yield* withBar((show) =>
-    CellMove.move({ ...input, from, to, show, audit: auditBoth([from, to], show) })
+    CellMove.move({ ...input, from, to, show, check, audit: auditBoth([from, to], show) })
   )
   yield* print(
     moved.map(({ slots, unavailableMillis, ...counts }) => ({
@@ -102,7 +103,7 @@ const move = Command.make("move", { ...moveFlags, json }, Effect.fn(function*(in
 
 const fence = Command.make("fence", { ...pairFlags, json }, Effect.fn(function*(input) {
   const [from, to] = yield* pairOf(input)
-  const fenced = yield* CellMove.fence({ ...input, from, to })
+  const fenced = yield* CellMove.fence({ ...input, from, to, check: requireSchema([from, to]) })
   yield* print([{ slots: printSlots(fenced), owner: to.name }], input.json)
 })).pipe(
   Command.withDescription(
@@ -113,24 +114,29 @@ const fence = Command.make("fence", { ...pairFlags, json }, Effect.fn(function*(
   Command.provide(Cells.layer)
 )
 
-/** The two cells of the flags, with the schema of this version. */
+/** The two cells of the flags. */
 const pairOf = Effect.fnUntraced(function*(input: { readonly from: string; readonly to: string }) {
   const pair = [yield* cellNamed("--from", input.from), yield* cellNamed("--to", input.to)] as const
   if (pair[0] === pair[1]) return yield* new Misused({ message: "--from and --to are the same cell" })
-  for (const cell of pair) {
-    const found = yield* schemaOf(configOf(cell))
+  return pair
+})
+
+const unreachable = (cell: Cell) => ({ message }: Error) => new Refused({ message: `Cell ${cell.name}: ${message}` })
+
+/** Fails unless cells have the schema of this version. */
+const requireSchema = Effect.fnUntraced(function*(cells: ReadonlyArray<Cell>) {
+  for (const cell of cells) {
+    const found = yield* Effect.mapError(schemaOf(configOf(cell)), unreachable(cell))
     if (found !== Database.schemaVersion) {
       return yield* new Refused({ message: `Cell ${cell.name} has schema ${found}, not ${Database.schemaVersion}` })
     }
   }
-  return pair
 })
 
 /** Fails where a third cell owns one of the slots, or has not ended a move of it. */
-const requireNoOther = Effect.fnUntraced(function*(pair: ReadonlyArray<Cell>, slots: ReadonlySet<number>) {
-  for (const cell of (yield* Cells).filter((one) => !pair.includes(one))) {
-    const { moving, slots: owned } = yield* Effect.mapError(contentsOf(configOf(cell)), ({ message }) =>
-      new Refused({ message: `Cell ${cell.name}: ${message}` }))
+const requireNoOther = Effect.fnUntraced(function*(others: ReadonlyArray<Cell>, slots: ReadonlySet<number>) {
+  for (const cell of others) {
+    const { moving, slots: owned } = yield* Effect.mapError(contentsOf(configOf(cell)), unreachable(cell))
     const its = [...owned.keys(), ...moving.map(({ slot }) => slot)].filter((slot) => slots.has(slot))
     if (its.length === 0) continue
     const message = `Cell ${cell.name} owns slots ${printSlots(its)}, or has not ended a move of them`

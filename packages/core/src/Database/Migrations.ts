@@ -16,6 +16,9 @@ export const migrations = {
 /** The number of the last migration: the schema version that this code requires. */
 export const schemaVersion = Object.keys(migrations).length
 
+/** The key of the advisory lock that a migration holds; a move of slots holds it shared. */
+export const migrationsLock = "hashtext('card-rewards migrations')"
+
 /** Lock timeout of a migration: requests for the table queue behind its lock, and have a deadline of 4.5 s. */
 const lockWaitMillis = 3_000
 
@@ -48,7 +51,7 @@ export const migrate = Effect.fn("Database.migrate")(function*(url: Redacted.Red
       yield* sql`SET LOCAL statement_timeout = 0`
       // the general plan is none on Citus; see SessionSettings.ts
       yield* sql`SET LOCAL plan_cache_mode = force_custom_plan`
-      yield* sql`SELECT pg_advisory_xact_lock(hashtext('card-rewards migrations'))`
+      yield* sql`SELECT pg_advisory_xact_lock(${sql.literal(migrationsLock)})`
       yield* sql.unsafe(`SET LOCAL lock_timeout = ${lockWaitMillis}`)
       if (schema !== undefined) yield* makeSchema(schema)
       const isNew = !(yield* hasSlots)

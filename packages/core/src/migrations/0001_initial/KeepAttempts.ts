@@ -1,7 +1,8 @@
 /**
  * The functions that create the weekly partitions of `delivery_attempts`, and drop those that are older than a
  * retention. They run with the rights of the schema's owner: the worker, which calls them, owns no table. It calls one
- * after the other in transactions of their own, so that what keeps old partitions from being dropped keeps no new ones from being created.
+ * after the other in transactions of their own: what keeps old partitions from being dropped keeps no new ones from
+ * being created.
  *
  * The default partition takes attempts that fit no other one, because a clock was wrong; a week for which it has rows
  * gets no partition. It has few, because a move of slots creates the partitions of the source before it copies.
