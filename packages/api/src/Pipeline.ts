@@ -3,7 +3,7 @@ import { notOwned } from "@card-rewards/core/Slots"
 import { InvalidRequest, type Unavailable } from "@card-rewards/domain/Errors"
 import { CurrentIntegrator, RequestPipeline } from "@card-rewards/domain/http/RequestPipeline"
 import { Clock, Context, Effect, type Fiber, Layer, Option, Schema } from "effect"
-import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
 import { Cells } from "./Cells.ts"
 import { Entered } from "./ForIntegrator.ts"
@@ -12,10 +12,10 @@ import { ConcurrencyLimit } from "./Pipeline/ConcurrencyLimit.ts"
 import { HandlerSlots } from "./Pipeline/HandlerSlots.ts"
 import { KeyChecks } from "./Pipeline/KeyChecks.ts"
 import * as Problems from "./Pipeline/Problems.ts"
-import { type Admission, type RateClass, RateLimit, tooMany } from "./Pipeline/RateLimit.ts"
+import { type RateClass, RateLimit, show, tooMany } from "./Pipeline/RateLimit.ts"
 import { noteCell } from "./Pipeline/RequestCell.ts"
 import * as Refusals from "./Pipeline/Refusals.ts"
-import { RequestBodies } from "./Pipeline/RequestBodies.ts"
+import { maxBatchBytes, maxBytes, RequestBodies } from "./Pipeline/RequestBodies.ts"
 
 type Response = HttpServerResponse.HttpServerResponse
 
@@ -63,12 +63,13 @@ const make = Effect.gen(function*() {
   return Pipeline.of((handler, endpoint) => {
     const rateClass = classOf(endpoint)
     const hasBody = endpoint.payload.size > 0
+    const bodyBytes = maxBodyBytes(endpoint)
     const isJoined = joinedIntoBatches.has(`${endpoint.method} ${endpoint.path}`)
     const decodePath = pathDecoder(endpoint)
     const handle = Effect.catchIf(handler, HttpApiError.HttpApiSchemaError.is, Problems.refuse)
 
     const read = (request: HttpServerRequest.HttpServerRequest, { integratorId }: FoundKey, clock: Clock.Clock) =>
-      Effect.matchEffect(bodies.read(request, integratorId, clock), {
+      Effect.matchEffect(bodies.read(request, integratorId, { clock, maxBytes: bodyBytes }), {
         onFailure: (error): Effect.Effect<never, InvalidRequest | Unavailable> =>
           error._tag === "InvalidRequest" ? Effect.andThen(decodePath, Effect.fail(error)) : Effect.fail(error),
         onSuccess: (text) => Effect.succeed(keepText(request, text))
@@ -108,21 +109,21 @@ const make = Effect.gen(function*() {
 })
 
 /** Endpoints whose requests core joins into batches. */
-const joinedIntoBatches: ReadonlySet<string> = new Set(["POST /v1/spend-events", "GET /v1/users/:userId/balance"])
+const joinedIntoBatches: ReadonlySet<string> = new Set([
+  "POST /v1/spend-events",
+  "POST /v1/spend-events/batch",
+  "GET /v1/users/:userId/balance"
+])
+
+const maxBodyBytes = ({ path }: { readonly path: string }): number =>
+  path === "/v1/spend-events/batch" ? maxBatchBytes : maxBytes
 
 const classOf = (endpoint: { readonly method: string; readonly path: string }): RateClass =>
   endpoint.method === "GET"
     ? "read"
-    : endpoint.path === "/v1/spend-events"
+    : endpoint.path.startsWith("/v1/spend-events")
     ? "ingest"
     : "manage"
-
-/** Shows the rate limit in the answer, whatever that will be. */
-const show = ({ headers }: Admission, fiber: Fiber.Fiber<unknown, unknown>): void => {
-  if (headers === undefined) return
-  HttpEffect.appendPreResponseHandlerUnsafe(fiber.context, (_, response) =>
-    Effect.succeed(HttpServerResponse.setHeaders(response, headers)))
-}
 
 /** Where path and body are both invalid the answer names the path. */
 const pathDecoder = ({ params }: HttpApiEndpoint.Top): Effect.Effect<void, InvalidRequest> => {
@@ -137,5 +138,5 @@ const pathDecoder = ({ params }: HttpApiEndpoint.Top): Effect.Effect<void, Inval
 
 /** Lets the decoder and the handler take the text that the pipeline has read and checked. */
 const keepText = (request: HttpServerRequest.HttpServerRequest, text: string): void => {
-  Object.defineProperty(request, "text", { value: Effect.succeed(text) })
+  Object.defineProperty(request, "text", { configurable: true, value: Effect.succeed(text) })
 }

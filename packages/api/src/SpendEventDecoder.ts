@@ -1,7 +1,9 @@
 import { InvalidRequest } from "@card-rewards/domain/Errors"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { SpendAmount } from "@card-rewards/domain/Money"
-import { Merchant, SpendEvent } from "@card-rewards/domain/SpendEvent"
+import { IntegratorMismatch, Merchant, SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { parseTimestamp } from "@card-rewards/domain/Time"
+import { batchOf } from "@card-rewards/domain/SpendEventBatch"
 import { Effect, Schema } from "effect"
 import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
 import * as Problems from "./Pipeline/Problems.ts"
@@ -37,12 +39,46 @@ export const decodeCompiled = (json: unknown): SpendEvent | undefined => {
 
 const decodeBySchema = Schema.decodeUnknownEffect(SpendEvent, { onExcessProperty: "error", errors: "all" })
 
-/** The spend event of a body; the contract's 400, with all problems, where it is none. */
-export const decode = (text: string): Effect.Effect<SpendEvent, InvalidRequest> => {
+/**
+ * The spend event of a body, which must be of the integrator; where it is none, the contract's 400 with all problems.
+ */
+export const decode = (text: string, integratorId: IntegratorId) => {
+  const json = parse(text)
+  return json === undefined ? Effect.fail(notJson) : decodeOne(json, integratorId)
+}
+
+const decodeOne = (json: unknown, integratorId: IntegratorId): Effect.Effect<SpendEvent, Refusal> => {
+  const event = decodeCompiled(json)
+  return event === undefined
+    ? Effect.flatMap(Effect.mapError(decodeBySchema(json), invalid), (event) => own(event, integratorId))
+    : own(event, integratorId)
+}
+
+type Refusal = InvalidRequest | IntegratorMismatch
+
+const own = (event: SpendEvent, integratorId: IntegratorId): Effect.Effect<SpendEvent, IntegratorMismatch> =>
+  event.integratorId === integratorId
+    ? Effect.succeed(event)
+    : Effect.fail(new IntegratorMismatch({ message: "integratorId is not the integrator of this API key" }))
+
+/** The events of a batch's body, each as it came. */
+export const decodeBatch = (text: string): Effect.Effect<ReadonlyArray<unknown>, InvalidRequest> => {
   const json = parse(text)
   if (json === undefined) return Effect.fail(notJson)
+  return Effect.mapBoth(decodeList(json), { onFailure: invalid, onSuccess: ({ events }) => events })
+}
+
+const decodeList = Schema.decodeUnknownEffect(batchOf(Schema.Unknown), { onExcessProperty: "error", errors: "all" })
+
+/**
+ * Decodes an event of a batch as the body of a single one. To find what is wrong with an invalid one takes a hundred
+ * times as long as to decode a valid one: other requests have their turn before.
+ */
+export const decodeItem = (json: unknown, integratorId: IntegratorId) => {
   const event = decodeCompiled(json)
-  return event === undefined ? Effect.mapError(decodeBySchema(json), invalid) : Effect.succeed(event)
+  return event === undefined
+    ? Effect.andThen(Effect.yieldNow, decodeOne(json, integratorId))
+    : own(event, integratorId)
 }
 
 const parse = (text: string): unknown => {

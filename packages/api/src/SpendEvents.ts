@@ -1,13 +1,14 @@
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { defaultPageSize } from "@card-rewards/domain/Pagination"
-import { IntegratorMismatch, type SpendEventAccepted } from "@card-rewards/domain/SpendEvent"
+import type { SpendEventAccepted } from "@card-rewards/domain/SpendEvent"
 import { Context, Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
 import { LargeAnswers } from "./LargeAnswers.ts"
+import { RateLimit } from "./Pipeline/RateLimit.ts"
+import { submitBatch } from "./SpendEventBatches.ts"
 import * as SpendEventDecoder from "./SpendEventDecoder.ts"
-import type { Services } from "./Services.ts"
 
 /** Card events in. The event's integrator must be the key's (contract, section 5.5). */
 export const layer = HttpApiBuilder.group(
@@ -15,8 +16,10 @@ export const layer = HttpApiBuilder.group(
   "spendEvents",
   Effect.fnUntraced(function*(handlers) {
     const answers = yield* LargeAnswers
+    const limits = yield* RateLimit
     return handlers
       .handleRaw("submit", () => submit)
+      .handleRaw("submitBatch", () => submitBatch(limits))
       .handle("waiting", ({ query: { cursor, limit = defaultPageSize } }) =>
         forIntegrator((id, { backlog }) =>
           Effect.flatMap(backlog.waiting(id, { cursor, limit }), (page) => answers.text(id, JSON.stringify(page)))))
@@ -29,17 +32,11 @@ export const submit = Effect.withFiber((fiber) => {
   const { text } = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
   return forIntegrator((id, { spendEvents }) =>
     Effect.orDie(text).pipe(
-      Effect.flatMap(SpendEventDecoder.decode),
-      Effect.flatMap((event): Effect.Effect<SpendEventAccepted, IntegratorMismatch | SubmitRefusal> =>
-        event.integratorId === id ? spendEvents.submit(event) : Effect.fail(mismatch())),
+      Effect.flatMap((text) => SpendEventDecoder.decode(text, id)),
+      Effect.flatMap(spendEvents.submit),
       Effect.map(encodeAccepted)
     )
   )
 })
-
-type SubmitRefusal = Effect.Error<ReturnType<Services["spendEvents"]["submit"]>>
-
-const mismatch = () =>
-  new IntegratorMismatch({ message: "integratorId is not the integrator of this API key" })
 
 const encodeAccepted = (accepted: SpendEventAccepted) => HttpServerResponse.jsonUnsafe(accepted, { status: 202 })

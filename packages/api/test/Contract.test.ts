@@ -61,9 +61,13 @@ const borderStatuses = [400, 401, 403, 429, 503]
 /** Requests as a new integrator, whose spend events are its own. */
 const asNew = Effect.fnUntraced(function*(name: string) {
   const { send } = yield* newIntegrator(name)
-  const asOwn = (json: unknown) =>
-    typeof json === "object" && json !== null && "integratorId" in json && json.integratorId === "acme"
+  const asOwn = (json: unknown): unknown =>
+    typeof json !== "object" || json === null
+      ? json
+      : "integratorId" in json && json.integratorId === "acme"
       ? { ...json, integratorId: name }
+      : "events" in json && Array.isArray(json.events)
+      ? { events: json.events.map(asOwn) }
       : json
   const request: Send = (method, path, json) => send(method, path, asOwn(json))
   return request
@@ -226,6 +230,7 @@ layer(cutOff, options)("with the database away, for a known key and a well-forme
 /** A body for each operation that takes one. */
 const wellFormed: Readonly<Record<string, unknown>> = {
   "POST /v1/spend-events": clearing(),
+  "POST /v1/spend-events/batch": { events: [clearing()] },
   "PUT /v1/users/{userId}": {},
   "PUT /v1/programs/{programId}/versions/{version}": definition(),
   "POST /v1/programs/{programId}/simulations": november,

@@ -1,4 +1,5 @@
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
+import { batchOf } from "@card-rewards/domain/SpendEventBatch"
 import type { Answer } from "@card-rewards/testing/HttpExchange"
 import { assert } from "@effect/vitest"
 import { Context, Schema, type SchemaAST } from "effect"
@@ -14,6 +15,8 @@ export interface Declared {
   readonly params: Schema.Codec<unknown, unknown> | undefined
   readonly query: Schema.Codec<unknown, unknown> | undefined
   readonly payload: Schema.Codec<unknown, unknown> | undefined
+  /** What of the payload must be right for the request not to be refused as a whole. */
+  readonly shape: Schema.Codec<unknown, unknown> | undefined
   /** How the payload is decoded: whether unknown keys are refused. */
   readonly parseOptions: SchemaAST.ParseOptions
   readonly answers: ReadonlyMap<number, ReadonlyArray<Schema.Top>>
@@ -24,6 +27,11 @@ export const withoutServices = (schema: Schema.Top) => schema as Schema.Codec<un
 
 const payloadOf = (endpoint: HttpApiEndpoint.Top) =>
   [...endpoint.payload.values()].flatMap((entry) => "schemas" in entry ? entry.schemas.map(withoutServices) : [])[0]
+
+/** The events of a batch may be anything: what is wrong with one is in its result. */
+const payloads: Readonly<Record<string, Schema.Codec<unknown, unknown>>> = {
+  "/v1/spend-events/batch": withoutServices(batchOf(Schema.Unknown))
+}
 
 const found: Array<Declared> = []
 HttpApi.reflect(SandboxApi, {
@@ -36,6 +44,7 @@ HttpApi.reflect(SandboxApi, {
       params: endpoint.params && withoutServices(endpoint.params),
       query: endpoint.query && withoutServices(endpoint.query),
       payload: payloadOf(endpoint),
+      shape: payloads[endpoint.path] ?? payloadOf(endpoint),
       parseOptions: Context.getOrElse(mergedAnnotations, HttpApi.PayloadParseOptions, () => ({})),
       answers: new Map([...successes, ...errors])
     })

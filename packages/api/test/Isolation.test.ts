@@ -90,6 +90,16 @@ const attacks: Readonly<Record<string, Attack>> = {
     // the victim's clearing is not the original that this refund waits for
     spend(attacker, users[0], "f", { kind: "refund", originalTransactionId: "b:clearing:c" })
   ],
+  "POST /v1/spend-events/batch": () => [
+    ["POST", "/v1/spend-events/batch", {
+      events: [
+        clearing({ integratorId: victim, userId: users[0], externalTransactionId: "c" }),
+        clearing({ integratorId: victim, userId: users[0], externalTransactionId: "batched" }),
+        clearing({ integratorId: attacker, userId: users[0], externalTransactionId: "batched" }),
+        clearing({ integratorId: attacker, userId: attackersUser, externalTransactionId: "batched" })
+      ]
+    }]
+  ],
   "GET /v1/spend-events": () => [["GET", "/v1/spend-events?state=waiting"]],
   "GET /v1/spend-events/backlog": () => [["GET", "/v1/spend-events/backlog"]],
   "GET /v1/programs": () => [["GET", "/v1/programs"]],

@@ -1,4 +1,5 @@
 import type { Requirements } from "./measures/Competitors.ts"
+import { batchIngest } from "./measures/Batches.ts"
 import { cells } from "./measures/Cells.ts"
 import { deliveries } from "./measures/Deliveries.ts"
 import { deliveryBytes } from "./measures/DeliveryBytes.ts"
@@ -20,6 +21,7 @@ import type { Measure } from "./Measure.ts"
 /** All measures in the order of the page: first those with peers, then those of the service alone. */
 export const measures: ReadonlyArray<Measure<Requirements>> = [
   ingest,
+  batchIngest,
   http,
   insert,
   processing,

@@ -51,6 +51,18 @@ export const requests = (senders: Senders, prefix: string, every?: number): () =
   }
 }
 
+/** Clearings of one integrator's users in turn as requests of so many each. */
+export const batches = (users: number, prefix: string, size: number): () => Request => {
+  const next = clearings({ integrators: 1, users }, prefix)
+  const headers = headersOf(0)
+  return () => ({
+    method: "POST",
+    path: "/v1/spend-events/batch",
+    headers,
+    body: JSON.stringify({ events: Array.from({ length: size }, next) })
+  })
+}
+
 /** The headers of a post, by the index of its integrator. */
 export const headersOf = (integrator: number): Array<string> =>
   ["content-type", "application/json", "x-api-key", keyOf(integrator)]

@@ -1,8 +1,8 @@
 import { Unavailable } from "@card-rewards/domain/Errors"
-import { Clock, Effect, Exit, Latch, type Scope } from "effect"
+import { Cause, Clock, Effect, Exit, Latch, Option, Result, type Scope } from "effect"
 import type { SqlError } from "effect/sql"
 import { FairQueue } from "./Batcher/FairQueue.ts"
-import { type LinkedEntry, LinkedList, unlisted } from "./Batcher/LinkedList.ts"
+import { type LinkedEntry, LinkedList } from "./Batcher/LinkedList.ts"
 import * as Database from "./Database.ts"
 import * as Tracing from "./Tracing.ts"
 
@@ -19,7 +19,7 @@ export interface Pending<Request, A, E> {
   /** The request's span as W3C `traceparent`; null without tracing. */
   readonly traceparent: string | null
   /** Answers the request; only the first answer counts. */
-  readonly complete: (answer: Effect.Effect<A, E>) => void
+  readonly complete: (answer: Exit.Exit<A, E>) => void
 }
 
 /** How {@link make} joins requests into batches. */
@@ -40,10 +40,73 @@ export interface Options<Request, A, E> {
   readonly run: (batch: ReadonlyArray<Pending<Request, A, E | Unavailable>>) => Effect.Effect<void>
 }
 
-interface Entry<Request, A, E> extends Pending<Request, A, E>, LinkedEntry<Entry<Request, A, E>> {
+/** Joins requests into batches. */
+export interface Batcher<Request, A, E> {
+  readonly one: (request: Request) => Effect.Effect<A, E | Unavailable>
+  /**
+   * All requests of a list, which have one key. Their order is kept: none is in a batch while an
+   * earlier one of the list is in another batch. Fails where there is no room for all, and as soon
+   * as one of them fails with {@link Unavailable}: those that are still queued are left out of batches.
+   */
+  readonly all: (requests: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Result.Result<A, E>>, Unavailable>
+}
+
+/** The requests of one list: those that are still queued are held while others are in a batch. */
+interface List {
+  inBatches: number
+}
+
+/** Since when, and in which trace, a request waits. */
+interface Since {
+  readonly traceparent: string | null
+  /** Milliseconds of the monotonic clock. */
+  readonly now: number
+}
+
+class Entry<Request, A, E> implements Pending<Request, A, E>, LinkedEntry<Entry<Request, A, E>> {
+  previous: Entry<Request, A, E> | undefined = undefined
+  next: Entry<Request, A, E> | undefined = undefined
+  isListed = false
+  isDone = false
+  readonly request: Request
+  readonly traceparent: string | null
   /** Milliseconds of the monotonic clock. */
   readonly deadlineMillis: number
-  isDone: boolean
+  readonly complete: (answer: Exit.Exit<A, E>) => void
+  /** Absent for a single request. */
+  private readonly list: List | undefined
+  private isInBatch = false
+
+  constructor(
+    request: Request,
+    since: Since,
+    list: List | undefined,
+    complete: (entry: Entry<Request, A, E>, answer: Exit.Exit<A, E>) => void
+  ) {
+    this.request = request
+    this.traceparent = since.traceparent
+    this.deadlineMillis = since.now + Database.unavailableAfterMillis
+    this.list = list
+    this.complete = (answer) => complete(this, answer)
+  }
+
+  get isHeld(): boolean {
+    return this.list !== undefined && this.list.inBatches > 0
+  }
+
+  enterBatch(): void {
+    if (this.list === undefined) return
+    this.isInBatch = true
+    this.list.inBatches++
+  }
+
+  /** Returns whether other requests of its list are not held any more. */
+  leave(): boolean {
+    this.isDone = true
+    if (!this.isInBatch || this.list === undefined) return false
+    this.isInBatch = false
+    return --this.list.inBatches === 0
+  }
 }
 
 /**
@@ -56,36 +119,75 @@ interface Entry<Request, A, E> extends Pending<Request, A, E>, LinkedEntry<Entry
  */
 export const make = Effect.fnUntraced(function*<Request, A, E>(
   options: Options<Request, A, E>
-): Effect.fn.Return<(request: Request) => Effect.Effect<A, E | Unavailable>, never, Scope.Scope> {
+): Effect.fn.Return<Batcher<Request, A, E>, never, Scope.Scope> {
   type Own = Entry<Request, A, E | Unavailable>
   const queue = new FairQueue<Own>(options.maxPending)
-  const busy = Effect.fail(new Unavailable({ message: options.busy }))
+  const busy = Exit.fail(new Unavailable({ message: options.busy }))
   const unanswered = yield* failExpired<Own>((entry) => entry.complete(busy))
   const wakes = yield* Effect.forEach(options.startAt, (startAt) => forkBatches(options, queue, startAt))
+  const wake = () => {
+    for (const one of wakes) one()
+  }
 
-  return (request) =>
-    Effect.flatMap(Effect.zip(Tracing.traceparent, nowMillis), ([traceparent, now]) =>
+  const forget = (entry: Own): boolean => {
+    if (entry.leave()) wake()
+    return unanswered.delete(entry)
+  }
+  const add = (key: string, entry: Own): boolean => {
+    if (!queue.add(key, entry)) return false
+    unanswered.add(entry)
+    return true
+  }
+
+  const one = (request: Request) =>
+    Effect.flatMap(since, (since) =>
       Effect.callback<A, E | Unavailable>((resume) => {
-        const entry: Own = {
-          ...unlisted,
-          request,
-          traceparent,
-          deadlineMillis: now + Database.unavailableAfterMillis,
-          isDone: false,
-          complete: (answer) => {
-            entry.isDone = true
-            if (unanswered.delete(entry)) resume(answer)
-          }
-        }
-        if (!queue.add(options.keyOf(request), entry)) return resume(busy)
-        unanswered.add(entry)
-        for (const wake of wakes) wake()
-        return Effect.sync(() => {
-          entry.isDone = true
-          unanswered.delete(entry)
+        const entry: Own = new Entry(request, since, undefined, (entry, answer) => {
+          if (forget(entry)) resume(answer)
         })
+        if (!add(options.keyOf(request), entry)) return resume(busy)
+        wake()
+        return Effect.sync(() => forget(entry))
       }))
+
+  const all = (requests: ReadonlyArray<Request>) =>
+    Effect.flatMap(since, (since) =>
+      Effect.callback<ReadonlyArray<Result.Result<A, E>>, Unavailable>((resume) => {
+        const [first] = requests
+        if (first === undefined) return resume(Effect.succeed([]))
+        const key = options.keyOf(first)
+        if (!queue.hasRoomFor(key, requests.length)) return resume(busy)
+        const answers: Array<Result.Result<A, E>> = Array.from({ length: requests.length })
+        const list: List = { inBatches: 0 }
+        let missing = requests.length
+        const entries = requests.map((request, index): Own =>
+          new Entry(request, since, list, (entry, exit) => {
+            if (!forget(entry)) return
+            const answer = finalAnswer(exit)
+            if (Effect.isEffect(answer)) {
+              entries.forEach(forget)
+              return resume(answer)
+            }
+            answers[index] = answer
+            if (--missing === 0) resume(Effect.succeed(answers))
+          }))
+        for (const entry of entries) add(key, entry)
+        wake()
+        return Effect.sync(() => entries.forEach(forget))
+      }))
+
+  return { one, all }
 })
+
+/** The answer of one request of a list, or the failure of the whole list. */
+const finalAnswer = <A, E>(
+  exit: Exit.Exit<A, E | Unavailable>
+): Result.Result<A, E> | Effect.Effect<never, Unavailable> => {
+  if (Exit.isSuccess(exit)) return Result.succeed(exit.value)
+  const error = Exit.findErrorOption(exit)
+  if (Option.isNone(error)) return Effect.die(Cause.squash(exit.cause))
+  return error.value instanceof Unavailable ? Effect.fail(error.value) : Result.fail(error.value)
+}
 
 /** Forks a fiber that runs batches while at least `startAt` requests are pending; returns what wakes the fiber. */
 const forkBatches = Effect.fnUntraced(function*<Request, A, E>(
@@ -97,13 +199,15 @@ const forkBatches = Effect.fnUntraced(function*<Request, A, E>(
   const runBatch = Effect.gen(function*() {
     yield* enough.await
     const batch = queue.take(options.maxBatch)
-    if (queue.size < startAt) yield* enough.close
+    // where all that are left are held, the end of the batch that holds them wakes this fiber
+    if (queue.size < startAt || batch.length === 0) yield* enough.close
     if (batch.length === 0) return
+    for (const entry of batch) entry.enterBatch()
     const exit = yield* Effect.exit(options.run(batch)).pipe(
       Tracing.linked(options.name, "internal", () => batch.map(({ traceparent }) => traceparent))
     )
     // a defect of a batch fails its requests and does not end the fiber
-    if (Exit.isFailure(exit)) for (const entry of batch) entry.complete(Effect.failCause(exit.cause))
+    if (Exit.isFailure(exit)) for (const entry of batch) entry.complete(Exit.failCause(exit.cause))
   })
   yield* Effect.forkScoped(Effect.forever(runBatch))
   return () => {
@@ -149,7 +253,8 @@ export const ofReads = <Request, A>(options: {
   readonly keyOf: (request: Request) => string
   readonly read: (requests: ReadonlyArray<Request>) => Effect.Effect<(position: number) => A, SqlError.SqlError>
 }): Effect.Effect<(request: Request) => Effect.Effect<A, Unavailable>, never, Scope.Scope> =>
-  make<Request, A, never>({
+  Effect.map(
+    make<Request, A, never>({
     name: options.name,
     keyOf: options.keyOf,
     maxBatch: maxReads,
@@ -165,7 +270,12 @@ export const ofReads = <Request, A>(options: {
           }
         }
       )
-  })
+    }),
+    ({ one }) => one
+  )
+
+const since: Effect.Effect<Since> = Effect.suspend(() =>
+  Effect.zipWith(Tracing.traceparent, nowMillis, (traceparent, now) => ({ traceparent, now })))
 
 /** Milliseconds of the monotonic clock. */
 const nowMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))

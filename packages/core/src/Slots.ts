@@ -26,13 +26,17 @@ export const isOwned = (column: string): Statement.Fragment =>
   Statement.fragment([Statement.literal(`(SELECT 1 FROM cell_slots WHERE cell_slots.state = 'owned'
     AND cell_slots.slot = ${slotExpression(column)} LIMIT 1) IS NOT NULL`)])
 
-/** Those of some slots that this cell owns, as an array: {@link isOwned} for a statement with many rows. */
-export const ownedAmong = (slots: ReadonlyArray<number>): Statement.Fragment =>
-  Statement.fragment([
-    Statement.literal("ARRAY(SELECT slot::int FROM cell_slots WHERE state = 'owned' AND slot = ANY("),
-    Statement.parameter(columns.int4([...new Set(slots)])),
-    Statement.literal("))")
+/** Whether this cell owns the slots of all of these integrators: {@link isOwned} for a statement with many rows. */
+export const areOwned = (integratorIds: ReadonlySet<string>): Statement.Fragment => {
+  const slots = [...new Set([...integratorIds].map(slotOf))]
+  return Statement.fragment([
+    Statement.literal("(SELECT count(*) FROM cell_slots WHERE state = 'owned' AND slot = ANY("),
+    Statement.parameter(columns.int4(slots)),
+    Statement.literal(`)) = cardinality(`),
+    Statement.parameter(columns.int4(slots)),
+    Statement.literal("::int[])")
   ])
+}
 
 /** The error of a request for an integrator whose slot no cell owns that can be reached, or not any more. */
 export const notOwned = () =>

@@ -10,7 +10,7 @@ import {
   SpendEventConflict
 } from "@card-rewards/domain/SpendEvent"
 import { UserNotEnrolled } from "@card-rewards/domain/User"
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Exit, Layer, type Result } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
 import * as Database from "./Database.ts"
@@ -18,7 +18,7 @@ import { value } from "./Database.ts"
 import { perRow } from "./Database/PlannerHints.ts"
 import { columnList, int4, type Written } from "./Database/Table.ts"
 import * as Metrics from "./Metrics.ts"
-import { notOwned, ownedAmong, slotOf } from "./Slots.ts"
+import { areOwned, notOwned, slotOf } from "./Slots.ts"
 import * as Tables from "./Tables.ts"
 
 /** The maximum number of events that wait for an insert. */
@@ -42,12 +42,19 @@ export class SpendEvents extends Context.Service<SpendEvents, {
    * enrollment (decisions, section 2), so that a retry after a lost response gets the first response.
    */
   readonly submit: (event: SpendEvent) => Effect.Effect<SpendEventAccepted, Refusal | Unavailable>
+  /**
+   * As {@link submit} of each event of one integrator, in the order of the list. Fails where one of them cannot be
+   * stored now: others may be stored by then, which a repeat of the same list recognises.
+   */
+  readonly submitAll: (
+    events: ReadonlyArray<SpendEvent>
+  ) => Effect.Effect<ReadonlyArray<Result.Result<SpendEventAccepted, Refusal>>, Unavailable>
 }>()("@card-rewards/core/SpendEvents") {
   static readonly layer = Layer.effect(
     SpendEvents,
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      const submit = yield* Batcher.make<SpendEvent, SpendEventAccepted, Refusal>({
+      const { all, one: submit } = yield* Batcher.make<SpendEvent, SpendEventAccepted, Refusal>({
         name: "SpendEvents.store",
         keyOf: ({ integratorId }) => integratorId,
         maxBatch,
@@ -56,44 +63,70 @@ export class SpendEvents extends Context.Service<SpendEvents, {
         busy: "The event was not stored in time; send it again",
         run: (batch) => Effect.provideService(storeBatch(batch), SqlClient.SqlClient, sql)
       })
-      return SpendEvents.of({ submit: (yield* Metrics.Enabled) ? Effect.fn("SpendEvents.submit")(submit) : submit })
+      return SpendEvents.of({
+        submit: (yield* Metrics.Enabled) ? Effect.fn("SpendEvents.submit")(submit) : submit,
+        submitAll: Effect.fn("SpendEvents.submitAll")(all)
+      })
     })
   )
 }
 
-type Answer = Effect.Effect<SpendEventAccepted, Refusal | Unavailable>
+type Answer = Exit.Exit<SpendEventAccepted, Refusal | Unavailable>
 
 type Post = Batcher.Pending<SpendEvent, SpendEventAccepted, Refusal | Unavailable>
 
 /**
  * Stores the events of a batch and answers each. An event with the same identity as another of the batch, or stored by
- * a concurrent insert, takes another round.
+ * a concurrent insert, takes another round; so do the events of its user that come after it.
  */
 const storeBatch = Effect.fnUntraced(function*(
   batch: ReadonlyArray<Post>
 ): Effect.fn.Return<void, never, SqlClient.SqlClient> {
   let rest = batch
   while (rest.length > 0) {
-    const round = new Map<string, Post>()
-    const later: Array<Post> = []
-    for (const post of rest) {
-      const key = identityOf(post.request)
-      if (round.has(key)) later.push(post)
-      else round.set(key, post)
-    }
-    const posts = [...round.values()]
+    const { later, posts } = firstRound(rest)
     const lost = yield* Database.withinRequestDeadline(insert(posts)).pipe(
-      Effect.map((rows) => answerAll(posts, rows)),
-      Effect.catchTag("Unavailable", (error) => answerEach(posts, Effect.fail(error))),
+      Effect.flatMap((rows) =>
+        rows[0]?.owned === false ? storeBySlot(posts) : Effect.sync(() => answerAll(posts, rows))),
+      Effect.catchTag("Unavailable", (error) => answerEach(posts, Exit.fail(error))),
       Effect.catchDefect((defect) =>
         posts.length === 1
-          ? answerEach(posts, Effect.die(defect))
+          ? answerEach(posts, Exit.die(defect))
           : Effect.as(Effect.forEach(posts, (post) => storeBatch([post])), [])
       )
     )
     rest = [...lost, ...later]
   }
 })
+
+/** Stores the events of each slot apart, where this cell does not own all of their slots. */
+const storeBySlot = Effect.fnUntraced(function*(
+  posts: ReadonlyArray<Post>
+): Effect.fn.Return<ReadonlyArray<Post>, never, SqlClient.SqlClient> {
+  const bySlot = Map.groupBy(posts, ({ request }) => slotOf(request.integratorId))
+  if (bySlot.size === 1) return yield* answerEach(posts, Exit.fail(notOwned()))
+  yield* Effect.forEach(bySlot.values(), storeBatch)
+  return []
+})
+
+/** The events up to each user's first one whose identity is that of an earlier event, and the others. */
+const firstRound = (batch: ReadonlyArray<Post>) => {
+  const identities = new Set<string>()
+  const waitingUsers = new Set<string>()
+  const posts: Array<Post> = []
+  const later: Array<Post> = []
+  for (const post of batch) {
+    const identity = identityOf(post.request)
+    if (identities.has(identity) || (waitingUsers.size > 0 && waitingUsers.has(userOf(post.request)))) {
+      waitingUsers.add(userOf(post.request))
+      later.push(post)
+    } else {
+      identities.add(identity)
+      posts.push(post)
+    }
+  }
+  return { posts, later }
+}
 
 const answerEach = (posts: ReadonlyArray<Post>, answer: Answer) =>
   Effect.sync((): ReadonlyArray<Post> => {
@@ -105,6 +138,8 @@ const answerEach = (posts: ReadonlyArray<Post>, answer: Answer) =>
 const identityOf = (event: SpendEvent): string =>
   `${event.integratorId}\0${event.userId}\0${event.kind}\0${event.externalTransactionId}`
 
+const userOf = ({ integratorId, userId }: SpendEvent): string => `${integratorId}\0${userId}`
+
 /** An event that was not stored, by its position in the insert. */
 interface NotStored {
   readonly ord: number
@@ -112,6 +147,7 @@ interface NotStored {
   readonly same: boolean | null
   readonly enrolled: boolean
   readonly future: boolean
+  /** Whether the cell owns the slots of all events of the insert; otherwise it has stored none. */
   readonly owned: boolean
 }
 
@@ -122,9 +158,8 @@ const answerAll = (posts: ReadonlyArray<Post>, rows: ReadonlyArray<NotStored>): 
   for (const [ord, post] of posts.entries()) {
     const row = notStored.get(ord)
     const id = printId(post.request)
-    if (row === undefined) post.complete(Effect.succeed({ id, duplicate: false }))
-    else if (!row.owned) post.complete(Effect.fail(notOwned()))
-    else if (row.known && row.same === true) post.complete(Effect.succeed({ id, duplicate: true }))
+    if (row === undefined) post.complete(Exit.succeed({ id, duplicate: false }))
+    else if (row.known && row.same === true) post.complete(Exit.succeed({ id, duplicate: true }))
     else if (row.known) post.complete(conflict(id))
     else if (row.future) post.complete(inFuture())
     else if (!row.enrolled) post.complete(notEnrolled(post.request))
@@ -134,13 +169,13 @@ const answerAll = (posts: ReadonlyArray<Post>, rows: ReadonlyArray<NotStored>): 
 }
 
 const conflict = (id: string) =>
-  Effect.fail(new SpendEventConflict({ id, message: "An event with this identity was stored with different content" }))
+  Exit.fail(new SpendEventConflict({ id, message: "An event with this identity was stored with different content" }))
 
 const inFuture = () =>
-  Effect.fail(new EventInFuture({ message: "occurredAt is more than one minute ahead of the service's clock" }))
+  Exit.fail(new EventInFuture({ message: "occurredAt is more than one minute ahead of the service's clock" }))
 
 const notEnrolled = ({ userId }: SpendEvent) =>
-  Effect.fail(new UserNotEnrolled({ userId, message: "There is no user with this id; enroll the user first" }))
+  Exit.fail(new UserNotEnrolled({ userId, message: "There is no user with this id; enroll the user first" }))
 
 /** The columns of a spend event that a post sets. */
 const sent = Tables.spendEvents.pick(
@@ -161,7 +196,7 @@ const sent = Tables.spendEvents.pick(
 /** The columns that must be equal in a repeated post. Nullable columns are compared with IS NOT DISTINCT FROM. */
 const contents = sent.pick("currency", "cents", "descriptor", "mcc", "occurred_at")
 const trace = Tables.spendEventQueue.pick("traceparent")
-const input = columnList({ ord: int4(), slot: int4(), ...sent.columns, ...trace.columns })
+const input = columnList({ ord: int4(), ...sent.columns, ...trace.columns })
 const queued = Tables.spendEventQueue.pick(
   "integrator_id",
   "lane",
@@ -171,10 +206,7 @@ const queued = Tables.spendEventQueue.pick(
   "external_transaction_id"
 )
 
-const rowOf = (
-  { request: event, traceparent }: Post,
-  ord: number
-): Omit<Written<typeof input>, "slot"> => ({
+const rowOf = ({ request: event, traceparent }: Post, ord: number): Written<typeof input> => ({
   ord,
   integratorId: event.integratorId,
   userId: event.userId,
@@ -196,24 +228,18 @@ const rowOf = (
 const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
-  const slots = new Map<string, number>()
-  const rows = posts.map((post, ord) => {
-    const { integratorId } = post.request
-    const slot = slots.get(integratorId) ?? slotOf(integratorId)
-    slots.set(integratorId, slot)
-    return { ...rowOf(post, ord), slot }
-  })
   const isTraced = posts.some(({ traceparent }) => traceparent !== null)
   return yield* sql<NotStored>`
     WITH input AS (
-      SELECT * FROM ${input.unnest(rows)}
+      SELECT * FROM ${input.unnest(posts.map(rowOf))}
+    ), ownership AS (
+      SELECT ${areOwned(new Set(posts.map(({ request }) => request.integratorId)))} AS owned
     ), checked AS (
       SELECT t.*, u.user_id IS NOT NULL AS enrolled, e.user_id IS NOT NULL AS known,
         (${contents.of("e")}) = (${contents.of("t")})
           AND e.mid IS NOT DISTINCT FROM t.mid AND e.country IS NOT DISTINCT FROM t.country
           AND e.original_id IS NOT DISTINCT FROM t.original_id AS same,
-        ${value.timestamptz(real)} + i.clock_offset_millis * interval '1 millisecond' AS now,
-        i.integrator_id IS NOT NULL AND t.slot = ANY (${ownedAmong(rows.map(({ slot }) => slot))}) AS owned
+        ${value.timestamptz(real)} + i.clock_offset_millis * interval '1 millisecond' AS now
       FROM input t
       -- index look-ups row by row, whatever the statistics say: the tables may grow from empty within minutes
       LEFT JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}) i ON true
@@ -227,9 +253,13 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
       SELECT *, occurred_at > now + ${value.int4(futureToleranceMillis)} * interval '1 millisecond' AS future
       FROM checked
     ), stored AS (
-      INSERT INTO spend_events (${sent.names}, received_at)
-      SELECT ${sent.names}, now
-      FROM judged WHERE owned AND NOT known AND enrolled AND NOT future
+      INSERT INTO spend_events (${sent.names}, arrival, received_at)
+      SELECT ${sent.names}, arrival, now
+      FROM (
+        SELECT *, nextval('arrivals') AS arrival
+        FROM (SELECT * FROM judged WHERE NOT known AND enrolled AND NOT future ORDER BY ord) in_order
+        WHERE (SELECT owned FROM ownership)
+      ) arrived
       ORDER BY ${Tables.spendEventKey.names}
       ON CONFLICT DO NOTHING
       RETURNING ${queued.names}
@@ -241,6 +271,6 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
       : sql`NULL FROM stored s`
   }
     )
-    SELECT j.ord, j.known, j.same, j.enrolled, j.future, j.owned
+    SELECT j.ord, j.known, j.same, j.enrolled, j.future, (SELECT owned FROM ownership) AS owned
     FROM judged j WHERE (${Tables.spendEventKey.of("j")}) NOT IN (SELECT ${Tables.spendEventKey.of("s")} FROM stored s)`
 })

@@ -9,7 +9,7 @@ import { instant } from "@card-rewards/domain/Time"
 import { processAll } from "@card-rewards/testing/EventProcessing"
 import { definition, spendEvent, usd } from "@card-rewards/testing/Fixtures"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber } from "effect"
+import { Deferred, Effect, Exit, Fiber, Result } from "effect"
 import { TestClock } from "effect/testing"
 import * as Batcher from "../src/Batcher.ts"
 import { moneyLayer } from "./Spending.ts"
@@ -24,7 +24,7 @@ interface Limits {
 /** A batcher whose batches end when a test ends them. `batches` has the requests of each. */
 const held = Effect.fnUntraced(function*(options: Partial<Limits> = {}) {
   const batches: Array<{ readonly requests: ReadonlyArray<string>; readonly end: Deferred.Deferred<void> }> = []
-  const request = yield* Batcher.make<string, string, never>({
+  const { all, one } = yield* Batcher.make<string, string, never>({
     name: "test",
     keyOf: ([key = ""]) => key,
     maxBatch: 100,
@@ -36,20 +36,25 @@ const held = Effect.fnUntraced(function*(options: Partial<Limits> = {}) {
       const end = yield* Deferred.make<void>()
       batches.push({ requests: batch.map((pending) => pending.request), end })
       yield* Deferred.await(end)
-      for (const pending of batch) pending.complete(Effect.succeed(`answer to ${pending.request}`))
+      for (const pending of batch) pending.complete(Exit.succeed(`answer to ${pending.request}`))
     })
   })
   const begin = Effect.fnUntraced(function*(...requests: ReadonlyArray<string>) {
-    const fibers = yield* Effect.forEach(requests, (one) => Effect.forkChild(request(one)))
+    const fibers = yield* Effect.forEach(requests, (request) => Effect.forkChild(one(request)))
     yield* TestClock.adjust(0)
     return fibers
+  })
+  const beginAll = Effect.fnUntraced(function*(...requests: ReadonlyArray<string>) {
+    const fiber = yield* Effect.forkChild(all(requests))
+    yield* TestClock.adjust(0)
+    return fiber
   })
   const end = Effect.fnUntraced(function*(index: number) {
     const batch = batches[index]
     if (batch !== undefined) yield* Deferred.succeed(batch.end, undefined)
     yield* TestClock.adjust(0)
   })
-  return { begin, end, batches: () => batches.map(({ requests }) => requests) }
+  return { begin, beginAll, end, batches: () => batches.map(({ requests }) => requests) }
 })
 
 const refusal = (fiber: Fiber.Fiber<string, { readonly _tag: string }> | undefined) =>
@@ -144,10 +149,57 @@ describe("a batcher", () => {
       assert.deepStrictEqual(batches(), [["a"], ["c"]])
     }))
 
+  it.effect("keeps the order of a list: none of it is in a batch while an earlier one is in another", () =>
+    Effect.gen(function*() {
+      const { batches, begin, beginAll, end } = yield* held({ maxBatch: 2, startAt: [1, 1] })
+      const list = yield* beginAll("a1", "a2", "a3", "a4", "a5")
+      yield* begin("a6", "b1")
+      assert.deepStrictEqual(batches(), [["a1", "a2"], ["b1"]])
+      yield* end(1)
+      assert.deepStrictEqual(batches().length, 2, "the list is held, and what its key has behind it")
+      yield* end(0)
+      assert.deepStrictEqual(batches().slice(2), [["a3", "a4"]])
+      yield* end(2)
+      assert.deepStrictEqual(batches().slice(3), [["a5", "a6"]])
+      assert.isUndefined(list.pollUnsafe())
+      yield* end(3)
+      const answers = ["a1", "a2", "a3", "a4", "a5"].map((one) => Result.succeed(`answer to ${one}`))
+      assert.deepStrictEqual(yield* Fiber.join(list), answers)
+    }))
+
+  it.effect("refuses a list at once that does not fit as a whole", () =>
+    Effect.gen(function*() {
+      const { batches, beginAll } = yield* held({ maxPending: 8 })
+      const list = yield* beginAll("a1", "a2", "a3")
+      assert.strictEqual((yield* Effect.flip(Fiber.join(list)))._tag, "Unavailable")
+      assert.deepStrictEqual(batches(), [])
+    }))
+
+  it.effect("fails a list with its first request that is not answered in time, and leaves the others out", () =>
+    Effect.gen(function*() {
+      const { batches, begin, beginAll, end } = yield* held({ maxBatch: 2, startAt: [1] })
+      const list = yield* beginAll("a1", "a2", "a3")
+      yield* TestClock.adjust("4600 millis")
+      assert.strictEqual((yield* Effect.flip(Fiber.join(list)))._tag, "Unavailable")
+      yield* begin("a4")
+      yield* end(0)
+      assert.deepStrictEqual(batches(), [["a1", "a2"], ["a4"]])
+    }))
+
+  it.effect("leaves a list out of batches whose caller is interrupted", () =>
+    Effect.gen(function*() {
+      const { batches, begin, beginAll, end } = yield* held({ maxBatch: 1, startAt: [1] })
+      const list = yield* beginAll("a1", "a2")
+      yield* Fiber.interrupt(list)
+      yield* begin("a3")
+      yield* end(0)
+      assert.deepStrictEqual(batches(), [["a1"], ["a3"]])
+    }))
+
   it.effect("answers the requests of a batch that failed with its defect, and runs the next batches", () =>
     Effect.gen(function*() {
       let isFaulty = true
-      const request = yield* Batcher.make<string, string, never>({
+      const { one } = yield* Batcher.make<string, string, never>({
         name: "test",
         keyOf: () => "",
         maxBatch: 1,
@@ -155,11 +207,11 @@ describe("a batcher", () => {
         startAt: [1],
         busy: "busy",
         run: ([pending]) =>
-          isFaulty ? Effect.die("a fault") : Effect.sync(() => pending?.complete(Effect.succeed("answer")))
+          isFaulty ? Effect.die("a fault") : Effect.sync(() => pending?.complete(Exit.succeed("answer")))
       })
-      assert.deepStrictEqual(yield* Effect.exit(request("a")), Exit.die("a fault"))
+      assert.deepStrictEqual(yield* Effect.exit(one("a")), Exit.die("a fault"))
       isFaulty = false
-      assert.strictEqual(yield* request("b"), "answer")
+      assert.strictEqual(yield* one("b"), "answer")
     }))
 
   it.effect("answers the next reads after a batch that failed with a defect", () =>

@@ -1,3 +1,5 @@
+import { value } from "@card-rewards/core/Database"
+import { slotOf } from "@card-rewards/core/Slots"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
@@ -124,5 +126,22 @@ layer(services)("a spend event", (it) => {
       )
       assert.deepStrictEqual(answers.map(Result.isSuccess), answers.map((_, index) => index % 3 !== 0))
       assert.strictEqual((yield* storedEvents(integratorId)).length, 40)
+    }))
+
+  it.effect("of a slot that the cell does not own is refused, also beside others in one insert", () =>
+    Effect.gen(function*() {
+      const { integratorId: gone, submit, submitAll } = yield* setUp
+      const { integratorId: here } = yield* setUp
+      assert.notStrictEqual(slotOf(gone), slotOf(here))
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`DELETE FROM cell_slots WHERE slot = ${value.int4(slotOf(gone))}`
+      const events = Array.from({ length: 8 }, (_, index) => event(index % 2 === 0 ? gone : here, `t${index}`))
+      const results = yield* Effect.forEach(events, (one) => Effect.result(submit(one)), { concurrency: "unbounded" })
+      const outcomes = results.map((result) => Result.isSuccess(result) ? "stored" : result.failure._tag)
+      assert.deepStrictEqual(outcomes, Array.from({ length: 4 }, () => ["Unavailable", "stored"]).flat())
+      assert.strictEqual((yield* Effect.flip(submitAll([event(gone, "l0"), event(gone, "l1")])))._tag, "Unavailable")
+      assert.deepStrictEqual(yield* storedEvents(gone), [])
+      assert.deepStrictEqual((yield* storedEvents(here)).toSorted(), ["t1", "t3", "t5", "t7"])
+      yield* sql`INSERT INTO cell_slots (slot, state) VALUES (${value.int4(slotOf(gone))}, 'owned')`
     }))
 })

@@ -1,6 +1,7 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { RateLimited } from "@card-rewards/domain/Errors"
-import { Context, Layer } from "effect"
+import { Context, Effect, type Fiber, Layer } from "effect"
+import { HttpEffect, HttpServerResponse } from "effect/http"
 import * as TokenBuckets from "./TokenBuckets.ts"
 
 /** What a request counts as: spend events, reads, everything else. */
@@ -34,6 +35,13 @@ const maxIntegratorBuckets = 10_000
 export class RateLimit extends Context.Service<RateLimit, {
   /** Takes a token of the integrator's class. */
   readonly take: (rateClass: RateClass, integratorId: IntegratorId, nowMillis: number) => Admission
+  /** Takes tokens instead of those that the request has taken so far, where there are enough, and otherwise none. */
+  readonly retake: (
+    rateClass: RateClass,
+    integratorId: IntegratorId,
+    tokens: { readonly taken: number; readonly wanted: number },
+    nowMillis: number
+  ) => Admission
   /** What the headers say, without taking a token. */
   readonly peek: (rateClass: RateClass, integratorId: IntegratorId, nowMillis: number) => Admission
   /** Counts a failed authentication of a client, before its key is looked up. */
@@ -51,6 +59,10 @@ export class RateLimit extends Context.Service<RateLimit, {
       const failures = admission("auth", limits.auth, maxAddressBuckets)
       return RateLimit.of({
         take: (rateClass, integratorId, now) => classes[rateClass](integratorId, 1, now),
+        retake: (rateClass, integratorId, { taken, wanted }, now) => {
+          classes[rateClass](integratorId, -taken, now)
+          return classes[rateClass](integratorId, wanted, now)
+        },
         peek: (rateClass, integratorId, now) => classes[rateClass](integratorId, 0, now),
         takeFailure: (client, now) => failures(client, 1, now),
         forgiveFailure: (client, now) => void failures(client, -1, now)
@@ -66,10 +78,10 @@ const unlimited: Admission = { allowed: true, retryAfterSeconds: 1, headers: und
 const admission = (name: string, limit: Limit, maxBuckets: number) => {
   if (limit === "off") return () => unlimited
   const buckets = TokenBuckets.make({ ...limit, maxBuckets })
-  return (key: string, tokens: -1 | 0 | 1, now: number): Admission => {
+  return (key: string, tokens: number, now: number): Admission => {
     const { allowed, left, nextAfterMillis } = buckets.take(key, tokens, now)
     // what a burst allows beyond the policy's quota is not promised
-    const quotaLeft = allowed ? Math.min(left + tokens, limit.perSecond) - tokens : 0
+    const quotaLeft = allowed ? Math.max(0, Math.min(left + tokens, limit.perSecond) - tokens) : 0
     return {
       allowed,
       retryAfterSeconds: Math.max(1, Math.ceil(nextAfterMillis / 1_000)),
@@ -84,3 +96,10 @@ const admission = (name: string, limit: Limit, maxBuckets: number) => {
 /** 429 with the seconds after which a request would be allowed. */
 export const tooMany = ({ retryAfterSeconds }: Admission) =>
   new RateLimited({ message: `Too many requests; come again in ${retryAfterSeconds} s`, retryAfterSeconds })
+
+/** Shows the rate limit in the request's answer, whatever that will be; the last one shown counts. */
+export const show = ({ headers }: Admission, request: Fiber.Fiber<unknown, unknown>): void => {
+  if (headers === undefined) return
+  HttpEffect.appendPreResponseHandlerUnsafe(request.context, (_, response) =>
+    Effect.succeed(HttpServerResponse.setHeaders(response, headers)))
+}

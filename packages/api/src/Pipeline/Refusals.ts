@@ -12,40 +12,50 @@ export const busy = Effect.fail(
 /** 403 for every request with a key of a suspended integrator. */
 export const suspended = Effect.fail(new IntegratorSuspended({ message: "The integrator is suspended" }))
 
-type Answer = (error: unknown) => HttpServerResponse.HttpServerResponse
-
 /**
  * Answers the errors that an endpoint declares, with the status and the JSON of their schemas; anything else is a
  * defect.
  */
 export const answering = (endpoint: HttpApiEndpoint.Top) => {
-  const schemas = [...endpoint.error, ...RequestPipeline.error]
-  const answers = new Map<unknown, Answer>()
+  const encode = encoding([...endpoint.error, ...RequestPipeline.error])
   return (error: object): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
-    const known = answers.get(error.constructor)
-    if (known !== undefined) return Effect.succeed(known(error))
+    const encoded = encode(error)
+    if (encoded === undefined) return Effect.die(error)
+    const { body, status } = encoded
+    return Effect.succeed(HttpServerResponse.jsonUnsafe(body, { status, headers: headersOf(error) }))
+  }
+}
+
+/** An error's status, and its body. */
+interface Encoded {
+  readonly status: number | undefined
+  readonly body: unknown
+}
+
+/** Encodes errors of these schemas; gives undefined for anything else. */
+export const encoding = (schemas: ReadonlyArray<Schema.Top>): (error: object) => Encoded | undefined => {
+  const known = new Map<unknown, (error: unknown) => Encoded>()
+  return (error) => {
+    const encode = known.get(error.constructor)
+    if (encode !== undefined) return encode(error)
     const schema = schemas.find((schema) => Schema.is(schema)(error))
-    if (schema === undefined) return Effect.die(error)
-    const answer = answerOf(schema)
-    answers.set(error.constructor, answer)
-    return Effect.succeed(answer(error))
+    if (schema === undefined) return undefined
+    const status = Schema.resolveAnnotations(schema)?.httpApiStatus
+    // the errors' fields are plain values: encoding them needs no services
+    const body = Schema.encodeUnknownSync(schema as Schema.Codec<unknown>)
+    known.set(error.constructor, (error) => ({ status, body: body(error) }))
+    return { status, body: body(error) }
   }
 }
 
 /** Seconds after which a request that was answered 503 may be sent again. */
 const retryAfterSeconds = 1
 
-const answerOf = (schema: Schema.Top): Answer => {
-  const status = Schema.resolveAnnotations(schema)?.httpApiStatus
-  // the errors' fields are plain values: encoding them needs no services
-  const encode = Schema.encodeUnknownSync(schema as Schema.Codec<unknown>)
-  return (error) => {
-    const seconds = error instanceof RateLimited
-      ? error.retryAfterSeconds
-      : error instanceof Unavailable
-      ? retryAfterSeconds
-      : undefined
-    const headers = seconds === undefined ? undefined : { "retry-after": `${seconds}` }
-    return HttpServerResponse.jsonUnsafe(encode(error), { status, headers })
-  }
+const headersOf = (error: object) => {
+  const seconds = error instanceof RateLimited
+    ? error.retryAfterSeconds
+    : error instanceof Unavailable
+    ? retryAfterSeconds
+    : undefined
+  return seconds === undefined ? undefined : { "retry-after": `${seconds}` }
 }

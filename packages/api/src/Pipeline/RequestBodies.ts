@@ -11,6 +11,9 @@ import { SharedLimit } from "./SharedLimit.ts"
 /** Largest request body, in bytes (decisions, section 3). */
 export const maxBytes = 256 * 1024
 
+/** The same, of a batch of spend events. */
+export const maxBatchBytes = 1_048_576
+
 /** How long a body may take to arrive after its request's headers. */
 export const deadlineMillis = 10_000
 
@@ -32,7 +35,7 @@ export class RequestBodies extends Context.Service<RequestBodies, {
   readonly read: (
     request: HttpServerRequest.HttpServerRequest,
     integratorId: string,
-    clock: Clock.Clock
+    options: { readonly clock: Clock.Clock; readonly maxBytes: number }
   ) => Effect.Effect<string, InvalidRequest | Unavailable>
 }>()("@card-rewards/api/RequestBodies") {
   static readonly layer = (options: { readonly deadlineMillis?: number } = {}): Layer.Layer<RequestBodies> =>
@@ -44,17 +47,18 @@ export class RequestBodies extends Context.Service<RequestBodies, {
         Effect.forkScoped
       )
       return RequestBodies.of({
-        read: (request, integratorId, clock) => {
+        read: (request, integratorId, { clock, maxBytes }) => {
           const { "content-length": length, "content-type": contentType, expect } = request.headers
           if (contentType === undefined || !isJson(contentType)) {
             return invalid("expected the content type application/json")
           }
-          if (Number(length ?? 0) > maxBytes) return invalid(tooLarge)
+          if (Number(length ?? 0) > maxBytes) return invalid(tooLarge(maxBytes))
           // Node leaves it to the service whether a client that asks first may send its body
           if (expect !== undefined) NodeHttpServerRequest.toServerResponse(request).writeContinue()
           return receive(NodeHttpServerRequest.toIncomingMessage(request), integratorId, arriving, {
             startedNanos: clock.monotonicTimeNanosUnsafe(),
-            length: Number(length)
+            length: Number(length),
+            maxBytes
           })
         }
       })
@@ -69,7 +73,7 @@ const isJson = (contentType: string): boolean =>
   contentType === "application/json" ||
   /^\s*application\/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?;?\s*$/i.test(contentType)
 
-const tooLarge = `expected a body of at most ${maxBytes} bytes`
+const tooLarge = (maxBytes: number) => `expected a body of at most ${maxBytes} bytes`
 
 /** A body that has not arrived whole. */
 interface Incomplete extends LinkedEntry<Incomplete> {
@@ -105,7 +109,11 @@ const receive = (
   message: Readable,
   integratorId: string,
   arriving: Arriving,
-  { length, startedNanos }: { readonly length: number; readonly startedNanos: bigint }
+  { length, maxBytes, startedNanos }: {
+    readonly length: number
+    readonly maxBytes: number
+    readonly startedNanos: bigint
+  }
 ) =>
   Effect.callback<string, InvalidRequest | Unavailable>((resume) => {
     if (!arriving.count.take(integratorId)) return resume(Refusals.busy)
@@ -131,7 +139,7 @@ const receive = (
         stop()
         return resume(textOf(chunk))
       }
-      if (size + chunk.byteLength > maxBytes) return body.refuse(invalid(tooLarge))
+      if (size + chunk.byteLength > maxBytes) return body.refuse(invalid(tooLarge(maxBytes)))
       if (!arriving.bytes.take(integratorId, chunk.byteLength)) return body.refuse(Refusals.busy)
       size += chunk.byteLength
       chunks.push(chunk)

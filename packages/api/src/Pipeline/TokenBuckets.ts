@@ -5,13 +5,16 @@ export interface Taken {
   readonly allowed: boolean
   /** Whole tokens that are left. */
   readonly left: number
-  /** Until there is a token again; 0 where there is one. */
+  /** Until there are as many tokens as were to be taken, or at least one; 0 where they are there. */
   readonly nextAfterMillis: number
 }
 
 /** Buckets by key, each of `burst` tokens and refilled by `perSecond`. */
 export interface TokenBuckets {
-  /** Takes tokens, where there are enough; a negative number puts tokens back. */
+  /**
+   * Takes tokens, where there are enough; a negative number puts tokens back. From a full bucket more than it holds may
+   * be taken, which the next ones wait for.
+   */
   readonly take: (key: string, tokens: number, nowMillis: number) => Taken
   readonly size: () => number
 }
@@ -43,12 +46,13 @@ export const make = (options: {
       const elapsedMillis = Math.max(0, nowMillis - bucket.atMillis)
       bucket.tokens = Math.min(options.burst, bucket.tokens + elapsedMillis * perMilli)
       bucket.atMillis = nowMillis
-      const allowed = bucket.tokens >= tokens
+      const needed = Math.min(tokens, options.burst)
+      const allowed = bucket.tokens >= needed
       if (allowed) bucket.tokens = Math.min(options.burst, bucket.tokens - tokens)
       return {
         allowed,
-        left: Math.floor(bucket.tokens),
-        nextAfterMillis: Math.max(0, (1 - bucket.tokens) / perMilli)
+        left: Math.max(0, Math.floor(bucket.tokens)),
+        nextAfterMillis: Math.max(0, (Math.max(1, needed) - bucket.tokens) / perMilli)
       }
     }
   }

@@ -1,6 +1,7 @@
 import { processAll } from "@card-rewards/testing/EventProcessing"
 import type { Answer } from "@card-rewards/testing/HttpExchange"
 import {
+  clearing,
   createEndpoint,
   createKey,
   definition,
@@ -42,6 +43,18 @@ export const cases: Readonly<Record<string, Case>> = {
     spend({ occurredAt: "2099-01-01T00:00:00Z" }),
     spend({ userId: "nobody" })
   ),
+
+  "POST /v1/spend-events/batch 200": last(1, enroll("ann"), ["POST", "/v1/spend-events/batch", {
+    events: [
+      clearing(),
+      clearing(),
+      clearing({ userId: "" }),
+      clearing({ integratorId: "somebody" }),
+      clearing({ amount: { currency: "USD", amount: "1" } }),
+      clearing({ externalTransactionId: "t2", occurredAt: "2099-01-01T00:00:00Z" }),
+      clearing({ userId: "nobody" })
+    ]
+  }]),
 
   "PUT /v1/users/{userId} 200": last(3, enroll("ann"), enroll("ann"), ["PUT", "/v1/users/ann", { tier: "gold" }]),
   "PUT /v1/users/{userId} 409": last(1, enroll("bob"), enroll("ann"), ["PUT", "/v1/users/ann", { referredBy: "bob" }]),

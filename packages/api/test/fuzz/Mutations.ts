@@ -96,8 +96,8 @@ const nodesOf = (path: string, value: unknown, replace: (value: unknown) => unkn
     : [])
 ]
 
-/** A key that may hold any JSON: nothing in it is wrong by its shape. */
-const isOpen = (path: string): boolean => /[.](referralBonus|merchantRates|merchants)\b/.test(path)
+/** A place that may hold any JSON: nothing in it is wrong by its shape. */
+const isOpen = (path: string): boolean => /[.](referralBonus|merchantRates|merchants)\b|^[$][.]events\b/.test(path)
 
 const bodyMutant = (random: SeededRandom, wire: Wire): Mutant => {
   const mutant = (what: string, body: unknown, wrong: boolean): Mutant => ({
@@ -150,7 +150,7 @@ const textMutant = (random: SeededRandom, wire: Wire): Mutant => {
     () => mutant("two bodies", { raw: `${text}${text}` }),
     () => mutant("invalid UTF-8", { raw: Buffer.concat([Buffer.from(text), Buffer.from([0xff])]) }),
     () => mutant("a byte order mark of UTF-16", { raw: Buffer.from(`\ufeff${text}`, "utf16le") }),
-    () => mutant("a body over 256 KiB", { raw: text.padEnd(256 * 1024 + 1) }),
+    () => mutant("a body over 1 MiB", { raw: text.padEnd(1_048_577) }),
     () => mutant("100,000 brackets", { raw: "[".repeat(100_000) }),
     () => mutant("a comment", { raw: `/* */${text}` }),
     () => mutant(

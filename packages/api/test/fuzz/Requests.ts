@@ -22,6 +22,9 @@ const known = (random: SeededRandom, integratorId: string, value: unknown): unkn
   if ("caps" in value && random.chance(0.5)) return definition()
   return {
     ...value,
+    ...("events" in value && Array.isArray(value["events"])
+      ? { events: value["events"].map((event) => known(random, integratorId, event)) }
+      : {}),
     ...("definition" in value && random.chance(0.5) ? { definition: definition() } : {}),
     ...("integratorId" in value && random.chance(0.9) ? { integratorId } : {}),
     ...("userId" in value && random.chance(0.7) ? { userId: "ann" } : {}),
@@ -101,7 +104,7 @@ export const hasShape = (endpoint: Declared, { contentType, raw, rawParams, wire
   return decodes(endpoint.query, readQuery(wire.query)) &&
     // as the service reads it: what JSON makes of it
     decodes(
-      endpoint.payload,
+      endpoint.shape,
       wire.body === undefined ? undefined : JSON.parse(JSON.stringify(wire.body)),
       endpoint.parseOptions
     )

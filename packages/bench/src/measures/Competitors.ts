@@ -34,6 +34,8 @@ export const connections = 64
 export interface Load extends Pick<LoadOptions, "next" | "expected"> {
   readonly name: string
   readonly serving: ReadonlyArray<Serving>
+  /** {@link connections} when absent. */
+  readonly connections?: number
 }
 
 /**
@@ -42,9 +44,10 @@ export interface Load extends Pick<LoadOptions, "next" | "expected"> {
  */
 export const load = Effect.fnUntraced(function*(options: Load, millis: number, atLeast: number) {
   const { expected, name, next, serving } = options
+  const sending = { connections: options.connections ?? connections, next, expected }
   const before = yield* cpuUsage(serving)
   const baseUrls = serving.map(({ baseUrl }) => baseUrl)
-  const result = yield* generateLoad({ baseUrls, connections, millis, atLeast, next, expected })
+  const result = yield* generateLoad({ baseUrls, millis, atLeast, ...sending })
   const after = yield* cpuUsage(serving)
   yield* verify(`${name}: wrong responses`, result.wrong, 0)
   const sample = {

@@ -66,8 +66,8 @@ export const ingest: Measure<Requirements> = {
   }, Effect.scoped)
 }
 
-/** Verifies that every response has its row, and at the service its row in the queue. */
-const verifyStored = Effect.fnUntraced(function*(
+/** Verifies that every event has its row, and at the service its row in the queue. */
+export const verifyStored = Effect.fnUntraced(function*(
   name: string,
   url: Redacted.Redacted,
   answered: number,

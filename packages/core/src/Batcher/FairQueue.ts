@@ -7,6 +7,8 @@ export const maxShare = 1 / 4
 /** An entry that its owner may mark as done while it is queued. */
 export interface QueueEntry {
   readonly isDone: boolean
+  /** Whether the entry, and all behind it of the same key, must stay queued for now. */
+  readonly isHeld?: boolean
 }
 
 /** A queued entry. One that was taken points to no later one, so that it keeps none of them, see {@link LinkedList}. */
@@ -30,6 +32,10 @@ class KeyQueue<Entry> implements LinkedEntry<KeyQueue<Entry>> {
     else this.last.next = node
     this.last = node
     this.size++
+  }
+
+  peek(): Entry | undefined {
+    return this.first?.entry
   }
 
   take(): Entry | undefined {
@@ -61,10 +67,15 @@ export class FairQueue<Entry extends QueueEntry> {
     return this.total
   }
 
-  /** Adds an entry; returns false where the queue is full, or the key has a quarter of its limit. */
+  /** Whether `count` entries of a key can be added: a key may have a quarter of the queue's limit. */
+  hasRoomFor(key: string, count: number): boolean {
+    return this.fits(this.queues.of(key), count)
+  }
+
+  /** Adds an entry; returns false where there is no room for it. */
   add(key: string, entry: Entry): boolean {
     const queue = this.queues.of(key)
-    if (this.total >= this.maxSize || queue.size >= this.maxSize * maxShare) return false
+    if (!this.fits(queue, 1)) return false
     if (!queue.isListed) {
       this.inOrder.add(queue)
       this.keys++
@@ -74,7 +85,10 @@ export class FairQueue<Entry extends QueueEntry> {
     return true
   }
 
-  /** Takes up to `limit` entries that are not done: an equal share of each key, whose other entries go to the end. */
+  /**
+   * Takes up to `limit` entries that are neither done nor held: an equal share of each key, whose other entries go to
+   * the end.
+   */
   take(limit: number): ReadonlyArray<Entry> {
     const batch: Array<Entry> = []
     const share = Math.max(1, Math.floor(limit / this.keys))
@@ -89,9 +103,14 @@ export class FairQueue<Entry extends QueueEntry> {
     return batch
   }
 
+  private fits({ size }: KeyQueue<Entry>, count: number): boolean {
+    return this.total + count <= this.maxSize && size + count <= this.maxSize * maxShare
+  }
+
   private takeFrom(queue: KeyQueue<Entry>, count: number, batch: Array<Entry>): void {
     this.inOrder.delete(queue)
     for (let left = count; left > 0; left--) {
+      if (queue.peek()?.isHeld === true) break
       const entry = queue.take()
       if (entry === undefined) break
       this.total--

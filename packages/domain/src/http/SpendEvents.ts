@@ -11,6 +11,7 @@ import {
   SpendEventConflict,
   WaitingSpendEventPage
 } from "../SpendEvent.ts"
+import { maxBatchEvents, SpendEventBatch, SpendEventResults } from "../SpendEventBatch.ts"
 import { UserNotEnrolled } from "../User.ts"
 import { RequestPipeline } from "./RequestPipeline.ts"
 
@@ -26,6 +27,17 @@ export class SpendEvents extends HttpApiGroup.make("spendEvents").add(
       "(user, kind, externalTransactionId) with the same content again is 202 with `duplicate: true` and changes " +
       "nothing; with other content it is 409. After a timeout or 503, send the same body again. An event that " +
       "arrives before the one to which it refers waits, and is applied once that arrives."
+  })),
+  HttpApiEndpoint.post("submitBatch", "/v1/spend-events/batch", {
+    payload: SpendEventBatch,
+    success: SpendEventResults
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Submit many spend events",
+    description: `Stores 1 to ${maxBatchEvents} events, in a body of up to 1 MiB, and responds 200 with a result for ` +
+      "each: the status and the body that the same event would have got alone. One bad event harms no other one. " +
+      "Those of one user are taken in the order of the list. A batch counts as its events against the rate limit; a " +
+      "429 or 503 means that it may have to be sent again as a whole, which is harmless: what is stored is " +
+      "recognised as a duplicate."
   })),
   HttpApiEndpoint.get("waiting", "/v1/spend-events", {
     query: { ...PageQuery, state: Schema.Literal("waiting") },

@@ -10,12 +10,15 @@ import * as Server from "@card-rewards/api/Server"
 import * as Services from "@card-rewards/api/Services"
 import * as Process from "@card-rewards/core/Process"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
-import { printId } from "@card-rewards/domain/SpendEvent"
-import { Effect, Layer } from "effect"
+import { printId, type SpendEvent } from "@card-rewards/domain/SpendEvent"
+import { Effect, Layer, Result } from "effect"
 import { HttpServer } from "effect/http"
 
+const accepted = (event: SpendEvent) => ({ id: printId(event), duplicate: false })
+
 const spendEvents = SpendEvents.of({
-  submit: (event) => Effect.succeed({ id: printId(event), duplicate: false })
+  submit: (event) => Effect.succeed(accepted(event)),
+  submitAll: (events) => Effect.succeed(events.map((event) => Result.succeed(accepted(event))))
 })
 
 const serve = Effect.gen(function*() {

@@ -1,4 +1,5 @@
 /** Example bodies for the OpenAPI description. The tests decode each of them with its schema. */
+import { errors } from "./Errors.ts"
 import { event } from "./Events.ts"
 import { at, later, reward } from "./Values.ts"
 
@@ -88,6 +89,19 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
       }
     },
     success: repeated({ id: "se:acme:user-1:clearing:txn-1" })
+  },
+  "spendEvents.submitBatch": {
+    request: {
+      batch: { events: [spendEvent, { ...spendEvent, userId: "user-9", externalTransactionId: "txn-2" }] }
+    },
+    success: {
+      results: {
+        results: [
+          { status: 202, id: "se:acme:user-1:clearing:txn-1", duplicate: false },
+          { status: 422, error: { _tag: "UserNotEnrolled", ...errors.UserNotEnrolled?.body } }
+        ]
+      }
+    }
   },
   "users.put": {
     request: {
