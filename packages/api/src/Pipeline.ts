@@ -138,5 +138,5 @@ const pathDecoder = ({ params }: HttpApiEndpoint.Top): Effect.Effect<void, Inval
 
 /** Lets the decoder and the handler take the text that the pipeline has read and checked. */
 const keepText = (request: HttpServerRequest.HttpServerRequest, text: string): void => {
-  Object.defineProperty(request, "text", { configurable: true, value: Effect.succeed(text) })
+  Object.defineProperty(request, "text", { value: Effect.succeed(text) })
 }

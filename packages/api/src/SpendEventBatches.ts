@@ -1,5 +1,6 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { maxBatchEvents, spendEventErrors } from "@card-rewards/domain/SpendEventBatch"
+import type { SpendEventAccepted } from "@card-rewards/domain/SpendEvent"
 import { Clock, Context, Effect, type Fiber, Result } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { forIntegrator } from "./ForIntegrator.ts"
@@ -17,22 +18,18 @@ const bytesPerEvent = 4_096
 export const submitBatch = (limits: RateLimit["Service"]) =>
   Effect.withFiber((fiber) =>
     forIntegrator(Effect.fnUntraced(function*(id, { spendEvents }) {
-      const request = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
-      const text = yield* Effect.orDie(request.text)
+      const text = yield* Effect.orDie(Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest).text)
       const charge = charging(limits, id, fiber)
       yield* charge(Math.min(Math.ceil(text.length / bytesPerEvent), maxBatchEvents))
       const events = yield* SpendEventDecoder.decodeBatch(text)
       yield* charge(events.length)
-      forgetText(request)
-      const results = yield* Effect.forEach(events, (event) => Effect.result(SpendEventDecoder.decodeItem(event, id)))
-      const valid = results.flatMap((decoded) => Result.isSuccess(decoded) ? [decoded.success] : [])
-      const stored = yield* spendEvents.submitAll(valid)
-      let next = 0
-      const answers = results.map((decoded) => {
-        const result = Result.isSuccess(decoded) ? stored[next++] : Result.fail(decoded.failure)
-        return result && Result.match(result, { onSuccess: accepted, onFailure: refused })
-      })
-      return HttpServerResponse.jsonUnsafe({ results: answers })
+      // an answer takes less memory than the error, while others' requests have their turn
+      const decoded = yield* Effect.forEach(events, (event) =>
+        Effect.result(Effect.mapError(SpendEventDecoder.decodeItem(event, id), refused)))
+      const stored = yield* spendEvents.submitAll(decoded.flatMap((one) => Result.isSuccess(one) ? [one.success] : []))
+      const answers = stored.map(answered).values()
+      const results = decoded.map((one) => Result.isSuccess(one) ? answers.next().value : one.failure)
+      return HttpServerResponse.jsonUnsafe({ results })
     }))
   )
 
@@ -47,17 +44,14 @@ const charging = (limits: RateLimit["Service"], id: IntegratorId, request: Fiber
   })
 }
 
-/** A request lives until its answer: with the text, requests that wait would have the memory of many more events. */
-const forgetText = (request: HttpServerRequest.HttpServerRequest): void => {
-  Object.defineProperty(request, "text", { value: Effect.succeed("") })
-}
-
-const accepted = ({ duplicate, id }: { readonly id: string; readonly duplicate: boolean }) =>
-  ({ status: 202, id, duplicate })
-
 const encode = Refusals.encoding(spendEventErrors)
 
 const refused = (error: (typeof spendEventErrors)[number]["Type"]) => {
   const { body, status } = encode(error) ?? {}
   return { status, error: body }
 }
+
+const answered = Result.match({
+  onSuccess: ({ duplicate, id }: SpendEventAccepted) => ({ status: 202, id, duplicate }),
+  onFailure: refused
+})

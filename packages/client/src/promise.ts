@@ -7,12 +7,14 @@ import type * as SpendEvents from "@card-rewards/domain/SpendEvent"
 import { type Context, Effect, Layer, Redacted, Stream } from "effect"
 import { FetchHttpClient, type HttpClient } from "effect/http"
 import { CardRewards, type CardRewardsOptions, CardRewardsSandbox, type Timeouts } from "./CardRewards.ts"
+import * as Batches from "./Batches.ts"
 import * as Pages from "./Pages.ts"
 import { type CallOptions, type Plain, type PromiseClient, promised } from "./PromiseClient.ts"
 import * as WebhookSignature from "./WebhookSignature.ts"
 
 export * from "./Errors.ts"
 export type { CallOptions, Plain, Timeouts }
+export type { Submitted, SubmitAllOptions } from "./Batches.ts"
 export type { EventsRequest, FollowOptions, PageRequest } from "./Pages.ts"
 export type { WebhookDelivery, WebhookHeaders } from "./WebhookSignature.ts"
 
@@ -64,6 +66,24 @@ export const follow = <Page extends { readonly events: ReadonlyArray<unknown>; r
 ): AsyncIterable<Page> => Stream.toAsyncIterable(Pages.follow((query) => awaited(read, query), options))
 
 /**
+ * Submits events batch by batch, and gives each one's result in their order; one batch at a time, when the consumer
+ * needs its results:
+ * `for await (const { index, result } of submitAll(events, (payload) => client.spendEvents.submitBatch({ payload })))`.
+ *
+ * Throws with the first batch that fails. What was submitted may be submitted again: go on with `from`, or from the
+ * beginning.
+ */
+export const submitAll = <Event extends object, Result extends { readonly status: number }>(
+  events: Iterable<Event> | AsyncIterable<Event>,
+  submit: (
+    payload: { readonly events: ReadonlyArray<Event> },
+    options: { readonly signal: AbortSignal }
+  ) => Promise<{ readonly results: ReadonlyArray<Result> }>,
+  options?: Batches.SubmitAllOptions
+): AsyncIterable<Batches.Submitted<Event, Result>> =>
+  Stream.toAsyncIterable(Batches.submitAll(streamOf(events), (payload) => awaited(submit, payload), options))
+
+/**
  * Returns the event of a delivery that was signed with one of the secrets over exactly this body, within the tolerance.
  * Rejects with `SignatureRefused` (respond 400), `WebhookUnreadable` (respond 400) or `UnknownEvent` (respond 2xx).
  */
@@ -79,6 +99,12 @@ const built = <Id, Client>(
   const layers = Layer.provide(layer({ ...options, apiKey: Redacted.make(apiKey) }), transport)
   return Effect.runSync(Effect.provide(Effect.service(service), layers))
 }
+
+/** A failure of the source becomes a defect, so that the loop throws it. */
+const streamOf = <Event>(events: Iterable<Event> | AsyncIterable<Event>): Stream.Stream<Event> =>
+  Symbol.asyncIterator in events
+    ? Stream.orDie(Stream.fromAsyncIterable(events, (error) => error))
+    : Stream.fromIterable(events)
 
 /** A rejection becomes a defect, so that the loop throws the very error with which `read` rejected. */
 const awaited = <Query, Page>(

@@ -64,7 +64,8 @@ export const customer = (client: RawClient, ledger: Ledger, seed: number): Effec
   const random = SeededRandom.make(seed)
   const once = Effect.suspend(() => {
     const kind = random.next()
-    if (kind < 0.84) return spend(client, ledger, purchase(random, ledger))
+    if (kind < 0.74) return spend(client, ledger, purchase(random, ledger))
+    if (kind < 0.84) return spendTogether(client, ledger, purchases(random, ledger))
     if (kind < 0.90) return deposit(client, ledger, random)
     if (kind < 0.92) return withdraw(client, ledger, random)
     if (kind < 0.97) return claim(client, ledger, random)
@@ -80,6 +81,17 @@ export const spend = Effect.fnUntraced(function*(client: RawClient, ledger: Ledg
     ledger.spends.set(identityOf(one), one)
     ledger.acknowledged++
   }
+})
+
+/** Sends the events in one batch. */
+const spendTogether = Effect.fnUntraced(function*(client: RawClient, ledger: Ledger, spends: ReadonlyArray<Spend>) {
+  const answer = yield* expect(200, client.sendWithRetries("POST", "/v1/spend-events/batch", { events: spends }))
+  const { results }: { readonly results: ReadonlyArray<{ readonly status: number }> } = JSON.parse(answer.text)
+  if (results.length !== spends.length || results.some(({ status }) => status !== 202)) {
+    return yield* Effect.die(new Error(`a batch of accepted events was answered ${answer.text}`))
+  }
+  for (const one of spends) ledger.spends.set(identityOf(one), one)
+  ledger.acknowledged += spends.length
 })
 
 /** A clearing of 123.45 dollars; each call is for another user. */
@@ -139,6 +151,10 @@ const purchase = (random: SeededRandom.SeededRandom, ledger: Ledger): ReadonlyAr
   ])()
   return random.chance(0.3) ? random.shuffled(story) : story
 }
+
+/** The events of several purchases. */
+const purchases = (random: SeededRandom.SeededRandom, ledger: Ledger): ReadonlyArray<Spend> =>
+  Array.from({ length: random.integer(1, 8) }, () => purchase(random, ledger)).flat()
 
 const amountOf = (asset: Asset, amount: bigint) => ({ asset, amount: `${amount}` })
 

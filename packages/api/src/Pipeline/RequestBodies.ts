@@ -26,9 +26,16 @@ const maxIncomplete = 4_096
 /** Bytes of bodies that have not arrived whole, at most; one integrator has a quarter. */
 const maxIncompleteBytes = 64 * 1_048_576
 
+/** Whole bodies up to this size count nothing. */
+const smallBytes = 16_384
+
+/** Bytes of larger ones whose requests are not answered, at most; one integrator has a quarter. */
+const maxWholeBytes = 64 * 1_048_576
+
 /**
  * Reads request bodies. Until it is complete, a body counts against the limits of incomplete bodies and its
- * integrator's quarter of them, in number and in bytes, and not as a request in flight.
+ * integrator's quarter of them, in number and in bytes, and not as a request in flight. A large one then counts, by its
+ * bytes, until the request's fiber ends.
  */
 export class RequestBodies extends Context.Service<RequestBodies, {
   /** The JSON text of a request's body, not parsed yet. */
@@ -41,6 +48,16 @@ export class RequestBodies extends Context.Service<RequestBodies, {
   static readonly layer = (options: { readonly deadlineMillis?: number } = {}): Layer.Layer<RequestBodies> =>
     Layer.effect(RequestBodies, Effect.gen(function*() {
       const arriving = new Arriving(options.deadlineMillis ?? deadlineMillis)
+      const whole = new SharedLimit(maxWholeBytes)
+      /** Counts a large body, unless that is beyond the limit. */
+      const keep = (text: string, integratorId: string) =>
+        Effect.withFiber<string, Unavailable>((fiber) => {
+          // at most that many bytes, as V8 keeps it
+          const bytes = 2 * text.length
+          if (!whole.take(integratorId, bytes)) return Refusals.busy
+          fiber.addObserver(() => whole.giveBack(integratorId, bytes))
+          return Effect.succeed(text)
+        })
       yield* Effect.sleep(Duration.millis(checkEveryMillis)).pipe(
         Effect.andThen(Effect.map(Clock.monotonicTimeNanos, (now) => arriving.refuseOverdue(now))),
         Effect.forever,
@@ -55,11 +72,15 @@ export class RequestBodies extends Context.Service<RequestBodies, {
           if (Number(length ?? 0) > maxBytes) return invalid(tooLarge(maxBytes))
           // Node leaves it to the service whether a client that asks first may send its body
           if (expect !== undefined) NodeHttpServerRequest.toServerResponse(request).writeContinue()
-          return receive(NodeHttpServerRequest.toIncomingMessage(request), integratorId, arriving, {
+          const received = receive(NodeHttpServerRequest.toIncomingMessage(request), integratorId, arriving, {
             startedNanos: clock.monotonicTimeNanosUnsafe(),
             length: Number(length),
             maxBytes
           })
+          return Number(length) <= smallBytes
+            ? received
+            : Effect.flatMap(received, (text) =>
+              text.length > smallBytes ? keep(text, integratorId) : Effect.succeed(text))
         }
       })
     }))

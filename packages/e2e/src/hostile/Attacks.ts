@@ -1,7 +1,7 @@
 import type { Attack } from "./Attack.ts"
 import { deposit } from "./attacks/Deposit.ts"
 import { dueOwing } from "./attacks/DueOwing.ts"
-import { ingestFlood, readFlood } from "./attacks/Floods.ts"
+import { batchFlood, ingestFlood, readFlood } from "./attacks/Floods.ts"
 import { halfBodies } from "./attacks/HalfBodies.ts"
 import { idleIntegrators } from "./attacks/IdleIntegrators.ts"
 import { largeEvents, largePrograms, simulations } from "./attacks/LargeAnswers.ts"
@@ -30,7 +30,7 @@ const ofTheDatabase: ReadonlyArray<Attack> = [
 
 const ofConnections: ReadonlyArray<Attack> = [upgrades, ...pipelining, unread, halfBodies]
 
-const ofRequests: ReadonlyArray<Attack> = [largePrograms, largeEvents, simulations, readFlood, ingestFlood]
+const ofRequests: ReadonlyArray<Attack> = [largePrograms, largeEvents, simulations, readFlood, ingestFlood, batchFlood]
 
 const sequences: ReadonlyArray<Attack> = [sequence("connections", ofConnections), sequence("requests", ofRequests)]
 

@@ -28,6 +28,31 @@ export const ingestFlood = Attack.make({
   })
 })
 
+const batchEvents = 500
+
+/** The largest batches, of new events and of events whose every field is wrong, in turn. */
+export const batchFlood = Attack.make({
+  name: "batch-flood",
+  what: ({ connections }: Sockets.Flood) =>
+    `batches of ${batchEvents} spend events, every other one invalid, on ${Attack.grouped(connections)} connections`,
+  short: { connections: 40, perSecond: 20, millis: 1_000 },
+  full: { connections: 200, perSecond: 100, millis: 20_000 },
+  maxSeconds: 60,
+  prepare: Effect.fnUntraced(function*(attacker, size) {
+    yield* Seed.enroll(attacker, users)
+    const begin = yield* Attacker.publishPlain(attacker)
+    const headers = { "x-api-key": attacker.apiKey }
+    const wrong = Array.from({ length: batchEvents }, () => ({ kind: "clearing", amount: 1, merchant: {}, more: 1 }))
+    const valid = (index: number) =>
+      Array.from({ length: batchEvents }, (_, item) =>
+        Attacker.spendEvent(attacker, "clearing", Seed.userOf(item % users), `b-${index}-${item}`, begin))
+    return Effect.scoped(flood(attacker, size, (index) => {
+      const events = index % 2 === 0 ? valid(index) : wrong
+      return Sockets.request("POST", "/v1/spend-events/batch", headers, JSON.stringify({ events }))
+    }))
+  })
+})
+
 const rewardsEach = 20
 
 /** Balances and pages of rewards on many connections at once, with no rate limit. */
