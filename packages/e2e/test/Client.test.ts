@@ -19,7 +19,7 @@ const programs = new Map(
 )
 
 /** The maximum size of the tarball, which integrators download beside Effect. */
-const maxPackedBytes = 60_000
+const maxPackedBytes = 70_000
 
 /** The machine's own Node where it is not the project's: integrators may have an older one. */
 const node = (process.env["PATH"] ?? "").split(delimiter)
@@ -122,7 +122,7 @@ layer(services, options)("the packed client in an empty project", (it) => {
         return started
       }
 
-      const runs = ["first-reward", "follow", "errors", "effect"].map((name) => ({ name, as: compiled(name) }))
+      const runs = ["first-reward", "history", "follow", "errors", "effect"].map((name) => ({ name, as: compiled(name) }))
       for (const { as, name } of [...runs, { name: "errors", as: asItIs("errors") }]) {
         const started = start(name, {}, as)
         yield* closed(started.child)
