@@ -12,6 +12,7 @@ import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { Secrets, type SecretsKey } from "@card-rewards/core/Secrets"
 import { type Limits as SimulationLimits, Simulations } from "@card-rewards/core/Simulations"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import { SpendEventStatuses } from "@card-rewards/core/SpendEventStatuses"
 import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
@@ -41,6 +42,7 @@ const all = {
   sandboxClock: SandboxClock,
   simulations: Simulations,
   spendEvents: SpendEvents,
+  spendEventStatuses: SpendEventStatuses,
   users: Users,
   vault: Vault,
   webhookEndpoints: WebhookEndpoints
@@ -67,6 +69,7 @@ export const make = Effect.fnUntraced(function*(database: Database.DatabaseConfi
       SandboxClock.layer,
       Simulations.layer(options.simulationLimits),
       SpendEvents.layer,
+      SpendEventStatuses.layer,
       Users.layer,
       Vault.layer,
       WebhookEndpoints.layer({ allowPrivateNetwork: options.allowPrivateNetwork })

@@ -26,6 +26,10 @@ export const layer = HttpApiBuilder.group(
       .handle("explanation", ({ params }) =>
         forIntegrator((id, { explanations }) =>
           Effect.map(explanations.explain(id, params.userId, params.rewardId), (explanation) => ({ explanation }))))
+      .handle("spendEvent", ({ params }) =>
+        forIntegrator((id, { spendEventStatuses }) =>
+          Effect.map(spendEventStatuses.get(id, params), (spendEvent) =>
+            HttpServerResponse.jsonUnsafe({ spendEvent }))))
   })
 )
 

@@ -77,7 +77,8 @@ const asNew = Effect.fnUntraced(function*(name: string) {
 const border = ({ hasBody, name }: Operation): Request => {
   const [method = "", path = ""] = name.split(" ")
   const query = name === "GET /v1/spend-events" ? "?state=waiting" : ""
-  return [method, `${path.replace("{version}", "1").replace(/\{\w+\}/g, "x")}${query}`, hasBody ? {} : undefined]
+  const filled = path.replace("{version}", "1").replace("{kind}", "clearing").replace(/\{\w+\}/g, "x")
+  return [method, `${filled}${query}`, hasBody ? {} : undefined]
 }
 
 /** The same with a path, a query or a body that has not the expected shape; undefined where nothing can be wrong. */

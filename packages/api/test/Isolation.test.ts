@@ -68,6 +68,11 @@ const attacks: Readonly<Record<string, Attack>> = {
     eachUser((user) => `${user}/rewards`, (user) => `${user}/rewards?cursor=${rewardsCursor}`),
   "GET /v1/users/{userId}/rewards/{rewardId}/explanation": ({ rewardId }) =>
     eachUser((user) => `${user}/rewards/${of(rewardId)}/explanation`),
+  "GET /v1/users/{userId}/spend-events/{kind}/{externalTransactionId}": () =>
+    eachUser(
+      ...[...transactions, "waiting"].flatMap((transaction) =>
+        ["clearing", "refund"].map((kind) => (user: string) => `${user}/spend-events/${kind}/${of(transaction)}`))
+    ),
   "PUT /v1/programs/{programId}/versions/{version}": () => [
     // the victim's content under this number belongs to the victim only
     ["PUT", "/v1/programs/p/versions/1", { ...program, baseRate: 200 }],

@@ -4,9 +4,7 @@ import type { Page } from "@card-rewards/domain/Pagination"
 import {
   maxBacklogCount,
   printId,
-  type SpendEvent,
   type SpendEventBacklog,
-  type SpendEventKind,
   type WaitingSpendEvent,
   type WaitingSpendEventPage
 } from "@card-rewards/domain/SpendEvent"
@@ -15,6 +13,7 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
+import { encodeSpendEvent, type StoredContents, storedContents } from "./StoredSpendEvent.ts"
 
 /** Queued and waiting events; Processing/Batch.ts has a table of the states. */
 export class Backlog extends Context.Service<Backlog, {
@@ -47,17 +46,7 @@ export class Backlog extends Context.Service<Backlog, {
   )
 }
 
-interface Row {
-  readonly userId: string
-  readonly kind: Exclude<SpendEventKind, "authorization">
-  readonly externalTransactionId: string
-  readonly currency: string
-  readonly cents: bigint
-  readonly descriptor: string
-  readonly mcc: string
-  readonly mid: string | null
-  readonly country: string | null
-  readonly occurredAt: number
+interface Row extends StoredContents {
   readonly receivedAt: number
   readonly arrival: bigint
   readonly originalKind: "authorization" | "clearing"
@@ -68,7 +57,7 @@ const waiting = Effect.fnUntraced(function*(integratorId: IntegratorId, page: Pa
   const before = page.cursor === undefined ? undefined : yield* readCursor(page.cursor)
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<Row>`
-    SELECT e.*, w.original_kind FROM spend_event_waits w
+    SELECT ${storedContents.of("e")}, e.received_at, w.arrival, w.original_kind FROM spend_event_waits w
     JOIN spend_events e ON e.integrator_id = w.integrator_id AND e.user_id = w.user_id AND e.kind = w.kind
       AND e.external_transaction_id = w.external_transaction_id
     WHERE w.integrator_id = ${integratorId} AND w.arrival < ${value.int8(before ?? 2n ** 63n - 1n)}
@@ -76,7 +65,7 @@ const waiting = Effect.fnUntraced(function*(integratorId: IntegratorId, page: Pa
   const shown = rows.slice(0, page.limit)
   const last = shown.at(-1)
   const spendEvents = shown.map((row): typeof WaitingSpendEvent.Encoded => {
-    const event = encodeEvent(integratorId, row)
+    const event = encodeSpendEvent(row)
     return {
       id: printId(event),
       receivedAt: printTimestamp(row.receivedAt),
@@ -94,27 +83,6 @@ const readCursor = (cursor: string) => {
   return digits === undefined
     ? Effect.fail(new InvalidRequest({ part: "query", message: "cursor: expected the `next` of an earlier page" }))
     : Effect.succeed(BigInt(digits))
-}
-
-/** The event as the integrator sent it. */
-const encodeEvent = (integratorId: IntegratorId, row: Row): typeof SpendEvent.Encoded => {
-  const { kind } = row
-  const common = {
-    integratorId,
-    userId: row.userId,
-    externalTransactionId: row.externalTransactionId,
-    amount: { currency: row.currency, amount: row.cents.toString() },
-    merchant: {
-      descriptor: row.descriptor,
-      mcc: row.mcc,
-      ...(row.mid === null ? {} : { mid: row.mid }),
-      ...(row.country === null ? {} : { country: row.country })
-    },
-    occurredAt: printTimestamp(row.occurredAt)
-  }
-  return kind === "refund"
-    ? { kind, ...common, originalTransactionId: row.originalId }
-    : { kind, ...common, authorizationId: row.originalId }
 }
 
 /**

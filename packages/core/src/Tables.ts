@@ -76,7 +76,8 @@ export const spendEvents = table("spend_events", {
   original_id: nullable(text()),
   position: nullable(int8()),
   purchase_at: nullable(timestamptz()),
-  refunded_cents: nullable(numeric())
+  refunded_cents: nullable(numeric()),
+  unearned: nullable(text())
 })
 
 /** The identity of a spend event. */

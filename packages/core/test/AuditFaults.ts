@@ -207,6 +207,12 @@ export const faults: ReadonlyArray<readonly [fault: string, plant: string, undo:
     "the stored events, applied again"
   ],
   [
+    "why a purchase earned nothing",
+    `UPDATE spend_events SET unearned = '[["base", 1, "zeroRate"]]' WHERE external_transaction_id = 'c3'`,
+    "UPDATE spend_events SET unearned = NULL WHERE external_transaction_id = 'c3'",
+    "the stored events, applied again"
+  ],
+  [
     "an operation's event",
     "UPDATE events SET body = replace(body, '3000000', '3000001') WHERE event = 1",
     "UPDATE events SET body = replace(body, '3000001', '3000000') WHERE event = 1",

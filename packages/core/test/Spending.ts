@@ -4,6 +4,7 @@ import { Programs } from "@card-rewards/core/Programs"
 import { Rewards } from "@card-rewards/core/Rewards"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
+import { SpendEventStatuses } from "@card-rewards/core/SpendEventStatuses"
 import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { Layer } from "effect"
@@ -15,6 +16,7 @@ export const moneyServices = Layer.mergeAll(
   Rewards.layer,
   SandboxClock.layer,
   SpendEvents.layer,
+  SpendEventStatuses.layer,
   Users.layer,
   Vault.layer,
   Audit.layer

@@ -19,7 +19,16 @@ export class IntegratorSuspended extends Schema.TaggedError<IntegratorSuspended>
 /** 404: the resource does not exist for this integrator. */
 export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", {
   message: Schema.String,
-  resource: Schema.Literals(["user", "api_key", "webhook_endpoint", "program", "reward", "event", "replay"]),
+  resource: Schema.Literals([
+    "user",
+    "api_key",
+    "webhook_endpoint",
+    "program",
+    "reward",
+    "event",
+    "replay",
+    "spend_event"
+  ]),
   id: Schema.String
 }, { httpApiStatus: 404 }) {
   static of(resource: NotFound["resource"], id: string): NotFound {

@@ -1,3 +1,4 @@
+import type { UnearnedReason } from "./Outcome.ts"
 import { unitsPerCent } from "./Money.ts"
 import { bytesOfRow, excludedMcc, firstCategory, noRate, noRow, type ProgramVersion } from "./ProgramVersion.ts"
 import type { Attributes } from "./User.ts"
@@ -136,6 +137,20 @@ export const applyCaps = (
 ): bigint => {
   const categoryCap = category === undefined ? undefined : version.categoryCaps.get(category)
   return positive(least(raw, room(version.monthCap, used.month), categoryCap && room(categoryCap, used.category)))
+}
+
+/** Why a purchase earns nothing; for one that {@link applyCaps} leaves nothing of its `evaluation`, if it has one. */
+export const unearnedReason = (
+  version: ProgramVersion,
+  mcc: string,
+  evaluation: Evaluation | undefined,
+  used: Usage
+): UnearnedReason => {
+  if (evaluation === undefined) return isExcluded(version, mcc) ? "excludedMcc" : "notEligible"
+  const { bonuses, multiplier, rate, raw } = evaluation
+  if (raw > 0n) return used.month >= version.monthCap ? "monthCap" : "categoryCap"
+  const isZeroRate = rate.value * multiplier === 0 && bonuses.every(({ bonusRate }) => bonusRate === 0)
+  return isZeroRate ? "zeroRate" : "roundsToZero"
 }
 
 const room = (cap: bigint, used: bigint): bigint => cap - used

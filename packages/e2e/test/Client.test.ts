@@ -122,7 +122,8 @@ layer(services, options)("the packed client in an empty project", (it) => {
         return started
       }
 
-      const runs = ["first-reward", "history", "follow", "errors", "effect"].map((name) => ({ name, as: compiled(name) }))
+      const names = ["first-reward", "history", "follow", "errors", "effect"]
+      const runs = names.map((name) => ({ name, as: compiled(name) }))
       for (const { as, name } of [...runs, { name: "errors", as: asItIs("errors") }]) {
         const started = start(name, {}, as)
         yield* closed(started.child)

@@ -68,6 +68,16 @@ export const cases: Readonly<Record<string, Case>> = {
     "GET",
     "/v1/users/nobody/rewards/rw%3Ax/explanation"
   ),
+  "GET /v1/users/{userId}/spend-events/{kind}/{externalTransactionId} 200": last(
+    1,
+    enroll("ann"),
+    spend(),
+    ["GET", "/v1/users/ann/spend-events/clearing/t1"]
+  ),
+  "GET /v1/users/{userId}/spend-events/{kind}/{externalTransactionId} 404": send(
+    "GET",
+    "/v1/users/ann/spend-events/clearing/t1"
+  ),
   "GET /v1/spend-events 200": send("GET", "/v1/spend-events?state=waiting&limit=1"),
   "GET /v1/spend-events/backlog 200": last(1, enroll("ann"), spend(), ["GET", "/v1/spend-events/backlog"]),
   "GET /v1/events 200": last(

@@ -15,6 +15,7 @@ import {
   expectedFact,
   readStored,
   rewardFact,
+  unearnedFact,
   type UserFacts,
   userKeyOf
 } from "./Stored.ts"
@@ -154,7 +155,13 @@ class Replay {
       .filter(([, amount]) => amount !== "0")
     return {
       ...this.user,
-      facts: new Map([...this.rewards(), ...this.authorizations(), ...this.estimates(), ...balances])
+      facts: new Map([
+        ...this.rewards(),
+        ...this.unearned(),
+        ...this.authorizations(),
+        ...this.estimates(),
+        ...balances
+      ])
     }
   }
 
@@ -166,6 +173,13 @@ class Replay {
         return earned === undefined ? [] : [rewardFact({ ...earned, amount, refundedSpend })]
       })
     )
+  }
+
+  private unearned(): ReadonlyArray<readonly [string, string]> {
+    return [...this.state.clearings.values()].flatMap(({ externalTransactionId, unearned = [] }) => {
+      const fact = unearnedFact({ externalTransactionId, unearned })
+      return fact === undefined ? [] : [fact]
+    })
   }
 
   private authorizations(): ReadonlyArray<readonly [string, string]> {

@@ -6,6 +6,7 @@ import { SqlClient } from "effect/sql"
 import { columns } from "../Database.ts"
 import type { EarnedReward } from "../Ledger.ts"
 import type { RewardRow } from "../Ledger/RewardRow.ts"
+import * as Unearned from "../Processing/Unearned.ts"
 
 /** The facts about a user, as text by subject, so that rebuilt and stored facts can be compared and shown. */
 export interface UserFacts {
@@ -29,6 +30,21 @@ export const rewardFact = (reward: EarnedReward & Pick<RewardRow, "amount" | "re
   `amount ${reward.amount} after ${reward.refundedSpend} of ${reward.spend} refunded; ` +
   `bought ${printTimestamp(reward.purchaseAt)}, claimable ${printTimestamp(reward.claimableAt)}`
 ]
+
+/**
+ * The programs in which a clearing earned nothing, and why, by versions that were in force; undefined where there are
+ * none. Programs without such a version are left out: they may be younger than the decision.
+ */
+export const unearnedFact = (clearing: {
+  readonly externalTransactionId: string
+  readonly unearned: ReadonlyArray<Unearned.Unearned>
+}): Fact | undefined => {
+  const decided = clearing.unearned.filter(({ version }) => version !== undefined)
+  return decided.length === 0 ? undefined : [
+    `nothing earned by ${clearing.externalTransactionId}`,
+    decided.map(({ programId, reason, version }) => `${programId} ${version}: ${reason}`).join(", ")
+  ]
+}
 
 /** The totals of an authorization. */
 export const authorizationFact = (
@@ -70,10 +86,20 @@ export const readStored = Effect.fnUntraced(function*(users: ReadonlyArray<UserF
   const own = sql`unnest(${columns.text(users.map((user) => user.integratorId))},
     ${columns.text(users.map((user) => user.userId))}) AS t(integrator_id, user_id)`
   type Owned<A> = A & Pick<UserFacts, "integratorId" | "userId">
-  const add = <A>(rows: ReadonlyArray<Owned<A>>, factOf: (row: A) => Fact) => {
-    for (const row of rows) facts.get(userKeyOf(row))?.set(...factOf(row))
+  const add = <A>(rows: ReadonlyArray<Owned<A>>, factOf: (row: A) => Fact | undefined) => {
+    for (const row of rows) {
+      const fact = factOf(row)
+      if (fact !== undefined) facts.get(userKeyOf(row))?.set(...fact)
+    }
   }
   add(yield* sql<RewardRow>`SELECT r.* FROM ${own} JOIN rewards r USING (integrator_id, user_id)`, rewardFact)
+  add(
+    yield* sql<Owned<{ readonly externalTransactionId: string; readonly unearned: string }>>`
+      SELECT e.integrator_id, e.user_id, e.external_transaction_id, e.unearned
+      FROM ${own} JOIN spend_events e USING (integrator_id, user_id)
+      WHERE e.kind = 'clearing' AND e.unearned IS NOT NULL`,
+    ({ unearned, ...clearing }) => unearnedFact({ ...clearing, unearned: Unearned.parse(unearned) })
+  )
   add(
     yield* sql<Owned<Parameters<typeof authorizationFact>[0]>>`
       SELECT a.* FROM ${own} JOIN authorizations a USING (integrator_id, user_id)`,

@@ -1,5 +1,5 @@
 import { close, increment, openCents, reverse } from "@card-rewards/domain/Authorization"
-import { applyCaps, evaluate } from "@card-rewards/domain/Evaluation"
+import { applyCaps, evaluate, unearnedReason } from "@card-rewards/domain/Evaluation"
 import { assetOfCurrency } from "@card-rewards/domain/Money"
 import { netOfRefunds } from "@card-rewards/domain/Reward"
 import { dayMillis, monthOf } from "@card-rewards/domain/Time"
@@ -19,6 +19,7 @@ import {
   type StoredEvent,
   transactionKey
 } from "./State.ts"
+import type { Unearned } from "./Unearned.ts"
 
 /**
  * A change of the vault's rewards that follows from an applied event: a reward that it earns, or the refund of a
@@ -125,22 +126,31 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => 
   const attributes = authorization?.attributes ?? attributesAtPurchase(state, event)
   const changes: Array<VaultChange> = []
   const rewards: Array<ClearingReward> = []
-  for (const { version } of versionsInForce(state, event.integratorId, event.currency, purchaseAt)) {
-    const evaluation = evaluate(version, { at: purchaseAt, cents: event.cents, mcc: event.mcc, attributes })
-    if (evaluation === undefined) continue
-    const group = groupOf(state, { ...event, month: monthOf(purchaseAt), programId: version.programId })
-    const { category } = evaluation
+  const unearned: Array<Unearned> = []
+  const purchase = { at: purchaseAt, cents: event.cents, mcc: event.mcc, attributes }
+  for (const { programId, version } of programsAt(state, event, purchaseAt)) {
+    if (version === undefined) {
+      unearned.push({ programId, version, reason: "noVersionInForce" })
+      continue
+    }
+    const evaluation = evaluate(version, purchase)
+    const category = evaluation?.category
+    const group = groupOf(state, { ...event, month: monthOf(purchaseAt), programId })
     const used = { month: group.used(""), category: category === undefined ? 0n : group.used(category) }
-    const earned = applyCaps(version, category, evaluation.raw, used)
-    if (earned === 0n) continue
+    const earned = applyCaps(version, category, evaluation?.raw ?? 0n, used)
+    if (earned === 0n) {
+      const reason = unearnedReason(version, event.mcc, evaluation, used)
+      unearned.push({ programId, version: version.version, reason })
+      continue
+    }
     group.use(category, earned)
-    rewards.push({ programId: version.programId, categoryId: category, earned, amount: earned })
+    rewards.push({ programId, categoryId: category, earned, amount: earned })
     changes.push({
       kind: "earn",
       reward: {
         userId: event.userId,
         externalTransactionId: event.externalTransactionId,
-        programId: version.programId,
+        programId,
         programVersion: version.version,
         asset: version.asset,
         categoryId: category ?? null,
@@ -162,7 +172,8 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => 
     cents: event.cents,
     purchaseAt,
     refundedCents: 0n,
-    rewards
+    rewards,
+    unearned
   })
   return changes
 }
@@ -186,6 +197,17 @@ const refund = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> =>
   const { externalTransactionId } = clearing
   const programIds = rewards.map((reward) => reward.programId)
   return [{ kind: "refund", userId: event.userId, externalTransactionId, programIds, refundedCents }]
+}
+
+/** The programs in which a clearing can earn; none where its amount is zero, or its currency has no asset. */
+const programsAt = (state: State, { cents, currency, integratorId }: StoredEvent, at: number) => {
+  const asset = assetOfCurrency(currency)
+  if (asset === undefined || cents === 0n) return []
+  const catalog = catalogOf(state, integratorId)
+  return catalog.programs(asset, at).map(({ programId, version }) => ({
+    programId,
+    version: version && catalog.compiled(version)
+  }))
 }
 
 /**

@@ -18,6 +18,7 @@ import {
   type StoredEvent,
   transactionKey
 } from "./State.ts"
+import * as Unearned from "./Unearned.ts"
 
 /** A locked lane; `position` is that of its last applied event, and so the number of its applied events. */
 export type Lane = Row<typeof Tables.lanes>
@@ -36,7 +37,7 @@ export const save = Effect.fnUntraced(function*(state: State, outcome: Outcome, 
 /** The columns of a spend event that are set when it is applied. */
 const appliedEvents = columnList({
   ...Tables.spendEventKey.columns,
-  ...Tables.spendEvents.pick("position", "purchase_at", "refunded_cents").columns
+  ...Tables.spendEvents.pick("position", "purchase_at", "refunded_cents", "unearned").columns
 })
 
 /** Sets each applied event's position in its lane, and the columns of clearings that their refunds will need. */
@@ -55,18 +56,19 @@ const markApplied = Effect.fnUntraced(function*(state: State, outcome: Outcome, 
       ...event,
       position,
       purchaseAt: clearing?.purchaseAt,
-      refundedCents: clearing?.refundedCents
+      refundedCents: clearing?.refundedCents,
+      unearned: clearing?.unearned && Unearned.print(clearing.unearned)
     }
   })
   const refunded = refundedEarlier(state, outcome)
   const rows = [
     ...numbered,
-    ...refunded.map((clearing) => ({ ...clearing, kind: "clearing" as const, position: null }))
+    ...refunded.map((clearing) => ({ ...clearing, kind: "clearing" as const, position: null, unearned: null }))
   ]
   if (rows.length === 0) return
   yield* sql`
     UPDATE spend_events e SET position = coalesce(t.position, e.position), purchase_at = t.purchase_at,
-      refunded_cents = t.refunded_cents
+      refunded_cents = t.refunded_cents, unearned = coalesce(t.unearned, e.unearned)
     FROM ${appliedEvents.unnest(rows)} WHERE ${Tables.spendEventKey.match("e", "t")}`
   const moved = lanes.map((lane) => ({ ...lane, position: positionOf(lane) }))
   yield* sql`

@@ -6,6 +6,7 @@ import type { Attributes } from "@card-rewards/domain/User"
 import type { Row } from "../Database/Table.ts"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 import * as Tables from "../Tables.ts"
+import type { Unearned } from "./Unearned.ts"
 
 /**
  * The columns of a stored event that processing reads. `position` is null until the event is applied, so that a queued
@@ -47,6 +48,8 @@ export interface ClearingState
   readonly purchaseAt: number
   readonly refundedCents: bigint
   readonly rewards: ReadonlyArray<ClearingReward>
+  /** Absent where an earlier transaction applied the clearing. */
+  readonly unearned?: ReadonlyArray<Unearned>
 }
 
 /** The reward that a clearing earned in one program. */

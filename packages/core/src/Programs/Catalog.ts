@@ -23,6 +23,12 @@ export interface ProgramMetadata {
   readonly byNumber: ReadonlyMap<number, VersionMetadata>
 }
 
+/** A program at an instant, with its version in force. */
+export interface ProgramAt {
+  readonly programId: string
+  readonly version: VersionMetadata | undefined
+}
+
 /** The metadata of an integrator's programs by programId, in order of code points. */
 export type Metadata = ReadonlyMap<string, ProgramMetadata>
 
@@ -120,10 +126,14 @@ export class Catalog {
 
   /** The versions in force at an instant that pay in an asset, by programId in order of code points. */
   inForce(asset: Asset, at: number): ReadonlyArray<VersionMetadata> {
-    const found: Array<VersionMetadata> = []
-    for (const program of this.metadata.values()) {
-      const version = program.asset === asset ? versionInForce(program.versions, at) : undefined
-      if (version !== undefined) found.push(version)
+    return this.programs(asset, at).flatMap(({ version }) => version ?? [])
+  }
+
+  /** All programs that pay in an asset, with their version in force if there is one, in the same order. */
+  programs(asset: Asset, at: number): ReadonlyArray<ProgramAt> {
+    const found: Array<ProgramAt> = []
+    for (const { asset: own, programId, versions } of this.metadata.values()) {
+      if (own === asset) found.push({ programId, version: versionInForce(versions, at) })
     }
     return found
   }

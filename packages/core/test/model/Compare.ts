@@ -1,7 +1,8 @@
 import { Rewards } from "@card-rewards/core/Rewards"
+import { SpendEventStatuses } from "@card-rewards/core/SpendEventStatuses"
 import { Vault } from "@card-rewards/core/Vault"
 import { UserBalance } from "@card-rewards/domain/Balance"
-import { type IntegratorId, UserId } from "@card-rewards/domain/Ids"
+import { type IntegratorId, TransactionId, UserId } from "@card-rewards/domain/Ids"
 import { Vault as VaultState } from "@card-rewards/domain/Vault"
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -80,6 +81,26 @@ export const compareRewards = Effect.fnUntraced(function*(
 ) {
   const actual = view.rewards(yield* allRewards(integratorId, UserId.make(user), model.list(user).length))
   return firstDifference(`rewards of ${user}`, view.rewards(model.list(user)), actual)
+})
+
+/** What became of each stored event. */
+export const compareStatuses = Effect.fnUntraced(function*(integratorId: IntegratorId, model: Model) {
+  const statuses = yield* SpendEventStatuses
+  for (const { kind, status: expected, transaction, user } of model.statuses()) {
+    const externalTransactionId = TransactionId.make(transaction)
+    const found = yield* untilAvailable(
+      statuses.get(integratorId, { userId: UserId.make(user), kind, externalTransactionId })
+    )
+    const { event: _, id: __, outcomes, receivedAt: ___, ...status } = found
+    const own = outcomes?.map(({ rewardId, ...outcome }) => {
+      const hasId = rewardId === `rw:${integratorId}:${user}:clearing:${transaction}:${outcome.programId}`
+      return hasId === (outcome.amount !== undefined) ? outcome : { ...outcome, rewardId }
+    })
+    const actual = { ...status, ...(own && { outcomes: own }) }
+    const difference = compare(`${kind} ${transaction} of ${user}`, expected, actual)
+    if (difference !== undefined) return difference
+  }
+  return undefined
 })
 
 /** The vault's balances. */

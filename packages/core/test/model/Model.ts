@@ -12,24 +12,8 @@ import {
   versionInForce
 } from "./Rules.ts"
 import type { AssetName, Attributes, Definition, Version } from "./Rules.ts"
-
-export type Kind = "authorization" | "incremental_authorization" | "clearing" | "reversal" | "refund"
-
-/** A spend event; `original` is its authorizationId or originalTransactionId. */
-export interface Spend {
-  readonly user: string
-  readonly kind: Kind
-  readonly transaction: string
-  readonly currency: string
-  readonly cents: bigint
-  readonly mcc: string
-  readonly occurredAt: number
-  readonly original?: string
-}
-
-export interface StoredSpend extends Spend {
-  readonly arrival: number
-}
+import { decide, type ProgramOutcome, type Room } from "./Outcome.ts"
+import { keyOf, originalKey, same, type Spend, type StoredSpend } from "./Spend.ts"
 
 interface ModelAuthorization {
   readonly spend: StoredSpend
@@ -53,13 +37,6 @@ export interface BalanceSix {
   readonly awaitingFunding: string
 }
 
-const keyOf = (user: string, kind: Kind, transaction: string): string => JSON.stringify([user, kind, transaction])
-
-export const originalKey = (spend: Spend): string | undefined => {
-  if (spend.original === undefined) return undefined
-  return keyOf(spend.user, spend.kind === "refund" ? "clearing" : "authorization", spend.original)
-}
-
 /**
  * The rules of one integrator (contract; decisions, sections 1, 4, 5 and 6), written from their text alone: no code is
  * shared with the service. Each event is applied in one step of any size, so that the model is easy to compare with the
@@ -80,6 +57,9 @@ export class Model extends Money {
   private readonly refunded = new Map<string, bigint>()
   /** By the key of the authorization, in order of their application. */
   private readonly authorizations = new Map<string, ModelAuthorization>()
+
+  /** Of applied clearings, by their key. */
+  private readonly outcomes = new Map<string, Array<ProgramOutcome>>()
 
   // Users and programs
 
@@ -167,6 +147,23 @@ export class Model extends Money {
     else this.change(event)
   }
 
+  /** What became of each stored event: its state and, of a clearing, its outcomes and why there can be none. */
+  statuses(): ReadonlyArray<StoredSpend & { readonly status: object }> {
+    const waiting = new Set([...this.waiting.values()].flat())
+    return [...this.stored.entries()].map(([key, spend]) => {
+      const { cents, currency, kind, original } = spend
+      if (waiting.has(spend)) {
+        const waitingFor = { kind: kind === "refund" ? "clearing" : "authorization", externalTransactionId: original }
+        return { ...spend, status: { state: "waiting", waitingFor } }
+      }
+      if (!this.applied.has(key)) return { ...spend, status: { state: "stored" } }
+      if (kind !== "clearing") return { ...spend, status: { state: "applied" } }
+      const reason = assetOf(currency) === undefined ? "currencyEarnsNothing" : cents === 0n ? "zeroAmount" : undefined
+      const outcomes = this.outcomes.get(key)
+      return { ...spend, status: { state: "applied", outcomes, ...(reason !== undefined && { reason }) } }
+    })
+  }
+
   private authorizationOf(event: StoredSpend): ModelAuthorization | undefined {
     const key = originalKey(event)
     return key === undefined ? undefined : this.authorizations.get(key)
@@ -188,16 +185,19 @@ export class Model extends Money {
     const giver = authorization?.spend ?? clearing
     const at = giver.occurredAt
     const attributes = this.attributesAt(giver)
+    const outcomes: Array<ProgramOutcome> = []
+    this.outcomes.set(keyOf(clearing.user, clearing.kind, clearing.transaction), outcomes)
+    if (clearing.cents === 0n) return
+    const month = monthName(at)
+    const purchase = { cents: clearing.cents, mcc: clearing.mcc, at, attributes }
     for (const program of [...this.programs.keys()].sort()) {
-      const version = versionInForce(this.programs.get(program) ?? [], at)
-      if (version === undefined || version.definition.asset !== assetOf(clearing.currency)) continue
-      const found = evaluate(version.definition, { cents: clearing.cents, mcc: clearing.mcc, at, attributes })
-      if (found === undefined) continue
-      const { category, raw } = found
-      const month = monthName(at)
-      const { monthRoom, categoryRoom } = this.room(clearing.user, program, month, version.definition)
-      const earned = notNegative(least(raw, monthRoom, categoryRoom(category) ?? raw))
-      if (earned === 0n) continue
+      const versions = this.programs.get(program) ?? []
+      if (versions[0]?.definition.asset !== assetOf(clearing.currency)) continue
+      const version = versionInForce(versions, at)
+      const room = version && this.room(clearing.user, program, month, version.definition)
+      const { category, outcome } = decide(program, version, purchase, room)
+      outcomes.push(outcome)
+      if (version === undefined || outcome.amount === undefined) continue
       this.earn({
         user: clearing.user,
         program,
@@ -206,7 +206,7 @@ export class Model extends Money {
         asset: version.definition.asset,
         currency: clearing.currency,
         spend: clearing.cents,
-        earned,
+        earned: BigInt(outcome.amount),
         claimableAt: clearing.occurredAt + version.definition.holdingPeriodDays * 24 * 3_600_000,
         month,
         category
@@ -215,7 +215,7 @@ export class Model extends Money {
   }
 
   /** The amount that the caps leave; below zero where a newer version's cap is below what was earned. */
-  private room(user: string, program: string, month: string, definition: Definition) {
+  private room(user: string, program: string, month: string, definition: Definition): Room {
     return {
       monthRoom: BigInt(definition.caps.perMonth) - this.indexes.used(user, program, month),
       categoryRoom: (category: string | undefined): bigint | undefined => {
@@ -283,7 +283,3 @@ export class Model extends Money {
 
 const openCents = ({ changes, spend }: ModelAuthorization): bigint =>
   notNegative(spend.cents + sum(changes.map(({ cents, kind }) => kind === "reversal" ? -cents : cents)))
-
-const same = (left: Spend, right: Spend): boolean =>
-  left.currency === right.currency && left.cents === right.cents && left.mcc === right.mcc &&
-  left.occurredAt === right.occurredAt && left.original === right.original

@@ -1,4 +1,4 @@
-import type { Spend } from "./Model.ts"
+import type { Spend } from "./Spend.ts"
 import type { AssetName, Attributes, Definition } from "./Rules.ts"
 
 /**

@@ -11,7 +11,8 @@ import { Effect, Result, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { compare, type View } from "./Compare.ts"
 import type { Operation } from "./Operation.ts"
-import type { Model, Spend } from "./Model.ts"
+import type { Model } from "./Model.ts"
+import type { Spend } from "./Spend.ts"
 import { processEvents, untilAvailable } from "./Worker.ts"
 
 /** A running story: the same requests go to the service and to the model. */

@@ -86,11 +86,16 @@ export interface Evaluated {
   readonly raw: bigint
 }
 
+/** The part of a purchase on which its reward depends. */
+export interface Purchase {
+  readonly cents: bigint
+  readonly mcc: string
+  readonly at: number
+  readonly attributes: Attributes
+}
+
 /** Section 5.5 up to `raw`; undefined where the purchase is excluded or the user not eligible. */
-export const evaluate = (
-  definition: Definition,
-  purchase: { readonly cents: bigint; readonly mcc: string; readonly at: number; readonly attributes: Attributes }
-): Evaluated | undefined => {
+export const evaluate = (definition: Definition, purchase: Purchase): Evaluated | undefined => {
   const { at, attributes, cents, mcc } = purchase
   if (definition.exclusions.mccs.includes(mcc)) return undefined
   if (!isAllowed(definition.eligibility?.countries, attributes.country)) return undefined

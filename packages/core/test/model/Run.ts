@@ -3,11 +3,12 @@ import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { IntegratorId } from "@card-rewards/domain/Ids"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Cause, Clock, Effect } from "effect"
-import { compareBalance, compareLog, compareRewards, compareVault } from "./Compare.ts"
+import { compareBalance, compareLog, compareRewards, compareStatuses, compareVault } from "./Compare.ts"
 import { byReward, type Difference, exact } from "./Compare.ts"
 import type { Operation } from "./Operation.ts"
 import { defaultPaidAtOnce, type Limits, withLimits } from "./Limits.ts"
-import { Model, type Spend } from "./Model.ts"
+import { Model } from "./Model.ts"
+import type { Spend } from "./Spend.ts"
 import * as Requests from "./Requests.ts"
 import type { Run } from "./Requests.ts"
 import { abandon, matureRewards, processEvents } from "./Worker.ts"
@@ -65,7 +66,8 @@ const runAll = Effect.fnUntraced(function*(operations: ReadonlyArray<Operation>,
     yield* abandon(integratorId)
     return { index, story: run.story, ...difference } satisfies Mismatch
   }
-  return undefined
+  const difference = yield* compareStatuses(integratorId, run.model)
+  return difference && { index: operations.length - 1, story: run.story, ...difference } satisfies Mismatch
 })
 
 /** The service or the model has failed in a place where neither may. */

@@ -125,7 +125,10 @@ const completeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
   return {
     ...operation,
     security: authenticated ? [{ [apiKeyName]: [] }] : [],
-    parameters: operation.parameters.map((parameter) => ({ ...parameter, ...parameters[parameter.name] })),
+    parameters: operation.parameters.map((parameter) => ({
+      ...parameter,
+      ...(parameters[`${parameter.in} ${parameter.name}`] ?? parameters[parameter.name])
+    })),
     ...(operation.requestBody && {
       requestBody: { ...operation.requestBody, content: withExamples(operation.requestBody.content, request) }
     }),
@@ -189,6 +192,8 @@ const headers = {
 }
 
 const parameters: Readonly<Record<string, { readonly description: string; readonly example?: string }>> = {
+  "path kind": { description: "The kind of the spend event.", example: "clearing" },
+  externalTransactionId: { description: "The event's own transaction id, percent-encoded.", example: "txn-1" },
   userId: { description: "The integrator's own id for the user, percent-encoded.", example: "user-1" },
   programId: { description: "The program's id, chosen by the integrator; without a colon.", example: "groceries-2026" },
   version: {

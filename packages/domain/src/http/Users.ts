@@ -3,9 +3,11 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { UserBalance } from "../Balance.ts"
 import { NotFound } from "../Errors.ts"
 import { Explanation } from "../Explanation.ts"
-import { text, UserId } from "../Ids.ts"
+import { text, TransactionId, UserId } from "../Ids.ts"
+import { SpendEventStatus } from "../Outcome.ts"
 import { PageQuery } from "../Pagination.ts"
 import { RewardPage } from "../Reward.ts"
+import { SpendEventKind } from "../SpendEvent.ts"
 import { Enrollment, ReferrerConflict, ReferrerNotEnrolled, User, UserStored } from "../User.ts"
 import { RequestPipeline } from "./RequestPipeline.ts"
 
@@ -56,6 +58,16 @@ export class Users extends HttpApiGroup.make("users").add(
   }).annotateMerge(OpenApi.annotations({
     summary: "Explain a reward",
     description: "How the amount was computed: version, attributes, rate, bonuses, caps, refunds and recoveries."
+  })),
+  HttpApiEndpoint.get("spendEvent", "/v1/users/:userId/spend-events/:kind/:externalTransactionId", {
+    params: { ...params, kind: SpendEventKind, externalTransactionId: TransactionId },
+    success: Schema.Struct({ spendEvent: SpendEventStatus }).annotate({ description: "The event." }),
+    error: NotFound
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Read a spend event",
+    description: "The event with its state, and of an applied clearing what it earned in each program, or why it " +
+      "earned nothing there. The outcome is that of the moment when the event was applied: later versions and " +
+      "refunds do not change it."
   }))
 ).middleware(RequestPipeline)
   .annotate(OpenApi.Description, "Enrollment, balances and rewards of users.") {}

@@ -25,6 +25,8 @@ export const statements = [
     -- of an applied clearing: the purchase time and the sum of its refunds in its currency
     purchase_at timestamptz,
     refunded_cents numeric(78,0),
+    -- the programs in which it earned nothing, and why (Processing/Unearned.ts); absent where there are none
+    unearned text,
     PRIMARY KEY (integrator_id, user_id, kind, external_transaction_id)
   ) WITH (fillfactor = 75)`,
   // a clearing's refunds: for the explanation of its rewards, and for the audit

@@ -1,5 +1,5 @@
 import * as SeededRandom from "@card-rewards/testing/SeededRandom"
-import type { Kind } from "../Model.ts"
+import type { Kind } from "../Spend.ts"
 import type { AssetName } from "../Rules.ts"
 
 export const minute = 60_000

@@ -1,4 +1,4 @@
-import type { Kind } from "../Model.ts"
+import type { Kind } from "../Spend.ts"
 import type { Operation } from "../Operation.ts"
 import { day, hour, minute, type Scenario, spender } from "./Scenario.ts"
 

@@ -1,7 +1,7 @@
 /** Example bodies for the OpenAPI description. The tests decode each of them with its schema. */
 import { errors } from "./Errors.ts"
 import { event } from "./Events.ts"
-import { at, later, reward } from "./Values.ts"
+import { at, definition, later, reward } from "./Values.ts"
 
 /** Bodies by the name of the example. */
 export type Examples = Readonly<Record<string, unknown>>
@@ -19,27 +19,6 @@ const spendEvent = {
 }
 
 const user = { userId: "user-1", tier: "gold", country: "DE", segment: "beta", enrolledAt: at, updatedAt: at }
-
-const definition = {
-  asset: "USDC",
-  effectiveFrom: "2026-12-01T00:00:00.000Z",
-  categories: [{ id: "groceries", mccs: ["5411", "5499"] }],
-  baseRate: 100,
-  categoryRates: [{ categoryId: "groceries", rate: 300 }],
-  merchantRates: [],
-  tiers: [{ tier: "gold", multiplier: 15000, baseRate: 150, categoryRates: [{ categoryId: "groceries", rate: 400 }] }],
-  campaigns: [{
-    id: "winter",
-    startsAt: "2026-12-01T00:00:00.000Z",
-    endsAt: "2027-01-01T00:00:00.000Z",
-    bonusRate: 200,
-    categoryIds: ["groceries"]
-  }],
-  caps: { perMonth: "50000000", categories: [{ categoryId: "groceries", perMonth: "20000000" }] },
-  exclusions: { mccs: ["6011"], merchants: [] },
-  holdingPeriodDays: 14,
-  eligibility: { countries: ["DE"], segments: ["beta"] }
-}
 
 const version = { version: 1, effectiveFrom: definition.effectiveFrom, publishedAt: at }
 const published = { programId: "groceries-2026", ...version, duplicate: false }
@@ -139,6 +118,36 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
           refunds: [{ externalTransactionId: "refund-1", amount: "2345", reduction: "703500" }],
           recoveries: [],
           amount: "3000000"
+        }
+      }
+    }
+  },
+  "users.spendEvent": {
+    success: {
+      earned: {
+        spendEvent: {
+          id: "se:acme:user-1:clearing:txn-1",
+          receivedAt: at,
+          state: "applied",
+          event: spendEvent,
+          outcomes: [
+            { programId: "bonus-2026", reason: "noVersionInForce" },
+            { programId: "groceries-2026", programVersion: 1, rewardId: reward.id, amount: "3703500" },
+            { programId: "travel", programVersion: 3, reason: "zeroRate" }
+          ]
+        }
+      },
+      stored: {
+        spendEvent: { id: "se:acme:user-1:clearing:txn-1", receivedAt: at, state: "stored", event: spendEvent }
+      },
+      nothing: {
+        spendEvent: {
+          id: "se:acme:user-1:clearing:txn-2",
+          receivedAt: at,
+          state: "applied",
+          event: { ...spendEvent, externalTransactionId: "txn-2", amount: { currency: "GBP", amount: "500" } },
+          outcomes: [],
+          reason: "currencyEarnsNothing"
         }
       }
     }

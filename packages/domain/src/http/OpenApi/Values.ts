@@ -1,4 +1,4 @@
-/** Values of several examples: two times, and one reward in several states. */
+/** Values of several examples: two times, a program version, and one reward in several states. */
 export const at = "2026-11-20T09:30:00.000Z"
 export const later = "2026-11-21T09:30:00.000Z"
 
@@ -26,3 +26,25 @@ export const reward = {
 /** The same reward after its holding period, and what a full refund changes. */
 export const claimable = { ...reward, state: "Claimable", revision: 2, updatedAt: "2026-12-04T09:30:00.000Z" }
 export const refunded = { state: "Refunded", amount: { asset: "USDC", amount: "0" }, refundedSpend: "12345" }
+
+/** A program version with every part. */
+export const definition = {
+  asset: "USDC",
+  effectiveFrom: "2026-12-01T00:00:00.000Z",
+  categories: [{ id: "groceries", mccs: ["5411", "5499"] }],
+  baseRate: 100,
+  categoryRates: [{ categoryId: "groceries", rate: 300 }],
+  merchantRates: [],
+  tiers: [{ tier: "gold", multiplier: 15000, baseRate: 150, categoryRates: [{ categoryId: "groceries", rate: 400 }] }],
+  campaigns: [{
+    id: "winter",
+    startsAt: "2026-12-01T00:00:00.000Z",
+    endsAt: "2027-01-01T00:00:00.000Z",
+    bonusRate: 200,
+    categoryIds: ["groceries"]
+  }],
+  caps: { perMonth: "50000000", categories: [{ categoryId: "groceries", perMonth: "20000000" }] },
+  exclusions: { mccs: ["6011"], merchants: [] },
+  holdingPeriodDays: 14,
+  eligibility: { countries: ["DE"], segments: ["beta"] }
+}
