@@ -48,6 +48,7 @@ export const SpendEventStatus = Schema.Struct({
 }).annotate({
   identifier: "SpendEventStatus",
   description: "`stored` is not processed yet, `waiting` waits for the event in `waitingFor`, `applied` had its " +
-    "effect. An applied clearing has `outcomes`, one for each program that pays in its asset; none where `reason` says why."
+    "effect. An applied clearing has `outcomes`, one for each program that pays in its asset; none where `reason` " +
+    "says why."
 })
 export type SpendEventStatus = typeof SpendEventStatus.Type
