@@ -118,8 +118,9 @@ const joinedIntoBatches: ReadonlySet<string> = new Set([
 const maxBodyBytes = ({ path }: { readonly path: string }): number =>
   path === "/v1/spend-events/batch" ? maxBatchBytes : maxBytes
 
+/** A quote writes nothing. */
 const classOf = (endpoint: { readonly method: string; readonly path: string }): RateClass =>
-  endpoint.method === "GET"
+  endpoint.method === "GET" || endpoint.path.endsWith("/quotes")
     ? "read"
     : endpoint.path.startsWith("/v1/spend-events")
     ? "ingest"

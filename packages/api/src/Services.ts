@@ -7,6 +7,7 @@ import { Environment } from "@card-rewards/core/Environment"
 import { Events } from "@card-rewards/core/Events"
 import { Explanations } from "@card-rewards/core/Explanations"
 import { Programs } from "@card-rewards/core/Programs"
+import { Quotes } from "@card-rewards/core/Quotes"
 import { Rewards } from "@card-rewards/core/Rewards"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { Secrets, type SecretsKey } from "@card-rewards/core/Secrets"
@@ -38,6 +39,7 @@ const all = {
   events: Events,
   explanations: Explanations,
   programs: Programs,
+  quotes: Quotes,
   rewards: Rewards,
   sandboxClock: SandboxClock,
   simulations: Simulations,
@@ -64,7 +66,7 @@ export const make = Effect.fnUntraced(function*(database: Database.DatabaseConfi
       DeliveryLog.layer,
       Events.layer,
       Explanations.layer,
-      Programs.layer,
+      Quotes.layer,
       Rewards.layer,
       SandboxClock.layer,
       Simulations.layer(options.simulationLimits),
@@ -73,7 +75,7 @@ export const make = Effect.fnUntraced(function*(database: Database.DatabaseConfi
       Users.layer,
       Vault.layer,
       WebhookEndpoints.layer({ allowPrivateNetwork: options.allowPrivateNetwork })
-    ).pipe(Layer.provide([
+    ).pipe(Layer.provideMerge(Programs.layer), Layer.provide([
       Environment.layer(options.environment),
       Secrets.layer({ keys: options.secretsKeys }),
       Database.layer(database)

@@ -26,6 +26,10 @@ export const layer = HttpApiBuilder.group(
       .handle("explanation", ({ params }) =>
         forIntegrator((id, { explanations }) =>
           Effect.map(explanations.explain(id, params.userId, params.rewardId), (explanation) => ({ explanation }))))
+      .handle("quotes", ({ params, payload }) =>
+        forIntegrator((id, { quotes }) =>
+          Effect.flatMap(quotes.quote(id, params.userId, payload), (all) =>
+            answers.text(id, JSON.stringify({ quotes: all })))))
       .handle("spendEvent", ({ params }) =>
         forIntegrator((id, { spendEventStatuses }) =>
           Effect.map(spendEventStatuses.get(id, params), (spendEvent) =>

@@ -68,6 +68,12 @@ const attacks: Readonly<Record<string, Attack>> = {
     eachUser((user) => `${user}/rewards`, (user) => `${user}/rewards?cursor=${rewardsCursor}`),
   "GET /v1/users/{userId}/rewards/{rewardId}/explanation": ({ rewardId }) =>
     eachUser((user) => `${user}/rewards/${of(rewardId)}/explanation`),
+  "POST /v1/users/{userId}/quotes": () =>
+    [...users, attackersUser].map((user): Request => ["POST", `/v1/users/${of(user)}/quotes`, {
+      amount: { currency: "USD", amount: "100" },
+      merchant: { descriptor: "Shop", mcc: "5411" },
+      occurredAt: "2099-12-02T00:00:00.000Z"
+    }]),
   "GET /v1/users/{userId}/spend-events/{kind}/{externalTransactionId}": () =>
     eachUser(
       ...[...transactions, "waiting"].flatMap((transaction) =>

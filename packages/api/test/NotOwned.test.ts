@@ -76,7 +76,7 @@ const changes = (integratorId: string, eventId: string): Readonly<Record<string,
 })
 
 /** Operations whose method says that they change something, and that do not. */
-const reads = new Set(["POST /v1/programs/{programId}/simulations"])
+const reads = new Set(["POST /v1/programs/{programId}/simulations", "POST /v1/users/{userId}/quotes"])
 
 /** An integrator's rows of a table, as text. */
 const rowsOf = Effect.fnUntraced(function*(table: string, of: string) {

@@ -11,6 +11,7 @@ import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { perRow } from "./Database/PlannerHints.ts"
 import { value } from "./Database.ts"
+import { encodeComputation } from "./Explanations/Computation.ts"
 import type { RewardRow } from "./Ledger/RewardRow.ts"
 import { bringUpToDate } from "./UpToDate.ts"
 import { recordAt } from "./Users/AttributeHistory.ts"
@@ -97,36 +98,17 @@ const explain = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: 
   )
   const evaluation = evaluate(version, { at: row.purchaseAt, cents: row.spend, mcc: row.mcc, attributes })
   if (evaluation === undefined) return yield* Effect.die(new Error("a reward of a purchase that its version excludes"))
-  const { bonuses, category, multiplier, rate, raw } = evaluation
-  const categoryCap = category === undefined ? undefined : version.categoryCaps.get(category)
+  const used = { month: row.monthUsedBefore, category: row.categoryUsedBefore }
+  const { earned, purchaseAt } = row
   return yield* Schema.decodeUnknownEffect(Explanation)({
     rewardId,
     programId: row.programId,
     programVersion: row.programVersion,
-    purchaseTime: printTimestamp(row.purchaseAt),
-    attributes,
-    ...(category === undefined ? {} : { category }),
-    rate,
-    multiplier,
-    bonuses,
-    raw: raw.toString(),
-    caps: [
-      cap("month", undefined, version.monthCap, row.monthUsedBefore),
-      ...(categoryCap === undefined ? [] : [cap("category", category, categoryCap, row.categoryUsedBefore)])
-    ],
-    earned: row.earned.toString(),
+    ...encodeComputation({ version, purchaseAt, attributes, evaluation, used, earned }),
     refunds: yield* refundsOf(row),
     recoveries: yield* recoveriesOf(row),
     amount: row.amount.toString()
   }).pipe(Effect.orDie)
-})
-
-const cap = (scope: "month" | "category", categoryId: string | undefined, perMonth: bigint, used: bigint) => ({
-  scope,
-  ...(categoryId === undefined ? {} : { categoryId }),
-  perMonth: perMonth.toString(),
-  usedBefore: used.toString(),
-  left: (perMonth > used ? perMonth - used : 0n).toString()
 })
 
 /** The maximum number of refunds that an explanation shows: the first ones. Most purchases have few. */

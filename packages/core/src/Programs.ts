@@ -14,7 +14,7 @@ import { Array, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { value, withinRequestDeadline } from "./Database.ts"
 import { lockIntegrator } from "./Locks.ts"
-import type { Catalog } from "./Programs/Catalog.ts"
+import type { Catalog, VersionMetadata } from "./Programs/Catalog.ts"
 import { readProgramText, type TextInPieces } from "./Programs/ProgramText.ts"
 import type { Need } from "./Programs/Reservations.ts"
 import { makeVersions } from "./Programs/Versions.ts"
@@ -54,6 +54,11 @@ export class Programs extends Context.Service<Programs, {
   readonly catalogs: (
     integratorIds: ReadonlyArray<IntegratorId>
   ) => Effect.Effect<ReadonlyMap<IntegratorId, Catalog>, SqlError.SqlError>
+  /** Loads versions inside the caller's transaction, which holds no lock. */
+  readonly ensure: (
+    catalog: Catalog,
+    versions: Iterable<VersionMetadata>
+  ) => Effect.Effect<void, SqlError.SqlError>
   /**
    * Loads versions that deferred events need, after the transaction that deferred them: up to `maxLoadBytes` of JSON,
    * but at least one version. `decided` are all events that the transaction decided, `deferred` those of them that it
@@ -106,7 +111,7 @@ const statements = (sql: SqlClient.SqlClient) => {
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  const { cachedBytes, catalogs, load } = yield* makeVersions()
+  const { cachedBytes, catalogs, ensure, load } = yield* makeVersions()
 
   const { publication, published } = statements(sql)
 
@@ -152,7 +157,7 @@ const make = Effect.gen(function*() {
   const get = Effect.fn("Programs.get")((integratorId: IntegratorId, programId: ProgramId) =>
     Effect.provideService(readProgramText(integratorId, programId), SqlClient.SqlClient, sql))
 
-  return Programs.of({ publish, list, get, catalogs, load, cachedBytes })
+  return Programs.of({ publish, list, get, catalogs, ensure, load, cachedBytes })
 })
 
 /** jsonb can store neither NUL nor an unpaired surrogate. Only lists that must be empty can contain them. */

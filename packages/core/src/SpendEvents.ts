@@ -171,8 +171,7 @@ const answerAll = (posts: ReadonlyArray<Post>, rows: ReadonlyArray<NotStored>): 
 const conflict = (id: string) =>
   Exit.fail(new SpendEventConflict({ id, message: "An event with this identity was stored with different content" }))
 
-const inFuture = () =>
-  Exit.fail(new EventInFuture({ message: "occurredAt is more than one minute ahead of the service's clock" }))
+const inFuture = () => Exit.fail(EventInFuture.ahead())
 
 const notEnrolled = ({ userId }: SpendEvent) =>
   Exit.fail(new UserNotEnrolled({ userId, message: "There is no user with this id; enroll the user first" }))

@@ -13,6 +13,7 @@ import { moneyLayer } from "./Spending.ts"
 import { startMillis } from "./TestLayer.ts"
 
 const seeds = parseSeeds(process.env["TEST_SEEDS"] ?? "40")
+const quotedSeeds = parseSeeds(process.env["TEST_QUOTED_SEEDS"] ?? "10")
 const operationsPerSeed = Number(process.env["TEST_LENGTH"] ?? "60")
 
 /** Every other seed is run with such a small limit that most funding needs several transactions. */
@@ -41,6 +42,15 @@ layer(moneyLayer)("the money rules, by a naive model", (it) => {
       const assigned = yield* sql<{ count: bigint }>`SELECT count(*) FROM journal WHERE to_account = 'assigned'`
       if (seeds.length >= 40) assert.isAbove(Number(assigned[0]?.count ?? 0n), 20, "the sequences reach assigned money")
       assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
+    }), 600_000)
+
+  it.effect("a quote is what the clearing that follows earns", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      for (const seed of quotedSeeds) {
+        const mismatch = yield* run(generate(seed + 10_000, operationsPerSeed), { quoted: true })
+        if (mismatch !== undefined) assert.fail(report(`seed ${seed + 10_000}, with quotes`, mismatch))
+      }
     }), 600_000)
 
   it.effect("more than a thousand dependents are applied in several transactions, before the user's next event", () =>

@@ -1,6 +1,7 @@
 import { Audit } from "@card-rewards/core/Audit"
 import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
+import { Quotes } from "@card-rewards/core/Quotes"
 import { Rewards } from "@card-rewards/core/Rewards"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
@@ -13,6 +14,7 @@ import { liveLayer, testLayer } from "./TestLayer.ts"
 /** All services between a spend event and the money it moves. */
 export const moneyServices = Layer.mergeAll(
   Processing.layer,
+  Quotes.layer,
   Rewards.layer,
   SandboxClock.layer,
   SpendEvents.layer,

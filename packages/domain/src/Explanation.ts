@@ -13,11 +13,8 @@ const Cap = Schema.Struct({
   left: Amount
 })
 
-/** The computation of a reward's amount (decisions, section 9), with everything that is needed to repeat it. */
-export const Explanation = Schema.Struct({
-  rewardId: Schema.String,
-  programId: ProgramId,
-  programVersion: Schema.Int,
+/** How the amount of a purchase is computed by a version. */
+const computation = {
   purchaseTime: Timestamp,
   attributes: Attributes,
   category: Schema.optionalKey(Schema.String),
@@ -29,7 +26,22 @@ export const Explanation = Schema.Struct({
   bonuses: Schema.Array(Schema.Struct({ campaignId: Schema.String, bonusRate: Schema.Int })),
   raw: Amount,
   caps: Schema.Array(Cap),
-  earned: Amount,
+  earned: Amount
+}
+
+/** The computation of what a purchase would earn, which is the `earned` of its explanation. */
+export const Computation = Schema.Struct(computation).annotate({
+  identifier: "Computation",
+  description: "The computation of what a purchase would earn."
+})
+export type Computation = typeof Computation.Type
+
+/** The computation of a reward's amount (decisions, section 9), with everything that is needed to repeat it. */
+export const Explanation = Schema.Struct({
+  rewardId: Schema.String,
+  programId: ProgramId,
+  programVersion: Schema.Int,
+  ...computation,
   refunds: Schema.Array(Schema.Struct({ externalTransactionId: Schema.String, amount: Cents, reduction: Amount })),
   recoveries: Schema.Array(Schema.Struct({ at: Timestamp, amount: Amount })),
   amount: Amount

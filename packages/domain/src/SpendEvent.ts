@@ -194,4 +194,8 @@ export class SpendEventConflict extends Schema.TaggedError<SpendEventConflict>()
 /** 422: `occurredAt` is more than a minute ahead of the service's clock. */
 export class EventInFuture extends Schema.TaggedError<EventInFuture>()("EventInFuture", {
   message: Schema.String
-}, { httpApiStatus: 422 }) {}
+}, { httpApiStatus: 422 }) {
+  static ahead(): EventInFuture {
+    return new EventInFuture({ message: "occurredAt is more than one minute ahead of the service's clock" })
+  }
+}

@@ -12,6 +12,7 @@ import {
   publish,
   type Request,
   type Send,
+  setClock,
   spend
 } from "@card-rewards/testing/Requests"
 import { TestApi } from "@card-rewards/testing/TestApi"
@@ -26,6 +27,8 @@ const send = (...sent: Request): Case => (request) => one(request(...sent))
 /** Sends all in order; what comes before the last ones only prepares. */
 const last = (proofs: number, ...requests: ReadonlyArray<Request>): Case => (request) =>
   Effect.forEach(requests, (sent) => request(...sent)).pipe(Effect.map((answers) => answers.slice(-proofs)))
+
+const purchase = { amount: { currency: "USD", amount: "12345" }, merchant: { descriptor: "Shop", mcc: "5411" } }
 
 /**
  * What produces each declared answer that is the operation's own; each case is an integrator's first requests. An error
@@ -68,6 +71,17 @@ export const cases: Readonly<Record<string, Case>> = {
     "GET",
     "/v1/users/nobody/rewards/rw%3Ax/explanation"
   ),
+  "POST /v1/users/{userId}/quotes 200": last(1, publish("p", 1), setClock("2099-12-15T00:00:00.000Z"), enroll("ann"), [
+    "POST",
+    "/v1/users/ann/quotes",
+    purchase
+  ]),
+  "POST /v1/users/{userId}/quotes 404": send("POST", "/v1/users/nobody/quotes", purchase),
+  "POST /v1/users/{userId}/quotes 422": last(1, enroll("ann"), [
+    "POST",
+    "/v1/users/ann/quotes",
+    { ...purchase, occurredAt: "2199-01-01T00:00:00Z" }
+  ]),
   "GET /v1/users/{userId}/spend-events/{kind}/{externalTransactionId} 200": last(
     1,
     enroll("ann"),

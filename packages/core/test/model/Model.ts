@@ -110,6 +110,12 @@ export class Model extends Money {
     return "accepted"
   }
 
+  /** Whether {@link submit} would accept the event, and did not before. */
+  isNew(spend: Spend): boolean {
+    return !this.stored.has(keyOf(spend.user, spend.kind, spend.transaction)) &&
+      spend.occurredAt <= this.now + 60_000 && this.users.has(spend.user)
+  }
+
   /** The user of the first stored event that is not processed yet. */
   get unprocessed(): string | undefined {
     return this.queue[0]?.user

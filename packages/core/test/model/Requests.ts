@@ -24,6 +24,8 @@ export interface Run {
   readonly view: View
   readonly manyUsersPerBatch: boolean
   readonly bulk: boolean
+  /** Whether each purchase is quoted before its clearing is sent. */
+  readonly quoted: boolean
   readonly paidAtOnce: number
   /** Spend events that a bulk run has not sent yet. */
   readonly unsent: Array<Spend>

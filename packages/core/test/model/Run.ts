@@ -4,6 +4,7 @@ import { IntegratorId } from "@card-rewards/domain/Ids"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Cause, Clock, Effect } from "effect"
 import { compareBalance, compareLog, compareRewards, compareStatuses, compareVault } from "./Compare.ts"
+import { compareQuotes, readQuotes } from "./Quotes.ts"
 import { byReward, type Difference, exact } from "./Compare.ts"
 import type { Operation } from "./Operation.ts"
 import { defaultPaidAtOnce, type Limits, withLimits } from "./Limits.ts"
@@ -31,6 +32,8 @@ export interface RunOptions {
    * lane, so that their order of application is known for any number of them. Compared as with limits.
    */
   readonly bulk?: boolean
+  /** Each purchase is quoted before its clearing is sent, and must earn what the quote says. */
+  readonly quoted?: boolean
   /** The integrator's id; one that no other run has, where absent. */
   readonly integratorId?: IntegratorId
 }
@@ -56,6 +59,7 @@ const runAll = Effect.fnUntraced(function*(operations: ReadonlyArray<Operation>,
       : exact,
     manyUsersPerBatch,
     bulk: options.bulk === true,
+    quoted: options.quoted === true,
     paidAtOnce,
     unsent: [],
     paysLater: false
@@ -149,11 +153,14 @@ const spend = Effect.fnUntraced(function*(
     run.unsent.push(spend)
     return later ? undefined : yield* Requests.sendAll(run)
   }
+  const isQuoted = run.quoted && spend.kind === "clearing" && spend.original === undefined && model.isNew(spend)
+  if (isQuoted) yield* processAll(run)
+  const quotes = isQuoted ? yield* readQuotes(run.integratorId, spend) : undefined
   if (!manyUsersPerBatch && model.unprocessed !== undefined && model.unprocessed !== spend.user) yield* processAll(run)
   const difference = yield* Requests.send(run, [spend])
-  if (difference !== undefined || later) return difference
+  if (difference !== undefined || (later && quotes === undefined)) return difference
   yield* processAll(run)
-  return undefined
+  return quotes && (yield* compareQuotes(run.integratorId, spend, quotes))
 })
 
 const readable = ({ cents, occurredAt, ...spend }: Spend) => ({

@@ -7,7 +7,8 @@ import { text, TransactionId, UserId } from "../Ids.ts"
 import { SpendEventStatus } from "../Outcome.ts"
 import { PageQuery } from "../Pagination.ts"
 import { RewardPage } from "../Reward.ts"
-import { SpendEventKind } from "../SpendEvent.ts"
+import { Quote, QuoteRequest } from "../Quote.ts"
+import { EventInFuture, SpendEventKind } from "../SpendEvent.ts"
 import { Enrollment, ReferrerConflict, ReferrerNotEnrolled, User, UserStored } from "../User.ts"
 import { RequestPipeline } from "./RequestPipeline.ts"
 
@@ -58,6 +59,16 @@ export class Users extends HttpApiGroup.make("users").add(
   }).annotateMerge(OpenApi.annotations({
     summary: "Explain a reward",
     description: "How the amount was computed: version, attributes, rate, bonuses, caps, refunds and recoveries."
+  })),
+  HttpApiEndpoint.post("quotes", "/v1/users/:userId/quotes", {
+    params,
+    payload: QuoteRequest,
+    success: Schema.Struct({ quotes: Schema.Array(Quote) }).annotate({ description: "The quotes." }),
+    error: [NotFound, EventInFuture]
+  }).annotateMerge(OpenApi.annotations({
+    summary: "Quote a purchase",
+    description: "What a clearing of the purchase would earn in each program now, without storing anything. Events " +
+      "that are stored and not processed yet do not count towards caps."
   })),
   HttpApiEndpoint.get("spendEvent", "/v1/users/:userId/spend-events/:kind/:externalTransactionId", {
     params: { ...params, kind: SpendEventKind, externalTransactionId: TransactionId },

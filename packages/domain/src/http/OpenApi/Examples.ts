@@ -1,7 +1,7 @@
 /** Example bodies for the OpenAPI description. The tests decode each of them with its schema. */
 import { errors } from "./Errors.ts"
 import { event } from "./Events.ts"
-import { at, definition, later, reward } from "./Values.ts"
+import { at, computation, definition, later, reward } from "./Values.ts"
 
 /** Bodies by the name of the example. */
 export type Examples = Readonly<Record<string, unknown>>
@@ -106,20 +106,30 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
           rewardId: reward.id,
           programId: reward.programId,
           programVersion: 1,
-          purchaseTime: at,
-          attributes: { tier: "gold", country: "DE" },
-          category: "groceries",
-          rate: { value: 300, source: "category" },
-          multiplier: 10000,
-          bonuses: [],
-          raw: "3703500",
-          caps: [{ scope: "month", perMonth: "50000000", usedBefore: "0", left: "50000000" }],
-          earned: "3703500",
+          ...computation,
           refunds: [{ externalTransactionId: "refund-1", amount: "2345", reduction: "703500" }],
           recoveries: [],
           amount: "3000000"
         }
       }
+    }
+  },
+  "users.quotes": {
+    request: {
+      now: { amount: spendEvent.amount, merchant: spendEvent.merchant },
+      then: { amount: spendEvent.amount, merchant: spendEvent.merchant, occurredAt: at }
+    },
+    success: {
+      quotes: {
+        quotes: [{
+          programId: reward.programId,
+          programVersion: 1,
+          asset: "USDC",
+          amount: "3703500",
+          explanation: computation
+        }]
+      },
+      none: { quotes: [] }
     }
   },
   "users.spendEvent": {

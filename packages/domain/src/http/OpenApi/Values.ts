@@ -48,3 +48,16 @@ export const definition = {
   holdingPeriodDays: 14,
   eligibility: { countries: ["DE"], segments: ["beta"] }
 }
+
+/** How the reward was computed. */
+export const computation = {
+  purchaseTime: at,
+  attributes: { tier: "gold", country: "DE" },
+  category: "groceries",
+  rate: { value: 300, source: "category" },
+  multiplier: 10000,
+  bonuses: [],
+  raw: "3703500",
+  caps: [{ scope: "month", perMonth: "50000000", usedBefore: "0", left: "50000000" }],
+  earned: "3703500"
+}
