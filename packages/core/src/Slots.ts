@@ -38,6 +38,14 @@ export const areOwned = (integratorIds: ReadonlySet<string>): Statement.Fragment
   ])
 }
 
+/**
+ * The epoch in which this cell owns the slot of an integrator; null where it does not own it. It is another one when
+ * the slot has been another cell's meanwhile.
+ */
+export const ownedSince = (column: string): Statement.Fragment =>
+  Statement.fragment([Statement.literal(`(SELECT cell_slots.epoch::text FROM cell_slots
+    WHERE cell_slots.state = 'owned' AND cell_slots.slot = ${slotExpression(column)} LIMIT 1)`)])
+
 /** The error of a request for an integrator whose slot no cell owns that can be reached, or not any more. */
 export const notOwned = () =>
   new Unavailable({ message: "The integrator's data cannot be reached now; send the same request again" })

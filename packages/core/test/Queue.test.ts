@@ -4,6 +4,7 @@ import { Processing, SlowScanMillis } from "@card-rewards/core/Processing"
 import { EventWeights } from "@card-rewards/core/Processing/Budget"
 import { findLanes, maxLanes, ScanState } from "@card-rewards/core/Processing/Queue"
 import { lockLanes, takeEvents } from "@card-rewards/core/Processing/Take"
+import { slotOf } from "@card-rewards/core/Slots"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { IntegratorId, UserId } from "@card-rewards/domain/Ids"
@@ -118,7 +119,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
   it.effect("finds an event whose writer has committed before the watermark of its lane passes the event", () =>
     Effect.gen(function*() {
       const { integratorId, scan, state, send } = yield* watermarked("ended")
-      const watermark = () => state.watermarks.watermarkOf({ integratorId, lane })
+      const watermark = () => state.watermarks.list()[0]?.watermark
       const commit = yield* insertUncommitted(integratorId)
       yield* send("later")
       assert.deepStrictEqual(yield* scan(false), ["later"])
@@ -155,6 +156,34 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
       assert.deepStrictEqual(yield* scan(true), [])
       yield* commit
       assert.deepStrictEqual(yield* scan(true), ["open"])
+    }))
+
+  it.effect("finds events that a slot brings back from another cell below the watermark of their lane", () =>
+    Effect.gen(function*() {
+      const { integratorId, scan, state, send } = yield* watermarked("returned")
+      const sql = yield* SqlClient.SqlClient
+      const slot = value.int4(slotOf(integratorId))
+      const [first] = yield* sql<{ arrival: bigint }>`SELECT nextval('arrivals') AS arrival`
+      yield* send("sent")
+      assert.deepStrictEqual(yield* scan(false), ["sent"])
+      for (let scans = 0; scans < 3; scans++) assert.deepStrictEqual(yield* scan(true), [])
+      assert.isAbove(Number(state.watermarks.closedArrival), Number(first?.arrival))
+      yield* sql`UPDATE cell_slots SET state = 'left', peer = 'other' WHERE slot = ${slot}`
+      // scans go on meanwhile, and find nothing
+      for (let scans = 0; scans < 3; scans++) assert.deepStrictEqual(yield* scan(true), [])
+      yield* sql`INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at,
+          currency, cents, descriptor, mcc, occurred_at, arrival)
+        VALUES (${integratorId}, ${userId}, 'clearing', 'copied', ${lane}, now(), 'USD', 100, 'Shop', '5411', now(),
+          ${value.int8(first?.arrival ?? 0n)})`
+      yield* sql`INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
+        SELECT integrator_id, lane, arrival, user_id, kind, external_transaction_id FROM spend_events
+        WHERE integrator_id = ${integratorId} AND external_transaction_id = 'copied'`
+      yield* sql`UPDATE cell_slots SET state = 'owned', peer = NULL WHERE slot = ${slot}`
+      yield* send("next")
+      assert.deepStrictEqual(yield* scan(true), ["copied", "next"])
+      // and the lane gets a watermark again
+      for (let scans = 0; scans < 3; scans++) assert.deepStrictEqual(yield* scan(true), [])
+      assert.isAbove(Number(state.watermarks.list()[0]?.watermark), Number(first?.arrival))
     }))
 
   it.effect("skips integrators in quarantine, in scans of the whole queue and of recent lanes", () =>

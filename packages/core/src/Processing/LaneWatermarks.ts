@@ -7,9 +7,21 @@ export interface LaneKey {
   readonly lane: number
 }
 
-/** A lane and its watermark: the arrival number up to which the lane stays empty. */
+/** A lane of a slot that the cell owns, and since when; see `ownedSince` in Slots.ts. */
+export interface OwnedLane extends LaneKey {
+  readonly ownedSince: string
+}
+
+/** A lane and its watermark: the arrival number up to which it stays empty while the cell keeps its slot. */
 export interface WatermarkedLane extends LaneKey {
   watermark: bigint
+  /** The ownership for which the watermark holds; empty before the first scan of the lane. */
+  ownedSince: string
+}
+
+/** What a scan found in a lane: its first arrival after the watermark, or null where there is none. */
+export interface ScannedLane extends OwnedLane {
+  readonly arrival: bigint | null
 }
 
 /** A sample in progress, whose list of writers is being read. */
@@ -36,6 +48,11 @@ interface Sample extends StartedSample {
  *    process has at most one sample in progress: {@link beginSample} returns undefined until {@link endSample}.
  * 4. A lane's watermark moves up to that arrival only when a statement that began afterwards found no row of the lane
  *    up to it. A row that another transaction is deleting stays visible until that transaction commits.
+ * 5. Rows that a move copies into the queue have numbers of another cell, and 1 does not hold for them. They are
+ *    committed before the slot becomes owned, and none are copied while it is. So a statement that sees since when the
+ *    slot is owned sees all of them, and the watermark is used for that ownership alone: a scan compares it itself; a
+ *    batch reads it with the locks of its lanes, from when on the slot stays owned until the transaction ends. The move
+ *    first lets the cell's own numbers pass the copied ones, so that 2 holds where these were read.
  */
 export class LaneWatermarks {
   /** No further event with an arrival up to this number can become visible. */
@@ -50,7 +67,7 @@ export class LaneWatermarks {
   remember(lanes: ReadonlyArray<LaneKey>): void {
     for (const { integratorId, lane } of lanes) {
       const key = laneKeyOf({ integratorId, lane })
-      const known = this.lanes.get(key) ?? { integratorId, lane, watermark: 0n }
+      const known = this.lanes.get(key) ?? { integratorId, lane, watermark: 0n, ownedSince: "" }
       this.lanes.delete(key)
       this.lanes.set(key, known)
     }
@@ -65,9 +82,10 @@ export class LaneWatermarks {
     return [...this.lanes.values()]
   }
 
-  /** The arrival after which a scan of the lane starts; 0 for an unknown lane. */
-  watermarkOf(lane: LaneKey): bigint {
-    return this.lanes.get(laneKeyOf(lane))?.watermark ?? 0n
+  /** The arrival after which a scan of the lane starts; 0 where none is known for this ownership of its slot. */
+  watermarkOf(lane: OwnedLane): bigint {
+    const known = this.lanes.get(laneKeyOf(lane))
+    return known?.ownedSince === lane.ownedSince ? known.watermark : 0n
   }
 
   /** Records that events with these arrivals were read. */
@@ -94,13 +112,19 @@ export class LaneWatermarks {
   }
 
   /**
-   * Records a scan of the lanes by a statement that began when {@link closedArrival} was `closed`. `first` returns the
-   * first arrival after a lane's watermark, or undefined where there is none.
+   * Records a scan of the lanes by a statement that began when {@link closedArrival} was `closed`. `find` returns what
+   * it found in a lane, or undefined where the cell does not own the slot.
    */
-  scanned(lanes: ReadonlyArray<WatermarkedLane>, closed: bigint, first: (lane: LaneKey) => bigint | undefined): void {
+  scanned(
+    lanes: ReadonlyArray<WatermarkedLane>,
+    closed: bigint,
+    find: (lane: LaneKey) => ScannedLane | undefined
+  ): void {
     for (const lane of lanes) {
-      const arrival = first(lane)
-      if (lane.watermark < closed && (arrival === undefined || arrival > closed)) lane.watermark = closed
+      const found = find(lane)
+      if (found === undefined) continue
+      if (lane.ownedSince !== found.ownedSince) Object.assign(lane, { ownedSince: found.ownedSince, watermark: 0n })
+      if (lane.watermark < closed && (found.arrival === null || found.arrival > closed)) lane.watermark = closed
     }
   }
 

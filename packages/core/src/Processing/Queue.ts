@@ -1,8 +1,9 @@
 import { Clock, Context, Effect } from "effect"
 import { SqlClient, Statement } from "effect/sql"
 import { columns, value } from "../Database.ts"
-import { isOwned } from "../Slots.ts"
-import { type LaneKey, laneKeyOf, LaneWatermarks } from "./LaneWatermarks.ts"
+import { perRow } from "../Database/PlannerHints.ts"
+import { isOwned, ownedSince } from "../Slots.ts"
+import { type LaneKey, laneKeyOf, LaneWatermarks, type ScannedLane } from "./LaneWatermarks.ts"
 
 /** The maximum number of lanes of one batch. */
 export const maxLanes = 256
@@ -26,12 +27,10 @@ const scanPauseFactor = 9n
 /** The minimum time between two samples of the writers. */
 const sampleNanos = 500_000_000n
 
-/** Whether joint batches leave an integrator's lanes alone: it is in quarantine, or its slot is not this cell's. */
-const setAside = (alias: string): Statement.Fragment =>
+/** Whether an integrator is in quarantine: joint batches leave its lanes alone. */
+const isQuarantined = (alias: string): Statement.Fragment =>
   Statement.fragment([
-    Statement.literal(`(EXISTS (SELECT FROM quarantine z WHERE z.integrator_id = ${alias}.integrator_id) OR NOT `),
-    ...isOwned(`${alias}.integrator_id`).segments,
-    Statement.literal(")")
+    Statement.literal(`EXISTS (SELECT FROM quarantine z WHERE z.integrator_id = ${alias}.integrator_id)`)
   ])
 
 const beforeAll: LaneKey = { integratorId: "", lane: -1 }
@@ -94,7 +93,7 @@ const scanAll = Effect.fnUntraced(function*(state: ScanState, startedNanos: bigi
  */
 const scanFrom = Effect.fnUntraced(function*(after: LaneKey, limit: number) {
   const sql = yield* SqlClient.SqlClient
-  const isSetAside = sql`${setAside("q")} AS is_set_aside`
+  const isSetAside = sql`(${isQuarantined("q")} OR NOT ${isOwned("q.integrator_id")}) AS is_set_aside`
   return yield* sql<LaneKey>`
     WITH RECURSIVE found AS (
       SELECT first.*, CASE WHEN first.is_set_aside THEN 0 ELSE 1 END AS number FROM (
@@ -123,19 +122,24 @@ const scanRecent = Effect.fnUntraced(function*(state: ScanState, now: bigint, li
   const after = lanes.findIndex((lane) => byKey(lane, state.cursor) > 0)
   const fromCursor = after === -1 ? lanes : [...lanes.slice(after), ...lanes.slice(0, after)]
   const sql = yield* SqlClient.SqlClient
-  const found = yield* sql<LaneKey & { readonly arrival: bigint; readonly isSetAside: boolean }>`
-    SELECT t.integrator_id, t.lane, q.arrival,
-      ${setAside("t")} AS is_set_aside
+  const scan = yield* sql<ScannedLane & { readonly isQuarantined: boolean }>`
+    SELECT t.integrator_id, t.lane, o.owned_since, q.arrival,
+      q.arrival IS NOT NULL AND ${isQuarantined("t")} AS is_quarantined
     FROM unnest(${columns.text(fromCursor.map((lane) => lane.integratorId))},
-      ${columns.int2(fromCursor.map((lane) => lane.lane))}, ${columns.int8(fromCursor.map((lane) => lane.watermark))})
-      WITH ORDINALITY AS t(integrator_id, lane, watermark, ordinal)
-    CROSS JOIN LATERAL (
+      ${columns.int2(fromCursor.map((lane) => lane.lane))}, ${columns.int8(fromCursor.map((lane) => lane.watermark))},
+      ${columns.text(fromCursor.map((lane) => lane.ownedSince))})
+      WITH ORDINALITY AS t(integrator_id, lane, watermark, owned_since, ordinal)
+    CROSS JOIN LATERAL (SELECT ${ownedSince("t.integrator_id")} AS owned_since ${perRow}) o
+    LEFT JOIN LATERAL (
       SELECT q.arrival FROM spend_event_queue q
-      WHERE q.integrator_id = t.integrator_id AND q.lane = t.lane AND q.arrival > t.watermark ORDER BY q.arrival LIMIT 1
-    ) q ORDER BY t.ordinal`
-  const first = new Map(found.map((lane) => [laneKeyOf(lane), lane.arrival]))
-  state.watermarks.scanned(fromCursor, closedArrival, (lane) => first.get(laneKeyOf(lane)))
-  return found.filter((lane) => !lane.isSetAside).slice(0, limit)
+      WHERE q.integrator_id = t.integrator_id AND q.lane = t.lane
+        AND q.arrival > CASE WHEN o.owned_since = t.owned_since THEN t.watermark ELSE 0 END
+      ORDER BY q.arrival LIMIT 1
+    ) q ON true
+    WHERE o.owned_since IS NOT NULL ORDER BY t.ordinal`
+  const byLane = new Map(scan.map((lane) => [laneKeyOf(lane), lane]))
+  state.watermarks.scanned(fromCursor, closedArrival, (lane) => byLane.get(laneKeyOf(lane)))
+  return scan.filter((lane) => lane.arrival !== null && !lane.isQuarantined).slice(0, limit)
 })
 
 const byKey = (a: LaneKey, b: LaneKey): number =>

@@ -2,11 +2,12 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns } from "../Database.ts"
+import { perRow } from "../Database/PlannerHints.ts"
 import { columnList, int4, int8 } from "../Database/Table.ts"
-import { isOwned } from "../Slots.ts"
+import { ownedSince } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
 import { type EventWeights, maxUnits } from "./Budget.ts"
-import { type LaneKey, laneKeyOf } from "./LaneWatermarks.ts"
+import { type LaneKey, laneKeyOf, type OwnedLane } from "./LaneWatermarks.ts"
 import type { ScanState } from "./Queue.ts"
 import type { Lane } from "./Save.ts"
 import { type StoredEvent, storedEvents } from "./State.ts"
@@ -30,13 +31,16 @@ const lanesToRead = columnList({ ...laneKeys.columns, watermark: int8(), max_eve
 
 /**
  * Locks lanes until the transaction ends, and returns those that it locked, in the given order. Lanes that another
- * transaction has locked are skipped, or waited for until `lock_timeout`.
+ * transaction has locked are skipped, or waited for until `lock_timeout`; lanes of slots that the cell does not own are
+ * skipped.
  */
 export const lockLanes = Effect.fnUntraced(function*(lanes: ReadonlyArray<LaneKey>, whenLocked: WhenLocked) {
   const sql = yield* SqlClient.SqlClient
-  const locked = yield* sql<Lane>`
-    SELECT l.integrator_id, l.lane, l.position
-    FROM ${laneKeys.unnest(lanes)} JOIN lanes l ON ${laneKeys.match("l", "t")} WHERE ${isOwned("l.integrator_id")}
+  const locked = yield* sql<Lane & OwnedLane>`
+    SELECT l.integrator_id, l.lane, l.position, o.owned_since
+    FROM ${laneKeys.unnest(lanes)} JOIN lanes l ON ${laneKeys.match("l", "t")}
+    CROSS JOIN LATERAL (SELECT ${ownedSince("t.integrator_id")} AS owned_since ${perRow}) o
+    WHERE o.owned_since IS NOT NULL
     ORDER BY l.integrator_id, l.lane FOR UPDATE OF l ${sql.literal(whenLocked === "skip" ? "SKIP LOCKED" : "")}`
   const byKey = new Map(locked.map((lane) => [laneKeyOf(lane), lane]))
   return lanes.flatMap((lane) => byKey.get(laneKeyOf(lane)) ?? [])
@@ -69,17 +73,14 @@ export const lockFreeVaults = Effect.fnUntraced(function*(integratorIds: Iterabl
 export const takeEvents = Effect.fnUntraced(function*(
   state: ScanState,
   weights: EventWeights,
-  lanes: ReadonlyArray<LaneKey>
+  lanes: ReadonlyArray<OwnedLane>
 ) {
   const sql = yield* SqlClient.SqlClient
   const byIntegrator = Map.groupBy(lanes, ({ integratorId }) => integratorId)
   const share = Math.ceil(maxUnits / byIntegrator.size)
   const toRead = [...byIntegrator].flatMap(([integratorId, own]) => {
     const maxEvents = Math.ceil(share / weights.of(integratorId) / own.length)
-    return own.map(({ lane }) => {
-      const watermark = state.watermarks.watermarkOf({ integratorId, lane })
-      return { integratorId, lane, watermark, maxEvents }
-    })
+    return own.map((lane) => ({ ...lane, watermark: state.watermarks.watermarkOf(lane), maxEvents }))
   })
   const taken = yield* sql<TakenEvent>`
     SELECT ${storedEvents.renamed("e")}, q.traceparent
