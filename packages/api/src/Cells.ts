@@ -1,14 +1,18 @@
 import { awaitSchema } from "@card-rewards/core/AwaitSchema"
 import { type Cell, databaseOf, printSlots } from "@card-rewards/core/Cells"
 import { type OwnedSlots, ownerOf } from "@card-rewards/core/CellSlots"
+import * as Database from "@card-rewards/core/Database"
 import { openCells } from "@card-rewards/core/OpenCells"
 import { StartRefused } from "@card-rewards/core/Settings"
 import { allSlots, slotCount } from "@card-rewards/core/Slots"
+import type { Unavailable } from "@card-rewards/domain/Errors"
 import { Context, Duration, Effect, Exit, Layer } from "effect"
 import * as Services from "./Services.ts"
 
 /** How often each cell's slots are read. */
 const readSlotsEvery = Duration.seconds(1)
+/** The deadline of a read where there are several cells: until one is away, its requests wait. */
+const readSlotsMillis = 1_000
 /** After so many reads in a row that failed, a cell of several is away: its requests are refused at once. */
 const awayAfter = 2
 
@@ -68,10 +72,13 @@ const make = Effect.fnUntraced(function*({ cells, poolSize, ...options }: Option
     yield* findOwners()
   })
 
+  const limited = <A>(read: Effect.Effect<A, Unavailable>) =>
+    cells.length > 1 ? Database.withDeadline(readSlotsMillis, read) : read
+
   const follow = Effect.fnUntraced(function*(cell: Open) {
     while (true) {
       yield* Effect.sleep(readSlotsEvery)
-      const exit = yield* Effect.exit(readSlots(cell))
+      const exit = yield* Effect.exit(limited(readSlots(cell)))
       // while the database is away the slots stay its own
       if (Exit.isSuccess(exit)) continue
       if (++cell.failures === awayAfter) yield* Effect.logWarning("The cell's database is away", exit.cause)

@@ -1,9 +1,10 @@
 import * as Database from "@card-rewards/core/Database"
+import type { Unavailable } from "@card-rewards/domain/Errors"
 import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
 import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type SqlError } from "effect/sql"
 
 const deadlineMillis = 1_000
 
@@ -41,7 +42,11 @@ describe("a statement that exceeds its deadline", () => {
   it.live("is the last one on its connection, even in a pool of one", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      for (const inWhat of [<A, E, R>(effect: Effect.Effect<A, E, R>) => effect, sql.withTransaction]) {
+      type Work<A> = Effect.Effect<A, SqlError.SqlError | Unavailable, SqlClient.SqlClient>
+      const alone = <A>(work: Work<A>) => work
+      const withOwnDeadline = <A>(work: Work<A>): Work<A> => Database.withDeadline(4 * deadlineMillis, work)
+      const transaction = <A>(work: Work<A>): Work<A> => sql.withTransaction(work)
+      for (const inWhat of [alone, transaction, withOwnDeadline]) {
         const before = yield* session
         yield* Effect.flip(Database.withDeadline(deadlineMillis, inWhat(sleep(20))))
         const after = yield* Database.withDeadline(deadlineMillis, inWhat(session))

@@ -5,12 +5,11 @@ import { SharedLimit } from "./SharedLimit.ts"
 
 /**
  * Requests of one class that this process handles at the same time, from their complete body to the end of their
- * answer; one integrator has a quarter, and one of several cells a half. Further ones are refused at once, so that
- * memory is bounded and a flood of one class, of an integrator, or for a database that is away, leaves room for others.
+ * answer; one integrator has a quarter, and of several cells each has its part of a half, see {@link CellParts}.
+ * Further ones are refused at once, so that memory is bounded and a flood of one class, of an integrator, or for
+ * databases that are away, leaves room for others.
  */
 export const maxInFlight: Readonly<Record<RateClass, number>> = { ingest: 4_096, read: 2_048, manage: 1_024 }
-
-const maxShareOfCell = 1 / 2
 
 /** Counts the requests in flight. */
 export class ConcurrencyLimit extends Context.Service<ConcurrencyLimit, {
@@ -27,15 +26,15 @@ export class ConcurrencyLimit extends Context.Service<ConcurrencyLimit, {
   static readonly layer: Layer.Layer<ConcurrencyLimit> = Layer.sync(ConcurrencyLimit, () => {
     const limitsOf = (rateClass: RateClass) => ({
       integrators: new SharedLimit(maxInFlight[rateClass]),
-      cells: new SharedLimit(maxInFlight[rateClass], maxShareOfCell)
+      cells: new CellParts(maxInFlight[rateClass])
     })
     const limits = { ingest: limitsOf("ingest"), read: limitsOf("read"), manage: limitsOf("manage") }
     return ConcurrencyLimit.of({
       enter: (rateClass, { cell, integratorId }, request) => {
         const { cells, integrators } = limits[rateClass]
-        if (!integrators.take(integratorId)) return false
-        if (cell !== undefined && !cells.take(cell)) {
-          integrators.giveBack(integratorId)
+        if (cell !== undefined && !cells.take(cell)) return false
+        if (!integrators.take(integratorId)) {
+          if (cell !== undefined) cells.giveBack(cell)
           return false
         }
         request.addObserver(() => {
@@ -46,4 +45,45 @@ export class ConcurrencyLimit extends Context.Service<ConcurrencyLimit, {
       }
     })
   })
+}
+
+/**
+ * The parts of several cells of one limit. Half of the limit is kept for the cells in equal parts, so that none waits
+ * for what the others use, as of a worker's limits. A cell is known from its first request on. A request costs the same
+ * for any number of cells.
+ */
+class CellParts {
+  private readonly max: number
+  private readonly used = new Map<string, number>()
+  /** Each cell's own part. */
+  private kept = 0
+  /** What cells use beyond their parts, of all cells. */
+  private beyond = 0
+
+  constructor(max: number) {
+    this.max = max
+  }
+
+  take(cell: string): boolean {
+    const own = this.used.get(cell) ?? this.add(cell)
+    if (own >= this.kept) {
+      if (this.beyond >= this.max - this.kept * this.used.size) return false
+      this.beyond += 1
+    }
+    this.used.set(cell, own + 1)
+    return true
+  }
+
+  giveBack(cell: string): void {
+    const own = this.used.get(cell) ?? 0
+    if (own > this.kept) this.beyond -= 1
+    this.used.set(cell, own - 1)
+  }
+
+  private add(cell: string): number {
+    this.used.set(cell, 0)
+    this.kept = Math.floor(this.max / (2 * this.used.size))
+    this.beyond = [...this.used.values()].reduce((sum, used) => sum + Math.max(0, used - this.kept), 0)
+    return 0
+  }
 }

@@ -2,8 +2,8 @@ import { maxShare } from "@card-rewards/core/Batcher/FairQueue"
 import { KeyedStates } from "@card-rewards/core/Batcher/KeyedStates"
 
 /**
- * A limit on what owners, such as integrators or clients, use at the same time: a quarter of it for each, or another
- * share, and the whole for all together.
+ * A limit on what owners, such as integrators or clients, use at the same time: a quarter of it for each, and the whole
+ * for all together.
  */
 export class SharedLimit {
   private readonly max: number
@@ -11,9 +11,9 @@ export class SharedLimit {
   private used = 0
   private readonly owners = new KeyedStates(() => ({ used: 0 }), ({ used }) => used === 0)
 
-  constructor(max: number, share = maxShare) {
+  constructor(max: number) {
     this.max = max
-    this.maxOfOne = max * share
+    this.maxOfOne = max * maxShare
   }
 
   /** Takes `amount` for an owner, unless that is beyond the limit. What was taken must be given back. */

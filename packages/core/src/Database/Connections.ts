@@ -14,20 +14,31 @@ interface Lease {
   borrower: Deadline | undefined
 }
 
-/** The connections that the work under one deadline has borrowed. */
+/** The connections that the work under one deadline has borrowed, which may have deadlines of its own parts. */
 export class Deadline {
   readonly #leases = new Set<Lease>()
+  readonly #whole: Deadline | undefined
+
+  /** `whole` is the deadline of the work that this one's is a part of. */
+  constructor(whole: Deadline | undefined) {
+    this.#whole = whole
+  }
 
   add(lease: Lease): void {
     this.#leases.add(lease)
+    this.#whole?.add(lease)
   }
 
   /** Retires the connections that this deadline's work was the last to borrow. */
   readonly retireConnections = Effect.suspend(() =>
-    Effect.forEach([...this.#leases].filter(({ borrower }) => borrower === this), ({ retire }) => retire, {
+    Effect.forEach([...this.#leases].filter(({ borrower }) => borrower?.isWithin(this)), ({ retire }) => retire, {
       discard: true
     })
   )
+
+  private isWithin(other: Deadline): boolean {
+    return this === other || this.#whole?.isWithin(other) === true
+  }
 }
 
 /** The deadline under which a fiber's statements run. */

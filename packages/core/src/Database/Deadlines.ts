@@ -63,7 +63,7 @@ export const withDeadline = <A, E, R, Exceeded = Unavailable>(
   onExceeded: () => Effect.Effect<never, Exceeded | Unavailable> = () => Effect.fail(unavailable())
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Exceeded | Unavailable, R> =>
   Effect.withFiber((caller) => {
-    const deadline = new Deadline()
+    const deadline = new Deadline(caller.getRef(CurrentDeadline))
     // the fiber that runs an effect has the services that the effect requires
     const context = Context.add(caller.context as Context.Context<R>, CurrentDeadline, deadline)
     const fork = Effect.runForkWith(context)

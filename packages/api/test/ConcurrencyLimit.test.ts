@@ -1,0 +1,58 @@
+import { ConcurrencyLimit, maxInFlight } from "@card-rewards/api/Pipeline/ConcurrencyLimit"
+import { IntegratorId } from "@card-rewards/domain/Ids"
+import { assert, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+
+/** Requests of as many integrators as it takes, until one is refused. Returns those that were admitted. */
+const fill = Effect.fnUntraced(function*(cell: string | undefined, most = Infinity) {
+  const { enter } = yield* ConcurrencyLimit
+  const admitted: Array<Fiber.Fiber<never>> = []
+  while (admitted.length < most) {
+    const fiber = yield* Effect.forkChild(Effect.never)
+    const integratorId = IntegratorId.make(`${cell}-${admitted.length % 8}`)
+    if (!enter("ingest", { integratorId, cell }, fiber)) break
+    admitted.push(fiber)
+  }
+  return admitted
+})
+
+const max = maxInFlight.ingest
+
+it.effect("keeps a part of the requests in flight for each cell, however many wait for other cells", () =>
+  Effect.gen(function*() {
+    for (const cell of ["a", "b", "c"]) yield* Fiber.interruptAll(yield* fill(cell, 1))
+    const kept = Math.floor(max / 6)
+    const a = yield* fill("a")
+    assert.lengthOf(a, max - 2 * kept)
+    const b = yield* fill("b")
+    assert.lengthOf(b, kept)
+    assert.lengthOf(yield* fill("c"), kept)
+    // what ends can be used again, beyond its part by any cell, within it by its own
+    yield* Fiber.interruptAll(a.slice(0, 5))
+    assert.lengthOf(yield* fill("b"), 5)
+    yield* Fiber.interruptAll(b.slice(0, 5))
+    assert.lengthOf(yield* fill("a"), 5)
+  }).pipe(Effect.provide(ConcurrencyLimit.layer)))
+
+it.effect("lets a cell that is known later have its part as soon as requests of the others end", () =>
+  Effect.gen(function*() {
+    const a = yield* fill("a")
+    assert.lengthOf(a, max)
+    assert.lengthOf(yield* fill("b"), 0)
+    yield* Fiber.interruptAll(a.slice(0, 10))
+    assert.lengthOf(yield* fill("a"), 0)
+    assert.lengthOf(yield* fill("b"), 10)
+    yield* Fiber.interruptAll(a.slice(10, 2_000))
+    assert.lengthOf(yield* fill("b", 1_000), 1_000)
+  }).pipe(Effect.provide(ConcurrencyLimit.layer)))
+
+it.effect("lets an only cell use all, and an integrator a quarter", () =>
+  Effect.gen(function*() {
+    const { enter } = yield* ConcurrencyLimit
+    const fiber = yield* Effect.forkChild(Effect.never)
+    const integratorId = IntegratorId.make("one")
+    let admitted = 0
+    while (enter("ingest", { integratorId, cell: undefined }, fiber)) admitted++
+    assert.strictEqual(admitted, max / 4)
+    assert.lengthOf(yield* fill(undefined), max - max / 4)
+  }).pipe(Effect.provide(ConcurrencyLimit.layer)))
