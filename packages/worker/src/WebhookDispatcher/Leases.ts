@@ -76,15 +76,18 @@ export const renew = (context: Context) =>
  * Gives up some leases of endpoints with nothing to do, or of any with nothing in flight. Where that fails, they end by
  * themselves. Returns whether there were any.
  */
-export const release = Effect.fnUntraced(function*({ clock, consumers, deliveries }: Context, isAny: boolean) {
+export const release = Effect.fnUntraced(function*({ clock, consumers, deliveries, sender }: Context, isAny: boolean) {
   const now = clock.currentTimeMillisUnsafe()
   const released = [...consumers].flatMap(({ consumer }) => {
     const lease = consumer.release(now, isAny)
     return lease === undefined ? [] : [{ consumer, lease }]
   }).slice(0, maxLeased)
   for (const { consumer } of released) consumers.delete(consumer)
-  if (released.length > 0) yield* deliveries.release(released.map(({ lease }) => lease), now)
-  return released.length > 0
+  if (released.length === 0) return false
+  // their part of the process's limits is free for other cells
+  sender.schedule()
+  yield* deliveries.release(released.map(({ lease }) => lease), now)
+  return true
 })
 
 /** Drops endpoints that another worker has leased, or that are deleted. */

@@ -83,6 +83,8 @@ export const make = Effect.fnUntraced(function*(consumers: Consumers, wakeUps: W
   const lose = (consumer: Consumer): void => {
     consumers.delete(consumer)
     consumer.sendings.slice().forEach(cancel)
+    // what it used of the process's limits is free for other cells, also where this one has no endpoint left
+    schedule()
   }
 
   return {
