@@ -18,7 +18,7 @@ import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import type { VaultId } from "@card-rewards/domain/Ids"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, type Semaphore } from "effect"
 
 /** What the services of every cell are built with. */
 export interface Options {
@@ -27,6 +27,8 @@ export interface Options {
   readonly allowPrivateNetwork: boolean
   /** The decisions' where absent. */
   readonly simulationLimits?: SimulationLimits
+  /** Those of all cells of the process; its own where absent. */
+  readonly simulationPermits?: Semaphore.Semaphore
   /** The cell's name where there are several. */
   readonly cell?: string | undefined
 }
@@ -69,7 +71,7 @@ export const make = Effect.fnUntraced(function*(database: Database.DatabaseConfi
       Quotes.layer,
       Rewards.layer,
       SandboxClock.layer,
-      Simulations.layer(options.simulationLimits),
+      Simulations.layer(options.simulationLimits, options.simulationPermits),
       SpendEvents.layer,
       SpendEventStatuses.layer,
       Users.layer,

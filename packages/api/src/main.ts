@@ -1,4 +1,5 @@
 import * as Process from "@card-rewards/core/Process"
+import { makePermits } from "@card-rewards/core/Simulations"
 import { StartRefused } from "@card-rewards/core/Settings"
 import { Effect, Layer } from "effect"
 import { HttpServer } from "effect/http"
@@ -11,7 +12,7 @@ import * as Server from "./Server.ts"
 /** The api's process: reads the environment, builds everything, and only then listens. */
 const serve = Effect.gen(function*() {
   const config = yield* Configuration.load
-  const cells = yield* Layer.build(Cells.layer(config))
+  const cells = yield* Layer.build(Cells.layer({ ...config, simulationPermits: makePermits() }))
   const { answer, integratorOf } = yield* Effect.provideContext(Http.make(config), cells)
   const server = yield* Layer.build(Server.layer({ ...config, integratorOf })).pipe(
     Effect.mapError(() => new StartRefused({ message: `Cannot listen on ${config.host}:${config.port}` }))

@@ -17,6 +17,7 @@ import { lockIntegrator } from "./Locks.ts"
 import type { Catalog, VersionMetadata } from "./Programs/Catalog.ts"
 import { readProgramText, type TextInPieces } from "./Programs/ProgramText.ts"
 import type { Need } from "./Programs/Reservations.ts"
+import { type CacheLimits, limitsOf } from "./Programs/VersionCache.ts"
 import { makeVersions } from "./Programs/Versions.ts"
 import { integratorTime } from "./SandboxClock.ts"
 
@@ -71,10 +72,12 @@ export class Programs extends Context.Service<Programs, {
   /** Estimated size of the cached programs in bytes, an upper bound. */
   readonly cachedBytes: Effect.Effect<number>
 }>()("@card-rewards/core/Programs") {
-  static readonly layer: Layer.Layer<Programs, never, SqlClient.SqlClient> = Layer.effect(
-    Programs,
-    Effect.suspend(() => make)
-  )
+  static readonly layer: Layer.Layer<Programs, never, SqlClient.SqlClient> = Programs.layerOf(1)
+
+  /** One of this number of cells, which share the memory that a process has for programs. */
+  static layerOf(cells: number): Layer.Layer<Programs, never, SqlClient.SqlClient> {
+    return Layer.effect(Programs, Effect.suspend(() => make(limitsOf(cells))))
+  }
 }
 
 interface VersionRow {
@@ -109,9 +112,9 @@ const statements = (sql: SqlClient.SqlClient) => {
   return { publication, published }
 }
 
-const make = Effect.gen(function*() {
+const make = Effect.fnUntraced(function*(limits: CacheLimits) {
   const sql = yield* SqlClient.SqlClient
-  const { cachedBytes, catalogs, ensure, load } = yield* makeVersions()
+  const { cachedBytes, catalogs, ensure, load } = yield* makeVersions(limits)
 
   const { publication, published } = statements(sql)
 

@@ -40,10 +40,14 @@ export class Simulations extends Context.Service<Simulations, {
     onProgress?: (progress: Progress) => Effect.Effect<void>
   ) => Effect.Effect<Simulation, NotFound | ProgramRefused | SimulationTooLarge | Unavailable>
 }>()("@card-rewards/core/Simulations") {
-  /** `limits` are 1,000,000 purchases and 60 s by default (decisions, section 9); tests set others. */
+  /**
+   * `limits` are 1,000,000 purchases and 60 s by default (decisions, section 9); tests set others. `permits` are those
+   * of all cells of the process, its own by default.
+   */
   static readonly layer = (
-    limits: Limits = { transactions: maxSimulatedTransactions, millis: maxSimulationMillis }
-  ): Layer.Layer<Simulations, never, SqlClient.SqlClient> => Layer.effect(Simulations, make(limits))
+    limits: Limits = { transactions: maxSimulatedTransactions, millis: maxSimulationMillis },
+    permits: Semaphore.Semaphore = makePermits()
+  ): Layer.Layer<Simulations, never, SqlClient.SqlClient> => Layer.effect(Simulations, make(limits, permits))
 }
 
 /** Purchases that one simulation may evaluate, and milliseconds that it may take. */
@@ -55,15 +59,17 @@ export interface Limits {
 /** The maximum number of simulations that one process runs concurrently: each occupies a connection of the api. */
 const maxConcurrent = 2
 
+/** What each running simulation of a process holds one of. */
+export const makePermits = (): Semaphore.Semaphore => Semaphore.makeUnsafe(maxConcurrent)
+
 /** The number of rows that are evaluated without a pause for other requests: less than 10 ms for any candidate. */
 const sliceRows = 50
 
 /** PostgreSQL's statement timeout exceeds the simulation's limit by this, in case the process cannot cancel it. */
 const graceMillis = 5_000
 
-const make = Effect.fnUntraced(function*(limits: Limits) {
+const make = Effect.fnUntraced(function*(limits: Limits, permits: Semaphore.Semaphore) {
   const sql = yield* SqlClient.SqlClient
-  const permits = yield* Semaphore.make(maxConcurrent)
   const simulating = new Set<IntegratorId>()
 
   const once = <A, E, R>(integratorId: IntegratorId, simulation: Effect.Effect<A, E, R>) =>

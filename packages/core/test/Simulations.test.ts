@@ -1,6 +1,6 @@
 import { Programs } from "@card-rewards/core/Programs"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
-import { type Progress, Simulations } from "@card-rewards/core/Simulations"
+import { makePermits, type Progress, Simulations } from "@card-rewards/core/Simulations"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { type IntegratorId, ProgramId, UserId } from "@card-rewards/domain/Ids"
@@ -208,6 +208,29 @@ layer(services)("a simulation", (it) => {
       assert.isTrue(Exit.isSuccess(yield* withLimit(9)))
       const refused = yield* Effect.flip(yield* withLimit(8))
       assert.deepInclude(refused, { _tag: "SimulationTooLarge" })
+    }))
+
+  it.effect("run two at a time in all cells of a process together", () =>
+    Effect.gen(function*() {
+      const permits = makePermits()
+      const start = Effect.fnUntraced(function*(onProgress: Effect.Effect<void>) {
+        const id = yield* lived
+        return yield* Effect.flatMap(Simulations, ({ simulate }) =>
+          simulate(id, program, request(), [], () => onProgress)).pipe(
+            // the services of another cell
+            Effect.provide(Layer.fresh(Simulations.layer(undefined, permits)))
+          )
+      })
+      const fibers: Array<Fiber.Fiber<unknown, unknown>> = []
+      for (let count = 0; count < 2; count++) {
+        const started = yield* Deferred.make<void>()
+        const lengthy = Effect.andThen(Deferred.succeed(started, undefined), Effect.never)
+        fibers.push(yield* Effect.forkChild(start(lengthy)))
+        yield* Deferred.await(started)
+      }
+      assert.deepInclude(yield* Effect.flip(start(Effect.void)), { _tag: "Unavailable" })
+      yield* Fiber.interruptAll(fibers)
+      yield* start(Effect.void)
     }))
 
   it.effect("fails after its time limit; two run at a time, one of an integrator, and more are refused with 503", () =>

@@ -1,6 +1,6 @@
 import { Catalog, type CachedPrograms, type VersionMetadata } from "@card-rewards/core/Programs/Catalog"
 import { expectedBytes, type Need, Reservations } from "@card-rewards/core/Programs/Reservations"
-import { VersionCache } from "@card-rewards/core/Programs/VersionCache"
+import { limitsOf, VersionCache } from "@card-rewards/core/Programs/VersionCache"
 import { maxLoadBytes } from "@card-rewards/core/Programs/Versions"
 import { IntegratorId } from "@card-rewards/domain/Ids"
 import { plainProgram } from "@card-rewards/domain/PlainProgram"
@@ -84,6 +84,14 @@ describe("the cache of programs", () => {
     for (const other of others) cache.add(entry, other, large)
     assert.isFalse(entry.compiled.has(first))
     assert.strictEqual(catalog.compiled(first), large)
+  })
+
+  it("of several cells together has the bytes that one cell's has", () => {
+    for (const cells of [1, 3, 8]) {
+      assert.isAtMost(cells * limitsOf(cells).bytes, 64 * mib)
+      assert.isAbove(cells * limitsOf(cells).bytes, 63 * mib)
+      assert.strictEqual(limitsOf(cells).shareBytes, Math.floor(16 * mib / cells))
+    }
   })
 
   it("keeps the object of each known version when more versions are published", () => {

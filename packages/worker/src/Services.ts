@@ -20,18 +20,24 @@ const isReachable = Layer.effect(
     ))
 )
 
-/** The services of the worker's fibers, on one database. */
-export const layer = (config: {
+interface Config {
   readonly database: Database.DatabaseConfig
   readonly secretsKeys: ReadonlyArray<SecretsKey>
   readonly allowPrivateNetwork: boolean
-}) =>
+  /** The cells of the process; one when absent. */
+  readonly cells?: ReadonlyArray<unknown>
+  /** Of all cells of the process; its own when absent. */
+  readonly connector?: Connector["Service"]
+}
+
+/** The services of the worker's fibers, on one database. */
+export const layer = (config: Config) =>
   Layer.mergeAll(
-    Processing.layer.pipe(Layer.provide(Programs.layer)),
+    Processing.layer.pipe(Layer.provide(Programs.layerOf(config.cells?.length ?? 1))),
     Deliveries.layer.pipe(
       Layer.provide(WebhookEndpoints.layer(config)),
       Layer.provide(Secrets.layer({ keys: config.secretsKeys }))
     ),
-    Connector.layer(config),
+    config.connector === undefined ? Connector.layer(config) : Layer.succeed(Connector, config.connector),
     isReachable
   ).pipe(Layer.provideMerge(Database.layer(config.database)))

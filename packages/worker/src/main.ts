@@ -5,6 +5,7 @@ import * as Process from "@card-rewards/core/Process"
 import { StartRefused } from "@card-rewards/core/Settings"
 import { Effect, Layer } from "effect"
 import * as Configuration from "./Configuration.ts"
+import { Connector } from "./Connector.ts"
 import * as Fibers from "./Fibers.ts"
 import { SharedLimits } from "./WebhookDispatcher/SharedLimits.ts"
 
@@ -12,11 +13,12 @@ import { SharedLimits } from "./WebhookDispatcher/SharedLimits.ts"
 const work = Effect.gen(function*() {
   const config = yield* Configuration.load
   const { cells, poolSize } = config
+  const connector = yield* Effect.provide(Connector, yield* Layer.build(Connector.layer(config)))
   const sharedLimits = new SharedLimits()
   yield* openCells(cells, Effect.fnUntraced(function*(cell) {
     const options = databaseOf(cell, { poolSize, applicationName: "card-rewards worker" })
     const database = yield* awaitSchema(options, "worker")
-    yield* Effect.mapError(Layer.build(Fibers.layer({ ...config, database, sharedLimits })), () =>
+    yield* Effect.mapError(Layer.build(Fibers.layer({ ...config, database, connector, sharedLimits })), () =>
       new StartRefused({ message: "The database went away" }))
   }))
   return yield* Effect.never

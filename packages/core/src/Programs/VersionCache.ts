@@ -4,14 +4,20 @@ import { BrokenDefinition, CachedPrograms, mergeMetadata, metadataBytes, type Ve
 
 /** The maximum numbers of estimated bytes of metadata and compiled versions. */
 export interface CacheLimits {
-  /** Of the whole process. */
+  /** Of all integrators. */
   readonly bytes: number
   /** Of one integrator. */
   readonly shareBytes: number
 }
 
-/** The limits of a process. */
-export const defaultLimits: CacheLimits = { bytes: 64 * 1_048_576, shareBytes: 16 * 1_048_576 }
+/** The limits of each of the cells of a process, which are those of the process divided by their number. */
+export const limitsOf = (cells: number): CacheLimits => ({
+  bytes: Math.floor(64 * 1_048_576 / cells),
+  shareBytes: Math.floor(16 * 1_048_576 / cells)
+})
+
+/** The limits of a process with one cell. */
+export const defaultLimits: CacheLimits = limitsOf(1)
 
 /**
  * A cache of program metadata and compiled versions, limited in bytes. It evicts the least recently used integrators
