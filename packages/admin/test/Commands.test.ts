@@ -111,16 +111,25 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
       ])
     }).pipe(Effect.provide(connection)))
 
-  it.effect("secrets rotate: re-encrypts once under the new key; exits 1 when no key decrypts a secret", () =>
+  it.effect("secrets rotate: re-encrypts once under the new key; exits 1 while a secret is under another one", () =>
     Effect.gen(function*() {
       yield* createEndpoint
       const rotate = (...keys: ReadonlyArray<number>) =>
         admin(["secrets", "rotate", "--json"], { SECRETS_KEY: keys.map(secretsKey).join(",") })
       const lost = yield* rotate(3)
-      assert.deepStrictEqual([lost.status, JSON.parse(lost.stdout)], [1, { rotated: 0, unreadable: 1 }])
+      assert.deepStrictEqual([lost.status, JSON.parse(lost.stdout)], [1, { rotated: 0, unreadable: 1, remaining: 0 }])
       assert.match(lost.stderr, /^1 signing secrets cannot be decrypted with the keys in SECRETS_KEY; unchanged\n$/)
-      assert.deepStrictEqual(JSON.parse((yield* rotate(2, 1)).stdout), { rotated: 1, unreadable: 0 })
-      assert.deepStrictEqual(JSON.parse((yield* rotate(2, 1)).stdout), { rotated: 0, unreadable: 0 })
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`UPDATE cell_slots SET state = 'leaving', peer = 'other'`
+      const moving = yield* rotate(2, 1)
+      yield* sql`UPDATE cell_slots SET state = 'owned', peer = NULL`
+      assert.deepStrictEqual([moving.status, JSON.parse(moving.stdout)], [
+        1,
+        { rotated: 0, unreadable: 0, remaining: 1 }
+      ])
+      assert.match(moving.stderr, /^1 signing secrets are still under another key: keep it, end the moves .*\n$/)
+      assert.deepStrictEqual(JSON.parse((yield* rotate(2, 1)).stdout), { rotated: 1, unreadable: 0, remaining: 0 })
+      assert.deepStrictEqual(JSON.parse((yield* rotate(2, 1)).stdout), { rotated: 0, unreadable: 0, remaining: 0 })
       const read = Effect.flatMap(WebhookEndpoints, ({ signingSecrets }) =>
         signingSecrets(IntegratorId.make("acme"), 1)).pipe(Effect.provide(endpoints(2)))
       assert.strictEqual((yield* read).length, 1)

@@ -84,7 +84,7 @@ layer(emptyDatabase, { excludeTestServices: true })("the examples of the help", 
       )
       assert.strictEqual(answers.get("replay show"), answers.get("replay start"))
       assert.match(answers.get("cells list") ?? "", /^main .* true +1 +0-255 +1$/m)
-      assert.strictEqual(answers.get("secrets rotate"), "rotated     0\nunreadable  0\n")
+      assert.strictEqual(answers.get("secrets rotate"), "rotated     0\nunreadable  0\nremaining   0\n")
       assert.strictEqual(
         answers.get("simulate"),
         [

@@ -10,18 +10,22 @@ import { locationOf } from "./WebhookEndpoints.ts"
 /** The maximum number of secrets of one batch. */
 const batchSecrets = 100
 
-/** Result of a rotation: the secrets that were re-encrypted, and those that no configured key decrypts. */
+/** Result of a rotation. While any secret is unreadable or remains, the old key is still needed. */
 export interface Rotated {
+  /** The secrets that were re-encrypted. */
   readonly rotated: number
+  /** Those that no configured key decrypts. */
   readonly unreadable: number
+  /** Others that are still under another key, because their slots are being moved or they changed meanwhile. */
+  readonly remaining: number
 }
 
 /** The signing secrets of all integrators as they are stored (decisions, section 7). */
 export class StoredSecrets extends Context.Service<StoredSecrets, {
   /**
-   * Re-encrypts, under the first key, all secrets that are encrypted under another one, in batches. Leaves secrets that
-   * change meanwhile alone. It may be interrupted and repeated, and may run several times at once, while api and worker
-   * are running.
+   * Re-encrypts, under the first key, all secrets that are encrypted under another one, in batches. Leaves secrets
+   * alone that change meanwhile, or whose slots the cell does not own. It may be interrupted and repeated, and may run
+   * several times at once, while api and worker are running.
    */
   readonly rotate: (
     onProgress: (done: number, total: number) => Effect.Effect<void>
@@ -87,7 +91,7 @@ const make = Effect.gen(function*() {
     while (true) {
       const rows = yield* read(last)
       last = rows.at(-1)
-      if (last === undefined) return { rotated, unreadable }
+      if (last === undefined) return { rotated, unreadable, remaining: Math.max(0, (yield* count) - unreadable) }
       const readable = (yield* Effect.forEach(rows, reEncrypt)).flat()
       if (readable.length > 0) rotated += (yield* write(readable)).length
       unreadable += rows.length - readable.length

@@ -1,4 +1,6 @@
+import { value } from "@card-rewards/core/Database"
 import { Secrets } from "@card-rewards/core/Secrets"
+import { slotOf } from "@card-rewards/core/Slots"
 import { StoredSecrets } from "@card-rewards/core/StoredSecrets"
 import { locationOf, WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import { EndpointId, type IntegratorId } from "@card-rewards/domain/Ids"
@@ -53,12 +55,12 @@ layer(testLayer)("a rotation of the key of signing secrets", (it) => {
       const progress: Array<readonly [number, number]> = []
       const first = yield* Effect.flatMap(StoredSecrets, (stored) =>
         stored.rotate((done, total) => Effect.sync(() => progress.push([done, total])))).pipe(under(2, 1))
-      assert.deepStrictEqual(first, { rotated: 205, unreadable: 0 })
+      assert.deepStrictEqual(first, { rotated: 205, unreadable: 0, remaining: 0 })
       assert.deepStrictEqual(progress, [[0, 205], [100, 205], [200, 205], [205, 205]])
       for (const generation of [1, 100, 205]) {
         assert.deepStrictEqual(yield* secretsOf(id, generation).pipe(under(2)), [secret])
       }
-      assert.deepStrictEqual(yield* rotate.pipe(under(2, 1)), { rotated: 0, unreadable: 0 })
+      assert.deepStrictEqual(yield* rotate.pipe(under(2, 1)), { rotated: 0, unreadable: 0, remaining: 0 })
     }))
 
   it.effect("can run twice at once, and while an api creates and deletes secrets", () =>
@@ -86,8 +88,21 @@ layer(testLayer)("a rotation of the key of signing secrets", (it) => {
       yield* empty
       const lost = yield* withSecrets(9, 3)
       const { id } = yield* withSecrets(4, 120)
-      assert.deepStrictEqual(yield* rotate.pipe(under(5, 4)), { rotated: 120, unreadable: 3 })
+      assert.deepStrictEqual(yield* rotate.pipe(under(5, 4)), { rotated: 120, unreadable: 3, remaining: 0 })
       assert.strictEqual((yield* secretsOf(id, 120).pipe(under(5))).length, 1)
       assert.deepStrictEqual(yield* secretsOf(lost.id, 2).pipe(under(9)), [lost.secret])
+    }))
+
+  it.effect("reports secrets of slots that are being moved, which it leaves alone", () =>
+    Effect.gen(function*() {
+      yield* empty
+      const moved = yield* withSecrets(6, 3)
+      yield* withSecrets(6, 2)
+      const sql = yield* SqlClient.SqlClient
+      const slot = value.int4(slotOf(moved.id))
+      yield* sql`UPDATE cell_slots SET state = 'leaving', peer = 'other' WHERE slot = ${slot}`
+      assert.deepStrictEqual(yield* rotate.pipe(under(7, 6)), { rotated: 2, unreadable: 0, remaining: 3 })
+      yield* sql`UPDATE cell_slots SET state = 'owned', peer = NULL WHERE slot = ${slot}`
+      assert.deepStrictEqual(yield* rotate.pipe(under(7, 6)), { rotated: 3, unreadable: 0, remaining: 0 })
     }))
 })

@@ -10,13 +10,19 @@ import { example } from "./Examples.ts"
 
 const rotate = Command.make("rotate", { cell, json }, Effect.fn(function*(input) {
   const stored = yield* StoredSecrets
-  const { rotated, unreadable } = yield* withBar((show) =>
+  const rotated = yield* withBar((show) =>
     stored.rotate((done, total) => show({ done, total, what: `${done} of ${total} signing secrets` }))
   )
-  yield* print({ rotated, unreadable }, input.json)
-  if (unreadable > 0) {
+  yield* print(rotated, input.json)
+  if (rotated.unreadable > 0) {
     return yield* new Refused({
-      message: `${unreadable} signing secrets cannot be decrypted with the keys in SECRETS_KEY; unchanged`
+      message: `${rotated.unreadable} signing secrets cannot be decrypted with the keys in SECRETS_KEY; unchanged`
+    })
+  }
+  if (rotated.remaining > 0) {
+    return yield* new Refused({
+      message: `${rotated.remaining} signing secrets are still under another key: keep it, end the moves that ` +
+        "`cells list` shows, and rotate all cells again"
     })
   }
 })).pipe(
@@ -24,7 +30,7 @@ const rotate = Command.make("rotate", { cell, json }, Effect.fn(function*(input)
     "Encrypt the signing secrets of webhooks with the first key of SECRETS_KEY. Api and worker must have that key " +
       "already; remove the old one once nothing is left to rotate"
   ),
-  example("secrets rotate", "With SECRETS_KEY=new,old; a second run rotates 0"),
+  example("secrets rotate", "With SECRETS_KEY=new,old; a second run rotates 0 and leaves none"),
   withSecretsServices
 )
 
