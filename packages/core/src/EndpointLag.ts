@@ -1,9 +1,11 @@
 import { perRowSql } from "./Database/PlannerHints.ts"
+import { isOwnedSql } from "./Slots.ts"
 
-/** SQL for at most `maxEndpoints` live endpoints that have work, those that have waited longest first. */
+/** SQL for at most `maxEndpoints` live endpoints of owned slots with work, those that have waited longest first. */
 export const endpointsWithWork = (maxEndpoints: number): string => `
   SELECT integrator_id, generation, cursor, probe_at FROM webhook_endpoints
-  WHERE deleted_at IS NULL AND work_at IS NOT NULL ORDER BY work_at LIMIT ${maxEndpoints}`
+  WHERE deleted_at IS NULL AND work_at IS NOT NULL AND ${isOwnedSql("integrator_id")}
+  ORDER BY work_at LIMIT ${maxEndpoints}`
 
 /**
  * SQL for the consumer lag of endpoints. `endpoints` is SQL for their `integrator_id`, `generation`, `cursor` and

@@ -8,6 +8,7 @@ import { perRow, perRowSql } from "./Database/PlannerHints.ts"
 import { endpointLags, endpointsWithWork } from "./EndpointLag.ts"
 import { laneHeads } from "./Processing/LaneHeads.ts"
 import type { QuarantineState } from "./Quarantine.ts"
+import { isOwned } from "./Slots.ts"
 
 /** The backlog of an integrator. Counts stop at {@link maxCount}. */
 export interface IntegratorBacklog {
@@ -93,7 +94,9 @@ const list = Effect.gen(function*() {
       GROUP BY integrator_id
     ), unprocessed AS (
       SELECT integrator_id, h.stored_at, q.reason, q.error, q.failures, q.since, q.next_attempt_at
-      FROM queued h FULL JOIN quarantine q USING (integrator_id)
+      FROM queued h FULL JOIN (
+        SELECT * FROM quarantine z WHERE ${isOwned("z.integrator_id")}
+      ) q USING (integrator_id)
       ORDER BY q.since NULLS LAST, h.stored_at, integrator_id LIMIT ${value.int4(maxListed)}
     ), undelivered AS (
       SELECT integrator_id FROM (${sql.literal(endpointLags(endpointsWithWork(maxEndpoints)))}) e

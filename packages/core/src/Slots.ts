@@ -23,8 +23,19 @@ export const slotExpression = (column: string): string => `get_byte(sha256(conve
  * rows, and a hash; without the `LIMIT` PostgreSQL would read all of them.
  */
 export const isOwned = (column: string): Statement.Fragment =>
-  Statement.fragment([Statement.literal(`(SELECT 1 FROM cell_slots WHERE cell_slots.state = 'owned'
-    AND cell_slots.slot = ${slotExpression(column)} LIMIT 1) IS NOT NULL`)])
+  Statement.fragment([Statement.literal(isOwnedSql(column))])
+
+/** {@link isOwned} as text. */
+export const isOwnedSql = (column: string): string => `(SELECT 1 FROM cell_slots WHERE cell_slots.state = 'owned'
+    AND cell_slots.slot = ${slotExpression(column)} LIMIT 1) IS NOT NULL`
+
+/**
+ * SQL for the integrators whose rows are here while their slots are another cell's, or nobody's: `NOT IN` them is
+ * {@link isOwned} for statements that read very many rows. While no slots are moved there are none, and no integrator
+ * is read; otherwise all are.
+ */
+export const integratorsOnTheMove = `SELECT i.integrator_id FROM integrators i
+  WHERE EXISTS (SELECT FROM cell_slots WHERE state <> 'owned') AND NOT (${isOwnedSql("i.integrator_id")})`
 
 /** Whether this cell owns the slots of all of these integrators: {@link isOwned} for a statement with many rows. */
 export const areOwned = (integratorIds: ReadonlySet<string>): Statement.Fragment => {

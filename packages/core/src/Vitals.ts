@@ -2,14 +2,18 @@ import type { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { type Asset, assets } from "@card-rewards/domain/Money"
 import { Clock, Effect } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, Statement } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
 import { endpointLags, endpointsWithWork } from "./EndpointLag.ts"
 import { laneHeads } from "./Processing/LaneHeads.ts"
 import type { Reason } from "./Quarantine.ts"
+import { integratorsOnTheMove } from "./Slots.ts"
 
-/** Health figures for operators; see docs/operations.md. Counts stop at {@link maxRows}. */
+/**
+ * Health figures of a cell for operators; see docs/operations.md. Counts stop at {@link maxRows}. Rows of slots that
+ * the cell does not own do not count.
+ */
 export interface Vitals {
   /** Events in the queue, and the age of the oldest. */
   readonly storedEvents: number
@@ -61,6 +65,8 @@ export const maxLags = 100
 /** A busy endpoint is behind for moments, again and again. It is reported once it is behind for this long. */
 export const minLagMillis = 60_000
 
+const isOwn = Statement.fragment([Statement.literal(`integrator_id NOT IN (${integratorsOnTheMove})`)])
+
 const noneQuarantined: Vitals["quarantined"] = { behind: 0, failing: 0, locked: 0 }
 
 /**
@@ -71,18 +77,20 @@ export const read: Effect.Effect<Vitals, Unavailable, SqlClient.SqlClient> = Eff
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
   const [counts] = yield* sql<{ storedEvents: number; retries: number; xminAge: number }>`SELECT
-    (SELECT count(*)::int4 FROM (SELECT FROM spend_event_queue LIMIT ${value.int4(maxRows)}) q) AS stored_events,
+    (SELECT count(*)::int4 FROM (SELECT FROM spend_event_queue WHERE ${isOwn}
+      LIMIT ${value.int4(maxRows)}) q) AS stored_events,
     -- by the indexes of open retries: those with a time, and those behind another one of their reward
-    (SELECT count(*)::int4 FROM (SELECT FROM retries WHERE next_attempt_at > '-infinity'
+    (SELECT count(*)::int4 FROM (SELECT FROM retries WHERE next_attempt_at > '-infinity' AND ${isOwn}
       LIMIT ${value.int4(maxRows)}) r) + (SELECT count(*)::int4 FROM (SELECT next_attempt_at FROM retries
-      WHERE state = 'open' AND reward IS NOT NULL LIMIT ${value.int4(maxRows)}) r WHERE next_attempt_at IS NULL)
+      WHERE state = 'open' AND reward IS NOT NULL AND ${isOwn} LIMIT ${value.int4(maxRows)}) r
+      WHERE next_attempt_at IS NULL)
       AS retries,
     (SELECT coalesce(max(greatest(age(backend_xmin), age(backend_xid))), 0)::int4 FROM pg_stat_activity) AS xmin_age`
   const [stored] = yield* sql<{ since: number | null }>`
     SELECT min(head.stored_at) AS since FROM (${sql.literal(laneHeads(maxScanned))}) head`
   const consumers = yield* readConsumers(now)
   const quarantined = yield* sql<{ reason: Reason; count: number }>`SELECT reason, count(*)::int4 AS count
-    FROM (SELECT reason FROM quarantine LIMIT ${value.int4(maxRows)}) q GROUP BY reason`
+    FROM (SELECT reason FROM quarantine WHERE ${isOwn} LIMIT ${value.int4(maxRows)}) q GROUP BY reason`
   const ageOf = (since: number | null = null) => since === null ? 0 : Math.max(0, now - since)
   return {
     storedEvents: counts?.storedEvents ?? 0,
@@ -133,11 +141,12 @@ export const readMoney: Effect.Effect<ReadonlyArray<Money>, Unavailable, SqlClie
   const rows = yield* sql<Money>`
     SELECT asset, sum(held) AS held, sum(free) AS free, sum(awaiting_funding) AS awaiting_funding, sum(owed) AS owed
     FROM (
-      (SELECT asset, held, free, 0::numeric AS awaiting_funding, 0::numeric AS owed FROM vault_balances LIMIT ${limit})
+      (SELECT asset, held, free, 0::numeric AS awaiting_funding, 0::numeric AS owed FROM vault_balances
+        WHERE ${isOwn} LIMIT ${limit})
       UNION ALL
-      (SELECT asset, 0, 0, amount, 0 FROM rewards WHERE state = 'AwaitingFunding' LIMIT ${limit})
+      (SELECT asset, 0, 0, amount, 0 FROM rewards WHERE state = 'AwaitingFunding' AND ${isOwn} LIMIT ${limit})
       UNION ALL
-      (SELECT asset, 0, 0, 0, owed FROM user_balances WHERE owed > 0 LIMIT ${limit})
+      (SELECT asset, 0, 0, 0, owed FROM user_balances WHERE owed > 0 AND ${isOwn} LIMIT ${limit})
     ) part GROUP BY asset`
   return assets.map((asset) =>
     rows.find((row) => row.asset === asset) ?? { asset, held: 0n, free: 0n, awaitingFunding: 0n, owed: 0n })

@@ -6,7 +6,7 @@
  * | step | as set | `enable_seqscan` on | `enable_bitmapscan` on |
  * | --- | --- | --- | --- |
  * | a batch of 600 events beside 10,000 integrators, planned beside 50 | 4,097 | 13,841 | 4,097 |
- * | vitals with 10 active of 10,000 integrators, planned beside none | at most 100 | 354 | at most 100 |
+ * | vitals with 10 active of 10,000 integrators, slots apart, planned beside none | at most 100 | 354 | at most 100 |
  * | vitals of money beside 20,000 rewards and users | at most 20,102 | 40,003 | at most 20,102 |
  * | a backlog of 120,000 queued and waiting, counted up to 100,000 | at most 200,100 | at most 200,100 | 240,017 |
  * | the quarantine list, counts up to 10,000 of 20,000 | at most 21,500 | at most 21,500 | 40,551 |

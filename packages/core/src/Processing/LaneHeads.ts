@@ -1,9 +1,11 @@
 import { perRowSql } from "../Database/PlannerHints.ts"
+import { isOwnedSql } from "../Slots.ts"
 
 /**
  * SQL for the first stored event of each lane that has one, of at most `maxLanes` lanes in the order of their keys:
- * `integrator_id`, `lane`, and `stored_at` in real time. It is a loose index scan over the queue's primary key, whose
- * cost is proportional to the lanes with work, not to the number of lanes or events.
+ * `integrator_id`, `lane`, and `stored_at` in real time. Lanes of slots that the cell does not own are left out. It is
+ * a loose index scan over the queue's primary key, whose cost is proportional to the lanes with work, not to the number
+ * of lanes or events.
  *
  * Events are stored with their integrator's time. Where a sandbox clock was moved while an event was queued, the event
  * therefore appears older by the amount of the move.
@@ -27,4 +29,4 @@ export const laneHeads = (maxLanes: number): string => `
   ) e
   CROSS JOIN LATERAL (
     SELECT i.clock_offset_millis FROM integrators i WHERE i.integrator_id = h.integrator_id ${perRowSql}
-  ) i`
+  ) i WHERE ${isOwnedSql("h.integrator_id")}`
