@@ -54,10 +54,10 @@ export const CatchUpMillis = Context.Reference<number>("@card-rewards/core/Ledge
 /** The minimum share of {@link PieceSize} of each vault where one transaction opens many. */
 const minPieceSize = 50
 
-const openPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>) {
+const openPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>, hasReadSlots = false) {
   const whole = yield* PieceSize
   const size = Math.max(Math.min(whole, minPieceSize), Math.ceil(whole / Math.max(1, touched.length)))
-  const books = yield* Load.lockVaults(touched.map((one) => one.integratorId), size)
+  const books = yield* Load.lockVaults(touched.map((one) => one.integratorId), size, hasReadSlots)
   for (const { integratorId, userIds } of touched) {
     const book = books.get(integratorId)
     if (book === undefined) return yield* Effect.die(new Error(`the integrator ${integratorId} has no vault`))
@@ -72,10 +72,11 @@ const openPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touche
 /**
  * Locks the vaults in key order, opens their books at the integrators' current time and applies what is due to the
  * touched users and to users who owe, so that the caller's operation sees current balances (decisions, section 6). Runs
- * inside the caller's transaction. Fails with {@link Behind} where more is due than one transaction applies.
+ * inside the caller's transaction, which has read whether the cell owns the slots. Fails with {@link Behind} where more
+ * is due than one transaction applies.
  */
 export const open = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>) {
-  const books = yield* openPiece(touched)
+  const books = yield* openPiece(touched, true)
   const behind = touched.filter(({ integratorId }) => books.get(integratorId)?.isBehind === true)
   if (behind.length > 0) return yield* new Behind({ touched: behind, became: "before" })
   return books

@@ -29,11 +29,20 @@ const vaultTimes = columnList({ ...Tables.vaultBalances.pick("integrator_id", "a
 const payoutKeys = Tables.payouts.pick("integrator_id", "user_id", "asset")
 const transactions = Tables.rewards.pick("integrator_id", "user_id", "external_transaction_id")
 
-/** Locks the vaults in key order and opens their books at the integrators' current time. */
-export const lockVaults = Effect.fnUntraced(function*(integratorIds: ReadonlyArray<IntegratorId>, budget: number) {
+/**
+ * Locks the vaults in key order and opens their books at the integrators' current time. Fails where the cell does not
+ * own a slot, unless the transaction has read before that it does: then a move waits for its end, whatever the state of
+ * the slot is by now.
+ */
+export const lockVaults = Effect.fnUntraced(function*(
+  integratorIds: ReadonlyArray<IntegratorId>,
+  budget: number,
+  hasReadSlots: boolean
+) {
   const sql = yield* SqlClient.SqlClient
   const ids = columns.text(integratorIds)
-  const locked = yield* sql<Owned>`SELECT ${isOwned("v.integrator_id")} AS is_owned FROM vaults v
+  const locked = yield* sql<Owned>`
+    SELECT ${hasReadSlots ? sql`true` : isOwned("v.integrator_id")} AS is_owned FROM vaults v
     WHERE v.integrator_id = ANY(${ids}) ORDER BY v.integrator_id FOR UPDATE`
   yield* requireOwned(locked.length < new Set(integratorIds).size ? [] : locked)
   const real = yield* Clock.currentTimeMillis
