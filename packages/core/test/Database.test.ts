@@ -1,10 +1,11 @@
 import * as Database from "@card-rewards/core/Database"
 import { columns, value } from "@card-rewards/core/Database"
+import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
 import { ClockCannotGoBack } from "@card-rewards/domain/SandboxClock"
 import { earliestMillis, instant, latestMillis } from "@card-rewards/domain/Time"
 import type { PgTypes } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect } from "effect"
+import { Deferred, Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { liveLayer } from "./TestLayer.ts"
 
@@ -110,6 +111,23 @@ layer(liveLayer, { excludeTestServices: true })("the driver, as the service conf
       const settings = yield* sql<{ setting: string }>`SELECT current_setting(name) AS setting
         FROM unnest(${columns.text(names)}) WITH ORDINALITY AS t(name, place) ORDER BY place`
       assert.deepStrictEqual(settings.map(({ setting }) => setting), ["1s", "5s", "30s", "3", "30", "10", "30000"])
+    }))
+
+  it.effect("reads what is committed before each statement, whatever the database's default is", () =>
+    Effect.gen(function*() {
+      const url = yield* makeEmpty
+      const isolation = Effect.gen(function*() {
+        const sql = yield* SqlClient.SqlClient
+        const [row] = yield* sql.withTransaction(sql<{ level: string }>`
+          SELECT current_setting('transaction_isolation') AS level`)
+        const name = sql.literal(new URL(Redacted.value(url)).pathname.slice(1))
+        yield* sql`ALTER DATABASE ${name} SET default_transaction_isolation = 'serializable'`
+        return row?.level
+      })
+      for (const _ of ["before", "after"]) {
+        const fresh = Database.layer({ url, poolSize: 1, applicationName: "test" })
+        assert.strictEqual(yield* Effect.provide(isolation, Layer.fresh(fresh)), "read committed")
+      }
     }))
 
   it.effect("turns any other SQL error into a defect", () =>

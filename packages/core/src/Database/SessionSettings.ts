@@ -41,6 +41,8 @@ export const lostClientSettings = {
 /** The startup parameters of every session of the pool. */
 export const sessionSettings = {
   timezone: "UTC",
+  // each statement sees what was committed before it, such as a slot that is marked as leaving, or a row it waited for
+  default_transaction_isolation: "read committed",
   statement_timeout: "30s",
   // longer than any pause between two statements of a transaction; ends lost sessions and releases their locks
   idle_in_transaction_session_timeout: "5s",
