@@ -72,14 +72,24 @@ const make = Effect.gen(function*() {
 
   const services = yield* Effect.context<IssueServices>()
 
-  const create = Effect.fn("Integrators.create")(function*(integratorId: IntegratorId) {
-    const salt = Hex.encode(yield* random.randomBytes(8))
-    const now = yield* Clock.currentTimeMillis
-    // a statement of its own: Citus refuses a subquery in an INSERT
+  const requireSlot = Effect.fnUntraced(function*(integratorId: IntegratorId) {
     yield* requireOwned(
       yield* sql<Owned>`SELECT ${isOwned("t.integrator_id")} AS is_owned
         FROM unnest(${columns.text([integratorId])}) AS t(integrator_id)`
     )
+  })
+
+  const found = Effect.fnUntraced(function*(integratorId: IntegratorId, rows: ReadonlyArray<IntegratorRow>) {
+    if (rows[0] !== undefined) return toIntegrator(rows[0])
+    yield* requireSlot(integratorId)
+    return yield* new IntegratorNotFound({ integratorId, message: "There is no integrator with this id" })
+  })
+
+  const create = Effect.fn("Integrators.create")(function*(integratorId: IntegratorId) {
+    const salt = Hex.encode(yield* random.randomBytes(8))
+    const now = yield* Clock.currentTimeMillis
+    // a statement of its own: Citus refuses a subquery in an INSERT
+    yield* requireSlot(integratorId)
     const made = yield* sql`INSERT INTO integrators (integrator_id, created_at, event_salt)
       VALUES (${integratorId}, ${value.timestamptz(now)}, ${salt}) ON CONFLICT DO NOTHING RETURNING integrator_id`
     if (made.length === 0) {
@@ -119,11 +129,6 @@ const make = Effect.gen(function*() {
 
   return Integrators.of({ create, list, suspend, resume })
 })
-
-const found = (integratorId: IntegratorId, rows: ReadonlyArray<IntegratorRow>) =>
-  rows[0] === undefined
-    ? Effect.fail(new IntegratorNotFound({ integratorId, message: "There is no integrator with this id" }))
-    : Effect.succeed(toIntegrator(rows[0]))
 
 const toIntegrator = (row: IntegratorRow): Integrator => ({
   integratorId: row.integratorId,

@@ -3,8 +3,10 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
+import { value } from "../src/Database.ts"
 import { Environment } from "../src/Environment.ts"
 import { Integrators } from "../src/Integrators.ts"
+import { slotOf } from "../src/Slots.ts"
 import { newIntegrator, pairRuns, startMillis, testLayer } from "./TestLayer.ts"
 
 it.layer(testLayer)("Integrators", (it) => {
@@ -62,6 +64,18 @@ it.layer(testLayer)("Integrators", (it) => {
       const resumed = yield* integrators.resume(integratorId)
       assert.isFalse("suspendedAt" in resumed)
       assert.deepStrictEqual(yield* integrators.resume(integratorId), resumed)
+    }))
+
+  it.effect("an integrator of a slot that the cell does not own is unavailable, not unknown", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const integrators = yield* Integrators
+      const integratorId = yield* newIntegrator
+      const slot = value.int4(slotOf(integratorId))
+      yield* sql`UPDATE cell_slots SET state = 'leaving', peer = 'other' WHERE slot = ${slot}`
+      assert.strictEqual((yield* Effect.flip(integrators.suspend(integratorId)))._tag, "Unavailable")
+      assert.strictEqual((yield* Effect.flip(integrators.resume(integratorId)))._tag, "Unavailable")
+      yield* sql`UPDATE cell_slots SET state = 'owned', peer = NULL WHERE slot = ${slot}`
     }))
 
   it.effect("an unknown integrator fails with IntegratorNotFound", () =>
