@@ -233,7 +233,10 @@ const wellFormed: Readonly<Record<string, unknown>> = {
   "POST /v1/spend-events": clearing(),
   "POST /v1/spend-events/batch": { events: [clearing()] },
   "PUT /v1/users/{userId}": {},
-  "POST /v1/users/{userId}/quotes": { amount: { currency: "USD", amount: "1" }, merchant: { descriptor: "S", mcc: "5411" } },
+  "POST /v1/users/{userId}/quotes": {
+    amount: { currency: "USD", amount: "1" },
+    merchant: { descriptor: "S", mcc: "5411" }
+  },
   "PUT /v1/programs/{programId}/versions/{version}": definition(),
   "POST /v1/programs/{programId}/simulations": november,
   "POST /v1/api-keys": { name: "k" },

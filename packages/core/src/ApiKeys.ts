@@ -184,10 +184,9 @@ interface FoundRow extends Omit<FoundKey, "slot" | "name"> {
 /** Reads the keys with these hashes by primary key; returns a function from a look-up's position to what it found. */
 const readKeys = Effect.fnUntraced(function*(lookUps: ReadonlyArray<LookUp>) {
   const sql = yield* SqlClient.SqlClient
-  const slots = lookUps.map(({ slot }) => slot)
   const rows = yield* sql<FoundRow>`
-    SELECT t.position, t.slot = ANY (${ownedAmong(slots)}) AS is_owned, k.integrator_id, k.name,
-      k.revoked_at IS NOT NULL AS revoked, i.suspended_at IS NOT NULL AS suspended
+    SELECT t.position, t.slot = ANY (${ownedAmong(lookUps.map(({ slot }) => slot))}) AS is_owned,
+      k.integrator_id, k.name, k.revoked_at IS NOT NULL AS revoked, i.suspended_at IS NOT NULL AS suspended
     FROM ${lookedUp.unnest(lookUps.map(({ hash, slot }, position) => ({ keyHash: hash, slot, position })))}
     LEFT JOIN api_key_hashes h ON h.key_hash = t.key_hash
     LEFT JOIN api_keys k ON k.integrator_id = h.integrator_id AND k.name = h.name

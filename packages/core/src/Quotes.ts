@@ -15,14 +15,14 @@ import type { Row } from "./Database/Table.ts"
 import { encodeComputation } from "./Explanations/Computation.ts"
 import { Programs } from "./Programs.ts"
 import { integratorTime } from "./SandboxClock.ts"
-import * as Tables from "./Tables.ts"
+import type * as Tables from "./Tables.ts"
 import { recordAt } from "./Users/AttributeHistory.ts"
 
 /** What purchases would earn (decisions, section 9). */
 export class Quotes extends Context.Service<Quotes, {
   /**
-   * What a clearing of a purchase would earn in each program if it were applied now, in the wire format, by programId in
-   * order of code points. Writes nothing. Events that are stored and not applied yet do not count towards caps.
+   * What a clearing of a purchase would earn in each program if it were applied now, in the wire format, by programId
+   * in order of code points. Writes nothing. Events that are stored and not applied yet do not count towards caps.
    */
   readonly quote: (
     integratorId: IntegratorId,

@@ -49,12 +49,20 @@ export const areOwned = (integratorIds: ReadonlySet<string>): Statement.Fragment
   ])
 }
 
+/** Those of some slots that this cell owns, as an array. */
+export const ownedAmong = (slots: ReadonlyArray<number>): Statement.Fragment =>
+  Statement.fragment([
+    Statement.literal("ARRAY(SELECT slot::int FROM cell_slots WHERE state = 'owned' AND slot = ANY("),
+    Statement.parameter(columns.int4([...new Set(slots)])),
+    Statement.literal("))")
+  ])
+
 /**
  * The epoch in which this cell owns the slot of an integrator; null where it does not own it. It is another one when
  * the slot has been another cell's meanwhile.
  */
-export const ownedSince = (column: string): Statement.Fragment =>
-  Statement.fragment([Statement.literal(`(SELECT cell_slots.epoch::text FROM cell_slots
+export const epochOf = (column: string): Statement.Fragment =>
+  Statement.fragment([Statement.literal(`(SELECT cell_slots.epoch FROM cell_slots
     WHERE cell_slots.state = 'owned' AND cell_slots.slot = ${slotExpression(column)} LIMIT 1)`)])
 
 /** The error of a request for an integrator whose slot no cell owns that can be reached, or not any more. */

@@ -26,7 +26,7 @@ export const Quote = Schema.Struct({
   explanation: Computation
 }).annotate({
   identifier: "Quote",
-  description: "What a clearing of the purchase would earn in one program now, and how that is computed. Programs that " +
-    "exclude its category code, or for which the user is not eligible, have none."
+  description: "What a clearing of the purchase would earn in one program now, and how that is computed. Programs " +
+    "that exclude its category code, or for which the user is not eligible, have none."
 })
 export type Quote = typeof Quote.Type

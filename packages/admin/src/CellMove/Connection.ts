@@ -29,6 +29,7 @@ const settings = {
   datestyle: "ISO",
   bytea_output: "hex",
   synchronous_commit: "on",
+  default_transaction_isolation: "read committed",
   statement_timeout: "0",
   idle_in_transaction_session_timeout: "0",
   idle_session_timeout: "0",

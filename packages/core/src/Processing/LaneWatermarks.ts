@@ -7,16 +7,16 @@ export interface LaneKey {
   readonly lane: number
 }
 
-/** A lane of a slot that the cell owns, and since when; see `ownedSince` in Slots.ts. */
+/** A lane of a slot that the cell owns, with the slot's epoch; see Slots.ts. */
 export interface OwnedLane extends LaneKey {
-  readonly ownedSince: string
+  readonly epoch: number
 }
 
 /** A lane and its watermark: the arrival number up to which it stays empty while the cell keeps its slot. */
 export interface WatermarkedLane extends LaneKey {
   watermark: bigint
-  /** The ownership for which the watermark holds; empty before the first scan of the lane. */
-  ownedSince: string
+  /** The epoch for which the watermark holds; 0 before the first scan of the lane. */
+  epoch: number
 }
 
 /** What a scan found in a lane: its first arrival after the watermark, or null where there is none. */
@@ -49,10 +49,10 @@ interface Sample extends StartedSample {
  * 4. A lane's watermark moves up to that arrival only when a statement that began afterwards found no row of the lane
  *    up to it. A row that another transaction is deleting stays visible until that transaction commits.
  * 5. Rows that a move copies into the queue have numbers of another cell, and 1 does not hold for them. They are
- *    committed before the slot becomes owned, and none are copied while it is. So a statement that sees since when the
- *    slot is owned sees all of them, and the watermark is used for that ownership alone: a scan compares it itself; a
- *    batch reads it with the locks of its lanes, from when on the slot stays owned until the transaction ends. The move
- *    first lets the cell's own numbers pass the copied ones, so that 2 holds where these were read.
+ *    committed before the slot becomes owned, and none are copied while it is. So a statement that sees the epoch of
+ *    the slot sees all of them, and the watermark is used for that epoch alone: a scan compares it itself; a batch
+ *    reads it with the locks of its lanes, from when on the slot stays owned until the transaction ends. The move first
+ *    lets the cell's own numbers pass the copied ones, so that 2 holds where these were read.
  */
 export class LaneWatermarks {
   /** No further event with an arrival up to this number can become visible. */
@@ -67,7 +67,7 @@ export class LaneWatermarks {
   remember(lanes: ReadonlyArray<LaneKey>): void {
     for (const { integratorId, lane } of lanes) {
       const key = laneKeyOf({ integratorId, lane })
-      const known = this.lanes.get(key) ?? { integratorId, lane, watermark: 0n, ownedSince: "" }
+      const known = this.lanes.get(key) ?? { integratorId, lane, watermark: 0n, epoch: 0 }
       this.lanes.delete(key)
       this.lanes.set(key, known)
     }
@@ -85,7 +85,7 @@ export class LaneWatermarks {
   /** The arrival after which a scan of the lane starts; 0 where none is known for this ownership of its slot. */
   watermarkOf(lane: OwnedLane): bigint {
     const known = this.lanes.get(laneKeyOf(lane))
-    return known?.ownedSince === lane.ownedSince ? known.watermark : 0n
+    return known?.epoch === lane.epoch ? known.watermark : 0n
   }
 
   /** Records that events with these arrivals were read. */
@@ -123,7 +123,7 @@ export class LaneWatermarks {
     for (const lane of lanes) {
       const found = find(lane)
       if (found === undefined) continue
-      if (lane.ownedSince !== found.ownedSince) Object.assign(lane, { ownedSince: found.ownedSince, watermark: 0n })
+      if (lane.epoch !== found.epoch) Object.assign(lane, { epoch: found.epoch, watermark: 0n })
       if (lane.watermark < closed && (found.arrival === null || found.arrival > closed)) lane.watermark = closed
     }
   }

@@ -2,7 +2,7 @@ import { Clock, Context, Effect } from "effect"
 import { SqlClient, Statement } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
-import { isOwned, ownedSince } from "../Slots.ts"
+import { epochOf, isOwned } from "../Slots.ts"
 import { type LaneKey, laneKeyOf, LaneWatermarks, type ScannedLane } from "./LaneWatermarks.ts"
 
 /** The maximum number of lanes of one batch. */
@@ -123,20 +123,20 @@ const scanRecent = Effect.fnUntraced(function*(state: ScanState, now: bigint, li
   const fromCursor = after === -1 ? lanes : [...lanes.slice(after), ...lanes.slice(0, after)]
   const sql = yield* SqlClient.SqlClient
   const scan = yield* sql<ScannedLane & { readonly isQuarantined: boolean }>`
-    SELECT t.integrator_id, t.lane, o.owned_since, q.arrival,
+    SELECT t.integrator_id, t.lane, o.epoch, q.arrival,
       q.arrival IS NOT NULL AND ${isQuarantined("t")} AS is_quarantined
     FROM unnest(${columns.text(fromCursor.map((lane) => lane.integratorId))},
       ${columns.int2(fromCursor.map((lane) => lane.lane))}, ${columns.int8(fromCursor.map((lane) => lane.watermark))},
-      ${columns.text(fromCursor.map((lane) => lane.ownedSince))})
-      WITH ORDINALITY AS t(integrator_id, lane, watermark, owned_since, ordinal)
-    CROSS JOIN LATERAL (SELECT ${ownedSince("t.integrator_id")} AS owned_since ${perRow}) o
+      ${columns.int4(fromCursor.map((lane) => lane.epoch))})
+      WITH ORDINALITY AS t(integrator_id, lane, watermark, epoch, ordinal)
+    CROSS JOIN LATERAL (SELECT ${epochOf("t.integrator_id")} AS epoch ${perRow}) o
     LEFT JOIN LATERAL (
       SELECT q.arrival FROM spend_event_queue q
       WHERE q.integrator_id = t.integrator_id AND q.lane = t.lane
-        AND q.arrival > CASE WHEN o.owned_since = t.owned_since THEN t.watermark ELSE 0 END
+        AND q.arrival > CASE WHEN o.epoch = t.epoch THEN t.watermark ELSE 0 END
       ORDER BY q.arrival LIMIT 1
     ) q ON true
-    WHERE o.owned_since IS NOT NULL ORDER BY t.ordinal`
+    WHERE o.epoch IS NOT NULL ORDER BY t.ordinal`
   const byLane = new Map(scan.map((lane) => [laneKeyOf(lane), lane]))
   state.watermarks.scanned(fromCursor, closedArrival, (lane) => byLane.get(laneKeyOf(lane)))
   return scan.filter((lane) => lane.arrival !== null && !lane.isQuarantined).slice(0, limit)

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { columns } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
 import { columnList, int4, int8 } from "../Database/Table.ts"
-import { ownedSince } from "../Slots.ts"
+import { epochOf } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
 import { type EventWeights, maxUnits } from "./Budget.ts"
 import { type LaneKey, laneKeyOf, type OwnedLane } from "./LaneWatermarks.ts"
@@ -37,10 +37,10 @@ const lanesToRead = columnList({ ...laneKeys.columns, watermark: int8(), max_eve
 export const lockLanes = Effect.fnUntraced(function*(lanes: ReadonlyArray<LaneKey>, whenLocked: WhenLocked) {
   const sql = yield* SqlClient.SqlClient
   const locked = yield* sql<Lane & OwnedLane>`
-    SELECT l.integrator_id, l.lane, l.position, o.owned_since
+    SELECT l.integrator_id, l.lane, l.position, o.epoch
     FROM ${laneKeys.unnest(lanes)} JOIN lanes l ON ${laneKeys.match("l", "t")}
-    CROSS JOIN LATERAL (SELECT ${ownedSince("t.integrator_id")} AS owned_since ${perRow}) o
-    WHERE o.owned_since IS NOT NULL
+    CROSS JOIN LATERAL (SELECT ${epochOf("t.integrator_id")} AS epoch ${perRow}) o
+    WHERE o.epoch IS NOT NULL
     ORDER BY l.integrator_id, l.lane FOR UPDATE OF l ${sql.literal(whenLocked === "skip" ? "SKIP LOCKED" : "")}`
   const byKey = new Map(locked.map((lane) => [laneKeyOf(lane), lane]))
   return lanes.flatMap((lane) => byKey.get(laneKeyOf(lane)) ?? [])
