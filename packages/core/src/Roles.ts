@@ -68,7 +68,7 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
   }],
   worker: [ledger, history, {
     lanes: "UPDATE (position)",
-    spend_events: "UPDATE (position, purchase_at, refunded_cents)",
+    spend_events: "UPDATE (position, purchase_at, refunded_cents, unearned)",
     spend_event_queue: "DELETE",
     spend_event_waits: "INSERT, DELETE",
     authorizations: "INSERT, UPDATE",
