@@ -120,9 +120,9 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
       assert.deepStrictEqual([lost.status, JSON.parse(lost.stdout)], [1, { rotated: 0, unreadable: 1, remaining: 0 }])
       assert.match(lost.stderr, /^1 signing secrets cannot be decrypted with the keys in SECRETS_KEY; unchanged\n$/)
       const sql = yield* SqlClient.SqlClient
-      yield* sql`UPDATE cell_slots SET state = 'leaving', peer = 'other'`
+      yield* sql`UPDATE cell_slots SET state = 'leaving', peer = 'other', mark = gen_random_uuid()`
       const moving = yield* rotate(2, 1)
-      yield* sql`UPDATE cell_slots SET state = 'owned', peer = NULL`
+      yield* sql`UPDATE cell_slots SET state = 'owned', peer = NULL, mark = NULL`
       assert.deepStrictEqual([moving.status, JSON.parse(moving.stdout)], [
         1,
         { rotated: 0, unreadable: 0, remaining: 1 }

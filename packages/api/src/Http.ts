@@ -21,6 +21,7 @@ import * as Programs from "./Programs.ts"
 import * as Sandbox from "./Sandbox.ts"
 import * as SpendEvents from "./SpendEvents.ts"
 import * as Users from "./Users.ts"
+import * as Vault from "./Vault.ts"
 import * as WebhookEndpoints from "./WebhookEndpoints.ts"
 
 /**
@@ -59,6 +60,7 @@ const groups = Layer.mergeAll(
   SpendEvents.layer,
   Users.layer,
   Programs.layer,
+  Vault.layer,
   ApiKeys.layer,
   WebhookEndpoints.layer,
   Events.layer

@@ -77,7 +77,8 @@ const asNew = Effect.fnUntraced(function*(name: string) {
 const border = ({ hasBody, name }: Operation): Request => {
   const [method = "", path = ""] = name.split(" ")
   const query = name === "GET /v1/spend-events" ? "?state=waiting" : ""
-  const filled = path.replace("{version}", "1").replace("{kind}", "clearing").replace(/\{\w+\}/g, "x")
+  const filled = path.replace("{version}", "1").replace("{kind}", "clearing").replace("{asset}", "EURe")
+    .replace(/\{\w+\}/g, "x")
   return [method, `${filled}${query}`, hasBody ? {} : undefined]
 }
 
@@ -243,6 +244,7 @@ const wellFormed: Readonly<Record<string, unknown>> = {
   "POST /v1/webhook-endpoints": { id: "e", url },
   "PATCH /v1/webhook-endpoints/{id}": { url },
   "POST /v1/webhook-endpoints/{id}/replays": { from: "2026-01-01T00:00:00Z" },
+  "PUT /v1/vault/low-funds/{asset}": { threshold: "1" },
   "POST /v1/sandbox/deposits": { reference: "r", amount: usdc("1") },
   "POST /v1/sandbox/withdrawals": { reference: "r", amount: usdc("1") },
   "POST /v1/sandbox/claims": { reference: "r", amount: usdc("1"), userId: "ann" },

@@ -57,10 +57,12 @@ const story = (integratorId: string, { any, printable: name, programId }: Texts)
     eligibility: { countries: [], segments: [any] }
   })
   const merchant = { descriptor: any, mid: [...any].slice(0, 64).join(""), mcc: "5411" }
+  const event = (kind: string, id: string, more: object) =>
+    clearing({ kind, integratorId, userId: any, externalTransactionId: id, occurredAt, merchant, ...more })
   const spend = (kind: string, id: string, more: object): Request => [
     "POST",
     "/v1/spend-events",
-    clearing({ kind, integratorId, userId: any, externalTransactionId: id, occurredAt, merchant, ...more })
+    event(kind, id, more)
   ]
   return [
     ["PUT", `/v1/users/${of(any)}`, { tier: any, segment: any }],
@@ -84,7 +86,14 @@ const story = (integratorId: string, { any, printable: name, programId }: Texts)
     spend("reversal", `${any}r`, { authorizationId: any, amount: { currency: "USD", amount: "1" } }),
     spend("clearing", any, { authorizationId: any }),
     spend("refund", `${any}f`, { originalTransactionId: any, amount: { currency: "USD", amount: "5" } }),
-    spend("refund", `${any}w`, { originalTransactionId: `${any}none` })
+    spend("refund", `${any}w`, { originalTransactionId: `${any}none` }),
+    ["POST", "/v1/spend-events/batch", {
+      events: [
+        event("reversal", `${any}b`, { authorizationId: any, amount: { currency: "USD", amount: "1" } }),
+        event("refund", `${any}c`, { originalTransactionId: any, amount: { currency: "USD", amount: "1" } })
+      ]
+    }],
+    ["POST", `/v1/users/${of(any)}/quotes`, { amount: { currency: "USD", amount: "100" }, merchant, occurredAt }]
   ]
 }
 
@@ -109,6 +118,10 @@ const reads = (integratorId: string, { any, printable: name, programId }: Texts)
         `"campaignId":${text(any)}`,
         `"externalTransactionId":${text(`${any}f`)}`
       ]
+    ],
+    [
+      `/v1/users/${of(any)}/spend-events/refund/${of(`${any}c`)}`,
+      [`"externalTransactionId":${text(`${any}c`)}`, `"descriptor":${text(any)}`]
     ],
     ["/v1/programs", [`"programId":${text(programId)}`]],
     [

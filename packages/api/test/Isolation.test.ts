@@ -111,6 +111,12 @@ const attacks: Readonly<Record<string, Attack>> = {
       ]
     }]
   ],
+  "GET /v1/vault": () => [["GET", "/v1/vault"]],
+  "PUT /v1/vault/low-funds/{asset}": () => [
+    ["PUT", "/v1/vault/low-funds/USDC", { threshold: "9000000" }],
+    ["GET", "/v1/vault"]
+  ],
+  "DELETE /v1/vault/low-funds/{asset}": () => [["DELETE", "/v1/vault/low-funds/USDC"], ["GET", "/v1/vault"]],
   "GET /v1/spend-events": () => [["GET", "/v1/spend-events?state=waiting"]],
   "GET /v1/spend-events/backlog": () => [["GET", "/v1/spend-events/backlog"]],
   "GET /v1/programs": () => [["GET", "/v1/programs"]],

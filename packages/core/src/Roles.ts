@@ -51,6 +51,7 @@ const history: Grants = {
 /** The rights of each role, by table. To lock a row, a role needs `UPDATE` on at least one of its columns. */
 export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
   api: [ledger, keys, history, {
+    vault_balances: "UPDATE (low_funds)",
     integrators: "UPDATE (clock_offset_millis, clock_moved_to, programs_revision)",
     lanes: "UPDATE (position)",
     users: "INSERT, UPDATE (tier, country, segment, referred_by, updated_at)",

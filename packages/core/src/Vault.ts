@@ -1,6 +1,6 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId, Reference } from "@card-rewards/domain/Ids"
-import { assets, maxAmount } from "@card-rewards/domain/Money"
+import { type Asset, assets, maxAmount } from "@card-rewards/domain/Money"
 import { UserNotEnrolled } from "@card-rewards/domain/User"
 import {
   type ClaimSimulation,
@@ -8,13 +8,16 @@ import {
   SimulationConflict,
   type SimulationRecorded,
   SimulationRefused,
-  type Vault as VaultState
+  type LowFundsThreshold,
+  type Vault as VaultState,
+  type VaultStatus
 } from "@card-rewards/domain/Vault"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
 import * as Ledger from "./Ledger.ts"
+import { lockVault } from "./Locks.ts"
 
 type Operation = Simulation & Partial<Pick<ClaimSimulation, "userId">>
 type Refusals = SimulationConflict | SimulationRefused
@@ -25,6 +28,19 @@ type Refusals = SimulationConflict | SimulationRefused
  */
 export class Vault extends Context.Service<Vault, {
   readonly get: (integratorId: IntegratorId) => Effect.Effect<VaultState, Unavailable>
+  /** Its money, with what waiting rewards need, and the thresholds of low funds; USDC first. */
+  readonly status: (integratorId: IntegratorId) => Effect.Effect<VaultStatus, Unavailable>
+  /** Sets the threshold below which `vault.low_funds` tells of an asset's free money. */
+  readonly setLowFunds: (
+    integratorId: IntegratorId,
+    asset: Asset,
+    threshold: bigint
+  ) => Effect.Effect<LowFundsThreshold, Unavailable>
+  /** Removes the threshold, and returns it where there was one. */
+  readonly removeLowFunds: (
+    integratorId: IntegratorId,
+    asset: Asset
+  ) => Effect.Effect<{ readonly asset: Asset; readonly threshold?: bigint }, Unavailable>
   /** Adds free money, and funds waiting rewards with it, first in, first out. */
   readonly deposit: (
     integratorId: IntegratorId,
@@ -51,6 +67,18 @@ export class Vault extends Context.Service<Vault, {
       const run = Effect.provideService(SqlClient.SqlClient, sql)
       return Vault.of({
         get: Effect.fn("Vault.get")((integratorId) => Database.withinRequestDeadline(read(integratorId)).pipe(run)),
+        status: Effect.fn("Vault.status")((integratorId) =>
+          Database.withinRequestDeadline(status(integratorId)).pipe(run)
+        ),
+        setLowFunds: Effect.fn("Vault.setLowFunds")((integratorId, asset, threshold) =>
+          Effect.as(replaceLowFunds(integratorId, asset, threshold), { asset, threshold }).pipe(run)
+        ),
+        removeLowFunds: Effect.fn("Vault.removeLowFunds")((integratorId, asset) =>
+          Effect.map(
+            replaceLowFunds(integratorId, asset, null),
+            (before) => ({ asset, ...(before === null ? {} : { threshold: before }) })
+          ).pipe(run)
+        ),
         deposit: Effect.fn("Vault.deposit")((integratorId, request) =>
           operate(integratorId, "deposit", request, () => Effect.void, deposit).pipe(run)
         ),
@@ -77,6 +105,52 @@ const read = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   )
   return { vaultId: first.vaultId, balances }
 })
+
+interface StatusRow extends Pick<VaultStatus, "vaultId"> {
+  readonly asset: Asset
+  readonly held: bigint
+  readonly free: bigint
+  readonly assigned: bigint
+  readonly awaitingFunding: bigint
+  readonly lowFunds: bigint | null
+}
+
+/** Waiting rewards are added up from the sums of their blocks, one row for each 4,096 that the vault has created. */
+const status = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<StatusRow>`
+    SELECT v.vault_id, b.asset, b.held, b.free, b.assigned, b.low_funds,
+      (SELECT coalesce(sum(w.amount), 0) FROM waiting_sums w
+        WHERE w.integrator_id = b.integrator_id AND w.asset = b.asset) AS awaiting_funding
+    FROM vaults v JOIN vault_balances b ON b.integrator_id = v.integrator_id WHERE v.integrator_id = ${integratorId}`
+  const [first] = rows
+  if (first === undefined) return yield* Effect.die(new Error("an integrator without a vault"))
+  const inOrder = assets.flatMap((asset) => rows.filter((row) => row.asset === asset))
+  return {
+    vaultId: first.vaultId,
+    balances: inOrder.map(({ asset, assigned, awaitingFunding, free, held }) => ({
+      asset,
+      held,
+      free,
+      reserved: held - free,
+      // money that is assigned is not free any more
+      waiting: awaitingFunding - assigned
+    })),
+    lowFunds: inOrder.flatMap(({ asset, lowFunds }) => lowFunds === null ? [] : [{ asset, threshold: lowFunds }])
+  }
+})
+
+/** Sets or removes a threshold while nobody moves the vault's money, and returns the one before. */
+const replaceLowFunds = (integratorId: IntegratorId, asset: Asset, threshold: bigint | null) =>
+  Database.transaction(Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    yield* lockVault(integratorId)
+    const [before] = yield* sql<{ lowFunds: bigint | null }>`SELECT low_funds FROM vault_balances
+      WHERE integrator_id = ${integratorId} AND asset = ${asset}`
+    yield* sql`UPDATE vault_balances SET low_funds = ${value.numeric(threshold)}
+      WHERE integrator_id = ${integratorId} AND asset = ${asset}`
+    return before?.lowFunds ?? null
+  }))
 
 /** Recognises a repeated request, or applies the operation to a book in which all due rewards are applied. */
 const operate = <Request extends Operation, E1, R1, E2, R2>(

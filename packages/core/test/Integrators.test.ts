@@ -72,10 +72,10 @@ it.layer(testLayer)("Integrators", (it) => {
       const integrators = yield* Integrators
       const integratorId = yield* newIntegrator
       const slot = value.int4(slotOf(integratorId))
-      yield* sql`UPDATE cell_slots SET state = 'leaving', peer = 'other' WHERE slot = ${slot}`
+      yield* sql`UPDATE cell_slots SET state = 'leaving', peer = 'other', mark = gen_random_uuid() WHERE slot = ${slot}`
       assert.strictEqual((yield* Effect.flip(integrators.suspend(integratorId)))._tag, "Unavailable")
       assert.strictEqual((yield* Effect.flip(integrators.resume(integratorId)))._tag, "Unavailable")
-      yield* sql`UPDATE cell_slots SET state = 'owned', peer = NULL WHERE slot = ${slot}`
+      yield* sql`UPDATE cell_slots SET state = 'owned', peer = NULL, mark = NULL WHERE slot = ${slot}`
     }))
 
   it.effect("an unknown integrator fails with IntegratorNotFound", () =>

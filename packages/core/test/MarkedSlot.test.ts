@@ -23,7 +23,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a slot that is marked as l
       const shared = { programs: yield* Programs, scan, weights: new EventWeights() }
       const options = { lockedLanes: "skip", lockedVaults: "wait", deadlineMillis: 5_000 } as const
       const lanes = yield* findLanes(scan, maxLanes)
-      const mark = sql`UPDATE cell_slots SET state = 'leaving', peer = 'other'
+      const mark = sql`UPDATE cell_slots SET state = 'leaving', peer = 'other', mark = gen_random_uuid()
         WHERE slot = ${value.int4(slotOf(leaving.integratorId))} AND state = 'owned'`
       yield* processBatch(shared, { ...options, lanes }).pipe(
         Effect.provideService(SqlClient.SqlClient, before(sql, "FROM vaults v", onItsOwn(mark)))

@@ -38,7 +38,8 @@ layer(services, { excludeTestServices: true })("the figures of a cell", (it) => 
       const both = yield* figures
       assert.deepStrictEqual(both.counts, [2, 4, 2, 200, 2])
       const move = (id: string) =>
-        sql`UPDATE cell_slots SET state = 'left', peer = 'other' WHERE slot = ${value.int4(slotOf(id))}`
+        sql`UPDATE cell_slots SET state = 'left', peer = 'other', mark = gen_random_uuid()
+          WHERE slot = ${value.int4(slotOf(id))}`
       yield* move("many-1")
       assert.deepStrictEqual((yield* figures).counts, [1, 2, 1, 100, 1])
       yield* move("many-2")

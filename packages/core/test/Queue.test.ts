@@ -168,7 +168,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
       assert.deepStrictEqual(yield* scan(false), ["sent"])
       for (let scans = 0; scans < 3; scans++) assert.deepStrictEqual(yield* scan(true), [])
       assert.isAbove(Number(state.watermarks.closedArrival), Number(first?.arrival))
-      yield* sql`UPDATE cell_slots SET state = 'left', peer = 'other' WHERE slot = ${slot}`
+      yield* sql`UPDATE cell_slots SET state = 'left', peer = 'other', mark = gen_random_uuid() WHERE slot = ${slot}`
       // scans go on meanwhile, and find nothing
       for (let scans = 0; scans < 3; scans++) assert.deepStrictEqual(yield* scan(true), [])
       yield* sql`INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at,
@@ -178,7 +178,8 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
       yield* sql`INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
         SELECT integrator_id, lane, arrival, user_id, kind, external_transaction_id FROM spend_events
         WHERE integrator_id = ${integratorId} AND external_transaction_id = 'copied'`
-      yield* sql`UPDATE cell_slots SET state = 'owned', peer = NULL WHERE slot = ${slot}`
+      yield* sql`UPDATE cell_slots SET state = 'owned', peer = NULL, mark = NULL, epoch = epoch + 2
+        WHERE slot = ${slot}`
       yield* send("next")
       assert.deepStrictEqual(yield* scan(true), ["copied", "next"])
       // and the lane gets a watermark again

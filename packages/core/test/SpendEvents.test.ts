@@ -142,6 +142,6 @@ layer(services)("a spend event", (it) => {
       assert.strictEqual((yield* Effect.flip(submitAll([event(gone, "l0"), event(gone, "l1")])))._tag, "Unavailable")
       assert.deepStrictEqual(yield* storedEvents(gone), [])
       assert.deepStrictEqual((yield* storedEvents(here)).toSorted(), ["t1", "t3", "t5", "t7"])
-      yield* sql`INSERT INTO cell_slots (slot, state) VALUES (${value.int4(slotOf(gone))}, 'owned')`
+      yield* sql`INSERT INTO cell_slots (slot, state, epoch) VALUES (${value.int4(slotOf(gone))}, 'owned', 3)`
     }))
 })

@@ -100,9 +100,9 @@ layer(testLayer)("a rotation of the key of signing secrets", (it) => {
       yield* withSecrets(6, 2)
       const sql = yield* SqlClient.SqlClient
       const slot = value.int4(slotOf(moved.id))
-      yield* sql`UPDATE cell_slots SET state = 'leaving', peer = 'other' WHERE slot = ${slot}`
+      yield* sql`UPDATE cell_slots SET state = 'leaving', peer = 'other', mark = gen_random_uuid() WHERE slot = ${slot}`
       assert.deepStrictEqual(yield* rotate.pipe(under(7, 6)), { rotated: 2, unreadable: 0, remaining: 3 })
-      yield* sql`UPDATE cell_slots SET state = 'owned', peer = NULL WHERE slot = ${slot}`
+      yield* sql`UPDATE cell_slots SET state = 'owned', peer = NULL, mark = NULL WHERE slot = ${slot}`
       assert.deepStrictEqual(yield* rotate.pipe(under(7, 6)), { rotated: 3, unreadable: 0, remaining: 0 })
     }))
 })

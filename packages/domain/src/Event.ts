@@ -1,6 +1,6 @@
 import { Schema, SchemaTransformation } from "effect"
 import { IntegratorId, Reference, UserId, VaultId } from "./Ids.ts"
-import { Amount, AssetAmount } from "./Money.ts"
+import { Amount, Asset, AssetAmount } from "./Money.ts"
 import { Reward } from "./Reward.ts"
 import { Timestamp } from "./Time.ts"
 
@@ -30,6 +30,18 @@ export const VaultClaim = Schema.Struct({
   description: "A confirmed claim: how many rewards it pays, and how much of each of the first 1,000."
 })
 
+/** The data of `vault.low_funds`: less than the threshold is free. */
+export const LowFundsNotice = Schema.Struct({
+  vaultId: VaultId,
+  asset: Asset,
+  threshold: Amount,
+  balance: Schema.Struct({ held: Amount, free: Amount })
+}).annotate({
+  identifier: "LowFundsNotice",
+  expected: "an object",
+  description: "The vault's free money has fallen below the threshold; `balance` is the balance after it."
+})
+
 const event = <const Kind extends string, Data extends Schema.Top>(kind: Kind, data: Data) =>
   Schema.Struct({
     id: Schema.String,
@@ -54,6 +66,7 @@ export const WebhookEvent = Schema.Union([
   event("vault.deposit_confirmed", VaultMovement),
   event("vault.withdrawal_confirmed", VaultMovement),
   event("vault.claim_confirmed", VaultClaim),
+  event("vault.low_funds", LowFundsNotice),
   event("webhook.ping", Schema.Struct({}))
 ])
 export type WebhookEvent = typeof WebhookEvent.Type
@@ -69,6 +82,7 @@ export const WebhookEventKind = Schema.Literals([
   "vault.deposit_confirmed",
   "vault.withdrawal_confirmed",
   "vault.claim_confirmed",
+  "vault.low_funds",
   "webhook.ping"
 ] satisfies ReadonlyArray<WebhookEvent["kind"]>)
 export type WebhookEventKind = typeof WebhookEventKind.Type

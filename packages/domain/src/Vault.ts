@@ -17,6 +17,44 @@ export const Vault = Schema.Struct({ vaultId: VaultId, balances: Schema.Array(Va
 })
 export type Vault = typeof Vault.Type
 
+/** The vault's money in one asset. */
+export const VaultMoney = Schema.Struct({
+  asset: Asset,
+  held: Amount,
+  free: Amount,
+  reserved: Amount,
+  waiting: Amount
+}).annotate({
+  identifier: "VaultMoney",
+  description: "`held` is all money in the vault, `free` the part that is not reserved for rewards and `reserved` " +
+    "the other one; `waiting` is what rewards that await funding need beyond it."
+})
+
+/** The threshold of an asset below which free money is low. */
+export const LowFundsThreshold = Schema.Struct({ asset: Asset, threshold: Amount }).annotate({
+  identifier: "LowFundsThreshold",
+  description: "When less than `threshold` becomes free, `vault.low_funds` tells it."
+})
+export type LowFundsThreshold = typeof LowFundsThreshold.Type
+
+/** Response of `GET /v1/vault`. */
+export const VaultStatus = Schema.Struct({
+  vaultId: VaultId,
+  balances: Schema.Array(VaultMoney),
+  lowFunds: Schema.Array(LowFundsThreshold)
+}).annotate({
+  identifier: "VaultStatus",
+  description: "The integrator's vault: its money in both assets, USDC first, and its thresholds."
+})
+export type VaultStatus = typeof VaultStatus.Type
+
+/** Request body of `PUT /v1/vault/low-funds/{asset}`. */
+export const LowFundsRequest = Schema.Struct({ threshold: Amount }).annotate({
+  identifier: "LowFundsRequest",
+  expected: "an object",
+  description: "The threshold in the asset's smallest units."
+})
+
 /** Request body of a deposit or withdrawal. `reference` is unique in the vault over all three operations. */
 export const Simulation = Schema.Struct({ reference: Reference, amount: AssetAmount }).annotate({
   identifier: "Simulation",

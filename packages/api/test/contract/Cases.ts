@@ -92,6 +92,19 @@ export const cases: Readonly<Record<string, Case>> = {
     "GET",
     "/v1/users/ann/spend-events/clearing/t1"
   ),
+  "GET /v1/vault 200": last(
+    1,
+    moveMoney("deposits", "d", "5"),
+    ["PUT", "/v1/vault/low-funds/EURe", { threshold: "007" }],
+    ["GET", "/v1/vault"]
+  ),
+  "PUT /v1/vault/low-funds/{asset} 200": send("PUT", "/v1/vault/low-funds/USDC", { threshold: "1" }),
+  "DELETE /v1/vault/low-funds/{asset} 200": last(
+    2,
+    ["PUT", "/v1/vault/low-funds/USDC", { threshold: "1" }],
+    ["DELETE", "/v1/vault/low-funds/USDC"],
+    ["DELETE", "/v1/vault/low-funds/USDC"]
+  ),
   "GET /v1/spend-events 200": send("GET", "/v1/spend-events?state=waiting&limit=1"),
   "GET /v1/spend-events/backlog 200": last(1, enroll("ann"), spend(), ["GET", "/v1/spend-events/backlog"]),
   "GET /v1/events 200": last(

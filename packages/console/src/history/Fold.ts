@@ -14,12 +14,12 @@ export interface VaultPoint {
 }
 
 /** A deposit, withdrawal or claim. */
-export type Movement = Extract<WebhookEvent, { kind: `vault.${string}` }>
+export type Movement = Extract<WebhookEvent, { kind: `vault.${string}_confirmed` }>
 
 /** An event about a reward. */
 export type RewardEvent = Extract<WebhookEvent, { kind: `reward.${string}` }>
 
-export const isMovement = (event: WebhookEvent): event is Movement => event.kind.startsWith("vault.")
+export const isMovement = (event: WebhookEvent): event is Movement => event.kind.endsWith("_confirmed")
 export const isRewardEvent = (event: WebhookEvent): event is RewardEvent => event.kind.startsWith("reward.")
 
 /**

@@ -21,5 +21,6 @@ export const eventNames: Record<WebhookEventKind, string> = {
   "vault.deposit_confirmed": "Deposit",
   "vault.withdrawal_confirmed": "Withdrawal",
   "vault.claim_confirmed": "Claim",
+  "vault.low_funds": "Low funds",
   "webhook.ping": "Ping"
 }

@@ -48,6 +48,17 @@ export interface VaultAccounts {
   assignedAt: number | undefined
 }
 
+/** When the integrator is told that a vault's free money is low, in one asset; see {@link isFallen}. */
+export interface LowFunds {
+  readonly threshold: bigint
+  /** Free money before the transaction. */
+  readonly freeBefore: bigint
+}
+
+/** Whether free money has fallen below its threshold. */
+export const isFallen = ({ freeBefore, threshold }: LowFunds, free: bigint): boolean =>
+  freeBefore >= threshold && free < threshold
+
 /** The part of a claim that the balances, the vault and the journal show as paid, and the rewards do not yet. */
 export interface Payout {
   readonly userId: string

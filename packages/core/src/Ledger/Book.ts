@@ -1,9 +1,11 @@
 import type { IntegratorId, VaultId } from "@card-rewards/domain/Ids"
 import { type Asset, assets } from "@card-rewards/domain/Money"
-import type { Account, Move, RewardChange, RewardMoney, RewardState } from "@card-rewards/domain/Reward"
+import type { Account, RewardChange, RewardMoney, RewardState } from "@card-rewards/domain/Reward"
 import {
   blockOf,
   byDuePosition,
+  isFallen,
+  type LowFunds,
   noAccounts,
   type Payout,
   type UserAccounts,
@@ -11,34 +13,8 @@ import {
   type VaultAccounts
 } from "./Accounts.ts"
 import { encodeReward, presentReward, type RewardRow, rewardKey } from "./RewardRow.ts"
+import type { Entry, PendingEvent, VaultOperation } from "./Pending.ts"
 import { WaitingQueue } from "./WaitingQueue.ts"
-
-/** A journal entry that is still to be written. */
-export interface Entry extends Move {
-  readonly asset: Asset
-  readonly userId: string | undefined
-  readonly reward: bigint | undefined
-  readonly reference: string | undefined
-}
-
-/** An event that is still to be written; `data` is encoded JSON. */
-export interface PendingEvent {
-  readonly kind: string
-  readonly data: string
-  readonly reward: bigint | undefined
-}
-
-/** The record of an operation on the vault, beside its journal entries. */
-export interface VaultOperation {
-  readonly kind: "deposit" | "withdrawal" | "claim"
-  readonly reference: string
-  readonly asset: Asset
-  readonly amount: bigint
-  readonly userId?: string
-  /** What a claim paid of its first rewards, and how many rewards it pays in total. */
-  readonly rewards?: Array<{ readonly id: string; readonly amount: string }>
-  rewardCount?: number
-}
 
 /** The state of a vault, read under its lock, that a book starts from. */
 export interface OpenedVault {
@@ -52,6 +28,7 @@ export interface OpenedVault {
   readonly workAt: number | undefined
   readonly hasPayouts: boolean
   readonly vault: Readonly<Record<Asset, VaultAccounts>>
+  readonly lowFunds: ReadonlyMap<Asset, LowFunds>
   /** Due, assigned or claimed rewards that this transaction may apply. */
   readonly budget: number
 }
@@ -75,6 +52,7 @@ export class Book {
   readonly entries: Array<Entry> = []
   readonly events: Array<PendingEvent> = []
   readonly vault: Readonly<Record<Asset, VaultAccounts>>
+  private readonly lowFunds: ReadonlyMap<Asset, LowFunds>
   readonly changedUsers = new Set<string>()
   /** The users and assets whose accounts were read. */
   readonly storedUsers = new Set<string>()
@@ -116,6 +94,7 @@ export class Book {
     this.workAt = opened.workAt
     this.hasPayouts = opened.hasPayouts
     this.vault = opened.vault
+    this.lowFunds = opened.lowFunds
     this.budget = opened.budget
   }
 
@@ -257,6 +236,12 @@ export class Book {
     if (is === was) return
     const block = blockOf(creation)
     this.waitingChanges[asset].set(block, (this.waitingChanges[asset].get(block) ?? 0n) + is - was)
+  }
+
+  /** The assets whose free money this transaction has let fall below its threshold, with that. */
+  fallen(): ReadonlyArray<readonly [asset: Asset, threshold: bigint]> {
+    return [...this.lowFunds].flatMap(([asset, low]) =>
+      isFallen(low, this.vault[asset].free) ? [[asset, low.threshold] as const] : [])
   }
 
   /** Sets the rest of a user's claim that rewards are still to be paid with; 0 ends the payout. */

@@ -24,6 +24,10 @@ interface VaultRow extends Pick<Row<typeof Tables.vaults>, "integratorId" | "vau
   readonly hasPayouts: boolean
 }
 
+interface BalanceRow extends Row<typeof Tables.vaultBalances> {
+  readonly lowFunds: bigint | null
+}
+
 const userKeys = Tables.userBalances.pick("integrator_id", "user_id")
 const vaultTimes = columnList({ ...Tables.vaultBalances.pick("integrator_id", "asset").columns, now: timestamptz() })
 const payoutKeys = Tables.payouts.pick("integrator_id", "user_id", "asset")
@@ -46,10 +50,10 @@ export const lockVaults = Effect.fnUntraced(function*(
     WHERE v.integrator_id = ANY(${ids}) ORDER BY v.integrator_id FOR UPDATE`
   yield* requireOwned(locked.length < new Set(integratorIds).size ? [] : locked)
   const real = yield* Clock.currentTimeMillis
-  const rows = yield* sql<VaultRow & Row<typeof Tables.vaultBalances>>`
+  const rows = yield* sql<VaultRow & BalanceRow>`
     SELECT v.integrator_id, v.vault_id, v.rewards, v.work_at, i.clock_offset_millis AS "offset",
       EXISTS (SELECT 1 FROM payouts p WHERE p.integrator_id = t.integrator_id LIMIT 1) AS has_payouts,
-      b.asset, b.held, b.free, b.assigned, b.assigned_to, b.assigned_at
+      b.asset, b.held, b.free, b.assigned, b.assigned_to, b.assigned_at, b.low_funds
     FROM unnest(${ids}) AS t(integrator_id)
     CROSS JOIN LATERAL (SELECT * FROM vaults v WHERE v.integrator_id = t.integrator_id ${perRow}) v
     CROSS JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}) i
@@ -57,11 +61,11 @@ export const lockVaults = Effect.fnUntraced(function*(
   const byVault = Map.groupBy(rows, (row) => row.integratorId)
   return new Map([...byVault].flatMap(([integratorId, both]) => {
     const [vault] = both
-    return vault === undefined ? [] : [[integratorId, bookOf(vault, accountsOf(both), real, budget)] as const]
+    return vault === undefined ? [] : [[integratorId, bookOf(vault, both, real, budget)] as const]
   }))
 })
 
-const bookOf = (vault: VaultRow, accounts: Book["vault"], real: number, budget: number): Book =>
+const bookOf = (vault: VaultRow, rows: ReadonlyArray<BalanceRow>, real: number, budget: number): Book =>
   new Book({
     integratorId: vault.integratorId,
     vaultId: vault.vaultId,
@@ -70,11 +74,13 @@ const bookOf = (vault: VaultRow, accounts: Book["vault"], real: number, budget: 
     creations: vault.rewards,
     workAt: vault.workAt ?? undefined,
     hasPayouts: vault.hasPayouts,
-    vault: accounts,
+    vault: accountsOf(rows),
+    lowFunds: new Map(rows.flatMap(({ asset, free, lowFunds }) =>
+      lowFunds === null ? [] : [[asset, { threshold: lowFunds, freeBefore: free }] as const])),
     budget
   })
 
-const accountsOf = (rows: ReadonlyArray<Row<typeof Tables.vaultBalances>>): Book["vault"] => {
+const accountsOf = (rows: ReadonlyArray<BalanceRow>): Book["vault"] => {
   const of = (asset: Asset): VaultAccounts => {
     const row = rows.find((one) => one.asset === asset)
     if (row === undefined) throw new Error(`a vault without ${asset}`)

@@ -1,3 +1,4 @@
+import type { Asset } from "@card-rewards/domain/Money"
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -8,6 +9,7 @@ import * as Metrics from "../Metrics.ts"
 import * as Tables from "../Tables.ts"
 import * as Tracing from "../Tracing.ts"
 import type { Book } from "./Book.ts"
+import type { PendingEvent } from "./Pending.ts"
 import { presentReward, type RewardRow } from "./RewardRow.ts"
 import {
   writePayouts,
@@ -84,7 +86,15 @@ const takeNumbers = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   })
 })
 
-const eventCount = (book: Book): number => book.events.length + (book.operation === undefined ? 0 : 1)
+/** The events of a book, the vault's first. */
+const eventsOf = (book: Book): ReadonlyArray<PendingEvent> => [
+  ...(book.operation === undefined ? [] : [operationEvent(book, book.operation)]),
+  ...book.fallen().map(([asset, threshold]) => lowFundsEvent(book, asset, threshold)),
+  ...book.events
+]
+
+const eventCount = (book: Book): number =>
+  book.events.length + book.fallen().length + (book.operation === undefined ? 0 : 1)
 
 const rowsOf = (books: ReadonlyArray<Book>, which: "created" | "changed"): ReadonlyArray<RewardRow> =>
   books.flatMap((book) => [...book[which]].map((key) => presentReward(book.rewards, key)))
@@ -149,15 +159,14 @@ const stored = Metrics.counter(
   "Events for integrators by kind: transitions of rewards and confirmed movements of vaults"
 )
 
-/** Writes events, the vault's first. */
+/** Writes events. */
 const insertEvents = Effect.fnUntraced(function*(numbered: ReadonlyArray<Numbered>) {
   const sql = yield* SqlClient.SqlClient
   const storedAt = yield* Clock.currentTimeMillis
   const traceparent = yield* Tracing.traceparent
   const rows = numbered.flatMap(({ book, events, salt }) => {
     const createdAt = printTimestamp(book.now)
-    const all = book.operation === undefined ? book.events : [operationEvent(book, book.operation), ...book.events]
-    return all.map((event, index) => {
+    return eventsOf(book).map((event, index) => {
       const number = events + BigInt(index + 1)
       const id = eventId(salt, number)
       const head = JSON.stringify({ id, kind: event.kind, integratorId: book.integratorId, createdAt })
@@ -195,6 +204,20 @@ const operationEvent = (book: Book, operation: NonNullable<Book["operation"]>) =
       amount: { asset, amount: operation.amount.toString() },
       balance: { held: held.toString(), free: free.toString() },
       ...(kind === "claim" ? { userId, rewardCount, rewards } : {})
+    }),
+    reward: undefined
+  }
+}
+
+const lowFundsEvent = (book: Book, asset: Asset, threshold: bigint): PendingEvent => {
+  const { free, held } = book.vault[asset]
+  return {
+    kind: "vault.low_funds",
+    data: JSON.stringify({
+      vaultId: book.vaultId,
+      asset,
+      threshold: threshold.toString(),
+      balance: { held: held.toString(), free: free.toString() }
     }),
     reward: undefined
   }

@@ -6,6 +6,7 @@ import { Programs } from "./Programs.ts"
 import { Sandbox } from "./Sandbox.ts"
 import { SpendEvents } from "./SpendEvents.ts"
 import { Users } from "./Users.ts"
+import { Vault } from "./Vault.ts"
 import { WebhookEndpoints } from "./WebhookEndpoints.ts"
 
 /**
@@ -13,7 +14,7 @@ import { WebhookEndpoints } from "./WebhookEndpoints.ts"
  * use to a client. Request bodies have no additional properties (contract, section 2).
  */
 export class BareIntegratorApi extends HttpApi.make("card-rewards")
-  .add(Health, SpendEvents, Users, Programs, ApiKeys, WebhookEndpoints, Events)
+  .add(Health, SpendEvents, Users, Programs, Vault, ApiKeys, WebhookEndpoints, Events)
   .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "error", errors: "all" })
 {}
 

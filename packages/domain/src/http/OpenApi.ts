@@ -194,6 +194,7 @@ const headers = {
 const parameters: Readonly<Record<string, { readonly description: string; readonly example?: string }>> = {
   "path kind": { description: "The kind of the spend event.", example: "clearing" },
   externalTransactionId: { description: "The event's own transaction id, percent-encoded.", example: "txn-1" },
+  asset: { description: "The asset: `USDC` or `EURe`.", example: "USDC" },
   userId: { description: "The integrator's own id for the user, percent-encoded.", example: "user-1" },
   programId: { description: "The program's id, chosen by the integrator; without a colon.", example: "groceries-2026" },
   version: {

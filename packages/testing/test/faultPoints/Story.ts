@@ -27,6 +27,26 @@ export const play = Effect.fnUntraced(function*(world: World) {
 type Requests = ReturnType<typeof requestsOf>
 
 /** The requests of the story; each must be answered as expected. */
+const spendEvent = (
+  userId: string,
+  kind: string,
+  id: string,
+  cents: string,
+  occurredAt: string,
+  more: object = {}
+) => ({
+  kind,
+  integratorId: "acme",
+  userId,
+  externalTransactionId: id,
+  amount: { currency: "USD", amount: cents },
+  merchant,
+  occurredAt,
+  ...more
+})
+
+const merchant = { descriptor: "Shop", mcc: "5411" }
+
 const requestsOf = ({ send, sql }: World) => {
   const must = Effect.fnUntraced(function*(status: number, ...request: Parameters<typeof send>) {
     const answer = yield* send(...request)
@@ -39,17 +59,7 @@ const requestsOf = ({ send, sql }: World) => {
     put: (path: string, body: unknown) => must(200, "PUT", path, body),
     get: (path: string) => must(200, "GET", path),
     rotateSecret: Effect.map(must(200, "POST", "/v1/webhook-endpoints/main/rotate-secret"), secretsIn),
-    spend: (userId: string, kind: string, id: string, cents: string, occurredAt: string, more: object = {}) =>
-      must(202, "POST", "/v1/spend-events", {
-        kind,
-        integratorId: "acme",
-        userId,
-        externalTransactionId: id,
-        amount: { currency: "USD", amount: cents },
-        merchant: { descriptor: "Shop", mcc: "5411" },
-        occurredAt,
-        ...more
-      }),
+    spend: (...event: Parameters<typeof spendEvent>) => must(202, "POST", "/v1/spend-events", spendEvent(...event)),
     money: (what: string, reference: string, amount: object, more: object = {}) =>
       must(what === "claims" ? 202 : 200, "POST", `/v1/sandbox/${what}`, { reference, amount, ...more }),
     /** Waits until nothing is left to do. */
@@ -58,7 +68,8 @@ const requestsOf = ({ send, sql }: World) => {
 }
 
 /** Users, programs, an endpoint, a key to come and a first deposit. */
-const setUp = Effect.fnUntraced(function*({ idle, money, must, put, rotateSecret }: Requests, { receiver }: World) {
+const setUp = Effect.fnUntraced(function*(requests: Requests, { receiver }: World) {
+  const { get, idle, money, must, put, rotateSecret } = requests
   yield* put("/v1/sandbox/clock", { now: day(1) })
   yield* put("/v1/users/ann", { tier: "gold", country: "DE" })
   yield* put("/v1/users/bob", { referredBy: "ann" })
@@ -71,13 +82,17 @@ const setUp = Effect.fnUntraced(function*({ idle, money, must, put, rotateSecret
   // the secret is lost with the answer
   const firstSecrets = shown.length === 0 ? yield* rotateSecret : shown
   const { body: { secret } } = yield* must(201, "POST", "/v1/api-keys", { name: "next" })
+  yield* put("/v1/vault/low-funds/USDC", { threshold: "5000000" })
   yield* money("deposits", "d1", amountOf("USDC", "7000000"))
+  yield* put("/v1/vault/low-funds/EURe", { threshold: "5" })
+  yield* must(200, "DELETE", "/v1/vault/low-funds/EURe")
+  yield* get("/v1/vault")
   yield* idle
   return { firstSecrets, nextKey: typeof secret === "string" ? secret : undefined }
 })
 
 /** Authorizations of several users at once, and clearings that earn more than the vault has. */
-const spendBeyondTheVault = Effect.fnUntraced(function*({ get, idle, money, spend }: Requests) {
+const spendBeyondTheVault = Effect.fnUntraced(function*({ get, idle, money, must, spend }: Requests) {
   yield* Effect.all([
     spend("ann", "authorization", "a1", "10000", day(2)),
     spend("bob", "authorization", "a2", "30000", day(2)),
@@ -91,9 +106,16 @@ const spendBeyondTheVault = Effect.fnUntraced(function*({ get, idle, money, spen
   yield* spend("bob", "refund", "f2", "1000", day(2), { originalTransactionId: "c2" })
   yield* idle
   yield* get("/v1/spend-events?state=waiting")
-  yield* spend("bob", "clearing", "c2", "50000", day(2))
-  yield* spend("bob", "clearing", "c3", "200", day(2), { amount: { currency: "EUR", amount: "200" } })
+  yield* must(200, "POST", "/v1/users/bob/quotes", { amount: { currency: "USD", amount: "50000" }, merchant })
+  const { body: { results } } = yield* must(200, "POST", "/v1/spend-events/batch", {
+    events: [
+      spendEvent("bob", "clearing", "c2", "50000", day(2)),
+      spendEvent("bob", "clearing", "c3", "200", day(2), { amount: { currency: "EUR", amount: "200" } })
+    ]
+  })
+  assert.deepStrictEqual(Object(results).map(({ status }: { readonly status: number }) => status), [202, 202])
   yield* idle
+  yield* get("/v1/users/bob/spend-events/clearing/c2")
   yield* get("/v1/spend-events/backlog")
   yield* get("/v1/users/bob/balance")
   yield* money("deposits", "d2", amountOf("USDC", "10000000"))

@@ -27,6 +27,8 @@ export const statements = [
     assigned_to bigint NOT NULL DEFAULT 0 CHECK (assigned_to >= 0),
     -- the integrator's time of the last assignment: rewards that were due by then mature as they are reserved
     assigned_at timestamptz,
+    -- the integrator is told when less than this is free
+    low_funds numeric(78,0) CHECK (low_funds >= 0),
     PRIMARY KEY (integrator_id, asset),
     CHECK (free + assigned <= held)
   ) WITH (fillfactor = 50)`,

@@ -47,6 +47,15 @@ export const events: Readonly<Record<string, { readonly when: string; readonly d
       rewards: [{ id: reward.id, amount: "3703500" }]
     }
   },
+  "vault.low_funds": {
+    when: "The vault's free money fell below the threshold; once, until it was at or above it again.",
+    data: {
+      vaultId: "sandbox",
+      asset: "USDC",
+      threshold: "500000000",
+      balance: { held: "1000000000", free: "499000000" }
+    }
+  },
   "webhook.ping": { when: "The integrator requested a ping.", data: {} }
 }
 

@@ -1,24 +1,12 @@
 /** Example bodies for the OpenAPI description. The tests decode each of them with its schema. */
 import { errors } from "./Errors.ts"
 import { event } from "./Events.ts"
-import { at, computation, definition, later, reward } from "./Values.ts"
+import { at, computation, definition, later, reward, spendEvent, user } from "./Values.ts"
 
 /** Bodies by the name of the example. */
 export type Examples = Readonly<Record<string, unknown>>
 
 const secret = `service_whsec_${"5b".repeat(32)}`
-
-const spendEvent = {
-  kind: "clearing",
-  integratorId: "acme",
-  userId: "user-1",
-  externalTransactionId: "txn-1",
-  amount: { currency: "USD", amount: "12345" },
-  merchant: { descriptor: "CORNER SHOP BERLIN", mcc: "5411", mid: "M-100", country: "DE" },
-  occurredAt: at
-}
-
-const user = { userId: "user-1", tier: "gold", country: "DE", segment: "beta", enrolledAt: at, updatedAt: at }
 
 const version = { version: 1, effectiveFrom: definition.effectiveFrom, publishedAt: at }
 const published = { programId: "groceries-2026", ...version, duplicate: false }
@@ -269,6 +257,27 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
   },
   "webhookEndpoints.getReplay": { success: { done: { replay: { ...replay, state: "done" } } } },
   "webhookEndpoints.ping": { success: { ping: { eventId: "evt_01JD4W4X8QG7B5T9" } } },
+  "vault.get": {
+    success: {
+      vault: {
+        vault: {
+          vaultId: "sandbox",
+          balances: [
+            { asset: "USDC", held: "1000000000", free: "996296500", reserved: "3703500", waiting: "0" },
+            { asset: "EURe", held: "0", free: "0", reserved: "0", waiting: "7000000000000000000" }
+          ],
+          lowFunds: [{ asset: "USDC", threshold: "500000000" }]
+        }
+      }
+    }
+  },
+  "vault.setLowFunds": {
+    request: { threshold: { threshold: "500000000" } },
+    success: { set: { asset: "USDC", threshold: "500000000" } }
+  },
+  "vault.removeLowFunds": {
+    success: { removed: { asset: "USDC", threshold: "500000000" }, none: { asset: "USDC" } }
+  },
   "sandbox.vault": {
     success: {
       vault: {

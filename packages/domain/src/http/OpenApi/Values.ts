@@ -61,3 +61,17 @@ export const computation = {
   caps: [{ scope: "month", perMonth: "50000000", usedBefore: "0", left: "50000000" }],
   earned: "3703500"
 }
+
+/** A clearing, and its user. */
+export const spendEvent = {
+  kind: "clearing",
+  integratorId: "acme",
+  userId: "user-1",
+  externalTransactionId: "txn-1",
+  amount: { currency: "USD", amount: "12345" },
+  merchant: { descriptor: "CORNER SHOP BERLIN", mcc: "5411", mid: "M-100", country: "DE" },
+  occurredAt: at
+}
+
+/** The user. */
+export const user = { userId: "user-1", tier: "gold", country: "DE", segment: "beta", enrolledAt: at, updatedAt: at }
