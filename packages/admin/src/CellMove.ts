@@ -9,6 +9,7 @@ import { createPartitions } from "./CellMove/Partitions.ts"
 import * as Tables from "./CellMove/Tables.ts"
 import { Refused } from "./Exit.ts"
 import type { Progress } from "./Screen.ts"
+import { randomUUID } from "node:crypto"
 
 /** A move of slots between two cells; with `undo`, `from` gets back what `to` does not own yet. */
 export interface Move {
@@ -104,8 +105,8 @@ export const fence = Effect.fnUntraced(function*({ check, from, slots, to }: Fen
   )
   const fenced = there.filter(({ peer, state }) => state !== "left" || peer !== to.name).map(({ slot }) => slot)
   yield* pair.source.query(
-    "UPDATE cell_slots SET state = 'left', peer = $2, mark = gen_random_uuid() WHERE slot = ANY ($1)",
-    [fenced, to.name]
+    "UPDATE cell_slots SET state = 'left', peer = $2, mark = $3 WHERE slot = ANY ($1)",
+    [fenced, to.name, randomUUID()]
   )
   return fenced
 }, Effect.scoped)
@@ -209,7 +210,10 @@ const statesOf = Effect.fnUntraced(function*({ query }: Connection.Connection, s
   return new Map(rows.map((row) => [row.slot, row]))
 })
 
-/** Changes the state of all these slots, or fails and changes none. Each one that is marked gets a mark of its own. */
+/**
+ * Changes the state of all these slots, or fails and changes none. Those that are marked get a new mark, which is made
+ * here: on Citus no volatile function may be in an UPDATE.
+ */
 const change = (
   { change, cell }: Connection.Connection,
   slots: ReadonlyArray<number>,
@@ -219,9 +223,9 @@ const change = (
   Effect.flatMap(
     change(
       `UPDATE cell_slots SET state = $3, peer = $4, mark = CASE $3
-        WHEN 'leaving' THEN gen_random_uuid() WHEN 'left' THEN mark END WHERE slot = ANY ($1) AND (
+        WHEN 'leaving' THEN $6::uuid WHEN 'left' THEN mark END WHERE slot = ANY ($1) AND (
         SELECT count(*) FROM cell_slots WHERE slot = ANY ($1) AND state = $2) = $5`,
-      [slots, before, after, peer, slots.length]
+      [slots, before, after, peer, slots.length, randomUUID()]
     ),
     (changed) =>
       changed === slots.length

@@ -105,7 +105,7 @@ layer(TestApi.withProcessing(), options)("batches of spend events", (it) => {
       assert.deepStrictEqual(renamed(actual, batched, single), expected)
       yield* processAll
       assert.deepStrictEqual(yield* effectsOf(together, batched), yield* effectsOf(alone, single))
-    }), { arbitrary: { runs: 40 } })
+    }), { arbitrary: { runs: 20 } })
 
   it.effect("are taken in the order of the list for each user, however many are under way", () =>
     Effect.gen(function*() {

@@ -13,7 +13,7 @@ import { moneyLayer } from "./Spending.ts"
 import { startMillis } from "./TestLayer.ts"
 
 const seeds = parseSeeds(process.env["TEST_SEEDS"] ?? "40")
-const quotedSeeds = parseSeeds(process.env["TEST_QUOTED_SEEDS"] ?? "10")
+const quotedSeeds = parseSeeds(process.env["TEST_QUOTED_SEEDS"] ?? "6")
 const operationsPerSeed = Number(process.env["TEST_LENGTH"] ?? "60")
 
 /** Every other seed is run with such a small limit that most funding needs several transactions. */
