@@ -96,7 +96,8 @@ const queries: ReadonlyArray<Case> = [
     query(
       `/v1/events?kind=${kind}`,
       "kind: expected one of reward.pending, reward.awaiting_funding, reward.claimable, reward.recovered, reward.paid, \
-reward.refunded, vault.deposit_confirmed, vault.withdrawal_confirmed, vault.claim_confirmed, webhook.ping"
+reward.refunded, vault.deposit_confirmed, vault.withdrawal_confirmed, vault.claim_confirmed, vault.low_funds, \
+webhook.ping"
     ))
 ]
 
