@@ -9,7 +9,7 @@ const postgres = fileURLToPath(new URL("packages/dev-postgres/src/vitestSetup.ts
 export default defineConfig({
   test: {
     // half of the time is spent waiting for processes, time-outs and the disk
-    maxWorkers: 4,
+    maxWorkers: 3,
     projects: [...packages, "scripts"].map((name) => ({
       test: {
         name,

@@ -122,4 +122,4 @@ it.live("an api refuses the requests of a cell that is away in time, and the oth
     }
     for (const one of [cut, frozen]) assert.isAbove(one.refused, 0, one.name)
     for (const one of [before, between]) assert.isAbove(one.accepted, 0, one.name)
-  }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped), 60_000 + 8 * phaseMillis)
+  }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped), 150_000 + 8 * phaseMillis)
