@@ -1,5 +1,7 @@
 /** `npm run generate`: writes the generated files, which are committed; with `--check` only compares them. */
 import { IntegratorApi, SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
+import { llmsText } from "@card-rewards/domain/http/OpenApi/Llms"
+import { postmanCollection } from "@card-rewards/domain/http/OpenApi/Postman"
 import currencyCodes from "currency-codes"
 import { OpenApi } from "effect/http-api"
 import { iso31661 } from "iso-3166"
@@ -33,10 +35,17 @@ const lines = (values: ReadonlyArray<string>) => {
 
 const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`
 
+/** The description of the interface, and what is made from it. */
+const descriptions = (environment: string, document: OpenApi.OpenAPISpec): Record<string, string> => ({
+  [`openapi/${environment}.json`]: json(document),
+  [`openapi/${environment}.postman.json`]: json(postmanCollection(document)),
+  [`openapi/${environment}.llms.txt`]: llmsText(document)
+})
+
 const files: Record<string, string> = {
   "docs/scaling.md": page(readFileSync("docs/scaling.md", "utf8")),
-  "openapi/production.json": json(OpenApi.fromApi(IntegratorApi)),
-  "openapi/sandbox.json": json(OpenApi.fromApi(SandboxApi)),
+  ...descriptions("production", OpenApi.fromApi(IntegratorApi)),
+  ...descriptions("sandbox", OpenApi.fromApi(SandboxApi)),
   [`${generated}/Iso3166.ts`]: codes(
     "countries",
     "Officially assigned ISO 3166-1 alpha-2 codes, from the iso-3166 package.",

@@ -1,7 +1,7 @@
 /**
  * `npm run pack:client [-- <folder>]`: builds the package that integrators install, `@card-rewards/client`, and packs
  * it into the folder, by default the client's `dist`. It contains the client's files and those of the domain that they
- * use, as JavaScript with types. Prints the tarball's path.
+ * use, as JavaScript with types, and the command line. Prints the tarball's path.
  */
 import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
@@ -16,7 +16,10 @@ const main = (): void => {
   const build = fs.mkdtempSync(path.join(os.tmpdir(), "card-rewards-client-"))
   try {
     const compiler = path.join(root, "node_modules/typescript/bin/tsc")
-    run(process.execPath, compiler, "--project", path.join(client, "tsconfig.build.json"), "--outDir", build)
+    // the library is compiled without the types of Node, on which it must not depend; the command line is not
+    for (const project of ["tsconfig.build.json", "tsconfig.bin.json"]) {
+      run(process.execPath, compiler, "--project", path.join(client, project), "--outDir", build)
+    }
     for (const file of fs.globSync("**/*.{js,d.ts}", { cwd: build })) makeRelative(build, file)
     fs.writeFileSync(path.join(build, "package.json"), `${JSON.stringify(manifest(), null, 2)}\n`)
     fs.copyFileSync(path.join(client, "README.md"), path.join(build, "README.md"))
@@ -55,7 +58,8 @@ const manifest = () => {
     type: "module",
     sideEffects: false,
     engines,
-    exports: { ".": module("index"), "./promise": module("promise") },
+    bin: { "card-rewards": "client/src/main.js" },
+    exports: { ".": module("index"), "./promise": module("promise"), "./package.json": "./package.json" },
     peerDependencies: { effect: `~${effect.version}` }
   }
 }

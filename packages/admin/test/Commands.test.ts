@@ -72,9 +72,11 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
   it.effect("audit: exits 1 with the rows at fault when a rule is violated", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      yield* sql`UPDATE vault_balances SET held = held + 1 WHERE integrator_id = 'acme' AND asset = 'USDC'`
+      yield* sql`UPDATE vault_balances SET held = held + 1, deposits = deposits + 1
+        WHERE integrator_id = 'acme' AND asset = 'USDC'`
       const { status, stderr, stdout } = yield* admin(["audit"])
-      yield* sql`UPDATE vault_balances SET held = held - 1 WHERE integrator_id = 'acme' AND asset = 'USDC'`
+      yield* sql`UPDATE vault_balances SET held = held - 1, deposits = deposits - 1
+        WHERE integrator_id = 'acme' AND asset = 'USDC'`
       assert.strictEqual(status, 1)
       assert.match(stderr, /^[1-9]\d* rows at fault\n$/)
       assert.match(stdout, /^check +integratorId +subject +expected +actual\n.*acme +USDC/)

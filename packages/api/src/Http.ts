@@ -13,6 +13,7 @@ import * as Docs from "./Http/Docs.ts"
 import * as ErrorResponses from "./Http/ErrorResponses.ts"
 import * as Paths from "./Http/Paths.ts"
 import * as Telemetry from "./Http/Telemetry.ts"
+import * as Journal from "./Journal.ts"
 import { LargeAnswers } from "./LargeAnswers.ts"
 import { Pipeline } from "./Pipeline.ts"
 import { KeyChecks } from "./Pipeline/KeyChecks.ts"
@@ -20,6 +21,7 @@ import { type Limits, RateLimit } from "./Pipeline/RateLimit.ts"
 import * as Programs from "./Programs.ts"
 import * as Sandbox from "./Sandbox.ts"
 import * as SpendEvents from "./SpendEvents.ts"
+import * as Statements from "./Statements.ts"
 import * as Users from "./Users.ts"
 import * as Vault from "./Vault.ts"
 import * as WebhookEndpoints from "./WebhookEndpoints.ts"
@@ -61,6 +63,8 @@ const groups = Layer.mergeAll(
   Users.layer,
   Programs.layer,
   Vault.layer,
+  Statements.layer,
+  Journal.layer,
   ApiKeys.layer,
   WebhookEndpoints.layer,
   Events.layer

@@ -61,15 +61,13 @@ const make = Effect.gen(function*() {
   }
 
   return Pipeline.of((handler, endpoint) => {
-    const rateClass = classOf(endpoint)
+    const { isJoined, maxBodyBytes, rateClass } = traitsOf(endpoint)
     const hasBody = endpoint.payload.size > 0
-    const bodyBytes = maxBodyBytes(endpoint)
-    const isJoined = joinedIntoBatches.has(`${endpoint.method} ${endpoint.path}`)
     const decodePath = pathDecoder(endpoint)
     const handle = Effect.catchIf(handler, HttpApiError.HttpApiSchemaError.is, Problems.refuse)
 
     const read = (request: HttpServerRequest.HttpServerRequest, { integratorId }: FoundKey, clock: Clock.Clock) =>
-      Effect.matchEffect(bodies.read(request, integratorId, { clock, maxBytes: bodyBytes }), {
+      Effect.matchEffect(bodies.read(request, integratorId, { clock, maxBytes: maxBodyBytes }), {
         onFailure: (error): Effect.Effect<never, InvalidRequest | Unavailable> =>
           error._tag === "InvalidRequest" ? Effect.andThen(decodePath, Effect.fail(error)) : Effect.fail(error),
         onSuccess: (text) => Effect.succeed(keepText(request, text))
@@ -108,23 +106,29 @@ const make = Effect.gen(function*() {
   })
 })
 
-/** Endpoints whose requests core joins into batches. */
-const joinedIntoBatches: ReadonlySet<string> = new Set([
-  "POST /v1/spend-events",
-  "POST /v1/spend-events/batch",
-  "GET /v1/users/:userId/balance"
-])
+/** What the pipeline needs to know of an endpoint. */
+interface Traits {
+  readonly rateClass: RateClass
+  readonly maxBodyBytes: number
+  /** Whether core joins its requests into batches, so that they need no handler slots. */
+  readonly isJoined: boolean
+}
 
-const maxBodyBytes = ({ path }: { readonly path: string }): number =>
-  path === "/v1/spend-events/batch" ? maxBatchBytes : maxBytes
+/** The endpoints that differ from the others of their method. */
+const different: Readonly<Record<string, Partial<Traits>>> = {
+  "POST /v1/spend-events": { rateClass: "ingest", isJoined: true },
+  "POST /v1/spend-events/batch": { rateClass: "ingest", isJoined: true, maxBodyBytes: maxBatchBytes },
+  "GET /v1/users/:userId/balance": { isJoined: true },
+  // it writes nothing
+  "POST /v1/users/:userId/quotes": { rateClass: "read" }
+}
 
-/** A quote writes nothing. */
-const classOf = (endpoint: { readonly method: string; readonly path: string }): RateClass =>
-  endpoint.method === "GET" || endpoint.path.endsWith("/quotes")
-    ? "read"
-    : endpoint.path.startsWith("/v1/spend-events")
-    ? "ingest"
-    : "manage"
+const traitsOf = ({ method, path }: HttpApiEndpoint.Top): Traits => ({
+  rateClass: method === "GET" ? "read" : "manage",
+  maxBodyBytes: maxBytes,
+  isJoined: false,
+  ...different[`${method} ${path}`]
+})
 
 /** Where path and body are both invalid the answer names the path. */
 const pathDecoder = ({ params }: HttpApiEndpoint.Top): Effect.Effect<void, InvalidRequest> => {

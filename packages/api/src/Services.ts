@@ -6,6 +6,7 @@ import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Environment } from "@card-rewards/core/Environment"
 import { Events } from "@card-rewards/core/Events"
 import { Explanations } from "@card-rewards/core/Explanations"
+import { Journal } from "@card-rewards/core/Journal"
 import { Programs } from "@card-rewards/core/Programs"
 import { Quotes } from "@card-rewards/core/Quotes"
 import { Rewards } from "@card-rewards/core/Rewards"
@@ -14,6 +15,7 @@ import { Secrets, type SecretsKey } from "@card-rewards/core/Secrets"
 import { type Limits as SimulationLimits, Simulations } from "@card-rewards/core/Simulations"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { SpendEventStatuses } from "@card-rewards/core/SpendEventStatuses"
+import { Statements } from "@card-rewards/core/Statements"
 import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
@@ -40,6 +42,7 @@ const all = {
   deliveryLog: DeliveryLog,
   events: Events,
   explanations: Explanations,
+  journal: Journal,
   programs: Programs,
   quotes: Quotes,
   rewards: Rewards,
@@ -47,6 +50,7 @@ const all = {
   simulations: Simulations,
   spendEvents: SpendEvents,
   spendEventStatuses: SpendEventStatuses,
+  statements: Statements,
   users: Users,
   vault: Vault,
   webhookEndpoints: WebhookEndpoints
@@ -68,12 +72,14 @@ export const make = Effect.fnUntraced(function*(database: Database.DatabaseConfi
       DeliveryLog.layer,
       Events.layer,
       Explanations.layer,
+      Journal.layer,
       Quotes.layer,
       Rewards.layer,
       SandboxClock.layer,
       Simulations.layer(options.simulationLimits, options.simulationPermits),
       SpendEvents.layer,
       SpendEventStatuses.layer,
+      Statements.layer,
       Users.layer,
       Vault.layer,
       WebhookEndpoints.layer({ allowPrivateNetwork: options.allowPrivateNetwork })

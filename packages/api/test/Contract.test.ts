@@ -76,7 +76,11 @@ const asNew = Effect.fnUntraced(function*(name: string) {
 /** `GET /v1/users/{userId}` as a request; the ids need not exist. */
 const border = ({ hasBody, name }: Operation): Request => {
   const [method = "", path = ""] = name.split(" ")
-  const query = name === "GET /v1/spend-events" ? "?state=waiting" : ""
+  const query = name === "GET /v1/spend-events"
+    ? "?state=waiting"
+    : name === "GET /v1/statements/{asset}"
+    ? "?from=2026-01-01&to=2026-01-31"
+    : ""
   const filled = path.replace("{version}", "1").replace("{kind}", "clearing").replace("{asset}", "EURe")
     .replace(/\{\w+\}/g, "x")
   return [method, `${filled}${query}`, hasBody ? {} : undefined]
@@ -86,7 +90,7 @@ const border = ({ hasBody, name }: Operation): Request => {
 const misshapen = (operation: Operation): [method: string, path: string, sent: Sent] | undefined => {
   const [method, path] = border(operation)
   if (operation.hasBody) return [method, path, { raw: "{" }]
-  if (["GET /v1/spend-events", "GET /v1/events"].includes(operation.name)) {
+  if (["GET /v1/spend-events", "GET /v1/events", "GET /v1/journal"].includes(operation.name)) {
     return [method, `${path.split("?")[0]}?limit=x`, {}]
   }
   if (operation.name.includes("{")) {

@@ -117,6 +117,8 @@ const attacks: Readonly<Record<string, Attack>> = {
     ["GET", "/v1/vault"]
   ],
   "DELETE /v1/vault/low-funds/{asset}": () => [["DELETE", "/v1/vault/low-funds/USDC"], ["GET", "/v1/vault"]],
+  "GET /v1/statements/{asset}": () => [["GET", "/v1/statements/USDC?from=2099-01-01&to=2099-12-31"]],
+  "GET /v1/journal": () => [["GET", "/v1/journal"]],
   "GET /v1/spend-events": () => [["GET", "/v1/spend-events?state=waiting"]],
   "GET /v1/spend-events/backlog": () => [["GET", "/v1/spend-events/backlog"]],
   "GET /v1/programs": () => [["GET", "/v1/programs"]],

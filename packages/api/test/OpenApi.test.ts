@@ -1,5 +1,6 @@
 import { WebhookEvent } from "@card-rewards/domain/Event"
 import { IntegratorApi, SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
+import { Statement } from "@card-rewards/domain/Statement"
 import { clearing, definition } from "@card-rewards/testing/Requests"
 import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, describe, it, layer } from "@effect/vitest"
@@ -10,6 +11,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { registerHooks } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { printCsv } from "../src/Statements/Csv.ts"
 import { withoutServices } from "./Declared.ts"
 
 interface Media {
@@ -132,7 +134,8 @@ describe("the examples", () => {
         )
         assert.isDefined(operation)
         const decodes = (schemas: ReadonlyArray<Schema.Top>, content: Readonly<Record<string, Media>> | undefined) => {
-          for (const example of examplesOf(content)) {
+          const { "application/json": json } = content ?? {}
+          for (const example of examplesOf(json && { json })) {
             Schema.decodeUnknownSync(withoutServices(Schema.Union(schemas)))(example, strict)
           }
         }
@@ -145,6 +148,15 @@ describe("the examples", () => {
         }
       }
     })
+  })
+
+  it("the example of a statement as CSV is what the api prints for that statement", () => {
+    const operation = operationsOf(document).find(({ operationId }) => operationId === "statements.get")
+    const content = operation?.responses["200"]?.content ?? {}
+    const [csv] = examplesOf({ csv: content["text/csv"] ?? assert.fail("no CSV") })
+    const [json] = examplesOf({ json: content["application/json"] ?? assert.fail("no JSON") })
+    const { statement } = Schema.decodeUnknownSync(Schema.Struct({ statement: Statement }))(json)
+    assert.strictEqual(csv, printCsv(statement))
   })
 })
 

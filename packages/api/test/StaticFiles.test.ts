@@ -30,11 +30,13 @@ class Served extends Context.Service<Served, Get>()("@card-rewards/api/test/Serv
   )
 }
 
-layer(Served.layer)("/docs and /openapi.json", (it) => {
+const paths = ["/docs", "/openapi.json", "/llms.txt", "/postman.json"]
+
+layer(Served.layer)("/docs, the description and what is made from it", (it) => {
   it.effect("are compressed for clients that accept gzip, and say that they vary", () =>
     Effect.gen(function*() {
       const get = yield* Served
-      for (const path of ["/docs", "/openapi.json"]) {
+      for (const path of paths) {
         const plain = yield* get(path)
         assert.isNull(plain.headers.get("content-encoding"))
         for (const accept of ["gzip", "br, GZIP;q=0.5", "*"]) {
@@ -61,7 +63,7 @@ layer(Served.layer)("/docs and /openapi.json", (it) => {
   it.effect("are 304 for clients that have them", () =>
     Effect.gen(function*() {
       const get = yield* Served
-      for (const path of ["/docs", "/openapi.json"]) {
+      for (const path of paths) {
         const etag = (yield* get(path)).headers.get("etag") ?? assert.fail("there is no tag")
         for (const tags of [etag, `"other", ${etag}`, "*"]) {
           const answer = yield* get(path, { "if-none-match": tags })

@@ -2,6 +2,7 @@ import { Effect, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { movingSlots, ownedSlots } from "./CellSlots.ts"
 import * as Database from "./Database.ts"
+import { isCitus } from "./Database/SessionSettings.ts"
 import * as Roles from "./Roles.ts"
 import { StartRefused } from "./Settings.ts"
 
@@ -51,11 +52,6 @@ export const underRole = Effect.fnUntraced(function*(config: Config, role: Roles
   if (isMember) return { ...found, role }
   yield* Effect.logWarning(`Works with all rights of its database login, no member of ${Roles.nameOf(role)}`)
   return found
-})
-
-const isCitus = Effect.gen(function*() {
-  const sql = yield* SqlClient.SqlClient
-  return (yield* sql`SELECT FROM pg_extension WHERE extname = 'citus'`).length > 0
 })
 
 /** The number of the last migration, 0 where there is none. */

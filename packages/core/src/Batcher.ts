@@ -44,9 +44,9 @@ export interface Options<Request, A, E> {
 export interface Batcher<Request, A, E> {
   readonly one: (request: Request) => Effect.Effect<A, E | Unavailable>
   /**
-   * All requests of a list, which have one key. Their order is kept: none is in a batch while an
-   * earlier one of the list is in another batch. Fails where there is no room for all, and as soon
-   * as one of them fails with {@link Unavailable}: those that are still queued are left out of batches.
+   * All requests of a list, which have one key. Their order is kept: none is in a batch while an earlier one of the
+   * list is in another batch. Fails where there is no room for all, and as soon as one of them fails with
+   * {@link Unavailable}: those that are still queued are left out of batches.
    */
   readonly all: (requests: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Result.Result<A, E>>, Unavailable>
 }
@@ -62,6 +62,12 @@ interface Since {
   /** Milliseconds of the monotonic clock. */
   readonly now: number
 }
+
+/** Milliseconds of the monotonic clock. */
+const nowMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
+
+const since: Effect.Effect<Since> =
+  Effect.zipWith(Tracing.traceparent, nowMillis, (traceparent, now) => ({ traceparent, now }))
 
 class Entry<Request, A, E> implements Pending<Request, A, E>, LinkedEntry<Entry<Request, A, E>> {
   previous: Entry<Request, A, E> | undefined = undefined
@@ -229,10 +235,8 @@ const failExpired = Effect.fnUntraced(function*<
     if (oldest === undefined) return yield* someAdded.close
     yield* Effect.sleep(Math.max(minPauseMillis, oldest.deadlineMillis - (yield* nowMillis)))
     const now = yield* nowMillis
-    for (const entry of entries) {
-      if (entry.deadlineMillis > now) break
-      fail(entry)
-    }
+    // one that fails takes others of its list along
+    for (let next = entries.first; next !== undefined && next.deadlineMillis <= now; next = entries.first) fail(next)
   })
   yield* Effect.forkScoped(Effect.forever(check))
   return {
@@ -255,27 +259,21 @@ export const ofReads = <Request, A>(options: {
 }): Effect.Effect<(request: Request) => Effect.Effect<A, Unavailable>, never, Scope.Scope> =>
   Effect.map(
     make<Request, A, never>({
-    name: options.name,
-    keyOf: options.keyOf,
-    maxBatch: maxReads,
-    maxPending: maxPendingReads,
-    startAt: [1, 1],
-    busy: "The service cannot read from its database in time; send the same request again",
-    run: (batch) =>
-      Effect.map(
-        Effect.exit(Database.withinRequestDeadline(options.read(batch.map(({ request }) => request)))),
-        (answers) => {
-          for (const [position, { complete }] of batch.entries()) {
-            complete(Exit.map(answers, (answerAt) => answerAt(position)))
+      name: options.name,
+      keyOf: options.keyOf,
+      maxBatch: maxReads,
+      maxPending: maxPendingReads,
+      startAt: [1, 1],
+      busy: "The service cannot read from its database in time; send the same request again",
+      run: (batch) =>
+        Effect.map(
+          Effect.exit(Database.withinRequestDeadline(options.read(batch.map(({ request }) => request)))),
+          (answers) => {
+            for (const [position, { complete }] of batch.entries()) {
+              complete(Exit.map(answers, (answerAt) => answerAt(position)))
+            }
           }
-        }
-      )
+        )
     }),
     ({ one }) => one
   )
-
-const since: Effect.Effect<Since> = Effect.suspend(() =>
-  Effect.zipWith(Tracing.traceparent, nowMillis, (traceparent, now) => ({ traceparent, now })))
-
-/** Milliseconds of the monotonic clock. */
-const nowMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))

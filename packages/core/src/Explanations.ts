@@ -9,12 +9,13 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
-import { perRow } from "./Database/PlannerHints.ts"
 import { value } from "./Database.ts"
+import { perRow } from "./Database/PlannerHints.ts"
+import type { Row as RowOf } from "./Database/Table.ts"
 import { encodeComputation } from "./Explanations/Computation.ts"
 import type { RewardRow } from "./Ledger/RewardRow.ts"
 import { bringUpToDate } from "./UpToDate.ts"
-import { recordAt } from "./Users/AttributeHistory.ts"
+import { type attributeColumns, attributesOf, recordAt } from "./Users/AttributeHistory.ts"
 
 /** Explains the amounts of rewards. */
 export class Explanations extends Context.Service<Explanations, {
@@ -53,13 +54,7 @@ const parts = (integratorId: IntegratorId, userId: UserId, rewardId: string) => 
     : undefined
 }
 
-type Row = RewardRow & {
-  readonly definition: unknown
-  readonly mcc: string
-  readonly tier: string | null
-  readonly country: string | null
-  readonly segment: string | null
-}
+type Row = RewardRow & RowOf<typeof attributeColumns> & { readonly definition: unknown; readonly mcc: string }
 
 const recordOfPurchase = recordAt({
   integratorId: "c.integrator_id",
@@ -93,9 +88,7 @@ const explain = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: 
   if (row === undefined) return yield* NotFound.of("reward", rewardId)
   const definition = yield* Schema.decodeUnknownEffect(ProgramDefinition)(row.definition).pipe(Effect.orDie)
   const version = compile(row.programId, row.programVersion, definition)
-  const attributes = Object.fromEntries(
-    Object.entries({ tier: row.tier, country: row.country, segment: row.segment }).filter(([, value]) => value !== null)
-  )
+  const attributes = attributesOf(row)
   const evaluation = evaluate(version, { at: row.purchaseAt, cents: row.spend, mcc: row.mcc, attributes })
   if (evaluation === undefined) return yield* Effect.die(new Error("a reward of a purchase that its version excludes"))
   const used = { month: row.monthUsedBefore, category: row.categoryUsedBefore }

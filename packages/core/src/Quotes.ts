@@ -6,7 +6,6 @@ import type { ProgramVersion } from "@card-rewards/domain/ProgramVersion"
 import type { Quote, QuoteRequest } from "@card-rewards/domain/Quote"
 import { EventInFuture, futureToleranceMillis } from "@card-rewards/domain/SpendEvent"
 import { monthOf } from "@card-rewards/domain/Time"
-import type { Attributes } from "@card-rewards/domain/User"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
@@ -16,7 +15,7 @@ import { encodeComputation } from "./Explanations/Computation.ts"
 import { Programs } from "./Programs.ts"
 import { integratorTime } from "./SandboxClock.ts"
 import type * as Tables from "./Tables.ts"
-import { recordAt } from "./Users/AttributeHistory.ts"
+import { type attributeColumns, attributesOf, recordAt } from "./Users/AttributeHistory.ts"
 
 /** What purchases would earn (decisions, section 9). */
 export class Quotes extends Context.Service<Quotes, {
@@ -86,16 +85,14 @@ const recordOfPurchase = (at: string) =>
 /** As of a clearing that is received now. */
 const attributesAt = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId, at: number) {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<Pick<Row<typeof Tables.userAttributes>, "tier" | "country" | "segment">>`
+  const [row] = yield* sql<Row<typeof attributeColumns>>`
     SELECT a.tier, a.country, a.segment
     FROM (SELECT u.*, ${value.timestamptz(at)} AS at FROM users u) u
     JOIN user_attributes a ON a.integrator_id = u.integrator_id AND a.user_id = u.user_id
       AND a.arrival = ${sql.literal(recordOfPurchase("u.at"))}
     WHERE u.integrator_id = ${integratorId} AND u.user_id = ${userId}`
   if (row === undefined) return yield* NotFound.of("user", userId)
-  const present = Object.entries(row).filter(([, value]) => value !== null)
-  const attributes: Attributes = Object.fromEntries(present)
-  return attributes
+  return attributesOf(row)
 })
 
 /** What the caps of the purchase's month have counted. */

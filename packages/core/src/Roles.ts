@@ -1,5 +1,7 @@
+import { movementNames } from "@card-rewards/domain/Statement"
 import { Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
+import { isCitus } from "./Database/SessionSettings.ts"
 
 /** The least-privilege roles of the processes. None owns a table, may alter one, or may rewrite history. */
 export const roles = ["api", "worker", "admin"] as const
@@ -20,7 +22,8 @@ const ledger: Grants = {
   events: "SELECT, INSERT",
   journal: "SELECT, INSERT",
   vaults: "SELECT, UPDATE",
-  vault_balances: "SELECT, UPDATE (held, free, assigned, assigned_to, assigned_at)",
+  vault_balances: `SELECT, UPDATE (held, free, assigned, assigned_to, assigned_at, day, ${movementNames.join(", ")})`,
+  vault_days: "SELECT, INSERT",
   vault_operations: "SELECT, INSERT",
   rewards: "SELECT, INSERT, UPDATE (state, refunded_spend, amount, paid, recovered, clawed_back, updated_at, revision)",
   user_balances: "SELECT, INSERT, UPDATE (awaiting_funding, pending, claimable, paid, owed, due_at, due_creation, " +
@@ -104,13 +107,13 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
 export const grant: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   // its servers connect to each other as the role that runs a statement; without a password nobody else can
-  const isCitus = (yield* sql`SELECT FROM pg_extension WHERE extname = 'citus'`).length > 0
+  const onCitus = yield* isCitus
   for (const role of roles) {
     const name = nameOf(role)
     yield* sql.unsafe(createRole(name))
     if (role === "worker") yield* sql.unsafe(letReadStatistics(name))
     if (!(yield* exists(name))) continue
-    if (isCitus) yield* sql.unsafe(`ALTER ROLE ${name} LOGIN`)
+    if (onCitus) yield* sql.unsafe(`ALTER ROLE ${name} LOGIN`)
     yield* sql.unsafe(useSchema(name))
     yield* sql.unsafe(`GRANT SELECT ON effect_sql_migrations TO ${name}`)
     if (role === "api") yield* sql.unsafe(`GRANT USAGE ON SEQUENCE arrivals TO ${name}`)

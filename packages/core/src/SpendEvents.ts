@@ -19,6 +19,7 @@ import { perRow } from "./Database/PlannerHints.ts"
 import { columnList, int4, type Written } from "./Database/Table.ts"
 import * as Metrics from "./Metrics.ts"
 import { areOwned, notOwned, slotOf } from "./Slots.ts"
+import { storedContents } from "./StoredSpendEvent.ts"
 import * as Tables from "./Tables.ts"
 
 /** The maximum number of events that wait for an insert. */
@@ -177,21 +178,7 @@ const notEnrolled = ({ userId }: SpendEvent) =>
   Exit.fail(new UserNotEnrolled({ userId, message: "There is no user with this id; enroll the user first" }))
 
 /** The columns of a spend event that a post sets. */
-const sent = Tables.spendEvents.pick(
-  "integrator_id",
-  "user_id",
-  "kind",
-  "external_transaction_id",
-  "lane",
-  "currency",
-  "cents",
-  "descriptor",
-  "mcc",
-  "mid",
-  "country",
-  "occurred_at",
-  "original_id"
-)
+const sent = columnList({ ...storedContents.columns, ...Tables.spendEvents.pick("lane").columns })
 /** The columns that must be equal in a repeated post. Nullable columns are compared with IS NOT DISTINCT FROM. */
 const contents = sent.pick("currency", "cents", "descriptor", "mcc", "occurred_at")
 const trace = Tables.spendEventQueue.pick("traceparent")

@@ -3,7 +3,8 @@ import type { Asset } from "@card-rewards/domain/Money"
 import type { RewardState } from "@card-rewards/domain/Reward"
 import type { SpendEventKind } from "@card-rewards/domain/SpendEvent"
 import type { Attributes } from "@card-rewards/domain/User"
-import { bool, bytea, int2, int4, int8, nullable, numeric, table, text, timestamptz } from "./Database/Table.ts"
+import { bool, bytea, columnList, int2, int4, int8, nullable } from "./Database/Table.ts"
+import { numeric, table, text, timestamptz } from "./Database/Table.ts"
 
 /*
  * The columns of the tables, from which statements, their parameters and the types of rows are derived. The schema in
@@ -159,16 +160,32 @@ export const vaults = table("vaults", {
   work_at: nullable(timestamptz())
 })
 
-/** Balances of a vault by asset. */
-export const vaultBalances = table("vault_balances", {
-  ...integrator,
-  asset,
-  held: numeric(),
+const dayEnd = {
   free: numeric(),
+  deposits: numeric(),
+  withdrawals: numeric(),
+  claims: numeric(),
+  earned: numeric(),
+  refunded: numeric(),
+  recovered: numeric(),
+  matured: numeric()
+}
+
+/** A vault's money and movements in one asset. */
+export const vaultAccounts = columnList({
+  ...dayEnd,
+  held: numeric(),
   assigned: numeric(),
   assigned_to: int8(),
-  assigned_at: nullable(timestamptz())
+  assigned_at: nullable(timestamptz()),
+  day: nullable(int4())
 })
+
+/** Balances of a vault by asset. */
+export const vaultBalances = table("vault_balances", { ...integrator, asset, ...vaultAccounts.columns })
+
+/** A vault at the ends of days, by asset. */
+export const vaultDays = table("vault_days", { ...integrator, asset, day: int4(), ...dayEnd })
 
 /** Deposits, withdrawals and claims. */
 export const vaultOperations = table("vault_operations", {

@@ -1,6 +1,7 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId, Reference } from "@card-rewards/domain/Ids"
 import { type Asset, assets, maxAmount } from "@card-rewards/domain/Money"
+import { balanceOf } from "@card-rewards/domain/Statement"
 import { UserNotEnrolled } from "@card-rewards/domain/User"
 import {
   type ClaimSimulation,
@@ -16,8 +17,10 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
+import type { Row } from "./Database/Table.ts"
 import * as Ledger from "./Ledger.ts"
 import { lockVault } from "./Locks.ts"
+import * as Tables from "./Tables.ts"
 
 type Operation = Simulation & Partial<Pick<ClaimSimulation, "userId">>
 type Refusals = SimulationConflict | SimulationRefused
@@ -30,7 +33,7 @@ export class Vault extends Context.Service<Vault, {
   readonly get: (integratorId: IntegratorId) => Effect.Effect<VaultState, Unavailable>
   /** Its money, with what waiting rewards need, and the thresholds of low funds; USDC first. */
   readonly status: (integratorId: IntegratorId) => Effect.Effect<VaultStatus, Unavailable>
-  /** Sets the threshold below which `vault.low_funds` tells of an asset's free money. */
+  /** Sets the threshold: free money that falls below it causes an event `vault.low_funds`. */
   readonly setLowFunds: (
     integratorId: IntegratorId,
     asset: Asset,
@@ -106,36 +109,21 @@ const read = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   return { vaultId: first.vaultId, balances }
 })
 
-interface StatusRow extends Pick<VaultStatus, "vaultId"> {
-  readonly asset: Asset
-  readonly held: bigint
-  readonly free: bigint
-  readonly assigned: bigint
-  readonly awaitingFunding: bigint
+interface StatusRow extends Row<typeof Tables.vaultDays>, Pick<VaultStatus, "vaultId"> {
   readonly lowFunds: bigint | null
 }
 
-/** Waiting rewards are added up from the sums of their blocks, one row for each 4,096 that the vault has created. */
 const status = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<StatusRow>`
-    SELECT v.vault_id, b.asset, b.held, b.free, b.assigned, b.low_funds,
-      (SELECT coalesce(sum(w.amount), 0) FROM waiting_sums w
-        WHERE w.integrator_id = b.integrator_id AND w.asset = b.asset) AS awaiting_funding
+    SELECT v.vault_id, ${Tables.vaultDays.of("b")}, b.low_funds
     FROM vaults v JOIN vault_balances b ON b.integrator_id = v.integrator_id WHERE v.integrator_id = ${integratorId}`
   const [first] = rows
   if (first === undefined) return yield* Effect.die(new Error("an integrator without a vault"))
   const inOrder = assets.flatMap((asset) => rows.filter((row) => row.asset === asset))
   return {
     vaultId: first.vaultId,
-    balances: inOrder.map(({ asset, assigned, awaitingFunding, free, held }) => ({
-      asset,
-      held,
-      free,
-      reserved: held - free,
-      // money that is assigned is not free any more
-      waiting: awaitingFunding - assigned
-    })),
+    balances: inOrder.map((row) => ({ asset: row.asset, ...balanceOf(row) })),
     lowFunds: inOrder.flatMap(({ asset, lowFunds }) => lowFunds === null ? [] : [{ asset, threshold: lowFunds }])
   }
 })

@@ -45,6 +45,7 @@ const history = Layer.effect(
     yield* send("authorization", "a1", 10_000)
     yield* send("clearing", "c1", 10_000)
     yield* send("clearing", "c2", 20_000)
+    yield* TestClock.adjust("1 day")
     yield* vault.claim(integratorId, { reference: Reference.make("p1"), userId, amount: amount(2_500_000n) })
     yield* send("refund", "r1", 5_000, { originalTransactionId: "c1" })
     yield* send("clearing", "c3", 90_000)

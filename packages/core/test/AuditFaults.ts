@@ -32,9 +32,27 @@ export const faults: ReadonlyArray<readonly [fault: string, plant: string, undo:
   ],
   [
     "held money of the vault",
-    "UPDATE vault_balances SET held = held + 1 WHERE asset = 'USDC'",
-    "UPDATE vault_balances SET held = held - 1 WHERE asset = 'USDC'",
+    "UPDATE vault_balances SET held = held + 1, deposits = deposits + 1 WHERE asset = 'USDC'",
+    "UPDATE vault_balances SET held = held - 1, deposits = deposits - 1 WHERE asset = 'USDC'",
     "held = deposits"
+  ],
+  [
+    "a movement of the vault on its last day",
+    "UPDATE vault_balances SET matured = matured + 1 WHERE asset = 'USDC'",
+    "UPDATE vault_balances SET matured = matured - 1 WHERE asset = 'USDC'",
+    "at the end of each day equal the journal"
+  ],
+  [
+    "the end of an earlier day",
+    "UPDATE vault_days SET free = free + 1",
+    "UPDATE vault_days SET free = free - 1",
+    "at the end of each day equal the journal"
+  ],
+  [
+    "a missing end of a day",
+    "CREATE TABLE kept AS TABLE vault_days; DELETE FROM vault_days",
+    "INSERT INTO vault_days TABLE kept; DROP TABLE kept",
+    "each day on which the vault changed"
   ],
   [
     "a deposit's amount",
@@ -148,14 +166,16 @@ export const faults: ReadonlyArray<readonly [fault: string, plant: string, undo:
   ],
   [
     "assigned money",
-    "UPDATE vault_balances SET assigned = 1, held = held + 1 WHERE asset = 'USDC'",
-    "UPDATE vault_balances SET assigned = 0, held = held - 1 WHERE asset = 'USDC'",
+    "UPDATE vault_balances SET assigned = 1, held = held + 1, deposits = deposits + 1 WHERE asset = 'USDC'",
+    "UPDATE vault_balances SET assigned = 0, held = held - 1, deposits = deposits - 1 WHERE asset = 'USDC'",
     "assigned money equals the sum"
   ],
   [
     "free money that a waiting reward should have",
-    "UPDATE vault_balances SET free = free + 90000000, held = held + 90000000 WHERE asset = 'USDC'",
-    "UPDATE vault_balances SET free = free - 90000000, held = held - 90000000 WHERE asset = 'USDC'",
+    `UPDATE vault_balances SET free = free + 90000000, held = held + 90000000, deposits = deposits + 90000000
+      WHERE asset = 'USDC'`,
+    `UPDATE vault_balances SET free = free - 90000000, held = held - 90000000, deposits = deposits - 90000000
+      WHERE asset = 'USDC'`,
     "free money is less than"
   ],
   [

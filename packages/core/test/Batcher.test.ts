@@ -186,6 +186,14 @@ describe("a batcher", () => {
       assert.deepStrictEqual(batches(), [["a1", "a2"], ["a4"]])
     }))
 
+  it.effect("fails all lists in time that wait behind a batch that never ends", () =>
+    Effect.gen(function*() {
+      const { beginAll } = yield* held({ maxBatch: 1, startAt: [1] })
+      const lists = yield* Effect.forEach(["a", "b", "c", "d"], (key) => beginAll(`${key}1`, `${key}2`, `${key}3`))
+      yield* TestClock.adjust("4600 millis")
+      for (const list of lists) assert.strictEqual((yield* Effect.flip(Fiber.join(list)))._tag, "Unavailable")
+    }))
+
   it.effect("leaves a list out of batches whose caller is interrupted", () =>
     Effect.gen(function*() {
       const { batches, begin, beginAll, end } = yield* held({ maxBatch: 1, startAt: [1] })

@@ -70,8 +70,11 @@ const deriveBalances = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   yield* sql`INSERT INTO waiting_sums (integrator_id, asset, block, amount)
     SELECT integrator_id, asset, creation / 4096, sum(amount) FROM rewards
     WHERE integrator_id = ${integratorId} AND state = 'AwaitingFunding' GROUP BY 1, 2, 3`
-  yield* sql`UPDATE vault_balances b SET held = b.free + b.assigned + coalesce((
-      SELECT sum(amount) FROM rewards r WHERE r.integrator_id = b.integrator_id AND r.asset = b.asset
-        AND r.state IN ('Pending', 'Claimable')), 0)
-    WHERE integrator_id = ${integratorId}`
+  yield* sql`UPDATE vault_balances b SET held = r.held, deposits = b.withdrawals + b.claims + r.held
+    FROM (
+      SELECT b.asset, b.free + b.assigned + coalesce(sum(r.amount), 0) AS held
+      FROM vault_balances b LEFT JOIN rewards r ON r.integrator_id = b.integrator_id AND r.asset = b.asset
+        AND r.state IN ('Pending', 'Claimable')
+      WHERE b.integrator_id = ${integratorId} GROUP BY b.asset, b.free, b.assigned
+    ) r WHERE b.integrator_id = ${integratorId} AND b.asset = r.asset`
 })

@@ -10,11 +10,9 @@ import { SqlClient } from "effect/sql"
 import { addOwed, addRewards } from "./BulkRewards.ts"
 import { liveMoneyLayer } from "./Spending.ts"
 
-const ofAnn = { prefix: "ann", users: "one" } as const
-const pending = { state: "Pending" } as const
+const [ofAnn, pending] = [{ prefix: "ann", users: "one" }, { state: "Pending" }] as const
 
 let made = 0
-
 const setUp = Effect.gen(function*() {
   const integratorId = IntegratorId.make(`large-${made++}`)
   yield* (yield* Integrators).create(integratorId)
@@ -203,7 +201,8 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       yield* addRewards(integratorId, { ...pending, prefix: "bob", users: "one", count: 300, claimableAt: now - 1e8 })
       yield* sql`UPDATE user_balances b SET paid = 1600, claimable = 0
         WHERE integrator_id = ${integratorId} AND user_id IN ('ann', 'bob')`
-      yield* sql`UPDATE vault_balances SET held = 320 WHERE integrator_id = ${integratorId} AND asset = 'USDC'`
+      yield* sql`UPDATE vault_balances SET held = 320, deposits = claims + 320
+        WHERE integrator_id = ${integratorId} AND asset = 'USDC'`
       yield* matureRewards
       const matured = sql<{ userId: string; n: number }>`SELECT user_id, count(*)::int4 AS n FROM rewards
         WHERE integrator_id = ${integratorId} AND creation > 3200 AND state = 'Claimable' GROUP BY 1 ORDER BY 1`
@@ -294,7 +293,8 @@ const addOlder = (integratorId: IntegratorId) =>
           updated_at, 1
         FROM rewards WHERE integrator_id = ${integratorId} AND creation = 1`
       yield* sql`UPDATE vaults SET rewards = 1601, work_at = now() WHERE integrator_id = ${integratorId}`
-      yield* sql`UPDATE vault_balances SET held = held + 1 WHERE integrator_id = ${integratorId} AND asset = 'USDC'`
+      yield* sql`UPDATE vault_balances SET held = held + 1, deposits = deposits + 1
+        WHERE integrator_id = ${integratorId} AND asset = 'USDC'`
       yield* sql`UPDATE user_balances SET pending = 1, due_at = r.claimable_at, due_creation = 1601 FROM rewards r
         WHERE user_balances.integrator_id = ${integratorId} AND r.integrator_id = ${integratorId} AND r.creation = 1601`
     }))

@@ -13,7 +13,7 @@ import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import * as Rows from "@card-rewards/dev-postgres/Rows"
 import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
 import { EndpointId, IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
-import { instant } from "@card-rewards/domain/Time"
+import { dayMillis, instant } from "@card-rewards/domain/Time"
 import { processAll } from "@card-rewards/testing/EventProcessing"
 import { definition, spendEvent, usd } from "@card-rewards/testing/Fixtures"
 import { assert, describe, it, layer } from "@effect/vitest"
@@ -81,8 +81,8 @@ const send = Effect.fnUntraced(function*(kind: string, externalTransactionId: st
 })
 
 /**
- * Rows in every table: rewards that wait, are paid in part, claimable and refunded, an open authorization, a waiting
- * refund, events with and without attempts, a retry, and two queued events.
+ * Rows in every table: two days of a vault, rewards that wait, are paid in part, claimable and refunded, an open
+ * authorization, a waiting refund, events with and without attempts, a retry, and two queued events.
  */
 const history = Effect.gen(function*() {
   const vault = yield* Vault
@@ -100,6 +100,7 @@ const history = Effect.gen(function*() {
   yield* send("authorization", "a1")
   for (const one of ["c1", "c2", "c3"]) yield* send("clearing", one)
   yield* processAll
+  yield* (yield* SandboxClock).set(integratorId, instant(start + 500_000 + dayMillis))
   yield* vault.claim(integratorId, { ...usdc("p1", 1_500_000n), userId: ann })
   yield* send("refund", "r1", { originalTransactionId: "c1", amount: usd(2_500) })
   yield* send("refund", "r2", { originalTransactionId: "unknown" })

@@ -18,7 +18,7 @@ layer(services, { excludeTestServices: true })("the figures of a cell", (it) => 
       yield* addIntegrators(2)
       yield* storeClearings(2)
       yield* addEvents(2)
-      yield* sql`UPDATE vault_balances SET held = 100, free = 100 WHERE asset = 'USDC'`
+      yield* sql`UPDATE vault_balances SET held = 100, free = 100, deposits = 100 WHERE asset = 'USDC'`
       yield* sql`INSERT INTO quarantine (integrator_id, reason, error, failures, since, next_attempt_at)
         SELECT integrator_id, 'failing', '', 1, now(), now() FROM integrators`
       yield* sql`INSERT INTO retries (integrator_id, generation, event, round, state, attempts, revision, created_at,

@@ -27,7 +27,8 @@ layer(liveLayer, { excludeTestServices: true })("roles with few privileges", (it
   it.effect("no role can alter a table or rewrite the journal, the events, stored spend events or programs", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      const kept = ["journal", "events", "vault_operations", "program_versions", "user_attributes", "delivery_attempts"]
+      const kept = ["journal", "vault_days", "events", "vault_operations", "program_versions", "user_attributes",
+        "delivery_attempts"]
       const rights = yield* sql<{ role: string; table: string; privilege: string }>`
         SELECT r.rolname AS role, c.relname AS table, p.privilege
         FROM pg_class c CROSS JOIN pg_roles r CROSS JOIN unnest(ARRAY['UPDATE', 'DELETE', 'TRUNCATE']) p (privilege)

@@ -6,6 +6,7 @@ import { Rewards } from "@card-rewards/core/Rewards"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { SpendEventStatuses } from "@card-rewards/core/SpendEventStatuses"
+import { Statements } from "@card-rewards/core/Statements"
 import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { Layer } from "effect"
@@ -19,6 +20,7 @@ export const moneyServices = Layer.mergeAll(
   SandboxClock.layer,
   SpendEvents.layer,
   SpendEventStatuses.layer,
+  Statements.layer,
   Users.layer,
   Vault.layer,
   Audit.layer

@@ -1,6 +1,7 @@
-import { Schema, SchemaTransformation } from "effect"
+import { Schema } from "effect"
 import { IntegratorId, Reference, UserId, VaultId } from "./Ids.ts"
 import { Amount, Asset, AssetAmount } from "./Money.ts"
+import { LogNumber } from "./Pagination.ts"
 import { Reward } from "./Reward.ts"
 import { Timestamp } from "./Time.ts"
 
@@ -87,16 +88,8 @@ export const WebhookEventKind = Schema.Literals([
 ] satisfies ReadonlyArray<WebhookEvent["kind"]>)
 export type WebhookEventKind = typeof WebhookEventKind.Type
 
-/** The position of a consumer in the event log: the number of the last event that it has read. Opaque to clients. */
-export const EventNumber = Schema.String.check(
-  Schema.isPattern(/^(0|[1-9][0-9]{0,17})$/u, { expected: "the `next` of an earlier page" })
-).pipe(Schema.decodeTo(
-  Schema.BigInt.check(Schema.isBetweenBigInt({ minimum: 0n, maximum: 10n ** 18n - 1n })),
-  SchemaTransformation.transform({ decode: (value) => BigInt(value), encode: (value: bigint) => value.toString() })
-))
-
 /** Events, oldest first. `next` is always present. */
-export const EventPage = Schema.Struct({ events: Schema.Array(WebhookEvent), next: EventNumber }).annotate({
+export const EventPage = Schema.Struct({ events: Schema.Array(WebhookEvent), next: LogNumber }).annotate({
   identifier: "EventPage",
   description: "Events, oldest first."
 })

@@ -8,8 +8,21 @@ export type Asset = typeof Asset.Type
 /** Both assets in the order in which balances list them. */
 export const assets: ReadonlyArray<Asset> = ["USDC", "EURe"]
 
+/** The decimals of an asset: its unit has 10^decimals smallest units. */
+export const decimalsOf: Record<Asset, number> = { USDC: 6, EURe: 18 }
+
 /** Smallest units of an asset in one cent: USDC 10^4, EURe 10^16. */
 export const unitsPerCent: Record<Asset, bigint> = { USDC: 10n ** 4n, EURe: 10n ** 16n }
+
+/** Formats a non-negative integer of 10^-decimals with all of its decimals, as in `12.345678`. */
+export const printFixed = (value: bigint, decimals: number): string => {
+  const digits = value.toString().padStart(decimals + 1, "0")
+  return `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
+}
+
+/** Formats an amount with its unit, such as `12.345678 USDC`. */
+export const printUnits = (amount: bigint, asset: Asset): string =>
+  `${printFixed(amount, decimalsOf[asset])} ${asset}`
 
 /** The asset that spend in a currency earns. Spend in other currencies earns nothing. */
 export const assetOfCurrency = (currency: string): Asset | undefined =>
@@ -24,7 +37,8 @@ export const amountMaxDigits = 78
 /** The greatest amount that has {@link amountMaxDigits} digits. */
 export const maxAmount = 10n ** BigInt(amountMaxDigits) - 1n
 
-const digits = (maximum: number) =>
+/** A non-negative integer, on the wire as at most `maximum` digits. */
+export const digits = (maximum: number) =>
   Schema.String.check(
     Schema.isPattern(new RegExp(`^[0-9]{1,${maximum}}$`), {
       expected: `1 to ${maximum} decimal digits`,

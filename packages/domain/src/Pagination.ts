@@ -22,6 +22,14 @@ export const PageQuery = {
   cursor: Schema.optionalKey(text(1, 512))
 }
 
+/** The position of a reader of a log: the number of the last event or entry that it has read, in digits on the wire. */
+export const LogNumber = Schema.String.check(
+  Schema.isPattern(/^(0|[1-9][0-9]{0,17})$/u, { expected: "the `next` of an earlier page" })
+).pipe(Schema.decodeTo(
+  Schema.BigInt.check(Schema.isBetweenBigInt({ minimum: 0n, maximum: 10n ** 18n - 1n })),
+  SchemaTransformation.transform({ decode: (value) => BigInt(value), encode: (value: bigint) => value.toString() })
+))
+
 /** The page that a client requests, decoded. */
 export interface Page {
   readonly limit: number

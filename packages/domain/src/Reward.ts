@@ -1,5 +1,6 @@
 import { Schema } from "effect"
 import { type IntegratorId, ProgramId, TransactionId, UserId } from "./Ids.ts"
+import type { Account, Move } from "./Journal.ts"
 import { Amount, AssetAmount, Cents, SpendAmount } from "./Money.ts"
 import { SpendEventKind } from "./SpendEvent.ts"
 import { Timestamp } from "./Time.ts"
@@ -73,26 +74,6 @@ export interface RewardMoney {
   readonly refundedSpend: bigint
 }
 
-/** The accounts of the journal: three of the vault, five of each user, and the contra accounts that make sums zero. */
-export type Account =
-  | "world"
-  | "free"
-  | "assigned"
-  | "promised"
-  | "awaitingFunding"
-  | "pending"
-  | "claimable"
-  | "paid"
-  | "owed"
-  | "clawedBack"
-
-/** One entry of the journal: it moves `amount > 0` from one account to another. */
-export interface Move {
-  readonly from: Account
-  readonly to: Account
-  readonly amount: bigint
-}
-
 /** The kinds of reward events. */
 export type RewardEventKind =
   | "reward.pending"
@@ -128,7 +109,7 @@ export const earn = (earned: bigint, spend: bigint, free: bigint): RewardChange 
 /** Reserves a reward that awaits funding, from free money that covers it or from money that was assigned to it. */
 export const fund = (money: RewardMoney, from: "free" | "assigned"): RewardChange => ({
   money: { ...money, state: "Pending" },
-  moves: moves(["awaitingFunding", "promised", money.amount], [from, "pending", money.amount]),
+  moves: moves(["awaitingFunding", "pending", money.amount], [from, "promised", money.amount]),
   event: "reward.pending"
 })
 

@@ -53,6 +53,25 @@ export const Timestamp = Schema.String.check(
   })
 ))
 
+/** The UTC day of an instant, as the number of days since 1970-01-01. */
+export const dayOf = (at: number): number => Math.floor(at / dayMillis)
+
+/** Formats a day's number as `YYYY-MM-DD`. */
+export const printDate = (day: number): string => printTimestamp(day * dayMillis).slice(0, 10)
+
+/** The number of a day that is printed as `YYYY-MM-DD`; NaN for any other text. */
+export const parseDate = (date: string): number => dayOf(parseTimestamp(`${date}T00:00:00Z`) ?? Number.NaN)
+
+/** A UTC day on the wire and in code, as `YYYY-MM-DD`, in the years 0001 to 9999. */
+export const CalendarDate = Schema.String.check(
+  Schema.makeFilter<string>((value) => !Number.isNaN(parseDate(value)), {
+    expected: "a date such as 2026-12-01",
+    toJsonSchema: () => ({ format: "date", pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$" }),
+    // of one year, so that random ranges are often valid statements
+    arbitraryConstraint: { patterns: [{ source: "^2026-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])$", flags: "" }] }
+  })
+)
+
 /** A UTC calendar month as one number, `year × 12 + month index`: the period of caps. */
 export type Month = number
 

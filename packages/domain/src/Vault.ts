@@ -33,7 +33,7 @@ export const VaultMoney = Schema.Struct({
 /** The threshold of an asset below which free money is low. */
 export const LowFundsThreshold = Schema.Struct({ asset: Asset, threshold: Amount }).annotate({
   identifier: "LowFundsThreshold",
-  description: "When less than `threshold` becomes free, `vault.low_funds` tells it."
+  description: "When the free money falls below `threshold`, there is an event `vault.low_funds`."
 })
 export type LowFundsThreshold = typeof LowFundsThreshold.Type
 

@@ -1,8 +1,8 @@
+import type { Move } from "@card-rewards/domain/Journal"
 import {
   earn,
   fund,
   mature,
-  type Move,
   netOfRefunds,
   pay,
   refund,

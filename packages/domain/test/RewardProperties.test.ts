@@ -1,5 +1,5 @@
+import type { Account } from "@card-rewards/domain/Journal"
 import {
-  type Account,
   earn,
   fund,
   mature,

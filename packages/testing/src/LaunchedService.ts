@@ -18,6 +18,8 @@ export class LaunchedService extends Context.Service<LaunchedService, {
   readonly baseUrl: string
   readonly integratorId: string
   readonly apiKey: Redacted.Redacted
+  /** The address of its database, as the owner. */
+  readonly databaseUrl: Redacted.Redacted
   /** The launcher's process id. */
   readonly pid: number
   /** Runs an operator's command against the same database; fails with its output where it exits other than 0. */
@@ -58,6 +60,7 @@ export class LaunchedService extends Context.Service<LaunchedService, {
         baseUrl: demo.baseUrl,
         integratorId: demo.integratorId,
         apiKey: Redacted.make(demo.apiKey),
+        databaseUrl: url,
         pid: launcher.pid,
         admin: (...args) =>
           Effect.scoped(Effect.gen(function*() {

@@ -50,8 +50,14 @@ export const serve = Effect.fnUntraced(function*(file: StaticFile, headers: Read
   })
 })
 
-/** Keeps its route's first response as a file and answers every later request from it. Provide it to one route only. */
-export const ofRoute = (headers: Readonly<Record<string, string>>) =>
+/**
+ * Keeps its route's first response as a file, edited, and answers every later request from it. Provide it to one route
+ * only.
+ */
+export const ofRoute = (
+  headers: Readonly<Record<string, string>>,
+  edit: (bytes: Uint8Array) => Uint8Array = (bytes) => bytes
+) =>
   HttpRouter.middleware(Effect.map(Semaphore.make(1), (preparing) => {
     let known: StaticFile | undefined
     return (route: Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled>) => {
@@ -59,7 +65,7 @@ export const ofRoute = (headers: Readonly<Record<string, string>>) =>
         if (known !== undefined) return known
         const { body } = yield* route
         if (body._tag !== "Uint8Array") return yield* Effect.die(new Error("the route answers no text"))
-        return known = yield* make(body.contentType, body.body)
+        return known = yield* make(body.contentType, edit(body.body))
       })
       return Effect.suspend(() => known === undefined ? preparing.withPermit(prepare) : Effect.succeed(known)).pipe(
         Effect.flatMap((file) => serve(file, headers))

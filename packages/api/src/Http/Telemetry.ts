@@ -5,9 +5,10 @@ import { cellOf } from "../Pipeline/RequestCell.ts"
 
 /**
  * Requests of which this process makes spans in one second, at most. Spans cost more processor time than the rest of a
- * request, so that tracing all of them would halve what a process serves; metrics count every request.
+ * request, so that tracing all of them would halve what a process serves; metrics count every request. With 200 of them
+ * ingest served 0.74 as many requests as without telemetry, with 50 it serves 0.89.
  */
-export const maxTracedPerSecond = 200
+export const maxTracedPerSecond = 50
 
 /** The status that Effect gives to a request whose client has left; it is not sent. */
 const clientLeftStatus = 499

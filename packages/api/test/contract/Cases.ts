@@ -105,6 +105,12 @@ export const cases: Readonly<Record<string, Case>> = {
     ["DELETE", "/v1/vault/low-funds/USDC"],
     ["DELETE", "/v1/vault/low-funds/USDC"]
   ),
+  "GET /v1/statements/{asset} 200": last(
+    1,
+    moveMoney("deposits", "d", "5"),
+    ["GET", "/v1/statements/USDC?from=2026-01-01&to=2026-12-31"]
+  ),
+  "GET /v1/journal 200": last(1, moveMoney("deposits", "d", "5"), ["GET", "/v1/journal?limit=1000"]),
   "GET /v1/spend-events 200": send("GET", "/v1/spend-events?state=waiting&limit=1"),
   "GET /v1/spend-events/backlog 200": last(1, enroll("ann"), spend(), ["GET", "/v1/spend-events/backlog"]),
   "GET /v1/events 200": last(

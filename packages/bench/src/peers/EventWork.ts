@@ -47,7 +47,7 @@ const write = {
       VALUES ($1, $2, 'USDC', 0, $5, 0, 0, 0)
       ON CONFLICT (integrator_id, user_id, asset) DO UPDATE SET pending = b.pending + EXCLUDED.pending
     ), vault AS (
-      UPDATE vault_balances SET free = free - $5 WHERE integrator_id = $1 AND asset = 'USDC'
+      UPDATE vault_balances SET free = free - $5, earned = earned + $5 WHERE integrator_id = $1 AND asset = 'USDC'
     ), entry AS (
       INSERT INTO journal (integrator_id, entry, recorded_at, asset, from_account, to_account, amount, user_id, reward)
       VALUES ($1, $9, now(), 'USDC', 'free', 'pending', $5, $2, $6)

@@ -1,7 +1,9 @@
+import { movementNames } from "@card-rewards/domain/Statement"
 import type { Check } from "./Check.ts"
 import {
   balanceColumns,
   columnOf,
+  dailyMovements,
   fromJournal,
   fromRewards,
   netOf,
@@ -9,6 +11,15 @@ import {
   unpaid,
   userAccounts
 } from "./Sums.ts"
+
+/** What is stored of the end of a day. */
+const dayEnd = ["free", ...movementNames]
+
+/** The stored ends of days, with the present state of each vault as that of its last one. */
+const dayEnds = ["vault_days", "vault_balances"].map((table) =>
+  `SELECT integrator_id, asset, day, ${dayEnd.join(", ")} FROM ${table} WHERE day IS NOT NULL`).join(" UNION ALL ")
+
+const printedDay = "(date '1970-01-01' + day)"
 
 /** The rules of the money: vaults, balances and rewards against the journal and against each other. */
 export const moneyChecks: ReadonlyArray<Check> = [
@@ -155,6 +166,29 @@ export const moneyChecks: ReadonlyArray<Check> = [
         FROM journal WHERE from_account IN ('world', 'paid') OR to_account IN ('world', 'paid')
         GROUP BY integrator_id, reference
       ) j USING (integrator_id, reference) WHERE o.amount IS DISTINCT FROM j.amount`
+  },
+  {
+    name: "the free money and the movements of the vault at the end of each day equal the journal",
+    sql: `
+      WITH steps AS (
+        SELECT integrator_id, asset, day, false AS is_end, ${dayEnd.join(", ")} FROM (${dailyMovements}) daily
+        UNION ALL SELECT integrator_id, asset, day, true, ${dayEnd.map(() => "0").join(", ")} FROM (${dayEnds}) ends
+      )
+      SELECT integrator_id, asset || ' ' || ${printedDay} || ' ' || side.name AS subject, side.expected, side.actual
+      FROM (
+        SELECT integrator_id, asset, day, is_end, ${
+      dayEnd.map((name) => `sum(${name}) OVER until_then AS ${name}`).join(", ")
+    } FROM steps WINDOW until_then AS (PARTITION BY integrator_id, asset ORDER BY day, is_end)
+      ) j JOIN (${dayEnds}) e USING (integrator_id, asset, day)
+      CROSS JOIN LATERAL (VALUES ${dayEnd.map((name) => `('${name}', j.${name}, e.${name})`).join(", ")})
+        AS side(name, expected, actual)
+      WHERE j.is_end AND side.expected <> side.actual`
+  },
+  {
+    name: "each day on which the vault changed has an end",
+    sql: `
+      SELECT integrator_id, asset || ' ' || ${printedDay} AS subject, 'an end' AS expected, 'none' AS actual
+      FROM (${dailyMovements}) daily LEFT JOIN (${dayEnds}) e USING (integrator_id, asset, day) WHERE e.free IS NULL`
   },
   {
     name: "each reward equals its journal",

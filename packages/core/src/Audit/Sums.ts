@@ -1,3 +1,4 @@
+import { movementNames, movementsOf } from "@card-rewards/domain/Statement"
 import { perRowSql } from "../Database/PlannerHints.ts"
 
 /** The part of a reward that is neither paid nor recovered. */
@@ -38,9 +39,9 @@ export const netOf = (account: string) =>
 export const transfers = [
   ...["'world', 'free'", "'free', 'world'", "'free', 'assigned'"].map((pair) => `(${pair}, false, false)`),
   ...[
-    "'free', 'pending'", "'assigned', 'pending'", "'promised', 'awaitingFunding'", "'awaitingFunding', 'promised'",
-    "'pending', 'claimable'", "'pending', 'free'", "'claimable', 'free'", "'claimable', 'paid'", "'owed', 'clawedBack'",
-    "'clawedBack', 'owed'"
+    "'free', 'pending'", "'promised', 'awaitingFunding'", "'awaitingFunding', 'promised'",
+    "'awaitingFunding', 'pending'", "'free', 'promised'", "'assigned', 'promised'", "'pending', 'claimable'",
+    "'pending', 'free'", "'claimable', 'free'", "'claimable', 'paid'", "'owed', 'clawedBack'", "'clawedBack', 'owed'"
   ].map((pair) => `(${pair}, true, true)`),
   // a large claim, before and while its rewards are paid one by one
   ...["'claimable', 'paid'", "'paid', 'claimable'"].map((pair) => `(${pair}, true, false)`)
@@ -53,3 +54,20 @@ export const columnOf = (account: string) => account === "awaitingFunding" ? "aw
 
 /** A row `b` of user_balances as rows of (account, balance). */
 export const balanceColumns = userAccounts.map((account) => `('${account}', b.${columnOf(account)})`).join(", ")
+
+/** The UTC day of a journal entry, in days since 1970. */
+const dayOfEntry = `(recorded_at AT TIME ZONE 'UTC')::date - date '1970-01-01'`
+
+/** What the journal's entries of each day add to free money and to each movement of the vault (Statement.ts). */
+export const dailyMovements = `
+  SELECT integrator_id, asset, ${dayOfEntry} AS day,
+    ${netOf("free")} AS free,
+    ${
+  movementNames.map((name) => {
+    const cases = Object.entries(movementsOf).flatMap(([accounts, signs]) =>
+      signs.filter(([movement]) => movement === name).map(([, sign]) =>
+        `WHEN '${accounts}' THEN ${sign === 1n ? "" : "-"}amount`))
+    return `coalesce(sum(CASE from_account || ' → ' || to_account ${cases.join(" ")} END), 0) AS ${name}`
+  }).join(",\n    ")
+}
+  FROM journal GROUP BY 1, 2, 3`

@@ -1,3 +1,6 @@
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
 /**
  * Restricts the planner to index scans, whatever its statistics say. Prepared plans are kept while tables grow from
  * empty to millions of rows, and every scan with a `LIMIT` has an index that ends it early. Rows read, measured by the
@@ -23,6 +26,12 @@ const plannerSettings = {
   enable_bitmapscan: "off",
   plan_cache_mode: "force_generic_plan"
 }
+
+/** Whether the server has the Citus extension. */
+export const isCitus = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  return (yield* sql`SELECT FROM pg_extension WHERE extname = 'citus'`).length > 0
+})
 
 /** On Citus, which cannot plan statements with arrays before it knows their parameters, and plans each anew anyway. */
 export const citusSettings = { plan_cache_mode: "force_custom_plan" }

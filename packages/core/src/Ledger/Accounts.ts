@@ -1,4 +1,5 @@
 import type { Asset } from "@card-rewards/domain/Money"
+import type { Totals } from "@card-rewards/domain/Statement"
 
 /** A position in the order in which due rewards are applied: `(claimableAt, creation)`. */
 export interface DuePosition {
@@ -37,8 +38,8 @@ export const noAccounts = (): UserAccounts => ({
   firstWaiting: undefined
 })
 
-/** A vault's money in one asset, in smallest units. */
-export interface VaultAccounts {
+/** A vault's money in one asset, in smallest units, and all of its movements until now. */
+export interface VaultAccounts extends Totals {
   held: bigint
   free: bigint
   /** Money set apart for the waiting rewards created up to `assignedTo`; later transactions reserve them. */
@@ -46,9 +47,11 @@ export interface VaultAccounts {
   assignedTo: bigint
   /** The integrator's time of the assignment, in milliseconds; a reward due by then matures when it is reserved. */
   assignedAt: number | undefined
+  /** The UTC day of the last change, in days since 1970; absent where there was none. */
+  day: number | undefined
 }
 
-/** When the integrator is told that a vault's free money is low, in one asset; see {@link isFallen}. */
+/** The state that decides about an event `vault.low_funds` of one asset; see {@link isFallen}. */
 export interface LowFunds {
   readonly threshold: bigint
   /** Free money before the transaction. */

@@ -1,6 +1,9 @@
 import type { IntegratorId, VaultId } from "@card-rewards/domain/Ids"
+import type { Account } from "@card-rewards/domain/Journal"
 import { type Asset, assets } from "@card-rewards/domain/Money"
-import type { Account, RewardChange, RewardMoney, RewardState } from "@card-rewards/domain/Reward"
+import type { RewardChange, RewardMoney, RewardState } from "@card-rewards/domain/Reward"
+import { addEntry, type DayEnd } from "@card-rewards/domain/Statement"
+import { dayOf } from "@card-rewards/domain/Time"
 import {
   blockOf,
   byDuePosition,
@@ -52,6 +55,7 @@ export class Book {
   readonly entries: Array<Entry> = []
   readonly events: Array<PendingEvent> = []
   readonly vault: Readonly<Record<Asset, VaultAccounts>>
+  private readonly openedVault: Readonly<Record<Asset, VaultAccounts>>
   private readonly lowFunds: ReadonlyMap<Asset, LowFunds>
   readonly changedUsers = new Set<string>()
   /** The users and assets whose accounts were read. */
@@ -94,6 +98,7 @@ export class Book {
     this.workAt = opened.workAt
     this.hasPayouts = opened.hasPayouts
     this.vault = opened.vault
+    this.openedVault = { USDC: { ...opened.vault.USDC }, EURe: { ...opened.vault.EURe } }
     this.lowFunds = opened.lowFunds
     this.budget = opened.budget
   }
@@ -244,6 +249,14 @@ export class Book {
       isFallen(low, this.vault[asset].free) ? [[asset, low.threshold] as const] : [])
   }
 
+  /** The ends of the days that this transaction is the first one after, of the assets that it has moved. */
+  dayEnds(): ReadonlyArray<DayEnd & { readonly asset: Asset }> {
+    return [...this.changedAssets].flatMap((asset) => {
+      const { day, ...opened } = this.openedVault[asset]
+      return day === undefined || day >= dayOf(this.now) ? [] : [{ ...opened, asset, day }]
+    })
+  }
+
   /** Sets the rest of a user's claim that rewards are still to be paid with; 0 ends the payout. */
   changePayout(payout: Payout): void {
     const key = userKey(payout.userId, payout.asset)
@@ -259,6 +272,7 @@ export class Book {
     const vault = this.vault[entry.asset]
     if (entry.from === "world" || entry.from === "paid") vault.held += entry.amount
     if (entry.to === "world" || entry.to === "paid") vault.held -= entry.amount
+    addEntry(vault, entry)
     if (entry.from === "assigned" || entry.to === "assigned") this.isWorkOutdated = true
     this.changedAssets.add(entry.asset)
     this.entries.push(entry)

@@ -1,5 +1,6 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { type Asset, assets } from "@card-rewards/domain/Money"
+import { dayMillis } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
@@ -53,7 +54,7 @@ export const lockVaults = Effect.fnUntraced(function*(
   const rows = yield* sql<VaultRow & BalanceRow>`
     SELECT v.integrator_id, v.vault_id, v.rewards, v.work_at, i.clock_offset_millis AS "offset",
       EXISTS (SELECT 1 FROM payouts p WHERE p.integrator_id = t.integrator_id LIMIT 1) AS has_payouts,
-      b.asset, b.held, b.free, b.assigned, b.assigned_to, b.assigned_at, b.low_funds
+      b.asset, ${Tables.vaultAccounts.of("b")}, b.low_funds
     FROM unnest(${ids}) AS t(integrator_id)
     CROSS JOIN LATERAL (SELECT * FROM vaults v WHERE v.integrator_id = t.integrator_id ${perRow}) v
     CROSS JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}) i
@@ -69,7 +70,7 @@ const bookOf = (vault: VaultRow, rows: ReadonlyArray<BalanceRow>, real: number, 
   new Book({
     integratorId: vault.integratorId,
     vaultId: vault.vaultId,
-    now: real + Number(vault.offset),
+    now: Math.max(real + Number(vault.offset), ...rows.map(({ day }) => (day ?? 0) * dayMillis)),
     offsetMillis: Number(vault.offset),
     creations: vault.rewards,
     workAt: vault.workAt ?? undefined,
@@ -84,8 +85,8 @@ const accountsOf = (rows: ReadonlyArray<BalanceRow>): Book["vault"] => {
   const of = (asset: Asset): VaultAccounts => {
     const row = rows.find((one) => one.asset === asset)
     if (row === undefined) throw new Error(`a vault without ${asset}`)
-    const { assigned, assignedAt, assignedTo, free, held } = row
-    return { held, free, assigned, assignedTo, assignedAt: assignedAt ?? undefined }
+    const { assignedAt, day, ...amounts } = row
+    return { ...amounts, assignedAt: assignedAt ?? undefined, day: day ?? undefined }
   }
   return { USDC: of("USDC"), EURe: of("EURe") }
 }

@@ -1,5 +1,5 @@
 import type { Asset } from "@card-rewards/domain/Money"
-import type { Move } from "@card-rewards/domain/Reward"
+import type { Move } from "@card-rewards/domain/Journal"
 
 /** A journal entry that is still to be written. */
 export interface Entry extends Move {

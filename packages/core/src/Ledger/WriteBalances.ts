@@ -1,4 +1,5 @@
 import { assets } from "@card-rewards/domain/Money"
+import { dayOf } from "@card-rewards/domain/Time"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { expectFewRows, perRow } from "../Database/PlannerHints.ts"
@@ -133,16 +134,17 @@ export const writeWorkAt = Effect.fnUntraced(function*(books: ReadonlyArray<Book
     WHERE v.integrator_id = t.integrator_id`
 })
 
-const vaultAccounts = Tables.vaultBalances.pick("held", "free", "assigned", "assigned_to", "assigned_at")
-
-/** Writes the balances of the vaults in the assets that were moved. */
+/** Writes the balances of the vaults in the assets that were moved, and those of days that ended before. */
 export const writeVaultBalances = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   const sql = yield* SqlClient.SqlClient
   const rows = books.flatMap((book) =>
-    [...book.changedAssets].map((asset) => ({ integratorId: book.integratorId, asset, ...book.vault[asset] }))
+    [...book.changedAssets].map((asset) =>
+      ({ ...book.vault[asset], integratorId: book.integratorId, asset, day: dayOf(book.now) }))
   )
   if (rows.length === 0) return
+  const ends = books.flatMap((book) => book.dayEnds().map((end) => ({ ...end, integratorId: book.integratorId })))
+  if (ends.length > 0) yield* sql`${Tables.vaultDays.insert(ends)}`
   yield* sql`
-    UPDATE vault_balances b SET ${vaultAccounts.setFrom("t")} FROM ${Tables.vaultBalances.unnest(rows)}
+    UPDATE vault_balances b SET ${Tables.vaultAccounts.setFrom("t")} FROM ${Tables.vaultBalances.unnest(rows)}
     WHERE b.integrator_id = t.integrator_id AND b.asset = t.asset`
 })

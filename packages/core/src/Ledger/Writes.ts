@@ -156,7 +156,7 @@ const insertEntries = Effect.fnUntraced(function*(numbered: ReadonlyArray<Number
 const stored = Metrics.counter(
   "card_rewards.events.stored",
   "{event}",
-  "Events for integrators by kind: transitions of rewards and confirmed movements of vaults"
+  "Events for integrators by kind: transitions of rewards, confirmed movements and low funds of vaults"
 )
 
 /** Writes events. */

@@ -7,7 +7,7 @@ import { perRow } from "../Database/PlannerHints.ts"
 import { columnList, int4, type Row } from "../Database/Table.ts"
 import type { Catalog } from "../Programs/Catalog.ts"
 import * as Tables from "../Tables.ts"
-import { recordAt } from "../Users/AttributeHistory.ts"
+import { attributeColumns, attributesOf, recordAt } from "../Users/AttributeHistory.ts"
 import { userOf } from "./Batch.ts"
 import {
   authorizationOf,
@@ -150,18 +150,9 @@ const readAuthorizations = Effect.fnUntraced(function*(referring: ReadonlyArray<
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<Row<typeof Tables.authorizations>>`
     SELECT DISTINCT a.* FROM ${originalsOf(referring)} JOIN authorizations a ON ${transaction.match("a", "t")}`
-  for (const { country, segment, tier, ...row } of rows) {
-    found.set(transactionKey(row), { ...row, attributes: attributesOf({ tier, country, segment }) })
-  }
+  for (const row of rows) found.set(transactionKey(row), { ...row, attributes: attributesOf(row) })
   return found
 })
-
-const attributes = Tables.userAttributes.pick("tier", "country", "segment")
-type NullableAttributes = Row<typeof attributes>
-
-/** Attributes of a stored row, which were validated when they were stored. */
-const attributesOf = (row: NullableAttributes): Attributes =>
-  Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null))
 
 const clearings = columnList({
   ...transaction.columns,
@@ -265,16 +256,16 @@ export const readAttributes = Effect.fnUntraced(function*(events: ReadonlyArray<
   const able = events.filter((event) => event.kind === "authorization" || event.kind === "clearing")
   if (able.length === 0) return found
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<NullableAttributes & { ord: number }>`
-    SELECT t.ord, ${attributes.renamed("a")}
+  const rows = yield* sql<Row<typeof attributeColumns> & { ord: number }>`
+    SELECT t.ord, ${attributeColumns.renamed("a")}
     FROM ${purchases.unnest(able.map((event, ord) => ({ ...event, ord })))}
     CROSS JOIN LATERAL (
       SELECT u.tier, u.country, u.segment FROM user_attributes u
       WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id AND u.arrival = ${sql.literal(recordOfEvent)}
       ${perRow}
     ) a`.withoutTransform
-  for (const { ord, ...row } of rows) {
-    const event = able[ord]
+  for (const row of rows) {
+    const event = able[row.ord]
     if (event !== undefined) found.set(eventKey(event), attributesOf(row))
   }
   return found

@@ -1,3 +1,14 @@
+import type { Attributes } from "@card-rewards/domain/User"
+import type { Row } from "../Database/Table.ts"
+import * as Tables from "../Tables.ts"
+
+/** The columns of a user's attributes; null where the user has none. */
+export const attributeColumns = Tables.userAttributes.pick("tier", "country", "segment")
+
+/** The attributes of a stored row, which were validated when they were stored. */
+export const attributesOf = ({ country, segment, tier }: Row<typeof attributeColumns>): Attributes =>
+  Object.fromEntries(Object.entries({ tier, country, segment }).filter(([, value]) => value !== null))
+
 /** SQL expressions for the user, the purchase time and the arrival number of an event. */
 export interface PurchaseColumns {
   readonly integratorId: string

@@ -3,6 +3,7 @@ import { SpendEventStatuses } from "@card-rewards/core/SpendEventStatuses"
 import { Vault } from "@card-rewards/core/Vault"
 import { UserBalance } from "@card-rewards/domain/Balance"
 import { type IntegratorId, TransactionId, UserId } from "@card-rewards/domain/Ids"
+import { Timestamp } from "@card-rewards/domain/Time"
 import { Vault as VaultState } from "@card-rewards/domain/Vault"
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -128,13 +129,18 @@ const allRewards = Effect.fnUntraced(function*(integratorId: IntegratorId, user:
   return found
 })
 
-const Body = Schema.fromJsonString(Schema.Struct({ kind: Schema.String, data: Schema.Json }))
+const Body = Schema.fromJsonString(
+  Schema.Struct({ createdAt: Timestamp, kind: Schema.String, data: Schema.Json })
+)
 
 const events = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ body: string }>`
     SELECT body FROM events WHERE integrator_id = ${integratorId} ORDER BY event`
-  return rows.map(({ body }): LogEntry => Schema.decodeUnknownSync(Body)(body))
+  return rows.map(({ body }): LogEntry => {
+    const { createdAt, data, kind } = Schema.decodeUnknownSync(Body)(body)
+    return { at: createdAt, kind, data }
+  })
 })
 
 /** The first entries that differ, and the four after them. */

@@ -40,9 +40,12 @@ export class Indexes {
     if (before?.state === state) return
     if (before !== undefined) this.stateSet(user, asset, before.state).delete(reward)
     this.stateSet(user, asset, state).add(reward)
-    // a reward that waits does so from its creation on, so that the set stays in order of creation
-    if (state === "AwaitingFunding") this.queues[asset].add(reward)
-    else this.queues[asset].delete(reward)
+    if (state === "AwaitingFunding") {
+      this.queues[asset].add(reward)
+      // a new one is the last; one that waits again, because its funding was undone, is not
+      if (before === undefined) return
+      this.queues[asset] = new Set([...this.queues[asset]].sort((left, right) => left.number - right.number))
+    } else this.queues[asset].delete(reward)
   }
 
   private stateSet(user: string, asset: AssetName, state: State): Set<ModelReward> {

@@ -121,12 +121,9 @@ export class Model extends Money {
     return this.queue[0]?.user
   }
 
-  /** Users are processed lane by lane, those of one lane in order of arrival. */
+  /** Events of all users are processed in order of arrival: a batch takes all that a story has queued. */
   process(): void {
-    const laneOf = ({ user }: StoredSpend) => this.lanes.get(user) ?? 0
-    const events = this.queue.splice(0).sort((left, right) =>
-      laneOf(left) - laneOf(right) || left.arrival - right.arrival)
-    for (const event of events) {
+    for (const event of this.queue.splice(0).sort((left, right) => left.arrival - right.arrival)) {
       const original = originalKey(event)
       if (original === undefined || this.applied.has(original)) this.applyWithDependents(event)
       else this.waiting.set(original, [...this.waiting.get(original) ?? [], event])
@@ -241,7 +238,9 @@ export class Model extends Money {
     this.refundClearing(event.user, clearing.transaction, total)
   }
 
+  /** The worker: users who owe first, as before each operation, because what they return is free money. */
   applyAllDue(): void {
+    this.applyDue([])
     this.applyDue([...this.users.keys()])
   }
 

@@ -1,9 +1,11 @@
 import { Indexes } from "./Indexes.ts"
 import { byAge, type Earned, type ModelReward, type Movement, type State, unpaidOf } from "./Reward.ts"
 import { type AssetName, assetNames, least, sum } from "./Rules.ts"
+import { savepoint } from "./Savepoint.ts"
 
-/** An event of the log: its kind and `data` as in JSON. */
+/** An event of the log: when it was stored, its kind, and `data` as in JSON. */
 export interface LogEntry {
+  readonly at: number
   readonly kind: string
   readonly data: unknown
 }
@@ -65,8 +67,8 @@ export class Money {
   }
 
   private refundReward(reward: ModelReward, refunded: bigint): void {
-    if (refunded === reward.refundedSpend) return
     this.applyDue([reward.user])
+    if (refunded === reward.refundedSpend) return
     const amount = reward.earned * (reward.spend - refunded) / reward.spend
     const reduction = reward.amount - amount
     const fromUnpaid = least(reduction, unpaidOf(reward))
@@ -188,9 +190,13 @@ export class Money {
     if (user !== undefined && !this.isEnrolled(user)) return "UserNotEnrolled"
     if (amount === 0n) return "SimulationRefused"
     const before = this.log.length
+    const undo = savepoint(this.rewards, this.indexes, this.free, this.log)
     this.applyDue(user === undefined ? [] : [user])
     const more = effect()
-    if (more === undefined) return "SimulationRefused"
+    if (more === undefined) {
+      undo()
+      return "SimulationRefused"
+    }
     this.movements.set(reference, content)
     const data = {
       vaultId: "sandbox",
@@ -199,7 +205,7 @@ export class Money {
       balance: { held: `${this.held[asset]}`, free: `${this.free[asset]}` },
       ...more
     }
-    this.log.splice(before, 0, { kind: `vault.${kind}_confirmed`, data })
+    this.log.splice(before, 0, { at: this.now, kind: `vault.${kind}_confirmed`, data })
     return "recorded"
   }
 
@@ -209,7 +215,7 @@ export class Money {
     reward.revision++
     reward.updatedAt = this.now
     this.indexes.update(reward)
-    this.log.push({ kind, data: this.show(reward) })
+    this.log.push({ at: this.now, kind, data: this.show(reward) })
   }
 
   private idOf({ program, transaction, user }: ModelReward): string {

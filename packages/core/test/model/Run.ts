@@ -4,6 +4,7 @@ import { IntegratorId } from "@card-rewards/domain/Ids"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Cause, Clock, Effect } from "effect"
 import { compareBalance, compareLog, compareRewards, compareStatuses, compareVault } from "./Compare.ts"
+import { compareStatements } from "./Statement.ts"
 import { compareQuotes, readQuotes } from "./Quotes.ts"
 import { byReward, type Difference, exact } from "./Compare.ts"
 import type { Operation } from "./Operation.ts"
@@ -212,5 +213,6 @@ const check = Effect.fnUntraced(function*(run: Run) {
     const difference = yield* compareRewards(integratorId, model, user, view)
     if (difference !== undefined) return difference
   }
-  return yield* compareLog(integratorId, model, view)
+  return (yield* compareLog(integratorId, model, view)) ??
+    (view === exact ? yield* compareStatements(integratorId, model) : undefined)
 })

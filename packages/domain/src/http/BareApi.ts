@@ -2,9 +2,11 @@ import { HttpApi } from "effect/http-api"
 import { ApiKeys } from "./ApiKeys.ts"
 import { Events } from "./Events.ts"
 import { Health } from "./Health.ts"
+import { Journal } from "./Journal.ts"
 import { Programs } from "./Programs.ts"
 import { Sandbox } from "./Sandbox.ts"
 import { SpendEvents } from "./SpendEvents.ts"
+import { Statements } from "./Statements.ts"
 import { Users } from "./Users.ts"
 import { Vault } from "./Vault.ts"
 import { WebhookEndpoints } from "./WebhookEndpoints.ts"
@@ -14,7 +16,7 @@ import { WebhookEndpoints } from "./WebhookEndpoints.ts"
  * use to a client. Request bodies have no additional properties (contract, section 2).
  */
 export class BareIntegratorApi extends HttpApi.make("card-rewards")
-  .add(Health, SpendEvents, Users, Programs, Vault, ApiKeys, WebhookEndpoints, Events)
+  .add(Health, SpendEvents, Users, Programs, Vault, Statements, Journal, ApiKeys, WebhookEndpoints, Events)
   .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "error", errors: "all" })
 {}
 

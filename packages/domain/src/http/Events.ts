@@ -1,14 +1,14 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { EventNumber, EventPage, WebhookEventKind } from "../Event.ts"
-import { PageQuery } from "../Pagination.ts"
+import { EventPage, WebhookEventKind } from "../Event.ts"
+import { LogNumber, PageQuery } from "../Pagination.ts"
 import { RequestPipeline } from "./RequestPipeline.ts"
 
 /** The event log, for integrators that poll instead of receiving webhooks, or that have missed some. */
 export class Events extends HttpApiGroup.make("events").add(
   HttpApiEndpoint.get("list", "/v1/events", {
     query: {
-      after: Schema.optionalKey(EventNumber),
+      after: Schema.optionalKey(LogNumber),
       limit: PageQuery.limit,
       kind: Schema.optionalKey(WebhookEventKind)
     },

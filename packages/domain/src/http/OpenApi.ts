@@ -1,7 +1,10 @@
 import type { OpenApi } from "effect/http-api"
+import { codeSamples } from "./OpenApi/CodeSamples.ts"
 import { errors } from "./OpenApi/Errors.ts"
 import { event, events } from "./OpenApi/Events.ts"
-import { type Examples, operations } from "./OpenApi/Examples.ts"
+import { operations } from "./OpenApi/Examples.ts"
+import type { Examples } from "./OpenApi/OperationExamples.ts"
+import { requestsOf } from "./OpenApi/Requests.ts"
 
 /** The introduction of the OpenAPI description. */
 export const introduction = `Cashback on card purchases. Enroll your users, publish reward programs (cashback \
@@ -16,7 +19,7 @@ recovered from the user's next claimable rewards.
 - Every path except \`/health\` needs an API key in the \`x-api-key\` header.
 - Amounts are strings of decimal digits in the smallest unit: cents of a spend currency, 10^-6 of USDC, 10^-18 of \
 EURe. USD spend earns USDC and EUR spend earns EURe, one to one.
-- Timestamps are UTC, ISO 8601; responses have milliseconds: \`2026-12-01T00:00:00.000Z\`.
+- Timestamps are UTC, ISO 8601; responses have milliseconds: \`2030-01-01T00:00:00.000Z\`.
 - Lengths of strings count Unicode code points. Request bodies have no properties that are not described.
 - Errors are \`{_tag, message, …}\`: \`_tag\` identifies the error, \`message\` is for people. An unknown path \
 or method is 404 \`RouteNotFound\`; a fault of the service is 500 \`InternalError\`.
@@ -51,7 +54,20 @@ export const complete = (generated: Record<string, unknown>): Record<string, unk
       { name: "webhooks", description: "The requests that the service sends to the integrator's endpoint." }
     ]
   }
-  return "/v1/sandbox/vault" in document.paths ? completed : asInProduction(completed)
+  return "/v1/sandbox/vault" in document.paths ? withCodeSamples(completed) : asInProduction(withCodeSamples(completed))
+}
+
+/** Adds the code samples, which viewers of OpenAPI documents show as `x-codeSamples`. */
+const withCodeSamples = <Document extends Pick<OpenApi.OpenAPISpec, "paths">>(document: Document): Document => {
+  const requests = Map.groupBy(requestsOf(document), ({ operationId }) => operationId)
+  return {
+    ...document,
+    paths: mapValues(document.paths, (item) =>
+      mapValues(item, (operation) =>
+        "responses" in operation
+          ? { ...operation, "x-codeSamples": (requests.get(operation.operationId) ?? []).flatMap(codeSamples) }
+          : operation))
+  }
 }
 
 /** The key in the `x-api-key` header, which the request pipeline checks. */
@@ -120,7 +136,7 @@ const kindOf = (name: string): string =>
   name.replace(/Event$/, "").replace(/(?!^)[A-Z]/g, (letter) => `_${letter}`).toLowerCase()
 
 const completeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
-  const { request, success } = operations[operation.operationId] ?? {}
+  const { request, success, texts = {} } = operations[operation.operationId] ?? {}
   const authenticated = operation.operationId !== "health"
   return {
     ...operation,
@@ -138,7 +154,9 @@ const completeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
         ? {
           ...response,
           description: response.description === "<No Content>" ? "The process can serve" : response.description,
-          ...(response.content && { content: withExamples(response.content, success) }),
+          ...(response.content && {
+            content: { ...withExamples(response.content, success), ...mapValues(texts, textContent) }
+          }),
           ...(authenticated && { headers: rateLimit })
         }
         : errorResponse(Number(status), response)
@@ -148,6 +166,8 @@ const completeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
 
 const withExamples = (content: OpenApi.OpenApiSpecContent, examples: Examples = {}) =>
   mapValues(content, (media) => ({ ...media, examples: mapValues(examples, (value) => ({ value })) }))
+
+const textContent = (example: string) => ({ schema: { type: "string" }, examples: { text: { value: example } } })
 
 const errorResponse = (status: number, response: OpenApi.OpenApiSpecResponse) => {
   const tags = tagsOf(response.content ?? {})
@@ -192,6 +212,8 @@ const headers = {
 }
 
 const parameters: Readonly<Record<string, { readonly description: string; readonly example?: string }>> = {
+  from: { description: "The first day of the statement, in UTC.", example: "2030-01-01" },
+  to: { description: "The last day of the statement, in UTC.", example: "2030-01-01" },
   "path kind": { description: "The kind of the spend event.", example: "clearing" },
   externalTransactionId: { description: "The event's own transaction id, percent-encoded.", example: "txn-1" },
   asset: { description: "The asset: `USDC` or `EURe`.", example: "USDC" },
@@ -203,10 +225,10 @@ const parameters: Readonly<Record<string, { readonly description: string; readon
   },
   name: { description: "The name of the key.", example: "server-2026" },
   id: { description: "The id of the webhook endpoint.", example: "main" },
-  limit: { description: "Entries of the page: an integer from 1 to 100; 50 by default.", example: "50" },
+  limit: { description: "Entries of the page; 50 by default.", example: "50" },
   cursor: { description: "`next` of the previous page." },
   state: { description: "Only entries in this state." },
-  after: { description: "`next` of the previous page; without it the page begins with the first event." },
+  after: { description: "`next` of the previous page; without it the page begins with the first one." },
   kind: { description: "Only events of this kind." },
   eventId: { description: "The event's id.", example: "evt_01JD4W4X8QG7B5T9" },
   replayId: { description: "The replay's id.", example: "rpl_2" },

@@ -21,7 +21,7 @@ export class Vault extends HttpApiGroup.make("vault").add(
   }).annotateMerge(OpenApi.annotations({
     summary: "Set the threshold of low funds",
     description: "When the free money of the asset falls below the threshold, there is one event `vault.low_funds`, " +
-      "and the next one only after it was at or above the threshold. Setting it tells nothing by itself."
+      "and the next one only after it was at or above the threshold. Setting it causes no event by itself."
   })),
   HttpApiEndpoint.delete("removeLowFunds", "/v1/vault/low-funds/:asset", {
     params,

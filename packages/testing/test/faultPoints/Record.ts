@@ -19,6 +19,7 @@ const tables = [
   "user_balances",
   "users",
   "vault_balances",
+  "vault_days",
   "vault_operations",
   "vaults"
 ]

@@ -147,7 +147,11 @@ const changeEndpoint = Effect.fnUntraced(function*(requests: Requests, { receive
 })
 
 /** The holding period ends. A refund of paid money is owed, and recovered from the next reward. */
-const claimAndRefund = Effect.fnUntraced(function*({ idle, money, put, spend }: Requests) {
+const claimAndRefund = Effect.fnUntraced(function*({ get, idle, money, put, spend }: Requests) {
+  yield* put("/v1/sandbox/clock", { now: day(3) })
+  // ends the second day, before any reward is due
+  yield* get("/v1/statements/USDC?from=2099-01-01&to=2099-01-31")
+  yield* get("/v1/statements/EURe?from=2099-01-01&to=2099-01-02")
   yield* put("/v1/sandbox/clock", { now: day(5) })
   yield* idle
   yield* money("claims", "k1", amountOf("USDC", "1800000"), { userId: "ann" })
@@ -178,6 +182,7 @@ const readAll = Effect.fnUntraced(function*({ get, must }: Requests, { sql }: Wo
     "/v1/webhook-endpoints/main",
     "/v1/webhook-endpoints/main/deliveries",
     "/v1/events?limit=2",
+    "/v1/journal?limit=2",
     "/v1/sandbox/vault",
     "/v1/sandbox/clock"
   ]) yield* get(path)

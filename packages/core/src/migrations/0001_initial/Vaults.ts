@@ -1,4 +1,4 @@
-import { amount, asset } from "./Columns.ts"
+import { amount, asset, movements } from "./Columns.ts"
 
 /** The vault: one per integrator. Its row's lock guards every reward, balance, journal row and event. */
 export const statements = [
@@ -27,11 +27,25 @@ export const statements = [
     assigned_to bigint NOT NULL DEFAULT 0 CHECK (assigned_to >= 0),
     -- the integrator's time of the last assignment: rewards that were due by then mature as they are reserved
     assigned_at timestamptz,
-    -- the integrator is told when less than this is free
+    -- the UTC day of the last change, in days since 1970, and all movements of the asset until now (Statement.ts)
+    day integer,
+    ${movements},
+    -- free money that falls below it causes an event vault.low_funds
     low_funds numeric(78,0) CHECK (low_funds >= 0),
     PRIMARY KEY (integrator_id, asset),
-    CHECK (free + assigned <= held)
+    CHECK (free + assigned <= held),
+    CHECK (held = deposits - withdrawals - claims)
   ) WITH (fillfactor = 50)`,
+  // The vault at the end of each day on which it changed: stored once by the first change of a later day, or the first
+  // statement that shows the day, and never updated. Statements read one row for each of their days (Statements.ts).
+  `CREATE TABLE vault_days (
+    integrator_id text NOT NULL,
+    ${asset},
+    day integer NOT NULL,
+    ${amount("free")},
+    ${movements},
+    PRIMARY KEY (integrator_id, asset, day)
+  )`,
   // deposits, withdrawals and claims by the integrator's reference, which makes a repeated request the same operation
   `CREATE TABLE vault_operations (
     integrator_id text NOT NULL REFERENCES vaults,

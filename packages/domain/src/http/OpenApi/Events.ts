@@ -20,11 +20,11 @@ export const events: Readonly<Record<string, { readonly when: string; readonly d
   "reward.claimable": { when: "The holding period ended: the user can claim the reward.", data: claimable },
   "reward.recovered": {
     when: "The holding period ended, and the whole reward was used to recover what the user owed.",
-    data: { ...claimable, state: "Paid", recovered: "3703500" }
+    data: { ...claimable, state: "Paid", recovered: "9876000" }
   },
   "reward.paid": {
     when: "A claim paid a part or the rest of the reward.",
-    data: { ...claimable, state: "Paid", paid: "3703500", revision: 3 }
+    data: { ...claimable, state: "Paid", paid: "9876000", revision: 3 }
   },
   "reward.refunded": {
     when: "A refund reduced the reward.",
@@ -33,18 +33,23 @@ export const events: Readonly<Record<string, { readonly when: string; readonly d
   "vault.deposit_confirmed": { when: "A deposit into the vault is confirmed.", data: movement },
   "vault.withdrawal_confirmed": {
     when: "A withdrawal from the vault is confirmed.",
-    data: { ...movement, reference: "withdrawal-1", balance: { held: "0", free: "0" } }
+    data: {
+      ...movement,
+      reference: "withdrawal-1",
+      amount: { asset: "USDC", amount: "100000000" },
+      balance: { held: "900000000", free: "890124000" }
+    }
   },
   "vault.claim_confirmed": {
     when: "A user's claim is paid.",
     data: {
       ...movement,
       reference: "claim-1",
-      amount: { asset: "USDC", amount: "3703500" },
-      balance: { held: "996296500", free: "996296500" },
+      amount: { asset: "USDC", amount: "9876000" },
+      balance: { held: "990124000", free: "990124000" },
       userId: "user-1",
       rewardCount: 1,
-      rewards: [{ id: reward.id, amount: "3703500" }]
+      rewards: [{ id: reward.id, amount: "9876000" }]
     }
   },
   "vault.low_funds": {

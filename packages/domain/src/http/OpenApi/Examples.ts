@@ -1,14 +1,13 @@
 /** Example bodies for the OpenAPI description. The tests decode each of them with its schema. */
+import { books } from "./Books.ts"
 import { errors } from "./Errors.ts"
 import { event } from "./Events.ts"
-import { at, computation, definition, later, reward, spendEvent, user } from "./Values.ts"
-
-/** Bodies by the name of the example. */
-export type Examples = Readonly<Record<string, unknown>>
+import type { OperationExamples } from "./OperationExamples.ts"
+import { at, computation, definition, later, publishedAt, reward, spendEvent, user } from "./Values.ts"
 
 const secret = `service_whsec_${"5b".repeat(32)}`
 
-const version = { version: 1, effectiveFrom: definition.effectiveFrom, publishedAt: at }
+const version = { version: 1, effectiveFrom: definition.effectiveFrom, publishedAt }
 const published = { programId: "groceries-2026", ...version, duplicate: false }
 const key = { name: "server-2026", last4: "9f3c", createdAt: at, lastUsedAt: at }
 const endpoint = { id: "main", url: "https://hooks.example.com/card-rewards", createdAt: at }
@@ -23,18 +22,20 @@ const replay = { id: "rpl_2", from: at, to: later, state: "running", events: 125
 const waiting = {
   ...delivery,
   state: "pending",
-  nextAttemptAt: "2026-11-20T09:30:05.000Z",
+  nextAttemptAt: "2030-01-01T12:00:05.000Z",
   attempts: [{ at, durationMillis: 5000, error: "connect_timeout" }]
 }
 const simulation = { reference: "deposit-1", amount: { asset: "USDC", amount: "1000000000" } }
 const recorded = { reference: "deposit-1", vaultId: "sandbox", duplicate: false }
-const balance = { expected: "0", pending: "3703500", claimable: "0", paid: "0", owed: "0", awaitingFunding: "0" }
+const balance = { expected: "0", pending: "9876000", claimable: "0", paid: "0", owed: "0", awaitingFunding: "0" }
 const noBalance = { ...balance, pending: "0" }
+const purchase = (externalTransactionId: string) => ({ ...spendEvent, externalTransactionId })
 const repeated = (first: object) =>
   ({ first: { ...first, duplicate: false }, duplicate: { ...first, duplicate: true } })
 
-/** Request and success bodies of an operation, by its `operationId`. */
-export const operations: Readonly<Record<string, { readonly request?: Examples; readonly success?: Examples }>> = {
+/** The examples of the operations by `operationId`. */
+export const operations: Readonly<Record<string, OperationExamples>> = {
+  ...books,
   "spendEvents.submit": {
     request: {
       authorization: { ...spendEvent, kind: "authorization", externalTransactionId: "auth-1" },
@@ -59,12 +60,12 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
   },
   "spendEvents.submitBatch": {
     request: {
-      batch: { events: [spendEvent, { ...spendEvent, userId: "user-9", externalTransactionId: "txn-2" }] }
+      batch: { events: [purchase("txn-2"), { ...purchase("txn-3"), userId: "user-9" }] }
     },
     success: {
       results: {
         results: [
-          { status: 202, id: "se:acme:user-1:clearing:txn-1", duplicate: false },
+          { status: 202, id: "se:acme:user-1:clearing:txn-2", duplicate: false },
           { status: 422, error: { _tag: "UserNotEnrolled", ...errors.UserNotEnrolled?.body } }
         ]
       }
@@ -73,7 +74,7 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
   "users.put": {
     request: {
       attributes: { tier: "gold", country: "DE", segment: "beta" },
-      referred: { tier: "gold", referredBy: "user-0" },
+      referred: { tier: "gold", country: "DE", segment: "beta", referredBy: "user-0" },
       none: {}
     },
     success: { enrolled: { user, outcome: "enrolled" }, unchanged: { user, outcome: "unchanged" } }
@@ -95,9 +96,9 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
           programId: reward.programId,
           programVersion: 1,
           ...computation,
-          refunds: [{ externalTransactionId: "refund-1", amount: "2345", reduction: "703500" }],
+          refunds: [{ externalTransactionId: "refund-1", amount: "2345", reduction: "1876000" }],
           recoveries: [],
-          amount: "3000000"
+          amount: "8000000"
         }
       }
     }
@@ -113,7 +114,7 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
           programId: reward.programId,
           programVersion: 1,
           asset: "USDC",
-          amount: "3703500",
+          amount: "9876000",
           explanation: computation
         }]
       },
@@ -130,7 +131,7 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
           event: spendEvent,
           outcomes: [
             { programId: "bonus-2026", reason: "noVersionInForce" },
-            { programId: "groceries-2026", programVersion: 1, rewardId: reward.id, amount: "3703500" },
+            { programId: "groceries-2026", programVersion: 1, rewardId: reward.id, amount: "9876000" },
             { programId: "travel", programVersion: 3, reason: "zeroRate" }
           ]
         }
@@ -143,7 +144,7 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
           id: "se:acme:user-1:clearing:txn-2",
           receivedAt: at,
           state: "applied",
-          event: { ...spendEvent, externalTransactionId: "txn-2", amount: { currency: "GBP", amount: "500" } },
+          event: { ...purchase("txn-2"), amount: { currency: "GBP", amount: "500" } },
           outcomes: [],
           reason: "currencyEarnsNothing"
         }
@@ -157,12 +158,7 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
           id: "se:acme:user-1:refund:refund-1",
           receivedAt: at,
           waitingFor: { kind: "clearing", externalTransactionId: "txn-1" },
-          event: {
-            ...spendEvent,
-            kind: "refund",
-            externalTransactionId: "refund-1",
-            originalTransactionId: "txn-1"
-          }
+          event: { ...purchase("refund-1"), kind: "refund", originalTransactionId: "txn-1" }
         }]
       },
       none: { spendEvents: [] }
@@ -187,28 +183,28 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
     }
   },
   "programs.simulate": {
-    request: { november: { definition, from: "2026-11-01T00:00:00.000Z", to: "2026-12-01T00:00:00.000Z" } },
+    request: { january: { definition, from: "2030-01-01T00:00:00.000Z", to: "2030-02-01T00:00:00.000Z" } },
     success: {
       simulation: {
         simulation: {
-          from: "2026-11-01T00:00:00.000Z",
-          to: "2026-12-01T00:00:00.000Z",
+          from: "2030-01-01T00:00:00.000Z",
+          to: "2030-02-01T00:00:00.000Z",
           asset: "USDC",
           transactions: 3,
           users: 2,
-          paid: "5703500",
-          wouldPay: "9407000",
+          paid: "11876000",
+          wouldPay: "21752000",
           cappedAway: "0",
           gaining: 1,
           losing: 0,
-          byMonth: [{ key: "2026-11", paid: "5703500", wouldPay: "9407000" }],
+          byMonth: [{ key: "2030-01", paid: "11876000", wouldPay: "21752000" }],
           byCategory: [
             { key: "", paid: "2000000", wouldPay: "2000000" },
-            { key: "groceries", paid: "3703500", wouldPay: "7407000" }
+            { key: "groceries", paid: "9876000", wouldPay: "19752000" }
           ],
           byTier: [
             { key: "", paid: "2000000", wouldPay: "2000000" },
-            { key: "gold", paid: "3703500", wouldPay: "7407000" }
+            { key: "gold", paid: "9876000", wouldPay: "19752000" }
           ]
         }
       }
@@ -257,38 +253,9 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
   },
   "webhookEndpoints.getReplay": { success: { done: { replay: { ...replay, state: "done" } } } },
   "webhookEndpoints.ping": { success: { ping: { eventId: "evt_01JD4W4X8QG7B5T9" } } },
-  "vault.get": {
-    success: {
-      vault: {
-        vault: {
-          vaultId: "sandbox",
-          balances: [
-            { asset: "USDC", held: "1000000000", free: "996296500", reserved: "3703500", waiting: "0" },
-            { asset: "EURe", held: "0", free: "0", reserved: "0", waiting: "7000000000000000000" }
-          ],
-          lowFunds: [{ asset: "USDC", threshold: "500000000" }]
-        }
-      }
-    }
-  },
-  "vault.setLowFunds": {
-    request: { threshold: { threshold: "500000000" } },
-    success: { set: { asset: "USDC", threshold: "500000000" } }
-  },
-  "vault.removeLowFunds": {
-    success: { removed: { asset: "USDC", threshold: "500000000" }, none: { asset: "USDC" } }
-  },
-  "sandbox.vault": {
-    success: {
-      vault: {
-        vaultId: "sandbox",
-        balances: [{ asset: "USDC", held: "1000000000", free: "996296500" }, { asset: "EURe", held: "0", free: "0" }]
-      }
-    }
-  },
   "sandbox.deposit": { request: { deposit: simulation }, success: repeated(recorded) },
   "sandbox.withdraw": {
-    request: { withdrawal: { ...simulation, reference: "withdrawal-1" } },
+    request: { withdrawal: { reference: "withdrawal-1", amount: { asset: "USDC", amount: "100000000" } } },
     success: repeated({ ...recorded, reference: "withdrawal-1" })
   },
   "sandbox.claim": {
@@ -296,5 +263,5 @@ export const operations: Readonly<Record<string, { readonly request?: Examples; 
     success: repeated({ ...recorded, reference: "claim-1" })
   },
   "sandbox.clock": { success: { clock: { now: at } } },
-  "sandbox.moveClock": { request: { tomorrow: { now: later } }, success: { moved: { now: later } } }
+  "sandbox.moveClock": { request: { start: { now: at }, claimable: { now: later } }, success: { moved: { now: at } } }
 }

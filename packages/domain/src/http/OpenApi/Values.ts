@@ -1,6 +1,11 @@
-/** Values of several examples: two times, a program version, and one reward in several states. */
-export const at = "2026-11-20T09:30:00.000Z"
-export const later = "2026-11-21T09:30:00.000Z"
+/**
+ * Values of several examples: times, a program version, and one reward in several states. The times are of the sandbox
+ * clock, which the examples move forward; they lie ahead, so that the examples can be sent as they are.
+ */
+export const publishedAt = "2029-12-20T12:00:00.000Z"
+export const at = "2030-01-01T12:00:00.000Z"
+/** The end of the holding period. */
+export const later = "2030-01-15T12:00:00.000Z"
 
 /** A reward after its clearing. */
 export const reward = {
@@ -10,13 +15,13 @@ export const reward = {
   programVersion: 1,
   transaction: { kind: "clearing", externalTransactionId: "txn-1" },
   state: "Pending",
-  amount: { asset: "USDC", amount: "3703500" },
+  amount: { asset: "USDC", amount: "9876000" },
   spend: { currency: "USD", amount: "12345" },
-  claimableAt: "2026-12-04T09:30:00.000Z",
+  claimableAt: later,
   createdAt: at,
   updatedAt: at,
   revision: 1,
-  earned: "3703500",
+  earned: "9876000",
   paid: "0",
   recovered: "0",
   clawedBack: "0",
@@ -24,13 +29,13 @@ export const reward = {
 }
 
 /** The same reward after its holding period, and what a full refund changes. */
-export const claimable = { ...reward, state: "Claimable", revision: 2, updatedAt: "2026-12-04T09:30:00.000Z" }
+export const claimable = { ...reward, state: "Claimable", revision: 2, updatedAt: later }
 export const refunded = { state: "Refunded", amount: { asset: "USDC", amount: "0" }, refundedSpend: "12345" }
 
 /** A program version with every part. */
 export const definition = {
   asset: "USDC",
-  effectiveFrom: "2026-12-01T00:00:00.000Z",
+  effectiveFrom: "2030-01-01T00:00:00.000Z",
   categories: [{ id: "groceries", mccs: ["5411", "5499"] }],
   baseRate: 100,
   categoryRates: [{ categoryId: "groceries", rate: 300 }],
@@ -38,8 +43,8 @@ export const definition = {
   tiers: [{ tier: "gold", multiplier: 15000, baseRate: 150, categoryRates: [{ categoryId: "groceries", rate: 400 }] }],
   campaigns: [{
     id: "winter",
-    startsAt: "2026-12-01T00:00:00.000Z",
-    endsAt: "2027-01-01T00:00:00.000Z",
+    startsAt: "2030-01-01T00:00:00.000Z",
+    endsAt: "2030-02-01T00:00:00.000Z",
     bonusRate: 200,
     categoryIds: ["groceries"]
   }],
@@ -52,14 +57,14 @@ export const definition = {
 /** How the reward was computed. */
 export const computation = {
   purchaseTime: at,
-  attributes: { tier: "gold", country: "DE" },
+  attributes: { tier: "gold", country: "DE", segment: "beta" },
   category: "groceries",
-  rate: { value: 300, source: "category" },
-  multiplier: 10000,
-  bonuses: [],
-  raw: "3703500",
+  rate: { value: 400, source: "tierCategory" },
+  multiplier: 15000,
+  bonuses: [{ campaignId: "winter", bonusRate: 200 }],
+  raw: "9876000",
   caps: [{ scope: "month", perMonth: "50000000", usedBefore: "0", left: "50000000" }],
-  earned: "3703500"
+  earned: "9876000"
 }
 
 /** A clearing, and its user. */

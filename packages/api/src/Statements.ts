@@ -1,0 +1,32 @@
+import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
+import type { Statement } from "@card-rewards/domain/Statement"
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { prefers } from "./ContentTypes.ts"
+import { forIntegrator } from "./ForIntegrator.ts"
+import { LargeAnswers } from "./LargeAnswers.ts"
+import { printCsv } from "./Statements/Csv.ts"
+
+/** Statements of the vault, as JSON or as CSV. */
+export const layer = HttpApiBuilder.group(
+  SandboxApi,
+  "statements",
+  Effect.fnUntraced(function*(handlers) {
+    const answers = yield* LargeAnswers
+    return handlers.handle("get", ({ params: { asset }, query, request }) =>
+      forIntegrator((id, { statements }) =>
+        Effect.flatMap(statements.get(id, { asset, ...query }), (statement) =>
+          prefers(request, "text/csv")
+            ? answers.text(id, printCsv(statement), file(`statement-${asset}-${query.from}-${query.to}.csv`))
+            : answers.text(id, print(statement)))))
+  })
+)
+
+const file = (name: string) => ({
+  contentType: "text/csv; charset=utf-8; header=present",
+  headers: { "content-disposition": `attachment; filename="${name}"` }
+})
+
+/** The general encoder would take several times as long for 400 days. */
+const print = (statement: Statement): string =>
+  JSON.stringify({ statement }, (_, value: unknown) => typeof value === "bigint" ? value.toString() : value)

@@ -1,0 +1,72 @@
+import type { Unavailable } from "@card-rewards/domain/Errors"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { maxPageBytes } from "@card-rewards/domain/Pagination"
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Database from "./Database.ts"
+import { value } from "./Database.ts"
+import { perRow } from "./Database/PlannerHints.ts"
+
+/** Entries of the journal, each as JSON (domain/Journal.ts) that PostgreSQL prints, and the number of the last one. */
+export interface EntryTexts {
+  readonly entries: ReadonlyArray<string>
+  /** `after` where there are no entries. */
+  readonly next: bigint
+}
+
+/** The integrator's journal. */
+export class Journal extends Context.Service<Journal, {
+  /**
+   * The entries after a number, oldest first: at most `limit`, and at most {@link maxPageBytes} or one entry. Entries
+   * are numbered under the vault's lock, in order of commit, so that a reader that follows `next` reads each once.
+   */
+  readonly list: (
+    integratorId: IntegratorId,
+    query: { readonly after: bigint; readonly limit: number }
+  ) => Effect.Effect<EntryTexts, Unavailable>
+}>()("@card-rewards/core/Journal") {
+  static readonly layer = Layer.effect(
+    Journal,
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      return Journal.of({
+        list: Effect.fn("Journal.list")((integratorId, { after, limit }) =>
+          Database.withinRequestDeadline(list(integratorId, after, limit)).pipe(
+            Effect.provideService(SqlClient.SqlClient, sql)
+          )
+        )
+      })
+    })
+  )
+}
+
+const list = Effect.fnUntraced(function*(integratorId: IntegratorId, after: bigint, limit: number) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly entry: bigint; readonly text: string }>`
+    SELECT j.entry, json_strip_nulls(row_to_json(e))::text AS text
+    FROM (
+      SELECT * FROM journal j WHERE j.integrator_id = ${integratorId} AND j.entry > ${value.int8(after)}
+      ORDER BY j.entry LIMIT ${value.int4(limit)}
+    ) j LEFT JOIN LATERAL (
+      SELECT concat_ws(':', 'rw', r.integrator_id, r.user_id, r.kind, r.external_transaction_id, r.program_id) AS id
+      FROM rewards r
+      WHERE r.integrator_id = j.integrator_id AND r.user_id = j.user_id AND r.creation = j.reward ${perRow}
+    ) r ON true
+    CROSS JOIN LATERAL (
+      SELECT j.entry::text AS entry, ${sql.literal(printedTime)} AS at, j.asset, j.from_account AS "from",
+        j.to_account AS "to", j.amount::text AS amount, j.user_id AS "userId", r.id AS "rewardId", j.reference
+    ) e ORDER BY j.entry`
+  const entries: Array<string> = []
+  let next = after
+  let bytes = 0
+  for (const { entry, text } of rows) {
+    bytes += Buffer.byteLength(text)
+    if (bytes > maxPageBytes && entries.length > 0) break
+    entries.push(text)
+    next = entry
+  }
+  return { entries, next }
+})
+
+/** As `printTimestamp`. */
+const printedTime = `to_char(j.recorded_at, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
