@@ -70,7 +70,8 @@ const atBest = <R>(measured: Effect.Effect<void, TooSlow | NoAnswer, R>) =>
     Effect.orDie
   )
 
-describe("while the database is unreachable", () => {
+// most of the time is spent waiting
+describe.concurrent("while the database is unreachable", () => {
   for (const how of ["cut", "freeze"] as const) {
     it.live(`(${how}) every request is answered 503 within 5 s, memory does not grow, and both processes recover`, () =>
       Effect.gen(function*() {

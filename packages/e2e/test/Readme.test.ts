@@ -122,6 +122,8 @@ describe("the pages", () => {
     "WEBHOOK_ALLOW_PRIVATE_NETWORK=true npm start": "LaunchedService.ts sets it",
     "HOSTILE=full": "HostileTenants.test.ts is what runs, in its short forms",
     "npm run -s pack:client": "Client.test.ts packs and installs it",
+    "export CARD_REWARDS_BASE_URL=": "Client.test.ts runs the commands of that section",
+    "npx card-rewards trigger deposit": "Client.test.ts runs the commands of that section",
     "BASE_URL=http://127.0.0.1:3000": "Client.test.ts runs every program of that page",
     "cp deploy/example.env deploy/.env": "Deployment.test.ts: there is no container engine here",
     "admin() { npm --prefix": "Terminal.test.ts completes commands in bash"

@@ -4,7 +4,7 @@ import { dueOwing } from "./attacks/DueOwing.ts"
 import { batchFlood, ingestFlood, readFlood } from "./attacks/Floods.ts"
 import { halfBodies } from "./attacks/HalfBodies.ts"
 import { idleIntegrators } from "./attacks/IdleIntegrators.ts"
-import { largeEvents, largePrograms, simulations } from "./attacks/LargeAnswers.ts"
+import { books, largeEvents, largePrograms, simulations } from "./attacks/LargeAnswers.ts"
 import { largeClaim } from "./attacks/LargeClaim.ts"
 import { largeVersions, moreLargeVersions } from "./attacks/LargeVersions.ts"
 import { manyOwing } from "./attacks/ManyOwing.ts"
@@ -30,7 +30,15 @@ const ofTheDatabase: ReadonlyArray<Attack> = [
 
 const ofConnections: ReadonlyArray<Attack> = [upgrades, ...pipelining, unread, halfBodies]
 
-const ofRequests: ReadonlyArray<Attack> = [largePrograms, largeEvents, simulations, readFlood, ingestFlood, batchFlood]
+const ofRequests: ReadonlyArray<Attack> = [
+  largePrograms,
+  largeEvents,
+  books,
+  simulations,
+  readFlood,
+  ingestFlood,
+  batchFlood
+]
 
 const sequences: ReadonlyArray<Attack> = [sequence("connections", ofConnections), sequence("requests", ofRequests)]
 

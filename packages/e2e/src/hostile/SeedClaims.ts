@@ -31,7 +31,7 @@ export const claimAll = ({ integratorId, sql }: Attacker) =>
     yield* sql`UPDATE user_balances b SET claimable = b.claimable - c.amount, paid = b.paid + c.amount
       FROM (SELECT integrator_id, user_id, asset, sum(amount) AS amount FROM claims GROUP BY 1, 2, 3) c
       WHERE b.integrator_id = c.integrator_id AND b.user_id = c.user_id AND b.asset = c.asset`
-    yield* sql`UPDATE vault_balances b SET held = c.held
+    yield* sql`UPDATE vault_balances b SET held = c.held, claims = b.claims + b.held - c.held
       FROM (SELECT integrator_id, asset, min(held) AS held FROM claims GROUP BY 1, 2) c
       WHERE b.integrator_id = c.integrator_id AND b.asset = c.asset`
     yield* sql`UPDATE vaults SET entries = entries + c.count, events = events + 2 * c.count

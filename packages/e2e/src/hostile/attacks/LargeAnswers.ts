@@ -43,6 +43,9 @@ export const largePrograms = Attack.make({
   })
 })
 
+/** Users whose clearings are seeded. */
+const users = 500
+
 interface Events extends Sockets.Flood {
   readonly claims: number
 }
@@ -79,11 +82,37 @@ export const largeEvents = Attack.make({
   })
 })
 
-interface Simulations extends Sockets.Flood {
+interface Books extends Sockets.Flood {
   readonly clearings: number
 }
 
-const users = 500
+/** The longest statements, as JSON and as CSV, and exports of the journal, on many connections at once. */
+export const books = Attack.make({
+  name: "books",
+  what: ({ clearings, connections, perSecond }: Books) =>
+    `statements of 400 days and exports of the journal of ${Attack.grouped(clearings)} clearings, ` +
+    `${perSecond} times a second on ${connections} connections`,
+  short: { clearings: 1_000, connections: 20, perSecond: 100, millis: 1_000 },
+  full: { clearings: 100_000, connections: 100, perSecond: 200, millis: 20_000 },
+  maxSeconds: 120,
+  prepare: Effect.fnUntraced(function*(attacker, size) {
+    yield* Seed.enroll(attacker, users)
+    const begin = yield* Attacker.publishPlain(attacker)
+    yield* Seed.store(attacker, { count: size.clearings, users, occurredAt: begin })
+    const range = `from=${iso(begin - 399 * Attacker.dayMillis).slice(0, 10)}&to=${iso(begin).slice(0, 10)}`
+    const requests = [
+      [`/v1/statements/USDC?${range}`, "application/json"],
+      [`/v1/statements/USDC?${range}`, "text/csv"],
+      ["/v1/journal", "application/x-ndjson"],
+      ["/v1/journal?limit=1000", "application/json"]
+    ].map(([path = "", accept = ""]) => Sockets.request("GET", path, { "x-api-key": attacker.apiKey, accept }))
+    return Effect.scoped(attack(attacker, size, (index) => requests[index % requests.length] ?? ""))
+  })
+})
+
+interface Simulations extends Sockets.Flood {
+  readonly clearings: number
+}
 
 /** Simulations on many connections at once. */
 export const simulations = Attack.make({

@@ -1,0 +1,21 @@
+#!/usr/bin/env node
+import { Runtime } from "effect"
+import { createRequire } from "node:module"
+import { commandLine } from "./CommandLine.ts"
+import { codeOf } from "./CommandLine/Exit.ts"
+
+const manifest: { readonly version: string } = createRequire(import.meta.url)("@card-rewards/client/package.json")
+
+const runMain = Runtime.makeRunMain(({ fiber, teardown }) => {
+  const interrupt = () => fiber.interruptUnsafe(fiber.id)
+  process.on("SIGINT", interrupt).on("SIGTERM", interrupt)
+  // connections that are kept open would delay the end
+  fiber.addObserver((exit) => teardown(exit, (code) => process.exit(code)))
+  // whatever read the output has ended, such as `head`
+  process.stdout.on("error", interrupt)
+})
+
+runMain(commandLine(process.argv.slice(2), manifest.version), {
+  disableErrorReporting: true,
+  teardown: (exit, onExit) => onExit(codeOf(exit))
+})
