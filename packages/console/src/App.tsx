@@ -2,12 +2,9 @@ import { CSPProvider } from "@base-ui/react/csp-provider"
 import { Toast } from "@base-ui/react/toast"
 import { Tooltip } from "@base-ui/react/tooltip"
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query"
-import { Effect, Fiber } from "effect"
-import { useCallback, useEffect, useMemo, useState } from "react"
+import { useCallback, useMemo, useState } from "react"
 import { Router } from "wouter"
 import { useHashLocation } from "wouter/use-hash-location"
-import { History } from "./history/Follow.ts"
-import { HistoryContext } from "./history/HistoryContext.ts"
 import { Pages } from "./pages/Pages.tsx"
 import { SignIn } from "./pages/SignIn.tsx"
 import { connect, forgetKey, run, type Session, SessionContext, storeKey, storedKey } from "./session/Session.ts"
@@ -61,25 +58,17 @@ const SignedIn = ({
   readonly onSignIn: (apiKey: string) => Promise<void>
   readonly onSignOut: () => void
 }) => {
-  const { api } = session
   const queries = useMemo(() => makeQueryClient(), [])
-  const history = useMemo(() => new History(), [])
-  useEffect(() => {
-    const fiber = Effect.runFork(history.follow((query) => api.events.list({ query })))
-    return () => void Effect.runFork(Fiber.interrupt(fiber))
-  }, [api, history])
   return (
     <SessionContext value={session}>
-      <HistoryContext value={history}>
-        <QueryClientProvider client={queries}>
-          <Tooltip.Provider delay={200}>
-            <Toast.Provider>
-              <Pages onSignOut={onSignOut} onSwitchKey={onSignIn} onClock={onClock} />
-              <Toasts />
-            </Toast.Provider>
-          </Tooltip.Provider>
-        </QueryClientProvider>
-      </HistoryContext>
+      <QueryClientProvider client={queries}>
+        <Tooltip.Provider delay={200}>
+          <Toast.Provider>
+            <Pages onSignOut={onSignOut} onSwitchKey={onSignIn} onClock={onClock} />
+            <Toasts />
+          </Toast.Provider>
+        </Tooltip.Provider>
+      </QueryClientProvider>
     </SessionContext>
   )
 }

@@ -8,12 +8,16 @@ import { problemsBesideFields, simulatesDraft } from "./Drafts.ts"
 import { endpointLife } from "./EndpointLife.ts"
 import { keyboardAlone } from "./Keyboard.ts"
 import { rotatesKey } from "./KeyRotation.ts"
+import { followsEvents } from "./Live.ts"
 import { pictures } from "./Pictures.ts"
+import { showsReference } from "./Reference.ts"
+import { findsPurchase } from "./Purchases.ts"
 import { meetsReplay, startsReplay } from "./ReplayRun.ts"
 import { followsClock, followsVersions, outageKeepsContent } from "./Rereads.ts"
 import { playsSandbox } from "./SandboxPlay.ts"
 import { explainsRefusedKey, keepsKeyInTab } from "./Session.ts"
 import { Stage } from "./Stage.ts"
+import { setsThreshold } from "./Threshold.ts"
 
 const { browser, reason } = await launch()
 if (browser === undefined) process.stderr.write(`The console's tests are skipped, there is no browser: ${reason}\n`)
@@ -30,22 +34,28 @@ describe.skipIf(browser === undefined)("the console", () => {
 
     it.effect("explains what to do about a key that is not accepted", () => explainsRefusedKey(browser))
 
-    for (const appearance of ["light", "dark", "phone"] as const) {
-      it.effect(
-        `has no page that axe finds fault with, or that is too wide: ${appearance}`,
-        () => passesAxe(browser, appearance),
-        240_000
-      )
-    }
+    it.effect(
+      "has no page that axe finds fault with, or that is too wide: light, dark, phone",
+      () => passesAxe(browser),
+      240_000
+    )
 
     it.effect(
-      "shows the vault to the last unit, and derives the same from the events where there is no sandbox",
+      "shows the vault to the last unit, also where there is no sandbox",
       () => vaultToTheLastUnit(browser)
     )
 
-    it.effect("adds rewards up to what all users have", () => rewardsAddUp(browser))
+    it.effect("adds rewards up to what all users have, and saves the statement as CSV", () => rewardsAddUp(browser))
+
+    it.effect("reads the newest events alone, and on from there", () => followsEvents(browser))
+
+    it.effect("tells that free money is low, as long as there is a threshold", () => setsThreshold(browser))
 
     it.effect("explains a reward, with what was paid and is owed back", () => explainsReward(browser))
+
+    it.effect("finds a purchase by any of its ids, with what it earned or why not, and quotes one", () =>
+      findsPurchase(browser)
+    )
 
     it.effect("shows all problems of a version beside their fields, and publishes it once they are fixed", () =>
       problemsBesideFields(browser)
@@ -85,6 +95,10 @@ describe.skipIf(browser === undefined)("the console", () => {
 
     it.effect("has an endpoint created, moved, rotated, pinged and deleted, each secret shown once", () =>
       endpointLife(browser)
+    )
+
+    it.effect("stands beside a reference of every operation, whose samples can be copied", () =>
+      showsReference(browser)
     )
 
     it.effect("is served packed, cached by content, and under a policy without exceptions", () => servesAssets)

@@ -64,7 +64,7 @@ const fallsBehind = async (page: Page, { receiver }: typeof Stage.Service): Prom
   receiver.hold((respond) => answers.push(respond))
   await page.getByRole("button", { name: "Send a ping" }).click()
   await untilSome(() => answers[0])
-  // the page is read anew every 10 s
+  // the page is read anew every 4 s
   await page.getByText("1 event behind the event log").waitFor()
   assert.deepStrictEqual(await findings(page), [])
   receiver.hold(undefined)

@@ -22,6 +22,7 @@ export const addresses: Readonly<Record<string, string>> = {
   Rewards: "/rewards",
   Users: "/users",
   anna: "/users/anna",
+  laptop: "/users/anna/transactions/laptop",
   Programs: "/programs",
   everyday: "/programs/everyday",
   "New program": "/programs/new",
@@ -62,7 +63,7 @@ export class Stage extends Context.Service<
 }
 
 /** A start builds the console beside the service. */
-const untilBuilt = (baseUrl: string) =>
+export const untilBuilt = (baseUrl: string) =>
   until(
     "the console's status",
     Effect.promise(async () => (await fetch(`${baseUrl}/console`)).status),
@@ -129,7 +130,6 @@ export const open = async (page: Page, path: string, heading: string): Promise<v
   }, path)
   await page.getByRole("heading", { name: heading, level: 1, exact: true }).waitFor()
   await page.locator(".skeleton").first().waitFor({ state: "detached" })
-  await page.getByText("Reading the event log").waitFor({ state: "detached" })
 }
 
 /** What axe finds wrong, with the elements; by all of its rules, or by some. */

@@ -1,8 +1,8 @@
-import type { Asset } from "@card-rewards/domain/Money"
+import { type Asset, decimalsOf as assetDecimals } from "@card-rewards/domain/Money"
 
 /** The number of decimals of an asset or of a card's currency. */
 export const decimalsOf = (unit: string): number =>
-  unit === "USDC" ? 6 : unit === "EURe" ? 18 : currencyDecimals(unit)
+  unit === "USDC" || unit === "EURe" ? assetDecimals[unit] : currencyDecimals(unit)
 
 /** By ISO 4217: yen have none, dinars three. */
 const currencyDecimals = (currency: string): number =>

@@ -1,6 +1,12 @@
-import { parseTimestamp, printTimestamp } from "@card-rewards/domain/Time"
+import { dayMillis, dayOf, parseDate, parseTimestamp, printDate, printTimestamp } from "@card-rewards/domain/Time"
 
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+/** The UTC date of an instant, `2030-01-15`. */
+export const dateOf = (millis: number): string => printDate(dayOf(millis))
+
+/** When a UTC date begins; NaN for a text that is none. */
+export const startOfDate = (date: string): number => parseDate(date) * dayMillis
 
 /** `15 Jan 2030`, in UTC. */
 export const printDay = (millis: number): string => {
@@ -21,13 +27,12 @@ export const printMonth = (millis: number): string => printDay(millis).replace(/
 export type Zone = "UTC" | "local"
 
 /** The part of an instant that is shown. */
-export type TimePart = "all" | "day" | "clock"
+export type TimePart = "all" | "day"
 
 const locale = "en-GB"
 const local: Record<TimePart, Intl.DateTimeFormat> = {
   all: new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" }),
-  day: new Intl.DateTimeFormat(locale, { dateStyle: "medium" }),
-  clock: new Intl.DateTimeFormat(locale, { timeStyle: "medium" })
+  day: new Intl.DateTimeFormat(locale, { dateStyle: "medium" })
 }
 const zoneName = new Intl.DateTimeFormat(locale, { timeZoneName: "short" })
 
@@ -41,8 +46,7 @@ const nameOfZone = (millis: number): string =>
 /** An instant, or a part of it, in a zone. A whole instant in local time names its zone. */
 export const printIn = (zone: Zone, millis: number, part: TimePart): string => {
   if (zone === "local") return part === "all" ? printLocal(millis) : local[part].format(millis)
-  if (part === "all") return printTime(millis)
-  return part === "day" ? printDay(millis) : printTimestamp(millis).slice(11, 19)
+  return part === "all" ? printTime(millis) : printDay(millis)
 }
 
 /** The value of an `<input type="datetime-local">`, read as UTC. */

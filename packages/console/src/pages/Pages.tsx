@@ -1,10 +1,8 @@
 import { type ReactNode, useEffect, useRef } from "react"
 import { Link, Route, Switch, useLocation } from "wouter"
 import type { Zone } from "../format/Time.ts"
-import { useHistory, useHistoryState } from "../history/HistoryContext.ts"
 import { useSession } from "../session/Session.ts"
 import { Empty, Page } from "../ui/Panel.tsx"
-import { Failure } from "../ui/Failure.tsx"
 import { Logo } from "../ui/Logo.tsx"
 import { useStoredChoice } from "../ui/useStoredChoice.ts"
 import { ZoneContext } from "../ui/Zone.tsx"
@@ -14,6 +12,7 @@ import { ProgramPage } from "./ProgramPage.tsx"
 import { Programs } from "./Programs.tsx"
 import { Rewards } from "./Rewards.tsx"
 import { Sandbox } from "./Sandbox.tsx"
+import { TransactionPage } from "./TransactionPage.tsx"
 import { UserPage } from "./UserPage.tsx"
 import { Users } from "./Users.tsx"
 import { Vault } from "./Vault.tsx"
@@ -74,7 +73,6 @@ export const Pages = ({
         <Footer zone={zone} onZone={setZone} onSignOut={onSignOut} onClock={onClock} />
       </header>
       <main id="main" tabIndex={-1} ref={main}>
-        <HistoryNotice />
         <ZoneContext value={zone}>
           <Routes onClock={onClock} onSwitchKey={onSwitchKey} />
         </ZoneContext>
@@ -98,6 +96,15 @@ const Routes = ({ onClock, onSwitchKey }: SessionActions) => {
         <Users />
       </Route>
       <Route path="/users/:userId">{({ userId }) => <UserPage key={userId} userId={decode(userId)} />}</Route>
+      <Route path="/users/:userId/transactions/:transactionId">
+        {({ transactionId, userId }) => (
+          <TransactionPage
+            key={`${userId} ${transactionId}`}
+            userId={decode(userId)}
+            transactionId={decode(transactionId)}
+          />
+        )}
+      </Route>
       <Route path="/programs">
         <Programs />
       </Route>
@@ -175,30 +182,5 @@ const NavLink = ({ children, path }: { readonly path: string; readonly children:
     <Link href={path} aria-current={current ? "page" : undefined}>
       {children}
     </Link>
-  )
-}
-
-/** Warns while the event log is not read to its end, because the numbers are then incomplete. */
-const HistoryNotice = () => {
-  const history = useHistory()
-  const { error, fold, status } = useHistoryState()
-  const count = fold.events.length.toLocaleString("en")
-  if (status === "live") return undefined
-  if (status === "failed") return <Failure error={error} onRetry={history.resume} />
-  return (
-    <div className="notice" role="status">
-      {status === "paused" ? (
-        <>
-          <span>
-            {count} events are read, and there are more: charts and recent users end there. Balances are complete.
-          </span>
-          <button type="button" className="button" onClick={history.resume}>
-            Read on
-          </button>
-        </>
-      ) : (
-        <span>Reading the event log: {count} events so far.</span>
-      )}
-    </div>
   )
 }

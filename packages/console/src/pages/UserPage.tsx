@@ -2,18 +2,17 @@ import type { AssetBalance } from "@card-rewards/domain/Balance"
 import { UserId } from "@card-rewards/domain/Ids"
 import { Schema } from "effect"
 import { Link } from "wouter"
-import { isMovement, isRewardEvent } from "../history/Fold.ts"
-import { useHistoryState } from "../history/HistoryContext.ts"
 import { useRead } from "../session/Query.ts"
 import { Failure, Loaded, Skeleton } from "../ui/Failure.tsx"
 import { Money } from "../ui/Money.tsx"
 import { Empty, Page, Panel, Stat } from "../ui/Panel.tsx"
 import { When } from "../ui/When.tsx"
 import { userPath } from "./Paths.ts"
+import { FindTransaction } from "./user/FindTransaction.tsx"
+import { Quotes } from "./user/Quotes.tsx"
 import { RewardList } from "./user/RewardList.tsx"
-import { Timeline } from "./user/Timeline.tsx"
 
-/** One user: attributes, balances, rewards with their explanations, and events. */
+/** One user: attributes, balances, rewards with their explanations, transactions and quotes. */
 export const UserPage = ({ userId }: { readonly userId: string }) =>
   Schema.is(UserId)(userId) ? (
     <KnownUser userId={userId} />
@@ -73,7 +72,10 @@ const KnownUser = ({ userId }: { readonly userId: UserId }) => {
       </Loaded>
       <div className="split wide-first">
         <RewardList userId={userId} />
-        <Happened userId={userId} />
+        <div className="stack">
+          <FindTransaction userId={userId} />
+          <Quotes userId={userId} />
+        </div>
       </div>
     </Page>
   )
@@ -142,24 +144,4 @@ const parts = [
 const hints: { readonly [part in (typeof parts)[number][0]]?: string } = {
   expected: "open authorizations",
   owed: "taken from the next claimable"
-}
-
-const Happened = ({ userId }: { readonly userId: string }) => {
-  const { fold } = useHistoryState()
-  const events = fold.events.filter(
-    (event) =>
-      (isRewardEvent(event) && event.data.userId === userId) ||
-      (isMovement(event) && "userId" in event.data && event.data.userId === userId)
-  )
-  return (
-    <Panel title="Timeline" hint="The events about this user, latest first.">
-      {events.length === 0 ? (
-        <Empty title="No events yet">
-          An authorization changes <b>expected</b> alone. The first clearing that earns makes the first event.
-        </Empty>
-      ) : (
-        <Timeline events={events} />
-      )}
-    </Panel>
-  )
 }

@@ -1,64 +1,116 @@
-import { type FormEvent, useState } from "react"
+import { useState } from "react"
 import { Link, useLocation } from "wouter"
-import { useHistoryState } from "../history/HistoryContext.ts"
+import { keptEvents, type RecentEvent } from "../events/Latest.ts"
+import { useLatest } from "../events/useLatest.ts"
+import { Loaded } from "../ui/Failure.tsx"
 import { Field } from "../ui/Field.tsx"
 import { Empty, Page, Panel } from "../ui/Panel.tsx"
 import { When } from "../ui/When.tsx"
-import { userPath } from "./Paths.ts"
+import { transactionPath, userPath } from "./Paths.ts"
+import { parsePrintedId, type TransactionOf } from "./user/PrintedId.ts"
 
-const usersShown = 50
-
-/** Finds a user by id. The API has no list of users; the active ones are derived from the event log. */
+/** Finds a user or a transaction by id. The API has no list of users; recently active ones are in the newest events. */
 export const Users = () => {
   const [, navigate] = useLocation()
-  const { fold } = useHistoryState()
-  const [userId, setUserId] = useState("")
-  const wanted = userId.trim()
-  const recent = [...fold.users]
-    .reverse()
-    .filter(([id]) => id.includes(wanted))
-    .slice(0, usersShown)
-  const open = (event: FormEvent) => {
-    event.preventDefault()
-    if (wanted !== "") navigate(userPath(wanted))
+  const latest = useLatest()
+  const [user, setUser] = useState("")
+  const [transaction, setTransaction] = useState("")
+  const [meanings, setMeanings] = useState<ReadonlyArray<TransactionOf>>([])
+  const [userId, transactionId] = [user.trim(), transaction.trim()]
+  const open = () => {
+    const found = parsePrintedId(userId, latest.data?.events[0]?.integratorId)
+    const [only] = found
+    setMeanings(found)
+    if (only === undefined) navigate(transactionId === "" ? userPath(userId) : transactionPath(userId, transactionId))
+    else if (found.length === 1) navigate(transactionPath(only.userId, only.transactionId))
   }
   return (
     <Page title="Users" lead="What a user has, and how it came about. Users are known by your own ids alone.">
-      <form className="search" onSubmit={open} role="search">
+      <form
+        className="search"
+        role="search"
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (userId !== "") open()
+        }}
+      >
         <Field
-          label="User id"
-          hideLabel
-          value={userId}
-          onChange={setUserId}
-          placeholder="Your id for the user"
+          label="User id, or the id of an event or reward"
+          value={user}
+          onChange={setUser}
+          placeholder="user-1, se:… or rw:…"
           mono
         />
-        <button type="submit" className="button primary" disabled={wanted === ""}>
+        <Field label="Transaction id, if any" value={transaction} onChange={setTransaction} placeholder="txn-1" mono />
+        <button type="submit" className="button primary" disabled={userId === ""}>
           Open
         </button>
       </form>
-      <Panel title="Recently active" hint="Users with a reward or a claim, latest first, from the event log." flush>
-        {recent.length === 0 ? (
-          <Empty title={fold.users.size === 0 ? "No user has earned yet" : "No user matches"}>
-            {fold.users.size === 0
-              ? "Users appear here with their first reward. Any enrolled user can be opened by id above."
-              : "Press Open to look the id up in the API: users without rewards are not in the event log."}
-          </Empty>
-        ) : (
-          <ul className="rows">
-            {recent.map(([id, at]) => (
-              <li key={id}>
-                <Link href={userPath(id)} className="row">
-                  <span className="mono strong">{id}</span>
-                  <span className="muted">
-                    <When at={at} />
-                  </span>
-                </Link>
-              </li>
-            ))}
-          </ul>
-        )}
+      {meanings.length > 1 && <Meanings meanings={meanings} />}
+      <Panel title="Recently active" hint={`Users in the newest ${keptEvents} events, latest first.`} flush>
+        <Loaded query={latest}>{({ events }) => <RecentUsers events={events} wanted={userId} />}</Loaded>
       </Panel>
     </Page>
   )
+}
+
+/** What an ambiguous id may mean. */
+const Meanings = ({ meanings }: { readonly meanings: ReadonlyArray<TransactionOf> }) => (
+  <Panel title="Several transactions can have this id" hint="An id has no mark between its parts but “:”." flush>
+    <ul className="rows">
+      {meanings.map(({ transactionId, userId }) => (
+        <li key={userId}>
+          <Link href={transactionPath(userId, transactionId)} className="row">
+            <span>
+              User <span className="mono strong">{userId}</span>, transaction{" "}
+              <span className="mono strong">{transactionId}</span>
+            </span>
+          </Link>
+        </li>
+      ))}
+    </ul>
+  </Panel>
+)
+
+const RecentUsers = ({
+  events,
+  wanted
+}: {
+  readonly events: ReadonlyArray<RecentEvent>
+  readonly wanted: string
+}) => {
+  const users = usersOf(events)
+  const shown = users.filter(([userId]) => userId.includes(wanted))
+  if (shown.length === 0) {
+    return (
+      <Empty title={users.length === 0 ? "No user has earned yet" : "No recently active user matches"}>
+        {users.length === 0
+          ? "Users appear here with their first reward. Any enrolled user can be opened by id above."
+          : "Press Open to look the id up: other users are not among the newest events."}
+      </Empty>
+    )
+  }
+  return (
+    <ul className="rows">
+      {shown.map(([userId, at]) => (
+        <li key={userId}>
+          <Link href={userPath(userId)} className="row">
+            <span className="mono strong">{userId}</span>
+            <span className="muted">
+              <When at={at} />
+            </span>
+          </Link>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** When each user had the latest event, latest first. */
+const usersOf = (events: ReadonlyArray<RecentEvent>): ReadonlyArray<readonly [userId: string, at: number]> => {
+  const users = new Map<string, number>()
+  for (const { at, userId } of events.toReversed()) {
+    if (userId !== undefined && !users.has(userId)) users.set(userId, at)
+  }
+  return [...users]
 }

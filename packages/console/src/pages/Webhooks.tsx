@@ -17,7 +17,7 @@ interface Made {
 
 /** The webhook endpoint and its deliveries. */
 export const Webhooks = () => {
-  const query = useRead(["endpoints"], (api) => api.webhookEndpoints.list(), { everyMillis: 10_000 })
+  const query = useRead(["endpoints"], (api) => api.webhookEndpoints.list(), { everyMillis: 4_000 })
   const [made, setMade] = useState<Made>()
   const [deleted, setDeleted] = useState(false)
   return (

@@ -1,31 +1,29 @@
 import type { Asset } from "@card-rewards/domain/Money"
+import type { VaultStatus } from "@card-rewards/domain/Vault"
 import { useState } from "react"
-import { useHistoryState } from "../history/HistoryContext.ts"
+import { useRead } from "../session/Query.ts"
 
 export const assetOptions = [
   ["USDC", "USDC"],
   ["EURe", "EURe"]
 ] as const
 
-/** The selected asset; by default the first one with a history. */
+/** The vault as it is now. */
+export const useVault = () => useRead(["vault"], (api) => api.vault.get(), { everyMillis: 5_000 })
+
+/** The selected asset; by default the first one that the vault has. */
 export const useAsset = (): readonly [Asset, (asset: Asset) => void] => {
-  const { fold } = useHistoryState()
+  const { data } = useVault()
   const [chosen, setChosen] = useState<Asset>()
-  const first = fold.vault.USDC.length === 0 && fold.vault.EURe.length > 0 ? "EURe" : "USDC"
-  return [chosen ?? first, setChosen]
+  const has = (asset: Asset) => {
+    const { held, waiting } = moneyOf(data?.vault, asset)
+    return held > 0n || waiting > 0n
+  }
+  return [chosen ?? (has("EURe") && !has("USDC") ? "EURe" : "USDC"), setChosen]
 }
 
-export const windowOptions = [
-  ["7", "7 d"],
-  ["30", "30 d"],
-  ["90", "90 d"],
-  ["all", "All"]
-] as const
-export type Window = (typeof windowOptions)[number][0]
+/** The vault's money in an asset. */
+export type VaultMoney = VaultStatus["balances"][number]
 
-/** The start of a window, which is not before the first event. */
-export const windowStart = (window: Window, earliest: number | undefined, now: number): number => {
-  const day = 86_400_000
-  const first = Math.min(earliest ?? now - 7 * day, now - day)
-  return window === "all" ? first : now - Number(window) * day
-}
+export const moneyOf = (vault: VaultStatus | undefined, asset: Asset): VaultMoney =>
+  vault?.balances.find((balance) => balance.asset === asset) ?? { asset, held: 0n, free: 0n, reserved: 0n, waiting: 0n }

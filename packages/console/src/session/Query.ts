@@ -1,25 +1,25 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query"
 import type { Effect } from "effect"
-import { useHistory } from "../history/HistoryContext.ts"
 import { type Api, run, useSession } from "./Session.ts"
 
 /**
  * Reads from the api; refetches `everyMillis`, which may depend on the last answer, and after every change made in this
- * tab.
+ * tab. `read` gets the last answer, if there is one, so that it can read on from there.
  */
 export const useRead = <A, E>(
   key: ReadonlyArray<string | number>,
-  read: (api: Api) => Effect.Effect<A, E>,
+  read: (api: Api, known: NoInfer<A> | undefined) => Effect.Effect<A, E>,
   options: {
-    readonly everyMillis?: number | ((answer: A | undefined) => number | undefined)
+    readonly everyMillis?: number | ((answer: A | undefined) => number | undefined) | undefined
     readonly enabled?: boolean
   } = {}
 ) => {
   const { api } = useSession()
+  const client = useQueryClient()
   const { everyMillis } = options
   return useQuery<A, E>({
     queryKey: key,
-    queryFn: ({ signal }) => run(read(api), signal),
+    queryFn: ({ signal }) => run(read(api, client.getQueryData<A>(key)), signal),
     refetchInterval: ({ state }) =>
       (typeof everyMillis === "function" ? everyMillis(state.data) : everyMillis) ?? false,
     enabled: options.enabled ?? true
@@ -30,12 +30,8 @@ export const useRead = <A, E>(
 export const useChange = <A, E, In = void>(change: (api: Api, input: In) => Effect.Effect<A, E>) => {
   const { api } = useSession()
   const client = useQueryClient()
-  const history = useHistory()
   return useMutation<A, E, In>({
     mutationFn: (input) => run(change(api, input)),
-    onSuccess: async () => {
-      history.readNow()
-      await client.invalidateQueries()
-    }
+    onSuccess: () => client.invalidateQueries()
   })
 }

@@ -3,7 +3,7 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { printIn, printLocal, type TimePart } from "../format/Time.ts"
 import { useZone } from "./Zone.tsx"
 
-/** An instant, or its day or time of day, in the chosen time zone; the tooltip shows it in both zones. */
+/** An instant, or its day, in the chosen time zone; the tooltip shows it in both zones. */
 export const When = ({ at, part = "all" }: { readonly at: number; readonly part?: TimePart }) => {
   const zone = useZone()
   return (

@@ -3,8 +3,8 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { Effect, Schema } from "effect"
 import { useState } from "react"
 import { Link } from "wouter"
+import { useLatest } from "../../events/useLatest.ts"
 import { parseMoney } from "../../format/Money.ts"
-import { useHistoryState } from "../../history/HistoryContext.ts"
 import { useChange } from "../../session/Query.ts"
 import { Choice, Field, type FieldProps } from "../../ui/Field.tsx"
 import { Form, Submit } from "../../ui/Form.tsx"
@@ -27,8 +27,7 @@ const currencies = [
 
 /** Sends a card event as a processor's integration would, at the sandbox clock's time. */
 export const CardEvent = () => {
-  const { fold } = useHistoryState()
-  const knownIntegratorId = fold.events[0]?.integratorId
+  const knownIntegratorId = useLatest().data?.events[0]?.integratorId
   const now = useNow(1_000)
   const [draft, setDraft] = useState(emptyDraft)
   const send = useSend()

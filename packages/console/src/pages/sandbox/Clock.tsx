@@ -3,7 +3,6 @@ import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Effect } from "effect"
 import { type FormEvent, useState } from "react"
 import { parseInput, printDay, toInput } from "../../format/Time.ts"
-import { useHistoryState } from "../../history/HistoryContext.ts"
 import { machineMillis } from "../../session/Machine.ts"
 import { useChange } from "../../session/Query.ts"
 import { Failure } from "../../ui/Failure.tsx"
@@ -66,35 +65,22 @@ interface Moves {
   readonly moveTo: (millis: number) => Promise<void>
 }
 
-/** Moves by a fixed time, and to when the next reward becomes claimable. */
-const Jumps = ({ isMoving, moveTo, now }: Moves) => {
-  const { fold } = useHistoryState()
-  const nextDue = [...fold.rewards.values()].reduce(
-    (least, reward) =>
-      reward.state === "Pending" && reward.claimableAt > now ? Math.min(least, reward.claimableAt) : least,
-    Infinity
-  )
-  return (
-    <div className="actions" role="group" aria-label="Move forward by">
-      {jumps.map(([name, millis]) => (
-        <button
-          key={name}
-          type="button"
-          className="button"
-          disabled={isMoving}
-          onClick={() => void moveTo(now + millis)}
-        >
-          + {name}
-        </button>
-      ))}
-      {Number.isFinite(nextDue) && (
-        <button type="button" className="button" disabled={isMoving} onClick={() => void moveTo(nextDue)}>
-          To the next claimable reward
-        </button>
-      )}
-    </div>
-  )
-}
+/** Moves by a fixed time. */
+const Jumps = ({ isMoving, moveTo, now }: Moves) => (
+  <div className="actions" role="group" aria-label="Move forward by">
+    {jumps.map(([name, millis]) => (
+      <button
+        key={name}
+        type="button"
+        className="button"
+        disabled={isMoving}
+        onClick={() => void moveTo(now + millis)}
+      >
+        + {name}
+      </button>
+    ))}
+  </div>
+)
 
 /** Moves to an instant that is typed. */
 const MoveTo = ({

@@ -2,13 +2,15 @@ import { Collapsible } from "@base-ui/react/collapsible"
 import type { UserId } from "@card-rewards/domain/Ids"
 import type { Reward } from "@card-rewards/domain/Reward"
 import { useState } from "react"
+import { Link } from "wouter"
 import { Fact, Facts } from "../../ui/Facts.tsx"
 import { stateNames } from "../../ui/Labels.ts"
 import { Money } from "../../ui/Money.tsx"
 import { Paged } from "../../ui/Paged.tsx"
 import { Badge, Empty, Panel } from "../../ui/Panel.tsx"
 import { When } from "../../ui/When.tsx"
-import { ExplanationOf } from "./ExplanationOf.tsx"
+import { transactionPath } from "../Paths.ts"
+import { ExplanationOf } from "./Calculation.tsx"
 
 /** A user's rewards, paginated, newest first; each expands to the calculation of its amount. */
 export const RewardList = ({ userId }: { readonly userId: UserId }) => (
@@ -70,11 +72,19 @@ const RewardRow = ({ reward, userId }: { readonly reward: Reward; readonly userI
               <Fact name="Changed">
                 <When at={reward.updatedAt} />, revision {reward.revision}
               </Fact>
+              <Fact name="Transaction">
+                <Link href={transactionPath(userId, reward.transaction.externalTransactionId)}>
+                  {reward.transaction.externalTransactionId}
+                </Link>
+              </Fact>
               <Fact name="Id" className="mono break">
                 {reward.id}
               </Fact>
             </Facts>
-            <ExplanationOf reward={reward} userId={userId} />
+            <ExplanationOf
+              explained={{ id: reward.id, asset: reward.amount.asset, spend: reward.spend, reward }}
+              userId={userId}
+            />
           </>
         )}
       </Collapsible.Panel>

@@ -63,7 +63,8 @@ const Replaced = ({ until }: { readonly until: number | undefined }) =>
 const Lag = ({ events }: { readonly events: number | undefined }) => {
   if (events === undefined) return null
   if (events === 0) return "Up to date with the event log."
-  return <Badge tone="wait">{`${events} ${events === 1 ? "event" : "events"} behind the event log`}</Badge>
+  const count = `${events.toLocaleString("en")} ${events === 1 ? "event" : "events"}`
+  return <Badge tone="wait">{`${count} behind the event log`}</Badge>
 }
 
 const RotateSecret = ({
