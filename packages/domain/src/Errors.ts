@@ -27,7 +27,8 @@ export class NotFound extends Schema.TaggedError<NotFound>()("NotFound", {
     "reward",
     "event",
     "replay",
-    "spend_event"
+    "spend_event",
+    "seal"
   ]),
   id: Schema.String
 }, { httpApiStatus: 404 }) {

@@ -1,7 +1,7 @@
-import { Schema, SchemaTransformation } from "effect"
+import { Schema } from "effect"
 import { Reference, UserId } from "./Ids.ts"
 import { Amount, Asset } from "./Money.ts"
-import { LogNumber } from "./Pagination.ts"
+import { integerUpTo, LogNumber } from "./Pagination.ts"
 import { Timestamp } from "./Time.ts"
 
 /** The accounts of the journal: three of the vault, five of each user, and the contra accounts that make sums zero. */
@@ -58,13 +58,5 @@ export const maxJournalExport = 100_000
 /** Query of the journal. Which of the two limits applies depends on the requested content type. */
 export const JournalQuery = {
   after: Schema.optionalKey(LogNumber),
-  limit: Schema.optionalKey(
-    Schema.String.check(
-      // no leading zeros
-      Schema.isPattern(/^[1-9][0-9]{0,5}$/u, { expected: `an integer from 1 to ${maxJournalExport}` })
-    ).pipe(Schema.decodeTo(
-      Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxJournalExport })),
-      SchemaTransformation.transform({ decode: Number, encode: (value: number) => value.toString() })
-    ))
-  )
+  limit: Schema.optionalKey(integerUpTo(maxJournalExport, /^[1-9][0-9]{0,5}$/u))
 }

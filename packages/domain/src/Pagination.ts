@@ -8,17 +8,18 @@ export const maxPageSize = 100
 /** The most JSON of a page's entries, in bytes, unless one entry alone is larger (decisions, section 3). */
 export const maxPageBytes = 1_048_576
 
+/** An integer from 1 in digits without leading zeros; `pattern` is that of all such digits, or of a few more. */
+export const integerUpTo = (maximum: number, pattern: RegExp) =>
+  Schema.String.check(
+    Schema.isPattern(pattern, { expected: `an integer from 1 to ${maximum}` })
+  ).pipe(Schema.decodeTo(
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum })),
+    SchemaTransformation.transform({ decode: Number, encode: (value: number) => value.toString() })
+  ))
+
 /** Query of a paginated list. The cursor is opaque: pass the `next` of a page. */
 export const PageQuery = {
-  limit: Schema.optionalKey(
-    Schema.String.check(
-      // no leading zeros
-      Schema.isPattern(/^([1-9][0-9]?|100)$/u, { expected: `an integer from 1 to ${maxPageSize}` })
-    ).pipe(Schema.decodeTo(
-      Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxPageSize })),
-      SchemaTransformation.transform({ decode: Number, encode: (value: number) => value.toString() })
-    ))
-  ),
+  limit: Schema.optionalKey(integerUpTo(maxPageSize, /^([1-9][0-9]?|100)$/u)),
   cursor: Schema.optionalKey(text(1, 512))
 }
 
