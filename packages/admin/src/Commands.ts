@@ -7,6 +7,7 @@ import { integrator } from "./Commands/Integrators.ts"
 import { key } from "./Commands/Keys.ts"
 import { migrate } from "./Commands/Migrate.ts"
 import { replay } from "./Commands/Replays.ts"
+import { seals } from "./Commands/Seals.ts"
 import { secrets } from "./Commands/Secrets.ts"
 import { simulate } from "./Commands/Simulate.ts"
 import { vault } from "./Commands/Vaults.ts"
@@ -18,5 +19,5 @@ export const admin = Command.make("admin").pipe(
       "violations found, or the database is unreachable; 2 invalid usage"
   ),
   example("integrator create acme", "The first integrator, and its first API key"),
-  Command.withSubcommands([integrator, key, vault, simulate, audit, backlog, replay, secrets, cells, migrate])
+  Command.withSubcommands([integrator, key, vault, simulate, audit, backlog, replay, secrets, seals, cells, migrate])
 )

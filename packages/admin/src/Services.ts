@@ -10,6 +10,7 @@ import { IntegratorBacklogs } from "@card-rewards/core/IntegratorBacklogs"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { parseKeys, Secrets } from "@card-rewards/core/Secrets"
 import { oneOf, parseUrl, required, setting, severalCells, StartRefused } from "@card-rewards/core/Settings"
+import { SealAnchors } from "@card-rewards/core/SealAnchors"
 import { Simulations } from "@card-rewards/core/Simulations"
 import { slotOf } from "@card-rewards/core/Slots"
 import { StoredSecrets } from "@card-rewards/core/StoredSecrets"
@@ -131,6 +132,9 @@ export const inEach = Effect.fnUntraced(function*<A, E, R>(
     ), { concurrency: "unbounded" })
 })
 
+/** The anchors of one cell. */
+export const anchorsOf = (cell: Cell) => SealAnchors.layer.pipe(Layer.provide(databaseOfCell(cell)))
+
 /** Provides a command with services over its cell. */
 const provide = <A, LayerError, LayerContext>(
   services: (input: Input) => Layer.Layer<A, LayerError, LayerContext>
@@ -158,14 +162,16 @@ const keysFile = Effect.gen(function*() {
 })
 
 /** The keys of `SECRETS_KEY`, or else the key file of the embedded database. */
-const secrets = Layer.unwrap(Effect.gen(function*() {
+export const configuredKeys = Effect.gen(function*() {
   const configured = (yield* configuredCells) !== undefined
     ? Option.some(yield* required("SECRETS_KEY", "32 bytes in base64", Redacted.make))
     : yield* setting("SECRETS_KEY", "32 bytes in base64", Option.none(), (text) => Option.some(Redacted.make(text)))
-  return Secrets.layer({ keys: yield* parseKeys(Option.isSome(configured) ? configured.value : yield* keysFile) })
-}))
+  return yield* parseKeys(Option.isSome(configured) ? configured.value : yield* keysFile)
+})
 
-/** The services of `secrets`, the only command that needs the keys. */
+const secrets = Layer.unwrap(Effect.map(configuredKeys, (keys) => Secrets.layer({ keys })))
+
+/** The services of `secrets`. */
 export const withSecretsServices = provide((input) =>
   StoredSecrets.layer.pipe(Layer.provide(secrets), Layer.provide(database(input)))
 )

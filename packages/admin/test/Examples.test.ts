@@ -25,7 +25,8 @@ describe("the commands", () => {
     assert.sameMembers(all.filter(({ isLeaf }) => isLeaf).map(({ path }) => path.join(" ")), [
       "integrator create", "integrator list", "integrator suspend", "integrator resume", "key create", "key revoke",
       "vault deposit", "vault withdraw", "vault claim", "simulate", "audit", "backlog", "replay start",
-      "replay show", "secrets rotate", "cells list", "cells move", "cells fence", "migrate"
+      "replay show", "secrets rotate", "seals export", "seals verify",
+      "cells list", "cells move", "cells fence", "migrate"
     ])
   })
 
@@ -61,7 +62,7 @@ layer(emptyDatabase, { excludeTestServices: true })("the examples of the help", 
         if (name === "vault deposit") yield* purchase
         if (name === "replay start") yield* createEndpoint
         const there = args.map((arg) =>
-          arg.replace(/^2026-/, "2099-").replace("candidate.json", `${cwd}/candidate.json`))
+          arg.replace(/^2026-/, "2099-").replace(/^(candidate|seals)\.json$/, `${cwd}/$&`))
         const { status, stderr, stdout } = yield* admin(there)
         assert.deepStrictEqual([status, stderr], [0, ""], args.join(" "))
         assert.notInclude(stdout, "\u001b", "no colours without a terminal")

@@ -16,7 +16,7 @@ const maxReading = 2
 
 const lines = { contentType: "application/x-ndjson" }
 
-/** The journal, by pages of JSON or as an export of lines. An integrator has one export at a time. */
+/** The journal, by pages of JSON or as an export of lines, and its seals. An integrator has one export at a time. */
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "journal",
@@ -47,6 +47,10 @@ export const layer = HttpApiBuilder.group(
             Effect.map(read(after, left), ({ rest, text }) => [[text], Option.fromUndefinedOr(rest)])) })
         }, lines)
       })))
+      .handle("seals", ({ query: { after = 0n, limit = defaultPageSize } }) =>
+        forIntegrator((id, { journalSeals }) => journalSeals.list(id, { after, limit })))
+      .handle("latestSeal", () =>
+        forIntegrator((id, { journalSeals }) => Effect.map(journalSeals.latest(id), (seal) => ({ seal }))))
   })
 )
 

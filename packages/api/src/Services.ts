@@ -7,6 +7,7 @@ import { Environment } from "@card-rewards/core/Environment"
 import { Events } from "@card-rewards/core/Events"
 import { Explanations } from "@card-rewards/core/Explanations"
 import { Journal } from "@card-rewards/core/Journal"
+import { JournalSeals } from "@card-rewards/core/JournalSeals"
 import { Programs } from "@card-rewards/core/Programs"
 import { Quotes } from "@card-rewards/core/Quotes"
 import { Rewards } from "@card-rewards/core/Rewards"
@@ -43,6 +44,7 @@ const all = {
   events: Events,
   explanations: Explanations,
   journal: Journal,
+  journalSeals: JournalSeals,
   programs: Programs,
   quotes: Quotes,
   rewards: Rewards,
@@ -73,6 +75,7 @@ export const make = Effect.fnUntraced(function*(database: Database.DatabaseConfi
       Events.layer,
       Explanations.layer,
       Journal.layer,
+      JournalSeals.layer,
       Quotes.layer,
       Rewards.layer,
       SandboxClock.layer,

@@ -1,4 +1,4 @@
-import { processAll } from "@card-rewards/testing/EventProcessing"
+import { processAll, sealAll } from "@card-rewards/testing/EventProcessing"
 import { clearing, definition, type Request, usdc } from "@card-rewards/testing/Requests"
 import { newIntegrator, TestApi } from "@card-rewards/testing/TestApi"
 import { assert, describe, it, layer } from "@effect/vitest"
@@ -119,6 +119,8 @@ const attacks: Readonly<Record<string, Attack>> = {
   "DELETE /v1/vault/low-funds/{asset}": () => [["DELETE", "/v1/vault/low-funds/USDC"], ["GET", "/v1/vault"]],
   "GET /v1/statements/{asset}": () => [["GET", "/v1/statements/USDC?from=2099-01-01&to=2099-12-31"]],
   "GET /v1/journal": () => [["GET", "/v1/journal"]],
+  "GET /v1/journal/seals": () => [["GET", "/v1/journal/seals"]],
+  "GET /v1/journal/seals/latest": () => [["GET", "/v1/journal/seals/latest"]],
   "GET /v1/spend-events": () => [["GET", "/v1/spend-events?state=waiting"]],
   "GET /v1/spend-events/backlog": () => [["GET", "/v1/spend-events/backlog"]],
   "GET /v1/programs": () => [["GET", "/v1/programs"]],
@@ -180,7 +182,7 @@ const isRead = (name: string) => name.startsWith("GET ")
 /** An api with its worker's part, and a database of its own. */
 const world = Effect.gen(function*() {
   const context = yield* Layer.build(Layer.fresh(TestApi.withProcessing()))
-  const processed = Effect.provideContext(processAll, context)
+  const processed = Effect.provideContext(Effect.andThen(processAll, sealAll), context)
   const integrator = (name: string) => Effect.provideContext(newIntegrator(name), context)
   return { sql: Context.get(context, SqlClient.SqlClient), processed, integrator }
 })
@@ -201,7 +203,7 @@ const rowsOf = Effect.fnUntraced(function*({ sql }: World, integratorId: string)
 /** Times, secrets and event ids differ between two runs of one story. */
 const withoutChance = (text: string) =>
   text.replaceAll(/,"lastUsedAt":"[^"]*"/g, "").replaceAll(/"2\d{3}-[^"]*Z"/g, "\"a time\"")
-    .replaceAll(/_[0-9a-f]{64}/g, "_secret")
+    .replaceAll(/_[0-9a-f]{64}/g, "_secret").replaceAll(/"[0-9a-f]{64}"/g, "\"a hash\"")
     .replaceAll(/evt_[0-9a-f]+/g, "evt").replaceAll(/"last4":"[^"]*"/g, "\"last4\"")
 
 /** All attacks, the reads before and after the writes; every answer as a line. */

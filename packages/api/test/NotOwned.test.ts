@@ -6,7 +6,7 @@ import { Secrets } from "@card-rewards/core/Secrets"
 import { slotOf } from "@card-rewards/core/Slots"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import { IntegratorId } from "@card-rewards/domain/Ids"
-import { processAll } from "@card-rewards/testing/EventProcessing"
+import { processAll, sealAll } from "@card-rewards/testing/EventProcessing"
 import {
   createEndpoint,
   createKey,
@@ -89,6 +89,18 @@ const rowsOf = Effect.fnUntraced(function*(table: string, of: string) {
   return rows.map(({ row }) => row).toSorted()
 })
 
+/** What the worker's steps change. */
+const tables = [
+  "vaults",
+  "lanes",
+  "spend_event_queue",
+  "rewards",
+  "webhook_endpoints",
+  "quarantine",
+  "events",
+  "journal_seals"
+]
+
 /** What the holder of leases does with them. */
 const holdOn = Effect.fnUntraced(function*(held: ReadonlyArray<Leased>, now: number) {
   const { purge, record, release, renew } = yield* Deliveries
@@ -146,10 +158,10 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("a slot th
       const answers = yield* Effect.all(together, { concurrency: 2 })
       assert.deepStrictEqual(answers.map(({ status }) => status), [503, 202])
 
-      const tables = ["vaults", "lanes", "spend_event_queue", "rewards", "webhook_endpoints", "quarantine", "events"]
       const all = (of: string) => Effect.forEach(tables, (table) => rowsOf(table, of))
       const unchanged = yield* all("leaving")
-      yield* processAll
+      yield* Effect.andThen(processAll, sealAll)
+      assert.lengthOf(yield* rowsOf("journal_seals", "staying"), 1)
       const { matureRewards, processEvents, retryQuarantined } = yield* Processing
       yield* sql`UPDATE vaults SET work_at = '-infinity' WHERE integrator_id IN ('leaving', 'staying')`
       const due = yield* rowsOf("vaults", "leaving")

@@ -1,16 +1,17 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
-import { Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Finding } from "./Audit/Check.ts"
 import { historyChecks } from "./Audit/HistoryChecks.ts"
 import { moneyChecks } from "./Audit/MoneyChecks.ts"
 import * as Rebuild from "./Audit/Rebuild.ts"
+import { sealChecks } from "./Audit/SealChecks.ts"
 import * as Database from "./Database.ts"
 
 export type { Finding } from "./Audit/Check.ts"
 
 /** Every rule, as a query. A rule that compares two sums compares them in both directions. */
-const checks = [...moneyChecks, ...historyChecks]
+const checksAt = (now: number) => [...moneyChecks, ...historyChecks, ...sealChecks(now)]
 
 /** The maximum number of findings of one check. */
 const maxFindings = 100
@@ -66,6 +67,7 @@ const audit = Effect.fnUntraced(function*(onProgress: (progress: AuditProgress) 
   yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
   // the checks read whole tables
   yield* sql`SET LOCAL enable_seqscan = on`
+  const checks = checksAt(yield* Clock.currentTimeMillis)
   const names = [...checks.map((check) => check.name), Rebuild.name]
   const findings: Array<Finding> = []
   const report = (index: number, part: number) =>

@@ -5,7 +5,7 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
-import { perRow } from "./Database/PlannerHints.ts"
+import { entryText, withRewardId } from "./Journal/EntryText.ts"
 
 /** Entries of the journal, each as JSON (domain/Journal.ts) that PostgreSQL prints, and the number of the last one. */
 export interface EntryTexts {
@@ -43,19 +43,11 @@ export class Journal extends Context.Service<Journal, {
 const list = Effect.fnUntraced(function*(integratorId: IntegratorId, after: bigint, limit: number) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly entry: bigint; readonly text: string }>`
-    SELECT j.entry, json_strip_nulls(row_to_json(e))::text AS text
+    SELECT j.entry, ${sql.literal(entryText)} AS text
     FROM (
       SELECT * FROM journal j WHERE j.integrator_id = ${integratorId} AND j.entry > ${value.int8(after)}
       ORDER BY j.entry LIMIT ${value.int4(limit)}
-    ) j LEFT JOIN LATERAL (
-      SELECT concat_ws(':', 'rw', r.integrator_id, r.user_id, r.kind, r.external_transaction_id, r.program_id) AS id
-      FROM rewards r
-      WHERE r.integrator_id = j.integrator_id AND r.user_id = j.user_id AND r.creation = j.reward ${perRow}
-    ) r ON true
-    CROSS JOIN LATERAL (
-      SELECT j.entry::text AS entry, ${sql.literal(printedTime)} AS at, j.asset, j.from_account AS "from",
-        j.to_account AS "to", j.amount::text AS amount, j.user_id AS "userId", r.id AS "rewardId", j.reference
-    ) e ORDER BY j.entry`
+    ) j ${sql.literal(withRewardId)} ORDER BY j.entry`
   const entries: Array<string> = []
   let next = after
   let bytes = 0
@@ -67,6 +59,3 @@ const list = Effect.fnUntraced(function*(integratorId: IntegratorId, after: bigi
   }
   return { entries, next }
 })
-
-/** As `printTimestamp`. */
-const printedTime = `to_char(j.recorded_at, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`

@@ -21,6 +21,7 @@ const ledger: Grants = {
   webhook_endpoints: "SELECT, UPDATE (work_at)",
   events: "SELECT, INSERT",
   journal: "SELECT, INSERT",
+  journal_seals: "SELECT",
   vaults: "SELECT, UPDATE",
   vault_balances: `SELECT, UPDATE (held, free, assigned, assigned_to, assigned_at, day, ${movementNames.join(", ")})`,
   vault_days: "SELECT, INSERT",
@@ -71,6 +72,7 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
     delivery_attempts: "SELECT"
   }],
   worker: [ledger, history, {
+    journal_seals: "INSERT",
     lanes: "UPDATE (position)",
     spend_events: "UPDATE (position, purchase_at, refunded_cents, unearned)",
     spend_event_queue: "DELETE",

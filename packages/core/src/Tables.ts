@@ -262,6 +262,12 @@ export const journal = table("journal", {
   reference: nullable(text())
 })
 
+/** Seals of the journal. */
+export const journalSeals = table("journal_seals", {
+  ...integrator, seal: int8(), from_entry: int8(), to_entry: int8(), sealed_at: timestamptz(),
+  previous_hash: bytea(), hash: bytea()
+})
+
 /** Events for integrators. */
 export const events = table("events", {
   ...integrator,

@@ -50,6 +50,8 @@ const history = Layer.effect(
     yield* send("refund", "r1", 5_000, { originalTransactionId: "c1" })
     yield* send("clearing", "c3", 90_000)
     yield* send("refund", "r2", 100, { originalTransactionId: "unknown" })
+    // the faults come after this, and change what is sealed
+    yield* (yield* Audit).run
     return true as const
   })
 )

@@ -3,6 +3,7 @@ import * as Database from "@card-rewards/core/Database"
 import { Deliveries } from "@card-rewards/core/Deliveries"
 import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Integrators } from "@card-rewards/core/Integrators"
+import { JournalSeals } from "@card-rewards/core/JournalSeals"
 import { Programs } from "@card-rewards/core/Programs"
 import { Rewards } from "@card-rewards/core/Rewards"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
@@ -132,6 +133,7 @@ const history = Effect.gen(function*() {
     }]
   }], now)
   yield* (yield* DeliveryLog).startReplay(integratorId, id, { from: instant(0) })
+  yield* Effect.repeat((yield* JournalSeals).sealNext, { while: (more) => more })
 })
 
 /** Tables whose rows are deleted once their work is done, as all work of the history is. */

@@ -27,8 +27,8 @@ layer(liveLayer, { excludeTestServices: true })("roles with few privileges", (it
   it.effect("no role can alter a table or rewrite the journal, the events, stored spend events or programs", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      const kept = ["journal", "vault_days", "events", "vault_operations", "program_versions", "user_attributes",
-        "delivery_attempts"]
+      const kept = ["journal", "journal_seals", "vault_days", "events", "vault_operations", "program_versions",
+        "user_attributes", "delivery_attempts"]
       const rights = yield* sql<{ role: string; table: string; privilege: string }>`
         SELECT r.rolname AS role, c.relname AS table, p.privilege
         FROM pg_class c CROSS JOIN pg_roles r CROSS JOIN unnest(ARRAY['UPDATE', 'DELETE', 'TRUNCATE']) p (privilege)
@@ -66,14 +66,16 @@ layer(liveLayer, { excludeTestServices: true })("roles with few privileges", (it
       assert.strictEqual(strong.length, 0)
     }))
 
-  it.effect("each role is refused to change, delete or truncate the journal", () =>
+  it.effect("each role is refused to change, delete or truncate the journal and its seals", () =>
     Effect.gen(function*() {
       const url = yield* makeMigrated(Database.migrate)
       for (const role of Roles.roles) {
-        for (const statement of ["UPDATE journal SET amount = 1", "DELETE FROM journal", "TRUNCATE journal"]) {
-          const exit = yield* attempt(url, role, statement)
-          assert.isTrue(Exit.isFailure(exit), `${role}: ${statement}`)
-          assert.match(String(exit), /permission denied for table journal/, `${role}: ${statement}`)
+        for (const [table, set] of [["journal", "amount = 1"], ["journal_seals", "seal = 1"]]) {
+          for (const statement of [`UPDATE ${table} SET ${set}`, `DELETE FROM ${table}`, `TRUNCATE ${table}`]) {
+            const exit = yield* attempt(url, role, statement)
+            assert.isTrue(Exit.isFailure(exit), `${role}: ${statement}`)
+            assert.include(String(exit), `permission denied for table ${table}`, `${role}: ${statement}`)
+          }
         }
       }
     }))
@@ -84,6 +86,8 @@ layer(liveLayer, { excludeTestServices: true })("roles with few privileges", (it
       const refused = [
         ["worker", "SELECT * FROM api_keys"],
         ["worker", "SELECT * FROM api_key_hashes"],
+        ["api", "INSERT INTO journal_seals (integrator_id) VALUES ('x')"],
+        ["admin", "INSERT INTO journal_seals (integrator_id) VALUES ('x')"],
         ["worker", "UPDATE integrators SET clock_offset_millis = 0"],
         ["worker", "DELETE FROM rewards"],
         ["api", "SELECT * FROM quarantine"],

@@ -1,13 +1,14 @@
 import * as Database from "@card-rewards/core/Database"
 import { Environment } from "@card-rewards/core/Environment"
+import { JournalSeals } from "@card-rewards/core/JournalSeals"
 import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
 import { Effect, Layer } from "effect"
 import { FreshDatabase } from "./FreshDatabase.ts"
 
-/** Processes the events that are stored in the test's database, as a worker does, when the test calls it. */
+/** Processes stored events, and seals the journals, of the test's database as a worker does, when the test says so. */
 export const layer = Layer.unwrap(Effect.map(FreshDatabase, ({ url }) =>
-  Processing.layer.pipe(
+  Layer.merge(Processing.layer, JournalSeals.layer).pipe(
     Layer.provide(Programs.layer),
     Layer.provide(Database.layer({ url, poolSize: 2, applicationName: "test worker" })),
     Layer.provide(Environment.layer("sandbox"))
@@ -18,3 +19,7 @@ export const processAll = Effect.gen(function*() {
   const { processEvents } = yield* Processing
   while ((yield* processEvents) > 0);
 })
+
+/** Seals all journals up to their last entries, except for those that were sealed less than 20 s ago. */
+export const sealAll = Effect.flatMap(JournalSeals, ({ sealNext }) =>
+  Effect.repeat(sealNext, { while: (more) => more }))

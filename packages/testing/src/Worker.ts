@@ -9,6 +9,8 @@ export interface WorkerOptions {
   readonly retryDelays?: RetryDelays
   /** How long a lease on an endpoint lasts without renewal, in milliseconds; 30 s when absent. */
   readonly leaseMillis?: number
+  /** How long the sealer of journals pauses, in milliseconds; 30 s when absent. */
+  readonly sealMillis?: number
   /** How the database is reached; directly when left out. */
   readonly through?: (url: Redacted.Redacted) => Redacted.Redacted
 }
@@ -16,12 +18,12 @@ export interface WorkerOptions {
 const quickly: RetryDelays = [50, 100, 200]
 
 /** The worker's fibers in this process; they also deliver to local receivers. */
-export const layer = ({ retryDelays = quickly, through, ...leases }: WorkerOptions = {}) =>
+export const layer = ({ retryDelays = quickly, through, ...pauses }: WorkerOptions = {}) =>
   Layer.unwrap(Effect.map(FreshDatabase, ({ url }) =>
     Fibers.layer({
       database: { url: through?.(url) ?? url, poolSize: 4, applicationName: "test worker", role: "worker" },
       secretsKeys,
       allowPrivateNetwork: true,
       retryDelays,
-      ...leases
+      ...pauses
     })))

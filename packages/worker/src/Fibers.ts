@@ -1,5 +1,6 @@
 import { Latch, Layer } from "effect"
 import { DispatcherWakeUp } from "./DispatcherWakeUp.ts"
+import * as JournalSealer from "./JournalSealer.ts"
 import * as RewardMaturer from "./RewardMaturer.ts"
 import * as Services from "./Services.ts"
 import * as SpendProcessor from "./SpendProcessor.ts"
@@ -7,10 +8,13 @@ import * as VitalsReporter from "./VitalsReporter.ts"
 import * as WebhookDispatcher from "./WebhookDispatcher.ts"
 
 /** All fibers of a worker; they run until the layer's scope closes. */
-export const layer = (config: Parameters<typeof Services.layer>[0] & WebhookDispatcher.Options) =>
+export const layer = (
+  config: Parameters<typeof Services.layer>[0] & WebhookDispatcher.Options & JournalSealer.Options
+) =>
   Layer.mergeAll(
     SpendProcessor.layer,
     RewardMaturer.layer,
+    JournalSealer.layer(config),
     WebhookDispatcher.layer(config),
     VitalsReporter.layer
   ).pipe(Layer.provide([Services.layer(config), Layer.effect(DispatcherWakeUp, Latch.make())]))

@@ -1,5 +1,6 @@
 import * as Database from "@card-rewards/core/Database"
 import { Deliveries } from "@card-rewards/core/Deliveries"
+import { JournalSeals } from "@card-rewards/core/JournalSeals"
 import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
 import { Secrets, type SecretsKey } from "@card-rewards/core/Secrets"
@@ -34,6 +35,7 @@ interface Config {
 export const layer = (config: Config) =>
   Layer.mergeAll(
     Processing.layer.pipe(Layer.provide(Programs.layerOf(config.cells?.length ?? 1))),
+    JournalSeals.layer,
     Deliveries.layer.pipe(
       Layer.provide(WebhookEndpoints.layer(config)),
       Layer.provide(Secrets.layer({ keys: config.secretsKeys }))

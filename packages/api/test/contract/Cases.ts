@@ -1,10 +1,8 @@
-import { processAll } from "@card-rewards/testing/EventProcessing"
 import type { Answer } from "@card-rewards/testing/HttpExchange"
 import {
   clearing,
   createEndpoint,
   createKey,
-  definition,
   enroll,
   hookUrl,
   moveMoney,
@@ -17,7 +15,6 @@ import {
 } from "@card-rewards/testing/Requests"
 import { TestApi } from "@card-rewards/testing/TestApi"
 import { Effect } from "effect"
-import { earn } from "./Earning.ts"
 
 type Case = (request: Send) => Effect.Effect<ReadonlyArray<Answer>, never, TestApi>
 
@@ -111,6 +108,7 @@ export const cases: Readonly<Record<string, Case>> = {
     ["GET", "/v1/statements/USDC?from=2026-01-01&to=2026-12-31"]
   ),
   "GET /v1/journal 200": last(1, moveMoney("deposits", "d", "5"), ["GET", "/v1/journal?limit=1000"]),
+  "GET /v1/journal/seals/latest 404": send("GET", "/v1/journal/seals/latest"),
   "GET /v1/spend-events 200": send("GET", "/v1/spend-events?state=waiting&limit=1"),
   "GET /v1/spend-events/backlog 200": last(1, enroll("ann"), spend(), ["GET", "/v1/spend-events/backlog"]),
   "GET /v1/events 200": last(
@@ -263,37 +261,3 @@ function redelivered(request: Send) {
     return [yield* request("POST", `/v1/webhook-endpoints/e/deliveries/${String(body["eventId"])}/redeliver`)]
   })
 }
-
-/** The claim of a part, twice by the same request. */
-const claim = Effect.fnUntraced(function*(request: Send) {
-  yield* earn(request)
-  const sent = moveMoney("claims", "c", "1000", { userId: "ann" })
-  return [yield* request(...sent), yield* request(...sent)]
-})
-
-/** The explanation of a reward. */
-const explained = Effect.fnUntraced(function*(request: Send) {
-  yield* earn(request)
-  const { body } = yield* request("GET", "/v1/users/ann/rewards")
-  const [, id = ""] = /"id":"([^"]+)"/.exec(JSON.stringify(body)) ?? []
-  return [yield* request("GET", `/v1/users/ann/rewards/${encodeURIComponent(id)}/explanation`)]
-})
-
-/** Two purchases, of which the api under test simulates one, and candidates that are refused. */
-const simulated = Effect.fnUntraced(function*(request: Send) {
-  yield* earn(request)
-  yield* request(...spend({ externalTransactionId: "t2", occurredAt: "2099-12-03T00:00:00Z" }))
-  yield* processAll
-  const december = { ...november, to: "2100-01-01T00:00:00Z" }
-  const refused = { ...december, definition: { ...definition(), asset: "EURe", baseRat: 1 } }
-  const path = "/v1/programs/p/simulations"
-  return [yield* request("POST", path, december), yield* request("POST", path, refused)]
-})
-
-/** Cases that need what the worker does. */
-export const workerCases = {
-  "POST /v1/programs/{programId}/simulations 422": simulated,
-  "POST /v1/sandbox/claims 202": claim,
-  "GET /v1/users/{userId}/rewards/{rewardId}/explanation 200": explained
-}
-export const workerCase = (name: string) => Object.entries(workerCases).find(([key]) => key === name)?.[1]

@@ -85,6 +85,7 @@ const steps: ReadonlyArray<readonly [step: string, first: RegExp]> = [
   ["processing", /FROM (spend_event_queue|pg_locks)\b|set_config\('lock_timeout'/],
   ["loading", /\bprogram_versions\b/],
   ["maturing", /FROM vaults WHERE work_at/],
+  ["sealing", /\bjournal_seals\b/],
   ["retrying", /\bquarantine\b/],
   ["leasing", /SET worker = \$1|greatest\(t\.cursor,/],
   ["renewing", /^\s*UPDATE webhook_endpoints e SET work_at/],

@@ -183,6 +183,8 @@ const readAll = Effect.fnUntraced(function*({ get, must }: Requests, { sql }: Wo
     "/v1/webhook-endpoints/main/deliveries",
     "/v1/events?limit=2",
     "/v1/journal?limit=2",
+    "/v1/journal/seals?limit=2",
+    "/v1/journal/seals/latest",
     "/v1/sandbox/vault",
     "/v1/sandbox/clock"
   ]) yield* get(path)
@@ -223,6 +225,8 @@ const untilIdle = (sql: World["sql"]) =>
       (SELECT 'spend events' FROM spend_event_queue LIMIT 1),
       (SELECT 'deliveries' FROM (${sql.literal(undelivered)}) undelivered LIMIT 1),
       (SELECT 'retries' FROM retries WHERE state = 'open' LIMIT 1),
+      (SELECT 'entries' FROM vaults v WHERE entries > coalesce((SELECT max(to_entry) FROM journal_seals s
+        WHERE s.integrator_id = v.integrator_id), 0) LIMIT 1),
       (SELECT 'money' FROM vault_balances WHERE assigned > 0 LIMIT 1),
       (SELECT 'rewards' FROM rewards JOIN integrators USING (integrator_id) WHERE state = 'Pending'
         AND claimable_at <= clock_timestamp() + clock_offset_millis * interval '1 millisecond' LIMIT 1)) AS left`),

@@ -17,6 +17,7 @@ import * as StatementProxy from "./StatementProxy.ts"
 const apiStallMillis = 5_000
 const workerStallMillis = 1_500
 const leaseMillis = 1_200
+const sealMillis = 50
 
 /** Enough that no delivery is exhausted: every event must arrive. */
 const retryDelays: RetryDelays = [20, ...Array.from({ length: 30 }, () => 50)]
@@ -45,7 +46,7 @@ export const make = Effect.fnUntraced(function*(points: Points) {
   })
   const { apiKey } = yield* Context.get(own, Integrators).create(IntegratorId.make("acme"))
   const service = yield* Layer.build(
-    Layer.merge(ApiServer.layer({ through }), Worker.layer({ retryDelays, leaseMillis, through })).pipe(
+    Layer.merge(ApiServer.layer({ through }), Worker.layer({ retryDelays, leaseMillis, sealMillis, through })).pipe(
       Layer.provide(Layer.succeedContext(database))
     )
   )

@@ -101,5 +101,21 @@ export const statements = [
     PRIMARY KEY (integrator_id, entry)
   )`,
   // what was recovered through a reward, for its explanation (Explanations.ts)
-  `CREATE INDEX journal_recoveries ON journal (integrator_id, reward) WHERE from_account = 'owed'`
+  `CREATE INDEX journal_recoveries ON journal (integrator_id, reward) WHERE from_account = 'owed'`,
+  // A hash chain over the journal, which the worker appends to (JournalSeals.ts). Only it may, and no role may change a
+  // row. The statement that inserts a seal takes the previous hash and the first entry from the seal before.
+  `CREATE TABLE journal_seals (
+    integrator_id text NOT NULL,
+    -- from 1 without gaps
+    seal bigint NOT NULL CHECK (seal > 0),
+    from_entry bigint NOT NULL CHECK ((from_entry = 1) = (seal = 1)),
+    to_entry bigint NOT NULL CHECK (to_entry - from_entry BETWEEN 0 AND 999),
+    -- real time
+    sealed_at timestamptz NOT NULL,
+    previous_hash bytea NOT NULL CHECK (length(previous_hash) = 32),
+    hash bytea NOT NULL CHECK (length(hash) = 32),
+    PRIMARY KEY (integrator_id, seal),
+    UNIQUE (integrator_id, from_entry),
+    CHECK (seal > 1 OR previous_hash = decode(repeat('00', 32), 'hex'))
+  )`
 ]

@@ -24,6 +24,15 @@ const entry = {
   rewardId: "rw:acme:user-1:clearing:txn-1:groceries-2026"
 }
 
+const seal = {
+  seal: "1",
+  fromEntry: "1",
+  toEntry: "2",
+  at: at,
+  previousHash: "0".repeat(64),
+  hash: "697b41238b37472b86b22e3090866bd3e0bc2b0e9270fd837367f6eb33d155ea"
+}
+
 /** Examples of the operations on the vault, and of those that show the integrator's books. */
 export const books: Readonly<Record<string, OperationExamples>> = {
   "vault.get": {
@@ -80,5 +89,7 @@ export const books: Readonly<Record<string, OperationExamples>> = {
   "journal.list": {
     success: { entries: { entries: [entry], next: "2" } },
     texts: { "application/x-ndjson": `${JSON.stringify(entry)}\n` }
-  }
+  },
+  "journal.seals": { success: { seals: { seals: [seal], next: "1" } } },
+  "journal.latestSeal": { success: { seal: { seal } } }
 }

@@ -1,0 +1,176 @@
+import { Audit } from "@card-rewards/core/Audit"
+import { value } from "@card-rewards/core/Database"
+import { Journal } from "@card-rewards/core/Journal"
+import { JournalSeals } from "@card-rewards/core/JournalSeals"
+import { type IntegratorId, Reference, UserId } from "@card-rewards/domain/Ids"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { readJournal, verifyChain } from "./SealChain.ts"
+import { sealFaults } from "./SealFaults.ts"
+import { newIntegrator, startMillis, testLayer } from "./TestLayer.ts"
+
+const services = Layer.mergeAll(Journal.layer, JournalSeals.layer, Audit.layer).pipe(Layer.provideMerge(testLayer))
+
+const sealAll = Effect.flatMap(JournalSeals, ({ sealNext }) => Effect.repeat(sealNext, { while: (more) => more }))
+
+interface Ids {
+  readonly userId: string
+  readonly transactionId: string
+  readonly reference: string
+}
+
+/** Adds entries with these ids, and the rewards that some of them name, to an integrator's journal. */
+const addEntries = Effect.fnUntraced(function*(integratorId: IntegratorId, all: ReadonlyArray<Ids>) {
+  const sql = yield* SqlClient.SqlClient
+  const ids = sql`jsonb_to_recordset(${JSON.stringify(all.map((one, n) => ({ ...one, n: n + 1 })))}::text::jsonb)
+    AS i (n int, "userId" text, "transactionId" text, reference text)`
+  yield* sql`INSERT INTO rewards (integrator_id, user_id, kind, external_transaction_id, program_id, program_version,
+      creation, asset, state, purchase_at, currency, spend, refunded_spend, earned, amount, paid, recovered,
+      clawed_back, month_used_before, category_used_before, claimable_at, created_at, updated_at, revision)
+    SELECT v.integrator_id, i."userId", 'clearing', i."transactionId", 'p-' || (v.entries + n), 1, v.entries + n,
+      'USDC', 'Pending', now(), 'USD', 100, 0, 1, 1, 0, 0, 0, 0, 0, now(), now(), now(), 1
+    FROM vaults v, ${ids} WHERE v.integrator_id = ${integratorId}`
+  yield* sql`INSERT INTO journal (integrator_id, entry, recorded_at, asset, from_account, to_account, amount, user_id,
+      reward, reference)
+    SELECT v.integrator_id, v.entries + n,
+      ${value.timestamptz(startMillis)} + n * interval '1 millisecond', 'USDC', 'free', 'pending',
+      n, i."userId", CASE WHEN n % 3 > 0 THEN v.entries + n END, CASE WHEN n % 2 = 0 THEN i.reference END
+    FROM vaults v, ${ids} WHERE v.integrator_id = ${integratorId}`
+  yield* sql`UPDATE vaults SET entries = entries + ${value.int4(all.length)} WHERE integrator_id = ${integratorId}`
+})
+
+const plain = (count: number): ReadonlyArray<Ids> =>
+  Array.from({ length: count }, (_, n) => ({ userId: `u${n}`, transactionId: `t${n}`, reference: `r${n}` }))
+
+const someIds = Schema.Array(Schema.Struct({ userId: UserId, transactionId: UserId, reference: Reference }))
+
+const hostile = "q\"b\\s/\b\t\n\f\r\u0001\u001f\u007f\u0085é\u2028\u{1f600}\u{10ffff}"
+const hostileIds = [...hostile].map((char) => ({
+  userId: char,
+  transactionId: `${char}${hostile}`,
+  reference: `${char}${hostile}`.replaceAll(/\p{Cc}/gu, "")
+}))
+
+layer(services)("seals of the journal", (it) => {
+  it.effect.prop(
+    "are hashes of the entries as the API shows them, whatever their ids, in any partition",
+    [Schema.Array(someIds)],
+    ([parts]) =>
+      Effect.gen(function*() {
+        const integratorId = yield* newIntegrator
+        for (const part of [...parts, hostileIds]) {
+          yield* addEntries(integratorId, part)
+          yield* TestClock.adjust("1 minute")
+          yield* sealAll
+        }
+        const { entries, seals } = yield* verifyChain(integratorId)
+        assert.strictEqual(entries.length, parts.flat().length + hostileIds.length)
+        assert.strictEqual(seals.length, parts.filter((part) => part.length > 0).length + 1)
+        assert.strictEqual(seals.at(-1)?.toEntry, BigInt(entries.length))
+      }),
+    { arbitrary: { runs: 15 } }
+  )
+
+  it.effect("cover at most 1,000 entries each, and an integrator with few new ones gets one in 20 s at most", () =>
+    Effect.gen(function*() {
+      const integratorId = yield* newIntegrator
+      const lengths = Effect.map(verifyChain(integratorId), ({ seals }) =>
+        seals.map(({ fromEntry, toEntry }) => Number(toEntry - fromEntry) + 1))
+      yield* addEntries(integratorId, plain(2_500))
+      yield* sealAll
+      assert.deepStrictEqual(yield* lengths, [1_000, 1_000, 500])
+      yield* addEntries(integratorId, plain(999))
+      yield* sealAll
+      assert.deepStrictEqual(yield* lengths, [1_000, 1_000, 500])
+      yield* addEntries(integratorId, plain(1))
+      yield* sealAll
+      assert.deepStrictEqual(yield* lengths, [1_000, 1_000, 500, 1_000])
+      yield* addEntries(integratorId, plain(1))
+      yield* TestClock.adjust("21 seconds")
+      yield* sealAll
+      assert.deepStrictEqual(yield* lengths, [1_000, 1_000, 500, 1_000, 1])
+    }))
+
+  it.effect("of an integrator with few entries do not wait for those of one with many, nor does a pass", () =>
+    Effect.gen(function*() {
+      const [large, ...small] = yield* Effect.replicateEffect(newIntegrator, 4)
+      if (large === undefined) return assert.fail()
+      yield* addEntries(large, plain(18_000))
+      for (const integratorId of small) yield* addEntries(integratorId, plain(3))
+      const { latest, sealNext } = yield* JournalSeals
+      // the first step finds them, the second seals each once
+      yield* sealAll.pipe(Effect.ignore, Effect.provideService(JournalSeals, {
+        ...(yield* JournalSeals),
+        sealNext: Effect.as(Effect.andThen(sealNext, sealNext), false)
+      }))
+      for (const integratorId of small) assert.strictEqual((yield* latest(integratorId)).toEntry, 3n)
+      assert.strictEqual((yield* latest(large)).toEntry, 1_000n)
+      yield* sealAll
+      assert.strictEqual((yield* latest(large)).toEntry, 16_000n)
+      yield* sealAll
+      assert.strictEqual((yield* latest(large)).toEntry, 18_000n)
+    }))
+
+  it.effect("are listed page by page, and the last one is found without them", () =>
+    Effect.gen(function*() {
+      const { latest, list } = yield* JournalSeals
+      const integratorId = yield* newIntegrator
+      assert.strictEqual((yield* Effect.flip(latest(integratorId)))._tag, "NotFound")
+      assert.deepStrictEqual(yield* list(integratorId, { after: 7n, limit: 2 }), { seals: [], next: 7n })
+      yield* addEntries(integratorId, plain(2_001))
+      yield* sealAll
+      const first = yield* list(integratorId, { after: 0n, limit: 2 })
+      const second = yield* list(integratorId, { after: first.next, limit: 2 })
+      assert.deepStrictEqual([...first.seals, ...second.seals].map(({ toEntry }) => toEntry), [1_000n, 2_000n, 2_001n])
+      assert.deepStrictEqual(second, { seals: [yield* latest(integratorId)], next: 3n })
+      assert.isTrue(second.seals[0]?.at === startMillis)
+    }))
+
+  it.effect("are not made over a gap of the journal", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { list } = yield* JournalSeals
+      const integratorId = yield* newIntegrator
+      yield* addEntries(integratorId, plain(3))
+      yield* sql`DELETE FROM journal WHERE integrator_id = ${integratorId} AND entry = 2`
+      yield* sealAll
+      assert.deepStrictEqual((yield* list(integratorId, { after: 0n, limit: 1 })).seals, [])
+      assert.strictEqual((yield* readJournal(integratorId)).length, 2)
+    }))
+
+  it.effect.each(sealFaults)("let the audit find %s", ([, plant, expected]) =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const audit = yield* Audit
+      const integratorId = yield* newIntegrator
+      for (let seal = 0; seal < 3; seal++) {
+        yield* addEntries(integratorId, plain(4))
+        yield* TestClock.adjust("1 minute")
+        yield* sealAll
+      }
+      const found = Effect.map(audit.run, ({ findings }) =>
+        findings.filter((one) => one.integratorId === integratorId && /seal/.test(one.check))
+          .map(({ check, subject }) => `${subject}: ${check}`))
+      assert.deepStrictEqual(yield* found, [])
+      for (const statement of plant.replaceAll("$i", `'${integratorId}'`).split("; ")) yield* sql.unsafe(statement)
+      assert.deepStrictEqual(yield* found, expected)
+    }))
+
+  it.effect("that are late by an hour are found by the audit", () =>
+    Effect.gen(function*() {
+      const integratorId = yield* newIntegrator
+      yield* addEntries(integratorId, plain(4))
+      yield* sealAll
+      yield* addEntries(integratorId, plain(2))
+      const found = Effect.map((yield* Audit).run, ({ findings }) =>
+        findings.filter((one) => one.integratorId === integratorId && /within an hour/.test(one.check)))
+      yield* TestClock.adjust("59 minutes")
+      assert.deepStrictEqual(yield* found, [])
+      yield* TestClock.adjust("2 minutes")
+      assert.deepStrictEqual((yield* found).map(({ subject }) => subject), ["entries 5 to 6"])
+      yield* sealAll
+      assert.deepStrictEqual(yield* found, [])
+    }))
+})
