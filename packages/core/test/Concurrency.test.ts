@@ -1,5 +1,7 @@
 import { Audit } from "@card-rewards/core/Audit"
 import { Integrators } from "@card-rewards/core/Integrators"
+import { Journal } from "@card-rewards/core/Journal"
+import { JournalSeals, SealPauseMillis } from "@card-rewards/core/JournalSeals"
 import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
 import { Rewards } from "@card-rewards/core/Rewards"
@@ -11,8 +13,9 @@ import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain
 import { dayMillis, instant } from "@card-rewards/domain/Time"
 import { definition, spendEvent, usd } from "@card-rewards/testing/Fixtures"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Fiber, Predicate, Schedule } from "effect"
+import { Clock, Effect, Fiber, Layer, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
+import { verifyChain } from "./SealChain.ts"
 import { liveMoneyLayer } from "./Spending.ts"
 
 const users = Array.from({ length: 40 }, (_, index) => UserId.make(`user-${index}`))
@@ -47,6 +50,12 @@ const processToEnd = Effect.gen(function*() {
   while ((yield* sql`SELECT 1 FROM spend_event_queue LIMIT 1`).length > 0)
 })
 
+/** Seals new entries at once, as one process of several. */
+const sealer = Effect.gen(function*() {
+  const { sealNext } = yield* JournalSeals
+  return yield* Effect.forever(Effect.provideService(sealNext, SealPauseMillis, -1))
+}).pipe(Effect.provide(Layer.fresh(JournalSeals.layer)))
+
 layer(liveMoneyLayer, { excludeTestServices: true })("several workers and clients at once", (it) => {
   it.effect("apply every event exactly once, whichever worker processes it", () =>
     Effect.gen(function*() {
@@ -57,6 +66,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
       yield* Effect.forEach(integratorIds, setUp, { concurrency: 3 })
       const workers = yield* Effect.forEach([1, 2, 3, 4], () =>
         Effect.forkChild(Effect.forever(workerStep)))
+      const sealers = yield* Effect.forEach([1, 2], () => Effect.forkChild(sealer))
       yield* Effect.forEach(integratorIds, (integratorId) =>
         Effect.gen(function*() {
           const { now } = yield* clock.get(integratorId)
@@ -89,8 +99,11 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
             ), { concurrency: 8 })
         }), { concurrency: 3 })
       yield* Effect.forEach(workers, Fiber.interrupt)
+      yield* Effect.forEach(sealers, Fiber.interrupt)
       yield* processToEnd
       for (const integratorId of integratorIds) {
+        const { seals } = yield* Effect.provide(verifyChain(integratorId), Journal.layer)
+        assert.isAbove(seals.length, 10)
         for (const userId of users) {
           const { balances: [usdc] } = yield* rewards.balance(integratorId, userId)
           assert.deepStrictEqual(usdc, {

@@ -1,6 +1,7 @@
 import { value } from "@card-rewards/core/Database"
 import { Deliveries } from "@card-rewards/core/Deliveries"
 import { Integrators } from "@card-rewards/core/Integrators"
+import { JournalSeals } from "@card-rewards/core/JournalSeals"
 import { Processing } from "@card-rewards/core/Processing"
 import { slotCount } from "@card-rewards/core/Slots"
 import { Vault } from "@card-rewards/core/Vault"
@@ -36,7 +37,7 @@ const deliver = Effect.gen(function*() {
   return readings.reduce((count, { events }) => count + events.length, 0)
 })
 
-/** Every step that a worker repeats without work, except {@link Vitals.readMoney}, which reads all vaults. */
+/** Every step that a worker repeats without work, except those that read all vaults, of which tests are below. */
 const steps = {
   "Vitals.read": Effect.map(Vitals.read, ({ pendingDeliveries, storedEvents }) => pendingDeliveries + storedEvents),
   "Deliveries": deliver,
@@ -100,6 +101,26 @@ layer(services, { excludeTestServices: true })("the worker's steps beside 10,000
       assert.isAtMost(processed.rows, 40 * active)
       assert.isAtMost(processed.pages, 200 * active)
     }))
+
+  it.effect("read each vault and its last seal in a pass of sealing, which is made twice a minute", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { sealNext } = yield* JournalSeals
+      const pass = Effect.repeat(sealNext, { while: (more) => more })
+      // 20 seals each, of which a pass reads one
+      yield* sql`UPDATE vaults SET entries = 20 WHERE integrator_id LIKE 'many-%'`
+      yield* sql`INSERT INTO journal_seals (integrator_id, seal, from_entry, to_entry, sealed_at, previous_hash, hash)
+        SELECT 'many-' || n, s, s, s, now(), decode(repeat('00', 32), 'hex'), sha256('')
+        FROM generate_series(1, ${value.int4(integrators)}) n, generate_series(1, 20) s`
+      yield* sql`ANALYZE journal_seals`
+      const [, reads] = yield* measured(pass)
+      // two rows of vaults, by the index, and two of seals
+      assert.isAtMost(reads.rows, 4 * integrators + 100)
+      assert.isAtMost(reads.pages, 7 * integrators)
+      const [sealed] = yield* sql<{ count: number }>`SELECT count(*)::int4 AS count FROM journal_seals`
+      assert.strictEqual(sealed?.count, 20 * integrators)
+    }))
+
   it.effect("read the money of all vaults, but only the rewards that wait and the users who owe", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient

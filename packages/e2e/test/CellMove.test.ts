@@ -97,6 +97,27 @@ const areApart = Effect.fnUntraced(function*(
   }
 })
 
+/** What an integrator has of its log and of its journal's seals in one database, in order. */
+const historyOf = Effect.fnUntraced(function*(url: string, sender: Sender) {
+  const seals = yield* query<{ seal: string }>(
+    url,
+    `SELECT concat_ws(' ', seal, from_entry, to_entry, encode(hash, 'hex')) AS seal FROM journal_seals s
+      WHERE integrator_id = '${sender.id}' ORDER BY s.seal`
+  )
+  return { sender, events: yield* eventsOf(url, sender), seals }
+})
+
+type History = Effect.Success<ReturnType<typeof historyOf>>
+
+/** Asserts that a database has what there was of some integrators, and what came later after it. */
+const assertKept = Effect.fnUntraced(function*(url: string, histories: ReadonlyArray<History>) {
+  for (const { events, seals, sender } of histories) {
+    const now = yield* historyOf(url, sender)
+    assert.deepStrictEqual(now.events.slice(0, events.length), events)
+    assert.deepStrictEqual(now.seals.slice(0, seals.length), seals)
+  }
+})
+
 it.live("slots move between two servers under load; whatever is killed meanwhile, a repeated move ends it", () =>
   Effect.gen(function*() {
     const receiver = yield* WebhookReceiver
@@ -114,17 +135,15 @@ it.live("slots move between two servers under load; whatever is killed meanwhile
     }
     yield* accept(200)
 
-    const before = yield* Effect.forEach(senders.filter(isMoved), (sender) =>
-      Effect.map(eventsOf(servers.a.url, sender), (events) => ({ sender, events })))
+    const histories = Effect.forEach(senders.filter(isMoved), (sender) => historyOf(servers.a.url, sender))
+    const before = yield* until("sealed", histories, (all) => all.some(({ seals }) => seals.length > 0))
     for (const sender of senders) sender.longestMillis = 0
     const timeline = JSON.parse((yield* endMove(env, ["a", "b"])).output)
     yield* accept(200)
     const longest = Math.max(...senders.map(({ longestMillis }) => longestMillis))
     yield* Effect.logInfo(`longest of a purchase until its 202: ${Math.round(longest)} ms`, timeline)
     for (const { id, longestMillis } of senders) assert.isBelow(longestMillis, unavailableMillis, id)
-    for (const { events, sender } of before) {
-      assert.deepStrictEqual((yield* eventsOf(servers.b.url, sender)).slice(0, events.length), events)
-    }
+    yield* assertKept(servers.b.url, before)
 
     const strikes = (mover: Running, source: Cluster["Service"], target: Cluster["Service"]) => ({
       mover: mover.send("SIGKILL"),
@@ -158,6 +177,7 @@ it.live("slots move between two servers under load; whatever is killed meanwhile
       concurrency: 8
     })
     yield* admin(env, "audit")
+    yield* assertKept(servers[from].url, before)
     yield* areApart(servers, senders, from)
     for (const child of Object.values(running)) assert.isTrue(child.isAlive(), child.output())
     const rewards = verified.reduce((sum, one) => sum + one.rewards, 0)
