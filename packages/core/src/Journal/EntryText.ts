@@ -2,26 +2,27 @@ import { perRowSql } from "../Database/PlannerHints.ts"
 
 /** Members of an entry's JSON (domain/Journal.ts): SQL of a row `j` of the journal with its reward `r`. */
 const members = {
-  entry: digits("j.entry"),
+  entry: plain("j.entry"),
   // as printTimestamp
-  at: digits(`to_char(j.recorded_at, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`),
-  asset: "to_json(j.asset)",
+  at: plain(`to_char(j.recorded_at, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`),
+  asset: plain("j.asset"),
   from: "to_json(j.from_account)",
   to: "to_json(j.to_account)",
-  amount: digits("j.amount"),
+  amount: plain("j.amount"),
   userId: "to_json(j.user_id)",
   rewardId: "to_json(r.id)",
   reference: "to_json(j.reference)"
 }
 
-/** A value whose text needs no escapes, which saves a quarter of a microsecond. */
-function digits(sql: string): string {
+/** A value whose text needs no escapes, which saves a quarter of a microsecond; a check limits the assets. */
+function plain(sql: string): string {
   return `'"' || ${sql} || '"'`
 }
 
 /** To be joined with rows `j` of the journal: `r.id` is the id of the entry's reward. */
 export const withRewardId = `LEFT JOIN LATERAL (
-    SELECT concat_ws(':', 'rw', r.integrator_id, r.user_id, r.kind, r.external_transaction_id, r.program_id) AS id
+    SELECT 'rw:' || r.integrator_id || ':' || r.user_id || ':' || r.kind || ':' || r.external_transaction_id || ':'
+      || r.program_id AS id
     FROM rewards r
     WHERE r.integrator_id = j.integrator_id AND r.user_id = j.user_id AND r.creation = j.reward ${perRowSql}
   ) r ON true`
