@@ -7,6 +7,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
+import { measured } from "./Reads.ts"
 import { readJournal, verifyChain } from "./SealChain.ts"
 import { sealFaults } from "./SealFaults.ts"
 import { newIntegrator, startMillis, testLayer } from "./TestLayer.ts"
@@ -54,6 +55,29 @@ const hostileIds = [...hostile].map((char) => ({
 }))
 
 layer(services)("seals of the journal", (it) => {
+  // the first test, while the tables are empty
+  it.effect("cost a row for each entry and one for its reward, also where the plan was made for empty tables", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const count = 5_000
+      const ids = plain(count).map((one) => ({ ...one, userId: "ann" }))
+      const [sealed, { pages, rows }] = yield* sql.withTransaction(Effect.gen(function*() {
+        const integratorId = yield* newIntegrator
+        for (let time = 0; time < 10; time++) {
+          yield* addEntries(integratorId, plain(1))
+          yield* TestClock.adjust("1 minute")
+          yield* sealAll
+        }
+        yield* addEntries(integratorId, ids)
+        return yield* measured(Effect.andThen(sealAll, (yield* JournalSeals).latest(integratorId)))
+      }))
+      assert.strictEqual(sealed.toEntry, BigInt(count) + 10n)
+      // two of three have a reward
+      assert.isAtLeast(rows, (5 / 3) * count)
+      assert.isAtMost(rows, 2 * count)
+      assert.isAtMost(pages, 10 * count)
+    }))
+
   it.effect.prop(
     "are hashes of the entries as the API shows them, whatever their ids, in any partition",
     [Schema.Array(someIds)],
