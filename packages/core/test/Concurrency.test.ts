@@ -103,7 +103,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
       yield* processToEnd
       for (const integratorId of integratorIds) {
         const { seals } = yield* Effect.provide(verifyChain(integratorId), Journal.layer)
-        assert.isAbove(seals.length, 10)
+        assert.isAbove(seals.length, 0)
         for (const userId of users) {
           const { balances: [usdc] } = yield* rewards.balance(integratorId, userId)
           assert.deepStrictEqual(usdc, {
@@ -121,6 +121,26 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
       const audit = yield* Audit
       assert.deepStrictEqual((yield* audit.run).findings, [])
     }), 120_000)
+
+  it.effect("make one chain of seals where all seal the same journal at once", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const integratorId = IntegratorId.make("sealed")
+      yield* (yield* Integrators).create(integratorId)
+      yield* sql`INSERT INTO journal (integrator_id, entry, recorded_at, asset, from_account, to_account, amount)
+        SELECT ${integratorId}, n, now(), 'USDC', 'world', 'free', n FROM generate_series(1, 7500) n`
+      yield* sql`UPDATE vaults SET entries = 7500 WHERE integrator_id = ${integratorId}`
+      const pass = Effect.flatMap(JournalSeals, ({ sealNext }) =>
+        Effect.repeat(sealNext, { while: (more) => more })).pipe(Effect.provide(Layer.fresh(JournalSeals.layer)))
+      // a process whose seal another one has stored leaves the rest to its next pass
+      const all = Effect.all(Array.from({ length: 8 }, () => pass), { concurrency: "unbounded" })
+      yield* Effect.replicateEffect(all, 8)
+      const { seals } = yield* Effect.provide(verifyChain(integratorId), Journal.layer)
+      assert.deepStrictEqual([seals.length, seals.at(-1)?.toEntry], [8, 7_500n])
+      yield* sql`DELETE FROM journal WHERE integrator_id = ${integratorId}`
+      yield* sql`DELETE FROM journal_seals WHERE integrator_id = ${integratorId}`
+      yield* sql`UPDATE vaults SET entries = 0 WHERE integrator_id = ${integratorId}`
+    }))
 
   it.effect("result in the same balances as one worker and one client in sequence", () =>
     Effect.gen(function*() {

@@ -3,6 +3,7 @@ import * as Database from "@card-rewards/core/Database"
 import { Deliveries } from "@card-rewards/core/Deliveries"
 import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Integrators } from "@card-rewards/core/Integrators"
+import { Journal } from "@card-rewards/core/Journal"
 import { JournalSeals } from "@card-rewards/core/JournalSeals"
 import { Programs } from "@card-rewards/core/Programs"
 import { Rewards } from "@card-rewards/core/Rewards"
@@ -20,6 +21,7 @@ import { definition, spendEvent, usd } from "@card-rewards/testing/Fixtures"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, type Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
+import { verifyChain } from "./SealChain.ts"
 import { moneyServices } from "./Spending.ts"
 import { liveLayer } from "./TestLayer.ts"
 
@@ -286,6 +288,9 @@ layer(Layer.provideMerge(services, liveLayer), { excludeTestServices: true })("m
           awaitingFunding: 0n
         })
         yield* audited
+        // the seals go on from those that were copied
+        const { entries, seals } = yield* Effect.provide(verifyChain(integratorId), Journal.layer)
+        assert.deepStrictEqual([seals.length, seals.at(-1)?.toEntry], [2, BigInt(entries.length)])
         // services of their own, over another database
       }).pipe(Effect.provide(Layer.provideMerge(services, at(url)), { local: true }))
     }).pipe(Effect.scoped))

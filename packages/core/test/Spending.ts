@@ -1,5 +1,5 @@
 import { Audit } from "@card-rewards/core/Audit"
-import { JournalSeals } from "@card-rewards/core/JournalSeals"
+import { JournalSeals, SealPauseMillis } from "@card-rewards/core/JournalSeals"
 import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
 import { Quotes } from "@card-rewards/core/Quotes"
@@ -19,7 +19,7 @@ const auditOfSealed = Layer.effect(
   Effect.gen(function*() {
     const { run, runWith } = yield* Audit
     const { sealNext } = yield* JournalSeals
-    const seal = Effect.repeat(sealNext, { while: (more) => more })
+    const seal = Effect.repeat(sealNext, { while: (more) => more }).pipe(Effect.provideService(SealPauseMillis, -1))
     return Audit.of({ run: Effect.andThen(seal, run), runWith: (show) => Effect.andThen(seal, runWith(show)) })
   })
 ).pipe(Layer.provide(Audit.layer), Layer.provideMerge(JournalSeals.layer))
