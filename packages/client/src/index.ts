@@ -19,5 +19,7 @@ export { maxBatchEvents, SpendEventResult } from "@card-rewards/domain/SpendEven
 export * from "./Batches.ts"
 export * from "./CardRewards.ts"
 export * from "./Errors.ts"
+export type { ExportedEntry } from "./ExportedEntry.ts"
 export * from "./Pages.ts"
+export * from "./VerifyJournal.ts"
 export { verifyWebhook, type WebhookDelivery, type WebhookHeaders } from "./WebhookSignature.ts"

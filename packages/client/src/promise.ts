@@ -10,12 +10,17 @@ import { CardRewards, type CardRewardsOptions, CardRewardsSandbox, type Timeouts
 import * as Batches from "./Batches.ts"
 import * as Pages from "./Pages.ts"
 import { type CallOptions, type Plain, type PromiseClient, promised } from "./PromiseClient.ts"
+import type { ExportedEntry } from "./ExportedEntry.ts"
+import * as Verification from "./VerifyJournal.ts"
 import * as WebhookSignature from "./WebhookSignature.ts"
 
 export * from "./Errors.ts"
 export type { CallOptions, Plain, Timeouts }
 export type { Submitted, SubmitAllOptions } from "./Batches.ts"
 export type { EventsRequest, FollowOptions, PageRequest } from "./Pages.ts"
+export type { ExportedEntry } from "./ExportedEntry.ts"
+export { describeVerdict, KeptUnreadable } from "./VerifyJournal.ts"
+export type { ExportedSeal, JournalFault, JournalVerdict, KeptSeal, Unchanged } from "./VerifyJournal.ts"
 export type { WebhookDelivery, WebhookHeaders } from "./WebhookSignature.ts"
 
 /** The service's address and the integrator's API key. */
@@ -74,7 +79,7 @@ export const follow = <Page extends { readonly events: ReadonlyArray<unknown>; r
  * beginning.
  */
 export const submitAll = <Event extends object, Result extends { readonly status: number }>(
-  events: Iterable<Event> | AsyncIterable<Event>,
+  events: Items<Event>,
   submit: (
     payload: { readonly events: ReadonlyArray<Event> },
     options: { readonly signal: AbortSignal }
@@ -90,6 +95,37 @@ export const submitAll = <Event extends object, Result extends { readonly status
 export const verifyWebhook = (delivery: WebhookSignature.WebhookDelivery): Promise<WebhookEvent> =>
   Effect.runPromise(WebhookSignature.verifyWebhook(delivery))
 
+/** Any number of items, of which one after the other is read. */
+type Items<A> = Iterable<A> | AsyncIterable<A>
+
+/** An export of the journal, and what the integrator has kept of earlier ones. */
+export interface JournalExport {
+  /** All entries from the first one, in the order of the export. */
+  readonly entries: Items<ExportedEntry>
+  /** All seals from the first one, read before the entries: the last seal may cover no entry that is not there. */
+  readonly seals: Items<Verification.ExportedSeal>
+  /** Seals that were kept, oldest first: whole ones, or a hash and the number of the seal or of its last entry. */
+  readonly kept?: Items<Verification.KeptSeal>
+  /** The entries of an older export, oldest first. With them a changed entry is named exactly. */
+  readonly keptEntries?: Items<ExportedEntry>
+}
+
+/**
+ * Recomputes the hash chain over the entries, and compares it with the present seals and with those that were kept. A
+ * kept seal proves every entry up to its last one; entries behind the last kept seal are only consistent. Resolves to
+ * `Unchanged`, or to the first fault.
+ *
+ * Needs no network, and memory for one seal's entries, at most 1,000. Rejects with `KeptUnreadable` where the kept
+ * seals or entries cannot be read, or are not in order.
+ */
+export const verifyJournal = ({ entries, kept = [], keptEntries = [], seals }: JournalExport) =>
+  Effect.runPromise(Verification.verifyJournal({
+    entries: streamOf(entries),
+    seals: streamOf(seals),
+    kept: streamOf(kept),
+    keptEntries: streamOf(keptEntries)
+  }))
+
 const built = <Id, Client>(
   service: Context.Key<Id, Client>,
   layer: (options: CardRewardsOptions) => Layer.Layer<Id, never, HttpClient.HttpClient>,
@@ -101,7 +137,7 @@ const built = <Id, Client>(
 }
 
 /** A failure of the source becomes a defect, so that the loop throws it. */
-const streamOf = <Event>(events: Iterable<Event> | AsyncIterable<Event>): Stream.Stream<Event> =>
+const streamOf = <Event>(events: Items<Event>): Stream.Stream<Event> =>
   Symbol.asyncIterator in events
     ? Stream.orDie(Stream.fromAsyncIterable(events, (error) => error))
     : Stream.fromIterable(events)

@@ -1,0 +1,157 @@
+/** Verification of the journal by the integrator: that nothing was changed since a seal was kept. */
+import type { JournalSeal } from "@card-rewards/domain/JournalSeal"
+import { Effect, Result, Stream } from "effect"
+import { Digest } from "effect/crypto"
+import { Hex } from "effect/encoding"
+import type { ExportedEntry } from "./ExportedEntry.ts"
+import { type Cursor, makeCursor, take } from "./VerifyJournal/Cursor.ts"
+import { type Entries, KeptUnreadable, makeEntries } from "./VerifyJournal/Entries.ts"
+import {
+  beginning,
+  chainFault,
+  type ExportedSeal,
+  type KeptSeal,
+  placeOf,
+  readKeptSeal,
+  readSeal,
+  type SealEnd
+} from "./VerifyJournal/ReadSeal.ts"
+import type { Fault, JournalFault, JournalVerdict } from "./VerifyJournal/Verdict.ts"
+
+export { KeptUnreadable } from "./VerifyJournal/Entries.ts"
+export type { ExportedSeal, KeptSeal } from "./VerifyJournal/ReadSeal.ts"
+export { describeVerdict, type JournalFault, type JournalVerdict, type Unchanged } from "./VerifyJournal/Verdict.ts"
+
+/** An export of the journal, and what the integrator has kept of earlier ones. Each is read once, as a stream. */
+export interface JournalExport<E = never, R = never> {
+  /** All entries from the first one, in the order of the export. */
+  readonly entries: Stream.Stream<ExportedEntry, E, R>
+  /** All seals from the first one, read before the entries: the last seal may cover no entry that is not there. */
+  readonly seals: Stream.Stream<ExportedSeal, E, R>
+  /** Seals that were kept, oldest first: whole ones, or a hash and the number of the seal or of its last entry. */
+  readonly kept?: Stream.Stream<KeptSeal, E, R>
+  /** The entries of an older export, oldest first. With them a changed entry is named exactly. */
+  readonly keptEntries?: Stream.Stream<ExportedEntry, E, R>
+}
+
+/**
+ * Recomputes the hash chain over the entries (docs/money.md, "Seals"), and compares it with the present seals and with
+ * those that were kept. A kept seal proves every entry up to its last one; entries behind the last kept seal are only
+ * consistent. Returns `Unchanged`, or the first fault.
+ *
+ * Needs no network, and memory for one seal's entries, at most 1,000. Fails with `KeptUnreadable` where the kept seals
+ * or entries cannot be read, or are not in order.
+ */
+export const verifyJournal = <E, R>(
+  { entries, kept = Stream.empty, keptEntries = Stream.empty, seals }: JournalExport<E, R>
+): Effect.Effect<JournalVerdict, E | KeptUnreadable, R> =>
+  Effect.gen(function*() {
+    const read = makeEntries(yield* makeCursor(entries), yield* makeCursor(keptEntries))
+    return yield* verify(read, yield* makeCursor(seals), yield* makeCursor(kept))
+  }).pipe(Effect.scoped, Effect.provide(Digest.layerWebCrypto), Effect.withSpan("verifyJournal"))
+
+const verify = Effect.fnUntraced(function*<E>(
+  entries: Entries<E>,
+  seals: Cursor<ExportedSeal, E>,
+  kept: Cursor<KeptSeal, E>
+): Effect.fn.Return<JournalVerdict, E | KeptUnreadable, Digest.Digest> {
+  let provenTo = 0n
+  let before: SealEnd = beginning
+  let lastSeal: JournalSeal | undefined
+  const differing = (): Fault | undefined => {
+    const difference = entries.difference()
+    return difference && { _tag: "EntryDiffers", ...difference }
+  }
+  // an entry that differs from the older export is the first fault: seals are verified when all their entries are read
+  const found = (fault: Fault): JournalFault => ({ ...(differing() ?? fault), provenTo })
+  for (;;) {
+    const exported = yield* take(seals)
+    if (exported === undefined) break
+    const seal = readSeal(exported)
+    if (seal === undefined) return found({ _tag: "SealMalformed", seal: before.seal + 1n })
+    const reason = chainFault(before, seal)
+    if (reason !== undefined) return found({ _tag: "SealChainBroken", seal: before.seal + 1n, reason })
+    const texts = yield* entries.readTo(seal.toEntry)
+    if ("_tag" in texts) return found(texts)
+    const hash = yield* hashOf(before.hash, texts)
+    const witness = yield* compareKept(kept, before, seal, hash)
+    if (witness.holds) {
+      provenTo = seal.toEntry
+      const difference = entries.difference()
+      if (difference !== undefined) return { _tag: "KeptEntryDiffers", ...difference, provenTo }
+    }
+    const { fromEntry, seal: number, toEntry } = seal
+    if (hash !== seal.hash) {
+      return found({ _tag: witness.holds ? "SealRewritten" : "SealDiffers", seal: number, fromEntry, toEntry })
+    }
+    if (witness.differsTo !== undefined) {
+      return found({ _tag: "KeptSealDiffers", seal: number, fromEntry: provenTo + 1n, toEntry: witness.differsTo })
+    }
+    before = seal
+    lastSeal = seal
+  }
+  const fault = (yield* entries.readRest) ?? (yield* missingSeal(kept, before, entries.last())) ?? differing()
+  if (fault !== undefined) return found(fault)
+  return { _tag: "Unchanged", provenTo, comparedTo: entries.comparedTo(), lastSeal, lastEntry: entries.last() }
+})
+
+const encoder = new TextEncoder()
+
+/** The hash of a seal: SHA-256 of the hash before it and of the canonical forms of its entries. */
+const hashOf = Effect.fnUntraced(function*(previousHash: string, canonical: ReadonlyArray<string>) {
+  const digest = yield* Digest.Digest
+  const previous = Result.getOrThrow(Hex.decode(previousHash))
+  const text = encoder.encode(canonical.join(""))
+  const bytes = new Uint8Array(previous.length + text.length)
+  bytes.set(previous)
+  bytes.set(text, previous.length)
+  return yield* digest.digestHex(Digest.sha256, bytes)
+})
+
+/** What the kept seals say about a present one. */
+interface Witness {
+  /** A kept seal proves the entries up to the seal's last one. */
+  readonly holds: boolean
+  /** The last entry of a kept seal that contradicts the present ones. */
+  readonly differsTo: bigint | undefined
+}
+
+/** Compares the kept seals that end within the entries of a seal, whose hash follows from the entries. */
+const compareKept = Effect.fnUntraced(function*<E>(
+  kept: Cursor<KeptSeal, E>,
+  before: SealEnd,
+  seal: JournalSeal,
+  hash: string
+): Effect.fn.Return<Witness, E | KeptUnreadable> {
+  let holds = false
+  for (;;) {
+    const next = yield* peekKept(kept)
+    if (next === undefined || placeOf(next, seal) > 0) return { holds, differsTo: undefined }
+    if (placeOf(next, before) <= 0) return yield* new KeptUnreadable({ message: "the kept seals are not in order" })
+    kept.advance()
+    const isSame = placeOf(next, seal) === 0 && next.hash === hash && (next.toEntry ?? seal.toEntry) === seal.toEntry
+    if (!isSame) return { holds, differsTo: next.toEntry ?? seal.toEntry }
+    holds = true
+  }
+})
+
+const peekKept = Effect.fnUntraced(function*<E>(kept: Cursor<KeptSeal, E>) {
+  const exported = yield* kept.peek
+  if (exported === undefined) return undefined
+  const message = "a kept seal needs a hash, and the number of the seal or of its last entry"
+  return readKeptSeal(exported) ?? (yield* new KeptUnreadable({ message }))
+})
+
+/** A kept seal behind the last present one: its entries were removed, or the seal. */
+const missingSeal = Effect.fnUntraced(function*<E>(
+  kept: Cursor<KeptSeal, E>,
+  last: SealEnd,
+  lastEntry: bigint
+): Effect.fn.Return<Fault | undefined, E | KeptUnreadable> {
+  const next = yield* peekKept(kept)
+  if (next === undefined) return undefined
+  if (placeOf(next, last) <= 0) return yield* new KeptUnreadable({ message: "the kept seals are not in order" })
+  return next.toEntry !== undefined && next.toEntry > lastEntry
+    ? { _tag: "EntryMissing", entry: lastEntry + 1n }
+    : { _tag: "KeptSealMissing", seal: next.seal, toEntry: next.toEntry }
+})

@@ -1,0 +1,62 @@
+import { JournalSeal, maxSealedEntries, noSealHash, Sha256 } from "@card-rewards/domain/JournalSeal"
+import { LogNumber } from "@card-rewards/domain/Pagination"
+import { Option, Schema } from "effect"
+
+/** A seal of the journal: a line of JSON, the JSON of such a line, or as the client returns it. */
+export type ExportedSeal = string | typeof JournalSeal.Encoded | JournalSealFields
+
+/** A seal as the client returns it, without brands. */
+export interface JournalSealFields extends Omit<typeof JournalSeal.Type, "at"> {
+  readonly at: number
+}
+
+const KeptSeal = Schema.Struct({
+  seal: Schema.optionalKey(LogNumber),
+  toEntry: Schema.optionalKey(LogNumber),
+  hash: Sha256
+})
+
+/** What was kept of a seal: its hash, and its number or the last of its entries. Whole seals have both. */
+export type KeptSeal = string | typeof KeptSeal.Encoded | typeof KeptSeal.Type
+
+/** What a seal has to follow. */
+export type SealEnd = Pick<typeof JournalSeal.Type, "seal" | "toEntry" | "hash">
+
+/** What the first seal follows. */
+export const beginning: SealEnd = { seal: 0n, toEntry: 0n, hash: noSealHash }
+
+const decoded = <A, I>(schema: Schema.Codec<A, I>) => {
+  const decode = Schema.decodeUnknownOption(schema)
+  const decodeText = Schema.decodeUnknownOption(Schema.fromJsonString(schema))
+  const is = Schema.is(schema)
+  return (value: unknown): A | undefined =>
+    is(value) ? value : Option.getOrUndefined(typeof value === "string" ? decodeText(value) : decode(value))
+}
+
+/** Reads a present seal; undefined where it is none. */
+export const readSeal: (value: unknown) => typeof JournalSeal.Type | undefined = decoded(JournalSeal)
+
+const readKept = decoded(KeptSeal)
+
+/** Reads a kept seal; undefined where it is none. */
+export const readKeptSeal = (value: unknown): typeof KeptSeal.Type | undefined => {
+  const kept = readKept(value)
+  return kept?.seal === undefined && kept?.toEntry === undefined ? undefined : kept
+}
+
+/** Why a seal does not follow the one before it. */
+export const chainFault = (
+  before: SealEnd,
+  { fromEntry, previousHash, seal, toEntry }: typeof JournalSeal.Type
+): "number" | "entries" | "previousHash" | undefined => {
+  if (seal !== before.seal + 1n) return "number"
+  const entries = toEntry - fromEntry + 1n
+  if (fromEntry !== before.toEntry + 1n || entries < 1n || entries > maxSealedEntries) return "entries"
+  return previousHash === before.hash ? undefined : "previousHash"
+}
+
+/** Whether a kept seal ends before (-1), with (0) or behind (1) a present one. */
+export const placeOf = (kept: typeof KeptSeal.Type, present: SealEnd): number => {
+  const [own, other] = kept.seal === undefined ? [kept.toEntry ?? 0n, present.toEntry] : [kept.seal, present.seal]
+  return own < other ? -1 : own > other ? 1 : 0
+}

@@ -1,0 +1,117 @@
+/** What a verification of the journal finds. */
+import type { JournalSeal } from "@card-rewards/domain/JournalSeal"
+
+/** Nothing contradicts the seals and entries that were kept. */
+export interface Unchanged {
+  readonly _tag: "Unchanged"
+  /** The last entry that a kept seal proves; 0 where none was kept. Entries behind it are consistent, not proven. */
+  readonly provenTo: bigint
+  /** The last entry that equals that of the older export; 0 without one. */
+  readonly comparedTo: bigint
+  /** The last present seal, which ends at the last entry that is sealed; undefined where there is none. */
+  readonly lastSeal: JournalSeal | undefined
+  /** The last entry of the export. Those behind the last seal are not sealed yet. */
+  readonly lastEntry: bigint
+}
+
+/** The part of the journal in which a fault lies, where the entry is not known: from one entry to another. */
+interface Range {
+  readonly fromEntry: bigint
+  readonly toEntry: bigint
+}
+
+/** A way in which the journal contradicts itself, the seals, or what was kept. */
+export type Fault =
+  | { readonly _tag: "EntryMissing"; readonly entry: bigint }
+  /** The entry comes later, behind `after`. */
+  | { readonly _tag: "EntryOutOfOrder"; readonly entry: bigint; readonly after: bigint }
+  | { readonly _tag: "EntryRepeated"; readonly entry: bigint }
+  /** What stands where `entry` is expected cannot be an entry of the service. */
+  | { readonly _tag: "EntryMalformed"; readonly entry: bigint; readonly reason: string }
+  /** The entry is another one than in the older export; both in canonical form. */
+  | { readonly _tag: "EntryDiffers"; readonly entry: bigint; readonly kept: string; readonly present: string }
+  /** The same, but a kept seal proves that the present one is genuine: the older export was changed. */
+  | { readonly _tag: "KeptEntryDiffers"; readonly entry: bigint; readonly kept: string; readonly present: string }
+  /** The hash of a seal is not that of the entries: one of them, or the seal, was changed. */
+  | { readonly _tag: "SealDiffers"; readonly seal: bigint } & Range
+  /** A kept seal proves the entries, but the present one has another hash. */
+  | { readonly _tag: "SealRewritten"; readonly seal: bigint } & Range
+  | { readonly _tag: "SealMalformed"; readonly seal: bigint }
+  /** A present seal does not follow the one before it. */
+  | {
+    readonly _tag: "SealChainBroken"
+    readonly seal: bigint
+    readonly reason: "number" | "entries" | "previousHash"
+  }
+  /** The present seals and entries agree with each other, but not with a kept seal: all were rewritten. */
+  | { readonly _tag: "KeptSealDiffers"; readonly seal: bigint } & Range
+  /** There are fewer present seals than were kept. */
+  | { readonly _tag: "KeptSealMissing"; readonly seal: bigint | undefined; readonly toEntry: bigint | undefined }
+
+/** The first fault. Up to the entry `provenTo` a kept seal proves that nothing has changed. */
+export type JournalFault = Fault & { readonly provenTo: bigint }
+
+/** The result of `verifyJournal`: `Unchanged`, or the first fault. */
+export type JournalVerdict = Unchanged | JournalFault
+
+/** A verdict as one line. */
+export const describeVerdict = (verdict: JournalVerdict): string =>
+  verdict._tag === "Unchanged"
+    ? describeUnchanged(verdict)
+    : `Changed: ${describeFault(verdict)}. ${
+      verdict.provenTo === 0n
+        ? "No kept seal before that holds"
+        : `Kept seals prove the entries up to ${verdict.provenTo}`
+    }`
+
+const describeUnchanged = ({ comparedTo, lastEntry, lastSeal, provenTo }: Unchanged): string => {
+  const sealedTo = lastSeal?.toEntry ?? 0n
+  const parts = [
+    provenTo === 0n
+      ? "Consistent, but no kept seal proves it"
+      : `Unchanged up to entry ${provenTo}, by kept seals`
+  ]
+  if (comparedTo > 0n) parts.push(`the older export has the same entries up to ${comparedTo}`)
+  parts.push(`present seals cover entries up to ${sealedTo}`)
+  if (lastEntry > sealedTo) parts.push(`${lastEntry - sealedTo} after that are not sealed yet`)
+  return parts.join("; ")
+}
+
+const describeFault = (fault: JournalFault): string => {
+  switch (fault._tag) {
+    case "EntryMissing":
+      return `entry ${fault.entry} is missing`
+    case "EntryOutOfOrder":
+      return `entry ${fault.entry} is out of order, it comes after entry ${fault.after}`
+    case "EntryRepeated":
+      return `entry ${fault.entry} is there twice, or out of order`
+    case "EntryMalformed":
+      return `what should be entry ${fault.entry} is no entry: ${fault.reason}`
+    case "EntryDiffers":
+      return `entry ${fault.entry} differs from the older export`
+    case "KeptEntryDiffers":
+      return `entry ${fault.entry} of the older export was changed: a kept seal proves the present one`
+    case "SealDiffers":
+      return `seal ${fault.seal} is not that of ${range(fault)}: one of them, or the seal, was changed`
+    case "SealRewritten":
+      return `seal ${fault.seal} was rewritten, and its entries ${fault.fromEntry} to ${fault.toEntry} were not`
+    case "SealMalformed":
+      return `what should be seal ${fault.seal} is no seal`
+    case "SealChainBroken":
+      return `seal ${fault.seal} does not follow the one before it: its ${chainReasons[fault.reason]}`
+    case "KeptSealDiffers":
+      return `${range(fault)} are not those that seal ${fault.seal} was made of when it was kept: they were rewritten`
+    case "KeptSealMissing":
+      return `the seal that was kept ${
+        fault.seal === undefined ? `for the entries up to ${fault.toEntry}` : `as number ${fault.seal}`
+      } is missing`
+  }
+}
+
+const chainReasons = {
+  number: "number is another one",
+  entries: "entries do not begin behind it, or are too many",
+  previousHash: "previousHash is another one"
+}
+
+const range = ({ fromEntry, toEntry }: Range): string => `entries ${fromEntry} to ${toEntry}`
