@@ -7,17 +7,19 @@ import { lineOf, oneLine } from "./CommandLine/Exit.ts"
 import { listen } from "./CommandLine/Listen.ts"
 import { platform } from "./CommandLine/Platform.ts"
 import { trigger } from "./CommandLine/Trigger.ts"
+import { verifyJournal } from "./CommandLine/VerifyJournal.ts"
 
 const cardRewards = Command.make("card-rewards").pipe(
   Command.withDescription(
-    "Develop against card-rewards: receive webhooks on this machine, and play purchases in the sandbox. Exit codes: " +
-      "0 success; 1 refused, or the service does not answer; 2 invalid usage"
+    "Work with card-rewards: receive webhooks on this machine, play purchases in the sandbox, verify the journal. " +
+      "Exit codes: 0 success; 1 refused, or the service does not answer; 2 invalid usage"
   ),
   examples(
     ["listen --forward-to http://localhost:8080/webhooks", "Post each new event to a local server"],
-    ["trigger purchase", "Cause one: a purchase earns a reward"]
+    ["trigger purchase", "Cause one: a purchase earns a reward"],
+    ["verify-journal --kept seals.ndjson", "Prove that the journal is the one of which these seals were kept"]
   ),
-  Command.withSubcommands([listen, trigger])
+  Command.withSubcommands([listen, trigger, verifyJournal])
 )
 
 /** Prints a usage error in two lines instead of the whole help. */

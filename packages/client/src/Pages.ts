@@ -24,10 +24,24 @@ export const items = <Page extends { readonly next?: string }, E, R>(
       Option.map(Option.fromUndefinedOr(page.next), (cursor) => ({ cursor }))
     ]))
 
-/** The position of a consumer of the event log; empty before the first event. */
+/** The position of a reader of a log: of the events, the journal or its seals; empty before the first item. */
 export interface EventsRequest {
   readonly after?: bigint
 }
+
+/**
+ * The items of a log behind a position, up to its present end. A page is read when the consumer needs its items.
+ * `logItems((query) => api.journal.list({ query: { ...query, limit: 1_000 } }))`.
+ */
+export const logItems = <Page extends { readonly next: bigint }, E, R>(
+  read: (query: EventsRequest) => Effect.Effect<Page, E, R>,
+  start: EventsRequest = {}
+): Stream.Stream<ItemOf<Page>, E, R> =>
+  Stream.paginate<EventsRequest, ItemOf<Page>, E, R>(start, (query) =>
+    Effect.map(read(query), (page) => {
+      const items = itemsOf(page)
+      return [items, items.length === 0 ? Option.none() : Option.some({ after: page.next })]
+    }))
 
 /** From which event `follow` begins, and how often it asks for new ones. */
 export interface FollowOptions extends EventsRequest {

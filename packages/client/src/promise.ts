@@ -11,6 +11,7 @@ import * as Batches from "./Batches.ts"
 import * as Pages from "./Pages.ts"
 import { type CallOptions, type Plain, type PromiseClient, promised } from "./PromiseClient.ts"
 import type { ExportedEntry } from "./ExportedEntry.ts"
+import * as Balances from "./JournalBalances.ts"
 import * as Verification from "./VerifyJournal.ts"
 import * as WebhookSignature from "./WebhookSignature.ts"
 
@@ -19,6 +20,8 @@ export type { CallOptions, Plain, Timeouts }
 export type { Submitted, SubmitAllOptions } from "./Batches.ts"
 export type { EventsRequest, FollowOptions, PageRequest } from "./Pages.ts"
 export type { ExportedEntry } from "./ExportedEntry.ts"
+export { EntryRefused, JournalBalances } from "./JournalBalances.ts"
+export type { JournalAssetBalance, JournalUserBalance, JournalVaultMoney, Until } from "./JournalBalances.ts"
 export { describeVerdict, KeptUnreadable } from "./VerifyJournal.ts"
 export type { ExportedSeal, JournalFault, JournalVerdict, KeptSeal, Unchanged } from "./VerifyJournal.ts"
 export type { WebhookDelivery, WebhookHeaders } from "./WebhookSignature.ts"
@@ -69,6 +72,16 @@ export const follow = <Page extends { readonly events: ReadonlyArray<unknown>; r
   read: (query: Pages.EventsRequest, options: { readonly signal: AbortSignal }) => Promise<Page>,
   options?: Pages.FollowOptions
 ): AsyncIterable<Page> => Stream.toAsyncIterable(Pages.follow((query) => awaited(read, query), options))
+
+/**
+ * The items of a log behind a position, up to its present end. A page is read when the consumer needs its items.
+ * `for await (const entry of logItems((query) => client.journal.list({ query: { ...query, limit: 1_000 } })))`.
+ */
+export const logItems = <Page extends { readonly next: bigint }>(
+  read: (query: Pages.EventsRequest, options: { readonly signal: AbortSignal }) => Promise<Page>,
+  start?: Pages.EventsRequest
+): AsyncIterable<Pages.ItemOf<Page>> =>
+  Stream.toAsyncIterable(Pages.logItems((query) => awaited(read, query), start))
 
 /**
  * Submits events batch by batch, and gives each one's result in their order; one batch at a time, when the consumer
@@ -125,6 +138,15 @@ export const verifyJournal = ({ entries, kept = [], keptEntries = [], seals }: J
     kept: streamOf(kept),
     keptEntries: streamOf(keptEntries)
   }))
+
+/**
+ * The balances after all entries, or after those up to an instant, which are read from the first one. Rejects with
+ * `EntryRefused`. For many instants in one pass, add the entries to `JournalBalances`.
+ */
+export const balancesOf = (
+  entries: Items<ExportedEntry>,
+  options?: { readonly until?: Balances.Until }
+): Promise<Balances.JournalBalances> => Effect.runPromise(Balances.balancesOf(streamOf(entries), options))
 
 const built = <Id, Client>(
   service: Context.Key<Id, Client>,

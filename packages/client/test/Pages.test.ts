@@ -1,4 +1,4 @@
-import { type EventsRequest, follow, items } from "@card-rewards/client/Pages"
+import { type EventsRequest, follow, items, logItems } from "@card-rewards/client/Pages"
 import * as Promised from "@card-rewards/client/promise"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
@@ -99,5 +99,20 @@ describe("follow", () => {
       const again = logOf(4)
       const promised = yield* collect(Promised.follow((query) => Promise.resolve(again(query)), { after: 1n }), 2)
       assert.deepStrictEqual(promised.map(({ events }) => events), [[2, 3], [4]])
+    }))
+})
+
+describe("logItems", () => {
+  it.effect("are those behind a position up to the end, once and in order", () =>
+    Effect.gen(function*() {
+      const page = ({ after = 0n }: EventsRequest) => {
+        const numbers = [1n, 2n, 3n, 4n, 5n].filter((number) => number > after).slice(0, 2)
+        return { numbers, next: numbers.at(-1) ?? after }
+      }
+      const read = (query: EventsRequest) => Effect.sync(() => page(query))
+      assert.deepStrictEqual(yield* Stream.runCollect(logItems(read)), [1n, 2n, 3n, 4n, 5n])
+      assert.deepStrictEqual(yield* Stream.runCollect(logItems(read, { after: 3n })), [4n, 5n])
+      const promised = Promised.logItems((query) => Promise.resolve(page(query)))
+      assert.deepStrictEqual(yield* collect(promised, 3), [1n, 2n, 3n])
     }))
 })

@@ -19,6 +19,16 @@ export const Account = Schema.Literals([
 ])
 export type Account = typeof Account.Type
 
+/** The accounts of each user, which are the amounts of the user's balance. */
+export const userAccounts = [
+  "pending",
+  "claimable",
+  "paid",
+  "owed",
+  "awaitingFunding"
+] as const satisfies ReadonlyArray<Account>
+export type UserAccount = (typeof userAccounts)[number]
+
 /** One entry of the journal: it moves `amount > 0` from one account to another. */
 export interface Move {
   readonly from: Account

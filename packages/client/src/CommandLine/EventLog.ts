@@ -1,11 +1,11 @@
 /** The event log as text, so that an event stays the bytes that the service stored. */
 import { LogNumber } from "@card-rewards/domain/Pagination"
-import { Effect, Redacted, Schema } from "effect"
-import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { Effect, Schema } from "effect"
+import type { HttpClient } from "effect/http"
 import type { EventsRequest } from "../Pages.ts"
-import { sendWithRetries } from "../Retries.ts"
 import type { Connection } from "./Connection.ts"
-import { messageOf, Refused } from "./Exit.ts"
+import type { Refused } from "./Exit.ts"
+import { makeReader, type ServiceAway, unexpected } from "./Reader.ts"
 
 /** An event of the log. */
 export interface LoggedEvent {
@@ -25,9 +25,6 @@ export interface LogPage {
   readonly next: bigint
 }
 
-/** The service does not answer, or asks to try again later. */
-export class ServiceAway extends Schema.TaggedError<ServiceAway>()("ServiceAway", { message: Schema.String }) {}
-
 /** The integrator's event log. */
 export interface EventLog {
   /**
@@ -41,18 +38,11 @@ export interface EventLog {
 
 /** The event log of the integrator that owns the key. */
 export const makeEventLog = Effect.fnUntraced(function*(
-  { apiKey, baseUrl }: Connection
+  connection: Connection
 ): Effect.fn.Return<EventLog, never, HttpClient.HttpClient> {
-  const client = yield* HttpClient.HttpClient
-  const get = Effect.fnUntraced(function*(query: EventsRequest, more: Readonly<Record<string, string>>) {
-    const request = HttpClientRequest.get(`${baseUrl}/v1/events`).pipe(
-      HttpClientRequest.setUrlParams({ after: `${query.after ?? 0n}`, limit: "100", ...more }),
-      HttpClientRequest.setHeader("x-api-key", Redacted.value(apiKey))
-    )
-    const response = yield* sendWithRetries(request, client.execute, { workMillis: 0 })
-    yield* expectOk(response)
-    return yield* pageOf(yield* response.text)
-  }, Effect.catchTag("HttpClientError", (error) => new ServiceAway({ message: messageOf(error) })))
+  const reader = yield* makeReader(connection)
+  const get = ({ after = 0n }: EventsRequest, more: Readonly<Record<string, string>>) =>
+    Effect.flatMap(reader(path, { after: `${after}`, limit: "100", ...more }), pageOf)
   return {
     read: (query) => get(query, {}),
     // a page of a rare kind skips the events of other kinds, and the empty one is at the end
@@ -66,17 +56,7 @@ export const makeEventLog = Effect.fnUntraced(function*(
   }
 })
 
-const expectOk = Effect.fnUntraced(function*({ status }: HttpClientResponse.HttpClientResponse) {
-  if (status === 200) return
-  if (status === 429 || status >= 500) return yield* new ServiceAway({ message: `The service answers ${status}` })
-  return yield* new Refused({
-    message: status === 401
-      ? "The service does not accept the API key"
-      : status === 403
-      ? "The integrator is suspended"
-      : `GET /v1/events is answered ${status}: is --base-url the address of the service?`
-  })
-})
+const path = "/v1/events"
 
 const Page = Schema.fromJsonString(Schema.Struct({
   events: Schema.Array(Schema.Struct({
@@ -92,9 +72,7 @@ const decodePage = Schema.decodeUnknownEffect(Page)
 
 const pageOf = Effect.fnUntraced(function*(text: string) {
   const bodies = elementTexts(text)
-  const page = yield* decodePage(text).pipe(Effect.mapError(() =>
-    new Refused({ message: "GET /v1/events is not answered as expected: is --base-url the address of the service?" })
-  ))
+  const page = yield* Effect.mapError(decodePage(text), () => unexpected(path))
   const events = page.events.map(({ data, id, integratorId, kind }, index): LoggedEvent => ({
     id,
     kind,

@@ -7,6 +7,9 @@ export class Refused extends Schema.TaggedError<Refused>()("Refused", { message:
 /** A flag or an argument is not valid. The message is one line. */
 export class Misused extends Schema.TaggedError<Misused>()("Misused", { message: Schema.String }) {}
 
+/** The command has printed why it ends with exit code 1. */
+export class Reported extends Schema.TaggedError<Reported>()("Reported", {}) {}
+
 /** 0 success or help; 1 refused, or the service does not answer; 2 invalid usage; 130 interrupted. */
 export const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   if (Exit.isSuccess(exit)) return 0
@@ -20,7 +23,8 @@ export const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
 /** The failure as one line without secrets; undefined where nothing failed, or where the line is printed already. */
 export const lineOf = (cause: Cause.Cause<unknown>): string | undefined => {
   const error = Cause.squash(cause)
-  return Cause.hasInterruptsOnly(cause) || isShowHelp(error) ? undefined : messageOf(error)
+  const isPrinted = isShowHelp(error) || error instanceof Reported
+  return Cause.hasInterruptsOnly(cause) || isPrinted ? undefined : messageOf(error)
 }
 
 /** An error as one line without secrets. It ends in its reason where another error caused it. */

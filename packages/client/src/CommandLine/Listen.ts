@@ -6,11 +6,12 @@ import { Command, Flag } from "effect/cli"
 import { randomBytes } from "node:crypto"
 import { follow } from "../Pages.ts"
 import { connectionFlags, connectionOf, httpUrl } from "./Connection.ts"
-import { type EventLog, makeEventLog, type ServiceAway } from "./EventLog.ts"
+import { type EventLog, makeEventLog } from "./EventLog.ts"
 import { examples } from "./Examples.ts"
 import { Misused, type Refused } from "./Exit.ts"
 import { type ForwardedAttempt, forwardPage } from "./Listen/Forwarder.ts"
 import { jsonLines, lines } from "./Listen/Printer.ts"
+import type { ServiceAway } from "./Reader.ts"
 
 /** The pause after a read that found no new event. */
 const idleMillis = 500

@@ -1,3 +1,4 @@
+import type { UserAccount } from "@card-rewards/domain/Journal"
 import type { Asset } from "@card-rewards/domain/Money"
 import type { Totals } from "@card-rewards/domain/Statement"
 
@@ -16,10 +17,7 @@ export const byDuePosition = (a: DuePosition, b: DuePosition): number =>
 export const byCreation = (a: Pick<DuePosition, "creation">, b: Pick<DuePosition, "creation">): number =>
   a.creation < b.creation ? -1 : a.creation > b.creation ? 1 : 0
 
-/** The accounts that are kept for each user and asset, in smallest units. */
-export type UserAccount = "awaitingFunding" | "pending" | "claimable" | "paid" | "owed"
-
-/** A user's accounts in one asset, and the user's first Pending and first AwaitingFunding reward. */
+/** A user's accounts in one asset, in smallest units, and the user's first Pending and first AwaitingFunding reward. */
 export interface UserAccounts extends Record<UserAccount, bigint> {
   /** The first Pending reward by {@link byDuePosition}. */
   firstPending: DuePosition | undefined

@@ -1,0 +1,70 @@
+/** Files of lines, of any size. */
+import { Effect, Schema, type Scope, Stream } from "effect"
+import * as fs from "node:fs"
+import { reasonOf, Refused } from "./Exit.ts"
+
+/** A file cannot be read. The message is one line. */
+export class FileUnreadable extends Schema.TaggedError<FileUnreadable>()("FileUnreadable", {
+  message: Schema.String
+}) {}
+
+/**
+ * The lines of a file, or of the standard input where the path is `-`, without empty ones. A line that has more than
+ * `maxLength` characters comes in parts that do. Fails with `FileUnreadable`, also where the text is not UTF-8.
+ */
+export const linesOf = (path: string, maxLength: number): Stream.Stream<string, FileUnreadable> =>
+  Stream.flattenIterable(Stream.fromAsyncIterable(chunksOf(path, maxLength), (error) => {
+    const reason = error instanceof Error ? reasonOf(error) : "unknown"
+    return new FileUnreadable({ message: `Cannot read ${path}: ${reason}` })
+  }))
+
+async function* chunksOf(path: string, maxLength: number): AsyncGenerator<ReadonlyArray<string>> {
+  const decoder = new TextDecoder("utf-8", { fatal: true })
+  let rest = ""
+  for await (const bytes of path === "-" ? process.stdin : fs.createReadStream(path)) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n")
+    rest = lines.pop() ?? ""
+    if (rest.length > maxLength) {
+      lines.push(rest)
+      rest = ""
+    }
+    yield lines.filter(hasText)
+  }
+  yield [rest + decoder.decode()].filter(hasText)
+}
+
+const hasText = (line: string): boolean => line.trim() !== ""
+
+/** A file that is written beside the one that it will replace. */
+export interface Draft {
+  readonly write: (line: string) => Effect.Effect<void, Refused>
+  /** Replaces the file at once, by a file that is on the disk. */
+  readonly publish: Effect.Effect<void, Refused>
+}
+
+/** Begins a file; what is not published when the scope closes is removed. */
+export const draft = (path: string): Effect.Effect<Draft, Refused, Scope.Scope> =>
+  Effect.gen(function*() {
+    const temporary = `${path}.${process.pid}.tmp`
+    const attempt = <A>(action: () => A) =>
+      Effect.try({
+        try: action,
+        catch: (error) =>
+          new Refused({ message: `Cannot write ${path}: ${error instanceof Error ? reasonOf(error) : "unknown"}` })
+      })
+    const file = yield* Effect.acquireRelease(
+      attempt(() => fs.openSync(temporary, "w")),
+      (file) =>
+        Effect.sync(() => {
+          fs.closeSync(file)
+          fs.rmSync(temporary, { force: true })
+        })
+    )
+    return {
+      write: (line) => attempt(() => void fs.writeSync(file, `${line}\n`)),
+      publish: attempt(() => {
+        fs.fsyncSync(file)
+        fs.renameSync(temporary, path)
+      })
+    }
+  })

@@ -1,0 +1,131 @@
+import * as Commands from "@card-rewards/testing/IntegratorCommands"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as fs from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+
+interface Vector {
+  readonly entries: ReadonlyArray<Readonly<Record<string, string>>>
+  readonly seal: Readonly<Record<string, string>>
+}
+
+const vectors: ReadonlyArray<Vector> = JSON.parse(
+  fs.readFileSync(new URL("../../../docs/journal-seals.json", import.meta.url), "utf8")
+)
+const entries = vectors.flatMap((vector) => vector.entries.map((entry) => JSON.stringify(entry)))
+const seals = vectors.map(({ seal }) => JSON.stringify(seal))
+const lastEntry = entries.length
+
+/** A folder that exists as long as the scope, and a way to fill it: each item is a line. */
+const makeFolder = Effect.map(
+  Effect.acquireRelease(
+    Effect.sync(() => fs.mkdtempSync(join(tmpdir(), "card-rewards-verify-"))),
+    (path) => Effect.sync(() => fs.rmSync(path, { recursive: true, force: true }))
+  ),
+  (path) => ({
+    path,
+    file: (name: string) => join(path, name),
+    write: (name: string, lines: ReadonlyArray<string>, end = "\n") => {
+      fs.writeFileSync(join(path, name), lines.join("\n") + end)
+      return join(path, name)
+    }
+  })
+)
+
+const makeFiles = Effect.gen(function*() {
+  const { file, path, write } = yield* makeFolder
+  const [journal, present] = [write("entries", entries), write("seals", seals)]
+  const verify = (...more: ReadonlyArray<string>) =>
+    Commands.run([
+      "verify-journal",
+      ...(more.includes("--entries") ? [] : ["--entries", journal]),
+      "--seals",
+      present,
+      ...more
+    ])
+  return { file, path, write, journal, present, verify }
+})
+
+describe("card-rewards verify-journal, from files", () => {
+  it.live("says up to where the journal is unchanged", () =>
+    Effect.gen(function*() {
+      const { file, verify, write } = yield* makeFiles
+      const expectUnchanged = Effect.fnUntraced(function*(text: RegExp, ...more: ReadonlyArray<string>) {
+        const { status, stderr, stdout } = yield* verify(...more)
+        assert.deepStrictEqual([status, stderr], [0, ""])
+        assert.match(stdout, /^[^\n]+\n$/)
+        assert.match(stdout, text)
+      })
+      yield* expectUnchanged(/^Consistent, but no kept seal proves it; present seals cover entries up to \d+\n$/)
+      const proven = new RegExp(`^Unchanged up to entry ${lastEntry}, by kept seals`)
+      // as they are kept by --save-seals, by the two operations, and by hand
+      yield* expectUnchanged(/^Consistent/, "--save-seals", file("saved"))
+      assert.strictEqual(fs.readFileSync(file("saved"), "utf8"), `${seals.join("\n")}\n`)
+      yield* expectUnchanged(proven, "--kept", file("saved"), "--save-seals", file("saved"))
+      const { hash = "", toEntry } = vectors.at(-1)?.seal ?? {}
+      for (
+        const kept of [
+          [`{"seals":[${seals.join()}],"next":"3"}`],
+          seals.map((seal) => `{"seal":${seal}}`),
+          ["\ufeff\r", `${JSON.stringify({ toEntry, hash })}\r`]
+        ]
+      ) yield* expectUnchanged(proven, "--kept", write("kept", kept, ""))
+      const older = write("older", entries.slice(0, 2))
+      yield* expectUnchanged(/the older export has the same entries up to 2;/, "--kept-entries", older)
+      const { stdout } = yield* verify("--json")
+      const verdict: unknown = JSON.parse(stdout)
+      const fields = { provenTo: "0", comparedTo: "0", lastEntry: `${lastEntry}`, lastSeal: vectors.at(-1)?.seal }
+      assert.deepInclude(verdict, { verdict: "Unchanged", ...fields })
+    }))
+
+  it.live("names what has changed with exit code 1, and keeps no seals then", () =>
+    Effect.gen(function*() {
+      const { file, path, verify, write } = yield* makeFiles
+      const kept = write("kept", seals.slice(0, 1))
+      const fourth = entries[3]?.replace(`"amount":"1"`, `"amount":"2"`) ?? ""
+      const changed = write("changed", entries.with(3, fourth))
+      const args = ["--entries", changed, "--kept", kept, "--save-seals", kept]
+      const { status, stderr, stdout } = yield* verify(...args)
+      assert.deepStrictEqual([status, stderr], [1, ""])
+      assert.match(stdout, /^Changed: seal 2 is not that of entries 3 to 4: .* Kept seals prove .* up to 2\n$/)
+      assert.strictEqual(fs.readFileSync(kept, "utf8"), `${seals[0]}\n`)
+      const older = yield* verify(...args, "--kept-entries", file("entries"), "--json")
+      assert.strictEqual(older.status, 1)
+      assert.deepInclude(JSON.parse(older.stdout), { verdict: "EntryDiffers", entry: "4", provenTo: "2" })
+      assert.deepStrictEqual(fs.readdirSync(path).filter((name) => name.endsWith(".tmp")), [])
+    }))
+
+  it.live("refuses files that cannot be read, in one line", () =>
+    Effect.gen(function*() {
+      const { file, verify, write } = yield* makeFiles
+      fs.writeFileSync(file("binary"), Uint8Array.of(0x7b, 0xff, 0x0a))
+      for (
+        const [args, message] of [
+          [["--entries", file("none")], /^Cannot read .*none: ENOENT\n$/],
+          [["--entries", file("binary")], /^Cannot read .*binary: /],
+          [["--kept", write("kept", ["{}"])], /^a kept seal needs a hash/],
+          [["--kept", write("order", seals.toReversed())], /not in order/],
+          [["--kept-entries", write("old", ["["])], /older export is no entry/],
+          [["--entries", "-", "--kept", "-"], /Only one file/]
+        ] as const
+      ) {
+        const { status, stderr, stdout } = yield* verify(...args)
+        assert.deepStrictEqual([status, stdout], [2, ""], stderr)
+        assert.match(stderr, message)
+        assert.match(stderr, /^[^\n]+\n$/)
+      }
+      const alone = yield* Commands.run(["verify-journal", "--entries", file("entries")])
+      assert.match(alone.stderr, /given together/)
+      const { status, stderr } = yield* verify("--save-seals", join(file("none"), "seals"))
+      assert.deepStrictEqual([status, /^Cannot write .*ENOENT\n$/.test(stderr)], [1, true])
+    }))
+
+  it.live("reads a line that never ends in parts", () =>
+    Effect.gen(function*() {
+      const { verify, write } = yield* makeFiles
+      const { status, stdout } = yield* verify("--entries", write("endless", ["{".padEnd(10_000_000, " ")], ""))
+      assert.strictEqual(status, 1)
+      assert.match(stdout, /entry 1 is no entry: the line has more than 65536 characters/)
+    }))
+})
