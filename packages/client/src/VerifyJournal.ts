@@ -11,6 +11,7 @@ import {
   chainFault,
   type ExportedSeal,
   type KeptSeal,
+  type KeptSealFields,
   placeOf,
   readKeptSeal,
   readSeal,
@@ -84,13 +85,12 @@ const verify = Effect.fnUntraced(function*<E>(
     if (hash !== seal.hash) {
       return found({ _tag: witness.holds ? "SealRewritten" : "SealDiffers", seal: number, fromEntry, toEntry })
     }
-    if (witness.differsTo !== undefined) {
-      return found({ _tag: "KeptSealDiffers", seal: number, fromEntry: provenTo + 1n, toEntry: witness.differsTo })
-    }
+    if (witness.missing !== undefined) return found(missingSeal(witness.missing))
+    if (witness.differs) return found({ _tag: "KeptSealDiffers", seal: number, fromEntry: provenTo + 1n, toEntry })
     before = seal
     lastSeal = seal
   }
-  const fault = (yield* entries.readRest) ?? (yield* missingSeal(kept, before, entries.last())) ?? differing()
+  const fault = (yield* entries.readRest) ?? cutOff(yield* peekKept(kept, before), entries.last()) ?? differing()
   if (fault !== undefined) return found(fault)
   return { _tag: "Unchanged", provenTo, comparedTo: entries.comparedTo(), lastSeal, lastEntry: entries.last() }
 })
@@ -112,11 +112,13 @@ const hashOf = Effect.fnUntraced(function*(previousHash: string, canonical: Read
 interface Witness {
   /** A kept seal proves the entries up to the seal's last one. */
   readonly holds: boolean
-  /** The last entry of a kept seal that contradicts the present ones. */
-  readonly differsTo: bigint | undefined
+  /** A kept seal has the same end, and another hash. */
+  readonly differs: boolean
+  /** A kept seal that ends at no end of a present one. */
+  readonly missing: KeptSealFields | undefined
 }
 
-/** Compares the kept seals that end within the entries of a seal, whose hash follows from the entries. */
+/** Compares the kept seals that end within the entries of a seal. `hash` follows from the entries. */
 const compareKept = Effect.fnUntraced(function*<E>(
   kept: Cursor<KeptSeal, E>,
   before: SealEnd,
@@ -125,33 +127,31 @@ const compareKept = Effect.fnUntraced(function*<E>(
 ): Effect.fn.Return<Witness, E | KeptUnreadable> {
   let holds = false
   for (;;) {
-    const next = yield* peekKept(kept)
-    if (next === undefined || placeOf(next, seal) > 0) return { holds, differsTo: undefined }
-    if (placeOf(next, before) <= 0) return yield* new KeptUnreadable({ message: "the kept seals are not in order" })
+    const next = yield* peekKept(kept, before)
+    if (next === undefined || placeOf(next, seal) > 0) return { holds, differs: false, missing: undefined }
     kept.advance()
-    const isSame = placeOf(next, seal) === 0 && next.hash === hash && (next.toEntry ?? seal.toEntry) === seal.toEntry
-    if (!isSame) return { holds, differsTo: next.toEntry ?? seal.toEntry }
+    const isMissing = placeOf(next, seal) < 0 || (next.toEntry ?? seal.toEntry) !== seal.toEntry
+    if (isMissing) return { holds, differs: false, missing: next }
+    if (next.hash !== hash) return { holds, differs: true, missing: undefined }
     holds = true
   }
 })
 
-const peekKept = Effect.fnUntraced(function*<E>(kept: Cursor<KeptSeal, E>) {
+/** The next kept seal, which ends behind the seals before. */
+const peekKept = Effect.fnUntraced(function*<E>(kept: Cursor<KeptSeal, E>, before: SealEnd) {
   const exported = yield* kept.peek
   if (exported === undefined) return undefined
   const message = "a kept seal needs a hash, and the number of the seal or of its last entry"
-  return readKeptSeal(exported) ?? (yield* new KeptUnreadable({ message }))
+  const next = readKeptSeal(exported) ?? (yield* new KeptUnreadable({ message }))
+  return placeOf(next, before) > 0
+    ? next
+    : yield* new KeptUnreadable({ message: "the kept seals are not in order, oldest first" })
 })
 
+const missingSeal = ({ seal, toEntry }: KeptSealFields): Fault => ({ _tag: "KeptSealMissing", seal, toEntry })
+
 /** A kept seal behind the last present one: its entries were removed, or the seal. */
-const missingSeal = Effect.fnUntraced(function*<E>(
-  kept: Cursor<KeptSeal, E>,
-  last: SealEnd,
-  lastEntry: bigint
-): Effect.fn.Return<Fault | undefined, E | KeptUnreadable> {
-  const next = yield* peekKept(kept)
-  if (next === undefined) return undefined
-  if (placeOf(next, last) <= 0) return yield* new KeptUnreadable({ message: "the kept seals are not in order" })
-  return next.toEntry !== undefined && next.toEntry > lastEntry
+const cutOff = (kept: KeptSealFields | undefined, lastEntry: bigint): Fault | undefined =>
+  kept?.toEntry !== undefined && kept.toEntry > lastEntry
     ? { _tag: "EntryMissing", entry: lastEntry + 1n }
-    : { _tag: "KeptSealMissing", seal: next.seal, toEntry: next.toEntry }
-})
+    : kept && missingSeal(kept)

@@ -125,9 +125,12 @@ describe("of a journal that was changed, the verdict names", () => {
       // other bounds, with the same entries
       const seals = sealed(story.entries, [story.entries.length])
       const { hash, toEntry } = seal
-      const expected = story.entries.length === Number(seal.toEntry) && seal.seal === "1"
+      const whole = { fromEntry: 1n, toEntry: BigInt(toEntry) }
+      const expected = Number(toEntry) < story.entries.length
+        ? { _tag: "KeptSealMissing" as const, seal: undefined, toEntry: whole.toEntry }
+        : seal.seal === "1"
         ? { _tag: "Unchanged" as const }
-        : { _tag: "KeptSealDiffers" as const, seal: 1n, fromEntry: 1n, toEntry: BigInt(seal.toEntry) }
+        : { _tag: "KeptSealDiffers" as const, seal: 1n, ...whole }
       yield* expectVerdict({ entries: story.entries, seals, kept: [{ hash, toEntry }] }, expected)
     }), runs)
 

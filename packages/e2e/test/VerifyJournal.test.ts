@@ -1,6 +1,10 @@
+import { Currency, logItems, Reference, TransactionId, UserId, verifyJournal } from "@card-rewards/client"
 import * as Commands from "@card-rewards/testing/IntegratorCommands"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { until } from "@card-rewards/testing/Polling"
+import { TestService } from "@card-rewards/testing/TestService"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Redacted, Stream } from "effect"
+import { SqlClient } from "effect/sql"
 import * as fs from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -129,3 +133,83 @@ describe("card-rewards verify-journal, from files", () => {
       assert.match(stdout, /entry 1 is no entry: the line has more than 65536 characters/)
     }))
 })
+
+/** A purchase by a user whose id needs every kind of escape, and a deposit. */
+const moveMoney = Effect.fnUntraced(function*(name: string) {
+  const { api, idle, integratorId } = yield* TestService
+  const userId = UserId.make("b:\"ö\\\u0001\u2028😀")
+  yield* api.users.put({ params: { userId }, payload: {} })
+  const { now: occurredAt } = yield* api.sandbox.clock()
+  const externalTransactionId = TransactionId.make(`${name} "\\\n`)
+  const amount = { currency: Currency.make("USD"), amount: 100n }
+  const merchant = { descriptor: "Corner shop", mcc: "5411" }
+  yield* api.spendEvents.submit({
+    payload: { kind: "clearing", integratorId, userId, externalTransactionId, amount, merchant, occurredAt }
+  })
+  yield* api.sandbox.deposit({
+    payload: { reference: Reference.make(`${name} é"\\`), amount: { asset: "USDC", amount: 1_000_000n } }
+  })
+  yield* idle
+})
+
+/** Waits until all entries are sealed. Returns the last one. */
+const untilSealed = Effect.gen(function*() {
+  const { api } = yield* TestService
+  const { entries } = yield* api.journal.list({ query: { limit: 1_000 } })
+  const last = entries.at(-1)?.entry ?? 0n
+  const sealed = api.journal.latestSeal().pipe(
+    Effect.map(({ seal }) => seal.toEntry),
+    Effect.catchTag("NotFound", () => Effect.succeed(0n))
+  )
+  yield* until("seals", sealed, (toEntry) => toEntry === last, 20)
+  return last
+})
+
+layer(TestService.layer({ sealMillis: 50 }), { excludeTestServices: true, timeout: "60 seconds" })(
+  "card-rewards verify-journal, of the service",
+  (it) => {
+    it.effect("proves the journal by kept seals, and finds that everything was rewritten", () =>
+      Effect.gen(function*() {
+        const { api, apiKey, baseUrl, publish } = yield* TestService
+        const sql = yield* SqlClient.SqlClient
+        const { file, write } = yield* makeFolder
+        const env = { CARD_REWARDS_BASE_URL: baseUrl, CARD_REWARDS_API_KEY: Redacted.value(apiKey) }
+        const verify = (...more: ReadonlyArray<string>) => Commands.run(["verify-journal", ...more], env)
+        yield* publish()
+        assert.match((yield* verify()).stdout, /^Consistent, .* up to 0\n$/)
+        yield* moveMoney("first")
+        const first = yield* untilSealed
+        assert.strictEqual((yield* verify("--save-seals", file("kept"))).status, 0)
+        yield* moveMoney("second")
+        const last = yield* untilSealed
+        const args = ["--kept", file("kept"), "--json"]
+        const { status, stdout } = yield* verify(...args, "--save-seals", file("all"))
+        assert.strictEqual(status, 0)
+        const expected = { verdict: "Unchanged", provenTo: `${first}`, lastEntry: `${last}` }
+        assert.deepInclude(JSON.parse(stdout), expected)
+
+        const entries = logItems((query) => api.journal.list({ query }))
+        const seals = logItems((query) => api.journal.seals({ query }))
+        const verdict = yield* verifyJournal({ entries, seals, kept: Stream.take(seals, 1) })
+        assert.deepInclude(verdict, { _tag: "Unchanged", lastEntry: last })
+        const headers = { "x-api-key": env.CARD_REWARDS_API_KEY, accept: "application/x-ndjson" }
+        const exported = yield* Effect.promise(async () => (await fetch(`${baseUrl}/v1/journal`, { headers })).text())
+        const older = write("older", [exported], "")
+
+        // as the owner of the database: an entry, and then all seals
+        yield* sql`UPDATE journal SET amount = amount + 1 WHERE entry = ${`${first}`}::bigint`
+        const changed = yield* verify(...args)
+        assert.deepInclude(JSON.parse(changed.stdout), { verdict: "SealDiffers" })
+        assert.strictEqual(changed.status, 1)
+        yield* sql`DELETE FROM journal_seals`
+        yield* untilSealed
+        assert.match((yield* verify()).stdout, /^Consistent/)
+        const rewritten = yield* verify(...args, "--save-seals", file("kept"))
+        // sealed in one part, which ends later than what was kept
+        assert.deepInclude(JSON.parse(rewritten.stdout), { verdict: "KeptSealMissing", seal: "1", provenTo: "0" })
+        const named = yield* verify(...args, "--kept-entries", older)
+        assert.deepInclude(JSON.parse(named.stdout), { verdict: "EntryDiffers", entry: `${first}` })
+        assert.notInclude(rewritten.stdout + named.stdout + changed.stdout, env.CARD_REWARDS_API_KEY)
+      }))
+  }
+)

@@ -16,8 +16,11 @@ const KeptSeal = Schema.Struct({
   hash: Sha256
 })
 
+/** A kept seal that was read; it has a number, the last entry, or both. */
+export type KeptSealFields = typeof KeptSeal.Type
+
 /** What was kept of a seal: its hash, and its number or the last of its entries. Whole seals have both. */
-export type KeptSeal = string | typeof KeptSeal.Encoded | typeof KeptSeal.Type
+export type KeptSeal = string | typeof KeptSeal.Encoded | KeptSealFields
 
 /** What a seal has to follow. */
 export type SealEnd = Pick<typeof JournalSeal.Type, "seal" | "toEntry" | "hash">
@@ -39,7 +42,7 @@ export const readSeal: (value: unknown) => typeof JournalSeal.Type | undefined =
 const readKept = decoded(KeptSeal)
 
 /** Reads a kept seal; undefined where it is none. */
-export const readKeptSeal = (value: unknown): typeof KeptSeal.Type | undefined => {
+export const readKeptSeal = (value: unknown): KeptSealFields | undefined => {
   const kept = readKept(value)
   return kept?.seal === undefined && kept?.toEntry === undefined ? undefined : kept
 }
@@ -56,7 +59,7 @@ export const chainFault = (
 }
 
 /** Whether a kept seal ends before (-1), with (0) or behind (1) a present one. */
-export const placeOf = (kept: typeof KeptSeal.Type, present: SealEnd): number => {
+export const placeOf = (kept: KeptSealFields, present: SealEnd): number => {
   const [own, other] = kept.seal === undefined ? [kept.toEntry ?? 0n, present.toEntry] : [kept.seal, present.seal]
   return own < other ? -1 : own > other ? 1 : 0
 }

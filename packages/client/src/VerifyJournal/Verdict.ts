@@ -43,9 +43,9 @@ export type Fault =
     readonly seal: bigint
     readonly reason: "number" | "entries" | "previousHash"
   }
-  /** The present seals and entries agree with each other, but not with a kept seal: all were rewritten. */
+  /** The present seals and entries agree with each other, but not with a kept seal: they were rewritten. */
   | { readonly _tag: "KeptSealDiffers"; readonly seal: bigint } & Range
-  /** There are fewer present seals than were kept. */
+  /** No present seal ends where a kept one does: seals were removed, or made anew of other parts of the journal. */
   | { readonly _tag: "KeptSealMissing"; readonly seal: bigint | undefined; readonly toEntry: bigint | undefined }
 
 /** The first fault. Up to the entry `provenTo` a kept seal proves that nothing has changed. */
@@ -100,11 +100,11 @@ const describeFault = (fault: JournalFault): string => {
     case "SealChainBroken":
       return `seal ${fault.seal} does not follow the one before it: its ${chainReasons[fault.reason]}`
     case "KeptSealDiffers":
-      return `${range(fault)} are not those that seal ${fault.seal} was made of when it was kept: they were rewritten`
+      return `${range(fault)} lead to another hash than the kept seal ${fault.seal}: they, or seals, were rewritten`
     case "KeptSealMissing":
-      return `the seal that was kept ${
-        fault.seal === undefined ? `for the entries up to ${fault.toEntry}` : `as number ${fault.seal}`
-      } is missing`
+      return `the kept seal ${
+        fault.seal ?? `of the entries up to ${fault.toEntry}`
+      } is missing: seals were removed, or made anew`
   }
 }
 
