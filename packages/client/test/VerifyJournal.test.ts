@@ -132,6 +132,11 @@ describe("of a journal that was changed, the verdict names", () => {
         ? { _tag: "Unchanged" as const }
         : { _tag: "KeptSealDiffers" as const, seal: 1n, ...whole }
       yield* expectVerdict({ entries: story.entries, seals, kept: [{ hash, toEntry }] }, expected)
+      const [first] = story.seals
+      if (first !== undefined && Number(first.toEntry) < story.entries.length) {
+        const missing = { _tag: "KeptSealMissing", seal: 1n, toEntry: BigInt(first.toEntry) } as const
+        yield* expectVerdict({ entries: story.entries, seals, kept: [first] }, missing)
+      }
     }), runs)
 
   it.effect.prop("the rewritten seal, and the one that does not follow", [storyParts], ([parts]) =>

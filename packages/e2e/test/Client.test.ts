@@ -183,7 +183,7 @@ layer(services, options)("the packed client in an empty project", (it) => {
         child.stderr.resume()
         return started
       }
-      const [listen = "", trigger = ""] = readme.match(/^npx card-rewards .*$/gm) ?? []
+      const [listen = "", trigger = ""] = readme.match(/^npx card-rewards (?:listen|trigger) .*$/gm) ?? []
       const startedAt = performance.now()
       const listening = yield* Effect.acquireRelease(
         Effect.sync(() => npx(listen)),
