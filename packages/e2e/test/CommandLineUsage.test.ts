@@ -28,6 +28,8 @@ const refused: ReadonlyArray<readonly [args: ReadonlyArray<string>, status: numb
   [listen(`--api-kee=${sandboxKey}`), 2, /--api-kee/],
   [["trigger", "purchases", "--api-key", sandboxKey], 2, /purchases/],
   [["trigger", "purchase", "--api-key", liveKey], 1, /in the sandbox alone/],
+  [["verify-journal"], 2, /CARD_REWARDS_API_KEY/],
+  [["verify-journal", "--api-key", sandboxKey, "--seals", "seals"], 2, /given together/],
   [[sandboxKey], 2, /service_sk_sandbox_…/]
 ]
 
@@ -79,6 +81,7 @@ describe("the command line", () => {
           [["--help"], /trigger/],
           [["listen", "--help"], /--forward-to/],
           [["trigger", "--help"], /awaiting-funding/],
+          [["verify-journal", "--help"], /--kept-entries/],
           [["trigger", "purchase", "--help"], /reward\.pending/]
         ] as const
       ) {
