@@ -2,6 +2,7 @@ import { deposit } from "@card-rewards/e2e/hostile/attacks/Deposit"
 import { millionDue } from "@card-rewards/e2e/hostile/attacks/Maturing"
 import { breaches } from "@card-rewards/e2e/hostile/Judge"
 import type { Measured } from "@card-rewards/e2e/hostile/Phases"
+import { scheduleOf, slowdown } from "@card-rewards/e2e/hostile/ProcessorTime"
 import { Samples } from "@card-rewards/e2e/hostile/Samples"
 import * as Table from "@card-rewards/e2e/hostile/Table"
 import { assert, describe, it } from "@effect/vitest"
@@ -41,6 +42,7 @@ const measured = (during: Millis, changes: Partial<Measured> = {}): Measured => 
     duringMillis: 10_000,
     recoveryMillis: 0,
     peakBytes: { api: 2 ** 28, worker: 2 ** 28 },
+    slowdown: 1,
     figures: [],
     failures: [],
     ...changes
@@ -89,5 +91,20 @@ describe("the judgement of an attack", () => {
     const during = measured({ post: 5, reward: 1_500, webhook: 60 }, { before })
     assert.deepStrictEqual(breaches(deposit, during, "short"), [])
     assert.lengthOf(breaches(deposit, during, "full"), 1)
+  })
+
+  it("allows a short form, not a full form, to take longer by what others took of the processors", () => {
+    const during = (slowdown: number) => measured({ post: 550, reward: 80, webhook: 60 }, { slowdown })
+    assert.deepStrictEqual(breaches(deposit, during(2), "short"), [])
+    assert.lengthOf(breaches(deposit, during(1.5), "short"), 1)
+    assert.lengthOf(breaches(deposit, during(2), "full"), 1)
+  })
+
+  it("reads from a schedule how much longer than alone a process took", () => {
+    assert.strictEqual(slowdown({ ran: 100, waited: 50 }, { ran: 300, waited: 150 }), 1.5)
+    assert.strictEqual(slowdown({ ran: 100, waited: 50 }, { ran: 100, waited: 50 }), 1)
+    const { ran, waited } = scheduleOf(process.pid)
+    assert.isAbove(ran, 0)
+    assert.isAtLeast(waited, 0)
   })
 })

@@ -6,8 +6,9 @@ import { type Metric, metrics } from "./Samples.ts"
 export const bounds: Readonly<Record<Metric, number>> = { post: 300, reward: 1_000, webhook: 1_500 }
 
 /**
- * Where the machine may be slow by itself, a bound is at least so many times what was measured before the attack, and
- * is extended by the time in which the machine ran not even the innocent integrator's process.
+ * Where the machine may be slow by itself, a bound is at least so many times what was measured before the attack. It
+ * grows with the time for which the service had work and no processor, and is extended by the time in which the machine
+ * ran not even the innocent integrator's process.
  */
 const slowMachineFactor = 4
 
@@ -22,7 +23,7 @@ const maxPeakMiB = { api: 640, worker: 1_024 } as const
 
 /** What was promised and not kept, a line each; nothing where all was. A full form is judged by the bounds alone. */
 export const breaches = (attack: Attack, measured: Measured, form: "short" | "full"): ReadonlyArray<string> => {
-  const { after, before, during, peakBytes, recoveryMillis } = measured
+  const { after, before, during, peakBytes, recoveryMillis, slowdown } = measured
   const refused = [...before.refused, ...during.refused, ...after.refused]
   return [
     ...measured.failures,
@@ -31,14 +32,15 @@ export const breaches = (attack: Attack, measured: Measured, form: "short" | "fu
       : []),
     ...metrics.flatMap((metric) => {
       const bound = metric === "reward" ? attack.rewardBoundMillis ?? bounds[metric] : bounds[metric]
-      const slow = Math.max(bound, slowMachineFactor * before[metric].p95) + during.stalledMillis
+      const slow = Math.max(bound, slowMachineFactor * before[metric].p95) * slowdown + during.stalledMillis
       const allowed = form === "short" ? slow : bound
       const was = during[metric].p95
       return was <= allowed ? [] : [`${metric} p95 was ${millis(was)} during the attack, more than ${millis(allowed)}`]
     }),
     ...(recoveryMillis === undefined ? [`not as before ${recoveredWithinMillis / 1_000} s after the attack`] : []),
     ...metrics.flatMap((metric) => {
-      const allowed = Math.max(asBeforeFloor[metric], asBeforeFactor * before[metric].p95) + after.stalledMillis
+      const asBefore = Math.max(asBeforeFloor[metric], asBeforeFactor * before[metric].p95)
+      const allowed = form === "short" ? asBefore * slowdown + after.stalledMillis : asBefore + after.stalledMillis
       const was = after.posts < fewPosts ? after[metric].p50 : after[metric].p95
       if (was <= allowed) return []
       return [`${metric} took ${millis(was)} after the attack, ${millis(before[metric].p95)} before`]

@@ -2,6 +2,7 @@ import { Effect, Option } from "effect"
 import type { Attack, Form } from "./Attack.ts"
 import * as Attacker from "./Attacker.ts"
 import { peakBytes, resetPeak } from "./Memory.ts"
+import { scheduleOf, slowdown } from "./ProcessorTime.ts"
 import { type Summary, wallMillis } from "./Samples.ts"
 import type { Stage } from "./Stage.ts"
 
@@ -30,6 +31,8 @@ export interface Measured {
   /** From the attack's end to when no event was unfinished for longer than {@link calmMillis}; absent without that. */
   readonly recoveryMillis: number | undefined
   readonly peakBytes: { readonly api: number; readonly worker: number }
+  /** How many times longer than alone api or worker took from the attack on, because others had the processors. */
+  readonly slowdown: number
   readonly figures: ReadonlyArray<string>
   readonly failures: ReadonlyArray<string>
 }
@@ -56,6 +59,7 @@ export const measure = Effect.fnUntraced(function*(options: {
   const from = wallMillis()
   yield* Effect.sleep(timing.beforeMillis + marginMillis)
   for (const { pid } of [api, worker]) resetPeak(pid)
+  const schedules = [api, worker].map(({ pid }) => ({ pid, schedule: scheduleOf(pid) }))
   const startedAt = wallMillis()
   const result = yield* Effect.timeoutOption(assault, attack.maxSeconds * 1_000)
   yield* Effect.sleep(Math.max(0, timing.leastMillis - (wallMillis() - startedAt)))
@@ -76,6 +80,7 @@ export const measure = Effect.fnUntraced(function*(options: {
     duringMillis: ended - startedAt,
     recoveryMillis: isCalm ? recovered - ended : undefined,
     peakBytes: { api: peakBytes(api.pid), worker: peakBytes(worker.pid) },
+    slowdown: Math.max(...schedules.map(({ pid, schedule }) => slowdown(schedule, scheduleOf(pid)))),
     figures: [...figures, ...Attacker.refusals(attacker)],
     failures
   }

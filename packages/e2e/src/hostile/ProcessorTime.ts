@@ -9,6 +9,28 @@ export const processMillis = (pid: number): number => {
   return stat === undefined ? 0 : stat.own
 }
 
+/** How long a process's main thread ran, and how long it was ready to run and had no processor, in milliseconds. */
+export interface Schedule {
+  readonly ran: number
+  readonly waited: number
+}
+
+/** The schedule of a process since its start; zeros once it is gone. */
+export const scheduleOf = (pid: number): Schedule => {
+  try {
+    const [ran = 0, waited = 0] = readFileSync(`/proc/${pid}/schedstat`, "utf8").split(" ").map(Number)
+    return { ran: ran / 1e6, waited: waited / 1e6 }
+  } catch {
+    return { ran: 0, waited: 0 }
+  }
+}
+
+/** How many times longer than alone a thread took for its work between two readings; 1 where it had none. */
+export const slowdown = (from: Schedule, to: Schedule): number => {
+  const ran = to.ran - from.ran
+  return ran <= 0 ? 1 : (ran + to.waited - from.waited) / ran
+}
+
 /** Processor time of a parent, its children and those of them that have ended, in milliseconds. */
 export const treeMillis = (parent: number): number => {
   const children = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map((name) => statOf(Number(name)))

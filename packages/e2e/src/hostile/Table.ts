@@ -10,6 +10,7 @@ const head = [
   "worst post, reward, webhook",
   "recovered",
   "peak worker, api",
+  "slowdown by others",
   "the attacker's own work"
 ]
 
@@ -20,7 +21,7 @@ export const print = (measurements: ReadonlyArray<Measured>): string =>
 const row = (texts: ReadonlyArray<string>): string => `| ${texts.join(" | ")} |`
 
 const cells = (measured: Measured): ReadonlyArray<string> => {
-  const { after, before, during, peakBytes, recoveryMillis } = measured
+  const { after, before, during, peakBytes, recoveryMillis, slowdown } = measured
   const of = (metric: Metric) => [before, during, after].map((summary) => latency(summary, metric)).join(" → ")
   const refused = [before, during, after].flatMap((summary) => summary.refused)
   const worst = [during.post.max, during.reward.max, during.webhook.max].map(duration).join(", ")
@@ -33,6 +34,7 @@ const cells = (measured: Measured): ReadonlyArray<string> => {
     worst,
     recoveryMillis === undefined ? "**no**" : duration(recoveryMillis),
     `${mebibytes(peakBytes.worker)}, ${mebibytes(peakBytes.api)}`,
+    slowdown.toFixed(1),
     [...measured.figures, ...measured.failures.map((failure) => `**${failure}**`)].join("; ")
   ]
 }
