@@ -66,12 +66,16 @@ const alerts = (root: string): ReadonlyArray<string> =>
     .flatMap((name) => [...fs.readFileSync(path.join(root, name), "utf8").matchAll(/- alert: (\w+)/g)])
     .map(([, name = ""]) => name)
 
-/** Commands without subcommands, with the name of their group: a group is made in the file of its commands. */
+/**
+ * Commands without subcommands, with the name of their group: a group is made in the file of its commands. One that
+ * changes something has its whole name.
+ */
 const commands = (sources: ReadonlyArray<Source>): ReadonlyArray<string> =>
   sources.filter((source) => source.file.startsWith("packages/admin/src/Commands/")).flatMap((source) => {
     const made = argumentsOf(source, /^make$/)
     const group = source.text.includes("withSubcommands") ? made.at(-1) : undefined
-    return group === undefined ? made : made.slice(0, -1).map((name) => `${group} ${name}`)
+    const reading = group === undefined ? made : made.slice(0, -1).map((name) => `${group} ${name}`)
+    return [...reading, ...argumentsOf(source, /^changing$/)]
   })
 
 /** The string literals that are the first, or for a `Record` any, argument of calls of functions of these names. */

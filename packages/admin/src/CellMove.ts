@@ -21,6 +21,8 @@ export interface Move {
   readonly deleteAfter: Duration.Duration
   /** Fails unless the slots can be moved. Runs when no other move of their cells can begin, and no migration. */
   readonly check: Effect.Effect<void, Refused>
+  /** Records the operator's action in both cells. Runs before anything is changed. */
+  readonly record: (outcome: "unchanged" | "began") => Effect.Effect<void, Refused>
   /** Fails unless the rows of both cells keep all rules. Runs before the rows of `from` are deleted. */
   readonly audit: Effect.Effect<void, Refused>
   readonly show: (progress: Progress) => Effect.Effect<void>
@@ -66,6 +68,8 @@ export const move = Effect.fnUntraced(function*(input: Move) {
 
 const moveAll = Effect.fnUntraced(function*(input: Move, pair: Pair) {
   const slots = [...input.slots].toSorted((one, other) => one - other)
+  const planned = yield* nextSteps(pair, input, slots)
+  yield* input.record([...planned.keys()].every((step) => step === "done") ? "unchanged" : "began")
   const sizes = yield* Tables.sizesOf(pair.source, slots)
   // most of it, before any slot waits for it
   yield* advanceArrivals(pair)
@@ -82,13 +86,13 @@ const moveAll = Effect.fnUntraced(function*(input: Move, pair: Pair) {
   }
 })
 
-type Fence = Pick<Move, "from" | "to" | "slots" | "check">
+type Fence = Pick<Move, "from" | "to" | "slots" | "check" | "record">
 
 /**
  * Makes `from` give up the slots that `to` owns, too. Returns which these were. The epochs of `to` are the higher ones
  * before, so that nothing is undone where an older copy of `from` appears again.
  */
-export const fence = Effect.fnUntraced(function*({ check, from, slots, to }: Fence) {
+export const fence = Effect.fnUntraced(function*({ check, from, record, slots, to }: Fence) {
   const pair: Pair = { source: yield* Connection.connect(from), target: yield* Connection.connect(to) }
   yield* becomeOnlyMover(pair)
   yield* check
@@ -98,12 +102,13 @@ export const fence = Effect.fnUntraced(function*({ check, from, slots, to }: Fen
   if (foreign !== undefined) {
     return yield* new Refused({ message: `Slot ${foreign.slot} is not owned by cell ${to.name}` })
   }
+  const fenced = there.filter(({ peer, state }) => state !== "left" || peer !== to.name).map(({ slot }) => slot)
+  yield* record(fenced.length === 0 ? "unchanged" : "began")
   yield* pair.target.query(
     `UPDATE cell_slots c SET epoch = greatest(c.epoch, t.epoch + 1)
       FROM unnest($1::int[], $2::int[]) AS t (slot, epoch) WHERE c.slot = t.slot`,
     [there.map(({ slot }) => slot), there.map(({ epoch }) => epoch)]
   )
-  const fenced = there.filter(({ peer, state }) => state !== "left" || peer !== to.name).map(({ slot }) => slot)
   yield* pair.source.query(
     "UPDATE cell_slots SET state = 'left', peer = $2, mark = $3 WHERE slot = ANY ($1)",
     [fenced, to.name, randomUUID()]

@@ -1,4 +1,5 @@
 import { Command } from "effect/cli"
+import { actions } from "./Commands/Actions.ts"
 import { audit } from "./Commands/Audits.ts"
 import { backlog } from "./Commands/Backlogs.ts"
 import { cells } from "./Commands/Cells.ts"
@@ -19,5 +20,18 @@ export const admin = Command.make("admin").pipe(
       "violations found, or the database is unreachable; 2 invalid usage"
   ),
   example("integrator create acme", "The first integrator, and its first API key"),
-  Command.withSubcommands([integrator, key, vault, simulate, audit, backlog, replay, secrets, seals, cells, migrate])
+  Command.withSubcommands([
+    integrator,
+    key,
+    vault,
+    simulate,
+    audit,
+    actions,
+    backlog,
+    replay,
+    secrets,
+    seals,
+    cells,
+    migrate
+  ])
 )

@@ -9,6 +9,7 @@ import { Environment } from "@card-rewards/core/Environment"
 import { IntegratorBacklogs } from "@card-rewards/core/IntegratorBacklogs"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { parseKeys, Secrets } from "@card-rewards/core/Secrets"
+import { OperatorActions } from "@card-rewards/core/OperatorActions"
 import { oneOf, parseUrl, required, setting, severalCells, StartRefused } from "@card-rewards/core/Settings"
 import { SealAnchors } from "@card-rewards/core/SealAnchors"
 import { Simulations } from "@card-rewards/core/Simulations"
@@ -19,6 +20,7 @@ import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Array, Context, Effect, FileSystem, Layer, Option, Redacted } from "effect"
 import { Command } from "effect/cli"
+import { Changes } from "./Changing.ts"
 import { Misused, Refused } from "./Exit.ts"
 
 /** The folder of the embedded database and of its secrets key. */
@@ -60,8 +62,11 @@ interface Input {
   readonly cell?: Option.Option<string>
 }
 
-/** How commands connect to a cell. */
-export const configOf = (cell: Cell) => databaseOf(cell, { poolSize: 2, applicationName: "card-rewards admin" })
+/** How commands connect to a cell, which only those that are made to can change. */
+export const configOf = (cell: Cell, isReadOnly = true) => ({
+  ...databaseOf(cell, { poolSize: 2, applicationName: "card-rewards admin" }),
+  isReadOnly
+})
 
 /** The cell of this name, which a flag has. */
 export const cellNamed = Effect.fnUntraced(function*(flag: string, name: string) {
@@ -103,16 +108,18 @@ const environment = Layer.effect(
 )
 
 /** The cell's database under the operator's role. Fails where its schema is not the one of this version. */
-const databaseOfCell = (cell: Cell) =>
+export const databaseOfCell = (cell: Cell, isReadOnly = true) =>
   Layer.unwrap(Effect.gen(function*() {
-    const config = configOf(cell)
+    const config = configOf(cell, isReadOnly)
     const found = yield* schemaOf(config)
     if (found !== Database.schemaVersion) return yield* new StartRefused({ message: refusal(found) })
     return Database.layer(yield* underRole(config, "admin"))
   }))
 
-const database = (input: Input) =>
-  Layer.unwrap(Effect.map(cellOf(input), databaseOfCell)).pipe(Layer.provide(Cells.layer))
+const database = (input: Input, isReadOnly: boolean) =>
+  Layer.unwrap(Effect.map(cellOf(input), (cell) => databaseOfCell(cell, isReadOnly))).pipe(Layer.provide(Cells.layer))
+
+const services = Layer.mergeAll(Audit.layer, IntegratorBacklogs.layer, OperatorActions.layer)
 
 /**
  * Runs the same in some cells at the same time, with the services for one cell, and returns what each one answered. One
@@ -125,7 +132,7 @@ export const inEach = Effect.fnUntraced(function*<A, E, R>(
   const isOnly = cells.length === 1
   return yield* Effect.forEach(cells, (cell) =>
     run(isOnly ? undefined : cell.name).pipe(
-      Effect.provide(Layer.mergeAll(Audit.layer, IntegratorBacklogs.layer).pipe(Layer.provide(databaseOfCell(cell)))),
+      Effect.provide(services.pipe(Layer.provide(databaseOfCell(cell)))),
       Effect.mapError((error) =>
         isOnly || !(error instanceof Error) ? error : new Refused({ message: `Cell ${cell.name}: ${error.message}` })),
       Effect.exit
@@ -135,23 +142,22 @@ export const inEach = Effect.fnUntraced(function*<A, E, R>(
 /** The anchors of one cell. */
 export const anchorsOf = (cell: Cell) => SealAnchors.layer.pipe(Layer.provide(databaseOfCell(cell)))
 
-/** Provides a command with services over its cell. */
+/** Provides a command with services over its cell, and with its database. */
 const provide = <A, LayerError, LayerContext>(
-  services: (input: Input) => Layer.Layer<A, LayerError, LayerContext>
+  services: Layer.Layer<A, LayerError, LayerContext>
 ) =>
-<const Name extends string, In extends Input, ContextIn, E, R>(self: Command.Command<Name, In, ContextIn, E, R>) =>
-  Command.provide(self, services)
+<const Name extends string, In extends Input, ContextIn, E, R>(self: Command.Command<Name, In, ContextIn, E, R>) => {
+  const isReadOnly = Context.get(self.annotations, Changes) === undefined
+  return Command.provide(self, (input: Input) => services.pipe(Layer.provideMerge(database(input, isReadOnly))))
+}
 
 /** The services of the commands about integrators, their keys, vaults and programs. */
-export const withServices = provide((input) =>
-  Layer.mergeAll(Integrators.layer, ApiKeys.layer, Vault.layer, Simulations.layer()).pipe(
-    Layer.provide(environment),
-    Layer.provide(database(input))
-  )
+export const withServices = provide(
+  Layer.mergeAll(Integrators.layer, ApiKeys.layer, Vault.layer, Simulations.layer()).pipe(Layer.provide(environment))
 )
 
-/** The services of `replay`, with the database, where it finds the endpoint. */
-export const withReplayServices = provide((input) => DeliveryLog.layer.pipe(Layer.provideMerge(database(input))))
+/** The services of `replay`. */
+export const withReplayServices = provide(DeliveryLog.layer)
 
 const keysFile = Effect.gen(function*() {
   const path = `${yield* dataDir}/secrets-key`
@@ -171,7 +177,5 @@ export const configuredKeys = Effect.gen(function*() {
 
 const secrets = Layer.unwrap(Effect.map(configuredKeys, (keys) => Secrets.layer({ keys })))
 
-/** The services of `secrets`. */
-export const withSecretsServices = provide((input) =>
-  StoredSecrets.layer.pipe(Layer.provide(secrets), Layer.provide(database(input)))
-)
+/** The services of `secrets`, the only command that needs the keys. */
+export const withSecretsServices = provide(StoredSecrets.layer.pipe(Layer.provide(secrets)))

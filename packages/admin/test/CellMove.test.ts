@@ -24,13 +24,13 @@ const statesOf = Effect.map(
   (rows) => rows.map(({ cell, n, state }) => `${cell} ${state} ${n}`)
 )
 
-/** The rows of each table of a schema as text; partitions are parts of their table. */
+/** The rows of integrators in each table of a schema as text; partitions are parts of their table. */
 const contentOf = Effect.fnUntraced(function*(schema: string) {
   const tables = yield* query<{ name: string }>(`SELECT relname AS name FROM pg_class
     WHERE relnamespace = '${schema}'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY 1`)
   const content: Record<string, ReadonlyArray<string>> = {}
   for (const { name } of tables) {
-    if (name === "cell_slots" || name === "effect_sql_migrations") continue
+    if (["cell_slots", "effect_sql_migrations", "operator_actions"].includes(name)) continue
     const rows = yield* query<{ row: string }>(`SELECT t::text AS row FROM ${schema}.${name} t ORDER BY 1`)
     content[name] = rows.map(({ row }) => row)
   }

@@ -1,30 +1,16 @@
-import { admin as command } from "@card-rewards/admin/Commands"
 import { invocation } from "@card-rewards/admin/Commands/Examples"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Command } from "effect/cli"
 import { admin, emptyDatabase, folder } from "./Cli.ts"
 import { createEndpoint } from "./Endpoint.ts"
 import { definition, purchase } from "./Purchase.ts"
-
-/** All commands with the words that name them. */
-const tree = (command: Command.Command.Any, path: ReadonlyArray<string> = []): ReadonlyArray<Entry> => [
-  { path, command, isLeaf: command.subcommands.length === 0 },
-  ...command.subcommands.flatMap(({ commands }) => commands.flatMap((inner) => tree(inner, [...path, inner.name])))
-]
-interface Entry {
-  readonly path: ReadonlyArray<string>
-  readonly command: Command.Command.Any
-  readonly isLeaf: boolean
-}
-
-const all = tree(command)
+import { all } from "./Tree.ts"
 
 describe("the commands", () => {
   it("are those of the operations page", () => {
     assert.sameMembers(all.filter(({ isLeaf }) => isLeaf).map(({ path }) => path.join(" ")), [
       "integrator create", "integrator list", "integrator suspend", "integrator resume", "key create", "key revoke",
-      "vault deposit", "vault withdraw", "vault claim", "simulate", "audit", "backlog", "replay start",
+      "vault deposit", "vault withdraw", "vault claim", "simulate", "audit", "actions", "backlog", "replay start",
       "replay show", "secrets rotate", "seals export", "seals verify",
       "cells list", "cells move", "cells fence", "migrate"
     ])

@@ -12,6 +12,7 @@ import { value, withinRequestDeadline } from "./Database.ts"
 import { columnList, int4, type Row, timestamptz } from "./Database/Table.ts"
 import { Environment } from "./Environment.ts"
 import { lockIntegrator } from "./Locks.ts"
+import { noAction, type RecordAction } from "./OperatorActions/RecordAction.ts"
 import * as Secrets from "./Secrets.ts"
 import { isOwned, notOwned, ownedAmong, slotOf } from "./Slots.ts"
 import * as Tables from "./Tables.ts"
@@ -52,12 +53,14 @@ export class ApiKeys extends Context.Service<ApiKeys, {
   /** Creates a key. Where a key of this name exists, also a revoked one, the result is a `duplicate` without secret. */
   readonly create: (
     integratorId: IntegratorId,
-    name: ApiKeyName
+    name: ApiKeyName,
+    record?: RecordAction
   ) => Effect.Effect<ApiKeyCreated, ApiKeyLimit | Unavailable>
   /** Revokes a key. A repeat changes nothing. */
   readonly revoke: (
     integratorId: IntegratorId,
-    name: ApiKeyName
+    name: ApiKeyName,
+    record?: RecordAction
   ) => Effect.Effect<ApiKey, NotFound | LastActiveKey | Unavailable>
   /**
    * Finds the key with this {@link Secrets.hashApiKey hash}, which begins with `slot`. Fails where there is none and
@@ -92,60 +95,10 @@ const statements = (sql: SqlClient.SqlClient) => ({
       SELECT count(*)::int AS "all", (count(*) FILTER (WHERE revoked_at IS NULL))::int AS active
       FROM api_keys WHERE integrator_id = ${integratorId}`
     return rows[0] ?? { all: 0, active: 0 }
-  })
-})
-
-const make = Effect.gen(function*() {
-  const sql = yield* SqlClient.SqlClient
-  const services = yield* Effect.context<IssueServices>()
-
-  const { count, lock, select } = statements(sql)
-
-  const list = Effect.fn("ApiKeys.list")(function*(integratorId: IntegratorId) {
-    const rows = yield* sql<KeyRow>`SELECT ${shown.names} FROM api_keys
-      WHERE integrator_id = ${integratorId} ORDER BY created_at, name COLLATE "C"`
-    return rows.map(toKey)
-  }, withinRequestDeadline)
-
-  const create = Effect.fn("ApiKeys.create")(function*(integratorId: IntegratorId, name: ApiKeyName) {
-    yield* lock(integratorId)
-    const existing = yield* select(integratorId, name)
-    if (existing !== undefined) return { key: toKey(existing), duplicate: true }
-    const { all, active } = yield* count(integratorId)
-    if (all >= maxKeys) return yield* limitReached(maxKeys, "keys in all, revoked ones included")
-    if (active >= maxActiveKeys) return yield* limitReached(maxActiveKeys, "active keys; revoke one first")
-    const { key, secret } = yield* Effect.provideContext(issue(integratorId, name), services)
-    return { key, secret: Redacted.value(secret), duplicate: false }
-  }, sql.withTransaction, withinRequestDeadline)
-
-  const revoke = Effect.fn("ApiKeys.revoke")(function*(integratorId: IntegratorId, name: ApiKeyName) {
-    yield* lock(integratorId)
-    const existing = yield* select(integratorId, name)
-    if (existing === undefined) return yield* NotFound.of("api_key", name)
-    if (existing.revokedAt !== null) return toKey(existing)
-    const { active } = yield* count(integratorId)
-    if (active === 1) {
-      const message = "The last active key cannot be revoked; create another one first"
-      return yield* new LastActiveKey({ name, message })
-    }
-    const revokedAt = yield* Clock.currentTimeMillis
-    yield* sql`UPDATE api_keys SET revoked_at = ${value.timestamptz(revokedAt)}
-      WHERE integrator_id = ${integratorId} AND name = ${name}`
-    return toKey({ ...existing, revokedAt })
-  }, sql.withTransaction, withinRequestDeadline)
-
-  const readKey = yield* Batcher.ofReads<LookUp, LookedUp>({
-    name: "ApiKeys.readKeys",
-    keyOf: ({ client }) => client,
-    read: (lookUps) => Effect.provideService(readKeys(lookUps), SqlClient.SqlClient, sql)
-  })
-
-  const find = Effect.fn("ApiKeys.find")((lookUp: LookUp) => Effect.flatMap(readKey(lookUp), keyOf))
-
-  const markUsed = Effect.fn("ApiKeys.markUsed")(function*(uses: ReadonlyArray<KeyUse>) {
-    if (uses.length === 0) return
-    // locks the rows in key order, so that two processes do not deadlock
-    yield* sql`UPDATE api_keys k SET last_used_at = later.minute
+  }),
+  // locks the rows in key order, so that two processes do not deadlock
+  updateUses: (uses: ReadonlyArray<KeyUse>) =>
+    sql`UPDATE api_keys k SET last_used_at = later.minute
       FROM (
         SELECT k.integrator_id, k.name, u.minute
         FROM (
@@ -158,6 +111,73 @@ const make = Effect.gen(function*() {
         ORDER BY k.integrator_id, k.name FOR NO KEY UPDATE OF k
       ) later
       WHERE k.integrator_id = later.integrator_id AND k.name = later.name`
+})
+
+const make = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const services = yield* Effect.context<IssueServices>()
+
+  const { count, lock, select, updateUses } = statements(sql)
+
+  const list = Effect.fn("ApiKeys.list")(function*(integratorId: IntegratorId) {
+    const rows = yield* sql<KeyRow>`SELECT ${shown.names} FROM api_keys
+      WHERE integrator_id = ${integratorId} ORDER BY created_at, name COLLATE "C"`
+    return rows.map(toKey)
+  }, withinRequestDeadline)
+
+  const create = Effect.fn("ApiKeys.create")(function*(
+    integratorId: IntegratorId,
+    name: ApiKeyName,
+    record: RecordAction = noAction
+  ) {
+    yield* lock(integratorId)
+    const existing = yield* select(integratorId, name)
+    if (existing !== undefined) {
+      yield* Effect.provideContext(record("unchanged"), services)
+      return { key: toKey(existing), duplicate: true }
+    }
+    const { all, active } = yield* count(integratorId)
+    if (all >= maxKeys) return yield* limitReached(maxKeys, "keys in all, revoked ones included")
+    if (active >= maxActiveKeys) return yield* limitReached(maxActiveKeys, "active keys; revoke one first")
+    const { key, secret } = yield* Effect.provideContext(issue(integratorId, name), services)
+    yield* Effect.provideContext(record("done"), services)
+    return { key, secret: Redacted.value(secret), duplicate: false }
+  }, sql.withTransaction, withinRequestDeadline)
+
+  const revoke = Effect.fn("ApiKeys.revoke")(function*(
+    integratorId: IntegratorId,
+    name: ApiKeyName,
+    record: RecordAction = noAction
+  ) {
+    yield* lock(integratorId)
+    const existing = yield* select(integratorId, name)
+    if (existing === undefined) return yield* NotFound.of("api_key", name)
+    if (existing.revokedAt !== null) {
+      yield* Effect.provideContext(record("unchanged"), services)
+      return toKey(existing)
+    }
+    const { active } = yield* count(integratorId)
+    if (active === 1) {
+      const message = "The last active key cannot be revoked; create another one first"
+      return yield* new LastActiveKey({ name, message })
+    }
+    const revokedAt = yield* Clock.currentTimeMillis
+    yield* sql`UPDATE api_keys SET revoked_at = ${value.timestamptz(revokedAt)}
+      WHERE integrator_id = ${integratorId} AND name = ${name}`
+    yield* Effect.provideContext(record("done"), services)
+    return toKey({ ...existing, revokedAt })
+  }, sql.withTransaction, withinRequestDeadline)
+
+  const readKey = yield* Batcher.ofReads<LookUp, LookedUp>({
+    name: "ApiKeys.readKeys",
+    keyOf: ({ client }) => client,
+    read: (lookUps) => Effect.provideService(readKeys(lookUps), SqlClient.SqlClient, sql)
+  })
+
+  const find = Effect.fn("ApiKeys.find")((lookUp: LookUp) => Effect.flatMap(readKey(lookUp), keyOf))
+
+  const markUsed = Effect.fn("ApiKeys.markUsed")(function*(uses: ReadonlyArray<KeyUse>) {
+    if (uses.length > 0) yield* updateUses(uses)
   }, withinRequestDeadline)
 
   return ApiKeys.of({ list, create, revoke, find, markUsed })

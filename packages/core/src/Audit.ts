@@ -1,6 +1,7 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { actionChecks } from "./Audit/ActionChecks.ts"
 import type { Finding } from "./Audit/Check.ts"
 import { historyChecks } from "./Audit/HistoryChecks.ts"
 import { moneyChecks } from "./Audit/MoneyChecks.ts"
@@ -11,7 +12,7 @@ import * as Database from "./Database.ts"
 export type { Finding } from "./Audit/Check.ts"
 
 /** Every rule, as a query. A rule that compares two sums compares them in both directions. */
-const checksAt = (now: number) => [...moneyChecks, ...historyChecks, ...sealChecks(now)]
+const checksAt = (now: number) => [...moneyChecks, ...historyChecks, ...actionChecks, ...sealChecks(now)]
 
 /** The maximum number of findings of one check. */
 const maxFindings = 100

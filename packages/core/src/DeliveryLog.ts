@@ -14,6 +14,7 @@ import { redeliver } from "./DeliveryLog/Redeliver.ts"
 import { findReplay, startReplay } from "./DeliveryLog/Replays.ts"
 import { eventId } from "./Ledger/Writes.ts"
 import { lockVault } from "./Locks.ts"
+import type { RecordAction } from "./OperatorActions/RecordAction.ts"
 import { integratorTime } from "./SandboxClock.ts"
 import * as Tables from "./Tables.ts"
 import * as Tracing from "./Tracing.ts"
@@ -45,7 +46,8 @@ export class DeliveryLog extends Context.Service<DeliveryLog, {
   readonly startReplay: (
     integratorId: IntegratorId,
     id: EndpointId,
-    request: ReplayRequest
+    request: ReplayRequest,
+    record?: RecordAction
   ) => Effect.Effect<Replay, NotFound | InvalidRequest | ReplayRunning | Unavailable>
   /** One of the endpoint's newest 100 replays. */
   readonly findReplay: (
@@ -70,8 +72,8 @@ export class DeliveryLog extends Context.Service<DeliveryLog, {
           transaction(Effect.flatMap(lockEndpoint(integratorId, id), (endpoint) =>
             redeliver(endpoint, event))).pipe(run)
         ),
-        startReplay: Effect.fn("DeliveryLog.startReplay")((integratorId, id, request) =>
-          startReplay(integratorId, id, request).pipe(run)
+        startReplay: Effect.fn("DeliveryLog.startReplay")((integratorId, id, request, record) =>
+          startReplay(integratorId, id, request, record).pipe(run)
         ),
         findReplay: Effect.fn("DeliveryLog.findReplay")((integratorId, id, replayId) =>
           withinRequestDeadline(findReplay(integratorId, id, replayId)).pipe(run)

@@ -11,6 +11,7 @@ import { SqlClient } from "effect/sql"
 import { issue, type IssueServices } from "./ApiKeys.ts"
 import { columns, value, withinRequestDeadline } from "./Database.ts"
 import { Environment } from "./Environment.ts"
+import { noAction, type RecordAction } from "./OperatorActions/RecordAction.ts"
 import { isOwned, type Owned, requireOwned } from "./Slots.ts"
 
 /** An integrator with this id exists. Its first key was shown when it was created. */
@@ -42,16 +43,28 @@ export interface IntegratorCreated {
 /** Name of an integrator's first key, which the operator hands over out of band. */
 export const firstKeyName = ApiKeyName.make("default")
 
-/** The operator's work: integrators are created, suspended and resumed out of band (contract, sections 5.3 and 5.6). */
+/**
+ * The operator's work: integrators are created, suspended and resumed out of band (contract, sections 5.3 and 5.6).
+ * Each operation is one transaction, in which it records the operator's action.
+ */
 export class Integrators extends Context.Service<Integrators, {
-  /** Creates an integrator with its lanes, its empty vault and its first key, in one transaction. */
-  readonly create: (integratorId: IntegratorId) => Effect.Effect<IntegratorCreated, IntegratorExists | Unavailable>
+  /** Creates an integrator with its lanes, its empty vault and its first key. */
+  readonly create: (
+    integratorId: IntegratorId,
+    record?: RecordAction
+  ) => Effect.Effect<IntegratorCreated, IntegratorExists | Unavailable>
   /** All integrators, by id. */
   readonly list: Effect.Effect<ReadonlyArray<Integrator>, Unavailable>
   /** Closes the API to an integrator; idempotent. Its stored events are still processed and delivered. */
-  readonly suspend: (integratorId: IntegratorId) => Effect.Effect<Integrator, IntegratorNotFound | Unavailable>
+  readonly suspend: (
+    integratorId: IntegratorId,
+    record?: RecordAction
+  ) => Effect.Effect<Integrator, IntegratorNotFound | Unavailable>
   /** Opens the API to an integrator again; idempotent. */
-  readonly resume: (integratorId: IntegratorId) => Effect.Effect<Integrator, IntegratorNotFound | Unavailable>
+  readonly resume: (
+    integratorId: IntegratorId,
+    record?: RecordAction
+  ) => Effect.Effect<Integrator, IntegratorNotFound | Unavailable>
 }>()("@card-rewards/core/Integrators") {
   static readonly layer: Layer.Layer<Integrators, never, SqlClient.SqlClient | Environment> = Layer.effect(
     Integrators,
@@ -72,24 +85,14 @@ const make = Effect.gen(function*() {
 
   const services = yield* Effect.context<IssueServices>()
 
-  const requireSlot = Effect.fnUntraced(function*(integratorId: IntegratorId) {
-    yield* requireOwned(
-      yield* sql<Owned>`SELECT ${isOwned("t.integrator_id")} AS is_owned
-        FROM unnest(${columns.text([integratorId])}) AS t(integrator_id)`
-    )
-  })
-
-  const found = Effect.fnUntraced(function*(integratorId: IntegratorId, rows: ReadonlyArray<IntegratorRow>) {
-    if (rows[0] !== undefined) return toIntegrator(rows[0])
-    yield* requireSlot(integratorId)
-    return yield* new IntegratorNotFound({ integratorId, message: "There is no integrator with this id" })
-  })
-
-  const create = Effect.fn("Integrators.create")(function*(integratorId: IntegratorId) {
+  const create = Effect.fn("Integrators.create")(function*(
+    integratorId: IntegratorId,
+    record: RecordAction = noAction
+  ) {
     const salt = Hex.encode(yield* random.randomBytes(8))
     const now = yield* Clock.currentTimeMillis
     // a statement of its own: Citus refuses a subquery in an INSERT
-    yield* requireSlot(integratorId)
+    yield* Effect.provideContext(requireSlot(integratorId), services)
     const made = yield* sql`INSERT INTO integrators (integrator_id, created_at, event_salt)
       VALUES (${integratorId}, ${value.timestamptz(now)}, ${salt}) ON CONFLICT DO NOTHING RETURNING integrator_id`
     if (made.length === 0) {
@@ -101,6 +104,7 @@ const make = Effect.gen(function*() {
     yield* sql`INSERT INTO vault_balances (integrator_id, asset, held, free)
       SELECT ${integratorId}, asset, 0, 0 FROM unnest(${columns.text(assets)}) AS asset`
     const { secret } = yield* Effect.provideContext(issue(integratorId, firstKeyName), services)
+    yield* Effect.provideContext(record("done"), services)
     return { integratorId, keyName: firstKeyName, apiKey: secret }
   }, sql.withTransaction, withinRequestDeadline)
 
@@ -111,23 +115,51 @@ const make = Effect.gen(function*() {
     Effect.withSpan("Integrators.list")
   )
 
-  const suspend = Effect.fn("Integrators.suspend")(function*(integratorId: IntegratorId) {
-    const now = yield* Clock.currentTimeMillis
-    const rows = yield* sql<IntegratorRow>`UPDATE integrators
-      SET suspended_at = coalesce(suspended_at, ${value.timestamptz(now)})
-      WHERE integrator_id = ${integratorId} AND ${isOwned("integrator_id")}
-      RETURNING integrator_id, created_at, suspended_at`
-    return yield* found(integratorId, rows)
-  }, withinRequestDeadline)
+  const change = (integratorId: IntegratorId, suspendedAt: number | null, record: RecordAction = noAction) =>
+    setSuspended(integratorId, suspendedAt, record).pipe(
+      sql.withTransaction,
+      withinRequestDeadline,
+      Effect.provideContext(services)
+    )
 
-  const resume = Effect.fn("Integrators.resume")(function*(integratorId: IntegratorId) {
-    const rows = yield* sql<IntegratorRow>`UPDATE integrators SET suspended_at = NULL
-      WHERE integrator_id = ${integratorId} AND ${isOwned("integrator_id")}
-      RETURNING integrator_id, created_at, suspended_at`
-    return yield* found(integratorId, rows)
-  }, withinRequestDeadline)
+  const suspend = Effect.fn("Integrators.suspend")(function*(integratorId: IntegratorId, record?: RecordAction) {
+    return yield* change(integratorId, yield* Clock.currentTimeMillis, record)
+  })
+
+  const resume = Effect.fn("Integrators.resume")((integratorId: IntegratorId, record?: RecordAction) =>
+    change(integratorId, null, record)
+  )
 
   return Integrators.of({ create, list, suspend, resume })
+})
+
+const requireSlot = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  yield* requireOwned(
+    yield* sql<Owned>`SELECT ${isOwned("t.integrator_id")} AS is_owned
+      FROM unnest(${columns.text([integratorId])}) AS t(integrator_id)`
+  )
+})
+
+const setSuspended = Effect.fnUntraced(function*(
+  integratorId: IntegratorId,
+  suspendedAt: number | null,
+  record: RecordAction
+) {
+  const sql = yield* SqlClient.SqlClient
+  const [before] = yield* sql<IntegratorRow>`SELECT integrator_id, created_at, suspended_at FROM integrators
+    WHERE integrator_id = ${integratorId} AND ${isOwned("integrator_id")} FOR NO KEY UPDATE`
+  if (before === undefined) {
+    yield* requireSlot(integratorId)
+    return yield* new IntegratorNotFound({ integratorId, message: "There is no integrator with this id" })
+  }
+  const isSame = (before.suspendedAt === null) === (suspendedAt === null)
+  if (!isSame) {
+    yield* sql`UPDATE integrators SET suspended_at = ${value.timestamptz(suspendedAt)}
+      WHERE integrator_id = ${integratorId}`
+  }
+  yield* record(isSame ? "unchanged" : "done")
+  return toIntegrator(isSame ? before : { ...before, suspendedAt })
 })
 
 const toIntegrator = (row: IntegratorRow): Integrator => ({

@@ -91,6 +91,8 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
   admin: [ledger, keys, history, {
     integrators: "INSERT, UPDATE (suspended_at)",
     lanes: "INSERT",
+    // not its time and its login, which the database sets
+    operator_actions: "SELECT, INSERT (action_id, os_user, host, command, arguments, integrator, outcome, reason)",
     vaults: "INSERT",
     vault_balances: "INSERT",
     quarantine: "SELECT",

@@ -3,6 +3,7 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Context, Effect, Layer, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value, withoutDeadline } from "./Database.ts"
+import { noAction, type RecordAction } from "./OperatorActions/RecordAction.ts"
 import { Secrets } from "./Secrets.ts"
 import { isOwned } from "./Slots.ts"
 import { locationOf } from "./WebhookEndpoints.ts"
@@ -25,10 +26,11 @@ export class StoredSecrets extends Context.Service<StoredSecrets, {
   /**
    * Re-encrypts, under the first key, all secrets that are encrypted under another one, in batches. Leaves secrets
    * alone that change meanwhile, or whose slots the cell does not own. It may be interrupted and repeated, and may run
-   * several times at once, while api and worker are running.
+   * several times at once, while api and worker are running. The operator's action is recorded before the first batch.
    */
   readonly rotate: (
-    onProgress: (done: number, total: number) => Effect.Effect<void>
+    onProgress: (done: number, total: number) => Effect.Effect<void>,
+    record?: RecordAction
   ) => Effect.Effect<Rotated, Unavailable>
 }>()("@card-rewards/core/StoredSecrets") {
   static readonly layer: Layer.Layer<StoredSecrets, never, SqlClient.SqlClient | Secrets> = Layer.effect(
@@ -82,9 +84,14 @@ const make = Effect.gen(function*() {
       RETURNING 1`
 
   const rotate = Effect.fn("StoredSecrets.rotate")(function*(
-    onProgress: (done: number, total: number) => Effect.Effect<void>
+    onProgress: (done: number, total: number) => Effect.Effect<void>,
+    record: RecordAction = noAction
   ) {
     const total = yield* count
+    const recording = record(total === 0 ? "unchanged" : "began")
+    yield* Effect.provideService(recording, SqlClient.SqlClient, sql)
+    // what is stored from now on was not recorded
+    if (total === 0) return { rotated: 0, unreadable: 0, remaining: 0 }
     let [rotated, unreadable, done] = [0, 0, 0]
     let last: Row | undefined
     yield* onProgress(0, total)

@@ -20,6 +20,7 @@ import { value } from "./Database.ts"
 import type { Row } from "./Database/Table.ts"
 import * as Ledger from "./Ledger.ts"
 import { lockVault } from "./Locks.ts"
+import { noAction, type RecordAction } from "./OperatorActions/RecordAction.ts"
 import * as Tables from "./Tables.ts"
 
 type Operation = Simulation & Partial<Pick<ClaimSimulation, "userId">>
@@ -27,7 +28,8 @@ type Refusals = SimulationConflict | SimulationRefused
 
 /**
  * The integrator's vault: its balances, and the three operations that move money into and out of it. A repeated
- * request is a duplicate and changes nothing; a reference identifies one request across all three operations.
+ * request is a duplicate and changes nothing; a reference identifies one request across all three operations. Where an
+ * operator runs one, its action is recorded in the same transaction.
  */
 export class Vault extends Context.Service<Vault, {
   readonly get: (integratorId: IntegratorId) => Effect.Effect<VaultState, Unavailable>
@@ -47,12 +49,14 @@ export class Vault extends Context.Service<Vault, {
   /** Adds free money, and funds waiting rewards with it, first in, first out. */
   readonly deposit: (
     integratorId: IntegratorId,
-    request: Simulation
+    request: Simulation,
+    record?: RecordAction
   ) => Effect.Effect<SimulationRecorded, Refusals | Unavailable>
   /** Takes money out of the vault; only free money can be withdrawn. */
   readonly withdraw: (
     integratorId: IntegratorId,
-    request: Simulation
+    request: Simulation,
+    record?: RecordAction
   ) => Effect.Effect<SimulationRecorded, Refusals | Unavailable>
   /**
    * Pays a user part or all of the claimable balance, oldest rewards first by `(claimableAt, order of creation)`. The
@@ -60,7 +64,8 @@ export class Vault extends Context.Service<Vault, {
    */
   readonly claim: (
     integratorId: IntegratorId,
-    request: ClaimSimulation
+    request: ClaimSimulation,
+    record?: RecordAction
   ) => Effect.Effect<SimulationRecorded, Refusals | UserNotEnrolled | Unavailable>
 }>()("@card-rewards/core/Vault") {
   static readonly layer = Layer.effect(
@@ -82,14 +87,14 @@ export class Vault extends Context.Service<Vault, {
             (before) => ({ asset, ...(before === null ? {} : { threshold: before }) })
           ).pipe(run)
         ),
-        deposit: Effect.fn("Vault.deposit")((integratorId, request) =>
-          operate(integratorId, "deposit", request, () => Effect.void, deposit).pipe(run)
+        deposit: Effect.fn("Vault.deposit")((integratorId, request, record) =>
+          operate(integratorId, "deposit", request, { allow: () => Effect.void, apply: deposit, record }).pipe(run)
         ),
-        withdraw: Effect.fn("Vault.withdraw")((integratorId, request) =>
-          operate(integratorId, "withdrawal", request, () => Effect.void, withdraw).pipe(run)
+        withdraw: Effect.fn("Vault.withdraw")((integratorId, request, record) =>
+          operate(integratorId, "withdrawal", request, { allow: () => Effect.void, apply: withdraw, record }).pipe(run)
         ),
-        claim: Effect.fn("Vault.claim")((integratorId, request) =>
-          operate(integratorId, "claim", request, requireUser, claim).pipe(run)
+        claim: Effect.fn("Vault.claim")((integratorId, request, record) =>
+          operate(integratorId, "claim", request, { allow: requireUser, apply: claim, record }).pipe(run)
         )
       })
     })
@@ -145,20 +150,27 @@ const operate = <Request extends Operation, E1, R1, E2, R2>(
   integratorId: IntegratorId,
   kind: "deposit" | "withdrawal" | "claim",
   request: Request,
-  allow: (integratorId: IntegratorId, request: Request) => Effect.Effect<void, E1, R1>,
-  apply: (book: Ledger.Book, request: Request) => Effect.Effect<void, E2, R2>
+  { allow, apply, record = noAction }: {
+    readonly allow: (integratorId: IntegratorId, request: Request) => Effect.Effect<void, E1, R1>
+    readonly apply: (book: Ledger.Book, request: Request) => Effect.Effect<void, E2, R2>
+    readonly record: RecordAction | undefined
+  }
 ) => {
   const { amount: { amount, asset }, reference, userId } = request
   const userIds = new Set(userId === undefined ? [] : [userId])
   return Ledger.operate({ integratorId, userIds, clearings: [] }, Effect.fnUntraced(function*(book) {
-    const recorded = (duplicate: boolean): SimulationRecorded => ({ reference, vaultId: book.vaultId, duplicate })
+    const recorded = (duplicate: boolean) =>
+      Effect.as(
+        record(duplicate ? "unchanged" : "done"),
+        { reference, vaultId: book.vaultId, duplicate } satisfies SimulationRecorded
+      )
     const known = yield* findOperation(integratorId, kind, request)
-    if (known !== undefined) return known.same ? recorded(true) : yield* conflict(reference)
+    if (known !== undefined) return yield* known.same ? recorded(true) : conflict(reference)
     yield* allow(integratorId, request)
     if (amount === 0n) return yield* refuse(reference, "The amount must be greater than zero")
     book.operation = { kind, reference, asset, amount, ...(userId === undefined ? {} : { userId, rewards: [] }) }
     yield* apply(book, request)
-    return recorded(false)
+    return yield* recorded(false)
   }))
 }
 

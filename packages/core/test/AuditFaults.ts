@@ -239,6 +239,12 @@ export const faults: ReadonlyArray<readonly [fault: string, plant: string, undo:
     "each vault operation has one event"
   ],
   [
+    "an operation of a production vault that no operator ran",
+    "UPDATE vaults SET vault_id = 'production'",
+    "UPDATE vaults SET vault_id = 'sandbox'",
+    "each operation of a production vault has one operator's action"
+  ],
+  [
     "an authorization of a user who never had one",
     "UPDATE authorizations SET user_id = 'u2'",
     "UPDATE authorizations SET user_id = 'u1'",

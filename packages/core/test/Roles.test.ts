@@ -28,7 +28,7 @@ layer(liveLayer, { excludeTestServices: true })("roles with few privileges", (it
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const kept = ["journal", "journal_seals", "vault_days", "events", "vault_operations", "program_versions",
-        "user_attributes", "delivery_attempts"]
+        "user_attributes", "delivery_attempts", "operator_actions"]
       const rights = yield* sql<{ role: string; table: string; privilege: string }>`
         SELECT r.rolname AS role, c.relname AS table, p.privilege
         FROM pg_class c CROSS JOIN pg_roles r CROSS JOIN unnest(ARRAY['UPDATE', 'DELETE', 'TRUNCATE']) p (privilege)
@@ -101,7 +101,14 @@ layer(liveLayer, { excludeTestServices: true })("roles with few privileges", (it
         ["admin", "UPDATE rewards SET earned = 1"],
         ["admin", "DELETE FROM webhook_secrets"],
         ["admin", "UPDATE events SET body = ''"],
-        ["admin", "CREATE TABLE mine (x int)"]
+        ["admin", "CREATE TABLE mine (x int)"],
+        ["admin", "UPDATE operator_actions SET outcome = 'done'"],
+        ["admin", "DELETE FROM operator_actions"],
+        ["admin", "TRUNCATE operator_actions"],
+        ["admin", "INSERT INTO operator_actions (login) VALUES ('another')"],
+        ["admin", "INSERT INTO operator_actions (at) VALUES ('2020-01-01')"],
+        ["api", "SELECT * FROM operator_actions"],
+        ["worker", "SELECT * FROM operator_actions"]
       ] as const
       for (const [role, statement] of refused) {
         const exit = yield* attempt(url, role, statement)
@@ -150,5 +157,12 @@ layer(liveLayer, { excludeTestServices: true })("roles with few privileges", (it
       const [made] = yield* Effect.flatMap(SqlClient.SqlClient, (sql) => sql<{ name: string }>`
         SELECT tableowner AS name FROM pg_tables WHERE tablename = 'journal'`).pipe(Effect.provide(over({ url })))
       assert.strictEqual(made?.name, "roles_test_owner")
+      // it could grant itself the right, which is not done by mistake; see docs/security.md
+      for (const statement of ["UPDATE operator_actions SET outcome = 'done'", "DELETE FROM operator_actions"]) {
+        const exit = yield* Effect.exit(Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(statement))).pipe(
+          Effect.provide(over({ url: owner }))
+        )
+        assert.match(String(exit), /permission denied for table operator_actions/, statement)
+      }
     }))
 })

@@ -9,8 +9,8 @@ import { ownedSlots } from "../src/CellSlots.ts"
 import { grants, roles } from "../src/Roles.ts"
 import { liveLayer } from "./TestLayer.ts"
 
-/** Tables of the cell itself; all others have rows of integrators, which move to other cells. */
-const ofCell = ["cell_slots", "effect_sql_migrations"]
+/** Tables of the cell itself; all others have rows of integrators, which move to other cells and leave. */
+const ofCell = ["cell_slots", "effect_sql_migrations", "operator_actions"]
 /** Tables with another unique key: a request's key is looked up before its integrator is known. */
 const lookedUp = ["api_key_hashes"]
 

@@ -69,7 +69,8 @@ export const advanceArrivals = Effect.fnUntraced(function*({ source, target }: P
 
 /**
  * Copies all rows of the integrators of slots that nobody writes any more, compares them, and records that they are
- * arriving, all in one transaction of the target: it has a slot's rows wholly or not at all. Returns how many.
+ * arriving, all in one transaction of the target: it has a slot's rows wholly or not at all. Returns how many, without
+ * the operators' actions about these integrators, which the source keeps.
  */
 export const copySlots = Effect.fnUntraced(function*(
   pair: Pair,
@@ -100,6 +101,7 @@ export const copySlots = Effect.fnUntraced(function*(
     }
     rows += Number(here.rows)
   }
+  if (integrators.length > 0) yield* copyActions(pair, integrators)
   // their holders are workers of the source, which can record nothing any more
   yield* target.query(
     `UPDATE webhook_endpoints SET worker = NULL, token = token + 1, work_at = statement_timestamp()
@@ -130,6 +132,24 @@ const marksOf = Effect.fnUntraced(function*({ cell, query }: Connection.Connecti
   )
   if (marks.length === slots.length) return marks
   return yield* new Refused({ message: `Cell ${cell.name}: the slots are not leaving any more; run this again` })
+})
+
+const actions = "operator_actions"
+
+/** What operators did about these integrators is history of the source, and the evidence of what is moved. */
+const copyActions = Effect.fnUntraced(function*(pair: Pair, integrators: ReadonlyArray<string>) {
+  const { source, target } = pair
+  const ids = integrators.map((id) => source.client.escapeLiteral(id)).join(", ")
+  const columns = (yield* Tables.columnsOf(source, actions)).join(", ")
+  yield* target.query(`CREATE TEMPORARY TABLE arriving_actions (LIKE ${actions} INCLUDING DEFAULTS) ON COMMIT DROP`)
+  yield* Connection.copy(source, target, {
+    select: `SELECT ${columns} FROM ${actions} WHERE integrator IN (${ids})`,
+    into: `arriving_actions (${columns})`
+  })
+  // those of an earlier move are there
+  yield* target.query(
+    `INSERT INTO ${actions} (${columns}) SELECT ${columns} FROM arriving_actions ON CONFLICT (action_id) DO NOTHING`
+  )
 })
 
 const copyTable = ({ source, target }: Pair, { columns, name }: Tables.Table, integrators: ReadonlyArray<string>) => {

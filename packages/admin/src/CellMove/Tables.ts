@@ -38,6 +38,17 @@ export const tablesOf = Effect.fnUntraced(function*({ query }: Connection) {
   return ordered
 })
 
+/** The columns of one table. */
+export const columnsOf = ({ query }: Connection, table: string) =>
+  Effect.map(
+    query<{ name: string }>(
+      `SELECT attname AS name FROM pg_attribute
+        WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
+      [table]
+    ),
+    (rows) => rows.map(({ name }) => name)
+  )
+
 /** The integrators of some slots of whom a cell has rows. */
 export const integratorsOf = Effect.fnUntraced(function*({ query }: Connection, slots: ReadonlyArray<number>) {
   const rows = yield* query<{ id: string }>(

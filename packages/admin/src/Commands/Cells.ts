@@ -4,11 +4,13 @@ import type { MovingSlot } from "@card-rewards/core/CellSlots"
 import * as Database from "@card-rewards/core/Database"
 import { Duration, Effect, Option, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
+import type { SqlClient, SqlError } from "effect/sql"
 import * as CellMove from "../CellMove.ts"
+import { changing } from "../Changing.ts"
 import { lineOf, Misused, Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
 import { type Progress, withBar } from "../Screen.ts"
-import { cellNamed, Cells, configOf } from "../Services.ts"
+import { cellNamed, Cells, configOf, databaseOfCell } from "../Services.ts"
 import { requireOwners } from "../SlotOwners.ts"
 import { auditCells } from "./Audits.ts"
 import { example } from "./Examples.ts"
@@ -77,43 +79,6 @@ const printMoving = (moving: ReadonlyArray<MovingSlot>): string | undefined => {
   return texts.length === 0 ? undefined : texts.join(", ")
 }
 
-const move = Command.make("move", { ...moveFlags, json }, Effect.fn(function*(input) {
-  const [from, to] = yield* pairOf(input)
-  const others = (yield* Cells).filter((cell) => cell !== from && cell !== to)
-  const check = Effect.andThen(requireSchema([from, to]), requireNoOther(others, input.slots))
-  const moved = yield* withBar((show) =>
-    CellMove.move({ ...input, from, to, show, check, audit: auditBoth([from, to], show) })
-  )
-  yield* print(
-    moved.map(({ slots, unavailableMillis, ...counts }) => ({
-      slots: printSlots(slots),
-      ...counts,
-      unavailableSeconds: unavailableMillis / 1_000
-    })),
-    input.json
-  )
-})).pipe(
-  Command.withDescription(
-    "Move the integrators of some slots to another cell. Requests of an integrator get 503 while its rows are " +
-      "copied. Repeat the command if it was interrupted, whatever ended it. The logins must own the tables"
-  ),
-  example("cells move --slots 0-63 --from a --to b", "A quarter of the integrators of all slots"),
-  Command.provide(Cells.layer)
-)
-
-const fence = Command.make("fence", { ...pairFlags, json }, Effect.fn(function*(input) {
-  const [from, to] = yield* pairOf(input)
-  const fenced = yield* CellMove.fence({ ...input, from, to, check: requireSchema([from, to]) })
-  yield* print([{ slots: printSlots(fenced), owner: to.name }], input.json)
-})).pipe(
-  Command.withDescription(
-    "After a restore or a failover, make a cell give up slots that another one owns, too. The rows stay where they " +
-      "are; `cells move` with the same arguments deletes them. Nothing that only the cell has accepted is moved"
-  ),
-  example("cells fence --slots 0-63 --from a --to b", "Cell b keeps the slots that both own"),
-  Command.provide(Cells.layer)
-)
-
 /** The two cells of the flags. */
 const pairOf = Effect.fnUntraced(function*(input: { readonly from: string; readonly to: string }) {
   const pair = [yield* cellNamed("--from", input.from), yield* cellNamed("--to", input.to)] as const
@@ -122,6 +87,85 @@ const pairOf = Effect.fnUntraced(function*(input: { readonly from: string; reado
 })
 
 const unreachable = (cell: Cell) => ({ message }: Error) => new Refused({ message: `Cell ${cell.name}: ${message}` })
+
+type Pair = Effect.Success<ReturnType<typeof pairOf>>
+
+const pairArguments = ({ from, slots, to }: {
+  readonly slots: ReadonlySet<number>
+  readonly from: string
+  readonly to: string
+}) => ({ slots: printSlots(slots), from, to })
+
+/** Inserts an action in both cells: each one has the history of what happened in it. */
+const inBoth = (insert: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>) => (pair: Pair) =>
+  Effect.forEach(pair, (cell) =>
+    Database.withinRequestDeadline(insert).pipe(
+      Effect.provide(databaseOfCell(cell, false)),
+      Effect.mapError(unreachable(cell))
+    ), { discard: true })
+
+const move = changing("cells move", { ...moveFlags, json }, {
+  arguments: ({ deleteAfter, undo, ...pair }) => ({
+    ...pairArguments(pair),
+    deleteAfter: Duration.toSeconds(deleteAfter),
+    undo
+  }),
+  onRefusal: (input, insert) => Effect.flatMap(pairOf(input), inBoth(insert)),
+  run: Effect.fn(function*(input, record) {
+    const [from, to] = yield* pairOf(input)
+    const others = (yield* Cells).filter((cell) => cell !== from && cell !== to)
+    const check = Effect.andThen(requireSchema([from, to]), requireNoOther(others, input.slots))
+    const moved = yield* withBar((show) =>
+      CellMove.move({
+        ...input,
+        from,
+        to,
+        show,
+        check,
+        record: (outcome) => inBoth(record(outcome))([from, to]),
+        audit: auditBoth([from, to], show)
+      })
+    )
+    yield* print(
+      moved.map(({ slots, unavailableMillis, ...counts }) => ({
+        slots: printSlots(slots),
+        ...counts,
+        unavailableSeconds: unavailableMillis / 1_000
+      })),
+      input.json
+    )
+  })
+}).pipe(
+  Command.withDescription(
+    "Move the integrators of some slots to another cell. Requests of an integrator get 503 while its rows are " +
+      "copied. Repeat the command if it was interrupted, whatever ended it. The logins must own the tables"
+  ),
+  example("cells move --slots 0-63 --from a --to b", "A quarter of the integrators of all slots"),
+  Command.provide(Cells.layer)
+)
+
+const fence = changing("cells fence", { ...pairFlags, json }, {
+  arguments: pairArguments,
+  onRefusal: (input, insert) => Effect.flatMap(pairOf(input), inBoth(insert)),
+  run: Effect.fn(function*(input, record) {
+    const [from, to] = yield* pairOf(input)
+    const fenced = yield* CellMove.fence({
+      ...input,
+      from,
+      to,
+      check: requireSchema([from, to]),
+      record: (outcome) => inBoth(record(outcome))([from, to])
+    })
+    yield* print([{ slots: printSlots(fenced), owner: to.name }], input.json)
+  })
+}).pipe(
+  Command.withDescription(
+    "After a restore or a failover, make a cell give up slots that another one owns, too. The rows stay where they " +
+      "are; `cells move` with the same arguments deletes them. Nothing that only the cell has accepted is moved"
+  ),
+  example("cells fence --slots 0-63 --from a --to b", "Cell b keeps the slots that both own"),
+  Command.provide(Cells.layer)
+)
 
 /** Fails unless cells have the schema of this version. */
 const requireSchema = Effect.fnUntraced(function*(cells: ReadonlyArray<Cell>) {

@@ -2,6 +2,7 @@ import { Integrators } from "@card-rewards/core/Integrators"
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { Effect, Redacted } from "effect"
 import { Command } from "effect/cli"
+import { changing, inItsCell } from "../Changing.ts"
 import { json, print } from "../Output.ts"
 import { withServices } from "../Services.ts"
 import { cell, integratorId } from "./Arguments.ts"
@@ -17,10 +18,14 @@ const shown = ({ createdAt, suspendedAt, ...integrator }: {
   ...(suspendedAt === undefined ? {} : { suspendedAt: printTimestamp(suspendedAt) })
 })
 
-const create = Command.make("create", { integratorId, json }, Effect.fn(function*(input) {
-  const { apiKey, ...created } = yield* (yield* Integrators).create(input.integratorId)
-  yield* print({ ...created, apiKey: Redacted.value(apiKey) }, input.json)
-})).pipe(
+const create = changing("integrator create", { integratorId, json }, {
+  arguments: ({ integratorId }) => ({ integratorId }),
+  onRefusal: inItsCell,
+  run: Effect.fn(function*(input, record) {
+    const { apiKey, ...created } = yield* (yield* Integrators).create(input.integratorId, record)
+    yield* print({ ...created, apiKey: Redacted.value(apiKey) }, input.json)
+  })
+}).pipe(
   Command.withDescription("Create an integrator with its first API key, which is shown only once"),
   example("integrator create acme", "Prints the integrator's id and its key `default`"),
   withServices
@@ -34,17 +39,25 @@ const list = Command.make("list", { cell, json }, Effect.fn(function*(input) {
   withServices
 )
 
-const suspend = Command.make("suspend", { integratorId, json }, Effect.fn(function*(input) {
-  yield* print(shown(yield* (yield* Integrators).suspend(input.integratorId)), input.json)
-})).pipe(
+const suspend = changing("integrator suspend", { integratorId, json }, {
+  arguments: ({ integratorId }) => ({ integratorId }),
+  onRefusal: inItsCell,
+  run: Effect.fn(function*(input, record) {
+    yield* print(shown(yield* (yield* Integrators).suspend(input.integratorId, record)), input.json)
+  })
+}).pipe(
   Command.withDescription("Close the API to an integrator; its stored events are still processed"),
   example("integrator suspend acme", "Its requests are answered 403 within half a minute"),
   withServices
 )
 
-const resume = Command.make("resume", { integratorId, json }, Effect.fn(function*(input) {
-  yield* print(shown(yield* (yield* Integrators).resume(input.integratorId)), input.json)
-})).pipe(
+const resume = changing("integrator resume", { integratorId, json }, {
+  arguments: ({ integratorId }) => ({ integratorId }),
+  onRefusal: inItsCell,
+  run: Effect.fn(function*(input, record) {
+    yield* print(shown(yield* (yield* Integrators).resume(input.integratorId, record)), input.json)
+  })
+}).pipe(
   Command.withDescription("Open the API to an integrator again"),
   example("integrator resume acme", "Its keys work again within half a minute"),
   withServices

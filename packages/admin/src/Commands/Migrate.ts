@@ -5,6 +5,7 @@ import { allSlots } from "@card-rewards/core/Slots"
 import { Effect, Exit } from "effect"
 import { Command } from "effect/cli"
 import { SqlError } from "effect/sql"
+import { changing } from "../Changing.ts"
 import { Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
 import { Cells, configOf } from "../Services.ts"
@@ -12,22 +13,27 @@ import { requireOwners } from "../SlotOwners.ts"
 import { example } from "./Examples.ts"
 
 /** Brings the schemas up to date. */
-export const migrate = Command.make("migrate", { json }, Effect.fn(function*(input) {
-  const cells = yield* Cells
-  if (cells.length > 1) yield* checkSlots(cells)
-  const exits = yield* Effect.forEach(cells, ({ name, url, ...options }) => {
-    const of = cells.length === 1 ? "" : ` of cell ${name}`
-    return Effect.exit(Database.migrate(url, options).pipe(
-      Effect.catchIf(isUnreachable, () => new Refused({ message: `The database${of} could not be reached` })),
-      Effect.catchTag("StartRefused", ({ message }) =>
-        new Refused({ message: cells.length === 1 ? message : `Cell ${name}: ${message}` }))
-    ))
-  }, { concurrency: "unbounded" })
-  // one that fails keeps no other from being migrated
-  yield* Effect.forEach(exits.filter(Exit.isFailure), (exit) => exit)
-  yield* print({ schemaVersion: Database.schemaVersion }, input.json)
-  yield* requireOwners(cells)
-})).pipe(
+export const migrate = changing("migrate", { json }, {
+  arguments: () => ({ schemaVersion: Database.schemaVersion }),
+  // the table may not be there
+  onRefusal: () => Effect.void,
+  run: Effect.fn(function*(input, record) {
+    const cells = yield* Cells
+    if (cells.length > 1) yield* checkSlots(cells)
+    const exits = yield* Effect.forEach(cells, ({ name, url, ...options }) => {
+      const of = cells.length === 1 ? "" : ` of cell ${name}`
+      return Effect.exit(Database.migrate(url, { ...options, record }).pipe(
+        Effect.catchIf(isUnreachable, () => new Refused({ message: `The database${of} could not be reached` })),
+        Effect.catchTag("StartRefused", ({ message }) =>
+          new Refused({ message: cells.length === 1 ? message : `Cell ${name}: ${message}` }))
+      ))
+    }, { concurrency: "unbounded" })
+    // one that fails keeps no other from being migrated
+    yield* Effect.forEach(exits.filter(Exit.isFailure), (exit) => exit)
+    yield* print({ schemaVersion: Database.schemaVersion }, input.json)
+    yield* requireOwners(cells)
+  })
+}).pipe(
   Command.withDescription("Migrate the schema of each cell to this version; the logins must own the schemas"),
   example("migrate", "Before you start api and worker of a new version"),
   Command.provide(Cells.layer)

@@ -3,9 +3,10 @@ import { liveEndpointId } from "@card-rewards/core/WebhookEndpoints"
 import { WebhookEventKind } from "@card-rewards/domain/Event"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Replay } from "@card-rewards/domain/Replay"
-import { Timestamp } from "@card-rewards/domain/Time"
+import { printTimestamp, Timestamp } from "@card-rewards/domain/Time"
 import { Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
+import { changing, inItsCell } from "../Changing.ts"
 import { Misused, Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
 import { withReplayServices } from "../Services.ts"
@@ -30,16 +31,25 @@ const kinds = Flag.String("kinds").pipe(
   Flag.optional
 )
 
-const start = Command.make("start", { integratorId, from, to, kinds, json }, Effect.fn(function*(input) {
-  const [to, kinds] = [Option.getOrUndefined(input.to), Option.getOrUndefined(input.kinds)]
-  if (to !== undefined && to <= input.from) return yield* new Misused({ message: "--to must be after --from" })
-  const request = { from: input.from, ...(to === undefined ? {} : { to }), ...(kinds && { kinds }) }
-  const { startReplay } = yield* DeliveryLog
-  const replay = yield* startReplay(input.integratorId, yield* endpointOf(input.integratorId), request).pipe(
-    Effect.catchTag("ReplayRunning", ({ message, replayId }) => new Refused({ message: `${message}: ${replayId}` }))
-  )
-  yield* print(shown(replay, input.json), input.json)
-})).pipe(
+const start = changing("replay start", { integratorId, from, to, kinds, json }, {
+  arguments: ({ from, integratorId, kinds, to }) => ({
+    integratorId,
+    from: printTimestamp(from),
+    to: Option.getOrUndefined(Option.map(to, printTimestamp)),
+    kinds: Option.getOrUndefined(kinds)?.join(",")
+  }),
+  onRefusal: inItsCell,
+  run: Effect.fn(function*(input, record) {
+    const [to, kinds] = [Option.getOrUndefined(input.to), Option.getOrUndefined(input.kinds)]
+    if (to !== undefined && to <= input.from) return yield* new Misused({ message: "--to must be after --from" })
+    const request = { from: input.from, ...(to === undefined ? {} : { to }), ...(kinds && { kinds }) }
+    const { startReplay } = yield* DeliveryLog
+    const replay = yield* startReplay(input.integratorId, yield* endpointOf(input.integratorId), request, record).pipe(
+      Effect.catchTag("ReplayRunning", ({ message, replayId }) => new Refused({ message: `${message}: ${replayId}` }))
+    )
+    yield* print(shown(replay, input.json), input.json)
+  })
+}).pipe(
   Command.withDescription(
     "Deliver the stored events of a time again to the integrator's webhook endpoint, behind new events"
   ),

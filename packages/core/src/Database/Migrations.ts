@@ -1,6 +1,7 @@
 import { Effect, type Redacted, Schedule } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import initial from "../migrations/0001_initial.ts"
+import { noAction, type RecordAction } from "../OperatorActions/RecordAction.ts"
 import * as Roles from "../Roles.ts"
 import { StartRefused } from "../Settings.ts"
 import { allSlots } from "../Slots.ts"
@@ -35,6 +36,8 @@ export interface MigrateOptions {
   readonly schema?: string
   /** The slots of a cell that has no tables yet; all when absent. */
   readonly slots?: ReadonlySet<number>
+  /** Records what was done, in the transaction of the migrations. */
+  readonly record?: RecordAction
 }
 
 /**
@@ -43,7 +46,7 @@ export interface MigrateOptions {
  * migration that fails changes nothing. A cell that has its tables keeps its slots.
  */
 export const migrate = Effect.fn("Database.migrate")(function*(url: Redacted.Redacted, options: MigrateOptions = {}) {
-  const { schema } = options
+  const { record = noAction, schema } = options
   const run = Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
     const once = sql.withTransaction(Effect.gen(function*() {
@@ -55,9 +58,10 @@ export const migrate = Effect.fn("Database.migrate")(function*(url: Redacted.Red
       yield* sql.unsafe(`SET LOCAL lock_timeout = ${lockWaitMillis}`)
       if (schema !== undefined) yield* makeSchema(schema)
       const isNew = !(yield* hasSlots)
-      yield* Migrator.make({})({ loader: Migrator.fromRecord(options.migrations ?? migrations) })
+      const applied = yield* Migrator.make({})({ loader: Migrator.fromRecord(options.migrations ?? migrations) })
       if (isNew && (yield* hasSlots)) yield* giveSlots([...options.slots ?? allSlots])
       yield* Roles.grant
+      yield* record(applied.length > 0 ? "done" : "unchanged")
     }))
     const times = (options.lockTries ?? 24) - 1
     yield* Effect.retry(once, { while: isLocked, times, schedule: Schedule.spaced(lockPauseMillis) })

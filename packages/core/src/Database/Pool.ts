@@ -15,6 +15,8 @@ export interface DatabaseConfig {
   readonly schema?: string
   /** Whether the server distributes the schema; see docs/scaling.md. */
   readonly isCitus?: boolean
+  /** Whether the sessions can change nothing. */
+  readonly isReadOnly?: boolean
   /** The least-privilege role to work under; without it the login's own rights apply. See Roles.ts. */
   readonly role?: Roles.Role
 }
@@ -37,6 +39,7 @@ export const layer = (config: DatabaseConfig): Layer.Layer<SqlClient.SqlClient, 
       ...sessionSettings,
       ...(config.isCitus === true ? citusSettings : {}),
       ...(config.schema === undefined ? {} : { search_path: config.schema }),
+      ...(config.isReadOnly === true ? { default_transaction_read_only: "on" } : {}),
       ...(config.role === undefined ? {} : { role: Roles.nameOf(config.role) })
     },
     transformResultNames: String.snakeToCamel,

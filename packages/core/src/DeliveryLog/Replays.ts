@@ -7,6 +7,7 @@ import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, transaction, value, withinRequestDeadline } from "../Database.ts"
 import { wakeEndpoints } from "../Deliveries/WakeUp.ts"
+import { noAction, type RecordAction } from "../OperatorActions/RecordAction.ts"
 import { integratorTime } from "../SandboxClock.ts"
 import * as Tracing from "../Tracing.ts"
 import { type Endpoint, findEndpoint, lockEndpoint } from "./Endpoint.ts"
@@ -28,7 +29,8 @@ interface Range extends Pick<Replay, "from" | "to" | "events"> {
 export const startReplay = Effect.fnUntraced(function*(
   integratorId: IntegratorId,
   id: string,
-  request: ReplayRequest
+  request: ReplayRequest,
+  record: RecordAction = noAction
 ) {
   const range = yield* withinRequestDeadline(Effect.gen(function*() {
     const { from, to } = request
@@ -41,7 +43,9 @@ export const startReplay = Effect.fnUntraced(function*(
   return yield* transaction(Effect.gen(function*() {
     const endpoint = yield* lockEndpoint(integratorId, id)
     yield* refuseSecond(endpoint)
-    return yield* insert(endpoint, range)
+    const replay = yield* insert(endpoint, range)
+    yield* record("done")
+    return replay
   }))
 })
 

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Cells from "./0001_initial/Cells.ts"
 import * as Integrators from "./0001_initial/Integrators.ts"
+import * as OperatorActions from "./0001_initial/OperatorActions.ts"
 import * as Processing from "./0001_initial/Processing.ts"
 import * as Programs from "./0001_initial/Programs.ts"
 import * as Rewards from "./0001_initial/Rewards.ts"
@@ -22,6 +23,7 @@ export default Effect.gen(function*() {
 
 const statements = [
   ...Cells.statements,
+  ...OperatorActions.statements,
   ...Integrators.statements,
   ...Users.statements,
   ...Programs.statements,

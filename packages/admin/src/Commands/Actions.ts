@@ -1,0 +1,107 @@
+import { type ActionCursor, type OperatorAction, OperatorActions } from "@card-rewards/core/OperatorActions"
+import { IntegratorId } from "@card-rewards/domain/Ids"
+import { parseTimestamp, printTimestamp } from "@card-rewards/domain/Time"
+import { Effect, Exit, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import { json, print, printLines } from "../Output.ts"
+import { Cells, cellsNamed, inEach } from "../Services.ts"
+import { cell } from "./Arguments.ts"
+import { example } from "./Examples.ts"
+
+const maxLimit = 1_000
+
+const flags = {
+  integrator: Flag.String("integrator").pipe(
+    Flag.withDescription("Only commands about this integrator"),
+    Flag.withSchema(IntegratorId),
+    Flag.optional
+  ),
+  limit: Flag.Int("limit").pipe(
+    Flag.withDescription(`How many at most: 1 to ${maxLimit}`),
+    Flag.filterMap(
+      (limit) => limit >= 1 && limit <= maxLimit ? Option.some(limit) : Option.none(),
+      () => `1 to ${maxLimit}`
+    ),
+    Flag.withDefault(50)
+  ),
+  before: Flag.String("before").pipe(
+    Flag.withDescription("The next page: what the page before printed as `next`"),
+    Flag.filterMap((text) => Option.fromUndefinedOr(parseCursor(text)), () => "what a page printed as next"),
+    Flag.optional
+  )
+}
+
+const parseCursor = (text: string): ActionCursor | undefined => {
+  const [, time = "", actionId = ""] = /^([^/]+)\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(text) ?? []
+  const at = parseTimestamp(time)
+  return at === undefined ? undefined : { at, actionId }
+}
+
+const cursorOf = ({ actionId, at }: ActionCursor): string => `${printTimestamp(at)}/${actionId}`
+
+/** Lists what operators did, newest first, merged from all cells. */
+export const actions = Command.make("actions", { ...flags, cell, json }, Effect.fn(function*(input) {
+  const { limit } = input
+  const query = {
+    // tells whether there is a next page
+    limit: limit + 1,
+    integratorId: Option.getOrUndefined(input.integrator),
+    before: Option.getOrUndefined(input.before)
+  }
+  const exits = yield* inEach(yield* cellsNamed(input.cell), (name) =>
+    Effect.gen(function*() {
+      const { list } = yield* OperatorActions
+      return (yield* list(query)).map((action) => ({ ...action, cell: name }))
+    }))
+  const all = merged(exits.flatMap((exit) => Exit.isSuccess(exit) ? exit.value : []))
+  const last = all.length > limit ? all[limit - 1] : undefined
+  const page = all.slice(0, limit).map(shown)
+  const next = last && cursorOf(last)
+  if (input.json) yield* print({ actions: page, ...(next && { next }) }, true)
+  else {
+    yield* print(page.map((action) => ({ ...action, arguments: printArguments(action.arguments) })), false)
+    if (next !== undefined) yield* printLines({ next })
+  }
+  const failed = exits.find(Exit.isFailure)
+  if (failed !== undefined) return yield* failed
+})).pipe(
+  Command.withDescription(
+    "List the commands that operators ran and that changed something, were to, or were refused, newest first, in all " +
+      "cells. Nobody can change or remove one"
+  ),
+  example("actions --integrator acme", "Who created, suspended or funded acme, and when"),
+  example("actions --limit 1000 --json", "As JSON: `actions`, and `next` where there are more"),
+  Command.provide(Cells.layer)
+)
+
+type InCell = OperatorAction & { readonly cell: string | undefined }
+
+/** In order. An action about an integrator that was moved is in several cells, with the same id and time. */
+const merged = (found: ReadonlyArray<InCell>): ReadonlyArray<InCell> => {
+  const groups = Map.groupBy(found, cursorOf)
+  return [...groups]
+    .toSorted(([one], [other]) => one < other ? 1 : -1)
+    .flatMap(([, [first, ...copies]]) =>
+      first === undefined
+        ? []
+        : [copies.length === 0 ? first : { ...first, cell: [first, ...copies].map(({ cell }) => cell).join(",") }]
+    )
+}
+
+/** Has every column, also where it is empty in the first row. JSON omits undefined values. */
+const shown = ({ cell, command, host, integrator, login, osUser, outcome, reason, ...action }: InCell) => ({
+  ...(cell !== undefined && { cell }),
+  at: printTimestamp(action.at),
+  login,
+  osUser,
+  host,
+  command,
+  outcome,
+  integrator: integrator ?? undefined,
+  arguments: action.arguments,
+  reason: reason ?? undefined
+})
+
+/** As they are typed: `reference=d1 asset=USDC`. */
+const printArguments = (values: OperatorAction["arguments"]): string =>
+  Object.entries(values).map(([name, value]) => `${name}=${value}`).join(" ")
