@@ -5,6 +5,7 @@ import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { Journal } from "@card-rewards/core/Journal"
 import { JournalSeals } from "@card-rewards/core/JournalSeals"
+import { insertAction } from "@card-rewards/core/OperatorActions/RecordAction"
 import { Programs } from "@card-rewards/core/Programs"
 import { Rewards } from "@card-rewards/core/Rewards"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
@@ -24,6 +25,7 @@ import { SqlClient } from "effect/sql"
 import { verifyChain } from "./SealChain.ts"
 import { moneyServices } from "./Spending.ts"
 import { liveLayer } from "./TestLayer.ts"
+import { randomUUID } from "node:crypto"
 
 const at = (url: Redacted.Redacted) => Database.layer({ url, poolSize: 1, applicationName: "test" })
 
@@ -92,7 +94,8 @@ const history = Effect.gen(function*() {
   const endpoints = yield* WebhookEndpoints
   const id = EndpointId.make("hook")
   const url = "http://127.0.0.1:9/"
-  yield* (yield* Integrators).create(integratorId)
+  const action = { actionId: randomUUID(), osUser: "root", host: "host", command: "integrator create", arguments: {} }
+  yield* (yield* Integrators).create(integratorId, (outcome) => insertAction(action, outcome))
   yield* endpoints.create(integratorId, { id, url })
   yield* (yield* Users).put(integratorId, ann, { tier: "gold" })
   const start = yield* Clock.currentTimeMillis

@@ -34,8 +34,9 @@ export const content = Effect.gen(function*() {
   const tables = yield* query<{ name: string }>(`SELECT oid::regclass::text AS name FROM pg_class
     WHERE relnamespace IN ('public'::regnamespace, 'cell_b'::regnamespace) AND relkind IN ('r', 'p')
       AND NOT relispartition AND relname <> 'operator_actions' ORDER BY 1`)
-  return yield* Effect.forEach(tables, ({ name }) =>
-    query(`SELECT '${name}' AS name, md5(string_agg(t::text, ',' ORDER BY t::text)) AS rows FROM ${name} t`))
+  const digests = tables.map(({ name }) =>
+    `SELECT '${name}' AS name, md5(string_agg(t::text, ',' ORDER BY t::text)) AS rows FROM ${name} t`)
+  return yield* query(digests.join(" UNION ALL "))
 })
 
 export const pair = ["--slots", "0-255", "--from", "a", "--to", "b"]
