@@ -22,7 +22,7 @@ const ledger: Grants = {
   events: "SELECT, INSERT",
   journal: "SELECT, INSERT",
   journal_seals: "SELECT",
-  vaults: "SELECT, UPDATE",
+  vaults: "SELECT, UPDATE (rewards, entries, events, work_at)",
   vault_balances: `SELECT, UPDATE (held, free, assigned, assigned_to, assigned_at, day, ${movementNames.join(", ")})`,
   vault_days: "SELECT, INSERT",
   vault_operations: "SELECT, INSERT",

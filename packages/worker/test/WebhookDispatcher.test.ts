@@ -35,6 +35,27 @@ it.live("retries send the same bytes with signatures that verify, until the answ
     }
   }).pipe(Effect.scoped, Effect.provide(services())))
 
+it.live("each endpoint gets the events of its own integrator alone, signed with no other one's secret", () =>
+  Effect.gen(function*() {
+    const hook = yield* WebhookReceiver.make()
+    const names = ["one", "two", "three"]
+    const secrets = yield* Effect.forEach(names, (name) => endpoint(name, `${hook.origin}/${name}`))
+    for (const name of names) yield* events(name, 20)
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`UPDATE events SET body = integrator_id`
+    yield* Layer.build(WebhookDispatcher.layer({ retryDelays: [20] }))
+    yield* untilTrue(allDelivered)
+    assert.strictEqual(hook.received.length, 60)
+    for (const { body, headers, path } of hook.received) {
+      assert.strictEqual(`/${body}`, path)
+      const signature = `${headers["x-service-signature"]}`
+      const nowSeconds = Number(headers["webhook-timestamp"])
+      const valid = yield* Effect.filter(secrets, (secret) =>
+        Effect.isSuccess(verify({ secrets: [secret], signature, body, nowSeconds, toleranceSeconds: 5 })))
+      assert.deepStrictEqual(valid, secrets.filter((_, index) => names[index] === body))
+    }
+  }).pipe(Effect.scoped, Effect.provide(services())))
+
 it.live("events of one reward arrive in order, and a failing one holds up only its reward; then it is exhausted", () =>
   Effect.gen(function*() {
     const hook = yield* WebhookReceiver.make()
