@@ -147,6 +147,16 @@ const samples: Readonly<Record<string, Sample>> = {
     },
     because: "does not list the command key revoke"
   },
+  "a command that changes something and that operations does not list": {
+    breaks: "documented-operations",
+    files: {
+      "docs/operations.md": "| command |\n| --- |\n| `key list` |\n\n",
+      "packages/admin/src/main.ts": "import \"./Commands/Keys.ts\"\n",
+      "packages/admin/src/Commands/Keys.ts":
+        "make(\"list\")\nchanging(\"key create\")\nmake(\"key\").pipe(withSubcommands([]))\n"
+    },
+    because: "does not list the command key create"
+  },
   "a script in a page that package.json lacks": {
     breaks: "documented-operations",
     files: { "package.json": "{\"scripts\": {\"start\": \"\"}}", "README.md": "`npm run gone`\n" },

@@ -73,7 +73,7 @@ export const changing = <const Config extends Command.Command.Config, E, R, Refu
         const reason = refusalOf(error)
         if (reason === undefined) return Effect.void
         // a refusal that cannot be recorded is printed nevertheless
-        return Effect.ignore(recording.onRefusal(input, insert("refused", reason)))
+        return Effect.exit(recording.onRefusal(input, insert("refused", reason)))
       })
     )
     if (!isRecorded) return yield* Effect.die(new Error(`${command} recorded no action`))

@@ -200,6 +200,8 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("wha
         assert.strictEqual(status, 1, args.join(" "))
         assert.deepStrictEqual(yield* content, before, args.join(" "))
       }
+      const refused = yield* run("vault", "withdraw", "acme", "w2", "USDC", "9000000000")
+      assert.deepStrictEqual([refused.status, refused.stderr], [1, "The vault has less free money than this amount\n"])
       assert.deepStrictEqual(yield* rows, found)
       for (const cell of ["public", "cell_b"]) {
         yield* query(`ALTER TABLE ${cell}.operator_actions DROP CONSTRAINT refused`)
