@@ -3,12 +3,15 @@ import { SqlClient } from "effect/sql"
 import { admin, connection, DatabaseUrl, secretsKey } from "../Cli.ts"
 
 /** Cell `a` is the schema `public`, `b` another one of the same database. */
-export const run = Effect.fnUntraced(function*(...args: ReadonlyArray<string>) {
+export const run = (...args: ReadonlyArray<string>) => runWith([2, 1], args)
+
+/** As `run`, with these keys of signing secrets. */
+export const runWith = Effect.fnUntraced(function*(keys: ReadonlyArray<number>, args: ReadonlyArray<string>) {
   const url = Redacted.value((yield* DatabaseUrl).url)
   return yield* admin(args, {
     CELLS: `a=${url}?slots=0-255,b=${url}?schema=cell_b&slots=`,
     ENVIRONMENT: "production",
-    SECRETS_KEY: [2, 1].map(secretsKey).join(",")
+    SECRETS_KEY: keys.map(secretsKey).join(",")
   })
 })
 
@@ -36,7 +39,7 @@ export const content = Effect.gen(function*() {
       AND NOT relispartition AND relname <> 'operator_actions' ORDER BY 1`)
   const digests = tables.map(({ name }) =>
     `SELECT '${name}' AS name, md5(string_agg(t::text, ',' ORDER BY t::text)) AS rows FROM ${name} t`)
-  return yield* query(digests.join(" UNION ALL "))
+  return yield* query(`${digests.join(" UNION ALL ")} ORDER BY name`)
 })
 
 export const pair = ["--slots", "0-255", "--from", "a", "--to", "b"]
