@@ -127,6 +127,13 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("wha
       assert.containsSubset(acme.actions.at(-1), { cell: "a,b", command: "integrator create", outcome: "done" })
       assert.deepStrictEqual(yield* list("--integrator", "nobody-else"), { actions: [] })
 
+      // a migration of two cells in the same millisecond
+      yield* query(`UPDATE cell_b.operator_actions b SET at = a.at, outcome = 'done' FROM public.operator_actions a
+        WHERE a.action_id = b.action_id AND a.command = 'migrate' AND a.outcome = 'unchanged'`)
+      const migrations = (yield* list("--limit", "1000")).actions.filter((one) => "command" in one &&
+        one.command === "migrate").map((one) => "cell" in one && "outcome" in one && `${one.cell} ${one.outcome}`)
+      assert.includeMembers(migrations, ["a unchanged", "b done"])
+
       const readable = (yield* run("actions", "--integrator", "acme", "--limit", "1")).stdout
       assert.match(readable, /^cell +at +login +osUser +host +command +outcome +integrator +arguments +reason\n/)
       assert.match(readable, /a,b .* replay start +refused +acme +from=2026-01-01T00:00:00.000Z integratorId=acme +A /)

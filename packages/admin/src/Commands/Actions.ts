@@ -17,7 +17,7 @@ const flags = {
     Flag.optional
   ),
   limit: Flag.Int("limit").pipe(
-    Flag.withDescription(`How many at most: 1 to ${maxLimit}`),
+    Flag.withDescription(`How many commands at most: 1 to ${maxLimit}`),
     Flag.filterMap(
       (limit) => limit >= 1 && limit <= maxLimit ? Option.some(limit) : Option.none(),
       () => `1 to ${maxLimit}`
@@ -53,10 +53,9 @@ export const actions = Command.make("actions", { ...flags, cell, json }, Effect.
       const { list } = yield* OperatorActions
       return (yield* list(query)).map((action) => ({ ...action, cell: name }))
     }))
-  const all = merged(exits.flatMap((exit) => Exit.isSuccess(exit) ? exit.value : []))
-  const last = all.length > limit ? all[limit - 1] : undefined
-  const page = all.slice(0, limit).map(shown)
-  const next = last && cursorOf(last)
+  const all = inOrder(exits.flatMap((exit) => Exit.isSuccess(exit) ? exit.value : []))
+  const page = all.slice(0, limit).flatMap(([, copies]) => merged(copies)).map(shown)
+  const next = all.length > limit ? all[limit - 1]?.[0] : undefined
   if (input.json) yield* print({ actions: page, ...(next && { next }) }, true)
   else {
     yield* print(page.map((action) => ({ ...action, arguments: printArguments(action.arguments) })), false)
@@ -76,17 +75,17 @@ export const actions = Command.make("actions", { ...flags, cell, json }, Effect.
 
 type InCell = OperatorAction & { readonly cell: string | undefined }
 
-/** In order. An action about an integrator that was moved is in several cells, with the same id and time. */
-const merged = (found: ReadonlyArray<InCell>): ReadonlyArray<InCell> => {
-  const groups = Map.groupBy(found, cursorOf)
-  return [...groups]
-    .toSorted(([one], [other]) => one < other ? 1 : -1)
-    .flatMap(([, [first, ...copies]]) =>
-      first === undefined
-        ? []
-        : [copies.length === 0 ? first : { ...first, cell: [first, ...copies].map(({ cell }) => cell).join(",") }]
-    )
-}
+/** What has the same id and time in several cells, by its cursor, the newest first. */
+const inOrder = (found: ReadonlyArray<InCell>) =>
+  [...Map.groupBy(found, cursorOf)].toSorted(([one], [other]) => one < other ? 1 : -1)
+
+/** Copies of an action that moved, and what a command did in several cells at the same moment, unless that differs. */
+const merged = (copies: ReadonlyArray<InCell>): ReadonlyArray<InCell> =>
+  [...Map.groupBy(copies, ({ outcome }) => outcome).values()].flatMap(([first, ...others]) =>
+    first === undefined || others.length === 0
+      ? first ?? []
+      : { ...first, cell: [first, ...others].map(({ cell }) => cell).join(",") }
+  )
 
 /** Has every column, also where it is empty in the first row. JSON omits undefined values. */
 const shown = ({ cell, command, host, integrator, login, osUser, outcome, reason, ...action }: InCell) => ({
