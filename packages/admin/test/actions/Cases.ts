@@ -39,6 +39,8 @@ export const cases = (candidate: string): ReadonlyArray<Case> => [
   [["audit"], ""],
   [["actions"], ""],
   [["backlog"], ""],
+  [["seals", "export", "--file", `${candidate}.seals`], ""],
+  [["seals", "verify", "--file", `${candidate}.seals`], ""],
   [["replay", "start", "acme", "--from", "2026-01-01T00:00:00Z"], "a refused"],
   [["replay", "start", "acme", "--from", "2026-01-01T00:00:00Z"], "a done", createEndpoint],
   [["replay", "start", "acme", "--from", "2026-01-01T00:00:00Z"], "a refused"],
