@@ -1,7 +1,31 @@
 import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
+import { BaseSequencer, type TestSpecification } from "vitest/node"
 
-const packages = ["domain", "dev-postgres", "core", "api", "worker", "client", "testing", "admin", "e2e", "console", "bench"]
+/** In the order of their tests: those that mostly wait begin first, so that none of them is alone at the end. */
+const names = [
+  "bench",
+  "e2e",
+  "console",
+  "dev-postgres",
+  "admin",
+  "worker",
+  "testing",
+  "api",
+  "core",
+  "client",
+  "domain",
+  "scripts"
+]
+
+/** By project, in the order of {@link names}, and in a project the larger files first. */
+class InOrder extends BaseSequencer {
+  override async sort(files: Array<TestSpecification>) {
+    const place = ({ project }: TestSpecification) => names.indexOf(project.name)
+    return (await super.sort(files)).toSorted((one, other) => place(one) - place(other))
+  }
+}
+
 const withoutDatabase = new Set(["domain", "client", "scripts"])
 const postgres = fileURLToPath(new URL("packages/dev-postgres/src/vitestSetup.ts", import.meta.url))
 
@@ -10,7 +34,8 @@ export default defineConfig({
   test: {
     // half of the time is spent waiting for processes, time-outs and the disk
     maxWorkers: 3,
-    projects: [...packages, "scripts"].map((name) => ({
+    sequence: { sequencer: InOrder },
+    projects: names.map((name) => ({
       test: {
         name,
         // no test changes a module's state: loading Effect anew for every file would take a third of the whole time
