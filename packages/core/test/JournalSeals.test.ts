@@ -3,6 +3,7 @@ import { value } from "@card-rewards/core/Database"
 import { Journal } from "@card-rewards/core/Journal"
 import { JournalSeals } from "@card-rewards/core/JournalSeals"
 import { type IntegratorId, Reference, UserId } from "@card-rewards/domain/Ids"
+import { sealAll } from "@card-rewards/testing/EventProcessing"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,7 +15,6 @@ import { newIntegrator, startMillis, testLayer } from "./TestLayer.ts"
 
 const services = Layer.mergeAll(Journal.layer, JournalSeals.layer, Audit.layer).pipe(Layer.provideMerge(testLayer))
 
-const sealAll = Effect.flatMap(JournalSeals, ({ sealNext }) => Effect.repeat(sealNext, { while: (more) => more }))
 
 interface Ids {
   readonly userId: string

@@ -1,7 +1,7 @@
 import { connectSandbox } from "@card-rewards/client/promise"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { constantName, requestsOf, writeVariables } from "@card-rewards/domain/http/OpenApi/Requests"
-import { processAll } from "@card-rewards/testing/EventProcessing"
+import { processAll, sealAll } from "@card-rewards/testing/EventProcessing"
 import { newIntegrator, TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -51,7 +51,7 @@ const runAll = Effect.fnUntraced(function*(integratorId: string, run: Run) {
   const outcomes: Array<string> = []
   for (const id of order) {
     outcomes.push(`${id}: ${yield* run(id, variables)}`)
-    if (id === "spendEvents.submit.refund") yield* processAll
+    if (id === "spendEvents.submit.refund") yield* Effect.andThen(processAll, sealAll)
   }
   assert.deepStrictEqual(outcomes, order.map((id) => `${id}: ${successOf(id)}`))
 })
