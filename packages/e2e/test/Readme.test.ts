@@ -126,6 +126,8 @@ describe("the pages", () => {
     "npx card-rewards trigger deposit": "Client.test.ts runs the commands of that section",
     "BASE_URL=http://127.0.0.1:3000": "Client.test.ts runs every program of that page",
     "cp deploy/example.env deploy/.env": "Deployment.test.ts: there is no container engine here",
+    "npm run -s admin -- seals export": "Seals.test.ts of admin runs both commands",
+    "npx card-rewards verify-journal": "VerifyJournal.test.ts runs both commands",
     "admin() { npm --prefix": "Terminal.test.ts completes commands in bash"
   }
 
