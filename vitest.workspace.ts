@@ -44,8 +44,8 @@ export default defineConfig({
         include: ["test/**/*.test.ts"],
         globalSetup: withoutDatabase.has(name) ? [] : [postgres],
         // for what never comes; a bound that is promised is asserted where it is promised
-        testTimeout: 120_000,
-        hookTimeout: 120_000
+        testTimeout: 300_000,
+        hookTimeout: 300_000
       }
     }))
   }

@@ -29,7 +29,7 @@ describe("the commands that change something", () => {
   })
 })
 
-layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("what operators do", (it) => {
+layer(emptyDatabase, { excludeTestServices: true })("what operators do", (it) => {
   it.effect("leaves one row for each command that changes something, was to, or was refused, and none for others", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* run("migrate")).status, 0)
@@ -56,7 +56,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("wha
           if (reason !== null) assert.strictEqual(`${reason}\n`, stderr)
         }
       }
-    }), 120_000)
+    }))
 
   it.effect("names its arguments, and no secret", () =>
     Effect.gen(function*() {
@@ -141,7 +141,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("wha
       for (const wrong of [["--limit", "0"], ["--limit", "1001"], ["--before", "yesterday"]]) {
         assert.strictEqual((yield* run("actions", ...wrong)).status, 2, wrong.join(" "))
       }
-    }), 60_000)
+    }))
 
   it.effect("is compared with the operations of a production vault by the audit", () =>
     Effect.gen(function*() {
@@ -174,7 +174,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("wha
       yield* query("INSERT INTO public.vault_operations TABLE kept")
       yield* query("DROP TABLE kept")
       assert.deepStrictEqual(yield* findings, [])
-    }), 60_000)
+    }))
 
   it.effect("is rolled back with its row, and the row with what was done", () =>
     Effect.gen(function*() {
@@ -223,7 +223,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("wha
         assert.deepStrictEqual([status, stderr], [0, ""], args.join(" "))
         assert.notDeepEqual(yield* content, last, args.join(" "))
       }
-    }), 60_000)
+    }))
 
   it.effect("is undone where the command is killed between its change and its row", () =>
     Effect.gen(function*() {
@@ -247,7 +247,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("wha
       yield* Fiber.join(blocker)
       assert.strictEqual((yield* Fiber.join(depositing)).status, 1)
       assert.deepStrictEqual([yield* content, yield* rows], [before, found])
-    }).pipe(Effect.provide(connection)), 60_000)
+    }).pipe(Effect.provide(connection)))
 
   it.effect("is recorded for each of two operators who do the same at once, as done by one of them", () =>
     Effect.gen(function*() {

@@ -46,7 +46,7 @@ const copyWithoutKeys = (name: string) =>
   query(`DO $$ BEGIN SET LOCAL session_replication_role = replica;
     INSERT INTO cell_b.${name} SELECT * FROM public.${name}; END $$`)
 
-layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slots that move", (it) => {
+layer(emptyDatabase, { excludeTestServices: true })("slots that move", (it) => {
   it.effect("take all rows of all tables with them, and back", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* run("migrate")).status, 0)
@@ -98,7 +98,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
       assert.deepStrictEqual(back, { ...others, webhook_endpoints: endpoints ?? [] })
       yield* query("DELETE FROM public.quarantine")
       assert.strictEqual((yield* run("audit")).status, 0)
-    }), 60_000)
+    }))
 
   it.effect("stay where a transaction that may write does not end", () =>
     Effect.gen(function*() {
@@ -117,7 +117,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
       assert.match(stderr, /^Cell a: transactions that hold cell_slots did not end: \d+ \(admin test\); end them /)
       assert.deepStrictEqual(yield* statesOf, ["a owned 256"])
       yield* Fiber.interrupt(writer)
-    }).pipe(Effect.provide(connection)), 60_000)
+    }).pipe(Effect.provide(connection)))
 
   it.effect("stay where the copy differs", () =>
     Effect.gen(function*() {
@@ -130,7 +130,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
       assert.deepStrictEqual(yield* statesOf, ["a owned 256"])
       for (const [name, rows] of Object.entries(yield* contentOf("cell_b"))) assert.deepStrictEqual(rows, [], name)
       yield* query("DROP TRIGGER wrong ON cell_b.rewards")
-    }), 60_000)
+    }))
 
   it.effect("keep their rows at the source where the audit has findings", () =>
     Effect.gen(function*() {
@@ -146,7 +146,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
       yield* query("UPDATE public.user_balances SET claimable = claimable - 1")
       assert.strictEqual((yield* move("a", "b")).status, 0)
       assert.deepStrictEqual(yield* statesOf, ["b owned 256"])
-    }), 60_000)
+    }))
 
   it.effect("keep their rows at the source while an api may read them there", () =>
     Effect.gen(function*() {
@@ -156,7 +156,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
       assert.isAbove(Duration.toMillis(took), 2_500)
       assert.strictEqual((yield* Fiber.join(moving)).status, 0)
       assert.strictEqual((yield* move("a", "b")).status, 0)
-    }), 60_000)
+    }))
 
   it.effect("are moved by one mover at a time", () =>
     Effect.gen(function*() {
@@ -164,7 +164,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
       assert.deepStrictEqual(both.map(({ status, stderr }) => [status, stderr]), [[0, ""], [0, ""]])
       assert.deepStrictEqual(both.map(({ stdout }) => JSON.parse(stdout).length).toSorted(), [0, 1])
       assert.deepStrictEqual(yield* statesOf, ["a owned 256"])
-    }), 60_000)
+    }))
 
   it.effect("stay where a mover loses its lock, which no other one gets meanwhile", () =>
     Effect.gen(function*() {
@@ -201,7 +201,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
       yield* Deferred.succeed(isOver, undefined)
       yield* Fiber.join(blocker)
       assert.strictEqual((yield* Fiber.join(migrating)).status, 0)
-    }).pipe(Effect.provide(connection)), 60_000)
+    }).pipe(Effect.provide(connection)))
 
   it.effect("are not handed over with the copy of an earlier mark, which was committed late", () =>
     Effect.gen(function*() {
@@ -221,7 +221,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("slot
       assert.deepStrictEqual(yield* statesOf, ["b owned 256"])
       assert.deepStrictEqual(yield* contentOf("cell_b"), source)
       assert.strictEqual((yield* move("b", "a")).status, 0)
-    }), 60_000)
+    }))
 
   it.effect("must be of the cell, which must be another one", () =>
     Effect.gen(function*() {

@@ -4,7 +4,7 @@ import { Effect, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { admin, connection, DatabaseUrl, emptyDatabase } from "./Cli.ts"
 
-layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the operator's cells", (it) => {
+layer(emptyDatabase, { excludeTestServices: true })("the operator's cells", (it) => {
   const run = Effect.fnUntraced(function*(cells: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) {
     const url = Redacted.value((yield* DatabaseUrl).url)
     const all = Object.entries(cells).map(([name, slots]) => `${name}=${url}?schema=cell_${name}&slots=${slots}`)
@@ -88,7 +88,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the 
       assert.deepStrictEqual(yield* report(), [0, ""])
       const rows = yield* run(cells, "cells", "list", "--json")
       assert.containsSubset(JSON.parse(rows.stdout), [{ cell: "a", slots: "9-255" }, { cell: "b", slots: "0-8" }])
-    }), 60_000)
+    }))
 })
 
 it("a slot that is on the way between two cells is not at fault, one that a cell has lost is", () => {

@@ -10,7 +10,7 @@ import { createEndpoint, endpoints } from "./Endpoint.ts"
 
 const candidate = { ...plainProgram, effectiveFrom: "2026-11-01T00:00:00Z" }
 
-layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the operator's command line", (it) => {
+layer(emptyDatabase, { excludeTestServices: true })("the operator's command line", (it) => {
   it.effect("migrates once or twice, and before that asks the operator to migrate", () =>
     Effect.gen(function*() {
       const early = yield* admin(["integrator", "list"])
@@ -37,7 +37,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the
         stdout: "",
         stderr: "Missing required argument: amount\nSee: npm run -s admin -- vault deposit --help\n"
       })
-    }), 120_000)
+    }))
 
   it.effect("suspends and resumes integrators, and lists them", () =>
     Effect.gen(function*() {

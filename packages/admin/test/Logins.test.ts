@@ -36,7 +36,7 @@ const runAs = Effect.fnUntraced(function*(login: string, ...args: ReadonlyArray<
   return stdout
 })
 
-layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("logins that are no superusers", (it) => {
+layer(emptyDatabase, { excludeTestServices: true })("logins that are no superusers", (it) => {
   it.effect("are enough for every command, and are the ones that its action names, also in another cell", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
@@ -64,5 +64,5 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "60 seconds" })("logi
         `${owner} migrate in b`
       ])
       assert.include(yield* runAs(operator, "audit"), "holds")
-    }).pipe(Effect.scoped, Effect.provide(connection)), 60_000)
+    }).pipe(Effect.scoped, Effect.provide(connection)))
 })

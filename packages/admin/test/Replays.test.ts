@@ -5,7 +5,7 @@ import { createEndpoint } from "./Endpoint.ts"
 
 const from = "2026-01-01T00:00:00Z"
 
-layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("the operator's replays", (it) => {
+layer(emptyDatabase, { excludeTestServices: true })("the operator's replays", (it) => {
   it.effect("start with the events of a time and of some kinds, and can be shown", () =>
     Effect.gen(function*() {
       yield* answer("migrate")

@@ -29,7 +29,7 @@ const rewriteHistory = Effect.fnUntraced(function*(integratorId: string, entry: 
   yield* sealAll
 })
 
-layer(database, { excludeTestServices: true, timeout: "120 seconds" })("seals outside the database", (it) => {
+layer(database, { excludeTestServices: true })("seals outside the database", (it) => {
   it.effect("find who differs: a rewritten history, a lost seal, changed entries; later entries do not matter", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient

@@ -15,7 +15,7 @@ const onTerminal = Effect.fnUntraced(function*(args: string, env: Readonly<Recor
   return yield* execute("script", ["-qec", `${process.execPath} ${main} ${args}`, "/dev/null"], variables)
 })
 
-layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("on a terminal", (it) => {
+layer(emptyDatabase, { excludeTestServices: true })("on a terminal", (it) => {
   it.effect.skipIf(!has("script"))("names are bold, and the progress bar of long work is wiped when it ends", () =>
     Effect.gen(function*() {
       yield* Database.migrate((yield* DatabaseUrl).url)
@@ -24,7 +24,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("on 
       assert.match(stdout, bar)
       const end = stdout.lastIndexOf(`\r${escape}2K`)
       assert.isTrue(stdout.slice(end).startsWith(`\r${escape}2K${escape}1mholds`), "wiped, and then comes the answer")
-    }), 120_000)
+    }))
 
   it.effect.skipIf(!has("script"))("the bar of a simulation counts the purchases, and is wiped before the result", () =>
     Effect.gen(function*() {
@@ -38,7 +38,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("on 
       assert.include(stdout, `${"░".repeat(24)}   0 %  0 of 1 purchases`)
       assert.include(stdout, `${"█".repeat(24)} 100 %  1 of 1 purchases`)
       assert.isTrue(stdout.slice(stdout.lastIndexOf(`\r${escape}2K`)).startsWith(`\r${escape}2K${escape}1mfrom`))
-    }), 120_000)
+    }))
 
   it.effect.skipIf(!has("script"))("NO_COLOR removes the colours, and TERM=dumb also the bar", () =>
     Effect.gen(function*() {
@@ -48,7 +48,7 @@ layer(emptyDatabase, { excludeTestServices: true, timeout: "120 seconds" })("on 
       const dumb = yield* onTerminal("audit --json", { TERM: "dumb" })
       assert.notInclude(dumb.stdout, escape)
       assert.containsSubset(JSON.parse(dumb.stdout), { findings: [] })
-    }), 120_000)
+    }))
 })
 
 describe("completion", () => {
@@ -71,5 +71,5 @@ describe("completion", () => {
       assert.includeMembers(yield* complete(""), commands)
       assert.deepStrictEqual(yield* complete("vault", "de"), ["deposit"])
       assert.includeMembers(yield* complete("vault", "deposit", "--"), ["--json"])
-    }).pipe(Effect.scoped), 120_000)
+    }).pipe(Effect.scoped))
 })

@@ -17,7 +17,7 @@ const asNew = Effect.fnUntraced(function*(name: string) {
 
 const api = TestApi.layer().pipe(Layer.provideMerge(AdjustableClock.layer))
 
-layer(api, { timeout: "60 seconds", excludeTestServices: true })("API keys", (it) => {
+layer(api, { excludeTestServices: true })("API keys", (it) => {
   it.effect("20 may be active; a repeat is recognised all the same, and a revocation makes room", () =>
     Effect.gen(function*() {
       const { send } = yield* asNew("active")

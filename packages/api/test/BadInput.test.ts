@@ -15,7 +15,7 @@ const operationOf = ({ method, part, path }: Case) =>
   part === "path" ? "what stands in a path" : `${method} ${path.split("?", 1)[0]}`
 const operations = Map.groupBy(cases, operationOf)
 
-layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })(
+layer(TestApi.layer(), { excludeTestServices: true })(
   `refused with 400, the part, the path and what was expected, and nothing is stored (${cases.length} requests)`,
   (it) => {
     for (const [operation, its] of operations) {

@@ -9,7 +9,7 @@ import { SqlClient } from "effect/sql"
 import { once } from "node:events"
 import { get, type IncomingMessage } from "node:http"
 
-const options = { timeout: "60 seconds", excludeTestServices: true } as const
+const options = { excludeTestServices: true } as const
 const day = (date: string) => setClock(`${date}T12:00:00.000Z`)
 const csv = { accept: "text/csv" }
 const ndjson = { accept: "application/x-ndjson" }

@@ -24,7 +24,7 @@ const each = 20
 
 const api = TestApi.layer({ limits: { read: { perSecond: 200, burst: 1 } } })
 
-layer(api, { excludeTestServices: true, timeout: "60 seconds" })(
+layer(api, { excludeTestServices: true })(
   "the code of docs/webhooks.md that follows the event log",
   (it) => {
     it.effect("receives every event exactly once, in order, while eight clients write and beyond the rate limit", () =>

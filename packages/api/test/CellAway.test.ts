@@ -42,4 +42,4 @@ it.live("a cell whose database does not answer is away within 4 s, and back soon
     assert.isDefined(of(half - 1))
     yield* proxy.restore
     assert.isBelow(yield* becomes(false), backWithinMillis)
-  }).pipe(Effect.provide(NetworkProxy.layer), Effect.scoped), 60_000)
+  }).pipe(Effect.provide(NetworkProxy.layer), Effect.scoped))

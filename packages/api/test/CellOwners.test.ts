@@ -36,4 +36,4 @@ it.live("of two cells that own a slot the one with the higher epoch serves it; a
     yield* until("the newest owner", ownerOf(5), (name) => name === "b")
     assert.lengthOf(errors, 1, "logged once, not with each read")
     assert.match(errors[0] ?? "", /^Several cells own slots 5-6, whose integrators get 503/)
-  }).pipe(Effect.scoped), 30_000)
+  }).pipe(Effect.scoped))

@@ -64,7 +64,7 @@ it.live("a connection's pipelined requests are handled 16 at a time and answered
     assert.strictEqual(state.most, maxHandled)
     const paths = [...text().matchAll(/^\/(\d+) /gmu)].map(([, index]) => Number(index))
     assert.deepStrictEqual(paths, Array.from({ length: count }, (_, index) => index))
-  }).pipe(Effect.scoped), { timeout: 20_000 })
+  }).pipe(Effect.scoped))
 
 it.live("a socket with waiting requests is not read, and what it had sent is answered later, bodies too", () =>
   Effect.gen(function*() {
@@ -85,7 +85,7 @@ it.live("a socket with waiting requests is not read, and what it had sent is ans
     yield* end
     yield* until(() => text().includes(`/last ${body}`))
     assert.strictEqual(state.most, maxHandled)
-  }).pipe(Effect.scoped), { timeout: 20_000 })
+  }).pipe(Effect.scoped))
 
 it.live("other connections are served while one waits, and the end of that one frees all of it", () =>
   Effect.gen(function*() {
@@ -101,7 +101,7 @@ it.live("other connections are served while one waits, and the end of that one f
     flood.destroy()
     yield* end
     yield* until(() => state.handled === 0)
-  }).pipe(Effect.scoped), { timeout: 20_000 })
+  }).pipe(Effect.scoped))
 
 it.live("the handlers of all pipelined requests end with their connection", () =>
   Effect.gen(function*() {
@@ -111,7 +111,7 @@ it.live("the handlers of all pipelined requests end with their connection", () =
     yield* until(() => state.started === maxHandled)
     yield* until(() => state.handled === 0)
     assert.strictEqual(state.started, maxHandled)
-  }).pipe(Effect.scoped), { timeout: 20_000 })
+  }).pipe(Effect.scoped))
 
 it.live("a request that asks for an upgrade is answered as any other, and its connection stays HTTP/1.1", () =>
   Effect.gen(function*() {
@@ -129,7 +129,7 @@ it.live("a request that asks for an upgrade is answered as any other, and its co
     const statuses = [...text().matchAll(/HTTP\/1\.1 (\d+)/gu)].map(([, status]) => status)
     assert.deepStrictEqual(statuses, ["200", "200", "200"])
     assert.include(text(), "/h2c {}")
-  }).pipe(Effect.scoped), { timeout: 20_000 })
+  }).pipe(Effect.scoped))
 
 it.live("2,000 connections that come at once are all opened at once", () =>
   Effect.gen(function*() {
@@ -144,7 +144,7 @@ it.live("2,000 connections that come at once are all opened at once", () =>
     yield* Effect.sleep("500 millis")
     // a connection that was dropped is tried again after a second
     assert.strictEqual(sockets.filter(({ connecting }) => connecting).length, 0)
-  }).pipe(Effect.scoped), { timeout: 20_000 })
+  }).pipe(Effect.scoped))
 
 const untilClosed = (socket: Socket) => until(() => socket.resume().closed)
 
@@ -164,7 +164,7 @@ it.live("at the limit of connections the oldest without a key makes room, and on
     yield* ask(newcomer)
     if (first !== undefined) yield* untilClosed(first)
     yield* Effect.forEach([keyed, newcomer, ...others], (socket) => ask(socket))
-  }).pipe(Effect.scoped), { timeout: 20_000 })
+  }).pipe(Effect.scoped))
 
 it.live("one integrator has a quarter of the connections", () =>
   Effect.gen(function*() {
@@ -184,7 +184,7 @@ it.live("one integrator has a quarter of the connections", () =>
     yield* untilClosed(third)
     assert.strictEqual(text().split("/at-once").length, 2)
     assert.isFalse(sockets.some(({ destroyed }) => destroyed))
-  }).pipe(Effect.scoped), { timeout: 20_000 })
+  }).pipe(Effect.scoped))
 
 it.live("while too much is unread, the connections with the most of it are closed, and others are not", () =>
   Effect.gen(function*() {
@@ -201,7 +201,7 @@ it.live("while too much is unread, the connections with the most of it are close
     assert.isFalse(readers.some(({ closed }) => closed))
     for (const idler of idlers) idler.resume()
     yield* until(() => idlers.some(({ bytesRead, closed }) => closed && bytesRead < 20_000_000))
-  }).pipe(Effect.scoped), { timeout: 20_000 })
+  }).pipe(Effect.scoped))
 
 it.live("newcomers that come at once each close another connection, so that the limit holds", () =>
   Effect.gen(function*() {
@@ -214,4 +214,4 @@ it.live("newcomers that come at once each close another connection, so that the 
     yield* until(() => held.filter(({ closed }) => closed).length === 6)
     yield* Effect.sleep("100 millis")
     assert.strictEqual([...held, ...newcomers].filter(({ closed }) => !closed).length, 8)
-  }).pipe(Effect.scoped), { timeout: 20_000 })
+  }).pipe(Effect.scoped))

@@ -124,7 +124,7 @@ describe("the table of operations and statuses", () => {
   it(`counts ${names.length}`, () => assert.strictEqual(new Set(names).size, names.length))
 })
 
-const options = { timeout: "60 seconds", excludeTestServices: true } as const
+const options = { excludeTestServices: true } as const
 
 layer(TestApi.withProcessing(), options)("each operation answers each status it declares:", (it) => {
   own.forEach(({ name, operation, status }, index) =>

@@ -31,7 +31,7 @@ const heals = Effect.fnUntraced(function*(path: string) {
 
 layer(
   TestApi.behindProxy(),
-  { timeout: "60 seconds", excludeTestServices: true }
+  { excludeTestServices: true }
 )("with the database away", (it) => {
   it.effect("a known key gets 400 for a malformed body, else 503 within 5 s; an unknown key 503; all recovers", () =>
     Effect.gen(function*() {

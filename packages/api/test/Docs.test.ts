@@ -110,7 +110,7 @@ describe.each(environments)("openapi/%s.postman.json", (environment) => {
 for (const environment of environments) {
   layer(
     TestApi.layer({ environment }),
-    { timeout: "60 seconds", excludeTestServices: true }
+    { excludeTestServices: true }
   )(`the ${environment}`, (it) => {
     it.effect("serves both files as they are committed, to anyone, and the page with its code samples", () =>
       Effect.gen(function*() {

@@ -3,7 +3,7 @@ import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 
-layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("the endpoints", (it) => {
+layer(TestApi.layer(), { excludeTestServices: true })("the endpoints", (it) => {
   const enroll = (userId: string) =>
     Effect.flatMap(TestApi, (api) => api.send("PUT", `/v1/users/${encodeURIComponent(userId)}`, { json: {} }))
 

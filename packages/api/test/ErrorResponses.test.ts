@@ -4,7 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("what no endpoint answers", (it) => {
+layer(TestApi.layer(), { excludeTestServices: true })("what no endpoint answers", (it) => {
   const unknownRoutes: ReadonlyArray<readonly [string, string]> = [
     ["GET", "/"], ["GET", "/v1"], ["GET", "/v2/programs"], ["GET", "/v1/nothing"], ["GET", "/health/"],
     ["GET", "//health"],

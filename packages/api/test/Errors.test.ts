@@ -191,7 +191,7 @@ const errors: Readonly<Record<string, Case>> = {
   }
 }
 
-layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("errors", (it) => {
+layer(TestApi.layer(), { excludeTestServices: true })("errors", (it) => {
   Object.entries(errors).forEach(([name, error], index) =>
     it.effect(`the whole body of ${name}`, () =>
       Effect.gen(function*() {

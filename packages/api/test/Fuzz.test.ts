@@ -39,7 +39,7 @@ const count = (kind: string, { body, status }: Answer) => {
   counts.set(key, (counts.get(key) ?? 0) + 1)
 }
 
-layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("requests made from the schemas", (it) => {
+layer(TestApi.layer(), { excludeTestServices: true })("requests made from the schemas", (it) => {
   const asNew = Effect.fnUntraced(function*(integratorId: string) {
     const api = yield* TestApi
     const created = yield* (yield* Integrators).create(IntegratorId.make(integratorId))

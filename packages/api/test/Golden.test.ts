@@ -55,7 +55,7 @@ const entry = (request: string, { headers, status, text }: Answer): string =>
 const line = (method: string, path: string, { json, raw }: Sent): string =>
   [method, path, JSON.stringify(json), raw].filter((part) => part !== undefined).join(" ")
 
-const options = { timeout: "60 seconds", excludeTestServices: true } as const
+const options = { excludeTestServices: true } as const
 
 /** Real time is this moment, for ever; pauses and deadlines take as long as they do. */
 const stoppedClock = Layer.effect(

@@ -24,7 +24,7 @@ it.effect("one integrator's handlers run a few at a time, in order, and another 
       if (fiber !== undefined) yield* Fiber.join(fiber)
     }
     assert.deepStrictEqual(started, ends.map((_, index) => index))
-  }), { timeout: 5_000 })
+  }))
 
 it.effect("a request that is interrupted while it waits, or when its turn comes, keeps no slot", () =>
   Effect.gen(function*() {
@@ -43,7 +43,7 @@ it.effect("a request that is interrupted while it waits, or when its turn comes,
         concurrency: "unbounded"
       })
     }
-  }), { timeout: 5_000 })
+  }))
 
 it.effect("the time for which a request waits counts towards its deadline at the database", () =>
   Effect.gen(function*() {
@@ -57,4 +57,4 @@ it.effect("the time for which a request waits counts towards its deadline at the
     yield* TestClock.adjust(Database.unavailableAfterMillis)
     Deferred.doneUnsafe(end, Effect.void)
     assert.strictEqual((yield* Fiber.join(waiting))._tag, "Unavailable")
-  }), { timeout: 5_000 })
+  }))

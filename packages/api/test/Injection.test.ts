@@ -154,7 +154,7 @@ const ofOthers = Effect.fnUntraced(function*(integratorId: string) {
   )).pipe(Effect.map((rows) => rows.flat().map(({ row }) => row)))
 })
 
-const options = { timeout: "60 seconds", excludeTestServices: true } as const
+const options = { excludeTestServices: true } as const
 
 layer(TestApi.withProcessing(), options)("text that looks like code", (it) => {
   const all = [

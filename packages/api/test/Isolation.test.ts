@@ -232,7 +232,7 @@ describe("the table of attacks", () => {
   })
 })
 
-layer(Layer.empty, { timeout: "60 seconds", excludeTestServices: true })("an integrator", (it) => {
+layer(Layer.empty, { excludeTestServices: true })("an integrator", (it) => {
   it.effect("sees and touches nothing of another one's, whose ids print like its own", () =>
     Effect.gen(function*() {
       const shared = yield* world

@@ -21,7 +21,7 @@ import { once } from "node:events"
 import { connect, type Socket } from "node:net"
 import { encodeSimulation } from "../src/Programs/EncodeSimulation.ts"
 
-const timeout = { timeout: "120 seconds", excludeTestServices: true } as const
+const timeout = { excludeTestServices: true } as const
 
 /** A definition of about 240 KB. */
 const large = definition({

@@ -33,7 +33,7 @@ const refuses = (port: number) =>
     socket.once("error", () => resume(Effect.succeed(true)))
   })
 
-layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("main", (it) => {
+layer(TestApi.layer(), { excludeTestServices: true })("main", (it) => {
   it.effect("says where it listens, serves, and stops on SIGTERM", () =>
     Effect.gen(function*() {
       const child = yield* start("api", yield* variables)

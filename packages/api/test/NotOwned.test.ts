@@ -117,7 +117,7 @@ const services = Deliveries.layer.pipe(
   Layer.provideMerge(TestApi.withProcessing())
 )
 
-layer(services, { excludeTestServices: true, timeout: "60 seconds" })("a slot that the cell does not own", (it) => {
+layer(services, { excludeTestServices: true })("a slot that the cell does not own", (it) => {
   it.effect("has nothing changed by any request or by the worker, and others' slots have", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient

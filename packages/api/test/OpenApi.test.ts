@@ -195,7 +195,7 @@ describe("the committed files", () => {
 for (const environment of ["sandbox", "production"] as const) {
   layer(
     TestApi.layer({ environment }),
-    { timeout: "60 seconds", excludeTestServices: true }
+    { excludeTestServices: true }
   )(`the ${environment}`, (it) => {
     it.effect("serves the committed description, to anyone, and shows the same one at /docs", () =>
       Effect.gen(function*() {
@@ -251,7 +251,7 @@ const generateClient = Effect.acquireRelease(
 
 layer(
   TestApi.layer(),
-  { timeout: "60 seconds", excludeTestServices: true }
+  { excludeTestServices: true }
 )("a client generated from openapi/sandbox.json", (it) => {
   it.effect("has a function for each operation, and makes real calls", () =>
     Effect.gen(function*() {

@@ -114,7 +114,7 @@ const order: Readonly<Record<string, Case>> = {
   }
 }
 
-layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("the order of checks", (it) => {
+layer(TestApi.layer(), { excludeTestServices: true })("the order of checks", (it) => {
   Object.entries(order).forEach(([name, one], index) =>
     it.effect(name, () =>
       Effect.gen(function*() {

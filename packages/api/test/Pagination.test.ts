@@ -50,7 +50,7 @@ interface Plan {
 }
 const nodes = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []).flatMap(nodes)]
 
-layer(services, { timeout: "120 seconds", excludeTestServices: true })(`a user with ${rewardCount} rewards`, (it) => {
+layer(services, { excludeTestServices: true })(`a user with ${rewardCount} rewards`, (it) => {
   it.effect("is listed newest first without a duplicate or a gap while rewards are being added", () =>
     Effect.gen(function*() {
       const api = yield* TestApi

@@ -51,7 +51,7 @@ describe("RateLimit", () => {
 
 const plenty = { perSecond: 1_000, burst: 2_000 }
 const few = { ingest: plenty, read: plenty, manage: plenty, auth: { perSecond: 1, burst: 2 } }
-const options = { timeout: "60 seconds", excludeTestServices: true } as const
+const options = { excludeTestServices: true } as const
 
 const limited = (limits: Partial<Limits>) => TestApi.layer({ limits }).pipe(Layer.provideMerge(AdjustableClock.layer))
 

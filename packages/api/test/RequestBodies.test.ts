@@ -35,7 +35,7 @@ const halfSent = Effect.fnUntraced(function*(key: string, body: string, sentByte
   return { rest: () => socket.write(body.slice(sentBytes)), answer: until("}") }
 })
 
-layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("a body that arrives in parts", (it) => {
+layer(TestApi.layer(), { excludeTestServices: true })("a body that arrives in parts", (it) => {
   it.effect("is read until its end", () =>
     Effect.gen(function*() {
       const api = yield* TestApi
@@ -85,7 +85,7 @@ layer(TestApi.layer(), { timeout: "60 seconds", excludeTestServices: true })("a 
 
 layer(
   TestApi.layer(),
-  { timeout: "60 seconds", excludeTestServices: true }
+  { excludeTestServices: true }
 )("a client that asks whether it may send its body", (it) => {
   const expect = "expect: 100-continue\r\n"
 

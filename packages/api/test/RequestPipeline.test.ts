@@ -7,7 +7,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { maxBytes } from "../src/Pipeline/RequestBodies.ts"
 
-const options = { timeout: "60 seconds", excludeTestServices: true } as const
+const options = { excludeTestServices: true } as const
 
 /** Bodies of a spend event with the answer that each gets. */
 type Sample = readonly [status: number, error: string | undefined, body: string | Uint8Array]

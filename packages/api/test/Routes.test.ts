@@ -5,7 +5,7 @@ import { Effect } from "effect"
 import { endpoints } from "./Declared.ts"
 
 const routeNotFound = { _tag: "RouteNotFound", message: "There is no such route, or not with this method" }
-const options = { timeout: "60 seconds", excludeTestServices: true } as const
+const options = { excludeTestServices: true } as const
 
 /** As a request names it; the ids need not exist. */
 const target = (path: string) => path.replace(":version", "1").replace(/:\w+/g, "x")

@@ -9,7 +9,7 @@ import { SqlClient } from "effect/sql"
 import * as TokenBuckets from "../src/Pipeline/TokenBuckets.ts"
 
 const path = "/v1/spend-events/batch"
-const options = { timeout: "120 seconds", excludeTestServices: true } as const
+const options = { excludeTestServices: true } as const
 const off = { ingest: "off", read: "off", manage: "off", auth: "off" } as const
 
 type Event = Readonly<Record<string, unknown>>

@@ -4,7 +4,7 @@ import { newIntegrator, TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 
-const options = { timeout: "60 seconds", excludeTestServices: true } as const
+const options = { excludeTestServices: true } as const
 const occurredAt = "2099-12-10T00:00:00.000Z"
 
 const published = [

@@ -7,7 +7,7 @@ import { Clock, Effect } from "effect"
 const timestamp = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/
 const emoji = "😀".repeat(128)
 
-layer(TestApi.withProcessing(), { timeout: "60 seconds", excludeTestServices: true })("values on the wire", (it) => {
+layer(TestApi.withProcessing(), { excludeTestServices: true })("values on the wire", (it) => {
   it.effect("two spellings of one value are the same content, and one of them is ever printed", () =>
     Effect.gen(function*() {
       const { send } = yield* newIntegrator("spelling")

@@ -7,7 +7,7 @@ import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 
-const options = { timeout: "60 seconds", excludeTestServices: true } as const
+const options = { excludeTestServices: true } as const
 const accepted = { status: 200 }
 const refused = { status: 401, body: { _tag: "Unauthorized", message: "The x-api-key header holds no valid API key" } }
 const suspended = { status: 403, body: { _tag: "IntegratorSuspended", message: "The integrator is suspended" } }

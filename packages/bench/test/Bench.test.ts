@@ -23,7 +23,7 @@ const run = Layer.unwrap(Effect.sync(() =>
   )
 ))
 
-layer(run, { excludeTestServices: true, timeout: "120 seconds" })("a small run", (it) => {
+layer(run, { excludeTestServices: true })("a small run", (it) => {
   for (const { method, name, run, title } of measures) {
     it.effect(`${name}: every competitor does its work and the page has its figures`, () =>
       Effect.gen(function*() {
@@ -46,7 +46,7 @@ layer(run, { excludeTestServices: true, timeout: "120 seconds" })("a small run",
         for (const { name } of result.comparisons) assert.include(page, `| ${name} `)
         assert.notInclude(page, "NaN")
         assert.lengthOf(readdirSync(join(docs, "performance")), result.timeSeries === undefined ? 1 : 2)
-      }).pipe(Effect.scoped), 120_000)
+      }).pipe(Effect.scoped))
   }
 
   it.effect("another checkout processes events by its own programs, over its own schema and seed", () =>
@@ -63,7 +63,7 @@ layer(run, { excludeTestServices: true, timeout: "120 seconds" })("a small run",
       const checked = (done: number) => verifyRows(url, name, "rewards", done)
       const sample = yield* backlog({ name, url, running, senders, count: 50, queue, checked }).turn(0)
       assert.isAbove(sample["events/s"] ?? 0, 0)
-    }).pipe(Effect.scoped), 120_000)
+    }).pipe(Effect.scoped))
 
   it.effect("a folder that is not a checkout makes the run invalid", () =>
     Effect.gen(function*() {

@@ -103,7 +103,7 @@ describe("a call", () => {
         }
       }
       assert.isAbove(pauses.size, 10)
-    }), 20_000)
+    }))
 
   it.effect("fails at once where Retry-After exceeds its timeout, and reports the Retry-After", () =>
     Effect.gen(function*() {

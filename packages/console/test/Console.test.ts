@@ -25,7 +25,7 @@ if (browser === undefined) process.stderr.write(`The console's tests are skipped
 describe.skipIf(browser === undefined)("the console", () => {
   if (browser === undefined) return
   // one service and one browser for all tests, each in a tab of its own
-  layer(Stage.layer, { excludeTestServices: true, timeout: "240 seconds" })((it) => {
+  layer(Stage.layer, { excludeTestServices: true })((it) => {
     if (process.env["SCREENSHOTS"] !== undefined) it.effect("is pictured", () => pictures(browser), 120_000)
 
     it.effect("keeps the key in the tab: not in an address, not on disk, and gone when one signs out", () =>

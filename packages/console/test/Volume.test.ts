@@ -45,7 +45,7 @@ if (isChosen && browser === undefined) throw new Error(reason)
 describe.skipIf(!isChosen)("the console on real volumes", () => {
   if (browser === undefined) return
   const services = Layer.merge(LaunchedService.layer, WebhookReceiver.layer)
-  layer(services, { excludeTestServices: true, timeout: "120 seconds" })((it) => {
+  layer(services, { excludeTestServices: true })((it) => {
     it.effect(
       `each page is usable in ${usableWithinMillis} ms, in a tab of ${maxMegabytes} MB, after ${eventCount} events`,
       () => measureAll(browser),

@@ -120,7 +120,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
       }
       const audit = yield* Audit
       assert.deepStrictEqual((yield* audit.run).findings, [])
-    }), 120_000)
+    }))
 
   it.effect("make one chain of seals where all seal the same journal at once", () =>
     Effect.gen(function*() {
@@ -179,7 +179,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
       }
       assert.deepStrictEqual((yield* get(together)).balances, (yield* get(alone)).balances)
       assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
-    }), 120_000)
+    }))
 })
 
 const move = (reference: string, amount: bigint) => ({

@@ -46,7 +46,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("work that takes long or ne
       }
       yield* endDelay
       assert.deepStrictEqual(yield* notApplied(integratorId), [])
-    }), 30_000)
+    }))
 
   it.effect("matures rewards of other vaults while another session has locked the vault that was due first", () =>
     Effect.gen(function*() {
@@ -67,7 +67,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("work that takes long or ne
       assert.lengthOf(yield* matured(other.integratorId), 1)
       yield* letGo
       while ((yield* matured(held.integratorId)).length === 0) yield* matureRewards
-    }), 30_000)
+    }))
 
   it.effect("finds the integrator that takes too long among hundreds that always have more events", () =>
     Effect.gen(function*() {
@@ -87,7 +87,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("work that takes long or ne
       // batches of 256, 64, 16 and 4 integrators, then twice the integrator alone: the second time it is quarantined
       assert.isAtMost(exceeded, 6)
       yield* endDelay
-    }), 60_000)
+    }))
 
   it.effect("puts a slow integrator into quarantine also where batches in between could not lock its lanes", () =>
     Effect.gen(function*() {
@@ -111,7 +111,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("work that takes long or ne
       assert.isDefined(yield* quarantineOf(integratorId))
       yield* endDelay
       while ((yield* notApplied(integratorId)).length > 0) yield* retryQuarantined
-    }), 30_000)
+    }))
 
   it.effect("reports work where it finds only integrators of a batch that exceeded its deadline", () =>
     Effect.gen(function*() {
@@ -127,5 +127,5 @@ layer(liveMoneyLayer, { excludeTestServices: true })("work that takes long or ne
         yield* endDelay
         while ((yield* notApplied(culprit.integratorId)).length > 0) assert.isAbove(yield* step, 0)
       }
-    }), 30_000)
+    }))
 })

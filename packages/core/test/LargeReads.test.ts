@@ -95,7 +95,7 @@ layer(services)("large reads", (it) => {
         }))
       }
       assert.deepStrictEqual(program, Schema.encodeUnknownSync(Program)(expected))
-    }), 30_000)
+    }))
 
   it.effect("100 rewards of the greatest size are less than 1 MiB", () =>
     Effect.sync(() => {

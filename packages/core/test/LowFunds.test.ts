@@ -47,7 +47,7 @@ const history = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   return { free: rows.map(({ free }) => free), noticed: events.map(({ free }) => BigInt(free)) }
 })
 
-layer(liveMoneyLayer, { excludeTestServices: true, timeout: "60 seconds" })("low funds", (it) => {
+layer(liveMoneyLayer, { excludeTestServices: true })("low funds", (it) => {
   it.effect(`are announced once for each fall below the threshold, by the transaction that did it (seed ${seed})`, () =>
     Effect.gen(function*() {
       const { at, integratorId } = yield* setUp("falls", 50)

@@ -84,7 +84,7 @@ layer(moneyLayer)("the money rules, by a naive model", (it) => {
         { op: "check" }
       ])
       if (mismatch !== undefined) assert.fail(report("the story", mismatch).slice(0, 4_000))
-    }), 60_000)
+    }))
 
   it.effect("a clearing that one batch sets aside is applied with its authorization in the same batch", () =>
     Effect.gen(function*() {

@@ -14,7 +14,6 @@ import { createHash } from "node:crypto"
 const refusedMillis = 5_000
 const worksAgainMillis = 10_000
 const atOnceMillis = 200
-const timeoutMillis = 180_000
 
 /** The first slots of the cells: two schemas of one database, and one of another. */
 const slots = { a: "0-99", b: "128-255", c: "100-127" } as const
@@ -136,4 +135,4 @@ it.live("three cells behind one api and one worker; while the database of one is
       ["b", slots.b, 1]
     ])
     assert.include(yield* admin(env, "integrator", "list", "--cell", "b", "--json"), idOf.b)
-  }).pipe(Effect.provide([WebhookReceiver.layer, Collector.layer]), Effect.scoped), timeoutMillis)
+  }).pipe(Effect.provide([WebhookReceiver.layer, Collector.layer]), Effect.scoped))

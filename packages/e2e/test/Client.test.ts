@@ -93,7 +93,7 @@ const compile = Effect.fnUntraced(function*(compiler: string, ...args: ReadonlyA
 
 const services = Layer.merge(Project.layer, TestService.layer({ sealMillis: 100 }))
 
-const options = { excludeTestServices: true, timeout: "120 seconds" } as const
+const options = { excludeTestServices: true } as const
 
 layer(services, options)("the packed client in an empty project", (it) => {
   it.effect("is small and has no dependency but Effect", () =>

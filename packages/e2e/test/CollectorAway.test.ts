@@ -75,4 +75,4 @@ it.live("an unreachable collector delays no request and fills no log, and export
       Effect.andThen(post(`later ${performance.now()}`), Effect.map(exported, (names) => [...names].toSorted().join())),
       (names) => [apiSpan, workerMetric].every((one) => names.includes(one))
     )
-  }).pipe(Effect.scoped), 150_000)
+  }).pipe(Effect.scoped))

@@ -75,7 +75,7 @@ const stable = ({ body, headers }: Received) => ({
   )
 })
 
-const options = { excludeTestServices: true, timeout: "120 seconds" } as const
+const options = { excludeTestServices: true } as const
 
 layer(TestService.layer(), options)("card-rewards", (it) => {
   it.effect("trigger causes every kind of webhook, and each story those that it names", () =>

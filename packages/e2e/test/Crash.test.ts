@@ -28,7 +28,7 @@ const comesBackWithinSeconds = 120
 const victims = ["api", "worker", "backend", "worker", "api", "postmaster"] as const
 type Victim = typeof victims[number]
 
-layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices: true, timeout: "60 seconds" })(
+layer(Layer.merge(Cluster.layer(), WebhookReceiver.layer), { excludeTestServices: true })(
   "after SIGKILL at random moments",
   (it) => {
     it.effect("nothing acknowledged is lost or counted twice, and every event is delivered in order", () =>

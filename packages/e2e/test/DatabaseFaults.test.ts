@@ -91,7 +91,7 @@ describe("an error of PostgreSQL", () => {
       yield* verify({ env, client, ledger, received: receiver.received })
       assert.isTrue(api.isAlive() && worker().isAlive())
       assert.notInclude(api.output(), "A request met a fault of the service")
-    }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped), { timeout: 300_000 })
+    }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped))
 
   it.live("too few connections on either side result in success or 503, and /health always answers", () =>
     Effect.gen(function*() {
@@ -124,5 +124,5 @@ describe("an error of PostgreSQL", () => {
         yield* expect(204, one.send("GET", "/health"))
         yield* expect(200, one.sendWithRetries("GET", "/v1/users/user:1/balance"))
       }
-    }).pipe(Effect.scoped), { timeout: 180_000 })
+    }).pipe(Effect.scoped))
 })

@@ -19,7 +19,7 @@ const printed = Effect.callback<string>((resume) => {
 it.live("the demo prints the whole story, with exact amounts", () =>
   Effect.gen(function*() {
     assert.strictEqual(yield* printed, account)
-  }), { timeout: 240_000 })
+  }))
 
 const account = `Starting a temporary service …
 

@@ -131,7 +131,7 @@ describe("the images", () => {
       yield* until("applied", applied, ([row]) => row?.n === 1, 20)
       // no warning of excessive privileges, and none of a file that cannot be written
       assert.notMatch(runningApi.output() + runningWorker.output(), /"level":"(WARN|ERROR|FATAL)"/)
-    }).pipe(Effect.scoped), { timeout: 120_000 })
+    }).pipe(Effect.scoped))
 })
 
 describe("compose.yaml", () => {

@@ -143,7 +143,7 @@ const sendItem = Effect.fnUntraced(function*({ event = [], request }: Item, vari
 
 layer(
   TestApi.withProcessing({ simulationLimits: { transactions: 1_000, millis: 60_000 } }),
-  { timeout: "60 seconds", excludeTestServices: true }
+  { excludeTestServices: true }
 )("every example of an operation succeeds against a sandbox, as it is:", (it) => {
   it.effect("as the page's curl", () =>
     Effect.gen(function*() {

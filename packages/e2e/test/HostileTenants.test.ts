@@ -12,7 +12,7 @@ const chosen = process.env["HOSTILE"]
 
 /** In a short phase the machine may stall for a moment, so the last of some attempts decides. */
 const shortAttempts = 3
-const shortTimeout = 120_000
+const shortTimeout = 300_000
 /** Preparing and auditing a million rewards takes minutes. */
 const fullTimeout = 3_600_000
 
@@ -71,7 +71,7 @@ afterAll(() => void process.stdout.write(`\n${Table.print(measurements)}\n\n`))
 
 for (const group of groups) {
   const { timeout } = group
-  layer(Stage.layer, { excludeTestServices: true, timeout: "120 seconds" })(
+  layer(Stage.layer, { excludeTestServices: true })(
     `an innocent integrator is served in time beside another one's legal work, and as before soon after: ${group.name}`,
     (it) => {
       for (const { attack, form } of group.attacks) {

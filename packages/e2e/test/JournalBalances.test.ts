@@ -130,7 +130,7 @@ const shown = (balances: JournalBalances) => ({
   vault: balances.vault()
 })
 
-layer(TestService.layer(), { excludeTestServices: true, timeout: "120 seconds" })("balances from the export", (it) => {
+layer(TestService.layer(), { excludeTestServices: true })("balances from the export", (it) => {
   it.effect("are those of the API at each instant of random stories", () =>
     Effect.gen(function*() {
       const { api } = yield* TestService

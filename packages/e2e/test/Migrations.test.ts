@@ -61,7 +61,7 @@ describe.concurrent("migrations", () => {
       assert.strictEqual((yield* ended("admin", env, { args: ["migrate"] })).code, 0)
       assert.deepStrictEqual(yield* relations(url), before)
       assert.isTrue(api.isAlive() && worker.isAlive(), api.output() + worker.output())
-    }).pipe(Effect.scoped, inTurn), { timeout: 180_000 })
+    }).pipe(Effect.scoped, inTurn))
 
   it.live("two concurrent ones bring a database of the first release up to date, and its work continues", () =>
     Effect.gen(function*() {
@@ -95,7 +95,7 @@ describe.concurrent("migrations", () => {
       const { events, rewards } = yield* verify({ env, client, ledger, received: receiver.received })
       assert.deepStrictEqual([events, rewards], [30, 30])
       assert.isTrue(api.isAlive() && worker.isAlive(), api.output() + worker.output())
-    }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped, inTurn), { timeout: 180_000 })
+    }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped, inTurn))
 
   it.live("a failed one leaves the database unchanged, and prints one line", () =>
     Effect.gen(function*() {
@@ -109,7 +109,7 @@ describe.concurrent("migrations", () => {
       assert.deepStrictEqual(yield* relations(url), before)
       yield* query(url, "DROP TABLE delivery_attempts")
       assert.strictEqual((yield* ended("admin", variables(url), { args: ["migrate"] })).code, 0)
-    }).pipe(Effect.scoped, inTurn), { timeout: 180_000 })
+    }).pipe(Effect.scoped, inTurn))
 
   it.live("api and worker end with one line where the schema is missing or newer, or the database unreachable", () =>
     Effect.gen(function*() {
@@ -136,5 +136,5 @@ describe.concurrent("migrations", () => {
           assert.match(lines[0] ?? "", says)
         }
       ), { concurrency: "unbounded" })
-    }).pipe(Effect.scoped), { timeout: 150_000 })
+    }).pipe(Effect.scoped))
 })

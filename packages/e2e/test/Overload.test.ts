@@ -58,7 +58,7 @@ const whileRunning = <A, E, R>(target: Target["Service"], load: Effect.Effect<A,
     return { result, reads }
   })
 
-layer(Target.layer, { excludeTestServices: true, timeout: "120 seconds" })("under more load than it can take", (it) => {
+layer(Target.layer, { excludeTestServices: true })("under more load than it can take", (it) => {
   for (const connections of [64, 256, 2_000]) {
     it.effect(`${connections} connections get 202, 429 or 503 only, and each event with 202 is stored`, () =>
       Effect.gen(function*() {
@@ -91,7 +91,7 @@ layer(Target.layer, { excludeTestServices: true, timeout: "120 seconds" })("unde
         yield* Effect.logInfo(
           `${connections} connections: ${JSON.stringify([...statuses])}, ${target.residentBytes() >> 20} MiB`
         )
-      }), { timeout: 180_000 })
+      }))
   }
 
   it.effect("while no event can be stored, posts beyond the limit get 503 at once, others in time; reads work", () =>
@@ -115,7 +115,7 @@ layer(Target.layer, { excludeTestServices: true, timeout: "120 seconds" })("unde
       }))
       yield* expect(202, client.sendWithRetries("POST", "/v1/spend-events", clearing(target.now)))
       assert.isBelow(target.residentBytes(), mostResidentBytes)
-    }).pipe(Effect.scoped), { timeout: 180_000 })
+    }).pipe(Effect.scoped))
 
   it.effect("slow clients, incomplete bodies and garbage do not affect other clients", () =>
     Effect.gen(function*() {
@@ -149,5 +149,5 @@ layer(Target.layer, { excludeTestServices: true, timeout: "120 seconds" })("unde
       assert.strictEqual(client.failures.noAnswer, 0, client.failures.last)
       for (let turn = 0; turn < 10; turn++) assert.strictEqual(yield* watch(target), 200)
       assert.isBelow(target.residentBytes(), mostResidentBytes)
-    }).pipe(Effect.scoped), { timeout: 180_000 })
+    }).pipe(Effect.scoped))
 })

@@ -49,7 +49,7 @@ const checkout = Effect.gen(function*() {
 
 const patiently = Schedule.spaced("50 millis").pipe(Schedule.upTo({ duration: "60 seconds" }))
 
-layer(LaunchedService.layer, { excludeTestServices: true, timeout: "120 seconds" })("the README", (it) => {
+layer(LaunchedService.layer, { excludeTestServices: true })("the README", (it) => {
   it.effect("has a first session with the output that it shows", () =>
     Effect.gen(function*() {
       assert.isAbove(session.length, 10)

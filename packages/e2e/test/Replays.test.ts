@@ -76,7 +76,7 @@ const revisions = (received: ReadonlyArray<Received>) => {
   return Record.map(Object.groupBy(rewards, ({ id }) => id), (events = []) => events.map(({ revision }) => revision))
 }
 
-layer(TestService.layer(), { excludeTestServices: true, timeout: "120 seconds" })("a replay", (it) => {
+layer(TestService.layer(), { excludeTestServices: true })("a replay", (it) => {
   it.effect("delivers the events of a time and of some kinds again: same bytes, in order, freshly signed", () =>
     Effect.gen(function*() {
       const { api, idle, pass, publish } = yield* TestService
@@ -140,5 +140,5 @@ layer(TestService.layer(), { excludeTestServices: true, timeout: "120 seconds" }
       assert.isBelow(received.indexOf(eventId), 400)
       const next = yield* api.webhookEndpoints.startReplay({ params, payload: { from, kinds: ["webhook.ping"] } })
       assert.strictEqual((yield* done(next.replay.id)).events, 1)
-    }), 60_000)
+    }))
 })

@@ -131,4 +131,4 @@ it.live("a base backup and the archived log restore the time before a mistake; r
       yield* until("rewarded", rewarded, ([row]) => row?.count === before.ledger.spends.size)
       assert.include(yield* admin(variables(url), "audit"), "holds")
     }).pipe(Effect.scoped, Effect.provide(restored))
-  }).pipe(Effect.scoped), { timeout: 240_000 })
+  }).pipe(Effect.scoped))

@@ -20,7 +20,7 @@ const talkative = { log_statement: "all", log_parameter_max_length: "-1", log_pa
 
 layer(
   Layer.merge(Cluster.layer(talkative), WebhookReceiver.layer),
-  { excludeTestServices: true, timeout: "60 seconds" }
+  { excludeTestServices: true }
 )("secrets", (it) => {
   it.effect("are in no log, answer, event, error, table or command line, at any log level, with failures", () =>
     Effect.gen(function*() {
@@ -40,7 +40,7 @@ layer(
       const outputs = { ...(yield* outputsOf(env, processes)), "an answer": answers.join("\n") }
       const password = new URL(cluster.url).password
       assertNoneContains(outputs, { ...created, apiKey, refusedKey, password, secretsKey })
-    }).pipe(Effect.scoped), { timeout: 120_000 })
+    }).pipe(Effect.scoped))
 })
 
 interface Clients {

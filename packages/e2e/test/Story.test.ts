@@ -35,7 +35,7 @@ const earned = 3_703_500n
 
 layer(
   services,
-  { excludeTestServices: true, timeout: "120 seconds" }
+  { excludeTestServices: true }
 )("an integrator, through the typed client", (it) => {
   it.effect("enrolls, publishes, spends, funds, claims, and receives signed webhooks", () =>
     Effect.gen(function*() {

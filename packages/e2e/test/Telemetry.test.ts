@@ -17,7 +17,7 @@ const wrongKey = `service_sk_test_${"w".repeat(40)}`
 
 layer(
   Layer.merge(WebhookReceiver.layer, Collector.layer),
-  { excludeTestServices: true, timeout: "60 seconds" }
+  { excludeTestServices: true }
 )("telemetry", (it) => {
   it.effect("links a request to its processing and delivery, measures all of it, and exports no secret", () =>
     Effect.gen(function*() {
@@ -30,7 +30,7 @@ layer(
       yield* assertLagIsMeasured(observed)
       yield* assertQueriesAreExported(observed)
       yield* assertNoSecretIsExported(observed)
-    }).pipe(Effect.scoped), { timeout: 180_000 })
+    }).pipe(Effect.scoped))
 })
 
 type Observed = Effect.Success<typeof observedService>

@@ -165,7 +165,7 @@ const untilSealed = Effect.gen(function*() {
   return last
 })
 
-layer(TestService.layer({ sealMillis: 50 }), { excludeTestServices: true, timeout: "60 seconds" })(
+layer(TestService.layer({ sealMillis: 50 }), { excludeTestServices: true })(
   "card-rewards verify-journal, of the service",
   (it) => {
     it.effect("proves the journal by kept seals, and finds that everything was rewritten", () =>

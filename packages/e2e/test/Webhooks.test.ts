@@ -36,7 +36,7 @@ const deliveries = (query = "") =>
 
 const services = Layer.merge(LaunchedService.layer, WebhookReceiver.layer)
 
-layer(services, { excludeTestServices: true, timeout: "120 seconds" })("an integrator and its webhooks", (it) => {
+layer(services, { excludeTestServices: true })("an integrator and its webhooks", (it) => {
   it.effect("reads every attempt; redelivers an exhausted event, and one that was stored without an endpoint", () =>
     Effect.gen(function*() {
       const receiver = yield* WebhookReceiver

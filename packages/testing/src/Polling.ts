@@ -7,7 +7,7 @@ export const until = <A, E, R>(
   what: string,
   ask: Effect.Effect<A, E, R>,
   holds: (answer: A) => boolean,
-  seconds = 60
+  seconds = 120
 ): Effect.Effect<A, E, R> => {
   const failure = new Error()
   return Effect.suspend(() => {

@@ -178,7 +178,7 @@ describe("the end of a connection", () => {
       yield* post(urlOf(receiver))
       assert.strictEqual(receiver.open(), 1)
       yield* receiver.drained
-    }).pipe(withConnector({ keepAliveMillis: 50 }), Effect.scoped), 10_000)
+    }).pipe(withConnector({ keepAliveMillis: 50 }), Effect.scoped))
 
   it.live("no connection is kept beyond maxKeptConnections", () =>
     Effect.gen(function*() {

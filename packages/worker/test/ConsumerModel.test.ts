@@ -53,4 +53,4 @@ it.effect(`${count} histories of two workers keep the order of each reward and d
       repeats += history.repeats
     }
     yield* Effect.logInfo(`${count} histories: ${sent} attempts, ${repeats} repeated deliveries`)
-  }), { timeout: 240_000 })
+  }))

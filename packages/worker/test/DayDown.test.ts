@@ -125,4 +125,4 @@ it.live("after a day's outage everything arrives soon, in order, after few reque
     assert.isBelow(mostRetries, 60)
     assert.isAtMost(lastWait, 61 + 12)
     assert.isBelow(most?.attempts ?? 13, 13)
-  }).pipe(Effect.scoped, Effect.provide(services())), 120_000)
+  }).pipe(Effect.scoped, Effect.provide(services())))

@@ -98,4 +98,4 @@ it.live("a killed worker loses nothing, repeats at most what was in flight, and 
       const own = order.filter((event) => event % rewards === reward)
       assert.deepStrictEqual(own, own.toSorted((a, b) => a - b), `reward ${reward}`)
     }
-  }).pipe(Effect.scoped, Effect.provide(services)), 120_000)
+  }).pipe(Effect.scoped, Effect.provide(services)))

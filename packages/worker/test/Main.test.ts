@@ -76,7 +76,7 @@ const store = Effect.fnUntraced(function*(url: string) {
 
 const bodyOf = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ kind: Schema.String })))
 
-layer(services, { timeout: "60 seconds", excludeTestServices: true })("main", (it) => {
+layer(services, { excludeTestServices: true })("main", (it) => {
   it.effect("turns a stored spend event into a reward and its signed webhooks, and exits with 0 on SIGTERM", () =>
     Effect.gen(function*() {
       const hook = yield* WebhookReceiver.make()

@@ -29,7 +29,7 @@ it.live("a replay of more events than fit into the window loses none of them, ho
     yield* startReplay(acme, hook, { from: instant(0) })
     yield* untilTrue(allDelivered)
     assert.strictEqual(new Set(receiver.received.slice(120).map(numberOf)).size, 120)
-  }).pipe(Effect.scoped, Effect.provide(services())), 60_000)
+  }).pipe(Effect.scoped, Effect.provide(services())))
 
 it.live("a replay delivers the same bytes in each reward's order, behind new events, and stores only what fails", () =>
   Effect.gen(function*() {
@@ -70,4 +70,4 @@ it.live("a replay delivers the same bytes in each reward's order, behind new eve
     const followers = rows.filter(({ event }) => Number(event) % 50 !== 7)
     assert.deepStrictEqual(followers, [], "more than the failed events' reward became rows")
     assert.isTrue(rows.every(({ state }) => state === "delivered"))
-  }).pipe(Effect.scoped, Effect.provide(services())), 60_000)
+  }).pipe(Effect.scoped, Effect.provide(services())))
