@@ -31,8 +31,8 @@ export class JournalSeals extends Context.Service<JournalSeals, {
   readonly latest: (integratorId: IntegratorId) => Effect.Effect<JournalSeal, NotFound | Unavailable>
   /**
    * Does a bounded part of a pass over all vaults: finds those with new entries among the next 1,000, or seals at most
-   * 10,000 entries of those it has found. Returns false where the pass is complete. Any number of processes may do so
-   * at once: a seal that two of them make is stored once.
+   * 10,000 entries of those it has found. Returns false where a pass is complete that had enough turns for all of them.
+   * Any number of processes may do so at once: a seal that two of them make is stored once.
    */
   readonly sealNext: Effect.Effect<boolean, Unavailable>
 }>()("@card-rewards/core/JournalSeals") {

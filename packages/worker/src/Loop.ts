@@ -8,6 +8,8 @@ export interface LoopOptions {
   readonly idleMillis?: number
   /** Ends the pause early when it completes. */
   readonly wake?: Effect.Effect<void>
+  /** Whether a step that did work is followed by a pause as long as the step, so that others have half of the time. */
+  readonly sharesTime?: boolean
 }
 
 const defaultIdleMillis = 150
@@ -41,7 +43,7 @@ export const run = Effect.fnUntraced(function*<E, R>(
   step: Effect.Effect<boolean, E, R>,
   options: LoopOptions = {}
 ): Effect.fn.Return<never, never, R> {
-  const { idleMillis = defaultIdleMillis, wake = Effect.never } = options
+  const { idleMillis = defaultIdleMillis, sharesTime = false, wake = Effect.never } = options
   const measured = (yield* Metrics.Enabled) ? measure(name, step) : step
   let failures = 0
   let deadlineMillis = minDeadlineMillis
@@ -62,7 +64,7 @@ export const run = Effect.fnUntraced(function*<E, R>(
     } else {
       if (failures > 0) yield* Effect.logInfo(`${name} works again after ${failures} failures`)
       failures = 0
-      if (exit.value) yield* Effect.yieldNow
+      if (exit.value) yield* sharesTime ? Effect.sleep(took) : Effect.yieldNow
       else yield* Effect.raceFirst(jitteredSleep(idleMillis), wake)
     }
   }

@@ -17,7 +17,7 @@ const maxEntriesOfStep = 10_000
 
 /**
  * Seals of one integrator in one pass, at most: one with a large backlog is sealed round robin with the others that
- * were found with it, and delays the vaults after them by a tenth of a second.
+ * were found with it, and delays the vaults after them by a tenth of a second. Another pass seals the rest.
  */
 const maxRounds = 16
 
@@ -39,13 +39,17 @@ interface Unsealed {
 export const make = (): Effect.Effect<boolean, Unavailable, SqlClient.SqlClient> => {
   let after = ""
   let unsealed: Array<Unsealed> = []
+  let leftEntries = false
   return Effect.gen(function*() {
     const now = yield* Clock.currentTimeMillis
     if (unsealed.length === 0) {
       const { found, last } = yield* scan(after, now)
       after = last ?? ""
       unsealed = found
-      return last !== undefined
+      if (last !== undefined) return true
+      const again = leftEntries
+      leftEntries = false
+      return again
     }
     // those that fail are left to the next pass
     const batch = takeBatch(unsealed)
@@ -53,8 +57,9 @@ export const make = (): Effect.Effect<boolean, Unavailable, SqlClient.SqlClient>
     const sealed = new Map((yield* seal(batch, now)).map(({ integratorId, toEntry }) => [integratorId, toEntry]))
     for (const { entries, integratorId, rounds } of batch) {
       const to = sealed.get(integratorId)
-      if (to === undefined || to >= entries || rounds + 1 >= maxRounds) continue
-      unsealed.push({ integratorId, entries, sealed: to, rounds: rounds + 1 })
+      if (to === undefined || to >= entries) continue
+      if (rounds + 1 < maxRounds) unsealed.push({ integratorId, entries, sealed: to, rounds: rounds + 1 })
+      else leftEntries = true
     }
     return true
   })
