@@ -55,6 +55,8 @@ export class Integrators extends Context.Service<Integrators, {
   ) => Effect.Effect<IntegratorCreated, IntegratorExists | Unavailable>
   /** All integrators, by id. */
   readonly list: Effect.Effect<ReadonlyArray<Integrator>, Unavailable>
+  /** Fails where there is no integrator with this id. */
+  readonly requireExisting: (integratorId: IntegratorId) => Effect.Effect<void, IntegratorNotFound | Unavailable>
   /** Closes the API to an integrator; idempotent. Its stored events are still processed and delivered. */
   readonly suspend: (
     integratorId: IntegratorId,
@@ -130,7 +132,12 @@ const make = Effect.gen(function*() {
     change(integratorId, null, record)
   )
 
-  return Integrators.of({ create, list, suspend, resume })
+  const requireExisting = Effect.fn("Integrators.requireExisting")(function*(integratorId: IntegratorId) {
+    const found = yield* sql`SELECT FROM integrators WHERE integrator_id = ${integratorId}`
+    if (found.length === 0) return yield* Effect.provideContext(notFound(integratorId), services)
+  }, withinRequestDeadline)
+
+  return Integrators.of({ create, list, requireExisting, suspend, resume })
 })
 
 const requireSlot = Effect.fnUntraced(function*(integratorId: IntegratorId) {
@@ -141,6 +148,12 @@ const requireSlot = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   )
 })
 
+/** Fails for an id without a row: there is no such integrator only where its row would be in this cell. */
+export const notFound = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  yield* requireSlot(integratorId)
+  return yield* new IntegratorNotFound({ integratorId, message: "There is no integrator with this id" })
+})
+
 const setSuspended = Effect.fnUntraced(function*(
   integratorId: IntegratorId,
   suspendedAt: number | null,
@@ -149,10 +162,7 @@ const setSuspended = Effect.fnUntraced(function*(
   const sql = yield* SqlClient.SqlClient
   const [before] = yield* sql<IntegratorRow>`SELECT integrator_id, created_at, suspended_at FROM integrators
     WHERE integrator_id = ${integratorId} AND ${isOwned("integrator_id")} FOR NO KEY UPDATE`
-  if (before === undefined) {
-    yield* requireSlot(integratorId)
-    return yield* new IntegratorNotFound({ integratorId, message: "There is no integrator with this id" })
-  }
+  if (before === undefined) return yield* notFound(integratorId)
   const isSame = (before.suspendedAt === null) === (suspendedAt === null)
   if (!isSame) {
     yield* sql`UPDATE integrators SET suspended_at = ${value.timestamptz(suspendedAt)}

@@ -20,7 +20,7 @@ import { SqlClient } from "effect/sql"
 import { value, withinRequestDeadline } from "./Database.ts"
 import type { Row } from "./Database/Table.ts"
 import { atOnce, wakeEndpoints } from "./Deliveries/WakeUp.ts"
-import { IntegratorNotFound } from "./Integrators.ts"
+import * as Integrators from "./Integrators.ts"
 import { lockIntegrator, lockLive, lockVault } from "./Locks.ts"
 import { newWebhookSecret, Secrets, type SecretUnreadable } from "./Secrets.ts"
 import * as Tables from "./Tables.ts"
@@ -85,7 +85,7 @@ export const liveEndpointId = Effect.fn("WebhookEndpoints.liveEndpointId")(funct
     FROM integrators i LEFT JOIN webhook_endpoints e ON e.integrator_id = i.integrator_id AND e.deleted_at IS NULL
     WHERE i.integrator_id = ${integratorId}`
   if (row !== undefined) return row.endpointId ?? undefined
-  return yield* new IntegratorNotFound({ integratorId, message: "There is no integrator with this id" })
+  return yield* Integrators.notFound(integratorId)
 }, withinRequestDeadline)
 
 const shown = Tables.webhookEndpoints.pick("generation", "endpoint_id", "url", "created_at")

@@ -84,5 +84,6 @@ it.layer(testLayer)("Integrators", (it) => {
       const unknown = IntegratorId.make("unknown")
       assert.strictEqual((yield* Effect.flip(integrators.suspend(unknown)))._tag, "IntegratorNotFound")
       assert.strictEqual((yield* Effect.flip(integrators.resume(unknown)))._tag, "IntegratorNotFound")
+      assert.strictEqual((yield* Effect.flip(integrators.requireExisting(unknown)))._tag, "IntegratorNotFound")
     }))
 })

@@ -1,4 +1,5 @@
 import { ApiKeys } from "@card-rewards/core/ApiKeys"
+import { Integrators } from "@card-rewards/core/Integrators"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { changing, inItsCell } from "../Changing.ts"
@@ -11,6 +12,7 @@ const create = changing("key create", { integratorId, keyName, json }, {
   arguments: ({ integratorId, keyName }) => ({ integratorId, keyName }),
   onRefusal: inItsCell,
   run: Effect.fn(function*(input, record) {
+    yield* (yield* Integrators).requireExisting(input.integratorId)
     const { duplicate, secret } = yield* (yield* ApiKeys).create(input.integratorId, input.keyName, record)
     yield* print({ integratorId: input.integratorId, keyName: input.keyName, apiKey: secret, duplicate }, input.json)
   })
@@ -24,6 +26,7 @@ const revoke = changing("key revoke", { integratorId, keyName, json }, {
   arguments: ({ integratorId, keyName }) => ({ integratorId, keyName }),
   onRefusal: inItsCell,
   run: Effect.fn(function*(input, record) {
+    yield* (yield* Integrators).requireExisting(input.integratorId)
     const revoked = yield* (yield* ApiKeys).revoke(input.integratorId, input.keyName, record)
     yield* print({ integratorId: input.integratorId, keyName: revoked.name, last4: revoked.last4 }, input.json)
   })

@@ -1,3 +1,4 @@
+import { Integrators } from "@card-rewards/core/Integrators"
 import { Vault } from "@card-rewards/core/Vault"
 import type { Asset } from "@card-rewards/domain/Money"
 import { Effect } from "effect"
@@ -22,6 +23,7 @@ const deposit = changing("vault deposit", { integratorId, ...movement, json }, {
   run: Effect.fn(function*(input, record) {
     const { amount, asset } = input
     const request = { reference: input.reference, amount: { asset, amount } }
+    yield* (yield* Integrators).requireExisting(input.integratorId)
     yield* print(yield* (yield* Vault).deposit(input.integratorId, request, record), input.json)
   })
 }).pipe(
@@ -36,6 +38,7 @@ const withdraw = changing("vault withdraw", { integratorId, ...movement, json },
   run: Effect.fn(function*(input, record) {
     const { amount, asset } = input
     const request = { reference: input.reference, amount: { asset, amount } }
+    yield* (yield* Integrators).requireExisting(input.integratorId)
     yield* print(yield* (yield* Vault).withdraw(input.integratorId, request, record), input.json)
   })
 }).pipe(
@@ -50,6 +53,7 @@ const claim = changing("vault claim", { integratorId, userId, ...movement, json 
   run: Effect.fn(function*(input, record) {
     const { amount, asset } = input
     const request = { reference: input.reference, userId: input.userId, amount: { asset, amount } }
+    yield* (yield* Integrators).requireExisting(input.integratorId)
     yield* print(yield* (yield* Vault).claim(input.integratorId, request, record), input.json)
   })
 }).pipe(
