@@ -2,6 +2,7 @@ import { Audit } from "@card-rewards/core/Audit"
 import { value } from "@card-rewards/core/Database"
 import { Journal } from "@card-rewards/core/Journal"
 import { JournalSeals } from "@card-rewards/core/JournalSeals"
+import { slotOf } from "@card-rewards/core/Slots"
 import { type IntegratorId, Reference, UserId } from "@card-rewards/domain/Ids"
 import { sealAll } from "@card-rewards/testing/EventProcessing"
 import { assert, layer } from "@effect/vitest"
@@ -162,6 +163,32 @@ layer(services)("seals of the journal", (it) => {
       yield* sealAll
       assert.deepStrictEqual((yield* list(integratorId, { after: 0n, limit: 1 })).seals, [])
       assert.strictEqual((yield* readJournal(integratorId)).length, 2)
+    }))
+
+  it.effect.each(["leaving", "left"])("are neither looked for nor made while the slot is %s", (state) =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { latest, sealNext } = yield* JournalSeals
+      const integratorId = yield* newIntegrator
+      const slot = value.int4(slotOf(integratorId))
+      const give = sql`UPDATE cell_slots SET state = ${state}, peer = 'other', mark = gen_random_uuid()
+        WHERE slot = ${slot}`
+      const take = sql`UPDATE cell_slots SET state = 'owned', peer = NULL, mark = NULL WHERE slot = ${slot}`
+      const stepsOfPass = Effect.gen(function*() {
+        let steps = 1
+        while (yield* sealNext) steps++
+        return steps
+      })
+      yield* sealAll
+      const steps = yield* stepsOfPass
+      yield* Effect.andThen(addEntries(integratorId, plain(3)), give)
+      assert.strictEqual(yield* stepsOfPass, steps)
+      // a step that finds them before the move begins
+      yield* Effect.andThen(take, sealNext)
+      yield* Effect.andThen(give, sealAll)
+      assert.strictEqual((yield* Effect.flip(latest(integratorId)))._tag, "NotFound")
+      yield* Effect.andThen(take, sealAll)
+      assert.strictEqual((yield* latest(integratorId)).toEntry, 3n)
     }))
 
   it.effect.each(sealFaults)("let the audit find %s", ([, plant, expected]) =>
