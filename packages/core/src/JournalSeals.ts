@@ -71,7 +71,8 @@ const latest = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const [row] = yield* sql<Row<typeof Tables.journalSeals>>`
     SELECT ${Tables.journalSeals.of("s")} FROM journal_seals s
     WHERE s.integrator_id = ${integratorId} ORDER BY s.seal DESC LIMIT 1`
-  return row === undefined ? yield* NotFound.of("seal", "latest") : sealOf(row)
+  if (row !== undefined) return sealOf(row)
+  return yield* new NotFound({ resource: "seal", id: "latest", message: "Nothing is sealed yet" })
 })
 
 const sealOf = ({ fromEntry, hash, previousHash, seal, sealedAt, toEntry }: Row<typeof Tables.journalSeals>) => ({

@@ -6,9 +6,9 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { type OwnedSlots, ownedSlots } from "./CellSlots.ts"
 import * as Database from "./Database.ts"
-import { columns, value } from "./Database.ts"
+import { value } from "./Database.ts"
 import { perRowSql } from "./Database/PlannerHints.ts"
-import { doesNotFollow, followingSeals, isOfOtherEntries, lastSeal, sealedTextSql } from "./JournalSeals/Chain.ts"
+import { doesNotFollow, followingSeals, isOfOtherEntries, lastSeal, sealedText } from "./JournalSeals/Chain.ts"
 import { isOwned } from "./Slots.ts"
 
 /** The last seal of an integrator at some moment, as it is kept outside the database. */
@@ -41,7 +41,8 @@ export class SealAnchors extends Context.Service<SealAnchors, {
   ) => Effect.Effect<{ readonly anchors: ReadonlyArray<SealAnchor>; readonly next: string | undefined }, Unavailable>
   /**
    * The anchors whose seals are missing, or differ, or up to which the journal has not the hashes of the seals. Reads
-   * all entries up to them: about 6 µs for each, a seal's at a time in PostgreSQL's memory.
+   * all entries up to them: about 6 µs for each, a seal's at a time in PostgreSQL's memory, and an integrator's in one
+   * transaction.
    */
   readonly faultsOf: (anchors: ReadonlyArray<SealAnchor>) => Effect.Effect<ReadonlyArray<AnchorFault>, Unavailable>
 }>()("@card-rewards/core/SealAnchors") {
@@ -54,20 +55,15 @@ export class SealAnchors extends Context.Service<SealAnchors, {
         owned: Database.withinRequestDeadline(ownedSlots).pipe(run),
         page: Effect.fn("SealAnchors.page")((after) => Database.withoutDeadline(page(after)).pipe(run)),
         faultsOf: Effect.fn("SealAnchors.faultsOf")((anchors) =>
-          Effect.forEach(pagesOf(anchors), (some) =>
-            Database.withoutDeadline(sql.withTransaction(faultsOf(some)))).pipe(
-              Effect.map((faults) => faults.flat()),
-              run
-            )
+          Effect.forEach(anchors, (anchor) => Database.withoutDeadline(sql.withTransaction(faultOf(anchor)))).pipe(
+            Effect.map((faults) => faults.flat()),
+            run
+          )
         )
       })
     })
   )
 }
-
-const pagesOf = (anchors: ReadonlyArray<SealAnchor>): ReadonlyArray<ReadonlyArray<SealAnchor>> =>
-  Array.from({ length: Math.ceil(anchors.length / pageSize) }, (_, page) =>
-    anchors.slice(page * pageSize, (page + 1) * pageSize))
 
 const page = Effect.fnUntraced(function*(after: string) {
   const sql = yield* SqlClient.SqlClient
@@ -77,22 +73,24 @@ const page = Effect.fnUntraced(function*(after: string) {
     FROM (
       SELECT integrator_id FROM vaults WHERE integrator_id > ${after} ORDER BY integrator_id
       LIMIT ${value.int4(pageSize)}
-    ) v LEFT JOIN LATERAL (SELECT ${isOwned("v.integrator_id")} AS owned) o ON true ${lastSeal} AND o.owned
+    ) v LEFT JOIN LATERAL (SELECT ${isOwned("v.integrator_id")} AS owned) o ON true ${sql.literal(lastSeal)} AND o.owned
     ORDER BY v.integrator_id`
   const anchors = rows.flatMap(({ seal, ...rest }) => seal === null ? [] : [{ ...rest, seal }])
   return { anchors, next: rows.at(-1)?.integratorId }
 })
 
-const faultsOf = Effect.fnUntraced(function*(anchors: ReadonlyArray<SealAnchor>) {
+/** What is wrong with an anchor, if anything. */
+const faultOf = Effect.fnUntraced(function*({ hash, integratorId, seal, toEntry }: SealAnchor) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`SET LOCAL statement_timeout = 0`
-  const [ids, seals] = [anchors.map(({ integratorId }) => integratorId), anchors.map(({ seal }) => seal)]
   return yield* sql<AnchorFault>`
     SELECT t.integrator_id, t.seal, CASE WHEN s.seal IS NULL THEN 'the seal is missing'
       WHEN NOT same.seal THEN 'the seal has hash ' || encode(s.hash, 'hex') || ' and ends with entry ' || s.to_entry
       ELSE 'entries ' || b.from_entry || ' to ' || b.to_entry || ' do not make seal ' || b.seal END AS fault
-    FROM unnest(${columns.text(ids)}, ${columns.int8(seals)}, ${columns.int8(anchors.map(({ toEntry }) => toEntry))},
-      ${columns.bytea(anchors.map(({ hash }) => Buffer.from(hash, "hex")))}) t (integrator_id, seal, to_entry, hash)
+    FROM (
+      SELECT ${value.text(integratorId)} AS integrator_id, ${value.int8(seal)} AS seal, ${value.int8(toEntry)} AS to_entry,
+        ${value.bytea(Buffer.from(hash, "hex"))} AS hash
+    ) t
     LEFT JOIN journal_seals s ON s.integrator_id = t.integrator_id AND s.seal = t.seal
     CROSS JOIN LATERAL (SELECT (s.hash, s.to_entry) = (t.hash, t.to_entry) AS seal) same
     LEFT JOIN LATERAL (${sql.literal(firstBroken)}) b ON same.seal
@@ -103,5 +101,5 @@ const faultsOf = Effect.fnUntraced(function*(anchors: ReadonlyArray<SealAnchor>)
 const firstBroken = `
   SELECT c.seal, c.from_entry, c.to_entry
   FROM (${followingSeals("s.integrator_id = t.integrator_id AND s.seal <= t.seal")} ORDER BY seal) c
-  CROSS JOIN LATERAL (${sealedTextSql("c")} ${perRowSql}) sealed
+  CROSS JOIN LATERAL (${sealedText("c")} ${perRowSql}) sealed
   WHERE ${doesNotFollow} OR ${isOfOtherEntries} ORDER BY c.seal LIMIT 1`

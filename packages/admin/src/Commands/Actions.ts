@@ -66,7 +66,7 @@ export const actions = Command.make("actions", { ...flags, cell, json }, Effect.
 })).pipe(
   Command.withDescription(
     "List the commands that operators ran and that changed something, were to, or were refused, newest first, in all " +
-      "cells. Nobody can change or remove one"
+      "cells. No role of the service can change or remove one"
   ),
   example("actions --integrator acme", "Who created, suspended or funded acme, and when"),
   example("actions --limit 1000 --json", "As JSON: `actions`, and `next` where there are more"),
@@ -101,6 +101,6 @@ const shown = ({ cell, command, host, integrator, login, osUser, outcome, reason
   reason: reason ?? undefined
 })
 
-/** As they are typed: `reference=d1 asset=USDC`. */
+/** By the order in which PostgreSQL keeps them, not as they were typed: `asset=USDC reference=d1`. */
 const printArguments = (values: OperatorAction["arguments"]): string =>
   Object.entries(values).map(([name, value]) => `${name}=${value}`).join(" ")

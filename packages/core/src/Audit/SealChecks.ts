@@ -1,11 +1,5 @@
 import { perRowSql } from "../Database/PlannerHints.ts"
-import {
-  doesNotFollow,
-  followingSeals,
-  isOfOtherEntries,
-  lastSealSql,
-  sealedTextSql
-} from "../JournalSeals/Chain.ts"
+import { doesNotFollow, followingSeals, isOfOtherEntries, lastSeal, sealedText } from "../JournalSeals/Chain.ts"
 import { isOwnedSql } from "../Slots.ts"
 import type { Check } from "./Check.ts"
 
@@ -32,7 +26,7 @@ export const sealChecks = (now: number): ReadonlyArray<Check> => [
     sql: `
       SELECT integrator_id, ${subject}, to_entry - from_entry + 1 || ' entries, ' || encode(hash, 'hex') AS expected,
         sealed.entries || ' entries, ' || encode(sha256(previous_hash || sealed.text), 'hex') AS actual
-      FROM journal_seals s CROSS JOIN LATERAL (${sealedTextSql("s")} ${perRowSql}) sealed WHERE ${isOfOtherEntries}`
+      FROM journal_seals s CROSS JOIN LATERAL (${sealedText("s")} ${perRowSql}) sealed WHERE ${isOfOtherEntries}`
   },
   {
     // The integrator's clock may be ahead of real time, and is never behind it. A transaction that adds entries adds
@@ -41,7 +35,7 @@ export const sealChecks = (now: number): ReadonlyArray<Check> => [
     sql: `
       SELECT v.integrator_id, 'entries ' || coalesce(s.to_entry, 0) + 1 || ' to ' || v.entries AS subject,
         'sealed' AS expected, 'stored before ' || least(j.recorded_at, e.stored_at) AS actual
-      FROM vaults v ${lastSealSql}
+      FROM vaults v ${lastSeal}
       LEFT JOIN journal j ON j.integrator_id = v.integrator_id AND j.entry = coalesce(s.to_entry, 0) + 1
       LEFT JOIN events e ON e.integrator_id = v.integrator_id AND e.event = v.events
       WHERE v.entries > coalesce(s.to_entry, 0) AND ${isOwnedSql("v.integrator_id")}

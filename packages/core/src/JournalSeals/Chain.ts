@@ -1,32 +1,23 @@
-import { Statement } from "effect/sql"
 import { canonicalText, withRewardId } from "../Journal/EntryText.ts"
 
-const fragment = (sql: string): Statement.Fragment => Statement.fragment([Statement.literal(sql)])
-
-/** Joins a row `v` with its integrator's last seal `s`, all null where there is none. */
-export const lastSealSql = `LEFT JOIN LATERAL (
+/** SQL that joins a row `v` with its integrator's last seal `s`, all null where there is none. */
+export const lastSeal = `LEFT JOIN LATERAL (
     SELECT s.seal, s.to_entry, s.sealed_at, s.hash FROM journal_seals s WHERE s.integrator_id = v.integrator_id
     ORDER BY s.seal DESC LIMIT 1
   ) s ON true`
-
-/** {@link lastSealSql} as a fragment. */
-export const lastSeal = fragment(lastSealSql)
 
 /**
  * SQL for what a seal's hash covers beside the previous hash, of a row with `integrator_id`, `from_entry` and
  * `to_entry`: how many `entries` there are, and the bytes of their canonical forms as `text`. These are at most 5 MB:
  * 1,000 entries with ids of the greatest length, each character escaped.
  */
-export const sealedTextSql = (seal: string): string => `
+export const sealedText = (seal: string): string => `
   SELECT count(*) AS entries,
     convert_to(coalesce(string_agg(${canonicalText}, '' ORDER BY j.entry), ''), 'UTF8') AS text
   FROM (
     SELECT * FROM journal j WHERE j.integrator_id = ${seal}.integrator_id
       AND j.entry BETWEEN ${seal}.from_entry AND ${seal}.to_entry ORDER BY j.entry
   ) j ${withRewardId}`
-
-/** {@link sealedTextSql} as a fragment. */
-export const sealedText = (seal: string): Statement.Fragment => fragment(sealedTextSql(seal))
 
 /** SQL for seals `s` that satisfy a condition, in order, with what the seal before each of them says of it. */
 export const followingSeals = (condition: string): string => `
@@ -37,6 +28,6 @@ export const followingSeals = (condition: string): string => `
 /** Whether a row of {@link followingSeals} does not follow the seal before it. */
 export const doesNotFollow = "(seal, from_entry, previous_hash) <> (next_seal, next_entry, last_hash)"
 
-/** Whether a seal is not the hash of its entries, which {@link sealedTextSql} has read as `sealed`. */
+/** Whether a seal is not the hash of its entries, which {@link sealedText} has read as `sealed`. */
 export const isOfOtherEntries =
   "(sealed.entries, sha256(previous_hash || sealed.text)) <> (to_entry - from_entry + 1, hash)"

@@ -87,7 +87,7 @@ const scan = Effect.fnUntraced(function*(after: string, now: number) {
     )
     SELECT (SELECT max(integrator_id) FROM page) AS last, found.* FROM (SELECT 1) one LEFT JOIN (
       SELECT v.integrator_id, v.entries, coalesce(s.to_entry, 0) AS sealed
-      FROM page v ${lastSeal}
+      FROM page v ${sql.literal(lastSeal)}
       WHERE v.entries > coalesce(s.to_entry, 0) AND ${isOwned("v.integrator_id")}
         AND (s.sealed_at IS NULL OR v.entries - s.to_entry >= ${value.int4(maxSealedEntries)}
           -- a clock that was ahead does not postpone the next seal
@@ -116,9 +116,9 @@ const seal = Effect.fnUntraced(function*(batch: ReadonlyArray<Unsealed>, now: nu
         least(v.entries, coalesce(s.to_entry, 0) + ${value.int4(maxSealedEntries)}) AS to_entry,
         coalesce(s.hash, decode(repeat('00', 32), 'hex')) AS previous_hash
       FROM unnest(${columns.text(batch.map(({ integratorId }) => integratorId))}) t (integrator_id)
-      JOIN vaults v ON v.integrator_id = t.integrator_id AND v.entries > 0 ${lastSeal}
+      JOIN vaults v ON v.integrator_id = t.integrator_id AND v.entries > 0 ${sql.literal(lastSeal)}
       WHERE v.entries > coalesce(s.to_entry, 0) AND ${isOwned("v.integrator_id")}
-    ) next CROSS JOIN LATERAL (${sealedText("next")} ${perRow}) sealed
+    ) next CROSS JOIN LATERAL (${sql.literal(sealedText("next"))} ${perRow}) sealed
     WHERE sealed.entries = next.to_entry - next.from_entry + 1
     ON CONFLICT DO NOTHING
     RETURNING integrator_id, to_entry`)
