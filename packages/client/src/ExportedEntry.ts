@@ -40,8 +40,9 @@ export interface Unreadable {
 export const maxLineLength = 65_536
 
 /**
- * Reads an entry. What an entry of the API cannot have is a reason to refuse it: another member, one that is there
- * twice, a value of another type or form, such as an amount with leading zeros.
+ * Reads an entry. What the service cannot print is a reason to refuse it: a member that is there twice, a value of
+ * another type or form, such as an amount with leading zeros. Members that are not in the canonical form are ignored:
+ * a later version of the service may have them, and they are not sealed.
  */
 export const readEntry = (exported: unknown): ReadEntry | Unreadable => {
   if (typeof exported !== "string") return ofObject(exported)
@@ -50,7 +51,7 @@ export const readEntry = (exported: unknown): ReadEntry | Unreadable => {
   const read = ofObject(json)
   // a text as long as the shortest one of its value has each member once
   if ("reason" in read || exported.length === read.canonical.length - 1) return read
-  return hasRepeatedMember(exported, Object.keys(read.printed).length) ? { reason: "a member is there twice" } : read
+  return hasRepeatedMember(exported) ? { reason: "a member is there twice" } : read
 }
 
 const parsed = (text: string): unknown => {
@@ -64,10 +65,10 @@ const parsed = (text: string): unknown => {
 const ofObject = (value: unknown): ReadEntry | Unreadable => {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return { reason: "it is no JSON object" }
   const printed: Record<string, string> = {}
-  for (const [name, member] of Object.entries(value)) {
+  const members: Readonly<Record<string, unknown>> = { ...value }
+  for (const [name, isValid] of forms) {
+    const member = members[name]
     if (member === undefined) continue
-    const isValid = Object.hasOwn(forms, name) ? forms[name] : undefined
-    if (isValid === undefined) return { reason: "it has a member that no entry has" }
     const text = print(name, member)
     if (text === undefined || !isValid(text)) return { reason: `${name} is not as the service prints it` }
     printed[name] = text
@@ -91,8 +92,8 @@ const isAccount = (text: string): boolean => accounts.has(text)
 
 const isText = (text: string): boolean => text !== "" && text.isWellFormed() && !text.includes("\0")
 
-/** Whether a member's text is as the service prints it. */
-const forms: Readonly<Record<string, (text: string) => boolean>> = {
+/** The members of the canonical form, and whether the text of each is as the service prints it. */
+const forms: ReadonlyArray<readonly [name: string, isValid: (text: string) => boolean]> = Object.entries({
   entry: (text) => /^[1-9][0-9]{0,17}$/.test(text),
   at: (text) => text.length === 24 && parseTimestamp(text) !== undefined,
   asset: (text) => assets.some((asset) => asset === text),
@@ -102,11 +103,22 @@ const forms: Readonly<Record<string, (text: string) => boolean>> = {
   userId: isText,
   rewardId: isText,
   reference: isText
-}
+} satisfies Readonly<Record<keyof PrintedEntry, (text: string) => boolean>>)
 
 const isComplete = (printed: Readonly<Record<string, string>>): printed is PrintedEntry & Record<string, string> =>
   ["entry", "at", "asset", "from", "to", "amount"].every((name) => printed[name] !== undefined)
 
-/** Of an object whose values are strings: each member is two of them. */
-const hasRepeatedMember = (text: string, members: number): boolean =>
-  (text.match(/"(?:[^"\\]|\\.)*"/g)?.length ?? 0) !== 2 * members
+/** Of the JSON of an object: whether one of its own members, not of what they hold, is there twice. */
+const hasRepeatedMember = (text: string): boolean => {
+  const names = new Set<string>()
+  let depth = 0
+  for (const [token, string, colon] of text.matchAll(/("(?:[^"\\]|\\.)*")(\s*:)?|[{}[\]]/g)) {
+    if (string === undefined) depth += token === "{" || token === "[" ? 1 : -1
+    else if (depth === 1 && colon !== undefined) {
+      const name: string = JSON.parse(string)
+      if (names.has(name)) return true
+      names.add(name)
+    }
+  }
+  return false
+}
