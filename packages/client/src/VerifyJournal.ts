@@ -31,7 +31,7 @@ export interface JournalExport<E = never, R = never> {
   readonly seals: Stream.Stream<ExportedSeal, E, R>
   /** Seals that were kept, oldest first: whole ones, or a hash and the number of the seal or of its last entry. */
   readonly kept?: Stream.Stream<KeptSeal, E, R>
-  /** The entries of an older export, oldest first. With them a changed entry is named exactly. */
+  /** The entries of an older export, all from the first one. With them a changed entry is named exactly. */
   readonly keptEntries?: Stream.Stream<ExportedEntry, E, R>
 }
 

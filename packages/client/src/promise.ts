@@ -119,7 +119,7 @@ export interface JournalExport {
   readonly seals: Items<Verification.ExportedSeal>
   /** Seals that were kept, oldest first: whole ones, or a hash and the number of the seal or of its last entry. */
   readonly kept?: Items<Verification.KeptSeal>
-  /** The entries of an older export, oldest first. With them a changed entry is named exactly. */
+  /** The entries of an older export, all from the first one. With them a changed entry is named exactly. */
   readonly keptEntries?: Items<ExportedEntry>
 }
 

@@ -47,8 +47,8 @@ describe("a journal that was not changed", () => {
         { entries: listed(entries), seals: decoded, kept: [seal, seal, ...decoded.slice(Number(number))] },
         { ...expected, provenTo: lastSeal.toEntry }
       )
-      const keptEntries = lines.slice(picked, picked + 3)
-      const comparedTo = BigInt(picked + keptEntries.length)
+      const keptEntries = lines.slice(0, picked)
+      const comparedTo = BigInt(picked)
       yield* expectVerdict({ entries, seals, keptEntries }, { ...expected, provenTo: 0n, comparedTo })
     }), runs)
 
@@ -205,6 +205,9 @@ describe("verifyJournal", () => {
           { kept: [{ hash: "ab", seal: "1" }] },
           { keptEntries: entries.toReversed() },
           { keptEntries: [entries[0], entries[0]] },
+          { keptEntries: entries.slice(5, 6) },
+          { keptEntries: without(entries, 5) },
+          { keptEntries: [...entries, entries[8]] },
           { keptEntries: ["{}"] }
         ]
       ) {

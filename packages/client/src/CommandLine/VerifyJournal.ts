@@ -15,7 +15,7 @@ const flags = {
   entries: file("entries", "Exported entries: a file of lines of JSON, or - for stdin; else the service is asked"),
   seals: file("seals", "With --entries, a file of the seals that were exported before them"),
   kept: file("kept", "A file of seals that were kept earlier, oldest first"),
-  keptEntries: file("kept-entries", "A file of an older export, with which a changed entry is named exactly"),
+  keptEntries: file("kept-entries", "A file of an older export, from entry 1, with which a changed entry is named exactly"),
   saveSeals: file("save-seals", "Where to keep the present seals if nothing has changed; may be the file of --kept"),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print the verdict as JSON"), Flag.withDefault(false))
 }

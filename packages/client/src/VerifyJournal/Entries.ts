@@ -3,7 +3,7 @@ import { type ExportedEntry, readEntry, type ReadEntry } from "../ExportedEntry.
 import { type Cursor, take } from "./Cursor.ts"
 import type { Fault } from "./Verdict.ts"
 
-/** What was kept cannot be read: a line is no seal or no entry, or they are not in order, oldest first. */
+/** What was kept cannot be read: a line is no seal or no entry, seals are not in order, or entries are missing. */
 export class KeptUnreadable extends Schema.TaggedError<KeptUnreadable>()("KeptUnreadable", {
   message: Schema.String
 }) {}
@@ -39,8 +39,8 @@ export const makeEntries = <E>(
   let difference: Difference | undefined
 
   const compare = Effect.fnUntraced(function*({ canonical, entry }: ReadEntry) {
-    const older = yield* peekKept(kept, entry - 1n)
-    if (older === undefined || older.entry > entry) return
+    const older = yield* peekKept(kept, entry)
+    if (older === undefined) return
     kept.advance()
     comparedTo = entry
     if (older.canonical !== canonical) difference ??= { entry, kept: older.canonical, present: canonical }
@@ -76,7 +76,7 @@ export const makeEntries = <E>(
         const read = yield* readNext(exported)
         if (typeof read !== "string") return read
       }
-      const isLonger = (yield* peekKept(kept, last)) !== undefined
+      const isLonger = (yield* peekKept(kept, last + 1n)) !== undefined
       return isLonger ? { _tag: "EntryMissing", entry: last + 1n } : undefined
     }),
     last: () => last,
@@ -85,16 +85,17 @@ export const makeEntries = <E>(
   }
 }
 
-/** The next entry of the older export. All up to `before` were there already. */
-const peekKept = Effect.fnUntraced(function*<E>(kept: Cursor<ExportedEntry, E>, before: bigint) {
+/** The next entry of the older export, which is the expected one; undefined at its end. */
+const peekKept = Effect.fnUntraced(function*<E>(kept: Cursor<ExportedEntry, E>, expected: bigint) {
   const exported = yield* kept.peek
   if (exported === undefined) return undefined
   const read = readEntry(exported)
   if ("reason" in read) {
     return yield* new KeptUnreadable({ message: `a line of the older export is no entry: ${read.reason}` })
   }
-  if (read.entry > before) return read
-  return yield* new KeptUnreadable({ message: "the entries of the older export are not in order" })
+  if (read.entry === expected) return read
+  const message = `the older export has entry ${read.entry} where entry ${expected} is due: it must be whole`
+  return yield* new KeptUnreadable({ message })
 })
 
 /** Why another entry stands where one is expected: reads on, because the expected one may come later. */
