@@ -21,7 +21,8 @@ import type { Fault, JournalFault, JournalVerdict } from "./VerifyJournal/Verdic
 
 export { KeptUnreadable } from "./VerifyJournal/Entries.ts"
 export type { ExportedSeal, KeptSeal } from "./VerifyJournal/ReadSeal.ts"
-export { describeVerdict, type JournalFault, type JournalVerdict, type Unchanged } from "./VerifyJournal/Verdict.ts"
+export { describeVerdict } from "./VerifyJournal/Verdict.ts"
+export type { Consistent, JournalFault, JournalVerdict, Unchanged } from "./VerifyJournal/Verdict.ts"
 
 /** An export of the journal, and what the integrator has kept of earlier ones. Each is read once, as a stream. */
 export interface JournalExport<E = never, R = never> {
@@ -38,10 +39,10 @@ export interface JournalExport<E = never, R = never> {
 /**
  * Recomputes the hash chain over the entries (docs/money.md, "Seals"), and compares it with the present seals and with
  * those that were kept. A kept seal proves every entry up to its last one; entries behind the last kept seal are only
- * consistent. Returns `Unchanged`, or the first fault.
+ * consistent. Returns `Unchanged`, or `Consistent` where no seal was kept, or the first fault.
  *
- * Needs no network, and memory for one seal's entries, at most 1,000. Fails with `KeptUnreadable` where the kept seals
- * or entries cannot be read, or are not in order.
+ * Needs no network, and memory for one seal's entries, at most 1,000. Reads the first kept seal before all else. Fails
+ * with `KeptUnreadable` where the kept seals cannot be read or are not in order, or the older export is not whole.
  */
 export const verifyJournal = <E, R>(
   { entries, kept = Stream.empty, keptEntries = Stream.empty, seals }: JournalExport<E, R>
@@ -56,6 +57,7 @@ const verify = Effect.fnUntraced(function*<E>(
   seals: Cursor<ExportedSeal, E>,
   kept: Cursor<KeptSeal, E>
 ): Effect.fn.Return<JournalVerdict, E | KeptUnreadable, Digest.Digest> {
+  yield* peekKept(kept, beginning)
   let provenTo = 0n
   let before: SealEnd = beginning
   let lastSeal: JournalSeal | undefined
@@ -92,7 +94,10 @@ const verify = Effect.fnUntraced(function*<E>(
   }
   const fault = (yield* entries.readRest) ?? cutOff(yield* peekKept(kept, before), entries.last()) ?? differing()
   if (fault !== undefined) return found(fault)
-  return { _tag: "Unchanged", provenTo, comparedTo: entries.comparedTo(), lastSeal, lastEntry: entries.last() }
+  const agreement = { comparedTo: entries.comparedTo(), lastSeal, lastEntry: entries.last() }
+  return provenTo > 0n
+    ? { _tag: "Unchanged", provenTo, ...agreement }
+    : { _tag: "Consistent", provenTo: 0n, ...agreement }
 })
 
 const encoder = new TextEncoder()

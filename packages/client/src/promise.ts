@@ -23,7 +23,7 @@ export type { ExportedEntry } from "./ExportedEntry.ts"
 export { EntryRefused, JournalBalances } from "./JournalBalances.ts"
 export type { JournalAssetBalance, JournalUserBalance, JournalVaultMoney, Until } from "./JournalBalances.ts"
 export { describeVerdict, KeptUnreadable } from "./VerifyJournal.ts"
-export type { ExportedSeal, JournalFault, JournalVerdict, KeptSeal, Unchanged } from "./VerifyJournal.ts"
+export type { Consistent, ExportedSeal, JournalFault, JournalVerdict, KeptSeal, Unchanged } from "./VerifyJournal.ts"
 export type { WebhookDelivery, WebhookHeaders } from "./WebhookSignature.ts"
 
 /** The service's address and the integrator's API key. */
@@ -126,10 +126,10 @@ export interface JournalExport {
 /**
  * Recomputes the hash chain over the entries, and compares it with the present seals and with those that were kept. A
  * kept seal proves every entry up to its last one; entries behind the last kept seal are only consistent. Resolves to
- * `Unchanged`, or to the first fault.
+ * `Unchanged`, or to `Consistent` where no seal was kept, or to the first fault.
  *
  * Needs no network, and memory for one seal's entries, at most 1,000. Rejects with `KeptUnreadable` where the kept
- * seals or entries cannot be read, or are not in order.
+ * seals cannot be read or are not in order, or the older export is not whole.
  */
 export const verifyJournal = ({ entries, kept = [], keptEntries = [], seals }: JournalExport) =>
   Effect.runPromise(Verification.verifyJournal({

@@ -80,7 +80,7 @@ describe("card-rewards verify-journal, from files", () => {
       const { stdout } = yield* verify("--json")
       const verdict: unknown = JSON.parse(stdout)
       const fields = { provenTo: "0", comparedTo: "0", lastEntry: `${lastEntry}`, lastSeal: vectors.at(-1)?.seal }
-      assert.deepInclude(verdict, { verdict: "Unchanged", ...fields })
+      assert.deepInclude(verdict, { verdict: "Consistent", ...fields })
     }))
 
   it.live("names what has changed with exit code 1, and keeps no seals then", () =>
@@ -110,6 +110,9 @@ describe("card-rewards verify-journal, from files", () => {
           [["--entries", file("binary")], /^Cannot read .*binary: /],
           [["--kept", write("kept", ["{}"])], /^a kept seal needs a hash/],
           [["--kept", write("order", seals.toReversed())], /not in order/],
+          [["--kept", write("empty", [])], /empty has no kept seal\n$/],
+          [["--kept", "/dev/null", "--save-seals", file("saved")], /null has no kept seal\n$/],
+          [["--kept", write("page", [`{"seals":[],"next":"0"}`])], /page has no kept seal\n$/],
           [["--kept-entries", write("old", ["["])], /older export is no entry/],
           [["--entries", "-", "--kept", "-"], /Only one file/]
         ] as const
@@ -119,6 +122,7 @@ describe("card-rewards verify-journal, from files", () => {
         assert.match(stderr, message)
         assert.match(stderr, /^[^\n]+\n$/)
       }
+      assert.isFalse(fs.existsSync(file("saved")))
       const alone = yield* Commands.run(["verify-journal", "--entries", file("entries")])
       assert.match(alone.stderr, /given together/)
       const { status, stderr } = yield* verify("--save-seals", join(file("none"), "seals"))

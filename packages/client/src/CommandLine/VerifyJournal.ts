@@ -5,7 +5,7 @@ import { describeVerdict, type ExportedSeal, type JournalVerdict, verifyJournal 
 import { connectionFlags, connectionOf } from "./Connection.ts"
 import { examples } from "./Examples.ts"
 import { Misused, Reported } from "./Exit.ts"
-import { type Draft, draft } from "./Files.ts"
+import { type Draft, draft, FileUnreadable } from "./Files.ts"
 import { entriesOf, exportJournal, sealsOf } from "./JournalExport.ts"
 
 const file = (name: string, description: string) =>
@@ -15,7 +15,7 @@ const flags = {
   entries: file("entries", "Exported entries: a file of lines of JSON, or - for stdin; else the service is asked"),
   seals: file("seals", "With --entries, a file of the seals that were exported before them"),
   kept: file("kept", "A file of seals that were kept earlier, oldest first"),
-  keptEntries: file("kept-entries", "A file of an older export, from entry 1, with which a changed entry is named exactly"),
+  keptEntries: file("kept-entries", "A file of a whole older export, with which a changed entry is named exactly"),
   saveSeals: file("save-seals", "Where to keep the present seals if nothing has changed; may be the file of --kept"),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print the verdict as JSON"), Flag.withDefault(false))
 }
@@ -37,19 +37,19 @@ export const verifyJournal = Command.make(
     const verdict = yield* verify({
       entries: journal.entries,
       seals: saved === undefined ? journal.seals : Stream.tap(journal.seals, save(saved)),
-      kept: Option.match(kept, { onNone: () => Stream.empty, onSome: sealsOf }),
+      kept: Option.match(kept, { onNone: () => Stream.empty, onSome: keptSealsOf }),
       keptEntries: Option.match(keptEntries, { onNone: () => Stream.empty, onSome: entriesOf })
     }).pipe(Effect.catchTag(["KeptUnreadable", "FileUnreadable"], ({ message }) => new Misused({ message })))
     yield* Console.log(json ? jsonOf(verdict) : describeVerdict(verdict))
-    if (verdict._tag !== "Unchanged") return yield* new Reported()
+    if (verdict._tag !== "Unchanged" && verdict._tag !== "Consistent") return yield* new Reported()
     if (saved !== undefined) yield* saved.publish
   }, Effect.scoped)
 ).pipe(
   Command.withDescription(
     "Recompute the seals of the journal from its entries, and compare them with those of the service and with those " +
       "that were kept. Kept seals prove that no entry was changed, removed or reordered since. Without --entries, " +
-      "reads the journal of the service. Exit codes: 0 unchanged; 1 changed, or the service does not answer; 2 " +
-      "invalid usage, or a file that cannot be read"
+      "reads the journal of the service. Exit codes: 0 unchanged, or consistent without --kept; 1 changed, or the " +
+      "service does not answer; 2 invalid usage, or a file that cannot be read or has no kept seal"
   ),
   Command.withShortDescription("Prove that no entry of the journal was changed since seals were kept"),
   examples(
@@ -65,6 +65,10 @@ const filesOf = Effect.fnUntraced(function*(entries: Option.Option<string>, seal
   if (Option.isNone(entries) && Option.isNone(seals)) return undefined
   return yield* new Misused({ message: "--entries and --seals are given together, or none of them" })
 })
+
+/** The kept seals of a file. Without one the verdict would say nothing of what has changed. */
+const keptSealsOf = (path: string) =>
+  Stream.orElseIfEmpty(sealsOf(path), () => Stream.fail(new FileUnreadable({ message: `${path} has no kept seal` })))
 
 const save = ({ write }: Draft) => (seal: ExportedSeal) =>
   write(typeof seal === "string" ? seal : JSON.stringify(typeof seal.seal === "bigint" ? encodeSeal(seal) : seal))

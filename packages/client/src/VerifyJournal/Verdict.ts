@@ -1,17 +1,27 @@
 /** What a verification of the journal finds. */
 import type { JournalSeal } from "@card-rewards/domain/JournalSeal"
 
-/** Nothing contradicts the seals and entries that were kept. */
-export interface Unchanged {
-  readonly _tag: "Unchanged"
-  /** The last entry that a kept seal proves; 0 where none was kept. Entries behind it are consistent, not proven. */
-  readonly provenTo: bigint
+/** Entries, seals, and all that was kept, agree. */
+interface Agreement {
   /** The last entry that equals that of the older export; 0 without one. */
   readonly comparedTo: bigint
   /** The last present seal, which ends at the last entry that is sealed; undefined where there is none. */
   readonly lastSeal: JournalSeal | undefined
   /** The last entry of the export. Those behind the last seal are not sealed yet. */
   readonly lastEntry: bigint
+}
+
+/** Every kept seal holds. */
+export interface Unchanged extends Agreement {
+  readonly _tag: "Unchanged"
+  /** The last entry that a kept seal proves. Entries behind it are consistent, not proven. */
+  readonly provenTo: bigint
+}
+
+/** Entries and seals agree with each other. No seal was kept: they may have been rewritten together. */
+export interface Consistent extends Agreement {
+  readonly _tag: "Consistent"
+  readonly provenTo: 0n
 }
 
 /** The part of the journal in which a fault lies, where the entry is not known: from one entry to another. */
@@ -51,23 +61,23 @@ export type Fault =
 /** The first fault. Up to the entry `provenTo` a kept seal proves that nothing has changed. */
 export type JournalFault = Fault & { readonly provenTo: bigint }
 
-/** The result of `verifyJournal`: `Unchanged`, or the first fault. */
-export type JournalVerdict = Unchanged | JournalFault
+/** The result of `verifyJournal`: `Unchanged`, or `Consistent` where no seal was kept, or the first fault. */
+export type JournalVerdict = Unchanged | Consistent | JournalFault
 
 /** A verdict as one line. */
 export const describeVerdict = (verdict: JournalVerdict): string =>
-  verdict._tag === "Unchanged"
-    ? describeUnchanged(verdict)
+  verdict._tag === "Unchanged" || verdict._tag === "Consistent"
+    ? describeAgreement(verdict)
     : `Changed: ${describeFault(verdict)}. ${
       verdict.provenTo === 0n
         ? "No kept seal before that holds"
         : `Kept seals prove the entries up to ${verdict.provenTo}`
     }`
 
-const describeUnchanged = ({ comparedTo, lastEntry, lastSeal, provenTo }: Unchanged): string => {
+const describeAgreement = ({ _tag, comparedTo, lastEntry, lastSeal, provenTo }: Unchanged | Consistent): string => {
   const sealedTo = lastSeal?.toEntry ?? 0n
   const parts = [
-    provenTo === 0n
+    _tag === "Consistent"
       ? "Consistent, but no kept seal proves it"
       : `Unchanged up to entry ${provenTo}, by kept seals`
   ]
