@@ -100,6 +100,43 @@ describe("card-rewards verify-journal, from files", () => {
       assert.deepStrictEqual(fs.readdirSync(path).filter((name) => name.endsWith(".tmp")), [])
     }))
 
+  it.live("replaces no seals but those that were kept and hold", () =>
+    Effect.gen(function*() {
+      const { file, path, verify, write } = yield* makeFiles
+      const text = (name: string) => fs.readFileSync(file(name), "utf8")
+      const kept = write("kept", seals)
+      // a journal that was rewritten, with all of its seals
+      const forged = [
+        ["--entries", write("forged", entries.slice(0, 2)), "--seals", write("forgedSeals", seals.slice(0, 1))],
+        ["--entries", write("none", []), "--seals", write("noSeals", [])]
+      ] as const
+      const other = write("other", seals.slice(0, 1))
+      for (const args of forged) {
+        for (const more of [[], ["--kept", other], ["--kept", "-"]]) {
+          const { status, stderr, stdout } = yield* Commands.run([
+            "verify-journal",
+            ...args,
+            ...more,
+            "--save-seals",
+            kept
+          ])
+          assert.deepStrictEqual([status, stdout], [2, ""])
+          assert.match(stderr, /^.*kept is there already: give it as --kept, too, or choose another name\n$/)
+        }
+        const { status } = yield* Commands.run(["verify-journal", ...args, "--kept", kept, "--save-seals", kept])
+        assert.strictEqual(status, 1)
+      }
+      assert.strictEqual(text("kept"), `${seals.join("\n")}\n`)
+      // by another path, and with fewer seals than there are
+      fs.symlinkSync(other, file("link"))
+      assert.strictEqual((yield* verify("--kept", file("link"), "--save-seals", other)).status, 0)
+      assert.strictEqual(text("other"), text("kept"))
+      const nothing = yield* Commands.run(["verify-journal", ...forged[1], "--save-seals", file("first")])
+      assert.deepStrictEqual([nothing.status, nothing.stderr], [1, "Nothing is sealed yet\n"])
+      assert.isFalse(fs.existsSync(file("first")))
+      assert.deepStrictEqual(fs.readdirSync(path).filter((name) => name.endsWith(".tmp")), [])
+    }))
+
   it.live("refuses files that cannot be read, in one line", () =>
     Effect.gen(function*() {
       const { file, verify, write } = yield* makeFiles

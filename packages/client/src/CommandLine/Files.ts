@@ -1,7 +1,7 @@
 /** Files of lines, of any size. */
 import { Effect, Schema, type Scope, Stream } from "effect"
 import * as fs from "node:fs"
-import { reasonOf, Refused } from "./Exit.ts"
+import { Misused, reasonOf, Refused } from "./Exit.ts"
 
 /** A file cannot be read. The message is one line. */
 export class FileUnreadable extends Schema.TaggedError<FileUnreadable>()("FileUnreadable", {
@@ -38,12 +38,15 @@ const hasText = (line: string): boolean => line.trim() !== ""
 /** A file that is written beside the one that it will replace. */
 export interface Draft {
   readonly write: (line: string) => Effect.Effect<void, Refused>
-  /** Replaces the file at once, by a file that is on the disk. */
+  /** Replaces the file at once, by a file that is on the disk; refuses if it was changed since the draft began. */
   readonly publish: Effect.Effect<void, Refused>
 }
 
-/** Begins a file; what is not published when the scope closes is removed. */
-export const draft = (path: string): Effect.Effect<Draft, Refused, Scope.Scope> =>
+/**
+ * Begins a file; what is not published when the scope closes is removed. Fails with `Misused` where there is a file
+ * already, unless that is the one of the path `replaced`.
+ */
+export const draft = (path: string, replaced?: string): Effect.Effect<Draft, Misused | Refused, Scope.Scope> =>
   Effect.gen(function*() {
     const temporary = `${path}.${process.pid}.tmp`
     const attempt = <A>(action: () => A) =>
@@ -52,6 +55,10 @@ export const draft = (path: string): Effect.Effect<Draft, Refused, Scope.Scope> 
         catch: (error) =>
           new Refused({ message: `Cannot write ${path}: ${error instanceof Error ? reasonOf(error) : "unknown"}` })
       })
+    const before = yield* attempt(() => versionOf(path))
+    if (before !== undefined && (replaced === undefined || before !== versionOf(replaced))) {
+      return yield* new Misused({ message: `${path} is there already: give it as --kept, too, or choose another name` })
+    }
     const file = yield* Effect.acquireRelease(
       attempt(() => fs.openSync(temporary, "w")),
       (file) =>
@@ -64,7 +71,14 @@ export const draft = (path: string): Effect.Effect<Draft, Refused, Scope.Scope> 
       write: (line) => attempt(() => void fs.writeSync(file, `${line}\n`)),
       publish: attempt(() => {
         fs.fsyncSync(file)
+        if (versionOf(path) !== before) throw new Error("it was changed meanwhile")
         fs.renameSync(temporary, path)
       })
     }
   })
+
+/** The file that a path leads to, as it is now; undefined where there is none. */
+const versionOf = (path: string): string | undefined => {
+  const file = fs.statSync(path, { bigint: true, throwIfNoEntry: false })
+  return file && [file.dev, file.ino, file.size, file.mtimeNs].join()
+}

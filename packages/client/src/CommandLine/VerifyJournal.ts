@@ -4,7 +4,7 @@ import { Command, Flag } from "effect/cli"
 import { describeVerdict, type ExportedSeal, type JournalVerdict, verifyJournal as verify } from "../VerifyJournal.ts"
 import { connectionFlags, connectionOf } from "./Connection.ts"
 import { examples } from "./Examples.ts"
-import { Misused, Reported } from "./Exit.ts"
+import { Misused, Refused, Reported } from "./Exit.ts"
 import { type Draft, draft, FileUnreadable } from "./Files.ts"
 import { entriesOf, exportJournal, sealsOf } from "./JournalExport.ts"
 
@@ -16,7 +16,7 @@ const flags = {
   seals: file("seals", "With --entries, a file of the seals that were exported before them"),
   kept: file("kept", "A file of seals that were kept earlier, oldest first"),
   keptEntries: file("kept-entries", "A file of a whole older export, with which a changed entry is named exactly"),
-  saveSeals: file("save-seals", "Where to keep the present seals if nothing has changed; may be the file of --kept"),
+  saveSeals: file("save-seals", "A new file for the present seals, or that of --kept, which is replaced if all hold"),
   json: Flag.Boolean("json").pipe(Flag.withDescription("Print the verdict as JSON"), Flag.withDefault(false))
 }
 
@@ -33,7 +33,8 @@ export const verifyJournal = Command.make(
       entries: entriesOf(files.entries),
       seals: sealsOf(files.seals)
     }
-    const saved = Option.isNone(saveSeals) ? undefined : yield* draft(saveSeals.value)
+    const replaced = Option.getOrUndefined(Option.filter(kept, (path) => path !== "-"))
+    const saved = Option.isNone(saveSeals) ? undefined : yield* draft(saveSeals.value, replaced)
     const verdict = yield* verify({
       entries: journal.entries,
       seals: saved === undefined ? journal.seals : Stream.tap(journal.seals, save(saved)),
@@ -42,7 +43,9 @@ export const verifyJournal = Command.make(
     }).pipe(Effect.catchTag(["KeptUnreadable", "FileUnreadable"], ({ message }) => new Misused({ message })))
     yield* Console.log(json ? jsonOf(verdict) : describeVerdict(verdict))
     if (verdict._tag !== "Unchanged" && verdict._tag !== "Consistent") return yield* new Reported()
-    if (saved !== undefined) yield* saved.publish
+    if (saved === undefined) return
+    if (verdict.lastSeal === undefined) return yield* new Refused({ message: "Nothing is sealed yet" })
+    yield* saved.publish
   }, Effect.scoped)
 ).pipe(
   Command.withDescription(
