@@ -146,8 +146,8 @@ const compareKept = Effect.fnUntraced(function*<E>(
 const peekKept = Effect.fnUntraced(function*<E>(kept: Cursor<KeptSeal, E>, before: SealEnd) {
   const exported = yield* kept.peek
   if (exported === undefined) return undefined
-  const message = "a kept seal needs a hash, and the number of the seal or of its last entry"
-  const next = readKeptSeal(exported) ?? (yield* new KeptUnreadable({ message }))
+  const next = readKeptSeal(exported)
+  if ("reason" in next) return yield* new KeptUnreadable({ message: next.reason })
   return placeOf(next, before) > 0
     ? next
     : yield* new KeptUnreadable({ message: "the kept seals are not in order, oldest first" })

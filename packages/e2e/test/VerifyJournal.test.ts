@@ -44,8 +44,7 @@ const makeFiles = Effect.gen(function*() {
     Commands.run([
       "verify-journal",
       ...(more.includes("--entries") ? [] : ["--entries", journal]),
-      "--seals",
-      present,
+      ...(more.includes("--seals") ? [] : ["--seals", present]),
       ...more
     ])
   return { file, path, write, journal, present, verify }
@@ -67,6 +66,11 @@ describe("card-rewards verify-journal, from files", () => {
       yield* expectUnchanged(/^Consistent/, "--save-seals", file("saved"))
       assert.strictEqual(fs.readFileSync(file("saved"), "utf8"), `${seals.join("\n")}\n`)
       yield* expectUnchanged(proven, "--kept", file("saved"), "--save-seals", file("saved"))
+      // members of later versions are no part of what is sealed, nor kept
+      const later = (lines: ReadonlyArray<string>) => lines.map((line) => line.replace(/}$/, `,"later":["1"]}`))
+      const added = ["--entries", write("laterEntries", later(entries)), "--seals", write("laterSeals", later(seals))]
+      yield* expectUnchanged(proven, ...added, "--kept", file("saved"), "--save-seals", file("saved"))
+      yield* expectUnchanged(proven, "--kept", file("saved"))
       const { hash = "", toEntry } = vectors.at(-1)?.seal ?? {}
       for (
         const kept of [
@@ -113,17 +117,11 @@ describe("card-rewards verify-journal, from files", () => {
       const other = write("other", seals.slice(0, 1))
       for (const args of forged) {
         for (const more of [[], ["--kept", other], ["--kept", "-"]]) {
-          const { status, stderr, stdout } = yield* Commands.run([
-            "verify-journal",
-            ...args,
-            ...more,
-            "--save-seals",
-            kept
-          ])
+          const { status, stderr, stdout } = yield* verify(...args, ...more, "--save-seals", kept)
           assert.deepStrictEqual([status, stdout], [2, ""])
           assert.match(stderr, /^.*kept is there already: give it as --kept, too, or choose another name\n$/)
         }
-        const { status } = yield* Commands.run(["verify-journal", ...args, "--kept", kept, "--save-seals", kept])
+        const { status } = yield* verify(...args, "--kept", kept, "--save-seals", kept)
         assert.strictEqual(status, 1)
       }
       assert.strictEqual(text("kept"), `${seals.join("\n")}\n`)
@@ -131,7 +129,7 @@ describe("card-rewards verify-journal, from files", () => {
       fs.symlinkSync(other, file("link"))
       assert.strictEqual((yield* verify("--kept", file("link"), "--save-seals", other)).status, 0)
       assert.strictEqual(text("other"), text("kept"))
-      const nothing = yield* Commands.run(["verify-journal", ...forged[1], "--save-seals", file("first")])
+      const nothing = yield* verify(...forged[1], "--save-seals", file("first"))
       assert.deepStrictEqual([nothing.status, nothing.stderr], [1, "Nothing is sealed yet\n"])
       assert.isFalse(fs.existsSync(file("first")))
       assert.deepStrictEqual(fs.readdirSync(path).filter((name) => name.endsWith(".tmp")), [])
@@ -139,7 +137,10 @@ describe("card-rewards verify-journal, from files", () => {
 
   it.live("refuses files that cannot be read, in one line", () =>
     Effect.gen(function*() {
-      const { file, verify, write } = yield* makeFiles
+      const { file, journal, present, verify, write } = yield* makeFiles
+      const anchor = { hash: vectors[0]?.seal["hash"], integratorId: "acme", seal: "1", toEntry: "2" }
+      const ofOperator = { exportedAt: "2026-11-03T00:02:00.000Z", publicKey: "", seals: [anchor], signature: "" }
+      const pretty = JSON.stringify(vectors[0]?.seal, undefined, 2)
       fs.writeFileSync(file("binary"), Uint8Array.of(0x7b, 0xff, 0x0a))
       for (
         const [args, message] of [
@@ -150,6 +151,10 @@ describe("card-rewards verify-journal, from files", () => {
           [["--kept", write("empty", [])], /empty has no kept seal\n$/],
           [["--kept", "/dev/null", "--save-seals", file("saved")], /null has no kept seal\n$/],
           [["--kept", write("page", [`{"seals":[],"next":"0"}`])], /page has no kept seal\n$/],
+          [["--kept", write("anchors", [JSON.stringify(ofOperator)])], /a member that no seal of an integrator has/],
+          [["--seals", write("pretty", [pretty])], /^What should be seal 1 is no seal/],
+          [["--seals", write("torn", [seals[0] ?? "", seals[1]?.slice(0, 99) ?? ""])], /be seal 2 is no seal/],
+          [["--entries", present, "--seals", journal, "--json"], /^What should be seal 1 is no seal/],
           [["--kept-entries", write("old", ["["])], /older export is no entry/],
           [["--entries", "-", "--kept", "-"], /Only one file/]
         ] as const

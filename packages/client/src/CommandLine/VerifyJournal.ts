@@ -2,6 +2,7 @@ import { JournalSeal } from "@card-rewards/domain/JournalSeal"
 import { Console, Effect, Option, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { describeVerdict, type ExportedSeal, type JournalVerdict, verifyJournal as verify } from "../VerifyJournal.ts"
+import { readSeal } from "../VerifyJournal/ReadSeal.ts"
 import { connectionFlags, connectionOf } from "./Connection.ts"
 import { examples } from "./Examples.ts"
 import { Misused, Refused, Reported } from "./Exit.ts"
@@ -41,6 +42,11 @@ export const verifyJournal = Command.make(
       kept: Option.match(kept, { onNone: () => Stream.empty, onSome: keptSealsOf }),
       keptEntries: Option.match(keptEntries, { onNone: () => Stream.empty, onSome: entriesOf })
     }).pipe(Effect.catchTag(["KeptUnreadable", "FileUnreadable"], ({ message }) => new Misused({ message })))
+    if (verdict._tag === "SealMalformed") {
+      // a line of the file: seals of the service are decoded where they are read
+      const message = `What should be seal ${verdict.seal} is no seal: --seals is a file of lines, each of them a seal`
+      return yield* new Misused({ message })
+    }
     yield* Console.log(json ? jsonOf(verdict) : describeVerdict(verdict))
     if (verdict._tag !== "Unchanged" && verdict._tag !== "Consistent") return yield* new Reported()
     if (saved === undefined) return
@@ -73,10 +79,13 @@ const filesOf = Effect.fnUntraced(function*(entries: Option.Option<string>, seal
 const keptSealsOf = (path: string) =>
   Stream.orElseIfEmpty(sealsOf(path), () => Stream.fail(new FileUnreadable({ message: `${path} has no kept seal` })))
 
-const save = ({ write }: Draft) => (seal: ExportedSeal) =>
-  write(typeof seal === "string" ? seal : JSON.stringify(typeof seal.seal === "bigint" ? encodeSeal(seal) : seal))
+/** Writes a seal as it can be kept, without members that the client does not know. */
+const save = ({ write }: Draft) => (exported: ExportedSeal) => {
+  const seal = readSeal(exported)
+  return seal === undefined ? Effect.void : write(JSON.stringify(encodeSeal(seal)))
+}
 
-const encodeSeal = Schema.encodeUnknownSync(JournalSeal)
+const encodeSeal = Schema.encodeSync(JournalSeal)
 
 const jsonOf = (verdict: JournalVerdict): string => {
   const { _tag, ...fields } = verdict

@@ -1,6 +1,7 @@
 import { JournalSeal, maxSealedEntries, noSealHash, Sha256 } from "@card-rewards/domain/JournalSeal"
 import { LogNumber } from "@card-rewards/domain/Pagination"
 import { Option, Schema } from "effect"
+import type { Unreadable } from "../ExportedEntry.ts"
 
 /** A seal of the journal: a line of JSON, the JSON of such a line, or as the client returns it. */
 export type ExportedSeal = string | typeof JournalSeal.Encoded | JournalSealFields
@@ -39,12 +40,20 @@ const decoded = <A, I>(schema: Schema.Codec<A, I>) => {
 /** Reads a present seal; undefined where it is none. */
 export const readSeal: (value: unknown) => typeof JournalSeal.Type | undefined = decoded(JournalSeal)
 
-const readKept = decoded(KeptSeal)
+const readKept = decoded(Schema.StructWithRest(KeptSeal, [Schema.Record(Schema.String, Schema.Unknown)]))
 
-/** Reads a kept seal; undefined where it is none. */
-export const readKeptSeal = (value: unknown): KeptSealFields | undefined => {
+/**
+ * Reads a kept seal. Refuses one with a member that no seal has, such as the seals of all integrators that the operator
+ * of the service keeps: most of them would be found missing.
+ */
+export const readKeptSeal = (value: unknown): KeptSealFields | Unreadable => {
   const kept = readKept(value)
-  return kept?.seal === undefined && kept?.toEntry === undefined ? undefined : kept
+  if (kept === undefined || kept.seal === undefined && kept.toEntry === undefined) {
+    return { reason: "a kept seal needs a hash, and the number of the seal or of its last entry" }
+  }
+  return Object.keys(kept).every((name) => Object.hasOwn(JournalSeal.fields, name))
+    ? kept
+    : { reason: "a kept seal has a member that no seal of an integrator has" }
 }
 
 /** Why a seal does not follow the one before it. */
