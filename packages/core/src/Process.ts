@@ -1,5 +1,6 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Console, Effect, Exit, Layer, Logger, References } from "effect"
+import { setFlagsFromString } from "node:v8"
 import * as Observability from "./Observability.ts"
 import * as Settings from "./Settings.ts"
 
@@ -16,11 +17,23 @@ export interface ProcessOptions {
 export const run = <A, E extends { readonly message: string }>(
   work: Effect.Effect<A, E>,
   options: ProcessOptions
-): void =>
+): void => {
+  startObjectsYoung()
   NodeRuntime.runMain(logged(work, options), {
     disableErrorReporting: true,
     teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
   })
+}
+
+/**
+ * Lets V8 make every object in the young generation. By default, once nearly all objects of one literal survived a
+ * collection, as in a burst of requests, V8 makes all later ones in the old generation, for the life of the process.
+ * There they outlive their requests until a full collection, and so does all that they point to: of 16 MB that requests
+ * allocate 10 MB stayed, and a collection of the young generation took 15 ms instead of 1.
+ *
+ * Code that is optimized before this call keeps what V8 decided for it.
+ */
+const startObjectsYoung = (): void => setFlagsFromString("--no-allocation-site-pretenuring")
 
 const logged = <A, E extends { readonly message: string }>(work: Effect.Effect<A, E>, options: ProcessOptions) =>
   Effect.gen(function*() {
