@@ -27,11 +27,8 @@ export const run = <A, E extends { readonly message: string }>(
 
 /**
  * Lets V8 make every object in the young generation. By default, once nearly all objects of one literal survived a
- * collection, as in a burst of requests, V8 makes all later ones in the old generation, for the life of the process.
- * There they outlive their requests until a full collection, and so does all that they point to: of 16 MB that requests
- * allocate 10 MB stayed, and a collection of the young generation took 15 ms instead of 1.
- *
- * Code that is optimized before this call keeps what V8 decided for it.
+ * collection, V8 makes all later ones in the old generation, for the life of the process. There they keep all that they
+ * point to, such as a finished request, until a full collection (decision 13).
  */
 const startObjectsYoung = (): void => setFlagsFromString("--no-allocation-site-pretenuring")
 

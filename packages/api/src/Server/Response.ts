@@ -7,10 +7,7 @@ import type { Socket } from "node:net"
  * itself. And it calls {@link onSent}.
  */
 export class Response extends ServerResponse {
-  /**
-   * Called when the system has all of the response; not where the connection closes before. A listener of `close` would
-   * cost far more: with one more of them a third of all garbage survives the collections of the young generation.
-   */
+  /** Called when the system has all of the response; not where the connection closes before. */
   onSent: (() => void) | undefined
 
   override detachSocket(socket: Socket): void {
