@@ -32,7 +32,7 @@ export interface Checkout {
   /** The spend event queue of a database with that schema. */
   readonly eventQueue: (url: Redacted.Redacted) => Effect.Effect<EventQueue, never, Scope.Scope>
   /** Creates a webhook endpoint for each integrator of a database with that schema, at these addresses in turn. */
-  readonly addEndpoints: typeof addEndpoints
+  readonly addEndpoints: (...args: Parameters<typeof addEndpoints>) => Effect.Effect<unknown>
   /** Absent where endpoints do not consume the event log. */
   readonly log: EventLog | undefined
 }

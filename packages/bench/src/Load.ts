@@ -111,7 +111,7 @@ const sendInTurn = (
     const now = performance.now()
     if (now >= endsAt && state.sent >= atLeast) return onEnd()
     if (intervalMillis === 0) dueAt = now
-    else if (dueAt > now) return void setTimeout(send, dueAt - now)
+    else if (dueAt > now) return void setTimeout(send, (state.sent < atLeast ? dueAt : Math.min(dueAt, endsAt)) - now)
     state.sent++
     client.dispatch(next() as Dispatcher.DispatchOptions, handler)
   }

@@ -175,13 +175,30 @@ export const valuesOf = (findings: ReadonlyArray<Finding>, competitor: string, m
 /** One competitor's metric divided by another's, round by round. */
 export const compare = (
   findings: ReadonlyArray<Finding>,
-  what: { readonly of: string; readonly against: string; readonly metric: string },
+  { metric, ...what }: { readonly of: string; readonly against: string; readonly metric: string },
+  target?: Target
+): Comparison => compareSum(findings, { ...what, name: metric, metrics: [metric] }, target)
+
+/** The sum of some of one competitor's metrics divided by that of another's, round by round. */
+export const compareSum = (
+  findings: ReadonlyArray<Finding>,
+  what: {
+    readonly of: string
+    readonly against: string
+    /** What the sum is, with its unit. */
+    readonly name: string
+    readonly metrics: ReadonlyArray<string>
+  },
   target?: Target
 ): Comparison => {
-  const against = valuesOf(findings, what.against, what.metric)
+  const sumsOf = (competitor: string) =>
+    findings.find((finding) => finding.competitor === competitor)?.samples.map((sample) =>
+      what.metrics.reduce((sum, metric) => sum + (sample[metric] ?? Number.NaN), 0)
+    ) ?? []
+  const against = sumsOf(what.against)
   return {
-    name: `${what.metric}: ${what.of} / ${what.against}`,
-    values: valuesOf(findings, what.of, what.metric).map((value, round) => value / (against[round] ?? Number.NaN)),
+    name: `${what.name}: ${what.of} / ${what.against}`,
+    values: sumsOf(what.of).map((value, round) => value / (against[round] ?? Number.NaN)),
     ...(target === undefined ? {} : { target })
   }
 }

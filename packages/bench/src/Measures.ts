@@ -16,10 +16,12 @@ import { outage } from "./measures/Outage.ts"
 import { processCounts } from "./measures/ProcessCounts.ts"
 import { processing } from "./measures/Processing.ts"
 import { reads } from "./measures/Reads.ts"
+import { wholeLife } from "./measures/WholeLife.ts"
 import type { Measure } from "./Measure.ts"
 
 /** All measures in the order of the page: first those with peers, then those of the service alone. */
 export const measures: ReadonlyArray<Measure<Requirements>> = [
+  wholeLife,
   ingest,
   batchIngest,
   http,

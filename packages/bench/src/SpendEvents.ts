@@ -38,8 +38,13 @@ export const clearing = (integrators: number, user: number, externalTransactionI
   occurredAt: new Date().toISOString()
 })
 
-/** {@link clearings} as requests. */
-export const requests = (senders: Senders, prefix: string, every?: number): () => Request => {
+/** {@link clearings} as requests. `onMade` is called with each event before its request is sent. */
+export const requests = (
+  senders: Senders,
+  prefix: string,
+  every?: number,
+  onMade?: (event: SpendEvent) => void
+): () => Request => {
   const next = clearings(senders, prefix, every)
   const headers = new Map(Array.from({ length: senders.integrators }, (_, index) => [
     `${integratorOf(index)}`,
@@ -47,6 +52,7 @@ export const requests = (senders: Senders, prefix: string, every?: number): () =
   ]))
   return () => {
     const event = next()
+    onMade?.(event)
     return post(event, headers.get(event.integratorId) ?? [])
   }
 }

@@ -5,19 +5,22 @@ import { EndpointId } from "@card-rewards/domain/Ids"
 import { Effect, Layer, Redacted } from "effect"
 import { integratorOf, secretsKey } from "../Seed.ts"
 
-/** Creates an endpoint for each integrator, at these addresses in turn. */
+/** Creates an endpoint for each integrator, at these addresses in turn. Returns their signing secrets. */
 export const addEndpoints = Effect.fnUntraced(function*(
   url: Redacted.Redacted,
   integrators: number,
   addresses: ReadonlyArray<string>
 ) {
   const keys = yield* Secrets.parseKeys(Redacted.make(secretsKey))
-  yield* Effect.gen(function*() {
+  return yield* Effect.gen(function*() {
     const endpoints = yield* WebhookEndpoints
+    const secrets: Record<string, string> = {}
     for (let index = 0; index < integrators; index++) {
       const endpoint = { id: EndpointId.make("bench"), url: addresses[index % addresses.length] ?? "" }
-      yield* endpoints.create(integratorOf(index), endpoint)
+      const created = yield* endpoints.create(integratorOf(index), endpoint)
+      if (created.secret !== undefined) secrets[integratorOf(index)] = created.secret
     }
+    return secrets
   }).pipe(Effect.provide(
     WebhookEndpoints.layer({ allowPrivateNetwork: true }).pipe(
       Layer.provide(Secrets.Secrets.layer({ keys })),

@@ -17,7 +17,8 @@ export interface Queue {
 }
 
 export const graphileQueue: Queue = {
-  isReady: (sql) => isTrue(sql`SELECT count(*) = 2 AS "is" FROM graphile_worker._private_tasks`),
+  isReady: (sql) => isTrue(sql`SELECT count(*) = 2 AS "is" FROM graphile_worker._private_tasks
+    WHERE identifier IN ('event', 'nothing')`),
   add: (url, task, keys) =>
     onDatabase(
       url,

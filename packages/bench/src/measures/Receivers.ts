@@ -14,6 +14,23 @@ export const ask = ({ baseUrl }: Serving, path: string): Effect.Effect<string, I
     catch: (error) => new InvalidRun({ message: `the receiver does not answer: ${error}` })
   })
 
+/** Gives the receiver the signing secrets by integrator; it then verifies each webhook. */
+export const giveSecrets = ({ baseUrl }: Serving, secrets: Readonly<Record<string, string>>) =>
+  Effect.tryPromise({
+    try: async () => {
+      const { body } = await request(`${baseUrl}/secrets`, { method: "PUT", body: JSON.stringify(secrets) })
+      await body.dump()
+    },
+    catch: (error) => new InvalidRun({ message: `the receiver does not take secrets: ${error}` })
+  })
+
+/** What the receiver's SignedWebhooks has counted. */
+export const signedBy = (receiver: Serving) =>
+  Effect.map(
+    ask(receiver, "/signed"),
+    (text): Readonly<Record<"distinct" | "earned" | "refused" | "repeated", number>> => JSON.parse(text)
+  )
+
 /** The number of webhooks that were answered 200. */
 export const countOf = (receiver: Serving) => Effect.map(ask(receiver, "/count"), Number)
 

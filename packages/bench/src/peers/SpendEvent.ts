@@ -117,13 +117,20 @@ export const rowOf = (event: SpendEvent): ReadonlyArray<string | number | undefi
   event.authorizationId ?? event.originalTransactionId
 ]
 
-/** Stores one event. Returns no row where it is a duplicate or the user is not enrolled. */
-export const insertOne = {
-  name: "insert_one",
-  text: `INSERT INTO spend_events (${columnNames.join(", ")}, received_at)
+const insertEnrolled = `INSERT INTO spend_events (${columnNames.join(", ")}, received_at)
     SELECT ${types.map((type, index) => `$${index + 1}::${type}`).join(", ")}, now()
     FROM users WHERE integrator_id = $1 AND user_id = $2
-    ON CONFLICT DO NOTHING RETURNING 1`
+    ON CONFLICT DO NOTHING`
+
+/** Stores one event. Returns no row where it is a duplicate or the user is not enrolled. */
+export const insertOne = { name: "insert_one", text: `${insertEnrolled} RETURNING 1` }
+
+/** {@link insertOne}, and in the same transaction a job of graphile-worker that processes the event. */
+export const insertOneWithJob = {
+  name: "insert_one_with_job",
+  text: `WITH stored AS (${insertEnrolled} RETURNING integrator_id, user_id, external_transaction_id)
+    SELECT 1 FROM stored CROSS JOIN LATERAL graphile_worker.add_job('event', json_build_object(
+      'integratorId', integrator_id, 'userId', user_id, 'externalTransactionId', external_transaction_id))`
 }
 
 /** Returns whether a stored event has the same content; no row where none is stored. */

@@ -1,14 +1,26 @@
 /**
  * The service as one would write it with Fastify and pg: ajv checks the body, a prepared statement stores it, and the
- * owner of an API key is read once. Without `DATABASE_URL` it checks and responds, and stores nothing.
+ * owner of an API key is read once. With `JOBS` the statement also adds a job of graphile-worker for the event. Without
+ * `DATABASE_URL` it checks and responds, and stores nothing.
  */
 import Fastify from "fastify"
 import { createHash } from "node:crypto"
 import { Pool } from "pg"
-import { bodySchema, compareOne, idOf, insertOne, responseSchema, rowOf, type SpendEvent } from "../SpendEvent.ts"
+import {
+  bodySchema,
+  compareOne,
+  idOf,
+  insertOne,
+  insertOneWithJob,
+  responseSchema,
+  rowOf,
+  type SpendEvent
+} from "../SpendEvent.ts"
 import { addReads } from "./Reads.ts"
 
-const { DATABASE_URL, HOST, POOL_SIZE, PORT } = process.env
+const { DATABASE_URL, HOST, JOBS, POOL_SIZE, PORT } = process.env
+
+const insert = JOBS === undefined ? insertOne : insertOneWithJob
 
 const pool = DATABASE_URL === undefined
   ? undefined
@@ -61,7 +73,7 @@ fastify.post<{ Body: SpendEvent }>(
     if (Date.parse(event.occurredAt) > Date.now() + 60_000) return reply.code(422).send({ _tag: "EventInFuture" })
     if (pool !== undefined) {
       const row = rowOf(event)
-      const stored = await pool.query({ ...insertOne, values: [...row] })
+      const stored = await pool.query({ ...insert, values: [...row] })
       if (stored.rowCount === 0) {
         const known = await pool.query<{ same: boolean }>({ ...compareOne, values: row.toSpliced(4, 1) })
         const same = known.rows[0]?.same

@@ -1,13 +1,24 @@
-/** graphile-worker as on its performance page: 24 jobs at once, a local queue of 500, batched completion. */
+/**
+ * graphile-worker as on its performance page: 24 jobs at once, a local queue of 500, batched completion. With
+ * `WEBHOOK_URL` each processed event also has a job that signs its webhook with `WEBHOOK_SECRET` and posts it there.
+ */
 import { run } from "graphile-worker"
-import { type EventKey, process as processEvent } from "../EventWork.ts"
+import { type EventKey, process as processEvent, type Webhook } from "../EventWork.ts"
+import { poster } from "./Webhooks.ts"
+
+const { DATABASE_URL, WEBHOOK_SECRET, WEBHOOK_URL } = process.env
+const concurrentJobs = 24
+
+const post = WEBHOOK_URL === undefined
+  ? undefined
+  : poster({ url: WEBHOOK_URL, secret: WEBHOOK_SECRET ?? "", connections: concurrentJobs })
 
 const runner = await run({
   preset: {
     worker: {
-      connectionString: process.env["DATABASE_URL"] ?? "",
-      concurrentJobs: 24,
-      maxPoolSize: 25,
+      connectionString: DATABASE_URL ?? "",
+      concurrentJobs,
+      maxPoolSize: concurrentJobs + 1,
       localQueue: { size: 500 },
       completeJobBatchDelay: 0,
       failJobBatchDelay: 0
@@ -15,7 +26,9 @@ const runner = await run({
   },
   taskList: {
     nothing: () => undefined,
-    event: (key, { withPgClient }) => withPgClient((client) => processEvent(client, key as EventKey))
+    event: (key, { withPgClient }) =>
+      withPgClient((client) => processEvent(client, key as EventKey, post !== undefined)),
+    ...(post !== undefined && { webhook: (webhook) => post(webhook as Webhook) })
   }
 })
 

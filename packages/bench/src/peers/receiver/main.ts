@@ -7,6 +7,8 @@
  * - `/arrivals`: for each transaction whose id begins with `FOLLOWED`, when its first webhook arrived: nanoseconds of
  *   the monotonic clock, which all processes of a machine share.
  * - `/order`: with `ORDERED`, how many webhooks came out of order, or again; see RewardOrder.ts.
+ * - `/signed`: what SignedWebhooks.ts has counted since `PUT /secrets` gave the signing secrets by integrator; from then
+ *   on a webhook without a valid signature is answered 401.
  * - `/origins`: the addresses of `ORIGINS` more ports, on which it also listens.
  *
  * It shares the machine with the sender and understands only the HTTP that it gets: requests with a `content-length`,
@@ -14,11 +16,13 @@
  */
 import { type AddressInfo, createServer, type Socket } from "node:net"
 import { RewardOrder } from "./RewardOrder.ts"
+import { SignedWebhooks } from "./SignedWebhooks.ts"
 
 const { FOLLOWED, HOST, ORDERED, ORIGINS, PORT } = process.env
 const followedField = FOLLOWED === undefined ? undefined : `"externalTransactionId":"${FOLLOWED}`
 const arrivals = new Map<string, string>()
 const order = ORDERED === undefined ? undefined : new RewardOrder()
+let signed: SignedWebhooks | undefined
 let isFailing = false
 let received = 0
 const span = { count: 0, firstAt: 0n, lastAt: 0n }
@@ -42,10 +46,22 @@ const takeSpan = (): string => {
   return JSON.stringify({ count, nanos: Number(lastAt - firstAt) })
 }
 
+const takeSecrets = (body: string): string => {
+  signed = new SignedWebhooks(JSON.parse(body))
+  return "ok"
+}
+
+const countSigned = (): string => {
+  if (signed === undefined) return "{}"
+  const { distinct, earned, refused, repeated } = signed
+  return JSON.stringify({ distinct, earned, refused, repeated })
+}
+
 const queries: Readonly<Record<string, () => string>> = {
   "/accept": () => fail(false),
   "/fail": () => fail(true),
   "/order": () => JSON.stringify(order ?? {}),
+  "/signed": countSigned,
   "/span": takeSpan,
   "/arrivals": () => JSON.stringify(Object.fromEntries(arrivals)),
   "/origins": () => JSON.stringify(moreServers.map((one) => `http://${HOST}:${(one.address() as AddressInfo).port}`))
@@ -54,12 +70,17 @@ const queries: Readonly<Record<string, () => string>> = {
 const responseOf = (content: string): string =>
   `HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(content)}\r\n\r\n${content}`
 const accepted = responseOf("ok")
+const unauthorized = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n"
 const unavailable = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 4\r\n\r\ndown"
 
-const receive = (socket: Socket, body: string, at: bigint): void => {
+const receive = (socket: Socket, head: string, body: string, at: bigint): void => {
   order?.add(body, !isFailing)
   if (isFailing) {
     socket.write(unavailable)
+    return
+  }
+  if (signed?.add(head, body) === false) {
+    socket.write(unauthorized)
     return
   }
   received++
@@ -84,8 +105,10 @@ const serve = (socket: Socket): void => {
       unread = unread.slice(end + 4 + length)
       if (head.startsWith("GET")) {
         socket.write(responseOf(queries[head.split(" ", 2)[1] ?? ""]?.() ?? `${received}`))
+      } else if (head.startsWith("PUT")) {
+        socket.write(responseOf(takeSecrets(body)))
       } else {
-        receive(socket, body, at)
+        receive(socket, head, body, at)
       }
     }
   })
