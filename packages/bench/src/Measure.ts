@@ -1,4 +1,5 @@
-import { Effect, Schema } from "effect"
+import { Clock, Effect, Schema } from "effect"
+import { OtherProcesses, printBusy } from "./OtherProcesses.ts"
 
 /** How much work a run does. `small` checks that every measure works; its figures mean nothing. */
 export interface Size {
@@ -11,6 +12,8 @@ export interface Size {
   readonly warmUpMillis: number
   /** Requests that the load before the first turn has at least, so that V8 has compiled the code that they run. */
   readonly warmUpRequests: number
+  /** How long each of the loops runs that tell the speed of the machine. */
+  readonly speedMillis: number
   readonly users: number
   /** Stored events that a worker processes in a turn. */
   readonly backlog: number
@@ -43,6 +46,7 @@ export const sizes: Readonly<Record<Size["name"], Size>> = {
     turnMillis: 100,
     warmUpMillis: 50,
     warmUpRequests: 1,
+    speedMillis: 50,
     users: 100,
     backlog: 200,
     growth: [100, 300],
@@ -63,6 +67,7 @@ export const sizes: Readonly<Record<Size["name"], Size>> = {
     turnMillis: 5_000,
     warmUpMillis: 3_000,
     warmUpRequests: 20_000,
+    speedMillis: 1_000,
     users: 20_000,
     backlog: 20_000,
     growth: [10_000, 100_000, 1_000_000],
@@ -85,8 +90,8 @@ export type Sample = Readonly<Record<string, number>>
 /** A program, or a condition, that a measure compares with others. */
 export interface Competitor<R = never> {
   readonly name: string
-  /** One turn. Counts the work that was done and fails where some is missing. */
-  readonly turn: (round: number) => Effect.Effect<Sample, InvalidRun, R>
+  /** One turn. Counts the work that was done and fails where some is missing. No two turns have the same number. */
+  readonly turn: (number: number) => Effect.Effect<Sample, InvalidRun, R>
 }
 
 /** The samples of one competitor, in the order of the rounds. */
@@ -145,24 +150,45 @@ export const verify = (what: string, actual: number, expected: number): Effect.E
 /**
  * Runs the competitors' turns as A B B A, so that a disturbance of the machine affects all of them alike, and none is
  * always the first, which was up to a tenth slower. With `warmUp` each has one more turn before, numbered −1, that does
- * not count.
+ * not count. A turn that another process disturbed is repeated; see {@link undisturbed}.
  */
 export const takeTurns = Effect.fnUntraced(function*<R>(
   competitors: ReadonlyArray<Competitor<R>>,
   rounds: number,
   options: { readonly warmUp?: true } = {}
-): Effect.fn.Return<ReadonlyArray<Finding>, InvalidRun, R> {
+): Effect.fn.Return<ReadonlyArray<Finding>, InvalidRun, R | OtherProcesses> {
   if (options.warmUp) for (const { turn } of competitors) yield* turn(-1)
   const samples = competitors.map((): Array<Sample> => [])
+  let turns = 0
   for (let round = 0; round < rounds; round++) {
     const order = [...competitors.entries()]
     for (const [index, competitor] of round % 2 === 0 ? order : order.toReversed()) {
-      const sample = yield* competitor.turn(round)
+      const sample = yield* undisturbed(competitor.name, Effect.suspend(() => competitor.turn(turns++)))
       yield* Effect.logInfo(`${competitor.name} ${round + 1}/${rounds}: ${formatSample(sample)}`)
       samples[index]?.push(sample)
     }
   }
   return competitors.map(({ name }, index) => ({ competitor: name, samples: samples[index] ?? [] }))
+})
+
+/** How often a turn is repeated. */
+const maxRepeats = 2
+
+/**
+ * Repeats a turn beside which another process was busy. Fails where each repetition had one, unless the run is told to
+ * go on.
+ */
+export const undisturbed = Effect.fnUntraced(function*<A, E, R>(name: string, turn: Effect.Effect<A, E, R>) {
+  const others = yield* OtherProcesses
+  for (let repeats = 0;; repeats++) {
+    const startedAt = yield* Clock.currentTimeMillis
+    const value = yield* turn
+    const busy = others.isAllowed ? [] : yield* others.busySince(startedAt)
+    if (busy.length === 0) return value
+    const message = `${name}: other processes used the machine: ${printBusy(busy)}`
+    if (repeats === maxRepeats) return yield* new InvalidRun({ message })
+    yield* Effect.logWarning(`${message}; the turn is repeated`)
+  }
 })
 
 const formatSample = (sample: Sample): string =>

@@ -16,6 +16,7 @@ import { outage } from "./measures/Outage.ts"
 import { processCounts } from "./measures/ProcessCounts.ts"
 import { processing } from "./measures/Processing.ts"
 import { reads } from "./measures/Reads.ts"
+import { start } from "./measures/Start.ts"
 import { wholeLife } from "./measures/WholeLife.ts"
 import type { Measure } from "./Measure.ts"
 
@@ -38,5 +39,6 @@ export const measures: ReadonlyArray<Measure<Requirements>> = [
   deliveryBytes,
   processCounts,
   heldTransaction,
-  memory
+  memory,
+  start
 ]

@@ -1,48 +1,36 @@
 import { Effect } from "effect"
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { createRequire } from "node:module"
-import { arch, cpus, platform, release, totalmem } from "node:os"
+import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import type { Result } from "./Measure.ts"
+import * as Machine from "./Machine.ts"
+import { printBusy } from "./OtherProcesses.ts"
 import { plot, plotTimeSeries } from "./Plots.ts"
+import { fileOf, type Run, type Section } from "./Run.ts"
 import * as Table from "./Table.ts"
-
-/** A measure with its result, as the page prints it. */
-export interface Section {
-  readonly name: string
-  readonly title: string
-  readonly method: string
-  readonly result: Result
-}
 
 /** A run replaces the text between these two lines and keeps the rest of the page. */
 const begin = "<!-- run: begin -->"
 const end = "<!-- run: end -->"
 
 /**
- * Writes a run into `performance.md` of this folder, in place of the previous run, and its plots into `performance/`.
- * Dies without a change where the page does not have the two lines that enclose a run.
+ * Writes a run into `performance.md` of this folder, in place of the previous run, and its plots into `performance/`,
+ * beside the folder of all runs. Dies without a change where the page does not have the two lines that enclose a run.
  */
-export const write = Effect.fn("Page.write")(function*(
-  docs: string,
-  sections: ReadonlyArray<Section>,
-  postgres: ReadonlyArray<string>
-) {
+export const write = Effect.fn("Page.write")(function*(docs: string, run: Run) {
   const page = join(docs, "performance.md")
   const plots = join(docs, "performance")
   const text = readFileSync(page, "utf8")
   const [from, to] = [text.indexOf(begin), text.indexOf(end)]
   if (from < 0 || to < from) return yield* Effect.die(new Error(`${page}: it has no ${begin} before an ${end}`))
-  rmSync(plots, { recursive: true, force: true })
   mkdirSync(plots, { recursive: true })
-  for (const { name, result, title } of sections) {
+  for (const old of globSync("*.svg", { cwd: plots })) rmSync(join(plots, old))
+  for (const { name, result, title } of run.sections) {
     writeFileSync(join(plots, `${name}.svg`), `${yield* plot(title, result)}\n`)
     const { timeSeries } = result
     if (timeSeries === undefined) continue
     writeFileSync(join(plots, timeSeriesFile(name)), `${yield* plotTimeSeries(title, timeSeries)}\n`)
   }
-  const run = [machine(postgres), "## Ratios", Table.summary(sections), ...sections.map(print)].join("\n\n")
-  writeFileSync(page, `${text.slice(0, from + begin.length)}\n\n${run}\n\n${text.slice(to)}`)
+  const printed = [machine(run), "## Ratios", Table.summary(run.sections), ...run.sections.map(print)].join("\n\n")
+  writeFileSync(page, `${text.slice(0, from + begin.length)}\n\n${printed}\n\n${text.slice(to)}`)
 })
 
 const print = (section: Section): string => {
@@ -58,30 +46,13 @@ const print = (section: Section): string => {
 
 const timeSeriesFile = (name: string): string => `${name}-over-time.svg`
 
-const machine = (postgres: ReadonlyArray<string>): string =>
+const machine = (run: Run): string =>
   [
     "## Machine and versions",
-    `- ${cpus().length} × ${cpus()[0]?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB, ` +
-    `${platform()} ${arch()} ${release()}`,
-    `- Node ${process.versions.node}; ${packages.map((name) => `${name} ${versionOf(name)}`).join(", ")}`,
-    `- PostgreSQL: ${postgres.join(", ")}`,
-    `- ${new Date().toISOString().slice(0, 10)}`
-  ].join("\n").replace("versions\n", "versions\n\n")
-
-/** Packages whose versions the page names. */
-const packages = ["effect", "fastify", "pg", "graphile-worker", "pg-boss", "undici"]
-
-const require = createRequire(import.meta.url)
-
-const versionOf = (name: string): string => {
-  const paths = require.resolve.paths(name) ?? []
-  for (const path of paths) {
-    try {
-      const manifest: { readonly version: string } = JSON.parse(readFileSync(join(path, name, "package.json"), "utf8"))
-      return manifest.version
-    } catch {
-      continue
-    }
-  }
-  return "?"
-}
+    [
+      Machine.print(run.machine),
+      `- ${run.startedAt.toISOString().slice(0, 10)}, all samples: [${fileOf(run)}](performance/runs/${fileOf(run)})`,
+      ...(run.busy.length === 0 ? [] : [`- Other processes used the machine: ${printBusy(run.busy)}`])
+    ].join("\n"),
+    Table.print({ title: "Speed of the machine", result: Machine.speedResult(run.speed) })
+  ].join("\n\n")

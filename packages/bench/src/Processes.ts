@@ -4,7 +4,7 @@ import { createServer } from "node:net"
 import { resolve } from "node:path"
 import { request } from "undici"
 import { InvalidRun } from "./Measure.ts"
-import { cpuMicrosOf, residentBytesOf } from "./Server.ts"
+import { cpuMicrosOf, residentBytesOf } from "./Proc.ts"
 
 /** A running process of a competitor. */
 export interface Running {

@@ -2,7 +2,7 @@ import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import { Context, Effect, Layer, type Redacted, type Scope, Semaphore } from "effect"
 import type { SqlError } from "effect/sql"
 import { randomUUID } from "node:crypto"
-import { readdirSync, readFileSync } from "node:fs"
+import { cpuMicrosWithChildren, statOf } from "./Proc.ts"
 
 /** The content of a database before the first turn. */
 export interface Fill {
@@ -19,6 +19,10 @@ export class Server extends Context.Service<Server, {
   readonly database: (fill: Fill) => Effect.Effect<Redacted.Redacted, never, Scope.Scope>
   /** The version, and the settings that matter for durability and speed, as `name = value`. */
   readonly describe: Effect.Effect<ReadonlyArray<string>>
+  /** The folder of its data. */
+  readonly dataDirectory: string
+  /** The server's first process; undefined where there is no `/proc`. */
+  readonly postmaster: number | undefined
   /** Microseconds of CPU time that the server's processes have used; 0 where there is no `/proc`. */
   readonly cpuMicros: Effect.Effect<number>
 }>()("@card-rewards/bench/Server") {
@@ -34,7 +38,8 @@ const make = Effect.fnUntraced(function*(adminUrl: Redacted.Redacted) {
   yield* Effect.addFinalizer(() =>
     Effect.forEach(templates, (name) => AdminSql.dropDatabase(admin, name)).pipe(Effect.orDie)
   )
-  const [backend] = yield* admin<{ pid: number }>`SELECT pg_backend_pid() AS pid`
+  const [backend] = yield* admin<{ pid: number; dataDirectory: string }>`
+    SELECT pg_backend_pid() AS pid, current_setting('data_directory') AS "dataDirectory"`
   const postmaster = backend === undefined ? undefined : statOf(backend.pid)?.parent
 
   const template: (content: Fill) => Effect.Effect<string, SqlError.SqlError> = Effect.fnUntraced(
@@ -66,59 +71,7 @@ const make = Effect.fnUntraced(function*(adminUrl: Redacted.Redacted) {
     return rows.map(({ name, setting }) => `${name} = ${setting}`)
   }).pipe(Effect.orDie)
 
-  const cpuMicros = Effect.sync(() => postmaster === undefined ? 0 : cpuOfChildren(postmaster))
+  const cpuMicros = Effect.sync(() => postmaster === undefined ? 0 : cpuMicrosWithChildren(postmaster))
 
-  return Server.of({ database, describe, cpuMicros })
+  return Server.of({ database, describe, dataDirectory: backend?.dataDirectory ?? "", postmaster, cpuMicros })
 })
-
-/** Linux counts the CPU time of ended children in hundredths of a second. */
-const tickMicros = 10_000
-
-interface Stat {
-  readonly parent: number
-  readonly endedChildrenCpuMicros: number
-}
-
-/** A process in `/proc`; undefined where it has ended, or where there is no `/proc`. */
-const statOf = (pid: number): Stat | undefined => {
-  try {
-    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /s, "").split(" ").map(Number)
-    const at = (index: number) => fields[index] ?? 0
-    return {
-      parent: at(1),
-      endedChildrenCpuMicros: (at(13) + at(14)) * tickMicros
-    }
-  } catch {
-    return undefined
-  }
-}
-
-const cpuOfChildren = (postmaster: number): number => {
-  try {
-    const children = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, "utf8")
-    const pids = [postmaster, ...children.trim().split(" ").map(Number)]
-    return pids.reduce((sum, pid) => sum + cpuMicrosOf(pid), statOf(postmaster)?.endedChildrenCpuMicros ?? 0)
-  } catch {
-    return 0
-  }
-}
-
-/** Microseconds of CPU time that a process has used; 0 where there is no `/proc`. */
-export const cpuMicrosOf = (pid: number): number => {
-  try {
-    const nanosOf = (thread: string) =>
-      Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ", 1)[0])
-    return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + nanosOf(thread), 0) / 1_000
-  } catch {
-    return 0
-  }
-}
-
-/** Bytes of resident memory of a process; 0 where there is no `/proc`. */
-export const residentBytesOf = (pid: number): number => {
-  try {
-    return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) * 1024
-  } catch {
-    return 0
-  }
-}

@@ -2,30 +2,36 @@ import { layer } from "@effect/vitest"
 import { serverUrl } from "@card-rewards/dev-postgres/TestDatabase"
 import { assert } from "vitest"
 import { Effect, Layer, References } from "effect"
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Checkouts, open } from "../src/Checkout.ts"
+import * as Machine from "../src/Machine.ts"
 import { sizes } from "../src/Measure.ts"
 import { backlog, verifyRows } from "../src/measures/Backlog.ts"
 import { processor, serviceEnvironment } from "../src/measures/Competitors.ts"
 import { measures } from "../src/Measures.ts"
+import { OtherProcesses } from "../src/OtherProcesses.ts"
 import * as Page from "../src/Page.ts"
 import { ownRoot, Processes } from "../src/Processes.ts"
+import * as Run from "../src/Run.ts"
 import { Server } from "../src/Server.ts"
 
-const run = Layer.unwrap(Effect.sync(() =>
+const services = Layer.unwrap(Effect.sync(() =>
   Layer.mergeAll(
     Server.layer(serverUrl()),
     Processes.layer({}),
+    OtherProcesses.unwatched,
     Layer.succeed(Checkouts, []),
     Layer.succeed(References.MinimumLogLevel, "Warn")
   )
 ))
 
-layer(run, { excludeTestServices: true })("a small run", (it) => {
+layer(services, { excludeTestServices: true })("a small run", (it) => {
+  const sections: Array<Run.Section> = []
+
   for (const { method, name, run, title } of measures) {
-    it.effect(`${name}: every competitor does its work and the page has its figures`, () =>
+    it.effect(`${name}: every competitor does its work and has figures`, () =>
       Effect.gen(function*() {
         const result = yield* Effect.scoped(run(sizes.small))
         assert.isAtLeast(result.findings.length, 2)
@@ -37,17 +43,34 @@ layer(run, { excludeTestServices: true })("a small run", (it) => {
           assert.isAbove(Object.values(samples[0] ?? {})[0] ?? 0, 0, `${competitor}: its rate`)
         }
         for (const { name, values } of result.comparisons) assert.isTrue(values.every(Number.isFinite), name)
-        const docs = mkdtempSync(join(tmpdir(), "bench-"))
-        yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(docs, { recursive: true })))
-        writeFileSync(join(docs, "performance.md"), "<!-- run: begin --><!-- run: end -->")
-        yield* Page.write(docs, [{ name, title, method, result }], [])
-        const page = readFileSync(join(docs, "performance.md"), "utf8")
-        for (const { competitor } of result.findings) assert.include(page, `| ${competitor} `)
-        for (const { name } of result.comparisons) assert.include(page, `| ${name} `)
-        assert.notInclude(page, "NaN")
-        assert.lengthOf(readdirSync(join(docs, "performance")), result.timeSeries === undefined ? 1 : 2)
+        sections.push({ name, title, method, result })
       }).pipe(Effect.scoped))
   }
+
+  it.effect("the page and the file of the run have the figures of all measures, and the machine", () =>
+    Effect.gen(function*() {
+      const docs = mkdtempSync(join(tmpdir(), "bench-"))
+      yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(docs, { recursive: true })))
+      writeFileSync(join(docs, "performance.md"), "<!-- run: begin --><!-- run: end -->")
+      const machine = yield* Machine.describe
+      const speed = yield* yield* Machine.watchSpeed(sizes.small.speedMillis)
+      for (const [metric, value] of speed.findings.flatMap(({ samples }) => samples.flatMap(Object.entries))) {
+        assert.isAbove(Number(value), 0, metric)
+      }
+      const startedAt = new Date(0)
+      const run = { startedAt, commit: Run.commitOf(ownRoot), flags: {}, machine, speed, busy: [], sections }
+      yield* Page.write(docs, run)
+      const page = readFileSync(join(docs, "performance.md"), "utf8")
+      const kept = JSON.parse(readFileSync(yield* Run.write(join(docs, "runs"), run), "utf8"))
+      for (const [index, { name, result }] of sections.entries()) {
+        for (const { competitor } of result.findings) assert.include(page, `| ${competitor} `)
+        for (const { name } of result.comparisons) assert.include(page, `| ${name} `)
+        assert.isTrue(existsSync(join(docs, "performance", `${name}.svg`)), name)
+        assert.lengthOf(kept.measures[index].findings, result.findings.length)
+      }
+      assert.notInclude(page, "NaN")
+      assert.notInclude(page, "undefined")
+    }).pipe(Effect.scoped))
 
   it.effect("another checkout processes events by its own programs, over its own schema and seed", () =>
     Effect.gen(function*() {

@@ -2,6 +2,7 @@ import { Effect, Redacted, type Scope } from "effect"
 import { generateLoad, type LoadOptions } from "../Load.ts"
 import { type Competitor, type InvalidRun, type Sample, type Size, verify } from "../Measure.ts"
 import type { Checkouts } from "../Checkout.ts"
+import type { OtherProcesses } from "../OtherProcesses.ts"
 import type { Processes, Serving } from "../Processes.ts"
 import { secretsKey } from "../Seed.ts"
 import type { Server } from "../Server.ts"
@@ -81,4 +82,4 @@ export const underLoad = Effect.fnUntraced(function*(
 })
 
 /** The services that a measure may use. */
-export type Requirements = Server | Processes | Checkouts | Scope.Scope
+export type Requirements = Server | Processes | OtherProcesses | Checkouts | Scope.Scope

@@ -1,11 +1,18 @@
 import { Effect, type Redacted } from "effect"
 import type { SqlClient } from "effect/sql"
-import { performance } from "node:perf_hooks"
 import type { Client } from "pg"
-import { Agent, request } from "undici"
 import { type Checkout, Checkouts, type EventLog, own } from "../Checkout.ts"
-import { generateLoad, type LoadResult } from "../Load.ts"
-import { compare, type Competitor, InvalidRun, type Measure, type Size, takeTurns, verify } from "../Measure.ts"
+import { generateLoad } from "../Load.ts"
+import {
+  compare,
+  compareSum,
+  type Competitor,
+  type InvalidRun,
+  type Measure,
+  type Size,
+  takeTurns,
+  verify
+} from "../Measure.ts"
 import { bodyOf } from "../peers/EventWork.ts"
 import { Processes, type Running, type Serving } from "../Processes.ts"
 import { integratorOf, userOf } from "../Seed.ts"
@@ -14,6 +21,7 @@ import { workOff } from "./Backlog.ts"
 import { connections, peer, type Requirements, serviceEnvironment, worker } from "./Competitors.ts"
 import { connect } from "./Connection.ts"
 import { ask, countOf } from "./Receivers.ts"
+import { headers, postInLoop, type Sent } from "./UndiciLoop.ts"
 
 const loop = "undici request loop"
 const oneAddress = "the loop, one address"
@@ -72,6 +80,12 @@ export const deliveries: Measure<Requirements> = {
       findings,
       comparisons: [
         compare(findings, { of: own.name, against: loop, metric: "deliveries/s" }, { bound: "at least", value: 0.5 }),
+        compareSum(findings, {
+          of: own.name,
+          against: loop,
+          name: "CPU µs/delivery",
+          metrics: ["sender CPU µs/delivery", "PostgreSQL CPU µs/delivery"]
+        }),
         ...[oneAddress, dispatch, ...deliverers.slice(1).map(({ name }) => name)].map((against) =>
           compare(findings, { of: own.name, against, metric: "deliveries/s" })
         ),
@@ -160,50 +174,3 @@ const sender = (
     }
   })
 })
-
-type Sent = Pick<LoadResult, "requests" | "wrong" | "seconds" | "cpuMicros">
-
-/** Posts to these origins in turn, {@link connections} requests at a time, until the time is over. */
-const postInLoop = (
-  origins: ReadonlyArray<string>,
-  sent: string,
-  millis: number
-): Effect.Effect<Sent, InvalidRun> =>
-  Effect.tryPromise({
-    try: async () => {
-      const urls = origins.map((origin) => new URL("/hooks", origin))
-      const dispatcher = new Agent({ connections, pipelining: 1 })
-      const startedAt = performance.now()
-      const cpuBefore = process.cpuUsage()
-      let requests = 0
-      let wrong = 0
-      const post = async () => {
-        while (performance.now() - startedAt < millis) {
-          const url = urls[requests++ % urls.length] ?? ""
-          const { body, statusCode } = await request(url, { dispatcher, method: "POST", headers, body: sent })
-          await body.dump()
-          if (statusCode !== 200) wrong++
-        }
-      }
-      await Promise.all(Array.from({ length: connections }, post))
-      const { system, user } = process.cpuUsage(cpuBefore)
-      const seconds = (performance.now() - startedAt) / 1_000
-      await dispatcher.close()
-      return { requests, wrong, seconds, cpuMicros: user + system }
-    },
-    catch: (error) => new InvalidRun({ message: `${loop}: ${error}` })
-  })
-
-const hex = "0".repeat(64)
-
-/** Headers of the same names and lengths as those of a delivery. */
-const headers = Object.entries({
-  "content-type": "application/json",
-  "user-agent": "card-rewards/1",
-  "x-service-signature": `t=1700000000,v1=${hex}`,
-  "x-service-event-id": "evt_0123456789abcdef000000000001",
-  "x-service-attempt": "1",
-  "webhook-id": "evt_0123456789abcdef000000000001",
-  "webhook-timestamp": "1700000000",
-  "webhook-signature": `v1,${"A".repeat(43)}=`
-}).flat()

@@ -41,7 +41,7 @@ export const growth: Measure<Requirements> = {
     const [first = 0, last = 0] = [size.growth[0], size.growth.at(-1)]
     const bytesPerEvent = ((bytes.at(-1) ?? 0) - (bytes[0] ?? 0)) / (last - first)
     const costs = ["CPU µs/event", "CPU µs/post", "CPU µs/balance", "CPU µs/page of rewards", "CPU µs/page of events"]
-    const target = { bound: "at most", value: 1.2 } as const
+    const target = { bound: "at most", value: 1.15 } as const
     return {
       findings,
       comparisons: [

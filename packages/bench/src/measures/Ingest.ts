@@ -2,7 +2,7 @@ import * as Database from "@card-rewards/core/Database"
 import { Effect, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Checkout, Checkouts, own } from "../Checkout.ts"
-import { compare, type Measure, type Size, takeTurns, verify } from "../Measure.ts"
+import { compare, compareSum, type Measure, type Size, takeTurns, verify } from "../Measure.ts"
 import { Processes } from "../Processes.ts"
 import { Server } from "../Server.ts"
 import { requests } from "../SpendEvents.ts"
@@ -55,8 +55,14 @@ export const ingest: Measure<Requirements> = {
     return {
       findings,
       comparisons: [
-        compare(findings, { of: service, against: fastify, metric: "requests/s" }, { bound: "at least", value: 1.5 }),
-        compare(findings, { of: service, against: fastify, metric: "p99 ms" }, { bound: "at most", value: 1 }),
+        compare(findings, { of: service, against: fastify, metric: "requests/s" }, { bound: "at least", value: 2.2 }),
+        compare(findings, { of: service, against: fastify, metric: "p99 ms" }, { bound: "at most", value: 0.8 }),
+        compareSum(findings, {
+          of: service,
+          against: fastify,
+          name: "CPU µs/request",
+          metrics: ["server CPU µs/request", "PostgreSQL CPU µs/request"]
+        }),
         compare(findings, { of: service, against: bare, metric: "requests/s" }),
         compareTelemetry(findings, service),
         ...checkouts.map(({ name }) => compare(findings, { of: service, against: name, metric: "requests/s" }))

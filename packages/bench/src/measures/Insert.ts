@@ -58,7 +58,7 @@ export const insert: Measure<Requirements> = {
     return {
       findings,
       comparisons: [
-        compare(findings, { of: service, against: best, metric: "rows/s" }, { bound: "at least", value: 0.25 })
+        compare(findings, { of: service, against: best, metric: "rows/s" }, { bound: "at least", value: 0.5 })
       ],
       remarks: []
     }

@@ -20,6 +20,8 @@ const readShare = 0.1
 /** Posts during a backlog, as a share of the maximum rate. */
 const backlogPostShare = 0.1
 
+const maxMebibytes = 250
+
 /** Resident memory at one moment, in MiB. */
 interface Memory {
   readonly second: number
@@ -64,6 +66,11 @@ export const memory: Measure<Requirements> = {
         ...finding(`backlog of ${thousands(large)}`, many)
       ],
       comparisons: parts.flatMap((part) => [
+        {
+          name: `${part}: most of the time and of both backlogs, MiB`,
+          values: [Math.max(...[...samples, ...few, ...many].map((memory) => memory[part]))],
+          target: { bound: "at most", value: maxMebibytes } as const
+        },
         {
           name: `${part}: last / second fifth of the time`,
           values: [of(samples, part, 4) / of(samples, part, 1)],

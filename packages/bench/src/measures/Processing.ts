@@ -1,6 +1,6 @@
 import { Effect, type Redacted } from "effect"
 import { type Checkout, Checkouts, own } from "../Checkout.ts"
-import { compare, type Competitor, type Measure, type Size, takeTurns } from "../Measure.ts"
+import { compare, compareSum, type Competitor, type Measure, type Size, takeTurns } from "../Measure.ts"
 import { Processes } from "../Processes.ts"
 import { population } from "../Seed.ts"
 import { Server } from "../Server.ts"
@@ -59,11 +59,19 @@ export const processing: Measure<Requirements> = {
     return {
       findings,
       comparisons: [
-        ratioTo(graphile, 5),
-        ratioTo(boss, 5),
+        ratioTo(graphile, 9),
+        ratioTo(boss, 9),
         ratioTo(graphileNothing, 0.2),
         ratioTo(bossNothing),
-        ratioTo(bare, 0.4),
+        ratioTo(bare, 0.65),
+        ...[graphile, boss, bare].map((against) =>
+          compareSum(findings, {
+            of: service,
+            against,
+            name: "CPU µs/event",
+            metrics: ["worker CPU µs/event", "PostgreSQL CPU µs/event"]
+          })
+        ),
         ...checkouts.map(({ name }) => ratioTo(name))
       ],
       remarks: []

@@ -60,7 +60,7 @@ export const reads: Measure<Requirements> = {
         compare(
           findings,
           { of: `${service}, ${what}`, against: `${fastify}, ${what}`, metric: "requests/s" },
-          { bound: "at least", value: 0.7 }
+          { bound: "at least", value: what === "balance" ? 1.5 : 1.1 }
         ),
         compareTelemetry(findings, `${service}, ${what}`),
         ...checkouts.map(({ name }) =>

@@ -76,4 +76,4 @@ export const startCollector = Effect.gen(function*() {
 
 /** The request rate with telemetry divided by the rate without, for a competitor that has an {@link observed} twin. */
 export const compareTelemetry = (findings: ReadonlyArray<Finding>, name: string): Comparison =>
-  compare(findings, { of: observed(name), against: name, metric: "requests/s" }, { bound: "at least", value: 0.85 })
+  compare(findings, { of: observed(name), against: name, metric: "requests/s" }, { bound: "at least", value: 0.9 })
