@@ -64,8 +64,8 @@ describe("the page", () => {
   it.effect("has the last run alone, and keeps the text around it", () =>
     Effect.gen(function*() {
       const folder = yield* docs
-      const earlier = { ...runOf([section("earlier", result)]), machine: { ...machine, postgres: ["server_version = 0"] } }
-      yield* Page.write(folder, earlier)
+      const other = { ...machine, postgres: ["server_version = 0"] }
+      yield* Page.write(folder, { ...runOf([section("earlier", result)]), machine: other })
       yield* Page.write(folder, runOf(sections))
       const page = readFileSync(join(folder, "performance.md"), "utf8")
       const [before = "", after = ""] = readFileSync(committed, "utf8").split(/<!-- run: begin -->[^]*<!-- run: end/)
