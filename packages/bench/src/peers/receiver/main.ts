@@ -7,8 +7,8 @@
  * - `/arrivals`: for each transaction whose id begins with `FOLLOWED`, when its first webhook arrived: nanoseconds of
  *   the monotonic clock, which all processes of a machine share.
  * - `/order`: with `ORDERED`, how many webhooks came out of order, or again; see RewardOrder.ts.
- * - `/signed`: what SignedWebhooks.ts has counted since `PUT /secrets` gave the signing secrets by integrator; a webhook
- *   without a valid signature is answered 401 from then on.
+ * - `/signed`: what SignedWebhooks.ts has counted since `PUT /secrets` gave the secrets by integrator; from then on
+ *   one without a valid signature is answered 401.
  * - `/origins`: the addresses of `ORIGINS` more ports, on which it also listens.
  *
  * It shares the machine with the sender and understands only the HTTP that it gets: requests with a `content-length`,
