@@ -10,12 +10,15 @@ const presenter: CliOutput.Presenter = {
     event._tag === "InvalidInvocation"
       ? Console.error(
         [
-          ...event.errors.map(({ message }) => oneLine(message)),
+          ...event.errors.map(({ message }) => masked(oneLine(message))),
           `See: ${[invocation, ...event.commandPath.slice(1)].join(" ")} --help`
         ].join("\n")
       )
       : CliOutput.defaultPresenter.present(event)
 }
+
+/** Without the keys and signing secrets that were typed in the place of their names. */
+const masked = (line: string): string => line.replace(/(service_(?:sk|whsec)_)[^\s"]+/g, "$1…")
 
 /** Runs the command of these arguments. A failure prints one line on stderr; `codeOf` its exit is the exit code. */
 export const commandLine = (args: ReadonlyArray<string>) =>

@@ -212,12 +212,14 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's command line
         [["bogus"], "Unknown subcommand \"bogus\" for \"admin\"\nSee: npm run -s admin -- --help\n"],
         [["vault", "deposit", "acme", "d1", "USDC", "1e3"], "Invalid value for argument <amount>"],
         [["integrator", "list", "--jsn"], "Unrecognized flag"],
+        [["key", "revoke", "acme", "service_sk_hunter2"], "argument <name>: \"service_sk_…\". Expected"],
         [["simulate", "acme", "p", "/nowhere.json", "--from", "x", "--to", "y"], "Path does not exist: /nowhere.json"]
       ]
       for (const [args, text] of usage) {
         const { status, stderr, stdout } = yield* admin(args)
         assert.deepStrictEqual([status, stdout], [2, ""], args.join(" "))
         assert.include(stderr, text)
+        assert.notInclude(stderr, "hunter2")
         assert.isAtMost(stderr.split("\n").length, 3, stderr)
       }
       const settings: ReadonlyArray<readonly [Record<string, string>, string]> = [

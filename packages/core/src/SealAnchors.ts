@@ -88,9 +88,9 @@ const faultOf = Effect.fnUntraced(function*({ hash, integratorId, seal, toEntry 
       WHEN NOT same.seal THEN 'the seal has hash ' || encode(s.hash, 'hex') || ' and ends with entry ' || s.to_entry
       ELSE 'entries ' || b.from_entry || ' to ' || b.to_entry || ' do not make seal ' || b.seal END AS fault
     FROM (
-      SELECT ${value.text(integratorId)} AS integrator_id, ${value.int8(seal)} AS seal, ${value.int8(toEntry)} AS to_entry,
-        ${value.bytea(Buffer.from(hash, "hex"))} AS hash
-    ) t
+      VALUES (${value.text(integratorId)}, ${value.int8(seal)}, ${value.int8(toEntry)},
+        ${value.bytea(Buffer.from(hash, "hex"))})
+    ) t (integrator_id, seal, to_entry, hash)
     LEFT JOIN journal_seals s ON s.integrator_id = t.integrator_id AND s.seal = t.seal
     CROSS JOIN LATERAL (SELECT (s.hash, s.to_entry) = (t.hash, t.to_entry) AS seal) same
     LEFT JOIN LATERAL (${sql.literal(firstBroken)}) b ON same.seal

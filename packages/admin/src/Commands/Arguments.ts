@@ -1,6 +1,7 @@
 import * as Ids from "@card-rewards/domain/Ids"
 import { Amount, Asset } from "@card-rewards/domain/Money"
 import { ReplayId } from "@card-rewards/domain/Replay"
+import { Schema } from "effect"
 import { Argument, Flag } from "effect/cli"
 
 export const integratorId = Argument.String("integratorId").pipe(
@@ -15,7 +16,9 @@ export const programId = Argument.String("programId").pipe(
 
 export const keyName = Argument.String("name").pipe(
   Argument.withDescription("The key's name, which is never reused"),
-  Argument.withSchema(Ids.ApiKeyName)
+  Argument.withSchema(Ids.ApiKeyName.check(Schema.makeFilter((name) =>
+    /^service_(sk|whsec)_/.test(name) ? "a key's name, and not the key itself" : undefined
+  )))
 )
 
 export const userId = Argument.String("userId").pipe(
