@@ -21,6 +21,14 @@ export interface Size {
   readonly growth: ReadonlyArray<number>
   readonly programs: number
   readonly versions: number
+  /** What the integrator with much of everything has. */
+  readonly heavy: {
+    /** Open authorizations and unclaimed rewards of its one heavy user. */
+    readonly authorizations: number
+    readonly rewards: number
+    /** Further users, each of whom owes and has a reward. */
+    readonly owing: number
+  }
   /** Integrators that share the work of one, in the measure of many integrators. */
   readonly integrators: number
   /** Length of the sustained load under which memory is sampled. */
@@ -52,6 +60,7 @@ export const sizes: Readonly<Record<Size["name"], Size>> = {
     growth: [100, 300],
     programs: 2,
     versions: 2,
+    heavy: { authorizations: 20, rewards: 100, owing: 50 },
     integrators: 5,
     memoryMillis: 300,
     memoryBacklogs: [100, 500],
@@ -73,6 +82,7 @@ export const sizes: Readonly<Record<Size["name"], Size>> = {
     growth: [10_000, 100_000, 1_000_000],
     programs: 50,
     versions: 100,
+    heavy: { authorizations: 10_000, rewards: 100_000, owing: 200_000 },
     integrators: 1_000,
     memoryMillis: 600_000,
     memoryBacklogs: [10_000, 1_000_000],

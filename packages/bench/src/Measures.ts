@@ -4,6 +4,7 @@ import { cells } from "./measures/Cells.ts"
 import { deliveries } from "./measures/Deliveries.ts"
 import { deliveryBytes } from "./measures/DeliveryBytes.ts"
 import { growth } from "./measures/Growth.ts"
+import { heavyIntegrator } from "./measures/HeavyIntegrator.ts"
 import { heldTransaction } from "./measures/HeldTransaction.ts"
 import { http } from "./measures/Http.ts"
 import { idleEndpoints } from "./measures/IdleEndpoints.ts"
@@ -32,6 +33,7 @@ export const measures: ReadonlyArray<Measure<Requirements>> = [
   reads,
   latency,
   growth,
+  heavyIntegrator,
   integrators,
   cells,
   idleEndpoints,

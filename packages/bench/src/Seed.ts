@@ -57,7 +57,9 @@ const services = (url: Redacted.Redacted) =>
 const fill = Effect.fnUntraced(function*({ endpoints = false, integrators, programs, users, versions }: Population) {
   const indexes = Array.from({ length: integrators }, (_, index) => index)
   yield* Effect.forEach(indexes, makeIntegrator, { concurrency: 4 })
-  yield* addUsers(integrators, users)
+  for (let first = 0; first < users; first += usersAtOnce) {
+    yield* addUsers(integrators, first, Math.min(usersAtOnce, users - first))
+  }
   for (const index of indexes) yield* addPrograms(integratorOf(index), programs, versions)
   const sql = yield* SqlClient.SqlClient
   if (endpoints) {
@@ -84,11 +86,14 @@ const makeIntegrator = Effect.fnUntraced(function*(index: number) {
   })
 })
 
-const addUsers = Effect.fnUntraced(function*(integrators: number, users: number) {
+/** Users that one statement adds. */
+const usersAtOnce = 50_000
+
+const addUsers = Effect.fnUntraced(function*(integrators: number, first: number, users: number) {
   const sql = yield* SqlClient.SqlClient
   const all = Array.from({ length: users }, (_, index) => ({
-    userId: userOf(index),
-    integratorId: integratorOf(index % integrators)
+    userId: userOf(first + index),
+    integratorId: integratorOf((first + index) % integrators)
   }))
   const keys = sql`unnest(${columns.text(all.map((user) => user.integratorId))},
     ${columns.text(all.map((user) => user.userId))},

@@ -13,6 +13,8 @@ const { columns } = Database
 export interface Senders {
   readonly integrators: number
   readonly users: number
+  /** The index of the first of the users in {@link store}; 0 where absent. */
+  readonly firstUser?: number
 }
 
 /**
@@ -81,17 +83,23 @@ export const post = (event: SpendEvent, headers: Array<string>): Request => ({
   body: JSON.stringify(event)
 })
 
-/**
- * Stores clearings and queues them for processing, in one statement: of the users in turn, numbered from `from` on.
- */
+/** Which events {@link store} stores. */
+export interface Stored {
+  /** Clearings where absent. */
+  readonly kind?: "clearing" | "authorization"
+  /** The number of the first one; 0 where absent. */
+  readonly from?: number
+}
+
+/** Stores events and queues them for processing, in one statement: of the users in turn. */
 export const store = Effect.fn("SpendEvents.store")(function*(
-  { integrators, users }: Senders,
+  { firstUser = 0, integrators, users }: Senders,
   prefix: string,
   count: number,
-  from = 0
+  { from = 0, kind = "clearing" }: Stored = {}
 ) {
   const sql = yield* SqlClient.SqlClient
-  const indexes = Array.from({ length: users }, (_, index) => index)
+  const indexes = Array.from({ length: users }, (_, index) => firstUser + index)
   yield* sql`
     WITH senders AS (
       SELECT * FROM unnest(${columns.text(indexes.map((user) => integratorOf(user % integrators)))},
@@ -100,7 +108,7 @@ export const store = Effect.fn("SpendEvents.store")(function*(
     ), stored AS (
       INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at, currency,
         cents, descriptor, mcc, mid, country, occurred_at)
-      SELECT integrator_id, user_id, 'clearing', ${prefix} || '-' || n, lane, now(), 'USD', 12345, 'Corner shop',
+      SELECT integrator_id, user_id, ${kind}, ${prefix} || '-' || n, lane, now(), 'USD', 12345, 'Corner shop',
         '5411', 'M-12345', 'US', now() - interval '1 minute'
       FROM generate_series(${Database.value.int4(from)}, ${Database.value.int4(from + count - 1)}) AS n
       JOIN senders ON ordinality = n % ${Database.value.int4(users)} + 1
@@ -115,9 +123,14 @@ export const store = Effect.fn("SpendEvents.store")(function*(
 const batchSize = 50_000
 
 /** {@link store} for any number of events, in several statements. */
-export const storeMany = Effect.fn("SpendEvents.storeMany")(function*(senders: Senders, prefix: string, count: number) {
+export const storeMany = Effect.fn("SpendEvents.storeMany")(function*(
+  senders: Senders,
+  prefix: string,
+  count: number,
+  kind?: Stored["kind"]
+) {
   for (let from = 0; from < count; from += batchSize) {
-    yield* store(senders, prefix, Math.min(batchSize, count - from), from)
+    yield* store(senders, prefix, Math.min(batchSize, count - from), { from, ...(kind && { kind }) })
   }
 })
 

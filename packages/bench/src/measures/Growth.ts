@@ -1,14 +1,12 @@
 import { Effect, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import type { LoadOptions } from "../Load.ts"
 import { compare, formatFigure, type Measure, type Sample, type Size, takeTurns } from "../Measure.ts"
-import { Processes } from "../Processes.ts"
-import { keyOf, population, userOf } from "../Seed.ts"
-import { Server } from "../Server.ts"
-import { requests, storeMany } from "../SpendEvents.ts"
-import { isQueueEmpty, onDatabase, verifyRows, workOff } from "./Backlog.ts"
-import { accepted, api, load, processor, type Requirements, serviceEnvironment } from "./Competitors.ts"
-import { connect, execute } from "./Connection.ts"
+import { population, userOf } from "../Seed.ts"
+import { requests } from "../SpendEvents.ts"
+import { onDatabase, verifyRows } from "./Backlog.ts"
+import type { Requirements } from "./Competitors.ts"
+import { execute } from "./Connection.ts"
+import { costOf, costOfEvent, startMeasured } from "./Costs.ts"
 
 /** Rewards on a page; the users whose pages are read have as many from the first step on. */
 const pageSize = 50
@@ -59,16 +57,17 @@ const nameOf = (step: number): string => `${step.toLocaleString("en-US")} stored
 
 /** The service over a database with this many stored events, without those that `touched` adds. */
 const prepare = Effect.fnUntraced(function*(size: Size, step: number) {
-  const { growth: [first = 0], users } = size
+  const { growth: [first = 0], programs, users, versions } = size
+  const senders = { integrators: 1, users }
   const half = Math.floor(first / 2)
   const everyReader = Math.floor(users / Math.max(1, Math.floor(half / pageSize)))
-  const service = yield* start(size, nameOf(step))
-  const { connection, name, pass, read, senders, url } = service
+  const service = yield* startMeasured(nameOf(step), population({ ...senders, programs, versions }))
+  const { connection, name, pass, read, url } = service
   const posts = requests(senders, "p", Math.max(1, Math.floor(users / half)))
 
   // the pages that are read are the same at every step
   yield* pass(requests(senders, "r", everyReader), first - half)
-  if (step > first) yield* service.fill(step - first)
+  if (step > first) yield* service.fill(senders, "f", step - first)
 
   const turn = Effect.fnUntraced(function*(round: number) {
     const reads = readsOf(first) * (round < 0 ? warmUpReads : 1)
@@ -79,7 +78,7 @@ const prepare = Effect.fnUntraced(function*(size: Size, step: number) {
     const { posted, processed } = yield* pass(posts, postsOf(first))
     const sample = {
       "events/s": processed["events/s"],
-      "CPU µs/event": processed["worker CPU µs/event"] + processed["PostgreSQL CPU µs/event"],
+      "CPU µs/event": costOfEvent(processed),
       "CPU µs/post": costOf(posted),
       "CPU µs/balance": yield* read(reads, readers((user) => `/v1/users/${user}/balance`), "\"balances\""),
       "CPU µs/page of rewards": yield* read(
@@ -102,50 +101,6 @@ const prepare = Effect.fnUntraced(function*(size: Size, step: number) {
     turn
   }
 })
-
-/** An api and a worker over a new database, and the work that they do. */
-const start = Effect.fnUntraced(function*(size: Size, name: string) {
-  const server = yield* Server
-  const processes = yield* Processes
-  const { programs, users, versions } = size
-  const senders = { integrators: 1, users }
-  const url = yield* server.database(population({ ...senders, programs, versions }))
-  const env = serviceEnvironment(url)
-  const serving = [yield* processes.serve({ entry: api, env })]
-  const running = [yield* processes.start({ entry: processor, env })]
-  const connection = yield* connect(url)
-  let stored = 0
-
-  /** Posts while a lock keeps the worker from the lanes, then measures how the worker processes the posts. */
-  const pass = Effect.fnUntraced(function*(next: LoadOptions["next"], atLeast: number) {
-    yield* execute(connection, "BEGIN; SELECT FROM lanes FOR UPDATE")
-    const { requests: count, sample: posted } = yield* load({ name, serving, next, expected: accepted }, 0, atLeast)
-    const add = execute(connection, "COMMIT")
-    const processed = yield* workOff({ name, url, running, count, add, isDone: isQueueEmpty })
-    stored += count
-    return { posted, processed }
-  })
-
-  /** Stores events without HTTP and waits until they are processed. */
-  const fill = Effect.fnUntraced(function*(count: number) {
-    const add = onDatabase(url, storeMany(senders, "f", count))
-    yield* workOff({ name, url, running, count, add, isDone: isQueueEmpty })
-    stored += count
-  })
-
-  /** Reads these paths and returns the cost of one. */
-  const read = Effect.fnUntraced(function*(count: number, nextPath: () => string, body: string) {
-    const headers = ["x-api-key", keyOf(0)]
-    const next = () => ({ method: "GET" as const, path: nextPath(), headers })
-    return costOf((yield* load({ name, serving, next, expected: { status: 200, body } }, 0, count)).sample)
-  })
-
-  return { connection, fill, name, pass, read, senders, stored: () => stored, url }
-})
-
-type LoadSample = Effect.Success<ReturnType<typeof load>>["sample"]
-
-const costOf = (sample: LoadSample): number => sample["server CPU µs/request"] + sample["PostgreSQL CPU µs/request"]
 
 const databaseBytes = (url: Redacted.Redacted) =>
   onDatabase(

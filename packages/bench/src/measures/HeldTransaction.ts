@@ -57,7 +57,7 @@ const processFor = Effect.fnUntraced(function*(
   const count = Math.ceil(size.backlog / 4)
   let done = 0
   const turn = Effect.suspend(() => {
-    const add = onDatabase(url, store(senders, "h", count, done))
+    const add = onDatabase(url, store(senders, "h", count, { from: done }))
     done += count
     return workOff({ name, url, running, count, add, isDone: hasProcessed(done), pollMillis })
   })
