@@ -59,7 +59,7 @@ const quote = Effect.fnUntraced(function*(
   const asset = assetOfCurrency(amount.currency)
   const catalog = asset && (yield* programs.catalogs([integratorId])).get(integratorId)
   if (asset === undefined || catalog === undefined) return []
-  const inForce = catalog.inForce(asset, at)
+  const inForce = [...catalog.at(asset, at).versions]
   yield* programs.ensure(catalog, inForce)
   const used = yield* usageOf(integratorId, userId, at)
   const purchase = { at, cents: amount.amount, mcc: merchant.mcc, attributes }

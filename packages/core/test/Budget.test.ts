@@ -2,7 +2,7 @@ import { Audit } from "@card-rewards/core/Audit"
 import { StepMillis } from "@card-rewards/core/Database"
 import { decideParts } from "@card-rewards/core/Processing/Batch"
 import { EventWeights, maxUnits } from "@card-rewards/core/Processing/Budget"
-import { eventKey, type State, type StoredEvent } from "@card-rewards/core/Processing/State"
+import { eventKey, Groups, type State, type StoredEvent } from "@card-rewards/core/Processing/State"
 import { CachedPrograms, Catalog } from "@card-rewards/core/Programs/Catalog"
 import { IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, it, layer } from "@effect/vitest"
@@ -50,7 +50,7 @@ const decide = (
   const state: State = {
     authorizations: new Map(),
     clearings: new Map(),
-    groups: new Map(),
+    groups: new Groups(),
     attributes: new Map(parts.flatMap(({ queued }) => queued.map((one) => [eventKey(one), {}]))),
     waiting: new Map(),
     programs

@@ -18,7 +18,11 @@ export const inOrderOfEffect = <V extends Effective>(versions: ReadonlyArray<V>)
  * Returns the version in force at an instant: the one with the greatest `effectiveFrom` at or before it, and of equal
  * ones the highest number (decisions, section 5.2). The versions are those of one program, {@link inOrderOfEffect}.
  */
-export const versionInForce = <V extends Effective>(versions: ReadonlyArray<V>, at: number): V | undefined => {
+export const versionInForce = <V extends Effective>(versions: ReadonlyArray<V>, at: number): V | undefined =>
+  versions[indexInForce(versions, at)]
+
+/** The index of {@link versionInForce}; −1 where no version is in force. */
+export const indexInForce = (versions: ReadonlyArray<Effective>, at: number): number => {
   let low = 0
   let high = versions.length
   while (low < high) {
@@ -26,7 +30,7 @@ export const versionInForce = <V extends Effective>(versions: ReadonlyArray<V>, 
     if ((versions[middle]?.effectiveFrom ?? Infinity) <= at) low = middle + 1
     else high = middle
   }
-  return versions[low - 1]
+  return low - 1
 }
 
 /** Whether a version comes after another in the order of taking effect. */
@@ -59,6 +63,9 @@ export interface Evaluation {
   readonly raw: bigint
 }
 
+/** Cents × basis points of the rate × basis points of the multiplier. */
+const rateScale = 10n ** 8n
+
 /**
  * Computes the reward of a purchase before caps; undefined if the version excludes its MCC, or its user is not eligible
  * (decisions, section 5.5). docs/money.md, "What a purchase earns", explains the formula.
@@ -78,8 +85,10 @@ export const evaluate = (version: ProgramVersion, purchase: Purchase): Evaluatio
     bonuses.push({ campaignId: campaign.id, bonusRate: campaign.bonusRate })
     bonusRate += campaign.bonusRate
   }
-  const rateTimesMultiplier = BigInt(rate.value * multiplier + bonusRate * 10_000)
-  const raw = cents * unitsPerCent[version.asset] * rateTimesMultiplier / 10n ** 8n
+  const rateTimesMultiplier = rate.value * multiplier + bonusRate * 10_000
+  const raw = rateTimesMultiplier === 0
+    ? 0n
+    : cents * unitsPerCent[version.asset] * BigInt(rateTimesMultiplier) / rateScale
   return { category: index < 0 ? undefined : version.categories[index], rate, multiplier, bonuses, raw }
 }
 

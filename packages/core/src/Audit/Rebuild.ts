@@ -5,7 +5,7 @@ import type { EarnedReward } from "../Ledger.ts"
 import { apply, isReady } from "../Processing/Apply.ts"
 import { readAttributes } from "../Processing/Load.ts"
 import { neededVersions } from "../Processing/Needs.ts"
-import { eventKey, type Group, type State, type StoredEvent, storedEvents } from "../Processing/State.ts"
+import { eventKey, type Group, Groups, type State, type StoredEvent, storedEvents } from "../Processing/State.ts"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 import { makeVersions } from "../Programs/Versions.ts"
 import type { Finding } from "./Check.ts"
@@ -117,7 +117,7 @@ class Replay {
     this.state = {
       authorizations: new Map(),
       clearings: new Map(),
-      groups: new Map(),
+      groups: new Groups(),
       attributes: new Map(),
       waiting: new Map(),
       programs: new Map([[integratorId, catalog]])
@@ -146,7 +146,7 @@ class Replay {
   }
 
   groups(): Iterable<Group> {
-    return this.state.groups.values()
+    return this.state.groups
   }
 
   /** Returns the facts; `expected` has the expected balances by asset. */
@@ -187,7 +187,7 @@ class Replay {
   }
 
   private estimates(): ReadonlyArray<readonly [string, string]> {
-    return [...this.state.groups.values()].flatMap((group) =>
+    return [...this.state.groups].flatMap((group) =>
       [...group.estimates.values()].filter(({ authorizations }) => authorizations > 0).map((estimate) =>
         estimateFact({
           ...group,

@@ -5,6 +5,7 @@ import { netOfRefunds } from "@card-rewards/domain/Reward"
 import { dayMillis, monthOf } from "@card-rewards/domain/Time"
 import type { Attributes } from "@card-rewards/domain/User"
 import type { EarnedReward, RefundedClearing } from "../Ledger.ts"
+import type { Catalog, ProgramAt } from "../Programs/Catalog.ts"
 import {
   authorizationOf,
   type AuthorizationState,
@@ -128,16 +129,25 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => 
   const rewards: Array<ClearingReward> = []
   const unearned: Array<Unearned> = []
   const purchase = { at: purchaseAt, cents: event.cents, mcc: event.mcc, attributes }
-  for (const { programId, version } of programsAt(state, event, purchaseAt)) {
-    if (version === undefined) {
-      unearned.push({ programId, version, reason: "noVersionInForce" })
+  const { integratorId, userId } = event
+  const month = monthOf(purchaseAt)
+  const catalog = catalogOf(state, integratorId)
+  for (const { programId, version: metadata } of programsAt(catalog, event, purchaseAt)) {
+    if (metadata === undefined) {
+      unearned.push({ programId, version: undefined, reason: "noVersionInForce" })
       continue
     }
+    const version = catalog.compiled(metadata)
     const evaluation = evaluate(version, purchase)
-    const category = evaluation?.category
-    const group = groupOf(state, { ...event, month: monthOf(purchaseAt), programId })
+    if (evaluation === undefined || evaluation.raw === 0n) {
+      const reason = unearnedReason(version, event.mcc, evaluation, nothingUsed)
+      unearned.push({ programId, version: version.version, reason })
+      continue
+    }
+    const { category, raw } = evaluation
+    const group = groupOf(state, { integratorId, userId, month, programId })
     const used = { month: group.used(""), category: category === undefined ? 0n : group.used(category) }
-    const earned = applyCaps(version, category, evaluation?.raw ?? 0n, used)
+    const earned = applyCaps(version, category, raw, used)
     if (earned === 0n) {
       const reason = unearnedReason(version, event.mcc, evaluation, used)
       unearned.push({ programId, version: version.version, reason })
@@ -199,15 +209,13 @@ const refund = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> =>
   return [{ kind: "refund", userId: event.userId, externalTransactionId, programIds, refundedCents }]
 }
 
+/** What the caps have counted, where it does not matter. */
+const nothingUsed = { month: 0n, category: 0n }
+
 /** The programs in which a clearing can earn; none where its amount is zero, or its currency has no asset. */
-const programsAt = (state: State, { cents, currency, integratorId }: StoredEvent, at: number) => {
+const programsAt = (catalog: Catalog, { cents, currency }: StoredEvent, at: number): ReadonlyArray<ProgramAt> => {
   const asset = assetOfCurrency(currency)
-  if (asset === undefined || cents === 0n) return []
-  const catalog = catalogOf(state, integratorId)
-  return catalog.programs(asset, at).map(({ programId, version }) => ({
-    programId,
-    version: version && catalog.compiled(version)
-  }))
+  return asset === undefined || cents === 0n ? [] : catalog.at(asset, at).programs
 }
 
 /**
@@ -218,5 +226,5 @@ const versionsInForce = (state: State, integratorId: string, currency: string, a
   const asset = assetOfCurrency(currency)
   if (asset === undefined) return []
   const catalog = catalogOf(state, integratorId)
-  return catalog.inForce(asset, at).map((metadata) => ({ metadata, version: catalog.compiled(metadata) }))
+  return Array.from(catalog.at(asset, at).versions, (metadata) => ({ metadata, version: catalog.compiled(metadata) }))
 }

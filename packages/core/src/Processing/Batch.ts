@@ -178,9 +178,8 @@ const missingVersions = (
 ): ReadonlyArray<VersionMetadata> | undefined => {
   const catalog = state.programs.get(event.integratorId)
   if (catalog === undefined) return []
-  const needed = [...neededVersions(state, event, catalog, isPartlyApplied(event) ? partlyApplied : [])]
-  // `filter`, not `some`: `has` keeps each compiled version for the rest of the batch
-  return needed.filter((version) => !catalog.has(version)).length === 0 ? undefined : needed
+  const needed = neededVersions(state, event, catalog, isPartlyApplied(event) ? partlyApplied : [])
+  return catalog.hasAll(needed) ? undefined : [...needed]
 }
 
 /** Adds an event, in order, to those that wait for its original, which may come later in this batch. */

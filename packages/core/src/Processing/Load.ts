@@ -15,7 +15,7 @@ import {
   clearingOf,
   type ClearingState,
   eventKey,
-  type Group,
+  Groups,
   groupOf,
   isPartlyApplied,
   originalKey,
@@ -208,7 +208,7 @@ const readGroups = Effect.fnUntraced(function*(
   months: ReadonlyArray<UserMonth>,
   programs: ReadonlyMap<string, Catalog>
 ) {
-  const groups = new Map<string, Group>()
+  const groups = new Groups()
   const found = { groups, programs }
   // events of an integrator whose metadata is not read yet stay in the queue
   const known = months.filter(({ integratorId }) => programs.has(integratorId))

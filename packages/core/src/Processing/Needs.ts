@@ -5,7 +5,7 @@ import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 import {
   authorizationOf,
   eventKey,
-  groupKey,
+  type Group,
   isPartlyApplied,
   originalKey,
   type State,
@@ -49,7 +49,9 @@ export const neededVersions = (
 }
 
 class Needed {
-  readonly versions = new Set<VersionMetadata>()
+  /** The catalog's own set until others are added. */
+  versions: ReadonlySet<VersionMetadata> = new Set()
+  private copy: Set<VersionMetadata> | undefined
   private readonly state: State
   private readonly user: { readonly integratorId: IntegratorId; readonly userId: string }
   private readonly catalog: Catalog
@@ -60,14 +62,25 @@ class Needed {
     this.catalog = catalog
   }
 
+  private add(version: VersionMetadata | undefined): void {
+    if (version === undefined || this.versions.has(version)) return
+    this.copy ??= new Set(this.versions)
+    this.versions = this.copy.add(version)
+  }
+
   /** Adds the versions under which a purchase earns, or is expected to earn. */
   addPurchase(currency: string, at: number): void {
     const asset = assetOfCurrency(currency)
     if (asset === undefined) return
-    for (const version of this.catalog.inForce(asset, at)) {
-      this.versions.add(version)
-      this.addCaps(version.programId, at, version)
-    }
+    const inForce = this.catalog.at(asset, at).versions
+    if (this.versions.size === 0) this.versions = inForce
+    else for (const version of inForce) this.add(version)
+    const groups = this.groupsAt(at)
+    if (groups !== undefined) for (const version of inForce) this.addCaps(groups.get(version.programId), version)
+  }
+
+  private groupsAt(at: number): ReadonlyMap<string, Group> | undefined {
+    return this.state.groups.ofMonth(this.user.integratorId, this.user.userId, monthOf(at))
   }
 
   /**
@@ -77,17 +90,17 @@ class Needed {
   addRefundsOf(clearingKey: string): void {
     const clearing = this.state.clearings.get(clearingKey.slice(clearingKey.indexOf("\0") + 1))
     if (clearing === undefined) return
-    for (const { programId } of clearing.rewards) this.addCaps(programId, clearing.purchaseAt, undefined)
+    const groups = this.groupsAt(clearing.purchaseAt)
+    for (const { programId } of clearing.rewards) this.addCaps(groups?.get(programId), undefined)
   }
 
   /**
    * Adds the version that caps the estimates: the newest one with an open authorization, and also the next one where
    * the event may close the last authorization of the newest.
    */
-  private addCaps(programId: string, at: number, closing: VersionMetadata | undefined): void {
-    const group = this.state.groups.get(groupKey({ ...this.user, month: monthOf(at), programId }))
+  private addCaps(group: Group | undefined, closing: VersionMetadata | undefined): void {
     const [newest, next] = group?.newestOpen() ?? []
-    if (newest !== undefined) this.versions.add(newest)
-    if (newest === closing && next !== undefined) this.versions.add(next)
+    this.add(newest)
+    if (newest === closing) this.add(next)
   }
 }

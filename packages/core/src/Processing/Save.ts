@@ -11,6 +11,7 @@ import {
   defect,
   eventKey,
   eventName,
+  type Group,
   type GroupKey,
   originalKind,
   originalTransactionKey,
@@ -23,15 +24,23 @@ import * as Unearned from "./Unearned.ts"
 /** A locked lane; `position` is that of its last applied event, and so the number of its applied events. */
 export type Lane = Row<typeof Tables.lanes>
 
-/** Writes the decisions of a batch, except for the vaults', with a fixed number of statements. */
-export const save = Effect.fnUntraced(function*(state: State, outcome: Outcome, lanes: ReadonlyArray<Lane>) {
+/**
+ * Writes the decisions of a batch, except for the vaults', with a fixed number of statements. `groups` are those of its
+ * state whose changes are written.
+ */
+export const save = Effect.fnUntraced(function*(
+  state: State,
+  groups: ReadonlyArray<Group>,
+  outcome: Outcome,
+  lanes: ReadonlyArray<Lane>
+) {
   yield* markApplied(state, outcome, lanes)
   yield* removeFromQueue(outcome.done)
   yield* writeWaits(outcome)
   yield* writeAuthorizations(state, outcome)
-  yield* writeUsage(state)
-  yield* writeEstimates(state)
-  yield* writeExpected(state)
+  yield* writeUsage(groups)
+  yield* writeEstimates(groups)
+  yield* writeExpected(state, groups)
 })
 
 /** The columns of a spend event that are set when it is applied. */
@@ -160,8 +169,8 @@ const authorizationChange = Tables.authorizations.pick("incremented", "reversed"
 const usageKey = Tables.capUsage.pick("integrator_id", "user_id", "month", "program_id", "category_id")
 
 /** Writes cap usage. The lane's lock guards it: a row that was absent when it was read is inserted without conflict. */
-const writeUsage = Effect.fnUntraced(function*(state: State) {
-  const rows = [...state.groups.values()].flatMap((group) =>
+const writeUsage = Effect.fnUntraced(function*(groups: ReadonlyArray<Group>) {
+  const rows = groups.flatMap((group) =>
     [...group.changedUsage].map((categoryId) => ({
       ...keyOf(group),
       categoryId,
@@ -196,8 +205,8 @@ const estimateKey = Tables.openEstimates.pick(
 )
 const estimateChange = Tables.openEstimates.pick("authorizations", "raw")
 
-const writeEstimates = Effect.fnUntraced(function*(state: State) {
-  const rows = [...state.groups.values()].flatMap((group) =>
+const writeEstimates = Effect.fnUntraced(function*(groups: ReadonlyArray<Group>) {
+  const rows = groups.flatMap((group) =>
     [...group.changedEstimates.values()].map(({ authorizations, categoryId, raw, version }) => ({
       ...keyOf(group),
       version: version.version,
@@ -227,9 +236,9 @@ const writeEstimates = Effect.fnUntraced(function*(state: State) {
 const balanceKey = Tables.expectedBalances.pick("integrator_id", "user_id", "asset")
 const balanceDelta = columnList({ ...balanceKey.columns, delta: numeric() })
 
-const writeExpected = Effect.fnUntraced(function*(state: State) {
+const writeExpected = Effect.fnUntraced(function*(state: State, groups: ReadonlyArray<Group>) {
   const deltas = new Map<string, Row<typeof balanceDelta>>()
-  for (const group of state.groups.values()) {
+  for (const group of groups) {
     const delta = group.expectedDelta()
     if (delta === 0n) continue
     const { integratorId, programId, userId } = group

@@ -174,7 +174,7 @@ interface Estimate {
 export interface State {
   readonly authorizations: Map<string, AuthorizationState>
   readonly clearings: Map<string, ClearingState>
-  readonly groups: Map<string, Group>
+  readonly groups: Groups
   /** Users' attributes at the purchase times of the batch's authorizations and clearings, by {@link eventKey}. */
   readonly attributes: ReadonlyMap<string, Attributes>
   /** By {@link originalKey}, the dependents of the events of this batch, in the order in which they are applied. */
@@ -238,16 +238,32 @@ export const defect = (message: string): never => {
 /** The identity of a group. */
 export type GroupKey = Pick<Group, "integratorId" | "userId" | "month" | "programId">
 
-/** Key of a group in {@link State.groups}. */
-export const groupKey = ({ integratorId, month, programId, userId }: GroupKey): string =>
-  `${integratorId}\0${userId}\0${month}\0${programId}`
+/** The groups that a batch has read or changed. */
+export class Groups {
+  private readonly byMonth = new Map<string, Map<string, Group>>()
+
+  /** A user's groups of a month, by program. */
+  ofMonth(integratorId: string, userId: string, month: Month): ReadonlyMap<string, Group> | undefined {
+    return this.byMonth.get(`${integratorId}\0${userId}\0${month}`)
+  }
+
+  /** Returns a group, and creates it where there is none yet. */
+  of(key: GroupKey, catalog: Catalog): Group {
+    const { integratorId, month, programId, userId } = key
+    const monthKey = `${integratorId}\0${userId}\0${month}`
+    const known = this.byMonth.get(monthKey)
+    const byProgram = known ?? new Map<string, Group>()
+    if (known === undefined) this.byMonth.set(monthKey, byProgram)
+    const group = byProgram.get(programId) ?? new Group(key, catalog)
+    byProgram.set(programId, group)
+    return group
+  }
+
+  *[Symbol.iterator](): Iterator<Group> {
+    for (const byProgram of this.byMonth.values()) yield* byProgram.values()
+  }
+}
 
 /** Returns the group of a purchase, and creates it where there is none yet. */
-export const groupOf = ({ groups, programs }: Pick<State, "groups" | "programs">, key: GroupKey): Group => {
-  const id = groupKey(key)
-  const known = groups.get(id)
-  if (known !== undefined) return known
-  const group = new Group(key, catalogOf({ programs }, key.integratorId))
-  groups.set(id, group)
-  return group
-}
+export const groupOf = ({ groups, programs }: Pick<State, "groups" | "programs">, key: GroupKey): Group =>
+  groups.of(key, catalogOf({ programs }, key.integratorId))

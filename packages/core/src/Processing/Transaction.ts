@@ -149,10 +149,8 @@ const applyParts = Effect.fnUntraced(function*(
   const loaded = yield* readDependents(parts)
   const state = yield* Load.state(loaded, catalogs)
   const { decided, failed, outcome, work } = decideParts(state, loaded.parts, options.maxUnits)
-  const groups = failed.size === 0
-    ? state.groups
-    : new Map([...state.groups].filter(([, group]) => !failed.has(group.integratorId)))
-  yield* Save.save({ ...state, groups }, outcome, lanes)
+  const groups = [...state.groups].filter(({ integratorId }) => !failed.has(integratorId))
+  yield* Save.save(state, groups, outcome, lanes)
   yield* applyVaultChanges(outcome)
   yield* Metrics.afterCommit(() => Metrics.addByKind(appliedEvents, outcome.applied))
   const units = [...work.values()].reduce((sum, one) => sum + one.units, 0)

@@ -1,4 +1,4 @@
-import { inOrderOfEffect, versionInForce } from "@card-rewards/domain/Evaluation"
+import { indexInForce, inOrderOfEffect } from "@card-rewards/domain/Evaluation"
 import { compareCodePoints, type IntegratorId } from "@card-rewards/domain/Ids"
 import type { Asset } from "@card-rewards/domain/Money"
 import type { ProgramVersion } from "@card-rewards/domain/ProgramVersion"
@@ -27,6 +27,17 @@ export interface ProgramMetadata {
 export interface ProgramAt {
   readonly programId: string
   readonly version: VersionMetadata | undefined
+}
+
+/** The programs that pay in an asset, as they are from one instant until another: the same object for all between. */
+export interface ProgramsAt {
+  /** Milliseconds. */
+  readonly from: number
+  readonly until: number
+  /** By programId in order of code points. */
+  readonly programs: ReadonlyArray<ProgramAt>
+  /** Their versions in force, in the same order. */
+  readonly versions: ReadonlySet<VersionMetadata>
 }
 
 /** The metadata of an integrator's programs by programId, in order of code points. */
@@ -118,23 +129,32 @@ export class Catalog {
   readonly entry: CachedPrograms
   readonly metadata: Metadata
   private readonly kept = new Map<VersionMetadata, ProgramVersion>()
+  /** Sets of which every version is kept. */
+  private readonly keptSets = new Set<ReadonlySet<VersionMetadata>>()
+  /** The last result of {@link at}: most purchases of a transaction are of about the same time. */
+  private readonly last = new Map<Asset, ProgramsAt>()
 
   constructor(entry: CachedPrograms) {
     this.entry = entry
     this.metadata = entry.metadata
   }
 
-  /** The versions in force at an instant that pay in an asset, by programId in order of code points. */
-  inForce(asset: Asset, at: number): ReadonlyArray<VersionMetadata> {
-    return this.programs(asset, at).flatMap(({ version }) => version ?? [])
-  }
-
-  /** All programs that pay in an asset, with their version in force if there is one, in the same order. */
-  programs(asset: Asset, at: number): ReadonlyArray<ProgramAt> {
-    const found: Array<ProgramAt> = []
+  /** The programs that pay in an asset, at an instant. */
+  at(asset: Asset, at: number): ProgramsAt {
+    const last = this.last.get(asset)
+    if (last !== undefined && at >= last.from && at < last.until) return last
+    const programs: Array<ProgramAt> = []
+    let [from, until] = [-Infinity, Infinity]
     for (const { asset: own, programId, versions } of this.metadata.values()) {
-      if (own === asset) found.push({ programId, version: versionInForce(versions, at) })
+      if (own !== asset) continue
+      const index = indexInForce(versions, at)
+      const version = versions[index]
+      from = Math.max(from, version?.effectiveFrom ?? -Infinity)
+      until = Math.min(until, versions[index + 1]?.effectiveFrom ?? Infinity)
+      programs.push({ programId, version })
     }
+    const found = { from, until, programs, versions: new Set(programs.flatMap(({ version }) => version ?? [])) }
+    this.last.set(asset, found)
     return found
   }
 
@@ -152,9 +172,18 @@ export class Catalog {
     return true
   }
 
+  /** {@link has} for each of them: even where one is not compiled, the others are kept. */
+  hasAll(versions: ReadonlySet<VersionMetadata>): boolean {
+    if (this.keptSets.has(versions)) return true
+    let hasAll = true
+    for (const version of versions) if (!this.has(version)) hasAll = false
+    if (hasAll) this.keptSets.add(versions)
+    return hasAll
+  }
+
   /** Returns a compiled version. Throws where {@link has} would return false. */
   compiled(version: VersionMetadata): ProgramVersion {
-    const found = this.has(version) ? this.kept.get(version) : undefined
+    const found = this.kept.get(version) ?? (this.has(version) ? this.kept.get(version) : undefined)
     if (found === undefined) throw new Error(`version ${version.version} of program ${version.programId} is not loaded`)
     return found
   }
@@ -162,5 +191,6 @@ export class Catalog {
   /** Releases the kept versions. */
   release(): void {
     this.kept.clear()
+    this.keptSets.clear()
   }
 }
