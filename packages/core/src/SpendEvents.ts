@@ -210,7 +210,7 @@ const rowOf = ({ request: event, traceparent }: Post, ord: number): Written<type
   traceparent
 })
 
-/** Compares known events, and stores and queues new ones, in one statement. Returns those that were not stored. */
+/** Stores and queues new events, and compares those that are stored already, in one statement. Returns the latter. */
 const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
@@ -221,10 +221,7 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
     ), ownership AS (
       SELECT ${areOwned(new Set(posts.map(({ request }) => request.integratorId)))} AS owned
     ), checked AS (
-      SELECT t.*, u.user_id IS NOT NULL AS enrolled, e.user_id IS NOT NULL AS known,
-        (${contents.of("e")}) = (${contents.of("t")})
-          AND e.mid IS NOT DISTINCT FROM t.mid AND e.country IS NOT DISTINCT FROM t.country
-          AND e.original_id IS NOT DISTINCT FROM t.original_id AS same,
+      SELECT t.*, u.user_id IS NOT NULL AS enrolled,
         ${value.timestamptz(real)} + i.clock_offset_millis * interval '1 millisecond' AS now
       FROM input t
       -- index look-ups row by row, whatever the statistics say: the tables may grow from empty within minutes
@@ -232,9 +229,6 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
       LEFT JOIN LATERAL (
         SELECT * FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
       ) u ON true
-      LEFT JOIN LATERAL (
-        SELECT * FROM spend_events e WHERE ${Tables.spendEventKey.match("e", "t")} ${perRow}
-      ) e ON true
     ), judged AS (
       SELECT *, occurred_at > now + ${value.int4(futureToleranceMillis)} * interval '1 millisecond' AS future
       FROM checked
@@ -243,7 +237,7 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
       SELECT ${sent.names}, arrival, now
       FROM (
         SELECT *, nextval('arrivals') AS arrival
-        FROM (SELECT * FROM judged WHERE NOT known AND enrolled AND NOT future ORDER BY ord) in_order
+        FROM (SELECT * FROM judged WHERE enrolled AND NOT future ORDER BY ord) in_order
         WHERE (SELECT owned FROM ownership)
       ) arrived
       ORDER BY ${Tables.spendEventKey.names}
@@ -257,6 +251,13 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
       : sql`NULL FROM stored s`
   }
     )
-    SELECT j.ord, j.known, j.same, j.enrolled, j.future, (SELECT owned FROM ownership) AS owned
-    FROM judged j WHERE (${Tables.spendEventKey.of("j")}) NOT IN (SELECT ${Tables.spendEventKey.of("s")} FROM stored s)`
+    SELECT t.ord, e.user_id IS NOT NULL AS known,
+      (${contents.of("e")}) = (${contents.of("t")})
+        AND e.mid IS NOT DISTINCT FROM t.mid AND e.country IS NOT DISTINCT FROM t.country
+        AND e.original_id IS NOT DISTINCT FROM t.original_id AS same,
+      t.enrolled, t.future, (SELECT owned FROM ownership) AS owned
+    FROM judged t LEFT JOIN LATERAL (
+      SELECT * FROM spend_events e WHERE ${Tables.spendEventKey.match("e", "t")} ${perRow}
+    ) e ON true
+    WHERE (${Tables.spendEventKey.of("t")}) NOT IN (SELECT ${Tables.spendEventKey.of("s")} FROM stored s)`
 })

@@ -92,11 +92,11 @@ const ingest = Effect.fnUntraced(function*(options: {
     turn: Effect.fnUntraced(function*() {
       const startedAt = performance.now()
       let inserted = 0
-      const post = Effect.suspend(() => submit(event())).pipe(
-        Effect.map(({ duplicate }) => void (inserted += duplicate ? 0 : 1)),
-        Effect.repeat({ while: () => performance.now() - startedAt < options.millis }),
-        Effect.mapError((error) => new InvalidRun({ message: `${service}: ${error}` }))
-      )
+      const post = Effect.whileLoop({
+        while: () => performance.now() - startedAt < options.millis,
+        body: () => submit(event()),
+        step: ({ duplicate }) => void (inserted += duplicate ? 0 : 1)
+      }).pipe(Effect.mapError((error) => new InvalidRun({ message: `${service}: ${error}` })))
       yield* Effect.all(Array.from({ length: posts }, () => post), { concurrency: "unbounded", discard: true })
       const seconds = (performance.now() - startedAt) / 1_000
       total += inserted
