@@ -6,6 +6,8 @@ import { Cause, Clock, Context, Duration, Effect, Layer, Random, type Scope } fr
 export interface LoopOptions {
   /** The pause after a step that found nothing to do; 150 ms when absent. */
   readonly idleMillis?: number
+  /** The first pause after work; it doubles up to `idleMillis` while there is none. `idleMillis` when absent. */
+  readonly firstIdleMillis?: number
   /** Ends the pause early when it completes. */
   readonly wake?: Effect.Effect<void>
   /** Whether a step that did work is followed by a pause as long as the step, so that others have half of the time. */
@@ -43,11 +45,13 @@ export const run = Effect.fnUntraced(function*<E, R>(
   step: Effect.Effect<boolean, E, R>,
   options: LoopOptions = {}
 ): Effect.fn.Return<never, never, R> {
-  const { idleMillis = defaultIdleMillis, sharesTime = false, wake = Effect.never } = options
+  const { idleMillis = defaultIdleMillis, firstIdleMillis = idleMillis, sharesTime = false, wake = Effect.never } =
+    options
   const measured = (yield* Metrics.Enabled) ? measure(name, step) : step
   let failures = 0
   let deadlineMillis = minDeadlineMillis
   let exceeded = 0
+  let pauseMillis = idleMillis
   while (true) {
     const bounded = Effect.provideService(measured, Database.StepMillis, deadlineMillis)
     const [took, exit] = yield* Effect.timed(Effect.exit(bounded))
@@ -57,15 +61,20 @@ export const run = Effect.fnUntraced(function*<E, R>(
     if (exit._tag === "Success") deadlineMillis = clampDeadline(4 * tookMillis)
     else if (exceeded > 2) deadlineMillis = clampDeadline(2 * tookMillis)
     if (exit._tag === "Failure") {
-      const pauseMillis = Math.min(maxBackoffMillis, firstBackoffMillis * 2 ** Math.min(failures, 16))
+      const backoffMillis = Math.min(maxBackoffMillis, firstBackoffMillis * 2 ** Math.min(failures, 16))
       failures++
-      yield* report(name, pauseMillis, exit.cause)
-      yield* jitteredSleep(pauseMillis)
+      yield* report(name, backoffMillis, exit.cause)
+      yield* jitteredSleep(backoffMillis)
     } else {
       if (failures > 0) yield* Effect.logInfo(`${name} works again after ${failures} failures`)
       failures = 0
-      if (exit.value) yield* sharesTime ? Effect.sleep(took) : Effect.yieldNow
-      else yield* Effect.raceFirst(jitteredSleep(idleMillis), wake)
+      if (exit.value) {
+        pauseMillis = firstIdleMillis
+        yield* sharesTime ? Effect.sleep(took) : Effect.yieldNow
+      } else {
+        yield* Effect.raceFirst(jitteredSleep(pauseMillis), wake)
+        pauseMillis = Math.min(idleMillis, 2 * pauseMillis)
+      }
     }
   }
 })

@@ -3,7 +3,11 @@ import { Effect, Latch, Layer } from "effect"
 import { wakingDispatcher } from "./DispatcherWakeUp.ts"
 import * as Loop from "./Loop.ts"
 
-/** Pause after a scan that found no stored event: the longest wait of an event while the worker is idle. */
+/**
+ * Pauses after a scan that found no stored event: the first one after work, and the longest, which is the longest wait
+ * of an event while the worker is idle.
+ */
+const firstIdleMillis = 3
 const idleMillis = 40
 
 /** Pause of a helper fiber, unless a batch of at least {@link helpedFromUnits} wakes it. */
@@ -32,7 +36,7 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
     wakingDispatcher
   )
   return Layer.mergeAll(
-    Loop.layer("SpendProcessor", step, { idleMillis }),
+    Loop.layer("SpendProcessor", step, { firstIdleMillis, idleMillis }),
     ...Array.from({ length: maxParallel - 1 }, (_, helper) =>
       Loop.layer(`SpendProcessor helper ${helper + 1}`, step, { idleMillis: helperIdleMillis, wake: muchWork.await })),
     Loop.layer("SpendProcessor retries", wakingDispatcher(retryQuarantined), {

@@ -12,10 +12,11 @@ export const maxLanes = 256
 export const maxParallel = 3
 
 /**
- * A scan of the whole queue that takes longer than this number of milliseconds is slow: while any transaction holds a
- * snapshot, PostgreSQL keeps the dead rows of the queue, and each scan has to skip all of them. A slow scan is followed
- * by a pause of nine times its duration, in which only lanes that had work recently are scanned, each from its
- * watermark. The worker's loops set the limit; by default no scan is slow.
+ * Scans of the whole queue that take longer than this number of milliseconds are slow: while any transaction holds a
+ * snapshot, PostgreSQL keeps the dead rows of the queue, and each scan has to skip all of them. While scans are slow,
+ * each is followed by a pause of nine times the duration of the quickest of the last {@link scansCompared}, in which
+ * only lanes that had work recently are scanned, each from its watermark. The worker's loops set the limit; by default
+ * no scan is slow.
  */
 export const SlowScanMillis = Context.Reference<number>("@card-rewards/core/Processing/SlowScanMillis", {
   defaultValue: () => Number.POSITIVE_INFINITY
@@ -23,6 +24,12 @@ export const SlowScanMillis = Context.Reference<number>("@card-rewards/core/Proc
 
 /** Duration of the pause after a slow scan, as a multiple of the scan's duration. */
 const scanPauseFactor = 9n
+
+/**
+ * Dead rows make every scan slow. A busy machine makes some slow, of all fibers at the same time: more than there are
+ * fibers are compared, so that no lane waits for the end of a pause because of them.
+ */
+const scansCompared = maxParallel + 1
 
 /** The minimum time between two samples of the writers. */
 const sampleNanos = 500_000_000n
@@ -42,10 +49,22 @@ export class ScanState {
   cursor: LaneKey = beforeAll
   /** Whether the events that the last batch took were expected to use up its budget. */
   isBatchFull = false
-  /** Duration of the last scan of the whole queue if it was slow, else 0; and when the next such scan may begin. */
+  /** Duration of a scan of the whole queue while scans are slow, else 0; and when the next such scan may begin. */
   scanNanos = 0n
   pauseUntilNanos = 0n
+  /** Durations of the last {@link scansCompared} scans of the whole queue. */
+  private lastScans: ReadonlyArray<bigint> = Array.from({ length: scansCompared }, () => 0n)
   sampleAtNanos = 0n
+
+  /** Records a scan of the whole queue. Returns whether scans are slow. */
+  recordScan(startedNanos: bigint, endedNanos: bigint, slowMillis: number): boolean {
+    this.lastScans = [...this.lastScans.slice(1), endedNanos - startedNanos]
+    const quickest = this.lastScans.reduce((least, nanos) => nanos < least ? nanos : least)
+    const isSlow = Number(quickest) / 1e6 > slowMillis
+    this.scanNanos = isSlow ? quickest : 0n
+    this.pauseUntilNanos = endedNanos + scanPauseFactor * this.scanNanos
+    return isSlow
+  }
 
   /** Makes the next scan one of the whole queue, without watermarks: after an error they may no longer hold. */
   reset(): void {
@@ -78,11 +97,7 @@ const scanAll = Effect.fnUntraced(function*(state: ScanState, startedNanos: bigi
     const first = yield* scanFrom(beforeAll, limit)
     found = [...found, ...first.filter((lane) => !known.has(laneKeyOf(lane)))].slice(0, limit)
   }
-  const ended = yield* Clock.monotonicTimeNanos
-  const isSlow = Number(ended - startedNanos) / 1e6 > (yield* SlowScanMillis)
-  state.scanNanos = isSlow ? ended - startedNanos : 0n
-  state.pauseUntilNanos = ended + scanPauseFactor * state.scanNanos
-  if (isSlow) state.watermarks.remember(found)
+  if (state.recordScan(startedNanos, yield* Clock.monotonicTimeNanos, yield* SlowScanMillis)) state.watermarks.remember(found)
   else state.watermarks.forgetLanes()
   return found
 })
