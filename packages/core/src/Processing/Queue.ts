@@ -45,7 +45,7 @@ const beforeAll: LaneKey = { integratorId: "", lane: -1 }
 /** What a process knows of the queue between scans; its fibers share one object. */
 export class ScanState {
   readonly watermarks = new LaneWatermarks()
-  /** The last lane that was found or served; the next scan continues after it (round robin). */
+  /** The last lane that was found, or served, before one that was not; the next scan continues after it. */
   cursor: LaneKey = beforeAll
   /** Whether the events that the last batch took were expected to use up its budget. */
   isBatchFull = false
@@ -81,8 +81,8 @@ export const findLanes = Effect.fnUntraced(function*(state: ScanState, limit: nu
   const all = isPaused ? yield* scanRecent(state, startedNanos, limit) : yield* scanAll(state, startedNanos, limit)
   // with more work than one batch, even of one integrator, leave lanes to the other fibers
   const found = state.isBatchFull && all.length < limit ? all.slice(0, Math.ceil(all.length / maxParallel)) : all
-  const last = found.at(-1)
-  if (last !== undefined) state.cursor = last
+  // a scan from the start finds all lanes with one statement; where a batch leaves some out, it sets the cursor
+  state.cursor = (found.length < all.length || found.length === limit ? found.at(-1) : undefined) ?? beforeAll
   return found
 })
 
@@ -97,7 +97,8 @@ const scanAll = Effect.fnUntraced(function*(state: ScanState, startedNanos: bigi
     const first = yield* scanFrom(beforeAll, limit)
     found = [...found, ...first.filter((lane) => !known.has(laneKeyOf(lane)))].slice(0, limit)
   }
-  if (state.recordScan(startedNanos, yield* Clock.monotonicTimeNanos, yield* SlowScanMillis)) state.watermarks.remember(found)
+  const endedNanos = yield* Clock.monotonicTimeNanos
+  if (state.recordScan(startedNanos, endedNanos, yield* SlowScanMillis)) state.watermarks.remember(found)
   else state.watermarks.forgetLanes()
   return found
 })
