@@ -1,6 +1,6 @@
 import { Integrators } from "@card-rewards/core/Integrators"
 import { columns, value } from "@card-rewards/core/Database"
-import { Processing, SlowScanMillis } from "@card-rewards/core/Processing"
+import { maxParallel, Processing, SlowScanMillis } from "@card-rewards/core/Processing"
 import { EventWeights } from "@card-rewards/core/Processing/Budget"
 import { findLanes, maxLanes, ScanState } from "@card-rewards/core/Processing/Queue"
 import { lockLanes, takeEvents } from "@card-rewards/core/Processing/Take"
@@ -13,6 +13,7 @@ import { spendEvent } from "@card-rewards/testing/Fixtures"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
 import { liveMoneyLayer } from "./Spending.ts"
 
 const integratorId = IntegratorId.make("queue")
@@ -185,6 +186,35 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
       // and the lane gets a watermark again
       for (let scans = 0; scans < 3; scans++) assert.deepStrictEqual(yield* scan(true), [])
       assert.isAbove(Number(state.watermarks.list()[0]?.watermark), Number(first?.arrival))
+    }))
+
+  it.effect("finds new lanes after one slow scan of the queue; lanes wait only once several in a row were slow", () =>
+    Effect.gen(function*() {
+      const { integratorId, send } = yield* watermarked("contended")
+      const sql = yield* SqlClient.SqlClient
+      const state = new ScanState()
+      const clock = yield* TestClock.make()
+      const isFound = Effect.map(findLanes(state, maxLanes), (lanes) =>
+        lanes.some((found) => found.integratorId === integratorId)).pipe(
+          Effect.provideService(SlowScanMillis, 1_000),
+          Effect.provideService(Clock.Clock, clock)
+        )
+      /** A scan whose answer takes two seconds. */
+      const slowScan = Effect.provideService(
+        isFound,
+        SqlClient.SqlClient,
+        delayingAnswers(sql, "WITH RECURSIVE", clock.adjust("2 seconds"))
+      )
+      // as many as scan at the same time
+      for (let scans = 0; scans < maxParallel; scans++) assert.isFalse(yield* slowScan)
+      yield* send("first")
+      assert.isTrue(yield* isFound)
+      yield* sql`DELETE FROM spend_event_queue WHERE integrator_id = ${integratorId}`
+      for (let scans = 0; scans <= maxParallel; scans++) assert.isFalse(yield* slowScan)
+      yield* send("second")
+      assert.isFalse(yield* isFound)
+      yield* clock.adjust("18 seconds")
+      assert.isTrue(yield* isFound)
     }))
 
   it.effect("skips integrators in quarantine, in scans of the whole queue and of recent lanes", () =>

@@ -25,7 +25,7 @@ const retryIdleMillis = 250
 /**
  * Fibers that turn stored spend events into rewards: while PostgreSQL executes the writes of some, another one decides
  * its events. They share the lanes by locking them, as processes would. All but the first, the helpers, sleep while the
- * batches are small. One more fiber processes the events of integrators in quarantine.
+ * batches are small: each batch has costs of its own, and what waits for one goes into the next. One more fiber processes the events of integrators in quarantine.
  */
 export const layer = Layer.unwrap(Effect.gen(function*() {
   const { processEvents, quarantined, retryQuarantined } = yield* Processing
@@ -35,10 +35,11 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
     Effect.tap((units) => units < helpedFromUnits ? muchWork.close : muchWork.open),
     wakingDispatcher
   )
+  const help = Effect.map(step, (hasWorked) => hasWorked && muchWork.isOpen())
   return Layer.mergeAll(
     Loop.layer("SpendProcessor", step, { firstIdleMillis, idleMillis }),
     ...Array.from({ length: maxParallel - 1 }, (_, helper) =>
-      Loop.layer(`SpendProcessor helper ${helper + 1}`, step, { idleMillis: helperIdleMillis, wake: muchWork.await })),
+      Loop.layer(`SpendProcessor helper ${helper + 1}`, help, { idleMillis: helperIdleMillis, wake: muchWork.await })),
     Loop.layer("SpendProcessor retries", wakingDispatcher(retryQuarantined), {
       idleMillis: retryIdleMillis,
       wake: quarantined
