@@ -217,6 +217,30 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
       assert.isTrue(yield* isFound)
     }))
 
+  it.effect("finds all lanes with one statement, and in turn where there are more than a batch takes", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`DELETE FROM spend_event_queue`
+      const names = ["turn-1", "turn-2", "turn-3"]
+      for (const name of names) yield* (yield* setUp(IntegratorId.make(name)))("first")
+      const state = new ScanState()
+      let statements = 0
+      const found = (limit: number) =>
+        Effect.map(findLanes(state, limit), (lanes) => lanes.map((lane) => lane.integratorId)).pipe(
+          Effect.provideService(
+            SqlClient.SqlClient,
+            delayingAnswers(sql, "WITH RECURSIVE", Effect.sync(() => statements++))
+          )
+        )
+      for (let scans = 0; scans < 3; scans++) assert.deepStrictEqual(yield* found(maxLanes), names)
+      assert.strictEqual(statements, 3)
+      assert.deepStrictEqual(yield* found(2), ["turn-1", "turn-2"])
+      assert.deepStrictEqual(yield* found(2), ["turn-3", "turn-1"])
+      state.isBatchFull = true
+      assert.deepStrictEqual(yield* found(maxLanes), ["turn-2"])
+      assert.deepStrictEqual(yield* found(maxLanes), ["turn-3"])
+    }))
+
   it.effect("skips integrators in quarantine, in scans of the whole queue and of recent lanes", () =>
     Effect.gen(function*() {
       const { integratorId, scan, state, send } = yield* watermarked("quarantined")

@@ -25,7 +25,8 @@ const retryIdleMillis = 250
 /**
  * Fibers that turn stored spend events into rewards: while PostgreSQL executes the writes of some, another one decides
  * its events. They share the lanes by locking them, as processes would. All but the first, the helpers, sleep while the
- * batches are small: each batch has costs of its own, and what waits for one goes into the next. One more fiber processes the events of integrators in quarantine.
+ * batches are small: each batch has costs of its own, and events that wait for it share those of the next one. One more
+ * fiber processes the events of integrators in quarantine.
  */
 export const layer = Layer.unwrap(Effect.gen(function*() {
   const { processEvents, quarantined, retryQuarantined } = yield* Processing
