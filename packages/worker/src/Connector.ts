@@ -1,7 +1,8 @@
 import { refuse } from "@card-rewards/domain/EndpointUrl"
 import { Clock, Context, Effect, Exit, FiberSet, Layer } from "effect"
-import { Agent, type buildConnector } from "undici"
+import type { buildConnector } from "undici"
 import { type Answer, AnswerCollector } from "./Connector/Answer.ts"
+import { Connections } from "./Connector/Connections.ts"
 import { ConnectorError } from "./Connector/ConnectorError.ts"
 import { type GuardOptions, guardedSocket } from "./Connector/GuardedSocket.ts"
 import { dnsResolver, type Resolve, systemResolver } from "./Connector/Resolver.ts"
@@ -60,49 +61,48 @@ export class Connector extends Context.Service<Connector, {
 
 const make = Effect.fnUntraced(function*(options: ConnectorOptions) {
   const { allowPrivateNetwork, totalTimeoutMillis = 15_000, maxKeptConnections = 1024 } = options
-  const connections = yield* guardedConnections({
+  const clock = yield* Clock.Clock
+  const nowMillis = () => clock.currentTimeMillisUnsafe()
+  const sockets = yield* guardedSockets({
     resolve: options.resolve ?? (allowPrivateNetwork ? systemResolver : dnsResolver()),
     allowPrivateNetwork,
     exemptAddresses: options.exemptAddresses ?? [],
     certificateAuthorities: options.certificateAuthorities,
     connectTimeoutMillis: options.connectTimeoutMillis ?? 5000
   })
-  const agent = yield* Effect.acquireRelease(
+  const connections = yield* Effect.acquireRelease(
     Effect.sync(() =>
-      new Agent({
-        connect: connections.connect,
-        allowH2: false,
-        pipelining: 1,
-        maxCachedSessions: 0,
-        keepAliveTimeout: options.keepAliveMillis ?? 4000,
-        keepAliveMaxTimeout: options.keepAliveMillis ?? 4000,
-        clientTtl: options.connectionAgeMillis ?? 60_000,
-        // the timeout in `post` bounds the whole attempt
-        headersTimeout: 0,
-        bodyTimeout: 0
+      new Connections({
+        connect: sockets.connect,
+        nowMillis,
+        keepAliveMillis: options.keepAliveMillis ?? 4000,
+        maxAgeMillis: options.connectionAgeMillis ?? 60_000
       })
     ),
-    (agent) => Effect.promise(() => agent.destroy())
+    (connections) => Effect.promise(() => connections.destroy())
   )
 
-  const clock = yield* Clock.Clock
   const targetOf = targets(allowPrivateNetwork)
-  const nowMillis = () => clock.currentTimeMillisUnsafe()
   const post = (input: PostInput, onDone: OnDone) => {
-    const collector = new AnswerCollector({ onDone, nowMillis, timeoutMillis: totalTimeoutMillis })
     const target = targetOf(input.url)
     if (target === undefined) {
-      collector.abort()
       onDone(ConnectorError.because("url_refused"))
-    } else {
-      agent.dispatch({
-        ...target,
-        method: "POST",
-        headers: { ...input.headers, "accept-encoding": "identity" },
-        body: input.body,
-        reset: connections.open() >= maxKeptConnections
-      }, collector)
+      return () => undefined
     }
+    const connection = connections.take(target.origin)
+    const collector = new AnswerCollector({
+      onDone,
+      onReleased: (isReusable) => connections.giveBack(connection, isReusable),
+      nowMillis,
+      timeoutMillis: totalTimeoutMillis
+    })
+    connection.client.dispatch({
+      path: target.path,
+      method: "POST",
+      headers: { ...input.headers, "accept-encoding": "identity" },
+      body: input.body,
+      reset: sockets.open() >= maxKeptConnections
+    }, collector)
     return () => collector.abort()
   }
 
@@ -127,8 +127,8 @@ const targets = (allowPrivateNetwork: boolean) => {
   }
 }
 
-/** undici's connect function and the number of open connections. Closing the scope ends connection attempts. */
-const guardedConnections = Effect.fnUntraced(function*(options: GuardOptions) {
+/** undici's connect function and the number of open sockets. Closing the scope ends connection attempts. */
+const guardedSockets = Effect.fnUntraced(function*(options: GuardOptions) {
   const run = yield* FiberSet.makeRuntime()
   let open = 0
   const connect: buildConnector.connector = (target, callback) => {

@@ -16,6 +16,8 @@ export interface Answer {
 export interface CollectorOptions {
   /** Called at most once. */
   readonly onDone: (outcome: Answer | ConnectorError) => void
+  /** Called once when undici has done with the request, also where it is aborted; whether with its whole answer. */
+  readonly onReleased: (isWhole: boolean) => void
   readonly nowMillis: () => number
   /** Timeout of the whole attempt. A status that has arrived by then is the result. */
   readonly timeoutMillis: number
@@ -82,10 +84,12 @@ export class AnswerCollector implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
+    this.options.onReleased(true)
     this.finish(this.partialAnswer() ?? ConnectorError.because("protocol"))
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.options.onReleased(false)
     this.finish(this.partialAnswer() ?? ConnectorError.from(error))
   }
 

@@ -1,0 +1,98 @@
+import { type buildConnector, Client } from "undici"
+
+export interface ConnectionsOptions {
+  readonly connect: buildConnector.connector
+  readonly nowMillis: () => number
+  /** How long an idle connection is kept, whatever the receiver offers. */
+  readonly keepAliveMillis: number
+  /** The age at which even a busy connection is replaced. */
+  readonly maxAgeMillis: number
+}
+
+/** An HTTP/1.1 client of one connection, which it makes for its first request, and again where it was closed. */
+export interface Connection {
+  readonly client: Client
+  readonly receiver: Receiver
+  /** When it was made; undefined before that, and after it was closed. */
+  madeAt: number | undefined
+}
+
+/** The connections to one origin. It is forgotten with the last of them. */
+interface Receiver {
+  readonly origin: string
+  readonly all: Set<Connection>
+  /** Those without a request, the last used at the end. */
+  readonly idle: Array<Connection>
+}
+
+/**
+ * Connections with one request at a time. Each request gets the idle connection of its origin that was used last, or a
+ * new one: undici's own pool would look at all connections of the origin for each request.
+ */
+export class Connections {
+  private readonly options: ConnectionsOptions
+  private readonly receivers = new Map<string, Receiver>()
+  private isDestroyed = false
+
+  constructor(options: ConnectionsOptions) {
+    this.options = options
+  }
+
+  /** A connection for one request, after which it is to be given back. */
+  take(origin: string): Connection {
+    const receiver = this.receivers.get(origin) ?? { origin, all: new Set<Connection>(), idle: [] }
+    const oldestMadeAt = this.options.nowMillis() - this.options.maxAgeMillis
+    for (let idle = receiver.idle.pop(); idle !== undefined; idle = receiver.idle.pop()) {
+      if (idle.madeAt !== undefined && idle.madeAt >= oldestMadeAt) return idle
+      this.close(idle)
+    }
+    return this.add(receiver)
+  }
+
+  /** The request has ended; with `isReusable` the connection can have another one. */
+  giveBack(connection: Connection, isReusable: boolean): void {
+    if (isReusable && connection.madeAt !== undefined) connection.receiver.idle.push(connection)
+    else this.close(connection)
+  }
+
+  /** Closes all connections. Their requests fail, and all that follow. */
+  async destroy(): Promise<void> {
+    this.isDestroyed = true
+    const all = [...this.receivers.values()].flatMap((receiver) => [...receiver.all])
+    await Promise.all(all.map(({ client }) => client.destroy()))
+  }
+
+  private add(receiver: Receiver): Connection {
+    const { connect, keepAliveMillis, nowMillis } = this.options
+    const client = new Client(receiver.origin, {
+      connect,
+      allowH2: false,
+      pipelining: 1,
+      keepAliveTimeout: keepAliveMillis,
+      keepAliveMaxTimeout: keepAliveMillis,
+      // a timeout of the caller's bounds the whole request
+      headersTimeout: 0,
+      bodyTimeout: 0
+    })
+    const connection: Connection = { client, receiver, madeAt: undefined }
+    client.on("connect", () => void (connection.madeAt = nowMillis()))
+    client.on("disconnect", () => {
+      connection.madeAt = undefined
+      const index = receiver.idle.indexOf(connection)
+      if (index < 0) return
+      receiver.idle.splice(index, 1)
+      this.close(connection)
+    })
+    if (this.isDestroyed) client.destroy(() => undefined)
+    receiver.all.add(connection)
+    this.receivers.set(receiver.origin, receiver)
+    return connection
+  }
+
+  private close(connection: Connection): void {
+    const { client, receiver } = connection
+    receiver.all.delete(connection)
+    if (receiver.all.size === 0) this.receivers.delete(receiver.origin)
+    client.close(() => undefined)
+  }
+}
