@@ -43,6 +43,13 @@ export class LinkedList<Entry extends LinkedEntry<Entry>> implements Iterable<En
     return true
   }
 
+  /** The first entry of this kind: a fraction of the time that it takes to iterate. */
+  find(isFound: (entry: Entry) => boolean): Entry | undefined {
+    let entry = this.first
+    while (entry !== undefined && !isFound(entry)) entry = entry.next
+    return entry
+  }
+
   /** The entries from the first on; the one just given may leave meanwhile. */
   *[Symbol.iterator](): Generator<Entry> {
     let entry = this.first

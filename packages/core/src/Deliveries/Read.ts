@@ -55,7 +55,7 @@ const toReading = Effect.fnUntraced(function*(rows: Array.NonEmptyReadonlyArray<
   const { expiresAt, failures, generation, integratorId, probeAt, revision, rotation, url } = rows[0]
   const valid = yield* Cache.get(secrets, { integratorId, generation, rotation, expiresAt })
   const of = (source: Row["source"]) =>
-    rows.flatMap((row) => row.event === null || row.source !== source ? [] : [{ ...row, event: row.event }])
+    rows.flatMap((row) => row.source === source ? deliveryOf(row) : [])
   const { readTo, replay: round, replayAfter: after, replayLast: last, replayReadTo } = rows[0]
   return {
     integratorId,
@@ -69,6 +69,12 @@ const toReading = Effect.fnUntraced(function*(rows: Array.NonEmptyReadonlyArray<
     replay: round === null ? undefined : { round, after, last, readTo: replayReadTo, events: of("replay") }
   } satisfies Reading
 })
+
+/** Without the endpoint's columns, which would stay in memory as long as the delivery. */
+const deliveryOf = (row: Row): ReadonlyArray<LogDelivery> => {
+  const { attempts, body, dueAt, event, eventId, isBlocked, reward, round, traceparent } = row
+  return event === null ? [] : [{ event, round, attempts, reward, dueAt, eventId, body, traceparent, isBlocked }]
+}
 
 const requestColumns = columnList({
   ...leaseColumns.columns,

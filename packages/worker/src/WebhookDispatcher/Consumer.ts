@@ -36,6 +36,8 @@ export interface Sending {
   readonly revision: number
   readonly isProbe: boolean
   readonly startedAt: number
+  /** Ends it without a result; undefined until it has started. */
+  abort: (() => void) | undefined
 }
 
 /**
@@ -141,7 +143,8 @@ export class Consumer {
     const { revision, secrets, url } = this.reading
     const items = isProbe ? this.window.takeProbe() : this.window.take(attempts)
     return items.map((item) => {
-      const sending = { consumer: this, item, url, secrets, revision, isProbe, startedAt: now }
+      const sending: Sending =
+        { consumer: this, item, url, secrets, revision, isProbe, startedAt: now, abort: undefined }
       this.sendings.push(sending)
       return sending
     })

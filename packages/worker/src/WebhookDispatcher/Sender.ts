@@ -32,7 +32,6 @@ export const make = Effect.fnUntraced(function*(consumers: Consumers, wakeUps: W
   const clock = yield* Clock.Clock
   const random = yield* Random.Random
   const guarded = guardWith(Effect.runForkWith(yield* Effect.context()))
-  const aborts = new Map<Sending, () => void>()
   let isStopped = false
   let isScheduled = false
 
@@ -43,10 +42,10 @@ export const make = Effect.fnUntraced(function*(consumers: Consumers, wakeUps: W
     const end = (result: AttemptResult): void => {
       if (hasEnded) return
       hasEnded = true
-      aborts.delete(sending)
-      const durationMillis = Math.round(Number(clock.monotonicTimeNanosUnsafe() - startedNanos) / 1e6)
+      const nowNanos = clock.monotonicTimeNanosUnsafe()
+      const durationMillis = Math.round(Number(nowNanos - startedNanos) / 1e6)
       // a process that was stopped for longer than its lease says nothing about the receiver
-      if (consumers.hasEnded(sending.consumer, clock.monotonicTimeNanosUnsafe())) lose(sending.consumer)
+      if (consumers.hasEnded(sending.consumer, nowNanos)) lose(sending.consumer)
       else sending.consumer.end(sending, result, durationMillis, jitterOf(random))
       schedule()
       guarded(() => observedEnd?.(result, durationMillis))
@@ -54,7 +53,7 @@ export const make = Effect.fnUntraced(function*(consumers: Consumers, wakeUps: W
     const abort = guarded(() => connector.post(requestOf(sending), (outcome) => end(resultOf(outcome))))
     // a fault of ours counts as an attempt, so that one delivery cannot be tried for ever without a trace
     if (abort === undefined) end({ error: "other" })
-    else if (!hasEnded) aborts.set(sending, abort)
+    else sending.abort = abort
   }
 
   const send = (): void => {
@@ -75,14 +74,15 @@ export const make = Effect.fnUntraced(function*(consumers: Consumers, wakeUps: W
   }
 
   const cancel = (sending: Sending): void => {
-    aborts.get(sending)?.()
-    aborts.delete(sending)
+    sending.abort?.()
     sending.consumer.drop(sending)
   }
 
+  const abort = (consumer: Consumer) => consumer.sendings.slice().forEach(cancel)
+
   const lose = (consumer: Consumer): void => {
     consumers.delete(consumer)
-    consumer.sendings.slice().forEach(cancel)
+    abort(consumer)
     // what it used of the process's limits is free for other cells, also where this one has no endpoint left
     schedule()
   }
@@ -92,7 +92,7 @@ export const make = Effect.fnUntraced(function*(consumers: Consumers, wakeUps: W
     schedule,
     lose,
     stop: () => void (isStopped = true),
-    abort: () => [...aborts.keys()].forEach(cancel)
+    abort: () => [...consumers].forEach(({ consumer }) => abort(consumer))
   } satisfies Sender
 })
 
@@ -108,7 +108,8 @@ const guardWith = (fork: (effect: Effect.Effect<void>) => unknown) => <A>(run: (
 
 const requestOf = ({ item: { attempts, body, eventId }, secrets, startedAt, url }: Sending): PostInput => {
   const attempt = { eventId, body, timestampSeconds: Math.floor(startedAt / 1_000), attempt: attempts + 1 }
-  return { url, body, headers: { ...commonHeaders, ...signerOf(secrets)(attempt) } }
+  const signed = signerOf(secrets)(attempt)
+  return { url, body, headers: { ...signed, "content-type": "application/json", "user-agent": "card-rewards/1" } }
 }
 
 const jitterOf = (random: Random.Random): number =>
@@ -118,5 +119,3 @@ const resultOf = (outcome: Answer | ConnectorError): AttemptResult =>
   outcome instanceof ConnectorError
     ? { error: outcome.reason }
     : { status: outcome.status, answer: outcome.bodySnippet, retryAfterSeconds: outcome.retryAfterSeconds }
-
-const commonHeaders = { "content-type": "application/json", "user-agent": "card-rewards/1" }
