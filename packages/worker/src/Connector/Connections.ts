@@ -38,6 +38,11 @@ export class Connections {
     this.options = options
   }
 
+  /** How many origins have connections. */
+  get origins(): number {
+    return this.receivers.size
+  }
+
   /** A connection for one request, after which it is to be given back. */
   take(origin: string): Connection {
     const receiver = this.receivers.get(origin) ?? { origin, all: new Set<Connection>(), idle: [] }
