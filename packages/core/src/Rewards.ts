@@ -10,8 +10,8 @@ import * as Batcher from "./Batcher.ts"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
 import { perRow } from "./Database/PlannerHints.ts"
-import { columnList, int4, timestamptz } from "./Database/Table.ts"
-import { encodeReward, type ShownReward } from "./Ledger/RewardRow.ts"
+import { columnList, int4, nullable, numeric, type Row, text, timestamptz } from "./Database/Table.ts"
+import { encodeReward } from "./Ledger/RewardRow.ts"
 import * as Tables from "./Tables.ts"
 import { type Due, dueOf, nowOf, upToDate } from "./UpToDate.ts"
 
@@ -50,12 +50,34 @@ export class Rewards extends Context.Service<Rewards, {
   )
 }
 
-/** The shown columns under their names in rows. Renaming the columns of each row would take longer than the query. */
-const shownColumns = `integrator_id AS "integratorId", user_id AS "userId", kind,
-  external_transaction_id AS "externalTransactionId", program_id AS "programId", program_version AS "programVersion",
-  creation, asset, state, currency, spend, refunded_spend AS "refundedSpend", earned, amount, paid, recovered,
-  clawed_back AS "clawedBack", claimable_at AS "claimableAt", created_at AS "createdAt", updated_at AS "updatedAt",
-  revision`
+const due = nullable(text<NonNullable<Due>>())
+
+const shown = Tables.rewards.pick(
+  "integrator_id",
+  "user_id",
+  "kind",
+  "external_transaction_id",
+  "program_id",
+  "program_version",
+  "creation",
+  "asset",
+  "state",
+  "currency",
+  "spend",
+  "refunded_spend",
+  "earned",
+  "amount",
+  "paid",
+  "recovered",
+  "clawed_back",
+  "claimable_at",
+  "created_at",
+  "updated_at",
+  "revision"
+)
+
+/** The columns of {@link readPage}. */
+const pageRow = columnList({ ...shown.columns, due })
 
 const list = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId, page: Page) {
   const before = page.cursor === undefined ? undefined : yield* readCursor(page.cursor)
@@ -75,13 +97,14 @@ const readPage = Effect.fnUntraced(function*(
 ) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* nowOf(integratorId)
-  return yield* sql.withoutTransforms()<ShownReward & { readonly due: Due }>`
-    SELECT ${sql.literal(shownColumns)}, (
+  const values = yield* sql`
+    SELECT ${shown.names}, (
         SELECT min(${dueOf(sql, now)}) FROM user_balances b
         WHERE b.integrator_id = ${integratorId} AND b.user_id = ${userId}
       ) AS due
     FROM rewards WHERE integrator_id = ${integratorId} AND user_id = ${userId} AND creation < ${value.int8(before)}
-    ORDER BY creation DESC LIMIT ${value.int4(limit)}`
+    ORDER BY creation DESC LIMIT ${value.int4(limit)}`.values
+  return pageRow.rows(values)
 }, Database.withinRequestDeadline)
 
 const printCursor = (creation: bigint): string => `r${creation.toString(36)}`
@@ -124,10 +147,20 @@ interface BalanceRequest {
   readonly at: number
 }
 
-interface BalanceRow extends AssetBalance {
-  readonly position: number
-  readonly due: Due
-}
+/** The columns of {@link readBalances}, in their order there. */
+const balanceRow = columnList({
+  position: int4(),
+  ...Tables.userBalances.pick("asset").columns,
+  expected: numeric(),
+  pending: numeric(),
+  claimable: numeric(),
+  paid: numeric(),
+  owed: numeric(),
+  awaiting_funding: numeric(),
+  due
+})
+
+type BalanceRow = Row<typeof balanceRow>
 
 const balanceRequests = columnList({
   ...Tables.users.pick("integrator_id", "user_id").columns,
@@ -138,10 +171,9 @@ const balanceRequests = columnList({
 /** Reads two rows for each enrolled user, by index look-ups row by row, whatever the statistics say. */
 const readBalances = Effect.fnUntraced(function*(requests: ReadonlyArray<BalanceRequest>) {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql.withoutTransforms()<BalanceRow>`
-    SELECT t.position, a.asset, coalesce(e.expected, 0) AS expected, coalesce(b.pending, 0) AS pending,
-      coalesce(b.claimable, 0) AS claimable, coalesce(b.paid, 0) AS paid, coalesce(b.owed, 0) AS owed,
-      coalesce(b.awaiting_funding, 0) AS "awaitingFunding", ${dueOf(sql, sql`i.now`)} AS due
+  const values = yield* sql`
+    SELECT t.position, a.asset, coalesce(e.expected, 0), coalesce(b.pending, 0), coalesce(b.claimable, 0),
+      coalesce(b.paid, 0), coalesce(b.owed, 0), coalesce(b.awaiting_funding, 0), ${dueOf(sql, sql`i.now`)}
     FROM ${balanceRequests.unnest(requests.map((request, position) => ({ ...request, position })))}
     CROSS JOIN LATERAL (
       SELECT t.at + clock_offset_millis * interval '1 ms' AS now
@@ -158,7 +190,7 @@ const readBalances = Effect.fnUntraced(function*(requests: ReadonlyArray<Balance
     LEFT JOIN LATERAL (
       SELECT * FROM expected_balances e
       WHERE e.integrator_id = t.integrator_id AND e.user_id = t.user_id AND e.asset = a.asset ${perRow}
-    ) e ON true`
-  const byPosition = Map.groupBy(rows, ({ position }) => position)
+    ) e ON true`.values
+  const byPosition = Map.groupBy(balanceRow.rows(values), ({ position }) => position)
   return (position: number) => byPosition.get(position) ?? []
 })

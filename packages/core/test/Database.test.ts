@@ -2,18 +2,24 @@ import * as Database from "@card-rewards/core/Database"
 import { columns, value } from "@card-rewards/core/Database"
 import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
 import { ClockCannotGoBack } from "@card-rewards/domain/SandboxClock"
-import { earliestMillis, instant, latestMillis } from "@card-rewards/domain/Time"
+import { earliestMillis, Instant, instant, latestMillis } from "@card-rewards/domain/Time"
 import type { PgTypes } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Layer, Redacted } from "effect"
+import { Deferred, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { liveLayer } from "./TestLayer.ts"
 
 const texts = ["", "a", "'; DROP TABLE users; --", "😀 ü \n\t\\", "x".repeat(10_000)]
 const instants = [earliestMillis, -1, 0, 1, 1_793_534_400_123, latestMillis]
-const bigs = [0n, 1n, 10_000n, 10n ** 16n, 2n ** 63n, 10n ** 78n - 1n]
+const bigs = [0n, 1n, -1n, 10_000n, 10n ** 16n, 2n ** 63n, 10n ** 78n - 1n]
 const int8s = [0n, 1n, -1n, 10n ** 18n - 1n, 2n ** 63n - 1n]
 const bytes = [new Uint8Array(), new Uint8Array([0, 255, 128])]
+
+/** An integer by its digits of base 10,000, as PostgreSQL stores it. */
+const signed = Schema.Struct({
+  digits: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 9_999 }))),
+  isNegative: Schema.Boolean
+})
 
 type OrNot<A> = A | null | undefined
 
@@ -57,6 +63,38 @@ layer(liveLayer, { excludeTestServices: true })("the driver, as the service conf
       const json = { b: [1, null, { __proto__: null, x: "ü" }], a: "1" }
       const [stored] = yield* sql`SELECT ${JSON.stringify(json)}::jsonb AS some_json`
       assert.deepStrictEqual(stored, { someJson: json })
+    }))
+
+  it.effect.prop("reads and writes integers of any size as PostgreSQL prints them", [Schema.Array(signed)], ([all]) =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const values = all.map(({ digits, isNegative }) => {
+        const value = digits.reduce((sum, digit) => sum * 10_000n + BigInt(digit), 0n)
+        return isNegative ? -value : value
+      })
+      const rows = yield* sql`SELECT n, n::text AS printed FROM unnest(${columns.numeric(values)}) AS t(n)`
+      assert.deepStrictEqual(rows, values.map((n) => ({ n, printed: `${n}` })))
+    }))
+
+  it.effect.prop("reads and writes every instant of the wire exactly", [Schema.Array(Instant)], ([instants]) =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const rows = yield* sql`SELECT at, (extract(epoch FROM at) * 1000)::numeric(20, 0) AS millis
+        FROM unnest(${columns.timestamptz(instants)}) AS t(at)`
+      assert.deepStrictEqual(rows, instants.map((at) => ({ at, millis: BigInt(at) })))
+    }))
+
+  it.effect("fails for a value that its type here does not have", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      for (const one of ["1.5::numeric", "'NaN'::numeric", "'-Infinity'::numeric", "'infinity'::timestamptz"]) {
+        assert.strictEqual((yield* Effect.flip(sql`SELECT ${sql.literal(one)}`))._tag, "SqlError", one)
+      }
+      for (const one of [Number.NaN, Infinity, 0.5]) {
+        const error = yield* Effect.flip(sql`SELECT ${value.timestamptz(one)}`)
+        assert.strictEqual(error._tag, "SqlError", `${one}`)
+      }
+      assert.deepStrictEqual(yield* sql`SELECT 1 AS one`, [{ one: 1 }])
     }))
 
   it.effect("retries a transaction that PostgreSQL rolled back because of a deadlock", () =>

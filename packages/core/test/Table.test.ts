@@ -17,7 +17,7 @@ const ann = { givenName: "Ann", age: 40, lastLoginAt: 1_793_534_400_123, nicknam
 const bob = { givenName: "Bob", age: 41, lastLoginAt: null, nickname: "Bo" as const }
 
 layer(liveLayer, { excludeTestServices: true })("a table's column list", (it) => {
-  it.effect("defines insert, parameters, update and the rows' names; a nullable column can be omitted", () =>
+  it.effect("defines insert, parameters, update and the rows; a nullable column can be omitted", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       yield* sql`CREATE TABLE persons (given_name text PRIMARY KEY, age int, last_login_at timestamptz, nickname text)`
@@ -26,6 +26,8 @@ layer(liveLayer, { excludeTestServices: true })("a table's column list", (it) =>
       assert.deepStrictEqual(yield* all, [ann, bob])
       const renamed = sql`SELECT ${persons.renamed("p")} FROM persons p ORDER BY given_name`.withoutTransform
       assert.deepStrictEqual(yield* renamed, [ann, bob])
+      const values = yield* sql`SELECT ${persons.names} FROM persons ORDER BY given_name`.values
+      assert.deepStrictEqual(persons.rows(values), [ann, bob])
 
       const changes = columnList({ ...key.columns, ...change.columns })
       yield* sql`UPDATE persons p SET ${change.setFrom("t")}

@@ -34,7 +34,47 @@ export const parseTimestamp = (value: string): number | undefined => {
 }
 
 /** Formats an instant as `YYYY-MM-DDTHH:mm:ss.sssZ`, the only format of responses. */
-export const printTimestamp = (millis: number): string => new Date(millis).toISOString()
+export const printTimestamp = (millis: number): string => {
+  const date = new Date(millis)
+  const year = date.getUTCFullYear()
+  if (!(year >= 0 && year <= 9_999)) return date.toISOString()
+  const month = date.getUTCMonth() + 1
+  const day = date.getUTCDate()
+  const hour = date.getUTCHours()
+  const minute = date.getUTCMinutes()
+  const second = date.getUTCSeconds()
+  const milli = date.getUTCMilliseconds()
+  // as toISOString, which takes three times as long: a page of rewards has 150 timestamps
+  return String.fromCharCode(
+    digit(year, 1_000),
+    digit(year, 100),
+    digit(year, 10),
+    digit(year, 1),
+    0x2d,
+    digit(month, 10),
+    digit(month, 1),
+    0x2d,
+    digit(day, 10),
+    digit(day, 1),
+    0x54,
+    digit(hour, 10),
+    digit(hour, 1),
+    0x3a,
+    digit(minute, 10),
+    digit(minute, 1),
+    0x3a,
+    digit(second, 10),
+    digit(second, 1),
+    0x2e,
+    digit(milli, 100),
+    digit(milli, 10),
+    digit(milli, 1),
+    0x5a
+  )
+}
+
+/** The character of a decimal digit: of the hundreds of `value` where the unit is 100. */
+const digit = (value: number, unit: number): number => 0x30 + Math.floor(value / unit) % 10
 
 /** An {@link Instant} on the wire: UTC, ISO 8601, with 0 to 3 fraction digits in requests and 3 in responses. */
 export const Timestamp = Schema.String.check(

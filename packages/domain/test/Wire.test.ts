@@ -32,6 +32,7 @@ describe("timestamps", () => {
     [Schema.Int.check(Schema.isBetween({ minimum: -62_135_596_800_000, maximum: 253_402_300_799_999 }))],
     ([millis]) => {
       const printed = printTimestamp(millis)
+      assert.strictEqual(printed, new Date(millis).toISOString())
       assert.strictEqual(parseTimestamp(printed), millis)
       assert.strictEqual(monthOf(millis), Number(printed.slice(0, 4)) * 12 + Number(printed.slice(5, 7)) - 1)
     }
