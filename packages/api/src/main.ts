@@ -20,7 +20,7 @@ const serve = Effect.gen(function*() {
   yield* HttpServer.serveEffect(answer).pipe(
     Effect.andThen(HttpServer.logAddress),
     Effect.provideContext(server),
-    Effect.provide(Telemetry.sampling)
+    Effect.provide(Telemetry.untraced)
   )
   return yield* Effect.never
 }).pipe(Effect.scoped)

@@ -1,6 +1,6 @@
 import * as Metrics from "@card-rewards/core/Metrics"
-import { Clock, Context, Effect, type Fiber, Layer, References, Tracer } from "effect"
-import { HttpEffect, HttpMiddleware, HttpRouter, type HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { Clock, Context, Effect, type Fiber, Layer, References } from "effect"
+import { HttpEffect, HttpMiddleware, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { cellOf } from "../Pipeline/RequestCell.ts"
 
 /**
@@ -17,29 +17,38 @@ const clientLeftStatus = 499
 const methods = new Set(["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"])
 
 /**
- * Measures each request by method, route and status, up to the first byte of its answer; a request that is not traced
- * makes no spans below the router either. Without telemetry nothing is added.
+ * Measures each request by method, route and status, up to the first byte of its answer, and traces some of them.
+ * Without telemetry nothing is added. Serve it with {@link untraced}.
  */
-export const around = Effect.fnUntraced(function*<E, R>(
-  answer: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
-) {
+export const around = Effect.fnUntraced(function*<E, R>(answer: Answer<E, R>) {
   if (!(yield* Metrics.Enabled)) return answer
   const series = new Series()
-  return Effect.withFiber<HttpServerResponse.HttpServerResponse, E, R>((fiber) => {
+  const isTraced = yield* sampling
+  return Effect.withFiber((fiber): Answer<E, R | HttpServerRequest.HttpServerRequest> => {
     const clock = fiber.getRef(Clock.Clock)
     const startedNanos = clock.monotonicTimeNanosUnsafe()
+    let route: string | undefined
     HttpEffect.appendPreResponseHandlerUnsafe(fiber.context, (request, response) => {
       const seconds = Number(clock.monotonicTimeNanosUnsafe() - startedNanos) / 1e9
-      series.of(request, routeOf(fiber), cellOf(fiber), response).updateUnsafe(seconds, fiber.context)
+      series.of(request, route ?? routeOf(fiber), cellOf(fiber), response).updateUnsafe(seconds, fiber.context)
       return Effect.succeed(response)
     })
-    if (Context.getOrUndefined(fiber.context, Tracer.ParentSpan) === undefined) {
-      // the server restores the fiber's context at the end of the request
-      fiber.setContext(Context.add(fiber.context, References.TracerEnabled, false))
-    }
-    return answer
+    if (!isTraced(Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest))) return answer
+    // the server restores the fiber's context at the end of the request
+    fiber.setContext(Context.add(fiber.context, References.TracerEnabled, true))
+    // the tracer removes the route from the context when it ends the span
+    const noteRoute = Effect.sync(() => void (route = routeOf(fiber)))
+    return HttpMiddleware.tracer(Effect.ensuring(answer, noteRoute))
   })
 })
+
+/**
+ * Lets a request make no spans unless {@link around} traces it. Spans are not turned off for each of the others: its
+ * fiber would compute anew what it keeps of its context.
+ */
+export const untraced: Layer.Layer<never> = Layer.succeed(References.TracerEnabled, false)
+
+type Answer<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 
 /** The router leaves the route that it found in the fiber's context. */
 const routeOf = (fiber: Fiber.Fiber<unknown, unknown>): string | undefined =>
@@ -80,16 +89,13 @@ const outcomeOf = (status: number): Readonly<Record<string, string>> =>
     : { "http.response.status_code": `${status}`, ...(status >= 500 ? { "error.type": `${status}` } : {}) }
 
 /** Which requests are traced: none of `/health`, which a load balancer asks for every few seconds. */
-export const sampling: Layer.Layer<never> = Layer.effect(
-  HttpMiddleware.TracerDisabledWhen,
-  Effect.clockWith((clock) => {
-    let second = 0
-    let traced = 0
-    return Effect.succeed((request: HttpServerRequest.HttpServerRequest) => {
-      if (request.url === "/health") return true
-      const now = Math.floor(clock.currentTimeMillisUnsafe() / 1_000)
-      if (now !== second) [second, traced] = [now, 0]
-      return ++traced > maxTracedPerSecond
-    })
+const sampling = Effect.clockWith((clock) => {
+  let second = 0
+  let traced = 0
+  return Effect.succeed((request: HttpServerRequest.HttpServerRequest): boolean => {
+    if (request.url === "/health") return false
+    const now = Math.floor(clock.currentTimeMillisUnsafe() / 1_000)
+    if (now !== second) [second, traced] = [now, 0]
+    return ++traced <= maxTracedPerSecond
   })
-)
+})

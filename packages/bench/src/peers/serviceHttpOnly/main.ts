@@ -28,7 +28,7 @@ const serve = Effect.gen(function*() {
   const cells = Cells.only({ ...services, spendEvents })
   const { answer, integratorOf } = yield* Effect.provideService(Http.make(config), Cells, cells)
   const server = yield* Layer.build(Server.layer({ ...config, integratorOf }))
-  yield* HttpServer.serveEffect(answer).pipe(Effect.provideContext(server), Effect.provide(Telemetry.sampling))
+  yield* HttpServer.serveEffect(answer).pipe(Effect.provideContext(server), Effect.provide(Telemetry.untraced))
   return yield* Effect.never
 }).pipe(Effect.scoped)
 
