@@ -10,7 +10,8 @@ import * as VaultWork from "./Processing/VaultWork.ts"
 import { Programs } from "./Programs.ts"
 import * as Tracing from "./Tracing.ts"
 
-export { maxParallel, SlowScanMillis } from "./Processing/Queue.ts"
+export { maxParallel } from "./Processing/LaneShares.ts"
+export { SlowScanMillis } from "./Processing/Queue.ts"
 
 /**
  * Turns stored spend events into authorizations, rewards, money moves and events of the log, a batch of lanes in one

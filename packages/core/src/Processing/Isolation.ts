@@ -27,10 +27,27 @@ export interface Joint extends Shared {
  */
 export const processNext = Effect.fnUntraced(function*(joint: Joint) {
   const suspects = joint.limit.nextSuspects()
-  const found = suspects ?? (yield* Database.backgroundStep(findLanes(joint.scan, joint.limit.lanes)))
-  const lanes = suspects ?? joint.limit.withoutSuspects(found)
+  if (suspects !== undefined) return yield* processLanes(joint, suspects)
+  const isShared = joint.scan.isBatchFull
+  const found = yield* Database.backgroundStep(findLanes(joint.scan, joint.limit.lanes))
+  const lanes = joint.limit.withoutSuspects(found)
   // lanes of suspects only: there is work, and the next step does it
   if (lanes.length === 0) return found.length === 0 ? 0 : 1
+  return yield* Effect.acquireUseRelease(
+    Effect.sync(() => joint.scan.take(lanes, joint.limit.lanes)),
+    Effect.fnUntraced(function*(taken) {
+      if (taken.length === 0) return 0
+      const done = yield* processLanes(joint, taken)
+      if (done > 0 || !isShared) return done
+      // these had no work left, others may have: the next step scans the queue
+      joint.scan.known = []
+      return 1
+    }),
+    (taken) => Effect.sync(() => joint.scan.shares.release(taken))
+  )
+})
+
+const processLanes = Effect.fnUntraced(function*(joint: Joint, lanes: ReadonlyArray<LaneKey>) {
   const stepMillis = yield* Database.StepMillis
   const isAlone = integratorsOf(lanes).length === 1
   const deadlineMillis = isAlone ? stepMillis : Math.min(stepMillis, jointMillis)
@@ -152,6 +169,7 @@ const quarantine = Effect.fnUntraced(function*(
   for (const integratorId of integratorIds) {
     yield* Quarantine.add(integratorId, failure)
     joint.limit.removeSuspect(integratorId)
+    joint.scan.known = []
     count += 1
   }
   if (count > 0) joint.onQuarantined()

@@ -3,13 +3,11 @@ import { SqlClient, Statement } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
 import { epochOf, isOwned } from "../Slots.ts"
-import { type LaneKey, laneKeyOf, LaneWatermarks, type ScannedLane } from "./LaneWatermarks.ts"
+import { LaneShares, maxParallel } from "./LaneShares.ts"
+import { byKey, type LaneKey, laneKeyOf, LaneWatermarks, type ScannedLane } from "./LaneWatermarks.ts"
 
 /** The maximum number of lanes of one batch. */
 export const maxLanes = 256
-
-/** Batches that one process has in work at once, at most. */
-export const maxParallel = 3
 
 /**
  * Scans of the whole queue that take longer than this number of milliseconds are slow: while any transaction holds a
@@ -34,6 +32,9 @@ const scansCompared = maxParallel + 1
 /** The minimum time between two samples of the writers. */
 const sampleNanos = 500_000_000n
 
+/** How long a scan's result is used again while batches are full: about as long as a batch takes. */
+const knownNanos = 100_000_000n
+
 /** Whether an integrator is in quarantine: joint batches leave its lanes alone. */
 const isQuarantined = (alias: string): Statement.Fragment =>
   Statement.fragment([
@@ -45,8 +46,12 @@ const beforeAll: LaneKey = { integratorId: "", lane: -1 }
 /** What a process knows of the queue between scans; its fibers share one object. */
 export class ScanState {
   readonly watermarks = new LaneWatermarks()
+  readonly shares = new LaneShares()
   /** The last lane that was found, or served, before one that was not; the next scan continues after it. */
   cursor: LaneKey = beforeAll
+  /** All lanes with work when they were last scanned, in order; empty where the scan may have left out some. */
+  known: ReadonlyArray<LaneKey> = []
+  knownUntilNanos = 0n
   /** Whether the events that the last batch took were expected to use up its budget. */
   isBatchFull = false
   /** Duration of a scan of the whole queue while scans are slow, else 0; and when the next such scan may begin. */
@@ -66,25 +71,50 @@ export class ScanState {
     return isSlow
   }
 
+  /**
+   * Takes the lanes of the next batch from those that {@link findLanes} returned. They are in flight until
+   * {@link LaneShares.release}.
+   */
+  take(found: ReadonlyArray<LaneKey>, limit: number): ReadonlyArray<LaneKey> {
+    // With more work than one batch, even of one integrator, leave lanes to the other fibers. Of more lanes than one
+    // batch may have, the others' next scans find the rest; less the lanes in flight, batches would be smaller.
+    const taken = found.length < limit ? this.shares.take(found, this.isBatchFull) : this.shares.add(found)
+    if (taken.length < found.length) this.cursor = taken.at(-1) ?? this.cursor
+    return taken
+  }
+
   /** Makes the next scan one of the whole queue, without watermarks: after an error they may no longer hold. */
   reset(): void {
+    this.known = []
     this.watermarks.reset()
     this.scanNanos = 0n
     this.pauseUntilNanos = 0n
   }
 }
 
-/** Returns the next lanes with work, round robin, of integrators that are not in quarantine. */
+/**
+ * Returns the next lanes with work, round robin, of integrators that are not in quarantine. While batches are full, so
+ * that their lanes keep having work, the result of a scan that found all lanes is used again for {@link knownNanos}.
+ */
 export const findLanes = Effect.fnUntraced(function*(state: ScanState, limit: number) {
   const startedNanos = yield* Clock.monotonicTimeNanos
+  if (state.isBatchFull && state.known.length > 0 && startedNanos < state.knownUntilNanos) {
+    return fromCursor(state.known, state.cursor).slice(0, limit)
+  }
   const isPaused = startedNanos < state.pauseUntilNanos && Number.isFinite(yield* SlowScanMillis)
-  const all = isPaused ? yield* scanRecent(state, startedNanos, limit) : yield* scanAll(state, startedNanos, limit)
-  // with more work than one batch, even of one integrator, leave lanes to the other fibers
-  const found = state.isBatchFull && all.length < limit ? all.slice(0, Math.ceil(all.length / maxParallel)) : all
+  const found = isPaused ? yield* scanRecent(state, startedNanos, limit) : yield* scanAll(state, startedNanos, limit)
+  state.known = found.length < limit ? found.toSorted(byKey) : []
+  state.knownUntilNanos = startedNanos + knownNanos
   // a scan from the start finds all lanes with one statement; where a batch leaves some out, it sets the cursor
-  state.cursor = (found.length < all.length || found.length === limit ? found.at(-1) : undefined) ?? beforeAll
+  state.cursor = (found.length === limit ? found.at(-1) : undefined) ?? beforeAll
   return found
 })
+
+/** The lanes after the cursor, then the others; given and returned in order. */
+const fromCursor = <Lane extends LaneKey>(lanes: ReadonlyArray<Lane>, cursor: LaneKey): ReadonlyArray<Lane> => {
+  const after = lanes.findIndex((lane) => byKey(lane, cursor) > 0)
+  return after === -1 ? lanes : [...lanes.slice(after), ...lanes.slice(0, after)]
+}
 
 /** Returns the next lanes with work, of the whole queue. */
 const scanAll = Effect.fnUntraced(function*(state: ScanState, startedNanos: bigint, limit: number) {
@@ -134,16 +164,14 @@ const scanRecent = Effect.fnUntraced(function*(state: ScanState, now: bigint, li
     yield* sampleWriters(state.watermarks)
   }
   const { closedArrival } = state.watermarks
-  const lanes = state.watermarks.list().toSorted(byKey)
-  const after = lanes.findIndex((lane) => byKey(lane, state.cursor) > 0)
-  const fromCursor = after === -1 ? lanes : [...lanes.slice(after), ...lanes.slice(0, after)]
+  const lanes = fromCursor(state.watermarks.list().toSorted(byKey), state.cursor)
   const sql = yield* SqlClient.SqlClient
   const scan = yield* sql<ScannedLane & { readonly isQuarantined: boolean }>`
     SELECT t.integrator_id, t.lane, o.epoch, q.arrival,
       q.arrival IS NOT NULL AND ${isQuarantined("t")} AS is_quarantined
-    FROM unnest(${columns.text(fromCursor.map((lane) => lane.integratorId))},
-      ${columns.int2(fromCursor.map((lane) => lane.lane))}, ${columns.int8(fromCursor.map((lane) => lane.watermark))},
-      ${columns.int4(fromCursor.map((lane) => lane.epoch))})
+    FROM unnest(${columns.text(lanes.map((lane) => lane.integratorId))},
+      ${columns.int2(lanes.map((lane) => lane.lane))}, ${columns.int8(lanes.map((lane) => lane.watermark))},
+      ${columns.int4(lanes.map((lane) => lane.epoch))})
       WITH ORDINALITY AS t(integrator_id, lane, watermark, epoch, ordinal)
     CROSS JOIN LATERAL (SELECT ${epochOf("t.integrator_id")} AS epoch ${perRow}) o
     LEFT JOIN LATERAL (
@@ -154,12 +182,9 @@ const scanRecent = Effect.fnUntraced(function*(state: ScanState, now: bigint, li
     ) q ON true
     WHERE o.epoch IS NOT NULL ORDER BY t.ordinal`
   const byLane = new Map(scan.map((lane) => [laneKeyOf(lane), lane]))
-  state.watermarks.scanned(fromCursor, closedArrival, (lane) => byLane.get(laneKeyOf(lane)))
+  state.watermarks.scanned(lanes, closedArrival, (lane) => byLane.get(laneKeyOf(lane)))
   return scan.filter((lane) => lane.arrival !== null && !lane.isQuarantined).slice(0, limit)
 })
-
-const byKey = (a: LaneKey, b: LaneKey): number =>
-  a.integratorId < b.integratorId ? -1 : a.integratorId > b.integratorId ? 1 : a.lane - b.lane
 
 /** Reads which transactions are writing to the queue, unless another fiber is reading them. */
 const sampleWriters = Effect.fnUntraced(function*(watermarks: LaneWatermarks) {

@@ -1,0 +1,60 @@
+import { LaneShares, maxParallel } from "@card-rewards/core/Processing/LaneShares"
+import { byKey, type LaneKey, laneKeyOf } from "@card-rewards/core/Processing/LaneWatermarks"
+import { ScanState } from "@card-rewards/core/Processing/Queue"
+import * as SeededRandom from "@card-rewards/testing/SeededRandom"
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+
+const lanesOf = (integratorId: string, count: number): ReadonlyArray<LaneKey> =>
+  Array.from({ length: count }, (_, lane) => ({ integratorId, lane }))
+
+const integratorsOf = (lanes: ReadonlyArray<LaneKey>) => [...new Set(lanes.map(({ integratorId }) => integratorId))]
+
+/** As a scan would find the lanes, which all keep having work. */
+const fromCursor = (lanes: ReadonlyArray<LaneKey>, { cursor }: ScanState) => [
+  ...lanes.filter((lane) => byKey(lane, cursor) > 0),
+  ...lanes.filter((lane) => byKey(lane, cursor) <= 0)
+]
+
+describe("the lanes of batches that are in flight at once", () => {
+  it("of one integrator are divided among the batches", () => {
+    const shares = new LaneShares()
+    const found = lanesOf("a", 16)
+    const taken = Array.from({ length: maxParallel + 1 }, () => shares.take(found, true))
+    assert.deepStrictEqual(taken.map((lanes) => lanes.length), [6, 6, 4, 0])
+    assert.deepStrictEqual(taken.flat(), found)
+  })
+
+  it("are free again after their batch has ended", () => {
+    const shares = new LaneShares()
+    const found = lanesOf("a", 4)
+    const taken = shares.take(found, false)
+    assert.deepStrictEqual(shares.take(found, false), [])
+    shares.release(taken)
+    assert.deepStrictEqual(shares.take(found, false), found)
+  })
+
+  it.prop("are of different integrators, and each lane has its turn", [Schema.Int], ([seed]) => {
+    const random = SeededRandom.make(seed)
+    const integrators = random.integer(2, 12)
+    const lanes = Array.from({ length: integrators }, (_, index) =>
+      lanesOf(String.fromCharCode(97 + index), random.integer(1, 16))).flat()
+    const scan = new ScanState()
+    scan.isBatchFull = true
+    const inFlight: Array<ReadonlyArray<LaneKey>> = []
+    const waited = new Map(lanes.map((lane) => [laneKeyOf(lane), 0]))
+    for (let batch = 0; batch < 100; batch++) {
+      while (inFlight.length >= random.integer(1, maxParallel)) {
+        scan.shares.release(inFlight.splice(random.integer(0, inFlight.length - 1), 1)[0] ?? [])
+      }
+      const taken = scan.take(fromCursor(lanes, scan), 256)
+      const others = inFlight.flatMap(integratorsOf)
+      assert.deepStrictEqual(others.filter((one) => integratorsOf(taken).includes(one)), [])
+      if (taken.length === 0) assert.sameMembers(others, integratorsOf(lanes))
+      inFlight.push(taken)
+      for (const [key, batches] of waited) waited.set(key, batches + 1)
+      for (const lane of inFlight.flat()) waited.set(laneKeyOf(lane), 0)
+      assert.isAtMost(Math.max(...waited.values()), 3 * maxParallel)
+    }
+  })
+})
