@@ -20,14 +20,16 @@ export class LaneShares {
     const share = Math.ceil(found.length / maxParallel)
     const isAlone = found.every(({ integratorId }) => integratorId === found[0]?.integratorId)
     const last = isAlone ? undefined : free[share - 1]?.integratorId
-    const taken = isShared
-      ? free.filter(({ integratorId }, index) => index < share || integratorId === last)
-      : free
+    return this.add(isShared ? free.filter(({ integratorId }, index) => index < share || integratorId === last) : free)
+  }
+
+  /** Adds the lanes of a batch, of which other batches may have some. */
+  add(taken: ReadonlyArray<LaneKey>): ReadonlyArray<LaneKey> {
     this.inFlight.add(taken)
     return taken
   }
 
-  /** Gives back what {@link take} returned. */
+  /** Gives back what {@link take} or {@link add} returned. */
   release(taken: ReadonlyArray<LaneKey>): void {
     this.inFlight.delete(taken)
   }
