@@ -34,6 +34,13 @@ describe("the lanes of batches that are in flight at once", () => {
     assert.deepStrictEqual(shares.take(found, false), found)
   })
 
+  it("are of other integrators than those of a batch in flight, as long as there are any", () => {
+    const shares = new LaneShares()
+    const [first, second] = [lanesOf("a", 16), lanesOf("b", 16)]
+    shares.take(first, true)
+    assert.deepStrictEqual(shares.take([...first, ...second], false), second)
+  })
+
   it.prop("are of different integrators, and each lane has its turn", [Schema.Int], ([seed]) => {
     const random = SeededRandom.make(seed)
     const integrators = random.integer(2, 12)
