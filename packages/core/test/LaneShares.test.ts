@@ -1,9 +1,12 @@
 import { LaneShares, maxParallel } from "@card-rewards/core/Processing/LaneShares"
 import { byKey, type LaneKey, laneKeyOf } from "@card-rewards/core/Processing/LaneWatermarks"
-import { ScanState } from "@card-rewards/core/Processing/Queue"
+import { findLanes, maxLanes, ScanState } from "@card-rewards/core/Processing/Queue"
 import * as SeededRandom from "@card-rewards/testing/SeededRandom"
-import { assert, describe, it } from "@effect/vitest"
-import { Schema } from "effect"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { setUp } from "./Quarantined.ts"
+import { liveMoneyLayer } from "./Spending.ts"
 
 const lanesOf = (integratorId: string, count: number): ReadonlyArray<LaneKey> =>
   Array.from({ length: count }, (_, lane) => ({ integratorId, lane }))
@@ -64,4 +67,30 @@ describe("the lanes of batches that are in flight at once", () => {
       assert.isAtMost(Math.max(...waited.values()), 3 * maxParallel)
     }
   })
+})
+
+layer(liveMoneyLayer, { excludeTestServices: true })("lanes that a scan found", (it) => {
+  it.effect("are scanned again when the last scan is old or batches are not full", () =>
+    Effect.gen(function*() {
+      const [first, second] = [yield* setUp(), yield* setUp()]
+      const state = new ScanState()
+      const found = Effect.map(findLanes(state, maxLanes), (lanes) => {
+        const ids = lanes.map(({ integratorId }) => integratorId)
+        return [first, second].map(({ integratorId }) => ids.includes(integratorId))
+      })
+      yield* first.send()
+      assert.deepStrictEqual(yield* found, [true, false])
+      yield* second.send()
+      state.isBatchFull = true
+      state.knownUntilNanos = 2n ** 62n
+      assert.deepStrictEqual(yield* found, [true, false])
+      state.knownUntilNanos = 0n
+      assert.deepStrictEqual(yield* found, [true, true])
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`DELETE FROM spend_event_queue WHERE integrator_id = ${second.integratorId}`
+      state.knownUntilNanos = 2n ** 62n
+      assert.deepStrictEqual(yield* found, [true, true])
+      state.isBatchFull = false
+      assert.deepStrictEqual(yield* found, [true, false])
+    }))
 })

@@ -243,30 +243,6 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
       assert.deepStrictEqual(yield* taken, ["turn-3"])
     }))
 
-  it.effect("are scanned again when the last scan is old or batches are not full", () =>
-    Effect.gen(function*() {
-      const [first, second] = [yield* watermarked("scanned"), yield* watermarked("unscanned")]
-      const { state } = first
-      const found = Effect.map(findLanes(state, maxLanes), (lanes) => {
-        const ids = lanes.map(({ integratorId }) => integratorId)
-        return [first, second].map(({ integratorId }) => ids.includes(integratorId))
-      })
-      yield* first.send("first")
-      assert.deepStrictEqual(yield* found, [true, false])
-      yield* second.send("second")
-      state.isBatchFull = true
-      state.knownUntilNanos = 2n ** 62n
-      assert.deepStrictEqual(yield* found, [true, false])
-      state.knownUntilNanos = 0n
-      assert.deepStrictEqual(yield* found, [true, true])
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`DELETE FROM spend_event_queue WHERE integrator_id = ${second.integratorId}`
-      state.knownUntilNanos = 2n ** 62n
-      assert.deepStrictEqual(yield* found, [true, true])
-      state.isBatchFull = false
-      assert.deepStrictEqual(yield* found, [true, false])
-    }))
-
   it.effect("skips integrators in quarantine, in scans of the whole queue and of recent lanes", () =>
     Effect.gen(function*() {
       const { integratorId, scan, state, send } = yield* watermarked("quarantined")
