@@ -4,7 +4,7 @@ import { SpendAmount } from "@card-rewards/domain/Money"
 import { IntegratorMismatch, Merchant, SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { parseTimestamp } from "@card-rewards/domain/Time"
 import { batchOf } from "@card-rewards/domain/SpendEventBatch"
-import { Effect, Schema } from "effect"
+import { Effect, Result, Schema } from "effect"
 import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
 import * as Problems from "./Pipeline/Problems.ts"
 
@@ -71,14 +71,19 @@ export const decodeBatch = (text: string): Effect.Effect<ReadonlyArray<unknown>,
 const decodeList = Schema.decodeUnknownEffect(batchOf(Schema.Unknown), { onExcessProperty: "error", errors: "all" })
 
 /**
- * Decodes an event of a batch as the body of a single one. To find what is wrong with an invalid one takes a hundred
- * times as long as to decode a valid one: other requests have their turn before.
+ * Decodes an event of a batch as the body of a single one; `refused` makes what is kept of an error. To find what is
+ * wrong with an invalid one takes a hundred times as long as to decode a valid one: other requests have their turn
+ * before.
  */
-export const decodeItem = (json: unknown, integratorId: IntegratorId) => {
+export const decodeItem = <A>(
+  json: unknown,
+  integratorId: IntegratorId,
+  refused: (refusal: Refusal) => A
+): Effect.Effect<Result.Result<SpendEvent, A>> => {
   const event = decodeCompiled(json)
-  return event === undefined
-    ? Effect.andThen(Effect.yieldNow, decodeOne(json, integratorId))
-    : own(event, integratorId)
+  return event?.integratorId === integratorId
+    ? Effect.succeed(Result.succeed(event))
+    : Effect.andThen(Effect.yieldNow, Effect.result(Effect.mapError(decodeOne(json, integratorId), refused)))
 }
 
 const parse = (text: string): unknown => {

@@ -38,8 +38,8 @@ export const integratorsOnTheMove = `SELECT i.integrator_id FROM integrators i
   WHERE EXISTS (SELECT FROM cell_slots WHERE state <> 'owned') AND NOT (${isOwnedSql("i.integrator_id")})`
 
 /** Whether this cell owns the slots of all of these integrators: {@link isOwned} for a statement with many rows. */
-export const areOwned = (integratorIds: ReadonlySet<string>): Statement.Fragment => {
-  const slots = [...new Set([...integratorIds].map(slotOf))]
+export const areOwned = (integratorIds: ReadonlyArray<string>): Statement.Fragment => {
+  const slots = [...new Set(integratorIds.map(slotOf))]
   return Statement.fragment([
     Statement.literal("(SELECT count(*) FROM cell_slots WHERE state = 'owned' AND slot = ANY("),
     Statement.parameter(columns.int4(slots)),

