@@ -129,8 +129,8 @@ export class Catalog {
   readonly entry: CachedPrograms
   readonly metadata: Metadata
   private readonly kept = new Map<VersionMetadata, ProgramVersion>()
-  /** Sets of which every version is kept. */
-  private readonly keptSets = new Set<ReadonlySet<VersionMetadata>>()
+  /** Sets of which every version is kept: the purchases of a transaction mostly need the same one. */
+  private complete = new WeakSet<ReadonlySet<VersionMetadata>>()
   /** The last result of {@link at}: most purchases of a transaction are of about the same time. */
   private readonly last = new Map<Asset, ProgramsAt>()
 
@@ -164,26 +164,21 @@ export class Catalog {
 
   /** Whether a version is compiled; keeps it if so. Throws {@link BrokenDefinition} where it cannot be compiled. */
   has(version: VersionMetadata): boolean {
-    if (this.kept.has(version)) return true
-    const found = this.entry.find(version)
-    if (found === undefined) return false
-    if (found instanceof BrokenDefinition) throw found
-    this.kept.set(version, found)
-    return true
+    return this.find(version) !== undefined
   }
 
   /** {@link has} for each of them: even where one is not compiled, the others are kept. */
   hasAll(versions: ReadonlySet<VersionMetadata>): boolean {
-    if (this.keptSets.has(versions)) return true
+    if (this.complete.has(versions)) return true
     let hasAll = true
     for (const version of versions) if (!this.has(version)) hasAll = false
-    if (hasAll) this.keptSets.add(versions)
+    if (hasAll) this.complete.add(versions)
     return hasAll
   }
 
   /** Returns a compiled version. Throws where {@link has} would return false. */
   compiled(version: VersionMetadata): ProgramVersion {
-    const found = this.kept.get(version) ?? (this.has(version) ? this.kept.get(version) : undefined)
+    const found = this.find(version)
     if (found === undefined) throw new Error(`version ${version.version} of program ${version.programId} is not loaded`)
     return found
   }
@@ -191,6 +186,15 @@ export class Catalog {
   /** Releases the kept versions. */
   release(): void {
     this.kept.clear()
-    this.keptSets.clear()
+    this.complete = new WeakSet()
+  }
+
+  private find(version: VersionMetadata): ProgramVersion | undefined {
+    const kept = this.kept.get(version)
+    if (kept !== undefined) return kept
+    const found = this.entry.find(version)
+    if (found instanceof BrokenDefinition) throw found
+    if (found !== undefined) this.kept.set(version, found)
+    return found
   }
 }
