@@ -1,5 +1,5 @@
 import { NotFound, type Unavailable } from "@card-rewards/domain/Errors"
-import { applyCaps, evaluate } from "@card-rewards/domain/Evaluation"
+import { applyCaps, evaluate, type Usage } from "@card-rewards/domain/Evaluation"
 import type { IntegratorId, UserId } from "@card-rewards/domain/Ids"
 import { assetOfCurrency } from "@card-rewards/domain/Money"
 import type { ProgramVersion } from "@card-rewards/domain/ProgramVersion"
@@ -100,9 +100,13 @@ const usageOf = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: 
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<Row<typeof Tables.capUsage>>`SELECT * FROM cap_usage
     WHERE integrator_id = ${integratorId} AND user_id = ${userId} AND month = ${value.int4(monthOf(at))}`
-  const used = new Map(rows.map(({ categoryId, programId, used }) => [`${programId}\0${categoryId}`, used]))
-  return ({ programId }: ProgramVersion, category: string | undefined) => ({
-    month: used.get(`${programId}\0`) ?? 0n,
-    category: category === undefined ? 0n : used.get(`${programId}\0${category}`) ?? 0n
-  })
+  const byProgram = Map.groupBy(rows, ({ programId }) => programId)
+  return ({ programId }: ProgramVersion, category: string | undefined): Usage => {
+    const counted = byProgram.get(programId) ?? []
+    const inCategory = category === undefined ? [] : counted.filter(({ categoryId }) => categoryId === category)
+    return { month: sumOf(counted), category: sumOf(inCategory) }
+  }
 })
+
+const sumOf = (rows: ReadonlyArray<{ readonly earned: bigint }>): bigint =>
+  rows.reduce((sum, { earned }) => sum + earned, 0n)

@@ -78,7 +78,7 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
     spend_event_queue: "DELETE",
     spend_event_waits: "INSERT, DELETE",
     authorizations: "INSERT, UPDATE",
-    cap_usage: "INSERT, UPDATE (used)",
+    cap_usage: "INSERT, UPDATE (earned)",
     open_estimates: "INSERT, UPDATE (authorizations, raw), DELETE",
     expected_balances: "INSERT, UPDATE (expected)",
     quarantine: "SELECT, INSERT, UPDATE (reason, error, failures, next_attempt_at), DELETE",

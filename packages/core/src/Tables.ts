@@ -120,14 +120,14 @@ export const authorizations = table("authorizations", {
   closed: bool()
 })
 
-/** Cap usage by user, month, program and category. */
+/** What caps count: net amounts earned by user, month, program and category (`""` outside every category). */
 export const capUsage = table("cap_usage", {
   ...integrator,
   user_id: text(),
   month: int4(),
   program_id: text(),
   category_id: text(),
-  used: numeric()
+  earned: numeric()
 })
 
 /** Estimated rewards of open authorizations, before caps. */

@@ -92,8 +92,8 @@ export const faults: ReadonlyArray<readonly [fault: string, plant: string, undo:
   ],
   [
     "what a cap counted",
-    "UPDATE cap_usage SET used = used + 1 WHERE category_id = 'groceries'",
-    "UPDATE cap_usage SET used = used - 1 WHERE category_id = 'groceries'",
+    "UPDATE cap_usage SET earned = earned + 1 WHERE category_id = 'groceries'",
+    "UPDATE cap_usage SET earned = earned - 1 WHERE category_id = 'groceries'",
     "caps count"
   ],
   [

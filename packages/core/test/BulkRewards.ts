@@ -38,6 +38,12 @@ export const addRewards = Effect.fnUntraced(function*(integratorId: IntegratorId
   yield* deriveBalances(integratorId)
 })
 
+/** Makes a vault's work due just after another's, whatever the clocks of PostgreSQL and of this process say. */
+export const dueAfter = (earlier: IntegratorId, later: IntegratorId) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql`UPDATE vaults v SET work_at = e.work_at + interval '1 ms' FROM vaults e
+      WHERE v.integrator_id = ${later} AND e.integrator_id = ${earlier}`)
+
 /** Makes users owe an amount that none of their rewards explains. */
 export const addOwed = Effect.fnUntraced(function*(
   integratorId: IntegratorId,

@@ -7,7 +7,7 @@ import { IntegratorId, Reference, UserId } from "@card-rewards/domain/Ids"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
-import { addOwed, addRewards } from "./BulkRewards.ts"
+import { addOwed, addRewards, dueAfter } from "./BulkRewards.ts"
 import { liveMoneyLayer } from "./Spending.ts"
 
 const [ofAnn, pending] = [{ prefix: "ann", users: "one" }, { state: "Pending" }] as const
@@ -245,8 +245,8 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       yield* addRewards(busy.integratorId, { ...ofAnn, ...pending, count: 600, claimableAt: now - 1e8 })
       yield* matureRewards
       yield* addRewards(integratorId, { ...ofAnn, ...pending, count: 1, claimableAt: now })
-      yield* matureRewards
-      yield* matureRewards
+      yield* dueAfter(busy.integratorId, integratorId)
+      yield* Effect.andThen(matureRewards, matureRewards)
       assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 1 })
       assert.strictEqual((yield* statesOf(busy.integratorId))["Pending"], 100)
       yield* workAll

@@ -41,7 +41,7 @@ layer(liveLayer, { excludeTestServices: true })("a table's column list", (it) =>
       const sql = yield* SqlClient.SqlClient
       const textOf = (rows: ReadonlyArray<Row<typeof persons>>) => sql`${persons.insert(rows)}`.compile()[0]
       const one = "INSERT INTO persons (given_name, age, last_login_at, nickname) SELECT * FROM " +
-        "unnest($1, $2, $3, $4) AS t(given_name, age, last_login_at, nickname)"
+        "(SELECT unnest($1), unnest($2), unnest($3), unnest($4)) AS t(given_name, age, last_login_at, nickname)"
       for (const rows of [[], [ann], [ann, bob]]) assert.strictEqual(textOf(rows), one)
     }))
 })

@@ -15,7 +15,7 @@ export interface Webhook {
 
 const read = {
   name: "read_event",
-  text: `SELECT e.lane, e.cents, e.occurred_at, i.event_salt, coalesce(c.used, 0) AS used
+  text: `SELECT e.lane, e.cents, e.occurred_at, i.event_salt, coalesce(c.earned, 0) AS used
     FROM spend_events e JOIN integrators i ON i.integrator_id = e.integrator_id
     JOIN LATERAL (SELECT * FROM user_attributes u WHERE u.integrator_id = e.integrator_id AND u.user_id = e.user_id
       AND u.arrival < e.arrival ORDER BY u.arrival DESC LIMIT 1) a ON true
@@ -36,10 +36,11 @@ const changes = `WITH applied AS (
     UPDATE spend_events SET position = $13, purchase_at = $4, refunded_cents = 0
     WHERE integrator_id = $1 AND user_id = $2 AND kind = 'clearing' AND external_transaction_id = $3
   ), usage AS (
-    INSERT INTO cap_usage AS c (integrator_id, user_id, month, program_id, category_id, used)
+    INSERT INTO cap_usage AS c (integrator_id, user_id, month, program_id, category_id, earned)
     VALUES ($1, $2, extract(year FROM $4::timestamptz)::int * 12 + extract(month FROM $4::timestamptz)::int - 1,
       'program-0', '', $5)
-    ON CONFLICT (integrator_id, user_id, month, program_id, category_id) DO UPDATE SET used = c.used + EXCLUDED.used
+    ON CONFLICT (integrator_id, user_id, month, program_id, category_id)
+    DO UPDATE SET earned = c.earned + EXCLUDED.earned
   ), reward AS (
     INSERT INTO rewards (integrator_id, user_id, kind, external_transaction_id, program_id, program_version, creation,
       asset, state, purchase_at, currency, spend, refunded_spend, earned, amount, paid, recovered, clawed_back,

@@ -31,17 +31,16 @@ export const historyChecks: ReadonlyArray<Check> = [
     name: "caps count the net amounts of their rewards",
     sql: `
       SELECT integrator_id, user_id || ' ' || program_id || ' ' || month || ' ' || category_id AS subject,
-        coalesce(r.used, 0) AS expected, coalesce(u.used, 0) AS actual
+        coalesce(r.earned, 0) AS expected, coalesce(u.earned, 0) AS actual
       FROM cap_usage u FULL JOIN (
-        SELECT integrator_id, user_id, month, program_id, category_id, sum(amount) AS used FROM (
-          SELECT r.integrator_id, r.user_id, r.program_id, r.amount, side.category_id,
+        SELECT integrator_id, user_id, month, program_id, category_id, sum(amount) AS earned FROM (
+          SELECT integrator_id, user_id, program_id, amount, coalesce(category_id, '') AS category_id,
             (extract(year FROM purchase_at AT TIME ZONE 'UTC') * 12
               + extract(month FROM purchase_at AT TIME ZONE 'UTC') - 1)::int AS month
-          FROM rewards r CROSS JOIN LATERAL (SELECT '' UNION ALL SELECT r.category_id WHERE r.category_id IS NOT NULL)
-            AS side(category_id)
-        ) sides GROUP BY integrator_id, user_id, month, program_id, category_id
+          FROM rewards
+        ) dated GROUP BY integrator_id, user_id, month, program_id, category_id
       ) r USING (integrator_id, user_id, month, program_id, category_id)
-      WHERE coalesce(r.used, 0) <> coalesce(u.used, 0)`
+      WHERE coalesce(r.earned, 0) <> coalesce(u.earned, 0)`
   },
   {
     name: "each reward has one event per revision and equals its latest event",

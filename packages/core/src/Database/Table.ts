@@ -59,7 +59,7 @@ export interface ColumnList<C extends Columns> {
   readonly of: (alias: string) => Statement.Fragment
   /** `e.user_id AS "userId"`: for `withoutTransform`, which saves the renaming of each row's columns. */
   readonly renamed: (alias: string) => Statement.Fragment
-  /** `unnest($1, $2) AS t(user_id, created_at)`: one array parameter per column, for any number of rows. */
+  /** `(SELECT unnest($1), unnest($2)) AS t(user_id, created_at)`: one array per column, for any number of rows. */
   readonly unnest: (rows: ReadonlyArray<WrittenOf<C>>) => Statement.Fragment
   /** `user_id = t.user_id, created_at = t.created_at` */
   readonly setFrom: (alias: string) => Statement.Fragment
@@ -121,6 +121,7 @@ const rowsOf = <C extends Columns>(names: ReadonlyArray<string>): ColumnList<C>[
   return (values) => (all ??= compile())(values)
 }
 
+/** In the select list: in the `FROM` clause PostgreSQL first makes a copy of each column. */
 const unnestOf = <C extends Columns>(columns: C): ColumnList<C>["unnest"] => {
   const all = Object.entries(columns).map(([name, { arrayOid }], index) => ({
     key: String.snakeToCamel(name) as keyof WrittenOf<C>,

@@ -146,7 +146,7 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => 
     }
     const { category, raw } = evaluation
     const group = groupOf(state, { integratorId, userId, month, programId })
-    const used = { month: group.used(""), category: category === undefined ? 0n : group.used(category) }
+    const used = group.used(category)
     const earned = applyCaps(version, category, raw, used)
     if (earned === 0n) {
       const reason = unearnedReason(version, event.mcc, evaluation, used)

@@ -219,7 +219,7 @@ const readGroups = Effect.fnUntraced(function*(
     SELECT ${Tables.capUsage.renamed("u")}
     FROM ${keys} CROSS JOIN LATERAL (SELECT * FROM cap_usage u WHERE ${userMonths.match("u", "t")} ${perRow}) u
   `.withoutTransform
-  for (const row of usage) groupOf(found, row).addUsage(row.categoryId, row.used)
+  for (const row of usage) groupOf(found, row).addUsage(row.categoryId, row.earned)
   const estimates = yield* sql<Row<typeof Tables.openEstimates>>`
     SELECT o.* FROM ${keys} JOIN open_estimates o ON ${userMonths.match("o", "t")}`
   for (const row of estimates) {

@@ -174,7 +174,7 @@ const writeUsage = Effect.fnUntraced(function*(groups: ReadonlyArray<Group>) {
     [...group.changedUsage].map((categoryId) => ({
       ...keyOf(group),
       categoryId,
-      used: group.used(categoryId),
+      earned: group.usage.get(categoryId) ?? 0n,
       isStored: group.storedUsage.has(categoryId)
     }))
   )
@@ -183,7 +183,7 @@ const writeUsage = Effect.fnUntraced(function*(groups: ReadonlyArray<Group>) {
   if (added.length > 0) yield* sql`${Tables.capUsage.insert(added)}`
   const changed = rows.filter((row) => row.isStored)
   if (changed.length > 0) {
-    yield* sql`UPDATE cap_usage u SET used = t.used FROM ${Tables.capUsage.unnest(changed)}
+    yield* sql`UPDATE cap_usage u SET earned = t.earned FROM ${Tables.capUsage.unnest(changed)}
       WHERE ${usageKey.match("u", "t")}`
   }
 })

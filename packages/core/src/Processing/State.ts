@@ -1,5 +1,5 @@
 import type { AuthorizationTotals } from "@card-rewards/domain/Authorization"
-import { expectedOf, isNewer } from "@card-rewards/domain/Evaluation"
+import { expectedOf, isNewer, type Usage } from "@card-rewards/domain/Evaluation"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { Month } from "@card-rewards/domain/Time"
 import type { Attributes } from "@card-rewards/domain/User"
@@ -68,10 +68,7 @@ export const transactionKey = (event: {
   readonly externalTransactionId: string
 }): string => `${event.integratorId}\0${event.userId}\0${event.externalTransactionId}`
 
-/**
- * One user's cap usage and estimates in one program and month. The category `""` means the whole month in the usage,
- * and no category in the estimates.
- */
+/** One user's cap usage and estimates in one program and month. The category `""` is that of purchases without one. */
 export class Group {
   readonly integratorId: IntegratorId
   readonly userId: string
@@ -79,6 +76,7 @@ export class Group {
   readonly programId: string
   /** Net amounts earned, by category. */
   readonly usage = new Map<string, bigint>()
+  private earnedInMonth = 0n
   /** The categories whose usage is stored. */
   readonly storedUsage = new Set<string>()
   /** Open authorizations by version and category. */
@@ -98,23 +96,21 @@ export class Group {
   }
 
   /** Adds usage that was read. */
-  addUsage(categoryId: string, used: bigint): void {
-    this.usage.set(categoryId, used)
+  addUsage(categoryId: string, earned: bigint): void {
+    this.count(categoryId, earned)
     this.storedUsage.add(categoryId)
   }
 
-  /** The net amount earned; 0 where no reward was earned yet. */
-  used(categoryId: string): bigint {
-    return this.usage.get(categoryId) ?? 0n
+  /** What the caps of a purchase have counted. */
+  used(category: string | undefined): Usage {
+    return { month: this.earnedInMonth, category: category === undefined ? 0n : this.usage.get(category) ?? 0n }
   }
 
   /** Adds the amount that a reward earned; a refund subtracts with a negative amount. */
   use(categoryId: string | undefined, amount: bigint): void {
     this.remember()
-    for (const id of categoryId === undefined ? [""] : ["", categoryId]) {
-      this.usage.set(id, this.used(id) + amount)
-      this.changedUsage.add(id)
-    }
+    this.count(categoryId ?? "", amount)
+    this.changedUsage.add(categoryId ?? "")
   }
 
   /** Changes the estimate of one authorization: `authorizations` is 1 when it opens, −1 when it closes, else 0. */
@@ -147,6 +143,11 @@ export class Group {
     return [newest, next]
   }
 
+  private count(categoryId: string, earned: bigint): void {
+    this.usage.set(categoryId, (this.usage.get(categoryId) ?? 0n) + earned)
+    this.earnedInMonth += earned
+  }
+
   private remember(): void {
     this.expectedBefore ??= this.expected()
   }
@@ -156,8 +157,8 @@ export class Group {
     return expectedOf(
       open.map(({ version, categoryId, raw }) => ({ version, category: categoryId, raw })),
       (newest) => this.catalog.compiled(newest),
-      (category) => this.used(category ?? ""),
-      this.used("")
+      (category) => this.used(category).category,
+      this.earnedInMonth
     )
   }
 }

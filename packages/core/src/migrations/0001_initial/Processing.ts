@@ -29,14 +29,14 @@ export const statements = [
     closed boolean NOT NULL,
     PRIMARY KEY (integrator_id, user_id, external_transaction_id)
   ) WITH (fillfactor = 80)`,
-  // net amounts earned by user, month and program; category '' is the whole month
+  // what caps count: net amounts earned by user, month, program and category ('' outside every category)
   `CREATE TABLE cap_usage (
     integrator_id text NOT NULL,
     user_id text NOT NULL,
     month integer NOT NULL,
     program_id text NOT NULL,
     category_id text NOT NULL,
-    ${amount("used")},
+    ${amount("earned")},
     PRIMARY KEY (integrator_id, user_id, month, program_id, category_id)
   ) WITH (fillfactor = 80)`,
   // Σ raw of the open authorizations by user, month, program, version and category ('' outside every category)
