@@ -115,7 +115,7 @@ layer(moneyLayer)("the budget of a batch", (it) => {
     Effect.gen(function*() {
       yield* TestClock.setTime(startMillis)
       const sql = yield* SqlClient.SqlClient
-      const [waiting, programs] = [60, 40]
+      const [waiting, programs] = [120, 40]
       const cascade = yield* setUp({ programs })
       const innocent = yield* setUp()
       // loads its programs into memory

@@ -4,10 +4,10 @@ import { authorizationOf, catalogOf, type State, type StoredEvent } from "./Stat
 
 /**
  * The budget of one batch in units of work. An event that is applied or set aside counts one unit, plus one for each
- * reward that it creates or may change and one for each program whose estimate it may change. 1,000 units take about
+ * reward that it creates or may change and one for each program whose estimate it may change. 2,000 units take about
  * 0.1 s.
  */
-export const maxUnits = 1_000
+export const maxUnits = 2_000
 
 /** The expected units of an event of an unknown integrator, and the maximum: an event under 50 programs makes 101. */
 const usualWeight = 2
