@@ -182,6 +182,7 @@ const notEnrolled = ({ userId }: SpendEvent) =>
 const sent = columnList({ ...storedContents.columns, ...Tables.spendEvents.pick("lane").columns })
 /** The columns that must be equal in a repeated post. Nullable columns are compared with IS NOT DISTINCT FROM. */
 const contents = sent.pick("currency", "cents", "descriptor", "mcc", "occurred_at")
+/** `clock` is the place of the integrator's clock among those of the insert, from 1. */
 const input = columnList({ ord: int4(), clock: int4(), ...sent.columns })
 const tracedInput = columnList({ ...input.columns, ...Tables.spendEventQueue.pick("traceparent").columns })
 const queued = Tables.spendEventQueue.pick(

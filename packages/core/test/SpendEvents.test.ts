@@ -4,7 +4,7 @@ import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { UserId } from "@card-rewards/domain/Ids"
-import { printTimestamp } from "@card-rewards/domain/Time"
+import { dayMillis, printTimestamp } from "@card-rewards/domain/Time"
 import { spendEvent, usd } from "@card-rewards/testing/Fixtures"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Result } from "effect"
@@ -126,6 +126,27 @@ layer(services)("a spend event", (it) => {
       )
       assert.deepStrictEqual(answers.map(Result.isSuccess), answers.map((_, index) => index % 3 !== 0))
       assert.strictEqual((yield* storedEvents(integratorId)).length, 40)
+    }))
+
+  it.effect("is dated and judged by its integrator's clock, also beside those of others in one insert", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const set = yield* Effect.forEach([0, 1, 2], (days) =>
+        Effect.tap(setUp, ({ integratorId }) =>
+          sql`UPDATE integrators SET clock_offset_millis = ${value.int8(BigInt(days * dayMillis))}
+            WHERE integrator_id = ${integratorId}`))
+      const at = (day: number) => ({ occurredAt: printTimestamp(startMillis + day * dayMillis) })
+      const sent = ["a", "b"].flatMap((id) =>
+        set.toReversed().flatMap(({ integratorId, submit }) =>
+          [0, 1, 2, 3].map((day) => submit(event(integratorId, `${id}${day}`, at(day))))))
+      const results = yield* Effect.forEach(sent, Effect.result, { concurrency: "unbounded" })
+      const outcomes = results.map((result) => Result.isSuccess(result) ? "stored" : result.failure._tag)
+      const first = (stored: number) =>
+        Array.from({ length: 4 }, (_, day) => day < stored ? "stored" : "EventInFuture")
+      assert.deepStrictEqual(outcomes, ["a", "b"].flatMap(() => [...first(3), ...first(2), ...first(1)]))
+      const received = yield* Effect.forEach(set, ({ integratorId }) =>
+        sql<{ at: number }>`SELECT DISTINCT received_at AS at FROM spend_events WHERE integrator_id = ${integratorId}`)
+      assert.deepStrictEqual(received, [0, 1, 2].map((days) => [{ at: startMillis + days * dayMillis }]))
     }))
 
   it.effect("of a slot that the cell does not own is refused, also beside others in one insert", () =>

@@ -37,6 +37,20 @@ describe("timestamps", () => {
       assert.strictEqual(monthOf(millis), Number(printed.slice(0, 4)) * 12 + Number(printed.slice(5, 7)) - 1)
     }
   )
+
+  const upTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))
+  it.prop(
+    "are real instants: those that a Date prints as they were written",
+    [upTo(9_999), upTo(13), upTo(32), upTo(24), upTo(60), upTo(60), upTo(999)],
+    ([year, month, day, hour, minute, second, milli]) => {
+      const digits = (part: number, count = 2) => `${part}`.padStart(count, "0")
+      const date = `${digits(year, 4)}-${digits(month)}-${digits(day)}`
+      const text = `${date}T${digits(hour)}:${digits(minute)}:${digits(second)}.${digits(milli, 3)}Z`
+      const millis = Date.parse(text)
+      const isReal = year > 0 && !Number.isNaN(millis) && new Date(millis).toISOString() === text
+      assert.strictEqual(parseTimestamp(text), isReal ? millis : undefined)
+    }
+  )
 })
 
 describe("amounts", () => {
