@@ -149,8 +149,9 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's command line
       yield* sql`INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at,
           currency, cents, descriptor, mcc, occurred_at)
         VALUES ('acme', 'ann', 'clearing', 'c', 3, now() - interval '90 seconds', 'USD', 1, 'Shop', '5411', now())`
-      yield* sql`INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
-        SELECT integrator_id, lane, arrival, user_id, kind, external_transaction_id FROM spend_events
+      yield* sql`INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_ids, kinds, external_transaction_ids)
+        SELECT integrator_id, lane, arrival, ARRAY[user_id], ARRAY[kind], ARRAY[external_transaction_id]
+        FROM spend_events
         WHERE external_transaction_id = 'c'`
       yield* sql`INSERT INTO quarantine (integrator_id, reason, error, failures, since, next_attempt_at)
         VALUES ('broken', 'failing', ${"a program\nthrows"}, 4, '2026-11-01T12:00:00Z', '2026-11-01T12:00:30Z')`

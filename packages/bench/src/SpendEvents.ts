@@ -1,4 +1,5 @@
 import * as Database from "@card-rewards/core/Database"
+import { insertedSegments, segmentColumns } from "@card-rewards/core/Processing/Segments"
 import { laneOf } from "@card-rewards/domain/Lane"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -115,8 +116,7 @@ export const store = Effect.fn("SpendEvents.store")(function*(
       ORDER BY n
       RETURNING integrator_id, lane, arrival, user_id, kind, external_transaction_id
     )
-    INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
-    SELECT integrator_id, lane, arrival, user_id, kind, external_transaction_id FROM stored`
+    INSERT INTO spend_event_queue (${sql.literal(segmentColumns)}) ${insertedSegments("stored", undefined, [count])}`
 })
 
 /** Events that one statement stores within its timeout. */

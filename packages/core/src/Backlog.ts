@@ -92,15 +92,15 @@ const readCursor = (cursor: string) => {
 const size = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ stored: number; waiting: number; oldest: number | null }>`SELECT
-    (SELECT count(*)::int4 FROM (SELECT FROM spend_event_queue WHERE integrator_id = ${integratorId}
+    (SELECT count(*)::int4 FROM (SELECT unnest(kinds) FROM spend_event_queue WHERE integrator_id = ${integratorId}
       LIMIT ${value.int4(maxBacklogCount)}) q) AS stored,
     (SELECT count(*)::int4 FROM (SELECT FROM spend_event_waits WHERE integrator_id = ${integratorId}
       LIMIT ${value.int4(maxBacklogCount)}) w) AS waiting,
     (SELECT min(e.received_at) FROM lanes l CROSS JOIN LATERAL (
       SELECT * FROM spend_event_queue q WHERE q.integrator_id = l.integrator_id AND q.lane = l.lane
       ORDER BY q.arrival LIMIT 1
-    ) q JOIN spend_events e ON e.integrator_id = q.integrator_id AND e.user_id = q.user_id AND e.kind = q.kind
-      AND e.external_transaction_id = q.external_transaction_id
+    ) q JOIN spend_events e ON e.integrator_id = q.integrator_id AND e.user_id = q.user_ids[1] AND e.kind = q.kinds[1]
+      AND e.external_transaction_id = q.external_transaction_ids[1]
       WHERE l.integrator_id = ${integratorId}) AS oldest`
   const { oldest = null, stored = 0, waiting = 0 } = row ?? {}
   return { stored, waiting, ...(oldest === null ? {} : { oldestStoredAt: instant(oldest) }) }

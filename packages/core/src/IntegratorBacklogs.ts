@@ -109,7 +109,8 @@ const list = Effect.gen(function*() {
     LEFT JOIN (${sql.literal(endpointLags(listedEndpoints))}) e USING (integrator_id)
     CROSS JOIN LATERAL (
       SELECT count(*)::int4 AS stored FROM (
-        SELECT FROM spend_event_queue q WHERE q.integrator_id = l.integrator_id LIMIT ${value.int4(maxCount)}
+        SELECT unnest(q.kinds) FROM spend_event_queue q WHERE q.integrator_id = l.integrator_id
+        LIMIT ${value.int4(maxCount)}
       ) q
     ) s
     CROSS JOIN LATERAL (

@@ -75,7 +75,7 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
     journal_seals: "INSERT",
     lanes: "UPDATE (position)",
     spend_events: "UPDATE (position, purchase_at, refunded_cents, unearned)",
-    spend_event_queue: "DELETE",
+    spend_event_queue: "UPDATE (user_ids, kinds, external_transaction_ids), DELETE",
     spend_event_waits: "INSERT, DELETE",
     authorizations: "INSERT, UPDATE",
     cap_usage: "INSERT, UPDATE (earned)",

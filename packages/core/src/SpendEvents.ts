@@ -1,5 +1,5 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
-import { laneOf } from "@card-rewards/domain/Lane"
+import { laneCount, laneOf } from "@card-rewards/domain/Lane"
 import {
   EventInFuture,
   futureToleranceMillis,
@@ -19,6 +19,7 @@ import { columns } from "./Database/Columns.ts"
 import { perRow } from "./Database/PlannerHints.ts"
 import { columnList, int4, type Written } from "./Database/Table.ts"
 import * as Metrics from "./Metrics.ts"
+import { insertedSegments, segmentColumns } from "./Processing/Segments.ts"
 import { areOwned, notOwned, slotOf } from "./Slots.ts"
 import { storedContents } from "./StoredSpendEvent.ts"
 import * as Tables from "./Tables.ts"
@@ -185,14 +186,7 @@ const contents = sent.pick("currency", "cents", "descriptor", "mcc", "occurred_a
 /** `clock` is the place of the integrator's clock among those of the insert, from 1. */
 const input = columnList({ ord: int4(), clock: int4(), ...sent.columns })
 const tracedInput = columnList({ ...input.columns, ...Tables.spendEventQueue.pick("traceparent").columns })
-const queued = Tables.spendEventQueue.pick(
-  "integrator_id",
-  "lane",
-  "arrival",
-  "user_id",
-  "kind",
-  "external_transaction_id"
-)
+const queued = columnList({ ...Tables.spendEventKey.columns, ...Tables.spendEvents.pick("lane", "arrival").columns })
 
 const rowOf = (
   { request: event, traceparent }: Post,
@@ -228,6 +222,11 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
   const clocks = new Map(integratorIds.map((id, index) => [id, index + 1]))
   const rows = posts.map((post, ord) => rowOf(post, ord, clocks.get(post.request.integratorId) ?? 0))
   const isTraced = posts.some(({ traceparent }) => traceparent !== null)
+  const perLane = new Map<number, number>()
+  for (const { clock, lane } of rows) {
+    const key = clock * laneCount + lane
+    perLane.set(key, (perLane.get(key) ?? 0) + 1)
+  }
   return yield* sql<NotStored>`
     WITH input AS (
       SELECT * FROM ${(isTraced ? tracedInput : input).unnest(rows)}
@@ -260,12 +259,8 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
       ON CONFLICT DO NOTHING
       RETURNING ${queued.names}
     ), queued AS (
-      INSERT INTO spend_event_queue (${queued.names}, traceparent)
-      SELECT ${queued.of("s")}, ${
-    isTraced
-      ? sql`t.traceparent FROM stored s JOIN input t USING (${Tables.spendEventKey.names})`
-      : sql`NULL FROM stored s`
-  }
+      INSERT INTO spend_event_queue (${sql.literal(segmentColumns)})
+      ${insertedSegments("stored", isTraced ? "input" : undefined, [...perLane.values()])}
     )
     SELECT t.ord, e.user_id IS NOT NULL AS known,
       (${contents.of("e")}) = (${contents.of("t")})

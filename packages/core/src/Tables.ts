@@ -84,9 +84,9 @@ export const spendEvents = table("spend_events", {
 /** The identity of a spend event. */
 export const spendEventKey = spendEvents.pick("integrator_id", "user_id", "kind", "external_transaction_id")
 
-/** Stored spend events that are not applied yet. */
+/** Segments of stored spend events that are not applied yet; the arrays with their keys are in Segments.ts. */
 export const spendEventQueue = table("spend_event_queue", {
-  ...spendEvents.pick("integrator_id", "lane", "arrival", "user_id", "kind", "external_transaction_id").columns,
+  ...spendEvents.pick("integrator_id", "lane", "arrival").columns,
   traceparent: nullable(text())
 })
 

@@ -77,7 +77,7 @@ export const read: Effect.Effect<Vitals, Unavailable, SqlClient.SqlClient> = Eff
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
   const [counts] = yield* sql<{ storedEvents: number; retries: number; xminAge: number }>`SELECT
-    (SELECT count(*)::int4 FROM (SELECT FROM spend_event_queue WHERE ${isOwn}
+    (SELECT count(*)::int4 FROM (SELECT unnest(kinds) FROM spend_event_queue WHERE ${isOwn}
       LIMIT ${value.int4(maxRows)}) q) AS stored_events,
     -- by the indexes of open retries: those with a time, and those behind another one of their reward
     (SELECT count(*)::int4 FROM (SELECT FROM retries WHERE next_attempt_at > '-infinity' AND ${isOwn}

@@ -127,6 +127,30 @@ export const faults: ReadonlyArray<readonly [fault: string, plant: string, undo:
     "queued or set aside"
   ],
   [
+    "a spend event that is queued although it is set aside",
+    `INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_ids, kinds, external_transaction_ids)
+    SELECT integrator_id, lane, arrival, ARRAY[user_id], ARRAY[kind], ARRAY[external_transaction_id] FROM spend_events
+    WHERE external_transaction_id = 'r2'`,
+    "DELETE FROM spend_event_queue",
+    "queued or set aside"
+  ],
+  [
+    "an applied spend event that is queued twice",
+    `INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_ids, kinds, external_transaction_ids)
+    SELECT integrator_id, lane, arrival, ARRAY[user_id, user_id], ARRAY[kind, kind], ARRAY['c3', 'c3']
+    FROM spend_events WHERE external_transaction_id = 'c3'`,
+    "DELETE FROM spend_event_queue",
+    "queued or set aside"
+  ],
+  [
+    "a queued spend event that is not stored",
+    `INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_ids, kinds, external_transaction_ids)
+    SELECT integrator_id, lane, arrival, ARRAY[user_id], ARRAY[kind], ARRAY['none'] FROM spend_events
+    WHERE external_transaction_id = 'c3'`,
+    "DELETE FROM spend_event_queue",
+    "queued or set aside"
+  ],
+  [
     "a spend event that waits for an applied one",
     "UPDATE spend_event_waits SET original_id = 'c1'",
     "UPDATE spend_event_waits SET original_id = 'unknown'",

@@ -65,8 +65,9 @@ layer(services, { excludeTestServices: true })("the list of backlogs", (it) => {
       assert.isTrue(others.every(({ quarantine, stored, waiting }) =>
         quarantine === undefined && stored === 1 && waiting === 0))
 
-      yield* sql`INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
-        SELECT 'many-150', 0, 1000000 + n, 'ann', 'clearing', 'c' || n FROM generate_series(1, 20000) n`
+      yield* sql`INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_ids, kinds, external_transaction_ids)
+        SELECT 'many-150', 0, 1000000 + n, ARRAY['ann'], ARRAY['clearing'], ARRAY['c' || n]
+        FROM generate_series(1, 20000) n`
       yield* sql`INSERT INTO spend_event_waits (integrator_id, user_id, original_kind, original_id, occurred_at,
           arrival, kind, external_transaction_id)
         SELECT 'many-400', 'ann', 'clearing', 'none', now(), n, 'refund', 'r' || n FROM generate_series(1, 20000) n`
@@ -90,8 +91,9 @@ layer(services, { excludeTestServices: true })("the list of backlogs", (it) => {
       yield* sql`INSERT INTO quarantine (integrator_id, reason, error, failures, since, next_attempt_at)
         VALUES ('many-10', 'failing', 'it failed', 1, now(), now())`
       // many-120 has stored spend events, which are older than its events
-      yield* sql`INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
-        SELECT integrator_id, lane, arrival, user_id, kind, external_transaction_id FROM spend_events
+      yield* sql`INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_ids, kinds, external_transaction_ids)
+        SELECT integrator_id, lane, arrival, ARRAY[user_id], ARRAY[kind], ARRAY[external_transaction_id]
+        FROM spend_events
         WHERE integrator_id = 'many-120'`
       yield* sql`UPDATE spend_events SET received_at = received_at - interval '1 hour'
         WHERE integrator_id = 'many-120'`

@@ -70,8 +70,8 @@ layer(services, { excludeTestServices: true })("limits", (it) => {
             descriptor, mcc, occurred_at FROM spend_events, generate_series(1, 20000) n
           WHERE integrator_id = ${integratorId}
           RETURNING *)
-        INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
-        SELECT integrator_id, 15, arrival, user_id, kind, external_transaction_id FROM stored`
+        INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_ids, kinds, external_transaction_ids)
+        SELECT integrator_id, 15, arrival, ARRAY[user_id], ARRAY[kind], ARRAY[external_transaction_id] FROM stored`
       const [{ received } = { received: 0 }] = yield* sql<{ received: number }>`
         SELECT received_at AS received FROM spend_events WHERE integrator_id = ${integratorId} AND user_id = ${other}`
       const read = Effect.map(

@@ -37,8 +37,8 @@ export const storeClearings = Effect.fnUntraced(function*(count: number, externa
       SELECT 'many-' || n, 'ann', 'clearing', ${externalTransactionId}, 0, now() - n * interval '1 minute',
         'USD', 100, 'Shop', '5411', now()
       FROM generate_series(1, ${value.int4(count)}) n RETURNING *)
-    INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
-    SELECT integrator_id, lane, arrival, user_id, kind, external_transaction_id FROM stored`
+    INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_ids, kinds, external_transaction_ids)
+    SELECT integrator_id, lane, arrival, ARRAY[user_id], ARRAY[kind], ARRAY[external_transaction_id] FROM stored`
 })
 
 /** Stores an event for each of the first `count` integrators. */

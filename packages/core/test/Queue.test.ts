@@ -1,8 +1,9 @@
 import { Integrators } from "@card-rewards/core/Integrators"
-import { columns, value } from "@card-rewards/core/Database"
+import { value } from "@card-rewards/core/Database"
 import { maxParallel, Processing, SlowScanMillis } from "@card-rewards/core/Processing"
 import { EventWeights } from "@card-rewards/core/Processing/Budget"
 import { findLanes, maxLanes, ScanState } from "@card-rewards/core/Processing/Queue"
+import * as Segments from "@card-rewards/core/Processing/Segments"
 import { lockLanes, takeEvents } from "@card-rewards/core/Processing/Take"
 import { slotOf } from "@card-rewards/core/Slots"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
@@ -48,8 +49,8 @@ const insertUncommitted = Effect.fnUntraced(function*(integratorId: IntegratorId
         VALUES (${integratorId}, ${userId}, 'clearing', 'open', ${lane}, now(), 'USD', 100, 'Shop', '5411', now())
         RETURNING arrival
       )
-      INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
-      SELECT ${integratorId}, ${lane}, arrival, ${userId}, 'clearing', 'open' FROM stored`
+      INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_ids, kinds, external_transaction_ids)
+      SELECT ${integratorId}, ${lane}, arrival, ARRAY[${userId}], ARRAY['clearing'], ARRAY['open'] FROM stored`
     yield* Deferred.succeed(inserted, undefined)
     yield* Deferred.await(end)
   })))
@@ -99,8 +100,9 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
           SELECT ${emptied}, ${userId}, 'clearing', 'e' || n, ${lane}, now(), 'USD', 100, 'Shop', '5411', now()
           FROM generate_series(1, ${value.int4(waiting)}) AS n RETURNING arrival, external_transaction_id
         )
-        INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
-        SELECT ${emptied}, ${lane}, arrival, ${userId}, 'clearing', external_transaction_id FROM stored`
+        INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_ids, kinds, external_transaction_ids)
+        SELECT ${emptied}, ${lane}, arrival, ARRAY[${userId}], ARRAY['clearing'], ARRAY[external_transaction_id]
+        FROM stored`
       // rows that the transaction has read so far: the statistics of a session are reported after a commit
       const read = Effect.map(
         sql<{ rows: number }>`SELECT (seq_tup_read + idx_tup_fetch)::int4 AS rows FROM pg_stat_xact_user_tables
@@ -176,8 +178,9 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
           currency, cents, descriptor, mcc, occurred_at, arrival)
         VALUES (${integratorId}, ${userId}, 'clearing', 'copied', ${lane}, now(), 'USD', 100, 'Shop', '5411', now(),
           ${value.int8(first?.arrival ?? 0n)})`
-      yield* sql`INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
-        SELECT integrator_id, lane, arrival, user_id, kind, external_transaction_id FROM spend_events
+      yield* sql`INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_ids, kinds, external_transaction_ids)
+        SELECT integrator_id, lane, arrival, ARRAY[user_id], ARRAY[kind], ARRAY[external_transaction_id]
+        FROM spend_events
         WHERE integrator_id = ${integratorId} AND external_transaction_id = 'copied'`
       yield* sql`UPDATE cell_slots SET state = 'owned', peer = NULL, mark = NULL, epoch = epoch + 2
         WHERE slot = ${slot}`
@@ -279,8 +282,7 @@ const watermarked = Effect.fnUntraced(function*(name: string) {
     const lanes = found.length === 0 ? [] : yield* lockLanes(found, "skip")
     const read = lanes.length === 0 ? undefined : yield* takeEvents(state, new EventWeights(), lanes)
     const taken = (read?.parts ?? []).flatMap(({ queued }) => queued.map((event) => event.externalTransactionId))
-    yield* sql`DELETE FROM spend_event_queue WHERE integrator_id = ${integratorId}
-      AND external_transaction_id = ANY(${columns.text(taken)})`
+    yield* Segments.remove((read?.parts ?? []).flatMap(({ queued }) => queued))
     return taken
   }, sql.withTransaction, Effect.provideService(SlowScanMillis, -1))
   return { integratorId, send, state, scan }

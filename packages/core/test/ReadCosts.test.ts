@@ -63,8 +63,9 @@ layer(services, { excludeTestServices: true })("the cost of reads", (it) => {
       const integratorId = IntegratorId.make("backlog")
       const sql = yield* SqlClient.SqlClient
       yield* (yield* Integrators).create(integratorId)
-      yield* sql`INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
-        SELECT ${integratorId}, 0, n, 'ann', 'clearing', 'c' || n FROM generate_series(1, 120000) n`
+      yield* sql`INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_ids, kinds, external_transaction_ids)
+        SELECT ${integratorId}, 0, n, ARRAY['ann'], ARRAY['clearing'], ARRAY['c' || n]
+        FROM generate_series(1, 120000) n`
       yield* sql`INSERT INTO spend_event_waits (integrator_id, user_id, original_kind, original_id, occurred_at,
           arrival, kind, external_transaction_id)
         SELECT ${integratorId}, 'ann', 'clearing', 'none', now(), n, 'refund', 'r' || n

@@ -1,4 +1,5 @@
 import { value } from "@card-rewards/core/Database"
+import { queuedEvents } from "@card-rewards/core/Processing/Segments"
 import { slotOf } from "@card-rewards/core/Slots"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
@@ -31,8 +32,9 @@ const setUp = Effect.gen(function*() {
 const storedEvents = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ externalTransactionId: string }>`
-    SELECT e.external_transaction_id FROM spend_events e JOIN spend_event_queue q USING (integrator_id, lane, arrival)
-    WHERE integrator_id = ${integratorId} ORDER BY e.arrival`
+    SELECT external_transaction_id FROM ${sql.literal(queuedEvents)} q
+    JOIN spend_events USING (integrator_id, lane, user_id, kind, external_transaction_id)
+    WHERE integrator_id = ${integratorId} ORDER BY arrival`
   return rows.map((row) => row.externalTransactionId)
 })
 

@@ -68,10 +68,10 @@ const maxCounted = 20_000
 export const sizesOf = Effect.fnUntraced(function*({ query }: Connection, slots: ReadonlyArray<number>) {
   const sum = (what: string, table: string) =>
     `(SELECT coalesce(sum(${what}), 0) FROM ${table} t WHERE t.integrator_id = i.integrator_id)`
-  const count = (table: string) => `(SELECT count(*) FROM (
-    SELECT FROM ${table} t WHERE t.integrator_id = i.integrator_id LIMIT ${maxCounted}) counted)`
+  const count = (table: string, each = "") => `(SELECT count(*) FROM (
+    SELECT ${each} FROM ${table} t WHERE t.integrator_id = i.integrator_id LIMIT ${maxCounted}) counted)`
   const sums = [sum("entries + events", "vaults"), sum("position", "lanes")]
-  const parts = [...sums, count("users"), count("spend_event_queue")]
+  const parts = [...sums, count("users"), count("spend_event_queue", "unnest(t.kinds)")]
   const slot = slotExpression("integrator_id")
   const rows = yield* query<{ slot: number; integrators: number; size: string }>(
     `SELECT ${slot} AS slot, count(*)::int AS integrators, sum(${parts.join(" + ")}) AS size

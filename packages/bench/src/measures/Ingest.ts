@@ -1,4 +1,5 @@
 import * as Database from "@card-rewards/core/Database"
+import { queuedEvents } from "@card-rewards/core/Processing/Segments"
 import { Effect, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Checkout, Checkouts, own } from "../Checkout.ts"
@@ -72,7 +73,7 @@ export const ingest: Measure<Requirements> = {
   }, Effect.scoped)
 }
 
-/** Verifies that every event has its row, and at the service its row in the queue. */
+/** Verifies that every event has its row, and at the service is in the queue. */
 export const verifyStored = Effect.fnUntraced(function*(
   name: string,
   url: Redacted.Redacted,
@@ -83,7 +84,7 @@ export const verifyStored = Effect.fnUntraced(function*(
     const sql = yield* SqlClient.SqlClient
     const [row] = yield* sql<{ events: number; queued: number }>`
       SELECT (SELECT count(*)::int FROM spend_events) AS events,
-        (SELECT count(*)::int FROM spend_event_queue) AS queued`
+        (SELECT count(*)::int FROM ${sql.literal(queuedEvents)} q) AS queued`
     return row
   }).pipe(Effect.provide(Database.layer({ url, poolSize: 1, applicationName: "card-rewards bench" })), Effect.orDie)
   yield* verify(`${name}: stored events`, counts?.events ?? 0, answered)

@@ -1,3 +1,4 @@
+import { queuedEvents } from "@card-rewards/core/Processing/Segments"
 import { Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { performance } from "node:perf_hooks"
@@ -150,7 +151,7 @@ const refill = ({ senders, url }: System.System, count: number) =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       for (let filled = 0;; filled++) {
-        const left = yield* sql`SELECT FROM spend_event_queue OFFSET ${count} LIMIT 1`
+        const left = yield* sql`SELECT FROM ${sql.literal(queuedEvents)} q OFFSET ${count} LIMIT 1`
         if (left.length === 0) yield* storeMany(senders, `again${filled}`, count)
         yield* Effect.sleep("1 second")
       }

@@ -1,3 +1,4 @@
+import { queuedEvents } from "../Processing/Segments.ts"
 import type { Check } from "./Check.ts"
 import { parsedOnce } from "./Sums.ts"
 
@@ -95,15 +96,19 @@ export const historyChecks: ReadonlyArray<Check> = [
   {
     name: "every stored event is applied, queued or set aside, and only one of these",
     sql: `
-      SELECT e.integrator_id, e.user_id || ' ' || e.kind || ' ' || e.external_transaction_id AS subject,
-        'one' AS expected, concat_ws(', ', CASE WHEN e.position IS NOT NULL THEN 'applied' END,
-          CASE WHEN q.arrival IS NOT NULL THEN 'queued' END,
+      SELECT integrator_id, user_id || ' ' || kind || ' ' || external_transaction_id AS subject,
+        'one' AS expected, concat_ws(', ', CASE WHEN e.arrival IS NULL THEN 'not stored' END,
+          CASE WHEN e.position IS NOT NULL THEN 'applied' END,
+          CASE WHEN q.times > 0 THEN 'queued' END, CASE WHEN q.times > 1 THEN 'queued again' END,
           CASE WHEN w.arrival IS NOT NULL THEN 'set aside' END) AS actual
       FROM spend_events e
-      LEFT JOIN spend_event_queue q ON q.integrator_id = e.integrator_id AND q.lane = e.lane AND q.arrival = e.arrival
-      LEFT JOIN spend_event_waits w ON w.integrator_id = e.integrator_id AND w.arrival = e.arrival
-      WHERE (e.position IS NOT NULL)::int + (w.arrival IS NOT NULL)::int
-        + (q.arrival IS NOT NULL AND e.position IS NULL)::int <> 1`
+      FULL JOIN (
+        SELECT integrator_id, lane, user_id, kind, external_transaction_id, count(*) AS times FROM ${queuedEvents} one
+        GROUP BY 1, 2, 3, 4, 5
+      ) q USING (integrator_id, lane, user_id, kind, external_transaction_id)
+      LEFT JOIN (SELECT integrator_id, arrival FROM spend_event_waits) w USING (integrator_id, arrival)
+      WHERE e.arrival IS NULL OR q.times > 1 OR (e.position IS NOT NULL)::int + (w.arrival IS NOT NULL)::int
+        + (q.times IS NOT NULL AND e.position IS NULL)::int <> 1`
   },
   {
     name: "nothing waits for an event that is applied",
@@ -114,7 +119,7 @@ export const historyChecks: ReadonlyArray<Check> = [
         AND o.kind = w.original_kind AND o.external_transaction_id = w.original_id AND o.position IS NOT NULL
       -- except for dependents that one transaction could not apply: the event that released them stays in the queue
       WHERE NOT EXISTS (
-        SELECT 1 FROM spend_event_queue q JOIN spend_events e
+        SELECT 1 FROM ${queuedEvents} q JOIN spend_events e
           ON e.integrator_id = q.integrator_id AND e.user_id = q.user_id AND e.kind = q.kind
           AND e.external_transaction_id = q.external_transaction_id AND e.position IS NOT NULL
         WHERE q.integrator_id = w.integrator_id AND q.user_id = w.user_id

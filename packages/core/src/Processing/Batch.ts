@@ -16,9 +16,9 @@ import { eventKey, isPartlyApplied, originalKey, type State, type StoredEvent } 
 // | partly applied | applied, but not all of its dependents   | yes*  | no    | set      | a batch applies the others |
 // | applied        | it and all of its dependents are applied | no    | no    | set      | nothing                    |
 //
-// "queue" and "waits" are rows of `spend_event_queue` and `spend_event_waits`, "position" is the column of
-// `spend_events`. * A partly applied event that had waited itself has no row: that of its original stays in the queue.
-// Of an applied clearing, `refunded_cents` changes with each refund. The contract calls queued events `stored`, and
+// "queue" is a key in `spend_event_queue`, "waits" a row of `spend_event_waits`, "position" the column of
+// `spend_events`. * A partly applied event that had waited itself has no key there: that of its original stays. Of an
+// applied clearing, `refunded_cents` changes with each refund. The contract calls queued events `stored`, and
 // partly applied ones `applied`.
 //
 // A batch *decides* queued events, in order of arrival, until its budget is used up; the others keep their state. A
@@ -54,7 +54,7 @@ export interface DecidablePart {
   readonly integratorId: IntegratorId
   /** In order of arrival. */
   readonly queued: ReadonlyArray<StoredEvent>
-  /** By user, the keys of partly applied clearings that have no row in the queue, because they had waited. */
+  /** By user, the keys of partly applied clearings that are not in the queue, because they had waited. */
   readonly partlyApplied: ReadonlyMap<string, ReadonlyArray<string>>
   /** The maximum number of dependents to apply; more may be waiting than were read. */
   readonly maxDependents: number

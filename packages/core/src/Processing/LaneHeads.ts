@@ -12,11 +12,12 @@ import { isOwnedSql } from "../Slots.ts"
  */
 export const laneHeads = (maxLanes: number): string => `
   WITH RECURSIVE head AS (
-    (SELECT integrator_id, lane, arrival, user_id, kind, external_transaction_id, 1 AS ordinal FROM spend_event_queue
-      ORDER BY integrator_id, lane, arrival LIMIT 1)
+    (SELECT integrator_id, lane, user_ids[1] AS user_id, kinds[1] AS kind,
+        external_transaction_ids[1] AS external_transaction_id, 1 AS ordinal
+      FROM spend_event_queue ORDER BY integrator_id, lane, arrival LIMIT 1)
     UNION ALL
     SELECT following.*, h.ordinal + 1 FROM head h CROSS JOIN LATERAL (
-      SELECT q.integrator_id, q.lane, q.arrival, q.user_id, q.kind, q.external_transaction_id FROM spend_event_queue q
+      SELECT q.integrator_id, q.lane, q.user_ids[1], q.kinds[1], q.external_transaction_ids[1] FROM spend_event_queue q
       WHERE (q.integrator_id, q.lane) > (h.integrator_id, h.lane)
       ORDER BY q.integrator_id, q.lane, q.arrival LIMIT 1
     ) following WHERE h.ordinal < ${maxLanes}

@@ -37,7 +37,8 @@ interface Sample extends StartedSample {
  * Low-water marks of lanes in the queue: a scan of a lane starts after its watermark. All fibers of a process share one
  * object. Losing the watermarks costs time and has no other effect.
  *
- * Why a watermark never passes an event that is not processed:
+ * Why a watermark never passes an event that is not processed, where a row of the queue has as its key the arrival of
+ * the first event that it was stored with:
  *
  * 1. A transaction that inserts into the queue locks the table before it draws its arrival numbers, and releases the
  *    lock after its rows are visible. Numbers are drawn in ascending order, but not committed in that order.
@@ -47,7 +48,8 @@ interface Sample extends StartedSample {
  *    arrival can become visible after that. The arrival becomes {@link closedArrival}. "Later" is certain because a
  *    process has at most one sample in progress: {@link beginSample} returns undefined until {@link endSample}.
  * 4. A lane's watermark moves up to that arrival only when a statement that began afterwards found no row of the lane
- *    up to it. A row that another transaction is deleting stays visible until that transaction commits.
+ *    up to it. A row that another transaction is deleting stays visible until that transaction commits, and
+ *    one of which it has processed a part keeps its key.
  * 5. Rows that a move copies into the queue have numbers of another cell, and 1 does not hold for them. They are
  *    committed before the slot becomes owned, and none are copied while it is. So a statement that sees the epoch of
  *    the slot sees all of them, and the watermark is used for that epoch alone: a scan compares it itself; a batch

@@ -31,7 +31,7 @@ export interface Dependents {
   readonly queued: ReadonlyArray<StoredEvent>
   /** The dependents, by {@link originalKey}. */
   readonly waiting: Map<string, Array<StoredEvent>>
-  /** By user, the keys of partly applied clearings that have no row in the queue, because they had waited. */
+  /** By user, the keys of partly applied clearings that are not in the queue, because they had waited. */
   readonly partlyApplied: ReadonlyMap<string, ReadonlyArray<string>>
   /** Whether all dependents of all queued events were read. */
   readonly areAllRead: boolean
@@ -104,7 +104,7 @@ const waitingFor = Effect.fnUntraced(function*(originals: ReadonlyArray<Waiting>
 })
 
 /**
- * Dependents of partly applied clearings that have no row in the queue: an earlier transaction that was at its limit
+ * Dependents of partly applied clearings that are not in the queue: an earlier transaction that was at its limit
  * left them. They are found by the partly applied event of the same user that is in the queue.
  */
 const leftByEarlier = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEvent>, limit: number) {

@@ -25,8 +25,8 @@ import * as Unearned from "./Unearned.ts"
 export type Lane = Row<typeof Tables.lanes>
 
 /**
- * Writes the decisions of a batch, except for the vaults', with a fixed number of statements. `groups` are those of its
- * state whose changes are written.
+ * Writes the decisions of a batch, except for the queue's and the vaults', with a fixed number of statements. `groups`
+ * are those of its state whose changes are written.
  */
 export const save = Effect.fnUntraced(function*(
   state: State,
@@ -35,7 +35,6 @@ export const save = Effect.fnUntraced(function*(
   lanes: ReadonlyArray<Lane>
 ) {
   yield* markApplied(state, outcome, lanes)
-  yield* removeFromQueue(outcome.done)
   yield* writeWaits(outcome)
   yield* writeAuthorizations(state, outcome)
   yield* writeUsage(groups)
@@ -108,17 +107,6 @@ const refundedEarlier = (state: State, outcome: Outcome) => {
 // Rows of the following tables are inserted and deleted all the time. The planner takes a table that was empty when it
 // was last analysed for empty, even if it has millions of rows now. So each row is found by its key and deleted by its
 // ctid, which cannot change while the lane is locked.
-
-const queueKey = Tables.spendEventQueue.pick("integrator_id", "lane", "arrival")
-
-const removeFromQueue = Effect.fnUntraced(function*(done: ReadonlyArray<StoredEvent>) {
-  if (done.length === 0) return
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`
-    DELETE FROM spend_event_queue q USING ${queueKey.unnest(done)}
-    CROSS JOIN LATERAL (SELECT f.ctid FROM spend_event_queue f WHERE ${queueKey.match("f", "t")} ${perRow}) found(tid)
-    WHERE ${expectFewRows} AND q.ctid = found.tid`
-})
 
 const waitKey = Tables.spendEventWaits.pick(
   "integrator_id",

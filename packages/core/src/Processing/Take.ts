@@ -10,10 +10,11 @@ import { type EventWeights, maxUnits } from "./Budget.ts"
 import { type LaneKey, laneKeyOf, type OwnedLane } from "./LaneWatermarks.ts"
 import type { ScanState } from "./Queue.ts"
 import type { Lane } from "./Save.ts"
+import type { InSegment } from "./Segments.ts"
 import { type StoredEvent, storedEvents } from "./State.ts"
 
-/** A queued event that a batch has taken, with the trace of the request that stored it. */
-export interface TakenEvent extends StoredEvent {
+/** A queued event that a batch has taken, with its segment and the trace of the request that stored it. */
+export interface TakenEvent extends StoredEvent, Omit<InSegment, keyof StoredEvent> {
   readonly traceparent: string | null
 }
 
@@ -83,14 +84,21 @@ export const takeEvents = Effect.fnUntraced(function*(
     return own.map((lane) => ({ ...lane, watermark: state.watermarks.watermarkOf(lane), maxEvents }))
   })
   const taken = yield* sql<TakenEvent>`
-    SELECT ${storedEvents.renamed("e")}, q.traceparent
+    SELECT ${storedEvents.renamed("e")}, q.segment, q.segment_events AS "segmentEvents", q.ordinal, q.traceparent
     FROM ${lanesToRead.unnest(toRead)}
     CROSS JOIN LATERAL (
-      SELECT * FROM spend_event_queue q
-      WHERE q.integrator_id = t.integrator_id AND q.lane = t.lane AND q.arrival > t.watermark
-      ORDER BY q.arrival LIMIT t.max_events
+      SELECT t.integrator_id, s.arrival AS segment, cardinality(s.kinds) AS segment_events, s.traceparent,
+        generate_subscripts(s.kinds, 1) AS ordinal, unnest(s.user_ids) AS user_id, unnest(s.kinds) AS kind,
+        unnest(s.external_transaction_ids) AS external_transaction_id
+      FROM (
+        SELECT * FROM spend_event_queue q
+        WHERE q.integrator_id = t.integrator_id AND q.lane = t.lane AND q.arrival > t.watermark
+        ORDER BY q.arrival
+      ) s LIMIT t.max_events
     ) q
-    JOIN spend_events e ON ${Tables.spendEventKey.match("e", "q")}`.withoutTransform
+    CROSS JOIN LATERAL (
+      SELECT * FROM spend_events e WHERE ${Tables.spendEventKey.match("e", "q")} ${perRow}
+    ) e`.withoutTransform
   state.watermarks.observeArrivals(taken.map((event) => event.arrival))
   const isBatchFull = taken.reduce((units, event) => units + weights.of(event.integratorId), 0) >= maxUnits
   const events = Map.groupBy<string, TakenEvent>(taken, ({ integratorId }) => integratorId)

@@ -12,6 +12,7 @@ import type { LaneKey } from "./LaneWatermarks.ts"
 import * as Load from "./Load.ts"
 import type { ScanState } from "./Queue.ts"
 import * as Save from "./Save.ts"
+import * as Segments from "./Segments.ts"
 import type { StoredEvent } from "./State.ts"
 import { lockFreeVaults, lockLanes, type Part, takeEvents, type WhenLocked } from "./Take.ts"
 
@@ -151,6 +152,8 @@ const applyParts = Effect.fnUntraced(function*(
   const { decided, failed, outcome, work } = decideParts(state, loaded.parts, options.maxUnits)
   const groups = [...state.groups].filter(({ integratorId }) => !failed.has(integratorId))
   yield* Save.save(state, groups, outcome, lanes)
+  const done = new Set<StoredEvent>(outcome.done)
+  yield* Segments.remove(parts.flatMap(({ queued }) => queued.filter((event) => done.has(event))))
   yield* applyVaultChanges(outcome)
   yield* Metrics.afterCommit(() => Metrics.addByKind(appliedEvents, outcome.applied))
   const units = [...work.values()].reduce((sum, one) => sum + one.units, 0)

@@ -1,3 +1,4 @@
+import { queuedEvents } from "@card-rewards/core/Processing/Segments"
 import { Programs } from "@card-rewards/core/Programs"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
@@ -72,7 +73,8 @@ export const send = Effect.fnUntraced(function*({ integratorId, model }: Run, sp
 const arrivals = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ userId: string; kind: string; externalTransactionId: string }>`
-    SELECT user_id, kind, external_transaction_id FROM spend_event_queue
+    SELECT user_id, kind, external_transaction_id FROM ${sql.literal(queuedEvents)} q
+    JOIN spend_events USING (integrator_id, user_id, kind, external_transaction_id)
     WHERE integrator_id = ${integratorId} ORDER BY arrival`
   return new Map(rows.map((row, rank) => [JSON.stringify([row.userId, row.kind, row.externalTransactionId]), rank]))
 })

@@ -55,8 +55,8 @@ export const store = Effect.fnUntraced(function*(attacker: Attacker, events: Eve
       JOIN users u ON u.integrator_id = ${integratorId}
         AND u.user_id = 'user-' || lpad((n % ${`${users}`}::text::int)::text, 6, '0')
       RETURNING integrator_id, lane, arrival, user_id, kind, external_transaction_id
-    ) INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_id, kind, external_transaction_id)
-      SELECT integrator_id, lane, arrival, user_id, kind, external_transaction_id FROM stored`
+    ) INSERT INTO spend_event_queue (integrator_id, lane, arrival, user_ids, kinds, external_transaction_ids)
+      SELECT integrator_id, lane, arrival, ARRAY[user_id], ARRAY[kind], ARRAY[external_transaction_id] FROM stored`
   }
   yield* processed(attacker)
 }, Effect.orDie)

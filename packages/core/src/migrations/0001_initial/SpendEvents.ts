@@ -31,19 +31,25 @@ export const statements = [
   ) WITH (fillfactor = 75)`,
   // a clearing's refunds: for the explanation of its rewards, and for the audit
   `CREATE INDEX spend_events_refunds ON spend_events (integrator_id, user_id, original_id) WHERE kind = 'refund'`,
-  // Events that are not applied yet, in a table of their own, so that a scan for work does not read applied events. The
-  // primary key serves the loose index scan over lanes, and a lane's first events (Processing/Queue.ts, Take.ts).
+  // Events that are not applied yet, in a table of their own, so that a scan for work does not read applied events. A
+  // row is a segment (Processing/Segments.ts): events that one insert stored in one lane, in order of arrival. The
+  // primary key serves the loose index scan over lanes, and a lane's first events (Processing/Queue.ts, Take.ts). Most
+  // segments fit into a page as they are: to compress their random keys would cost more than it saves.
   `CREATE TABLE spend_event_queue (
     integrator_id text NOT NULL,
     lane smallint NOT NULL,
+    -- of the first event that the segment was stored with
     arrival bigint NOT NULL,
-    user_id text NOT NULL,
-    kind text NOT NULL,
-    external_transaction_id text NOT NULL,
-    -- the trace that stored the event, absent where none was recorded; see Tracing.ts
+    -- the keys of the events
+    user_ids text[] NOT NULL,
+    kinds text[] NOT NULL,
+    external_transaction_ids text[] NOT NULL,
+    -- the trace that stored the events, absent where none was recorded; see Tracing.ts
     traceparent text,
-    PRIMARY KEY (integrator_id, lane, arrival)
-  )`,
+    PRIMARY KEY (integrator_id, lane, arrival),
+    CHECK (cardinality(user_ids) BETWEEN 1 AND 64 AND cardinality(kinds) = cardinality(user_ids)
+      AND cardinality(external_transaction_ids) = cardinality(user_ids))
+  ) WITH (toast_tuple_target = 8160)`,
   // Events received before the event that they refer to. The primary key serves the events that another event releases,
   // in order of application (Processing/Load.ts).
   `CREATE TABLE spend_event_waits (

@@ -1,0 +1,103 @@
+import { Effect } from "effect"
+import { SqlClient, Statement } from "effect/sql"
+import { expectFewRows, perRow } from "../Database/PlannerHints.ts"
+import { columnList, int4, int8 } from "../Database/Table.ts"
+import * as Tables from "../Tables.ts"
+import { type LaneKey, laneKeyOf } from "./LaneWatermarks.ts"
+
+/*
+ * A row of `spend_event_queue` is a *segment*: events that one insert stored in one lane, in order of arrival. With a
+ * row for each event an insert of 500 cost a fifth more. A segment contains whatever its insert stored for a user, and
+ * begins after all events that were stored when that insert began: whoever reads segments in order, and each from its
+ * start, reads a user's events in the order in which they were sent one after another.
+ */
+
+/**
+ * The maximum number of events of a segment. A batch that takes a part of one writes the others again, so that this
+ * also limits what an integrator that stores many events of one user at once costs in each batch.
+ */
+export const maxSegment = 64
+
+/** SQL for all queued events: `integrator_id`, `lane`, `user_id`, `kind` and `external_transaction_id`. */
+export const queuedEvents = `(
+  SELECT integrator_id, lane, unnest(user_ids) AS user_id, unnest(kinds) AS kind,
+    unnest(external_transaction_ids) AS external_transaction_id
+  FROM spend_event_queue
+)`
+
+/** The columns of {@link insertedSegments}. */
+export const segmentColumns = "integrator_id, lane, arrival, user_ids, kinds, external_transaction_ids, traceparent"
+
+/**
+ * SQL for the segments of the events that an insert has stored. `stored` names the query with their keys, lanes and
+ * arrivals, `traces` the one with their keys and traces, absent where no event has a trace. Traced events have segments
+ * of their own; so has each event where most lanes have only one, which costs less than to look for others of its lane.
+ * `perLane` are the numbers of events in each lane.
+ */
+export const insertedSegments = (
+  stored: string,
+  traces: string | undefined,
+  perLane: ReadonlyArray<number>
+): Statement.Fragment => {
+  const events = perLane.reduce((sum, count) => sum + count, 0)
+  const single = "s.integrator_id, s.lane, s.arrival, ARRAY[s.user_id], ARRAY[s.kind], ARRAY[s.external_transaction_id]"
+  const sorted = (column: string) => `array_agg(s.${column} ORDER BY s.arrival)`
+  // so many arrivals in a row have no more events of one lane
+  const parts = Math.max(0, ...perLane) > maxSegment ? `, s.arrival / ${maxSegment}` : ""
+  return Statement.fragment([Statement.literal(
+    traces !== undefined
+      ? `SELECT ${single}, t.traceparent FROM ${stored} s
+          JOIN ${traces} t USING (integrator_id, user_id, kind, external_transaction_id)`
+      : events < 2 * perLane.length
+      ? `SELECT ${single}, NULL FROM ${stored} s`
+      : `SELECT s.integrator_id, s.lane, min(s.arrival), ${sorted("user_id")}, ${sorted("kind")},
+          ${sorted("external_transaction_id")}, NULL
+        FROM ${stored} s GROUP BY s.integrator_id, s.lane${parts}`
+  )])
+}
+
+/** Where an event is in the queue. */
+export interface InSegment extends LaneKey {
+  /** The arrival that its segment has as its key in the lane. */
+  readonly segment: bigint
+  /** The number of events of the segment, and which of them this is, from 1. */
+  readonly segmentEvents: number
+  readonly ordinal: number
+}
+
+const segmentKey = columnList({ ...Tables.lanes.pick("integrator_id", "lane").columns, arrival: int8() })
+const ordinalsDone = columnList({ ...segmentKey.columns, ordinal: int4() })
+
+// Segments are inserted and deleted all the time. The planner takes a table that was empty when it was last analysed
+// for empty, even if it has millions of rows now. So each row is found by its key and changed by its ctid, which no
+// other transaction changes while the lane is locked.
+
+/** Removes events from the queue. The caller has locked their lanes. */
+export const remove = Effect.fnUntraced(function*(events: ReadonlyArray<InSegment>) {
+  const sql = yield* SqlClient.SqlClient
+  const found = sql`
+    CROSS JOIN LATERAL (SELECT f.ctid FROM spend_event_queue f WHERE ${segmentKey.match("f", "t")} ${perRow}) found(tid)
+    WHERE ${expectFewRows} AND q.ctid = found.tid`
+  const whole: Array<LaneKey & { readonly arrival: bigint }> = []
+  const parts: Array<LaneKey & { readonly arrival: bigint; readonly ordinal: number }> = []
+  for (const own of Map.groupBy(events, (event) => `${laneKeyOf(event)}\0${event.segment}`).values()) {
+    const rows = own.map((event) => ({ ...event, arrival: event.segment }))
+    if (rows.length === rows[0]?.segmentEvents) whole.push(...rows.slice(0, 1))
+    else parts.push(...rows)
+  }
+  if (whole.length > 0) yield* sql`DELETE FROM spend_event_queue q USING ${segmentKey.unnest(whole)} ${found}`
+  if (parts.length > 0) {
+    yield* sql`
+      UPDATE spend_event_queue q SET (user_ids, kinds, external_transaction_ids) = (
+        SELECT array_agg(e.user_id ORDER BY e.ordinal), array_agg(e.kind ORDER BY e.ordinal),
+          array_agg(e.external_transaction_id ORDER BY e.ordinal)
+        FROM unnest(q.user_ids, q.kinds, q.external_transaction_ids)
+          WITH ORDINALITY AS e(user_id, kind, external_transaction_id, ordinal)
+        WHERE e.ordinal <> ALL (t.ordinals)
+      )
+      FROM (
+        SELECT ${segmentKey.names}, array_agg(ordinal) AS ordinals FROM ${ordinalsDone.unnest(parts)}
+        GROUP BY ${segmentKey.names}
+      ) t ${found}`
+  }
+})
