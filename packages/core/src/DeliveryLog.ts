@@ -103,6 +103,6 @@ const pingIn = Effect.fnUntraced(function*(integratorId: IntegratorId, id: Endpo
   yield* sql`${Tables.events.insert([
     { integratorId, event, eventId: ping, kind, createdAt, storedAt, body, traceparent }
   ])}`
-  yield* wakeEndpoints([integratorId], storedAt)
+  yield* wakeEndpoints(sql, [integratorId], storedAt)
   return ping
 })

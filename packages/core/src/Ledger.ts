@@ -2,7 +2,7 @@ import { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { earn, refund } from "@card-rewards/domain/Reward"
 import { Clock, Context, Effect, Option } from "effect"
-import type { SqlClient, SqlError } from "effect/sql"
+import type { SqlClient, SqlError, Statement } from "effect/sql"
 import * as Database from "./Database.ts"
 import { Behind } from "./Ledger/Behind.ts"
 import type { Book } from "./Ledger/Book.ts"
@@ -54,10 +54,10 @@ export const CatchUpMillis = Context.Reference<number>("@card-rewards/core/Ledge
 /** The minimum share of {@link PieceSize} of each vault where one transaction opens many. */
 const minPieceSize = 50
 
-const openPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>, hasReadSlots = false) {
+const openPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>) {
   const whole = yield* PieceSize
   const size = Math.max(Math.min(whole, minPieceSize), Math.ceil(whole / Math.max(1, touched.length)))
-  const books = yield* Load.lockVaults(touched.map((one) => one.integratorId), size, hasReadSlots)
+  const books = yield* Load.openBooks(touched.map((one) => one.integratorId), size)
   for (const { integratorId, userIds } of touched) {
     const book = books.get(integratorId)
     if (book === undefined) return yield* Effect.die(new Error(`the integrator ${integratorId} has no vault`))
@@ -69,14 +69,18 @@ const openPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touche
   return books
 })
 
+const lockAndOpenPiece = (touched: ReadonlyArray<Load.Touched>) =>
+  Effect.andThen(Load.lockVaults(touched.map((one) => one.integratorId), false), openPiece(touched))
+
 /**
- * Locks the vaults in key order, opens their books at the integrators' current time and applies what is due to the
- * touched users and to users who owe, so that the caller's operation sees current balances (decisions, section 6). Runs
- * inside the caller's transaction, which has read whether the cell owns the slots. Fails with {@link Behind} where more
- * is due than one transaction applies.
+ * Opens the books of vaults at the integrators' current time and applies what is due to the touched users and to users
+ * who owe, so that the caller's operation sees current balances (decisions, section 6). Runs inside the caller's
+ * transaction, which has read whether the cell owns the slots. Locks the vaults in key order, unless the transaction
+ * has locked them. Fails with {@link Behind} where more is due than one transaction applies.
  */
-export const open = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>) {
-  const books = yield* openPiece(touched, true)
+export const open = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>, areLocked: boolean) {
+  if (!areLocked) yield* Load.lockVaults(touched.map((one) => one.integratorId), true)
+  const books = yield* openPiece(touched)
   const behind = touched.filter(({ integratorId }) => books.get(integratorId)?.isBehind === true)
   if (behind.length > 0) return yield* new Behind({ touched: behind, became: "before" })
   return books
@@ -87,7 +91,7 @@ export const catchUp = (
   touched: ReadonlyArray<Load.Touched>
 ): Effect.Effect<boolean, Unavailable, SqlClient.SqlClient> =>
   Database.transaction(Effect.gen(function*() {
-    const books = yield* openPiece(touched)
+    const books = yield* lockAndOpenPiece(touched)
     yield* write(books.values())
     return [...books.values()].every((book) => !book.isBehind)
   }))
@@ -120,7 +124,7 @@ export const operate = Effect.fnUntraced(function*<A, E, R>(
   const startedNanos = yield* Clock.monotonicTimeNanos
   while (true) {
     const result = yield* Database.transaction(Effect.gen(function*() {
-      const book = (yield* openPiece([touched])).get(touched.integratorId)
+      const book = (yield* lockAndOpenPiece([touched])).get(touched.integratorId)
       if (book === undefined) return yield* Effect.die(new Error("an integrator without a vault"))
       const done = book.isBehind ? Option.none() : Option.some(yield* operation(book))
       yield* write([book])
@@ -136,7 +140,7 @@ export const operate = Effect.fnUntraced(function*<A, E, R>(
  * {@link WorkSize} of each kind. Runs inside the caller's transaction; returns the number of reward changes.
  */
 export const work = Effect.fnUntraced(function*(integratorId: IntegratorId) {
-  const books = yield* openPiece([{ integratorId, userIds: new Set(), clearings: [] }])
+  const books = yield* lockAndOpenPiece([{ integratorId, userIds: new Set(), clearings: [] }])
   const limit = yield* WorkSize
   for (const book of books.values()) yield* applyAllUsers(book, limit)
   yield* write(books.values())
@@ -184,6 +188,11 @@ export const refundClearing = Effect.fnUntraced(function*(
   }
 })
 
-/** Writes the changes of the books: rewards, balances, journal and events. */
-export const write = (books: Iterable<Book>): Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> =>
-  Writes.write([...books])
+/**
+ * Writes the changes of the books: rewards, balances, journal and events; and in the same statement the given changes
+ * of other tables.
+ */
+export const write = (
+  books: Iterable<Book>,
+  others: ReadonlyArray<Statement.Fragment> = []
+): Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> => Writes.write([...books], others)

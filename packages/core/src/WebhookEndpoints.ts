@@ -181,7 +181,7 @@ const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork
       // its holder, where it has one, reads the new revision
       yield* sql`UPDATE webhook_endpoints SET url = ${url}, revision = revision + 1, failures = 0, probe_at = NULL
         WHERE integrator_id = ${integratorId} AND generation = ${value.int4(live.generation)}`
-      yield* wakeEndpoints([integratorId], yield* Clock.currentTimeMillis)
+      yield* wakeEndpoints(sql, [integratorId], yield* Clock.currentTimeMillis)
       return toEndpoint({ ...live, url })
     },
     sql.withTransaction,

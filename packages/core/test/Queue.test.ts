@@ -1,5 +1,6 @@
 import { Integrators } from "@card-rewards/core/Integrators"
 import { value } from "@card-rewards/core/Database"
+import { together } from "@card-rewards/core/Database/Together"
 import { maxParallel, Processing, SlowScanMillis } from "@card-rewards/core/Processing"
 import { EventWeights } from "@card-rewards/core/Processing/Budget"
 import { findLanes, maxLanes, ScanState } from "@card-rewards/core/Processing/Queue"
@@ -282,7 +283,7 @@ const watermarked = Effect.fnUntraced(function*(name: string) {
     const lanes = found.length === 0 ? [] : yield* lockLanes(found, "skip")
     const read = lanes.length === 0 ? undefined : yield* takeEvents(state, new EventWeights(), lanes)
     const taken = (read?.parts ?? []).flatMap(({ queued }) => queued.map((event) => event.externalTransactionId))
-    yield* Segments.remove((read?.parts ?? []).flatMap(({ queued }) => queued))
+    yield* together(Segments.removal(sql, (read?.parts ?? []).flatMap(({ queued }) => queued)))
     return taken
   }, sql.withTransaction, Effect.provideService(SlowScanMillis, -1))
   return { integratorId, send, state, scan }

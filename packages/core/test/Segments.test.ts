@@ -1,3 +1,4 @@
+import { together } from "@card-rewards/core/Database/Together"
 import { EventWeights } from "@card-rewards/core/Processing/Budget"
 import { findLanes, maxLanes, ScanState } from "@card-rewards/core/Processing/Queue"
 import * as Segments from "@card-rewards/core/Processing/Segments"
@@ -50,7 +51,7 @@ const take = Effect.fnUntraced(function*(
     if (lanes.length === 0) return []
     const { parts } = yield* takeEvents(state, weights, lanes)
     const taken = parts.flatMap(({ queued }) => queued)
-    yield* Segments.remove(taken.filter((_, index) => isDone(index)))
+    yield* together(Segments.removal(sql, taken.filter((_, index) => isDone(index))))
     return taken.map(({ externalTransactionId: id, userId }, index) => ({ id, userId, isDone: isDone(index) }))
   }))
 })

@@ -1,6 +1,6 @@
-import { Effect } from "effect"
-import { SqlClient, Statement } from "effect/sql"
+import { type SqlClient, Statement } from "effect/sql"
 import { columns, value } from "../Database.ts"
+import { expectFewRows } from "../Database/PlannerHints.ts"
 
 /** Now, for every worker, whether the clock of this process is ahead or not. */
 export const atOnce = (now: number): Statement.Fragment =>
@@ -14,7 +14,7 @@ export const atOnce = (now: number): Statement.Fragment =>
  * Whether new work has to wake an endpoint: nobody holds it, so that nobody would see it, and it is not leased by then
  * anyway. What an open breaker has to be sent waits for its next probe.
  */
-export const isIdle = (alias: string, now: number): Statement.Fragment =>
+const isIdle = (alias: string, now: number): Statement.Fragment =>
   Statement.fragment([
     Statement.literal(`(${alias}.deleted_at IS NULL AND ${alias}.worker IS NULL
       AND (${alias}.work_at IS NULL OR ${alias}.work_at > greatest(${alias}.probe_at, `),
@@ -26,10 +26,7 @@ export const isIdle = (alias: string, now: number): Statement.Fragment =>
  * Lets a worker lease the idle endpoints of integrators. Inside the caller's transaction, which has locked the vaults:
  * a holder gives an endpoint up only under that lock, see `release`.
  */
-export const wakeEndpoints = Effect.fnUntraced(function*(integratorIds: ReadonlyArray<string>, now: number) {
-  if (integratorIds.length === 0) return
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`UPDATE webhook_endpoints e SET work_at = greatest(${atOnce(now)}, e.probe_at)
+export const wakeEndpoints = (sql: SqlClient.SqlClient, integratorIds: ReadonlyArray<string>, now: number) =>
+  sql`UPDATE webhook_endpoints e SET work_at = greatest(${atOnce(now)}, e.probe_at)
     FROM unnest(${columns.text(integratorIds)}) AS t(integrator_id)
-    WHERE e.integrator_id = t.integrator_id AND ${isIdle("e", now)}`
-})
+    WHERE ${expectFewRows} AND e.integrator_id = t.integrator_id AND ${isIdle("e", now)}`

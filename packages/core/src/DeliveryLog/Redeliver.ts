@@ -48,7 +48,7 @@ export const redeliver = Effect.fnUntraced(function*(endpoint: Endpoint, id: str
   if (open?.attempts === 0) return answer(open.createdAt, open.nextAttemptAt ?? now)
   if (open !== undefined) yield* cancel(endpoint, found.event, open.round)
   yield* insert(endpoint, found, now)
-  yield* wakeEndpoints([integratorId], now)
+  yield* wakeEndpoints(yield* SqlClient.SqlClient, [integratorId], now)
   return answer(now, now)
 })
 

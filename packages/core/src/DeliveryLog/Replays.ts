@@ -143,6 +143,6 @@ const insert = Effect.fnUntraced(function*(endpoint: Endpoint, range: Range) {
     WHERE ${of}`
   yield* sql`DELETE FROM replays WHERE ${of} AND round <= (
     SELECT round FROM replays WHERE ${of} ORDER BY round DESC OFFSET ${value.int4(maxKept)} LIMIT 1)`
-  if (isRunning) yield* wakeEndpoints([integratorId], yield* Clock.currentTimeMillis)
+  if (isRunning) yield* wakeEndpoints(sql, [integratorId], yield* Clock.currentTimeMillis)
   return toReplay(round, range, isRunning)
 })

@@ -28,6 +28,8 @@ export interface OpenedVault {
   /** How far that clock is ahead of real time, in milliseconds. */
   readonly offsetMillis: number
   readonly creations: bigint
+  /** The numbers of the last stored entry and event, and what the ids of events begin with. */
+  readonly stored: { readonly entries: bigint; readonly events: bigint; readonly salt: string }
   readonly workAt: number | undefined
   readonly hasPayouts: boolean
   readonly vault: Readonly<Record<Asset, VaultAccounts>>
@@ -49,6 +51,7 @@ export class Book {
   readonly now: number
   readonly offsetMillis: number
   readonly hasPayouts: boolean
+  readonly stored: OpenedVault["stored"]
   readonly rewards = new Map<string, RewardRow>()
   readonly created = new Set<string>()
   readonly changed = new Set<string>()
@@ -95,6 +98,7 @@ export class Book {
     this.now = opened.now
     this.offsetMillis = opened.offsetMillis
     this.creations = opened.creations
+    this.stored = opened.stored
     this.workAt = opened.workAt
     this.hasPayouts = opened.hasPayouts
     this.vault = opened.vault

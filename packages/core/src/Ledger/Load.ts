@@ -20,8 +20,9 @@ export interface Touched {
   readonly clearings: ReadonlyArray<{ readonly userId: string; readonly externalTransactionId: string }>
 }
 
-interface VaultRow extends Pick<Row<typeof Tables.vaults>, "integratorId" | "vaultId" | "rewards" | "workAt"> {
+interface VaultRow extends Row<typeof Tables.vaults> {
   readonly offset: bigint
+  readonly salt: string
   readonly hasPayouts: boolean
 }
 
@@ -35,27 +36,29 @@ const payoutKeys = Tables.payouts.pick("integrator_id", "user_id", "asset")
 const transactions = Tables.rewards.pick("integrator_id", "user_id", "external_transaction_id")
 
 /**
- * Locks the vaults in key order and opens their books at the integrators' current time. Fails where the cell does not
- * own a slot, unless the transaction has read before that it does: then a move waits for its end, whatever the state of
- * the slot is by now.
+ * Locks vaults in key order. Fails where the cell does not own a slot, unless the transaction has read before that it
+ * does: then a move waits for its end, whatever the state of the slot is by now.
  */
 export const lockVaults = Effect.fnUntraced(function*(
   integratorIds: ReadonlyArray<IntegratorId>,
-  budget: number,
   hasReadSlots: boolean
 ) {
   const sql = yield* SqlClient.SqlClient
-  const ids = columns.text(integratorIds)
   const locked = yield* sql<Owned>`
     SELECT ${hasReadSlots ? sql`true` : isOwned("v.integrator_id")} AS is_owned FROM vaults v
-    WHERE v.integrator_id = ANY(${ids}) ORDER BY v.integrator_id FOR UPDATE`
+    WHERE v.integrator_id = ANY(${columns.text(integratorIds)}) ORDER BY v.integrator_id FOR UPDATE`
   yield* requireOwned(locked.length < new Set(integratorIds).size ? [] : locked)
+})
+
+/** Opens the books of locked vaults at the integrators' current time. */
+export const openBooks = Effect.fnUntraced(function*(integratorIds: ReadonlyArray<IntegratorId>, budget: number) {
+  const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
   const rows = yield* sql<VaultRow & BalanceRow>`
-    SELECT v.integrator_id, v.vault_id, v.rewards, v.work_at, i.clock_offset_millis AS "offset",
+    SELECT ${Tables.vaults.of("v")}, i.clock_offset_millis AS "offset", i.event_salt AS salt,
       EXISTS (SELECT 1 FROM payouts p WHERE p.integrator_id = t.integrator_id LIMIT 1) AS has_payouts,
       b.asset, ${Tables.vaultAccounts.of("b")}, b.low_funds
-    FROM unnest(${ids}) AS t(integrator_id)
+    FROM unnest(${columns.text(integratorIds)}) AS t(integrator_id)
     CROSS JOIN LATERAL (SELECT * FROM vaults v WHERE v.integrator_id = t.integrator_id ${perRow}) v
     CROSS JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}) i
     CROSS JOIN LATERAL (SELECT * FROM vault_balances b WHERE b.integrator_id = t.integrator_id ${perRow}) b`
@@ -73,6 +76,7 @@ const bookOf = (vault: VaultRow, rows: ReadonlyArray<BalanceRow>, real: number, 
     now: Math.max(real + Number(vault.offset), ...rows.map(({ day }) => (day ?? 0) * dayMillis)),
     offsetMillis: Number(vault.offset),
     creations: vault.rewards,
+    stored: { entries: vault.entries, events: vault.events, salt: vault.salt },
     workAt: vault.workAt ?? undefined,
     hasPayouts: vault.hasPayouts,
     vault: accountsOf(rows),

@@ -1,8 +1,9 @@
 import { assets } from "@card-rewards/domain/Money"
 import { dayOf } from "@card-rewards/domain/Time"
 import { Effect } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type Statement } from "effect/sql"
 import { expectFewRows, perRow } from "../Database/PlannerHints.ts"
+import { together } from "../Database/Together.ts"
 import { bool, columnList, int8, numeric, timestamptz } from "../Database/Table.ts"
 import * as Tables from "../Tables.ts"
 import { splitUserKey } from "./Accounts.ts"
@@ -16,55 +17,59 @@ const balances = columnList({
   ...accounts.columns,
   ...Tables.userBalances.pick("due_at", "due_creation", "first_waiting").columns
 })
-const balancesToWrite = columnList({ ...Tables.userBalances.columns, outdated: bool() })
 
-/**
- * Writes the changed accounts of users. The vault's lock guards them, so that an account that was absent when it was
- * read is inserted without a conflict. Where a user's first pending or waiting reward left that state, the statement
- * looks the next one up in an index of that user's rewards.
- */
-export const writeUserBalances = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
-  const sql = yield* SqlClient.SqlClient
-  const rows = books.flatMap((book) =>
-    [...book.changedUsers].map((key) => {
+const changedBalances = (books: ReadonlyArray<Book>, areOutdated: boolean) =>
+  books.flatMap((book) =>
+    [...book.changedUsers].filter((key) => book.outdatedFirsts.has(key) === areOutdated).map((key) => {
       const { asset, userId } = splitUserKey(key)
-      const outdated = book.outdatedFirsts.has(key)
-      const isStored = book.storedUsers.has(key)
       const { firstPending, ...rest } = book.user(userId, asset)
       const first = { dueAt: firstPending?.claimableAt, dueCreation: firstPending?.creation }
-      return { integratorId: book.integratorId, userId, asset, outdated, isStored, ...rest, ...first }
+      const isStored = book.storedUsers.has(key)
+      return { integratorId: book.integratorId, userId, asset, isStored, ...rest, ...first }
     })
   )
-  const values = (some: typeof rows) =>
-    sql`SELECT ${balanceKey.of("t")}, ${accounts.of("t")},
-        CASE WHEN t.outdated THEN p.claimable_at ELSE t.due_at END AS due_at,
-        CASE WHEN t.outdated THEN p.creation ELSE t.due_creation END AS due_creation,
-        CASE WHEN t.outdated THEN w.creation ELSE t.first_waiting END AS first_waiting
-      FROM ${balancesToWrite.unnest(some)}
+
+type Balances = ReturnType<typeof changedBalances>
+
+/**
+ * Changes of the accounts of users, whose new values `values` selects. The vault's lock guards them, so that an account
+ * that was absent when it was read is inserted without a conflict.
+ */
+const changesOf = (sql: SqlClient.SqlClient, rows: Balances, values: (rows: Balances) => Statement.Fragment) => [
+  sql`INSERT INTO user_balances (${Tables.userBalances.names}) ${values(rows.filter((row) => !row.isStored))}`,
+  sql`UPDATE user_balances b SET ${balances.setFrom("t")}
+    FROM (${values(rows.filter((row) => row.isStored))}) t
+    CROSS JOIN LATERAL (SELECT f.ctid FROM user_balances f WHERE ${balanceKey.match("f", "t")} ${perRow}) found(tid)
+    WHERE ${expectFewRows} AND b.ctid = found.tid`
+]
+
+/** Changes of the accounts of users, except for those that {@link writeOutdatedBalances} writes. */
+export const userBalances = (sql: SqlClient.SqlClient, books: ReadonlyArray<Book>): ReadonlyArray<Statement.Fragment> =>
+  changesOf(sql, changedBalances(books, false), (rows) =>
+    sql`SELECT ${Tables.userBalances.of("t")} FROM ${Tables.userBalances.unnest(rows)}`)
+
+/**
+ * Writes the changed accounts of users whose first pending or waiting reward left that state. Looks the next one up in
+ * an index of that user's rewards, which have been written before.
+ */
+export const writeOutdatedBalances = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
+  const outdated = changedBalances(books, true)
+  if (outdated.length === 0) return
+  const sql = yield* SqlClient.SqlClient
+  yield* together(changesOf(sql, outdated, (rows) =>
+    sql`SELECT ${balanceKey.of("t")}, ${accounts.of("t")}, p.claimable_at AS due_at, p.creation AS due_creation,
+        w.creation AS first_waiting
+      FROM ${Tables.userBalances.unnest(rows)}
       LEFT JOIN LATERAL (
-        SELECT r.claimable_at, r.creation FROM rewards r WHERE t.outdated AND r.integrator_id = t.integrator_id
+        SELECT r.claimable_at, r.creation FROM rewards r WHERE r.integrator_id = t.integrator_id
           AND r.user_id = t.user_id AND r.asset = t.asset AND r.state = 'Pending'
         ORDER BY r.claimable_at, r.creation LIMIT 1
       ) p ON true
       LEFT JOIN LATERAL (
-        SELECT r.creation FROM rewards r WHERE t.outdated AND r.integrator_id = t.integrator_id
+        SELECT r.creation FROM rewards r WHERE r.integrator_id = t.integrator_id
           AND r.user_id = t.user_id AND r.asset = t.asset AND r.state = 'AwaitingFunding'
         ORDER BY r.creation LIMIT 1
-      ) w ON true`
-  const added = rows.filter((row) => !row.isStored)
-  if (added.length > 0) {
-    yield* sql`
-      INSERT INTO user_balances (${Tables.userBalances.names})
-      ${values(added)}`
-  }
-  const changed = rows.filter((row) => row.isStored)
-  if (changed.length > 0) {
-    yield* sql`
-      UPDATE user_balances b SET ${balances.setFrom("t")}
-      FROM (${values(changed)}) t
-      CROSS JOIN LATERAL (SELECT f.ctid FROM user_balances f WHERE ${balanceKey.match("f", "t")} ${perRow}) found(tid)
-      WHERE ${expectFewRows} AND b.ctid = found.tid`
-  }
+      ) w ON true`))
 })
 
 const sumKey = Tables.waitingSums.pick("integrator_id", "asset", "block")
@@ -117,6 +122,7 @@ const vaultTimes = columnList({
  * whose work became due meanwhile.
  */
 export const writeWorkAt = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
+  if (books.length === 0) return
   const sql = yield* SqlClient.SqlClient
   yield* sql`
     UPDATE vaults v SET work_at = CASE
@@ -134,17 +140,19 @@ export const writeWorkAt = Effect.fnUntraced(function*(books: ReadonlyArray<Book
     WHERE v.integrator_id = t.integrator_id`
 })
 
-/** Writes the balances of the vaults in the assets that were moved, and those of days that ended before. */
-export const writeVaultBalances = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
-  const sql = yield* SqlClient.SqlClient
+/** Changes of the vaults' balances in the assets that were moved, and of those of days that ended before. */
+export const vaultBalances = (
+  sql: SqlClient.SqlClient,
+  books: ReadonlyArray<Book>
+): ReadonlyArray<Statement.Fragment> => {
   const rows = books.flatMap((book) =>
     [...book.changedAssets].map((asset) =>
       ({ ...book.vault[asset], integratorId: book.integratorId, asset, day: dayOf(book.now) }))
   )
-  if (rows.length === 0) return
   const ends = books.flatMap((book) => book.dayEnds().map((end) => ({ ...end, integratorId: book.integratorId })))
-  if (ends.length > 0) yield* sql`${Tables.vaultDays.insert(ends)}`
-  yield* sql`
-    UPDATE vault_balances b SET ${Tables.vaultAccounts.setFrom("t")} FROM ${Tables.vaultBalances.unnest(rows)}
-    WHERE b.integrator_id = t.integrator_id AND b.asset = t.asset`
-})
+  return [
+    Tables.vaultDays.insert(ends),
+    sql`UPDATE vault_balances b SET ${Tables.vaultAccounts.setFrom("t")} FROM ${Tables.vaultBalances.unnest(rows)}
+      WHERE b.integrator_id = t.integrator_id AND b.asset = t.asset`
+  ]
+}

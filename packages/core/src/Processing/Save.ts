@@ -1,5 +1,4 @@
-import { Effect } from "effect"
-import { SqlClient } from "effect/sql"
+import type { SqlClient, Statement } from "effect/sql"
 import { expectFewRows, perRow } from "../Database/PlannerHints.ts"
 import { columnList, numeric, type Row } from "../Database/Table.ts"
 import * as Tables from "../Tables.ts"
@@ -24,23 +23,28 @@ import * as Unearned from "./Unearned.ts"
 /** A locked lane; `position` is that of its last applied event, and so the number of its applied events. */
 export type Lane = Row<typeof Tables.lanes>
 
-/**
- * Writes the decisions of a batch, except for the queue's and the vaults', with a fixed number of statements. `groups`
- * are those of its state whose changes are written.
- */
-export const save = Effect.fnUntraced(function*(
-  state: State,
-  groups: ReadonlyArray<Group>,
-  outcome: Outcome,
-  lanes: ReadonlyArray<Lane>
-) {
-  yield* markApplied(state, outcome, lanes)
-  yield* writeWaits(outcome)
-  yield* writeAuthorizations(state, outcome)
-  yield* writeUsage(groups)
-  yield* writeEstimates(groups)
-  yield* writeExpected(state, groups)
-})
+/** What a batch has decided, for {@link changes}. */
+export interface Decided {
+  readonly state: State
+  /** The groups of the state whose changes are written. */
+  readonly groups: ReadonlyArray<Group>
+  readonly outcome: Outcome
+  /** The locked lanes. */
+  readonly lanes: ReadonlyArray<Lane>
+}
+
+/** The changes of a batch, except for the queue's and the vaults', for one statement: always the same ones. */
+export const changes = (
+  sql: SqlClient.SqlClient,
+  { groups, lanes, outcome, state }: Decided
+): ReadonlyArray<Statement.Fragment> => [
+  ...applied(sql, state, outcome, lanes),
+  ...waits(sql, outcome),
+  ...authorizations(sql, state, outcome),
+  ...usage(sql, groups),
+  ...estimates(sql, groups),
+  ...expected(sql, state, groups)
+]
 
 /** The columns of a spend event that are set when it is applied. */
 const appliedEvents = columnList({
@@ -49,8 +53,7 @@ const appliedEvents = columnList({
 })
 
 /** Sets each applied event's position in its lane, and the columns of clearings that their refunds will need. */
-const markApplied = Effect.fnUntraced(function*(state: State, outcome: Outcome, lanes: ReadonlyArray<Lane>) {
-  const sql = yield* SqlClient.SqlClient
+const applied = (sql: SqlClient.SqlClient, state: State, outcome: Outcome, lanes: ReadonlyArray<Lane>) => {
   const positions = new Map(lanes.map((lane) => [laneKeyOf(lane), lane.position]))
   /** The position of the last applied event, of a lane that the transaction has locked. */
   const positionOf = (lane: LaneKey): bigint =>
@@ -73,16 +76,15 @@ const markApplied = Effect.fnUntraced(function*(state: State, outcome: Outcome, 
     ...numbered,
     ...refunded.map((clearing) => ({ ...clearing, kind: "clearing" as const, position: null, unearned: null }))
   ]
-  if (rows.length === 0) return
-  yield* sql`
-    UPDATE spend_events e SET position = coalesce(t.position, e.position), purchase_at = t.purchase_at,
-      refunded_cents = t.refunded_cents, unearned = coalesce(t.unearned, e.unearned)
-    FROM ${appliedEvents.unnest(rows)} WHERE ${Tables.spendEventKey.match("e", "t")}`
   const moved = lanes.map((lane) => ({ ...lane, position: positionOf(lane) }))
-  yield* sql`
-    UPDATE lanes l SET position = t.position FROM ${Tables.lanes.unnest(moved)}
-    WHERE ${laneKey.match("l", "t")} AND l.position <> t.position`
-})
+    .filter((lane, index) => lane.position !== lanes[index]?.position)
+  return [
+    sql`UPDATE spend_events e SET position = coalesce(t.position, e.position), purchase_at = t.purchase_at,
+        refunded_cents = t.refunded_cents, unearned = coalesce(t.unearned, e.unearned)
+      FROM ${appliedEvents.unnest(rows)} WHERE ${Tables.spendEventKey.match("e", "t")}`,
+    sql`UPDATE lanes l SET position = t.position FROM ${Tables.lanes.unnest(moved)} WHERE ${laneKey.match("l", "t")}`
+  ]
+}
 
 const laneKey = Tables.lanes.pick("integrator_id", "lane")
 
@@ -123,32 +125,32 @@ const waitOf = (event: StoredEvent) => ({
   originalId: event.originalId ?? defect(`${eventName(event)} waits and refers to no event`)
 })
 
-const writeWaits = Effect.fnUntraced(function*({ noLongerWaiting, setAside }: Outcome) {
-  const sql = yield* SqlClient.SqlClient
-  if (setAside.length > 0) yield* sql`${Tables.spendEventWaits.insert(setAside.map(waitOf))}`
-  if (noLongerWaiting.length > 0) {
-    yield* sql`
-      DELETE FROM spend_event_waits w USING ${waitKey.unnest(noLongerWaiting.map(waitOf))}
+/** An event that was set aside and applied in the same batch has no row. */
+const waits = (sql: SqlClient.SqlClient, { noLongerWaiting, setAside }: Outcome) => {
+  const [ended, started] = [new Set(noLongerWaiting), new Set(setAside)]
+  const added = setAside.filter((event) => !ended.has(event))
+  const removed = noLongerWaiting.filter((event) => !started.has(event))
+  return [
+    Tables.spendEventWaits.insert(added.map(waitOf)),
+    sql`DELETE FROM spend_event_waits w USING ${waitKey.unnest(removed.map(waitOf))}
       CROSS JOIN LATERAL (
         SELECT f.ctid FROM spend_event_waits f WHERE ${waitKey.match("f", "t")} ${perRow}
       ) found(tid)
       WHERE ${expectFewRows} AND w.ctid = found.tid`
-  }
-})
+  ]
+}
 
-const writeAuthorizations = Effect.fnUntraced(function*(state: State, outcome: Outcome) {
+const authorizations = (sql: SqlClient.SqlClient, state: State, outcome: Outcome) => {
   const changed = new Set(outcome.applied.flatMap((event) => {
     if (event.kind === "refund") return []
     // of the other kinds only a clearing may refer to no authorization
     return event.kind === "authorization" ? [transactionKey(event)] : originalTransactionKey(event) ?? []
   }))
-  if (changed.size === 0) return
   const rows = [...changed].map((key) =>
     state.authorizations.get(key) ?? defect(`the authorization ${key.replaceAll("\0", " ")} is not applied`))
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`${Tables.authorizations.insert(rows.map((row) => ({ ...row, ...row.attributes })))}
-    ON CONFLICT (${authorizationKey.names}) DO UPDATE SET ${authorizationChange.setFrom("EXCLUDED")}`
-})
+  return [sql`${Tables.authorizations.insert(rows.map((row) => ({ ...row, ...row.attributes })))}
+    ON CONFLICT (${authorizationKey.names}) DO UPDATE SET ${authorizationChange.setFrom("EXCLUDED")}`]
+}
 
 const authorizationKey = Tables.authorizations.pick("integrator_id", "user_id", "external_transaction_id")
 /** The columns of an authorization that later events change. */
@@ -156,8 +158,8 @@ const authorizationChange = Tables.authorizations.pick("incremented", "reversed"
 
 const usageKey = Tables.capUsage.pick("integrator_id", "user_id", "month", "program_id", "category_id")
 
-/** Writes cap usage. The lane's lock guards it: a row that was absent when it was read is inserted without conflict. */
-const writeUsage = Effect.fnUntraced(function*(groups: ReadonlyArray<Group>) {
+/** The lane's lock guards cap usage: a row that was absent when it was read is inserted without conflict. */
+const usage = (sql: SqlClient.SqlClient, groups: ReadonlyArray<Group>) => {
   const rows = groups.flatMap((group) =>
     [...group.changedUsage].map((categoryId) => ({
       ...keyOf(group),
@@ -166,15 +168,12 @@ const writeUsage = Effect.fnUntraced(function*(groups: ReadonlyArray<Group>) {
       isStored: group.storedUsage.has(categoryId)
     }))
   )
-  const sql = yield* SqlClient.SqlClient
-  const added = rows.filter((row) => !row.isStored)
-  if (added.length > 0) yield* sql`${Tables.capUsage.insert(added)}`
-  const changed = rows.filter((row) => row.isStored)
-  if (changed.length > 0) {
-    yield* sql`UPDATE cap_usage u SET earned = t.earned FROM ${Tables.capUsage.unnest(changed)}
+  return [
+    Tables.capUsage.insert(rows.filter((row) => !row.isStored)),
+    sql`UPDATE cap_usage u SET earned = t.earned FROM ${Tables.capUsage.unnest(rows.filter((row) => row.isStored))}
       WHERE ${usageKey.match("u", "t")}`
-  }
-})
+  ]
+}
 
 const keyOf = ({ integratorId, month, programId, userId }: GroupKey): GroupKey => ({
   integratorId,
@@ -193,7 +192,7 @@ const estimateKey = Tables.openEstimates.pick(
 )
 const estimateChange = Tables.openEstimates.pick("authorizations", "raw")
 
-const writeEstimates = Effect.fnUntraced(function*(groups: ReadonlyArray<Group>) {
+const estimates = (sql: SqlClient.SqlClient, groups: ReadonlyArray<Group>) => {
   const rows = groups.flatMap((group) =>
     [...group.changedEstimates.values()].map(({ authorizations, categoryId, raw, version }) => ({
       ...keyOf(group),
@@ -204,27 +203,22 @@ const writeEstimates = Effect.fnUntraced(function*(groups: ReadonlyArray<Group>)
       raw
     }))
   )
-  const sql = yield* SqlClient.SqlClient
-  const open = rows.filter((row) => row.authorizations > 0)
-  if (open.length > 0) {
-    yield* sql`${Tables.openEstimates.insert(open)}
-      ON CONFLICT (${estimateKey.names}) DO UPDATE SET ${estimateChange.setFrom("EXCLUDED")}`
-  }
-  const closed = rows.filter((row) => row.authorizations === 0)
-  if (closed.length > 0) {
-    yield* sql`
-      DELETE FROM open_estimates o USING ${estimateKey.unnest(closed)}
+  const [closed, open] = [rows.filter((row) => row.authorizations === 0), rows.filter((row) => row.authorizations > 0)]
+  return [
+    sql`${Tables.openEstimates.insert(open)}
+      ON CONFLICT (${estimateKey.names}) DO UPDATE SET ${estimateChange.setFrom("EXCLUDED")}`,
+    sql`DELETE FROM open_estimates o USING ${estimateKey.unnest(closed)}
       CROSS JOIN LATERAL (
         SELECT f.ctid FROM open_estimates f WHERE ${estimateKey.match("f", "t")} ${perRow}
       ) found(tid)
       WHERE ${expectFewRows} AND o.ctid = found.tid`
-  }
-})
+  ]
+}
 
 const balanceKey = Tables.expectedBalances.pick("integrator_id", "user_id", "asset")
 const balanceDelta = columnList({ ...balanceKey.columns, delta: numeric() })
 
-const writeExpected = Effect.fnUntraced(function*(state: State, groups: ReadonlyArray<Group>) {
+const expected = (sql: SqlClient.SqlClient, state: State, groups: ReadonlyArray<Group>) => {
   const deltas = new Map<string, Row<typeof balanceDelta>>()
   for (const group of groups) {
     const delta = group.expectedDelta()
@@ -238,11 +232,9 @@ const writeExpected = Effect.fnUntraced(function*(state: State, groups: Readonly
     deltas.set(key, { integratorId, userId, asset, delta: sum + delta })
   }
   const rows = [...deltas.values()].filter((row) => row.delta !== 0n)
-  if (rows.length === 0) return
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`
+  return [sql`
     INSERT INTO expected_balances (${Tables.expectedBalances.names})
     SELECT t.integrator_id, t.user_id, t.asset, coalesce(b.expected, 0) + t.delta
     FROM ${balanceDelta.unnest(rows)} LEFT JOIN expected_balances b ON ${balanceKey.match("b", "t")}
-    ON CONFLICT (${balanceKey.names}) DO UPDATE SET expected = EXCLUDED.expected`
-})
+    ON CONFLICT (${balanceKey.names}) DO UPDATE SET expected = EXCLUDED.expected`]
+}

@@ -1,5 +1,4 @@
-import { Effect } from "effect"
-import { SqlClient, Statement } from "effect/sql"
+import { type SqlClient, Statement } from "effect/sql"
 import { expectFewRows, perRow } from "../Database/PlannerHints.ts"
 import { columnList, int4, int8 } from "../Database/Table.ts"
 import * as Tables from "../Tables.ts"
@@ -72,9 +71,11 @@ const ordinalsDone = columnList({ ...segmentKey.columns, ordinal: int4() })
 // for empty, even if it has millions of rows now. So each row is found by its key and changed by its ctid, which no
 // other transaction changes while the lane is locked.
 
-/** Removes events from the queue. The caller has locked their lanes. */
-export const remove = Effect.fnUntraced(function*(events: ReadonlyArray<InSegment>) {
-  const sql = yield* SqlClient.SqlClient
+/** The changes that remove events from the queue. The caller has locked their lanes. */
+export const removal = (
+  sql: SqlClient.SqlClient,
+  events: ReadonlyArray<InSegment>
+): ReadonlyArray<Statement.Fragment> => {
   const found = sql`
     CROSS JOIN LATERAL (SELECT f.ctid FROM spend_event_queue f WHERE ${segmentKey.match("f", "t")} ${perRow}) found(tid)
     WHERE ${expectFewRows} AND q.ctid = found.tid`
@@ -85,10 +86,9 @@ export const remove = Effect.fnUntraced(function*(events: ReadonlyArray<InSegmen
     if (rows.length === rows[0]?.segmentEvents) whole.push(...rows.slice(0, 1))
     else parts.push(...rows)
   }
-  if (whole.length > 0) yield* sql`DELETE FROM spend_event_queue q USING ${segmentKey.unnest(whole)} ${found}`
-  if (parts.length > 0) {
-    yield* sql`
-      UPDATE spend_event_queue q SET (user_ids, kinds, external_transaction_ids) = (
+  return [
+    sql`DELETE FROM spend_event_queue q USING ${segmentKey.unnest(whole)} ${found}`,
+    sql`UPDATE spend_event_queue q SET (user_ids, kinds, external_transaction_ids) = (
         SELECT array_agg(e.user_id ORDER BY e.ordinal), array_agg(e.kind ORDER BY e.ordinal),
           array_agg(e.external_transaction_id ORDER BY e.ordinal)
         FROM unnest(q.user_ids, q.kinds, q.external_transaction_ids)
@@ -99,5 +99,5 @@ export const remove = Effect.fnUntraced(function*(events: ReadonlyArray<InSegmen
         SELECT ${segmentKey.names}, array_agg(ordinal) AS ordinals FROM ${ordinalsDone.unnest(parts)}
         GROUP BY ${segmentKey.names}
       ) t ${found}`
-  }
-})
+  ]
+}

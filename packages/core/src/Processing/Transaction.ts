@@ -151,10 +151,13 @@ const applyParts = Effect.fnUntraced(function*(
   const state = yield* Load.state(loaded, catalogs)
   const { decided, failed, outcome, work } = decideParts(state, loaded.parts, options.maxUnits)
   const groups = [...state.groups].filter(({ integratorId }) => !failed.has(integratorId))
-  yield* Save.save(state, groups, outcome, lanes)
+  const books = yield* applyVaultChanges(outcome, options.lockedVaults === "skip")
   const done = new Set<StoredEvent>(outcome.done)
-  yield* Segments.remove(parts.flatMap(({ queued }) => queued.filter((event) => done.has(event))))
-  yield* applyVaultChanges(outcome)
+  const sql = yield* SqlClient.SqlClient
+  yield* Ledger.write(books, [
+    ...Save.changes(sql, { state, groups, outcome, lanes }),
+    ...Segments.removal(sql, parts.flatMap(({ queued }) => queued.filter((event) => done.has(event))))
+  ])
   yield* Metrics.afterCommit(() => Metrics.addByKind(appliedEvents, outcome.applied))
   const units = [...work.values()].reduce((sum, one) => sum + one.units, 0)
   const areAllServed = work.size + failed.size === parts.length
@@ -194,16 +197,16 @@ const readDependents = Effect.fnUntraced(function*(parts: ReadonlyArray<Part>) {
   return { queued: loaded.flatMap((part) => part.queued), waiting, parts: loaded } satisfies Loaded
 })
 
-/** Carries out the changes of a batch on the vaults. Locks these, unless they are locked already. */
-const applyVaultChanges = Effect.fnUntraced(function*({ vaultChanges }: Outcome) {
-  if (vaultChanges.length === 0) return
+/** Carries out the changes of a batch on the vaults, and returns their books. */
+const applyVaultChanges = Effect.fnUntraced(function*({ vaultChanges }: Outcome, areLocked: boolean) {
+  if (vaultChanges.length === 0) return []
   const byIntegrator = Map.groupBy(vaultChanges, ({ event }) => event.integratorId)
   const touched = [...byIntegrator].map(([integratorId, own]): Ledger.Touched => ({
     integratorId,
     userIds: new Set(own.map(({ event }) => event.userId)),
     clearings: own.flatMap(({ change }) => change.kind === "refund" ? [change] : [])
   }))
-  const books = yield* Ledger.open(touched)
+  const books = yield* Ledger.open(touched, areLocked)
   for (const [integratorId, own] of byIntegrator) {
     const book = books.get(integratorId)
     if (book === undefined) return yield* Effect.die(new Error("an integrator without a vault"))
@@ -215,5 +218,5 @@ const applyVaultChanges = Effect.fnUntraced(function*({ vaultChanges }: Outcome)
       yield* change.kind === "earn" ? Ledger.earnReward(book, change.reward) : Ledger.refundClearing(book, change)
     }
   }
-  yield* Ledger.write(books.values())
+  return [...books.values()]
 })
