@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
-import { columnList, int4, type Row } from "../Database/Table.ts"
+import { columnList, int4, nullable, numeric, type Row } from "../Database/Table.ts"
 import type { Catalog } from "../Programs/Catalog.ts"
 import * as Tables from "../Tables.ts"
 import { attributeColumns, attributesOf, recordAt } from "../Users/AttributeHistory.ts"
@@ -24,6 +24,7 @@ import {
   storedEvents,
   transactionKey
 } from "./State.ts"
+import type { TakenEvent } from "./Take.ts"
 
 /** The dependents of queued events, as far as they were read. */
 export interface Dependents {
@@ -48,8 +49,8 @@ const queuedEvent = columnList({ ...ordinal, ...Tables.spendEventKey.columns })
  * Reads the dependents of the queued events and the dependents of these, at most `limit` at each depth. An increment, a
  * reversal and a refund have none, so that there is no third depth.
  */
-export const dependents = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEvent>, limit: number) {
-  const first = yield* waitingFor(queued.map((event, ord) => ({ event, ord })), limit)
+export const dependents = Effect.fnUntraced(function*(queued: ReadonlyArray<TakenEvent>, limit: number) {
+  const first = yield* waitingFor(queued.flatMap((event, ord) => event.hasDependents ? [{ event, ord }] : []), limit)
   const second = yield* waitingFor(first, limit)
   const left = yield* leftByEarlier(queued, limit)
   const waiting = new Map<string, Array<StoredEvent>>()
@@ -204,6 +205,15 @@ const monthsOf = (
   return [...months.values()]
 }
 
+/** Cap usage, or with a version the estimates of open authorizations. */
+const groupRows = columnList({
+  ...userMonths.columns,
+  ...Tables.capUsage.pick("program_id", "category_id").columns,
+  amount: numeric(),
+  version: nullable(int4()),
+  authorizations: nullable(int4())
+})
+
 const readGroups = Effect.fnUntraced(function*(
   months: ReadonlyArray<UserMonth>,
   programs: ReadonlyMap<string, Catalog>
@@ -214,22 +224,26 @@ const readGroups = Effect.fnUntraced(function*(
   const known = months.filter(({ integratorId }) => programs.has(integratorId))
   if (known.length === 0) return groups
   const sql = yield* SqlClient.SqlClient
-  const keys = userMonths.unnest(known)
-  const usage = yield* sql<Row<typeof Tables.capUsage>>`
-    SELECT ${Tables.capUsage.renamed("u")}
-    FROM ${keys} CROSS JOIN LATERAL (SELECT * FROM cap_usage u WHERE ${userMonths.match("u", "t")} ${perRow}) u
-  `.withoutTransform
-  for (const row of usage) groupOf(found, row).addUsage(row.categoryId, row.earned)
-  const estimates = yield* sql<Row<typeof Tables.openEstimates>>`
-    SELECT o.* FROM ${keys} JOIN open_estimates o ON ${userMonths.match("o", "t")}`
-  for (const row of estimates) {
+  const rows = groupRows.rows(yield* sql`
+    SELECT ${userMonths.of("t")}, g.* FROM ${userMonths.unnest(known)} CROSS JOIN LATERAL (
+      SELECT u.program_id, u.category_id, u.earned AS amount, NULL::int4 AS version, NULL::int4 AS authorizations
+      FROM cap_usage u WHERE ${userMonths.match("u", "t")}
+      UNION ALL
+      SELECT o.program_id, o.category_id, o.raw, o.version, o.authorizations
+      FROM open_estimates o WHERE ${userMonths.match("o", "t")} ${perRow}
+    ) g`.values)
+  for (const row of rows) {
+    if (row.version === null || row.authorizations === null) {
+      groupOf(found, row).addUsage(row.categoryId, row.amount)
+      continue
+    }
     const version = programs.get(row.integratorId)?.version(row.programId, row.version)
     if (version === undefined) return yield* Effect.die(new Error("an estimate of a version that is not published"))
     groupOf(found, row).estimates.set(`${row.version}\0${row.categoryId}`, {
       version,
       categoryId: row.categoryId === "" ? undefined : row.categoryId,
       authorizations: row.authorizations,
-      raw: row.raw
+      raw: row.amount
     })
   }
   return groups

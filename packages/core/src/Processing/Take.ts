@@ -3,20 +3,29 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
-import { columnList, int4, int8 } from "../Database/Table.ts"
+import { bool, columnList, int4, int8, nullable, type Row, text } from "../Database/Table.ts"
 import { epochOf } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
 import { type EventWeights, maxUnits } from "./Budget.ts"
 import { type LaneKey, laneKeyOf, type OwnedLane } from "./LaneWatermarks.ts"
 import type { ScanState } from "./Queue.ts"
 import type { Lane } from "./Save.ts"
-import type { InSegment } from "./Segments.ts"
 import { type StoredEvent, storedEvents } from "./State.ts"
 
-/** A queued event that a batch has taken, with its segment and the trace of the request that stored it. */
-export interface TakenEvent extends StoredEvent, Omit<InSegment, keyof StoredEvent> {
-  readonly traceparent: string | null
-}
+const takenEvents = columnList({
+  ...storedEvents.columns,
+  segment: int8(),
+  segment_events: int4(),
+  ordinal: int4(),
+  traceparent: nullable(text()),
+  has_dependents: bool()
+})
+
+/**
+ * A queued event that a batch has taken, with its segment, the trace of the request that stored it, and whether other
+ * events wait for it.
+ */
+export type TakenEvent = Row<typeof takenEvents>
 
 /** Whether a statement skips rows that another transaction has locked, or waits for them. */
 export type WhenLocked = "skip" | "wait"
@@ -30,16 +39,25 @@ export interface Part {
 const laneKeys = Tables.lanes.pick("integrator_id", "lane")
 const lanesToRead = columnList({ ...laneKeys.columns, watermark: int8(), max_events: int4() })
 
+/** Milliseconds for which a transaction waits for a lock. Most locks are held for less than a tenth of it. */
+const lockMillis = 500
+
+/** Limits each lock wait in the rest of the transaction to {@link lockMillis}. */
+export const limitLockWaits = Effect.flatMap(SqlClient.SqlClient, (sql) => sql`SELECT ${limitedWaits(sql)}`)
+
+const limitedWaits = (sql: SqlClient.SqlClient) => sql`set_config('lock_timeout', ${`${lockMillis}ms`}, true)`
+
 /**
  * Locks lanes until the transaction ends, and returns those that it locked, in the given order. Lanes that another
- * transaction has locked are skipped, or waited for until `lock_timeout`; lanes of slots that the cell does not own are
- * skipped.
+ * transaction has locked are skipped, or waited for; lanes of slots that the cell does not own are skipped. Limits this
+ * and each later lock wait of the transaction to {@link lockMillis}.
  */
 export const lockLanes = Effect.fnUntraced(function*(lanes: ReadonlyArray<LaneKey>, whenLocked: WhenLocked) {
   const sql = yield* SqlClient.SqlClient
   const locked = yield* sql<Lane & OwnedLane>`
+    WITH limited AS MATERIALIZED (SELECT ${limitedWaits(sql)})
     SELECT l.integrator_id, l.lane, l.position, o.epoch
-    FROM ${laneKeys.unnest(lanes)} JOIN lanes l ON ${laneKeys.match("l", "t")}
+    FROM limited CROSS JOIN ${laneKeys.unnest(lanes)} JOIN lanes l ON ${laneKeys.match("l", "t")}
     CROSS JOIN LATERAL (SELECT ${epochOf("t.integrator_id")} AS epoch ${perRow}) o
     WHERE o.epoch IS NOT NULL
     ORDER BY l.integrator_id, l.lane FOR UPDATE OF l ${sql.literal(whenLocked === "skip" ? "SKIP LOCKED" : "")}`
@@ -83,8 +101,11 @@ export const takeEvents = Effect.fnUntraced(function*(
     const maxEvents = Math.ceil(share / weights.of(integratorId) / own.length)
     return own.map((lane) => ({ ...lane, watermark: state.watermarks.watermarkOf(lane), maxEvents }))
   })
-  const taken = yield* sql<TakenEvent>`
-    SELECT ${storedEvents.renamed("e")}, q.segment, q.segment_events AS "segmentEvents", q.ordinal, q.traceparent
+  const values = yield* sql`
+    SELECT ${storedEvents.of("e")}, q.segment, q.segment_events, q.ordinal, q.traceparent, EXISTS (
+        SELECT FROM spend_event_waits w WHERE w.integrator_id = e.integrator_id AND w.user_id = e.user_id
+          AND w.original_kind = e.kind AND w.original_id = e.external_transaction_id
+      ) AS has_dependents
     FROM ${lanesToRead.unnest(toRead)}
     CROSS JOIN LATERAL (
       SELECT t.integrator_id, s.arrival AS segment, cardinality(s.kinds) AS segment_events, s.traceparent,
@@ -98,7 +119,8 @@ export const takeEvents = Effect.fnUntraced(function*(
     ) q
     CROSS JOIN LATERAL (
       SELECT * FROM spend_events e WHERE ${Tables.spendEventKey.match("e", "q")} ${perRow}
-    ) e`.withoutTransform
+    ) e`.values
+  const taken = takenEvents.rows(values)
   state.watermarks.observeArrivals(taken.map((event) => event.arrival))
   const isBatchFull = taken.reduce((units, event) => units + weights.of(event.integratorId), 0) >= maxUnits
   const events = Map.groupBy<string, TakenEvent>(taken, ({ integratorId }) => integratorId)

@@ -65,13 +65,6 @@ export class DeadlineExceeded extends Data.TaggedError("DeadlineExceeded") {}
 /** A bug, a broken row, or an SQL error that a retry cannot help. It does not name the integrator that caused it. */
 export class Defect extends Data.TaggedError("Defect")<{ readonly error: unknown }> {}
 
-/** Milliseconds for which a transaction waits for a lock. Most locks are held for less than a tenth of it. */
-const lockMillis = 500
-
-/** Limits each lock wait in the rest of the transaction to {@link lockMillis}. */
-export const limitLockWaits = Effect.flatMap(SqlClient.SqlClient, (sql) =>
-  sql`SELECT set_config('lock_timeout', ${`${lockMillis}ms`}, true)`)
-
 /**
  * Processes a batch: decides stored events of some lanes in one transaction, then loads program versions that deferred
  * events need. Where the transaction could apply nothing without these versions, it runs a second time.
@@ -123,7 +116,6 @@ const nothing: Committed = {
 /** Locks the lanes, takes their first events, and decides and saves these, in the caller's transaction. */
 const takeAndApply = Effect.fnUntraced(function*(shared: Shared, options: BatchOptions) {
   if (options.lanes.length === 0) return nothing
-  yield* limitLockWaits
   const ownLanes = yield* lockLanes(options.lanes, options.lockedLanes)
   const locked = options.lockedVaults === "skip"
     ? yield* lockFreeVaults(new Set(ownLanes.map((lane) => lane.integratorId)))

@@ -7,7 +7,7 @@ import { value } from "../Database.ts"
 import * as Ledger from "../Ledger.ts"
 import { isOwned } from "../Slots.ts"
 import * as Tracing from "../Tracing.ts"
-import { limitLockWaits } from "./Transaction.ts"
+import { limitLockWaits } from "./Take.ts"
 
 /** The pause after a failure doubles from the first to the last of these values, in milliseconds. */
 const firstPauseMillis = 200
