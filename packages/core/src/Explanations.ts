@@ -10,12 +10,11 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
-import { perRow } from "./Database/PlannerHints.ts"
 import type { Row as RowOf } from "./Database/Table.ts"
 import { encodeComputation } from "./Explanations/Computation.ts"
 import type { RewardRow } from "./Ledger/RewardRow.ts"
 import { bringUpToDate } from "./UpToDate.ts"
-import { type attributeColumns, attributesOf, recordAt } from "./Users/AttributeHistory.ts"
+import { type attributeColumns, attributesAt, attributesOf } from "./Users/AttributeHistory.ts"
 
 /** Explains the amounts of rewards. */
 export class Explanations extends Context.Service<Explanations, {
@@ -56,7 +55,7 @@ const parts = (integratorId: IntegratorId, userId: UserId, rewardId: string) => 
 
 type Row = RewardRow & RowOf<typeof attributeColumns> & { readonly definition: unknown; readonly mcc: string }
 
-const recordOfPurchase = recordAt({
+const ofPurchase = attributesAt({
   integratorId: "c.integrator_id",
   userId: "c.user_id",
   purchaseAt: "c.occurred_at",
@@ -78,11 +77,7 @@ const explain = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: 
       AND c.external_transaction_id = r.external_transaction_id
     LEFT JOIN authorizations a ON a.integrator_id = c.integrator_id AND a.user_id = c.user_id
       AND a.external_transaction_id = c.original_id
-    LEFT JOIN LATERAL (
-      SELECT h.tier, h.country, h.segment FROM user_attributes h
-      WHERE h.integrator_id = c.integrator_id AND h.user_id = c.user_id AND h.arrival = ${sql.literal(recordOfPurchase)}
-      ${perRow}
-    ) u ON c.original_id IS NULL
+    LEFT JOIN LATERAL ${sql.literal(ofPurchase)} u ON c.original_id IS NULL
     WHERE r.integrator_id = ${integratorId} AND r.user_id = ${userId} AND r.kind = 'clearing'
       AND r.external_transaction_id = ${key.externalTransactionId} AND r.program_id = ${key.programId}`
   if (row === undefined) return yield* NotFound.of("reward", rewardId)

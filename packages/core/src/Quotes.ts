@@ -15,7 +15,7 @@ import { encodeComputation } from "./Explanations/Computation.ts"
 import { Programs } from "./Programs.ts"
 import { integratorTime } from "./SandboxClock.ts"
 import type * as Tables from "./Tables.ts"
-import { type attributeColumns, attributesOf, recordAt } from "./Users/AttributeHistory.ts"
+import { type attributeColumns, attributesAt, attributesOf } from "./Users/AttributeHistory.ts"
 
 /** What purchases would earn (decisions, section 9). */
 export class Quotes extends Context.Service<Quotes, {
@@ -55,7 +55,7 @@ const quote = Effect.fnUntraced(function*(
   const now = yield* integratorTime(integratorId)
   const at = occurredAt ?? now
   if (at > now + futureToleranceMillis) return yield* EventInFuture.ahead()
-  const attributes = yield* attributesAt(integratorId, userId, at)
+  const attributes = yield* attributesOfPurchase(integratorId, userId, at)
   const asset = assetOfCurrency(amount.currency)
   const catalog = asset && (yield* programs.catalogs([integratorId])).get(integratorId)
   if (asset === undefined || catalog === undefined) return []
@@ -79,17 +79,20 @@ const quote = Effect.fnUntraced(function*(
   })
 })
 
-const recordOfPurchase = (at: string) =>
-  recordAt({ integratorId: "u.integrator_id", userId: "u.user_id", purchaseAt: at, arrival: "9223372036854775807" })
+const ofPurchase = attributesAt({
+  integratorId: "u.integrator_id",
+  userId: "u.user_id",
+  purchaseAt: "u.at",
+  arrival: "9223372036854775807"
+})
 
 /** As of a clearing that is received now. */
-const attributesAt = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId, at: number) {
+const attributesOfPurchase = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId, at: number) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<Row<typeof attributeColumns>>`
     SELECT a.tier, a.country, a.segment
     FROM (SELECT u.*, ${value.timestamptz(at)} AS at FROM users u) u
-    JOIN user_attributes a ON a.integrator_id = u.integrator_id AND a.user_id = u.user_id
-      AND a.arrival = ${sql.literal(recordOfPurchase("u.at"))}
+    CROSS JOIN LATERAL ${sql.literal(ofPurchase)} a
     WHERE u.integrator_id = ${integratorId} AND u.user_id = ${userId}`
   if (row === undefined) return yield* NotFound.of("user", userId)
   return attributesOf(row)

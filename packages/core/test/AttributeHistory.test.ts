@@ -1,8 +1,6 @@
 import { columns, value } from "@card-rewards/core/Database"
 import { Integrators } from "@card-rewards/core/Integrators"
-import { readAttributes } from "@card-rewards/core/Processing/Load"
-import type { StoredEvent } from "@card-rewards/core/Processing/State"
-import { recordAt } from "@card-rewards/core/Users/AttributeHistory"
+import { attributesAt } from "@card-rewards/core/Users/AttributeHistory"
 import { IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -42,19 +40,22 @@ const histories = (length: number): ReadonlyArray<ReadonlyArray<number>> => {
 
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index)
 
-const purchase = (userId: string, arrival: number, at: number): StoredEvent => ({
-  integratorId,
-  userId,
-  kind: "clearing",
-  externalTransactionId: `${arrival}-${at}`,
-  lane: 0,
-  arrival: BigInt(arrival),
-  currency: "USD",
-  cents: 100n,
-  mcc: "5411",
-  occurredAt: startMillis + at,
-  originalId: null,
-  position: null
+const recordOfPurchase = attributesAt({
+  integratorId: "t.integrator_id",
+  userId: "t.user_id",
+  purchaseAt: "t.at",
+  arrival: "t.arrival"
+})
+
+/** The tier of a user at a purchase. */
+const tierAt = Effect.fnUntraced(function*(userId: string, arrival: number, at: number) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ tier: string }>`
+    SELECT a.tier FROM (
+      SELECT ${integratorId}::text AS integrator_id, ${userId}::text AS user_id,
+        ${value.int8(BigInt(arrival))} AS arrival, ${value.timestamptz(startMillis + at)} AS at
+    ) t CROSS JOIN LATERAL ${sql.literal(recordOfPurchase)} a`
+  return row?.tier
 })
 
 layer(liveLayer, { excludeTestServices: true })("the history of a user's attributes", (it) => {
@@ -68,14 +69,8 @@ layer(liveLayer, { excludeTestServices: true })("the history of a user's attribu
       const purchases = users.flatMap(({ times, userId }) =>
         range(1, 2 * times.length + 3).flatMap((arrival) =>
           range(-1, (times.at(-1) ?? 0) + 1).map((at) => ({ userId, arrival, at }))))
-      const found = recordAt({
-        integratorId: "t.integrator_id",
-        userId: "t.user_id",
-        purchaseAt: "t.at",
-        arrival: "t.arrival"
-      })
       const rows = yield* sql<{ found: bigint; expected: bigint }>`
-        SELECT ${sql.literal(found)} AS found, (
+        SELECT (SELECT a.arrival FROM ${sql.literal(recordOfPurchase)} a) AS found, (
           SELECT arrival FROM (
             SELECT u.*, u.stored_at <= t.at AND u.arrival < t.arrival AS before
             FROM user_attributes u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id
@@ -104,9 +99,8 @@ layer(liveLayer, { excludeTestServices: true })("the history of a user's attribu
         const found: Array<string | undefined> = []
         let sum = { rows: 0, pages: 0 }
         for (const [arrival, at] of cases) {
-          const event = purchase(userId, arrival, at)
-          const [attributes, { pages, rows }] = yield* measured(readAttributes([event]))
-          found.push(...[...attributes.values()].map(({ tier }) => tier))
+          const [tier, { pages, rows }] = yield* measured(tierAt(userId, arrival, at))
+          found.push(tier)
           sum = { rows: sum.rows + rows, pages: sum.pages + pages }
         }
         return { found, ...sum }

@@ -1,13 +1,14 @@
 import type { Attributes } from "@card-rewards/domain/User"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import type { Row } from "../Database/Table.ts"
 import type { EarnedReward } from "../Ledger.ts"
 import { apply, isReady } from "../Processing/Apply.ts"
-import { readAttributes } from "../Processing/Load.ts"
 import { neededVersions } from "../Processing/Needs.ts"
 import { eventKey, type Group, Groups, type State, type StoredEvent, storedEvents } from "../Processing/State.ts"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 import { makeVersions } from "../Programs/Versions.ts"
+import { attributesOf, purchaseAttributes, recordColumns } from "../Users/AttributeHistory.ts"
 import type { Finding } from "./Check.ts"
 import {
   authorizationFact,
@@ -39,15 +40,15 @@ export const rebuild = Effect.fnUntraced(function*(
   const versions = yield* makeVersions()
   const [{ total } = { total: 0n }] = yield* sql<{ total: bigint }>`
     SELECT count(*) AS total FROM spend_events WHERE position IS NOT NULL`
-  yield* sql`DECLARE applied_events NO SCROLL CURSOR FOR SELECT ${storedEvents.renamed("e")} FROM spend_events e
+  yield* sql`DECLARE applied_events NO SCROLL CURSOR FOR SELECT ${storedEvents.renamed("e")}, ${recordColumns.of("a")}
+    FROM spend_events e ${sql.literal(purchaseAttributes)}
     WHERE e.position IS NOT NULL ORDER BY e.integrator_id, e.user_id, e.position`
   const findings: Array<Finding> = []
   let finished: Array<UserFacts> = []
   let user: Replay | undefined
   let done = 0
   while (true) {
-    const page = yield* sql<StoredEvent>`FETCH ${sql.literal(`${pageEvents}`)} FROM applied_events`
-    const attributes = yield* readAttributes(page.filter((event) => event.originalId === null))
+    const page = yield* sql<RecordedEvent>`FETCH ${sql.literal(`${pageEvents}`)} FROM applied_events`
     for (const event of page) {
       if (user !== undefined && !user.isOf(event)) {
         finished.push(yield* result(versions, user))
@@ -55,7 +56,7 @@ export const rebuild = Effect.fnUntraced(function*(
       }
       user ??= new Replay(event, yield* catalogOf(versions, event))
       yield* versions.ensure(user.catalog, user.needed(event))
-      user.apply(event, attributes)
+      user.apply(event)
       user.catalog.release()
     }
     if (page.length < pageEvents && user !== undefined) finished.push(yield* result(versions, user))
@@ -103,6 +104,9 @@ const result = Effect.fnUntraced(function*(versions: Versions, user: Replay) {
   return user.result(expected)
 })
 
+/** An applied event, with the attributes of its user. */
+type RecordedEvent = StoredEvent & Row<typeof recordColumns>
+
 /** One user's events, applied again. */
 class Replay {
   readonly catalog: Catalog
@@ -133,11 +137,10 @@ class Replay {
     return neededVersions(this.state, { ...event, position: null }, this.catalog)
   }
 
-  apply(event: StoredEvent, attributes: ReadonlyMap<string, Attributes>): void {
+  apply(event: RecordedEvent): void {
     // an event whose original was removed has no effect here: what it changed is reported as a difference
     if (!isReady(this.state, event)) return
-    const key = eventKey(event)
-    this.state.attributes.set(key, attributes.get(key) ?? {})
+    this.state.attributes.set(eventKey(event), attributesOf(event))
     for (const change of apply(this.state, event)) if (change.kind === "earn") this.earn(change.reward)
   }
 

@@ -1,5 +1,4 @@
 import { monthOf } from "@card-rewards/domain/Time"
-import type { Attributes } from "@card-rewards/domain/User"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
@@ -7,7 +6,7 @@ import { perRow } from "../Database/PlannerHints.ts"
 import { columnList, int4, nullable, numeric, type Row } from "../Database/Table.ts"
 import type { Catalog } from "../Programs/Catalog.ts"
 import * as Tables from "../Tables.ts"
-import { attributeColumns, attributesOf, recordAt } from "../Users/AttributeHistory.ts"
+import { attributesOf } from "../Users/AttributeHistory.ts"
 import { userOf } from "./Batch.ts"
 import {
   authorizationOf,
@@ -29,7 +28,7 @@ import type { TakenEvent } from "./Take.ts"
 /** The dependents of queued events, as far as they were read. */
 export interface Dependents {
   /** The queued events that the batch can decide: not all of them where they have too many dependents. */
-  readonly queued: ReadonlyArray<StoredEvent>
+  readonly queued: ReadonlyArray<TakenEvent>
   /** The dependents, by {@link originalKey}. */
   readonly waiting: Map<string, Array<StoredEvent>>
   /** By user, the keys of partly applied clearings that are not in the queue, because they had waited. */
@@ -135,8 +134,8 @@ export const state = Effect.fnUntraced(function*(
   const clearings = yield* readClearings(referring.filter((event) => event.kind === "refund"))
   const groups = yield* readGroups(monthsOf(events, { authorizations, clearings }), programs)
   // the attributes of a clearing with an authorization are the authorization's
-  const purchases = queued.filter((event) => event.originalId === null && !isPartlyApplied(event))
-  const attributes = yield* readAttributes(purchases)
+  const attributes = new Map(queued.flatMap((event) =>
+    event.record === null ? [] : [[eventKey(event), attributesOf(event)] as const]))
   return { authorizations, clearings, groups, attributes, waiting, programs } satisfies State
 })
 
@@ -247,40 +246,4 @@ const readGroups = Effect.fnUntraced(function*(
     })
   }
   return groups
-})
-
-const purchases = columnList({
-  ...ordinal,
-  ...Tables.spendEvents.pick("integrator_id", "user_id", "occurred_at", "arrival").columns
-})
-
-const recordOfEvent = recordAt({
-  integratorId: "t.integrator_id",
-  userId: "t.user_id",
-  purchaseAt: "t.occurred_at",
-  arrival: "t.arrival"
-})
-
-/**
- * The users' attributes at the purchase time `P` of authorizations and clearings, by {@link eventKey}: the latest
- * record stored at or before `P` and received before the event, else the enrollment record (decisions, section 5.3).
- */
-export const readAttributes = Effect.fnUntraced(function*(events: ReadonlyArray<StoredEvent>) {
-  const found = new Map<string, Attributes>()
-  const able = events.filter((event) => event.kind === "authorization" || event.kind === "clearing")
-  if (able.length === 0) return found
-  const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<Row<typeof attributeColumns> & { ord: number }>`
-    SELECT t.ord, ${attributeColumns.renamed("a")}
-    FROM ${purchases.unnest(able.map((event, ord) => ({ ...event, ord })))}
-    CROSS JOIN LATERAL (
-      SELECT u.tier, u.country, u.segment FROM user_attributes u
-      WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id AND u.arrival = ${sql.literal(recordOfEvent)}
-      ${perRow}
-    ) a`.withoutTransform
-  for (const row of rows) {
-    const event = able[row.ord]
-    if (event !== undefined) found.set(eventKey(event), attributesOf(row))
-  }
-  return found
 })

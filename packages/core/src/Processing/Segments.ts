@@ -58,7 +58,7 @@ export const insertedSegments = (
 /** Where an event is in the queue. */
 export interface InSegment extends LaneKey {
   /** The arrival that its segment has as its key in the lane. */
-  readonly segment: bigint
+  readonly firstArrival: bigint
   /** The number of events of the segment, and which of them this is, from 1. */
   readonly segmentEvents: number
   readonly ordinal: number
@@ -81,8 +81,8 @@ export const removal = (
     WHERE ${expectFewRows} AND q.ctid = found.tid`
   const whole: Array<LaneKey & { readonly arrival: bigint }> = []
   const parts: Array<LaneKey & { readonly arrival: bigint; readonly ordinal: number }> = []
-  for (const own of Map.groupBy(events, (event) => `${laneKeyOf(event)}\0${event.segment}`).values()) {
-    const rows = own.map((event) => ({ ...event, arrival: event.segment }))
+  for (const own of Map.groupBy(events, (event) => `${laneKeyOf(event)}\0${event.firstArrival}`).values()) {
+    const rows = own.map((event) => ({ ...event, arrival: event.firstArrival }))
     if (rows.length === rows[0]?.segmentEvents) whole.push(...rows.slice(0, 1))
     else parts.push(...rows)
   }

@@ -6,6 +6,7 @@ import { perRow } from "../Database/PlannerHints.ts"
 import { bool, columnList, int4, int8, nullable, type Row, text } from "../Database/Table.ts"
 import { epochOf } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
+import { purchaseAttributes, recordColumns } from "../Users/AttributeHistory.ts"
 import { type EventWeights, maxUnits } from "./Budget.ts"
 import { type LaneKey, laneKeyOf, type OwnedLane } from "./LaneWatermarks.ts"
 import type { ScanState } from "./Queue.ts"
@@ -14,7 +15,8 @@ import { type StoredEvent, storedEvents } from "./State.ts"
 
 const takenEvents = columnList({
   ...storedEvents.columns,
-  segment: int8(),
+  ...recordColumns.columns,
+  first_arrival: int8(),
   segment_events: int4(),
   ordinal: int4(),
   traceparent: nullable(text()),
@@ -22,8 +24,8 @@ const takenEvents = columnList({
 })
 
 /**
- * A queued event that a batch has taken, with its segment, the trace of the request that stored it, and whether other
- * events wait for it.
+ * A queued event that a batch has taken, with the attributes of its user, its segment, the trace of the request that
+ * stored it, and whether other events wait for it.
  */
 export type TakenEvent = Row<typeof takenEvents>
 
@@ -102,13 +104,14 @@ export const takeEvents = Effect.fnUntraced(function*(
     return own.map((lane) => ({ ...lane, watermark: state.watermarks.watermarkOf(lane), maxEvents }))
   })
   const values = yield* sql`
-    SELECT ${storedEvents.of("e")}, q.segment, q.segment_events, q.ordinal, q.traceparent, EXISTS (
+    SELECT ${storedEvents.of("e")}, ${recordColumns.of("a")}, q.first_arrival, q.segment_events, q.ordinal,
+      q.traceparent, EXISTS (
         SELECT FROM spend_event_waits w WHERE w.integrator_id = e.integrator_id AND w.user_id = e.user_id
           AND w.original_kind = e.kind AND w.original_id = e.external_transaction_id
       ) AS has_dependents
     FROM ${lanesToRead.unnest(toRead)}
     CROSS JOIN LATERAL (
-      SELECT t.integrator_id, s.arrival AS segment, cardinality(s.kinds) AS segment_events, s.traceparent,
+      SELECT t.integrator_id, s.arrival AS first_arrival, cardinality(s.kinds) AS segment_events, s.traceparent,
         generate_subscripts(s.kinds, 1) AS ordinal, unnest(s.user_ids) AS user_id, unnest(s.kinds) AS kind,
         unnest(s.external_transaction_ids) AS external_transaction_id
       FROM (
@@ -119,7 +122,7 @@ export const takeEvents = Effect.fnUntraced(function*(
     ) q
     CROSS JOIN LATERAL (
       SELECT * FROM spend_events e WHERE ${Tables.spendEventKey.match("e", "q")} ${perRow}
-    ) e`.values
+    ) e ${sql.literal(purchaseAttributes)}`.values
   const taken = takenEvents.rows(values)
   state.watermarks.observeArrivals(taken.map((event) => event.arrival))
   const isBatchFull = taken.reduce((units, event) => units + weights.of(event.integratorId), 0) >= maxUnits

@@ -14,7 +14,7 @@ import type { ScanState } from "./Queue.ts"
 import * as Save from "./Save.ts"
 import * as Segments from "./Segments.ts"
 import type { StoredEvent } from "./State.ts"
-import { lockFreeVaults, lockLanes, type Part, takeEvents, type WhenLocked } from "./Take.ts"
+import { lockFreeVaults, lockLanes, type Part, type TakenEvent, takeEvents, type WhenLocked } from "./Take.ts"
 
 /** State that the batches of one process share. */
 export interface Shared {
@@ -158,7 +158,7 @@ const applyParts = Effect.fnUntraced(function*(
 
 interface Loaded {
   readonly parts: ReadonlyArray<DecidablePart>
-  readonly queued: ReadonlyArray<StoredEvent>
+  readonly queued: ReadonlyArray<TakenEvent>
   readonly waiting: Map<string, Array<StoredEvent>>
 }
 
@@ -173,6 +173,7 @@ const readDependents = Effect.fnUntraced(function*(parts: ReadonlyArray<Part>) {
     const { partlyApplied, waiting } = joint
     return { queued, waiting, parts: parts.map((part) => ({ ...part, partlyApplied, maxDependents })) } satisfies Loaded
   }
+  const taken: Array<TakenEvent> = []
   const loaded: Array<DecidablePart> = []
   const waiting = new Map<string, Array<StoredEvent>>()
   let left = maxDependents
@@ -184,9 +185,10 @@ const readDependents = Effect.fnUntraced(function*(parts: ReadonlyArray<Part>) {
       waiting.set(key, dependents)
       left -= dependents.length
     }
+    taken.push(...own.queued)
     loaded.push({ integratorId, queued: own.queued, partlyApplied: own.partlyApplied, maxDependents: share })
   }
-  return { queued: loaded.flatMap((part) => part.queued), waiting, parts: loaded } satisfies Loaded
+  return { queued: taken, waiting, parts: loaded } satisfies Loaded
 })
 
 /** Carries out the changes of a batch on the vaults, and returns their books. */

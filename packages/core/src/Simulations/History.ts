@@ -5,7 +5,7 @@ import { DateTime, Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
-import { recordAt } from "../Users/AttributeHistory.ts"
+import { attributesAt } from "../Users/AttributeHistory.ts"
 import type { PurchaseRow, RefundRow } from "./Replay.ts"
 
 /** Rows of one page; one page is in memory at a time. */
@@ -54,7 +54,7 @@ const isPurchase = (sql: SqlClient.SqlClient, { currency, from, to }: Window) =>
   sql`e.kind = 'clearing' AND e.currency = ${currency}
     AND e.purchase_at >= ${value.timestamptz(from)} AND e.purchase_at < ${value.timestamptz(to)}`
 
-const recordOfPurchase = recordAt({
+const ofPurchase = attributesAt({
   integratorId: "e.integrator_id",
   userId: "e.user_id",
   purchaseAt: "e.purchase_at",
@@ -86,10 +86,7 @@ export const forEachPage = Effect.fnUntraced(function*<E, R>(
       ${perRow}
     ) a ON true
     LEFT JOIN LATERAL (
-      SELECT u.tier, u.country, u.segment FROM user_attributes u
-      WHERE e.kind = 'clearing' AND e.original_id IS NULL
-        AND u.integrator_id = e.integrator_id AND u.user_id = e.user_id AND u.arrival = ${sql.literal(recordOfPurchase)}
-      ${perRow}
+      SELECT u.* FROM ${sql.literal(ofPurchase)} u WHERE e.kind = 'clearing' AND e.original_id IS NULL
     ) h ON true
     LEFT JOIN rewards r ON r.integrator_id = e.integrator_id AND r.user_id = e.user_id AND r.kind = e.kind
       AND r.external_transaction_id = e.external_transaction_id AND r.program_id = ${window.programId}
