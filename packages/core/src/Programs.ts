@@ -18,7 +18,7 @@ import type { Catalog, VersionMetadata } from "./Programs/Catalog.ts"
 import { readProgramText, type TextInPieces } from "./Programs/ProgramText.ts"
 import type { Need } from "./Programs/Reservations.ts"
 import { type CacheLimits, limitsOf } from "./Programs/VersionCache.ts"
-import { makeVersions } from "./Programs/Versions.ts"
+import { makeVersions, type ProgramsRevision } from "./Programs/Versions.ts"
 import { integratorTime } from "./SandboxClock.ts"
 
 /** Reward programs and their immutable versions (contract, section 2.6; decisions, sections 3 and 4). */
@@ -54,6 +54,10 @@ export class Programs extends Context.Service<Programs, {
    */
   readonly catalogs: (
     integratorIds: ReadonlyArray<IntegratorId>
+  ) => Effect.Effect<ReadonlyMap<IntegratorId, Catalog>, SqlError.SqlError>
+  /** As {@link catalogs}, where the transaction has read the revisions. */
+  readonly catalogsAt: (
+    revisions: ReadonlyArray<ProgramsRevision>
   ) => Effect.Effect<ReadonlyMap<IntegratorId, Catalog>, SqlError.SqlError>
   /** Loads versions inside the caller's transaction, which holds no lock. */
   readonly ensure: (
@@ -114,7 +118,7 @@ const statements = (sql: SqlClient.SqlClient) => {
 
 const make = Effect.fnUntraced(function*(limits: CacheLimits) {
   const sql = yield* SqlClient.SqlClient
-  const { cachedBytes, catalogs, ensure, load } = yield* makeVersions(limits)
+  const { cachedBytes, catalogs, catalogsAt, ensure, load } = yield* makeVersions(limits)
 
   const { publication, published } = statements(sql)
 
@@ -160,7 +164,7 @@ const make = Effect.fnUntraced(function*(limits: CacheLimits) {
   const get = Effect.fn("Programs.get")((integratorId: IntegratorId, programId: ProgramId) =>
     Effect.provideService(readProgramText(integratorId, programId), SqlClient.SqlClient, sql))
 
-  return Programs.of({ publish, list, get, catalogs, ensure, load, cachedBytes })
+  return Programs.of({ publish, list, get, catalogs, catalogsAt, ensure, load, cachedBytes })
 })
 
 /** jsonb can store neither NUL nor an unpaired surrogate. Only lists that must be empty can contain them. */

@@ -20,7 +20,8 @@ const takenEvents = columnList({
   segment_events: int4(),
   ordinal: int4(),
   traceparent: nullable(text()),
-  has_dependents: bool()
+  has_dependents: bool(),
+  programs_revision: int8()
 })
 
 /**
@@ -35,6 +36,8 @@ export type WhenLocked = "skip" | "wait"
 /** An integrator's part of a batch: its first events of the locked lanes, in order of arrival. */
 export interface Part {
   readonly integratorId: IntegratorId
+  /** As of the moment when the events were read, so that it covers what was published before they were stored. */
+  readonly programsRevision: bigint
   readonly queued: ReadonlyArray<TakenEvent>
 }
 
@@ -108,8 +111,11 @@ export const takeEvents = Effect.fnUntraced(function*(
       q.traceparent, EXISTS (
         SELECT FROM spend_event_waits w WHERE w.integrator_id = e.integrator_id AND w.user_id = e.user_id
           AND w.original_kind = e.kind AND w.original_id = e.external_transaction_id
-      ) AS has_dependents
+      ) AS has_dependents, i.programs_revision
     FROM ${lanesToRead.unnest(toRead)}
+    CROSS JOIN LATERAL (
+      SELECT i.programs_revision FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}
+    ) i
     CROSS JOIN LATERAL (
       SELECT t.integrator_id, s.arrival AS first_arrival, cardinality(s.kinds) AS segment_events, s.traceparent,
         generate_subscripts(s.kinds, 1) AS ordinal, unnest(s.user_ids) AS user_id, unnest(s.kinds) AS kind,
@@ -130,7 +136,9 @@ export const takeEvents = Effect.fnUntraced(function*(
   const parts = [...byIntegrator.keys()].flatMap((id): ReadonlyArray<Part> => {
     const queued = events.get(id)?.toSorted(byArrival) ?? []
     const [first] = queued
-    return first === undefined ? [] : [{ integratorId: first.integratorId, queued }]
+    return first === undefined
+      ? []
+      : [{ integratorId: first.integratorId, programsRevision: first.programsRevision, queued }]
   })
   return { parts, isBatchFull }
 })

@@ -138,7 +138,7 @@ const applyParts = Effect.fnUntraced(function*(
   lanes: ReadonlyArray<Save.Lane>,
   parts: ReadonlyArray<Part>
 ) {
-  const catalogs = yield* programs.catalogs(parts.map((part) => part.integratorId))
+  const catalogs = yield* programs.catalogsAt(parts)
   const loaded = yield* readDependents(parts)
   const state = yield* Load.state(loaded, catalogs)
   const { decided, failed, outcome, work } = decideParts(state, loaded.parts, options.maxUnits)

@@ -16,6 +16,12 @@ export const maxLoadBytes = 1_048_576
 /** The maximum number of versions whose metadata one transaction reads, unless the first integrator has more. */
 export const maxMetadataRows = 20_000
 
+/** How often programs of an integrator have been published, as a transaction has read it. */
+export interface ProgramsRevision {
+  readonly integratorId: IntegratorId
+  readonly programsRevision: bigint
+}
+
 type Wanted = ReadonlyArray<readonly [CachedPrograms, VersionMetadata]>
 
 /**
@@ -31,10 +37,14 @@ export const makeVersions = Effect.fnUntraced(function*(limits: CacheLimits = de
   const { readDefinitions, readMetadata } = readInto(cache, sql)
 
   const catalogs = Effect.fn("Programs.catalogs")(function*(integratorIds: ReadonlyArray<IntegratorId>) {
-    const revisions = yield* sql<{ integratorId: IntegratorId; revision: bigint }>`
-      SELECT integrator_id, programs_revision AS revision FROM integrators
-      WHERE integrator_id = ANY(${columns.text(integratorIds)})`
-    const entries = revisions.map(({ integratorId, revision }) => ({ entry: cache.use(integratorId), revision }))
+    return yield* catalogsAt(yield* sql<ProgramsRevision>`
+      SELECT integrator_id, programs_revision FROM integrators
+      WHERE integrator_id = ANY(${columns.text(integratorIds)})`)
+  })
+
+  const catalogsAt = Effect.fnUntraced(function*(revisions: ReadonlyArray<ProgramsRevision>) {
+    const entries = revisions.map(({ integratorId, programsRevision: revision }) =>
+      ({ entry: cache.use(integratorId), revision }))
     const outdated = new Map<CachedPrograms, bigint>()
     let rows = 0
     for (const { entry, revision } of entries) {
@@ -83,7 +93,7 @@ export const makeVersions = Effect.fnUntraced(function*(limits: CacheLimits = de
     for (const loaded of chunk) catalog.has(loaded)
   })
 
-  return { catalogs, load, ensure, cachedBytes: Effect.sync(() => cache.bytes) }
+  return { catalogs, catalogsAt, load, ensure, cachedBytes: Effect.sync(() => cache.bytes) }
 })
 
 /** Statements that read into the cache. */
