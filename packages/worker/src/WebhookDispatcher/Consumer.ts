@@ -56,6 +56,9 @@ export class Consumer {
   readAt = Number.NEGATIVE_INFINITY
   /** While it is read nothing is recorded, and the other way round: a read shows the retries as of one moment. */
   private isReading = false
+  /** Whether it was to be read while something was recorded, or more retries may be due than were read. */
+  private isUnread = false
+  private requested: ReadRequest | undefined
   private breaker: Breaker
   private isSlow: boolean
   private activeAt: number
@@ -87,26 +90,31 @@ export class Consumer {
    * the window has `maxBytes` of bodies, nothing is added.
    */
   request(now: number, pollMillis: number, maxBytes = maxReadBytes): ReadRequest | undefined {
-    if (!this.canRead) return undefined
+    if (!this.canRead) {
+      this.isUnread = true
+      return undefined
+    }
     const sinceMillis = now - this.readAt
     const isOld = sinceMillis >= freshMillis || sinceMillis < 0
     if (!isOld && !this.isLow && (!this.window.isLow || sinceMillis < pollMillis)) return undefined
     this.isReading = true
+    this.isUnread = false
     const { room, size } = this.window
     const left = Math.min(maxReadBytes, maxBytes - this.window.characters)
     const full = { ...room, events: 0, retries: 0, replay: { ...room.replay, events: 0 } }
     // the first body of a read is read whatever its size
-    return { ...this.lease, ...(left > 0 || size === 0 ? room : full), maxBytes: Math.max(0, left) }
+    this.requested = { ...this.lease, ...(left > 0 || size === 0 ? room : full), maxBytes: Math.max(0, left) }
+    return this.requested
   }
 
   private get canRead(): boolean {
     return !this.isReading && !this.outcomes.isRecording
   }
 
-  /** Whether it is to be read at once: there is room for more events, and there were some when it was last read. */
+  /** Whether it is to be read at once: there is room for more events, and there may be some. */
   get isLow(): boolean {
     const { isLow, log, replay } = this.window
-    return this.canRead && ((log.hasMore && isLow) || replay?.isLow === true)
+    return this.canRead && (((log.hasMore || this.isUnread) && isLow) || replay?.isLow === true)
   }
 
   /** A read has failed. */
@@ -114,17 +122,21 @@ export class Consumer {
     this.isReading = false
   }
 
-  /** Takes in what was read. Returns whether there was anything new. */
-  add(reading: Reading, now: number): boolean {
+  /** Takes in what was read. */
+  add(reading: Reading, now: number): void {
     if (this.reading?.revision !== reading.revision) this.breaker = reading.breaker
     this.reading = reading
     this.readAt = now
     this.isReading = false
+    const { events: maxEvents = 0, maxBytes = 0, retries = 0 } = this.requested ?? {}
     const added = reading.retries.filter((retry) => this.window.addRetry(retry)).length
-    const events = this.window.addEvents(reading)
+    if (added > 0 && reading.retries.length >= retries) this.isUnread = true
+    // a body that did not fit may be as large as all of those that did
+    const bytes = reading.events.reduce((sum, { body }) => sum + body.length, 0)
+    const isLimited = reading.events.length >= maxEvents || 2 * bytes >= maxBytes
+    const events = this.window.addEvents(reading, isLimited)
     for (const item of events) if (item.state === "blocked") this.outcomes.block(item)
     if (this.window.size > 0) this.activeAt = now
-    return added > 0 || events.length > 0 || this.window.log.hasMore
   }
 
   /** How many attempts it may make now, of those that wait; `isProbe` where it is the only one of an open breaker. */

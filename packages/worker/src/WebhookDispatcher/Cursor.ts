@@ -11,7 +11,7 @@ export class Cursor {
   recordedTo: bigint
   /** How many of the events in between are in the window. */
   count = 0
-  /** Whether the last read found any. */
+  /** Whether there may be more than the last read found. */
   hasMore = true
 
   constructor(event: bigint) {
@@ -19,9 +19,10 @@ export class Cursor {
     this.recordedTo = event
   }
 
-  read({ events, readTo }: LogReading): void {
+  /** Takes in a read; `isLimited` where it may have left out events because of its limits. */
+  read({ events, readTo }: LogReading, isLimited: boolean): void {
     const last = events.at(-1)?.event ?? readTo
-    this.hasMore = last > this.readTo
+    this.hasMore = last > this.readTo && (isLimited || events.length === 0)
     this.readTo = last
   }
 

@@ -13,7 +13,7 @@ const maxRead = 256
 const endpointsPerMilli = 20
 const maxPollMillis = 100
 
-/** Reads what is to be delivered, and sends it. Returns whether there was anything. */
+/** Reads what is to be delivered, and sends it. Returns whether there may be more that can be read now. */
 export const read = (context: Context) =>
   Effect.gen(function*() {
     const { clock, consumers, deliveries, sender } = context
@@ -33,15 +33,14 @@ export const read = (context: Context) =>
     )
     const byIntegrator = new Map(found.map((one) => [one.integratorId, one]))
     const lost: Array<Consumer> = []
-    let hasNew = false
     for (const { consumer } of reading) {
       const one = byIntegrator.get(consumer.lease.integratorId)
       if (one === undefined) lost.push(consumer)
-      else if (consumer.add(one, clock.currentTimeMillisUnsafe())) hasNew = true
+      else consumer.add(one, clock.currentTimeMillisUnsafe())
     }
     yield* lose(context, lost)
     sender.send()
     // what ended meanwhile may be recorded now
     sender.schedule()
-    return hasNew
+    return reading.some(({ consumer }) => consumer.isLow)
   })

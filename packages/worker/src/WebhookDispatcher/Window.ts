@@ -65,11 +65,11 @@ export class Window {
   }
 
   /** Adds the next events, and those of the replay. Returns their items. */
-  addEvents(reading: LogReading & Pick<Reading, "replay">): ReadonlyArray<Item> {
-    const events = this.addOfLog(reading, this.log)
+  addEvents(reading: LogReading & Pick<Reading, "replay">, isLimited = true): ReadonlyArray<Item> {
+    const events = this.addOfLog(reading, this.log, isLimited)
     if (reading.replay === undefined) return events
     if (this.replay?.round !== reading.replay.round) this.replay = new Replay(reading.replay)
-    return [...events, ...this.addOfLog(reading.replay, this.replay)]
+    return [...events, ...this.addOfLog(reading.replay, this.replay, true)]
   }
 
   /** Adds a due retry, unless the window has it, or has many. Returns whether it did. */
@@ -161,8 +161,8 @@ export class Window {
     else this.ready.splice(this.ready.findIndex(isReplayed), 0, first)
   }
 
-  private addOfLog(reading: LogReading, cursor: Cursor): ReadonlyArray<Item> {
-    cursor.read(reading)
+  private addOfLog(reading: LogReading, cursor: Cursor, isLimited: boolean): ReadonlyArray<Item> {
+    cursor.read(reading, isLimited)
     cursor.count += reading.events.length
     return reading.events.map((delivery) => {
       const item = this.add(delivery, cursor)
