@@ -16,7 +16,7 @@ import * as Batcher from "./Batcher.ts"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
 import { columns } from "./Database/Columns.ts"
-import { perRow } from "./Database/PlannerHints.ts"
+import { expectFewRows, perRow } from "./Database/PlannerHints.ts"
 import { columnList, int4, type Written } from "./Database/Table.ts"
 import * as Metrics from "./Metrics.ts"
 import { insertedSegments, segmentColumns } from "./Processing/Segments.ts"
@@ -244,9 +244,8 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
     ), judged AS (
       SELECT t.*, u.user_id IS NOT NULL AS enrolled,
         t.occurred_at > (SELECT latest FROM clocks)[t.clock] AS future
-      FROM input t LEFT JOIN LATERAL (
-        SELECT * FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
-      ) u ON true
+      FROM input t LEFT JOIN users u ON u.integrator_id = t.integrator_id AND u.user_id = t.user_id
+      WHERE ${expectFewRows}
     ), stored AS (
       INSERT INTO spend_events (${sent.names}, arrival, received_at)
       SELECT ${sent.names}, arrival, (SELECT times FROM clocks)[clock]
