@@ -24,7 +24,7 @@ export const submitBatch = (limits: RateLimit["Service"]) =>
       const events = yield* SpendEventDecoder.decodeBatch(text)
       yield* charge(events.length)
       // an answer takes less memory than the error, while others' requests have their turn
-      const decoded = yield* Effect.forEach(events, (event) => SpendEventDecoder.decodeItem(event, id, refused))
+      const decoded = yield* SpendEventDecoder.decodeItems(events, id, refused)
       const stored = yield* spendEvents.submitAll(decoded.flatMap((one) => Result.isSuccess(one) ? [one.success] : []))
       const answers = stored.map(answered).values()
       const results = decoded.map((one) => Result.isSuccess(one) ? answers.next().value : one.failure)

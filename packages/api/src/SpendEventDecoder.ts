@@ -71,20 +71,26 @@ export const decodeBatch = (text: string): Effect.Effect<ReadonlyArray<unknown>,
 const decodeList = Schema.decodeUnknownEffect(batchOf(Schema.Unknown), { onExcessProperty: "error", errors: "all" })
 
 /**
- * Decodes an event of a batch as the body of a single one; `refused` makes what is kept of an error. To find what is
+ * Decodes each event of a batch as the body of a single one; `refused` makes what is kept of an error. To find what is
  * wrong with an invalid one takes a hundred times as long as to decode a valid one: other requests have their turn
  * before.
  */
-export const decodeItem = <A>(
-  json: unknown,
+export const decodeItems = Effect.fnUntraced(function*<A>(
+  items: ReadonlyArray<unknown>,
   integratorId: IntegratorId,
   refused: (refusal: Refusal) => A
-): Effect.Effect<Result.Result<SpendEvent, A>> => {
-  const event = decodeCompiled(json)
-  return event?.integratorId === integratorId
-    ? Effect.succeed(Result.succeed(event))
-    : Effect.andThen(Effect.yieldNow, Effect.result(Effect.mapError(decodeOne(json, integratorId), refused)))
-}
+) {
+  const decoded: Array<Result.Result<SpendEvent, A>> = []
+  for (const json of items) {
+    const event = decodeCompiled(json)
+    if (event?.integratorId === integratorId) decoded.push(Result.succeed(event))
+    else {
+      yield* Effect.yieldNow
+      decoded.push(yield* Effect.result(Effect.mapError(decodeOne(json, integratorId), refused)))
+    }
+  }
+  return decoded
+})
 
 const parse = (text: string): unknown => {
   try {

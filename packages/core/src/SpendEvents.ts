@@ -183,16 +183,25 @@ const notEnrolled = ({ userId }: SpendEvent) =>
 const sent = columnList({ ...storedContents.columns, ...Tables.spendEvents.pick("lane").columns })
 /** The columns that must be equal in a repeated post. Nullable columns are compared with IS NOT DISTINCT FROM. */
 const contents = sent.pick("currency", "cents", "descriptor", "mcc", "occurred_at")
-/** `clock` is the place of the integrator's clock among those of the insert, from 1. */
-const input = columnList({ ord: int4(), clock: int4(), ...sent.columns })
-const tracedInput = columnList({ ...input.columns, ...Tables.spendEventQueue.pick("traceparent").columns })
+const { integrator_id: integrator, ...ofEvent } = { ord: int4(), ...sent.columns }
+/** The input of one integrator's insert; of that of several with their ids, and with the place of each one's clock. */
+const ofOne = columnList(ofEvent)
+const ofMany = columnList({ integrator_id: integrator, clock: int4(), ...ofEvent })
+const traces = Tables.spendEventQueue.pick("traceparent").columns
+const inputs = {
+  plain: { ofOne, ofMany },
+  traced: {
+    ofOne: columnList({ ...ofOne.columns, ...traces }),
+    ofMany: columnList({ ...ofMany.columns, ...traces })
+  }
+}
 const queued = columnList({ ...Tables.spendEventKey.columns, ...Tables.spendEvents.pick("lane", "arrival").columns })
 
 const rowOf = (
   { request: event, traceparent }: Post,
   ord: number,
   clock: number
-): Written<typeof tracedInput> => ({
+): Written<typeof inputs.traced.ofMany> => ({
   ord,
   clock,
   integratorId: event.integratorId,
@@ -227,9 +236,15 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
     const key = clock * laneCount + lane
     perLane.set(key, (perLane.get(key) ?? 0) + 1)
   }
+  const columnsOf = isTraced ? inputs.traced : inputs.plain
+  const [one, other] = integratorIds
   return yield* sql<NotStored>`
     WITH input AS (
-      SELECT * FROM ${(isTraced ? tracedInput : input).unnest(rows)}
+      ${
+    other === undefined
+      ? sql`SELECT ${value.text(one)} AS integrator_id, 1 AS clock, t.* FROM ${columnsOf.ofOne.unnest(rows)}`
+      : sql`SELECT * FROM ${columnsOf.ofMany.unnest(rows)}`
+  }
     ), ownership AS (
       SELECT ${areOwned(integratorIds)} AS owned
     ), clocks AS (
