@@ -18,12 +18,31 @@ export const perRowSql = "OFFSET 0"
  */
 export const perRow = fragment(perRowSql)
 
+const expectFewRowsSql = "num_nulls(t.integrator_id) = 0"
+
 /**
  * A condition on the rows `t` of an `unnest` that is always true, and that the planner estimates to hold for one row in
  * 200. The planner then expects one or two rows and updates them by their `ctid` in a nested loop, instead of scanning
  * the table for a hash join.
  */
-export const expectFewRows = fragment("num_nulls(t.integrator_id) = 0")
+export const expectFewRows = fragment(expectFewRowsSql)
+
+/**
+ * `CROSS JOIN LATERAL … WHERE …`: finds the rows of `table`, named `alias`, by the keys of the rows `t` of an `unnest`,
+ * and updates or deletes them by their `ctid`. A join by the key alone, planned while the table is empty, reads all of
+ * it, and all rows `t` for each of its rows. The caller holds a lock under which alone these rows change, so that their
+ * `ctid` stays.
+ */
+export const byKey = (
+  table: string,
+  alias: string,
+  key: { readonly match: (alias: string, other: string) => Statement.Fragment }
+): Statement.Fragment =>
+  Statement.fragment([
+    Statement.literal(`CROSS JOIN LATERAL (SELECT f.ctid FROM ${table} f WHERE `),
+    ...key.match("f", "t").segments,
+    Statement.literal(` ${perRowSql}) found(tid) WHERE ${expectFewRowsSql} AND ${alias}.ctid = found.tid`)
+  ])
 
 /**
  * `column = other` for integers, in a form that no index can serve: the statement uses the index of its other

@@ -1,6 +1,5 @@
 import { type SqlClient, Statement } from "effect/sql"
 import { columns, value } from "../Database.ts"
-import { expectFewRows } from "../Database/PlannerHints.ts"
 
 /** Now, for every worker, whether the clock of this process is ahead or not. */
 export const atOnce = (now: number): Statement.Fragment =>
@@ -28,5 +27,4 @@ const isIdle = (alias: string, now: number): Statement.Fragment =>
  */
 export const wakeEndpoints = (sql: SqlClient.SqlClient, integratorIds: ReadonlyArray<string>, now: number) =>
   sql`UPDATE webhook_endpoints e SET work_at = greatest(${atOnce(now)}, e.probe_at)
-    FROM unnest(${columns.text(integratorIds)}) AS t(integrator_id)
-    WHERE ${expectFewRows} AND e.integrator_id = t.integrator_id AND ${isIdle("e", now)}`
+    WHERE e.integrator_id = ANY(${columns.text(integratorIds)}) AND ${isIdle("e", now)}`

@@ -2,7 +2,7 @@ import { assets } from "@card-rewards/domain/Money"
 import { dayOf } from "@card-rewards/domain/Time"
 import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import { expectFewRows, perRow } from "../Database/PlannerHints.ts"
+import { byKey, perRow } from "../Database/PlannerHints.ts"
 import { together } from "../Database/Together.ts"
 import { bool, columnList, int8, numeric, timestamptz } from "../Database/Table.ts"
 import * as Tables from "../Tables.ts"
@@ -39,8 +39,7 @@ const changesOf = (sql: SqlClient.SqlClient, rows: Balances, values: (rows: Bala
   sql`INSERT INTO user_balances (${Tables.userBalances.names}) ${values(rows.filter((row) => !row.isStored))}`,
   sql`UPDATE user_balances b SET ${balances.setFrom("t")}
     FROM (${values(rows.filter((row) => row.isStored))}) t
-    CROSS JOIN LATERAL (SELECT f.ctid FROM user_balances f WHERE ${balanceKey.match("f", "t")} ${perRow}) found(tid)
-    WHERE ${expectFewRows} AND b.ctid = found.tid`
+    ${byKey("user_balances", "b", balanceKey)}`
 ]
 
 /** Changes of the accounts of users, except for those that {@link writeOutdatedBalances} writes. */
@@ -153,6 +152,6 @@ export const vaultBalances = (
   return [
     Tables.vaultDays.insert(ends),
     sql`UPDATE vault_balances b SET ${Tables.vaultAccounts.setFrom("t")} FROM ${Tables.vaultBalances.unnest(rows)}
-      WHERE b.integrator_id = t.integrator_id AND b.asset = t.asset`
+      ${byKey("vault_balances", "b", Tables.vaultBalances.pick("integrator_id", "asset"))}`
   ]
 }

@@ -3,7 +3,7 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { wakeEndpoints } from "../Deliveries/WakeUp.ts"
-import { expectFewRows } from "../Database/PlannerHints.ts"
+import { byKey, expectFewRows } from "../Database/PlannerHints.ts"
 import { columnList, type Written } from "../Database/Table.ts"
 import { together } from "../Database/Together.ts"
 import * as Metrics from "../Metrics.ts"
@@ -69,7 +69,7 @@ const counters = (sql: SqlClient.SqlClient, books: ReadonlyArray<Book>) =>
     entries: book.stored.entries + BigInt(book.entries.length),
     events: book.stored.events + BigInt(eventCount(book)),
     workAt: book.workAt
-  })))} WHERE v.integrator_id = t.integrator_id`
+  })))} ${byKey("vaults", "v", Tables.vaults.pick("integrator_id"))}`
 
 /** The events of a book, the vault's first. */
 const eventsOf = (book: Book): ReadonlyArray<PendingEvent> => [

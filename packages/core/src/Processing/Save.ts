@@ -1,5 +1,5 @@
 import type { SqlClient, Statement } from "effect/sql"
-import { expectFewRows, perRow } from "../Database/PlannerHints.ts"
+import { byKey, perRow } from "../Database/PlannerHints.ts"
 import { columnList, numeric, type Row } from "../Database/Table.ts"
 import * as Tables from "../Tables.ts"
 import type { Outcome } from "./Batch.ts"
@@ -81,8 +81,8 @@ const applied = (sql: SqlClient.SqlClient, state: State, outcome: Outcome, lanes
   return [
     sql`UPDATE spend_events e SET position = coalesce(t.position, e.position), purchase_at = t.purchase_at,
         refunded_cents = t.refunded_cents, unearned = coalesce(t.unearned, e.unearned)
-      FROM ${appliedEvents.unnest(rows)} WHERE ${Tables.spendEventKey.match("e", "t")}`,
-    sql`UPDATE lanes l SET position = t.position FROM ${Tables.lanes.unnest(moved)} WHERE ${laneKey.match("l", "t")}`
+      FROM ${appliedEvents.unnest(rows)} ${byKey("spend_events", "e", Tables.spendEventKey)}`,
+    sql`UPDATE lanes l SET position = t.position FROM ${Tables.lanes.unnest(moved)} ${byKey("lanes", "l", laneKey)}`
   ]
 }
 
@@ -133,10 +133,7 @@ const waits = (sql: SqlClient.SqlClient, { noLongerWaiting, setAside }: Outcome)
   return [
     Tables.spendEventWaits.insert(added.map(waitOf)),
     sql`DELETE FROM spend_event_waits w USING ${waitKey.unnest(removed.map(waitOf))}
-      CROSS JOIN LATERAL (
-        SELECT f.ctid FROM spend_event_waits f WHERE ${waitKey.match("f", "t")} ${perRow}
-      ) found(tid)
-      WHERE ${expectFewRows} AND w.ctid = found.tid`
+      ${byKey("spend_event_waits", "w", waitKey)}`
   ]
 }
 
@@ -171,7 +168,7 @@ const usage = (sql: SqlClient.SqlClient, groups: ReadonlyArray<Group>) => {
   return [
     Tables.capUsage.insert(rows.filter((row) => !row.isStored)),
     sql`UPDATE cap_usage u SET earned = t.earned FROM ${Tables.capUsage.unnest(rows.filter((row) => row.isStored))}
-      WHERE ${usageKey.match("u", "t")}`
+      ${byKey("cap_usage", "u", usageKey)}`
   ]
 }
 
@@ -208,10 +205,7 @@ const estimates = (sql: SqlClient.SqlClient, groups: ReadonlyArray<Group>) => {
     sql`${Tables.openEstimates.insert(open)}
       ON CONFLICT (${estimateKey.names}) DO UPDATE SET ${estimateChange.setFrom("EXCLUDED")}`,
     sql`DELETE FROM open_estimates o USING ${estimateKey.unnest(closed)}
-      CROSS JOIN LATERAL (
-        SELECT f.ctid FROM open_estimates f WHERE ${estimateKey.match("f", "t")} ${perRow}
-      ) found(tid)
-      WHERE ${expectFewRows} AND o.ctid = found.tid`
+      ${byKey("open_estimates", "o", estimateKey)}`
   ]
 }
 
@@ -235,6 +229,9 @@ const expected = (sql: SqlClient.SqlClient, state: State, groups: ReadonlyArray<
   return [sql`
     INSERT INTO expected_balances (${Tables.expectedBalances.names})
     SELECT t.integrator_id, t.user_id, t.asset, coalesce(b.expected, 0) + t.delta
-    FROM ${balanceDelta.unnest(rows)} LEFT JOIN expected_balances b ON ${balanceKey.match("b", "t")}
+    FROM ${balanceDelta.unnest(rows)}
+    LEFT JOIN LATERAL (
+      SELECT b.expected FROM expected_balances b WHERE ${balanceKey.match("b", "t")} ${perRow}
+    ) b ON true
     ON CONFLICT (${balanceKey.names}) DO UPDATE SET expected = EXCLUDED.expected`]
 }

@@ -1,5 +1,5 @@
 import { type SqlClient, Statement } from "effect/sql"
-import { expectFewRows, perRow } from "../Database/PlannerHints.ts"
+import { byKey } from "../Database/PlannerHints.ts"
 import { columnList, int4, int8 } from "../Database/Table.ts"
 import * as Tables from "../Tables.ts"
 import { type LaneKey, laneKeyOf } from "./LaneWatermarks.ts"
@@ -76,9 +76,7 @@ export const removal = (
   sql: SqlClient.SqlClient,
   events: ReadonlyArray<InSegment>
 ): ReadonlyArray<Statement.Fragment> => {
-  const found = sql`
-    CROSS JOIN LATERAL (SELECT f.ctid FROM spend_event_queue f WHERE ${segmentKey.match("f", "t")} ${perRow}) found(tid)
-    WHERE ${expectFewRows} AND q.ctid = found.tid`
+  const found = byKey("spend_event_queue", "q", segmentKey)
   const whole: Array<LaneKey & { readonly arrival: bigint }> = []
   const parts: Array<LaneKey & { readonly arrival: bigint; readonly ordinal: number }> = []
   for (const own of Map.groupBy(events, (event) => `${laneKeyOf(event)}\0${event.firstArrival}`).values()) {
