@@ -120,6 +120,7 @@ export class Consumer {
   /** A read has failed. */
   unread(): void {
     this.isReading = false
+    this.isUnread = true
   }
 
   /** Takes in what was read. */

@@ -17,7 +17,7 @@ const maxPollMillis = 100
 export const read = (context: Context) =>
   Effect.gen(function*() {
     const { clock, consumers, deliveries, sender } = context
-    const pollMillis = Math.min(maxPollMillis, consumers.count / endpointsPerMilli)
+    const pollMillis = Math.min(maxPollMillis, Math.floor(consumers.count / endpointsPerMilli))
     const now = clock.currentTimeMillisUnsafe()
     const share = Math.floor(maxBytes / Math.max(consumers.count, consumers.limits.endpoints))
     const reading: Array<{ readonly consumer: Consumer; readonly request: ReadRequest }> = []
