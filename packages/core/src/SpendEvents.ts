@@ -16,7 +16,7 @@ import * as Batcher from "./Batcher.ts"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
 import { columns } from "./Database/Columns.ts"
-import { expectFewRows, perRow } from "./Database/PlannerHints.ts"
+import { perRow } from "./Database/PlannerHints.ts"
 import { columnList, int4, type Written } from "./Database/Table.ts"
 import * as Metrics from "./Metrics.ts"
 import { insertedSegments, segmentColumns } from "./Processing/Segments.ts"
@@ -184,7 +184,7 @@ const sent = columnList({ ...storedContents.columns, ...Tables.spendEvents.pick(
 /** The columns that must be equal in a repeated post. Nullable columns are compared with IS NOT DISTINCT FROM. */
 const contents = sent.pick("currency", "cents", "descriptor", "mcc", "occurred_at")
 const { integrator_id: integrator, ...ofEvent } = { ord: int4(), ...sent.columns }
-/** The input of one integrator's insert; of that of several with their ids, and with the place of each one's clock. */
+/** The input of one integrator's insert; of that of several, with their ids and the position of each one's clock. */
 const ofOne = columnList(ofEvent)
 const ofMany = columnList({ integrator_id: integrator, clock: int4(), ...ofEvent })
 const traces = Tables.spendEventQueue.pick("traceparent").columns
@@ -237,12 +237,12 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
     perLane.set(key, (perLane.get(key) ?? 0) + 1)
   }
   const columnsOf = isTraced ? inputs.traced : inputs.plain
-  const [one, other] = integratorIds
+  const [onlyId, ...otherIds] = integratorIds
   return yield* sql<NotStored>`
     WITH input AS (
       ${
-    other === undefined
-      ? sql`SELECT ${value.text(one)} AS integrator_id, 1 AS clock, t.* FROM ${columnsOf.ofOne.unnest(rows)}`
+    otherIds.length === 0
+      ? sql`SELECT ${value.text(onlyId)} AS integrator_id, 1 AS clock, t.* FROM ${columnsOf.ofOne.unnest(rows)}`
       : sql`SELECT * FROM ${columnsOf.ofMany.unnest(rows)}`
   }
     ), ownership AS (
@@ -259,8 +259,9 @@ const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
     ), judged AS (
       SELECT t.*, u.user_id IS NOT NULL AS enrolled,
         t.occurred_at > (SELECT latest FROM clocks)[t.clock] AS future
-      FROM input t LEFT JOIN users u ON u.integrator_id = t.integrator_id AND u.user_id = t.user_id
-      WHERE ${expectFewRows}
+      FROM input t LEFT JOIN LATERAL (
+        SELECT u.user_id FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
+      ) u ON true
     ), stored AS (
       INSERT INTO spend_events (${sent.names}, arrival, received_at)
       SELECT ${sent.names}, arrival, (SELECT times FROM clocks)[clock]

@@ -8,13 +8,13 @@ import { Environment } from "../src/Environment.ts"
 import { Integrators } from "../src/Integrators.ts"
 import * as Secrets from "../src/Secrets.ts"
 
-const database = Effect.gen(function*() {
+const database = Effect.fnUntraced(function*(poolSize: number) {
   const url = yield* makeMigrated(Database.migrate)
-  return yield* Layer.build(Database.layer({ url, poolSize: 10, applicationName: "card-rewards test" }))
+  return yield* Layer.build(Database.layer({ url, poolSize, applicationName: "card-rewards test" }))
 })
 
 /** A migrated database that exists as long as the layer. Its pool uses real time. */
-export const testDatabase = Layer.effectContext(TestClock.withLive(database))
+export const testDatabase = Layer.effectContext(TestClock.withLive(database(10)))
 
 /** A key for tests: 32 times the same byte. */
 export const secretsKey = (byte: number): Secrets.SecretsKey => Redacted.make(new Uint8Array(32).fill(byte))
@@ -29,8 +29,11 @@ const over = <A, E>(connections: Layer.Layer<A | SqlClient.SqlClient, E>) =>
 /** {@link testDatabase}, and the services that nearly every test of core needs: sandbox, integrators, secrets. */
 export const testLayer = over(testDatabase)
 
+/** The same with one connection, for tests of its session. */
+export const oneSessionLayer = over(Layer.effectContext(TestClock.withLive(database(1))))
+
 /** The same in real time, for tests of concurrent operations. */
-export const liveLayer = over(Layer.effectContext(database))
+export const liveLayer = over(Layer.effectContext(database(10)))
 
 /** 2026-11-01T12:00:00.000Z: the time of every test until it moves the clock. */
 export const startMillis = 1_793_534_400_000

@@ -9,8 +9,6 @@ import * as Tables from "../Tables.ts"
 import { splitUserKey } from "./Accounts.ts"
 import type { Book } from "./Book.ts"
 
-// Rows are found by an index scan and updated by ctid, which no other transaction changes under the vault's lock.
-
 const balanceKey = Tables.userBalances.pick("integrator_id", "user_id", "asset")
 const accounts = Tables.userBalances.pick("awaiting_funding", "pending", "claimable", "paid", "owed")
 const balances = columnList({
@@ -135,8 +133,7 @@ export const writeWorkAt = Effect.fnUntraced(function*(books: ReadonlyArray<Book
       assigned: assets.some((asset) => book.vault[asset].assigned > 0n),
       now: book.now - book.offsetMillis,
       ahead: BigInt(book.offsetMillis)
-    })))}
-    WHERE v.integrator_id = t.integrator_id`
+    })))} ${byKey("vaults", "v", Tables.vaults.pick("integrator_id"))}`
 })
 
 /** Changes of the vaults' balances in the assets that were moved, and of those of days that ended before. */

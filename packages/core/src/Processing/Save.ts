@@ -106,10 +106,6 @@ const refundedEarlier = (state: State, outcome: Outcome) => {
   return [...refunded.values()]
 }
 
-// Rows of the following tables are inserted and deleted all the time. The planner takes a table that was empty when it
-// was last analysed for empty, even if it has millions of rows now. So each row is found by its key and deleted by its
-// ctid, which cannot change while the lane is locked.
-
 const waitKey = Tables.spendEventWaits.pick(
   "integrator_id",
   "user_id",

@@ -2,7 +2,7 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns } from "../Database.ts"
-import { perRow } from "../Database/PlannerHints.ts"
+import { expectFewRows, perRow } from "../Database/PlannerHints.ts"
 import { bool, columnList, int4, int8, nullable, type Row, text } from "../Database/Table.ts"
 import { epochOf } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
@@ -64,7 +64,7 @@ export const lockLanes = Effect.fnUntraced(function*(lanes: ReadonlyArray<LaneKe
     SELECT l.integrator_id, l.lane, l.position, o.epoch
     FROM limited CROSS JOIN ${laneKeys.unnest(lanes)} JOIN lanes l ON ${laneKeys.match("l", "t")}
     CROSS JOIN LATERAL (SELECT ${epochOf("t.integrator_id")} AS epoch ${perRow}) o
-    WHERE o.epoch IS NOT NULL
+    WHERE ${expectFewRows} AND o.epoch IS NOT NULL
     ORDER BY l.integrator_id, l.lane FOR UPDATE OF l ${sql.literal(whenLocked === "skip" ? "SKIP LOCKED" : "")}`
   const byKey = new Map(locked.map((lane) => [laneKeyOf(lane), lane]))
   return lanes.flatMap((lane) => byKey.get(laneKeyOf(lane)) ?? [])
@@ -108,10 +108,11 @@ export const takeEvents = Effect.fnUntraced(function*(
   })
   const values = yield* sql`
     SELECT ${storedEvents.of("e")}, ${recordColumns.of("a")}, q.first_arrival, q.segment_events, q.ordinal,
-      q.traceparent, EXISTS (
-        SELECT FROM spend_event_waits w WHERE w.integrator_id = e.integrator_id AND w.user_id = e.user_id
-          AND w.original_kind = e.kind AND w.original_id = e.external_transaction_id
-      ) AS has_dependents, i.programs_revision
+      q.traceparent, (
+        -- ORDER BY and LIMIT leave the planner only the primary key
+        SELECT w.arrival FROM spend_event_waits w WHERE w.integrator_id = e.integrator_id AND w.user_id = e.user_id
+          AND w.original_kind = e.kind AND w.original_id = e.external_transaction_id ORDER BY w.occurred_at LIMIT 1
+      ) IS NOT NULL AS has_dependents, i.programs_revision
     FROM ${lanesToRead.unnest(toRead)}
     CROSS JOIN LATERAL (
       SELECT i.programs_revision FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}
