@@ -55,13 +55,6 @@ const parts = (integratorId: IntegratorId, userId: UserId, rewardId: string) => 
 
 type Row = RewardRow & RowOf<typeof attributeColumns> & { readonly definition: unknown; readonly mcc: string }
 
-const ofPurchase = attributesAt({
-  integratorId: "c.integrator_id",
-  userId: "c.user_id",
-  purchaseAt: "c.occurred_at",
-  arrival: "c.arrival"
-})
-
 const explain = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId, rewardId: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
@@ -77,7 +70,7 @@ const explain = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: 
       AND c.external_transaction_id = r.external_transaction_id
     LEFT JOIN authorizations a ON a.integrator_id = c.integrator_id AND a.user_id = c.user_id
       AND a.external_transaction_id = c.original_id
-    LEFT JOIN LATERAL ${sql.literal(ofPurchase)} u ON c.original_id IS NULL
+    LEFT JOIN LATERAL ${sql.literal(attributesAt("c"))} u ON c.original_id IS NULL
     WHERE r.integrator_id = ${integratorId} AND r.user_id = ${userId} AND r.kind = 'clearing'
       AND r.external_transaction_id = ${key.externalTransactionId} AND r.program_id = ${key.programId}`
   if (row === undefined) return yield* NotFound.of("reward", rewardId)

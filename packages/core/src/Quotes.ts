@@ -79,21 +79,15 @@ const quote = Effect.fnUntraced(function*(
   })
 })
 
-const ofPurchase = attributesAt({
-  integratorId: "u.integrator_id",
-  userId: "u.user_id",
-  purchaseAt: "u.at",
-  arrival: "9223372036854775807"
-})
-
 /** As of a clearing that is received now. */
 const attributesOfPurchase = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId, at: number) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<Row<typeof attributeColumns>>`
     SELECT a.tier, a.country, a.segment
-    FROM (SELECT u.*, ${value.timestamptz(at)} AS at FROM users u) u
-    CROSS JOIN LATERAL ${sql.literal(ofPurchase)} a
-    WHERE u.integrator_id = ${integratorId} AND u.user_id = ${userId}`
+    FROM (
+      SELECT integrator_id, user_id, ${value.timestamptz(at)} AS occurred_at, 9223372036854775807 AS arrival
+      FROM users WHERE integrator_id = ${integratorId} AND user_id = ${userId}
+    ) e CROSS JOIN LATERAL ${sql.literal(attributesAt("e"))} a`
   if (row === undefined) return yield* NotFound.of("user", userId)
   return attributesOf(row)
 })

@@ -40,12 +40,7 @@ const histories = (length: number): ReadonlyArray<ReadonlyArray<number>> => {
 
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index)
 
-const recordOfPurchase = attributesAt({
-  integratorId: "t.integrator_id",
-  userId: "t.user_id",
-  purchaseAt: "t.at",
-  arrival: "t.arrival"
-})
+const recordOfPurchase = attributesAt("t")
 
 /** The tier of a user at a purchase. */
 const tierAt = Effect.fnUntraced(function*(userId: string, arrival: number, at: number) {
@@ -53,7 +48,7 @@ const tierAt = Effect.fnUntraced(function*(userId: string, arrival: number, at: 
   const [row] = yield* sql<{ tier: string }>`
     SELECT a.tier FROM (
       SELECT ${integratorId}::text AS integrator_id, ${userId}::text AS user_id,
-        ${value.int8(BigInt(arrival))} AS arrival, ${value.timestamptz(startMillis + at)} AS at
+        ${value.int8(BigInt(arrival))} AS arrival, ${value.timestamptz(startMillis + at)} AS occurred_at
     ) t CROSS JOIN LATERAL ${sql.literal(recordOfPurchase)} a`
   return row?.tier
 })
@@ -72,14 +67,14 @@ layer(liveLayer, { excludeTestServices: true })("the history of a user's attribu
       const rows = yield* sql<{ found: bigint; expected: bigint }>`
         SELECT (SELECT a.arrival FROM ${sql.literal(recordOfPurchase)} a) AS found, (
           SELECT arrival FROM (
-            SELECT u.*, u.stored_at <= t.at AND u.arrival < t.arrival AS before
+            SELECT u.*, u.stored_at <= t.occurred_at AND u.arrival < t.arrival AS before
             FROM user_attributes u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id
           ) u ORDER BY before DESC, CASE WHEN before THEN -u.arrival ELSE u.arrival END LIMIT 1) AS expected
         FROM (
           SELECT ${integratorId}::text AS integrator_id, t.* FROM unnest(
             ${columns.text(purchases.map(({ userId }) => userId))},
             ${columns.int8(purchases.map(({ arrival }) => BigInt(arrival)))},
-            ${columns.timestamptz(purchases.map(({ at }) => startMillis + at))}) AS t(user_id, arrival, at)
+            ${columns.timestamptz(purchases.map(({ at }) => startMillis + at))}) AS t(user_id, arrival, occurred_at)
         ) t`
       assert.isAbove(rows.length, 9_000)
       assert.deepStrictEqual(rows.filter((row) => row.found !== row.expected).slice(0, 5), [])

@@ -13,13 +13,9 @@ export const atOnce = (now: number): Statement.Fragment =>
  * Whether new work has to wake an endpoint: nobody holds it, so that nobody would see it, and it is not leased by then
  * anyway. What an open breaker has to be sent waits for its next probe.
  */
-const isIdle = (alias: string, now: number): Statement.Fragment =>
-  Statement.fragment([
-    Statement.literal(`(${alias}.deleted_at IS NULL AND ${alias}.worker IS NULL
-      AND (${alias}.work_at IS NULL OR ${alias}.work_at > greatest(${alias}.probe_at, `),
-    ...atOnce(now).segments,
-    Statement.literal(")))")
-  ])
+const isIdle = (sql: SqlClient.SqlClient, now: number) =>
+  sql`e.deleted_at IS NULL AND e.worker IS NULL
+    AND (e.work_at IS NULL OR e.work_at > greatest(e.probe_at, ${atOnce(now)}))`
 
 /**
  * Lets a worker lease the idle endpoints of integrators. Inside the caller's transaction, which has locked the vaults:
@@ -27,4 +23,4 @@ const isIdle = (alias: string, now: number): Statement.Fragment =>
  */
 export const wakeEndpoints = (sql: SqlClient.SqlClient, integratorIds: ReadonlyArray<string>, now: number) =>
   sql`UPDATE webhook_endpoints e SET work_at = greatest(${atOnce(now)}, e.probe_at)
-    WHERE e.integrator_id = ANY(${columns.text(integratorIds)}) AND ${isIdle("e", now)}`
+    WHERE e.integrator_id = ANY(${columns.text(integratorIds)}) AND ${isIdle(sql, now)}`

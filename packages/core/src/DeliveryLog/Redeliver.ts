@@ -31,6 +31,7 @@ interface Open {
  * neither gives it up nor records anything meanwhile.
  */
 export const redeliver = Effect.fnUntraced(function*(endpoint: Endpoint, id: string) {
+  const sql = yield* SqlClient.SqlClient
   const { integratorId } = endpoint
   const found = yield* find(integratorId, id)
   const now = yield* Clock.currentTimeMillis
@@ -48,7 +49,7 @@ export const redeliver = Effect.fnUntraced(function*(endpoint: Endpoint, id: str
   if (open?.attempts === 0) return answer(open.createdAt, open.nextAttemptAt ?? now)
   if (open !== undefined) yield* cancel(endpoint, found.event, open.round)
   yield* insert(endpoint, found, now)
-  yield* wakeEndpoints(yield* SqlClient.SqlClient, [integratorId], now)
+  yield* wakeEndpoints(sql, [integratorId], now)
   return answer(now, now)
 })
 

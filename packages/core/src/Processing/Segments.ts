@@ -6,14 +6,15 @@ import { type LaneKey, laneKeyOf } from "./LaneWatermarks.ts"
 
 /*
  * A row of `spend_event_queue` is a *segment*: events that one insert stored in one lane, in order of arrival. With a
- * row for each event an insert of 500 cost a fifth more. A segment contains whatever its insert stored for a user, and
- * begins after all events that were stored when that insert began: whoever reads segments in order, and each from its
- * start, reads a user's events in the order in which they were sent one after another.
+ * row for each event an insert of 500 cost a fifth more. The segments of an insert have arrivals after those of all
+ * events that were stored when it began. So a reader of segments in order, and of each from its start, reads a user's
+ * events in the order in which they were sent one after another.
  */
 
 /**
  * The maximum number of events of a segment. A batch that takes a part of one writes the others again, so that this
- * also limits what an integrator that stores many events of one user at once costs in each batch.
+ * also limits what an integrator that stores many events of one user at once costs in each batch. The table has a check
+ * of it.
  */
 export const maxSegment = 64
 
@@ -29,8 +30,8 @@ export const segmentColumns = "integrator_id, lane, arrival, user_ids, kinds, ex
 
 /**
  * SQL for the segments of the events that an insert has stored. `stored` names the query with their keys, lanes and
- * arrivals, `traces` the one with their keys and traces, absent where no event has a trace. Traced events have segments
- * of their own; so has each event where most lanes have only one, which costs less than to look for others of its lane.
+ * arrivals, `traces` the one with their keys and traces, absent where no event has a trace. Each event has a segment of
+ * its own where one of them has a trace, and where most lanes have only one event, which costs less than to group them.
  * `perLane` are the numbers of events in each lane.
  */
 export const insertedSegments = (
@@ -66,10 +67,6 @@ export interface InSegment extends LaneKey {
 
 const segmentKey = columnList({ ...Tables.lanes.pick("integrator_id", "lane").columns, arrival: int8() })
 const ordinalsDone = columnList({ ...segmentKey.columns, ordinal: int4() })
-
-// Segments are inserted and deleted all the time. The planner takes a table that was empty when it was last analysed
-// for empty, even if it has millions of rows now. So each row is found by its key and changed by its ctid, which no
-// other transaction changes while the lane is locked.
 
 /** The changes that remove events from the queue. The caller has locked their lanes. */
 export const removal = (

@@ -54,13 +54,6 @@ const isPurchase = (sql: SqlClient.SqlClient, { currency, from, to }: Window) =>
   sql`e.kind = 'clearing' AND e.currency = ${currency}
     AND e.purchase_at >= ${value.timestamptz(from)} AND e.purchase_at < ${value.timestamptz(to)}`
 
-const ofPurchase = attributesAt({
-  integratorId: "e.integrator_id",
-  userId: "e.user_id",
-  purchaseAt: "e.purchase_at",
-  arrival: "e.arrival"
-})
-
 /**
  * Reads the applied purchases of a window, and all applied refunds, by user and in the order of their processing. Runs
  * inside the caller's transaction. Attributes are those of the linked authorization, else those at the purchase time
@@ -86,7 +79,8 @@ export const forEachPage = Effect.fnUntraced(function*<E, R>(
       ${perRow}
     ) a ON true
     LEFT JOIN LATERAL (
-      SELECT u.* FROM ${sql.literal(ofPurchase)} u WHERE e.kind = 'clearing' AND e.original_id IS NULL
+      SELECT u.* FROM ${sql.literal(attributesAt("e", "purchase_at"))} u
+      WHERE e.kind = 'clearing' AND e.original_id IS NULL
     ) h ON true
     LEFT JOIN rewards r ON r.integrator_id = e.integrator_id AND r.user_id = e.user_id AND r.kind = e.kind
       AND r.external_transaction_id = e.external_transaction_id AND r.program_id = ${window.programId}

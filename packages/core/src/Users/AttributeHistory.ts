@@ -10,17 +10,10 @@ export const attributeColumns = Tables.userAttributes.pick("tier", "country", "s
 export const attributesOf = ({ country, segment, tier }: Row<typeof attributeColumns>): Attributes =>
   Object.fromEntries(Object.entries({ tier, country, segment }).filter(([, value]) => value !== null))
 
-/** SQL expressions for the user, the purchase time and the arrival number of an event. */
-export interface PurchaseColumns {
-  readonly integratorId: string
-  readonly userId: string
-  readonly purchaseAt: string
-  readonly arrival: string
-}
-
 /**
- * SQL for the user's attribute record that applies to an event (decisions, section 5.3): the latest one stored at or
- * before the purchase time and received before the event, else the enrollment record. A subquery with one row, of
+ * SQL for the attribute record that applies to a purchase (decisions, section 5.3): the user's latest one stored at or
+ * before the purchase time and received before the event, else the enrollment record. `event` is a row with
+ * `integrator_id`, `user_id` and `arrival`, `purchaseAt` its column with the purchase time. A subquery with one row, of
  * `arrival` and {@link attributeColumns}, for `LATERAL`.
  *
  * A user's records are stored in order of arrival (`Users.put`), so that each of the two conditions holds for a prefix
@@ -29,37 +22,30 @@ export interface PurchaseColumns {
  * `user_attributes_by_time`. The row comparison of that look-up begins with the user, so that only this index matches
  * its order; the primary key would have to read the user's whole history.
  */
-export const attributesAt = ({ arrival, integratorId, purchaseAt, userId }: PurchaseColumns): string => `(
+export const attributesAt = (event: string, purchaseAt = "occurred_at"): string => `(
   SELECT (record).arrival, (record).tier, (record).country, (record).segment FROM (SELECT coalesce(
     (SELECT r.h FROM (
       SELECT h, h.stored_at FROM user_attributes h
-      WHERE h.integrator_id = ${integratorId} AND h.user_id = ${userId} AND h.arrival < ${arrival}
+      WHERE h.integrator_id = ${event}.integrator_id AND h.user_id = ${event}.user_id AND h.arrival < ${event}.arrival
       ORDER BY h.arrival DESC LIMIT 1
-    ) r WHERE r.stored_at <= ${purchaseAt}),
+    ) r WHERE r.stored_at <= ${event}.${purchaseAt}),
     (SELECT r.h FROM (
       SELECT h, h.user_id, h.arrival FROM user_attributes h
-      WHERE h.integrator_id = ${integratorId}
-        AND (h.user_id, h.stored_at, h.arrival) <= (${userId}, ${purchaseAt}, 9223372036854775807)
+      WHERE h.integrator_id = ${event}.integrator_id
+        AND (h.user_id, h.stored_at, h.arrival) <= (${event}.user_id, ${event}.${purchaseAt}, 9223372036854775807)
       ORDER BY h.user_id DESC, h.stored_at DESC, h.arrival DESC LIMIT 1
-    ) r WHERE r.user_id = ${userId} AND r.arrival < ${arrival}),
-    (SELECT h FROM user_attributes h WHERE h.integrator_id = ${integratorId} AND h.user_id = ${userId}
+    ) r WHERE r.user_id = ${event}.user_id AND r.arrival < ${event}.arrival),
+    (SELECT h FROM user_attributes h WHERE h.integrator_id = ${event}.integrator_id AND h.user_id = ${event}.user_id
       ORDER BY h.arrival LIMIT 1)
   ) AS record ${perRowSql}) found
 )`
-
-const ofEvent = attributesAt({
-  integratorId: "e.integrator_id",
-  userId: "e.user_id",
-  purchaseAt: "e.occurred_at",
-  arrival: "e.arrival"
-})
 
 /**
  * {@link attributesAt} for the authorizations and clearings among spend events `e` that refer to no other event: of the
  * others `record` is null.
  */
 export const purchaseAttributes = `LEFT JOIN LATERAL (
-  SELECT a.arrival AS record, a.tier, a.country, a.segment FROM ${ofEvent} a WHERE e.original_id IS NULL
+  SELECT a.arrival AS record, a.tier, a.country, a.segment FROM ${attributesAt("e")} a WHERE e.original_id IS NULL
 ) a ON true`
 
 /** The columns of {@link purchaseAttributes}. */

@@ -34,7 +34,7 @@ export const statements = [
   // Events that are not applied yet, in a table of their own, so that a scan for work does not read applied events. A
   // row is a segment (Processing/Segments.ts): events that one insert stored in one lane, in order of arrival. The
   // primary key serves the loose index scan over lanes, and a lane's first events (Processing/Queue.ts, Take.ts). Most
-  // segments fit into a page as they are: to compress their random keys would cost more than it saves.
+  // segments fit into a page as they are, and are stored without compression.
   `CREATE TABLE spend_event_queue (
     integrator_id text NOT NULL,
     lane smallint NOT NULL,
