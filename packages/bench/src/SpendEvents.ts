@@ -92,45 +92,67 @@ export interface Stored {
   readonly from?: number
 }
 
-/** Stores events and queues them for processing, in one statement: of the users in turn. */
+/** Events of one insert of the service's ingest, which decides how many of them share a segment of the queue. */
+const insertSize = 500
+
+/** Stores events and queues them for processing, of the users in turn: inserts as those of ingest, in one commit. */
 export const store = Effect.fn("SpendEvents.store")(function*(
-  { firstUser = 0, integrators, users }: Senders,
+  senders: Senders,
   prefix: string,
   count: number,
-  { from = 0, kind = "clearing" }: Stored = {}
+  stored: Stored = {}
 ) {
   const sql = yield* SqlClient.SqlClient
-  const indexes = Array.from({ length: users }, (_, index) => firstUser + index)
+  const { from = 0, kind = "clearing" } = stored
+  yield* sql.withTransaction(Effect.gen(function*() {
+    for (let first = from; first < from + count; first += insertSize) {
+      yield* insert(senders, prefix, kind, first, Math.min(insertSize, from + count - first))
+    }
+  }))
+})
+
+const insert = Effect.fnUntraced(function*(
+  { firstUser = 0, integrators, users }: Senders,
+  prefix: string,
+  kind: string,
+  first: number,
+  count: number
+) {
+  const sql = yield* SqlClient.SqlClient
+  const events = Array.from({ length: count }, (_, index) => {
+    const user = firstUser + (first + index) % users
+    return { integratorId: integratorOf(user % integrators), userId: userOf(user), id: `${prefix}-${first + index}` }
+  })
+  const lanes = events.map(({ userId }) => laneOf(userId))
+  const perLane = Map.groupBy(events.keys(), (index) => `${events[index]?.integratorId} ${lanes[index]}`)
   yield* sql`
-    WITH senders AS (
-      SELECT * FROM unnest(${columns.text(indexes.map((user) => integratorOf(user % integrators)))},
-        ${columns.text(indexes.map(userOf))}, ${columns.int2(indexes.map((user) => laneOf(userOf(user))))})
-        WITH ORDINALITY AS t(integrator_id, user_id, lane, ordinality)
-    ), stored AS (
+    WITH stored AS (
       INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at, currency,
         cents, descriptor, mcc, mid, country, occurred_at)
-      SELECT integrator_id, user_id, ${kind}, ${prefix} || '-' || n, lane, now(), 'USD', 12345, 'Corner shop',
-        '5411', 'M-12345', 'US', now() - interval '1 minute'
-      FROM generate_series(${Database.value.int4(from)}, ${Database.value.int4(from + count - 1)}) AS n
-      JOIN senders ON ordinality = n % ${Database.value.int4(users)} + 1
+      SELECT integrator_id, user_id, ${kind}, id, lane, now(), 'USD', 12345, 'Corner shop', '5411', 'M-12345', 'US',
+        now() - interval '1 minute'
+      FROM unnest(${columns.text(events.map(({ integratorId }) => integratorId))},
+        ${columns.text(events.map(({ userId }) => userId))}, ${columns.text(events.map(({ id }) => id))},
+        ${columns.int2(lanes)}) WITH ORDINALITY AS t(integrator_id, user_id, id, lane, n)
       ORDER BY n
       RETURNING integrator_id, lane, arrival, user_id, kind, external_transaction_id
     )
-    INSERT INTO spend_event_queue (${sql.literal(segmentColumns)}) ${insertedSegments("stored", undefined, [count])}`
+    INSERT INTO spend_event_queue (${sql.literal(segmentColumns)})
+    ${insertedSegments("stored", undefined, [...perLane.values()].map(({ length }) => length))}`
 })
 
-/** Events that one statement stores within its timeout. */
-const batchSize = 50_000
+/** Events of one commit of {@link storeMany}. */
+const commitSize = 50_000
 
-/** {@link store} for any number of events, in several statements. */
+/** {@link store} for any number of events, in several commits. */
 export const storeMany = Effect.fn("SpendEvents.storeMany")(function*(
   senders: Senders,
   prefix: string,
   count: number,
   kind?: Stored["kind"]
 ) {
-  for (let from = 0; from < count; from += batchSize) {
-    yield* store(senders, prefix, Math.min(batchSize, count - from), { from, ...(kind && { kind }) })
+  for (let from = 0; from < count; from += commitSize) {
+    yield* store(senders, prefix, Math.min(commitSize, count - from), { from, ...(kind && { kind }) })
   }
 })
 

@@ -2,7 +2,8 @@ import { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { earn, refund } from "@card-rewards/domain/Reward"
 import { Clock, Context, Effect, Option } from "effect"
-import type { SqlClient, SqlError, Statement } from "effect/sql"
+import type { SqlClient, SqlError } from "effect/sql"
+import type { Change } from "./Database/Together.ts"
 import * as Database from "./Database.ts"
 import { Behind } from "./Ledger/Behind.ts"
 import type { Book } from "./Ledger/Book.ts"
@@ -194,5 +195,5 @@ export const refundClearing = Effect.fnUntraced(function*(
  */
 export const write = (
   books: Iterable<Book>,
-  others: ReadonlyArray<Statement.Fragment> = []
+  others: ReadonlyArray<Change> = []
 ): Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> => Writes.write([...books], others)

@@ -25,7 +25,8 @@ const event = (integratorId: string, arrival: bigint): StoredEvent => ({
   mcc: "5411",
   occurredAt: 0,
   originalId: null,
-  position: null
+  position: null,
+  ctid: 0
 })
 
 const noPrograms = (integratorId: string) => new Catalog(new CachedPrograms(IntegratorId.make(integratorId)))

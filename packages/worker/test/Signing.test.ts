@@ -15,7 +15,7 @@ describe("hmac", () => {
       Uint8Array.from({ length }, () => random.below(256)))
     const signers = keys.map((key) => ({ key, sign: hmac(key) }))
     const lengths = [0, 1, 700, 16_383, 16_384, 16_385, 100_000]
-    for (let turn = 0; turn < 500; turn++) {
+    for (let count = 0; count < 500; count++) {
       const { key, sign } = random.pick(signers)
       const encoding = random.pick(["hex", "base64"] as const)
       const text = random.pick(characters).repeat(random.chance(0.1) ? random.pick(lengths) : random.below(1_500))

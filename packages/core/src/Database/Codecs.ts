@@ -38,6 +38,35 @@ const timestamptz: PgTypes.Codec<number> = {
   read: readTimestamptz
 }
 
+/** A tuple identifier: the tuple's block, times 65,536, and its number in the block. */
+const readTid = (bytes: Uint8Array, offset: number, size: number): Read<number> =>
+  size === 6
+    ? Result.succeed((int32At(bytes, offset) >>> 0) * 65_536 + uint16At(bytes, offset + 4))
+    : refused("expected a tid")
+
+const writeTid = (sink: PgProtocol.ValueSink, tid: number): Result.Result<void> => {
+  sink.int32(Math.floor(tid / 65_536))
+  sink.int16(tid % 65_536)
+  return Result.void
+}
+
+const encodeTid = (tid: number): Result.Result<Uint8Array> => {
+  const bytes = Buffer.alloc(6)
+  bytes.writeUIntBE(tid, 0, 6)
+  return Result.succeed(bytes)
+}
+
+/** The OIDs of `tid` and `tid[]`, which the driver has no names for. */
+const tidOid = 27
+export const tidArrayOid = 1010
+
+const tid: PgTypes.Codec<number> = {
+  encode: encodeTid,
+  write: writeTid,
+  decode: (bytes) => readTid(bytes, 0, bytes.length),
+  read: readTid
+}
+
 /** The signs of a numeric. */
 const positive = 0x0000
 const negative = 0x4000
@@ -93,6 +122,7 @@ const numeric: PgTypes.Codec<bigint> = {
 export const registry = PgTypes.makeRegistry()
 registry.register(PgTypes.OID.timestamptz, timestamptz, { arrayOid: PgTypes.OID.timestamptzArray })
 registry.register(PgTypes.OID.numeric, numeric, { arrayOid: PgTypes.OID.numericArray })
+registry.register(tidOid, tid, { arrayOid: tidArrayOid })
 
 const int32At = (bytes: Uint8Array, offset: number): number =>
   (uint16At(bytes, offset) << 16) | uint16At(bytes, offset + 2)

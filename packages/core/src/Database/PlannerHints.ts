@@ -44,6 +44,10 @@ export const byKey = (
     Statement.literal(` ${perRowSql}) found(tid) WHERE ${expectFewRowsSql} AND ${alias}.ctid = found.tid`)
   ])
 
+/** A condition that `alias` is the row with the tuple identifier of `t`, which the transaction has read: `tupleId`. */
+export const byTupleId = (alias: string): Statement.Fragment =>
+  Statement.fragment([Statement.literal(`num_nulls(t.ctid) = 0 AND ${alias}.ctid = t.ctid`)])
+
 /**
  * `column = other` for integers, in a form that no index can serve: the statement uses the index of its other
  * conditions, even where the planner would estimate an index that begins with this column to be cheaper.

@@ -1,6 +1,7 @@
 import { PgTypes } from "@effect/sql-pg"
 import { String, Struct } from "effect"
 import { Statement } from "effect/sql"
+import { tidArrayOid } from "./Codecs.ts"
 import { parameter } from "./Columns.ts"
 
 /** A column: the TypeScript type of its values, and PostgreSQL's OID of their array type. */
@@ -31,6 +32,9 @@ export const timestamptz = column<number>(PgTypes.OID.timestamptzArray)
 /** `bytea` */
 export const bytea = column<Uint8Array>(PgTypes.OID.byteaArray)
 
+/** `tid`, as a number; see {@link tupleId}. */
+export const tid = column<number>(tidArrayOid)
+
 /** A column that may be null. */
 export const nullable = <A>(column: Column<A>): Column<A | null> => column
 
@@ -41,6 +45,12 @@ type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
 type Value<C> = C extends Column<infer A> ? A : never
 
 type NullableIn<C extends Columns> = { [K in keyof C]: null extends Value<C[K]> ? K : never }[keyof C]
+
+/**
+ * The tuple identifier of a row that is read, by which a later statement of the same transaction changes it without a
+ * look-up in an index. The transaction holds the lock that guards the row: no other one changes it meanwhile.
+ */
+export const tupleId = { ctid: tid() }
 
 /** A row as it is read, with names in camel case. */
 type RowOf<C extends Columns> = { readonly [K in keyof C & string as CamelCase<K>]: Value<C[K]> }

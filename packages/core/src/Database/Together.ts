@@ -1,18 +1,35 @@
 import { Effect } from "effect"
 import { SqlClient, Statement } from "effect/sql"
 
+/** A change of exactly so many rows, which the transaction has read before; another number is a defect. */
+export interface ExactChange {
+  readonly change: Statement.Fragment
+  readonly rows: number
+}
+
+/** A change of any number of rows, or of exactly so many. */
+export type Change = Statement.Fragment | ExactChange
+
 /**
  * Carries out changes of different rows in one statement: one round trip instead of one for each. All see the rows as
  * they were before; one that has to see another's result belongs in a later statement. Callers pass the same changes
  * each time, where there is nothing to change with no rows: each list of changes is another statement to plan.
  */
-export const together = Effect.fnUntraced(function*(changes: ReadonlyArray<Statement.Fragment>) {
+export const together = Effect.fnUntraced(function*(changes: ReadonlyArray<Change>) {
   if (changes.length === 0) return
   const sql = yield* SqlClient.SqlClient
   const named = changes.flatMap((change, index) => [
     Statement.literal(`${index === 0 ? "WITH" : ","} change_${index} AS (`),
-    ...change.segments,
-    Statement.literal(")")
+    ...("rows" in change ? change.change : change).segments,
+    Statement.literal("rows" in change ? " RETURNING true)" : ")")
   ])
-  yield* sql`${Statement.fragment(named)} SELECT`
+  const counted = changes.flatMap((change, index) => "rows" in change ? [{ index, rows: change.rows }] : [])
+  const counts = counted.map(({ index }) => `(SELECT count(*) FROM change_${index})`).join(", ")
+  const [row = []] = yield* sql`${Statement.fragment(named)} SELECT ${Statement.fragment([Statement.literal(counts)])}`
+    .values
+  for (const [at, { index, rows }] of counted.entries()) {
+    if (row[at] !== BigInt(rows)) {
+      return yield* Effect.die(new Error(`change ${index} changed ${row[at]} rows instead of ${rows}`))
+    }
+  }
 })

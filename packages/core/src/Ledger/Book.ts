@@ -61,8 +61,8 @@ export class Book {
   private readonly openedVault: Readonly<Record<Asset, VaultAccounts>>
   private readonly lowFunds: ReadonlyMap<Asset, LowFunds>
   readonly changedUsers = new Set<string>()
-  /** The users and assets whose accounts were read. */
-  readonly storedUsers = new Set<string>()
+  /** The tuple identifiers of the accounts that were read, by {@link userKey}. */
+  readonly storedUsers = new Map<string, number>()
   /** Users whose first pending or waiting reward left that state: the write of the book looks the next one up. */
   readonly outdatedFirsts = new Set<string>()
   readonly changedAssets = new Set<Asset>()
@@ -117,9 +117,9 @@ export class Book {
   }
 
   /** Adds a user's accounts that were read, unless the book has them. */
-  addUser(userId: string, asset: Asset, accounts: UserAccounts): void {
+  addUser(userId: string, asset: Asset, accounts: UserAccounts, ctid: number): void {
     const key = userKey(userId, asset)
-    this.storedUsers.add(key)
+    this.storedUsers.set(key, ctid)
     if (!this.users.has(key)) this.users.set(key, accounts)
   }
 

@@ -5,7 +5,7 @@ import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
-import { columnList, type Row, timestamptz } from "../Database/Table.ts"
+import { columnList, type Row, timestamptz, tupleId } from "../Database/Table.ts"
 import { isOwned, type Owned, requireOwned } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
 import { type Payout, splitUserKey, userKey, type VaultAccounts } from "./Accounts.ts"
@@ -95,15 +95,16 @@ const accountsOf = (rows: ReadonlyArray<BalanceRow>): Book["vault"] => {
   return { USDC: of("USDC"), EURe: of("EURe") }
 }
 
-type UserRow = Row<typeof Tables.userBalances>
+const userRows = columnList({ ...Tables.userBalances.columns, ...tupleId })
+type UserRow = Row<typeof userRows>
 
 const addUsers = (books: ReadonlyMap<IntegratorId, Book>, rows: ReadonlyArray<UserRow>): void => {
-  for (const { asset, dueAt, dueCreation, firstWaiting, integratorId, userId, ...accounts } of rows) {
+  for (const { asset, ctid, dueAt, dueCreation, firstWaiting, integratorId, userId, ...accounts } of rows) {
     books.get(integratorId)?.addUser(userId, asset, {
       ...accounts,
       firstPending: dueAt === null || dueCreation === null ? undefined : { claimableAt: dueAt, creation: dueCreation },
       firstWaiting: firstWaiting ?? undefined
-    })
+    }, ctid)
   }
 }
 
@@ -123,14 +124,14 @@ export const readUsers = Effect.fnUntraced(function*(
     assets.map((asset) => ({ integratorId, asset, now }))
   )
   addUsers(books, yield* sql<UserRow>`
-    SELECT ${Tables.userBalances.renamed("b")} FROM ${userKeys.unnest(users)}
+    SELECT ${userRows.renamed("b")} FROM ${userKeys.unnest(users)}
     CROSS JOIN LATERAL (
-      SELECT * FROM user_balances b WHERE ${userKeys.match("b", "t")} ${perRow}
+      SELECT *, ctid FROM user_balances b WHERE ${userKeys.match("b", "t")} ${perRow}
     ) b
     UNION ALL
-    SELECT ${Tables.userBalances.renamed("b")} FROM ${vaultTimes.unnest(vaults)}
+    SELECT ${userRows.renamed("b")} FROM ${vaultTimes.unnest(vaults)}
     CROSS JOIN LATERAL (
-      SELECT * FROM user_balances b WHERE b.integrator_id = t.integrator_id AND b.asset = t.asset AND b.owed > 0
+      SELECT *, ctid FROM user_balances b WHERE b.integrator_id = t.integrator_id AND b.asset = t.asset AND b.owed > 0
         AND b.due_at <= t.now ORDER BY b.due_at, b.due_creation LIMIT ${value.int4(limit)}
     ) b`.withoutTransform)
   for (const one of touched) {
@@ -145,7 +146,7 @@ export const readAssignable = Effect.fnUntraced(function*(book: Book, asset: Ass
   const sql = yield* SqlClient.SqlClient
   const books = new Map([[book.integratorId, book]])
   addUsers(books, yield* sql<UserRow>`
-    SELECT ${Tables.userBalances.renamed("b")} FROM user_balances b
+    SELECT ${userRows.renamed("b")} FROM user_balances b
     WHERE b.integrator_id = ${book.integratorId} AND b.asset = ${asset} AND b.owed > 0
       AND b.first_waiting <= ${value.int8(book.vault[asset].assignedTo)}
     ORDER BY b.first_waiting LIMIT ${value.int4(limit)}`.withoutTransform)

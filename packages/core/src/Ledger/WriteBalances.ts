@@ -2,61 +2,78 @@ import { assets } from "@card-rewards/domain/Money"
 import { dayOf } from "@card-rewards/domain/Time"
 import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import { byKey, perRow } from "../Database/PlannerHints.ts"
-import { together } from "../Database/Together.ts"
-import { bool, columnList, int8, numeric, timestamptz } from "../Database/Table.ts"
+import { byKey, byTupleId, perRow } from "../Database/PlannerHints.ts"
+import { type Change, together } from "../Database/Together.ts"
+import {
+  bool,
+  columnList,
+  int8,
+  nullable,
+  numeric,
+  timestamptz,
+  tupleId,
+  type Written
+} from "../Database/Table.ts"
 import * as Tables from "../Tables.ts"
 import { splitUserKey } from "./Accounts.ts"
 import type { Book } from "./Book.ts"
 
-const balanceKey = Tables.userBalances.pick("integrator_id", "user_id", "asset")
-const accounts = Tables.userBalances.pick("awaiting_funding", "pending", "claimable", "paid", "owed")
-const balances = columnList({
-  ...accounts.columns,
-  ...Tables.userBalances.pick("due_at", "due_creation", "first_waiting").columns
+const changedAccounts = Tables.userBalances.pick("awaiting_funding", "pending", "claimable", "paid", "owed")
+const changedFirsts = Tables.userBalances.pick("due_at", "due_creation", "first_waiting")
+const changedBalances = columnList({ ...tupleId, ...changedAccounts.columns, ...changedFirsts.columns })
+const outdatedBalances = columnList({
+  ...Tables.userBalances.pick("integrator_id", "user_id", "asset").columns,
+  ...changedAccounts.columns,
+  ctid: nullable(tupleId.ctid)
 })
 
-const changedBalances = (books: ReadonlyArray<Book>, areOutdated: boolean) =>
-  books.flatMap((book) =>
-    [...book.changedUsers].filter((key) => book.outdatedFirsts.has(key) === areOutdated).map((key) => {
+/**
+ * The changed accounts of users: those that are stored, and those that were absent when they were read. The vault's
+ * lock guards both, so that the latter are inserted without a conflict.
+ */
+const changedUsers = (books: ReadonlyArray<Book>, areOutdated: boolean) => {
+  const added: Array<Written<typeof Tables.userBalances>> = []
+  const stored: Array<Written<typeof Tables.userBalances> & { readonly ctid: number }> = []
+  for (const book of books) {
+    for (const key of book.changedUsers) {
+      if (book.outdatedFirsts.has(key) !== areOutdated) continue
       const { asset, userId } = splitUserKey(key)
       const { firstPending, ...rest } = book.user(userId, asset)
       const first = { dueAt: firstPending?.claimableAt, dueCreation: firstPending?.creation }
-      const isStored = book.storedUsers.has(key)
-      return { integratorId: book.integratorId, userId, asset, isStored, ...rest, ...first }
-    })
-  )
+      const row = { integratorId: book.integratorId, userId, asset, ...rest, ...first }
+      const ctid = book.storedUsers.get(key)
+      if (ctid === undefined) added.push(row)
+      else stored.push({ ...row, ctid })
+    }
+  }
+  return { added, stored }
+}
 
-type Balances = ReturnType<typeof changedBalances>
-
-/**
- * Changes of the accounts of users, whose new values `values` selects. The vault's lock guards them, so that an account
- * that was absent when it was read is inserted without a conflict.
- */
-const changesOf = (sql: SqlClient.SqlClient, rows: Balances, values: (rows: Balances) => Statement.Fragment) => [
-  sql`INSERT INTO user_balances (${Tables.userBalances.names}) ${values(rows.filter((row) => !row.isStored))}`,
-  sql`UPDATE user_balances b SET ${balances.setFrom("t")}
-    FROM (${values(rows.filter((row) => row.isStored))}) t
-    ${byKey("user_balances", "b", balanceKey)}`
-]
+/** Changes stored accounts to the values of `values`, which has their tuple identifiers. */
+const update = (sql: SqlClient.SqlClient, values: Statement.Fragment, rows: number): Change => ({
+  rows,
+  change: sql`UPDATE user_balances b SET ${changedAccounts.setFrom("t")}, ${changedFirsts.setFrom("t")}
+    FROM ${values} WHERE ${byTupleId("b")}`
+})
 
 /** Changes of the accounts of users, except for those that {@link writeOutdatedBalances} writes. */
-export const userBalances = (sql: SqlClient.SqlClient, books: ReadonlyArray<Book>): ReadonlyArray<Statement.Fragment> =>
-  changesOf(sql, changedBalances(books, false), (rows) =>
-    sql`SELECT ${Tables.userBalances.of("t")} FROM ${Tables.userBalances.unnest(rows)}`)
+export const userBalances = (sql: SqlClient.SqlClient, books: ReadonlyArray<Book>): ReadonlyArray<Change> => {
+  const { added, stored } = changedUsers(books, false)
+  return [Tables.userBalances.insert(added), update(sql, changedBalances.unnest(stored), stored.length)]
+}
 
 /**
  * Writes the changed accounts of users whose first pending or waiting reward left that state. Looks the next one up in
  * an index of that user's rewards, which have been written before.
  */
 export const writeOutdatedBalances = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
-  const outdated = changedBalances(books, true)
-  if (outdated.length === 0) return
+  const { added, stored } = changedUsers(books, true)
+  if (added.length + stored.length === 0) return
   const sql = yield* SqlClient.SqlClient
-  yield* together(changesOf(sql, outdated, (rows) =>
-    sql`SELECT ${balanceKey.of("t")}, ${accounts.of("t")}, p.claimable_at AS due_at, p.creation AS due_creation,
-        w.creation AS first_waiting
-      FROM ${Tables.userBalances.unnest(rows)}
+  const withFirsts = (rows: ReadonlyArray<Written<typeof outdatedBalances>>) =>
+    sql`(
+      SELECT t.*, p.claimable_at AS due_at, p.creation AS due_creation, w.creation AS first_waiting
+      FROM ${outdatedBalances.unnest(rows)}
       LEFT JOIN LATERAL (
         SELECT r.claimable_at, r.creation FROM rewards r WHERE r.integrator_id = t.integrator_id
           AND r.user_id = t.user_id AND r.asset = t.asset AND r.state = 'Pending'
@@ -66,7 +83,13 @@ export const writeOutdatedBalances = Effect.fnUntraced(function*(books: Readonly
         SELECT r.creation FROM rewards r WHERE r.integrator_id = t.integrator_id
           AND r.user_id = t.user_id AND r.asset = t.asset AND r.state = 'AwaitingFunding'
         ORDER BY r.creation LIMIT 1
-      ) w ON true`))
+      ) w ON true
+    ) AS t`
+  const { names, of } = Tables.userBalances
+  yield* together([
+    sql`INSERT INTO user_balances (${names}) SELECT ${of("t")} FROM ${withFirsts(added)}`,
+    update(sql, withFirsts(stored), stored.length)
+  ])
 })
 
 const sumKey = Tables.waitingSums.pick("integrator_id", "asset", "block")

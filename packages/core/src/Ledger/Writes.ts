@@ -1,11 +1,11 @@
 import type { Asset } from "@card-rewards/domain/Money"
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
-import { SqlClient, type Statement } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { wakeEndpoints } from "../Deliveries/WakeUp.ts"
 import { byKey, expectFewRows } from "../Database/PlannerHints.ts"
 import { columnList, type Written } from "../Database/Table.ts"
-import { together } from "../Database/Together.ts"
+import { type Change, together } from "../Database/Together.ts"
 import * as Metrics from "../Metrics.ts"
 import * as Tables from "../Tables.ts"
 import * as Tracing from "../Tracing.ts"
@@ -27,7 +27,7 @@ import {
  */
 export const write = Effect.fnUntraced(function*(
   books: ReadonlyArray<Book>,
-  others: ReadonlyArray<Statement.Fragment>
+  others: ReadonlyArray<Change>
 ) {
   const changed = books.filter(({ entries, events, operation }) =>
     operation !== undefined || events.length > 0 || entries.length > 0

@@ -1,6 +1,7 @@
-import type { SqlClient, Statement } from "effect/sql"
-import { byKey, perRow } from "../Database/PlannerHints.ts"
-import { columnList, numeric, type Row } from "../Database/Table.ts"
+import type { SqlClient } from "effect/sql"
+import { byKey, byTupleId, perRow } from "../Database/PlannerHints.ts"
+import { columnList, numeric, type Row, tupleId } from "../Database/Table.ts"
+import type { Change } from "../Database/Together.ts"
 import * as Tables from "../Tables.ts"
 import type { Outcome } from "./Batch.ts"
 import { type LaneKey, laneKeyOf } from "./LaneWatermarks.ts"
@@ -37,7 +38,7 @@ export interface Decided {
 export const changes = (
   sql: SqlClient.SqlClient,
   { groups, lanes, outcome, state }: Decided
-): ReadonlyArray<Statement.Fragment> => [
+): ReadonlyArray<Change> => [
   ...applied(sql, state, outcome, lanes),
   ...waits(sql, outcome),
   ...authorizations(sql, state, outcome),
@@ -48,7 +49,7 @@ export const changes = (
 
 /** The columns of a spend event that are set when it is applied. */
 const appliedEvents = columnList({
-  ...Tables.spendEventKey.columns,
+  ...tupleId,
   ...Tables.spendEvents.pick("position", "purchase_at", "refunded_cents", "unearned").columns
 })
 
@@ -74,14 +75,17 @@ const applied = (sql: SqlClient.SqlClient, state: State, outcome: Outcome, lanes
   const refunded = refundedEarlier(state, outcome)
   const rows = [
     ...numbered,
-    ...refunded.map((clearing) => ({ ...clearing, kind: "clearing" as const, position: null, unearned: null }))
+    ...refunded.map((clearing) => ({ ...clearing, position: null, unearned: null }))
   ]
   const moved = lanes.map((lane) => ({ ...lane, position: positionOf(lane) }))
     .filter((lane, index) => lane.position !== lanes[index]?.position)
   return [
-    sql`UPDATE spend_events e SET position = coalesce(t.position, e.position), purchase_at = t.purchase_at,
-        refunded_cents = t.refunded_cents, unearned = coalesce(t.unearned, e.unearned)
-      FROM ${appliedEvents.unnest(rows)} ${byKey("spend_events", "e", Tables.spendEventKey)}`,
+    {
+      rows: rows.length,
+      change: sql`UPDATE spend_events e SET position = coalesce(t.position, e.position), purchase_at = t.purchase_at,
+          refunded_cents = t.refunded_cents, unearned = coalesce(t.unearned, e.unearned)
+        FROM ${appliedEvents.unnest(rows)} WHERE ${byTupleId("e")}`
+    },
     sql`UPDATE lanes l SET position = t.position FROM ${Tables.lanes.unnest(moved)} ${byKey("lanes", "l", laneKey)}`
   ]
 }
@@ -149,22 +153,26 @@ const authorizationKey = Tables.authorizations.pick("integrator_id", "user_id", 
 /** The columns of an authorization that later events change. */
 const authorizationChange = Tables.authorizations.pick("incremented", "reversed", "closed")
 
-const usageKey = Tables.capUsage.pick("integrator_id", "user_id", "month", "program_id", "category_id")
+const changedUsage = columnList({ ...tupleId, ...Tables.capUsage.pick("earned").columns })
 
 /** The lane's lock guards cap usage: a row that was absent when it was read is inserted without conflict. */
 const usage = (sql: SqlClient.SqlClient, groups: ReadonlyArray<Group>) => {
-  const rows = groups.flatMap((group) =>
-    [...group.changedUsage].map((categoryId) => ({
-      ...keyOf(group),
-      categoryId,
-      earned: group.usage.get(categoryId) ?? 0n,
-      isStored: group.storedUsage.has(categoryId)
-    }))
-  )
+  const added: Array<Row<typeof Tables.capUsage>> = []
+  const changed: Array<Row<typeof changedUsage>> = []
+  for (const group of groups) {
+    for (const categoryId of group.changedUsage) {
+      const earned = group.usage.get(categoryId) ?? 0n
+      const ctid = group.storedUsage.get(categoryId)
+      if (ctid === undefined) added.push({ ...keyOf(group), categoryId, earned })
+      else changed.push({ ctid, earned })
+    }
+  }
   return [
-    Tables.capUsage.insert(rows.filter((row) => !row.isStored)),
-    sql`UPDATE cap_usage u SET earned = t.earned FROM ${Tables.capUsage.unnest(rows.filter((row) => row.isStored))}
-      ${byKey("cap_usage", "u", usageKey)}`
+    Tables.capUsage.insert(added),
+    {
+      rows: changed.length,
+      change: sql`UPDATE cap_usage u SET earned = t.earned FROM ${changedUsage.unnest(changed)} WHERE ${byTupleId("u")}`
+    }
   ]
 }
 

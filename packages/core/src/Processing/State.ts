@@ -3,7 +3,7 @@ import { expectedOf, isNewer, type Usage } from "@card-rewards/domain/Evaluation
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { Month } from "@card-rewards/domain/Time"
 import type { Attributes } from "@card-rewards/domain/User"
-import type { Row } from "../Database/Table.ts"
+import { columnList, type Row, tupleId } from "../Database/Table.ts"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 import * as Tables from "../Tables.ts"
 import type { Unearned } from "./Unearned.ts"
@@ -12,20 +12,23 @@ import type { Unearned } from "./Unearned.ts"
  * The columns of a stored event that processing reads. `position` is null until the event is applied, so that a queued
  * event with a position is partly applied; Batch.ts has a table of the states.
  */
-export const storedEvents = Tables.spendEvents.pick(
-  "integrator_id",
-  "user_id",
-  "kind",
-  "external_transaction_id",
-  "lane",
-  "arrival",
-  "currency",
-  "cents",
-  "mcc",
-  "occurred_at",
-  "original_id",
-  "position"
-)
+export const storedEvents = columnList({
+  ...Tables.spendEvents.pick(
+    "integrator_id",
+    "user_id",
+    "kind",
+    "external_transaction_id",
+    "lane",
+    "arrival",
+    "currency",
+    "cents",
+    "mcc",
+    "occurred_at",
+    "original_id",
+    "position"
+  ).columns,
+  ...tupleId
+})
 
 /** A stored event as processing reads it. */
 export type StoredEvent = Row<typeof storedEvents>
@@ -45,6 +48,8 @@ export interface AuthorizationState extends
 export interface ClearingState
   extends Pick<SpendEventRow, "integratorId" | "userId" | "externalTransactionId" | "currency" | "cents">
 {
+  /** The tuple identifier of its event. */
+  readonly ctid: number
   readonly purchaseAt: number
   readonly refundedCents: bigint
   readonly rewards: ReadonlyArray<ClearingReward>
@@ -77,8 +82,8 @@ export class Group {
   /** Net amounts earned, by category. */
   readonly usage = new Map<string, bigint>()
   private earnedInMonth = 0n
-  /** The categories whose usage is stored. */
-  readonly storedUsage = new Set<string>()
+  /** The tuple identifiers of the stored usage, by category. */
+  readonly storedUsage = new Map<string, number>()
   /** Open authorizations by version and category. */
   readonly estimates = new Map<string, Estimate>()
   readonly changedUsage = new Set<string>()
@@ -96,9 +101,9 @@ export class Group {
   }
 
   /** Adds usage that was read. */
-  addUsage(categoryId: string, earned: bigint): void {
+  addUsage(categoryId: string, earned: bigint, ctid: number): void {
     this.count(categoryId, earned)
-    this.storedUsage.add(categoryId)
+    this.storedUsage.set(categoryId, ctid)
   }
 
   /** What the caps of a purchase have counted. */
