@@ -26,7 +26,8 @@ const event = (integratorId: string, arrival: bigint): StoredEvent => ({
   occurredAt: 0,
   originalId: null,
   position: null,
-  ctid: 0
+  ctid: 0,
+  xmin: 0
 })
 
 const noPrograms = (integratorId: string) => new Catalog(new CachedPrograms(IntegratorId.make(integratorId)))

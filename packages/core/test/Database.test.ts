@@ -1,6 +1,6 @@
 import * as Database from "@card-rewards/core/Database"
 import { columns, value } from "@card-rewards/core/Database"
-import { columnList, tupleId } from "@card-rewards/core/Database/Table"
+import { columnList, type RowVersion, rowVersion } from "@card-rewards/core/Database/Table"
 import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
 import { ClockCannotGoBack } from "@card-rewards/domain/SandboxClock"
 import { earliestMillis, Instant, instant, latestMillis } from "@card-rewards/domain/Time"
@@ -58,11 +58,12 @@ layer(liveLayer, { excludeTestServices: true })("the driver, as the service conf
         roundTrip(sql, [0, -5, 2_147_483_647], columns.int4, value.int4, "integer"),
         roundTrip(sql, bytes, columns.bytea, value.bytea, "bytea")
       ]) yield* check
-      const ids = [0, 1, 65_535, 65_536, 2 ** 47 + 3, 2 ** 48 - 1].map((ctid) => ({ ctid }))
-      const found = yield* sql<{ ctid: number; printed: string }>`
-        SELECT t.ctid, t.ctid::text AS printed FROM ${columnList(tupleId).unnest(ids)}`
-      const printed = ({ ctid }: { readonly ctid: number }) => `(${Math.floor(ctid / 65_536)},${ctid % 65_536})`
-      assert.deepStrictEqual(found, ids.map((id) => ({ ...id, printed: printed(id) })))
+      const versions = [0, 1, 65_535, 65_536, 2 ** 47 + 3, 2 ** 48 - 1].map((ctid) => ({ ctid, xmin: ctid % 2 ** 32 }))
+      const found = yield* sql`SELECT ctid, xmin, ctid::text AS id, xmin::text AS transaction
+        FROM ${columnList(rowVersion).unnest(versions)}`
+      const printed = ({ ctid, xmin }: RowVersion) =>
+        ({ id: `(${Math.floor(ctid / 65_536)},${ctid % 65_536})`, transaction: `${xmin}` })
+      assert.deepStrictEqual(found, versions.map((version) => ({ ...version, ...printed(version) })))
       const [flags] = yield* sql`
         SELECT ${columns.bool([true, false, null])} AS bools, ${columns.int2([0, 15])} AS lanes`
       assert.deepStrictEqual(flags, { bools: [true, false, null], lanes: [0, 15] })

@@ -17,6 +17,7 @@ import {
   retryQuarantined,
   rewardCount,
   setUp,
+  skipUpdates,
   notApplied
 } from "./Quarantined.ts"
 import { moneyLayer } from "./Spending.ts"
@@ -64,6 +65,31 @@ layer(moneyLayer)("an integrator whose part of a batch fails", (it) => {
         yield* culprit.send()
         yield* processEvents
         assert.strictEqual(yield* rewardCount(culprit.integratorId), 3)
+        yield* audited
+      }))
+  }
+
+  for (const table of ["spend_events", "cap_usage", "user_balances"] as const) {
+    it.effect(`is isolated where a row that was read is not the one that is changed (${table})`, () =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(startMillis)
+        const [innocent, culprit] = [yield* setUp(), yield* setUp()]
+        // the second event of a user updates all three
+        yield* culprit.send()
+        yield* processEvents
+        const heal = yield* skipUpdates(table, culprit.integratorId)
+        for (const { send } of [culprit, innocent]) yield* send()
+        yield* processEvents
+        assert.strictEqual(yield* rewardCount(innocent.integratorId), 1)
+        assert.strictEqual(yield* rewardCount(culprit.integratorId), 1)
+        assert.deepStrictEqual(yield* notApplied(culprit.integratorId), ["e2"])
+        const error = `0 of 1 rows of ${table} are those that were read`
+        const expected = { reason: "failing", error, failures: 1, pauseMillis: 250 }
+        assert.deepStrictEqual(yield* quarantineOf(culprit.integratorId), expected)
+        yield* heal
+        yield* TestClock.adjust(250)
+        assert.isAbove(yield* retryQuarantined, 0)
+        assert.strictEqual(yield* rewardCount(culprit.integratorId), 2)
         yield* audited
       }))
   }

@@ -66,16 +66,26 @@ export const rewardCount = Effect.fnUntraced(function*(integratorId: IntegratorI
   return rows[0]?.count ?? 0
 })
 
-/** Makes inserts into a table fail for one integrator. Returns an effect that ends that. */
-export const failInserts = Effect.fnUntraced(function*(table: "rewards" | "user_balances", integratorId: IntegratorId) {
+const trigger = Effect.fnUntraced(function*(operation: string, table: string, integratorId: string, action: string) {
   const sql = yield* SqlClient.SqlClient
-  const name = `fail_${table}_${integratorId}`
+  const name = `${operation}_${table}_${integratorId}`
   yield* sql.unsafe(`CREATE FUNCTION "${name}"() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    IF NEW.integrator_id = '${integratorId}' THEN RAISE EXCEPTION 'injected fault in ${table}'; END IF; RETURN NEW;
-    END $$`)
-  yield* sql.unsafe(`CREATE TRIGGER "${name}" BEFORE INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION "${name}"()`)
+    IF NEW.integrator_id = '${integratorId}' THEN ${action}; END IF; RETURN NEW; END $$`)
+  yield* sql.unsafe(
+    `CREATE TRIGGER "${name}" BEFORE ${operation} ON ${table} FOR EACH ROW EXECUTE FUNCTION "${name}"()`
+  )
   return sql.unsafe(`DROP FUNCTION "${name}" CASCADE`)
 })
+
+/** Makes inserts into a table fail for one integrator. Returns an effect that ends that. */
+export const failInserts = (table: "rewards" | "user_balances", integratorId: IntegratorId) =>
+  trigger("INSERT", table, integratorId, `RAISE EXCEPTION 'injected fault in ${table}'`)
+
+/** Makes PostgreSQL skip updates of a table, without an error, for one integrator. Returns an effect that ends that. */
+export const skipUpdates = (
+  table: "spend_events" | "cap_usage" | "user_balances",
+  integratorId: IntegratorId
+) => trigger("UPDATE", table, integratorId, "RETURN NULL")
 
 /** Locks the integrator's rows of a table in another session. Returns an effect that unlocks them. */
 export const holdRows = Effect.fnUntraced(function*(table: "lanes" | "vaults" | "user_balances", integratorId: string) {

@@ -1,9 +1,34 @@
 import { type PgProtocol, PgTypes } from "@effect/sql-pg"
 import { Result } from "effect"
 
+/** OIDs of types that the driver has no names for. */
+export const moreOids = { tid: 27, tidArray: 1010, xid: 28, xidArray: 1011 }
+
 type Read<A> = Result.Result<A, PgTypes.CodecError>
 
 const twoTo32 = 4_294_967_296
+
+/** The codec of an unsigned number of so many bytes. */
+const unsigned = (byteCount: number, { read, write }: {
+  readonly read: (bytes: Uint8Array, offset: number) => number
+  readonly write: (sink: PgProtocol.ValueSink, value: number) => void
+}): PgTypes.Codec<number> => {
+  const readSized = (bytes: Uint8Array, offset: number, size: number): Read<number> =>
+    size === byteCount ? Result.succeed(read(bytes, offset)) : refused(`expected ${byteCount} bytes`)
+  return {
+    encode: (value) => {
+      const bytes = Buffer.alloc(byteCount)
+      bytes.writeUIntBE(value, 0, byteCount)
+      return Result.succeed(bytes)
+    },
+    write: (sink, value) => {
+      write(sink, value)
+      return Result.void
+    },
+    decode: (bytes) => readSized(bytes, 0, bytes.length),
+    read: readSized
+  }
+}
 
 /** Milliseconds of 2000-01-01, from which PostgreSQL counts microseconds. */
 const epochMillis = 946_684_800_000
@@ -39,33 +64,19 @@ const timestamptz: PgTypes.Codec<number> = {
 }
 
 /** A tuple identifier: the tuple's block, times 65,536, and its number in the block. */
-const readTid = (bytes: Uint8Array, offset: number, size: number): Read<number> =>
-  size === 6
-    ? Result.succeed((int32At(bytes, offset) >>> 0) * 65_536 + uint16At(bytes, offset + 4))
-    : refused("expected a tid")
+const tid = unsigned(6, {
+  read: (bytes, offset) => (int32At(bytes, offset) >>> 0) * 65_536 + uint16At(bytes, offset + 4),
+  write: (sink, tid) => {
+    sink.int32(Math.floor(tid / 65_536))
+    sink.int16(tid % 65_536)
+  }
+})
 
-const writeTid = (sink: PgProtocol.ValueSink, tid: number): Result.Result<void> => {
-  sink.int32(Math.floor(tid / 65_536))
-  sink.int16(tid % 65_536)
-  return Result.void
-}
-
-const encodeTid = (tid: number): Result.Result<Uint8Array> => {
-  const bytes = Buffer.alloc(6)
-  bytes.writeUIntBE(tid, 0, 6)
-  return Result.succeed(bytes)
-}
-
-/** The OIDs of `tid` and `tid[]`, which the driver has no names for. */
-const tidOid = 27
-export const tidArrayOid = 1010
-
-const tid: PgTypes.Codec<number> = {
-  encode: encodeTid,
-  write: writeTid,
-  decode: (bytes) => readTid(bytes, 0, bytes.length),
-  read: readTid
-}
+/** The number of a transaction. */
+const xid = unsigned(4, {
+  read: (bytes, offset) => int32At(bytes, offset) >>> 0,
+  write: (sink, xid) => sink.int32(xid)
+})
 
 /** The signs of a numeric. */
 const positive = 0x0000
@@ -122,7 +133,8 @@ const numeric: PgTypes.Codec<bigint> = {
 export const registry = PgTypes.makeRegistry()
 registry.register(PgTypes.OID.timestamptz, timestamptz, { arrayOid: PgTypes.OID.timestamptzArray })
 registry.register(PgTypes.OID.numeric, numeric, { arrayOid: PgTypes.OID.numericArray })
-registry.register(tidOid, tid, { arrayOid: tidArrayOid })
+registry.register(moreOids.tid, tid, { arrayOid: moreOids.tidArray })
+registry.register(moreOids.xid, xid, { arrayOid: moreOids.xidArray })
 
 const int32At = (bytes: Uint8Array, offset: number): number =>
   (uint16At(bytes, offset) << 16) | uint16At(bytes, offset + 2)

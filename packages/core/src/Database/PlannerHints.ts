@@ -44,9 +44,12 @@ export const byKey = (
     Statement.literal(` ${perRowSql}) found(tid) WHERE ${expectFewRowsSql} AND ${alias}.ctid = found.tid`)
   ])
 
-/** A condition that `alias` is the row with the tuple identifier of `t`, which the transaction has read: `tupleId`. */
-export const byTupleId = (alias: string): Statement.Fragment =>
-  Statement.fragment([Statement.literal(`num_nulls(t.ctid) = 0 AND ${alias}.ctid = t.ctid`)])
+/**
+ * A condition that `alias` is the version of a row that `t` names, which the transaction has read; see `rowVersion`.
+ * The first part is that of {@link expectFewRows}.
+ */
+export const atVersion = (alias: string): Statement.Fragment =>
+  fragment(`num_nulls(t.ctid) = 0 AND ${alias}.ctid = t.ctid AND ${alias}.xmin = t.xmin`)
 
 /**
  * `column = other` for integers, in a form that no index can serve: the statement uses the index of its other

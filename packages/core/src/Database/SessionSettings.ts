@@ -17,7 +17,8 @@ import { SqlClient } from "effect/sql"
  * A plan with a sequential scan that was made for few rows reads the whole table later. A bitmap scan collects all
  * matching rows before a `LIMIT` can end it. The audit reads whole tables and turns sequential scans on for itself.
  *
- * A `Memoize` keeps the results of look-ups that are never repeated: a batch looks each row up once (decision 10).
+ * A `Memoize` keeps the results of look-ups that are hardly ever repeated: a batch looks up each event and each user
+ * once (decision 10).
  *
  * A prepared statement has one plan for all parameters. Otherwise PostgreSQL plans some again each time, because the
  * plan for all seems dearer: beside 10,000 endpoints that made a delivery to a single busy one cost 59 instead of

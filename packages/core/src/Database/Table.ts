@@ -1,7 +1,7 @@
 import { PgTypes } from "@effect/sql-pg"
 import { String, Struct } from "effect"
 import { Statement } from "effect/sql"
-import { tidArrayOid } from "./Codecs.ts"
+import { moreOids } from "./Codecs.ts"
 import { parameter } from "./Columns.ts"
 
 /** A column: the TypeScript type of its values, and PostgreSQL's OID of their array type. */
@@ -33,7 +33,9 @@ export const timestamptz = column<number>(PgTypes.OID.timestamptzArray)
 export const bytea = column<Uint8Array>(PgTypes.OID.byteaArray)
 
 /** `tid`, as a number; see {@link tupleId}. */
-export const tid = column<number>(tidArrayOid)
+const tid = column<number>(moreOids.tidArray)
+/** `xid` */
+const xid = column<number>(moreOids.xidArray)
 
 /** A column that may be null. */
 export const nullable = <A>(column: Column<A>): Column<A | null> => column
@@ -47,10 +49,14 @@ type Value<C> = C extends Column<infer A> ? A : never
 type NullableIn<C extends Columns> = { [K in keyof C]: null extends Value<C[K]> ? K : never }[keyof C]
 
 /**
- * The tuple identifier of a row that is read, by which a later statement of the same transaction changes it without a
- * look-up in an index. The transaction holds the lock that guards the row: no other one changes it meanwhile.
+ * What names a version of a row that is read: its tuple identifier, and the transaction that wrote it. A later
+ * statement of the same transaction changes the row by them, without a look-up in an index. The transaction holds the
+ * lock that guards the row, so that no other one changes it meanwhile.
  */
-export const tupleId = { ctid: tid() }
+export const rowVersion = { ctid: tid(), xmin: xid() }
+
+/** Names a version of a row; see {@link rowVersion}. */
+export type RowVersion = Row<ColumnList<typeof rowVersion>>
 
 /** A row as it is read, with names in camel case. */
 type RowOf<C extends Columns> = { readonly [K in keyof C & string as CamelCase<K>]: Value<C[K]> }

@@ -3,6 +3,7 @@ import { SqlClient, Statement } from "effect/sql"
 
 /** A change of exactly so many rows, which the transaction has read before; another number is a defect. */
 export interface ExactChange {
+  readonly table: string
   readonly change: Statement.Fragment
   readonly rows: number
 }
@@ -23,13 +24,13 @@ export const together = Effect.fnUntraced(function*(changes: ReadonlyArray<Chang
     ...("rows" in change ? change.change : change).segments,
     Statement.literal("rows" in change ? " RETURNING true)" : ")")
   ])
-  const counted = changes.flatMap((change, index) => "rows" in change ? [{ index, rows: change.rows }] : [])
+  const counted = changes.flatMap((change, index) => "rows" in change ? [{ ...change, index }] : [])
   const counts = counted.map(({ index }) => `(SELECT count(*) FROM change_${index})`).join(", ")
   const [row = []] = yield* sql`${Statement.fragment(named)} SELECT ${Statement.fragment([Statement.literal(counts)])}`
     .values
-  for (const [at, { index, rows }] of counted.entries()) {
+  for (const [at, { rows, table }] of counted.entries()) {
     if (row[at] !== BigInt(rows)) {
-      return yield* Effect.die(new Error(`change ${index} changed ${row[at]} rows instead of ${rows}`))
+      return yield* Effect.die(new Error(`${row[at]} of ${rows} rows of ${table} are those that were read`))
     }
   }
 })

@@ -4,6 +4,7 @@ import { type Asset, assets } from "@card-rewards/domain/Money"
 import type { RewardChange, RewardMoney, RewardState } from "@card-rewards/domain/Reward"
 import { addEntry, type DayEnd } from "@card-rewards/domain/Statement"
 import { dayOf } from "@card-rewards/domain/Time"
+import type { RowVersion } from "../Database/Table.ts"
 import {
   blockOf,
   byDuePosition,
@@ -61,8 +62,8 @@ export class Book {
   private readonly openedVault: Readonly<Record<Asset, VaultAccounts>>
   private readonly lowFunds: ReadonlyMap<Asset, LowFunds>
   readonly changedUsers = new Set<string>()
-  /** The tuple identifiers of the accounts that were read, by {@link userKey}. */
-  readonly storedUsers = new Map<string, number>()
+  /** The accounts that are stored, by {@link userKey}. */
+  readonly storedUsers = new Map<string, RowVersion>()
   /** Users whose first pending or waiting reward left that state: the write of the book looks the next one up. */
   readonly outdatedFirsts = new Set<string>()
   readonly changedAssets = new Set<Asset>()
@@ -117,9 +118,9 @@ export class Book {
   }
 
   /** Adds a user's accounts that were read, unless the book has them. */
-  addUser(userId: string, asset: Asset, accounts: UserAccounts, ctid: number): void {
+  addUser(userId: string, asset: Asset, accounts: UserAccounts, stored: RowVersion): void {
     const key = userKey(userId, asset)
-    this.storedUsers.set(key, ctid)
+    this.storedUsers.set(key, stored)
     if (!this.users.has(key)) this.users.set(key, accounts)
   }
 
@@ -166,14 +167,8 @@ export class Book {
   /** Adds a new reward, decided by `change`. */
   create(row: NewReward, change: RewardChange): RewardRow {
     this.creations += 1n
-    const created: RewardRow = {
-      ...row,
-      ...change.money,
-      creation: this.creations,
-      createdAt: this.now,
-      updatedAt: this.now,
-      revision: 1
-    }
+    const first = { creation: this.creations, createdAt: this.now, updatedAt: this.now, revision: 1 }
+    const created: RewardRow = { ...row, ...change.money, ...first }
     this.created.add(rewardKey(created))
     this.record(undefined, created, change, this.operation?.reference)
     return created

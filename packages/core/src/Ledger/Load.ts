@@ -5,7 +5,7 @@ import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
-import { columnList, type Row, timestamptz, tupleId } from "../Database/Table.ts"
+import { columnList, type Row, rowVersion, timestamptz } from "../Database/Table.ts"
 import { isOwned, type Owned, requireOwned } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
 import { type Payout, splitUserKey, userKey, type VaultAccounts } from "./Accounts.ts"
@@ -95,16 +95,16 @@ const accountsOf = (rows: ReadonlyArray<BalanceRow>): Book["vault"] => {
   return { USDC: of("USDC"), EURe: of("EURe") }
 }
 
-const userRows = columnList({ ...Tables.userBalances.columns, ...tupleId })
+const userRows = columnList({ ...Tables.userBalances.columns, ...rowVersion })
 type UserRow = Row<typeof userRows>
 
 const addUsers = (books: ReadonlyMap<IntegratorId, Book>, rows: ReadonlyArray<UserRow>): void => {
-  for (const { asset, ctid, dueAt, dueCreation, firstWaiting, integratorId, userId, ...accounts } of rows) {
+  for (const { asset, ctid, dueAt, dueCreation, firstWaiting, integratorId, userId, xmin, ...accounts } of rows) {
     books.get(integratorId)?.addUser(userId, asset, {
       ...accounts,
       firstPending: dueAt === null || dueCreation === null ? undefined : { claimableAt: dueAt, creation: dueCreation },
       firstWaiting: firstWaiting ?? undefined
-    }, ctid)
+    }, { ctid, xmin })
   }
 }
 
@@ -126,13 +126,13 @@ export const readUsers = Effect.fnUntraced(function*(
   addUsers(books, yield* sql<UserRow>`
     SELECT ${userRows.renamed("b")} FROM ${userKeys.unnest(users)}
     CROSS JOIN LATERAL (
-      SELECT *, ctid FROM user_balances b WHERE ${userKeys.match("b", "t")} ${perRow}
+      SELECT *, ctid, xmin FROM user_balances b WHERE ${userKeys.match("b", "t")} ${perRow}
     ) b
     UNION ALL
     SELECT ${userRows.renamed("b")} FROM ${vaultTimes.unnest(vaults)}
     CROSS JOIN LATERAL (
-      SELECT *, ctid FROM user_balances b WHERE b.integrator_id = t.integrator_id AND b.asset = t.asset AND b.owed > 0
-        AND b.due_at <= t.now ORDER BY b.due_at, b.due_creation LIMIT ${value.int4(limit)}
+      SELECT *, ctid, xmin FROM user_balances b WHERE b.integrator_id = t.integrator_id AND b.asset = t.asset
+        AND b.owed > 0 AND b.due_at <= t.now ORDER BY b.due_at, b.due_creation LIMIT ${value.int4(limit)}
     ) b`.withoutTransform)
   for (const one of touched) {
     const book = books.get(one.integratorId)

@@ -2,7 +2,7 @@ import { assets } from "@card-rewards/domain/Money"
 import { dayOf } from "@card-rewards/domain/Time"
 import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import { byKey, byTupleId, perRow } from "../Database/PlannerHints.ts"
+import { atVersion, byKey, perRow } from "../Database/PlannerHints.ts"
 import { type Change, together } from "../Database/Together.ts"
 import {
   bool,
@@ -10,8 +10,9 @@ import {
   int8,
   nullable,
   numeric,
+  type RowVersion,
+  rowVersion,
   timestamptz,
-  tupleId,
   type Written
 } from "../Database/Table.ts"
 import * as Tables from "../Tables.ts"
@@ -20,11 +21,12 @@ import type { Book } from "./Book.ts"
 
 const changedAccounts = Tables.userBalances.pick("awaiting_funding", "pending", "claimable", "paid", "owed")
 const changedFirsts = Tables.userBalances.pick("due_at", "due_creation", "first_waiting")
-const changedBalances = columnList({ ...tupleId, ...changedAccounts.columns, ...changedFirsts.columns })
+const changedBalances = columnList({ ...rowVersion, ...changedAccounts.columns, ...changedFirsts.columns })
 const outdatedBalances = columnList({
   ...Tables.userBalances.pick("integrator_id", "user_id", "asset").columns,
   ...changedAccounts.columns,
-  ctid: nullable(tupleId.ctid)
+  ctid: nullable(rowVersion.ctid),
+  xmin: nullable(rowVersion.xmin)
 })
 
 /**
@@ -33,7 +35,7 @@ const outdatedBalances = columnList({
  */
 const changedUsers = (books: ReadonlyArray<Book>, areOutdated: boolean) => {
   const added: Array<Written<typeof Tables.userBalances>> = []
-  const stored: Array<Written<typeof Tables.userBalances> & { readonly ctid: number }> = []
+  const stored: Array<Written<typeof Tables.userBalances> & RowVersion> = []
   for (const book of books) {
     for (const key of book.changedUsers) {
       if (book.outdatedFirsts.has(key) !== areOutdated) continue
@@ -41,19 +43,20 @@ const changedUsers = (books: ReadonlyArray<Book>, areOutdated: boolean) => {
       const { firstPending, ...rest } = book.user(userId, asset)
       const first = { dueAt: firstPending?.claimableAt, dueCreation: firstPending?.creation }
       const row = { integratorId: book.integratorId, userId, asset, ...rest, ...first }
-      const ctid = book.storedUsers.get(key)
-      if (ctid === undefined) added.push(row)
-      else stored.push({ ...row, ctid })
+      const version = book.storedUsers.get(key)
+      if (version === undefined) added.push(row)
+      else stored.push({ ...row, ...version })
     }
   }
   return { added, stored }
 }
 
-/** Changes stored accounts to the values of `values`, which has their tuple identifiers. */
+/** Changes stored accounts to the values of `values`, which also names their versions. */
 const update = (sql: SqlClient.SqlClient, values: Statement.Fragment, rows: number): Change => ({
+  table: "user_balances",
   rows,
   change: sql`UPDATE user_balances b SET ${changedAccounts.setFrom("t")}, ${changedFirsts.setFrom("t")}
-    FROM ${values} WHERE ${byTupleId("b")}`
+    FROM ${values} WHERE ${atVersion("b")}`
 })
 
 /** Changes of the accounts of users, except for those that {@link writeOutdatedBalances} writes. */

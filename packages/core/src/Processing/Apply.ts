@@ -129,7 +129,7 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => 
   const rewards: Array<ClearingReward> = []
   const unearned: Array<Unearned> = []
   const purchase = { at: purchaseAt, cents: event.cents, mcc: event.mcc, attributes }
-  const { cents, ctid, currency, externalTransactionId, integratorId, userId } = event
+  const { cents, ctid, currency, externalTransactionId, integratorId, userId, xmin } = event
   const month = monthOf(purchaseAt)
   const catalog = catalogOf(state, integratorId)
   for (const { programId, version: metadata } of programsAt(catalog, event, purchaseAt)) {
@@ -174,7 +174,7 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => 
       }
     })
   }
-  const identity = { integratorId, userId, externalTransactionId, ctid }
+  const identity = { integratorId, userId, externalTransactionId, ctid, xmin }
   const clearing = { ...identity, currency, cents, purchaseAt, refundedCents: 0n, rewards, unearned }
   state.clearings.set(transactionKey(event), clearing)
   return changes

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
-import { columnList, int4, nullable, numeric, type Row, tupleId } from "../Database/Table.ts"
+import { columnList, int4, nullable, numeric, type Row, rowVersion } from "../Database/Table.ts"
 import type { Catalog } from "../Programs/Catalog.ts"
 import * as Tables from "../Tables.ts"
 import { attributesOf } from "../Users/AttributeHistory.ts"
@@ -156,7 +156,7 @@ const readAuthorizations = Effect.fnUntraced(function*(referring: ReadonlyArray<
 
 const clearings = columnList({
   ...transaction.columns,
-  ...tupleId,
+  ...rowVersion,
   ...Tables.spendEvents.pick("currency", "cents", "purchase_at", "refunded_cents").columns
 })
 const earnings = Tables.rewards.pick("program_id", "category_id", "earned", "amount")
@@ -205,12 +205,13 @@ const monthsOf = (
   return [...months.values()]
 }
 
-/** Cap usage, or with a version the estimates of open authorizations. */
+/** Cap usage with the version of its row, or the estimates of open authorizations with that of their program. */
 const groupRows = columnList({
   ...userMonths.columns,
   ...Tables.capUsage.pick("program_id", "category_id").columns,
   amount: numeric(),
-  ...tupleId,
+  ctid: nullable(rowVersion.ctid),
+  xmin: nullable(rowVersion.xmin),
   version: nullable(int4()),
   authorizations: nullable(int4())
 })
@@ -227,18 +228,17 @@ const readGroups = Effect.fnUntraced(function*(
   const sql = yield* SqlClient.SqlClient
   const rows = groupRows.rows(yield* sql`
     SELECT ${userMonths.of("t")}, g.* FROM ${userMonths.unnest(known)} CROSS JOIN LATERAL (
-      SELECT u.program_id, u.category_id, u.earned AS amount, u.ctid, NULL::int4 AS version,
+      SELECT u.program_id, u.category_id, u.earned AS amount, u.ctid, u.xmin, NULL::int4 AS version,
         NULL::int4 AS authorizations
       FROM cap_usage u WHERE ${userMonths.match("u", "t")}
       UNION ALL
-      SELECT o.program_id, o.category_id, o.raw, o.ctid, o.version, o.authorizations
+      SELECT o.program_id, o.category_id, o.raw, NULL, NULL, o.version, o.authorizations
       FROM open_estimates o WHERE ${userMonths.match("o", "t")} ${perRow}
     ) g`.values)
   for (const row of rows) {
-    if (row.version === null || row.authorizations === null) {
-      groupOf(found, row).addUsage(row.categoryId, row.amount, row.ctid)
-      continue
-    }
+    const { ctid, xmin } = row
+    if (ctid !== null && xmin !== null) groupOf(found, row).addUsage(row.categoryId, row.amount, { ctid, xmin })
+    if (row.version === null || row.authorizations === null) continue
     const version = programs.get(row.integratorId)?.version(row.programId, row.version)
     if (version === undefined) return yield* Effect.die(new Error("an estimate of a version that is not published"))
     groupOf(found, row).estimates.set(`${row.version}\0${row.categoryId}`, {

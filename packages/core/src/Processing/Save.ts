@@ -1,6 +1,6 @@
 import type { SqlClient } from "effect/sql"
-import { byKey, byTupleId, perRow } from "../Database/PlannerHints.ts"
-import { columnList, numeric, type Row, tupleId } from "../Database/Table.ts"
+import { atVersion, byKey, perRow } from "../Database/PlannerHints.ts"
+import { columnList, numeric, type Row, rowVersion } from "../Database/Table.ts"
 import type { Change } from "../Database/Together.ts"
 import * as Tables from "../Tables.ts"
 import type { Outcome } from "./Batch.ts"
@@ -47,9 +47,9 @@ export const changes = (
   ...expected(sql, state, groups)
 ]
 
-/** The columns of a spend event that are set when it is applied. */
+/** A stored spend event and its columns that are set when it is applied. */
 const appliedEvents = columnList({
-  ...tupleId,
+  ...rowVersion,
   ...Tables.spendEvents.pick("position", "purchase_at", "refunded_cents", "unearned").columns
 })
 
@@ -81,10 +81,11 @@ const applied = (sql: SqlClient.SqlClient, state: State, outcome: Outcome, lanes
     .filter((lane, index) => lane.position !== lanes[index]?.position)
   return [
     {
+      table: "spend_events",
       rows: rows.length,
       change: sql`UPDATE spend_events e SET position = coalesce(t.position, e.position), purchase_at = t.purchase_at,
           refunded_cents = t.refunded_cents, unearned = coalesce(t.unearned, e.unearned)
-        FROM ${appliedEvents.unnest(rows)} WHERE ${byTupleId("e")}`
+        FROM ${appliedEvents.unnest(rows)} WHERE ${atVersion("e")}`
     },
     sql`UPDATE lanes l SET position = t.position FROM ${Tables.lanes.unnest(moved)} ${byKey("lanes", "l", laneKey)}`
   ]
@@ -153,7 +154,7 @@ const authorizationKey = Tables.authorizations.pick("integrator_id", "user_id", 
 /** The columns of an authorization that later events change. */
 const authorizationChange = Tables.authorizations.pick("incremented", "reversed", "closed")
 
-const changedUsage = columnList({ ...tupleId, ...Tables.capUsage.pick("earned").columns })
+const changedUsage = columnList({ ...rowVersion, ...Tables.capUsage.pick("earned").columns })
 
 /** The lane's lock guards cap usage: a row that was absent when it was read is inserted without conflict. */
 const usage = (sql: SqlClient.SqlClient, groups: ReadonlyArray<Group>) => {
@@ -162,16 +163,17 @@ const usage = (sql: SqlClient.SqlClient, groups: ReadonlyArray<Group>) => {
   for (const group of groups) {
     for (const categoryId of group.changedUsage) {
       const earned = group.usage.get(categoryId) ?? 0n
-      const ctid = group.storedUsage.get(categoryId)
-      if (ctid === undefined) added.push({ ...keyOf(group), categoryId, earned })
-      else changed.push({ ctid, earned })
+      const stored = group.storedUsage.get(categoryId)
+      if (stored === undefined) added.push({ ...keyOf(group), categoryId, earned })
+      else changed.push({ ...stored, earned })
     }
   }
   return [
     Tables.capUsage.insert(added),
     {
+      table: "cap_usage",
       rows: changed.length,
-      change: sql`UPDATE cap_usage u SET earned = t.earned FROM ${changedUsage.unnest(changed)} WHERE ${byTupleId("u")}`
+      change: sql`UPDATE cap_usage u SET earned = t.earned FROM ${changedUsage.unnest(changed)} WHERE ${atVersion("u")}`
     }
   ]
 }

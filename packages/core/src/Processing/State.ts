@@ -3,7 +3,7 @@ import { expectedOf, isNewer, type Usage } from "@card-rewards/domain/Evaluation
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { Month } from "@card-rewards/domain/Time"
 import type { Attributes } from "@card-rewards/domain/User"
-import { columnList, type Row, tupleId } from "../Database/Table.ts"
+import { columnList, type Row, type RowVersion, rowVersion } from "../Database/Table.ts"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 import * as Tables from "../Tables.ts"
 import type { Unearned } from "./Unearned.ts"
@@ -27,7 +27,7 @@ export const storedEvents = columnList({
     "original_id",
     "position"
   ).columns,
-  ...tupleId
+  ...rowVersion
 })
 
 /** A stored event as processing reads it. */
@@ -46,10 +46,8 @@ export interface AuthorizationState extends
 
 /** The part of an applied clearing that its refunds need. */
 export interface ClearingState
-  extends Pick<SpendEventRow, "integratorId" | "userId" | "externalTransactionId" | "currency" | "cents">
+  extends Pick<SpendEventRow, "integratorId" | "userId" | "externalTransactionId" | "currency" | "cents">, RowVersion
 {
-  /** The tuple identifier of its event. */
-  readonly ctid: number
   readonly purchaseAt: number
   readonly refundedCents: bigint
   readonly rewards: ReadonlyArray<ClearingReward>
@@ -82,8 +80,8 @@ export class Group {
   /** Net amounts earned, by category. */
   readonly usage = new Map<string, bigint>()
   private earnedInMonth = 0n
-  /** The tuple identifiers of the stored usage, by category. */
-  readonly storedUsage = new Map<string, number>()
+  /** The stored usage, by category. */
+  readonly storedUsage = new Map<string, RowVersion>()
   /** Open authorizations by version and category. */
   readonly estimates = new Map<string, Estimate>()
   readonly changedUsage = new Set<string>()
@@ -101,9 +99,9 @@ export class Group {
   }
 
   /** Adds usage that was read. */
-  addUsage(categoryId: string, earned: bigint, ctid: number): void {
+  addUsage(categoryId: string, earned: bigint, stored: RowVersion): void {
     this.count(categoryId, earned)
-    this.storedUsage.set(categoryId, ctid)
+    this.storedUsage.set(categoryId, stored)
   }
 
   /** What the caps of a purchase have counted. */

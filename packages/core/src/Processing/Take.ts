@@ -128,7 +128,7 @@ export const takeEvents = Effect.fnUntraced(function*(
       ) s LIMIT t.max_events
     ) q
     CROSS JOIN LATERAL (
-      SELECT *, ctid FROM spend_events e WHERE ${Tables.spendEventKey.match("e", "q")} ${perRow}
+      SELECT *, ctid, xmin FROM spend_events e WHERE ${Tables.spendEventKey.match("e", "q")} ${perRow}
     ) e ${sql.literal(purchaseAttributes)}`.values
   const taken = takenEvents.rows(values)
   state.watermarks.observeArrivals(taken.map((event) => event.arrival))
