@@ -105,7 +105,8 @@ const tables = [
 const holdOn = Effect.fnUntraced(function*(held: ReadonlyArray<Leased>, now: number) {
   const { purge, record, release, renew } = yield* Deliveries
   assert.strictEqual((yield* renew(held, now + 120_000)).size, 0)
-  const attempted = held.map((one) => ({ ...one, cursor: 1n, revision: 1, attempts: [], retries: [] }))
+  const nothing = { attempts: [], retries: [], isRepeated: false }
+  const attempted = held.map((one) => ({ ...one, ...nothing, cursor: 1n, revision: 1 }))
   assert.strictEqual((yield* record(attempted, now)).stored.size, 0)
   yield* release(held, now)
   yield* purge(now)

@@ -52,7 +52,8 @@ export const recordOf = Effect.fnUntraced(function*(
   const attempts = deliveries.map(({ attempts, event, round }) =>
     ({ event, round, attempt: attempts + 1, startedAt: now, durationMillis: 1, result: { status, answer: "" } }))
   const cursor = deliveries.reduce((last, { event }) => event > last ? event : last, 0n)
-  return yield* record([{ ...lease, cursor, revision: 1, breaker: closedBreaker, attempts, retries, ...changes }], now)
+  const recorded = { ...lease, cursor, revision: 1, breaker: closedBreaker, attempts, retries, isRepeated: false }
+  return yield* record([{ ...recorded, ...changes }], now)
 })
 
 /** Gives a lease up. */

@@ -153,6 +153,7 @@ layer(services, { excludeTestServices: true })("Deliveries", (it) => {
           cursor: 1n,
           revision: 1,
           breaker: closedBreaker,
+          isRepeated: false,
           attempts: [],
           retries: one.integratorId === "failing"
             ? [{

@@ -118,10 +118,9 @@ const history = Effect.gen(function*() {
   const [leased] = yield* lease({ worker: "test", now, until: now + 30_000, limit: 1 })
   if (leased === undefined) return yield* Effect.die(new Error("the endpoint has no work"))
   const attempt = { round: 1, attempt: 1, startedAt: now, durationMillis: 5 }
+  const recorded = { ...leased, cursor: 2n, revision: 1, isRepeated: false }
   yield* record([{
-    ...leased,
-    cursor: 2n,
-    revision: 1,
+    ...recorded,
     attempts: [
       { ...attempt, event: 1n, result: { status: 200, answer: "" } },
       { ...attempt, event: 2n, result: { error: "reset" } }

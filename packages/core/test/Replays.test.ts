@@ -89,7 +89,8 @@ layer(services, { excludeTestServices: true })("a replay", (it) => {
         if (events === 0) continue
         const { lease, numbers, replay: { round } } = yield* readReplay(integratorId)
         assert.lengthOf(numbers, events)
-        const ended = { ...lease, revision: 1, attempts: [], retries: [], replay: { round, cursor: null } }
+        const none = { attempts: [], retries: [], isRepeated: false }
+        const ended = { ...lease, ...none, revision: 1, replay: { round, cursor: null } }
         yield* record([ended], yield* Clock.currentTimeMillis)
         yield* releaseOf(lease)
       }

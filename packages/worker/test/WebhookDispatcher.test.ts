@@ -132,7 +132,7 @@ it.live("the holder of an ended lease reads and records nothing, and a deleted e
     const result = { status: 200, answer: "" }
     const attempts = [{ event: 1n, round: 1, attempt: 1, startedAt: now, durationMillis: 1, result }]
     const recordOf = (held: Lease) =>
-      ({ ...held, cursor: 1n, revision: 1, breaker: closedBreaker, attempts, retries: [] })
+      ({ ...held, cursor: 1n, revision: 1, breaker: closedBreaker, attempts, retries: [], isRepeated: false })
     const none = { stored: new Set<string>(), busy: new Set<string>() }
     assert.deepStrictEqual(yield* record([recordOf(first)], now), none)
     assert.deepStrictEqual(yield* renew([first, second], now + 60_000), new Set(["acme"]))

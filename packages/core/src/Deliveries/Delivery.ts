@@ -119,6 +119,8 @@ export interface EndpointRecord extends Lease {
   readonly replay?: { readonly round: number; readonly cursor: bigint | null } | undefined
   readonly attempts: ReadonlyArray<Attempt>
   readonly retries: ReadonlyArray<Retry>
+  /** Whether some of it may be stored, because it was given before and the answer was lost. */
+  readonly isRepeated: boolean
 }
 
 /** Whose record is stored, and whose is to be given again, because another transaction has locked the endpoint. */

@@ -3,11 +3,11 @@ import { Array, Cache, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
-import { columnList, int4, int8, nullable } from "../Database/Table.ts"
+import { bool, columnList, int4, int8, nullable, type Row, text, timestamptz } from "../Database/Table.ts"
 import type { LogDelivery, Reading, ReadRequest } from "./Delivery.ts"
 import { leaseColumns } from "./Lease.ts"
 import { isFirstOpen } from "./Order.ts"
-import type { Secrets, SecretsKey } from "./SigningSecrets.ts"
+import type { Secrets } from "./SigningSecrets.ts"
 
 /** How many endpoints' secrets are read at the same time. */
 const secretReads = 4
@@ -16,26 +16,37 @@ const maxVisited = 1_000
 /** Not before any event. */
 const lastEvent = 2n ** 63n - 1n
 
-interface EndpointRow extends SecretsKey {
-  readonly url: string
-  readonly revision: number
-  readonly failures: number
-  readonly probeAt: number | null
-}
+/**
+ * A delivery of an endpoint, or nulls where it has none, behind the endpoint's own columns. By their values: the driver
+ * makes an object with so many columns of each row that takes ten times as long.
+ */
+const readColumns = columnList({
+  integrator_id: text<IntegratorId>(),
+  generation: int4(),
+  url: text(),
+  revision: int4(),
+  failures: int4(),
+  probe_at: nullable(timestamptz()),
+  rotation: nullable(int4()),
+  expires_at: nullable(timestamptz()),
+  read_to: int8(),
+  replay: nullable(int4()),
+  replay_after: int8(),
+  replay_read_to: int8(),
+  replay_last: int8(),
+  event: nullable(int8()),
+  round: int4(),
+  attempts: int4(),
+  reward: nullable(int8()),
+  due_at: timestamptz(),
+  event_id: text(),
+  body: text(),
+  traceparent: nullable(text()),
+  source: text<"new" | "retry" | "replay">(),
+  is_blocked: bool()
+})
 
-interface CursorRow {
-  readonly readTo: bigint
-  readonly replay: number | null
-  readonly replayAfter: bigint
-  readonly replayReadTo: bigint
-  readonly replayLast: bigint
-}
-
-/** A delivery of the endpoint, or nulls where it has none. */
-interface Row extends EndpointRow, CursorRow, Omit<LogDelivery, "event"> {
-  readonly event: bigint | null
-  readonly source: "new" | "retry" | "replay"
-}
+type ReadRow = Row<typeof readColumns>
 
 /** Reads the next events and the due retries of leased endpoints, each with what is needed to send it. */
 export const read = Effect.fnUntraced(function*(
@@ -49,12 +60,12 @@ export const read = Effect.fnUntraced(function*(
   return yield* Effect.forEach(endpoints, (own) => toReading(own, secrets), { concurrency: secretReads })
 })
 
-const groupOf = ({ integratorId }: Row): IntegratorId => integratorId
+const groupOf = ({ integratorId }: ReadRow): IntegratorId => integratorId
 
-const toReading = Effect.fnUntraced(function*(rows: Array.NonEmptyReadonlyArray<Row>, secrets: Secrets) {
+const toReading = Effect.fnUntraced(function*(rows: Array.NonEmptyReadonlyArray<ReadRow>, secrets: Secrets) {
   const { expiresAt, failures, generation, integratorId, probeAt, revision, rotation, url } = rows[0]
   const valid = yield* Cache.get(secrets, { integratorId, generation, rotation, expiresAt })
-  const of = (source: Row["source"]) =>
+  const of = (source: ReadRow["source"]) =>
     rows.flatMap((row) => row.source === source ? deliveryOf(row) : [])
   const { readTo, replay: round, replayAfter: after, replayLast: last, replayReadTo } = rows[0]
   return {
@@ -71,7 +82,7 @@ const toReading = Effect.fnUntraced(function*(rows: Array.NonEmptyReadonlyArray<
 })
 
 /** Without the endpoint's columns, which would stay in memory as long as the delivery. */
-const deliveryOf = (row: Row): ReadonlyArray<LogDelivery> => {
+const deliveryOf = (row: ReadRow): ReadonlyArray<LogDelivery> => {
   const { attempts, body, dueAt, event, eventId, isBlocked, reward, round, traceparent } = row
   return event === null ? [] : [{ event, round, attempts, reward, dueAt, eventId, body, traceparent, isBlocked }]
 }
@@ -100,12 +111,12 @@ const select = Effect.fnUntraced(function*(requests: ReadonlyArray<ReadRequest>,
   const sql = yield* SqlClient.SqlClient
   const at = value.timestamptz(now)
   const isFirst = (alias: string, round: string) => isFirstOpen(alias, "p.revision >= e.first_revision", round)
-  return yield* sql<Row>`
-    SELECT e.integrator_id AS "integratorId", e.generation, e.url, e.revision, e.failures, e.probe_at AS "probeAt",
-      s.rotation, s.expires_at AS "expiresAt", CASE t.events WHEN 0 THEN t.after ELSE greatest(t.after, t.ahead) END
-        AS "readTo", rp.round AS replay, rp.after AS "replayAfter",
-      rp.read_to AS "replayReadTo", rp.last_event AS "replayLast", d.event, d.round, d.attempts, d.reward,
-      d.due_at AS "dueAt", d.event_id AS "eventId", d.body, d.traceparent, d.source, d.is_blocked AS "isBlocked"
+  return readColumns.rows(yield* sql`
+    SELECT ${readColumns.of("found")} FROM (
+    SELECT e.integrator_id, e.generation, e.url, e.revision, e.failures, e.probe_at, s.rotation, s.expires_at,
+      CASE t.events WHEN 0 THEN t.after ELSE greatest(t.after, t.ahead) END AS read_to,
+      rp.round AS replay, rp.after AS replay_after, rp.read_to AS replay_read_to, rp.last_event AS replay_last,
+      d.event, d.round, d.attempts, d.reward, d.due_at, d.event_id, d.body, d.traceparent, d.source, d.is_blocked
     FROM ${requestColumns.unnest(requests.map(toRow))}
     JOIN webhook_endpoints e ON ${leaseColumns.match("e", "t")}
     CROSS JOIN LATERAL (
@@ -162,5 +173,6 @@ const select = Effect.fnUntraced(function*(requests: ReadonlyArray<ReadRequest>,
             AND a.round = rp.round AND a.status BETWEEN 200 AND 299 LIMIT 1) IS NULL
         ORDER BY v.event LIMIT t.replayed)
       ) d
-    ) d ON d.bytes <= t.max_bytes OR d.bytes = d.own`.withoutTransform
+    ) d ON d.bytes <= t.max_bytes OR d.bytes = d.own
+    ) found`.values)
 })

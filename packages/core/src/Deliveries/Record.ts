@@ -62,6 +62,8 @@ const attemptsOf = ({ attempts, integratorId }: EndpointRecord): ReadonlyArray<W
 const store = Effect.fnUntraced(function*(records: ReadonlyArray<EndpointRecord>) {
   if (records.length === 0) return { stored: new Set<string>(), busy: new Set<string>() }
   const sql = yield* SqlClient.SqlClient
+  // it costs a look-up for each row
+  const onConflict = records.some(({ isRepeated }) => isRepeated) ? "ON CONFLICT DO NOTHING" : ""
   const rows = yield* sql<{ integratorId: string; isStored: boolean }>`
     WITH held AS (
       SELECT t.* FROM ${endpointColumns.unnest(records.map(endpointOf))}
@@ -82,9 +84,7 @@ const store = Effect.fnUntraced(function*(records: ReadonlyArray<EndpointRecord>
     ), attempted AS (
       INSERT INTO delivery_attempts (${attemptColumns.names})
       SELECT ${attemptColumns.of("t")} FROM ${attemptColumns.unnest(records.flatMap(attemptsOf))}
-      JOIN stored USING (integrator_id)
-      -- a record whose answer was lost is given again
-      ON CONFLICT DO NOTHING
+      JOIN stored USING (integrator_id) ${sql.literal(onConflict)}
     )
     SELECT integrator_id, s.integrator_id IS NOT NULL AS is_stored FROM held LEFT JOIN stored s USING (integrator_id)`
   const named = (isStored: boolean) =>

@@ -15,6 +15,9 @@ export interface Outcome {
   readonly jitter: number
 }
 
+/** The part of a record that follows from the deliveries. */
+type OutcomesRecord = Pick<EndpointRecord, "cursor" | "replay" | "attempts" | "retries" | "isRepeated">
+
 /** What became of deliveries and is not recorded yet. */
 export class Outcomes {
   private readonly window: Window
@@ -57,7 +60,8 @@ export class Outcomes {
   }
 
   /** All that is to be recorded. It is given again, with what ended since, until {@link recorded}. */
-  record(isOpen: boolean, revision: number): Pick<EndpointRecord, "cursor" | "replay" | "attempts" | "retries"> {
+  record(isOpen: boolean, revision: number): OutcomesRecord {
+    const { isRecording: isRepeated } = this
     const failed = this.ended.filter(({ result }) => !isSuccess(result)).map(({ item }) => item)
     const waiting = isOpen ? [] : this.blocked
     const followers = [...waiting, ...failed].flatMap((item) => this.window.takeFollowers(item))
@@ -71,6 +75,7 @@ export class Outcomes {
     const attempted = new Set(ended.map(({ item }) => item))
     return {
       ...this.window.nextCursors(),
+      isRepeated,
       attempts: ended.map(attemptOf),
       retries: [
         ...ended.flatMap((outcome) => this.retryOf(outcome, revision)),
