@@ -1,6 +1,6 @@
 /**
- * `node scripts/bootstrap.mjs <entry.ts> [args…]`: runs an entry of this repository with the pinned Node, after
- * installing what is missing. Plain JavaScript without dependencies, for Node 20 and newer.
+ * `node scripts/bootstrap.mjs [Node's options] <entry.ts> [args…]`: runs an entry of this repository with the pinned
+ * Node, after installing what is missing. Plain JavaScript without dependencies, for Node 20 and newer.
  *
  * The entry runs in a session of its own, so that a Ctrl-C reaches it once, through this process, and not also through
  * the terminal. It has an open pipe as file descriptor 3 (see lifeline.mjs) and ends when this process ends, by any
@@ -29,12 +29,15 @@ const stampFile = path.join(modules, ".card-rewards-installed")
 const lockFile = path.join(modules, ".card-rewards-installing")
 
 const main = async () => {
-  const [entry, ...args] = process.argv.slice(2)
-  if (entry === undefined) throw new Error("Usage: node scripts/bootstrap.mjs <entry.ts> [args…]")
+  const given = process.argv.slice(2)
+  const at = given.findIndex((arg) => !arg.startsWith("--"))
+  if (at < 0) throw new Error("Usage: node scripts/bootstrap.mjs [Node's options] <entry.ts> [args…]")
+  const [options, entry, args] = [given.slice(0, at), given[at], given.slice(at + 1)]
   const wanted = fingerprint()
   if (read(stampFile) !== wanted) await underLock(() => read(stampFile) === wanted || install(wanted))
   const node = findNode()
-  await run(node, ["--import", path.join(root, "scripts/lifeline.mjs"), path.join(root, entry), ...args])
+  const lifeline = path.join(root, "scripts/lifeline.mjs")
+  await run(node, [...options, "--import", lifeline, path.join(root, entry), ...args])
 }
 
 /** A hash of everything that determines the contents of node_modules. */

@@ -1,3 +1,4 @@
+import { nodeOptions } from "@card-rewards/core/Process"
 import { Clock, Console, Duration, Effect, type Scope } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
@@ -36,7 +37,7 @@ export const runOnce = (entry: string, env: Readonly<Record<string, string>>): E
   Effect.acquireUseRelease(Effect.sync(() => launch(entry, env)), ended, stop)
 
 const launch = (entry: string, env: Readonly<Record<string, string>>): ChildProcess => {
-  const child = spawn(process.execPath, ["--import", "./scripts/lifeline.mjs", entry], {
+  const child = spawn(process.execPath, [...nodeOptions, "--import", "./scripts/lifeline.mjs", entry], {
     cwd: root,
     env: { ...process.env, ...env },
     stdio: ["ignore", "inherit", "inherit", "pipe"]

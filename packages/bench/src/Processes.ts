@@ -1,3 +1,4 @@
+import { nodeOptions } from "@card-rewards/core/Process"
 import { Context, Deferred, Effect, Layer, Schedule, type Scope } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { createServer } from "node:net"
@@ -53,9 +54,10 @@ export class Processes extends Context.Service<Processes, {
       const start = Effect.fnUntraced(function*({ args = [], entry, env = {}, root = ownRoot }: Program) {
         const profiling = options.profiles === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${options.profiles}`]
         const lifeline = ["--import", resolve(root, "scripts/lifeline.mjs")]
+        const node = [...(isService(entry) ? nodeOptions : []), ...profiling, ...lifeline]
         const child = yield* Effect.acquireRelease(
           Effect.sync(() =>
-            spawn(process.execPath, [...profiling, ...lifeline, entry, ...args], {
+            spawn(process.execPath, [...node, entry, ...args], {
               cwd: root,
               env: { LOG_LEVEL: "warn", NODE_ENV: "production", NODE_COMPILE_CACHE: compileCache, ...env },
               stdio: ["ignore", "ignore", "inherit", "pipe"]
@@ -88,6 +90,9 @@ export class Processes extends Context.Service<Processes, {
       return Processes.of({ start, serve })
     })
 }
+
+/** Whether a program is of the service, also where the bench starts a part of it alone. */
+const isService = (entry: string): boolean => !entry.includes("/peers/") || entry.includes("/peers/service")
 
 /** A port that is free at this moment. */
 export const freePort: Effect.Effect<number> = Effect.callback((resume) => {

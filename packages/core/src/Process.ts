@@ -19,6 +19,7 @@ export const run = <A, E extends { readonly message: string }>(
   options: ProcessOptions
 ): void => {
   startObjectsYoung()
+  limitGarbage()
   NodeRuntime.runMain(logged(work, options), {
     disableErrorReporting: true,
     teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
@@ -26,11 +27,24 @@ export const run = <A, E extends { readonly message: string }>(
 }
 
 /**
+ * What Node is to be started with for the api and the worker; the other settings of V8 are made here. By default V8
+ * lets the young generation grow to twice 64 MiB, most of it garbage. With 8 a worker with a backlog takes 3 % more CPU
+ * time (decision 20).
+ */
+export const nodeOptions: ReadonlyArray<string> = ["--max-semi-space-size=8"]
+
+/**
  * Lets V8 make every object in the young generation. By default, once nearly all objects of one literal survived a
  * collection, V8 makes all later ones in the old generation, for the life of the process. There they keep all that they
  * point to, such as a finished request, until a full collection (decision 13).
  */
 const startObjectsYoung = (): void => setFlagsFromString("--no-allocation-site-pretenuring")
+
+/**
+ * Lets V8 collect the old generation once it is 1.5 times as large as what was alive after the last collection. By
+ * default it waits for up to four times that where a process makes much garbage.
+ */
+const limitGarbage = (): void => setFlagsFromString("--heap-growing-percent=50")
 
 const logged = <A, E extends { readonly message: string }>(work: Effect.Effect<A, E>, options: ProcessOptions) =>
   Effect.gen(function*() {

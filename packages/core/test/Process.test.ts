@@ -1,6 +1,10 @@
+import { nodeOptions } from "@card-rewards/core/Process"
+import { root } from "@card-rewards/testing/Processes"
 import * as TestProcess from "@card-rewards/testing/TestProcess"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 
 const objectAges = fileURLToPath(new URL("./objectAges.ts", import.meta.url))
@@ -16,4 +20,14 @@ describe("Process", () => {
       assert.isBelow(plain, 500, "V8 makes such objects in the old generation unless it is told otherwise")
       assert.strictEqual(ofService, 1_000)
     }).pipe(Effect.scoped))
+
+  it("has the same options of Node wherever the api and the worker are started", () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+    const image = readFileSync(join(root, "deploy/Containerfile"), "utf8")
+    for (const name of ["api", "worker"]) {
+      const main = `packages/${name}/src/main.ts`
+      assert.strictEqual(scripts[name], ["node", "scripts/bootstrap.mjs", ...nodeOptions, main].join(" "))
+      assert.include(image, `CMD ${JSON.stringify(["node", ...nodeOptions, main]).replaceAll(",", ", ")}`)
+    }
+  })
 })

@@ -1,3 +1,4 @@
+import { nodeOptions } from "@card-rewards/core/Process"
 import { Effect, type Scope } from "effect"
 import { randomInt } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -22,7 +23,12 @@ export const start = (
   options: { readonly args?: ReadonlyArray<string>; readonly preload?: string } = {}
 ): Effect.Effect<TestProcess.Running, never, Scope.Scope> => {
   const preload = options.preload === undefined ? [] : ["--import", options.preload]
-  const args = [...preload, `packages/${name}/src/main.ts`, ...(options.args ?? [])]
+  const args = [
+    ...(name === "admin" ? [] : nodeOptions),
+    ...preload,
+    `packages/${name}/src/main.ts`,
+    ...(options.args ?? [])
+  ]
   return TestProcess.start(args, { cwd: root, env })
 }
 
