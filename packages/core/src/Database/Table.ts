@@ -32,7 +32,7 @@ export const timestamptz = column<number>(PgTypes.OID.timestamptzArray)
 /** `bytea` */
 export const bytea = column<Uint8Array>(PgTypes.OID.byteaArray)
 
-/** `tid`, as a number; see {@link tupleId}. */
+/** `tid`, as a number; see {@link rowVersion}. */
 const tid = column<number>(moreOids.tidArray)
 /** `xid` */
 const xid = column<number>(moreOids.xidArray)
