@@ -118,9 +118,9 @@ layer(services, { excludeTestServices: true })("Deliveries", (it) => {
       if (second === undefined || third === undefined || fifth === undefined) return assert.fail("six events")
       // the first one is still in flight
       yield* recordOf(killed, [second, fifth], 200, { cursor: 0n })
-      yield* recordOf(killed, [second, fifth], 200, { cursor: 0n })
+      yield* recordOf(killed, [second, fifth], 200, { cursor: 0n, isRepeated: true })
       yield* recordOf(killed, [third], 500, { cursor: 0n })
-      yield* recordOf(killed, [third], 500, { cursor: 0n })
+      yield* recordOf(killed, [third], 500, { cursor: 0n, isRepeated: true })
       const attempts = yield* sql<{ event: bigint }>`SELECT event FROM delivery_attempts
         WHERE integrator_id = ${integratorId} ORDER BY event`
       // the times of the repeats differ, as they do not where a process gives the same record again
