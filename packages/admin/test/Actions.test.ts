@@ -238,8 +238,8 @@ layer(emptyDatabase, { excludeTestServices: true })("what operators do", (it) =>
       })))
       yield* Deferred.await(isLocked)
       const depositing = yield* Effect.forkChild(run("vault", "deposit", "acme", "d3", "USDC", "1"))
-      const waiting = query<{ pid: number }>(`SELECT pid FROM pg_stat_activity
-        WHERE application_name = 'card-rewards admin' AND wait_event_type = 'Lock'`)
+      const waiting = query<{ pid: number }>(`SELECT pid FROM pg_stat_activity WHERE datname = current_database()
+        AND application_name = 'card-rewards admin' AND wait_event_type = 'Lock'`)
       yield* until("its row waits", waiting, (sessions) => sessions.length === 1)
       const [session] = yield* waiting
       yield* query(`SELECT pg_terminate_backend(${session?.pid})`)

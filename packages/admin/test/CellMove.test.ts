@@ -180,11 +180,12 @@ layer(emptyDatabase, { excludeTestServices: true })("slots that move", (it) => {
       yield* Deferred.await(isBlocked)
       const moving = yield* Effect.forkChild(move("a", "b"))
       const movers = query<{ pid: number; waits: boolean }>(`SELECT pid, wait_event_type = 'Lock' AS waits
-        FROM pg_stat_activity WHERE application_name = 'card-rewards cells move' ORDER BY backend_start`)
+        FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'card-rewards cells move'
+        ORDER BY backend_start`)
       yield* until("the copy", movers, (all) => all.some(({ waits }) => waits))
       const migrating = yield* Effect.forkChild(run("migrate"))
       const migration = query(`SELECT FROM pg_stat_activity
-        WHERE application_name = 'card-rewards migrate' AND wait_event = 'advisory'`)
+        WHERE datname = current_database() AND application_name = 'card-rewards migrate' AND wait_event = 'advisory'`)
       yield* until("the migration waits", migration, (all) => all.length > 0)
       const first = (yield* movers).slice(0, 2).map(({ pid }) => pid)
       const { stderr } = yield* move("a", "b")

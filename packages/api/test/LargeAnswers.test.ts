@@ -13,6 +13,7 @@ import {
   november,
   publish
 } from "@card-rewards/testing/Requests"
+import { waitingFor } from "@card-rewards/testing/TableLocks"
 import { newIntegrator, TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Schema } from "effect"
@@ -210,8 +211,7 @@ layer(TestApi.withProcessing(), timeout)("large answers", (it) => {
       const first = yield* sql.withTransaction(Effect.gen(function*() {
         yield* sql`LOCK TABLE spend_events IN ACCESS EXCLUSIVE MODE`
         const running = yield* Effect.forkDetach(simulate)
-        const waits = sql`SELECT FROM pg_locks WHERE NOT granted AND relation = 'spend_events'::regclass`
-        yield* untilTrue(Effect.map(waits, (rows) => rows.length > 0))
+        yield* untilTrue(Effect.map(waitingFor("spend_events"), (rows) => rows.length > 0))
         const { body, headers, status } = yield* simulate
         assert.deepStrictEqual([status, body["_tag"], headers["retry-after"]], [503, "Unavailable", "1"])
         assert.include(String(body["message"]), "A simulation of this integrator is running")

@@ -2,6 +2,7 @@ import * as Database from "@card-rewards/core/Database"
 import { until } from "@card-rewards/testing/Polling"
 import { start } from "@card-rewards/testing/Processes"
 import { secretsKeyText } from "@card-rewards/testing/Secrets"
+import { waitingFor } from "@card-rewards/testing/TableLocks"
 import { TestApi } from "@card-rewards/testing/TestApi"
 import type { Running } from "@card-rewards/testing/TestProcess"
 import { assert, layer } from "@effect/vitest"
@@ -61,8 +62,7 @@ layer(TestApi.layer(), { excludeTestServices: true })("main", (it) => {
           yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
           yield* sql`LOCK TABLE users IN ACCESS EXCLUSIVE MODE`
           const sent = fetch(`http://127.0.0.1:${port}/v1/users/slow`, { headers: { "x-api-key": api.key } })
-          const waiting = sql`SELECT FROM pg_locks WHERE relation = 'users'::regclass AND NOT granted`
-          yield* until("a waiting request", waiting, (rows) => rows.length === 1, 10)
+          yield* until("a waiting request", waitingFor("users"), (rows) => rows.length === 1, 10)
           yield* child.send("SIGTERM")
           yield* until("refused", refuses(port), Boolean, 10)
           return () => sent

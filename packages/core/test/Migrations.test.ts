@@ -19,6 +19,7 @@ import { EndpointId, IntegratorId, ProgramId, Reference, UserId } from "@card-re
 import { dayMillis, instant } from "@card-rewards/domain/Time"
 import { processAll } from "@card-rewards/testing/EventProcessing"
 import { definition, spendEvent, usd } from "@card-rewards/testing/Fixtures"
+import { waitingFor } from "@card-rewards/testing/TableLocks"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, type Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -196,11 +197,10 @@ describe("migrations beside a long-running transaction", () => {
       // a request that waited for the migration; where the machine stalled meanwhile, another request
       const waits: Array<number> = []
       const migrating = yield* Effect.gen(function*() {
-        const sql = yield* SqlClient.SqlClient
         const migrating = yield* Effect.forkChild(migrate(url))
-        const waiting = sql`SELECT FROM pg_locks WHERE relation = 'retries'::regclass AND NOT granted`
+        const isBlocked = waitingFor("retries")
         while (waits.length < 3 && !waits.some((millis) => millis < Database.unavailableAfterMillis)) {
-          yield* Effect.repeat(waiting, { until: (rows) => rows.length > 0, schedule: Schedule.spaced(10) })
+          yield* Effect.repeat(isBlocked, { until: (rows) => rows.length > 0, schedule: Schedule.spaced(10) })
           const millis = yield* ask
           if (millis > 1_000) waits.push(millis)
         }
