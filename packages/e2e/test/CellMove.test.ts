@@ -9,6 +9,7 @@ import {
 } from "@card-rewards/e2e/CellTraffic"
 import { Cluster } from "@card-rewards/e2e/Cluster"
 import { healthy, query } from "@card-rewards/e2e/Setting"
+import { sealDatabase } from "@card-rewards/testing/EventProcessing"
 import { until } from "@card-rewards/testing/Polling"
 import { admin, freePort, start, type Variables, variables } from "@card-rewards/testing/Processes"
 import * as SeededRandom from "@card-rewards/testing/SeededRandom"
@@ -135,8 +136,9 @@ it.live("slots move between two servers under load; whatever is killed meanwhile
     }
     yield* accept(200)
 
-    const histories = Effect.forEach(senders.filter(isMoved), (sender) => historyOf(servers.a.url, sender))
-    const before = yield* until("sealed", histories, (all) => all.some(({ seals }) => seals.length > 0))
+    yield* sealDatabase(servers.a.url)
+    const before = yield* Effect.forEach(senders.filter(isMoved), (sender) => historyOf(servers.a.url, sender))
+    assert.isTrue(before.some(({ seals }) => seals.length > 0))
     for (const sender of senders) sender.longestMillis = 0
     const timeline = JSON.parse((yield* endMove(env, ["a", "b"])).output)
     yield* accept(200)

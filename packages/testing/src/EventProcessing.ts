@@ -3,7 +3,7 @@ import { Environment } from "@card-rewards/core/Environment"
 import { JournalSeals } from "@card-rewards/core/JournalSeals"
 import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 import { FreshDatabase } from "./FreshDatabase.ts"
 
 /** Processes stored events, and seals the journals, of the test's database as a worker does, when the test says so. */
@@ -23,3 +23,13 @@ export const processAll = Effect.gen(function*() {
 /** Seals all journals up to their last entries, except for those that were sealed less than 20 s ago. */
 export const sealAll = Effect.flatMap(JournalSeals, ({ sealNext }) =>
   Effect.repeat(sealNext, { while: (more) => more }))
+
+/** Seals all journals of a database up to their last entries, for which a worker takes up to a minute. */
+export const sealDatabase = (url: string): Effect.Effect<void> =>
+  Effect.orDie(Effect.provide(
+    Effect.asVoid(sealAll),
+    Layer.provide(
+      JournalSeals.layer,
+      Database.layer({ url: Redacted.make(url), poolSize: 1, applicationName: "sealing" })
+    )
+  ))
