@@ -3,6 +3,7 @@ import { StepMillis } from "@card-rewards/core/Database"
 import { decideParts } from "@card-rewards/core/Processing/Batch"
 import { EventWeights, maxUnits } from "@card-rewards/core/Processing/Budget"
 import { eventKey, Groups, type State, type StoredEvent } from "@card-rewards/core/Processing/State"
+import * as Unearned from "@card-rewards/core/Processing/Unearned"
 import { CachedPrograms, Catalog } from "@card-rewards/core/Programs/Catalog"
 import { IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, it, layer } from "@effect/vitest"
@@ -55,7 +56,8 @@ const decide = (
     groups: new Groups(),
     attributes: new Map(parts.flatMap(({ queued }) => queued.map((one) => [eventKey(one), {}]))),
     waiting: new Map(),
-    programs
+    programs,
+    unearned: new Unearned.Lists()
   }
   const { failed, outcome, work } = decideParts(state, parts, budget)
   const applied = Object.keys(sizes).map((name) => outcome.applied.filter((one) => one.integratorId === name).length)

@@ -66,6 +66,8 @@ export interface Evaluation {
 /** Cents × basis points of the rate × basis points of the multiplier. */
 const rateScale = 10n ** 8n
 
+const noBonuses: Evaluation["bonuses"] = []
+
 /**
  * Computes the reward of a purchase before caps; undefined if the version excludes its MCC, or its user is not eligible
  * (decisions, section 5.5). docs/money.md, "What a purchase earns", explains the formula.
@@ -78,10 +80,11 @@ export const evaluate = (version: ProgramVersion, purchase: Purchase): Evaluatio
   const tier = attributes.tier === undefined ? undefined : version.tiers.get(attributes.tier)
   const rate = rateOf(version, tier, index)
   const multiplier = tier?.multiplier ?? 10_000
-  const bonuses: Array<Evaluation["bonuses"][number]> = []
+  let bonuses: Array<Evaluation["bonuses"][number]> | undefined
   let bonusRate = 0
   for (const campaign of version.campaigns) {
     if (at < campaign.startsAt || at >= campaign.endsAt || !isCampaignFor(version, campaign.row, index)) continue
+    bonuses ??= []
     bonuses.push({ campaignId: campaign.id, bonusRate: campaign.bonusRate })
     bonusRate += campaign.bonusRate
   }
@@ -89,7 +92,8 @@ export const evaluate = (version: ProgramVersion, purchase: Purchase): Evaluatio
   const raw = rateTimesMultiplier === 0
     ? 0n
     : cents * unitsPerCent[version.asset] * BigInt(rateTimesMultiplier) / rateScale
-  return { category: index < 0 ? undefined : version.categories[index], rate, multiplier, bonuses, raw }
+  const category = index < 0 ? undefined : version.categories[index]
+  return { category, rate, multiplier, bonuses: bonuses ?? noBonuses, raw }
 }
 
 /** Whether a version excludes purchases at an MCC. */

@@ -6,6 +6,7 @@ import type { EarnedReward } from "../Ledger.ts"
 import { apply, isReady } from "../Processing/Apply.ts"
 import { neededVersions } from "../Processing/Needs.ts"
 import { eventKey, type Group, Groups, type State, type StoredEvent, storedEvents } from "../Processing/State.ts"
+import * as Unearned from "../Processing/Unearned.ts"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 import { makeVersions } from "../Programs/Versions.ts"
 import { attributesOf, purchaseAttributes, recordColumns } from "../Users/AttributeHistory.ts"
@@ -124,7 +125,8 @@ class Replay {
       groups: new Groups(),
       attributes: new Map(),
       waiting: new Map(),
-      programs: new Map([[integratorId, catalog]])
+      programs: new Map([[integratorId, catalog]]),
+      unearned: new Unearned.Lists()
     }
   }
 
@@ -179,8 +181,8 @@ class Replay {
   }
 
   private unearned(): ReadonlyArray<readonly [string, string]> {
-    return [...this.state.clearings.values()].flatMap(({ externalTransactionId, unearned = [] }) => {
-      const fact = unearnedFact({ externalTransactionId, unearned })
+    return [...this.state.clearings.values()].flatMap(({ externalTransactionId, unearned = null }) => {
+      const fact = unearnedFact({ externalTransactionId, unearned: Unearned.parse(unearned) })
       return fact === undefined ? [] : [fact]
     })
   }

@@ -20,7 +20,7 @@ import {
   type StoredEvent,
   transactionKey
 } from "./State.ts"
-import type { Unearned } from "./Unearned.ts"
+import * as Unearned from "./Unearned.ts"
 
 /**
  * A change of the vault's rewards that follows from an applied event: a reward that it earns, or the refund of a
@@ -127,21 +127,20 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => 
   const attributes = authorization?.attributes ?? attributesAtPurchase(state, event)
   const changes: Array<VaultChange> = []
   const rewards: Array<ClearingReward> = []
-  const unearned: Array<Unearned> = []
+  const unearned: Array<string> = []
   const purchase = { at: purchaseAt, cents: event.cents, mcc: event.mcc, attributes }
   const { cents, ctid, currency, externalTransactionId, integratorId, userId, xmin } = event
   const month = monthOf(purchaseAt)
   const catalog = catalogOf(state, integratorId)
   for (const { programId, version: metadata } of programsAt(catalog, event, purchaseAt)) {
     if (metadata === undefined) {
-      unearned.push({ programId, version: undefined, reason: "noVersionInForce" })
+      unearned.push(Unearned.entryWithoutVersion(programId))
       continue
     }
     const version = catalog.compiled(metadata)
     const evaluation = evaluate(version, purchase)
     if (evaluation === undefined || evaluation.raw === 0n) {
-      const reason = unearnedReason(version, event.mcc, evaluation, nothingUsed)
-      unearned.push({ programId, version: version.version, reason })
+      unearned.push(Unearned.entryOf(version, unearnedReason(version, event.mcc, evaluation, nothingUsed)))
       continue
     }
     const { category, raw } = evaluation
@@ -149,8 +148,7 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => 
     const used = group.used(category)
     const earned = applyCaps(version, category, raw, used)
     if (earned === 0n) {
-      const reason = unearnedReason(version, event.mcc, evaluation, used)
-      unearned.push({ programId, version: version.version, reason })
+      unearned.push(Unearned.entryOf(version, unearnedReason(version, event.mcc, evaluation, used)))
       continue
     }
     group.use(category, earned)
@@ -175,8 +173,8 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => 
     })
   }
   const identity = { integratorId, userId, externalTransactionId, ctid, xmin }
-  const clearing = { ...identity, currency, cents, purchaseAt, refundedCents: 0n, rewards, unearned }
-  state.clearings.set(transactionKey(event), clearing)
+  const decided = { purchaseAt, refundedCents: 0n, rewards, unearned: state.unearned.of(unearned) }
+  state.clearings.set(transactionKey(event), { ...identity, currency, cents, ...decided })
   return changes
 }
 

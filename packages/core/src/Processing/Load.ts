@@ -24,6 +24,7 @@ import {
   transactionKey
 } from "./State.ts"
 import type { TakenEvent } from "./Take.ts"
+import * as Unearned from "./Unearned.ts"
 
 /** The dependents of queued events, as far as they were read. */
 export interface Dependents {
@@ -136,7 +137,8 @@ export const state = Effect.fnUntraced(function*(
   // the attributes of a clearing with an authorization are the authorization's
   const attributes = new Map(queued.flatMap((event) =>
     event.record === null ? [] : [[eventKey(event), attributesOf(event)] as const]))
-  return { authorizations, clearings, groups, attributes, waiting, programs } satisfies State
+  const unearned = new Unearned.Lists()
+  return { authorizations, clearings, groups, attributes, waiting, programs, unearned } satisfies State
 })
 
 /** The transactions that events refer to, as parameters. All of the events refer to one. */

@@ -19,7 +19,6 @@ import {
   type StoredEvent,
   transactionKey
 } from "./State.ts"
-import * as Unearned from "./Unearned.ts"
 
 /** A locked lane; `position` is that of its last applied event, and so the number of its applied events. */
 export type Lane = Row<typeof Tables.lanes>
@@ -69,7 +68,7 @@ const applied = (sql: SqlClient.SqlClient, state: State, outcome: Outcome, lanes
       position,
       purchaseAt: clearing?.purchaseAt,
       refundedCents: clearing?.refundedCents,
-      unearned: clearing?.unearned && Unearned.print(clearing.unearned)
+      unearned: clearing?.unearned
     }
   })
   const refunded = refundedEarlier(state, outcome)

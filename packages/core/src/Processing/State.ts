@@ -6,7 +6,7 @@ import type { Attributes } from "@card-rewards/domain/User"
 import { columnList, type Row, type RowVersion, rowVersion } from "../Database/Table.ts"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 import * as Tables from "../Tables.ts"
-import type { Unearned } from "./Unearned.ts"
+import type * as Unearned from "./Unearned.ts"
 
 /**
  * The columns of a stored event that processing reads. `position` is null until the event is applied, so that a queued
@@ -51,8 +51,8 @@ export interface ClearingState
   readonly purchaseAt: number
   readonly refundedCents: bigint
   readonly rewards: ReadonlyArray<ClearingReward>
-  /** Absent where an earlier transaction applied the clearing. */
-  readonly unearned?: ReadonlyArray<Unearned>
+  /** As stored (Unearned.ts); absent where an earlier transaction applied the clearing. */
+  readonly unearned?: string | null
 }
 
 /** The reward that a clearing earned in one program. */
@@ -185,6 +185,7 @@ export interface State {
   readonly waiting: Map<string, Array<StoredEvent>>
   /** By integrator; integrators whose metadata is not read yet are absent. */
   readonly programs: ReadonlyMap<string, Catalog>
+  readonly unearned: Unearned.Lists
 }
 
 /** Map key of a stored event. */
