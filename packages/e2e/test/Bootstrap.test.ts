@@ -103,3 +103,25 @@ it.live("a start that installed packages first ends like any other when npm is k
       "stopped"
     ])
   }))
+
+/** An entry that prints whether Node had to load its compiler of TypeScript. */
+const typed = `
+const loaded: ReadonlyArray<string> = process.moduleLoadList
+console.log(loaded.some((name) => name.includes("amaro")) ? "strips types" : "reads")
+`
+
+it.live("a later start reads what Node has compiled, and an installation empties it", () =>
+  Effect.gen(function*() {
+    const folder = yield* checkout((archive) => archive)
+    fs.writeFileSync(join(folder, "scripts/entry.mts"), typed)
+    const start = (more: NodeJS.ProcessEnv = {}) => {
+      const args = ["scripts/bootstrap.mjs", "scripts/entry.mts"]
+      const all: NodeJS.ProcessEnv = { ...env, NODE_COMPILE_CACHE: undefined, ...more }
+      return spawnSync("node", args, { cwd: folder, env: all, encoding: "utf8" }).stdout
+    }
+    assert.match(start(), /strips types\n$/)
+    assert.strictEqual(start(), "reads\n")
+    assert.strictEqual(start({ NODE_COMPILE_CACHE: join(folder, "own") }), "strips types\n")
+    fs.rmSync(join(folder, "node_modules/.card-rewards-installed"))
+    assert.match(start(), /strips types\n$/)
+  }))
