@@ -24,7 +24,7 @@ export const processAll = Effect.gen(function*() {
 export const sealAll = Effect.flatMap(JournalSeals, ({ sealNext }) =>
   Effect.repeat(sealNext, { while: (more) => more }))
 
-/** Seals all journals of a database up to their last entries, for which a worker takes up to a minute. */
+/** {@link sealAll} for a database beside a running worker, which takes up to a minute. */
 export const sealDatabase = (url: string): Effect.Effect<void> =>
   Effect.orDie(Effect.provide(
     Effect.asVoid(sealAll),

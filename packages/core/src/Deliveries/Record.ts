@@ -62,7 +62,7 @@ const attemptsOf = ({ attempts, integratorId }: EndpointRecord): ReadonlyArray<W
 const store = Effect.fnUntraced(function*(records: ReadonlyArray<EndpointRecord>) {
   if (records.length === 0) return { stored: new Set<string>(), busy: new Set<string>() }
   const sql = yield* SqlClient.SqlClient
-  // for each row a look-up, which only a record that is given again needs: some of its attempts may be stored
+  // finds each row by its key, which only a record that is given again needs: some of its attempts may be stored
   const onConflict = records.some(({ isRepeated }) => isRepeated) ? "ON CONFLICT DO NOTHING" : ""
   const rows = yield* sql<{ integratorId: string; isStored: boolean }>`
     WITH held AS (
