@@ -13,6 +13,7 @@ const names = [
   "testing",
   "api",
   "core",
+  "bundle",
   "client",
   "domain",
   "scripts"
@@ -26,7 +27,7 @@ class InOrder extends BaseSequencer {
   }
 }
 
-const withoutDatabase = new Set(["domain", "client", "scripts"])
+const withoutDatabase = new Set(["domain", "bundle", "client", "scripts"])
 const postgres = fileURLToPath(new URL("packages/dev-postgres/src/vitestSetup.ts", import.meta.url))
 
 /** One project for each package, and one for the scripts; test files stand in `test/`. */

@@ -45,6 +45,7 @@ const staticSteps = (): ReadonlyArray<Step> => [
   },
   { name: "lint", command: "node_modules/.bin/oxlint", args: ["--deny-warnings", "--quiet"] },
   script("tidy", "scripts/tidy.ts"),
+  script("bundles", "packages/bundle/src/main.ts"),
   script("generated files", "scripts/generate.ts", "--check"),
   // In CI alone: it needs the network, and an advisory may appear without any change here.
   ...(process.env["CI"] === undefined ? [] : [script("audit of dependencies", "scripts/auditDependencies.ts")])

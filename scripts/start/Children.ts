@@ -1,3 +1,4 @@
+import { bundleOf, type Program } from "@card-rewards/bundle/Bundle"
 import { nodeOptions } from "@card-rewards/core/Process"
 import { Clock, Console, Duration, Effect, type Scope } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
@@ -11,22 +12,23 @@ const stopTimeout = Duration.seconds(12)
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
 /**
- * Runs `packages/<name>/src/main.ts` until the scope closes, and restarts it after growing pauses whenever it ends by
- * itself. Closing the scope sends SIGTERM. If this process is killed, the child notices by its pipe (see lifeline.mjs)
- * and ends.
+ * Runs a program's bundle until the scope closes, and restarts it after growing pauses whenever it ends by itself.
+ * Closing the scope sends SIGTERM. If this process is killed, the child notices by its pipe (see lifeline.mjs) and
+ * ends.
  */
 export const keepRunning = (
-  name: string,
+  program: Program,
   env: Readonly<Record<string, string>>
 ): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function*() {
+    const bundle = yield* Effect.promise(() => bundleOf(program))
     let pause = firstPause
     while (true) {
       const startedAt = yield* Clock.currentTimeMillis
-      const end = yield* runOnce(`packages/${name}/src/main.ts`, env)
+      const end = yield* runOnce(bundle, env)
       const aliveMillis = (yield* Clock.currentTimeMillis) - startedAt
       if (aliveMillis > Duration.toMillis(stableAfter)) pause = firstPause
-      yield* Console.error(`The ${name} ended (${end}); starting it again in ${Duration.format(pause)}`)
+      yield* Console.error(`The ${program} ended (${end}); starting it again in ${Duration.format(pause)}`)
       yield* Effect.sleep(pause)
       pause = Duration.min(Duration.times(pause, 2), longestPause)
     }

@@ -2,7 +2,7 @@ import * as path from "node:path"
 import { isInSrc, isMain, isTest, packageOf, resolveImport, type Repository } from "./Repository.ts"
 import { perSource, type Rule } from "./Rule.ts"
 
-/** Which packages a package may import. Tests may also import dev-postgres and testing. */
+/** Which packages a package may import. Tests may also import bundle, dev-postgres and testing. */
 const allowedImports: Readonly<Record<string, ReadonlyArray<string>>> = {
   domain: [],
   core: ["domain"],
@@ -11,10 +11,11 @@ const allowedImports: Readonly<Record<string, ReadonlyArray<string>>> = {
   admin: ["core", "domain", "dev-postgres"],
   client: ["domain"],
   "dev-postgres": [],
-  testing: ["api", "client", "core", "dev-postgres", "domain", "worker"],
+  bundle: [],
+  testing: ["api", "bundle", "client", "core", "dev-postgres", "domain", "worker"],
   e2e: ["client", "domain", "dev-postgres", "testing"],
   console: ["client", "domain", "testing"],
-  bench: ["api", "core", "domain", "dev-postgres", "worker"]
+  bench: ["api", "bundle", "core", "domain", "dev-postgres", "worker"]
 }
 
 /** Files that need no importer, besides `main.ts`, tests and `scripts/*`: they are started, or are an interface. */
@@ -43,7 +44,7 @@ export const packageDirection = perSource("package-direction", ({ file, imports 
     }
     const target = /^@card-rewards\/([^/]+)/.exec(specifier)?.[1]
     if (target === undefined || target === from || allowedImports[from]?.includes(target) === true) return []
-    if (isTest(file) && (target === "dev-postgres" || target === "testing")) return []
+    if (isTest(file) && ["bundle", "dev-postgres", "testing"].includes(target)) return []
     return [`${from} may not import ${target}`]
   }))
 

@@ -1,5 +1,6 @@
 import { commandLine } from "@card-rewards/admin/CommandLine"
 import { codeOf } from "@card-rewards/admin/Exit"
+import { bundleOf } from "@card-rewards/bundle/Bundle"
 import * as Database from "@card-rewards/core/Database"
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import { assert } from "@effect/vitest"
@@ -8,9 +9,10 @@ import { ConfigProvider, Console, Context, Effect, Layer, Redacted } from "effec
 import { execFile } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join, resolve } from "node:path"
+import { join } from "node:path"
 
-export const main = resolve(import.meta.dirname, "../src/main.ts")
+/** The command line as operators start it. */
+export const bundle = await bundleOf("admin")
 
 /** The address of the test's database. */
 export class DatabaseUrl extends Context.Service<DatabaseUrl, {
@@ -54,7 +56,7 @@ export const environment = Effect.map(DatabaseUrl, ({ url }) => ({
 
 /** Runs the command line as a process. */
 export const spawn = Effect.fnUntraced(function*(...args: ReadonlyArray<string>) {
-  return yield* execute(process.execPath, [main, ...args], yield* environment)
+  return yield* execute(process.execPath, [bundle, ...args], yield* environment)
 })
 
 /** Runs the command line in the process of the test. */

@@ -2,7 +2,7 @@ import * as Database from "@card-rewards/core/Database"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync } from "node:fs"
-import { admin, DatabaseUrl, emptyDatabase, environment, execute, folder, main } from "./Cli.ts"
+import { admin, DatabaseUrl, emptyDatabase, environment, bundle, execute, folder } from "./Cli.ts"
 import { definition, purchase } from "./Purchase.ts"
 
 const has = (program: string) => existsSync(`/usr/bin/${program}`) || existsSync(`/bin/${program}`)
@@ -12,7 +12,7 @@ const bar = /[█░]{24} +\d+ % {2}\S/u
 /** The output of the command line on a pseudo terminal, which `script` provides. */
 const onTerminal = Effect.fnUntraced(function*(args: string, env: Readonly<Record<string, string>> = {}) {
   const variables = { TERM: "xterm-256color", ...(yield* environment), ...env }
-  return yield* execute("script", ["-qec", `${process.execPath} ${main} ${args}`, "/dev/null"], variables)
+  return yield* execute("script", ["-qec", `${process.execPath} ${bundle} ${args}`, "/dev/null"], variables)
 })
 
 layer(emptyDatabase, { excludeTestServices: true })("on a terminal", (it) => {
@@ -54,7 +54,7 @@ layer(emptyDatabase, { excludeTestServices: true })("on a terminal", (it) => {
 describe("completion", () => {
   it.effect.skipIf(!has("bash"))("in bash offers the commands and their arguments", () =>
     Effect.gen(function*() {
-      const script = yield* execute(process.execPath, [main, "--completions", "bash"], {})
+      const script = yield* execute(process.execPath, [bundle, "--completions", "bash"], {})
       assert.strictEqual(script.status, 0)
       const path = yield* folder({ "completions.bash": script.stdout })
       const complete = (...words: ReadonlyArray<string>) =>

@@ -1,8 +1,11 @@
+import type * as Bundle from "@card-rewards/bundle/Bundle"
 import { nodeOptions } from "@card-rewards/core/Process"
 import { Context, Deferred, Effect, Layer, Schedule, type Scope } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
+import { existsSync } from "node:fs"
 import { createServer } from "node:net"
 import { resolve } from "node:path"
+import { pathToFileURL } from "node:url"
 import { request } from "undici"
 import { InvalidRun } from "./Measure.ts"
 import { cpuMicrosOf, residentBytesOf } from "./Proc.ts"
@@ -55,9 +58,10 @@ export class Processes extends Context.Service<Processes, {
         const profiling = options.profiles === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${options.profiles}`]
         const lifeline = ["--import", resolve(root, "scripts/lifeline.mjs")]
         const node = [...(isService(entry) ? nodeOptions : []), ...profiling, ...lifeline]
+        const file = yield* Effect.promise(() => bundled(root, entry))
         const child = yield* Effect.acquireRelease(
           Effect.sync(() =>
-            spawn(process.execPath, [...node, entry, ...args], {
+            spawn(process.execPath, [...node, file, ...args], {
               cwd: root,
               env: { LOG_LEVEL: "warn", NODE_ENV: "production", NODE_COMPILE_CACHE: compileCache, ...env },
               stdio: ["ignore", "ignore", "inherit", "pipe"]
@@ -89,6 +93,15 @@ export class Processes extends Context.Service<Processes, {
       })
       return Processes.of({ start, serve })
     })
+}
+
+/** The bundle of a program of the service, where the checkout makes bundles; any other entry itself. */
+const bundled = async (root: string, entry: string): Promise<string> => {
+  const module = resolve(root, "packages/bundle/src/Bundle.ts")
+  if (!existsSync(module)) return entry
+  const { bundleOf, programs }: typeof Bundle = await import(pathToFileURL(module).href)
+  const program = programs.find((one) => entry === `packages/${one}/src/main.ts`)
+  return program === undefined ? entry : bundleOf(program)
 }
 
 /** Whether a program is of the service, also where the bench starts a part of it alone. */

@@ -25,9 +25,10 @@ describe("Process", () => {
     const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
     const image = readFileSync(join(root, "deploy/Containerfile"), "utf8")
     for (const name of ["api", "worker"]) {
-      const main = `packages/${name}/src/main.ts`
-      assert.strictEqual(scripts[name], ["node", "scripts/bootstrap.mjs", ...nodeOptions, main].join(" "))
-      assert.include(image, `CMD ${JSON.stringify(["node", ...nodeOptions, main]).replaceAll(",", ", ")}`)
+      const started = ["node", "scripts/bootstrap.mjs", ...nodeOptions, `packages/${name}/src/main.ts`]
+      assert.strictEqual(scripts[name], started.join(" "))
+      const command = ["node", ...nodeOptions, `packages/${name}/dist/image/main.mjs`]
+      assert.include(image, `CMD ${JSON.stringify(command).replaceAll(",", ", ")}`)
     }
   })
 })

@@ -1,3 +1,4 @@
+import { bundleOf, type Program } from "@card-rewards/bundle/Bundle"
 import { nodeOptions } from "@card-rewards/core/Process"
 import { Effect, type Scope } from "effect"
 import { randomInt } from "node:crypto"
@@ -16,21 +17,17 @@ export const shiftedClock = join(import.meta.dirname, "shiftedClock.ts")
 
 export type Variables = Readonly<Record<string, string>>
 
-/** Starts `packages/<name>/src/main.ts` with these variables alone. It is killed when the scope closes. */
+/** Starts a program's bundle with these variables alone. It is killed when the scope closes. */
 export const start = (
-  name: "api" | "worker" | "admin",
+  program: Program,
   env: Variables,
   options: { readonly args?: ReadonlyArray<string>; readonly preload?: string } = {}
-): Effect.Effect<TestProcess.Running, never, Scope.Scope> => {
-  const preload = options.preload === undefined ? [] : ["--import", options.preload]
-  const args = [
-    ...(name === "admin" ? [] : nodeOptions),
-    ...preload,
-    `packages/${name}/src/main.ts`,
-    ...(options.args ?? [])
-  ]
-  return TestProcess.start(args, { cwd: root, env })
-}
+): Effect.Effect<TestProcess.Running, never, Scope.Scope> =>
+  Effect.flatMap(Effect.promise(() => bundleOf(program)), (bundle) => {
+    const preload = options.preload === undefined ? [] : ["--import", options.preload]
+    const args = [...(program === "admin" ? [] : nodeOptions), ...preload, bundle, ...(options.args ?? [])]
+    return TestProcess.start(args, { cwd: root, env })
+  })
 
 /** Runs an operator's command to its end; dies with its output where it exits other than 0. */
 export const admin = (env: Variables, ...args: ReadonlyArray<string>): Effect.Effect<string> =>
