@@ -101,8 +101,9 @@ layer(moneyLayer)("the budget of a batch", (it) => {
       const programs = 50
       const flooding = yield* setUp({ users: 20, programs })
       const innocent = yield* setUp()
+      // each makes 51 units: more than three batches take, whichever integrator they serve first
       yield* Effect.forEach(flooding.userIds, (userId) =>
-        Effect.replicateEffect(flooding.send({}, userId), 5), { concurrency: 20 })
+        Effect.replicateEffect(flooding.send({}, userId), 7), { concurrency: 20 })
       yield* processEvents
       const first = yield* rewardCount(flooding.integratorId)
       assert.isAtLeast(first, programs)
