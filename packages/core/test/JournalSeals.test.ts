@@ -16,7 +16,6 @@ import { newIntegrator, startMillis, testLayer } from "./TestLayer.ts"
 
 const services = Layer.mergeAll(Journal.layer, JournalSeals.layer, Audit.layer).pipe(Layer.provideMerge(testLayer))
 
-
 interface Ids {
   readonly userId: string
   readonly transactionId: string
@@ -190,8 +189,11 @@ layer(services)("seals of the journal", (it) => {
       yield* Effect.andThen(take, sealAll)
       assert.strictEqual((yield* latest(integratorId)).toEntry, 3n)
     }))
+})
 
-  it.effect.each(sealFaults)("let the audit find %s", ([, plant, expected]) =>
+// over a database of its own: each audit reads all entries
+layer(services)("the audit of seals", (it) => {
+  it.effect.each(sealFaults)("finds %s", ([, plant, expected]) =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const audit = yield* Audit
@@ -209,7 +211,7 @@ layer(services)("seals of the journal", (it) => {
       assert.deepStrictEqual(yield* found, expected)
     }))
 
-  it.effect("that are late by an hour are found by the audit", () =>
+  it.effect("finds those that are late by an hour", () =>
     Effect.gen(function*() {
       const integratorId = yield* newIntegrator
       yield* addEntries(integratorId, plain(4))
