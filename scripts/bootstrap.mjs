@@ -28,6 +28,8 @@ const pnpmFolder = path.join(root, "scripts/pnpm")
 const modules = path.join(root, "node_modules")
 const stampFile = path.join(modules, ".card-rewards-installed")
 const lockFile = path.join(modules, ".card-rewards-installing")
+/** Prints the path of a program's bundle; without a program it makes all bundles. */
+const bundler = "packages/bundle/src/main.ts"
 /** What Node has compiled, by the hash of each source: it saves a third of a start. An installation empties it. */
 const compileCache = path.join(modules, ".cache/card-rewards/compile-cache")
 
@@ -48,7 +50,7 @@ const bundled = (node, entry) => {
   const program = /^packages\/(admin|api|worker)\/src\/main[.]ts$/.exec(entry)?.[1]
   if (program === undefined) return undefined
   const options = { cwd: root, env: environment(node), encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] }
-  const { status, stdout } = spawnSync(node, ["packages/bundle/src/main.ts", program], options)
+  const { status, stdout } = spawnSync(node, [bundler, program], options)
   if (status !== 0) throw new Error(`The ${program} cannot be bundled`)
   return stdout
 }
@@ -87,6 +89,8 @@ const install = async (wanted) => {
   // npm compares the hash of what it downloads with the one in package-lock.json.
   await runQuietly("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: pnpmFolder, env })
   await runQuietly(process.execPath, pnpmArgs, { cwd: root, env })
+  // a user who may not write here can then run the programs
+  await runQuietly(findNode(), [bundler], { cwd: root, env })
   fs.writeFileSync(stampFile, wanted)
   print(`Installed in ${((Date.now() - startedAt) / 1000).toFixed(1)} s.`)
 }

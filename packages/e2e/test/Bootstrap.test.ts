@@ -37,7 +37,7 @@ const checkout = (pinned: (archive: Buffer) => Buffer) =>
         fs.writeFileSync(join(folder, file), text)
       }
       write("package.json", JSON.stringify({ scripts: { start: "node scripts/bootstrap.mjs scripts/entry.mjs" } }))
-      fs.mkdirSync(join(folder, "packages"))
+      write("packages/bundle/src/main.ts", "")
       for (const file of ["scripts/bootstrap.mjs", "scripts/lifeline.mjs"]) {
         write(file, fs.readFileSync(join(root, file), "utf8"))
       }
