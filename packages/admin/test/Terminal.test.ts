@@ -2,7 +2,7 @@ import * as Database from "@card-rewards/core/Database"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync } from "node:fs"
-import { admin, DatabaseUrl, emptyDatabase, environment, bundle, execute, folder } from "./Cli.ts"
+import { admin, bundle, DatabaseUrl, emptyDatabase, environment, execute, folder } from "./Cli.ts"
 import { definition, purchase } from "./Purchase.ts"
 
 const has = (program: string) => existsSync(`/usr/bin/${program}`) || existsSync(`/bin/${program}`)

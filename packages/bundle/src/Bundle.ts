@@ -3,7 +3,7 @@
  * starts in a quarter of the time and takes half of the memory of one that loads the sources: 600 modules, and their
  * comments, which V8 keeps (decision 20).
  */
-import { createHash } from "node:crypto"
+import { createHash, randomUUID } from "node:crypto"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import type { Plugin } from "rolldown"
@@ -13,10 +13,10 @@ export type Program = typeof programs[number]
 
 const packages = path.resolve(import.meta.dirname, "../..")
 
-/** What the bundles are made of, and how. */
+/** The packages that the bundles are made of, and this one. */
 const inputs = ["admin", "api", "bundle", "core", "dev-postgres", "domain", "worker"]
 
-/** Of a program, those that were used last: a process may still load a part of an older one. */
+/** Of a program, the newest ones: a process may still load a part of an older one. */
 const keptBundles = 5
 
 /** The absolute path of a program's bundle, which is made where there is none of the present sources. */
@@ -25,7 +25,7 @@ export const bundleOf = async (program: Program): Promise<string> => {
   const folder = path.join(dist, fingerprint())
   const file = path.join(folder, "main.mjs")
   if (!fs.existsSync(file)) {
-    const scratch = path.join(dist, `.${process.pid}`)
+    const scratch = path.join(dist, `.${randomUUID()}`)
     await write(program, scratch)
     moveTo(folder, scratch)
     removeOld(dist)
@@ -60,15 +60,24 @@ const write = async (program: Program, folder: string): Promise<void> => {
     plugins: [keepUrls(folder), escapeCharacters]
   })
   try {
-    await bundle.write({
+    const { output } = await bundle.write({
       dir: folder,
       format: "esm",
       entryFileNames: "[name].mjs",
       chunkFileNames: "[name]-[hash].mjs",
       comments: false
     })
+    verifyInputs(output.flatMap((file) => file.type === "chunk" ? file.moduleIds : []))
   } finally {
     await bundle.close()
+  }
+}
+
+/** Otherwise a change of another package would leave its old code in the bundles. */
+const verifyInputs = (modules: ReadonlyArray<string>): void => {
+  for (const module of modules) {
+    const [name = "", folder] = path.relative(packages, module).split(path.sep)
+    if (folder === "src" && !inputs.includes(name)) throw new Error(`The fingerprint of bundles lacks packages/${name}`)
   }
 }
 
@@ -101,13 +110,14 @@ const moveTo = (folder: string, scratch: string): void => {
     fs.renameSync(scratch, folder)
   } catch (error) {
     if (!fs.existsSync(folder)) throw error
-    fs.rmSync(scratch, { recursive: true })
+    fs.rmSync(scratch, { recursive: true, force: true })
   }
 }
 
+/** Other processes may do the same at once. What a killed one left unfinished grows old, too. */
 const removeOld = (dist: string): void => {
-  const bundles = fs.readdirSync(dist).filter((name) => /^[0-9a-f]{16}$/.test(name))
-    .map((name) => path.join(dist, name))
-    .toSorted((one, other) => fs.statSync(other).mtimeMs - fs.statSync(one).mtimeMs)
+  const modifiedAt = (folder: string) => fs.statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? 0
+  const bundles = fs.readdirSync(dist).map((name) => path.join(dist, name))
+    .toSorted((one, other) => modifiedAt(other) - modifiedAt(one))
   for (const folder of bundles.slice(keptBundles)) fs.rmSync(folder, { recursive: true, force: true })
 }

@@ -35,7 +35,8 @@ describe("a bundle", () => {
     Effect.gen(function*() {
       const folder = yield* checkout
       const dist = path.join(folder, "packages/admin/dist")
-      const old = Array.from({ length: 6 }, (_, at) => `${at}`.repeat(16))
+      const killed = ".1"
+      const old = [killed, ...Array.from({ length: 5 }, (_, at) => `${at}`.repeat(16))]
       for (const name of old) fs.mkdirSync(path.join(dist, name), { recursive: true })
       for (const [at, name] of old.entries()) fs.utimesSync(path.join(dist, name), 1_000 + at, 1_000 + at)
 
@@ -44,7 +45,7 @@ describe("a bundle", () => {
       const madeAt = fs.statSync(file).mtimeMs
       assert.strictEqual(yield* bundle(folder), file)
       assert.strictEqual(fs.statSync(file).mtimeMs, madeAt)
-      // the newest ones stay, for processes that still run, and no unfinished one
+      // the newest ones stay, for processes that still run, and none that a killed process left unfinished
       const hash = path.basename(path.dirname(file))
       assert.sameMembers(fs.readdirSync(dist), [hash, ...old.slice(2)])
 

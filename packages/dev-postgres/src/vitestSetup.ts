@@ -15,8 +15,8 @@ const settings = {
 } as const
 
 /**
- * A vitest `globalSetup`: one PostgreSQL server for the test run, shared by all projects that name this file, or the
- * server of `DATABASE_URL`. TestDatabase.ts creates the databases of the test files on it.
+ * A vitest `globalSetup`: one PostgreSQL server for the test run, or the server of `DATABASE_URL`. TestDatabase.ts
+ * creates the databases of the test files on it.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const configured = await Effect.runPromise(Effect.gen(function*() {
