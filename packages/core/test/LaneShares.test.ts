@@ -23,25 +23,25 @@ describe("the lanes of batches that are in flight at once", () => {
   it("of one integrator are divided among the batches", () => {
     const shares = new LaneShares()
     const found = lanesOf("a", 16)
-    const taken = Array.from({ length: maxParallel + 1 }, () => shares.take(found, true))
-    assert.deepStrictEqual(taken.map((lanes) => lanes.length), [6, 6, 4, 0])
+    const taken = Array.from({ length: maxParallel + 1 }, () => shares.take(found, 256, true).taken)
+    assert.deepStrictEqual(taken.map((lanes) => lanes.length), [6, 5, 5, 0])
     assert.deepStrictEqual(taken.flat(), found)
   })
 
   it("are free again after their batch has ended", () => {
     const shares = new LaneShares()
     const found = lanesOf("a", 4)
-    const taken = shares.take(found, false)
-    assert.deepStrictEqual(shares.take(found, false), [])
+    const { taken } = shares.take(found, 256, false)
+    assert.deepStrictEqual(shares.take(found, 256, false).taken, [])
     shares.release(taken)
-    assert.deepStrictEqual(shares.take(found, false), found)
+    assert.deepStrictEqual(shares.take(found, 256, false).taken, found)
   })
 
   it("are of other integrators than those of a batch in flight, as long as there are any", () => {
     const shares = new LaneShares()
     const [first, second] = [lanesOf("a", 16), lanesOf("b", 16)]
-    shares.take(first, true)
-    assert.deepStrictEqual(shares.take([...first, ...second], false), second)
+    shares.take(first, 256, true)
+    assert.deepStrictEqual(shares.take([...first, ...second], 256, false).taken, second)
   })
 
   it.prop("are of different integrators, and each lane has its turn", [Schema.Int], ([seed]) => {
@@ -50,21 +50,25 @@ describe("the lanes of batches that are in flight at once", () => {
     const lanes = Array.from({ length: integrators }, (_, index) =>
       lanesOf(String.fromCharCode(97 + index), random.integer(1, 16))).flat()
     const scan = new ScanState()
-    scan.isBatchFull = true
+    const limit = random.integer(16, 64)
+    // more lanes than all batches in flight may have, or fewer
+    const rounds = Math.ceil(lanes.length / limit)
     const inFlight: Array<ReadonlyArray<LaneKey>> = []
     const waited = new Map(lanes.map((lane) => [laneKeyOf(lane), 0]))
     for (let batch = 0; batch < 100; batch++) {
       while (inFlight.length >= random.integer(1, maxParallel)) {
         scan.shares.release(inFlight.splice(random.integer(0, inFlight.length - 1), 1)[0] ?? [])
       }
-      const taken = scan.take(fromCursor(lanes, scan), 256)
+      scan.isBatchFull = random.integer(0, 1) === 0
+      const taken = scan.take(scan.left.length > 0 && !scan.isBatchFull ? scan.left : fromCursor(lanes, scan), limit)
+      assert.isAtMost(taken.length, limit)
       const others = inFlight.flatMap(integratorsOf)
       assert.deepStrictEqual(others.filter((one) => integratorsOf(taken).includes(one)), [])
       if (taken.length === 0) assert.sameMembers(others, integratorsOf(lanes))
       inFlight.push(taken)
       for (const [key, batches] of waited) waited.set(key, batches + 1)
       for (const lane of inFlight.flat()) waited.set(laneKeyOf(lane), 0)
-      assert.isAtMost(Math.max(...waited.values()), 3 * maxParallel)
+      assert.isAtMost(Math.max(...waited.values()), 3 * maxParallel + 2 * rounds)
     }
   })
 })

@@ -227,24 +227,25 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the queue of stored events
       yield* sql`DELETE FROM spend_event_queue`
       const names = ["turn-1", "turn-2", "turn-3"]
       for (const name of names) yield* (yield* setUp(IntegratorId.make(name)))("first")
-      const state = new ScanState()
       let statements = 0
-      const found = (limit: number) =>
-        Effect.map(findLanes(state, limit), (lanes) => lanes.map((lane) => lane.integratorId)).pipe(
+      const batch = (state: ScanState, limit: number) =>
+        Effect.map(findLanes(state, limit), (found) => state.take(found, limit).map((lane) => lane.integratorId)).pipe(
           Effect.provideService(
             SqlClient.SqlClient,
             delayingAnswers(sql, "WITH RECURSIVE", Effect.sync(() => statements++))
           )
         )
-      for (let scans = 0; scans < 3; scans++) assert.deepStrictEqual(yield* found(maxLanes), names)
+      for (let scans = 0; scans < 3; scans++) assert.deepStrictEqual(yield* batch(new ScanState(), maxLanes), names)
       assert.strictEqual(statements, 3)
-      assert.deepStrictEqual(yield* found(2), ["turn-1", "turn-2"])
-      assert.deepStrictEqual(yield* found(2), ["turn-3", "turn-1"])
-      state.isBatchFull = true
-      const taken = Effect.map(findLanes(state, maxLanes), (lanes) =>
-        state.take(lanes, maxLanes).map((lane) => lane.integratorId))
-      assert.deepStrictEqual(yield* taken, ["turn-2"])
-      assert.deepStrictEqual(yield* taken, ["turn-3"])
+      const [full, many] = [new ScanState(), new ScanState()]
+      // one scan finds what two batches take, and the next one begins after that
+      assert.deepStrictEqual(yield* batch(many, 1), ["turn-1"])
+      assert.deepStrictEqual(yield* batch(many, 1), ["turn-2"])
+      assert.strictEqual(statements, 4)
+      assert.deepStrictEqual(yield* batch(many, 1), ["turn-3"])
+      full.isBatchFull = true
+      for (const name of names) assert.deepStrictEqual(yield* batch(full, maxLanes), [name])
+      assert.strictEqual(statements, 7)
     }))
 
   it.effect("skips integrators in quarantine, in scans of the whole queue and of recent lanes", () =>

@@ -28,7 +28,7 @@ export interface Joint extends Shared {
 export const processNext = Effect.fnUntraced(function*(joint: Joint) {
   const suspects = joint.limit.nextSuspects()
   if (suspects !== undefined) return yield* processLanes(joint, suspects)
-  const isShared = joint.scan.isBatchFull
+  const isOld = joint.scan.isBatchFull || joint.scan.left.length > 0
   const found = yield* Database.backgroundStep(findLanes(joint.scan, joint.limit.lanes))
   const lanes = joint.limit.withoutSuspects(found)
   // lanes of suspects only: there is work, and the next step does it
@@ -38,9 +38,10 @@ export const processNext = Effect.fnUntraced(function*(joint: Joint) {
     Effect.fnUntraced(function*(taken) {
       if (taken.length === 0) return 0
       const done = yield* processLanes(joint, taken)
-      if (done > 0 || !isShared) return done
+      if (done > 0 || !isOld) return done
       // these had no work left, others may have: the next step scans the queue
       joint.scan.known = []
+      joint.scan.left = []
       return 1
     }),
     (taken) => Effect.sync(() => joint.scan.shares.release(taken))
@@ -157,7 +158,7 @@ const moveCursor = ({ scan }: Joint, lanes: ReadonlyArray<LaneKey>, { areAllServ
   if (areAllServed) return
   const done = new Set<string>([...served, ...failed.keys()])
   // where none was served, the next batch begins where the scan ended
-  scan.cursor = lanes.findLast((lane) => done.has(lane.integratorId)) ?? scan.cursor
+  scan.continueAfter(lanes.findLast((lane) => done.has(lane.integratorId)) ?? scan.cursor)
 }
 
 const quarantine = Effect.fnUntraced(function*(

@@ -11,25 +11,22 @@ export class LaneShares {
   private readonly inFlight = new Set<ReadonlyArray<LaneKey>>()
 
   /**
-   * Takes lanes for a batch that no other batch has; as long as there are any, of integrators that no other batch has.
-   * With `isShared` it takes a share of `found`, so that {@link maxParallel} batches divide it. Of several integrators
-   * the share ends with the last lane of one: two batches with the same vault would wait for each other.
+   * Takes lanes for a batch that no other batch has, at most `limit`; as long as there are any, of integrators that no
+   * other batch has. With `isShared` it leaves as many to each of the batches that may still begin, and ends with the
+   * last lane of an integrator: two batches with the same vault would wait for each other. Returns also what it leaves.
    */
-  take(found: ReadonlyArray<LaneKey>, isShared: boolean): ReadonlyArray<LaneKey> {
+  take(found: ReadonlyArray<LaneKey>, limit: number, isShared: boolean) {
     const free = this.free(found)
-    const share = Math.ceil(found.length / maxParallel)
+    const share = isShared ? Math.ceil(free.length / Math.max(1, maxParallel - this.inFlight.size)) : limit
     const isAlone = found.every(({ integratorId }) => integratorId === found[0]?.integratorId)
     const last = isAlone ? undefined : free[share - 1]?.integratorId
-    return this.add(isShared ? free.filter(({ integratorId }, index) => index < share || integratorId === last) : free)
-  }
-
-  /** Adds the lanes of a batch, of which other batches may have some. */
-  add(taken: ReadonlyArray<LaneKey>): ReadonlyArray<LaneKey> {
+    const end = free.findIndex(({ integratorId }, index) => index >= share && integratorId !== last)
+    const taken = firstWhole(end === -1 ? free : free.slice(0, end), limit)
     this.inFlight.add(taken)
-    return taken
+    return { taken, left: free.slice(taken.length) }
   }
 
-  /** Gives back what {@link take} or {@link add} returned. */
+  /** Gives back the lanes of a batch. */
   release(taken: ReadonlyArray<LaneKey>): void {
     this.inFlight.delete(taken)
   }
@@ -43,4 +40,11 @@ export class LaneShares {
     const lanes = new Set(inFlight.map(laneKeyOf))
     return found.filter((lane) => !lanes.has(laneKeyOf(lane)))
   }
+}
+
+/** The first lanes, at most `limit`, without the rest of an integrator that does not fit, unless it is the first. */
+export const firstWhole = (lanes: ReadonlyArray<LaneKey>, limit: number): ReadonlyArray<LaneKey> => {
+  const beyond = lanes[limit]?.integratorId
+  if (beyond === undefined || beyond === lanes[0]?.integratorId) return lanes.slice(0, limit)
+  return lanes.slice(0, lanes.findIndex(({ integratorId }) => integratorId === beyond))
 }

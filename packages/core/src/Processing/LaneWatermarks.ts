@@ -1,5 +1,8 @@
-/** The maximum number of lanes whose watermarks a process keeps: those that had work most recently. */
-const maxWatermarks = 1_024
+/**
+ * The maximum number of lanes whose watermarks a process keeps: those that had work most recently, and no fewer than
+ * one scan finds.
+ */
+const maxWatermarks = 2_048
 
 /** One of the 16 lanes of an integrator. */
 export interface LaneKey {

@@ -3,14 +3,15 @@ import { SqlClient, Statement } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
 import { epochOf, isOwned } from "../Slots.ts"
-import { LaneShares, maxParallel } from "./LaneShares.ts"
+import { firstWhole, LaneShares, maxParallel } from "./LaneShares.ts"
 import { byKey, type LaneKey, laneKeyOf, LaneWatermarks, type ScannedLane } from "./LaneWatermarks.ts"
 
 /** The maximum number of lanes of one batch. */
-export const maxLanes = 256
+export const maxLanes = 512
 
 /**
- * Scans of the whole queue that take longer than this number of milliseconds are slow: while any transaction holds a
+ * Scans of the whole queue that take longer than this number of milliseconds, and again as long for each
+ * {@link lanesInTime} lanes that they find, are slow: while any transaction holds a
  * snapshot, PostgreSQL keeps the dead rows of the queue, and each scan has to skip all of them. While scans are slow,
  * each is followed by a pause of nine times the duration of the quickest of the last {@link scansCompared}, in which
  * only lanes that had work recently are scanned, each from its watermark. The worker's loops set the limit; by default
@@ -19,6 +20,9 @@ export const maxLanes = 256
 export const SlowScanMillis = Context.Reference<number>("@card-rewards/core/Processing/SlowScanMillis", {
   defaultValue: () => Number.POSITIVE_INFINITY
 })
+
+/** About as many lanes as a scan without dead rows finds in the 5 ms that workers set. */
+const lanesInTime = 256
 
 /** Duration of the pause after a slow scan, as a multiple of the scan's duration. */
 const scanPauseFactor = 9n
@@ -47,10 +51,13 @@ const beforeAll: LaneKey = { integratorId: "", lane: -1 }
 export class ScanState {
   readonly watermarks = new LaneWatermarks()
   readonly shares = new LaneShares()
-  /** The last lane that was found, or served, before one that was not; the next scan continues after it. */
+  /** The last lane that a batch took, or applied, before one that it did not; the next scan continues after it. */
   cursor: LaneKey = beforeAll
   /** All lanes with work when they were last scanned, in order; empty where the scan may have left out some. */
   known: ReadonlyArray<LaneKey> = []
+  /** The lanes of the last scan that no batch has taken, of more than one batch may have. */
+  left: ReadonlyArray<LaneKey> = []
+  /** How long {@link known} and {@link left} may be used. */
   knownUntilNanos = 0n
   /** Whether the events that the last batch took were expected to use up its budget. */
   isBatchFull = false
@@ -61,31 +68,38 @@ export class ScanState {
   private lastScans: ReadonlyArray<bigint> = Array.from({ length: scansCompared }, () => 0n)
   sampleAtNanos = 0n
 
-  /** Records a scan of the whole queue. Returns whether scans are slow. */
-  recordScan(startedNanos: bigint, endedNanos: bigint, slowMillis: number): boolean {
+  /** Records a scan of the whole queue that found so many lanes. Returns whether scans are slow. */
+  recordScan(startedNanos: bigint, endedNanos: bigint, lanes: number, slowMillis: number): boolean {
     this.lastScans = [...this.lastScans.slice(1), endedNanos - startedNanos]
     const quickest = this.lastScans.reduce((least, nanos) => nanos < least ? nanos : least)
-    const isSlow = Number(quickest) / 1e6 > slowMillis
+    const isSlow = Number(quickest) / 1e6 > slowMillis * (1 + lanes / lanesInTime)
     this.scanNanos = isSlow ? quickest : 0n
     this.pauseUntilNanos = endedNanos + scanPauseFactor * this.scanNanos
     return isSlow
   }
 
   /**
-   * Takes the lanes of the next batch from those that {@link findLanes} returned. They are in flight until
-   * {@link LaneShares.release}.
+   * Takes the lanes of the next batch, at most `limit`, from those that {@link findLanes} returned; where there is more
+   * work than one batch may do, a share of them. They are in flight until {@link LaneShares.release}.
    */
   take(found: ReadonlyArray<LaneKey>, limit: number): ReadonlyArray<LaneKey> {
-    // With more work than one batch, even of one integrator, leave lanes to the other fibers. Of more lanes than one
-    // batch may have, the others' next scans find the rest; less the lanes in flight, batches would be smaller.
-    const taken = found.length < limit ? this.shares.take(found, this.isBatchFull) : this.shares.add(found)
-    if (taken.length < found.length) this.cursor = taken.at(-1) ?? this.cursor
+    const { left, taken } = this.shares.take(found, limit, this.isBatchFull)
+    this.left = left
+    // the scan after one that found all lanes finds all of them with one statement
+    if (left.length > 0 || this.known.length === 0) this.cursor = taken.at(-1) ?? this.cursor
     return taken
+  }
+
+  /** Lets the next scan begin after this lane. */
+  continueAfter(lane: LaneKey): void {
+    this.cursor = lane
+    this.left = []
   }
 
   /** Makes the next scan one of the whole queue, without watermarks: after an error they may no longer hold. */
   reset(): void {
     this.known = []
+    this.left = []
     this.watermarks.reset()
     this.scanNanos = 0n
     this.pauseUntilNanos = 0n
@@ -93,20 +107,27 @@ export class ScanState {
 }
 
 /**
- * Returns the next lanes with work, round robin, of integrators that are not in quarantine. While batches are full, so
- * that their lanes keep having work, the result of a scan that found all lanes is used again for {@link knownNanos}.
+ * Returns the next lanes with work, round robin, of integrators that are not in quarantine. A scan finds the lanes of
+ * {@link maxParallel} batches of `limit` lanes: within {@link knownNanos} the next ones take what it has left. While
+ * batches are full, so that their lanes keep having work, the result of a scan that found all lanes is used again.
  */
 export const findLanes = Effect.fnUntraced(function*(state: ScanState, limit: number) {
   const startedNanos = yield* Clock.monotonicTimeNanos
-  if (state.isBatchFull && state.known.length > 0 && startedNanos < state.knownUntilNanos) {
-    return fromCursor(state.known, state.cursor).slice(0, limit)
+  if (startedNanos < state.knownUntilNanos) {
+    if (state.isBatchFull && state.known.length > 0) return fromCursor(state.known, state.cursor)
+    const { left } = state
+    state.left = []
+    if (left.length > 0) return left
   }
   const isPaused = startedNanos < state.pauseUntilNanos && Number.isFinite(yield* SlowScanMillis)
-  const found = isPaused ? yield* scanRecent(state, startedNanos, limit) : yield* scanAll(state, startedNanos, limit)
-  state.known = found.length < limit ? found.toSorted(byKey) : []
+  const scan = isPaused ? scanRecent : scanAll
+  const scanned = yield* scan(state, startedNanos, maxParallel * limit)
+  const areAll = scanned.length < maxParallel * limit
+  // of the last integrator, the scan may have left out some lanes
+  const found = areAll ? scanned : firstWhole(scanned, scanned.length - 1)
+  state.known = areAll ? found.toSorted(byKey) : []
   state.knownUntilNanos = startedNanos + knownNanos
-  // a scan from the start finds all lanes with one statement; where a batch leaves some out, it sets the cursor
-  state.cursor = (found.length === limit ? found.at(-1) : undefined) ?? beforeAll
+  state.cursor = (areAll ? undefined : found.at(-1)) ?? beforeAll
   return found
 })
 
@@ -128,7 +149,7 @@ const scanAll = Effect.fnUntraced(function*(state: ScanState, startedNanos: bigi
     found = [...found, ...first.filter((lane) => !known.has(laneKeyOf(lane)))].slice(0, limit)
   }
   const endedNanos = yield* Clock.monotonicTimeNanos
-  if (state.recordScan(startedNanos, endedNanos, yield* SlowScanMillis)) state.watermarks.remember(found)
+  if (state.recordScan(startedNanos, endedNanos, found.length, yield* SlowScanMillis)) state.watermarks.remember(found)
   else state.watermarks.forgetLanes()
   return found
 })
