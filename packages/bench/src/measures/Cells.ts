@@ -2,8 +2,8 @@ import { columns, value } from "@card-rewards/core/Database"
 import { hashApiKey } from "@card-rewards/core/Secrets"
 import { slotCount, slotExpression, slotOf } from "@card-rewards/core/Slots"
 import { NodeCrypto } from "@effect/platform-node"
-import { Array, Effect, Redacted } from "effect"
-import { SqlClient } from "effect/sql"
+import { Array, Deferred, Effect, Redacted } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
 import { performance } from "node:perf_hooks"
 import { compare, type Competitor, type Measure, type Size, takeTurns, verify } from "../Measure.ts"
 import { Processes } from "../Processes.ts"
@@ -57,9 +57,9 @@ const competitors = Effect.fnUntraced(function*(count: number, size: Size) {
   const processing: Competitor<Server> = {
     name: `processing, ${owner}`,
     turn: Effect.fnUntraced(function*(round: number) {
-      yield* Effect.forEach(urls, (url) => onDatabase(url, storeOwned(senders, `r${round}`, size.backlog)))
-      const before = yield* cpuUsage(running)
-      const startedAt = performance.now()
+      const beforeCommit = Effect.map(cpuUsage(running), (before) => ({ before, startedAt: performance.now() }))
+      const change = storeOwned(senders, `r${round}`, size.backlog)
+      const { before, startedAt } = yield* commitTogether(urls, beforeCommit, change)
       yield* Effect.forEach(urls, (url) => onDatabase(url, untilEmpty))
       const seconds = (performance.now() - startedAt) / 1_000
       const after = yield* cpuUsage(running)
@@ -126,15 +126,33 @@ const cellFill = (senders: Senders, index: number, count: number): Fill => {
   }
 }
 
+/** Changes all databases, runs `beforeCommit`, and only then commits: the worker begins with all of them at once. */
+const commitTogether = Effect.fnUntraced(function*<A, R>(
+  urls: ReadonlyArray<Redacted.Redacted>,
+  beforeCommit: Effect.Effect<A, never, R>,
+  change: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>
+) {
+  const allChanged = yield* Deferred.make<A>()
+  let left = urls.length
+  const changing = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql.withTransaction(Effect.gen(function*() {
+      yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
+      yield* change
+      left -= 1
+      if (left === 0) yield* Effect.flatMap(beforeCommit, (result) => Deferred.succeed(allChanged, result))
+      yield* Deferred.await(allChanged)
+    })))
+  yield* Effect.forEach(urls, (url) => onDatabase(url, changing), { concurrency: "unbounded", discard: true })
+  return yield* Deferred.await(allChanged)
+})
+
 /** Stores the clearings of the cell's own integrators. */
 const storeOwned = Effect.fnUntraced(function*(senders: Senders, prefix: string, count: number) {
   const sql = yield* SqlClient.SqlClient
   const isForeign = sql.literal(`${slotExpression("integrator_id")} NOT IN (SELECT slot FROM cell_slots)`)
-  yield* sql.withTransaction(Effect.gen(function*() {
-    yield* store(senders, prefix, count)
-    yield* sql`DELETE FROM spend_event_queue WHERE ${isForeign}`
-    yield* sql`DELETE FROM spend_events WHERE ${isForeign}`
-  }))
+  yield* store(senders, prefix, count)
+  yield* sql`DELETE FROM spend_event_queue WHERE ${isForeign}`
+  yield* sql`DELETE FROM spend_events WHERE ${isForeign}`
 })
 
 const untilEmpty = Effect.gen(function*() {
