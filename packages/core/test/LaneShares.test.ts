@@ -1,5 +1,6 @@
 import { LaneShares, maxParallel } from "@card-rewards/core/Processing/LaneShares"
 import { byKey, type LaneKey, laneKeyOf } from "@card-rewards/core/Processing/LaneWatermarks"
+import * as Quarantine from "@card-rewards/core/Processing/Quarantine"
 import { findLanes, maxLanes, ScanState } from "@card-rewards/core/Processing/Queue"
 import * as SeededRandom from "@card-rewards/testing/SeededRandom"
 import { assert, describe, it, layer } from "@effect/vitest"
@@ -96,5 +97,21 @@ layer(liveMoneyLayer, { excludeTestServices: true })("lanes that a scan found", 
       assert.deepStrictEqual(yield* found, [true, true])
       state.isBatchFull = false
       assert.deepStrictEqual(yield* found, [true, false])
+    }))
+
+  it.effect("are not taken any more once the integrator of one of them is in quarantine", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`DELETE FROM spend_event_queue`
+      const integrators = [yield* setUp(), yield* setUp(), yield* setUp()]
+      for (const { send } of integrators) yield* send()
+      const state = new ScanState()
+      const batch = Effect.map(findLanes(state, 1), (lanes) => integratorsOf(state.take(lanes, 1)))
+      const [taken = ""] = yield* batch
+      const [next = ""] = integratorsOf(state.left)
+      assert.notInclude([taken, ""], next)
+      yield* Quarantine.add(next, { reason: "failing", error: "" })
+      state.forget()
+      assert.notInclude(yield* batch, next)
     }))
 })

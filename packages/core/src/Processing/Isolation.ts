@@ -40,8 +40,7 @@ export const processNext = Effect.fnUntraced(function*(joint: Joint) {
       const done = yield* processLanes(joint, taken)
       if (done > 0 || !isOld) return done
       // these had no work left, others may have: the next step scans the queue
-      joint.scan.known = []
-      joint.scan.left = []
+      joint.scan.forget()
       return 1
     }),
     (taken) => Effect.sync(() => joint.scan.shares.release(taken))
@@ -170,7 +169,7 @@ const quarantine = Effect.fnUntraced(function*(
   for (const integratorId of integratorIds) {
     yield* Quarantine.add(integratorId, failure)
     joint.limit.removeSuspect(integratorId)
-    joint.scan.known = []
+    joint.scan.forget()
     count += 1
   }
   if (count > 0) joint.onQuarantined()

@@ -36,7 +36,7 @@ const scansCompared = maxParallel + 1
 /** The minimum time between two samples of the writers. */
 const sampleNanos = 500_000_000n
 
-/** How long a scan's result is used again while batches are full: about as long as a batch takes. */
+/** How long what a scan found may be used: about as long as a batch takes. */
 const knownNanos = 100_000_000n
 
 /** Whether an integrator is in quarantine: joint batches leave its lanes alone. */
@@ -96,10 +96,15 @@ export class ScanState {
     this.left = []
   }
 
-  /** Makes the next scan one of the whole queue, without watermarks: after an error they may no longer hold. */
-  reset(): void {
+  /** Forgets what the last scan found, so that the next step scans again. */
+  forget(): void {
     this.known = []
     this.left = []
+  }
+
+  /** Makes the next scan one of the whole queue, without watermarks: after an error they may no longer hold. */
+  reset(): void {
+    this.forget()
     this.watermarks.reset()
     this.scanNanos = 0n
     this.pauseUntilNanos = 0n
