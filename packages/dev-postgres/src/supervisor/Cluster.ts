@@ -144,7 +144,11 @@ const initialize = async (
     `--pwfile=${passwordFile}`,
     "--auth=scram-sha-256",
     "--encoding=UTF8",
-    "--no-locale"
+    "--no-locale",
+    // the superuser's password is hashed here, not by the server with its settings
+    ...Object.entries(options.settings).flatMap(([name, value]) =>
+      name === "scram_iterations" ? ["-c", `${name}=${value}`] : []
+    )
   ]
   await runQuietly(
     path.join(binaries.binDir, "initdb"),
