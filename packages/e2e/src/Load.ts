@@ -54,6 +54,9 @@ export const newLedger = (clockMillis: number, behindMillis = 0): Ledger =>
 /** The tuple that is an event's identity. */
 export const identityOf = (spend: Spend): string => `${spend.userId}\0${spend.kind}\0${spend.externalTransactionId}`
 
+/** The longest pause of a customer between two purchases: what it sends is also verified, event by event. */
+const maxPauseMillis = 50
+
 let made = 0
 
 /**
@@ -71,7 +74,9 @@ export const customer = (client: RawClient, ledger: Ledger, seed: number): Effec
     if (kind < 0.97) return claim(client, ledger, random)
     return moveClock(client, ledger, random)
   })
-  return Effect.whileLoop({ while: () => !ledger.closed, body: () => once, step: () => undefined })
+  const pause = Effect.suspend(() => Effect.sleep(random.integer(0, maxPauseMillis)))
+  const body = () => Effect.andThen(once, pause)
+  return Effect.whileLoop({ while: () => !ledger.closed, body, step: () => undefined })
 }
 
 /** Sends the events one after another. */
