@@ -41,9 +41,9 @@ it.effect("an idle processor looks for events every 40 ms, and soon again after 
     units = 1
     yield* batchesIn(100)
     units = 0
-    // a batch is in progress, which began up to 10 ms ago; the next ones begin 12 to 14, 27 to 31, 47 to 55 and 76 to
-    // 94 ms after it
-    assert.strictEqual(yield* batchesIn(60), 3)
+    // a batch is in progress, which began up to 10 ms ago, or is just beginning; the next ones begin 12 to 14, 27 to
+    // 31, 47 to 55 and 76 to 94 ms after it. With the idle pause there would be two at most.
+    assert.include([3, 4], yield* batchesIn(60))
     assert.isAtMost(yield* batchesIn(10_000), 240)
   }).pipe(Effect.scoped))
 
