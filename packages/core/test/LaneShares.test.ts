@@ -1,12 +1,15 @@
+import { BatchLimit } from "@card-rewards/core/Processing/BatchLimit"
+import { EventWeights } from "@card-rewards/core/Processing/Budget"
+import { processNext } from "@card-rewards/core/Processing/Isolation"
 import { LaneShares, maxParallel } from "@card-rewards/core/Processing/LaneShares"
 import { byKey, type LaneKey, laneKeyOf } from "@card-rewards/core/Processing/LaneWatermarks"
-import * as Quarantine from "@card-rewards/core/Processing/Quarantine"
 import { findLanes, maxLanes, ScanState } from "@card-rewards/core/Processing/Queue"
+import { Programs } from "@card-rewards/core/Programs"
 import * as SeededRandom from "@card-rewards/testing/SeededRandom"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { setUp } from "./Quarantined.ts"
+import { failInserts, quarantineOf, setUp } from "./Quarantined.ts"
 import { liveMoneyLayer } from "./Spending.ts"
 
 const lanesOf = (integratorId: string, count: number): ReadonlyArray<LaneKey> =>
@@ -99,19 +102,24 @@ layer(liveMoneyLayer, { excludeTestServices: true })("lanes that a scan found", 
       assert.deepStrictEqual(yield* found, [true, false])
     }))
 
-  it.effect("are not taken any more once the integrator of one of them is in quarantine", () =>
+  it.effect("are forgotten when a step puts an integrator into quarantine: it may have others of its lanes", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       yield* sql`DELETE FROM spend_event_queue`
       const integrators = [yield* setUp(), yield* setUp(), yield* setUp()]
-      for (const { send } of integrators) yield* send()
-      const state = new ScanState()
-      const batch = Effect.map(findLanes(state, 1), (lanes) => integratorsOf(state.take(lanes, 1)))
-      const [taken = ""] = yield* batch
-      const [next = ""] = integratorsOf(state.left)
-      assert.notInclude([taken, ""], next)
-      yield* Quarantine.add(next, { reason: "failing", error: "" })
-      state.forget()
-      assert.notInclude(yield* batch, next)
+      for (const { integratorId, send } of integrators) {
+        yield* send()
+        yield* failInserts("rewards", integratorId)
+      }
+      const scan = new ScanState()
+      const limit = new BatchLimit()
+      limit.lanes = 1
+      const programs = yield* Programs
+      const joint = { programs, scan, limit, weights: new EventWeights(), onQuarantined: () => undefined }
+      // of what the scan finds, the step takes one lane and leaves others
+      yield* processNext(joint)
+      const states = yield* Effect.forEach(integrators, ({ integratorId }) => quarantineOf(integratorId))
+      assert.lengthOf(states.filter((state) => state?.reason === "failing"), 1)
+      assert.deepStrictEqual([scan.left, scan.known], [[], []])
     }))
 })

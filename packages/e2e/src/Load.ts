@@ -54,16 +54,19 @@ export const newLedger = (clockMillis: number, behindMillis = 0): Ledger =>
 /** The tuple that is an event's identity. */
 export const identityOf = (spend: Spend): string => `${spend.userId}\0${spend.kind}\0${spend.externalTransactionId}`
 
-/** The longest pause of a customer between two purchases: what it sends is also verified, event by event. */
-const maxPauseMillis = 50
-
 let made = 0
 
 /**
  * Customers in sequence, until the ledger is closed: authorizations, increments, clearings, reversals and refunds, some
  * of them out of order; deposits, withdrawals, claims, moves of the clock. A request without an answer is repeated.
+ * Between two customers is a random pause of at most `maxPauseMillis`.
  */
-export const customer = (client: RawClient, ledger: Ledger, seed: number): Effect.Effect<void> => {
+export const customer = (
+  client: RawClient,
+  ledger: Ledger,
+  seed: number,
+  maxPauseMillis = 0
+): Effect.Effect<void> => {
   const random = SeededRandom.make(seed)
   const once = Effect.suspend(() => {
     const kind = random.next()
@@ -75,7 +78,7 @@ export const customer = (client: RawClient, ledger: Ledger, seed: number): Effec
     return moveClock(client, ledger, random)
   })
   const pause = Effect.suspend(() => Effect.sleep(random.integer(0, maxPauseMillis)))
-  const body = () => Effect.andThen(once, pause)
+  const body = () => maxPauseMillis === 0 ? once : Effect.andThen(once, pause)
   return Effect.whileLoop({ while: () => !ledger.closed, body, step: () => undefined })
 }
 

@@ -17,6 +17,8 @@ const lossEveryMillis = Number(process.env["AWAY_LOSS_EVERY_MILLIS"] ?? 2_500)
 const refusedMillis = 5_000
 const worksAgainMillis = 10_000
 const customers = 8
+/** All that the customers send in half a minute is verified at the end, event by event. */
+const maxPauseMillis = 50
 const mayGrowBytes = 64 * 1024 * 1024
 const timeoutMillis = 300_000 + 3 * (awaySeconds * 1_000 + losses * (lossEveryMillis + 1_000))
 
@@ -135,7 +137,7 @@ describe.concurrent("while the database is unreachable", () => {
           if (how === "freeze") yield* atBest(loseAgainAndAgain)
           ledger.closed = true
         })
-        const load = Array.from({ length: customers }, (_, index) => customer(client, ledger, index))
+        const load = Array.from({ length: customers }, (_, index) => customer(client, ledger, index, maxPauseMillis))
         yield* Effect.all([away, ...load], { concurrency: "unbounded", discard: true })
         assert.isTrue(api.isAlive() && worker().isAlive(), api.output() + worker().output())
         const begin = performance.now()

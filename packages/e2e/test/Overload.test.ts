@@ -8,7 +8,7 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import { once } from "node:events"
 import { connect, type Socket } from "node:net"
 
-const loadMillis = 1_000
+const loadMillis = 2_500
 /** The minimum number of reads that are judged; on a slow machine the load makes fewer of them. */
 const leastReads = 5
 const mostResidentBytes = 640 * 1024 * 1024

@@ -6,7 +6,7 @@ import { Consumer } from "../src/WebhookDispatcher/Consumer.ts"
 import { type Faults, History } from "./consumers/History.ts"
 import { Log } from "./consumers/Log.ts"
 
-const count = Number(process.env["CONSUMER_HISTORIES"] ?? 5_000)
+const count = Number(process.env["CONSUMER_HISTORIES"] ?? 10_000)
 const steps = 150
 
 /** Kinds of histories: from nothing but failing receivers to everything at once. */

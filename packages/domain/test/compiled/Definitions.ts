@@ -46,10 +46,10 @@ export const definitions: ReadonlyArray<readonly [string, object, maxBytes: numb
   ["long ids of four bytes a character", longIds("", "😀", 100), 330 * 1_024]
 ]
 
-
 /** A definition's body as an integrator sends it. */
 export const bodyOf = (changes: object): string =>
   JSON.stringify({ ...plainProgram, effectiveFrom: campaign.startsAt, ...changes })
 
+/** The compiled version of a body, as the service keeps it. */
 export const compiled = (body: string): ProgramVersion =>
   compile("p", 1, Schema.decodeUnknownSync(ProgramDefinition)(JSON.parse(body)))
