@@ -109,7 +109,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("lanes that a scan found", 
       const integrators = [yield* setUp(), yield* setUp(), yield* setUp()]
       for (const { integratorId, send } of integrators) {
         yield* send()
-        yield* failInserts("rewards", integratorId)
+        yield* Effect.asVoid(failInserts("rewards", integratorId))
       }
       const scan = new ScanState()
       const limit = new BatchLimit()
