@@ -4,17 +4,16 @@ import { Programs } from "@card-rewards/core/Programs"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
-import { IntegratorId, ProgramId, UserId } from "@card-rewards/domain/Ids"
+import { type IntegratorId, ProgramId, UserId } from "@card-rewards/domain/Ids"
 import { instant } from "@card-rewards/domain/Time"
 import { definition, spendEvent } from "@card-rewards/testing/Fixtures"
 import { Clock, Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
-
-let made = 0
+import { newIntegratorId } from "./TestLayer.ts"
 
 /** A fresh integrator with some users, and some programs of 1 % in force. */
 export const setUp = Effect.fnUntraced(function*({ programs = 1, users = 1 } = {}) {
-  const integratorId = IntegratorId.make(`tenant-${++made}`)
+  const integratorId = newIntegratorId("tenant")
   const userIds = Array.from({ length: users }, (_, index) => UserId.make(`user-${index}`))
   yield* (yield* Integrators).create(integratorId)
   yield* Effect.forEach(userIds, (userId) => Effect.flatMap(Users, ({ put }) => put(integratorId, userId, {})))

@@ -7,6 +7,7 @@ import * as Database from "../src/Database.ts"
 import { Environment } from "../src/Environment.ts"
 import { Integrators } from "../src/Integrators.ts"
 import * as Secrets from "../src/Secrets.ts"
+import { slotOf } from "../src/Slots.ts"
 
 const database = Effect.fnUntraced(function*(poolSize: number) {
   const url = yield* makeMigrated(Database.migrate)
@@ -39,12 +40,23 @@ export const liveLayer = over(Layer.effectContext(database(10)))
 export const startMillis = 1_793_534_400_000
 
 let made = 0
+const lastSlots: Array<number> = []
+
+/** A new id, whose slot is none of those of the 64 ids before it: tests mark slots of single integrators. */
+export const newIntegratorId = (prefix: string): IntegratorId => {
+  const integratorId = IntegratorId.make(`${prefix}-${++made}`)
+  const slot = slotOf(integratorId)
+  if (lastSlots.includes(slot)) return newIntegratorId(prefix)
+  lastSlots.push(slot)
+  if (lastSlots.length > 64) lastSlots.shift()
+  return integratorId
+}
 
 /** A fresh integrator; the clock is set to {@link startMillis}. */
 export const newIntegrator = Effect.gen(function*() {
   yield* TestClock.setTime(startMillis)
   const integrators = yield* Integrators
-  const integratorId = IntegratorId.make(`integrator-${++made}`)
+  const integratorId = newIntegratorId("integrator")
   yield* integrators.create(integratorId)
   return integratorId
 })
