@@ -81,15 +81,22 @@ export const busyBetween = (
   const known = byPid(before)
   const now = byPid(after)
   const isOwn = ownership(now, roots)
-  const ended = new Map<number, number>()
+  // a parent that has ended too has passed its children's time on to its own parent
+  const heirOf = (pid: number): number => {
+    const ended = now.has(pid) ? undefined : known.get(pid)
+    return ended === undefined ? pid : heirOf(ended.parent)
+  }
+  const inherited = new Map<number, number>()
   for (const { cpuMicros, endedChildrenCpuMicros, parent, pid } of before.processes) {
-    if (!now.has(pid)) ended.set(parent, (ended.get(parent) ?? 0) + cpuMicros + endedChildrenCpuMicros)
+    if (now.has(pid)) continue
+    const heir = heirOf(parent)
+    inherited.set(heir, (inherited.get(heir) ?? 0) + cpuMicros + endedChildrenCpuMicros)
   }
   return after.processes.flatMap((process) => {
     if (process.isKernelThread || isOwn(process.pid)) return []
     const { cpuMicros = 0, endedChildrenCpuMicros = 0 } = known.get(process.pid) ?? {}
     // what a child that has ended now had used before is known from the scan before
-    const ofChildren = process.endedChildrenCpuMicros - endedChildrenCpuMicros - (ended.get(process.pid) ?? 0)
+    const ofChildren = process.endedChildrenCpuMicros - endedChildrenCpuMicros - (inherited.get(process.pid) ?? 0)
     const cores = (process.cpuMicros - cpuMicros + Math.max(0, ofChildren)) / 1e6 / seconds
     return cores > allowedCores ? [{ pid: process.pid, cores, seconds }] : []
   })

@@ -52,6 +52,9 @@ describe("other processes", () => {
     const before = scan(1, process_(50, 1, 0), process_(51, 50, 5_000, 2_000))
     assert.deepStrictEqual(pids(before, scan(2, process_(50, 1, 0, 7_050))), [])
     assert.deepStrictEqual(pids(before, scan(2, process_(50, 1, 0, 7_150))), [50])
+    const deep = scan(1, process_(50, 1, 0), process_(51, 50, 1_000), process_(52, 51, 5_000))
+    assert.deepStrictEqual(pids(deep, scan(2, process_(50, 1, 0, 6_050))), [])
+    assert.deepStrictEqual(pids(deep, scan(2, process_(50, 1, 0, 6_150))), [50])
   })
 
   it("are named without arguments that may hold secrets", () => {

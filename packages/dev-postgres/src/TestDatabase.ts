@@ -60,23 +60,28 @@ const fingerprintOf = (folder: URL): string =>
 /** The address of the test run's server, as the superuser. */
 export const serverUrl = (): Redacted.Redacted => Redacted.make(inject("postgresUrl"))
 
+/** Templates that this process has seen: they stay as long as the test run's server. */
+const known = new Set<string>()
+
 const ensureTemplate = Effect.fnUntraced(function*<E, R>(
   adminUrl: Redacted.Redacted,
   options: TestDatabaseOptions<E, R>
 ): Effect.fn.Return<string, E | SqlError, R> {
   const template = `template_${options.fingerprint}`
+  if (known.has(template)) return template
   const unfinished = `${template}_unfinished`
-  return yield* Effect.scoped(Effect.gen(function*() {
+  yield* Effect.scoped(Effect.gen(function*() {
     const sql = yield* AdminSql.connect(adminUrl)
-    if (yield* AdminSql.hasDatabase(sql, template)) return template
-    return yield* Effect.gen(function*() {
-      if (yield* AdminSql.hasDatabase(sql, template)) return template
+    if (yield* AdminSql.hasDatabase(sql, template)) return
+    yield* Effect.gen(function*() {
+      if (yield* AdminSql.hasDatabase(sql, template)) return
       yield* AdminSql.dropDatabase(sql, unfinished)
       yield* AdminSql.createDatabase(sql, unfinished)
       yield* options.migrate(AdminSql.withDatabase(adminUrl, unfinished))
       yield* sql`ALTER DATABASE ${sql(unfinished)} ALLOW_CONNECTIONS false`
       yield* sql`ALTER DATABASE ${sql(unfinished)} RENAME TO ${sql(template)}`
-      return template
     }).pipe(AdminSql.exclusively(sql, template))
   }))
+  known.add(template)
+  return template
 })
