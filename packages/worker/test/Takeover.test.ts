@@ -51,11 +51,11 @@ const kill = Effect.fnUntraced(function*(stage: Stage.Stage) {
   const { leaseMillis } = stage
   const workers = yield* twoWorkers(stage, ["killed"], ["other"])
   const { one: killed, other, own } = workers
-  const [ahead = "", silent = "", unrecorded = ""] = own
-  yield* Stage.recordAhead(stage, ahead)
+  const choice = { worker: killed, among: own }
+  yield* Stage.recordAhead(stage, choice)
   // attempts are in flight at one endpoint, and ended without a record at another one
-  yield* Stage.keepInFlight(stage, silent)
-  yield* Stage.endUnrecorded(stage, { integrator: unrecorded, worker: killed }, killed.send("SIGKILL"))
+  yield* Stage.keepInFlight(stage, choice)
+  yield* Stage.endUnrecorded(stage, choice, killed.send("SIGKILL"))
   const since = performance.now()
   yield* killed.exit
   yield* Workers.isQuiet(killed)
@@ -78,9 +78,9 @@ const pause = Effect.fnUntraced(function*(stage: Stage.Stage) {
   const { leaseMillis } = stage
   const workers = yield* twoWorkers(stage, ["paused"], ["other"])
   const { one: paused, other, own } = workers
-  const [silent = "", unrecorded = ""] = own
-  yield* Stage.keepInFlight(stage, silent)
-  yield* Stage.endUnrecorded(stage, { integrator: unrecorded, worker: paused }, paused.send("SIGSTOP"))
+  const choice = { worker: paused, among: own }
+  yield* Stage.keepInFlight(stage, choice)
+  yield* Stage.endUnrecorded(stage, choice, paused.send("SIGSTOP"))
   const [since, stoppedAt] = [performance.now(), Date.now()]
   yield* Workers.isQuiet(paused)
   const unrecordedThen = yield* Checks.unrecordedBy(stage, own, paused)
@@ -101,7 +101,7 @@ const pause = Effect.fnUntraced(function*(stage: Stage.Stage) {
   assert.strictEqual(yield* Checks.attemptsUntil(stage, own, stoppedAt), recorded, "recorded under such a lease")
   const mayRepeat = unrecordedThen()
   // what is in flight when a worker is stopped ends and is recorded
-  yield* Stage.keepInFlight(stage, silent)
+  const silent = yield* Stage.keepInFlight(stage, { worker: other, among: stage.integrators })
   yield* Effect.forkScoped(Effect.delay(Effect.sync(() => stage.receiver.release(silent)), answerMillis))
   const exitedAt = yield* Checks.stop(other)
   const atOnceMillis = yield* stage.goesOn(stage.integrators, paused, exitedAt)
@@ -126,14 +126,14 @@ const stop = Effect.fnUntraced(function*(stage: Stage.Stage) {
   yield* Workers.isQuiet(stopped)
   // one receiver does not answer
   const next = yield* stage.start("next")
-  const [silent = "", ...rest] = stage.integrators
-  yield* Stage.keepInFlight(stage, silent)
+  const silent = yield* Stage.keepInFlight(stage, { worker: other, among: stage.integrators })
   const stoppingAt = performance.now()
   const drainedAt = yield* Checks.stop(other)
   const drainedMillis = drainedAt - stoppingAt
   Checks.assertWithin(stage, "exits", { tookMillis: drainedMillis, mostMillis: drainMillis, since: stoppingAt })
   const mayRepeat = yield* Checks.unrecorded(stage, [silent])
   stage.receiver.forget()
+  const rest = stage.integrators.filter((one) => one !== silent)
   const restMillis = yield* stage.goesOn(rest, next, drainedAt)
   Checks.assertWithin(stage, "go on", { tookMillis: restMillis, mostMillis: 0, since: drainedAt })
   const silentMillis = yield* stage.goesOn([silent], next, drainedAt)
@@ -183,12 +183,12 @@ const loseDatabase = Effect.fnUntraced(function*(stage: Stage.Stage) {
   const { leaseMillis } = stage
   const [proxy, otherProxy] = [yield* NetworkProxy.toDatabase, yield* NetworkProxy.toDatabase]
   const workers = yield* twoWorkers(stage, ["alone", proxy.through], ["other", otherProxy.through])
-  const { one: alone, other, others: [othersFirst = ""], own } = workers
-  const [silent = "", unrecorded = ""] = own
-  yield* Stage.keepInFlight(stage, silent)
+  const { one: alone, other, others, own } = workers
+  const choice = { worker: alone, among: own }
+  const silent = yield* Stage.keepInFlight(stage, choice)
   // the clock changes too, which makes the lease no longer
   const cut = Effect.andThen(proxy.cut, alone.shiftClock(-hourMillis))
-  yield* Stage.endUnrecorded(stage, { integrator: unrecorded, worker: alone }, cut)
+  yield* Stage.endUnrecorded(stage, choice, cut)
   const since = performance.now()
   yield* Effect.sleep(startsWithin * leaseMillis)
   const answeredAt = performance.now()
@@ -199,7 +199,7 @@ const loseDatabase = Effect.fnUntraced(function*(stage: Stage.Stage) {
   assert.deepStrictEqual(started, [], "started when the lease might not outlast it")
   const gapMillis = yield* Checks.assertUninterrupted(stage, workers, since)
   yield* alone.shiftClock(0)
-  yield* Stage.endUnrecorded(stage, { integrator: othersFirst, worker: other }, otherProxy.cut)
+  yield* Stage.endUnrecorded(stage, { worker: other, among: others }, otherProxy.cut)
   const bothAt = performance.now()
   yield* Effect.sleep(awayMillis(leaseMillis))
   const mayRepeat = yield* Checks.unrecorded(stage, stage.integrators)

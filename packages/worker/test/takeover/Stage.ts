@@ -118,18 +118,39 @@ export const make = Effect.fnUntraced(function*({ isRefusing, leaseMillis }: Opt
 
 export type Stage = Effect.Success<ReturnType<typeof make>>
 
-/** The receiver does not answer an integrator. Waits until it has as many attempts in flight as possible. */
-export const keepInFlight = Effect.fnUntraced(function*({ load, receiver }: Stage, integrator: string) {
-  receiver.hold(integrator)
-  yield* load.storeMany(integrator)
-  yield* untilTrue(Effect.sync(() => receiver.heldCount(integrator) >= maxInFlightPerEndpoint))
+/** A worker, and integrators whose endpoints it has held. */
+export interface Choice {
+  readonly worker: Workers.Worker
+  readonly among: ReadonlyArray<string>
+}
+
+/**
+ * The receiver does not answer the requests of one endpoint that a worker holds, or so many of them. Waits until those
+ * are in flight. Returns the integrator: a worker may lose an endpoint before it has requests in flight there.
+ */
+const holdOne = Effect.fnUntraced(function*(
+  { load, receiver }: Stage,
+  { among, worker }: Choice,
+  { inFlight, most }: { readonly inFlight: number; readonly most?: number }
+) {
+  for (const integrator of among.filter((one) => !receiver.isHeld(one))) {
+    receiver.hold(integrator, most)
+    yield* load.storeMany(integrator)
+    yield* untilTrue(Effect.sync(() => receiver.heldFrom(integrator).length >= inFlight))
+    if (receiver.heldFrom(integrator).every((name) => name === worker.name)) return integrator
+    receiver.release(integrator)
+  }
+  return yield* Effect.die(new Error(`${worker.name} holds none of ${among}`))
 })
 
+/** The receiver does not answer an integrator. Waits until it has as many attempts in flight as possible; see above. */
+export const keepInFlight = (stage: Stage, choice: Choice) =>
+  holdOne(stage, choice, { inFlight: maxInFlightPerEndpoint })
+
 /** The receiver does not answer one request of an integrator. Waits until events after it are recorded. */
-export const recordAhead = Effect.fnUntraced(function*({ load, receiver, sql }: Stage, integrator: string) {
-  receiver.hold(integrator, 1)
-  yield* load.storeMany(integrator)
-  const ahead = sql`SELECT 1 FROM delivery_attempts a JOIN webhook_endpoints e USING (integrator_id)
+export const recordAhead = Effect.fnUntraced(function*(stage: Stage, choice: Choice) {
+  const integrator = yield* holdOne(stage, choice, { inFlight: 1, most: 1 })
+  const ahead = stage.sql`SELECT 1 FROM delivery_attempts a JOIN webhook_endpoints e USING (integrator_id)
     WHERE integrator_id = ${integrator} AND a.event > e.cursor AND a.status = 200`
   yield* untilTrue(Effect.map(ahead, ({ length }) => length >= aheadAtLeast))
 })
@@ -137,11 +158,11 @@ export const recordAhead = Effect.fnUntraced(function*({ load, receiver, sql }: 
 /** Ends a worker, or its connections, when as many attempts have ended, none of which it can record before that. */
 export const endUnrecorded = Effect.fnUntraced(function*<E, R>(
   stage: Stage,
-  { integrator, worker }: { readonly integrator: string; readonly worker: Workers.Worker },
+  choice: Choice,
   end: Effect.Effect<void, E, R>
 ) {
   const { receiver: { arrivals, release }, sql } = stage
-  yield* keepInFlight(stage, integrator)
+  const integrator = yield* keepInFlight(stage, choice)
   yield* sql.withTransaction(Effect.gen(function*() {
     // an endpoint that another transaction has locked is recorded later
     yield* sql`SELECT 1 FROM webhook_endpoints WHERE integrator_id = ${integrator} FOR NO KEY UPDATE`
@@ -150,6 +171,6 @@ export const endUnrecorded = Effect.fnUntraced(function*<E, R>(
     // more attempts start because those have ended
     yield* untilTrue(Effect.sync(() => arrivals.slice(before).some((arrival) => arrival.integrator === integrator)))
     yield* end
-    yield* Workers.isQuiet(worker)
+    yield* Workers.isQuiet(choice.worker)
   }))
 })
