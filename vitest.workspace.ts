@@ -2,28 +2,29 @@ import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
-/** The folders in the order of their tests: those that mostly wait begin first, so that none is alone at the end. */
-const folders = [
+/** Folders whose tests wait more than they compute, and those of the others. */
+const waiting = [
   "packages/bench",
+  "packages/testing",
   "packages/e2e",
   "packages/console",
   "packages/dev-postgres",
   "packages/admin",
-  "packages/worker",
-  "packages/testing",
-  "packages/api",
-  "packages/core",
-  "packages/bundle",
-  "packages/client",
-  "packages/domain",
-  "scripts"
+  "packages/worker"
 ]
+const computing = ["packages/api", "packages/core", "packages/bundle", "packages/client", "packages/domain", "scripts"]
+const folders = [...waiting, ...computing]
 
-/** In the order of {@link folders}, and in each the larger files first. */
+/**
+ * In the order of {@link folders}, and in each the larger files first; but a file that computes after each one that
+ * waits, so that the processor has work from the beginning to the end.
+ */
 class InOrder extends BaseSequencer {
   override async sort(files: Array<TestSpecification>) {
     const place = ({ moduleId }: TestSpecification) => folders.findIndex((one) => moduleId.includes(`/${one}/test/`))
-    return (await super.sort(files)).toSorted((one, other) => place(one) - place(other))
+    const sorted = (await super.sort(files)).toSorted((one, other) => place(one) - place(other))
+    const { true: first = [], false: second = [] } = Object.groupBy(sorted, (one) => `${place(one) < waiting.length}`)
+    return [...first.flatMap((one, index) => [one, ...second.slice(index, index + 1)]), ...second.slice(first.length)]
   }
 }
 
@@ -31,7 +32,7 @@ export default defineConfig({
   test: {
     include: folders.map((folder) => `${folder}/test/**/*.test.ts`),
     // a part of the time is spent waiting for processes, time-outs and the disk
-    maxWorkers: 3,
+    maxWorkers: 4,
     // no test changes a module's state: loading Effect anew for every file would take a third of the whole time
     isolate: false,
     sequence: { sequencer: InOrder },
