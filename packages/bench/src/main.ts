@@ -41,6 +41,10 @@ const flags = {
     Flag.withDescription("Measure although other processes use the machine; the page and the run then say so")
   ),
   rounds: Flag.Int("rounds").pipe(Flag.optional, Flag.withDescription("Turns of each competitor that count")),
+  growth: Flag.Int("growth").pipe(
+    Flag.optional,
+    Flag.withDescription("Stored events of a further, last step of the growth measure; 10,000,000 take about an hour")
+  ),
   against: Flag.Path("against").pipe(
     Flag.atLeast(0),
     Flag.withDescription("Another checkout with installed packages, as a competitor; may be repeated")
@@ -74,7 +78,11 @@ const postgres = Layer.unwrap(
 
 const bench = Command.make("bench", flags, Effect.fn(function*(chosen) {
   const { against, allowBusy, only, profile, rounds, size } = chosen
-  const sized = { ...sizes[size], rounds: Option.getOrElse(rounds, () => sizes[size].rounds) }
+  const sized = {
+    ...sizes[size],
+    rounds: Option.getOrElse(rounds, () => sizes[size].rounds),
+    growth: [...sizes[size].growth, ...Option.toArray(chosen.growth)]
+  }
   const services = Layer.mergeAll(
     Processes.layer({ profiles: Option.getOrUndefined(profile) }),
     Layer.effect(Checkouts, Effect.forEach(against, open)),
@@ -95,6 +103,7 @@ const bench = Command.make("bench", flags, Effect.fn(function*(chosen) {
       flags: {
         ...chosen,
         rounds: sized.rounds,
+        growth: sized.growth,
         against: against.map((folder) => basename(folder)),
         profile: Option.isSome(profile)
       },

@@ -17,6 +17,9 @@ const readsOf = (first: number) => Math.ceil(first / 10)
 /** Reads of the warm-up turn for each read of a turn that counts. */
 const warmUpReads = 4
 
+/** Events that are stored before the worker is waited for, so that the queue stays short. */
+const fillSize = 500_000
+
 /** Whether work costs more when more is stored. */
 export const growth: Measure<Requirements> = {
   name: "growth",
@@ -67,7 +70,10 @@ const prepare = Effect.fnUntraced(function*(size: Size, step: number) {
 
   // the pages that are read are the same at every step
   yield* pass(requests(senders, "r", everyReader), first - half)
-  if (step > first) yield* service.fill(senders, "f", step - first)
+  for (let filled = first; filled < step; filled += fillSize) {
+    yield* service.fill(senders, `f${filled}`, Math.min(fillSize, step - filled))
+    yield* Effect.logInfo(`${name}: ${service.stored()}`)
+  }
 
   const turn = Effect.fnUntraced(function*(round: number) {
     const reads = readsOf(first) * (round < 0 ? warmUpReads : 1)
