@@ -19,6 +19,9 @@ const inputs = ["admin", "api", "bundle", "core", "dev-postgres", "domain", "wor
 /** Of a program, the newest ones: a process may still load a part of an older one. */
 const keptBundles = 5
 
+/** What is not finished after so long was left by a process that was killed; to write a bundle takes a second. */
+const writeMillis = 600_000
+
 /** The absolute path of a program's bundle, which is made where there is none of the present sources. */
 export const bundleOf = async (program: Program): Promise<string> => {
   const dist = path.join(packages, program, "dist")
@@ -114,10 +117,13 @@ const moveTo = (folder: string, scratch: string): void => {
   }
 }
 
-/** Other processes may do the same at once. What a killed one left unfinished grows old, too. */
+/** Other processes may do the same at once, or still write theirs. */
 const removeOld = (dist: string): void => {
   const modifiedAt = (folder: string) => fs.statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? 0
-  const bundles = fs.readdirSync(dist).map((name) => path.join(dist, name))
-    .toSorted((one, other) => modifiedAt(other) - modifiedAt(one))
-  for (const folder of bundles.slice(keptBundles)) fs.rmSync(folder, { recursive: true, force: true })
+  const folders = Map.groupBy(fs.readdirSync(dist), (name) => name.startsWith(".") ? "unfinished" : "finished")
+  const of = (kind: "unfinished" | "finished") => (folders.get(kind) ?? []).map((name) => path.join(dist, name))
+  const finished = of("finished").toSorted((one, other) => modifiedAt(other) - modifiedAt(one))
+  // a bundle was moved to this folder just now
+  const killed = of("unfinished").filter((folder) => modifiedAt(dist) - modifiedAt(folder) > writeMillis)
+  for (const folder of [...finished.slice(keptBundles), ...killed]) fs.rmSync(folder, { recursive: true, force: true })
 }

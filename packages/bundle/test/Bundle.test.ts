@@ -35,19 +35,20 @@ describe("a bundle", () => {
     Effect.gen(function*() {
       const folder = yield* checkout
       const dist = path.join(folder, "packages/admin/dist")
-      const killed = ".1"
+      const [killed, running] = [".1", ".2"]
       const old = [killed, ...Array.from({ length: 5 }, (_, at) => `${at}`.repeat(16))]
       for (const name of old) fs.mkdirSync(path.join(dist, name), { recursive: true })
       for (const [at, name] of old.entries()) fs.utimesSync(path.join(dist, name), 1_000 + at, 1_000 + at)
+      fs.mkdirSync(path.join(dist, running))
 
       const [file, other] = yield* Effect.all([bundle(folder), bundle(folder)], { concurrency: 2 })
       assert.strictEqual(file, other)
       const madeAt = fs.statSync(file).mtimeMs
       assert.strictEqual(yield* bundle(folder), file)
       assert.strictEqual(fs.statSync(file).mtimeMs, madeAt)
-      // the newest ones stay, for processes that still run, and none that a killed process left unfinished
+      // the newest ones stay, for processes that still run, and what another one writes, but not what a killed one left
       const hash = path.basename(path.dirname(file))
-      assert.sameMembers(fs.readdirSync(dist), [hash, ...old.slice(2)])
+      assert.sameMembers(fs.readdirSync(dist), [hash, running, ...old.slice(2)])
 
       const help = yield* node(folder, file, "--help")
       assert.include(help, "npm run -s admin -- integrator create acme")
