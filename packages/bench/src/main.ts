@@ -19,6 +19,8 @@ import * as Wal from "./Wal.ts"
 
 const root = resolve(import.meta.dirname, "../../..")
 
+const lastStep = Math.max(...sizes.full.growth)
+
 const flags = {
   size: Flag.Literals("size", ["small", "full"]).pipe(
     Flag.withDefault("full"),
@@ -42,8 +44,9 @@ const flags = {
   ),
   rounds: Flag.Int("rounds").pipe(Flag.optional, Flag.withDescription("Turns of each competitor that count")),
   growth: Flag.Int("growth").pipe(
+    Flag.filter((step) => step > lastStep, () => `more than ${lastStep} stored events`),
     Flag.optional,
-    Flag.withDescription("Stored events of a further, last step of the growth measure; 10,000,000 take about an hour")
+    Flag.withDescription("Stored events of a further step of the growth measure; 10,000,000 take 20 minutes and 60 GB")
   ),
   against: Flag.Path("against").pipe(
     Flag.atLeast(0),

@@ -83,7 +83,7 @@ const prepare = Effect.fnUntraced(function*(size: Size, step: number) {
       return () => path(userOf(requests++ * everyReader % users))
     }
     const { posted, processed } = yield* pass(posts, postsOf(first))
-    const sample = {
+    return {
       "events/s": processed["events/s"],
       "CPU µs/event": costOfEvent(processed),
       "CPU µs/post": costOf(posted),
@@ -95,7 +95,6 @@ const prepare = Effect.fnUntraced(function*(size: Size, step: number) {
       ),
       "CPU µs/page of events": yield* read(reads, () => `/v1/events?limit=${pageSize}`, "\"reward.pending\"")
     } satisfies Sample
-    return sample
   })
 
   return {
