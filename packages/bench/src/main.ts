@@ -19,6 +19,7 @@ import * as Wal from "./Wal.ts"
 
 const root = resolve(import.meta.dirname, "../../..")
 
+/** The most stored events of a step of the growth measure, unless `--growth` adds one. */
 const lastStep = Math.max(...sizes.full.growth)
 
 const flags = {

@@ -120,10 +120,11 @@ const moveTo = (folder: string, scratch: string): void => {
 /** Other processes may do the same at once, or still write theirs. */
 const removeOld = (dist: string): void => {
   const modifiedAt = (folder: string) => fs.statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? 0
-  const folders = Map.groupBy(fs.readdirSync(dist), (name) => name.startsWith(".") ? "unfinished" : "finished")
-  const of = (kind: "unfinished" | "finished") => (folders.get(kind) ?? []).map((name) => path.join(dist, name))
-  const finished = of("finished").toSorted((one, other) => modifiedAt(other) - modifiedAt(one))
+  const folders = fs.readdirSync(dist).map((name) => path.join(dist, name))
+  const isUnfinished = (folder: string) => path.basename(folder).startsWith(".")
+  const finished = folders.filter((folder) => !isUnfinished(folder))
+    .toSorted((one, other) => modifiedAt(other) - modifiedAt(one))
   // a bundle was moved to this folder just now
-  const killed = of("unfinished").filter((folder) => modifiedAt(dist) - modifiedAt(folder) > writeMillis)
+  const killed = folders.filter((folder) => isUnfinished(folder) && modifiedAt(dist) - modifiedAt(folder) > writeMillis)
   for (const folder of [...finished.slice(keptBundles), ...killed]) fs.rmSync(folder, { recursive: true, force: true })
 }
