@@ -101,8 +101,8 @@ export type Sample = Readonly<Record<string, number>>
 export interface Competitor<R = never> {
   readonly name: string
   /**
-   * One turn. Counts the work that was done and fails where some is missing, unless the measure does so after all turns.
-   * No two turns have the same number.
+   * One turn. Counts the work that was done and fails where some is missing, unless the measure does so after all
+   * turns. No two turns have the same number.
    */
   readonly turn: (number: number) => Effect.Effect<Sample, InvalidRun, R>
 }
