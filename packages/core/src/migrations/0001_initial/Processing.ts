@@ -1,8 +1,8 @@
 import { amount, asset } from "./Columns.ts"
 
 /**
- * The worker's state of applied spend events, guarded by the lock of the lane's row. Its rows are updated often: free
- * space in each page keeps the updates heap-only (HOT), so that they change no index.
+ * The worker's state of applied spend events, guarded by the lock of the lane's row. Its rows are updated often: with
+ * room in each page for a second version of every row, the updates are heap-only (HOT) and change no index.
  */
 export const statements = [
   // a lane is an integrator and a hash of the user modulo 16; every batch updates the position of each of its lanes
@@ -28,7 +28,7 @@ export const statements = [
     ${amount("reversed")},
     closed boolean NOT NULL,
     PRIMARY KEY (integrator_id, user_id, external_transaction_id)
-  ) WITH (fillfactor = 80)`,
+  ) WITH (fillfactor = 50)`,
   // what caps count: net amounts earned by user, month, program and category ('' outside every category)
   `CREATE TABLE cap_usage (
     integrator_id text NOT NULL,
@@ -38,7 +38,7 @@ export const statements = [
     category_id text NOT NULL,
     ${amount("earned")},
     PRIMARY KEY (integrator_id, user_id, month, program_id, category_id)
-  ) WITH (fillfactor = 80)`,
+  ) WITH (fillfactor = 50)`,
   // Σ raw of the open authorizations by user, month, program, version and category ('' outside every category)
   `CREATE TABLE open_estimates (
     integrator_id text NOT NULL,
@@ -50,7 +50,7 @@ export const statements = [
     authorizations integer NOT NULL CHECK (authorizations > 0),
     ${amount("raw")},
     PRIMARY KEY (integrator_id, user_id, month, program_id, version, category_id)
-  ) WITH (fillfactor = 80)`,
+  ) WITH (fillfactor = 50)`,
   // the expected part of a balance, for its readers: the sum of a user's open estimates after caps
   `CREATE TABLE expected_balances (
     integrator_id text NOT NULL,
@@ -58,7 +58,7 @@ export const statements = [
     ${asset},
     ${amount("expected")},
     PRIMARY KEY (integrator_id, user_id, asset)
-  ) WITH (fillfactor = 80)`,
+  ) WITH (fillfactor = 50)`,
   // integrators whose stored events are processed separately and retried after pauses; times are real
   `CREATE TABLE quarantine (
     integrator_id text PRIMARY KEY REFERENCES integrators,

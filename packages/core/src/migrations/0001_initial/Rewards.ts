@@ -60,7 +60,7 @@ export const statements = [
     WHERE state = 'Pending'`,
   `CREATE INDEX rewards_claimable_of_user ON rewards (integrator_id, user_id, asset, claimable_at, creation)
     WHERE state = 'Claimable'`,
-  // every change of a user's rewards updates the user's balance: three tenths of each page are free for that
+  // every change of a user's rewards updates the user's balance: half of each page is free for that
   `CREATE TABLE user_balances (
     integrator_id text NOT NULL,
     user_id text NOT NULL,
@@ -75,7 +75,7 @@ export const statements = [
     due_creation bigint,
     first_waiting bigint,
     PRIMARY KEY (integrator_id, user_id, asset)
-  ) WITH (fillfactor = 70)`,
+  ) WITH (fillfactor = 50)`,
   // sums over the users who owe; see Vitals.ts
   `CREATE INDEX user_balances_owing ON user_balances (integrator_id, asset) WHERE owed > 0`,
   // Users who owe, by the first reward that can be recovered from (Ledger/Load.ts, UpToDate.ts): due ones in order of
