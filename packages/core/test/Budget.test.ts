@@ -2,7 +2,8 @@ import { Audit } from "@card-rewards/core/Audit"
 import { StepMillis } from "@card-rewards/core/Database"
 import { decideParts } from "@card-rewards/core/Processing/Batch"
 import { EventWeights, maxUnits } from "@card-rewards/core/Processing/Budget"
-import { eventKey, Groups, type State, type StoredEvent } from "@card-rewards/core/Processing/State"
+import { Groups } from "@card-rewards/core/Processing/Groups"
+import { type State, type StoredEvent } from "@card-rewards/core/Processing/State"
 import * as Unearned from "@card-rewards/core/Processing/Unearned"
 import { CachedPrograms, Catalog } from "@card-rewards/core/Programs/Catalog"
 import { IntegratorId } from "@card-rewards/domain/Ids"
@@ -28,7 +29,8 @@ const event = (integratorId: string, arrival: bigint): StoredEvent => ({
   originalId: null,
   position: null,
   ctid: 0,
-  xmin: 0
+  xmin: 0,
+  record: 1n
 })
 
 const noPrograms = (integratorId: string) => new Catalog(new CachedPrograms(IntegratorId.make(integratorId)))
@@ -54,7 +56,6 @@ const decide = (
     authorizations: new Map(),
     clearings: new Map(),
     groups: new Groups(),
-    attributes: new Map(parts.flatMap(({ queued }) => queued.map((one) => [eventKey(one), {}]))),
     waiting: new Map(),
     programs,
     unearned: new Unearned.Lists()

@@ -96,14 +96,25 @@ export const unpaid = (money: Omit<RewardMoney, "state" | "earned" | "spend" | "
 
 /** A new reward: it is reserved if the free money covers it, or else awaits funding. */
 export const earn = (earned: bigint, spend: bigint, free: bigint): RewardChange => {
-  const money = { earned, amount: earned, paid: 0n, recovered: 0n, clawedBack: 0n, spend, refundedSpend: 0n }
-  return free >= earned
-    ? { money: { ...money, state: "Pending" }, moves: moves(["free", "pending", earned]), event: "reward.pending" }
-    : {
-      money: { ...money, state: "AwaitingFunding" },
-      moves: moves(["promised", "awaitingFunding", earned]),
-      event: "reward.awaiting_funding"
-    }
+  const isFunded = free >= earned
+  return {
+    money: {
+      state: isFunded ? "Pending" : "AwaitingFunding",
+      earned,
+      amount: earned,
+      paid: 0n,
+      recovered: 0n,
+      clawedBack: 0n,
+      spend,
+      refundedSpend: 0n
+    },
+    moves: [
+      isFunded
+        ? { from: "free", to: "pending", amount: earned }
+        : { from: "promised", to: "awaitingFunding", amount: earned }
+    ],
+    event: isFunded ? "reward.pending" : "reward.awaiting_funding"
+  }
 }
 
 /** Reserves a reward that awaits funding, from free money that covers it or from money that was assigned to it. */

@@ -1,15 +1,14 @@
-import type { Attributes } from "@card-rewards/domain/User"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import type { Row } from "../Database/Table.ts"
 import type { EarnedReward } from "../Ledger.ts"
 import { apply, isReady } from "../Processing/Apply.ts"
 import { neededVersions } from "../Processing/Needs.ts"
-import { eventKey, type Group, Groups, type State, type StoredEvent, storedEvents } from "../Processing/State.ts"
+import { type Group, Groups } from "../Processing/Groups.ts"
+import { type State, type StoredEvent, storedEvents } from "../Processing/State.ts"
 import * as Unearned from "../Processing/Unearned.ts"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 import { makeVersions } from "../Programs/Versions.ts"
-import { attributesOf, purchaseAttributes, recordColumns } from "../Users/AttributeHistory.ts"
+import { purchaseAttributes, recordColumns } from "../Users/AttributeHistory.ts"
 import type { Finding } from "./Check.ts"
 import {
   authorizationFact,
@@ -49,7 +48,7 @@ export const rebuild = Effect.fnUntraced(function*(
   let user: Replay | undefined
   let done = 0
   while (true) {
-    const page = yield* sql<RecordedEvent>`FETCH ${sql.literal(`${pageEvents}`)} FROM applied_events`
+    const page = yield* sql<StoredEvent>`FETCH ${sql.literal(`${pageEvents}`)} FROM applied_events`
     for (const event of page) {
       if (user !== undefined && !user.isOf(event)) {
         finished.push(yield* result(versions, user))
@@ -105,14 +104,11 @@ const result = Effect.fnUntraced(function*(versions: Versions, user: Replay) {
   return user.result(expected)
 })
 
-/** An applied event, with the attributes of its user. */
-type RecordedEvent = StoredEvent & Row<typeof recordColumns>
-
 /** One user's events, applied again. */
 class Replay {
   readonly catalog: Catalog
   private readonly user: Pick<UserFacts, "integratorId" | "userId">
-  private readonly state: State & { readonly attributes: Map<string, Attributes> }
+  private readonly state: State
   /** Each reward as it was earned, before refunds. */
   private readonly earned = new Map<string, EarnedReward>()
 
@@ -123,7 +119,6 @@ class Replay {
       authorizations: new Map(),
       clearings: new Map(),
       groups: new Groups(),
-      attributes: new Map(),
       waiting: new Map(),
       programs: new Map([[integratorId, catalog]]),
       unearned: new Unearned.Lists()
@@ -139,10 +134,9 @@ class Replay {
     return neededVersions(this.state, { ...event, position: null }, this.catalog)
   }
 
-  apply(event: RecordedEvent): void {
+  apply(event: StoredEvent): void {
     // an event whose original was removed has no effect here: what it changed is reported as a difference
     if (!isReady(this.state, event)) return
-    this.state.attributes.set(eventKey(event), attributesOf(event))
     for (const change of apply(this.state, event)) if (change.kind === "earn") this.earn(change.reward)
   }
 
@@ -193,7 +187,7 @@ class Replay {
 
   private estimates(): ReadonlyArray<readonly [string, string]> {
     return [...this.state.groups].flatMap((group) =>
-      [...group.estimates.values()].filter(({ authorizations }) => authorizations > 0).map((estimate) =>
+      [...group.estimates()].filter(({ authorizations }) => authorizations > 0).map((estimate) =>
         estimateFact({
           ...group,
           ...estimate,

@@ -106,16 +106,30 @@ const readNumeric = (bytes: Uint8Array, offset: number, size: number): Read<bigi
 }
 
 const writeNumeric = (sink: PgProtocol.ValueSink, value: bigint): Result.Result<void> => {
-  const digits: Array<number> = []
-  let rest = value < 0n ? -value : value
-  for (; rest > Number.MAX_SAFE_INTEGER; rest /= 10_000n) digits.push(Number(rest % 10_000n))
-  for (let last = Number(rest); last > 0; last = Math.floor(last / 10_000)) digits.push(last % 10_000)
-  sink.int16(digits.length)
-  sink.int16(Math.max(0, digits.length - 1))
+  const magnitude = value < 0n ? -value : value
+  const count = countDigits(magnitude)
+  sink.int16(count)
+  sink.int16(Math.max(0, count - 1))
   sink.int16(value < 0n ? negative : positive)
   sink.int16(0)
-  for (const digit of digits.reverse()) sink.int16(digit)
+  writeDigits(sink, magnitude, count)
   return Result.void
+}
+
+const threeDigits = 1_000_000_000_000n
+
+const countDigits = (magnitude: bigint): number => {
+  if (magnitude >= threeDigits) return countDigits(magnitude / threeDigits) + 3
+  return magnitude === 0n ? 0 : magnitude < 10_000n ? 1 : magnitude < 100_000_000n ? 2 : 3
+}
+
+const writeDigits = (sink: PgProtocol.ValueSink, magnitude: bigint, count: number): void => {
+  if (count > 3) writeDigits(sink, magnitude / threeDigits, count - 3)
+  let rest = Number(count > 3 ? magnitude % threeDigits : magnitude)
+  for (let unit = 10_000 ** (Math.min(3, count) - 1); unit >= 1; unit /= 10_000) {
+    sink.int16(Math.floor(rest / unit))
+    rest %= unit
+  }
 }
 
 const numeric: PgTypes.Codec<bigint> = {

@@ -139,17 +139,33 @@ const rowsOf = <C extends Columns>(names: ReadonlyArray<string>): ColumnList<C>[
 
 /** In the select list: in the `FROM` clause PostgreSQL first makes a copy of each column. */
 const unnestOf = <C extends Columns>(columns: C): ColumnList<C>["unnest"] => {
-  const all = Object.entries(columns).map(([name, { arrayOid }], index) => ({
-    key: String.snakeToCamel(name) as keyof WrittenOf<C>,
-    arrayOid,
-    before: Statement.literal(index === 0 ? "(SELECT unnest(" : "), unnest(")
-  }))
-  const end = Statement.literal(`)) AS t(${Object.keys(columns).join(", ")})`)
+  const names = Object.keys(columns)
+  const before = names.map((_, index) => Statement.literal(index === 0 ? "(SELECT unnest(" : "), unnest("))
+  const end = Statement.literal(`)) AS t(${names.join(", ")})`)
+  const oids = Object.values(columns).map(({ arrayOid }) => arrayOid)
+  const transpose = transposeOf(names)
   return (rows) => {
-    const parameters = all.flatMap(({ arrayOid, before, key }) => [
-      before,
-      Statement.parameter(parameter(arrayOid, rows.map((row) => row[key] ?? null)))
+    const arrays = transpose(rows)
+    const parameters = before.flatMap((literal, index) => [
+      literal,
+      Statement.parameter(parameter(oids[index] ?? 0, arrays[index]))
     ])
     return Statement.fragment([...parameters, end])
   }
+}
+
+/** Makes an array of each column. Compiled when it is first needed, because a property of any name is read slowly. */
+const transposeOf = (names: ReadonlyArray<string>) => {
+  let all: ((rows: ReadonlyArray<unknown>) => ReadonlyArray<ReadonlyArray<unknown>>) | undefined
+  const compile = () => {
+    const arrays = names.map(() => "new Array(rows.length)")
+    const fields = names.map((name, index) => `arrays[${index}][i] = row.${String.snakeToCamel(name)} ?? null`)
+    return new Function(
+      "rows",
+      `const arrays = [${arrays.join(", ")}]
+      for (let i = 0; i < rows.length; i++) { const row = rows[i]; ${fields.join("; ")} }
+      return arrays`
+    ) as NonNullable<typeof all>
+  }
+  return (rows: ReadonlyArray<unknown>) => (all ??= compile())(rows)
 }

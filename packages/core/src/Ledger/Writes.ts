@@ -138,18 +138,27 @@ const eventRows = (
 ): ReadonlyArray<Written<typeof Tables.events>> =>
   books.flatMap((book) => {
     const createdAt = printTimestamp(book.now)
+    const { integratorId } = book
+    // printed once for each kind
+    const heads = new Map<string, string>()
+    const headOf = (kind: string): string => {
+      const known = heads.get(kind)
+      if (known !== undefined) return known
+      const head = JSON.stringify({ kind, integratorId, createdAt }).slice(1, -1)
+      heads.set(kind, head)
+      return head
+    }
     return eventsOf(book).map((event, index) => {
       const number = book.stored.events + BigInt(index + 1)
       const id = eventId(book.stored.salt, number)
-      const head = JSON.stringify({ id, kind: event.kind, integratorId: book.integratorId, createdAt })
       return {
-        integratorId: book.integratorId,
+        integratorId,
         event: number,
         eventId: id,
         kind: event.kind,
         createdAt: book.now,
         storedAt,
-        body: `${head.slice(0, -1)},"data":${event.data}}`,
+        body: `{"id":"${id}",${headOf(event.kind)},"data":${event.data}}`,
         reward: event.reward,
         traceparent
       }

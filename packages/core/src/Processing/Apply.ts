@@ -6,6 +6,7 @@ import { dayMillis, monthOf } from "@card-rewards/domain/Time"
 import type { Attributes } from "@card-rewards/domain/User"
 import type { EarnedReward, RefundedClearing } from "../Ledger.ts"
 import type { Catalog, ProgramAt } from "../Programs/Catalog.ts"
+import { attributesOf } from "../Users/AttributeHistory.ts"
 import {
   authorizationOf,
   type AuthorizationState,
@@ -13,7 +14,6 @@ import {
   clearingOf,
   type ClearingReward,
   defect,
-  eventKey,
   eventName,
   groupOf,
   type State,
@@ -61,7 +61,7 @@ const authorize = (state: State, event: StoredEvent): ReadonlyArray<VaultChange>
     occurredAt: event.occurredAt,
     currency: event.currency,
     mcc: event.mcc,
-    attributes: attributesAtPurchase(state, event),
+    attributes: attributesAtPurchase(event),
     authorized: event.cents,
     incremented: 0n,
     reversed: 0n,
@@ -73,8 +73,8 @@ const authorize = (state: State, event: StoredEvent): ReadonlyArray<VaultChange>
 }
 
 /** An enrolled user has an attribute record at every time, and events of other users are refused. */
-const attributesAtPurchase = (state: State, event: StoredEvent): Attributes =>
-  state.attributes.get(eventKey(event)) ?? defect(`${eventName(event)}: the user's attributes are not read`)
+const attributesAtPurchase = (event: StoredEvent): Attributes =>
+  typeof event.record === "bigint" ? attributesOf(event) : defect(`${eventName(event)}: its user's attributes are not read`)
 
 /** An increment or reversal in another currency has no effect. */
 const changeAuthorization = (
@@ -124,7 +124,7 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => 
   if (authorization?.closed === false) replace(state, authorization, { ...authorization, ...close(authorization) })
   // a clearing without an authorization is the purchase itself
   const purchaseAt = authorization?.occurredAt ?? event.occurredAt
-  const attributes = authorization?.attributes ?? attributesAtPurchase(state, event)
+  const attributes = authorization?.attributes ?? attributesAtPurchase(event)
   const changes: Array<VaultChange> = []
   const rewards: Array<ClearingReward> = []
   const unearned: Array<string> = []

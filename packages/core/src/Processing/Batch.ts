@@ -4,7 +4,7 @@ import type { VersionMetadata } from "../Programs/Catalog.ts"
 import { apply, isReady, type VaultChange } from "./Apply.ts"
 import { estimatesMovedBy, fairShare, maxUnits, rewardsChangedBy } from "./Budget.ts"
 import { neededVersions } from "./Needs.ts"
-import { eventKey, isPartlyApplied, originalKey, type State, type StoredEvent } from "./State.ts"
+import { dependentsOf, isPartlyApplied, originalKey, type State, type StoredEvent } from "./State.ts"
 
 // The states of a stored event. Its *original* is the event that it refers to, its *dependents* are the waiting events
 // whose original it is.
@@ -124,11 +124,10 @@ export const decidePart = (state: State, part: DecidablePart, share: number) => 
     units += 1 + estimates + rewardsChangedBy(changes)
     outcome.applied.push(event)
     for (const change of changes) outcome.vaultChanges.push({ event, change })
-    return applyDependents(eventKey(event))
+    return applyAll(dependentsOf(state, event))
   }
-  /** Returns whether all dependents were applied. */
-  const applyDependents = (key: string): boolean => {
-    const dependents = state.waiting.get(key) ?? []
+  /** Applies the dependents of an event, and removes them from the list. Returns whether all of them were applied. */
+  const applyAll = (dependents: Array<StoredEvent>): boolean => {
     while (dependents.length > 0) {
       if (dependentsLeft === 0 || units >= share) return false
       const next = dependents.shift()
@@ -142,10 +141,10 @@ export const decidePart = (state: State, part: DecidablePart, share: number) => 
 
   for (const event of part.queued) {
     if (units >= share) break
-    const user = userOf(event)
+    const { userId } = event
     decided.push(event)
-    if (usersWithDeferred.has(user)) outcome.deferred.push({ ...event, versions: [] })
-    if (usersWithDeferred.has(user) || usersWithPartlyApplied.has(user)) continue
+    if (usersWithDeferred.has(userId)) outcome.deferred.push({ ...event, versions: [] })
+    if (usersWithDeferred.has(userId) || usersWithPartlyApplied.has(userId)) continue
     events += 1
     if (!isPartlyApplied(event) && !isReady(state, event)) {
       addWaiting(state, event)
@@ -154,18 +153,18 @@ export const decidePart = (state: State, part: DecidablePart, share: number) => 
       outcome.done.push(event)
       continue
     }
-    const partlyApplied = part.partlyApplied.get(user) ?? []
+    const partlyApplied = part.partlyApplied.get(userId) ?? []
     const missing = missingVersions(state, event, partlyApplied)
     if (missing !== undefined) {
       outcome.deferred.push({ ...event, versions: missing })
-      usersWithDeferred.add(user)
+      usersWithDeferred.add(userId)
       continue
     }
     const isDone = isPartlyApplied(event)
-      ? partlyApplied.every(applyDependents) && applyDependents(eventKey(event))
+      ? partlyApplied.every((key) => applyAll(state.waiting.get(key) ?? [])) && applyAll(dependentsOf(state, event))
       : applyOne(event)
     if (isDone) outcome.done.push(event)
-    else usersWithPartlyApplied.add(user)
+    else usersWithPartlyApplied.add(userId)
   }
   return { outcome, units, events, decided }
 }
@@ -191,7 +190,3 @@ const addWaiting = (state: State, event: StoredEvent): void => {
   )
   state.waiting.set(key, others.toSpliced(after === -1 ? others.length : after, 0, event))
 }
-
-/** Map key of an event's user. */
-export const userOf = (event: Pick<StoredEvent, "integratorId" | "userId">): string =>
-  `${event.integratorId}\0${event.userId}`

@@ -7,14 +7,12 @@ import { columnList, int4, nullable, numeric, type Row, rowVersion } from "../Da
 import type { Catalog } from "../Programs/Catalog.ts"
 import * as Tables from "../Tables.ts"
 import { attributesOf } from "../Users/AttributeHistory.ts"
-import { userOf } from "./Batch.ts"
+import { Groups } from "./Groups.ts"
 import {
   authorizationOf,
   type AuthorizationState,
   clearingOf,
   type ClearingState,
-  eventKey,
-  Groups,
   groupOf,
   isPartlyApplied,
   originalKey,
@@ -32,8 +30,8 @@ export interface Dependents {
   readonly queued: ReadonlyArray<TakenEvent>
   /** The dependents, by {@link originalKey}. */
   readonly waiting: Map<string, Array<StoredEvent>>
-  /** By user, the keys of partly applied clearings that are not in the queue, because they had waited. */
-  readonly partlyApplied: ReadonlyMap<string, ReadonlyArray<string>>
+  /** By integrator and user, the keys of partly applied clearings that are not in the queue: they had waited. */
+  readonly partlyApplied: ReadonlyMap<string, ReadonlyMap<string, ReadonlyArray<string>>>
   /** Whether all dependents of all queued events were read. */
   readonly areAllRead: boolean
 }
@@ -60,11 +58,12 @@ export const dependents = Effect.fnUntraced(function*(queued: ReadonlyArray<Take
     if (known === undefined) waiting.set(key, [event])
     else known.push(event)
   }
-  const partlyApplied = new Map<string, Array<string>>()
+  const partlyApplied = new Map<string, Map<string, ReadonlyArray<string>>>()
   for (const { event } of left) {
     const key = originalKey(event)
-    const known = partlyApplied.get(userOf(event)) ?? []
-    if (!known.includes(key)) partlyApplied.set(userOf(event), [...known, key])
+    const users = partlyApplied.get(event.integratorId) ?? new Map<string, ReadonlyArray<string>>()
+    const known = users.get(event.userId) ?? []
+    if (!known.includes(key)) partlyApplied.set(event.integratorId, users.set(event.userId, [...known, key]))
   }
   const fitting = howManyFit(queued.length, [first, second, left], limit)
   const areAllRead = first.length + second.length + left.length <= limit
@@ -133,12 +132,11 @@ export const state = Effect.fnUntraced(function*(
   const referring = events.filter((event) => event.originalId !== null)
   const authorizations = yield* readAuthorizations(referring.filter((event) => event.kind !== "refund"))
   const clearings = yield* readClearings(referring.filter((event) => event.kind === "refund"))
-  const groups = yield* readGroups(monthsOf(events, { authorizations, clearings }), programs)
-  // the attributes of a clearing with an authorization are the authorization's
-  const attributes = new Map(queued.flatMap((event) =>
-    event.record === null ? [] : [[eventKey(event), attributesOf(event)] as const]))
+  const groups = new Groups()
+  addMonths(groups, events, { authorizations, clearings })
+  yield* readGroups(groups, programs)
   const unearned = new Unearned.Lists()
-  return { authorizations, clearings, groups, attributes, waiting, programs, unearned } satisfies State
+  return { authorizations, clearings, groups, waiting, programs, unearned } satisfies State
 })
 
 /** The transactions that events refer to, as parameters. All of the events refer to one. */
@@ -184,18 +182,15 @@ const readClearings = Effect.fnUntraced(function*(refunds: ReadonlyArray<StoredE
 })
 
 const userMonths = Tables.capUsage.pick("integrator_id", "user_id", "month")
-type UserMonth = Row<typeof userMonths>
 
-/** The users' months whose caps or estimates the events can change. */
-const monthsOf = (
+/** Adds the users' months whose caps or estimates the events can change. */
+const addMonths = (
+  groups: Groups,
   events: ReadonlyArray<StoredEvent>,
   { authorizations, clearings }: Pick<State, "authorizations" | "clearings">
-): ReadonlyArray<UserMonth> => {
-  const months = new Map<string, UserMonth>()
+): void => {
   const add = ({ integratorId, userId }: StoredEvent, at: number | undefined) => {
-    if (at === undefined) return
-    const month = monthOf(at)
-    months.set(`${integratorId}\0${userId}\0${month}`, { integratorId, userId, month })
+    if (at !== undefined) groups.addMonth({ integratorId, userId, month: monthOf(at) })
   }
   // an event whose original is not applied has the month of its original, which this batch applies too, or it is set
   // aside and changes none
@@ -204,7 +199,6 @@ const monthsOf = (
     else if (event.kind === "refund") add(event, clearingOf({ clearings }, event)?.purchaseAt)
     else add(event, authorizationOf({ authorizations }, event)?.occurredAt)
   }
-  return [...months.values()]
 }
 
 /** Cap usage with the version of its row, or the estimates of open authorizations with that of their program. */
@@ -218,15 +212,12 @@ const groupRows = columnList({
   authorizations: nullable(int4())
 })
 
-const readGroups = Effect.fnUntraced(function*(
-  months: ReadonlyArray<UserMonth>,
-  programs: ReadonlyMap<string, Catalog>
-) {
-  const groups = new Groups()
+/** Reads the groups of all months that were added. */
+const readGroups = Effect.fnUntraced(function*(groups: Groups, programs: ReadonlyMap<string, Catalog>) {
   const found = { groups, programs }
   // events of an integrator whose metadata is not read yet stay in the queue
-  const known = months.filter(({ integratorId }) => programs.has(integratorId))
-  if (known.length === 0) return groups
+  const known = groups.months().filter(({ integratorId }) => programs.has(integratorId))
+  if (known.length === 0) return
   const sql = yield* SqlClient.SqlClient
   const rows = groupRows.rows(yield* sql`
     SELECT ${userMonths.of("t")}, g.* FROM ${userMonths.unnest(known)} CROSS JOIN LATERAL (
@@ -243,12 +234,11 @@ const readGroups = Effect.fnUntraced(function*(
     if (row.version === null || row.authorizations === null) continue
     const version = programs.get(row.integratorId)?.version(row.programId, row.version)
     if (version === undefined) return yield* Effect.die(new Error("an estimate of a version that is not published"))
-    groupOf(found, row).estimates.set(`${row.version}\0${row.categoryId}`, {
+    groupOf(found, row).addEstimate({
       version,
       categoryId: row.categoryId === "" ? undefined : row.categoryId,
       authorizations: row.authorizations,
       raw: row.amount
     })
   }
-  return groups
 })

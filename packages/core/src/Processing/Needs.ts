@@ -2,10 +2,11 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { assetOfCurrency } from "@card-rewards/domain/Money"
 import { monthOf } from "@card-rewards/domain/Time"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
+import type { Group } from "./Groups.ts"
 import {
   authorizationOf,
+  dependentsOf,
   eventKey,
-  type Group,
   isPartlyApplied,
   originalKey,
   type State,
@@ -27,7 +28,7 @@ export const neededVersions = (
   switch (event.kind) {
     case "authorization": {
       needed.addPurchase(event.currency, event.occurredAt)
-      for (const dependent of state.waiting.get(eventKey(event)) ?? []) {
+      for (const dependent of dependentsOf(state, event)) {
         if (dependent.kind === "clearing") needed.addPurchase(dependent.currency, event.occurredAt)
       }
       break
@@ -48,9 +49,11 @@ export const neededVersions = (
   return needed.versions
 }
 
+const noVersions: ReadonlySet<VersionMetadata> = new Set()
+
 class Needed {
   /** The catalog's own set until others are added. */
-  versions: ReadonlySet<VersionMetadata> = new Set()
+  versions = noVersions
   private copy: Set<VersionMetadata> | undefined
   private readonly state: State
   private readonly user: { readonly integratorId: IntegratorId; readonly userId: string }
@@ -80,7 +83,8 @@ class Needed {
   }
 
   private groupsAt(at: number): ReadonlyMap<string, Group> | undefined {
-    return this.state.groups.ofMonth(this.user.integratorId, this.user.userId, monthOf(at))
+    const { integratorId, userId } = this.user
+    return this.state.groups.ofMonth({ integratorId, userId, month: monthOf(at) })
   }
 
   /**

@@ -1,18 +1,17 @@
 import type { SqlClient } from "effect/sql"
 import { atVersion, byKey, perRow } from "../Database/PlannerHints.ts"
-import { columnList, numeric, type Row, rowVersion } from "../Database/Table.ts"
+import { columnList, numeric, type Row, rowVersion, type Written } from "../Database/Table.ts"
 import type { Change } from "../Database/Together.ts"
 import * as Tables from "../Tables.ts"
 import type { Outcome } from "./Batch.ts"
-import { type LaneKey, laneKeyOf } from "./LaneWatermarks.ts"
+import type { Group, GroupKey } from "./Groups.ts"
+import type { LaneKey } from "./LaneWatermarks.ts"
 import {
   catalogOf,
   clearingOf,
+  type ClearingState,
   defect,
-  eventKey,
   eventName,
-  type Group,
-  type GroupKey,
   originalKind,
   originalTransactionKey,
   type State,
@@ -54,30 +53,21 @@ const appliedEvents = columnList({
 
 /** Sets each applied event's position in its lane, and the columns of clearings that their refunds will need. */
 const applied = (sql: SqlClient.SqlClient, state: State, outcome: Outcome, lanes: ReadonlyArray<Lane>) => {
-  const positions = new Map(lanes.map((lane) => [laneKeyOf(lane), lane.position]))
-  /** The position of the last applied event, of a lane that the transaction has locked. */
-  const positionOf = (lane: LaneKey): bigint =>
-    positions.get(laneKeyOf(lane)) ?? defect(`lane ${lane.lane} of ${lane.integratorId} is not locked`)
-  const numbered = outcome.applied.map((event) => {
-    const position = positionOf(event) + 1n
-    positions.set(laneKeyOf(event), position)
+  const positions = new Positions(lanes)
+  const rows: Array<Written<typeof appliedEvents>> = []
+  for (const event of outcome.applied) {
+    const { ctid, xmin } = event
+    const position = positions.next(event)
     // only clearings have a purchase time and refunds
-    const clearing = event.kind === "clearing" ? appliedClearing(state, event) : undefined
-    return {
-      ...event,
-      position,
-      purchaseAt: clearing?.purchaseAt,
-      refundedCents: clearing?.refundedCents,
-      unearned: clearing?.unearned
+    if (event.kind !== "clearing") rows.push({ ctid, xmin, position })
+    else {
+      const { purchaseAt, refundedCents, unearned } = appliedClearing(state, event)
+      rows.push({ ctid, xmin, position, purchaseAt, refundedCents, unearned })
     }
-  })
-  const refunded = refundedEarlier(state, outcome)
-  const rows = [
-    ...numbered,
-    ...refunded.map((clearing) => ({ ...clearing, position: null, unearned: null }))
-  ]
-  const moved = lanes.map((lane) => ({ ...lane, position: positionOf(lane) }))
-    .filter((lane, index) => lane.position !== lanes[index]?.position)
+  }
+  for (const { ctid, purchaseAt, refundedCents, xmin } of refundedEarlier(state, outcome)) {
+    rows.push({ ctid, xmin, purchaseAt, refundedCents })
+  }
   return [
     {
       table: "spend_events",
@@ -86,28 +76,53 @@ const applied = (sql: SqlClient.SqlClient, state: State, outcome: Outcome, lanes
           refunded_cents = t.refunded_cents, unearned = coalesce(t.unearned, e.unearned)
         FROM ${appliedEvents.unnest(rows)} WHERE ${atVersion("e")}`
     },
-    sql`UPDATE lanes l SET position = t.position FROM ${Tables.lanes.unnest(moved)} ${byKey("lanes", "l", laneKey)}`
+    sql`UPDATE lanes l SET position = t.position FROM ${Tables.lanes.unnest(positions.moved())}
+      ${byKey("lanes", "l", laneKey)}`
   ]
 }
 
 const laneKey = Tables.lanes.pick("integrator_id", "lane")
 
+/** The position of the last applied event of each lane that the transaction has locked. */
+class Positions {
+  private readonly lanes: ReadonlyArray<Lane>
+  private readonly last: ReadonlyMap<string, Map<number, bigint>>
+
+  constructor(lanes: ReadonlyArray<Lane>) {
+    this.lanes = lanes
+    const byIntegrator = Map.groupBy<string, Lane>(lanes, ({ integratorId }) => integratorId)
+    this.last = new Map([...byIntegrator].map(([integratorId, own]) =>
+      [integratorId, new Map(own.map(({ lane, position }) => [lane, position]))]))
+  }
+
+  /** Counts an applied event, and returns its position. */
+  next({ integratorId, lane }: LaneKey): bigint {
+    const own = this.last.get(integratorId)
+    const last = own?.get(lane) ?? defect(`lane ${lane} of ${integratorId} is not locked`)
+    own?.set(lane, last + 1n)
+    return last + 1n
+  }
+
+  /** The lanes of the counted events, with their new positions. */
+  moved(): ReadonlyArray<Lane> {
+    return this.lanes.flatMap((lane) => {
+      const position = this.last.get(lane.integratorId)?.get(lane.lane) ?? lane.position
+      return position === lane.position ? [] : [{ ...lane, position }]
+    })
+  }
+}
+
 const appliedClearing = (state: State, event: StoredEvent) =>
   state.clearings.get(transactionKey(event)) ?? defect(`${eventName(event)} is not applied`)
 
 /** Clearings that an earlier transaction applied and this batch refunded. */
-const refundedEarlier = (state: State, outcome: Outcome) => {
-  const appliedNow = new Set(outcome.applied.map(eventKey))
-  const refunded = new Map(
-    outcome.applied.flatMap((event) => {
-      if (event.kind !== "refund") return []
-      const clearing = clearingOf(state, event) ?? defect(`${eventName(event)}: its clearing is not applied`)
-      return appliedNow.has(eventKey({ ...clearing, kind: "clearing" }))
-        ? []
-        : [[transactionKey(clearing), clearing] as const]
-    })
-  )
-  return [...refunded.values()]
+const refundedEarlier = (state: State, { applied }: Outcome): Iterable<ClearingState> => {
+  const refunds = applied.filter(({ kind }) => kind === "refund")
+  if (refunds.length === 0) return []
+  const appliedNow = new Set(applied.flatMap((event) => event.kind === "clearing" ? [transactionKey(event)] : []))
+  const refunded = refunds.map((refund) =>
+    clearingOf(state, refund) ?? defect(`${eventName(refund)}: its clearing is not applied`))
+  return new Set(refunded.filter((clearing) => !appliedNow.has(transactionKey(clearing))))
 }
 
 const waitKey = Tables.spendEventWaits.pick(
@@ -160,9 +175,8 @@ const usage = (sql: SqlClient.SqlClient, groups: ReadonlyArray<Group>) => {
   const added: Array<Row<typeof Tables.capUsage>> = []
   const changed: Array<Row<typeof changedUsage>> = []
   for (const group of groups) {
-    for (const categoryId of group.changedUsage) {
-      const earned = group.usage.get(categoryId) ?? 0n
-      const stored = group.storedUsage.get(categoryId)
+    for (const [categoryId, { earned, isChanged, stored }] of group.usage) {
+      if (!isChanged) continue
       if (stored === undefined) added.push({ ...keyOf(group), categoryId, earned })
       else changed.push({ ...stored, earned })
     }
@@ -195,17 +209,17 @@ const estimateKey = Tables.openEstimates.pick(
 const estimateChange = Tables.openEstimates.pick("authorizations", "raw")
 
 const estimates = (sql: SqlClient.SqlClient, groups: ReadonlyArray<Group>) => {
-  const rows = groups.flatMap((group) =>
-    [...group.changedEstimates.values()].map(({ authorizations, categoryId, raw, version }) => ({
-      ...keyOf(group),
-      version: version.version,
+  const open: Array<Row<typeof Tables.openEstimates>> = []
+  const closed: Array<Row<typeof Tables.openEstimates>> = []
+  for (const group of groups) {
+    for (const { authorizations, categoryId, isChanged, raw, version } of group.estimates()) {
+      if (!isChanged) continue
       // '' is the key of purchases outside every category
-      categoryId: categoryId ?? "",
-      authorizations,
-      raw
-    }))
-  )
-  const [closed, open] = [rows.filter((row) => row.authorizations === 0), rows.filter((row) => row.authorizations > 0)]
+      const key = { ...keyOf(group), version: version.version, categoryId: categoryId ?? "" }
+      const rows = authorizations > 0 ? open : closed
+      rows.push({ ...key, authorizations, raw })
+    }
+  }
   return [
     sql`${Tables.openEstimates.insert(open)}
       ON CONFLICT (${estimateKey.names}) DO UPDATE SET ${estimateChange.setFrom("EXCLUDED")}`,

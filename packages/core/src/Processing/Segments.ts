@@ -1,8 +1,8 @@
 import { type SqlClient, Statement } from "effect/sql"
 import { byKey } from "../Database/PlannerHints.ts"
-import { columnList, int4, int8 } from "../Database/Table.ts"
+import { columnList, int4, int8, type Written } from "../Database/Table.ts"
 import * as Tables from "../Tables.ts"
-import { type LaneKey, laneKeyOf } from "./LaneWatermarks.ts"
+import type { LaneKey } from "./LaneWatermarks.ts"
 
 /*
  * A row of `spend_event_queue` is a *segment*: events that one insert stored in one lane, in order of arrival. With a
@@ -68,17 +68,23 @@ export interface InSegment extends LaneKey {
 const segmentKey = columnList({ ...Tables.lanes.pick("integrator_id", "lane").columns, arrival: int8() })
 const ordinalsDone = columnList({ ...segmentKey.columns, ordinal: int4() })
 
+const bySegment = (events: ReadonlyArray<InSegment>): ReadonlyArray<ReadonlyArray<InSegment>> =>
+  [...Map.groupBy(events, ({ integratorId }) => integratorId).values()]
+    .flatMap((own) => [...Map.groupBy(own, ({ lane }) => lane).values()])
+    .flatMap((own) => [...Map.groupBy(own, ({ firstArrival }) => firstArrival).values()])
+
 /** The changes that remove events from the queue. The caller has locked their lanes. */
 export const removal = (
   sql: SqlClient.SqlClient,
   events: ReadonlyArray<InSegment>
 ): ReadonlyArray<Statement.Fragment> => {
   const found = byKey("spend_event_queue", "q", segmentKey)
-  const whole: Array<LaneKey & { readonly arrival: bigint }> = []
-  const parts: Array<LaneKey & { readonly arrival: bigint; readonly ordinal: number }> = []
-  for (const own of Map.groupBy(events, (event) => `${laneKeyOf(event)}\0${event.firstArrival}`).values()) {
-    const rows = own.map((event) => ({ ...event, arrival: event.firstArrival }))
-    if (rows.length === rows[0]?.segmentEvents) whole.push(...rows.slice(0, 1))
+  const whole: Array<Written<typeof segmentKey>> = []
+  const parts: Array<Written<typeof ordinalsDone>> = []
+  for (const own of bySegment(events)) {
+    const rows = own.map(({ firstArrival, integratorId, lane, ordinal }) =>
+      ({ integratorId, lane, arrival: firstArrival, ordinal }))
+    if (rows.length === own[0]?.segmentEvents) whole.push(...rows.slice(0, 1))
     else parts.push(...rows)
   }
   return [

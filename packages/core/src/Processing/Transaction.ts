@@ -162,6 +162,9 @@ interface Loaded {
   readonly waiting: Map<string, Array<StoredEvent>>
 }
 
+const partlyAppliedOf = ({ partlyApplied }: Load.Dependents, { integratorId }: Part): DecidablePart["partlyApplied"] =>
+  partlyApplied.get(integratorId) ?? new Map()
+
 /**
  * Reads the dependents of the events of all parts. Where these are too many for one batch, reads them part by part,
  * each with an equal share of the remaining limit. Parts for which nothing remains are absent from the result.
@@ -170,14 +173,15 @@ const readDependents = Effect.fnUntraced(function*(parts: ReadonlyArray<Part>) {
   const queued = parts.flatMap((part) => part.queued)
   const joint = yield* Load.dependents(queued, maxDependents)
   if (joint.areAllRead) {
-    const { partlyApplied, waiting } = joint
-    return { queued, waiting, parts: parts.map((part) => ({ ...part, partlyApplied, maxDependents })) } satisfies Loaded
+    const loaded = parts.map((part) => ({ ...part, partlyApplied: partlyAppliedOf(joint, part), maxDependents }))
+    return { queued, waiting: joint.waiting, parts: loaded } satisfies Loaded
   }
   const taken: Array<TakenEvent> = []
   const loaded: Array<DecidablePart> = []
   const waiting = new Map<string, Array<StoredEvent>>()
   let left = maxDependents
-  for (const [index, { integratorId, queued }] of parts.entries()) {
+  for (const [index, part] of parts.entries()) {
+    const { integratorId, queued } = part
     if (left <= 0) break
     const share = fairShare(left, parts.length - index)
     const own = yield* Load.dependents(queued, share)
@@ -186,7 +190,12 @@ const readDependents = Effect.fnUntraced(function*(parts: ReadonlyArray<Part>) {
       left -= dependents.length
     }
     taken.push(...own.queued)
-    loaded.push({ integratorId, queued: own.queued, partlyApplied: own.partlyApplied, maxDependents: share })
+    loaded.push({
+      integratorId,
+      queued: own.queued,
+      partlyApplied: partlyAppliedOf(own, part),
+      maxDependents: share
+    })
   }
   return { queued: taken, waiting, parts: loaded } satisfies Loaded
 })

@@ -7,8 +7,11 @@ import * as Tables from "../Tables.ts"
 export const attributeColumns = Tables.userAttributes.pick("tier", "country", "segment")
 
 /** The attributes of a stored row, which were validated when they were stored. */
-export const attributesOf = ({ country, segment, tier }: Row<typeof attributeColumns>): Attributes =>
-  Object.fromEntries(Object.entries({ tier, country, segment }).filter(([, value]) => value !== null))
+export const attributesOf = ({ country, segment, tier }: Partial<Row<typeof attributeColumns>>): Attributes => ({
+  ...(typeof tier === "string" && { tier }),
+  ...(typeof country === "string" && { country }),
+  ...(typeof segment === "string" && { segment })
+})
 
 /**
  * SQL for the attribute record that applies to a purchase (decisions, section 5.3): the user's latest one stored at or
