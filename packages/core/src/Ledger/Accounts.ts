@@ -1,6 +1,8 @@
 import type { UserAccount } from "@card-rewards/domain/Journal"
+import type { IntegratorId, VaultId } from "@card-rewards/domain/Ids"
 import type { Asset } from "@card-rewards/domain/Money"
 import type { Totals } from "@card-rewards/domain/Statement"
+import type { RowVersion } from "../Database/Table.ts"
 
 /** A position in the order in which due rewards are applied: `(claimableAt, creation)`. */
 export interface DuePosition {
@@ -17,23 +19,36 @@ export const byDuePosition = (a: DuePosition, b: DuePosition): number =>
 export const byCreation = (a: Pick<DuePosition, "creation">, b: Pick<DuePosition, "creation">): number =>
   a.creation < b.creation ? -1 : a.creation > b.creation ? 1 : 0
 
-/** A user's accounts in one asset, in smallest units, and the user's first Pending and first AwaitingFunding reward. */
+/** A user's accounts in one asset, in smallest units, as a transaction has read and changed them. */
 export interface UserAccounts extends Record<UserAccount, bigint> {
+  readonly userId: string
+  readonly asset: Asset
   /** The first Pending reward by {@link byDuePosition}. */
   firstPending: DuePosition | undefined
   /** Creation of the first AwaitingFunding reward. */
   firstWaiting: bigint | undefined
+  /** The version of the row that was read; absent where none is stored. */
+  stored: RowVersion | undefined
+  /** Whether the transaction has moved money of the user. */
+  isChanged: boolean
+  /** Whether one of the first rewards left its state: the write of the book looks the next one up. */
+  areFirstsOutdated: boolean
 }
 
 /** The accounts of a user without rewards. */
-export const noAccounts = (): UserAccounts => ({
+export const noAccounts = (userId: string, asset: Asset): UserAccounts => ({
+  userId,
+  asset,
   awaitingFunding: 0n,
   pending: 0n,
   claimable: 0n,
   paid: 0n,
   owed: 0n,
   firstPending: undefined,
-  firstWaiting: undefined
+  firstWaiting: undefined,
+  stored: undefined,
+  isChanged: false,
+  areFirstsOutdated: false
 })
 
 /** A vault's money in one asset, in smallest units, and all of its movements until now. */
@@ -60,6 +75,25 @@ export interface LowFunds {
 export const isFallen = ({ freeBefore, threshold }: LowFunds, free: bigint): boolean =>
   freeBefore >= threshold && free < threshold
 
+/** The state of a vault, read under its lock, that a book starts from. */
+export interface OpenedVault {
+  readonly integratorId: IntegratorId
+  readonly vaultId: VaultId
+  /** The integrator's clock, read under the lock; milliseconds. */
+  readonly now: number
+  /** How far that clock is ahead of real time, in milliseconds. */
+  readonly offsetMillis: number
+  readonly creations: bigint
+  /** The numbers of the last stored entry and event, and what the ids of events begin with. */
+  readonly stored: { readonly entries: bigint; readonly events: bigint; readonly salt: string }
+  readonly workAt: number | undefined
+  readonly hasPayouts: boolean
+  readonly vault: Readonly<Record<Asset, VaultAccounts>>
+  readonly lowFunds: ReadonlyMap<Asset, LowFunds>
+  /** Due, assigned or claimed rewards that this transaction may apply. */
+  readonly budget: number
+}
+
 /** The part of a claim that the balances, the vault and the journal show as paid, and the rewards do not yet. */
 export interface Payout {
   readonly userId: string
@@ -78,12 +112,3 @@ export const blockOf = (creation: bigint): bigint => creation / blockSize
 
 /** The last creation of a block. */
 export const lastOfBlock = (block: bigint): bigint => (block + 1n) * blockSize - 1n
-
-/** Map key of a user and asset within an integrator. The asset comes first: {@link splitUserKey} depends on that. */
-export const userKey = (userId: string, asset: Asset): string => `${asset}\0${userId}`
-
-/** Parses a {@link userKey}. */
-export const splitUserKey = (key: string): { readonly asset: Asset; readonly userId: string } => ({
-  asset: key.startsWith("USDC") ? "USDC" : "EURe",
-  userId: key.slice(5)
-})

@@ -1,43 +1,23 @@
 import type { IntegratorId, VaultId } from "@card-rewards/domain/Ids"
 import type { Account } from "@card-rewards/domain/Journal"
-import { type Asset, assets } from "@card-rewards/domain/Money"
+import type { Asset } from "@card-rewards/domain/Money"
 import type { RewardChange, RewardMoney, RewardState } from "@card-rewards/domain/Reward"
 import { addEntry, type DayEnd } from "@card-rewards/domain/Statement"
 import { dayOf } from "@card-rewards/domain/Time"
-import type { RowVersion } from "../Database/Table.ts"
 import {
   blockOf,
   byDuePosition,
   isFallen,
   type LowFunds,
   noAccounts,
+  type OpenedVault,
   type Payout,
   type UserAccounts,
-  userKey,
   type VaultAccounts
 } from "./Accounts.ts"
 import { encodeReward, presentReward, type RewardRow, rewardKey } from "./RewardRow.ts"
 import type { Entry, PendingEvent, VaultOperation } from "./Pending.ts"
 import { WaitingQueue } from "./WaitingQueue.ts"
-
-/** The state of a vault, read under its lock, that a book starts from. */
-export interface OpenedVault {
-  readonly integratorId: IntegratorId
-  readonly vaultId: VaultId
-  /** The integrator's clock, read under the lock; milliseconds. */
-  readonly now: number
-  /** How far that clock is ahead of real time, in milliseconds. */
-  readonly offsetMillis: number
-  readonly creations: bigint
-  /** The numbers of the last stored entry and event, and what the ids of events begin with. */
-  readonly stored: { readonly entries: bigint; readonly events: bigint; readonly salt: string }
-  readonly workAt: number | undefined
-  readonly hasPayouts: boolean
-  readonly vault: Readonly<Record<Asset, VaultAccounts>>
-  readonly lowFunds: ReadonlyMap<Asset, LowFunds>
-  /** Due, assigned or claimed rewards that this transaction may apply. */
-  readonly budget: number
-}
 
 type NewReward = Omit<RewardRow, keyof RewardMoney | "creation" | "createdAt" | "updatedAt" | "revision">
 
@@ -61,25 +41,22 @@ export class Book {
   readonly vault: Readonly<Record<Asset, VaultAccounts>>
   private readonly openedVault: Readonly<Record<Asset, VaultAccounts>>
   private readonly lowFunds: ReadonlyMap<Asset, LowFunds>
-  readonly changedUsers = new Set<string>()
-  /** The accounts that are stored, by {@link userKey}. */
-  readonly storedUsers = new Map<string, RowVersion>()
-  /** Users whose first pending or waiting reward left that state: the write of the book looks the next one up. */
-  readonly outdatedFirsts = new Set<string>()
+  /** The accounts that were read or changed, in that order. */
+  readonly accounts: Array<UserAccounts> = []
+  /** The number of {@link accounts} whose first rewards are outdated. */
+  outdatedFirsts = 0
   readonly changedAssets = new Set<Asset>()
   /** Change of the sum of waiting rewards, by asset and block of creations; see `waiting_sums`. */
   readonly waitingChanges: Readonly<Record<Asset, Map<bigint, bigint>>> = { USDC: new Map(), EURe: new Map() }
-  /** Unfinished claims of the users that were read, by {@link userKey}. */
-  readonly payouts = new Map<string, Payout>()
-  readonly changedPayouts = new Set<string>()
+  /** Unfinished claims of the users that were read. */
+  readonly payouts = new Map<UserAccounts, Payout>()
+  readonly changedPayouts = new Set<UserAccounts>()
   operation: VaultOperation | undefined
   creations: bigint
   /** Waiting rewards that this transaction reserved from free money. */
   served = 0
   /** Due, assigned or claimed rewards that this transaction may still apply. */
   budget: number
-  /** Users whose money the operation touches, by {@link userKey}. */
-  readonly touched = new Set<string>()
   /** Creation up to which this transaction has reserved the assigned rewards of {@link usersInScope}. */
   readonly reservedTo: Record<Asset, bigint> = { USDC: 0n, EURe: 0n }
   /** Whether this transaction is reserving assigned rewards now. */
@@ -90,7 +67,11 @@ export class Book {
   workAt: number | undefined
   /** Whether `workAt` has to be computed again when the book is written. */
   isWorkOutdated = false
-  private readonly users = new Map<string, UserAccounts>()
+  private readonly users: Readonly<Record<Asset, Map<string, UserAccounts>>> = { USDC: new Map(), EURe: new Map() }
+  /** Users whose money the operation touches. */
+  private readonly touched = new Set<string>()
+  /** Users whose accounts were read in both assets. */
+  private readonly read = new Set<string>()
   private readonly queues: Record<Asset, WaitingQueue> = { USDC: new WaitingQueue(), EURe: new WaitingQueue() }
 
   constructor(opened: OpenedVault) {
@@ -117,36 +98,47 @@ export class Book {
     return row
   }
 
-  /** Adds a user's accounts that were read, unless the book has them. */
-  addUser(userId: string, asset: Asset, accounts: UserAccounts, stored: RowVersion): void {
-    const key = userKey(userId, asset)
-    this.storedUsers.set(key, stored)
-    if (!this.users.has(key)) this.users.set(key, accounts)
+  /** Adds a user's accounts that were read; where the book has them, only the version of their row. */
+  addUser(accounts: UserAccounts): void {
+    const known = this.users[accounts.asset].get(accounts.userId)
+    if (known === undefined) this.addAccounts(accounts)
+    else known.stored = accounts.stored
   }
 
-  /** Marks a user, in both assets, as touched by the operation. */
+  private addAccounts(accounts: UserAccounts): UserAccounts {
+    this.users[accounts.asset].set(accounts.userId, accounts)
+    this.accounts.push(accounts)
+    return accounts
+  }
+
+  /** Marks a user as touched by the operation. */
   touch(userId: string): void {
-    for (const asset of assets) this.touched.add(userKey(userId, asset))
+    this.touched.add(userId)
   }
 
-  /** The users whose accounts were read, by {@link userKey}. */
-  userKeys(): Iterable<string> {
-    return this.users.keys()
+  /** Records that a user's accounts were read in both assets. */
+  markRead(userId: string): void {
+    this.read.add(userId)
+  }
+
+  /** Adds an unfinished claim that was read. */
+  addPayout(payout: Payout): void {
+    this.payouts.set(this.user(payout.userId, payout.asset), payout)
   }
 
   /** Whether a claim of the user is unfinished. It pays the rewards that it counted, so that none may mature before. */
   isClaiming(userId: string, asset: Asset): boolean {
-    return (this.payouts.get(userKey(userId, asset))?.amount ?? 0n) > 0n
+    return (this.payouts.get(this.user(userId, asset))?.amount ?? 0n) > 0n
   }
 
   /** Whether a user's accounts were read. */
   hasUser(userId: string, asset: Asset): boolean {
-    return this.users.has(userKey(userId, asset))
+    return this.read.has(userId) || this.users[asset].has(userId)
   }
 
   /** The touched users, and users who owe, whose accounts were read: an operation applies their due rewards first. */
-  usersInScope(): ReadonlyArray<readonly [key: string, accounts: UserAccounts]> {
-    return [...this.users].filter(([key, { owed }]) => owed > 0n || this.touched.has(key))
+  usersInScope(): ReadonlyArray<UserAccounts> {
+    return this.accounts.filter(({ owed, userId }) => owed > 0n || this.touched.has(userId))
   }
 
   /** The rewards of an asset that wait for free money. */
@@ -156,12 +148,7 @@ export class Book {
 
   /** A user's accounts; zeros for a user without rewards. */
   user(userId: string, asset: Asset): UserAccounts {
-    const key = userKey(userId, asset)
-    const known = this.users.get(key)
-    if (known !== undefined) return known
-    const accounts = noAccounts()
-    this.users.set(key, accounts)
-    return accounts
+    return this.users[asset].get(userId) ?? this.addAccounts(noAccounts(userId, asset))
   }
 
   /** Adds a new reward, decided by `change`. */
@@ -169,8 +156,9 @@ export class Book {
     this.creations += 1n
     const first = { creation: this.creations, createdAt: this.now, updatedAt: this.now, revision: 1 }
     const created: RewardRow = { ...row, ...change.money, ...first }
-    this.created.add(rewardKey(created))
-    this.record(undefined, created, change, this.operation?.reference)
+    const key = rewardKey(created)
+    this.created.add(key)
+    this.record(key, undefined, created, change, this.operation?.reference)
     return created
   }
 
@@ -193,17 +181,18 @@ export class Book {
     const next = { ...row, ...change.money, updatedAt: this.now, revision: row.revision + 1 }
     const key = rewardKey(next)
     if (!this.created.has(key)) this.changed.add(key)
-    this.record(row, next, change, reference)
+    this.record(key, row, next, change, reference)
     return next
   }
 
   private record(
+    key: string,
     before: RewardRow | undefined,
     row: RewardRow,
     change: RewardChange,
     reference: string | undefined
   ): void {
-    this.rewards.set(rewardKey(row), row)
+    this.rewards.set(key, row)
     const { asset, creation, userId } = row
     for (const move of change.moves) {
       this.move({ ...move, asset, userId, reward: creation, reference })
@@ -223,15 +212,18 @@ export class Book {
       if (firstPending === undefined || byDuePosition(row, firstPending) < 0) accounts.firstPending = row
       if (this.workAt === undefined || workAt < this.workAt) this.workAt = workAt
     } else if (before === "Pending") {
-      if (firstPending === undefined || byDuePosition(row, firstPending) <= 0) this.outdateFirsts(row)
+      if (firstPending === undefined || byDuePosition(row, firstPending) <= 0) this.outdateFirsts(accounts)
       if (this.workAt === undefined || workAt <= this.workAt) this.isWorkOutdated = true
     }
     if (row.state === "AwaitingFunding") accounts.firstWaiting ??= row.creation
-    else if (before === "AwaitingFunding" && (firstWaiting ?? row.creation) >= row.creation) this.outdateFirsts(row)
+    else if (before === "AwaitingFunding" && (firstWaiting ?? row.creation) >= row.creation) {
+      this.outdateFirsts(accounts)
+    }
   }
 
-  private outdateFirsts({ asset, userId }: RewardRow): void {
-    this.outdatedFirsts.add(userKey(userId, asset))
+  private outdateFirsts(accounts: UserAccounts): void {
+    if (!accounts.areFirstsOutdated) this.outdatedFirsts++
+    accounts.areFirstsOutdated = true
   }
 
   private trackWaiting(before: RewardRow | undefined, { amount, asset, creation, state }: RewardRow): void {
@@ -258,9 +250,9 @@ export class Book {
 
   /** Sets the rest of a user's claim that rewards are still to be paid with; 0 ends the payout. */
   changePayout(payout: Payout): void {
-    const key = userKey(payout.userId, payout.asset)
-    this.payouts.set(key, payout)
-    this.changedPayouts.add(key)
+    const accounts = this.user(payout.userId, payout.asset)
+    this.payouts.set(accounts, payout)
+    this.changedPayouts.add(accounts)
     this.isWorkOutdated = true
   }
 
@@ -289,7 +281,7 @@ export class Book {
     const accounts = this.user(entry.userId, entry.asset)
     accounts[account] += amount
     if (accounts[account] < 0n) throw new Error(`${account} of a user would become negative`)
-    this.changedUsers.add(userKey(entry.userId, entry.asset))
+    accounts.isChanged = true
   }
 }
 

@@ -3,7 +3,7 @@ import { type Asset, assets } from "@card-rewards/domain/Money"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
-import { byCreation, byDuePosition, type Payout, userKey } from "./Accounts.ts"
+import { byCreation, byDuePosition, type Payout } from "./Accounts.ts"
 import type { Book } from "./Book.ts"
 import { isAssigned, matureReward, reserve, serveWaiting } from "./Funding.ts"
 import { readAssignable, readMissingUsers } from "./Load.ts"
@@ -29,8 +29,9 @@ export const applyDue = Effect.fnUntraced(function*(books: ReadonlyMap<Integrato
 
 /** Continues the claims of touched users and of users who owe, none of whose rewards may mature before. */
 const continuePayouts = Effect.fnUntraced(function*(book: Book) {
-  for (const [key] of book.usersInScope()) {
-    const payout = book.payouts.get(key)
+  if (book.payouts.size === 0) return
+  for (const accounts of book.usersInScope()) {
+    const payout = book.payouts.get(accounts)
     if (payout !== undefined) yield* continuePayout(book, payout)
   }
 })
@@ -49,7 +50,7 @@ const reserveAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset) {
   while (vault.assigned > 0n && book.reservedTo[asset] < vault.assignedTo) {
     const { assignedTo } = vault
     // users whose stored row is outdated may sort before those still to be read
-    yield* readAssignable(book, asset, book.budget + book.outdatedFirsts.size + 1)
+    yield* readAssignable(book, asset, book.budget + book.outdatedFirsts + 1)
     yield* continuePayouts(book)
     if (book.isBehind) return
     const rows = (yield* readAssigned(book, asset)).toSorted(byCreation)
@@ -76,9 +77,10 @@ const reserveAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset) {
 
 /** The due rewards of {@link Book.usersInScope} that this transaction has reserved. */
 const reservedAndDue = (book: Book): ReadonlyArray<RewardRow> => {
-  const inScope = new Set(book.usersInScope().map(([key]) => key))
+  if (book.changed.size === 0) return []
+  const inScope = new Set(book.usersInScope())
   return [...book.changed].flatMap((key) => book.rewards.get(key) ?? []).filter((row) =>
-    row.state === "Pending" && row.claimableAt <= book.now && inScope.has(userKey(row.userId, row.asset)))
+    row.state === "Pending" && row.claimableAt <= book.now && inScope.has(book.user(row.userId, row.asset)))
 }
 
 const matureInOrder = Effect.fnUntraced(function*(book: Book, due: ReadonlyArray<RewardRow>) {

@@ -8,7 +8,7 @@ import { perRow } from "../Database/PlannerHints.ts"
 import { columnList, type Row, rowVersion, timestamptz } from "../Database/Table.ts"
 import { isOwned, type Owned, requireOwned } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
-import { type Payout, splitUserKey, userKey, type VaultAccounts } from "./Accounts.ts"
+import type { Payout, VaultAccounts } from "./Accounts.ts"
 import { Book } from "./Book.ts"
 import type { RewardRow } from "./RewardRow.ts"
 
@@ -100,11 +100,16 @@ type UserRow = Row<typeof userRows>
 
 const addUsers = (books: ReadonlyMap<IntegratorId, Book>, rows: ReadonlyArray<UserRow>): void => {
   for (const { asset, ctid, dueAt, dueCreation, firstWaiting, integratorId, userId, xmin, ...accounts } of rows) {
-    books.get(integratorId)?.addUser(userId, asset, {
+    books.get(integratorId)?.addUser({
       ...accounts,
+      userId,
+      asset,
       firstPending: dueAt === null || dueCreation === null ? undefined : { claimableAt: dueAt, creation: dueCreation },
-      firstWaiting: firstWaiting ?? undefined
-    }, { ctid, xmin })
+      firstWaiting: firstWaiting ?? undefined,
+      stored: { ctid, xmin },
+      isChanged: false,
+      areFirstsOutdated: false
+    })
   }
 }
 
@@ -135,8 +140,7 @@ export const readUsers = Effect.fnUntraced(function*(
         AND b.owed > 0 AND b.due_at <= t.now ORDER BY b.due_at, b.due_creation LIMIT ${value.int4(limit)}
     ) b`.withoutTransform)
   for (const one of touched) {
-    const book = books.get(one.integratorId)
-    for (const userId of one.userIds) for (const asset of assets) book?.user(userId, asset)
+    for (const userId of one.userIds) books.get(one.integratorId)?.markRead(userId)
   }
   yield* readPayouts(books)
 })
@@ -155,16 +159,15 @@ export const readAssignable = Effect.fnUntraced(function*(book: Book, asset: Ass
 
 /** Reads the unfinished claims of all users that the books have. Nearly always no vault has one. */
 const readPayouts = Effect.fnUntraced(function*(books: ReadonlyMap<IntegratorId, Book>) {
-  const keys = [...books.values()].filter((book) => book.hasPayouts).flatMap((book) =>
-    [...book.userKeys()].filter((key) => !book.payouts.has(key)).map((key) => ({ book, key })))
-  if (keys.length === 0) return
+  const users = [...books.values()].filter((book) => book.hasPayouts).flatMap(({ accounts, integratorId, payouts }) =>
+    accounts.filter((one) => !payouts.has(one)).map(({ asset, userId }) => ({ integratorId, userId, asset })))
+  if (users.length === 0) return
   const sql = yield* SqlClient.SqlClient
-  const users = keys.map(({ book, key }) => ({ integratorId: book.integratorId, ...splitUserKey(key) }))
   const rows = yield* sql<Payout & { integratorId: IntegratorId }>`
     SELECT p.* FROM ${payoutKeys.unnest(users)}
     CROSS JOIN LATERAL (SELECT * FROM payouts p WHERE ${payoutKeys.match("p", "t")} ${perRow}) p`
   for (const { integratorId, ...payout } of rows) {
-    books.get(integratorId)?.payouts.set(userKey(payout.userId, payout.asset), payout)
+    books.get(integratorId)?.addPayout(payout)
   }
 })
 

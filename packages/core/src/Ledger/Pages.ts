@@ -5,15 +5,14 @@ import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
 import { columnList, int8, timestamptz } from "../Database/Table.ts"
 import * as Tables from "../Tables.ts"
-import { byCreation, byDuePosition, type DuePosition, splitUserKey, userKey } from "./Accounts.ts"
+import { byCreation, byDuePosition, type DuePosition, type UserAccounts } from "./Accounts.ts"
 import type { Book } from "./Book.ts"
 import { type RewardRow, rewardKey } from "./RewardRow.ts"
 
 /** A user whose rewards are read page by page, and the position of the last one read. */
 interface Reader {
   readonly book: Book
-  /** The user's key in the book. */
-  readonly key: string
+  readonly accounts: UserAccounts
   readonly after: DuePosition
 }
 
@@ -37,7 +36,7 @@ const growth = 4
  * read further, so that the rows read stay in proportion to the rows returned.
  */
 const readFirst = Effect.fnUntraced(function*(
-  users: ReadonlyArray<{ readonly book: Book; readonly key: string }>,
+  users: ReadonlyArray<Pick<Reader, "book" | "accounts">>,
   order: (a: DuePosition, b: DuePosition) => number,
   readPage: ReadPage,
   after: DuePosition = beginning
@@ -48,13 +47,14 @@ const readFirst = Effect.fnUntraced(function*(
   let readers: ReadonlyArray<Reader> = users.map((user) => ({ ...user, after }))
   while (readers.length > 0) {
     const rows = yield* readPage(readers, limit)
-    const pages = Map.groupBy(rows, ({ asset, integratorId, userId }) => `${integratorId}\0${userKey(userId, asset)}`)
+    const books = new Map<string, Book>(readers.map(({ book }) => [book.integratorId, book]))
+    const pages = Map.groupBy(rows, ({ asset, integratorId, userId }) => books.get(integratorId)?.user(userId, asset))
     const unfinished: Array<Reader> = []
-    for (const { book, key } of readers) {
-      const page = pages.get(`${book.integratorId}\0${key}`) ?? []
+    for (const { accounts, book } of readers) {
+      const page = pages.get(accounts) ?? []
       found.set(book, [...found.get(book) ?? [], ...page])
       const last = page.at(-1)
-      if (last !== undefined && page.length === limit) unfinished.push({ book, key, after: last })
+      if (last !== undefined && page.length === limit) unfinished.push({ book, accounts, after: last })
     }
     for (const [book, rows] of found) found.set(book, rows.toSorted(order).slice(0, book.budget + 1))
     readers = unfinished.filter(({ after, book }) => {
@@ -77,9 +77,10 @@ const assignedReaders = columnList({ ...account.columns, assigned_to: int8(), af
 
 const readDuePage: ReadPage = Effect.fnUntraced(function*(readers, limit) {
   const sql = yield* SqlClient.SqlClient
-  const rows = readers.map(({ after, book, key }) => ({
+  const rows = readers.map(({ accounts: { asset, userId }, after, book }) => ({
     integratorId: book.integratorId,
-    ...splitUserKey(key),
+    userId,
+    asset,
     now: book.now,
     afterAt: after.claimableAt,
     afterCreation: after.creation
@@ -96,11 +97,8 @@ const readDuePage: ReadPage = Effect.fnUntraced(function*(readers, limit) {
 
 const readAssignedPage: ReadPage = Effect.fnUntraced(function*(readers, limit) {
   const sql = yield* SqlClient.SqlClient
-  const rows = readers.map(({ after, book, key }) => {
-    const user = splitUserKey(key)
-    const { assignedTo } = book.vault[user.asset]
-    return { integratorId: book.integratorId, ...user, assignedTo, afterCreation: after.creation }
-  })
+  const rows = readers.map(({ accounts: { asset, userId }, after, book: { integratorId, vault } }) =>
+    ({ integratorId, userId, asset, assignedTo: vault[asset].assignedTo, afterCreation: after.creation }))
   return yield* sql<RewardRow>`
     SELECT r.* FROM ${assignedReaders.unnest(rows)}
     CROSS JOIN LATERAL (
@@ -118,8 +116,8 @@ const addAll = (book: Book, rows: ReadonlyArray<RewardRow>): ReadonlyArray<Rewar
 /** The due rewards of {@link Book.usersInScope}, in order: for each book at most one more than its budget. */
 export const readDue = Effect.fnUntraced(function*(books: Iterable<Book>) {
   const users = [...books].flatMap((book) =>
-    book.usersInScope().flatMap(([key, { firstPending }]) =>
-      firstPending !== undefined && firstPending.claimableAt <= book.now ? [{ book, key }] : []))
+    book.usersInScope().filter(({ firstPending }) => firstPending !== undefined && firstPending.claimableAt <= book.now)
+      .map((accounts) => ({ book, accounts })))
   if (users.length === 0) return new Map<Book, ReadonlyArray<RewardRow>>()
   const found = yield* readFirst(users, byDuePosition, readDuePage)
   return new Map([...found].map(([book, rows]) => [book, addAll(book, rows)]))
@@ -131,14 +129,14 @@ export const readDue = Effect.fnUntraced(function*(books: Iterable<Book>) {
  */
 export const readAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset) {
   const { assigned, assignedTo } = book.vault[asset]
-  const users = book.usersInScope().flatMap(([key, { firstWaiting }]) => {
-    const isOf = splitUserKey(key).asset === asset
-    return isOf && firstWaiting !== undefined && firstWaiting <= assignedTo ? [{ book, key }] : []
-  })
-  if (assigned === 0n || users.length === 0) return []
+  if (assigned === 0n) return []
+  const users = book.usersInScope()
+    .filter((one) => one.asset === asset && one.firstWaiting !== undefined && one.firstWaiting <= assignedTo)
+    .map((accounts) => ({ book, accounts }))
+  if (users.length === 0) return []
   const after = { ...beginning, creation: book.reservedTo[asset] }
   const found = yield* readFirst(users, byCreation, readAssignedPage, after)
-  const keys = new Set(users.map(({ key }) => key))
-  const created = book.createdRows(asset).filter((row) => keys.has(userKey(row.userId, asset)))
+  const inScope = new Set(users.map(({ accounts }) => accounts))
+  const created = book.createdRows(asset).filter((row) => inScope.has(book.user(row.userId, asset)))
   return [...addAll(book, found.get(book) ?? []), ...created]
 })

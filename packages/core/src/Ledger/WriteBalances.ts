@@ -16,7 +16,6 @@ import {
   type Written
 } from "../Database/Table.ts"
 import * as Tables from "../Tables.ts"
-import { splitUserKey } from "./Accounts.ts"
 import type { Book } from "./Book.ts"
 
 const changedAccounts = Tables.userBalances.pick("awaiting_funding", "pending", "claimable", "paid", "owed")
@@ -36,16 +35,13 @@ const outdatedBalances = columnList({
 const changedUsers = (books: ReadonlyArray<Book>, areOutdated: boolean) => {
   const added: Array<Written<typeof Tables.userBalances>> = []
   const stored: Array<Written<typeof Tables.userBalances> & RowVersion> = []
-  for (const book of books) {
-    for (const key of book.changedUsers) {
-      if (book.outdatedFirsts.has(key) !== areOutdated) continue
-      const { asset, userId } = splitUserKey(key)
-      const { firstPending, ...rest } = book.user(userId, asset)
+  for (const { accounts, integratorId } of books) {
+    for (const one of accounts) {
+      if (!one.isChanged || one.areFirstsOutdated !== areOutdated) continue
+      const { firstPending, stored: version } = one
       const first = { dueAt: firstPending?.claimableAt, dueCreation: firstPending?.creation }
-      const row = { integratorId: book.integratorId, userId, asset, ...rest, ...first }
-      const version = book.storedUsers.get(key)
-      if (version === undefined) added.push(row)
-      else stored.push({ ...row, ...version })
+      if (version === undefined) added.push({ ...one, integratorId, ...first })
+      else stored.push({ ...one, integratorId, ...first, ctid: version.ctid, xmin: version.xmin })
     }
   }
   return { added, stored }
@@ -120,8 +116,8 @@ export const writeWaitingSums = Effect.fnUntraced(function*(books: ReadonlyArray
 export const writePayouts = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   const sql = yield* SqlClient.SqlClient
   for (const { changedPayouts, integratorId, payouts } of books) {
-    for (const key of changedPayouts) {
-      const payout = payouts.get(key)
+    for (const accounts of changedPayouts) {
+      const payout = payouts.get(accounts)
       if (payout === undefined) continue
       const { amount, asset, reference, userId } = payout
       yield* amount === 0n

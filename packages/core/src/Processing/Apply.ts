@@ -74,7 +74,9 @@ const authorize = (state: State, event: StoredEvent): ReadonlyArray<VaultChange>
 
 /** An enrolled user has an attribute record at every time, and events of other users are refused. */
 const attributesAtPurchase = (event: StoredEvent): Attributes =>
-  typeof event.record === "bigint" ? attributesOf(event) : defect(`${eventName(event)}: its user's attributes are not read`)
+  typeof event.record === "bigint"
+    ? attributesOf(event)
+    : defect(`${eventName(event)}: its user's attributes are not read`)
 
 /** An increment or reversal in another currency has no effect. */
 const changeAuthorization = (
