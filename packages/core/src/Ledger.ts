@@ -23,7 +23,9 @@ export { PaidAtOnce, payClaim } from "./Ledger/Payouts.ts"
 /** A reward that a clearing earns in one program; see {@link earnReward}. */
 export type EarnedReward = Pick<
   RewardRow,
+  | "integratorId"
   | "userId"
+  | "kind"
   | "externalTransactionId"
   | "programId"
   | "programVersion"
@@ -148,21 +150,19 @@ export const work = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   return [...books.values()].reduce((sum, book) => sum + book.events.length, 0)
 })
 
-/** Creates a reward: reserved where free money covers it, and claimable at once where its holding period is over. */
-export const earnReward = Effect.fnUntraced(function*(book: Book, reward: EarnedReward) {
-  const { earned, spend, ...row } = reward
-  const created = book.create(
-    { ...row, integratorId: book.integratorId, kind: "clearing" },
-    earn(earned, spend, book.vault[reward.asset].free)
-  )
-  if (created.state === "AwaitingFunding") {
-    book.waiting(created.asset).push(created)
-  } else if (created.claimableAt <= book.now) {
-    const free = book.vault[reward.asset].free
-    matureReward(book, created)
-    if (book.vault[reward.asset].free > free) yield* fundWaiting(book, reward.asset)
-  }
-})
+/**
+ * Creates a reward: reserved where free money covers it, and claimable at once where its holding period is over.
+ * Returns whether it has freed money, by a recovery: then {@link fundWaiting} must follow.
+ */
+export const earnReward = (book: Book, reward: EarnedReward): boolean => {
+  const vault = book.vault[reward.asset]
+  const created = book.create(reward, earn(reward.earned, reward.spend, vault.free))
+  if (created.state === "AwaitingFunding") book.waiting(created.asset).push(created)
+  if (created.state !== "Pending" || created.claimableAt > book.now) return false
+  const { free } = vault
+  matureReward(book, created)
+  return vault.free > free
+}
 
 /** A clearing whose rewards a refund reduces; see {@link refundClearing}. */
 export interface RefundedClearing {

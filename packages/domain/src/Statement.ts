@@ -68,9 +68,16 @@ export const movementsOf: Readonly<Record<string, ReadonlyArray<readonly [name: 
 /** Movements that grow with each journal entry. */
 export type Totals = { -readonly [Name in keyof Movements]: Movements[Name] }
 
+/** {@link movementsOf} by the accounts of an entry, so that an entry needs no name. */
+const movementsBetween = new Map<string, Map<string, (typeof movementsOf)[string]>>()
+for (const [name, movements] of Object.entries(movementsOf)) {
+  const [from = "", to = ""] = name.split(" → ")
+  movementsBetween.set(from, (movementsBetween.get(from) ?? new Map()).set(to, movements))
+}
+
 /** Adds an entry to the sums of the entries before it. */
 export const addEntry = (totals: Totals, { amount, from, to }: Move): void => {
-  for (const [name, sign] of movementsOf[`${from} → ${to}`] ?? []) totals[name] += sign * amount
+  for (const [name, sign] of movementsBetween.get(from)?.get(to) ?? []) totals[name] += sign * amount
 }
 
 /** The state of a vault in one asset at the end of a day: its free money, and all movements since the beginning. */

@@ -145,7 +145,7 @@ class Replay {
   }
 
   groups(): Iterable<Group> {
-    return this.state.groups
+    return this.state.groups.all()
   }
 
   /** Returns the facts; `expected` has the expected balances by asset. */
@@ -186,7 +186,7 @@ class Replay {
   }
 
   private estimates(): ReadonlyArray<readonly [string, string]> {
-    return [...this.state.groups].flatMap((group) =>
+    return this.state.groups.all().flatMap((group) =>
       [...group.estimates()].filter(({ authorizations }) => authorizations > 0).map((estimate) =>
         estimateFact({
           ...group,

@@ -19,6 +19,7 @@ import { encodeReward, presentReward, type RewardRow, rewardKey } from "./Reward
 import type { Entry, PendingEvent, VaultOperation } from "./Pending.ts"
 import { WaitingQueue } from "./WaitingQueue.ts"
 
+/** A reward as its clearing has earned it, without what the change and the book add. */
 type NewReward = Omit<RewardRow, keyof RewardMoney | "creation" | "createdAt" | "updatedAt" | "revision">
 
 /**
@@ -154,8 +155,8 @@ export class Book {
   /** Adds a new reward, decided by `change`. */
   create(row: NewReward, change: RewardChange): RewardRow {
     this.creations += 1n
-    const first = { creation: this.creations, createdAt: this.now, updatedAt: this.now, revision: 1 }
-    const created: RewardRow = { ...row, ...change.money, ...first }
+    const { creations: creation, now } = this
+    const created: RewardRow = { ...row, ...change.money, creation, createdAt: now, updatedAt: now, revision: 1 }
     const key = rewardKey(created)
     this.created.add(key)
     this.record(key, undefined, created, change, this.operation?.reference)

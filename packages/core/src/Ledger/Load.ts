@@ -96,16 +96,24 @@ const accountsOf = (rows: ReadonlyArray<BalanceRow>): Book["vault"] => {
 }
 
 const userRows = columnList({ ...Tables.userBalances.columns, ...rowVersion })
-type UserRow = Row<typeof userRows>
 
-const addUsers = (books: ReadonlyMap<IntegratorId, Book>, rows: ReadonlyArray<UserRow>): void => {
-  for (const { asset, ctid, dueAt, dueCreation, firstWaiting, integratorId, userId, xmin, ...accounts } of rows) {
-    books.get(integratorId)?.addUser({
-      ...accounts,
-      userId,
-      asset,
+/** Adds the users of a statement's `values`, which selects {@link userRows}. */
+const addUsers = (
+  books: ReadonlyMap<IntegratorId, Book>,
+  values: ReadonlyArray<ReadonlyArray<unknown>>
+): void => {
+  for (const row of userRows.rows(values)) {
+    const { ctid, dueAt, dueCreation, xmin } = row
+    books.get(row.integratorId)?.addUser({
+      userId: row.userId,
+      asset: row.asset,
+      awaitingFunding: row.awaitingFunding,
+      pending: row.pending,
+      claimable: row.claimable,
+      paid: row.paid,
+      owed: row.owed,
       firstPending: dueAt === null || dueCreation === null ? undefined : { claimableAt: dueAt, creation: dueCreation },
-      firstWaiting: firstWaiting ?? undefined,
+      firstWaiting: row.firstWaiting ?? undefined,
       stored: { ctid, xmin },
       isChanged: false,
       areFirstsOutdated: false
@@ -128,17 +136,17 @@ export const readUsers = Effect.fnUntraced(function*(
   const vaults = [...books.values()].flatMap(({ integratorId, now }) =>
     assets.map((asset) => ({ integratorId, asset, now }))
   )
-  addUsers(books, yield* sql<UserRow>`
-    SELECT ${userRows.renamed("b")} FROM ${userKeys.unnest(users)}
+  addUsers(books, yield* sql`
+    SELECT ${userRows.of("b")} FROM ${userKeys.unnest(users)}
     CROSS JOIN LATERAL (
       SELECT *, ctid, xmin FROM user_balances b WHERE ${userKeys.match("b", "t")} ${perRow}
     ) b
     UNION ALL
-    SELECT ${userRows.renamed("b")} FROM ${vaultTimes.unnest(vaults)}
+    SELECT ${userRows.of("b")} FROM ${vaultTimes.unnest(vaults)}
     CROSS JOIN LATERAL (
       SELECT *, ctid, xmin FROM user_balances b WHERE b.integrator_id = t.integrator_id AND b.asset = t.asset
         AND b.owed > 0 AND b.due_at <= t.now ORDER BY b.due_at, b.due_creation LIMIT ${value.int4(limit)}
-    ) b`.withoutTransform)
+    ) b`.values)
   for (const one of touched) {
     for (const userId of one.userIds) books.get(one.integratorId)?.markRead(userId)
   }
@@ -149,11 +157,11 @@ export const readUsers = Effect.fnUntraced(function*(
 export const readAssignable = Effect.fnUntraced(function*(book: Book, asset: Asset, limit: number) {
   const sql = yield* SqlClient.SqlClient
   const books = new Map([[book.integratorId, book]])
-  addUsers(books, yield* sql<UserRow>`
-    SELECT ${userRows.renamed("b")} FROM user_balances b
+  addUsers(books, yield* sql`
+    SELECT ${userRows.of("b")} FROM user_balances b
     WHERE b.integrator_id = ${book.integratorId} AND b.asset = ${asset} AND b.owed > 0
       AND b.first_waiting <= ${value.int8(book.vault[asset].assignedTo)}
-    ORDER BY b.first_waiting LIMIT ${value.int4(limit)}`.withoutTransform)
+    ORDER BY b.first_waiting LIMIT ${value.int4(limit)}`.values)
   yield* readPayouts(books)
 })
 

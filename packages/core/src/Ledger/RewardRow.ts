@@ -23,25 +23,28 @@ export const presentReward = (rewards: ReadonlyMap<string, RewardRow>, key: stri
 }
 
 /** A reward as the API's list and the events show it. */
-export const encodeReward = (row: ShownReward): typeof Reward.Encoded => ({
-  id: printRewardId(row),
-  userId: row.userId,
-  programId: row.programId,
-  programVersion: row.programVersion,
-  transaction: { kind: spendKind(row.kind), externalTransactionId: row.externalTransactionId },
-  state: row.state satisfies RewardState,
-  amount: { asset: row.asset, amount: row.amount.toString() },
-  spend: { currency: row.currency, amount: row.spend.toString() },
-  claimableAt: printTimestamp(row.claimableAt),
-  createdAt: printTimestamp(row.createdAt),
-  updatedAt: printTimestamp(row.updatedAt),
-  revision: row.revision,
-  earned: row.earned.toString(),
-  paid: row.paid.toString(),
-  recovered: row.recovered.toString(),
-  clawedBack: row.clawedBack.toString(),
-  refundedSpend: row.refundedSpend.toString()
-})
+export const encodeReward = (row: ShownReward): typeof Reward.Encoded => {
+  const createdAt = printTimestamp(row.createdAt)
+  return {
+    id: printRewardId(row),
+    userId: row.userId,
+    programId: row.programId,
+    programVersion: row.programVersion,
+    transaction: { kind: spendKind(row.kind), externalTransactionId: row.externalTransactionId },
+    state: row.state satisfies RewardState,
+    amount: { asset: row.asset, amount: row.amount.toString() },
+    spend: { currency: row.currency, amount: row.spend.toString() },
+    claimableAt: printTimestamp(row.claimableAt),
+    createdAt,
+    updatedAt: row.updatedAt === row.createdAt ? createdAt : printTimestamp(row.updatedAt),
+    revision: row.revision,
+    earned: row.earned.toString(),
+    paid: row.paid.toString(),
+    recovered: row.recovered.toString(),
+    clawedBack: row.clawedBack.toString(),
+    refundedSpend: row.refundedSpend.toString()
+  }
+}
 
 /** Only clearings earn rewards. */
 const spendKind = (kind: string): "clearing" => {

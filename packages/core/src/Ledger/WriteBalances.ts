@@ -38,10 +38,9 @@ const changedUsers = (books: ReadonlyArray<Book>, areOutdated: boolean) => {
   for (const { accounts, integratorId } of books) {
     for (const one of accounts) {
       if (!one.isChanged || one.areFirstsOutdated !== areOutdated) continue
-      const { firstPending, stored: version } = one
-      const first = { dueAt: firstPending?.claimableAt, dueCreation: firstPending?.creation }
-      if (version === undefined) added.push({ ...one, integratorId, ...first })
-      else stored.push({ ...one, integratorId, ...first, ctid: version.ctid, xmin: version.xmin })
+      const [dueAt, dueCreation] = [one.firstPending?.claimableAt, one.firstPending?.creation]
+      if (one.stored === undefined) added.push({ ...one, integratorId, dueAt, dueCreation })
+      else stored.push({ ...one, integratorId, dueAt, dueCreation, ctid: one.stored.ctid, xmin: one.stored.xmin })
     }
   }
   return { added, stored }

@@ -158,19 +158,21 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => 
     changes.push({
       kind: "earn",
       reward: {
-        userId: event.userId,
-        externalTransactionId: event.externalTransactionId,
+        integratorId,
+        userId,
+        kind: "clearing",
+        externalTransactionId,
         programId,
         programVersion: version.version,
         asset: version.asset,
         categoryId: category ?? null,
         purchaseAt,
-        currency: event.currency,
+        currency,
         monthUsedBefore: used.month,
         categoryUsedBefore: used.category,
         claimableAt: event.occurredAt + version.holdingPeriodDays * dayMillis,
         earned,
-        spend: event.cents
+        spend: cents
       }
     })
   }

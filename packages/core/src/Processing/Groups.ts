@@ -173,10 +173,15 @@ export class Groups {
     return group
   }
 
-  *[Symbol.iterator](): Iterator<Group> {
+  /** All groups. */
+  all(): Array<Group> {
+    const all: Array<Group> = []
     for (const users of this.users.values()) {
-      for (const months of users.values()) for (const { byProgram } of months) yield* byProgram.values()
+      for (const months of users.values()) {
+        for (const { byProgram } of months) for (const group of byProgram.values()) all.push(group)
+      }
     }
+    return all
   }
 
   private monthOf({ integratorId, month, userId }: UserMonth): MonthGroups {

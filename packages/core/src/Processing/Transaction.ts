@@ -142,7 +142,7 @@ const applyParts = Effect.fnUntraced(function*(
   const loaded = yield* readDependents(parts)
   const state = yield* Load.state(loaded, catalogs)
   const { decided, failed, outcome, work } = decideParts(state, loaded.parts, options.maxUnits)
-  const groups = [...state.groups].filter(({ integratorId }) => !failed.has(integratorId))
+  const groups = state.groups.all().filter(({ integratorId }) => !failed.has(integratorId))
   const books = yield* applyVaultChanges(outcome, options.lockedVaults === "skip")
   const done = new Set<StoredEvent>(outcome.done)
   const sql = yield* SqlClient.SqlClient
@@ -213,12 +213,16 @@ const applyVaultChanges = Effect.fnUntraced(function*({ vaultChanges }: Outcome,
   for (const [integratorId, own] of byIntegrator) {
     const book = books.get(integratorId)
     if (book === undefined) return yield* Effect.die(new Error("an integrator without a vault"))
-    for (const [index, { change, event }] of own.entries()) {
-      if (book.isBehind && own[index - 1]?.event !== event) {
+    let last: StoredEvent | undefined
+    for (const { change, event } of own) {
+      const isFirst = event !== last
+      last = event
+      if (book.isBehind && isFirst) {
         const behind = touched.filter((one) => one.integratorId === integratorId)
         return yield* new Ledger.Behind({ touched: behind, became: "during" })
       }
-      yield* change.kind === "earn" ? Ledger.earnReward(book, change.reward) : Ledger.refundClearing(book, change)
+      if (change.kind === "refund") yield* Ledger.refundClearing(book, change)
+      else if (Ledger.earnReward(book, change.reward)) yield* Ledger.fundWaiting(book, change.reward.asset)
     }
   }
   return [...books.values()]
