@@ -189,11 +189,15 @@ export const refundClearing = Effect.fnUntraced(function*(
   }
 })
 
+type Write = Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>
+
 /**
- * Writes the changes of the books: rewards, balances, journal and events; and in the same statement the given changes
- * of other tables.
+ * Returns the effect that writes the changes of the books: rewards, balances, journal and events; and in the same
+ * statement the given changes of other tables.
  */
-export const write = (
+export const prepareWrite = (
   books: Iterable<Book>,
   others: ReadonlyArray<Change> = []
-): Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> => Writes.write([...books], others)
+): Effect.Effect<Write, never, SqlClient.SqlClient> => Writes.prepare([...books], others)
+
+const write = (books: Iterable<Book>): Write => Effect.flatten(prepareWrite(books))

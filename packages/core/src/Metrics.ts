@@ -46,9 +46,13 @@ export const addByKind = (
   metric: Metric.Metric<number, unknown>,
   all: ReadonlyArray<{ readonly kind: string }>
 ): Effect.Effect<void> =>
-  Effect.forEach(Map.groupBy(all, ({ kind }) => kind), ([kind, of]) => add(metric, of.length, { kind }), {
-    discard: true
-  })
+  Effect.forEach(countByKind(all), ([kind, count]) => add(metric, count, { kind }), { discard: true })
+
+const countByKind = (all: ReadonlyArray<{ readonly kind: string }>): ReadonlyMap<string, number> => {
+  const counts = new Map<string, number>()
+  for (const { kind } of all) counts.set(kind, (counts.get(kind) ?? 0) + 1)
+  return counts
+}
 
 /** Seconds since a reading of {@link Clock.monotonicTimeNanos}. */
 export const secondsSince = (startedNanos: bigint): Effect.Effect<number> =>

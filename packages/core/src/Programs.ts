@@ -66,8 +66,8 @@ export class Programs extends Context.Service<Programs, {
   ) => Effect.Effect<void, SqlError.SqlError>
   /**
    * Loads versions that deferred events need, after the transaction that deferred them: up to `maxLoadBytes` of JSON,
-   * but at least one version. `decided` are all events that the transaction decided, `deferred` those of them that it
-   * left in the queue. Returns 0 where it has nothing to load for them now.
+   * but at least one version. `decided` are the lanes of all events that the transaction decided, `deferred` those of
+   * the events that it left in the queue. Returns 0 where it has nothing to load for them now.
    */
   readonly load: (
     decided: ReadonlyArray<Pick<Need, "integratorId" | "lane">>,

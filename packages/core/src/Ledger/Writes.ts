@@ -1,4 +1,4 @@
-import type { Asset } from "@card-rewards/domain/Money"
+import { type Asset, assets } from "@card-rewards/domain/Money"
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -22,23 +22,32 @@ import {
 } from "./WriteBalances.ts"
 
 /**
- * Writes the changes of the books, with a fixed number of statements, whatever the number of rows; the first one also
- * makes `others`, changes of other tables.
+ * Prepares the write of the changes of the books, with a fixed number of statements, whatever the number of rows; the
+ * first one also makes `others`, changes of other tables. Returns the effect that writes, which refers to as few books
+ * as possible: the others are garbage while PostgreSQL executes the statements.
  */
-export const write = Effect.fnUntraced(function*(
-  books: ReadonlyArray<Book>,
-  others: ReadonlyArray<Change>
-) {
+export const prepare = Effect.fnUntraced(function*(books: ReadonlyArray<Book>, others: ReadonlyArray<Change>) {
   const changed = books.filter(({ entries, events, operation }) =>
     operation !== undefined || events.length > 0 || entries.length > 0
   )
-  yield* together(changed.length === 0 ? others : [...others, ...(yield* changes(changed))])
-  // what looks up, or depends on, what the statement above has changed
+  const first = together(changed.length === 0 ? others : [...others, ...(yield* changes(changed))])
+  const left = changed.filter(needsMore)
+  const outdated = books.filter((book) => book.isWorkOutdated)
+  return left.length + outdated.length === 0 ? first : Effect.andThen(first, writeRest(left, outdated))
+})
+
+/** Whether {@link writeRest} has something to write. */
+const needsMore = ({ changedPayouts, operation, outdatedFirsts, waitingChanges }: Book): boolean =>
+  outdatedFirsts > 0 || operation !== undefined || changedPayouts.size > 0 ||
+  assets.some((asset) => waitingChanges[asset].size > 0)
+
+/** Writes what looks up, or depends on, what the first statement has changed. */
+const writeRest = Effect.fnUntraced(function*(changed: ReadonlyArray<Book>, outdated: ReadonlyArray<Book>) {
   yield* writeOutdatedBalances(changed)
   yield* writeWaitingSums(changed)
   yield* writePayouts(changed)
   yield* insertOperations(changed)
-  yield* writeWorkAt(books.filter((book) => book.isWorkOutdated))
+  yield* writeWorkAt(outdated)
 })
 
 const changes = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {

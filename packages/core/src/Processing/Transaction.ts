@@ -84,20 +84,21 @@ const commitAndLoad = Effect.fnUntraced(function*(shared: Shared, options: Batch
     "LockTimeoutError",
     () => Effect.fail(new LockTimeout())
   )
-  const { decided, deferred, work, ...result } = yield* Database.withDeadline(
+  const { deferred, lanes, work, ...result } = yield* Database.withDeadline(
     options.deadlineMillis,
     transaction,
     () => Effect.fail(new DeadlineExceeded())
   )
   for (const [integratorId, { events, units }] of work) shared.weights.observe(integratorId, units, events)
-  return { result, loaded: yield* shared.programs.load(decided, deferred) }
+  return { result, loaded: yield* shared.programs.load(lanes, deferred) }
 })
 
 type Work = ReadonlyMap<IntegratorId, { readonly units: number; readonly events: number }>
 
 interface Committed extends BatchResult {
   readonly work: Work
-  readonly decided: ReadonlyArray<StoredEvent>
+  /** The lanes of the decided events. */
+  readonly lanes: ReadonlyArray<Pick<StoredEvent, "integratorId" | "lane">>
   readonly deferred: Outcome["deferred"]
 }
 
@@ -109,34 +110,42 @@ const nothing: Committed = {
   failed: new Map(),
   locked: new Map(),
   work: new Map(),
-  decided: [],
+  lanes: [],
   deferred: []
 }
 
-/** Locks the lanes, takes their first events, and decides and saves these, in the caller's transaction. */
-const takeAndApply = Effect.fnUntraced(function*(shared: Shared, options: BatchOptions) {
-  if (options.lanes.length === 0) return nothing
+/**
+ * Locks the lanes, takes their first events, and decides and saves these, in the caller's transaction. Each step is an
+ * effect that returns the next one: what has been read and decided is garbage while PostgreSQL executes the statement
+ * that saves it, the longest part of a batch.
+ */
+const takeAndApply = (shared: Shared, options: BatchOptions) => Effect.flatten(take(shared, options))
+
+const take = Effect.fnUntraced(function*(shared: Shared, options: BatchOptions) {
+  if (options.lanes.length === 0) return Effect.succeed(nothing)
   const ownLanes = yield* lockLanes(options.lanes, options.lockedLanes)
   const locked = options.lockedVaults === "skip"
     ? yield* lockFreeVaults(new Set(ownLanes.map((lane) => lane.integratorId)))
     : nothing.locked
   const lanes = ownLanes.filter((lane) => !locked.has(lane.integratorId))
-  if (lanes.length === 0) return { ...nothing, locked }
+  if (lanes.length === 0) return Effect.succeed({ ...nothing, locked })
   const { isBatchFull, parts } = yield* takeEvents(shared.scan, shared.weights, lanes)
-  if (parts.length === 0) return { ...nothing, locked }
+  if (parts.length === 0) return Effect.succeed({ ...nothing, locked })
   const origins = () => parts.flatMap(({ queued }) => queued.map((event) => event.traceparent))
-  return yield* Tracing.startDeferred(origins)(applyParts(shared, options, lanes, parts)).pipe(
-    Effect.map((committed) => ({ ...committed, locked, isBatchFull }))
-  )
+  return Tracing.startDeferred(origins)(Effect.flatten(decide(shared, options, { isBatchFull, lanes, locked, parts })))
 })
 
 const appliedEvents = Metrics.counter("card_rewards.spend_events.applied", "{event}", "Spend events that were applied")
 
-const applyParts = Effect.fnUntraced(function*(
+interface Taken extends Pick<BatchResult, "isBatchFull" | "locked"> {
+  readonly lanes: ReadonlyArray<Save.Lane>
+  readonly parts: ReadonlyArray<Part>
+}
+
+const decide = Effect.fnUntraced(function*(
   { programs }: Shared,
   options: BatchOptions,
-  lanes: ReadonlyArray<Save.Lane>,
-  parts: ReadonlyArray<Part>
+  { isBatchFull, lanes, locked, parts }: Taken
 ) {
   const catalogs = yield* programs.catalogsAt(parts)
   const loaded = yield* readDependents(parts)
@@ -146,15 +155,29 @@ const applyParts = Effect.fnUntraced(function*(
   const books = yield* applyVaultChanges(outcome, options.lockedVaults === "skip")
   const done = new Set<StoredEvent>(outcome.done)
   const sql = yield* SqlClient.SqlClient
-  yield* Ledger.write(books, [
+  const save = yield* Ledger.prepareWrite(books, [
     ...Save.changes(sql, { state, groups, outcome, lanes }),
     ...Segments.removal(sql, parts.flatMap(({ queued }) => queued.filter((event) => done.has(event))))
   ])
   yield* Metrics.afterCommit(() => Metrics.addByKind(appliedEvents, outcome.applied))
-  const units = [...work.values()].reduce((sum, one) => sum + one.units, 0)
-  const areAllServed = work.size + failed.size === parts.length
-  return { units, work, served: [...work.keys()], areAllServed, failed, decided, deferred: outcome.deferred }
+  const committed: Committed = {
+    units: [...work.values()].reduce((sum, one) => sum + one.units, 0),
+    served: [...work.keys()],
+    areAllServed: work.size + failed.size === parts.length,
+    isBatchFull,
+    failed,
+    locked,
+    work,
+    lanes: lanesOf(decided),
+    deferred: outcome.deferred
+  }
+  return Effect.as(save, committed)
 })
+
+/** The lanes of events, each once. */
+const lanesOf = (events: ReadonlyArray<StoredEvent>): Committed["lanes"] =>
+  [...Map.groupBy(events, ({ integratorId }) => integratorId)].flatMap(([integratorId, own]) =>
+    [...new Set(own.map(({ lane }) => lane))].map((lane) => ({ integratorId, lane })))
 
 interface Loaded {
   readonly parts: ReadonlyArray<DecidablePart>

@@ -53,8 +53,8 @@ export class Reservations {
   }
 
   /**
-   * Updates the reservations after a batch: `decided` are the events that it decided, of which the lanes count, `needs`
-   * those that it deferred. Returns the reservations of these needs.
+   * Updates the reservations after a batch: `decided` are the lanes of the events that it decided, `needs` the events
+   * that it deferred. Returns the reservations of these needs.
    */
   update(
     decided: ReadonlyArray<LaneKey>,
