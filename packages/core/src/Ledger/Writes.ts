@@ -55,14 +55,14 @@ const changes = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   const storedAt = yield* Clock.currentTimeMillis
   const events = eventRows(books, storedAt, yield* Tracing.traceparent)
   yield* Metrics.afterCommit(() => Metrics.addByKind(stored, events))
-  const entries = entryRows(books)
+  const changed = rewardRows(books, "changed")
   return [
     counters(sql, books),
     Tables.rewards.insert(rewardRows(books, "created")),
-    rewardUpdate(sql, rewardRows(books, "changed")),
+    ...(changed.length === 0 ? [] : [rewardUpdate(sql, changed)]),
     ...userBalances(sql, books),
     ...vaultBalances(sql, books),
-    Tables.journal.insert(entries),
+    Tables.journal.insert(entryRows(books)),
     Tables.events.insert(events),
     wakeEndpoints(sql, books.filter((book) => eventCount(book) > 0).map((book) => book.integratorId), storedAt)
   ]

@@ -32,17 +32,18 @@ export interface Decided {
   readonly lanes: ReadonlyArray<Lane>
 }
 
-/** The changes of a batch, except for the queue's and the vaults', for one statement: always the same ones. */
+/**
+ * The changes of a batch, except for the queue's and the vaults', for one statement: always the same ones, but for
+ * those of waiting events and of authorizations, which most batches of clearings have none of.
+ */
 export const changes = (
   sql: SqlClient.SqlClient,
   { groups, lanes, outcome, state }: Decided
 ): ReadonlyArray<Change> => [
   ...applied(sql, state, outcome, lanes),
   ...waits(sql, outcome),
-  ...authorizations(sql, state, outcome),
-  ...usage(sql, groups),
-  ...estimates(sql, groups),
-  ...expected(sql, state, groups)
+  ...authorizations(sql, { groups, outcome, state }),
+  ...usage(sql, groups)
 ]
 
 /** A stored spend event and its columns that are set when it is applied. */
@@ -145,6 +146,7 @@ const waits = (sql: SqlClient.SqlClient, { noLongerWaiting, setAside }: Outcome)
   const [ended, started] = [new Set(noLongerWaiting), new Set(setAside)]
   const added = setAside.filter((event) => !ended.has(event))
   const removed = noLongerWaiting.filter((event) => !started.has(event))
+  if (added.length + removed.length === 0) return []
   return [
     Tables.spendEventWaits.insert(added.map(waitOf)),
     sql`DELETE FROM spend_event_waits w USING ${waitKey.unnest(removed.map(waitOf))}
@@ -152,16 +154,46 @@ const waits = (sql: SqlClient.SqlClient, { noLongerWaiting, setAside }: Outcome)
   ]
 }
 
-const authorizations = (sql: SqlClient.SqlClient, state: State, outcome: Outcome) => {
+/** The changed authorizations, and what the open ones are expected to earn. */
+const authorizations = (
+  sql: SqlClient.SqlClient,
+  { groups, outcome, state }: Omit<Decided, "lanes">
+): ReadonlyArray<Change> => {
+  const changed = authorizationRows(state, outcome)
+  const { closed, open } = estimateRows(groups)
+  const balances = expectedRows(state, groups)
+  if (changed.length + closed.length + open.length + balances.length === 0) return []
+  return [
+    sql`${Tables.authorizations.insert(changed)}
+      ON CONFLICT (${authorizationKey.names}) DO UPDATE SET ${authorizationChange.setFrom("EXCLUDED")}`,
+    sql`${Tables.openEstimates.insert(open)}
+      ON CONFLICT (${estimateKey.names}) DO UPDATE SET ${estimateChange.setFrom("EXCLUDED")}`,
+    sql`DELETE FROM open_estimates o USING ${estimateKey.unnest(closed)}
+      ${byKey("open_estimates", "o", estimateKey)}`,
+    sql`
+      INSERT INTO expected_balances (${Tables.expectedBalances.names})
+      SELECT t.integrator_id, t.user_id, t.asset, coalesce(b.expected, 0) + t.delta
+      FROM ${balanceDelta.unnest(balances)}
+      LEFT JOIN LATERAL (
+        SELECT b.expected FROM expected_balances b WHERE ${balanceKey.match("b", "t")} ${perRow}
+      ) b ON true
+      ON CONFLICT (${balanceKey.names}) DO UPDATE SET expected = EXCLUDED.expected`
+  ]
+}
+
+const authorizationRows = (
+  state: State,
+  outcome: Outcome
+): ReadonlyArray<Written<typeof Tables.authorizations>> => {
   const changed = new Set(outcome.applied.flatMap((event) => {
     if (event.kind === "refund") return []
     // of the other kinds only a clearing may refer to no authorization
     return event.kind === "authorization" ? [transactionKey(event)] : originalTransactionKey(event) ?? []
   }))
-  const rows = [...changed].map((key) =>
-    state.authorizations.get(key) ?? defect(`the authorization ${key.replaceAll("\0", " ")} is not applied`))
-  return [sql`${Tables.authorizations.insert(rows.map((row) => ({ ...row, ...row.attributes })))}
-    ON CONFLICT (${authorizationKey.names}) DO UPDATE SET ${authorizationChange.setFrom("EXCLUDED")}`]
+  return [...changed].map((key) => {
+    const row = state.authorizations.get(key) ?? defect(`the authorization ${key.replaceAll("\0", " ")} is not applied`)
+    return { ...row, ...row.attributes }
+  })
 }
 
 const authorizationKey = Tables.authorizations.pick("integrator_id", "user_id", "external_transaction_id")
@@ -208,7 +240,7 @@ const estimateKey = Tables.openEstimates.pick(
 )
 const estimateChange = Tables.openEstimates.pick("authorizations", "raw")
 
-const estimates = (sql: SqlClient.SqlClient, groups: ReadonlyArray<Group>) => {
+const estimateRows = (groups: ReadonlyArray<Group>) => {
   const open: Array<Row<typeof Tables.openEstimates>> = []
   const closed: Array<Row<typeof Tables.openEstimates>> = []
   for (const group of groups) {
@@ -220,18 +252,13 @@ const estimates = (sql: SqlClient.SqlClient, groups: ReadonlyArray<Group>) => {
       rows.push({ ...key, authorizations, raw })
     }
   }
-  return [
-    sql`${Tables.openEstimates.insert(open)}
-      ON CONFLICT (${estimateKey.names}) DO UPDATE SET ${estimateChange.setFrom("EXCLUDED")}`,
-    sql`DELETE FROM open_estimates o USING ${estimateKey.unnest(closed)}
-      ${byKey("open_estimates", "o", estimateKey)}`
-  ]
+  return { closed, open }
 }
 
 const balanceKey = Tables.expectedBalances.pick("integrator_id", "user_id", "asset")
 const balanceDelta = columnList({ ...balanceKey.columns, delta: numeric() })
 
-const expected = (sql: SqlClient.SqlClient, state: State, groups: ReadonlyArray<Group>) => {
+const expectedRows = (state: State, groups: ReadonlyArray<Group>): ReadonlyArray<Row<typeof balanceDelta>> => {
   const deltas = new Map<string, Row<typeof balanceDelta>>()
   for (const group of groups) {
     const delta = group.expectedDelta()
@@ -244,13 +271,5 @@ const expected = (sql: SqlClient.SqlClient, state: State, groups: ReadonlyArray<
     const sum = deltas.get(key)?.delta ?? 0n
     deltas.set(key, { integratorId, userId, asset, delta: sum + delta })
   }
-  const rows = [...deltas.values()].filter((row) => row.delta !== 0n)
-  return [sql`
-    INSERT INTO expected_balances (${Tables.expectedBalances.names})
-    SELECT t.integrator_id, t.user_id, t.asset, coalesce(b.expected, 0) + t.delta
-    FROM ${balanceDelta.unnest(rows)}
-    LEFT JOIN LATERAL (
-      SELECT b.expected FROM expected_balances b WHERE ${balanceKey.match("b", "t")} ${perRow}
-    ) b ON true
-    ON CONFLICT (${balanceKey.names}) DO UPDATE SET expected = EXCLUDED.expected`]
+  return [...deltas.values()].filter((row) => row.delta !== 0n)
 }
