@@ -129,7 +129,8 @@ export class Book {
 
   /** Whether a claim of the user is unfinished. It pays the rewards that it counted, so that none may mature before. */
   isClaiming(userId: string, asset: Asset): boolean {
-    return (this.payouts.get(this.user(userId, asset))?.amount ?? 0n) > 0n
+    const accounts = this.users[asset].get(userId)
+    return accounts !== undefined && (this.payouts.get(accounts)?.amount ?? 0n) > 0n
   }
 
   /** Whether a user's accounts were read. */
