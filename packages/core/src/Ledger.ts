@@ -23,9 +23,7 @@ export { PaidAtOnce, payClaim } from "./Ledger/Payouts.ts"
 /** A reward that a clearing earns in one program; see {@link earnReward}. */
 export type EarnedReward = Pick<
   RewardRow,
-  | "integratorId"
   | "userId"
-  | "kind"
   | "externalTransactionId"
   | "programId"
   | "programVersion"

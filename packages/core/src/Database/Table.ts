@@ -124,18 +124,21 @@ export const table = <C extends Columns>(name: string, columns: C): Table<C> => 
   return { ...list, insert: (rows) => Statement.fragment([head, ...list.unnest(rows).segments]) }
 }
 
-/**
- * Compiles an object literal when it is first needed. An object that is filled name by name, as the driver does it,
- * becomes a hash table beyond 16 columns and takes ten times as long.
- */
-const rowsOf = <C extends Columns>(names: ReadonlyArray<string>): ColumnList<C>["rows"] => {
-  let all: ColumnList<C>["rows"] | undefined
-  const compile = (): ColumnList<C>["rows"] => {
-    const fields = names.map((name, index) => `${String.snakeToCamel(name)}: values[${index}]`)
-    return new Function("rows", `return rows.map((values) => ({ ${fields.join(", ")} }))`) as ColumnList<C>["rows"]
-  }
-  return (values) => (all ??= compile())(values)
+/** A function of `rows` whose body is compiled when it is first called: an unused column list costs nothing. */
+const compiled = <A, B>(body: () => string): (rows: ReadonlyArray<A>) => B => {
+  let run: ((rows: ReadonlyArray<A>) => B) | undefined
+  return (rows) => (run ??= new Function("rows", body()) as (rows: ReadonlyArray<A>) => B)(rows)
 }
+
+/**
+ * Makes rows of values by an object literal. An object that is filled name by name, as the driver does it, becomes a
+ * hash table beyond 16 columns and takes ten times as long.
+ */
+const rowsOf = <C extends Columns>(names: ReadonlyArray<string>): ColumnList<C>["rows"] =>
+  compiled(() => {
+    const fields = names.map((name, index) => `${String.snakeToCamel(name)}: values[${index}]`)
+    return `return rows.map((values) => ({ ${fields.join(", ")} }))`
+  })
 
 /** In the select list: in the `FROM` clause PostgreSQL first makes a copy of each column. */
 const unnestOf = <C extends Columns>(columns: C): ColumnList<C>["unnest"] => {
@@ -154,18 +157,12 @@ const unnestOf = <C extends Columns>(columns: C): ColumnList<C>["unnest"] => {
   }
 }
 
-/** Makes an array of each column. Compiled when it is first needed, because a property of any name is read slowly. */
-const transposeOf = (names: ReadonlyArray<string>) => {
-  let all: ((rows: ReadonlyArray<unknown>) => ReadonlyArray<ReadonlyArray<unknown>>) | undefined
-  const compile = () => {
+/** Makes an array of each column. A property that is named by a variable is read slowly. */
+const transposeOf = (names: ReadonlyArray<string>) =>
+  compiled<unknown, ReadonlyArray<ReadonlyArray<unknown>>>(() => {
     const arrays = names.map(() => "new Array(rows.length)")
     const fields = names.map((name, index) => `arrays[${index}][i] = row.${String.snakeToCamel(name)} ?? null`)
-    return new Function(
-      "rows",
-      `const arrays = [${arrays.join(", ")}]
+    return `const arrays = [${arrays.join(", ")}]
       for (let i = 0; i < rows.length; i++) { const row = rows[i]; ${fields.join("; ")} }
       return arrays`
-    ) as NonNullable<typeof all>
-  }
-  return (rows: ReadonlyArray<unknown>) => (all ??= compile())(rows)
-}
+  })

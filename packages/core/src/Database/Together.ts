@@ -13,9 +13,9 @@ export type Change = Statement.Fragment | ExactChange
 
 /**
  * Carries out changes of different rows in one statement: one round trip instead of one for each. All see the rows as
- * they were before; one that has to see another's result belongs in a later statement. Each change costs
- * 40 µs, also without rows, and each list of changes is another statement to plan: callers leave out what is seldom
- * there, together, and pass the others each time.
+ * they were before; one that has to see another's result belongs in a later statement. Each change costs some 40 µs of
+ * PostgreSQL, also without rows, and each list of changes is another statement to plan: callers leave out what is
+ * seldom there, together, and pass the others each time.
  */
 export const together = Effect.fnUntraced(function*(changes: ReadonlyArray<Change>) {
   if (changes.length === 0) return

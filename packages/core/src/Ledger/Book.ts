@@ -19,8 +19,10 @@ import { encodeReward, presentReward, type RewardRow, rewardKey } from "./Reward
 import type { Entry, PendingEvent, VaultOperation } from "./Pending.ts"
 import { WaitingQueue } from "./WaitingQueue.ts"
 
-/** A reward as its clearing has earned it, without what the change and the book add. */
-type NewReward = Omit<RewardRow, keyof RewardMoney | "creation" | "createdAt" | "updatedAt" | "revision">
+/** What the book adds to a new reward: above all that it is one of its own integrator. */
+type AddedByBook = "integratorId" | "kind" | "creation" | "createdAt" | "updatedAt" | "revision"
+
+type NewReward = Omit<RewardRow, keyof RewardMoney | AddedByBook>
 
 /**
  * One integrator's money in memory while its vault is locked: the rows that a transaction read, and its changes.
@@ -153,11 +155,12 @@ export class Book {
     return this.users[asset].get(userId) ?? this.addAccounts(noAccounts(userId, asset))
   }
 
-  /** Adds a new reward, decided by `change`. */
+  /** Adds a new reward of a clearing, decided by `change`. */
   create(row: NewReward, change: RewardChange): RewardRow {
     this.creations += 1n
-    const { creations: creation, now } = this
-    const created: RewardRow = { ...row, ...change.money, creation, createdAt: now, updatedAt: now, revision: 1 }
+    const { creations: creation, integratorId, now } = this
+    const added = { integratorId, kind: "clearing", creation, createdAt: now, updatedAt: now, revision: 1 }
+    const created: RewardRow = { ...row, ...change.money, ...added }
     const key = rewardKey(created)
     this.created.add(key)
     this.record(key, undefined, created, change, this.operation?.reference)

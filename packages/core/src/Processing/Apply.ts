@@ -158,9 +158,7 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => 
     changes.push({
       kind: "earn",
       reward: {
-        integratorId,
         userId,
-        kind: "clearing",
         externalTransactionId,
         programId,
         programVersion: version.version,

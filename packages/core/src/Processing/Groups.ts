@@ -174,7 +174,7 @@ export class Groups {
   }
 
   /** All groups. */
-  all(): Array<Group> {
+  all(): ReadonlyArray<Group> {
     const all: Array<Group> = []
     for (const users of this.users.values()) {
       for (const months of users.values()) {

@@ -2,7 +2,8 @@
 export const statements = [
   // The worker updates each row once (position, and more for a clearing). A backlog fills a page at one time and is
   // applied at one time: with room for a second version of every row, these updates are heap-only (HOT) and change no
-  // index. With a quarter of each page free half of them were not, and table and index took as much space.
+  // index; with a quarter of each page free half of them were not. The price: rows of clearings that list 50 programs
+  // in which they earned nothing grow by 1.7 KB and move all the same, and fewer of them fit beside the free space.
   `CREATE TABLE spend_events (
     integrator_id text NOT NULL,
     user_id text NOT NULL,
