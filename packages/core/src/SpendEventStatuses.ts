@@ -52,7 +52,10 @@ const get = Effect.fnUntraced(function*(integratorId: IntegratorId, identity: Ev
   const { externalTransactionId, kind, userId } = identity
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<StoredRow>`
-    SELECT ${storedContents.of("e")}, e.received_at, e.position IS NOT NULL AS is_applied, e.unearned,
+    SELECT ${storedContents.of("e")}, e.received_at, e.position IS NOT NULL AS is_applied,
+      (
+        SELECT l.programs FROM unearned_lists l WHERE l.integrator_id = e.integrator_id AND l.digest = e.unearned
+      ) AS unearned,
       EXISTS (
         SELECT FROM spend_event_waits w WHERE w.integrator_id = e.integrator_id AND w.user_id = e.user_id
           AND w.original_kind = CASE e.kind WHEN 'refund' THEN 'clearing' ELSE 'authorization' END

@@ -13,6 +13,7 @@ import { numeric, table, text, timestamptz } from "./Database/Table.ts"
  */
 
 const integrator = { integrator_id: text<IntegratorId>() }
+const user = { ...integrator, user_id: text() }
 const asset = text<Asset>()
 
 const attributes = {
@@ -51,8 +52,7 @@ export const users = table("users", {
 
 /** Every change of a user's attributes. */
 export const userAttributes = table("user_attributes", {
-  ...integrator,
-  user_id: text(),
+  ...user,
   arrival: int8(),
   stored_at: timestamptz(),
   ...attributes
@@ -60,8 +60,7 @@ export const userAttributes = table("user_attributes", {
 
 /** All stored spend events. */
 export const spendEvents = table("spend_events", {
-  ...integrator,
-  user_id: text(),
+  ...user,
   kind: text<SpendEventKind>(),
   external_transaction_id: text(),
   lane: int2(),
@@ -78,8 +77,11 @@ export const spendEvents = table("spend_events", {
   position: nullable(int8()),
   purchase_at: nullable(timestamptz()),
   refunded_cents: nullable(numeric()),
-  unearned: nullable(text())
+  unearned: nullable(bytea())
 })
+
+/** The lists of programs in which clearings earned nothing, and why; see Processing/Unearned.ts. */
+export const unearnedLists = table("unearned_lists", { ...integrator, digest: bytea(), programs: text() })
 
 /** The identity of a spend event. */
 export const spendEventKey = spendEvents.pick("integrator_id", "user_id", "kind", "external_transaction_id")
@@ -92,8 +94,7 @@ export const spendEventQueue = table("spend_event_queue", {
 
 /** Spend events that wait for the event they refer to. */
 export const spendEventWaits = table("spend_event_waits", {
-  ...integrator,
-  user_id: text(),
+  ...user,
   original_kind: text<"authorization" | "clearing">(),
   original_id: text(),
   occurred_at: timestamptz(),
@@ -107,8 +108,7 @@ export const lanes = table("lanes", { integrator_id: text(), lane: int2(), posit
 
 /** Applied authorizations. */
 export const authorizations = table("authorizations", {
-  ...integrator,
-  user_id: text(),
+  ...user,
   external_transaction_id: text(),
   occurred_at: timestamptz(),
   currency: text(),
@@ -122,8 +122,7 @@ export const authorizations = table("authorizations", {
 
 /** What caps count: net amounts earned by user, month, program and category (`""` outside every category). */
 export const capUsage = table("cap_usage", {
-  ...integrator,
-  user_id: text(),
+  ...user,
   month: int4(),
   program_id: text(),
   category_id: text(),
@@ -132,8 +131,7 @@ export const capUsage = table("cap_usage", {
 
 /** Estimated rewards of open authorizations, before caps. */
 export const openEstimates = table("open_estimates", {
-  ...integrator,
-  user_id: text(),
+  ...user,
   month: int4(),
   program_id: text(),
   version: int4(),
@@ -144,8 +142,7 @@ export const openEstimates = table("open_estimates", {
 
 /** The expected part of balances. */
 export const expectedBalances = table("expected_balances", {
-  ...integrator,
-  user_id: text(),
+  ...user,
   asset,
   expected: numeric()
 })
@@ -202,12 +199,11 @@ export const vaultOperations = table("vault_operations", {
 export const waitingSums = table("waiting_sums", { ...integrator, asset, block: int8(), amount: numeric() })
 
 /** Claims whose rewards are not all paid yet. */
-export const payouts = table("payouts", { ...integrator, user_id: text(), asset, reference: text(), amount: numeric() })
+export const payouts = table("payouts", { ...user, asset, reference: text(), amount: numeric() })
 
 /** Rewards; `creation` is their order in the vault, from 1. */
 export const rewards = table("rewards", {
-  ...integrator,
-  user_id: text(),
+  ...user,
   kind: text(),
   external_transaction_id: text(),
   program_id: text(),
@@ -235,8 +231,7 @@ export const rewards = table("rewards", {
 
 /** Balances of users by asset. */
 export const userBalances = table("user_balances", {
-  ...integrator,
-  user_id: text(),
+  ...user,
   asset,
   awaiting_funding: numeric(),
   pending: numeric(),

@@ -252,8 +252,11 @@ export const faults: ReadonlyArray<readonly [fault: string, plant: string, undo:
   ],
   [
     "why a purchase earned nothing",
-    `UPDATE spend_events SET unearned = '[["base", 1, "zeroRate"]]' WHERE external_transaction_id = 'c3'`,
-    "UPDATE spend_events SET unearned = NULL WHERE external_transaction_id = 'c3'",
+    `WITH list AS (
+      INSERT INTO unearned_lists SELECT integrator_id, substring(sha256(convert_to(programs, 'UTF8')) FOR 16), programs
+      FROM integrators, (VALUES ('[["base",1,"zeroRate"]]')) AS t(programs) RETURNING digest
+    ) UPDATE spend_events SET unearned = list.digest FROM list WHERE external_transaction_id = 'c3'`,
+    "UPDATE spend_events SET unearned = NULL WHERE external_transaction_id = 'c3'; DELETE FROM unearned_lists",
     "the stored events, applied again"
   ],
   [

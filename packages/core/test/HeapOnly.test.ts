@@ -25,7 +25,7 @@ layer(moneyLayer)("the rows that a batch updates", (it) => {
     it.effect(`stay in their page of ${table}, where it fills the page at one time: no index has to change`, () =>
       Effect.gen(function*() {
         yield* TestClock.setTime(startMillis)
-        const { integratorId, send, userIds } = yield* setUp({ users: 100 })
+        const { integratorId, send, userIds } = yield* setUp({ users: 100, upcoming: 49 })
         const sendAll = Effect.forEach(userIds, (userId) => Effect.replicateEffect(send({}, userId), 4), {
           concurrency: 20
         })

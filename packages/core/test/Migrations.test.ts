@@ -87,7 +87,7 @@ const send = Effect.fnUntraced(function*(kind: string, externalTransactionId: st
 })
 
 /**
- * Rows in every table: two days of a vault, rewards that wait, are paid in part, claimable and refunded, an open
+ * Rows in every table: two days of a vault, a program that is not in force yet, rewards that wait, are paid in part, claimable and refunded, an open
  * authorization, a waiting refund, events with and without attempts, a retry, and two queued events.
  */
 const history = Effect.gen(function*() {
@@ -100,8 +100,9 @@ const history = Effect.gen(function*() {
   yield* endpoints.create(integratorId, { id, url })
   yield* (yield* Users).put(integratorId, ann, { tier: "gold" })
   const start = yield* Clock.currentTimeMillis
-  const program = definition(start + 400_000, { holdingPeriodDays: 0 })
-  yield* (yield* Programs).publish(integratorId, ProgramId.make("base"), 1, program, [])
+  const { publish } = yield* Programs
+  yield* publish(integratorId, ProgramId.make("base"), 1, definition(start + 400_000, { holdingPeriodDays: 0 }), [])
+  yield* publish(integratorId, ProgramId.make("later"), 1, definition(start + 100 * dayMillis), [])
   yield* (yield* SandboxClock).set(integratorId, instant(start + 500_000))
   yield* vault.deposit(integratorId, usdc("d1", 2_500_000n))
   yield* send("authorization", "a1")

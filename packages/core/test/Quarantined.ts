@@ -11,16 +11,17 @@ import { Clock, Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
 import { newIntegratorId } from "./TestLayer.ts"
 
-/** A fresh integrator with some users, and some programs of 1 % in force. */
-export const setUp = Effect.fnUntraced(function*({ programs = 1, users = 1 } = {}) {
+/** A fresh integrator with some users, some programs of 1 % in force, and some that are `upcoming`: in force later. */
+export const setUp = Effect.fnUntraced(function*({ programs = 1, upcoming = 0, users = 1 } = {}) {
   const integratorId = newIntegratorId("tenant")
   const userIds = Array.from({ length: users }, (_, index) => UserId.make(`user-${index}`))
   yield* (yield* Integrators).create(integratorId)
   yield* Effect.forEach(userIds, (userId) => Effect.flatMap(Users, ({ put }) => put(integratorId, userId, {})))
   const now = yield* Clock.currentTimeMillis
   const { publish } = yield* Programs
-  for (let index = 0; index < programs; index++) {
-    yield* publish(integratorId, ProgramId.make(`p${index}`), 1, definition(now + 400_000), [])
+  for (let index = 0; index < programs + upcoming; index++) {
+    const from = now + (index < programs ? 400_000 : 400_000_000)
+    yield* publish(integratorId, ProgramId.make(`p${index}`), 1, definition(from), [])
   }
   yield* (yield* SandboxClock).set(integratorId, instant(now + 500_000))
   let sent = 0

@@ -175,8 +175,8 @@ class Replay {
   }
 
   private unearned(): ReadonlyArray<readonly [string, string]> {
-    return [...this.state.clearings.values()].flatMap(({ externalTransactionId, unearned = null }) => {
-      const fact = unearnedFact({ externalTransactionId, unearned: Unearned.parse(unearned) })
+    return [...this.state.clearings.values()].flatMap(({ externalTransactionId, unearned }) => {
+      const fact = unearnedFact({ externalTransactionId, unearned: Unearned.parse(unearned?.programs ?? null) })
       return fact === undefined ? [] : [fact]
     })
   }

@@ -95,9 +95,10 @@ export const readStored = Effect.fnUntraced(function*(users: ReadonlyArray<UserF
   add(yield* sql<RewardRow>`SELECT r.* FROM ${own} JOIN rewards r USING (integrator_id, user_id)`, rewardFact)
   add(
     yield* sql<Owned<{ readonly externalTransactionId: string; readonly unearned: string }>>`
-      SELECT e.integrator_id, e.user_id, e.external_transaction_id, e.unearned
+      SELECT e.integrator_id, e.user_id, e.external_transaction_id, l.programs AS unearned
       FROM ${own} JOIN spend_events e USING (integrator_id, user_id)
-      WHERE e.kind = 'clearing' AND e.unearned IS NOT NULL`,
+      JOIN unearned_lists l ON l.integrator_id = e.integrator_id AND l.digest = e.unearned
+      WHERE e.kind = 'clearing'`,
     ({ unearned, ...clearing }) => unearnedFact({ ...clearing, unearned: Unearned.parse(unearned) })
   )
   add(

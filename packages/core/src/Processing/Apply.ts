@@ -20,7 +20,6 @@ import {
   type StoredEvent,
   transactionKey
 } from "./State.ts"
-import * as Unearned from "./Unearned.ts"
 
 /**
  * A change of the vault's rewards that follows from an applied event: a reward that it earns, or the refund of a
@@ -129,20 +128,20 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => 
   const attributes = authorization?.attributes ?? attributesAtPurchase(event)
   const changes: Array<VaultChange> = []
   const rewards: Array<ClearingReward> = []
-  const unearned: Array<string> = []
+  let unearned = state.unearned.of(event.integratorId)
   const purchase = { at: purchaseAt, cents: event.cents, mcc: event.mcc, attributes }
   const { cents, ctid, currency, externalTransactionId, integratorId, userId, xmin } = event
   const month = monthOf(purchaseAt)
   const catalog = catalogOf(state, integratorId)
   for (const { programId, version: metadata } of programsAt(catalog, event, purchaseAt)) {
     if (metadata === undefined) {
-      unearned.push(Unearned.entryWithoutVersion(programId))
+      unearned = unearned.and(programId, undefined, "noVersionInForce")
       continue
     }
     const version = catalog.compiled(metadata)
     const evaluation = evaluate(version, purchase)
     if (evaluation === undefined || evaluation.raw === 0n) {
-      unearned.push(Unearned.entryOf(version, unearnedReason(version, event.mcc, evaluation, nothingUsed)))
+      unearned = unearned.and(programId, version.version, unearnedReason(version, event.mcc, evaluation, nothingUsed))
       continue
     }
     const { category, raw } = evaluation
@@ -150,7 +149,7 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => 
     const used = group.used(category)
     const earned = applyCaps(version, category, raw, used)
     if (earned === 0n) {
-      unearned.push(Unearned.entryOf(version, unearnedReason(version, event.mcc, evaluation, used)))
+      unearned = unearned.and(programId, version.version, unearnedReason(version, event.mcc, evaluation, used))
       continue
     }
     group.use(category, earned)
@@ -175,7 +174,7 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => 
     })
   }
   const identity = { integratorId, userId, externalTransactionId, ctid, xmin }
-  const decided = { purchaseAt, refundedCents: 0n, rewards, unearned: state.unearned.of(unearned) }
+  const decided = { purchaseAt, refundedCents: 0n, rewards, unearned: unearned.toList() }
   state.clearings.set(transactionKey(event), { ...identity, currency, cents, ...decided })
   return changes
 }

@@ -18,6 +18,7 @@ import {
   type StoredEvent,
   transactionKey
 } from "./State.ts"
+import * as Unearned from "./Unearned.ts"
 
 /** A locked lane; `position` is that of its last applied event, and so the number of its applied events. */
 export type Lane = Row<typeof Tables.lanes>
@@ -56,6 +57,7 @@ const appliedEvents = columnList({
 const applied = (sql: SqlClient.SqlClient, state: State, outcome: Outcome, lanes: ReadonlyArray<Lane>) => {
   const positions = new Positions(lanes)
   const rows: Array<Written<typeof appliedEvents>> = []
+  const lists = new Set<Unearned.List>()
   for (const event of outcome.applied) {
     const { ctid, xmin } = event
     const position = positions.next(event)
@@ -63,7 +65,8 @@ const applied = (sql: SqlClient.SqlClient, state: State, outcome: Outcome, lanes
     if (event.kind !== "clearing") rows.push({ ctid, xmin, position })
     else {
       const { purchaseAt, refundedCents, unearned } = appliedClearing(state, event)
-      rows.push({ ctid, xmin, position, purchaseAt, refundedCents, unearned })
+      rows.push({ ctid, xmin, position, purchaseAt, refundedCents, unearned: unearned?.digest })
+      if (unearned !== undefined) lists.add(unearned)
     }
   }
   for (const { ctid, purchaseAt, refundedCents, xmin } of refundedEarlier(state, outcome)) {
@@ -78,7 +81,10 @@ const applied = (sql: SqlClient.SqlClient, state: State, outcome: Outcome, lanes
         FROM ${appliedEvents.unnest(rows)} WHERE ${atVersion("e")}`
     },
     sql`UPDATE lanes l SET position = t.position FROM ${Tables.lanes.unnest(positions.moved())}
-      ${byKey("lanes", "l", laneKey)}`
+      ${byKey("lanes", "l", laneKey)}`,
+    ...(lists.size === 0
+      ? []
+      : [sql`${Tables.unearnedLists.insert(Unearned.sorted(lists))} ON CONFLICT DO NOTHING`])
   ]
 }
 

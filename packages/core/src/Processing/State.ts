@@ -50,8 +50,8 @@ export interface ClearingState
   readonly purchaseAt: number
   readonly refundedCents: bigint
   readonly rewards: ReadonlyArray<ClearingReward>
-  /** As stored (Unearned.ts); absent where an earlier transaction applied the clearing. */
-  readonly unearned?: string | null
+  /** Absent where there is none, or an earlier transaction applied the clearing. */
+  readonly unearned?: Unearned.List | undefined
 }
 
 /** The reward that a clearing earned in one program. */

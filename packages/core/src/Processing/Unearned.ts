@@ -1,5 +1,8 @@
+import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { UnearnedReason } from "@card-rewards/domain/Outcome"
-import type { ProgramVersion } from "@card-rewards/domain/ProgramVersion"
+import { hash } from "node:crypto"
+import type { Row } from "../Database/Table.ts"
+import type * as Tables from "../Tables.ts"
 
 /** A program in which a clearing earned nothing, with the version that decided it. */
 export interface Unearned {
@@ -8,45 +11,80 @@ export interface Unearned {
   readonly reason: UnearnedReason
 }
 
-const print = ({ programId, reason, version }: Unearned): string => JSON.stringify([programId, version ?? null, reason])
+/** The programs in which clearings earned nothing, as stored once for all of them. */
+export type List = Row<typeof Tables.unearnedLists>
 
-/** What {@link entryOf} has printed: a clearing has an entry for each program in which it earns nothing. */
-const printed = new WeakMap<ProgramVersion, Map<UnearnedReason, string>>()
-
-/** The entry of a version in a list of {@link Lists}. */
-export const entryOf = (version: ProgramVersion, reason: UnearnedReason): string => {
-  const known = printed.get(version)
-  const text = known?.get(reason)
-  if (text !== undefined) return text
-  const entry = print({ ...version, reason })
-  printed.set(version, (known ?? new Map<UnearnedReason, string>()).set(reason, entry))
-  return entry
-}
-
-/** The entry of a program without a version in force. */
-export const entryWithoutVersion = (programId: string): string =>
-  print({ programId, version: undefined, reason: "noVersionInForce" })
+/** The bytes of SHA-256 that name a list. */
+const digestBytes = 16
 
 /**
- * The lists of a batch's clearings. Most are equal, and one of 50 programs has 1.7 KB: each is kept once, not once for
- * each of 2,000 clearings, which the garbage collector would move.
+ * The first entries of an integrator's lists. The lists of a batch's clearings are paths from one node: nearly all take
+ * the same one, and only the first of them is printed.
  */
-export class Lists {
-  private readonly known = new Map<string, string>()
+export class Entries {
+  private readonly integratorId: IntegratorId
+  private readonly last: Unearned | undefined
+  /** As stored: `["p",3,"monthCap"],["q",null,"noVersionInForce"]`. */
+  private readonly text: string
+  private list: List | undefined
+  /** What follows: what was asked for last, and all by their last entry. */
+  private next: Entries | undefined
+  private all: Map<string, Entries> | undefined
 
-  /** As stored: `[["p",3,"monthCap"],["q",null,"noVersionInForce"]]`; null for none. */
-  of(entries: ReadonlyArray<string>): string | null {
-    if (entries.length === 0) return null
-    const list = `[${entries.join(",")}]`
-    const known = this.known.get(list)
-    if (known === undefined) this.known.set(list, list)
-    return known ?? list
+  constructor(integratorId: IntegratorId, text = "", last?: Unearned) {
+    this.integratorId = integratorId
+    this.text = text
+    this.last = last
+  }
+
+  /** These entries and one more. */
+  and(programId: string, version: number | undefined, reason: UnearnedReason): Entries {
+    const { next } = this
+    const last = next?.last
+    const isSame = last?.programId === programId && last.version === version && last.reason === reason
+    if (next !== undefined && isSame) return next
+    const entry = JSON.stringify([programId, version ?? null, reason])
+    const text = this.last === undefined ? entry : `${this.text},${entry}`
+    this.all ??= new Map()
+    this.next = this.all.get(entry) ?? new Entries(this.integratorId, text, { programId, version, reason })
+    this.all.set(entry, this.next)
+    return this.next
+  }
+
+  /** The list with these entries; undefined for none. */
+  toList(): List | undefined {
+    if (this.list !== undefined || this.last === undefined) return this.list
+    const programs = `[${this.text}]`
+    const digest = hash("sha256", programs, "buffer").subarray(0, digestBytes)
+    return this.list = { integratorId: this.integratorId, digest, programs }
   }
 }
 
-/** Reads what {@link Lists} has made. */
-export const parse = (stored: string | null): ReadonlyArray<Unearned> => {
-  if (stored === null) return []
-  const programs: ReadonlyArray<readonly [string, number | null, UnearnedReason]> = JSON.parse(stored)
-  return programs.map(([programId, version, reason]) => ({ programId, version: version ?? undefined, reason }))
+/** The lists of a batch's clearings. */
+export class Lists {
+  private readonly known = new Map<IntegratorId, Entries>()
+
+  /** The lists of an integrator, before their first entry. */
+  of(integratorId: IntegratorId): Entries {
+    const known = this.known.get(integratorId)
+    if (known !== undefined) return known
+    const none = new Entries(integratorId)
+    this.known.set(integratorId, none)
+    return none
+  }
+}
+
+/**
+ * In the order in which every transaction inserts them: one that inserts the same list waits for the other's end, and
+ * two that insert several must not wait for each other.
+ */
+export const sorted = (lists: Iterable<List>): ReadonlyArray<List> =>
+  [...lists].toSorted((a, b) =>
+    a.integratorId === b.integratorId ? Buffer.compare(a.digest, b.digest) : a.integratorId < b.integratorId ? -1 : 1)
+
+/** Reads the `programs` of a {@link List}; null for none. */
+export const parse = (programs: string | null): ReadonlyArray<Unearned> => {
+  if (programs === null) return []
+  const parsed: ReadonlyArray<readonly [string, number | null, UnearnedReason]> = JSON.parse(programs)
+  return parsed.map(([programId, version, reason]) => ({ programId, version: version ?? undefined, reason }))
 }

@@ -2,8 +2,7 @@
 export const statements = [
   // The worker updates each row once (position, and more for a clearing). A backlog fills a page at one time and is
   // applied at one time: with room for a second version of every row, these updates are heap-only (HOT) and change no
-  // index; with a quarter of each page free half of them were not. The price: rows of clearings that list 50 programs
-  // in which they earned nothing grow by 1.7 KB and move all the same, and fewer of them fit beside the free space.
+  // index; with a quarter of each page free half of them were not.
   `CREATE TABLE spend_events (
     integrator_id text NOT NULL,
     user_id text NOT NULL,
@@ -27,10 +26,19 @@ export const statements = [
     -- of an applied clearing: the purchase time and the sum of its refunds in its currency
     purchase_at timestamptz,
     refunded_cents numeric(78,0),
-    -- the programs in which it earned nothing, and why (Processing/Unearned.ts); absent where there are none
-    unearned text,
+    -- the list of the programs in which it earned nothing, in unearned_lists; absent where there are none
+    unearned bytea,
     PRIMARY KEY (integrator_id, user_id, kind, external_transaction_id)
   ) WITH (fillfactor = 45)`,
+  // The programs in which clearings earned nothing, and why (Processing/Unearned.ts). A list of 50 programs has 1.7 KB
+  // and nearly all clearings have equal ones: each is stored once, under the first half of its SHA-256.
+  `CREATE TABLE unearned_lists (
+    integrator_id text NOT NULL,
+    digest bytea NOT NULL,
+    programs text NOT NULL,
+    PRIMARY KEY (integrator_id, digest),
+    CHECK (digest = substring(sha256(convert_to(programs, 'UTF8')) FOR 16))
+  )`,
   // a clearing's refunds: for the explanation of its rewards, and for the audit
   `CREATE INDEX spend_events_refunds ON spend_events (integrator_id, user_id, original_id) WHERE kind = 'refund'`,
   // Events that are not applied yet, in a table of their own, so that a scan for work does not read applied events. A
