@@ -87,8 +87,8 @@ const send = Effect.fnUntraced(function*(kind: string, externalTransactionId: st
 })
 
 /**
- * Rows in every table: two days of a vault, a program that is not in force yet, rewards that wait, are paid in part, claimable and refunded, an open
- * authorization, a waiting refund, events with and without attempts, a retry, and two queued events.
+ * Rows in every table: two days of a vault, rewards that wait, are paid in part, claimable and refunded, none at all,
+ * an open authorization, a waiting refund, events with and without attempts, a retry, and two queued events.
  */
 const history = Effect.gen(function*() {
   const vault = yield* Vault

@@ -18,5 +18,5 @@ export const layer = ({ sealMillis = defaultMillis }: Options) =>
     const { sealNext } = yield* JournalSeals
     // shorter than the shortest pause of the loop, so that each pass finds what the one before left out
     const step = Effect.provideService(sealNext, SealPauseMillis, Math.floor((2 * sealMillis) / 3))
-    return Loop.layer("JournalSealer", step, { idleMillis: sealMillis, sharesTime: true })
+    return Loop.layer("JournalSealer", step, { idleMillis: sealMillis, rest: (tookMillis) => tookMillis })
   }))

@@ -10,8 +10,8 @@ export interface LoopOptions {
   readonly firstIdleMillis?: number
   /** Ends the pause early when it completes. */
   readonly wake?: Effect.Effect<void>
-  /** Whether a step that did work is followed by a pause as long as the step, so that others have half of the time. */
-  readonly sharesTime?: boolean
+  /** The pause in milliseconds after a step that did work; none when absent. */
+  readonly rest?: (tookMillis: number) => number
 }
 
 const defaultIdleMillis = 150
@@ -35,7 +35,7 @@ const stepDuration = Metrics.durations(
 )
 
 /**
- * Repeats `step` until it is interrupted: at once after a step that did work (`true`), otherwise after a pause.
+ * Repeats `step` until it is interrupted, after a step that did no work (`false`) after a pause.
  *
  * A failure or defect of a step is logged under `name`, and the step is retried after a pause that doubles from 200 ms
  * to 3 s. The fiber never ends by itself.
@@ -45,7 +45,7 @@ export const run = Effect.fnUntraced(function*<E, R>(
   step: Effect.Effect<boolean, E, R>,
   options: LoopOptions = {}
 ): Effect.fn.Return<never, never, R> {
-  const { idleMillis = defaultIdleMillis, firstIdleMillis = idleMillis, sharesTime = false, wake = Effect.never } =
+  const { idleMillis = defaultIdleMillis, firstIdleMillis = idleMillis, rest = () => 0, wake = Effect.never } =
     options
   const measured = (yield* Metrics.Enabled) ? measure(name, step) : step
   let failures = 0
@@ -70,7 +70,8 @@ export const run = Effect.fnUntraced(function*<E, R>(
       failures = 0
       if (exit.value) {
         pauseMillis = firstIdleMillis
-        yield* sharesTime ? Effect.sleep(took) : Effect.yieldNow
+        const restMillis = rest(tookMillis)
+        yield* restMillis > 0 ? Effect.sleep(restMillis) : Effect.yieldNow
       } else {
         yield* Effect.raceFirst(jitteredSleep(pauseMillis), wake)
         pauseMillis = Math.min(idleMillis, 2 * pauseMillis)

@@ -5,6 +5,8 @@ import { TestClock } from "effect/testing"
 import * as SpendProcessor from "../src/SpendProcessor.ts"
 
 const batchMillis = 10
+/** The pause after a small batch. */
+const restMillis = 2
 
 /**
  * Runs the processor over batches of as many units as `next` returns. Returns when each batch began, and a function
@@ -57,11 +59,11 @@ it.effect("helpers join in while batches are large, and sleep again once they ar
     let units = 1
     const { batchesIn } = yield* processing(() => units)
     yield* batchesIn(1_000)
-    assert.strictEqual(yield* batchesIn(1_000), 1_000 / batchMillis)
+    assert.approximately(yield* batchesIn(1_000), 1_000 / (batchMillis + restMillis), 1)
     units = 1_000
     yield* batchesIn(1_000)
     assert.strictEqual(yield* batchesIn(1_000), 3 * 1_000 / batchMillis)
     units = 1
     yield* batchesIn(1_000)
-    assert.strictEqual(yield* batchesIn(1_000), 1_000 / batchMillis)
+    assert.approximately(yield* batchesIn(1_000), 1_000 / (batchMillis + restMillis), 1)
   }).pipe(Effect.scoped))

@@ -168,7 +168,7 @@ export const vaultBalances = (
   )
   const ends = books.flatMap((book) => book.dayEnds().map((end) => ({ ...end, integratorId: book.integratorId })))
   return [
-    Tables.vaultDays.insert(ends),
+    ...(ends.length === 0 ? [] : [Tables.vaultDays.insert(ends)]),
     sql`UPDATE vault_balances b SET ${Tables.vaultAccounts.setFrom("t")} FROM ${Tables.vaultBalances.unnest(rows)}
       ${byKey("vault_balances", "b", Tables.vaultBalances.pick("integrator_id", "asset"))}`
   ]
