@@ -6,6 +6,7 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
+import * as Tracing from "./Tracing.ts"
 
 /** Which events a client reads. */
 export interface EventQuery {
@@ -35,11 +36,11 @@ export class Events extends Context.Service<Events, {
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       return Events.of({
-        list: Effect.fn("Events.list")((integratorId, query) =>
+        list: (integratorId, query) =>
           Database.withinRequestDeadline(list(integratorId, query)).pipe(
-            Effect.provideService(SqlClient.SqlClient, sql)
+            Effect.provideService(SqlClient.SqlClient, sql),
+            Tracing.span("Events.list")
           )
-        )
       })
     })
   )

@@ -13,6 +13,7 @@ import { perRow } from "./Database/PlannerHints.ts"
 import { columnList, int4, nullable, numeric, type Row, text, timestamptz } from "./Database/Table.ts"
 import { encodeReward } from "./Ledger/RewardRow.ts"
 import * as Tables from "./Tables.ts"
+import * as Tracing from "./Tracing.ts"
 import { type Due, dueOf, nowOf, upToDate } from "./UpToDate.ts"
 
 /** A user's rewards and balances, exact at the time of the read. */
@@ -42,9 +43,10 @@ export class Rewards extends Context.Service<Rewards, {
       const reading = (integratorId: IntegratorId, userId: UserId) =>
         Effect.flatMap(Clock.currentTimeMillis, (at) => readBalance({ integratorId, userId, at }))
       return Rewards.of({
-        list: Effect.fn("Rewards.list")((integratorId, userId, page) => run(list(integratorId, userId, page))),
-        balance: Effect.fn("Rewards.balance")((integratorId, userId) =>
-          run(balance(integratorId, userId, reading(integratorId, userId))))
+        list: (integratorId, userId, page) =>
+          list(integratorId, userId, page).pipe(run, Tracing.span("Rewards.list")),
+        balance: (integratorId, userId) =>
+          balance(integratorId, userId, reading(integratorId, userId)).pipe(run, Tracing.span("Rewards.balance"))
       })
     })
   )

@@ -18,11 +18,11 @@ import { value } from "./Database.ts"
 import { columns } from "./Database/Columns.ts"
 import { perRow } from "./Database/PlannerHints.ts"
 import { columnList, int4, type Written } from "./Database/Table.ts"
-import * as Metrics from "./Metrics.ts"
 import { insertedSegments, segmentColumns } from "./Processing/Segments.ts"
 import { areOwned, notOwned, slotOf } from "./Slots.ts"
 import { storedContents } from "./StoredSpendEvent.ts"
 import * as Tables from "./Tables.ts"
+import * as Tracing from "./Tracing.ts"
 
 /** The maximum number of events that wait for an insert. */
 const maxPending = 10_000
@@ -67,8 +67,8 @@ export class SpendEvents extends Context.Service<SpendEvents, {
         run: (batch) => Effect.provideService(storeBatch(batch), SqlClient.SqlClient, sql)
       })
       return SpendEvents.of({
-        submit: (yield* Metrics.Enabled) ? Effect.fn("SpendEvents.submit")(submit) : submit,
-        submitAll: Effect.fn("SpendEvents.submitAll")(all)
+        submit: (event) => Tracing.span("SpendEvents.submit")(submit(event)),
+        submitAll: (events) => Tracing.span("SpendEvents.submitAll")(all(events))
       })
     })
   )

@@ -1,4 +1,4 @@
-import { Clock, Context, Effect, Exit, Option, Tracer } from "effect"
+import { Clock, Context, Effect, Exit, Option, References, Tracer } from "effect"
 import { Headers, HttpTraceContext } from "effect/http"
 import { Enabled } from "./Metrics.ts"
 
@@ -13,6 +13,17 @@ export const traceparent: Effect.Effect<string | null> = Effect.withFiber((fiber
   const span = fiber.getRef(Enabled) ? Context.getOrUndefined(fiber.context, Tracer.ParentSpan) : undefined
   return Effect.succeed(span?.sampled === true ? `00-${span.traceId.padStart(32, "0")}-${span.spanId}-01` : null)
 })
+
+/**
+ * Runs an operation of many requests per second in a span, where its request is traced. `Effect.fn` records the stack
+ * of each call, traced or not, which takes 2.6 µs.
+ */
+export const span = (name: string) => <A, E, R>(operation: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.withFiber((fiber) =>
+    fiber.getRef(Enabled) && fiber.getRef(References.TracerEnabled)
+      ? Effect.withSpan(operation, name, { captureStackTrace: false })
+      : operation
+  )
 
 /** The `traceparent` of each request that stored a part of the work. */
 export type Origins = () => ReadonlyArray<string | null | undefined>
