@@ -13,9 +13,9 @@ const pageSize = 50
 
 /** The work of a turn, by the stored events of the first step. */
 const postsOf = (first: number) => Math.ceil(first / 5)
-const readsOf = (first: number) => Math.ceil(first / 10)
+const readsOf = (first: number) => Math.ceil(0.3 * first)
 /** Reads of the warm-up turn for each read of a turn that counts. */
-const warmUpReads = 4
+const warmUpReads = 2
 
 /** Events that are stored before the worker is waited for, so that the queue stays short. */
 const fillSize = 500_000
@@ -26,7 +26,7 @@ export const growth: Measure<Requirements> = {
   title: "An event, a post and a read, as more is stored",
   method: "One integrator with 50 programs of 100 versions and 20,000 users; all stored events were processed by the " +
     "worker. Each step has its own database, api and worker, and the steps take turns. In a turn 2,000 clearings are " +
-    "posted while a lock keeps the worker from their lanes, and are then processed; then 1,000 balances, pages of 50 " +
+    "posted while a lock keeps the worker from their lanes, and are then processed; then 3,000 balances, pages of 50 " +
     "rewards and first pages of 50 events are read. Every fourth user posts, and 100 users with 50 rewards read, so " +
     "that each step has the same work to do. Before the turns the tables are vacuumed, a checkpoint is made, and " +
     "each user that posts gets an event: the first change of a page after a checkpoint costs more, and a small table " +

@@ -14,7 +14,7 @@ const share = 0.2
 
 /** Events that are followed at a time, each of another user. */
 const followers = 4
-const pollMillis = 5
+const pollMillis = 2
 /** The longest pause of a follower; a random pause keeps followers from synchronising with the worker's polls. */
 const maxPauseMillis = 150
 const timeoutMillis = 10_000
@@ -25,7 +25,7 @@ export const latency: Measure<Requirements> = {
   title: "From the 202 to the reward and to the webhook",
   method: "One api and one worker at 20 % of their maximum rate on this machine, which is measured from the first of " +
     "many posts until the last is processed. Beside that load four events at a time are followed, each of another " +
-    "user: from the 202 until a page of one reward, read every 5 ms, shows the reward, and until the receiver has " +
+    "user: from the 202 until a page of one reward, read every 2 ms, shows the reward, and until the receiver has " +
     "the headers of the webhook, by one monotonic clock. The load, the service and the receiver share the machine.",
   run: Effect.fn("latency")(function*(size: Size) {
     const system = yield* System.start("latency", size, () => Effect.void)
