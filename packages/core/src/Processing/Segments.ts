@@ -87,9 +87,8 @@ export const removal = (
     if (rows.length === own[0]?.segmentEvents) whole.push(...rows.slice(0, 1))
     else parts.push(...rows)
   }
-  const removed = sql`DELETE FROM spend_event_queue q USING ${segmentKey.unnest(whole)} ${found}`
-  return parts.length === 0 ? [removed] : [
-    removed,
+  return [
+    sql`DELETE FROM spend_event_queue q USING ${segmentKey.unnest(whole)} ${found}`,
     sql`UPDATE spend_event_queue q SET (user_ids, kinds, external_transaction_ids) = (
         SELECT array_agg(e.user_id ORDER BY e.ordinal), array_agg(e.kind ORDER BY e.ordinal),
           array_agg(e.external_transaction_id ORDER BY e.ordinal)
