@@ -9,14 +9,20 @@ const batchMillis = 10
 const restMillis = 2
 
 /**
- * Runs the processor over batches of as many units as `next` returns. Returns when each batch began, and a function
- * that lets milliseconds pass, and returns how many batches began meanwhile.
+ * Runs the processor over batches of as many units as `next` returns. Returns the batches that have ended, each with
+ * when it began, and a function that lets milliseconds pass, and returns how many batches began meanwhile.
  */
 const processing = Effect.fnUntraced(function*(next: () => number) {
-  const begins: Array<number> = []
-  const processEvents = Effect.flatMap(Clock.currentTimeMillis, (now) => {
-    begins.push(now)
-    return Effect.delay(Effect.sync(next), batchMillis)
+  let starts = 0
+  const ended: Array<{ readonly at: number; readonly units: number }> = []
+  const processEvents = Effect.flatMap(Clock.currentTimeMillis, (at) => {
+    starts++
+    const end = Effect.sync(() => {
+      const units = next()
+      ended.push({ at, units })
+      return units
+    })
+    return Effect.delay(end, batchMillis)
   })
   const services = Layer.mock(Processing, {
     processEvents,
@@ -25,27 +31,27 @@ const processing = Effect.fnUntraced(function*(next: () => number) {
   })
   yield* Layer.build(Layer.provide(SpendProcessor.layer, services))
   const batchesIn = Effect.fnUntraced(function*(millis: number) {
-    const before = begins.length
+    const before = starts
     yield* TestClock.adjust(millis)
-    return begins.length - before
+    return starts - before
   })
-  return { batchesIn, begins }
+  return { batchesIn, ended }
 })
 
 it.effect("an idle processor looks for events every 40 ms, and soon again after it found some", () =>
   Effect.gen(function*() {
     let units = 0
-    const { batchesIn, begins } = yield* processing(() => units)
+    const { batchesIn, ended } = yield* processing(() => units)
     yield* batchesIn(1_000)
     units = 1
     yield* batchesIn(100)
     units = 0
-    const last = begins.length - 1
     // less than the helpers' pause, so that all batches are of the same fiber
     yield* batchesIn(500)
-    // from the batch in progress on, each pause is twice as long as the one before, and up to 20 % shorter or longer
+    const first = ended.findLastIndex((batch) => batch.units > 0) + 1
+    // from the first batch without units on, each pause is twice as long as the one before, up to 20 % more or less
     for (const [index, pauseMillis] of [3, 6, 12, 24, 40, 40].entries()) {
-      const paused = (begins[last + index + 1] ?? 0) - (begins[last + index] ?? 0) - batchMillis
+      const paused = (ended[first + index + 1]?.at ?? 0) - (ended[first + index]?.at ?? 0) - batchMillis
       assert.approximately(paused, pauseMillis, 0.2 * pauseMillis, `pause ${index}`)
     }
     // one in 42 to 58 ms: a batch and the pause
