@@ -35,7 +35,7 @@ const stepDuration = Metrics.durations(
 )
 
 /**
- * Repeats `step` until it is interrupted, after a step that did no work (`false`) after a pause.
+ * Repeats `step` until it is interrupted: at once or after a rest where it did work (`true`), otherwise after a pause.
  *
  * A failure or defect of a step is logged under `name`, and the step is retried after a pause that doubles from 200 ms
  * to 3 s. The fiber never ends by itself.
