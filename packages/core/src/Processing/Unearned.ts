@@ -24,16 +24,19 @@ const digestBytes = 16
 export class Entries {
   private readonly integratorId: IntegratorId
   private readonly last: Unearned | undefined
-  /** As stored: `["p",3,"monthCap"],["q",null,"noVersionInForce"]`. */
+  /** The last entry as stored: `["p",3,"monthCap"]`. */
+  private readonly entry: string
+  /** All as stored: `["p",3,"monthCap"],["q",null,"noVersionInForce"]`. */
   private readonly text: string
   private list: List | undefined
-  /** What follows: what was asked for last, and all by their last entry. */
+  /** What follows: what was asked for last, and where there are several, all by their last entry. */
   private next: Entries | undefined
   private all: Map<string, Entries> | undefined
 
-  constructor(integratorId: IntegratorId, text = "", last?: Unearned) {
+  constructor(integratorId: IntegratorId, before = "", entry = "", last?: Unearned) {
     this.integratorId = integratorId
-    this.text = text
+    this.entry = entry
+    this.text = before === "" ? entry : `${before},${entry}`
     this.last = last
   }
 
@@ -44,10 +47,9 @@ export class Entries {
     const isSame = last?.programId === programId && last.version === version && last.reason === reason
     if (next !== undefined && isSame) return next
     const entry = JSON.stringify([programId, version ?? null, reason])
-    const text = this.last === undefined ? entry : `${this.text},${entry}`
-    this.all ??= new Map()
-    this.next = this.all.get(entry) ?? new Entries(this.integratorId, text, { programId, version, reason })
-    this.all.set(entry, this.next)
+    if (next !== undefined) this.all ??= new Map([[next.entry, next]])
+    this.next = this.all?.get(entry) ?? new Entries(this.integratorId, this.text, entry, { programId, version, reason })
+    this.all?.set(entry, this.next)
     return this.next
   }
 
