@@ -67,7 +67,7 @@ const make = Effect.fnUntraced(function*(adminUrl: Redacted.Redacted) {
     const rows = yield* admin<{ name: string; setting: string }>`
       SELECT name, current_setting(name) AS setting FROM pg_settings
       WHERE name IN ('server_version', 'fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers',
-        'max_wal_size', 'max_connections') ORDER BY name`
+        'max_wal_size', 'max_connections', 'huge_pages_status') ORDER BY name`
     return rows.map(({ name, setting }) => `${name} = ${setting}`)
   }).pipe(Effect.orDie)
 

@@ -5,7 +5,7 @@
  */
 import Fastify from "fastify"
 import { createHash } from "node:crypto"
-import { Pool } from "pg"
+import { makePool } from "../Pool.ts"
 import {
   bodySchema,
   compareOne,
@@ -24,7 +24,7 @@ const insert = JOBS === undefined ? insertOne : insertOneWithJob
 
 const pool = DATABASE_URL === undefined
   ? undefined
-  : new Pool({ connectionString: DATABASE_URL, max: Number(POOL_SIZE ?? 10) })
+  : makePool(DATABASE_URL, Number(POOL_SIZE ?? 10))
 
 const fastify = Fastify({
   ajv: { customOptions: { discriminator: true, removeAdditional: false, coerceTypes: false } }

@@ -4,6 +4,7 @@
  */
 import { run } from "graphile-worker"
 import { type EventKey, process as processEvent, type Webhook } from "../EventWork.ts"
+import { makePool } from "../Pool.ts"
 import { poster } from "./Webhooks.ts"
 
 const { DATABASE_URL, WEBHOOK_SECRET, WEBHOOK_URL } = process.env
@@ -14,11 +15,10 @@ const post = WEBHOOK_URL === undefined
   : poster({ url: WEBHOOK_URL, secret: WEBHOOK_SECRET ?? "", connections: concurrentJobs })
 
 const runner = await run({
+  pgPool: makePool(DATABASE_URL ?? "", concurrentJobs + 1),
   preset: {
     worker: {
-      connectionString: DATABASE_URL ?? "",
       concurrentJobs,
-      maxPoolSize: concurrentJobs + 1,
       localQueue: { size: 500 },
       completeJobBatchDelay: 0,
       failJobBatchDelay: 0

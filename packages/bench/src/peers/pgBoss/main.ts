@@ -1,11 +1,13 @@
 /** pg-boss with full batches fetched without a pause between them, and for events as many workers as connections. */
-import { Pool } from "pg"
 import { PgBoss } from "pg-boss"
 import { type EventKey, process as processEvent } from "../EventWork.ts"
+import { idleTimeoutMillis, makePool } from "../Pool.ts"
 
 const connectionString = process.env["DATABASE_URL"] ?? ""
-const pool = new Pool({ connectionString, max: 16 })
-const boss = new PgBoss({ connectionString, max: 10, schedule: false, supervise: false })
+const pool = makePool(connectionString, 16)
+// pg-boss also passes to its pool what is not in the type of its options
+const ownPool = { connectionString, max: 10, idleTimeoutMillis }
+const boss = new PgBoss({ ...ownPool, schedule: false, supervise: false })
 
 await boss.start()
 await boss.createQueue("nothing")

@@ -1,0 +1,8 @@
+import { Pool } from "pg"
+
+/** As long as the service keeps its idle connections, so that no competitor connects anew after the others' turns. */
+export const idleTimeoutMillis = 60_000
+
+/** A pool of at most this many connections. */
+export const makePool = (connectionString: string, max: number): Pool =>
+  new Pool({ connectionString, max, idleTimeoutMillis })
