@@ -151,7 +151,8 @@ layer(moneyLayer)("deferred events", (it) => {
 
   it.effect("need the caps of the version that is the newest one after an authorization is closed", () =>
     Effect.gen(function*() {
-      const { spend } = yield* integratorWith(2, 3, plainProgram)
+      const sql = yield* SqlClient.SqlClient
+      const { integratorId, spend } = yield* integratorWith(2, 3, plainProgram)
       for (const daysAgo of [2, 1, 0]) {
         yield* spend("authorization", `a${daysAgo}`, daysAgo)
         yield* processAll
@@ -164,6 +165,9 @@ layer(moneyLayer)("deferred events", (it) => {
       }
       yield* spend("refund", "r", 0, ann, { originalTransactionId: "c0" })
       yield* Effect.provide(processAll, restarted, { local: true })
+      const notApplied = yield* sql`SELECT FROM spend_events
+        WHERE integrator_id = ${integratorId} AND position IS NULL`
+      assert.lengthOf(notApplied, 0)
       yield* audited
     }))
 

@@ -102,9 +102,15 @@ export const isExcluded = (version: ProgramVersion, mcc: string): boolean => ent
 /** Checks the bounds of the table first, because V8 reads an index outside an array slowly. */
 const entryOfMcc = ({ firstMcc, mccs }: ProgramVersion, mcc: string): number => {
   if (mccs.length === 0) return 0
-  const index = Number(mcc) - firstMcc
+  const index = numberOf(mcc) - firstMcc
   return index >= 0 && index < mccs.length ? mccs[index] ?? 0 : 0
 }
+
+/** The number of an MCC, which has four digits. Every program needs it, and `Number` takes twice as long. */
+const numberOf = (mcc: string): number =>
+  1_000 * digit(mcc, 0) + 100 * digit(mcc, 1) + 10 * digit(mcc, 2) + digit(mcc, 3)
+
+const digit = (digits: string, index: number): number => digits.charCodeAt(index) - 48
 
 const isEligible = ({ countries, segments }: ProgramVersion, { country, segment }: Attributes): boolean =>
   (countries === undefined || (country !== undefined && countries.has(country))) &&

@@ -1,5 +1,5 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { assetOfCurrency } from "@card-rewards/domain/Money"
+import { type Asset, assetOfCurrency } from "@card-rewards/domain/Money"
 import { monthOf } from "@card-rewards/domain/Time"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 import type { Group } from "./Groups.ts"
@@ -78,8 +78,8 @@ class Needed {
     const inForce = this.catalog.at(asset, at).versions
     if (this.versions.size === 0) this.versions = inForce
     else for (const version of inForce) this.add(version)
-    const groups = this.groupsAt(at)
-    if (groups !== undefined) for (const version of inForce) this.addCaps(groups.get(version.programId), version)
+    // a user mostly has groups of few programs
+    for (const group of this.groupsAt(at)?.values() ?? []) this.addCaps(group, inForce, asset)
   }
 
   private groupsAt(at: number): ReadonlyMap<string, Group> | undefined {
@@ -95,16 +95,17 @@ class Needed {
     const clearing = this.state.clearings.get(clearingKey.slice(clearingKey.indexOf("\0") + 1))
     if (clearing === undefined) return
     const groups = this.groupsAt(clearing.purchaseAt)
-    for (const { programId } of clearing.rewards) this.addCaps(groups?.get(programId), undefined)
+    for (const { programId } of clearing.rewards) this.addCaps(groups?.get(programId))
   }
 
   /**
-   * Adds the version that caps the estimates: the newest one with an open authorization, and also the next one where
-   * the event may close the last authorization of the newest.
+   * Adds the version that caps the estimates of a group, if it pays in the asset: the newest one with an open
+   * authorization, and also the next one where the event may close the last authorization of the newest.
    */
-  private addCaps(group: Group | undefined, closing: VersionMetadata | undefined): void {
+  private addCaps(group: Group | undefined, closing = noVersions, asset?: Asset): void {
     const [newest, next] = group?.newestOpen() ?? []
+    if (newest === undefined || (asset !== undefined && newest.asset !== asset)) return
     this.add(newest)
-    if (newest === closing) this.add(next)
+    if (closing.has(newest)) this.add(next)
   }
 }
