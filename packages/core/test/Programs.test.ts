@@ -118,6 +118,6 @@ it.layer(layer)("Programs", (it) => {
       assert.isFalse(catalog.has(version))
       yield* baseRate(250)
       assert.isTrue(catalog.has(version))
-      assert.strictEqual(catalog.compiled(version).baseRate, 250)
+      assert.strictEqual(catalog.compiled(version).base.value, 250)
     }))
 })

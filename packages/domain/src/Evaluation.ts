@@ -1,6 +1,14 @@
 import type { UnearnedReason } from "./Outcome.ts"
 import { unitsPerCent } from "./Money.ts"
-import { bytesOfRow, excludedMcc, firstCategory, noRate, noRow, type ProgramVersion } from "./ProgramVersion.ts"
+import {
+  bytesOfRow,
+  excludedMcc,
+  firstCategory,
+  noRate,
+  noRow,
+  type ProgramVersion,
+  type Rate
+} from "./ProgramVersion.ts"
 import type { Attributes } from "./User.ts"
 
 /** The fields of a version that determine when it is in force. */
@@ -49,13 +57,10 @@ export interface Purchase {
   readonly attributes: Attributes
 }
 
-/** The source of a rate, the most specific first. */
-export type RateSource = "tierCategory" | "category" | "tierBase" | "base"
-
 /** The computation of a purchase's reward, before caps. */
 export interface Evaluation {
   readonly category: string | undefined
-  readonly rate: { readonly value: number; readonly source: RateSource }
+  readonly rate: Rate
   /** Basis points: 10000 is 1×. */
   readonly multiplier: number
   readonly bonuses: ReadonlyArray<{ readonly campaignId: string; readonly bonusRate: number }>
@@ -125,17 +130,16 @@ const isCampaignFor = (version: ProgramVersion, row: number, category: number): 
 
 const rateOf = (
   version: ProgramVersion,
-  tier: { readonly baseRate: number; readonly row: number } | undefined,
+  tier: { readonly base: Rate | undefined; readonly row: number } | undefined,
   category: number
-): Evaluation["rate"] => {
+): Rate => {
   if (category >= 0) {
     const tierCategory = tier === undefined || tier.row === noRow ? noRate : rateIn(version, tier.row, category)
     if (tierCategory !== noRate) return { value: tierCategory, source: "tierCategory" }
     const ofCategory = rateIn(version, 0, category)
     if (ofCategory !== noRate) return { value: ofCategory, source: "category" }
   }
-  if (tier !== undefined && tier.baseRate !== noRate) return { value: tier.baseRate, source: "tierBase" }
-  return { value: version.baseRate, source: "base" }
+  return tier?.base ?? version.base
 }
 
 const rateIn = (version: ProgramVersion, row: number, category: number): number =>

@@ -1,6 +1,12 @@
 import type { Asset } from "./Money.ts"
 import { maxRate, type ProgramDefinition } from "./Program.ts"
 
+/** A rate in basis points, and its source, the most specific first. */
+export interface Rate {
+  readonly value: number
+  readonly source: "tierCategory" | "category" | "tierBase" | "base"
+}
+
 /**
  * A published version compiled for evaluation (decisions, section 4). It is compact, because a worker caches thousands:
  * every category id is stored once, rates and MCCs are tables of small integers, and the definition is not retained.
@@ -16,7 +22,7 @@ export interface ProgramVersion {
   readonly monthCap: bigint
   /** Caps by category id; categories without a cap are absent. */
   readonly categoryCaps: ReadonlyMap<string, bigint>
-  readonly baseRate: number
+  readonly base: Rate
   /** Category ids. The other fields refer to a category by its index in this list. */
   readonly categories: ReadonlyArray<string>
   /** The MCC of the first entry of `mccs`. */
@@ -37,8 +43,8 @@ export interface ProgramVersion {
 
 interface CompiledTier {
   readonly multiplier: number
-  /** {@link noRate} if the tier has none. */
-  readonly baseRate: number
+  /** Undefined if the tier has none. */
+  readonly base: Rate | undefined
   /** The row of `rates`; {@link noRow} if the tier has no category rates. */
   readonly row: number
 }
@@ -77,7 +83,7 @@ export const compile = (programId: string, version: number, definition: ProgramD
     // the string of the category list, so that equal strings of the definition are not retained
     categoryCaps: new Map(definition.caps.categories.map((cap) =>
       [categories[indexOf.get(cap.categoryId) ?? -1] ?? cap.categoryId, cap.perMonth])),
-    baseRate: checkedRate(definition.baseRate),
+    base: { value: checkedRate(definition.baseRate), source: "base" },
     categories,
     ...compileMccs(definition),
     ...compileRates(definition, indexOf),
@@ -117,7 +123,8 @@ const compileRates = (definition: ProgramDefinition, indexOf: ReadonlyMap<string
   for (const { baseRate, categoryRates, multiplier, tier } of definition.tiers) {
     const hasRates = categoryRates !== undefined && categoryRates.length > 0
     const row = hasRates ? rows.push(categoryRates) - 1 : noRow
-    tiers.set(tier, { multiplier, baseRate: baseRate === undefined ? noRate : checkedRate(baseRate), row })
+    const base = baseRate === undefined ? undefined : { value: checkedRate(baseRate), source: "tierBase" } as const
+    tiers.set(tier, { multiplier, base, row })
   }
   const width = definition.categories.length
   const isEmpty = rows.length === 1 && definition.categoryRates.length === 0
@@ -171,7 +178,7 @@ export const compiledBytes = (version: ProgramVersion): number => {
     ...countries ?? [], ...segments ?? []]
   return 1_024 + texts.reduce((sum, text) => sum + stringBytes(text), 0) +
     mccs.byteLength + rates.byteLength + campaignCategories.byteLength +
-    8 * categories.length + 72 * categoryCaps.size + 64 * tiers.size + 112 * campaigns.length +
+    8 * categories.length + 72 * categoryCaps.size + 104 * tiers.size + 112 * campaigns.length +
     tableBytes(categoryCaps.size) + tableBytes(tiers.size) + tableBytes(countries?.size ?? 0) +
     tableBytes(segments?.size ?? 0)
 }
