@@ -11,8 +11,8 @@ const other = WebhookSecret.make(`service_whsec_${"b".repeat(64)}`)
 const webhook = (transaction: string, by = secret, userId = "anna") => {
   const key = { integratorId: "acme", userId, externalTransactionId: transaction }
   const body = bodyOf("evt_1", key, { cents: "1", earned: "7", occurredAt: "2026-01-01T00:00:00.000Z" })
-  const sign = makeSigner([by], (key) => (content, encoding) =>
-    createHmac("sha256", key).update(content).digest(encoding))
+  const sign = makeSigner([by], (key) => (start, body, encoding) =>
+    createHmac("sha256", key).update(start).update(body).digest(encoding))
   const headers = sign({ eventId: "evt_1", body, timestampSeconds: 1_700_000_000, attempt: 1 })
   const head = `POST /hooks HTTP/1.1\r\n${Object.entries(headers).map((header) => header.join(": ")).join("\r\n")}`
   return { head, body: Buffer.from(body).toString("latin1") }

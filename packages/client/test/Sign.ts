@@ -3,5 +3,5 @@ import { createHmac } from "node:crypto"
 
 /** The headers of a delivery attempt. */
 export const sign = ({ secrets, ...attempt }: Attempt & { readonly secrets: SigningSecrets }) =>
-  makeSigner(secrets, (key) => (content, encoding) =>
-    createHmac("sha256", key).update(content).digest(encoding))(attempt)
+  makeSigner(secrets, (key) => (start, body, encoding) =>
+    createHmac("sha256", key).update(start).update(body).digest(encoding))(attempt)

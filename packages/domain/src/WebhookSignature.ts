@@ -24,8 +24,8 @@ export type SigningSecrets = readonly [WebhookSecret, ...ReadonlyArray<WebhookSe
 /** A delivery attempt. */
 export interface Attempt {
   readonly eventId: string
-  /** The request body, byte for byte. */
-  readonly body: string
+  /** The request body, byte for byte; a text is its UTF-8. */
+  readonly body: string | Uint8Array
   /** The time of this attempt, whole seconds since 1970. */
   readonly timestampSeconds: number
   /** 1 for the first attempt. */
@@ -42,8 +42,10 @@ export interface SignedHeaders {
   readonly "webhook-signature": string
 }
 
-/** HMAC-SHA256 with a prepared key: returns the encoded tag of a text. */
-export type PrepareHmac = (key: Uint8Array) => (content: string, encoding: "hex" | "base64") => string
+/** HMAC-SHA256 with a prepared key: returns the encoded tag of a text in ASCII and the body behind it. */
+export type PrepareHmac = (
+  key: Uint8Array
+) => (start: string, body: Attempt["body"], encoding: "hex" | "base64") => string
 
 /** The headers that sign an attempt. */
 export type Signer = (attempt: Attempt) => SignedHeaders
@@ -62,15 +64,16 @@ export const makeSigner = (secrets: SigningSecrets, prepare: PrepareHmac): Signe
   }))
   return ({ attempt, body, eventId, timestampSeconds }) => {
     const seconds = String(timestampSeconds)
-    const serviceContent = `${seconds}.${body}`
-    const standardContent = `${eventId}.${serviceContent}`
+    const serviceStart = `${seconds}.`
+    const standardStart = `${eventId}.${serviceStart}`
+    const tags = keys.map((key) => `,v1=${key.service(serviceStart, body, "hex")}`)
     return {
-      "x-service-signature": `t=${seconds}${keys.map((key) => `,v1=${key.service(serviceContent, "hex")}`).join("")}`,
+      "x-service-signature": `t=${seconds}${tags.join("")}`,
       "x-service-event-id": eventId,
       "x-service-attempt": String(attempt),
       "webhook-id": eventId,
       "webhook-timestamp": seconds,
-      "webhook-signature": keys.map((key) => `v1,${key.standard(standardContent, "base64")}`).join(" ")
+      "webhook-signature": keys.map((key) => `v1,${key.standard(standardStart, body, "base64")}`).join(" ")
     }
   }
 }

@@ -16,7 +16,7 @@ export interface PostInput {
   readonly url: string
   /** Without `host`, `content-length` and `accept-encoding`, which the connector sets. */
   readonly headers: Readonly<Record<string, string>>
-  readonly body: string
+  readonly body: string | Buffer
 }
 
 export interface ConnectorOptions {

@@ -7,10 +7,10 @@ import { createHmac } from "node:crypto"
 const characters = ["a", "\0", "ü", "€", "😀", "\ud800"]
 
 describe("hmac", () => {
-  it("equals HMAC-SHA256 for keys and texts of any length, in any order", () => {
+  it("equals HMAC-SHA256 for keys, texts and bytes of any length, in any order", () => {
     const random = SeededRandom.make(1)
-    const expected = (key: Uint8Array, text: string, encoding: "hex" | "base64") =>
-      createHmac("sha256", key).update(text).digest(encoding)
+    const expected = (key: Uint8Array, start: string, body: string | Uint8Array, encoding: "hex" | "base64") =>
+      createHmac("sha256", key).update(start).update(body).digest(encoding)
     const keys = [1, 48, 63, 64, 65, 78, 200].map((length) =>
       Uint8Array.from({ length }, () => random.below(256)))
     const signers = keys.map((key) => ({ key, sign: hmac(key) }))
@@ -19,7 +19,9 @@ describe("hmac", () => {
       const { key, sign } = random.pick(signers)
       const encoding = random.pick(["hex", "base64"] as const)
       const text = random.pick(characters).repeat(random.chance(0.1) ? random.pick(lengths) : random.below(1_500))
-      assert.strictEqual(sign(text, encoding), expected(key, text, encoding))
+      const start = random.pick(["", "1700000000.", "a".repeat(300)])
+      const body = random.chance(0.5) ? text : Buffer.from(text)
+      assert.strictEqual(sign(start, body, encoding), expected(key, start, body, encoding))
     }
   })
 })

@@ -106,7 +106,10 @@ const guardWith = (fork: (effect: Effect.Effect<void>) => unknown) => <A>(run: (
   }
 }
 
-const requestOf = ({ item: { attempts, body, eventId }, secrets, startedAt, url }: Sending): PostInput => {
+const requestOf = ({ item, secrets, startedAt, url }: Sending): PostInput => {
+  const { attempts, eventId } = item
+  // encoded once, for the signatures and for the request
+  const body = Buffer.from(item.body)
   const attempt = { eventId, body, timestampSeconds: Math.floor(startedAt / 1_000), attempt: attempts + 1 }
   const signed = signerOf(secrets)(attempt)
   return { url, body, headers: { ...signed, "content-type": "application/json", "user-agent": "card-rewards/1" } }

@@ -4,15 +4,15 @@ import { createHmac, createSecretKey, hash } from "node:crypto"
 /** The bytes of a block and of a digest of SHA-256. */
 const [blockSize, digestSize] = [64, 32]
 
-/** Texts with more UTF-16 units are signed by `createHmac`. */
+/** What has more bytes is signed by `createHmac`. */
 const maxShort = 16_384
 
-/** Where a short text is encoded, behind a block of the key. */
-const scratch = Buffer.alloc(blockSize + 3 * maxShort)
+/** Where something short is copied to, behind a block of the key. */
+const scratch = Buffer.alloc(blockSize + maxShort)
 
 /**
- * HMAC-SHA256 (RFC 2104). A short text is signed by two one-shot hashes, which take half as long as an `Hmac` object
- * (1.2 and 2.3 µs for 700 characters) and leave nothing to the garbage collector.
+ * HMAC-SHA256 (RFC 2104). Something short is signed by two one-shot hashes, which take half as long as an `Hmac` object
+ * (1.2 and 2.3 µs for 700 bytes) and leave nothing to the garbage collector.
  */
 export const hmac: PrepareHmac = (key) => {
   const prepared = createSecretKey(key)
@@ -21,10 +21,15 @@ export const hmac: PrepareHmac = (key) => {
   const inner = block.map((byte) => byte ^ 0x36)
   const outer = Buffer.alloc(blockSize + digestSize)
   outer.set(block.map((byte) => byte ^ 0x5c))
-  return (content, encoding) => {
-    if (content.length > maxShort) return createHmac("sha256", prepared).update(content).digest(encoding)
+  return (start, body, encoding) => {
+    const bytes = typeof body === "string" ? Buffer.from(body) : body
+    if (start.length + bytes.length > maxShort) {
+      return createHmac("sha256", prepared).update(start).update(bytes).digest(encoding)
+    }
     scratch.set(inner)
-    const end = blockSize + scratch.write(content, blockSize)
+    const from = blockSize + scratch.write(start, blockSize, "latin1")
+    const end = from + bytes.length
+    scratch.set(bytes, from)
     outer.write(hash("sha256", scratch.subarray(0, end), "binary"), blockSize, "binary")
     return hash("sha256", outer, encoding)
   }

@@ -8,7 +8,8 @@ export const poster = (options: { readonly url: string; readonly secret: string;
   const dispatcher = new Agent({ connections: options.connections, pipelining: 1 })
   const sign = makeSigner([WebhookSecret.make(options.secret)], (key) => {
     const prepared = createSecretKey(key)
-    return (content, encoding) => createHmac("sha256", prepared).update(content).digest(encoding)
+    return (start, body, encoding) =>
+      createHmac("sha256", prepared).update(start).update(body).digest(encoding)
   })
   return async ({ body, id }: Webhook): Promise<void> => {
     const timestampSeconds = Math.floor(Date.now() / 1_000)

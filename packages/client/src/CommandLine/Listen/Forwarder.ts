@@ -76,4 +76,5 @@ const post = (url: URL, body: string, headers: Readonly<Record<string, string>>)
     })
   )
 
-const hmac: PrepareHmac = (key) => (content, encoding) => createHmac("sha256", key).update(content).digest(encoding)
+const hmac: PrepareHmac = (key) => (start, body, encoding) =>
+  createHmac("sha256", key).update(start).update(body).digest(encoding)
