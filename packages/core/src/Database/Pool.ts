@@ -30,8 +30,8 @@ export const layer = (config: DatabaseConfig): Layer.Layer<SqlClient.SqlClient, 
     url: config.url,
     maxConnections: config.poolSize,
     minConnections: 1,
-    // A burst of work on new connections costs some 10 ms of processor time for each. Idle ones may become half-open,
-    // which costs one deadline for all of them together (Connections.ts).
+    // A new connection parses all statements anew. Idle ones may become half-open, which costs one deadline for all of
+    // them together (Connections.ts).
     idleTimeout: Duration.seconds(60),
     connectTimeout: Duration.seconds(3),
     keepAlive: Duration.seconds(30),
