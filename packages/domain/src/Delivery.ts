@@ -149,6 +149,14 @@ export const isOpen = (breaker: Breaker): boolean => breaker.failures >= breaker
 export const maxInFlightPerEndpoint = 16
 export const maxInFlight = 512
 
+/**
+ * The maximum number of requests in flight of one process that started less than {@link recentMillis} ago. They keep it
+ * busy with receivers that respond at once, for which more would only take more connections, each of which costs time;
+ * a slower receiver's requests soon are no longer recent.
+ */
+export const maxRecent = 128
+export const recentMillis = 10
+
 /** An endpoint whose response takes longer than this, or does not come, is slow until one comes within this time. */
 export const slowMillis = 1_000
 /** The maximum number of requests in flight to all slow endpoints together; the other slots are for the others. */
@@ -172,20 +180,24 @@ export const allowance = (
  * Divides the free slots among endpoints that have attempts to make, and returns each endpoint with the number that it
  * gets; endpoints without a slot are omitted. Slots are assigned in rounds, first to endpoints with the fewest requests
  * in flight. An endpoint gets its k-th slot only while {@link slotsPerShare} times k are free. The same rule applies to
- * slow endpoints and their part of the slots.
+ * recent requests and to slow endpoints, with their parts of the slots.
  */
 export const shareSlots = <
-  A extends { readonly inFlight: number; readonly slow: boolean; readonly attempts: number }
->(endpoints: ReadonlyArray<A>, free: { readonly limit: number; readonly slowLimit: number }): ReadonlyArray<A> => {
+  A extends { readonly inFlight: number; readonly recent: number; readonly slow: boolean; readonly attempts: number }
+>(
+  endpoints: ReadonlyArray<A>,
+  free: { readonly limit: number; readonly recentLimit: number; readonly slowLimit: number }
+): ReadonlyArray<A> => {
   const assigned = endpoints.map(() => 0)
-  let { limit, slowLimit } = free
+  let { limit, recentLimit, slowLimit } = free
   for (let nth = 1; nth <= maxInFlightPerEndpoint; nth++) {
-    for (const [index, { attempts, inFlight, slow }] of endpoints.entries()) {
+    for (const [index, { attempts, inFlight, recent, slow }] of endpoints.entries()) {
       const own = assigned[index] ?? 0
       if (own === attempts || inFlight + own + 1 !== nth) continue
-      if (!isFree(limit, nth) || (slow && !isFree(slowLimit, nth))) continue
+      if (!isFree(limit, nth) || !isFree(recentLimit, recent + own + 1) || (slow && !isFree(slowLimit, nth))) continue
       assigned[index] = own + 1
       limit--
+      recentLimit--
       if (slow) slowLimit--
     }
   }

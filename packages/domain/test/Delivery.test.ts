@@ -220,43 +220,54 @@ describe("the breaker", () => {
 })
 
 describe("slots", () => {
-  const endpoint = Schema.Struct({ inFlight: integer(0, 16), slow: Schema.Boolean, attempts: integer(1, 16) })
+  const endpoint = Schema.Struct({
+    inFlight: integer(0, 16),
+    old: integer(0, 16),
+    slow: Schema.Boolean,
+    attempts: integer(1, 16)
+  })
   const endpoints = Schema.Array(endpoint).check(Schema.isMaxLength(40))
-  const limits = [integer(0, 512), integer(0, 256)] as const
+  const limits = [integer(0, 512), integer(0, 512), integer(0, 256)] as const
 
   it.prop("are assigned within all limits, fairly, until no endpoint may get another", [
     endpoints,
     ...limits
-  ], ([candidates, limit, slowLimit]) => {
+  ], ([candidates, limit, recentLimit, slowLimit]) => {
     const numbered = candidates
       .map((one, index) => ({ ...one, index, wanted: Math.min(one.attempts, 16 - one.inFlight) }))
-      .map((one) => ({ ...one, attempts: one.wanted }))
-    const assigned = new Map(shareSlots(numbered, { limit, slowLimit }).map(({ attempts, index }) => [index, attempts]))
+      .map((one) => ({ ...one, attempts: one.wanted, recent: Math.max(0, one.inFlight - one.old) }))
+    const shares = shareSlots(numbered, { limit, recentLimit, slowLimit })
+    const assigned = new Map(shares.map(({ attempts, index }) => [index, attempts]))
     const of = (index: number) => assigned.get(index) ?? 0
     const total = (those: typeof numbered) => those.reduce((sum, { index }) => sum + of(index), 0)
     const slow = numbered.filter((one) => one.slow)
-    assert.isAtMost(total(numbered), limit)
+    assert.isAtMost(total(numbered), Math.min(limit, recentLimit))
     assert.isAtMost(total(slow), slowLimit)
     const free = limit - total(numbered)
+    const recentFree = recentLimit - total(numbered)
     const slowFree = slowLimit - total(slow)
     const mayTake = (slots: number, nth: number) => slots > 0 && (nth === 1 || slots >= nth * slotsPerShare)
-    for (const { inFlight, index, slow, wanted } of numbered) {
+    for (const { inFlight, index, recent, slow, wanted } of numbered) {
       assert.isAtMost(of(index), wanted)
       assert.isAtMost(inFlight + of(index), Math.max(inFlight, maxInFlightPerEndpoint))
       if (of(index) === wanted) continue
       const nth = inFlight + of(index) + 1
-      assert.isFalse(mayTake(free, nth) && (!slow || mayTake(slowFree, nth)))
-      // no endpoint of its kind got a later slot than the one that it was refused
+      const mayBeRecent = mayTake(recentFree, recent + of(index) + 1)
+      assert.isFalse(mayTake(free, nth) && mayBeRecent && (!slow || mayTake(slowFree, nth)))
+      // no endpoint of its kind got a later slot than the one that it was refused, unless it has fewer recent requests
       for (const other of numbered) {
-        if (other.slow === slow && of(other.index) > 0) assert.isAtMost(other.inFlight + of(other.index), nth)
+        if (other.slow !== slow || of(other.index) === 0) continue
+        const isAlike = mayBeRecent || other.recent + of(other.index) > recent + of(index)
+        if (isAlike) assert.isAtMost(other.inFlight + of(other.index), nth)
       }
     }
   })
 
   it("of an idle process are 16 for one endpoint, and one each for 512", () => {
-    const some = (count: number) => Array.from({ length: count }, () => ({ inFlight: 0, slow: false, attempts: 16 }))
-    const sumOf = (count: number) =>
-      shareSlots(some(count), { limit: 512, slowLimit: 256 }).reduce((sum, { attempts }) => sum + attempts, 0)
+    const none = { inFlight: 0, recent: 0, slow: false, attempts: 16 }
+    const some = (count: number) => Array.from({ length: count }, () => none)
+    const free = { limit: 512, recentLimit: 512, slowLimit: 256 }
+    const sumOf = (count: number) => shareSlots(some(count), free).reduce((sum, { attempts }) => sum + attempts, 0)
     assert.strictEqual(sumOf(1), 16)
     assert.strictEqual(sumOf(512), 512)
     assert.strictEqual(sumOf(600), 512)

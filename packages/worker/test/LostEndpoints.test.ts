@@ -1,46 +1,14 @@
 import { Deliveries } from "@card-rewards/core/Deliveries"
-import { closedBreaker } from "@card-rewards/domain/Delivery"
-import { IntegratorId } from "@card-rewards/domain/Ids"
-import { WebhookSecret } from "@card-rewards/domain/WebhookSignature"
+import { recentMillis } from "@card-rewards/domain/Delivery"
 import { Connector } from "@card-rewards/worker/Connector"
-import { Consumer } from "@card-rewards/worker/WebhookDispatcher/Consumer"
 import { Consumers } from "@card-rewards/worker/WebhookDispatcher/Consumers"
 import * as Leases from "@card-rewards/worker/WebhookDispatcher/Leases"
 import * as Sender from "@card-rewards/worker/WebhookDispatcher/Sender"
 import { SharedLimits } from "@card-rewards/worker/WebhookDispatcher/SharedLimits"
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Latch } from "effect"
-
-const secret = WebhookSecret.make(`service_whsec_${"0".repeat(64)}`)
-
-/** A consumer of an endpoint with some events that can be sent. */
-const consumerOf = (id: string, events: number): Consumer => {
-  const lease = { integratorId: IntegratorId.make(id), generation: 1, token: 1n }
-  const leased = { ...lease, takenFrom: null, cursor: 0n, ahead: 0n, breaker: closedBreaker }
-  const consumer = new Consumer(leased, 0, [1_000])
-  consumer.request(0, 0)
-  consumer.add({
-    integratorId: lease.integratorId,
-    url: "http://receiver/",
-    revision: 1,
-    breaker: closedBreaker,
-    secrets: [secret],
-    retries: [],
-    readTo: BigInt(events),
-    events: Array.from({ length: events }, (_, index) => ({
-      event: BigInt(index + 1),
-      round: 1,
-      attempts: 0,
-      reward: null,
-      dueAt: 0,
-      eventId: `evt_${index}`,
-      body: "{}",
-      traceparent: null,
-      isBlocked: false
-    }))
-  }, 0)
-  return consumer
-}
+import { TestClock } from "effect/testing"
+import { readConsumer } from "./ReadConsumer.ts"
 
 /** A receiver that never answers. */
 const silent = Connector.of({ post: () => () => undefined })
@@ -51,9 +19,12 @@ const busyCell = Effect.fnUntraced(function*(limits: SharedLimits, deliveries: P
   const sender = yield* Sender.make(consumers, { reads: yield* Latch.make(), records: yield* Latch.make() })
   for (let index = 0; index < 24; index++) {
     const times = { startUntilNanos: 2n ** 62n, endsNanos: 2n ** 62n }
-    consumers.add({ consumer: consumerOf(`integrator-${index}`, 16), ...times })
+    consumers.add({ consumer: readConsumer(`integrator-${index}`, 16), ...times })
   }
-  sender.send()
+  for (let step = 0; step < 4; step++) {
+    sender.send()
+    yield* TestClock.adjust(recentMillis)
+  }
   const clock = yield* Clock.Clock
   const context = { retryDelays: [1_000] as const, leaseMillis: 30_000, worker: "test" }
   return { ...context, clock, consumers, sender, deliveries: { ...(yield* unused), ...deliveries } }
@@ -71,7 +42,7 @@ const unused = Effect.succeed(Deliveries.of({
 
 const immediate = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
-it.live("a cell that has lost all of its endpoints leaves the limits to the others", () =>
+it.effect("a cell that has lost all of its endpoints leaves the limits to the others", () =>
   Effect.gen(function*() {
     const limits = new SharedLimits()
     const other = new Consumers(limits)
@@ -85,7 +56,7 @@ it.live("a cell that has lost all of its endpoints leaves the limits to the othe
     assert.strictEqual(limits.endpoints, 1)
   }))
 
-it.live("a cell that has given up its endpoints leaves the room for bodies to the others", () =>
+it.effect("a cell that has given up its endpoints leaves the room for bodies to the others", () =>
   Effect.gen(function*() {
     const limits = new SharedLimits()
     const cell = yield* busyCell(limits, { release: () => Effect.void })

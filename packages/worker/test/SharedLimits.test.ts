@@ -3,9 +3,9 @@ import * as SeededRandom from "@card-rewards/testing/SeededRandom"
 import { assert, it } from "@effect/vitest"
 
 const cells = ["a", "b", "c"].map((name) => ({ name }))
-const whole: Usage = { inFlight: 512, slow: 256, unrecorded: 768 }
-const kinds = ["inFlight", "slow", "unrecorded"] as const
-const none: Usage = { inFlight: 0, slow: 0, unrecorded: 0 }
+const whole: Usage = { inFlight: 512, recent: 128, slow: 256, unrecorded: 768 }
+const kinds = ["inFlight", "recent", "slow", "unrecorded"] as const
+const none: Usage = { inFlight: 0, recent: 0, slow: 0, unrecorded: 0 }
 
 it("cells together never use more than the limits, and each can always use its part", () => {
   const random = SeededRandom.make(Date.now() % 1_000_000)
@@ -19,7 +19,12 @@ it("cells together never use more than the limits, and each can always use its p
     const part = random.chance(0.3) ? 1 : random.next()
     const next = (which: keyof Usage) =>
       isTaking ? own[which] + Math.floor(part * Math.max(0, free[which])) : Math.floor(own[which] * part)
-    const usage = { inFlight: next("inFlight"), slow: next("slow"), unrecorded: next("unrecorded") }
+    const usage: Usage = {
+      inFlight: next("inFlight"),
+      recent: next("recent"),
+      slow: next("slow"),
+      unrecorded: next("unrecorded")
+    }
     limits.note(cell, usage, 0)
     used.set(cell, usage)
     for (const which of kinds) {

@@ -7,6 +7,7 @@ import {
   isOpen,
   isSuccess,
   maxInFlightPerEndpoint,
+  recentMillis,
   type RetryDelays,
   slowMillis
 } from "@card-rewards/domain/Delivery"
@@ -83,6 +84,12 @@ export class Consumer {
     const [oldest] = this.sendings
     if (oldest !== undefined && now - oldest.startedAt > slowMillis) this.isSlow = true
     return this.isSlow
+  }
+
+  /** How many attempts in flight are recent. */
+  recent(now: number): number {
+    const first = this.sendings.findIndex(({ startedAt }) => now >= startedAt && now - startedAt < recentMillis)
+    return first < 0 ? 0 : this.sendings.length - first
   }
 
   /**

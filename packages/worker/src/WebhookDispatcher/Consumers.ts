@@ -14,6 +14,7 @@ export interface Held {
 interface Offer {
   readonly consumer: Consumer
   readonly inFlight: number
+  readonly recent: number
   readonly slow: boolean
   readonly attempts: number
   readonly isProbe: boolean
@@ -26,6 +27,8 @@ export class Consumers implements Iterable<Held> {
   private readonly held = new Map<string, Held>()
   /** Endpoints are served in turn: behind which one the next round begins. */
   private last = ""
+  /** Recent attempts in flight, as of the last `begin`: once they are not, others may start. */
+  recent = 0
 
   constructor(limits = new SharedLimits()) {
     this.limits = limits
@@ -73,27 +76,31 @@ export class Consumers implements Iterable<Held> {
   /** Begins the attempts that may be made now: at most 16 to an endpoint, and what the process may have, in turns. */
   begin(now: number, nowNanos: bigint): ReadonlyArray<Sending> {
     const offers: Array<Offer> = []
-    let [inFlight, slow, unrecorded] = [0, 0, 0]
+    const usage = { inFlight: 0, recent: 0, slow: 0, unrecorded: 0 }
+    const use = (attempts: number, recent: number, slow: boolean) => {
+      usage.inFlight += attempts
+      usage.recent += recent
+      usage.unrecorded += attempts
+      if (slow) usage.slow += attempts
+    }
     for (const { consumer, startUntilNanos } of this.inOrder()) {
-      const sending = consumer.sendings.length
-      const isSlow = consumer.slow(now)
-      inFlight += sending
-      unrecorded += sending + consumer.unrecorded
-      if (isSlow) slow += sending
+      const inFlight = consumer.sendings.length
+      const recent = consumer.recent(now)
+      const slow = consumer.slow(now)
+      use(inFlight, recent, slow)
+      usage.unrecorded += consumer.unrecorded
       if (nowNanos >= startUntilNanos) continue
       const { attempts, isProbe } = consumer.offer(now)
-      if (attempts > 0) offers.push({ consumer, inFlight: sending, slow: isSlow, attempts, isProbe })
+      if (attempts > 0) offers.push({ consumer, inFlight, recent, slow, attempts, isProbe })
     }
-    this.limits.note(this, { inFlight, slow, unrecorded }, this.count)
-    const free = this.limits.free(this)
-    const shares = shareSlots(offers, { limit: Math.min(free.inFlight, free.unrecorded), slowLimit: free.slow })
-    for (const { attempts, slow: isSlow } of shares) {
-      inFlight += attempts
-      unrecorded += attempts
-      if (isSlow) slow += attempts
-    }
-    this.limits.note(this, { inFlight, slow, unrecorded }, this.count)
+    this.limits.note(this, usage, this.count)
+    const { inFlight, recent, slow, unrecorded } = this.limits.free(this)
+    const free = { limit: Math.min(inFlight, unrecorded), recentLimit: recent, slowLimit: slow }
+    const shares = shareSlots(offers, free)
+    for (const { attempts, slow } of shares) use(attempts, attempts, slow)
+    this.limits.note(this, usage, this.count)
     this.last = shares.at(-1)?.consumer.lease.integratorId ?? this.last
+    this.recent = usage.recent
     return shares.flatMap(({ attempts, consumer, isProbe }) => consumer.begin(attempts, isProbe, now))
   }
 

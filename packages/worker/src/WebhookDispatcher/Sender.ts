@@ -1,4 +1,4 @@
-import { type AttemptResult, jitterRange } from "@card-rewards/domain/Delivery"
+import { type AttemptResult, jitterRange, recentMillis } from "@card-rewards/domain/Delivery"
 import { Clock, Effect, type Latch, Random } from "effect"
 import { type Answer, Connector, ConnectorError, type PostInput } from "../Connector.ts"
 import { observe } from "./AttemptTelemetry.ts"
@@ -33,7 +33,6 @@ export const make = Effect.fnUntraced(function*(consumers: Consumers, wakeUps: W
   const random = yield* Random.Random
   const guarded = guardWith(Effect.runForkWith(yield* Effect.context()))
   let isStopped = false
-  let isScheduled = false
 
   const start = (sending: Sending): void => {
     const startedNanos = clock.monotonicTimeNanosUnsafe()
@@ -59,19 +58,18 @@ export const make = Effect.fnUntraced(function*(consumers: Consumers, wakeUps: W
   const send = (): void => {
     if (isStopped) return
     consumers.begin(clock.currentTimeMillisUnsafe(), clock.monotonicTimeNanosUnsafe()).forEach(start)
+    if (consumers.recent > 0) sendLater()
   }
 
   /** Attempts that end in one turn of the event loop free their slots together. */
-  const schedule = (): void => {
-    if (isScheduled) return
-    isScheduled = true
-    setImmediate(() => {
-      isScheduled = false
-      send()
-      if (consumers.areLow) wakeUps.reads.openUnsafe()
-      if (consumers.canRecord) wakeUps.records.openUnsafe()
-    })
-  }
+  const schedule = deferred(setImmediate, () => {
+    send()
+    if (consumers.areLow) wakeUps.reads.openUnsafe()
+    if (consumers.canRecord) wakeUps.records.openUnsafe()
+  })
+
+  // @effect-diagnostics-next-line globalTimers:off -- one at a time, outside of all fibers like the attempts
+  const sendLater = deferred((run) => setTimeout(run, recentMillis), send)
 
   const cancel = (sending: Sending): void => {
     sending.abort?.()
@@ -95,6 +93,19 @@ export const make = Effect.fnUntraced(function*(consumers: Consumers, wakeUps: W
     abort: () => [...consumers].forEach(({ consumer }) => abort(consumer))
   } satisfies Sender
 })
+
+/** Runs something later, once however often it is called before that. */
+const deferred = (defer: (run: () => void) => void, run: () => void) => {
+  let isPending = false
+  return (): void => {
+    if (isPending) return
+    isPending = true
+    defer(() => {
+      isPending = false
+      run()
+    })
+  }
+}
 
 /** Runs a part of an attempt; undefined where it throws: other attempts go on. */
 const guardWith = (fork: (effect: Effect.Effect<void>) => unknown) => <A>(run: () => A): A | undefined => {

@@ -1,18 +1,20 @@
-import { maxInFlight, maxSlowInFlight } from "@card-rewards/domain/Delivery"
+import { maxInFlight, maxRecent, maxSlowInFlight } from "@card-rewards/domain/Delivery"
 
 /** What the attempts of one cell use of a process's limits. */
 export interface Usage {
   /** Attempts in flight. */
   readonly inFlight: number
+  /** Those of them that started less than `recentMillis` ago. */
+  readonly recent: number
   /** Those of them that are to slow endpoints. */
   readonly slow: number
   /** Attempts in flight and outcomes that are not recorded: what is repeated where the process is killed. */
   readonly unrecorded: number
 }
 
-const limits: Usage = { inFlight: maxInFlight, slow: maxSlowInFlight, unrecorded: 768 }
+const limits: Usage = { inFlight: maxInFlight, recent: maxRecent, slow: maxSlowInFlight, unrecorded: 768 }
 
-const nothing: Usage = { inFlight: 0, slow: 0, unrecorded: 0 }
+const nothing: Usage = { inFlight: 0, recent: 0, slow: 0, unrecorded: 0 }
 
 /**
  * The limits of the cells of one process together. Half of each limit is kept for cells in equal parts, so that none
@@ -40,7 +42,12 @@ export class SharedLimits {
       const kept = Math.floor(limits[which] / part)
       return others.reduce((free, usage) => free - Math.max(usage[which], kept), limits[which] - own[which])
     }
-    return { inFlight: freeOf("inFlight"), slow: freeOf("slow"), unrecorded: freeOf("unrecorded") }
+    return {
+      inFlight: freeOf("inFlight"),
+      recent: freeOf("recent"),
+      slow: freeOf("slow"),
+      unrecorded: freeOf("unrecorded")
+    }
   }
 
   /** The number of endpoints that the process holds, one at least. */
