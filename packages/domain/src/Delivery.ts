@@ -190,7 +190,7 @@ export const shareSlots = <
 ): ReadonlyArray<A> => {
   const assigned = endpoints.map(() => 0)
   let { limit, recentLimit, slowLimit } = free
-  for (let nth = 1; nth <= maxInFlightPerEndpoint; nth++) {
+  for (let nth = 1; nth <= maxInFlightPerEndpoint && Math.min(limit, recentLimit) > 0; nth++) {
     for (const [index, { attempts, inFlight, recent, slow }] of endpoints.entries()) {
       const own = assigned[index] ?? 0
       if (own === attempts || inFlight + own + 1 !== nth) continue
