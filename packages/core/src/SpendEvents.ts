@@ -63,6 +63,7 @@ export class SpendEvents extends Context.Service<SpendEvents, {
         maxBatch,
         maxPending,
         startAt: [1, secondInsertAt],
+        gathers: true,
         busy: "The event was not stored in time; send it again",
         run: (batch) => Effect.provideService(storeBatch(batch), SqlClient.SqlClient, sql)
       })
