@@ -34,11 +34,6 @@ export interface Options<Request, A, E> {
   readonly maxPending: number
   /** For each batch that may be in flight: the number of pending requests from which it starts. */
   readonly startAt: ReadonlyArray<number>
-  /**
-   * Whether two more turns of the event loop pass between a batch and the next one, which is larger for the requests
-   * that arrive meanwhile: clients often send them as soon as they have the answers.
-   */
-  readonly gathers?: boolean
   /** The message of a request that exceeded its deadline, or was refused because too many were pending. */
   readonly busy: string
   /** Runs a batch, and completes each of its requests. */
@@ -200,9 +195,6 @@ const finalAnswer = <A, E>(
   return error.value instanceof Unavailable ? Effect.fail(error.value) : Result.fail(error.value)
 }
 
-/** A fiber that yields goes on in the next turn of the event loop. */
-const yieldTwice = Effect.andThen(Effect.yieldNow, Effect.yieldNow)
-
 /** Forks a fiber that runs batches while at least `startAt` requests are pending; returns what wakes the fiber. */
 const forkBatches = Effect.fnUntraced(function*<Request, A, E>(
   options: Options<Request, A, E>,
@@ -223,7 +215,7 @@ const forkBatches = Effect.fnUntraced(function*<Request, A, E>(
     // a defect of a batch fails its requests and does not end the fiber
     if (Exit.isFailure(exit)) for (const entry of batch) entry.complete(Exit.failCause(exit.cause))
   })
-  yield* Effect.forkScoped(Effect.forever(options.gathers === true ? Effect.andThen(runBatch, yieldTwice) : runBatch))
+  yield* Effect.forkScoped(Effect.forever(runBatch))
   return () => {
     if (queue.size >= startAt) enough.openUnsafe()
   }

@@ -63,7 +63,6 @@ export class SpendEvents extends Context.Service<SpendEvents, {
         maxBatch,
         maxPending,
         startAt: [1, secondInsertAt],
-        gathers: true,
         busy: "The event was not stored in time; send it again",
         run: (batch) => Effect.provideService(storeBatch(batch), SqlClient.SqlClient, sql)
       })

@@ -19,7 +19,6 @@ interface Limits {
   readonly maxBatch: number
   readonly maxPending: number
   readonly startAt: ReadonlyArray<number>
-  readonly gathers: boolean
 }
 
 /** A batcher whose batches end when a test ends them. `batches` has the requests of each. */
@@ -55,7 +54,7 @@ const held = Effect.fnUntraced(function*(options: Partial<Limits> = {}) {
     if (batch !== undefined) yield* Deferred.succeed(batch.end, undefined)
     yield* TestClock.adjust(0)
   })
-  return { one, begin, beginAll, end, batches: () => batches.map(({ requests }) => requests) }
+  return { begin, beginAll, end, batches: () => batches.map(({ requests }) => requests) }
 })
 
 const refusal = (fiber: Fiber.Fiber<string, { readonly _tag: string }> | undefined) =>
@@ -81,21 +80,6 @@ describe("a batcher", () => {
         ["a1", "a2", "a3", "b1", "a4", "a5"].map((one) => `answer to ${one}`)
       )
     }))
-
-  for (const gathers of [false, true]) {
-    const batch = gathers ? "the batch of what has waited" : "a batch of its own"
-    it.effect(`has a request that soon follows an answer in ${batch}, where gathers is ${gathers}`, () =>
-      Effect.gen(function*() {
-        const { batches, begin, end, one } = yield* held({ startAt: [1], gathers })
-        const following = Effect.andThen(Effect.yieldNow, Effect.andThen(Effect.yieldNow, one("a3")))
-        yield* Effect.forkChild(Effect.andThen(one("a1"), following))
-        yield* TestClock.adjust(0)
-        yield* begin("a2")
-        yield* end(0)
-        while (batches().length < 2) yield* TestClock.adjust(0)
-        assert.deepStrictEqual(batches()[1], gathers ? ["a2", "a3"] : ["a2"])
-      }))
-  }
 
   it.effect("alternates between keys, so that a key with few requests does not wait behind one with many", () =>
     Effect.gen(function*() {
