@@ -149,13 +149,13 @@ export const isOpen = (breaker: Breaker): boolean => breaker.failures >= breaker
 export const maxInFlightPerEndpoint = 16
 export const maxInFlight = 512
 
+/** A request in flight is recent until so many milliseconds have passed since it started. */
+export const recentMillis = 10
 /**
- * The maximum number of requests in flight of one process that started less than {@link recentMillis} ago. They keep it
- * busy with receivers that respond at once, for which more would only take more connections, each of which costs time;
- * a slower receiver's requests soon are no longer recent.
+ * The maximum number of recent requests of one process. They keep it busy with receivers that respond at once: more
+ * would only take more processor time; requests to a slower receiver soon are no longer recent.
  */
 export const maxRecent = 128
-export const recentMillis = 10
 
 /** An endpoint whose response takes longer than this, or does not come, is slow until one comes within this time. */
 export const slowMillis = 1_000

@@ -65,6 +65,7 @@ describe("Sender", () => {
         assert.strictEqual(unanswered.length, inFlight)
       }
     }))
+
   it.effect("lets a receiver that takes longer have all of its slots beside others that answer at once", () =>
     Effect.gen(function*() {
       const { sender, unanswered } = yield* makeStage
