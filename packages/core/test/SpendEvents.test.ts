@@ -130,6 +130,30 @@ layer(services)("a spend event", (it) => {
       assert.strictEqual((yield* storedEvents(integratorId)).length, 40)
     }))
 
+  it.effect("that is repeated takes a second insert, unless one of the 20 before had such an event", () =>
+    Effect.gen(function*() {
+      const { integratorId, submit, submitAll } = yield* setUp
+      const sql = yield* SqlClient.SqlClient
+      const storeNew = (prefix: string) =>
+        Effect.forEach(Array.from({ length: 20 }, (_, index) => event(integratorId, `${prefix}${index}`)), submit)
+      // each event of an insert draws an arrival, also in vain
+      const drawnBy = Effect.fnUntraced(function*<A, E>(run: Effect.Effect<A, E>) {
+        const last = Effect.map(sql<{ value: bigint }>`SELECT last_value AS value FROM arrivals`, ([row]) => row?.value)
+        const before = yield* last
+        const result = yield* run
+        return { result, drawn: Number((yield* last) ?? 0n) - Number(before ?? 0n) }
+      })
+      yield* storeNew("a")
+      const beside = [event(integratorId, "a1"), event(integratorId, "b")]
+      const first = yield* drawnBy(submitAll(beside))
+      assert.deepStrictEqual(first.result.map(Result.getOrThrow).map(({ duplicate }) => duplicate), [true, false])
+      assert.strictEqual(first.drawn, 4)
+      assert.strictEqual((yield* drawnBy(submitAll(beside))).drawn, 2)
+      assert.strictEqual((yield* drawnBy(storeNew("c"))).drawn, 20)
+      assert.strictEqual((yield* drawnBy(submitAll(beside))).drawn, 4)
+      assert.lengthOf(yield* storedEvents(integratorId), 41)
+    }))
+
   it.effect("is dated and judged by its integrator's clock, also beside those of others in one insert", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient

@@ -39,8 +39,8 @@ export const insert: Measure<Requirements> = {
   title: "Rows per second of ingest's multi-row insert, against the best `unnest` by pg alone",
   method: "The part of `POST /v1/spend-events` behind its handler, without HTTP: 1,000 posts at a time are batched, " +
     "compared with stored events, checked against enrollment and clock, stored and queued. Against it the same rows " +
-    "into the same table with its indexes, by `unnest` with `ON CONFLICT DO NOTHING`, with several numbers of rows " +
-    "and connections; the ratio is to the fastest of them. They compare, check and queue nothing.",
+    "into the same table with its indexes, by `unnest`, with several numbers of rows and connections; the ratio " +
+    "is to the fastest of them. They compare, check and queue nothing.",
   run: Effect.fn("insert")(function*(size: Size) {
     const server = yield* Server
     const senders = { integrators: 1, users: size.users }

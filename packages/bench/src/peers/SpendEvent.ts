@@ -141,12 +141,11 @@ export const compareOne = {
     FROM spend_events WHERE integrator_id = $1 AND user_id = $2 AND kind = $3 AND external_transaction_id = $4`
 }
 
-/** Stores many events; the parameters are one array per column. */
+/** Stores many new events, and fails where one is stored already; the parameters are one array per column. */
 export const insertMany = {
   name: "insert_many",
   text: `INSERT INTO spend_events (${columnNames.join(", ")}, received_at)
-    SELECT *, now() FROM unnest(${types.map((type, index) => `$${index + 1}::${type}[]`).join(", ")})
-    ON CONFLICT DO NOTHING`
+    SELECT *, now() FROM unnest(${types.map((type, index) => `$${index + 1}::${type}[]`).join(", ")})`
 }
 
 /** Turns rows into one array per column. */
