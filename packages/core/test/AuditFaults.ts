@@ -260,6 +260,15 @@ export const faults: ReadonlyArray<readonly [fault: string, plant: string, undo:
     "the stored events, applied again"
   ],
   [
+    "why an event that is not applied earned nothing",
+    `WITH list AS (
+      INSERT INTO unearned_lists SELECT integrator_id, substring(sha256(convert_to(programs, 'UTF8')) FOR 16), programs
+      FROM integrators, (VALUES ('[["base",1,"zeroRate"]]')) AS t(programs) RETURNING digest
+    ) UPDATE spend_events SET unearned = list.digest FROM list WHERE position IS NULL`,
+    "UPDATE spend_events SET unearned = NULL WHERE position IS NULL; DELETE FROM unearned_lists",
+    "the stored events, applied again"
+  ],
+  [
     "an operation's event",
     "UPDATE events SET body = replace(body, '3000000', '3000001') WHERE event = 1",
     "UPDATE events SET body = replace(body, '3000001', '3000000') WHERE event = 1",

@@ -38,17 +38,19 @@ export const rebuild = Effect.fnUntraced(function*(
 ) {
   const sql = yield* SqlClient.SqlClient
   const versions = yield* makeVersions()
+  const isReplayed = sql`(e.position IS NOT NULL OR e.unearned IS NOT NULL)`
   const [{ total } = { total: 0n }] = yield* sql<{ total: bigint }>`
-    SELECT count(*) AS total FROM spend_events WHERE position IS NOT NULL`
-  yield* sql`DECLARE applied_events NO SCROLL CURSOR FOR SELECT ${storedEvents.renamed("e")}, ${recordColumns.of("a")}
+    SELECT count(*) AS total FROM spend_events e WHERE ${isReplayed}`
+  yield* sql`DECLARE applied_events NO SCROLL CURSOR FOR
+    SELECT ${storedEvents.renamed("e")}, ${recordColumns.of("a")}, encode(e.unearned, 'hex') AS unearned
     FROM spend_events e ${sql.literal(purchaseAttributes)}
-    WHERE e.position IS NOT NULL ORDER BY e.integrator_id, e.user_id, e.position`
+    WHERE ${isReplayed} ORDER BY e.integrator_id, e.user_id, e.position`
   const findings: Array<Finding> = []
   let finished: Array<UserFacts> = []
   let user: Replay | undefined
   let done = 0
   while (true) {
-    const page = yield* sql<StoredEvent>`FETCH ${sql.literal(`${pageEvents}`)} FROM applied_events`
+    const page = yield* sql<AppliedEvent>`FETCH ${sql.literal(`${pageEvents}`)} FROM applied_events`
     for (const event of page) {
       if (user !== undefined && !user.isOf(event)) {
         finished.push(yield* result(versions, user))
@@ -84,6 +86,9 @@ const compare = Effect.fnUntraced(function*(rebuilt: ReadonlyArray<UserFacts>) {
   })
 })
 
+/** A stored event, with the digest of the stored list of the programs in which it earned nothing. */
+type AppliedEvent = StoredEvent & { readonly unearned: string | null }
+
 type Versions = Effect.Success<ReturnType<typeof makeVersions>>
 
 const catalogOf = Effect.fnUntraced(function*(versions: Versions, { integratorId }: StoredEvent) {
@@ -111,6 +116,7 @@ class Replay {
   private readonly state: State
   /** Each reward as it was earned, before refunds. */
   private readonly earned = new Map<string, EarnedReward>()
+  private readonly unearnedDigests = new Map<string, string>()
 
   constructor({ integratorId, userId }: StoredEvent, catalog: Catalog) {
     this.catalog = catalog
@@ -134,7 +140,9 @@ class Replay {
     return neededVersions(this.state, { ...event, position: null }, this.catalog)
   }
 
-  apply(event: StoredEvent): void {
+  apply(event: AppliedEvent): void {
+    if (event.unearned !== null) this.unearnedDigests.set(event.externalTransactionId, event.unearned)
+    if (event.position === null) return
     // an event whose original was removed has no effect here: what it changed is reported as a difference
     if (!isReady(this.state, event)) return
     for (const change of apply(this.state, event)) if (change.kind === "earn") this.earn(change.reward)
@@ -160,7 +168,8 @@ class Replay {
         ...this.authorizations(),
         ...this.estimates(),
         ...balances
-      ])
+      ]),
+      unearnedDigests: this.unearnedDigests
     }
   }
 

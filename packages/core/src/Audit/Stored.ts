@@ -12,7 +12,10 @@ import * as Unearned from "../Processing/Unearned.ts"
 export interface UserFacts {
   readonly integratorId: IntegratorId
   readonly userId: string
+  /** What the user's events result in. */
   readonly facts: ReadonlyMap<string, string>
+  /** Hexadecimal digests of the stored lists of the programs in which clearings earned nothing, by clearing. */
+  readonly unearnedDigests: ReadonlyMap<string, string>
 }
 
 type Fact = readonly [subject: string, text: string]
@@ -93,14 +96,16 @@ export const readStored = Effect.fnUntraced(function*(users: ReadonlyArray<UserF
     }
   }
   add(yield* sql<RewardRow>`SELECT r.* FROM ${own} JOIN rewards r USING (integrator_id, user_id)`, rewardFact)
-  add(
-    yield* sql<Owned<{ readonly externalTransactionId: string; readonly unearned: string }>>`
-      SELECT e.integrator_id, e.user_id, e.external_transaction_id, l.programs AS unearned
-      FROM ${own} JOIN spend_events e USING (integrator_id, user_id)
-      JOIN unearned_lists l ON l.integrator_id = e.integrator_id AND l.digest = e.unearned
-      WHERE e.kind = 'clearing'`,
-    ({ unearned, ...clearing }) => unearnedFact({ ...clearing, unearned: Unearned.parse(unearned) })
-  )
+  const lists = yield* unearnedLists(users)
+  for (const user of users) {
+    add(
+      [...user.unearnedDigests].flatMap(([externalTransactionId, digest]) => {
+        const list = lists.get(listKey(user, digest))
+        return list === undefined ? [] : [{ ...user, externalTransactionId, unearned: Unearned.parse(list) }]
+      }),
+      unearnedFact
+    )
+  }
   add(
     yield* sql<Owned<Parameters<typeof authorizationFact>[0]>>`
       SELECT a.* FROM ${own} JOIN authorizations a USING (integrator_id, user_id)`,
@@ -117,4 +122,20 @@ export const readStored = Effect.fnUntraced(function*(users: ReadonlyArray<UserF
     expectedFact
   )
   return facts
+})
+
+const listKey = ({ integratorId }: Pick<UserFacts, "integratorId">, digest: string) => `${integratorId}\0${digest}`
+
+/** The stored lists that the users' clearings name, by {@link listKey}. */
+const unearnedLists = Effect.fnUntraced(function*(users: ReadonlyArray<UserFacts>) {
+  const sql = yield* SqlClient.SqlClient
+  const named = new Map(users.flatMap((user) =>
+    [...user.unearnedDigests.values()].map((digest) =>
+      [listKey(user, digest), { integratorId: user.integratorId, digest }] as const)))
+  const rows = yield* sql<{ readonly integratorId: IntegratorId; readonly digest: string; readonly programs: string }>`
+    SELECT t.integrator_id, t.digest, l.programs
+    FROM unnest(${columns.text([...named.values()].map(({ integratorId }) => integratorId))},
+      ${columns.text([...named.values()].map(({ digest }) => digest))}) AS t(integrator_id, digest)
+    JOIN unearned_lists l ON l.integrator_id = t.integrator_id AND l.digest = decode(t.digest, 'hex')`
+  return new Map(rows.map((row) => [listKey(row, row.digest), row.programs]))
 })

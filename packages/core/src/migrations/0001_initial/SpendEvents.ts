@@ -28,7 +28,9 @@ export const statements = [
     refunded_cents numeric(78,0),
     -- the list of the programs in which it earned nothing, in unearned_lists; absent where there are none
     unearned bytea,
-    PRIMARY KEY (integrator_id, user_id, kind, external_transaction_id)
+    -- The transaction id comes before the user: a comparison mostly ends with it, and ids that grow in time have their
+    -- entries in one place. Nothing reads the events of one user, but the whole table in that order.
+    PRIMARY KEY (integrator_id, external_transaction_id, user_id, kind)
   ) WITH (fillfactor = 45)`,
   // The programs in which clearings earned nothing, and why (Processing/Unearned.ts). A list of 50 programs has 1.7 KB
   // and nearly all clearings have equal ones: each is stored once, under the first half of its SHA-256.
