@@ -84,7 +84,7 @@ export const spendEvents = table("spend_events", {
 export const unearnedLists = table("unearned_lists", { ...integrator, digest: bytea(), programs: text() })
 
 /** The identity of a spend event. */
-export const spendEventKey = spendEvents.pick("integrator_id", "external_transaction_id", "user_id", "kind")
+export const spendEventKey = spendEvents.pick("integrator_id", "user_id", "kind", "external_transaction_id")
 
 /** Segments of stored spend events that are not applied yet; the arrays with their keys are in Segments.ts. */
 export const spendEventQueue = table("spend_event_queue", {
