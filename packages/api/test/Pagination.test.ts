@@ -140,8 +140,8 @@ layer(services, { excludeTestServices: true })(`a user with ${rewardCount} rewar
           if (!text.includes("ORDER BY creation DESC")) continue
           const page = plan.Plans?.filter((node) => node["Parent Relationship"] === "Outer") ?? []
           const nodeTypes = [plan, ...page.flatMap(nodes)].map((node) => node["Node Type"])
-          assert.deepStrictEqual(nodeTypes, ["Limit", "Index Scan"])
-          assert.strictEqual(page[0]?.["Index Name"], "rewards_integrator_id_user_id_creation_key")
+          assert.deepStrictEqual(nodeTypes, ["Limit", "Index Only Scan"])
+          assert.strictEqual(page[0]?.["Index Name"], "rewards_of_user")
           assert.strictEqual(page[0]?.["Rows Removed by Filter"] ?? 0, 0)
         }
         costs.push(blocks)

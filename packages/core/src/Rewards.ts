@@ -9,7 +9,7 @@ import { SqlClient } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
-import { perRow } from "./Database/PlannerHints.ts"
+import { perRow, rewardsOfUser } from "./Database/PlannerHints.ts"
 import { columnList, int4, nullable, numeric, type Row, text, timestamptz } from "./Database/Table.ts"
 import { encodeReward } from "./Ledger/RewardRow.ts"
 import * as Tables from "./Tables.ts"
@@ -104,7 +104,8 @@ const readPage = Effect.fnUntraced(function*(
         SELECT min(${dueOf(sql, now)}) FROM user_balances b
         WHERE b.integrator_id = ${integratorId} AND b.user_id = ${userId}
       ) AS due
-    FROM rewards WHERE integrator_id = ${integratorId} AND user_id = ${userId} AND creation < ${value.int8(before)}
+    FROM rewards r WHERE ${sql.literal(rewardsOfUser("r"))} = (${value.text(integratorId)}, ${value.text(userId)})
+      AND creation < ${value.int8(before)}
     ORDER BY creation DESC LIMIT ${value.int4(limit)}`.values
   return pageRow.rows(values)
 }, Database.withinRequestDeadline)

@@ -52,6 +52,16 @@ export const atVersion = (alias: string): Statement.Fragment =>
   fragment(`num_nulls(t.ctid) = 0 AND ${alias}.ctid = t.ctid AND ${alias}.xmin = t.xmin`)
 
 /**
+ * SQL for `(integrator_id, user_id)` of rewards `alias`, in the collation of the index `rewards_of_user`, which no
+ * other index has. Where most users have one reward, the planner takes any index that begins with these columns for one
+ * that finds a single reward: a look-up by creation would read all rewards of a user by the primary key, and a look-up
+ * by key all of them by this index. In this form the former use this index, and in the default collation the latter do
+ * not.
+ */
+export const rewardsOfUser = (alias: string): string =>
+  `(${alias}.integrator_id COLLATE "POSIX", ${alias}.user_id COLLATE "POSIX")`
+
+/**
  * `column = other` for integers, in a form that no index can serve: the statement uses the index of its other
  * conditions, even where the planner would estimate an index that begins with this column to be cheaper.
  */

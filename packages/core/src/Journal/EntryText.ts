@@ -1,4 +1,4 @@
-import { perRowSql } from "../Database/PlannerHints.ts"
+import { perRowSql, rewardsOfUser } from "../Database/PlannerHints.ts"
 
 /** Members of an entry's JSON (domain/Journal.ts): SQL of a row `j` of the journal with its reward `r`. */
 const members = {
@@ -24,7 +24,7 @@ export const withRewardId = `LEFT JOIN LATERAL (
     SELECT 'rw:' || r.integrator_id || ':' || r.user_id || ':' || r.kind || ':' || r.external_transaction_id || ':'
       || r.program_id AS id
     FROM rewards r
-    WHERE r.integrator_id = j.integrator_id AND r.user_id = j.user_id AND r.creation = j.reward ${perRowSql}
+    WHERE ${rewardsOfUser("r")} = (j.integrator_id, j.user_id) AND r.creation = j.reward ${perRowSql}
   ) r ON true`
 
 /**

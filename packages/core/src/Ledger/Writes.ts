@@ -3,7 +3,7 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { wakeEndpoints } from "../Deliveries/WakeUp.ts"
-import { byKey, expectFewRows } from "../Database/PlannerHints.ts"
+import { byKey, expectFewRows, perRow, rewardsOfUser } from "../Database/PlannerHints.ts"
 import { columnList, type Written } from "../Database/Table.ts"
 import { type Change, together } from "../Database/Together.ts"
 import * as Metrics from "../Metrics.ts"
@@ -112,9 +112,8 @@ const rewardUpdate = (sql: SqlClient.SqlClient, rows: ReadonlyArray<RewardRow>) 
   sql`UPDATE rewards r SET ${rewardChange.setFrom("t")}
     FROM ${changedRewards.unnest(rows)}
     CROSS JOIN LATERAL (
-      -- finds the reward itself; ORDER BY and LIMIT leave the planner only the index of a user's rewards by creation
-      SELECT f.ctid FROM rewards f WHERE f.integrator_id = t.integrator_id AND f.user_id = t.user_id
-        AND f.creation >= t.creation ORDER BY f.creation LIMIT 1
+      SELECT f.ctid FROM rewards f
+      WHERE ${sql.literal(rewardsOfUser("f"))} = (t.integrator_id, t.user_id) AND f.creation = t.creation ${perRow}
     ) found(tid)
     WHERE ${expectFewRows} AND r.ctid = found.tid`
 

@@ -27,7 +27,8 @@ export const claimAll = ({ integratorId, sql }: Attacker) =>
     yield* sql.unsafe(insertEvents("reward.paid", 0, rewardData))
     yield* sql`UPDATE rewards r
       SET state = 'Paid', paid = c.amount, revision = c.revision + 1, updated_at = c.claimed_at
-      FROM claims c WHERE r.integrator_id = c.integrator_id AND r.user_id = c.user_id AND r.creation = c.creation`
+      FROM claims c WHERE r.creation = c.creation
+        AND r.integrator_id COLLATE "POSIX" = c.integrator_id AND r.user_id COLLATE "POSIX" = c.user_id`
     yield* sql`UPDATE user_balances b SET claimable = b.claimable - c.amount, paid = b.paid + c.amount
       FROM (SELECT integrator_id, user_id, asset, sum(amount) AS amount FROM claims GROUP BY 1, 2, 3) c
       WHERE b.integrator_id = c.integrator_id AND b.user_id = c.user_id AND b.asset = c.asset`

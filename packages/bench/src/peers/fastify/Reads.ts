@@ -67,9 +67,15 @@ const balance = {
     WHERE u.integrator_id = $1 AND u.user_id = $2`
 }
 
+const idColumns = ["integrator_id", "user_id", "kind", "external_transaction_id", "program_id"]
+const otherColumns = `program_version, creation, asset, state, currency, spend, refunded_spend, earned, amount, paid,
+  recovered, clawed_back, claimable_at, created_at, updated_at, revision`
+
+// the service's index of a user's rewards, with all of these columns, has this collation
 const rewards = {
   name: "rewards",
-  text: `SELECT * FROM rewards WHERE integrator_id = $1 AND user_id = $2 AND creation < $3
+  text: `SELECT ${idColumns.join(", ")}, ${otherColumns} FROM rewards
+    WHERE integrator_id COLLATE "POSIX" = $1 AND user_id COLLATE "POSIX" = $2 AND creation < $3
     ORDER BY creation DESC LIMIT $4`
 }
 
@@ -110,8 +116,6 @@ export const addReads = (fastify: FastifyInstance, pool: Pool): void => {
     }
   )
 }
-
-const idColumns = ["integrator_id", "user_id", "kind", "external_transaction_id", "program_id"]
 
 const rewardOf = (row: Record<string, string & Date>) => ({
   id: ["rw", ...idColumns.map((column) => row[column])].join(":"),
