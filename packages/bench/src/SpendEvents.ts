@@ -138,7 +138,7 @@ const insert = Effect.fnUntraced(function*(
       RETURNING integrator_id, lane, arrival, user_id, kind, external_transaction_id
     )
     INSERT INTO spend_event_queue (${sql.literal(segmentColumns)})
-    ${insertedSegments("stored", undefined, [...perLane.values()].map(({ length }) => length))}`
+    ${insertedSegments("stored", undefined, Math.max(...Array.from(perLane.values(), ({ length }) => length)))}`
 })
 
 /** Events of one commit of {@link storeMany}. */

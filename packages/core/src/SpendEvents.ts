@@ -12,7 +12,7 @@ import { SqlClient } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
 import * as Database from "./Database.ts"
 import { notOwned, slotOf } from "./Slots.ts"
-import { insert, type NotStored, type Repeats } from "./SpendEvents/Insert.ts"
+import { type Expected, insert, type NotStored } from "./SpendEvents/Insert.ts"
 import * as Tracing from "./Tracing.ts"
 
 /** The maximum number of events that wait for an insert. */
@@ -48,7 +48,7 @@ export class SpendEvents extends Context.Service<SpendEvents, {
     SpendEvents,
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      const repeats: Repeats = { expecting: 0 }
+      const expected: Expected = { inserts: 0 }
       const { all, one: submit } = yield* Batcher.make<SpendEvent, SpendEventAccepted, Refusal>({
         name: "SpendEvents.store",
         keyOf: ({ integratorId }) => integratorId,
@@ -56,7 +56,7 @@ export class SpendEvents extends Context.Service<SpendEvents, {
         maxPending,
         startAt: [1, secondInsertAt],
         busy: "The event was not stored in time; send it again",
-        run: (batch) => Effect.provideService(storeBatch(batch, repeats), SqlClient.SqlClient, sql)
+        run: (batch) => Effect.provideService(storeBatch(batch, expected), SqlClient.SqlClient, sql)
       })
       return SpendEvents.of({
         submit: (event) => Tracing.span("SpendEvents.submit")(submit(event)),
@@ -76,19 +76,19 @@ type Post = Batcher.Pending<SpendEvent, SpendEventAccepted, Refusal | Unavailabl
  */
 const storeBatch = Effect.fnUntraced(function*(
   batch: ReadonlyArray<Post>,
-  repeats: Repeats
+  expected: Expected
 ): Effect.fn.Return<void, never, SqlClient.SqlClient> {
   let rest = batch
   while (rest.length > 0) {
     const { later, posts } = firstRound(rest)
-    const lost = yield* Database.withinRequestDeadline(insert(posts, repeats)).pipe(
+    const lost = yield* Database.withinRequestDeadline(insert(posts, expected)).pipe(
       Effect.flatMap((rows) =>
-        rows[0]?.owned === false ? storeBySlot(posts, repeats) : Effect.sync(() => answerAll(posts, rows))),
+        rows[0]?.owned === false ? storeBySlot(posts, expected) : Effect.sync(() => answerAll(posts, rows))),
       Effect.catchTag("Unavailable", (error) => answerEach(posts, Exit.fail(error))),
       Effect.catchDefect((defect) =>
         posts.length === 1
           ? answerEach(posts, Exit.die(defect))
-          : Effect.as(Effect.forEach(posts, (post) => storeBatch([post], repeats)), [])
+          : Effect.as(Effect.forEach(posts, (post) => storeBatch([post], expected)), [])
       )
     )
     rest = [...lost, ...later]
@@ -98,11 +98,11 @@ const storeBatch = Effect.fnUntraced(function*(
 /** Stores the events of each slot apart, where this cell does not own all of their slots. */
 const storeBySlot = Effect.fnUntraced(function*(
   posts: ReadonlyArray<Post>,
-  repeats: Repeats
+  expected: Expected
 ): Effect.fn.Return<ReadonlyArray<Post>, never, SqlClient.SqlClient> {
   const bySlot = Map.groupBy(posts, ({ request }) => slotOf(request.integratorId))
   if (bySlot.size === 1) return yield* answerEach(posts, Exit.fail(notOwned()))
-  yield* Effect.forEach(bySlot.values(), (own) => storeBatch(own, repeats))
+  yield* Effect.forEach(bySlot.values(), (own) => storeBatch(own, expected))
   return []
 })
 

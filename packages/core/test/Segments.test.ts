@@ -16,7 +16,7 @@ import { moneyLayer } from "./Spending.ts"
 
 const users = Array.from({ length: 40 }, (_, index) => UserId.make(`user-${index}`))
 
-/** An integrator with {@link users}, and a function that stores a list of events, one for each given user. */
+/** An integrator with {@link users}, and a function that sends a list of events, one for each given user. */
 const setUp = Effect.gen(function*() {
   const integratorId = yield* newIntegrator
   const service = yield* Users
@@ -25,12 +25,16 @@ const setUp = Effect.gen(function*() {
   let sent = 0
   const send = Effect.fnUntraced(function*(senders: ReadonlyArray<UserId>) {
     const events = senders.map((userId) => ({ userId, id: `t${sent++}` }))
-    yield* submitAll(events.map(({ id, userId }) =>
-      spendEvent(integratorId, userId, startMillis, { kind: "clearing", externalTransactionId: id })
-    ))
+    yield* submitAll(events.map(clearing))
+    last = events.at(-1)
     return events
   })
-  return { integratorId, send }
+  const clearing = ({ id, userId }: { readonly id: string; readonly userId: UserId }) =>
+    spendEvent(integratorId, userId, startMillis, { kind: "clearing", externalTransactionId: id })
+  let last: Parameters<typeof clearing>[0] | undefined
+  /** Sends the last event again: the next inserts expect repeated events. */
+  const repeat = Effect.suspend(() => last === undefined ? Effect.void : submitAll([clearing(last)]))
+  return { integratorId, repeat, send }
 })
 
 /**
@@ -64,6 +68,7 @@ const queueRows = Effect.fnUntraced(function*(integratorId: IntegratorId) {
 })
 
 const Step = Schema.Struct({
+  isRepeated: Schema.Boolean,
   senders: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 }))),
   copies: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 30 })),
   weight: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 101 })),
@@ -76,7 +81,7 @@ layer(moneyLayer)("the segments of the queue", (it) => {
     [Schema.Array(Step)],
     ([steps]) =>
       Effect.gen(function*() {
-        const { integratorId, send } = yield* setUp
+        const { integratorId, repeat, send } = yield* setUp
         const left = new Map(users.map((userId): [string, Array<string>] => [userId, []]))
         const takeAndCompare = Effect.fnUntraced(function*(weight: number, modulus: number) {
           const taken = yield* take(integratorId, weight, (index) => index % modulus === 0)
@@ -88,7 +93,8 @@ layer(moneyLayer)("the segments of the queue", (it) => {
           }
           return taken.length
         })
-        for (const { copies, modulus, senders, weight } of steps) {
+        for (const { copies, isRepeated, modulus, senders, weight } of steps) {
+          if (isRepeated) yield* repeat
           // each of the users several times in turn, so that they share inserts, lanes and segments
           const list = Array.from({ length: copies }, () => senders).flat().flatMap((index) => users[index] ?? [])
           for (const { id, userId } of yield* send(list.slice(0, 500))) left.get(userId)?.push(id)
@@ -116,9 +122,8 @@ layer(moneyLayer)("the segments of the queue", (it) => {
       const own = yield* queueRows(other.integratorId)
       assert.isAtMost(Math.max(...own), Segments.maxSegment)
       assert.isAtMost(own.length, Math.ceil(500 / Segments.maxSegment) + 1)
-      // few events in many lanes have a row each
       const third = yield* setUp
       yield* third.send(users.slice(0, 20))
-      assert.lengthOf(yield* queueRows(third.integratorId), 20)
+      assert.lengthOf(yield* queueRows(third.integratorId), new Set(users.slice(0, 20).map(laneOf)).size)
     }))
 })

@@ -30,29 +30,25 @@ export const segmentColumns = "integrator_id, lane, arrival, user_ids, kinds, ex
 
 /**
  * SQL for the segments of the events that an insert has stored. `stored` names the query with their keys, lanes and
- * arrivals, `traces` the one with their keys and traces, absent where no event has a trace. Each event has a segment of
- * its own where one of them has a trace, and where most lanes have only one event, which costs less than to group them.
- * `perLane` are the numbers of events in each lane.
+ * arrivals, `traces` the one with their keys and traces, absent where no event has a trace: where one has, each event
+ * has a segment of its own. `perLane` is the largest number of events of one lane.
  */
 export const insertedSegments = (
   stored: string,
   traces: string | undefined,
-  perLane: ReadonlyArray<number>
+  perLane: number
 ): Statement.Fragment => {
-  const events = perLane.reduce((sum, count) => sum + count, 0)
-  const single = "s.integrator_id, s.lane, s.arrival, ARRAY[s.user_id], ARRAY[s.kind], ARRAY[s.external_transaction_id]"
   const sorted = (column: string) => `array_agg(s.${column} ORDER BY s.arrival)`
   // so many arrivals in a row have no more events of one lane
-  const parts = Math.max(0, ...perLane) > maxSegment ? `, s.arrival / ${maxSegment}` : ""
+  const parts = perLane > maxSegment ? `, s.arrival / ${maxSegment}` : ""
   return Statement.fragment([Statement.literal(
-    traces !== undefined
-      ? `SELECT ${single}, t.traceparent FROM ${stored} s
-          JOIN ${traces} t USING (integrator_id, user_id, kind, external_transaction_id)`
-      : events < 2 * perLane.length
-      ? `SELECT ${single}, NULL FROM ${stored} s`
-      : `SELECT s.integrator_id, s.lane, min(s.arrival), ${sorted("user_id")}, ${sorted("kind")},
+    traces === undefined
+      ? `SELECT s.integrator_id, s.lane, min(s.arrival), ${sorted("user_id")}, ${sorted("kind")},
           ${sorted("external_transaction_id")}, NULL
         FROM ${stored} s GROUP BY s.integrator_id, s.lane${parts}`
+      : `SELECT s.integrator_id, s.lane, s.arrival, ARRAY[s.user_id], ARRAY[s.kind], ARRAY[s.external_transaction_id],
+          t.traceparent
+        FROM ${stored} s JOIN ${traces} t USING (integrator_id, user_id, kind, external_transaction_id)`
   )])
 }
 

@@ -1,0 +1,77 @@
+import { laneOf } from "@card-rewards/domain/Lane"
+import { futureToleranceMillis, originalOf, type SpendEvent } from "@card-rewards/domain/SpendEvent"
+import type { SqlClient, Statement } from "effect/sql"
+import { value } from "../Database.ts"
+import { columns } from "../Database/Columns.ts"
+import { perRow } from "../Database/PlannerHints.ts"
+import { columnList, int4, type Written } from "../Database/Table.ts"
+import { storedContents } from "../StoredSpendEvent.ts"
+import * as Tables from "../Tables.ts"
+
+/** A spend event that is to be stored. */
+export interface Post {
+  readonly request: SpendEvent
+  /** As that of `Batcher.Pending`. */
+  readonly traceparent: string | null
+}
+
+/** The columns of a spend event that a post sets. */
+export const sent = columnList({ ...storedContents.columns, ...Tables.spendEvents.pick("lane").columns })
+
+/** A row of an insert's input: `ord` is the position of its post, and `clock` that of its integrator's times. */
+export const input = columnList({
+  ord: int4(),
+  clock: int4(),
+  ...sent.columns,
+  ...Tables.spendEventQueue.pick("traceparent").columns
+})
+export type Input = Written<typeof input>
+
+/** The input of posts, in the order of their keys, in which all inserts lock them. */
+export const rowsOf = (posts: ReadonlyArray<Post>, integratorIds: ReadonlyArray<string>): ReadonlyArray<Input> => {
+  const clocks = new Map(integratorIds.map((id, index) => [id, index + 1]))
+  return posts.map(({ request: event, traceparent }, ord): Input => ({
+    ord,
+    clock: clocks.get(event.integratorId) ?? 0,
+    integratorId: event.integratorId,
+    userId: event.userId,
+    kind: event.kind,
+    externalTransactionId: event.externalTransactionId,
+    lane: laneOf(event.userId),
+    currency: event.amount.currency,
+    cents: event.amount.amount,
+    descriptor: event.merchant.descriptor,
+    mcc: event.merchant.mcc,
+    mid: event.merchant.mid,
+    country: event.merchant.country,
+    occurredAt: event.occurredAt,
+    originalId: originalOf(event)?.externalTransactionId,
+    traceparent
+  })).sort(byKey)
+}
+
+const byKey = (a: Input, b: Input): number =>
+  compare(a.integratorId, b.integratorId) || compare(a.externalTransactionId, b.externalTransactionId) ||
+  compare(a.userId, b.userId) || compare(a.kind, b.kind)
+
+const compare = (a: string, b: string): number => a < b ? -1 : a > b ? 1 : 0
+
+/**
+ * SQL for `clocks`: the times at which events are received by the integrators' clocks, and the latest ones at which
+ * they may have occurred, as arrays in the order of the integrators. `real` is the real time in milliseconds.
+ */
+export const clocks = (
+  sql: SqlClient.SqlClient,
+  integratorIds: ReadonlyArray<string>,
+  real: number
+): Statement.Fragment =>
+  sql`clocks AS (
+      SELECT array_agg(now ORDER BY clock) AS times,
+        array_agg(now + ${value.int4(futureToleranceMillis)} * interval '1 millisecond' ORDER BY clock) AS latest
+      FROM unnest(${columns.text(integratorIds)}) WITH ORDINALITY AS t(integrator_id, clock)
+      -- index look-ups row by row, whatever the statistics say: the tables may grow from empty within minutes
+      LEFT JOIN LATERAL (
+        SELECT ${value.timestamptz(real)} + i.clock_offset_millis * interval '1 millisecond' AS now
+        FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}
+      ) i ON true
+    )`

@@ -1,0 +1,95 @@
+import { Clock, Effect, Struct } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
+import { value } from "../Database.ts"
+import { perRow } from "../Database/PlannerHints.ts"
+import { columnList, int4, text, type Written } from "../Database/Table.ts"
+import { maxSegment, segmentColumns } from "../Processing/Segments.ts"
+import { areOwned } from "../Slots.ts"
+import * as Tables from "../Tables.ts"
+import { clocks, type Input, input, type Post, rowsOf, sent } from "./Input.ts"
+
+/** The columns of the input of several integrators' events, and of one's. */
+const ofMany = columnList(Struct.omit(input.columns, ["traceparent"]))
+const ofOne = columnList(Struct.omit(ofMany.columns, ["integrator_id", "clock"]))
+
+/** A segment: `ord` is that of its first event, and its lists are literals of arrays. */
+const segment = columnList({
+  ord: int4(),
+  ...Tables.spendEventQueue.pick("integrator_id", "lane", "traceparent").columns,
+  user_ids: text(),
+  kinds: text(),
+  external_transaction_ids: text()
+})
+
+/**
+ * Stores and queues events in one statement if all of them are new and none is refused. Otherwise it stores none, and
+ * returns false, or fails with `UniqueViolation`.
+ */
+export const insertNew = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
+  const sql = yield* SqlClient.SqlClient
+  const real = yield* Clock.currentTimeMillis
+  const integratorIds = [...new Set(posts.map(({ request }) => request.integratorId))]
+  const rows = rowsOf(posts, integratorIds)
+  const [result] = yield* sql<{ readonly stored: boolean }>`
+    WITH input AS (${inputOf(sql, integratorIds, rows)}), ${clocks(sql, integratorIds, real)}, numbers AS (
+      -- in ascending order
+      SELECT array_agg(nextval('arrivals')) AS arrivals FROM generate_series(1, ${value.int4(rows.length)})
+    ), accepted AS (
+      SELECT ${areOwned(integratorIds)} AND NOT EXISTS (
+        SELECT FROM input t LEFT JOIN LATERAL (
+          SELECT u.user_id FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
+        ) u ON true
+        WHERE u.user_id IS NULL OR t.occurred_at > (SELECT latest FROM clocks)[t.clock]
+      ) AS are_all
+    ), stored AS (
+      INSERT INTO spend_events (${sent.names}, arrival, received_at)
+      SELECT ${sent.names}, (SELECT arrivals FROM numbers)[ord + 1], (SELECT times FROM clocks)[clock]
+      FROM input WHERE (SELECT are_all FROM accepted)
+    ), queued AS (
+      INSERT INTO spend_event_queue (${sql.literal(segmentColumns)})
+      SELECT integrator_id, lane, (SELECT arrivals FROM numbers)[ord + 1], user_ids::text[], kinds::text[],
+        external_transaction_ids::text[], traceparent
+      FROM ${segment.unnest(segmentsOf(rows))} WHERE (SELECT are_all FROM accepted)
+    )
+    SELECT are_all AS stored FROM accepted`
+  return result?.stored === true
+})
+
+const inputOf = (
+  sql: SqlClient.SqlClient,
+  [first, ...others]: ReadonlyArray<string>,
+  rows: ReadonlyArray<Input>
+): Statement.Fragment =>
+  others.length === 0
+    ? sql`SELECT ${value.text(first)} AS integrator_id, 1 AS clock, t.* FROM ${ofOne.unnest(rows)}`
+    : sql`SELECT * FROM ${ofMany.unnest(rows)}`
+
+/** Events of one lane, in order of arrival. */
+type Events = [first: Input, ...others: Array<Input>]
+
+/** The segments of events; each event with a trace has one of its own. */
+const segmentsOf = (rows: ReadonlyArray<Input>): ReadonlyArray<Written<typeof segment>> => {
+  const segments: Array<Events> = []
+  const lanes = new Map<string, Events>()
+  for (const row of rows.toSorted((a, b) => a.ord - b.ord)) {
+    const isTraced = row.traceparent !== null
+    const key = `${row.clock} ${row.lane}`
+    const open = isTraced ? undefined : lanes.get(key)
+    if (open !== undefined && open.length < maxSegment) open.push(row)
+    else {
+      const events: Events = [row]
+      segments.push(events)
+      if (!isTraced) lanes.set(key, events)
+    }
+  }
+  return segments.map((events) => ({
+    ...Struct.pick(events[0], ["ord", "integratorId", "lane", "traceparent"]),
+    userIds: arrayOf(events, ({ userId }) => userId),
+    kinds: arrayOf(events, ({ kind }) => kind),
+    externalTransactionIds: arrayOf(events, ({ externalTransactionId }) => externalTransactionId)
+  }))
+}
+
+/** A literal of an array of texts, `{"one","two"}`: PostgreSQL has no arrays of arrays of different lengths. */
+const arrayOf = (events: Events, textOf: (event: Input) => string): string =>
+  `{${events.map((event) => `"${textOf(event).replace(/["\\]/g, "\\$&")}"`).join(",")}}`
