@@ -154,6 +154,22 @@ layer(services)("a spend event", (it) => {
       assert.lengthOf(yield* storedEvents(integratorId), 41)
     }))
 
+  it.effect("is queued with the ids that it has, whatever they mean to an array of PostgreSQL", () =>
+    Effect.gen(function*() {
+      const { integratorId, submit, submitAll } = yield* setUp
+      const users = yield* Users
+      const ids = ["\"", "\\", "a\"b\\\"", "{a,b}", "a,b", "NULL", "null", " a ", "'", "$1", "é\u{1f600}"]
+      for (const id of ids) yield* users.put(integratorId, UserId.make(id), {})
+      // by the statement that expects repeated events, and by the other one
+      yield* submitAll([event(integratorId, "t"), event(integratorId, "t")])
+      yield* submitAll(ids.map((id) => event(integratorId, id, { userId: id })))
+      yield* Effect.forEach(Array.from({ length: 20 }, (_, index) => event(integratorId, `new${index}`)), submit)
+      yield* submitAll(ids.map((id) => event(integratorId, `${id}2`, { userId: id })))
+      const stored = yield* storedEvents(integratorId)
+      assert.deepStrictEqual(stored.slice(1, 1 + ids.length), ids)
+      assert.deepStrictEqual(stored.slice(-ids.length), ids.map((id) => `${id}2`))
+    }))
+
   it.effect("is dated and judged by its integrator's clock, also beside those of others in one insert", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient

@@ -27,10 +27,11 @@ export const input = columnList({
 })
 export type Input = Written<typeof input>
 
-/** The input of posts, in the order of their keys, in which all inserts lock them. */
-export const rowsOf = (posts: ReadonlyArray<Post>, integratorIds: ReadonlyArray<string>): ReadonlyArray<Input> => {
+/** The input of posts in their order, and its integrators in the order of their clocks, which count from 1. */
+export const inputOf = (posts: ReadonlyArray<Post>) => {
+  const integratorIds = [...new Set(posts.map(({ request }) => request.integratorId))]
   const clocks = new Map(integratorIds.map((id, index) => [id, index + 1]))
-  return posts.map(({ request: event, traceparent }, ord): Input => ({
+  const rows = posts.map(({ request: event, traceparent }, ord): Input => ({
     ord,
     clock: clocks.get(event.integratorId) ?? 0,
     integratorId: event.integratorId,
@@ -47,10 +48,12 @@ export const rowsOf = (posts: ReadonlyArray<Post>, integratorIds: ReadonlyArray<
     occurredAt: event.occurredAt,
     originalId: originalOf(event)?.externalTransactionId,
     traceparent
-  })).sort(byKey)
+  }))
+  return { integratorIds, rows }
 }
 
-const byKey = (a: Input, b: Input): number =>
+/** The order of keys, in which all inserts lock them. */
+export const byKey = (a: Input, b: Input): number =>
   compare(a.integratorId, b.integratorId) || compare(a.externalTransactionId, b.externalTransactionId) ||
   compare(a.userId, b.userId) || compare(a.kind, b.kind)
 

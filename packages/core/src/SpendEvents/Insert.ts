@@ -7,7 +7,7 @@ import { columnList, int4 } from "../Database/Table.ts"
 import { insertedSegments, segmentColumns } from "../Processing/Segments.ts"
 import { areOwned } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
-import { clocks, input, type Post, rowsOf, sent } from "./Input.ts"
+import { byKey, clocks, input, inputOf, type Post, sent } from "./Input.ts"
 import { insertNew } from "./InsertNew.ts"
 
 /**
@@ -60,14 +60,13 @@ const positioned = columnList({ position: int4(), ...input.columns })
 const insertSome = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
-  const integratorIds = [...new Set(posts.map(({ request }) => request.integratorId))]
-  const rows = rowsOf(posts, integratorIds).map((row, position) => ({ ...row, position }))
+  const { integratorIds, rows } = inputOf(posts)
   const perLane = Map.groupBy(rows, ({ clock, lane }) => clock * laneCount + lane)
   const most = Math.max(...Array.from(perLane.values(), ({ length }) => length))
   const traces = posts.some(({ traceparent }) => traceparent !== null) ? "input" : undefined
   return yield* sql<NotStored>`
     WITH input AS (
-      SELECT * FROM ${positioned.unnest(rows)}
+      SELECT * FROM ${positioned.unnest(rows.toSorted(byKey).map((row, position) => ({ ...row, position })))}
     ), ownership AS (
       SELECT ${areOwned(integratorIds)} AS owned
     ), ${clocks(sql, integratorIds, real)}, judged AS (

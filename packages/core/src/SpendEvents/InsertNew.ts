@@ -6,7 +6,7 @@ import { columnList, int4, text, type Written } from "../Database/Table.ts"
 import { maxSegment, segmentColumns } from "../Processing/Segments.ts"
 import { areOwned } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
-import { clocks, type Input, input, type Post, rowsOf, sent } from "./Input.ts"
+import { byKey, clocks, type Input, input, inputOf, type Post, sent } from "./Input.ts"
 
 /** The columns of the input of several integrators' events, and of one's. */
 const ofMany = columnList(Struct.omit(input.columns, ["traceparent"]))
@@ -28,10 +28,11 @@ const segment = columnList({
 export const insertNew = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
-  const integratorIds = [...new Set(posts.map(({ request }) => request.integratorId))]
-  const rows = rowsOf(posts, integratorIds)
+  const { integratorIds, rows } = inputOf(posts)
   const [result] = yield* sql<{ readonly stored: boolean }>`
-    WITH input AS (${inputOf(sql, integratorIds, rows)}), ${clocks(sql, integratorIds, real)}, numbers AS (
+    WITH input AS (
+      ${selected(sql, integratorIds, rows.toSorted(byKey))}
+    ), ${clocks(sql, integratorIds, real)}, numbers AS (
       -- in ascending order
       SELECT array_agg(nextval('arrivals')) AS arrivals FROM generate_series(1, ${value.int4(rows.length)})
     ), accepted AS (
@@ -55,7 +56,7 @@ export const insertNew = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>)
   return result?.stored === true
 })
 
-const inputOf = (
+const selected = (
   sql: SqlClient.SqlClient,
   [first, ...others]: ReadonlyArray<string>,
   rows: ReadonlyArray<Input>
@@ -67,11 +68,11 @@ const inputOf = (
 /** Events of one lane, in order of arrival. */
 type Events = [first: Input, ...others: Array<Input>]
 
-/** The segments of events; each event with a trace has one of its own. */
+/** The segments of events in order of arrival; each event with a trace has one of its own. */
 const segmentsOf = (rows: ReadonlyArray<Input>): ReadonlyArray<Written<typeof segment>> => {
   const segments: Array<Events> = []
   const lanes = new Map<string, Events>()
-  for (const row of rows.toSorted((a, b) => a.ord - b.ord)) {
+  for (const row of rows) {
     const isTraced = row.traceparent !== null
     const key = `${row.clock} ${row.lane}`
     const open = isTraced ? undefined : lanes.get(key)

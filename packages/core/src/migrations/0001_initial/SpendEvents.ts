@@ -29,7 +29,7 @@ export const statements = [
     -- the list of the programs in which it earned nothing, in unearned_lists; absent where there are none
     unearned bytea,
     -- The transaction id comes before the user: a comparison mostly ends with it, and ids that grow in time have their
-    -- entries in one place. Nothing reads the events of one user, but the whole table in that order.
+    -- entries in one place. Nothing reads the events of one user; audit and simulations sort all.
     PRIMARY KEY (integrator_id, external_transaction_id, user_id, kind)
   ) WITH (fillfactor = 45)`,
   // The programs in which clearings earned nothing, and why (Processing/Unearned.ts). A list of 50 programs has 1.7 KB
