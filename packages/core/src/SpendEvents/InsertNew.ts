@@ -1,3 +1,4 @@
+import { laneCount } from "@card-rewards/domain/Lane"
 import { Clock, Effect, Struct } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { value } from "../Database.ts"
@@ -8,9 +9,8 @@ import { areOwned } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
 import { byKey, clocks, type Input, input, inputOf, type Post, sent } from "./Input.ts"
 
-/** The columns of the input of several integrators' events, and of one's. */
-const ofMany = columnList(Struct.omit(input.columns, ["traceparent"]))
-const ofOne = columnList(Struct.omit(ofMany.columns, ["integrator_id", "clock"]))
+/** The columns of the input where all events are of one integrator. */
+const ofOne = columnList(Struct.omit(input.columns, ["integrator_id", "clock"]))
 
 /** A segment: `ord` is that of its first event, and its lists are literals of arrays. */
 const segment = columnList({
@@ -48,9 +48,8 @@ export const insertNew = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>)
       FROM input WHERE (SELECT are_all FROM accepted)
     ), queued AS (
       INSERT INTO spend_event_queue (${sql.literal(segmentColumns)})
-      SELECT integrator_id, lane, (SELECT arrivals FROM numbers)[ord + 1], user_ids::text[], kinds::text[],
-        external_transaction_ids::text[], traceparent
-      FROM ${segment.unnest(segmentsOf(rows))} WHERE (SELECT are_all FROM accepted)
+      SELECT integrator_id, lane, (SELECT arrivals FROM numbers)[ord + 1], ${queuedLists(sql, rows)}
+      WHERE (SELECT are_all FROM accepted)
     )
     SELECT are_all AS stored FROM accepted`
   return result?.stored === true
@@ -63,34 +62,48 @@ const selected = (
 ): Statement.Fragment =>
   others.length === 0
     ? sql`SELECT ${value.text(first)} AS integrator_id, 1 AS clock, t.* FROM ${ofOne.unnest(rows)}`
-    : sql`SELECT * FROM ${ofMany.unnest(rows)}`
+    : sql`SELECT * FROM ${input.unnest(rows)}`
 
-/** Events of one lane, in order of arrival. */
-type Events = [first: Input, ...others: Array<Input>]
-
-/** The segments of events in order of arrival; each event with a trace has one of its own. */
-const segmentsOf = (rows: ReadonlyArray<Input>): ReadonlyArray<Written<typeof segment>> => {
-  const segments: Array<Events> = []
-  const lanes = new Map<string, Events>()
-  for (const row of rows) {
-    const isTraced = row.traceparent !== null
-    const key = `${row.clock} ${row.lane}`
-    const open = isTraced ? undefined : lanes.get(key)
-    if (open !== undefined && open.length < maxSegment) open.push(row)
-    else {
-      const events: Events = [row]
-      segments.push(events)
-      if (!isTraced) lanes.set(key, events)
-    }
-  }
-  return segments.map((events) => ({
-    ...Struct.pick(events[0], ["ord", "integratorId", "lane", "traceparent"]),
-    userIds: arrayOf(events, ({ userId }) => userId),
-    kinds: arrayOf(events, ({ kind }) => kind),
-    externalTransactionIds: arrayOf(events, ({ externalTransactionId }) => externalTransactionId)
-  }))
+/**
+ * The lists and traces of segments, and where they are read. Where each event has a segment of its own, as with many
+ * integrators, PostgreSQL makes the lists.
+ */
+const queuedLists = (sql: SqlClient.SqlClient, rows: ReadonlyArray<Input>): Statement.Fragment => {
+  const segments = segmentsOf(rows)
+  return segments.length === rows.length
+    ? sql`ARRAY[user_id], ARRAY[kind], ARRAY[external_transaction_id], traceparent FROM input`
+    : sql`user_ids::text[], kinds::text[], external_transaction_ids::text[], traceparent
+        FROM ${segment.unnest(segments.map(written))}`
 }
 
+/** Events of one segment, in order of arrival. */
+type Segment = [first: Input, ...others: Array<Input>]
+
+/** The segments of events in order of arrival; each event with a trace has one of its own. */
+const segmentsOf = (rows: ReadonlyArray<Input>): ReadonlyArray<Segment> => {
+  const segments: Array<Segment> = []
+  const lanes = new Map<number, Segment>()
+  for (const row of rows) {
+    const isTraced = row.traceparent !== null
+    const lane = row.clock * laneCount + row.lane
+    const open = isTraced ? undefined : lanes.get(lane)
+    if (open !== undefined && open.length < maxSegment) open.push(row)
+    else {
+      const events: Segment = [row]
+      segments.push(events)
+      if (!isTraced) lanes.set(lane, events)
+    }
+  }
+  return segments
+}
+
+const written = (events: Segment): Written<typeof segment> => ({
+  ...Struct.pick(events[0], ["ord", "integratorId", "lane", "traceparent"]),
+  userIds: arrayOf(events, ({ userId }) => userId),
+  kinds: arrayOf(events, ({ kind }) => kind),
+  externalTransactionIds: arrayOf(events, ({ externalTransactionId }) => externalTransactionId)
+})
+
 /** A literal of an array of texts, `{"one","two"}`: PostgreSQL has no arrays of arrays of different lengths. */
-const arrayOf = (events: Events, textOf: (event: Input) => string): string =>
+const arrayOf = (events: Segment, textOf: (event: Input) => string): string =>
   `{${events.map((event) => `"${textOf(event).replace(/["\\]/g, "\\$&")}"`).join(",")}}`
