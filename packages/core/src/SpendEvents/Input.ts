@@ -60,8 +60,8 @@ export const byKey = (a: Input, b: Input): number =>
 const compare = (a: string, b: string): number => a < b ? -1 : a > b ? 1 : 0
 
 /**
- * SQL for `clocks`: the times at which events are received by the integrators' clocks, and the latest ones at which
- * they may have occurred, as arrays in the order of the integrators. `real` is the real time in milliseconds.
+ * SQL for `clocks`: the times at which events are received by the integrators' clocks, as an array in the order of the
+ * integrators. `real` is the real time in milliseconds.
  */
 export const clocks = (
   sql: SqlClient.SqlClient,
@@ -69,12 +69,19 @@ export const clocks = (
   real: number
 ): Statement.Fragment =>
   sql`clocks AS (
-      SELECT array_agg(now ORDER BY clock) AS times,
-        array_agg(now + ${value.int4(futureToleranceMillis)} * interval '1 millisecond' ORDER BY clock) AS latest
+      SELECT array_agg(
+        ${value.timestamptz(real)} + coalesce(i.clock_offset_millis, 0) * interval '1 millisecond' ORDER BY clock
+      ) AS times
       FROM unnest(${columns.text(integratorIds)}) WITH ORDINALITY AS t(integrator_id, clock)
       -- index look-ups row by row, whatever the statistics say: the tables may grow from empty within minutes
       LEFT JOIN LATERAL (
-        SELECT ${value.timestamptz(real)} + i.clock_offset_millis * interval '1 millisecond' AS now
-        FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}
+        SELECT i.clock_offset_millis FROM integrators i
+        -- mostly few clocks were moved, or none: these have an index of their own
+        WHERE i.integrator_id = t.integrator_id AND i.clock_offset_millis > 0 ${perRow}
       ) i ON true
     )`
+
+/** SQL for whether `event` occurred too far after it is received by the time in {@link clocks}. */
+export const isInFuture = (sql: SqlClient.SqlClient, event: string): Statement.Fragment =>
+  sql`${sql.literal(event)}.occurred_at - ${value.int4(futureToleranceMillis)} * interval '1 millisecond'
+    > (SELECT times FROM clocks)[${sql.literal(event)}.clock]`

@@ -7,7 +7,7 @@ import { columnList, int4 } from "../Database/Table.ts"
 import { insertedSegments, segmentColumns } from "../Processing/Segments.ts"
 import { areOwned } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
-import { byKey, clocks, input, inputOf, type Post, sent } from "./Input.ts"
+import { byKey, clocks, input, inputOf, isInFuture, type Post, sent } from "./Input.ts"
 import { insertNew } from "./InsertNew.ts"
 
 /**
@@ -71,7 +71,7 @@ const insertSome = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
       SELECT ${areOwned(integratorIds)} AS owned
     ), ${clocks(sql, integratorIds, real)}, judged AS (
       SELECT t.*, u.user_id IS NOT NULL AS enrolled,
-        t.occurred_at > (SELECT latest FROM clocks)[t.clock] AS future
+        ${isInFuture(sql, "t")} AS future
       FROM input t LEFT JOIN LATERAL (
         SELECT u.user_id FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
       ) u ON true

@@ -7,7 +7,7 @@ import { columnList, int4, text, type Written } from "../Database/Table.ts"
 import { maxSegment, segmentColumns } from "../Processing/Segments.ts"
 import { areOwned } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
-import { byKey, clocks, type Input, input, inputOf, type Post, sent } from "./Input.ts"
+import { byKey, clocks, type Input, input, inputOf, isInFuture, type Post, sent } from "./Input.ts"
 
 /** The columns of the input where all events are of one integrator. */
 const ofOne = columnList(Struct.omit(input.columns, ["integrator_id", "clock"]))
@@ -40,7 +40,7 @@ export const insertNew = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>)
         SELECT FROM input t LEFT JOIN LATERAL (
           SELECT u.user_id FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
         ) u ON true
-        WHERE u.user_id IS NULL OR t.occurred_at > (SELECT latest FROM clocks)[t.clock]
+        WHERE u.user_id IS NULL OR ${isInFuture(sql, "t")}
       ) AS are_all
     ), stored AS (
       INSERT INTO spend_events (${sent.names}, arrival, received_at)

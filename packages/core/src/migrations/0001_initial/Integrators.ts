@@ -12,6 +12,9 @@ export const statements = [
     -- makes event ids unique beyond the integrator
     event_salt text NOT NULL CHECK (event_salt ~ '^[0-9a-f]{16}$')
   )`,
+  // the clocks that were moved, which inserts of spend events look for
+  `CREATE INDEX integrators_with_moved_clocks ON integrators (integrator_id) INCLUDE (clock_offset_millis)
+    WHERE clock_offset_millis > 0`,
   // the keys as an integrator manages them: listed, created and revoked by name
   `CREATE TABLE api_keys (
     integrator_id text NOT NULL REFERENCES integrators,
