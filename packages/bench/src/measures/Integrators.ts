@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { compare, type Measure, type Size, takeTurns } from "../Measure.ts"
 import { Processes } from "../Processes.ts"
-import { population } from "../Seed.ts"
+import { type Population, population } from "../Seed.ts"
 import { Server } from "../Server.ts"
 import { requests } from "../SpendEvents.ts"
 import { backlog, verifyRows } from "./Backlog.ts"
@@ -12,50 +12,61 @@ export const integrators: Measure<Requirements> = {
   name: "integrators",
   title: "One integrator, against 1,000 with the same work in total",
   method: "The same users and clearings belong to one integrator, or are divided evenly among 1,000. One worker " +
-    "processes a backlog that appears in one commit; one api gets posts on 64 connections. Each has its own database.",
+    "processes a backlog that appears in one commit; after the workers have ended, one api gets posts on 64 " +
+    "connections. Each has its own database.",
   run: Effect.fn("integrators")(function*(size: Size) {
+    const each = [1, size.integrators]
     const count = Math.ceil(size.backlog / 2)
-    const [one, many] = [yield* competitors(1, size, count), yield* competitors(size.integrators, size, count)]
-    const processing = yield* takeTurns([one.processing, many.processing], size.rounds, { warmUp: true })
-    const ingest = yield* takeTurns([yield* one.ingest, yield* many.ingest], size.rounds)
+    const processing = yield* Effect.scoped(Effect.gen(function*() {
+      const competitors = yield* Effect.forEach(each, (integrators) => processingOf(integrators, size, count))
+      return yield* takeTurns(competitors, size.rounds, { warmUp: true })
+    }))
+    const ingest = yield* Effect.scoped(Effect.gen(function*() {
+      return yield* takeTurns(yield* Effect.forEach(each, (integrators) => ingestOf(integrators, size)), size.rounds)
+    }))
     const findings = [...processing, ...ingest]
     const target = { bound: "at least", value: 0.85 } as const
+    const compared = (work: string, metric: string) =>
+      compare(findings, { of: nameOf(work, size.integrators), against: nameOf(work, 1), metric }, target)
     return {
       findings,
-      comparisons: [
-        compare(findings, { of: many.processing.name, against: one.processing.name, metric: "events/s" }, target),
-        compare(findings, { of: many.name, against: one.name, metric: "requests/s" }, target)
-      ],
+      comparisons: [compared("processing", "events/s"), compared("ingest", "requests/s")],
       remarks: []
     }
-  }, Effect.scoped)
+  })
 }
 
-const competitors = Effect.fnUntraced(function*(integrators: number, size: Size, count: number) {
+const nameOf = (work: string, integrators: number): string =>
+  `${work}, ${integrators === 1 ? "one integrator" : `${integrators.toLocaleString("en-US")} integrators`}`
+
+const content = (integrators: number, { users }: Size): Population => ({ integrators, users, programs: 1, versions: 1 })
+
+const processingOf = Effect.fnUntraced(function*(integrators: number, size: Size, count: number) {
   const server = yield* Server
   const processes = yield* Processes
-  const owner = integrators === 1 ? "one integrator" : `${integrators.toLocaleString("en-US")} integrators`
-  const senders = { integrators, users: size.users }
-  const fill = population({ ...senders, programs: 1, versions: 1 })
-  const url = yield* server.database(fill)
-  const running = [yield* processes.start({ entry: worker, env: serviceEnvironment(url) })]
-  const name = `processing, ${owner}`
-  const checked = (done: number) => verifyRows(url, name, "rewards", done)
-  return {
-    name: `ingest, ${owner}`,
-    processing: backlog({ name, url, running, senders, count, checked }),
-    ingest: Effect.gen(function*() {
-      const name = `ingest, ${owner}`
-      const url = yield* server.database(fill)
-      const serving = [yield* processes.serve({ entry: api, env: serviceEnvironment(url) })]
-      return yield* underLoad({
-        name,
-        size,
-        serving,
-        next: requests(senders, "a"),
-        expected: accepted,
-        checked: (answered) => verifyRows(url, name, "spend_events", answered)
-      })
-    })
-  }
+  const url = yield* server.database(population(content(integrators, size)))
+  const name = nameOf("processing", integrators)
+  return backlog({
+    name,
+    url,
+    running: [yield* processes.start({ entry: worker, env: serviceEnvironment(url) })],
+    senders: { integrators, users: size.users },
+    count,
+    checked: (done) => verifyRows(url, name, "rewards", done)
+  })
+})
+
+const ingestOf = Effect.fnUntraced(function*(integrators: number, size: Size) {
+  const server = yield* Server
+  const processes = yield* Processes
+  const url = yield* server.database(population(content(integrators, size)))
+  const name = nameOf("ingest", integrators)
+  return yield* underLoad({
+    name,
+    size,
+    serving: [yield* processes.serve({ entry: api, env: serviceEnvironment(url) })],
+    next: requests({ integrators, users: size.users }, "a"),
+    expected: accepted,
+    checked: (answered) => verifyRows(url, name, "spend_events", answered)
+  })
 })
