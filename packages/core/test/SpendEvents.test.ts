@@ -1,4 +1,4 @@
-import { value } from "@card-rewards/core/Database"
+import { columns, value } from "@card-rewards/core/Database"
 import { queuedEvents } from "@card-rewards/core/Processing/Segments"
 import { slotOf } from "@card-rewards/core/Slots"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
@@ -160,14 +160,23 @@ layer(services)("a spend event", (it) => {
       const users = yield* Users
       const ids = ["\"", "\\", "a\"b\\\"", "{a,b}", "a,b", "NULL", "null", " a ", "'", "$1", "é\u{1f600}"]
       for (const id of ids) yield* users.put(integratorId, UserId.make(id), {})
-      // by the statement that expects repeated events, and by the other one
+      const inLists = ids.flatMap((id) => [`${id}2`, `${id}3`].map((name) => event(integratorId, name, { userId: id })))
+      const alone = ids.map((id) => event(integratorId, `${id}4`, { userId: id }))
+      // by the statement that expects repeated events
       yield* submitAll([event(integratorId, "t"), event(integratorId, "t")])
       yield* submitAll(ids.map((id) => event(integratorId, id, { userId: id })))
       yield* Effect.forEach(Array.from({ length: 20 }, (_, index) => event(integratorId, `new${index}`)), submit)
-      yield* submitAll(ids.map((id) => event(integratorId, `${id}2`, { userId: id })))
+      // by the other one, in lanes with several events and in lanes with one
+      yield* submitAll(inLists)
+      yield* Effect.forEach(alone, submit)
       const stored = yield* storedEvents(integratorId)
       assert.deepStrictEqual(stored.slice(1, 1 + ids.length), ids)
-      assert.deepStrictEqual(stored.slice(-ids.length), ids.map((id) => `${id}2`))
+      const others = [...inLists, ...alone].map(({ externalTransactionId }) => externalTransactionId)
+      assert.deepStrictEqual(stored.slice(-others.length), others)
+      const sql = yield* SqlClient.SqlClient
+      const segments = yield* sql`SELECT FROM spend_event_queue q, unnest(${columns.text(ids)}) id
+        WHERE q.external_transaction_ids @> ARRAY[id || 2, id || 3] AND q.integrator_id = ${integratorId}`
+      assert.lengthOf(segments, ids.length)
     }))
 
   it.effect("is dated and judged by its integrator's clock, also beside those of others in one insert", () =>
