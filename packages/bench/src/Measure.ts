@@ -6,8 +6,11 @@ export interface Size {
   readonly name: "small" | "full"
   /** Turns of each competitor that count. */
   readonly rounds: number
-  /** Length of a turn under load. */
+  /** Length of a long turn under load. */
   readonly turnMillis: number
+  /** Short turns of each competitor in a round, see {@link takeShortTurns}, and the length of one under load. */
+  readonly shortTurns: number
+  readonly shortTurnMillis: number
   /** Length of the load before the first turn that counts. */
   readonly warmUpMillis: number
   /** Requests that the load before the first turn has at least, so that V8 has compiled the code that they run. */
@@ -52,6 +55,8 @@ export const sizes: Readonly<Record<Size["name"], Size>> = {
     name: "small",
     rounds: 1,
     turnMillis: 100,
+    shortTurns: 1,
+    shortTurnMillis: 100,
     warmUpMillis: 50,
     warmUpRequests: 1,
     speedMillis: 50,
@@ -74,6 +79,8 @@ export const sizes: Readonly<Record<Size["name"], Size>> = {
     name: "full",
     rounds: 5,
     turnMillis: 5_000,
+    shortTurns: 3,
+    shortTurnMillis: 2_000,
     warmUpMillis: 3_000,
     warmUpRequests: 20_000,
     speedMillis: 1_000,
@@ -183,6 +190,17 @@ export const takeTurns = Effect.fnUntraced(function*<R>(
   }
   return competitors.map(({ name }, index) => ({ competitor: name, samples: samples[index] ?? [] }))
 })
+
+/**
+ * {@link takeTurns} with several short turns in each round. The speed of the machine changes within seconds; a ratio is
+ * that of two turns near each other.
+ */
+export const takeShortTurns = <R>(
+  competitors: ReadonlyArray<Competitor<R>>,
+  { rounds, shortTurns }: Size,
+  options?: { readonly warmUp?: true }
+): Effect.Effect<ReadonlyArray<Finding>, InvalidRun, R | OtherProcesses> =>
+  takeTurns(competitors, rounds * shortTurns, options)
 
 /** How often a turn is repeated. */
 const maxRepeats = 2

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { own } from "../Checkout.ts"
-import { compare, type Measure, type Sample, type Size, takeTurns } from "../Measure.ts"
+import { compare, type Measure, type Sample, type Size, takeShortTurns } from "../Measure.ts"
 import { Processes } from "../Processes.ts"
 import { Server } from "../Server.ts"
 import { batches, requests } from "../SpendEvents.ts"
@@ -40,7 +40,7 @@ export const batchIngest: Measure<Requirements> = {
       return { name, turn: () => Effect.map(turn(), perEvent(events)) }
     })
     const competitors = [yield* competitor(single, 1), yield* competitor(batched, batchSize)]
-    const findings = yield* takeTurns(competitors, size.rounds)
+    const findings = yield* takeShortTurns(competitors, size)
     const target = { bound: "at least", value: 4 } as const
     return {
       findings,

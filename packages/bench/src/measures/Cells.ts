@@ -5,7 +5,7 @@ import { NodeCrypto } from "@effect/platform-node"
 import { Array, Deferred, Effect, Redacted } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { performance } from "node:perf_hooks"
-import { compare, type Competitor, type Measure, type Size, takeTurns, verify } from "../Measure.ts"
+import { compare, type Competitor, type Measure, type Size, takeShortTurns, verify } from "../Measure.ts"
 import { Processes } from "../Processes.ts"
 import { integratorOf, population } from "../Seed.ts"
 import { type Fill, Server } from "../Server.ts"
@@ -26,8 +26,8 @@ export const cells: Measure<Requirements> = {
     "connections.",
   run: Effect.fn("cells")(function*(size: Size) {
     const [one, four] = [yield* competitors(1, size), yield* competitors(4, size)]
-    const processing = yield* takeTurns([one.processing, four.processing], size.rounds, { warmUp: true })
-    const ingest = yield* takeTurns([yield* one.ingest, yield* four.ingest], size.rounds)
+    const processing = yield* takeShortTurns([one.processing, four.processing], size, { warmUp: true })
+    const ingest = yield* takeShortTurns([yield* one.ingest, yield* four.ingest], size)
     const ratio = (of: string, against: string, metric: string) =>
       compare([...processing, ...ingest], { of, against, metric }, { bound: "at least", value: 0.8 })
     return {

@@ -62,7 +62,7 @@ export const load = Effect.fnUntraced(function*(options: Load, millis: number, a
   return { requests: result.requests, sample }
 })
 
-/** A competitor whose turn is {@link load} for the size's `turnMillis`; it is warmed up before this succeeds. */
+/** A competitor whose turn is {@link load} for the size's `shortTurnMillis`; it is warmed up before this succeeds. */
 export const underLoad = Effect.fnUntraced(function*(
   options: Load & {
     readonly size: Size
@@ -78,7 +78,7 @@ export const underLoad = Effect.fnUntraced(function*(
     return sample
   })
   yield* turn(options.size.warmUpMillis, options.size.warmUpRequests)
-  return { name: options.name, turn: () => turn(options.size.turnMillis, 0) } satisfies Competitor<Server>
+  return { name: options.name, turn: () => turn(options.size.shortTurnMillis, 0) } satisfies Competitor<Server>
 })
 
 /** The services that a measure may use. */

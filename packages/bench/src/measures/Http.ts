@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { Checkouts, own } from "../Checkout.ts"
-import { compare, type InvalidRun, type Measure, type Size, takeTurns } from "../Measure.ts"
+import { compare, type InvalidRun, type Measure, type Size, takeShortTurns } from "../Measure.ts"
 import { Processes, type Program } from "../Processes.ts"
 import { population } from "../Seed.ts"
 import { Server } from "../Server.ts"
@@ -42,7 +42,7 @@ export const http: Measure<Requirements> = {
       { ...program, env: { ...env, ...collector.env } },
       collector.spansOf(observed(service))
     )
-    const findings = yield* takeTurns([
+    const findings = yield* takeShortTurns([
       yield* competitor(service, program),
       traced,
       ...yield* Effect.forEach(checkouts, (checkout) =>
@@ -50,7 +50,7 @@ export const http: Measure<Requirements> = {
           competitor(checkout.name, { ...program, root: checkout.root, env: serviceEnvironment(url) }))),
       yield* competitor(fastify, { entry: peer("fastify") }),
       yield* competitor(bare, { entry: peer("nodeHttp") })
-    ], size.rounds)
+    ], size)
     return {
       findings,
       comparisons: [

@@ -3,7 +3,7 @@ import { queuedEvents } from "@card-rewards/core/Processing/Segments"
 import { Effect, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Checkout, Checkouts, own } from "../Checkout.ts"
-import { compare, compareSum, type Measure, type Size, takeTurns, verify } from "../Measure.ts"
+import { compare, compareSum, type Measure, type Size, takeShortTurns, verify } from "../Measure.ts"
 import { Processes } from "../Processes.ts"
 import { Server } from "../Server.ts"
 import { requests } from "../SpendEvents.ts"
@@ -46,13 +46,13 @@ export const ingest: Measure<Requirements> = {
       return { ...yield* underLoad({ ...load, size, checked }), serving }
     })
     const traced = yield* competitor(observed(service), api, { isQueued: true, telemetry: collector })
-    const findings = yield* takeTurns([
+    const findings = yield* takeShortTurns([
       yield* competitor(service, api, { isQueued: true }),
       traced,
       ...yield* Effect.forEach(checkouts, (checkout) => competitor(checkout.name, api, { checkout })),
       yield* competitor(fastify, peer("fastify")),
       yield* competitor(bare, peer("nodeHttp"))
-    ], size.rounds)
+    ], size)
     return {
       findings,
       comparisons: [

@@ -12,7 +12,7 @@ import {
   type Measure,
   median,
   type Size,
-  takeTurns,
+  takeShortTurns,
   valuesOf
 } from "../Measure.ts"
 import { insertMany, rowOf, transpose } from "../peers/SpendEvent.ts"
@@ -46,14 +46,14 @@ export const insert: Measure<Requirements> = {
     const senders = { integrators: 1, users: size.users }
     const fill = population({ ...senders, programs: 1, versions: 1 })
     const competitors: Array<Competitor<Requirements>> = [
-      yield* ingest({ url: yield* server.database(fill), users: size.users, millis: size.turnMillis })
+      yield* ingest({ url: yield* server.database(fill), users: size.users, millis: size.shortTurnMillis })
     ]
     for (const { clients, rows } of variants) {
       const name = `unnest, ${rows} rows, ${clients} connections`
       const url = yield* server.database(fill)
-      competitors.push(yield* unnest({ name, rows, clients, url, users: size.users, millis: size.turnMillis }))
+      competitors.push(yield* unnest({ name, rows, clients, url, users: size.users, millis: size.shortTurnMillis }))
     }
-    const findings = yield* takeTurns(competitors, size.rounds)
+    const findings = yield* takeShortTurns(competitors, size)
     const best = bestOf(findings.slice(1))
     return {
       findings,

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { compare, type Measure, type Size, takeTurns } from "../Measure.ts"
+import { compare, type Measure, type Size, takeShortTurns } from "../Measure.ts"
 import { Processes } from "../Processes.ts"
 import { type Population, population } from "../Seed.ts"
 import { Server } from "../Server.ts"
@@ -19,10 +19,10 @@ export const integrators: Measure<Requirements> = {
     const count = Math.ceil(size.backlog / 2)
     const processing = yield* Effect.scoped(Effect.gen(function*() {
       const competitors = yield* Effect.forEach(each, (integrators) => processingOf(integrators, size, count))
-      return yield* takeTurns(competitors, size.rounds, { warmUp: true })
+      return yield* takeShortTurns(competitors, size, { warmUp: true })
     }))
     const ingest = yield* Effect.scoped(Effect.gen(function*() {
-      return yield* takeTurns(yield* Effect.forEach(each, (integrators) => ingestOf(integrators, size)), size.rounds)
+      return yield* takeShortTurns(yield* Effect.forEach(each, (integrators) => ingestOf(integrators, size)), size)
     }))
     const findings = [...processing, ...ingest]
     const target = { bound: "at least", value: 0.85 } as const

@@ -9,7 +9,7 @@ import {
   median,
   type Sample,
   type Size,
-  takeTurns,
+  takeShortTurns,
   valuesOf
 } from "../Measure.ts"
 import { Processes } from "../Processes.ts"
@@ -70,7 +70,7 @@ export const processCounts: Measure<Requirements> = {
     for (const make of [workers, apis]) {
       const competitors: Array<Competitor<Requirements>> = []
       for (const count of counts) competitors.push(yield* make(count))
-      findings.push(...yield* takeTurns(competitors, size.rounds, { warmUp: true }))
+      findings.push(...yield* takeShortTurns(competitors, size, { warmUp: true }))
     }
     return {
       findings,

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { request } from "undici"
 import { type Checkout, Checkouts, own } from "../Checkout.ts"
 import type { Request } from "../Load.ts"
-import { compare, type Finding, InvalidRun, type Measure, type Size, takeTurns } from "../Measure.ts"
+import { compare, type Finding, InvalidRun, type Measure, type Size, takeShortTurns } from "../Measure.ts"
 import { Processes, type Serving } from "../Processes.ts"
 import { integratorOf, keyOf, userOf } from "../Seed.ts"
 import { Server } from "../Server.ts"
@@ -46,12 +46,12 @@ export const reads: Measure<Requirements> = {
       const name = `${service}, ${what}`
       const checked = collector.spansOf(observed(name))
       findings.push(
-        ...yield* takeTurns([
+        ...yield* takeShortTurns([
           yield* underLoad(load(name, ours)),
           yield* underLoad({ ...load(observed(name), traced), checked }),
           ...yield* Effect.forEach(others, ({ name, serving }) => underLoad(load(`${name}, ${what}`, serving))),
           yield* underLoad(load(`${fastify}, ${what}`, peers))
-        ], size.rounds)
+        ], size)
       )
     }
     return {
