@@ -2,6 +2,7 @@ import { laneCount } from "@card-rewards/domain/Lane"
 import { Clock, Effect, Struct } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { value } from "../Database.ts"
+import { columns } from "../Database/Columns.ts"
 import { perRow } from "../Database/PlannerHints.ts"
 import { columnList, int4, text, type Written } from "../Database/Table.ts"
 import { maxSegment, segmentColumns } from "../Processing/Segments.ts"
@@ -36,12 +37,8 @@ export const insertNew = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>)
       -- in ascending order
       SELECT array_agg(nextval('arrivals')) AS arrivals FROM generate_series(1, ${value.int4(rows.length)})
     ), accepted AS (
-      SELECT ${areOwned(integratorIds)} AND NOT EXISTS (
-        SELECT FROM input t LEFT JOIN LATERAL (
-          SELECT u.user_id FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
-        ) u ON true
-        WHERE u.user_id IS NULL OR ${isInFuture(sql, "t")}
-      ) AS are_all
+      SELECT ${areOwned(integratorIds)} AND ${areEnrolled(sql, integratorIds, rows)}
+        AND NOT EXISTS (SELECT FROM input t WHERE ${isInFuture(sql, "t")}) AS are_all
     ), stored AS (
       INSERT INTO spend_events (${sent.names}, arrival, received_at)
       SELECT ${sent.names}, (SELECT arrivals FROM numbers)[ord + 1], (SELECT times FROM clocks)[clock]
@@ -54,6 +51,25 @@ export const insertNew = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>)
     SELECT are_all AS stored FROM accepted`
   return result?.stored === true
 })
+
+/** Whether all users are enrolled. For one integrator the users of a page of the index are found by one look-up. */
+const areEnrolled = (
+  sql: SqlClient.SqlClient,
+  [first, ...others]: ReadonlyArray<string>,
+  rows: ReadonlyArray<Input>
+): Statement.Fragment => {
+  if (others.length > 0) {
+    return sql`NOT EXISTS (
+        SELECT FROM input t LEFT JOIN LATERAL (
+          SELECT u.user_id FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
+        ) u ON true
+        WHERE u.user_id IS NULL
+      )`
+  }
+  const userIds = [...new Set(rows.map(({ userId }) => userId))]
+  return sql`(SELECT count(*) FROM users u WHERE u.integrator_id = ${value.text(first)}
+        AND u.user_id = ANY(${columns.text(userIds)})) = ${value.int4(userIds.length)}`
+}
 
 const selected = (
   sql: SqlClient.SqlClient,
