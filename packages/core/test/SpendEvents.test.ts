@@ -92,6 +92,31 @@ layer(services)("a spend event", (it) => {
       assert.isFalse((yield* submit(atTheLimit)).duplicate)
     }))
 
+  it.effect("is refused also by an insert that expects none, and the others of the insert are stored", () =>
+    Effect.gen(function*() {
+      const { integratorId, submit } = yield* setUp
+      const { integratorId: other } = yield* setUp
+      const refused = [
+        { userId: "nobody" },
+        { occurredAt: printTimestamp(startMillis + 60_001) }
+      ]
+      for (const second of [integratorId, other]) {
+        for (const [index, what] of refused.entries()) {
+          // after an insert with a refused event 20 expect such events
+          const names = Array.from({ length: 20 }, (_, nth) => `new-${second}-${index}-${nth}`)
+          yield* Effect.forEach(names, (name) => submit(event(integratorId, name)))
+          const sent = [
+            event(integratorId, `first-${second}-${index}`),
+            event(second, `refused-${second}-${index}`, what),
+            event(second, `second-${second}-${index}`)
+          ]
+          const results = yield* Effect.forEach(sent, (one) => Effect.result(submit(one)), { concurrency: "unbounded" })
+          const outcomes = results.map((result) => Result.isSuccess(result) ? "stored" : result.failure._tag)
+          assert.deepStrictEqual(outcomes, ["stored", index === 0 ? "UserNotEnrolled" : "EventInFuture", "stored"])
+        }
+      }
+    }))
+
   it.effect("is stored once where two posts arrive at the same moment; the other is a duplicate", () =>
     Effect.gen(function*() {
       const { integratorId, submit } = yield* setUp
