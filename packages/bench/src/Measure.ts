@@ -4,7 +4,7 @@ import { OtherProcesses, printBusy } from "./OtherProcesses.ts"
 /** How much work a run does. `small` checks that every measure works; its figures mean nothing. */
 export interface Size {
   readonly name: "small" | "full"
-  /** Turns of each competitor that count. */
+  /** Rounds that count: a turn of each competitor, or {@link Size.shortTurns}. */
   readonly rounds: number
   /** Length of a long turn under load. */
   readonly turnMillis: number

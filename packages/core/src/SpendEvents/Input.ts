@@ -76,7 +76,7 @@ export const clocks = (
       -- index look-ups row by row, whatever the statistics say: the tables may grow from empty within minutes
       LEFT JOIN LATERAL (
         SELECT i.clock_offset_millis FROM integrators i
-        -- mostly few clocks were moved, or none: these have an index of their own
+        -- few clocks were moved, and only those are in the index that serves this
         WHERE i.integrator_id = t.integrator_id AND i.clock_offset_millis > 0 ${perRow}
       ) i ON true
     )`

@@ -12,7 +12,7 @@ import { insertNew } from "./InsertNew.ts"
 
 /**
  * After an event that was not stored, the number of inserts without another one that expect such events. The others
- * store all of their events, in two thirds to three quarters of PostgreSQL's time, or are repeated.
+ * store all of their events, in 0.55 to 0.7 of PostgreSQL's time, or are repeated.
  */
 const expectingInserts = 20
 
