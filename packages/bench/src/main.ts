@@ -43,7 +43,10 @@ const flags = {
     Flag.withDefault(false),
     Flag.withDescription("Measure although other processes use the machine; the page and the run then say so")
   ),
-  rounds: Flag.Int("rounds").pipe(Flag.optional, Flag.withDescription("Rounds that count: one or three turns of each competitor")),
+  rounds: Flag.Int("rounds").pipe(
+    Flag.optional,
+    Flag.withDescription("Rounds that count: one or three turns of each competitor")
+  ),
   growth: Flag.Int("growth").pipe(
     Flag.filter((step) => step > lastStep, () => `more than ${lastStep} stored events`),
     Flag.optional,
