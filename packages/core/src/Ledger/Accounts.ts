@@ -59,9 +59,9 @@ export interface VaultAccounts extends Totals {
   assigned: bigint
   assignedTo: bigint
   /** The integrator's time of the assignment, in milliseconds; a reward due by then matures when it is reserved. */
-  assignedAt: number | undefined
-  /** The UTC day of the last change, in days since 1970; absent where there was none. */
-  day: number | undefined
+  assignedAt: number | null
+  /** The UTC day of the last change, in days since 1970; null where there was none. */
+  readonly day: number | null
 }
 
 /** The state that decides about an event `vault.low_funds` of one asset; see {@link isFallen}. */

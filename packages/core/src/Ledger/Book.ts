@@ -42,13 +42,14 @@ export class Book {
   readonly entries: Array<Entry> = []
   readonly events: Array<PendingEvent> = []
   readonly vault: Readonly<Record<Asset, VaultAccounts>>
-  private readonly openedVault: Readonly<Record<Asset, VaultAccounts>>
   private readonly lowFunds: ReadonlyMap<Asset, LowFunds>
   /** The accounts that were read or changed, in that order. */
   readonly accounts: Array<UserAccounts> = []
   /** The number of {@link accounts} whose first rewards are outdated. */
   outdatedFirsts = 0
   readonly changedAssets = new Set<Asset>()
+  /** The ends of the days that this transaction is the first one after, of the assets that it has moved. */
+  readonly dayEnds: Array<DayEnd & { readonly asset: Asset }> = []
   /** Change of the sum of waiting rewards, by asset and block of creations; see `waiting_sums`. */
   readonly waitingChanges: Readonly<Record<Asset, Map<bigint, bigint>>> = { USDC: new Map(), EURe: new Map() }
   /** Unfinished claims of the users that were read. */
@@ -87,7 +88,6 @@ export class Book {
     this.workAt = opened.workAt
     this.hasPayouts = opened.hasPayouts
     this.vault = opened.vault
-    this.openedVault = { USDC: { ...opened.vault.USDC }, EURe: { ...opened.vault.EURe } }
     this.lowFunds = opened.lowFunds
     this.budget = opened.budget
   }
@@ -245,14 +245,6 @@ export class Book {
       isFallen(low, this.vault[asset].free) ? [[asset, low.threshold] as const] : [])
   }
 
-  /** The ends of the days that this transaction is the first one after, of the assets that it has moved. */
-  dayEnds(): ReadonlyArray<DayEnd & { readonly asset: Asset }> {
-    return [...this.changedAssets].flatMap((asset) => {
-      const { day, ...opened } = this.openedVault[asset]
-      return day === undefined || day >= dayOf(this.now) ? [] : [{ ...opened, asset, day }]
-    })
-  }
-
   /** Sets the rest of a user's claim that rewards are still to be paid with; 0 ends the payout. */
   changePayout(payout: Payout): void {
     const accounts = this.user(payout.userId, payout.asset)
@@ -263,6 +255,7 @@ export class Book {
 
   /** Moves money between accounts. Throws where an account of the vault or of a user would become negative. */
   move(entry: Entry): void {
+    if (!this.changedAssets.has(entry.asset)) this.beginChange(entry.asset)
     this.add(entry, entry.from, -entry.amount)
     this.add(entry, entry.to, entry.amount)
     const vault = this.vault[entry.asset]
@@ -270,8 +263,14 @@ export class Book {
     if (entry.to === "world" || entry.to === "paid") vault.held -= entry.amount
     addEntry(vault, entry)
     if (entry.from === "assigned" || entry.to === "assigned") this.isWorkOutdated = true
-    this.changedAssets.add(entry.asset)
     this.entries.push(entry)
+  }
+
+  private beginChange(asset: Asset): void {
+    const vault = this.vault[asset]
+    const { day } = vault
+    if (day !== null && day < dayOf(this.now)) this.dayEnds.push({ ...vault, asset, day })
+    this.changedAssets.add(asset)
   }
 
   private add(entry: Entry, account: Account, amount: bigint): void {

@@ -67,7 +67,7 @@ const reserveAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset) {
       book.reservedTo[asset] = creation
       const free = vault.free
       const funded = reserve(book, present, "assigned")
-      if (vault.assignedAt !== undefined && funded.claimableAt <= vault.assignedAt) matureReward(book, funded)
+      if (vault.assignedAt !== null && funded.claimableAt <= vault.assignedAt) matureReward(book, funded)
       if (vault.free > free) yield* serveWaiting(book, asset)
     }
     book.isReserving = false

@@ -5,7 +5,17 @@ import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
-import { columnList, type Row, rowVersion, timestamptz } from "../Database/Table.ts"
+import {
+  bool,
+  columnList,
+  int8,
+  nullable,
+  numeric,
+  type Row,
+  rowVersion,
+  text,
+  timestamptz
+} from "../Database/Table.ts"
 import { isOwned, type Owned, requireOwned } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
 import type { Payout, VaultAccounts } from "./Accounts.ts"
@@ -20,15 +30,16 @@ export interface Touched {
   readonly clearings: ReadonlyArray<{ readonly userId: string; readonly externalTransactionId: string }>
 }
 
-interface VaultRow extends Row<typeof Tables.vaults> {
-  readonly offset: bigint
-  readonly salt: string
-  readonly hasPayouts: boolean
-}
-
-interface BalanceRow extends Row<typeof Tables.vaultBalances> {
-  readonly lowFunds: bigint | null
-}
+/** A vault and its accounts in one asset. */
+const openedVaults = columnList({
+  ...Tables.vaults.columns,
+  offset: int8(),
+  salt: text(),
+  has_payouts: bool(),
+  ...Tables.vaultBalances.columns,
+  low_funds: nullable(numeric())
+})
+type OpenedVaultRow = Row<typeof openedVaults>
 
 const userKeys = Tables.userBalances.pick("integrator_id", "user_id")
 const vaultTimes = columnList({ ...Tables.vaultBalances.pick("integrator_id", "asset").columns, now: timestamptz() })
@@ -54,14 +65,14 @@ export const lockVaults = Effect.fnUntraced(function*(
 export const openBooks = Effect.fnUntraced(function*(integratorIds: ReadonlyArray<IntegratorId>, budget: number) {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
-  const rows = yield* sql<VaultRow & BalanceRow>`
-    SELECT ${Tables.vaults.of("v")}, i.clock_offset_millis AS "offset", i.event_salt AS salt,
-      EXISTS (SELECT 1 FROM payouts p WHERE p.integrator_id = t.integrator_id LIMIT 1) AS has_payouts,
+  const rows = openedVaults.rows(yield* sql`
+    SELECT ${Tables.vaults.of("v")}, i.clock_offset_millis, i.event_salt,
+      EXISTS (SELECT 1 FROM payouts p WHERE p.integrator_id = t.integrator_id LIMIT 1),
       b.asset, ${Tables.vaultAccounts.of("b")}, b.low_funds
     FROM unnest(${columns.text(integratorIds)}) AS t(integrator_id)
     CROSS JOIN LATERAL (SELECT * FROM vaults v WHERE v.integrator_id = t.integrator_id ${perRow}) v
     CROSS JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}) i
-    CROSS JOIN LATERAL (SELECT * FROM vault_balances b WHERE b.integrator_id = t.integrator_id ${perRow}) b`
+    CROSS JOIN LATERAL (SELECT * FROM vault_balances b WHERE b.integrator_id = t.integrator_id ${perRow}) b`.values)
   const byVault = Map.groupBy(rows, (row) => row.integratorId)
   return new Map([...byVault].flatMap(([integratorId, both]) => {
     const [vault] = both
@@ -69,7 +80,12 @@ export const openBooks = Effect.fnUntraced(function*(integratorIds: ReadonlyArra
   }))
 })
 
-const bookOf = (vault: VaultRow, rows: ReadonlyArray<BalanceRow>, real: number, budget: number): Book =>
+const bookOf = (
+  vault: OpenedVaultRow,
+  rows: ReadonlyArray<OpenedVaultRow>,
+  real: number,
+  budget: number
+): Book =>
   new Book({
     integratorId: vault.integratorId,
     vaultId: vault.vaultId,
@@ -85,12 +101,12 @@ const bookOf = (vault: VaultRow, rows: ReadonlyArray<BalanceRow>, real: number, 
     budget
   })
 
-const accountsOf = (rows: ReadonlyArray<BalanceRow>): Book["vault"] => {
+/** The rows themselves are the accounts. */
+const accountsOf = (rows: ReadonlyArray<OpenedVaultRow>): Book["vault"] => {
   const of = (asset: Asset): VaultAccounts => {
     const row = rows.find((one) => one.asset === asset)
     if (row === undefined) throw new Error(`a vault without ${asset}`)
-    const { assignedAt, day, ...amounts } = row
-    return { ...amounts, assignedAt: assignedAt ?? undefined, day: day ?? undefined }
+    return row
   }
   return { USDC: of("USDC"), EURe: of("EURe") }
 }

@@ -166,7 +166,7 @@ export const vaultBalances = (
     [...book.changedAssets].map((asset) =>
       ({ ...book.vault[asset], integratorId: book.integratorId, asset, day: dayOf(book.now) }))
   )
-  const ends = books.flatMap((book) => book.dayEnds().map((end) => ({ ...end, integratorId: book.integratorId })))
+  const ends = books.flatMap((book) => book.dayEnds.map((end) => ({ ...end, integratorId: book.integratorId })))
   return [
     ...(ends.length === 0 ? [] : [Tables.vaultDays.insert(ends)]),
     sql`UPDATE vault_balances b SET ${Tables.vaultAccounts.setFrom("t")} FROM ${Tables.vaultBalances.unnest(rows)}
