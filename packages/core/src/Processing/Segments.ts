@@ -85,16 +85,24 @@ export const removal = (
   }
   return [
     sql`DELETE FROM spend_event_queue q USING ${segmentKey.unnest(whole)} ${found}`,
-    sql`UPDATE spend_event_queue q SET (user_ids, kinds, external_transaction_ids) = (
-        SELECT array_agg(e.user_id ORDER BY e.ordinal), array_agg(e.kind ORDER BY e.ordinal),
-          array_agg(e.external_transaction_id ORDER BY e.ordinal)
-        FROM unnest(q.user_ids, q.kinds, q.external_transaction_ids)
-          WITH ORDINALITY AS e(user_id, kind, external_transaction_id, ordinal)
-        WHERE e.ordinal <> ALL (t.ordinals)
-      )
-      FROM (
-        SELECT ${segmentKey.names}, array_agg(ordinal) AS ordinals FROM ${ordinalsDone.unnest(parts)}
-        GROUP BY ${segmentKey.names}
-      ) t ${found}`
+    ...(parts.length === 0 ? [] : [shortening(sql, parts, found)])
   ]
 }
+
+/** Removes a part of each segment's events. Most batches take whole segments. */
+const shortening = (
+  sql: SqlClient.SqlClient,
+  parts: ReadonlyArray<Written<typeof ordinalsDone>>,
+  found: Statement.Fragment
+): Statement.Fragment =>
+  sql`UPDATE spend_event_queue q SET (user_ids, kinds, external_transaction_ids) = (
+      SELECT array_agg(e.user_id ORDER BY e.ordinal), array_agg(e.kind ORDER BY e.ordinal),
+        array_agg(e.external_transaction_id ORDER BY e.ordinal)
+      FROM unnest(q.user_ids, q.kinds, q.external_transaction_ids)
+        WITH ORDINALITY AS e(user_id, kind, external_transaction_id, ordinal)
+      WHERE e.ordinal <> ALL (t.ordinals)
+    )
+    FROM (
+      SELECT ${segmentKey.names}, array_agg(ordinal) AS ordinals FROM ${ordinalsDone.unnest(parts)}
+      GROUP BY ${segmentKey.names}
+    ) t ${found}`
