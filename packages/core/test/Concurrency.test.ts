@@ -3,6 +3,8 @@ import { Integrators } from "@card-rewards/core/Integrators"
 import { Journal } from "@card-rewards/core/Journal"
 import { JournalSeals, SealPauseMillis } from "@card-rewards/core/JournalSeals"
 import { Processing } from "@card-rewards/core/Processing"
+import { lockedLane } from "@card-rewards/core/Processing/Save"
+import { lockLanes } from "@card-rewards/core/Processing/Take"
 import { Programs } from "@card-rewards/core/Programs"
 import { Rewards } from "@card-rewards/core/Rewards"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
@@ -13,7 +15,7 @@ import { IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain
 import { dayMillis, instant } from "@card-rewards/domain/Time"
 import { definition, spendEvent, usd } from "@card-rewards/testing/Fixtures"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Fiber, Layer, Predicate, Schedule } from "effect"
+import { Clock, Deferred, Effect, Fiber, Layer, Predicate, Schedule, Struct } from "effect"
 import { SqlClient } from "effect/sql"
 import { verifyChain } from "./SealChain.ts"
 import { liveMoneyLayer } from "./Spending.ts"
@@ -120,6 +122,38 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
       }
       const audit = yield* Audit
       assert.deepStrictEqual((yield* audit.run).findings, [])
+    }))
+
+  it.effect("take a lane that they have waited for as the one before has left it", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const integratorId = IntegratorId.make("waited-for")
+      yield* setUp(integratorId)
+      const read = Effect.map(
+        sql`SELECT ${lockedLane.of("l")} FROM lanes l WHERE integrator_id = ${integratorId} AND lane = 3`.values,
+        (values) => lockedLane.rows(values)
+      )
+      const lock = Effect.map(lockLanes([{ integratorId, lane: 3 }], "wait"), (taken) =>
+        taken.map((lane) => Struct.omit(lane, ["epoch"])))
+      const before = yield* read
+      const held = yield* Deferred.make<void>()
+      const awaited = yield* Deferred.make<void>()
+      const holding = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+        assert.deepStrictEqual(yield* lock, before)
+        yield* sql`UPDATE lanes SET position = position WHERE integrator_id = ${integratorId} AND lane = 3`
+        yield* Deferred.succeed(held, undefined)
+        yield* Deferred.await(awaited)
+      })))
+      yield* Deferred.await(held)
+      const waiting = yield* Effect.forkChild(sql.withTransaction(Effect.zip(lock, read)))
+      const lockWaits = sql`SELECT FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'`
+      while ((yield* lockWaits).length === 0);
+      yield* Deferred.succeed(awaited, undefined)
+      yield* Fiber.join(holding)
+      const [taken, now] = yield* Fiber.join(waiting)
+      assert.deepStrictEqual(taken, now)
+      assert.notDeepEqual(now, before)
     }))
 
   it.effect("make one chain of seals where all seal the same journal at once", () =>

@@ -52,7 +52,7 @@ export const noAccounts = (userId: string, asset: Asset): UserAccounts => ({
 })
 
 /** A vault's money in one asset, in smallest units, and all of its movements until now. */
-export interface VaultAccounts extends Totals {
+export interface VaultAccounts extends Totals, RowVersion {
   held: bigint
   free: bigint
   /** Money set apart for the waiting rewards created up to `assignedTo`; later transactions reserve them. */
@@ -84,8 +84,8 @@ export interface OpenedVault {
   /** How far that clock is ahead of real time, in milliseconds. */
   readonly offsetMillis: number
   readonly creations: bigint
-  /** The numbers of the last stored entry and event, and what the ids of events begin with. */
-  readonly stored: { readonly entries: bigint; readonly events: bigint; readonly salt: string }
+  /** The version of its row, the numbers of the last stored entry and event, and what the ids of events begin with. */
+  readonly stored: RowVersion & { readonly entries: bigint; readonly events: bigint; readonly salt: string }
   readonly workAt: number | undefined
   readonly hasPayouts: boolean
   readonly vault: Readonly<Record<Asset, VaultAccounts>>

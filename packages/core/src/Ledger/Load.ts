@@ -30,13 +30,16 @@ export interface Touched {
   readonly clearings: ReadonlyArray<{ readonly userId: string; readonly externalTransactionId: string }>
 }
 
-/** A vault and its accounts in one asset. */
+/** A vault and its accounts in one asset, each with the version of its row. */
 const openedVaults = columnList({
   ...Tables.vaults.columns,
+  vault_ctid: rowVersion.ctid,
+  vault_xmin: rowVersion.xmin,
   offset: int8(),
   salt: text(),
   has_payouts: bool(),
   ...Tables.vaultBalances.columns,
+  ...rowVersion,
   low_funds: nullable(numeric())
 })
 type OpenedVaultRow = Row<typeof openedVaults>
@@ -66,13 +69,15 @@ export const openBooks = Effect.fnUntraced(function*(integratorIds: ReadonlyArra
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
   const rows = openedVaults.rows(yield* sql`
-    SELECT ${Tables.vaults.of("v")}, i.clock_offset_millis, i.event_salt,
+    SELECT ${Tables.vaults.of("v")}, v.ctid, v.xmin, i.clock_offset_millis, i.event_salt,
       EXISTS (SELECT 1 FROM payouts p WHERE p.integrator_id = t.integrator_id LIMIT 1),
-      b.asset, ${Tables.vaultAccounts.of("b")}, b.low_funds
+      b.asset, ${Tables.vaultAccounts.of("b")}, b.ctid, b.xmin, b.low_funds
     FROM unnest(${columns.text(integratorIds)}) AS t(integrator_id)
-    CROSS JOIN LATERAL (SELECT * FROM vaults v WHERE v.integrator_id = t.integrator_id ${perRow}) v
+    CROSS JOIN LATERAL (SELECT *, ctid, xmin FROM vaults v WHERE v.integrator_id = t.integrator_id ${perRow}) v
     CROSS JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}) i
-    CROSS JOIN LATERAL (SELECT * FROM vault_balances b WHERE b.integrator_id = t.integrator_id ${perRow}) b`.values)
+    CROSS JOIN LATERAL (
+      SELECT *, ctid, xmin FROM vault_balances b WHERE b.integrator_id = t.integrator_id ${perRow}
+    ) b`.values)
   const byVault = Map.groupBy(rows, (row) => row.integratorId)
   return new Map([...byVault].flatMap(([integratorId, both]) => {
     const [vault] = both
@@ -92,7 +97,13 @@ const bookOf = (
     now: Math.max(real + Number(vault.offset), ...rows.map(({ day }) => (day ?? 0) * dayMillis)),
     offsetMillis: Number(vault.offset),
     creations: vault.rewards,
-    stored: { entries: vault.entries, events: vault.events, salt: vault.salt },
+    stored: {
+      ctid: vault.vaultCtid,
+      xmin: vault.vaultXmin,
+      entries: vault.entries,
+      events: vault.events,
+      salt: vault.salt
+    },
     workAt: vault.workAt ?? undefined,
     hasPayouts: vault.hasPayouts,
     vault: accountsOf(rows),

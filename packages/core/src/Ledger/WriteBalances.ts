@@ -157,19 +157,24 @@ export const writeWorkAt = Effect.fnUntraced(function*(books: ReadonlyArray<Book
     })))} ${byKey("vaults", "v", Tables.vaults.pick("integrator_id"))}`
 })
 
+const changedVaultAccounts = columnList({ ...rowVersion, ...Tables.vaultAccounts.columns })
+
 /** Changes of the vaults' balances in the assets that were moved, and of those of days that ended before. */
 export const vaultBalances = (
   sql: SqlClient.SqlClient,
   books: ReadonlyArray<Book>
-): ReadonlyArray<Statement.Fragment> => {
+): ReadonlyArray<Change> => {
   const rows = books.flatMap((book) =>
-    [...book.changedAssets].map((asset) =>
-      ({ ...book.vault[asset], integratorId: book.integratorId, asset, day: dayOf(book.now) }))
-  )
+    [...book.changedAssets].map((asset) => ({ ...book.vault[asset], day: dayOf(book.now) })))
   const ends = books.flatMap((book) => book.dayEnds.map((end) => ({ ...end, integratorId: book.integratorId })))
   return [
     ...(ends.length === 0 ? [] : [Tables.vaultDays.insert(ends)]),
-    sql`UPDATE vault_balances b SET ${Tables.vaultAccounts.setFrom("t")} FROM ${Tables.vaultBalances.unnest(rows)}
-      ${byKey("vault_balances", "b", Tables.vaultBalances.pick("integrator_id", "asset"))}`
+    {
+      table: "vault_balances",
+      rows: rows.length,
+      change: sql`UPDATE vault_balances b SET ${Tables.vaultAccounts.setFrom("t")} FROM ${
+        changedVaultAccounts.unnest(rows)
+      } WHERE ${atVersion("b")}`
+    }
   ]
 }

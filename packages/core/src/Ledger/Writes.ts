@@ -3,8 +3,8 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { wakeEndpoints } from "../Deliveries/WakeUp.ts"
-import { byKey, expectFewRows, perRow, rewardsOfUser } from "../Database/PlannerHints.ts"
-import { columnList, type Written } from "../Database/Table.ts"
+import { atVersion, expectFewRows, perRow, rewardsOfUser } from "../Database/PlannerHints.ts"
+import { columnList, rowVersion, type Written } from "../Database/Table.ts"
 import { type Change, together } from "../Database/Together.ts"
 import * as Metrics from "../Metrics.ts"
 import * as Tables from "../Tables.ts"
@@ -68,17 +68,27 @@ const changes = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   ]
 })
 
-const vaultCounters = Tables.vaults.pick("integrator_id", "rewards", "entries", "events", "work_at")
+const vaultCounters = Tables.vaults.pick("rewards", "entries", "events", "work_at")
+const changedCounters = columnList({ ...rowVersion, ...vaultCounters.columns })
 
-const counters = (sql: SqlClient.SqlClient, books: ReadonlyArray<Book>) =>
-  sql`UPDATE vaults v SET rewards = t.rewards, entries = t.entries, events = t.events, work_at = t.work_at
-    FROM ${vaultCounters.unnest(books.map((book) => ({
-    integratorId: book.integratorId,
-    rewards: book.creations,
-    entries: book.stored.entries + BigInt(book.entries.length),
-    events: book.stored.events + BigInt(eventCount(book)),
-    workAt: book.workAt
-  })))} ${byKey("vaults", "v", Tables.vaults.pick("integrator_id"))}`
+const counters = (sql: SqlClient.SqlClient, books: ReadonlyArray<Book>): Change => ({
+  table: "vaults",
+  rows: books.length,
+  change: sql`UPDATE vaults v SET ${vaultCounters.setFrom("t")}
+    FROM ${changedCounters.unnest(books.map(countersOf))} WHERE ${atVersion("v")}`
+})
+
+const countersOf = (book: Book): Written<typeof changedCounters> => {
+  const { creations: rewards, entries, stored: { ctid, entries: lastEntry, events: lastEvent, xmin }, workAt } = book
+  return {
+    ctid,
+    xmin,
+    rewards,
+    entries: lastEntry + BigInt(entries.length),
+    events: lastEvent + BigInt(eventCount(book)),
+    workAt
+  }
+}
 
 /** The events of a book, the vault's first. */
 const eventsOf = (book: Book): ReadonlyArray<PendingEvent> => [

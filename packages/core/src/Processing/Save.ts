@@ -21,7 +21,8 @@ import {
 import * as Unearned from "./Unearned.ts"
 
 /** A locked lane; `position` is that of its last applied event, and so the number of its applied events. */
-export type Lane = Row<typeof Tables.lanes>
+export const lockedLane = columnList({ ...Tables.lanes.columns, ...rowVersion })
+export type Lane = Row<typeof lockedLane>
 
 /** What a batch has decided, for {@link changes}. */
 export interface Decided {
@@ -54,7 +55,12 @@ const appliedEvents = columnList({
 })
 
 /** Sets each applied event's position in its lane, and the columns of clearings that their refunds will need. */
-const applied = (sql: SqlClient.SqlClient, state: State, outcome: Outcome, lanes: ReadonlyArray<Lane>) => {
+const applied = (
+  sql: SqlClient.SqlClient,
+  state: State,
+  outcome: Outcome,
+  lanes: ReadonlyArray<Lane>
+): ReadonlyArray<Change> => {
   const positions = new Positions(lanes)
   const rows: Array<Written<typeof appliedEvents>> = []
   const lists = new Set<Unearned.List>()
@@ -72,6 +78,7 @@ const applied = (sql: SqlClient.SqlClient, state: State, outcome: Outcome, lanes
   for (const { ctid, purchaseAt, refundedCents, xmin } of refundedEarlier(state, outcome)) {
     rows.push({ ctid, xmin, purchaseAt, refundedCents })
   }
+  const moved = positions.moved()
   return [
     {
       table: "spend_events",
@@ -80,15 +87,18 @@ const applied = (sql: SqlClient.SqlClient, state: State, outcome: Outcome, lanes
           refunded_cents = t.refunded_cents, unearned = coalesce(t.unearned, e.unearned)
         FROM ${appliedEvents.unnest(rows)} WHERE ${atVersion("e")}`
     },
-    sql`UPDATE lanes l SET position = t.position FROM ${Tables.lanes.unnest(positions.moved())}
-      ${byKey("lanes", "l", laneKey)}`,
+    {
+      table: "lanes",
+      rows: moved.length,
+      change: sql`UPDATE lanes l SET position = t.position FROM ${movedLane.unnest(moved)} WHERE ${atVersion("l")}`
+    },
     ...(lists.size === 0
       ? []
       : [sql`${Tables.unearnedLists.insert(Unearned.sorted(lists))} ON CONFLICT DO NOTHING`])
   ]
 }
 
-const laneKey = Tables.lanes.pick("integrator_id", "lane")
+const movedLane = lockedLane.pick("ctid", "xmin", "position")
 
 /** The position of the last applied event of each lane that the transaction has locked. */
 class Positions {

@@ -10,7 +10,7 @@ import { purchaseAttributes, recordColumns } from "../Users/AttributeHistory.ts"
 import { type EventWeights, maxUnits } from "./Budget.ts"
 import { type LaneKey, laneKeyOf, type OwnedLane } from "./LaneWatermarks.ts"
 import type { ScanState } from "./Queue.ts"
-import type { Lane } from "./Save.ts"
+import { lockedLane } from "./Save.ts"
 import { type StoredEvent, storedEvents } from "./State.ts"
 
 const takenEvents = columnList({
@@ -42,6 +42,7 @@ export interface Part {
 }
 
 const laneKeys = Tables.lanes.pick("integrator_id", "lane")
+const lockedLanes = columnList({ ...lockedLane.columns, epoch: int4() })
 const lanesToRead = columnList({ ...laneKeys.columns, watermark: int8(), max_events: int4() })
 
 /** Milliseconds for which a transaction waits for a lock. Most locks are held for less than a tenth of it. */
@@ -59,13 +60,13 @@ const limitedWaits = (sql: SqlClient.SqlClient) => sql`set_config('lock_timeout'
  */
 export const lockLanes = Effect.fnUntraced(function*(lanes: ReadonlyArray<LaneKey>, whenLocked: WhenLocked) {
   const sql = yield* SqlClient.SqlClient
-  const locked = yield* sql<Lane & OwnedLane>`
+  const locked = lockedLanes.rows(yield* sql`
     WITH limited AS MATERIALIZED (SELECT ${limitedWaits(sql)})
-    SELECT l.integrator_id, l.lane, l.position, o.epoch
+    SELECT ${lockedLane.of("l")}, o.epoch
     FROM limited CROSS JOIN ${laneKeys.unnest(lanes)} JOIN lanes l ON ${laneKeys.match("l", "t")}
     CROSS JOIN LATERAL (SELECT ${epochOf("t.integrator_id")} AS epoch ${perRow}) o
     WHERE ${expectFewRows} AND o.epoch IS NOT NULL
-    ORDER BY l.integrator_id, l.lane FOR UPDATE OF l ${sql.literal(whenLocked === "skip" ? "SKIP LOCKED" : "")}`
+    ORDER BY l.integrator_id, l.lane FOR UPDATE OF l ${sql.literal(whenLocked === "skip" ? "SKIP LOCKED" : "")}`.values)
   const byKey = new Map(locked.map((lane) => [laneKeyOf(lane), lane]))
   return lanes.flatMap((lane) => byKey.get(laneKeyOf(lane)) ?? [])
 })
