@@ -40,7 +40,7 @@ const scansOf = Effect.fnUntraced(function*(text: string) {
 /** What makes the rows few: in a table with users the user or the arrival. */
 const ofUser = /(user_id|arrival) = |ROW\(user_id/
 
-/** The scans that do not use it, and do not name the place of each row either. */
+/** The scans that do not use it, and do not name each row's `ctid` either. */
 const withoutKey = Effect.fnUntraced(function*(scans: ReadonlyArray<Node>) {
   const sql = yield* SqlClient.SqlClient
   const ofUsers = yield* sql<{ tableName: string }>`SELECT table_name FROM information_schema.columns
