@@ -53,7 +53,7 @@ const withoutKey = Effect.fnUntraced(function*(scans: ReadonlyArray<Node>) {
 })
 
 /** A part of each statement of a batch, and the number of scans that it has at least. */
-const batchStatements = [["JOIN lanes l ", 2], ["AS has_dependents", 7], ["WITH change_0", 14]] as const
+const batchStatements = [["JOIN lanes l ", 2], ["AS has_dependents", 7], ["WITH change_0", 12]] as const
 
 layer(Layer.provideMerge(moneyServices, oneSessionLayer))("a statement planned beside empty tables", (it) => {
   it.effect("finds each row by its key, of ingest and of a batch; beside small ones too", () =>

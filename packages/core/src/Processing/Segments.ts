@@ -1,8 +1,7 @@
 import { type SqlClient, Statement } from "effect/sql"
-import { byKey } from "../Database/PlannerHints.ts"
-import { columnList, int4, int8, type Written } from "../Database/Table.ts"
-import * as Tables from "../Tables.ts"
-import type { LaneKey } from "./LaneWatermarks.ts"
+import { atVersion } from "../Database/PlannerHints.ts"
+import { columnList, int4, rowVersion, type Written } from "../Database/Table.ts"
+import type { Change } from "../Database/Together.ts"
 
 /*
  * A row of `spend_event_queue` is a *segment*: events that one insert stored in one lane, in order of arrival. With a
@@ -53,56 +52,47 @@ export const insertedSegments = (
 }
 
 /** Where an event is in the queue. */
-export interface InSegment extends LaneKey {
-  /** The arrival that its segment has as its key in the lane. */
-  readonly firstArrival: bigint
+export interface InSegment {
+  /** The version of its segment's row. */
+  readonly segmentCtid: number
+  readonly segmentXmin: number
   /** The number of events of the segment, and which of them this is, from 1. */
   readonly segmentEvents: number
   readonly ordinal: number
 }
 
-const segmentKey = columnList({ ...Tables.lanes.pick("integrator_id", "lane").columns, arrival: int8() })
-const ordinalsDone = columnList({ ...segmentKey.columns, ordinal: int4() })
+const segment = columnList(rowVersion)
+const taken = columnList({ ...rowVersion, ordinal: int4() })
 
-const bySegment = (events: ReadonlyArray<InSegment>): ReadonlyArray<ReadonlyArray<InSegment>> =>
-  [...Map.groupBy(events, ({ integratorId }) => integratorId).values()]
-    .flatMap((own) => [...Map.groupBy(own, ({ lane }) => lane).values()])
-    .flatMap((own) => [...Map.groupBy(own, ({ firstArrival }) => firstArrival).values()])
-
-/** The changes that remove events from the queue. The caller has locked their lanes. */
-export const removal = (
-  sql: SqlClient.SqlClient,
-  events: ReadonlyArray<InSegment>
-): ReadonlyArray<Statement.Fragment> => {
-  const found = byKey("spend_event_queue", "q", segmentKey)
-  const whole: Array<Written<typeof segmentKey>> = []
-  const parts: Array<Written<typeof ordinalsDone>> = []
-  for (const own of bySegment(events)) {
-    const rows = own.map(({ firstArrival, integratorId, lane, ordinal }) =>
-      ({ integratorId, lane, arrival: firstArrival, ordinal }))
+/** The changes that remove events, which the transaction has read under the locks of their lanes, from the queue. */
+export const removal = (sql: SqlClient.SqlClient, events: ReadonlyArray<InSegment>): ReadonlyArray<Change> => {
+  const whole: Array<Written<typeof segment>> = []
+  const parts: Array<Written<typeof taken>> = []
+  const segments = [...Map.groupBy(events, ({ segmentCtid }) => segmentCtid).values()]
+  for (const own of segments) {
+    const rows = own.map(({ ordinal, segmentCtid: ctid, segmentXmin: xmin }) => ({ ctid, xmin, ordinal }))
     if (rows.length === own[0]?.segmentEvents) whole.push(...rows.slice(0, 1))
     else parts.push(...rows)
   }
-  return [
-    sql`DELETE FROM spend_event_queue q USING ${segmentKey.unnest(whole)} ${found}`,
-    ...(parts.length === 0 ? [] : [shortening(sql, parts, found)])
-  ]
+  const remove = {
+    table: "spend_event_queue",
+    rows: whole.length,
+    change: sql`DELETE FROM spend_event_queue q USING ${segment.unnest(whole)} WHERE ${atVersion("q")}`
+  }
+  return parts.length === 0 ? [remove] : [remove, shortening(sql, parts, segments.length - whole.length)]
 }
 
 /** Removes a part of each segment's events. Most batches take whole segments. */
-const shortening = (
-  sql: SqlClient.SqlClient,
-  parts: ReadonlyArray<Written<typeof ordinalsDone>>,
-  found: Statement.Fragment
-): Statement.Fragment =>
-  sql`UPDATE spend_event_queue q SET (user_ids, kinds, external_transaction_ids) = (
+const shortening = (sql: SqlClient.SqlClient, parts: ReadonlyArray<Written<typeof taken>>, rows: number): Change => ({
+  table: "spend_event_queue",
+  rows,
+  change: sql`UPDATE spend_event_queue q SET (user_ids, kinds, external_transaction_ids) = (
       SELECT array_agg(e.user_id ORDER BY e.ordinal), array_agg(e.kind ORDER BY e.ordinal),
         array_agg(e.external_transaction_id ORDER BY e.ordinal)
       FROM unnest(q.user_ids, q.kinds, q.external_transaction_ids)
         WITH ORDINALITY AS e(user_id, kind, external_transaction_id, ordinal)
       WHERE e.ordinal <> ALL (t.ordinals)
     )
-    FROM (
-      SELECT ${segmentKey.names}, array_agg(ordinal) AS ordinals FROM ${ordinalsDone.unnest(parts)}
-      GROUP BY ${segmentKey.names}
-    ) t ${found}`
+    FROM (SELECT ctid, xmin, array_agg(ordinal) AS ordinals FROM ${taken.unnest(parts)} GROUP BY ctid, xmin) t
+    WHERE ${atVersion("q")}`
+})

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns } from "../Database.ts"
 import { expectFewRows, perRow } from "../Database/PlannerHints.ts"
-import { bool, columnList, int4, int8, nullable, type Row, text } from "../Database/Table.ts"
+import { bool, columnList, int4, int8, nullable, type Row, rowVersion, text } from "../Database/Table.ts"
 import { epochOf } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
 import { purchaseAttributes, recordColumns } from "../Users/AttributeHistory.ts"
@@ -16,7 +16,8 @@ import { type StoredEvent, storedEvents } from "./State.ts"
 const takenEvents = columnList({
   ...storedEvents.columns,
   ...recordColumns.columns,
-  first_arrival: int8(),
+  segment_ctid: rowVersion.ctid,
+  segment_xmin: rowVersion.xmin,
   segment_events: int4(),
   ordinal: int4(),
   traceparent: nullable(text()),
@@ -108,8 +109,8 @@ export const takeEvents = Effect.fnUntraced(function*(
     return own.map((lane) => ({ ...lane, watermark: state.watermarks.watermarkOf(lane), maxEvents }))
   })
   const values = yield* sql`
-    SELECT ${storedEvents.of("e")}, ${recordColumns.of("a")}, q.first_arrival, q.segment_events, q.ordinal,
-      q.traceparent, (
+    SELECT ${storedEvents.of("e")}, ${recordColumns.of("a")}, q.segment_ctid, q.segment_xmin,
+      q.segment_events, q.ordinal, q.traceparent, (
         -- ORDER BY and LIMIT leave the planner only the primary key
         SELECT w.arrival FROM spend_event_waits w WHERE w.integrator_id = e.integrator_id AND w.user_id = e.user_id
           AND w.original_kind = e.kind AND w.original_id = e.external_transaction_id ORDER BY w.occurred_at LIMIT 1
@@ -119,11 +120,11 @@ export const takeEvents = Effect.fnUntraced(function*(
       SELECT i.programs_revision FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}
     ) i
     CROSS JOIN LATERAL (
-      SELECT t.integrator_id, s.arrival AS first_arrival, cardinality(s.kinds) AS segment_events, s.traceparent,
-        generate_subscripts(s.kinds, 1) AS ordinal, unnest(s.user_ids) AS user_id, unnest(s.kinds) AS kind,
-        unnest(s.external_transaction_ids) AS external_transaction_id
+      SELECT t.integrator_id, s.ctid AS segment_ctid, s.xmin AS segment_xmin, cardinality(s.kinds) AS segment_events,
+        s.traceparent, generate_subscripts(s.kinds, 1) AS ordinal, unnest(s.user_ids) AS user_id,
+        unnest(s.kinds) AS kind, unnest(s.external_transaction_ids) AS external_transaction_id
       FROM (
-        SELECT * FROM spend_event_queue q
+        SELECT *, ctid, xmin FROM spend_event_queue q
         WHERE q.integrator_id = t.integrator_id AND q.lane = t.lane AND q.arrival > t.watermark
         ORDER BY q.arrival
       ) s LIMIT t.max_events
