@@ -23,6 +23,9 @@ const portOf = ({ output }: Running) =>
     Effect.repeat({ until: (port) => port > 0, times: 1_200 })
   )
 
+/** Prints the modules of Node that the process has loaded, when it exits. */
+const printModules = "data:text/javascript,process.on('exit', () => console.log(process.moduleLoadList.join()))"
+
 /** Nobody listens there any more. */
 const refuses = (port: number) =>
   Effect.callback<boolean>((resume) => {
@@ -35,9 +38,9 @@ const refuses = (port: number) =>
   })
 
 layer(TestApi.layer(), { excludeTestServices: true })("main", (it) => {
-  it.effect("says where it listens, serves, and stops on SIGTERM", () =>
+  it.effect("says where it listens, serves without loading Node's fetch, and stops on SIGTERM", () =>
     Effect.gen(function*() {
-      const child = yield* start("api", yield* variables)
+      const child = yield* start("api", yield* variables, { preload: printModules })
       const port = yield* portOf(child)
       assert.isAbove(port, 0, child.output())
       const health = yield* Effect.promise(() => fetch(`http://127.0.0.1:${port}/health`))
@@ -45,6 +48,8 @@ layer(TestApi.layer(), { excludeTestServices: true })("main", (it) => {
       yield* child.send("SIGTERM")
       yield* child.exit
       assert.notInclude(child.output(), secretsKeyText)
+      assert.include(child.output(), "NativeModule http,")
+      assert.notInclude(child.output(), "NativeModule internal/deps/undici/undici")
     }).pipe(Effect.scoped))
 
   it.effect("finishes what is in flight at SIGTERM, and lets an idle connection not hold it", () =>

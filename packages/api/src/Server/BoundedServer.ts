@@ -1,9 +1,10 @@
 import { LinkedList } from "@card-rewards/core/Batcher/LinkedList"
-import { IncomingMessage, Server, type ServerOptions } from "node:http"
+import type { ServerOptions } from "node:http"
 import type { AddressInfo, ListenOptions, Server as NetServer, Socket } from "node:net"
 import { SharedLimit } from "../Pipeline/SharedLimit.ts"
 import { Connection, maxWaitingBehindOthers, type Shared } from "./Connection.ts"
 import * as Listeners from "./Listeners.ts"
+import { IncomingMessage, Server } from "./NodeHttp.ts"
 import { RequestTurns } from "./RequestTurns.ts"
 import { Response } from "./Response.ts"
 

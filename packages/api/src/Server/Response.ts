@@ -1,5 +1,5 @@
-import { ServerResponse } from "node:http"
 import type { Socket } from "node:net"
+import { ServerResponse } from "./NodeHttp.ts"
 
 /**
  * Node's response with two changes. It sends head and text in one write: told to hold a body against its
