@@ -1,6 +1,7 @@
 import { Deferred, Effect, type Scope } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
+import { resolve } from "node:path"
 
 /** A program in a process of its own. */
 export interface Running {
@@ -15,13 +16,22 @@ export interface Running {
   readonly residentBytes: () => number
 }
 
-/** Starts Node with these arguments and only these variables. It is killed when the scope closes. */
+/** Ends a process that has a pipe as file descriptor 3 with the process at the other end of the pipe. */
+const lifeline = ["--import", resolve(import.meta.dirname, "../../../scripts/lifeline.mjs")]
+
+/**
+ * Starts Node with these arguments and only these variables. It is killed when the scope closes, and ends with this
+ * process, by whatever signal.
+ */
 export const start = (
   args: ReadonlyArray<string>,
   options: { readonly env: Readonly<Record<string, string>>; readonly cwd?: string }
 ): Effect.Effect<Running, never, Scope.Scope> =>
   Effect.acquireRelease(
-    Effect.sync(() => running(spawn(process.execPath, args, { ...options, stdio: ["ignore", "pipe", "pipe"] }))),
+    Effect.sync(() => {
+      const stdio = ["ignore", "pipe", "pipe", "pipe"] as const
+      return running(spawn(process.execPath, [...lifeline, ...args], { ...options, stdio: [...stdio] }))
+    }),
     (child) => Effect.andThen(child.send("SIGKILL"), child.exit)
   )
 
