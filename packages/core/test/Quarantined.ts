@@ -70,7 +70,8 @@ const trigger = Effect.fnUntraced(function*(operation: string, table: string, in
   const sql = yield* SqlClient.SqlClient
   const name = `${operation}_${table}_${integratorId}`
   yield* sql.unsafe(`CREATE FUNCTION "${name}"() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    IF NEW.integrator_id = '${integratorId}' THEN ${action}; END IF; RETURN NEW; END $$`)
+    IF coalesce(NEW.integrator_id, OLD.integrator_id) = '${integratorId}' THEN ${action}; END IF;
+    RETURN coalesce(NEW, OLD); END $$`)
   yield* sql.unsafe(
     `CREATE TRIGGER "${name}" BEFORE ${operation} ON ${table} FOR EACH ROW EXECUTE FUNCTION "${name}"()`
   )
@@ -81,11 +82,20 @@ const trigger = Effect.fnUntraced(function*(operation: string, table: string, in
 export const failInserts = (table: "rewards" | "user_balances", integratorId: IntegratorId) =>
   trigger("INSERT", table, integratorId, `RAISE EXCEPTION 'injected fault in ${table}'`)
 
-/** Makes PostgreSQL skip updates of a table, without an error, for one integrator. Returns an effect that ends that. */
-export const skipUpdates = (
-  table: "spend_events" | "cap_usage" | "user_balances",
-  integratorId: IntegratorId
-) => trigger("UPDATE", table, integratorId, "RETURN NULL")
+/** The tables of which a batch changes rows that it has read. */
+export const changedTables = [
+  "spend_events",
+  "cap_usage",
+  "user_balances",
+  "lanes",
+  "vaults",
+  "vault_balances",
+  "spend_event_queue"
+] as const
+
+/** Makes PostgreSQL skip changes of a table, without an error, for one integrator. Returns an effect that ends that. */
+export const skipChanges = (table: typeof changedTables[number], integratorId: IntegratorId) =>
+  trigger("UPDATE OR DELETE", table, integratorId, "RETURN NULL")
 
 /** Locks the integrator's rows of a table in another session. Returns an effect that unlocks them. */
 export const holdRows = Effect.fnUntraced(function*(table: "lanes" | "vaults" | "user_balances", integratorId: string) {
