@@ -145,7 +145,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
         yield* Deferred.await(awaited)
       })))
       yield* Deferred.await(held)
-      // on a busy machine the wait may time out before it is seen
+      // on a busy machine the wait may time out between two polls
       const waiting = yield* Effect.forkChild(Effect.retry(sql.withTransaction(Effect.zip(lock, read)), { times: 100 }))
       const lockWaits = sql`SELECT FROM pg_stat_activity
         WHERE datname = current_database() AND wait_event_type = 'Lock'`

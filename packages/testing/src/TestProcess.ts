@@ -1,5 +1,5 @@
 import { Deferred, Effect, type Scope } from "effect"
-import { type ChildProcess, spawn } from "node:child_process"
+import { type ChildProcess, spawn, type StdioOptions } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { resolve } from "node:path"
 
@@ -20,8 +20,8 @@ export interface Running {
 const lifeline = ["--import", resolve(import.meta.dirname, "../../../scripts/lifeline.mjs")]
 
 /**
- * Starts Node with these arguments and only these variables. It is killed when the scope closes, and ends with this
- * process, by whatever signal.
+ * Starts Node with these arguments and only these variables. It is killed when the scope closes, and gets SIGTERM
+ * when this process ends, by whatever signal.
  */
 export const start = (
   args: ReadonlyArray<string>,
@@ -29,8 +29,8 @@ export const start = (
 ): Effect.Effect<Running, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const stdio = ["ignore", "pipe", "pipe", "pipe"] as const
-      return running(spawn(process.execPath, [...lifeline, ...args], { ...options, stdio: [...stdio] }))
+      const stdio: StdioOptions = ["ignore", "pipe", "pipe", "pipe"]
+      return running(spawn(process.execPath, [...lifeline, ...args], { ...options, stdio }))
     }),
     (child) => Effect.andThen(child.send("SIGKILL"), child.exit)
   )

@@ -82,7 +82,7 @@ export const removal = (sql: SqlClient.SqlClient, events: ReadonlyArray<InSegmen
   return parts.length === 0 ? [remove] : [remove, shortening(sql, parts, segments.length - whole.length)]
 }
 
-/** Removes a part of each segment's events. Most batches take whole segments. */
+/** Removes a part of the events of each of `rows` segments. Most batches take whole segments. */
 const shortening = (sql: SqlClient.SqlClient, parts: ReadonlyArray<Written<typeof taken>>, rows: number): Change => ({
   table: "spend_event_queue",
   rows,
