@@ -64,7 +64,7 @@ const make = Effect.gen(function*() {
     const { isJoined, maxBodyBytes, rateClass } = traitsOf(endpoint)
     const hasBody = endpoint.payload.size > 0
     const decodePath = pathDecoder(endpoint)
-    const handle = Effect.catchIf(handler, HttpApiError.HttpApiSchemaError.is, Problems.refuse)
+    const handle = Effect.catchIf(handler, HttpApiError.HttpApiSchemaError.is, Problems.refusing(endpoint))
 
     const read = (request: HttpServerRequest.HttpServerRequest, { integratorId }: FoundKey, clock: Clock.Clock) =>
       Effect.matchEffect(bodies.read(request, integratorId, { clock, maxBytes: maxBodyBytes }), {

@@ -1,4 +1,3 @@
-import { InvalidRequest } from "@card-rewards/domain/Errors"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { unknownKeys } from "@card-rewards/domain/Program/Problems"
 import { Effect, Schema } from "effect"
@@ -36,11 +35,7 @@ export const layer = HttpApiBuilder.group(
 )
 
 /** What is wrong inside the definition is a problem of the program; beside it, of the request. */
-const withoutOtherKeys = (body: unknown) =>
-  Effect.mapError(
-    decodeKeys(body, { onExcessProperty: "error", errors: "all" }),
-    ({ issue }) => new InvalidRequest({ part: "body", message: Problems.describe("$", issue) })
-  )
+const withoutOtherKeys = (body: unknown) => Problems.decodeBody(decodeKeys, body)
 
 const decodeKeys = Schema.decodeUnknownEffect(
   Schema.Struct({ definition: Schema.Unknown, from: Schema.Unknown, to: Schema.Unknown })

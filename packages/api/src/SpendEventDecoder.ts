@@ -37,20 +37,20 @@ export const decodeCompiled = (json: unknown): SpendEvent | undefined => {
   } as SpendEvent
 }
 
-const decodeBySchema = Schema.decodeUnknownEffect(SpendEvent, { onExcessProperty: "error", errors: "all" })
+const decodeBySchema = Schema.decodeUnknownEffect(SpendEvent)
 
 /**
  * The spend event of a body, which must be of the integrator; where it is none, the contract's 400 with all problems.
  */
 export const decode = (text: string, integratorId: IntegratorId) => {
-  const json = parse(text)
+  const json = Problems.parse(text)
   return json === undefined ? Effect.fail(notJson) : decodeOne(json, integratorId)
 }
 
 const decodeOne = (json: unknown, integratorId: IntegratorId): Effect.Effect<SpendEvent, Refusal> => {
   const event = decodeCompiled(json)
   return event === undefined
-    ? Effect.flatMap(Effect.mapError(decodeBySchema(json), invalid), (event) => own(event, integratorId))
+    ? Effect.flatMap(Problems.decodeBody(decodeBySchema, json), (event) => own(event, integratorId))
     : own(event, integratorId)
 }
 
@@ -63,12 +63,12 @@ const own = (event: SpendEvent, integratorId: IntegratorId): Effect.Effect<Spend
 
 /** The events of a batch's body, each as it came. */
 export const decodeBatch = (text: string): Effect.Effect<ReadonlyArray<unknown>, InvalidRequest> => {
-  const json = parse(text)
+  const json = Problems.parse(text)
   if (json === undefined) return Effect.fail(notJson)
-  return Effect.mapBoth(decodeList(json), { onFailure: invalid, onSuccess: ({ events }) => events })
+  return Effect.map(Problems.decodeBody(decodeList, json), ({ events }) => events)
 }
 
-const decodeList = Schema.decodeUnknownEffect(batchOf(Schema.Unknown), { onExcessProperty: "error", errors: "all" })
+const decodeList = Schema.decodeUnknownEffect(batchOf(Schema.Unknown))
 
 /**
  * Decodes each event of a batch as the body of a single one; `refused` makes what is kept of an error. To find what is
@@ -92,15 +92,4 @@ export const decodeItems = Effect.fnUntraced(function*<A>(
   return decoded
 })
 
-const parse = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 const notJson = new InvalidRequest({ part: "body", message: "$: expected a valid JSON body" })
-
-const invalid = ({ issue }: Schema.SchemaError) =>
-  new InvalidRequest({ part: "body", message: Problems.describe("$", issue) })

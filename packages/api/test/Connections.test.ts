@@ -19,7 +19,8 @@ const serveHeld = Effect.fnUntraced(function*(options: Partial<Parameters<typeof
     // as the router makes its handlers
     const held = request.url === "/at-once" ? Effect.void : Effect.interruptible(Deferred.await(end))
     yield* Effect.ensuring(held, Effect.sync(() => state.handled--))
-    return HttpServerResponse.text(request.url === "/large" ? "x".repeat(1_000_000) : `${request.url} ${body}`)
+    const length = { "/large": 1_000_000, "/larger": 2_000_000 }[request.url]
+    return HttpServerResponse.text(length === undefined ? `${request.url} ${body}` : "x".repeat(length))
   })
   const server = yield* Layer.build(Server.layer({ host: "127.0.0.1", port: 0, ...options }))
   yield* HttpServer.serveEffect(answer).pipe(Effect.provideContext(server))
@@ -201,6 +202,23 @@ it.live("while too much is unread, the connections with the most of it are close
     assert.isFalse(readers.some(({ closed }) => closed))
     for (const idler of idlers) idler.resume()
     yield* until(() => idlers.some(({ bytesRead, closed }) => closed && bytesRead < 20_000_000))
+  }).pipe(Effect.scoped))
+
+it.live("while too much is unread, connections without a key are closed before one of an integrator", () =>
+  Effect.gen(function*() {
+    const { end, port } = yield* serveHeld({ maxUnsentBytes: 5_000_000, integratorOf: (key) => key })
+    yield* end
+    const keyed = yield* client(port)
+    keyed.pause().write("GET /larger HTTP/1.1\r\nhost: x\r\nx-api-key: one\r\n\r\n".repeat(10))
+    const strangers = yield* Effect.forEach(Array.from({ length: 6 }), () => client(port))
+    for (const stranger of strangers) stranger.pause().write("GET /large HTTP/1.1\r\nhost: x\r\n\r\n".repeat(20))
+    // what is unread is counted each second
+    yield* Effect.sleep("1500 millis")
+    const text = received(keyed)
+    keyed.resume()
+    yield* until(() => text().length > 20_000_000)
+    for (const stranger of strangers) stranger.resume()
+    yield* until(() => strangers.some(({ bytesRead, closed }) => closed && bytesRead < 20_000_000))
   }).pipe(Effect.scoped))
 
 it.live("newcomers that come at once each close another connection, so that the limit holds", () =>

@@ -5,9 +5,10 @@ import { Duration, Effect, Schedule } from "effect"
 import { once } from "node:events"
 import { connect } from "node:net"
 import { deadlineMillis } from "../src/Pipeline/RequestBodies.ts"
+import { maxChunks } from "../src/Server/Request.ts"
 
-/** A post on a connection of its own; `until` waits for an answer that includes a text and returns all answers. */
-const post = Effect.fnUntraced(function*(key: string, body: string, header = "") {
+/** The head of a post, on a connection of its own; `until` waits for an answer that includes a text and returns all. */
+const request = Effect.fnUntraced(function*(key: string, header: string) {
   const { port } = yield* TestApi
   const socket = yield* Effect.acquireRelease(
     Effect.promise(async () => {
@@ -19,7 +20,7 @@ const post = Effect.fnUntraced(function*(key: string, body: string, header = "")
   )
   let received = ""
   socket.on("data", (chunk: string) => received += chunk)
-  const headers = `host: x\r\nx-api-key: ${key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n`
+  const headers = `host: x\r\nx-api-key: ${key}\r\ncontent-type: application/json\r\n`
   socket.write(`POST /v1/spend-events HTTP/1.1\r\n${headers}${header}\r\n`)
   const until = (text: string) =>
     Effect.suspend(() => received.includes(text) ? Effect.succeed(received) : Effect.fail("no answer yet")).pipe(
@@ -27,6 +28,9 @@ const post = Effect.fnUntraced(function*(key: string, body: string, header = "")
     )
   return { socket, until }
 })
+
+const post = (key: string, body: string, header = "") =>
+  request(key, `content-length: ${body.length}\r\n${header}`)
 
 /** A post whose body has arrived in part; `rest` sends the rest, `answer` is all that it received. */
 const halfSent = Effect.fnUntraced(function*(key: string, body: string, sentBytes: number) {
@@ -71,6 +75,30 @@ layer(TestApi.layer(), { excludeTestServices: true })("a body that arrives in pa
       assert.strictEqual(own.status, 503)
       assert.match(own.headers["retry-after"] ?? "", /^[1-9]/)
     }))
+
+  it.effect("may have so many chunks, however small, and is refused with one more", () =>
+    Effect.gen(function*() {
+      const api = yield* TestApi
+      yield* api.send("PUT", "/v1/users/ann", { json: {} })
+      const json = JSON.stringify(clearing({ externalTransactionId: "chunks" }))
+      const text = `${json}${" ".repeat(maxChunks + 1 - json.length)}`
+      const chunk = (bytes: string) => `${bytes.length.toString(16)}\r\n${bytes}\r\n`
+      const send = Effect.fnUntraced(function*(chunks: ReadonlyArray<string>) {
+        const { socket, until } = yield* request(api.key, "transfer-encoding: chunked\r\n")
+        // in one write, so that the server reads many at once
+        socket.write(`${chunks.map(chunk).join("")}0\r\n\r\n`)
+        const answer = yield* until("}")
+        socket.write("GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
+        yield* until("HTTP/1.1 204 ")
+        return answer
+      })
+      const [first = "", second = "", ...others] = text
+      assert.include(yield* send([`${first}${second}`, ...others]), "HTTP/1.1 202 ")
+      const refused = yield* send([first, second, ...others])
+      assert.include(refused, "HTTP/1.1 400 ")
+      assert.include(refused, `expected a body of at most ${maxChunks} chunks`)
+      assert.include(yield* send([...text, ...text, ...text, ...text]), "HTTP/1.1 400 ")
+    }).pipe(Effect.scoped))
 
   it.effect("is refused after its deadline", () =>
     Effect.gen(function*() {

@@ -1,10 +1,43 @@
 import { InvalidRequest } from "@card-rewards/domain/Errors"
-import { Effect, type SchemaAST, SchemaIssue } from "effect"
-import type { HttpApiError } from "effect/http-api"
+import { bodyParseOptions } from "@card-rewards/domain/http/BareApi"
+import { Context, Effect, Predicate, Schema, type SchemaAST, SchemaIssue } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { HttpApi, type HttpApiEndpoint, type HttpApiError } from "effect/http-api"
 
 /** Problems that one answer shows, and characters of one key, at most. */
 const maxProblems = 20
 const maxKeyCharacters = 64
+
+/**
+ * The maximum number of values of a body of which all problems are found. One takes 5 µs to find: those of 80,000 empty
+ * objects in a list, 256 KiB, blocked the event loop for 1.8 s.
+ */
+const maxValues = 2_000
+
+/** Decodes a value of any schema under these options. */
+type Decode<A> = (input: unknown, options: SchemaAST.ParseOptions) => Effect.Effect<A, Schema.SchemaError>
+
+/** Decodes a body. The error describes all problems of a small body, and the first one of another. */
+export const decodeBody = <A>(
+  decode: Decode<A>,
+  body: unknown,
+  options: SchemaAST.ParseOptions = bodyParseOptions
+): Effect.Effect<A, InvalidRequest> =>
+  Effect.mapError(
+    decode(body, { ...options, errors: countValues(body, maxValues) < maxValues ? "all" : "first" }),
+    ({ issue }) => new InvalidRequest({ part: "body", message: describe("$", issue) })
+  )
+
+/** The number of values in a JSON value, counted up to `limit`. */
+const countValues = (json: unknown, limit: number): number => {
+  let count = 1
+  if (!Predicate.isObjectOrArray(json)) return count
+  for (const inner of Object.values(json)) {
+    if (count >= limit) break
+    count += countValues(inner, limit - count)
+  }
+  return count
+}
 
 /**
  * What is wrong with a request, as `path: expected …`, problems joined by `; `. Refused values are not repeated,
@@ -19,20 +52,43 @@ export const describe = (root: string, issue: SchemaIssue.Issue): string => {
     : `${shown.join("; ")}; and ${problems.length - shown.length} more`
 }
 
-/** The contract's 400 for a part of a request that does not decode. */
-export const refuse = (error: HttpApiError.HttpApiSchemaError): Effect.Effect<never, InvalidRequest> => {
-  switch (error.kind) {
-    case "Payload":
-      return invalid("body", "$", error)
-    case "Query":
-      return invalid("query", "", error)
-    case "Params":
-      return invalid("path", "", error)
-    case "Headers":
-      return invalid("headers", "", error)
-    case "Body":
-    case "ResponseHeaders":
-      return Effect.die(error)
+/** The contract's 400 for a part of a request to the endpoint that does not decode. */
+export const refusing = (endpoint: HttpApiEndpoint.Top) => {
+  const schema = Schema.Union([...endpoint.payload.values()].flatMap(({ schemas }) => [...schemas]))
+  const options = Context.getOrElse(endpoint.annotations, HttpApi.PayloadParseOptions, () => bodyParseOptions)
+  // bodies are plain schemas: they need no services
+  const decode = Schema.decodeUnknownEffect(schema) as Decode<unknown>
+  return (error: HttpApiError.HttpApiSchemaError): Effect.Effect<never, InvalidRequest> => {
+    switch (error.kind) {
+      case "Payload":
+        // the definition's own decoder stops at the first problem
+        return Effect.andThen(
+          Effect.flatMap(bodyOfRequest, (body) => body === undefined ? Effect.void : decodeBody(decode, body, options)),
+          invalid("body", "$", error)
+        )
+      case "Query":
+        return invalid("query", "", error)
+      case "Params":
+        return invalid("path", "", error)
+      case "Headers":
+        return invalid("headers", "", error)
+      case "Body":
+      case "ResponseHeaders":
+        return Effect.die(error)
+    }
+  }
+}
+
+/** The body that the pipeline has read; undefined where it is no JSON. */
+const bodyOfRequest = Effect.withFiber<unknown>(({ context }) =>
+  Effect.map(Effect.orDie(Context.getUnsafe(context, HttpServerRequest.HttpServerRequest).text), parse))
+
+/** The value of a JSON text; undefined where it is none. */
+export const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
   }
 }
 

@@ -5,6 +5,7 @@ import { Clock, Context, Duration, Effect, Layer } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { isUtf8 } from "node:buffer"
 import type { Readable } from "node:stream"
+import { maxChunks } from "../Server/Request.ts"
 import * as Refusals from "./Refusals.ts"
 import { SharedLimit } from "./SharedLimit.ts"
 
@@ -90,9 +91,10 @@ const notReceived = (message: string) => new InvalidRequest({ part: "body", mess
 
 const invalid = (message: string) => Effect.fail(notReceived(message))
 
+/** In time proportional to the header's length: no two adjacent parts of the pattern match the same characters. */
 const isJson = (contentType: string): boolean =>
   contentType === "application/json" ||
-  /^\s*application\/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?;?\s*$/i.test(contentType)
+  /^application\/json\s*(?:;\s*(?:charset\s*=\s*"?utf-?8"?\s*(?:;\s*)?)?)?$/i.test(contentType)
 
 const tooLarge = (maxBytes: number) => `expected a body of at most ${maxBytes} bytes`
 
@@ -138,13 +140,24 @@ const receive = (
 ) =>
   Effect.callback<string, InvalidRequest | Unavailable>((resume) => {
     if (!arriving.count.take(integratorId)) return resume(Refusals.busy)
-    const chunks: Array<Buffer> = []
+    // a buffer for each chunk would take hundreds of bytes more than the chunk, which may be a single byte
+    let bytes = noBytes
     let size = 0
+    let chunks = 0
+    /** Makes room for so many bytes, and counts it. */
+    const grow = (needed: number): boolean => {
+      const capacity = Math.min(Math.max(needed, 2 * bytes.byteLength), length > 0 ? length : maxBytes)
+      if (!arriving.bytes.take(integratorId, capacity - bytes.byteLength)) return false
+      const larger = Buffer.allocUnsafeSlow(capacity)
+      bytes.copy(larger, 0, 0, size)
+      bytes = larger
+      return true
+    }
     const stop = () => {
       if (!arriving.bodies.delete(body)) return
       message.off("data", onData).off("end", onEnd).off("error", onClose).off("close", onClose)
       arriving.count.giveBack(integratorId)
-      arriving.bytes.giveBack(integratorId, size)
+      arriving.bytes.giveBack(integratorId, bytes.byteLength)
     }
     const body: Incomplete = {
       ...unlisted,
@@ -160,20 +173,24 @@ const receive = (
         stop()
         return resume(textOf(chunk))
       }
-      if (size + chunk.byteLength > maxBytes) return body.refuse(invalid(tooLarge(maxBytes)))
-      if (!arriving.bytes.take(integratorId, chunk.byteLength)) return body.refuse(Refusals.busy)
-      size += chunk.byteLength
-      chunks.push(chunk)
+      if (++chunks > maxChunks) return body.refuse(invalid(`expected a body of at most ${maxChunks} chunks`))
+      const end = size + chunk.byteLength
+      if (end > maxBytes) return body.refuse(invalid(tooLarge(maxBytes)))
+      if (end > bytes.byteLength && !grow(end)) return body.refuse(Refusals.busy)
+      chunk.copy(bytes, size)
+      size = end
     }
     const onEnd = () => {
       stop()
-      resume(textOf(Buffer.concat(chunks)))
+      resume(textOf(bytes.subarray(0, size)))
     }
     const onClose = () => body.refuse(invalid(unreadable))
     arriving.bodies.add(body)
     message.on("data", onData).on("end", onEnd).on("error", onClose).on("close", onClose)
     return Effect.sync(stop)
   })
+
+const noBytes = Buffer.alloc(0)
 
 const unreadable = "the body could not be read"
 

@@ -4,7 +4,8 @@ import type { AddressInfo, ListenOptions, Server as NetServer, Socket } from "no
 import { SharedLimit } from "../Pipeline/SharedLimit.ts"
 import { Connection, maxWaitingBehindOthers, type Shared } from "./Connection.ts"
 import * as Listeners from "./Listeners.ts"
-import { IncomingMessage, Server } from "./NodeHttp.ts"
+import { type IncomingMessage, Server } from "./NodeHttp.ts"
+import { Request } from "./Request.ts"
 import { RequestTurns } from "./RequestTurns.ts"
 import { Response } from "./Response.ts"
 
@@ -19,7 +20,7 @@ const countMillis = 1_000
 
 interface Options extends
   Pick<
-    ServerOptions<typeof IncomingMessage, typeof Response>,
+    ServerOptions<typeof Request, typeof Response>,
     "requestTimeout" | "connectionsCheckingInterval" | "shouldUpgradeCallback"
   >
 {
@@ -37,12 +38,13 @@ interface Options extends
  * - Requests start a few in each turn of the event loop, integrators (and clients without a key) in turn.
  * - One integrator has a quarter of the connections; one more is closed after its first answer.
  * - At the limit of connections the oldest one that never showed a key makes room for a new one.
- * - While clients read too little of their answers, those with the most unread are closed.
+ * - While clients read too little of their answers, connections are closed: those without a key first, and the ones
+ *   with the most unread bytes first.
  *
  * After `close`, Node's server keeps serving its kept-alive connections and waits for those that never sent anything.
  * This one then says `connection: close` in every answer, so that clients go elsewhere, and closes what is unused.
  */
-export class BoundedServer extends Server<typeof IncomingMessage, typeof Response> {
+export class BoundedServer extends Server<typeof Request, typeof Response> {
   #isClosing = false
   /** The servers of the further listening sockets. */
   #others: ReadonlyArray<NetServer> = []
@@ -61,7 +63,7 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
   readonly #maxUnsentBytes: number
 
   constructor({ integratorOf, maxConnections, maxUnsentBytes, ...options }: Options) {
-    super({ ...options, ServerResponse: Response })
+    super({ ...options, IncomingMessage: Request, ServerResponse: Response })
     this.#integratorOf = integratorOf
     this.#shareOfIntegrator = new SharedLimit(maxConnections)
     this.#maxConnections = maxConnections
@@ -76,7 +78,7 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
   override emit(event: string, ...args: Array<unknown>): boolean {
     const [request, response] = args
     if (event !== "request" && event !== "checkContinue") return super.emit(event, ...args)
-    if (!(request instanceof IncomingMessage && response instanceof Response)) return super.emit(event, ...args)
+    if (!(request instanceof Request && response instanceof Response)) return super.emit(event, ...args)
     if (this.#isClosing) {
       response.setHeader("connection", "close")
       response.once("close", () => this.closeIdleConnections())
@@ -156,13 +158,17 @@ export class BoundedServer extends Server<typeof IncomingMessage, typeof Respons
   }
 
   #closeSlowReaders(): void {
-    const readers = [...this.#open()].map((connection) => ({ connection, bytes: connection.unsentBytes }))
-    let total = readers.reduce((sum, { bytes }) => sum + bytes, 0)
+    let total = 0
+    for (const connection of this.#open()) total += connection.unsentBytes
     if (total <= this.#maxUnsentBytes) return
-    for (const { bytes, connection } of readers.sort((one, other) => other.bytes - one.bytes)) {
-      if (total <= this.#maxUnsentBytes / 2) return
-      connection.close()
-      total -= bytes
+    for (const connections of [this.#withoutKey, this.#withKey]) {
+      const readers = [...connections].map((connection) => ({ connection, bytes: connection.unsentBytes }))
+      for (const { bytes, connection } of readers.sort((one, other) => other.bytes - one.bytes)) {
+        if (total <= this.#maxUnsentBytes / 2) return
+        if (bytes === 0) break
+        connection.close()
+        total -= bytes
+      }
     }
   }
 }

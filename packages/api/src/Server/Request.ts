@@ -1,0 +1,20 @@
+import { IncomingMessage } from "./NodeHttp.ts"
+
+/**
+ * The maximum number of chunks of a body. For each, which may be a single byte, Node takes some microseconds and makes
+ * a buffer of 300 bytes more: a large body in such chunks would cost as much as thousands of requests.
+ */
+export const maxChunks = 2_048
+
+/**
+ * Node's request, which drops further chunks than the one with which a body has too many. A read of the socket may have
+ * more than 10,000, and until the request starts, or after it is refused, nothing else takes them.
+ */
+export class Request extends IncomingMessage {
+  #chunks = 0
+
+  override push(chunk: unknown, encoding?: BufferEncoding): boolean {
+    if (chunk !== null && ++this.#chunks > maxChunks + 1) return true
+    return super.push(chunk, encoding)
+  }
+}
