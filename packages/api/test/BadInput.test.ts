@@ -70,12 +70,16 @@ $.occurredAt: expected a UTC timestamp such as 2026-12-01T00:00:00.000Z"
       Effect.gen(function*() {
         const { send } = yield* TestApi
         const campaigns = Array.from({ length: 80_000 }, () => ({}))
-        const keys = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`key${index}`, 1]))
+        const keysOf = (count: number) =>
+          Object.fromEntries(Array.from({ length: count }, (_, index) => [`key${index}`, 1]))
+        const keys = keysOf(1_990)
         const cases = [
           [{ campaigns }, "/v1/programs/p/versions/1", "$.asset: is missing"],
-          [keys, "/v1/users/u", "$.key0: is not known"],
-          [clearing(keys), "/v1/spend-events", "$.key0: is not known"],
-          [{ events: [], ...keys }, "/v1/spend-events/batch", "$.key0: is not known"]
+          [{ ...keys, tier: Array.from({ length: 1_000 }) }, "/v1/users/u", "$.key0: is not known"],
+          [keysOf(20_000), "/v1/users/u", "expected JSON of at most 2000 keys in an object"],
+          [{ events: [keysOf(80_000)] }, "/v1/spend-events/batch", "expected JSON of at most 2000 keys in an object"],
+          [clearing({ ...keys, merchant: keys }), "/v1/spend-events", "$.key0: is not known"],
+          [{ events: [keys], ...keys }, "/v1/spend-events/batch", "$.key0: is not known"]
         ] as const
         const before = process.cpuUsage()
         for (const [json, path, first] of cases) {
