@@ -51,11 +51,14 @@ const make = Effect.gen(function*() {
     if (now < clock.now) {
       return yield* new ClockCannotGoBack({ now: clock.now, message: "The sandbox clock moves forward only" })
     }
-    // In real time, the worker's next work becomes due earlier by the same amount. Without time zone, because the other
-    // subtraction depends on a session's, and Citus allows no such function of a column in an UPDATE.
-    yield* sql`UPDATE vaults SET work_at = ((work_at AT TIME ZONE 'UTC')
-        - ${value.int8(BigInt(now - clock.now))} * interval '1 millisecond') AT TIME ZONE 'UTC'
-      WHERE integrator_id = ${integratorId}`
+    // In real time, the worker's next work becomes due earlier by the same amount, but not earlier than now. Without
+    // time zone, because the other subtraction depends on a session's, and Citus allows no such function of a column in
+    // an UPDATE.
+    const moved = now - clock.now
+    yield* sql`UPDATE vaults SET work_at = (
+        greatest(work_at AT TIME ZONE 'UTC', ${value.timestamptz(clock.real + moved)} AT TIME ZONE 'UTC')
+        - ${value.int8(BigInt(moved))} * interval '1 millisecond'
+      ) AT TIME ZONE 'UTC' WHERE integrator_id = ${integratorId} AND work_at IS NOT NULL`
     yield* sql`UPDATE integrators SET clock_offset_millis = ${value.int8(BigInt(now - clock.real))},
       clock_moved_to = ${value.timestamptz(now)} WHERE integrator_id = ${integratorId}`
     return { now }

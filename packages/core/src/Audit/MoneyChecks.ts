@@ -123,12 +123,14 @@ export const moneyChecks: ReadonlyArray<Check> = [
       SELECT v.integrator_id, 'work' AS subject, 'at the latest ' || w.due AS expected, v.work_at::text AS actual
       FROM vaults v JOIN integrators i USING (integrator_id) JOIN (
         SELECT integrator_id, min(due) AS due FROM (
-          SELECT r.integrator_id, min(r.claimable_at) - min(o.clock_offset_millis) * interval '1 ms' AS due
+          SELECT r.integrator_id,
+            greatest(min(r.claimable_at), now() + min(o.clock_offset_millis) * interval '1 ms')
+              - min(o.clock_offset_millis) * interval '1 ms' AS due
           FROM rewards r JOIN integrators o USING (integrator_id) WHERE r.state = 'Pending' GROUP BY r.integrator_id
           UNION ALL SELECT integrator_id, now() FROM vault_balances WHERE assigned > 0
           UNION ALL SELECT integrator_id, now() FROM payouts
         ) parts GROUP BY integrator_id
-      ) w USING (integrator_id) WHERE coalesce(v.work_at > greatest(w.due, now()), true)`
+      ) w USING (integrator_id) WHERE coalesce(v.work_at > w.due, true)`
   },
   {
     name: "assigned money equals the sum of the waiting rewards that it is assigned to",

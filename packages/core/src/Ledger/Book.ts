@@ -212,13 +212,15 @@ export class Book {
     if (row.state === before) return
     const accounts = this.user(row.userId, row.asset)
     const { firstPending, firstWaiting } = accounts
-    const workAt = row.claimableAt - this.offsetMillis
+    const dueAt = row.claimableAt - this.offsetMillis
     if (row.state === "Pending") {
       if (firstPending === undefined || byDuePosition(row, firstPending) < 0) accounts.firstPending = row
+      // a clock that is thousands of years ahead leaves it before PostgreSQL's first time
+      const workAt = Math.max(dueAt, this.now - this.offsetMillis)
       if (this.workAt === undefined || workAt < this.workAt) this.workAt = workAt
     } else if (before === "Pending") {
       if (firstPending === undefined || byDuePosition(row, firstPending) <= 0) this.outdateFirsts(accounts)
-      if (this.workAt === undefined || workAt <= this.workAt) this.isWorkOutdated = true
+      if (this.workAt === undefined || dueAt <= this.workAt) this.isWorkOutdated = true
     }
     if (row.state === "AwaitingFunding") accounts.firstWaiting ??= row.creation
     else if (before === "AwaitingFunding" && (firstWaiting ?? row.creation) >= row.creation) {

@@ -146,7 +146,7 @@ export const writeWorkAt = Effect.fnUntraced(function*(books: ReadonlyArray<Book
     UPDATE vaults v SET work_at = CASE
       WHEN t.assigned OR EXISTS (SELECT 1 FROM payouts p WHERE p.integrator_id = t.integrator_id LIMIT 1) THEN t.now
       ELSE (
-        SELECT greatest(r.claimable_at - t.ahead * interval '1 ms', t.now) FROM rewards r
+        SELECT greatest(r.claimable_at, t.now + t.ahead * interval '1 ms') - t.ahead * interval '1 ms' FROM rewards r
         WHERE r.integrator_id = t.integrator_id AND r.state = 'Pending' ORDER BY r.claimable_at, r.creation LIMIT 1
       ) END
     FROM ${vaultTimes.unnest(books.map((book) => ({

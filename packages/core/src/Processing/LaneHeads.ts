@@ -8,7 +8,7 @@ import { isOwnedSql } from "../Slots.ts"
  * of lanes or events.
  *
  * Events are stored with their integrator's time. Where a sandbox clock was moved while an event was queued, the event
- * therefore appears older by the amount of the move.
+ * therefore appears older by the amount of the move, but not older than 1970: PostgreSQL has no time before 4714 BC.
  */
 export const laneHeads = (maxLanes: number): string => `
   WITH RECURSIVE head AS (
@@ -22,7 +22,8 @@ export const laneHeads = (maxLanes: number): string => `
       ORDER BY q.integrator_id, q.lane, q.arrival LIMIT 1
     ) following WHERE h.ordinal < ${maxLanes}
   )
-  SELECT h.integrator_id, h.lane, e.received_at - i.clock_offset_millis * interval '1 millisecond' AS stored_at
+  SELECT h.integrator_id, h.lane, e.received_at - interval '1 millisecond'
+    * least(i.clock_offset_millis, 1000 * extract(epoch FROM e.received_at)::int8) AS stored_at
   FROM head h
   CROSS JOIN LATERAL (
     SELECT e.received_at FROM spend_events e WHERE e.integrator_id = h.integrator_id AND e.user_id = h.user_id
