@@ -3,6 +3,7 @@ import { StepMillis } from "@card-rewards/core/Database"
 import { decideParts } from "@card-rewards/core/Processing/Batch"
 import { EventWeights, maxUnits } from "@card-rewards/core/Processing/Budget"
 import { Groups } from "@card-rewards/core/Processing/Groups"
+import { dependents } from "@card-rewards/core/Processing/Load"
 import { type State, type StoredEvent } from "@card-rewards/core/Processing/State"
 import * as Unearned from "@card-rewards/core/Processing/Unearned"
 import { CachedPrograms, Catalog } from "@card-rewards/core/Programs/Catalog"
@@ -12,6 +13,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { processEvents, quarantineOf, rewardCount, setUp, notApplied } from "./Quarantined.ts"
+import { measured } from "./Reads.ts"
 import { liveMoneyLayer, moneyLayer } from "./Spending.ts"
 import { startMillis } from "./TestLayer.ts"
 
@@ -32,6 +34,20 @@ const event = (integratorId: string, arrival: bigint): StoredEvent => ({
   xmin: 0,
   record: 1n
 })
+
+const taken = {
+  tier: null,
+  segment: null,
+  record: null,
+  country: null,
+  segmentCtid: 0,
+  segmentXmin: 0,
+  segmentEvents: 1,
+  ordinal: 1,
+  traceparent: null,
+  hasDependents: true,
+  programsRevision: 0n
+}
 
 const noPrograms = (integratorId: string) => new Catalog(new CachedPrograms(IntegratorId.make(integratorId)))
 
@@ -149,6 +165,21 @@ layer(moneyLayer)("the budget of a batch", (it) => {
         ["a", ...Array.from({ length: waiting }, (_, index) => `c${index}`), "next"]
       )
       assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
+    }))
+
+  it.effect("bounds how many dependents a transaction reads, however many wait", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const [waiting, limit] = [300, 10]
+      const { integratorId, send } = yield* setUp()
+      yield* Effect.replicateEffect(send({ authorizationId: "e0" }), waiting, { concurrency: 50, discard: true })
+      while ((yield* processEvents) > 0);
+      const authorization = { ...event(integratorId, 0n), ...taken, userId: "user-0" }
+      const [{ areAllRead, waiting: read }, { rows }] = yield* measured(dependents([authorization], limit))
+      assert.isFalse(areAllRead)
+      assert.deepStrictEqual([...read.values()].map(({ length }) => length), [limit + 1])
+      // an entry and a row of each of the two tables
+      assert.isAtMost(rows, 4 * (limit + 1))
     }))
 
   it.effect("is shared by integrators whose events have more dependents than one batch applies", () =>

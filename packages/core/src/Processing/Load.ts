@@ -93,13 +93,23 @@ const waitingFor = Effect.fnUntraced(function*(originals: ReadonlyArray<Waiting>
   const able = originals.filter(({ event }) => event.kind === "authorization" || event.kind === "clearing")
   if (able.length === 0) return []
   const sql = yield* SqlClient.SqlClient
+  // the originals are visited in order, and no more than `limit` of their dependents are read, however many wait
   const rows = yield* sql<StoredEvent & { ord: number }>`
-    SELECT t.ord, ${eventColumns}
-    FROM ${original.unnest(able.map(({ event, ord }, originalIndex) => ({ ...event, ord, originalIndex })))}
-    JOIN spend_event_waits w ON w.integrator_id = t.integrator_id AND w.user_id = t.user_id
-      AND w.original_kind = t.kind AND w.original_id = t.external_transaction_id
-    JOIN spend_events e ON ${Tables.spendEventKey.match("e", "w")}
-    ORDER BY t.ord, t.original_index, w.occurred_at, w.arrival LIMIT ${value.int4(limit + 1)}`
+    SELECT w.ord, ${eventColumns}
+    FROM (
+      SELECT t.ord, t.original_index, w.*
+      FROM ${original.unnest(able.map(({ event, ord }, originalIndex) => ({ ...event, ord, originalIndex })))}
+      CROSS JOIN LATERAL (
+        SELECT w.integrator_id, w.user_id, w.kind, w.external_transaction_id, w.occurred_at, w.arrival
+        FROM spend_event_waits w WHERE w.integrator_id = t.integrator_id AND w.user_id = t.user_id
+          AND w.original_kind = t.kind AND w.original_id = t.external_transaction_id
+        ORDER BY w.occurred_at, w.arrival LIMIT ${value.int4(limit + 1)}
+      ) w LIMIT ${value.int4(limit + 1)}
+    ) w
+    CROSS JOIN LATERAL (
+      SELECT *, ctid, xmin FROM spend_events e WHERE ${Tables.spendEventKey.match("e", "w")} ${perRow}
+    ) e
+    ORDER BY w.ord, w.original_index, w.occurred_at, w.arrival`
   return rows.map(({ ord, ...event }): Waiting => ({ ord, event }))
 })
 
