@@ -47,6 +47,15 @@ const order: Readonly<Record<string, Case>> = {
     status: 422,
     body: { _tag: "EventInFuture" }
   },
+  "the user of a quote before the clock": {
+    request: ["POST", "/v1/users/nobody/quotes", {
+      amount: { currency: "USD", amount: "100" },
+      merchant: { descriptor: "Shop", mcc: "5411" },
+      occurredAt: "2099-01-01T00:00:00Z"
+    }],
+    status: 404,
+    body: { _tag: "NotFound" }
+  },
   "a referrer's conflict before the referrer": {
     before: [enroll("ann")],
     request: enroll("ann", { referredBy: "nobody" }),

@@ -54,8 +54,8 @@ const quote = Effect.fnUntraced(function*(
   yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
   const now = yield* integratorTime(integratorId)
   const at = occurredAt ?? now
-  if (at > now + futureToleranceMillis) return yield* EventInFuture.ahead()
   const attributes = yield* attributesOfPurchase(integratorId, userId, at)
+  if (at > now + futureToleranceMillis) return yield* EventInFuture.ahead()
   const asset = assetOfCurrency(amount.currency)
   const catalog = asset && (yield* programs.catalogs([integratorId])).get(integratorId)
   if (asset === undefined || catalog === undefined) return []
