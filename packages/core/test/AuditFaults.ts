@@ -1,11 +1,12 @@
+import { eventFaults, type Fault } from "./EventFaults.ts"
+
 /** An endpoint that has passed the events up to a number. */
 const plantEndpoint = (cursor: number) =>
   `INSERT INTO webhook_endpoints (integrator_id, generation, endpoint_id, url, created_at, first_revision,
     revision, start, cursor)
   SELECT integrator_id, 1, 'hook', 'https://receiver.example', now(), 1, 1, 0, ${cursor} FROM integrators`
 
-/** What is changed, the statements that change it and change it back, and the rule that must find it. */
-export const faults: ReadonlyArray<readonly [fault: string, plant: string, undo: string, rule: string]> = [
+export const faults: ReadonlyArray<Fault> = [
   [
     "a user's claimable balance",
     "UPDATE user_balances SET claimable = claimable + 1",
@@ -97,17 +98,12 @@ export const faults: ReadonlyArray<readonly [fault: string, plant: string, undo:
     "caps count"
   ],
   [
-    "an event's body",
-    `UPDATE events SET body = replace(body, '"paid":"0"', '"paid":"1"') WHERE event = (SELECT max(event) FROM events)`,
-    `UPDATE events SET body = replace(body, '"paid":"1"', '"paid":"0"') WHERE event = (SELECT max(event) FROM events)`,
+    "a reward's program version",
+    "UPDATE rewards SET program_version = program_version + 1 WHERE creation = 1",
+    "UPDATE rewards SET program_version = program_version - 1 WHERE creation = 1",
     "equals its latest event"
   ],
-  [
-    "a missing event",
-    "CREATE TABLE kept AS SELECT * FROM events WHERE event = 2; DELETE FROM events WHERE event = 2",
-    "INSERT INTO events TABLE kept; DROP TABLE kept",
-    "events are numbered without gaps"
-  ],
+  ...eventFaults,
   [
     "a journal entry's amount",
     "UPDATE journal SET amount = amount + 1 WHERE entry = 2",

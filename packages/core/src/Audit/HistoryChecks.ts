@@ -46,22 +46,30 @@ export const historyChecks: ReadonlyArray<Check> = [
   {
     name: "each reward has one event per revision and equals its latest event",
     sql: `
-      SELECT integrator_id, id AS subject, coalesce(r.revision || ' events, ' || r.latest, 'no reward') AS expected,
-        coalesce(e.events || ' events, ' || e.latest, 'no event') AS actual
+      SELECT integrator_id, id AS subject, coalesce(r.history, 'no reward') AS expected,
+        coalesce(e.history, 'no event') AS actual
       FROM (
-        SELECT integrator_id, user_id, revision,
-          concat_ws(' ', state, amount, paid, recovered, clawed_back, refunded_spend) AS latest,
-          concat_ws(':', 'rw', integrator_id, user_id, kind, external_transaction_id, program_id) AS id FROM rewards
+        SELECT integrator_id, user_id, concat_ws(':', 'rw', integrator_id, user_id, kind, external_transaction_id,
+            program_id) AS id,
+          concat_ws(' ', revision, 'events of', revision, 'revisions up to', revision, 'the last one', state, amount,
+            paid, recovered, clawed_back, refunded_spend, earned, spend, currency, 'version', program_version, 'due',
+            floor(extract(epoch FROM claimable_at) * 1000)) AS history
+        FROM rewards
       ) r FULL JOIN (
-        SELECT integrator_id, d->>'userId' AS user_id, d->>'id' AS id, count(DISTINCT d->>'revision') AS events,
-          (array_agg(concat_ws(' ', d->>'state', d->'amount'->>'amount', d->>'paid', d->>'recovered', d->>'clawedBack',
-            d->>'refundedSpend') ORDER BY (d->>'revision')::int DESC))[1] AS latest
+        SELECT integrator_id, d->>'userId' AS user_id, d->>'id' AS id,
+          concat_ws(' ', count(*), 'events of', count(DISTINCT d->>'revision'), 'revisions up to',
+            max((d->>'revision')::int), 'the last one',
+            (array_agg(concat_ws(' ', d->>'state', d->'amount'->>'amount', d->>'paid', d->>'recovered',
+              d->>'clawedBack', d->>'refundedSpend', d->>'earned', d->'spend'->>'amount', d->'spend'->>'currency',
+              'version', d->>'programVersion', 'due',
+              floor(extract(epoch FROM (d->>'claimableAt')::timestamptz) * 1000))
+              ORDER BY (d->>'revision')::int DESC))[1]) AS history
         FROM (
           SELECT integrator_id, (body::jsonb)->'data' AS d FROM events WHERE kind LIKE 'reward.%' ${parsedOnce}
         ) bodies
         GROUP BY integrator_id, d->>'userId', d->>'id'
       ) e USING (integrator_id, user_id, id)
-      WHERE e.events IS DISTINCT FROM r.revision OR e.latest IS DISTINCT FROM r.latest`
+      WHERE e.history IS DISTINCT FROM r.history`
   },
   {
     name: "each vault operation has one event with its amount",
