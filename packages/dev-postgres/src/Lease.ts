@@ -137,7 +137,8 @@ const errorLine = (log: string): string | undefined =>
 
 const readControl = (dataDir: string): Control | undefined => {
   try {
-    return parseJson<Control>(fs.readFileSync(path.join(dataDir, files.control), "utf8"))
+    const control = parseJson<Control>(fs.readFileSync(path.join(dataDir, files.control), "utf8"))
+    return control?.dataDir === fs.realpathSync(dataDir) ? control : undefined
   } catch {
     return undefined
   }

@@ -29,6 +29,13 @@ const killedFirstStart = Effect.gen(function*() {
   return exists("cluster") ? yield* Effect.fail("The first start was complete") : dir
 }).pipe(Effect.retry({ times: 4 }))
 
+/** Why a server does not start. */
+const failureOf = Effect.fnUntraced(function*(dataDir: string, settings: Readonly<Record<string, string>> = {}) {
+  const { EmbeddedPostgres } = yield* Effect.promise(() => import("@card-rewards/dev-postgres/EmbeddedPostgres"))
+  const error = yield* Effect.flip(Effect.provide(EmbeddedPostgres, EmbeddedPostgres.layer({ dataDir, settings })))
+  return error.message
+})
+
 describe.skipIf(!isLinux)("EmbeddedPostgres", () => {
   it.live("a second start finds the data, the password and the port of the first", () =>
     Effect.gen(function*() {
@@ -42,6 +49,25 @@ describe.skipIf(!isLinux)("EmbeddedPostgres", () => {
       expect(yield* Owners.query(second.url, (sql) => sql`SELECT answer FROM kept`)).toEqual([{ answer: 42 }])
     }))
 
+  it.live("a data directory that was moved has its data, and a copy of one in use has a server of its own", () =>
+    Effect.gen(function*() {
+      const [dir, moved, copy] = [yield* Owners.dataDir(open), yield* Owners.dataDir(open), yield* Owners.dataDir(open)]
+      const first = yield* Owners.start(dir)
+      yield* Owners.query(first.url, (sql) => sql`CREATE TABLE kept AS SELECT 42 AS answer`)
+      first.process.kill("SIGTERM")
+      yield* noProcess(dir)
+      fs.renameSync(dir, moved)
+      const second = yield* Owners.start(moved)
+      expect(yield* Owners.query(second.url, (sql) => sql`SELECT answer FROM kept`)).toEqual([{ answer: 42 }])
+      expect(fs.existsSync(dir)).toBe(false)
+      fs.mkdirSync(copy)
+      fs.cpSync(path.join(moved, "control.json"), path.join(copy, "control.json"))
+      const third = yield* Owners.start(copy)
+      expect(yield* Owners.query(third.url, (sql) => sql`SELECT to_regclass('kept')::text AS kept`)).toEqual([
+        { kept: null }
+      ])
+    }))
+
   it.live("works below a folder of mode 0700", () =>
     Effect.gen(function*() {
       const dir = yield* Owners.dataDir(0o700)
@@ -49,6 +75,18 @@ describe.skipIf(!isLinux)("EmbeddedPostgres", () => {
       expect(yield* Owners.query(owner.url, (sql) => sql`SELECT current_database() AS name`)).toEqual([
         { name: "card_rewards" }
       ])
+    }))
+
+  it.live("data outside of the data directory is not that of another path", () =>
+    Effect.gen(function*() {
+      const [dir, moved] = [yield* Owners.dataDir(0o700), yield* Owners.dataDir(0o700)]
+      const owner = yield* Owners.start(dir)
+      if (!fs.readFileSync(path.join(dir, "location"), "utf8").startsWith(dir)) {
+        owner.process.kill("SIGTERM")
+        yield* noProcess(dir)
+        fs.cpSync(dir, moved, { recursive: true })
+        expect(yield* failureOf(moved)).toContain(`${moved} was moved or copied from another path, whose data is in /`)
+      }
     }))
 
   it.live("a SIGKILL of the owner leaves no process", () =>
@@ -147,10 +185,7 @@ describe.skipIf(!isLinux)("EmbeddedPostgres", () => {
 
   it.live("a server that cannot start fails with the reason in one line", () =>
     Effect.gen(function*() {
-      const { EmbeddedPostgres } = yield* Effect.promise(() => import("@card-rewards/dev-postgres/EmbeddedPostgres"))
-      const dir = yield* Owners.dataDir(open)
-      const layer = EmbeddedPostgres.layer({ dataDir: dir, settings: { work_mem: "nonsense" } })
-      const error = yield* Effect.flip(Effect.provide(EmbeddedPostgres, layer))
-      expect(error.message).toMatch(/^PostgreSQL does not start: invalid value for parameter "work_mem": "nonsense"/)
+      const message = yield* failureOf(yield* Owners.dataDir(open), { work_mem: "nonsense" })
+      expect(message).toMatch(/^PostgreSQL does not start: invalid value for parameter "work_mem": "nonsense"/)
     }))
 })

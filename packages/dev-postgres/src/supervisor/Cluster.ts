@@ -96,24 +96,31 @@ const isServerOf = (pid: number, directory: string): boolean => {
   }
 }
 
-/** The cluster is in the data directory, or under {@link sharedStateDir} if the server's user cannot enter that. */
+/**
+ * The cluster is in the data directory, or under {@link sharedStateDir} if the server's user cannot enter that. The
+ * former moves, and is copied, with the directory; the latter is that of one path.
+ */
 const locate = (dataDir: string, runAs: RunAs | undefined): string => {
   const inside = path.join(dataDir, "cluster")
-  const recorded = path.join(dataDir, files.location)
-  const reachable = succeedsAs(runAs, `cd "$1"`, [dataDir])
-  if (fs.existsSync(recorded)) {
-    const directory = fs.readFileSync(recorded, "utf8")
-    if (directory !== inside || reachable) return directory
-    throw new Error(
-      `PostgreSQL's user cannot enter ${dataDir} any more, where its data is: open the folders above it (chmod a+x) ` +
-        "or remove it"
-    )
-  }
-  if (reachable) return inside
-  return path.join(
+  const outside = path.join(
     sharedStateDir,
     createHash("sha256").update(fs.realpathSync(dataDir)).digest("hex").slice(0, 16),
     "cluster"
+  )
+  const recorded = path.join(dataDir, files.location)
+  const reachable = succeedsAs(runAs, `cd "$1"`, [dataDir])
+  if (!fs.existsSync(recorded)) return reachable ? inside : outside
+  const directory = fs.readFileSync(recorded, "utf8")
+  if (directory.startsWith(sharedStateDir)) {
+    if (directory === outside) return outside
+    throw new Error(
+      `${dataDir} was moved or copied from another path, whose data is in ${directory}: move it back, or remove it`
+    )
+  }
+  if (reachable) return inside
+  throw new Error(
+    `PostgreSQL's user cannot enter ${dataDir} any more, where its data is: open the folders above it (chmod a+x) ` +
+      "or remove it"
   )
 }
 

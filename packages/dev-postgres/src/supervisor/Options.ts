@@ -15,10 +15,11 @@ export interface SupervisorOptions {
 }
 
 /**
- * The content of `control.json`: the port of the running supervisor, and the token that proves that the caller can read
- * this folder.
+ * The content of `control.json`: the path of this folder, which a copy of it does not have, the port of the running
+ * supervisor, and the token that proves that the caller can read this folder.
  */
 export interface Control {
+  readonly dataDir: string
   readonly port: number
   readonly token: string
 }

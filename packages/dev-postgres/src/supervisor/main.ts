@@ -86,7 +86,7 @@ const listen = async (): Promise<net.Server> => {
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(0, "127.0.0.1", resolve))
   const address = server.address()
   if (address === null || typeof address === "string") throw new Error("The supervisor has no port")
-  const control: Control = { port: address.port, token }
+  const control: Control = { dataDir: fs.realpathSync(options.dataDir), port: address.port, token }
   writePrivate(controlFile, JSON.stringify(control))
   return server
 }
