@@ -79,6 +79,8 @@ const install = async (wanted) => {
   print(`Installing dependencies with pnpm ${pnpmVersion}; the first time takes a minute …`)
   const startedAt = Date.now()
   fs.rmSync(compileCache, { recursive: true, force: true })
+  // an installation that does not end is none, also of what was installed before
+  fs.rmSync(stampFile, { force: true })
   // `CI` keeps pnpm from asking questions.
   const env = { ...process.env, CI: "true", npm_config_update_notifier: "false" }
   const pnpmArgs = [path.join(pnpmFolder, "node_modules/.bin/pnpm"), "install", "--frozen-lockfile"]
@@ -179,7 +181,6 @@ const capture = (command, args, options) =>
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text))
     const stop = (signal) => {
       process.kill(-child.pid, "SIGTERM")
-      fs.rmSync(lockFile, { force: true })
       process.exit(128 + os.constants.signals[signal])
     }
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, stop)

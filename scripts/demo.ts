@@ -4,7 +4,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Console, Effect, Redacted } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { receiveWebhooks } from "./demo/Receiver.ts"
-import { startService } from "./demo/Service.ts"
+import { ServiceEnded, startService } from "./demo/Service.ts"
 import { playStory } from "./demo/Story.ts"
 
 const demo = Effect.gen(function*() {
@@ -17,6 +17,10 @@ const demo = Effect.gen(function*() {
 }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
 
 demo.pipe(
-  Effect.tapCause((cause) => Cause.hasInterruptsOnly(cause) ? Effect.void : Console.error(Cause.pretty(cause))),
+  Effect.tapCause((cause) => {
+    if (Cause.hasInterruptsOnly(cause)) return Effect.void
+    const error = Cause.squash(cause)
+    return Console.error(error instanceof ServiceEnded ? error.message : Cause.pretty(cause))
+  }),
   NodeRuntime.runMain({ disableErrorReporting: true })
 )

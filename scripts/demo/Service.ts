@@ -1,14 +1,15 @@
-import { Effect, Schedule, Schema } from "effect"
+import { Data, Duration, Effect, Schedule, Schema } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
 import { fileURLToPath } from "node:url"
+import { ended, stop } from "../start/Children.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const startTimeout = "90 seconds"
 /** Longer than `npm start` waits for its own processes. */
-const stopTimeout = "20 seconds"
+const stopTimeout = Duration.seconds(20)
 
 const DemoFile = Schema.fromJsonString(Schema.Struct({
   baseUrl: Schema.String,
@@ -16,14 +17,17 @@ const DemoFile = Schema.fromJsonString(Schema.Struct({
   apiKey: Schema.String
 }))
 
+/** The service ended before it was ready, and has printed why. */
+export class ServiceEnded extends Data.TaggedError("ServiceEnded")<{ readonly message: string }> {}
+
 /** `npm start` over a temporary folder; succeeds with the contents of `demo.json`. */
 export const startService = Effect.gen(function*() {
-  const dataDir = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(path.join(tmpdir(), "card-rewards-demo-"))),
-    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+  const dataDir = yield* temporaryFolder
+  const child = yield* Effect.acquireRelease(
+    Effect.sync(() => launch(dataDir)),
+    (child) => stop(child, stopTimeout)
   )
-  yield* Effect.acquireRelease(Effect.sync(() => launch(dataDir)), stop)
-  return yield* Effect.try({
+  const written = Effect.try({
     try: () => readFileSync(path.join(dataDir, "demo.json"), "utf8"),
     catch: () => "not written yet" as const
   }).pipe(
@@ -31,10 +35,23 @@ export const startService = Effect.gen(function*() {
     Effect.retry(Schedule.spaced("50 millis")),
     Effect.timeout(startTimeout)
   )
+  const failed = Effect.flatMap(ended(child), (end) =>
+    Effect.fail(new ServiceEnded({ message: `The service did not start (${end})` })))
+  return yield* Effect.raceFirst(written, failed)
 })
 
+/** PostgreSQL's user can enter it: otherwise the data would be elsewhere, and remain there. */
+const temporaryFolder = Effect.acquireRelease(
+  Effect.sync(() => {
+    const folder = mkdtempSync(path.join(tmpdir(), "card-rewards-demo-"))
+    chmodSync(folder, 0o711)
+    return folder
+  }),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+)
+
 const launch = (dataDir: string): ChildProcess => {
-  const { DATABASE_URL: _database, SECRETS_KEY: _secrets, ...inherited } = process.env
+  const { CELLS: _cells, DATABASE_URL: _database, SECRETS_KEY: _secrets, ...inherited } = process.env
   const child = spawn(process.execPath, ["--import", "./scripts/lifeline.mjs", "scripts/start.ts"], {
     cwd: root,
     env: {
@@ -51,10 +68,3 @@ const launch = (dataDir: string): ChildProcess => {
   child.stdio[3]?.on("error", () => undefined)
   return child
 }
-
-const stop = (child: ChildProcess) =>
-  Effect.callback<void>((resume) => {
-    if (child.exitCode !== null || child.signalCode !== null) return resume(Effect.void)
-    child.once("exit", () => resume(Effect.void))
-    child.kill("SIGTERM")
-  }).pipe(Effect.timeoutOrElse({ duration: stopTimeout, orElse: () => Effect.sync(() => child.kill("SIGKILL")) }))

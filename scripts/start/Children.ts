@@ -34,9 +34,9 @@ export const keepRunning = (
     }
   }).pipe(Effect.forkScoped, Effect.asVoid)
 
-/** Runs an entry to its end; succeeds with its exit code, as `code 0`, or with the signal that ended it. */
+/** Runs an entry to its end; see {@link ended}. */
 export const runOnce = (entry: string, env: Readonly<Record<string, string>>): Effect.Effect<string> =>
-  Effect.acquireUseRelease(Effect.sync(() => launch(entry, env)), ended, stop)
+  Effect.acquireUseRelease(Effect.sync(() => launch(entry, env)), ended, (child) => stop(child, stopTimeout))
 
 const launch = (entry: string, env: Readonly<Record<string, string>>): ChildProcess => {
   const child = spawn(process.execPath, [...nodeOptions, "--import", "./scripts/lifeline.mjs", entry], {
@@ -51,19 +51,21 @@ const launch = (entry: string, env: Readonly<Record<string, string>>): ChildProc
 const hasEnded = (child: ChildProcess): boolean =>
   child.exitCode !== null || child.signalCode !== null || child.pid === undefined
 
-const ended = (child: ChildProcess): Effect.Effect<string> =>
+/** Waits for the end of a process; succeeds with its exit code, as `code 0`, or with the signal that ended it. */
+export const ended = (child: ChildProcess): Effect.Effect<string> =>
   Effect.callback((resume) => {
     const finish = () => resume(Effect.succeed(child.signalCode ?? `code ${child.exitCode ?? "none"}`))
     if (hasEnded(child)) return finish()
     child.once("exit", finish).once("error", finish)
   })
 
-const stop = (child: ChildProcess): Effect.Effect<void> =>
+/** Ends a process by SIGTERM, and by SIGKILL where that takes longer than the timeout. */
+export const stop = (child: ChildProcess, timeout: Duration.Duration): Effect.Effect<void> =>
   Effect.gen(function*() {
     if (hasEnded(child)) return
     yield* Effect.sync(() => child.kill("SIGTERM"))
     yield* Effect.timeoutOrElse(ended(child), {
-      duration: stopTimeout,
+      duration: timeout,
       orElse: () => Effect.andThen(Effect.sync(() => child.kill("SIGKILL")), ended(child))
     })
   })

@@ -6,9 +6,10 @@ import { resolve } from "node:path"
 const root = resolve(import.meta.dirname, "../../..")
 
 /** The output of `npm run demo`, without instants and ports. */
-const printed = Effect.callback<string>((resume) => {
-  const { DATABASE_URL: _database, SECRETS_KEY: _secrets, ...env } = process.env
-  execFile(process.execPath, ["scripts/demo.ts"], { cwd: root, env, timeout: 200_000 }, (error, stdout, stderr) => {
+const printed = (more: Readonly<Record<string, string>> = {}) => Effect.callback<string>((resume) => {
+  const { DATABASE_URL: _database, SECRETS_KEY: _secrets, ...others } = process.env
+  const options = { cwd: root, env: { ...others, ...more }, timeout: 200_000 }
+  execFile(process.execPath, ["scripts/demo.ts"], options, (error, stdout, stderr) => {
     const text = `${stdout}${stderr}${error === null ? "" : error.message}`
     resume(
       Effect.succeed(text.replace(/\d{4}-\d\d-\d\dT[0-9:.]+Z/gu, "<instant>").replace(/127\.0\.0\.1:\d+/u, "<address>"))
@@ -18,7 +19,14 @@ const printed = Effect.callback<string>((resume) => {
 
 it.live("the demo prints the whole story, with exact amounts", () =>
   Effect.gen(function*() {
-    assert.strictEqual(yield* printed, account)
+    assert.strictEqual(yield* printed(), account)
+  }))
+
+it.live("the demo ends with the reason where the service does not start", () =>
+  Effect.gen(function*() {
+    const text = yield* printed({ RATE_LIMIT_READ: "much" })
+    assert.match(text, /\ncard-rewards api: RATE_LIMIT_READ must be .*\nThe service did not start \(code 1\)\n/u)
+    assert.notInclude(text, "    at ")
   }))
 
 const account = `Starting a temporary service …

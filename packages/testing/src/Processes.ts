@@ -2,7 +2,7 @@ import { bundleOf, type Program } from "@card-rewards/bundle/Bundle"
 import { nodeOptions } from "@card-rewards/core/Process"
 import { Effect, type Scope } from "effect"
 import { randomInt } from "node:crypto"
-import { mkdtempSync, rmSync } from "node:fs"
+import { chmodSync, mkdtempSync, rmSync } from "node:fs"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
@@ -62,8 +62,12 @@ export const variables = (databaseUrl: string, more: Variables = {}): Variables 
   ...more
 })
 
-/** A folder that is removed with the scope. */
+/** A folder that is removed with the scope, and that every user can enter: PostgreSQL's data is in it. */
 export const folder: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "card-rewards-e2e-"))),
+  Effect.sync(() => {
+    const path = mkdtempSync(join(tmpdir(), "card-rewards-e2e-"))
+    chmodSync(path, 0o711)
+    return path
+  }),
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
 )
