@@ -32,6 +32,8 @@ export interface Options {
   readonly simulationLimits?: SimulationLimits
   /** Those of all cells of the process; its own where absent. */
   readonly simulationPermits?: Semaphore.Semaphore
+  /** The number of the process's cells; 1 where absent. */
+  readonly cellCount?: number
   /** The cell's name where there are several. */
   readonly cell?: string | undefined
 }
@@ -86,7 +88,7 @@ export const make = Effect.fnUntraced(function*(database: Database.DatabaseConfi
       Users.layer,
       Vault.layer,
       WebhookEndpoints.layer({ allowPrivateNetwork: options.allowPrivateNetwork })
-    ).pipe(Layer.provideMerge(Programs.layer), Layer.provide([
+    ).pipe(Layer.provideMerge(Programs.layerOf(options.cellCount ?? 1)), Layer.provide([
       Environment.layer(options.environment),
       Secrets.layer({ keys: options.secretsKeys }),
       Database.layer(database)

@@ -2,8 +2,6 @@ import { NotFound, type Unavailable } from "@card-rewards/domain/Errors"
 import { evaluate } from "@card-rewards/domain/Evaluation"
 import { Explanation } from "@card-rewards/domain/Explanation"
 import type { IntegratorId, UserId } from "@card-rewards/domain/Ids"
-import { ProgramDefinition } from "@card-rewards/domain/Program"
-import { compile } from "@card-rewards/domain/ProgramVersion"
 import { netOfRefunds } from "@card-rewards/domain/Reward"
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { Context, Effect, Layer, Schema } from "effect"
@@ -13,6 +11,7 @@ import { value } from "./Database.ts"
 import type { Row as RowOf } from "./Database/Table.ts"
 import { encodeComputation } from "./Explanations/Computation.ts"
 import type { RewardRow } from "./Ledger/RewardRow.ts"
+import { Programs } from "./Programs.ts"
 import { bringUpToDate } from "./UpToDate.ts"
 import { type attributeColumns, attributesAt, attributesOf } from "./Users/AttributeHistory.ts"
 
@@ -32,10 +31,11 @@ export class Explanations extends Context.Service<Explanations, {
     Explanations,
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
+      const programs = yield* Programs
       return Explanations.of({
         explain: Effect.fn("Explanations.explain")((integratorId, userId, rewardId) =>
           bringUpToDate(integratorId, userId).pipe(
-            Effect.andThen(Database.transaction(explain(integratorId, userId, rewardId))),
+            Effect.andThen(Database.transaction(explain(programs, integratorId, userId, rewardId))),
             Effect.provideService(SqlClient.SqlClient, sql)
           )
         )
@@ -53,19 +53,22 @@ const parts = (integratorId: IntegratorId, userId: UserId, rewardId: string) => 
     : undefined
 }
 
-type Row = RewardRow & RowOf<typeof attributeColumns> & { readonly definition: unknown; readonly mcc: string }
+type Row = RewardRow & RowOf<typeof attributeColumns> & { readonly mcc: string }
 
-const explain = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId, rewardId: string) {
+const explain = Effect.fnUntraced(function*(
+  programs: Programs["Service"],
+  integratorId: IntegratorId,
+  userId: UserId,
+  rewardId: string
+) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
   const key = parts(integratorId, userId, rewardId)
   if (key === undefined) return yield* NotFound.of("reward", rewardId)
   const [row] = yield* sql<Row>`
-    SELECT r.*, v.definition, c.mcc, coalesce(a.tier, u.tier) AS tier, coalesce(a.country, u.country) AS country,
+    SELECT r.*, c.mcc, coalesce(a.tier, u.tier) AS tier, coalesce(a.country, u.country) AS country,
       coalesce(a.segment, u.segment) AS segment
     FROM rewards r
-    JOIN program_versions v ON v.integrator_id = r.integrator_id AND v.program_id = r.program_id
-      AND v.version = r.program_version
     JOIN spend_events c ON c.integrator_id = r.integrator_id AND c.user_id = r.user_id AND c.kind = r.kind
       AND c.external_transaction_id = r.external_transaction_id
     LEFT JOIN authorizations a ON a.integrator_id = c.integrator_id AND a.user_id = c.user_id
@@ -74,8 +77,13 @@ const explain = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: 
     WHERE r.integrator_id = ${integratorId} AND r.user_id = ${userId} AND r.kind = 'clearing'
       AND r.external_transaction_id = ${key.externalTransactionId} AND r.program_id = ${key.programId}`
   if (row === undefined) return yield* NotFound.of("reward", rewardId)
-  const definition = yield* Schema.decodeUnknownEffect(ProgramDefinition)(row.definition).pipe(Effect.orDie)
-  const version = compile(row.programId, row.programVersion, definition)
+  const catalog = (yield* programs.catalogs([integratorId])).get(integratorId)
+  const metadata = catalog?.version(row.programId, row.programVersion)
+  if (catalog === undefined || metadata === undefined) {
+    return yield* Effect.die(new Error("a reward of a version that is not published"))
+  }
+  yield* programs.ensure(catalog, [metadata])
+  const version = catalog.compiled(metadata)
   const attributes = attributesOf(row)
   const evaluation = evaluate(version, { at: row.purchaseAt, cents: row.spend, mcc: row.mcc, attributes })
   if (evaluation === undefined) return yield* Effect.die(new Error("a reward of a purchase that its version excludes"))

@@ -121,3 +121,25 @@ it.layer(layer)("Programs", (it) => {
       assert.strictEqual(catalog.compiled(version).base.value, 250)
     }))
 })
+
+const small = Programs.layerOf(2_000).pipe(Layer.provideMerge(testLayer))
+
+it.layer(small)("Programs of one of many cells", (it) => {
+  it.effect("has all versions that a request needs, also where they are more than an integrator's share", () =>
+    Effect.gen(function*() {
+      const programs = yield* Programs
+      const integratorId = yield* newIntegrator
+      for (let program = 1; program <= 20; program++) {
+        yield* programs.publish(integratorId, id(`p${program}`), 1, definition(), [])
+      }
+      const use = Effect.gen(function*() {
+        const catalog = (yield* programs.catalogs([integratorId])).get(integratorId) ?? assert.fail()
+        const versions = [...catalog.metadata.values()].flatMap((program) => program.versions)
+        yield* programs.ensure(catalog, versions)
+        return versions.map((version) => catalog.compiled(version).programId)
+      })
+      for (const used of yield* Effect.replicateEffect(use, 4, { concurrency: 4 })) assert.lengthOf(used, 20)
+      // what is kept in memory is less than they need
+      assert.isBelow(yield* programs.cachedBytes, 64 * 1_048_576 / 2_000)
+    }))
+})

@@ -77,12 +77,12 @@ export const makeVersions = Effect.fnUntraced(function*(limits: CacheLimits = de
   const ensure = Effect.fnUntraced(function*(catalog: Catalog, versions: Iterable<VersionMetadata>) {
     let chunk: Array<VersionMetadata> = []
     let bytes = 0
-    const read = Effect.suspend(() => readDefinitions(chunk.map((version) => [catalog.entry, version] as const)))
+    const read = Effect.suspend(() =>
+      readDefinitions(chunk.map((version) => [catalog.entry, version] as const), (version) => catalog.has(version)))
     for (const version of versions) {
       if (catalog.has(version)) continue
       if (chunk.length > 0 && bytes + version.definitionBytes > maxLoadBytes) {
         yield* read
-        for (const loaded of chunk) catalog.has(loaded)
         chunk = []
         bytes = 0
       }
@@ -90,7 +90,6 @@ export const makeVersions = Effect.fnUntraced(function*(limits: CacheLimits = de
       bytes += version.definitionBytes
     }
     if (chunk.length > 0) yield* read
-    for (const loaded of chunk) catalog.has(loaded)
   })
 
   return { catalogs, catalogsAt, load, ensure, cachedBytes: Effect.sync(() => cache.bytes) }
@@ -112,7 +111,11 @@ const readInto = (cache: VersionCache, sql: SqlClient.SqlClient) => {
     }
   })
 
-  const readDefinitions = Effect.fnUntraced(function*(wanted: Wanted) {
+  /** `keep` is called with each version before another one, or another fiber's, can evict it. */
+  const readDefinitions = Effect.fnUntraced(function*(
+    wanted: Wanted,
+    keep: (version: VersionMetadata) => void = () => {}
+  ) {
     const rows = yield* sql<{ position: number; definition: unknown }>`
       SELECT t.position::int AS position, v.definition
       FROM unnest(${columns.text(wanted.map(([entry]) => entry.integratorId))},
@@ -125,6 +128,7 @@ const readInto = (cache: VersionCache, sql: SqlClient.SqlClient) => {
       const [entry, version] = wanted[position - 1] ?? []
       if (entry === undefined || version === undefined) continue
       cache.add(entry, version, yield* compileStored(entry.integratorId, version, definition))
+      keep(version)
       // compiling a large definition blocks the event loop for several milliseconds
       yield* Effect.yieldNow
     }
