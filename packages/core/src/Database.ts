@@ -5,12 +5,14 @@
 export { columns, value } from "./Database/Columns.ts"
 export {
   backgroundStep,
+  deadlineStart,
   StepMillis,
   transaction,
   unavailableAfterMillis,
   WaitingSince,
   withDeadline,
   withinRequestDeadline,
+  withOneDeadline,
   withoutDeadline
 } from "./Database/Deadlines.ts"
 export { migrate, type MigrateOptions, migrations, schemaVersion } from "./Database/Migrations.ts"

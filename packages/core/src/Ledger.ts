@@ -134,7 +134,7 @@ export const operate = Effect.fnUntraced(function*<A, E, R>(
     if (Option.isSome(result)) return result.value
     yield* requireTime(startedNanos)
   }
-})
+}, Database.withOneDeadline)
 
 /**
  * Does the next background work on a vault: due rewards, assigned rewards and unfinished claims of all users, up to

@@ -19,12 +19,15 @@ export const upToDate = Effect.fnUntraced(function*<Row extends { readonly due: 
   userId: UserId,
   reading: Effect.Effect<ReadonlyArray<Row>, Unavailable, R>
 ) {
+  const since = yield* Database.deadlineStart
   const rows = yield* reading
   const isDue = rows.some(({ due }) => due === "due")
   if (!isDue && !rows.some(({ due }) => due === "waiting")) return rows
-  if (!isDue && !(yield* isFundable(integratorId, userId))) return rows
-  yield* Ledger.applyAllDue({ integratorId, userIds: new Set([userId]), clearings: [] })
-  return yield* reading
+  return yield* Effect.gen(function*() {
+    if (!isDue && !(yield* isFundable(integratorId, userId))) return rows
+    yield* Ledger.applyAllDue({ integratorId, userIds: new Set([userId]), clearings: [] })
+    return yield* reading
+  }).pipe(Effect.provideService(Database.WaitingSince, since))
 })
 
 /** SQL for the integrator's current time. */

@@ -3,8 +3,9 @@ import type { Unavailable } from "@card-rewards/domain/Errors"
 import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
 import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Layer } from "effect"
+import { Duration, Effect, Fiber, Layer } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
+import { TestClock } from "effect/testing"
 
 const deadlineMillis = 1_000
 
@@ -29,6 +30,17 @@ const behindNetwork = (poolSize: number) =>
 
 /** Makes all open connections half-open; new ones work. */
 const breakConnections = Effect.flatMap(NetworkProxy, ({ freeze, restore }) => Effect.andThen(freeze, restore))
+
+it.effect("the steps of one request have one deadline together", () =>
+  Effect.gen(function*() {
+    const step = Database.withinRequestDeadline(Effect.never)
+    const request = Database.withOneDeadline(Effect.andThen(Effect.sleep(3_000), step))
+    const answered = yield* Effect.forkChild(Effect.flip(request))
+    yield* TestClock.adjust(Database.unavailableAfterMillis - 1)
+    assert.isUndefined(answered.pollUnsafe())
+    yield* TestClock.adjust(1)
+    assert.strictEqual((yield* Fiber.join(answered))._tag, "Unavailable")
+  }))
 
 describe("a statement that exceeds its deadline", () => {
   it.live("does not close a connection on which another request's statement runs", () =>

@@ -9,12 +9,20 @@ import { isConflict, isSqlError, toUnavailable, unavailable } from "./Errors.ts"
 export const unavailableAfterMillis = 4_500
 
 /**
- * When the request began to wait for its handler, in nanoseconds of the monotonic clock; absent where it did not wait.
- * {@link unavailableAfterMillis} counts from then.
+ * When the request began to wait for its handler, or the first of several steps began, in nanoseconds of the monotonic
+ * clock; absent where neither is so. {@link unavailableAfterMillis} counts from then.
  */
 export const WaitingSince = Context.Reference<bigint | undefined>("@card-rewards/core/Database/WaitingSince", {
   defaultValue: () => undefined
 })
+
+/** When the deadline of a request's next steps begins to count. */
+export const deadlineStart: Effect.Effect<bigint> = Effect.withFiber((fiber) =>
+  Effect.succeed(fiber.getRef(WaitingSince) ?? fiber.getRef(Clock.Clock).monotonicTimeNanosUnsafe()))
+
+/** Gives the steps of a request one deadline together, which counts from now; without it each has its own. */
+export const withOneDeadline = <A, E, R>(steps: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.flatMap(deadlineStart, (since) => Effect.provideService(steps, WaitingSince, since))
 
 /** Deadline of a background step in milliseconds. Most steps take less than a second. */
 export const StepMillis = Context.Reference<number>("@card-rewards/core/Database/StepMillis", {

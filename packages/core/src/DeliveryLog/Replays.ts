@@ -5,7 +5,7 @@ import { type Replay, type ReplayRequest, ReplayRunning } from "@card-rewards/do
 import { instant } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { columns, transaction, value, withinRequestDeadline } from "../Database.ts"
+import { columns, transaction, value, withinRequestDeadline, withOneDeadline } from "../Database.ts"
 import { wakeEndpoints } from "../Deliveries/WakeUp.ts"
 import { noAction, type RecordAction } from "../OperatorActions/RecordAction.ts"
 import { integratorTime } from "../SandboxClock.ts"
@@ -47,7 +47,7 @@ export const startReplay = Effect.fnUntraced(function*(
     yield* record("done")
     return replay
   }))
-})
+}, withOneDeadline)
 
 /** One of the newest replays of the live endpoint. */
 export const findReplay = Effect.fnUntraced(function*(integratorId: IntegratorId, id: string, replayId: string) {
