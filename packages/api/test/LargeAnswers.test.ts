@@ -221,6 +221,7 @@ layer(TestApi.withProcessing(), timeout)("large answers", (it) => {
       yield* send(...publish("p", 1))
       const simulate = send("POST", "/v1/programs/p/simulations", november)
       const first = yield* sql.withTransaction(Effect.gen(function*() {
+        yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
         yield* sql`LOCK TABLE spend_events IN ACCESS EXCLUSIVE MODE`
         const running = yield* Effect.forkDetach(simulate)
         yield* untilTrue(Effect.map(waitingFor("spend_events"), (rows) => rows.length > 0))

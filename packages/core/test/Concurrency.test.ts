@@ -139,6 +139,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
       const held = yield* Deferred.make<void>()
       const awaited = yield* Deferred.make<void>()
       const holding = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+        yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
         assert.deepStrictEqual(yield* lock, before)
         yield* sql`UPDATE lanes SET position = position WHERE integrator_id = ${integratorId} AND lane = 3`
         yield* Deferred.succeed(held, undefined)

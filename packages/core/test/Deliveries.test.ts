@@ -92,6 +92,7 @@ layer(services, { excludeTestServices: true })("Deliveries", (it) => {
       const stored = yield* Deferred.make<void>()
       const released = yield* Deferred.make<void>()
       const writer = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+        yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
         // inside this transaction the ping has seen a leased endpoint, and is not committed
         yield* ping(integratorId)
         yield* Deferred.succeed(stored, undefined)
@@ -173,6 +174,7 @@ layer(services, { excludeTestServices: true })("Deliveries", (it) => {
       const holding = yield* Deferred.make<void>()
       const enough = yield* Deferred.make<void>()
       const held = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+        yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
         yield* sql`SELECT FROM webhook_endpoints WHERE integrator_id = 'locked' FOR UPDATE`
         yield* Deferred.succeed(holding, undefined)
         yield* Deferred.await(enough)

@@ -139,7 +139,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("work that takes long or ne
         const endDelay = yield* delayUpdates(culprit.integratorId, "clearing", 2)
         yield* Effect.flip(step)
         yield* endDelay
-        while ((yield* notApplied(culprit.integratorId)).length > 0) assert.isAbove(yield* step, 0)
+        while ((yield* notApplied(culprit.integratorId)).length > 0) assert.isAbove(yield* processEvents, 0)
       }
     }))
 })

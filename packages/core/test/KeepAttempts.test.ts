@@ -95,6 +95,7 @@ it.live("nothing queues up behind a partition that cannot be created, and a work
       const holds = yield* Deferred.make<void>()
       const enough = yield* Deferred.make<void>()
       const reading = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+        yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
         yield* sql`SELECT FROM delivery_attempts`
         yield* Deferred.succeed(holds, undefined)
         yield* Deferred.await(enough)
@@ -121,7 +122,11 @@ it.live("new partitions are created also where an old one cannot be dropped", ()
       yield* sql`DROP TABLE ${sql(last)}`
       // a report reads the old one
       const dropping = Effect.provide(keep(90), Database.layer({ url, poolSize: 1, applicationName: "worker" }))
-      const exit = yield* sql.withTransaction(Effect.andThen(sql`SELECT FROM ${sql(old)}`, Effect.exit(dropping)))
+      const exit = yield* sql.withTransaction(Effect.gen(function*() {
+        yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
+        yield* sql`SELECT FROM ${sql(old)}`
+        return yield* Effect.exit(dropping)
+      }))
       assert.include(String(exit), "lock timeout")
       assert.includeMembers([...(yield* partitions)], [old, last])
       yield* keep(90)

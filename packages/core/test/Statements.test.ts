@@ -35,12 +35,12 @@ layer(moneyLayer)("a statement", (it) => {
       const moved = yield* Deferred.make<void>()
       const end = yield* Deferred.make<void>()
       yield* TestClock.setTime(startMillis + dayMillis / 2 - 1)
-      const moving = yield* Effect.forkChild(sql.withTransaction(
-        deposit(integratorId, "late", 5n).pipe(
-          Effect.andThen(Deferred.succeed(moved, undefined)),
-          Effect.andThen(Deferred.await(end))
-        )
-      ))
+      const moving = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+        yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
+        yield* deposit(integratorId, "late", 5n)
+        yield* Deferred.succeed(moved, undefined)
+        yield* Deferred.await(end)
+      })))
       yield* Deferred.await(moved)
       yield* TestClock.adjust(1)
       const reading = yield* Effect.forkChild(read(integratorId, "2026-11-01", "2026-11-01"))

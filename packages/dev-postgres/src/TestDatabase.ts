@@ -42,10 +42,15 @@ export const make = Effect.fn("TestDatabase.make")(function*<E, R>(
 })
 
 /**
- * {@link make} with the service's schema, which `migrate` creates. A change of a migration's text makes a new template.
+ * {@link make} with the service's schema, which `migrate` creates. A change of a migration's text makes a new template,
+ * and so does a new week: the schema has a partition for each of the next weeks.
  */
 export const makeMigrated = <E, R>(migrate: TestDatabaseOptions<E, R>["migrate"]) =>
-  Effect.suspend(() => make({ fingerprint: `migrated_${fingerprintOf(migrations)}`, migrate }))
+  Effect.suspend(() => make({ fingerprint: `migrated_${fingerprintOf(migrations)}_${thisWeek()}`, migrate }))
+
+/** The number of Mondays since 1970, in real time. */
+// @effect-diagnostics-next-line globalDate:off -- the database's time, also in a test with another clock
+const thisWeek = (): number => Math.floor((Date.now() / 86_400_000 + 3) / 7)
 
 /** {@link make} with an empty database. */
 export const makeEmpty = make({ fingerprint: "empty", migrate: () => Effect.void })

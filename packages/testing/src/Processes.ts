@@ -38,9 +38,15 @@ export const admin = (env: Variables, ...args: ReadonlyArray<string>): Effect.Ef
     return command.output()
   }))
 
-/** A port of 127.0.0.1 that is free now, below those that the system uses for connections and for 0. */
+/** Ports that each of vitest's workers has for itself, below those of servers and of outgoing connections. */
+const portsOfWorker = 2_000
+const firstPort = 10_000 + portsOfWorker * (Number(process.env["VITEST_POOL_ID"] ?? 0) % 5)
+let lastPort = randomInt(portsOfWorker)
+
+/** A port of 127.0.0.1 that is free, and that no other test gets before a process binds it. */
 export const freePort: Effect.Effect<number> = Effect.callback<number, Error>((resume) => {
-  const port = randomInt(20_000, 32_000)
+  lastPort = (lastPort + 1) % portsOfWorker
+  const port = firstPort + lastPort
   const server = createServer().once("error", (error) => resume(Effect.fail(error)))
   server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(port))))
 }).pipe(Effect.retry({ times: 20 }), Effect.orDie)

@@ -8,7 +8,8 @@ const kinds = ["inFlight", "recent", "slow", "unrecorded"] as const
 const none: Usage = { inFlight: 0, recent: 0, slow: 0, unrecorded: 0 }
 
 it("cells together never use more than the limits, and each can always use its part", () => {
-  const random = SeededRandom.make(Date.now() % 1_000_000)
+  const seed = Date.now() % 1_000_000
+  const random = SeededRandom.make(seed)
   const limits = new SharedLimits()
   const used = new Map(cells.map((cell) => [cell, none]))
   for (const cell of cells) limits.note(cell, none, 0)
@@ -29,9 +30,10 @@ it("cells together never use more than the limits, and each can always use its p
     used.set(cell, usage)
     for (const which of kinds) {
       const all = [...used.values()].reduce((sum, one) => sum + one[which], 0)
-      assert.isAtMost(all, whole[which], which)
+      assert.isAtMost(all, whole[which], `${which}, seed ${seed}`)
       for (const [one, usage] of used) {
-        assert.isAtLeast(usage[which] + limits.free(one)[which], Math.floor(whole[which] / 6), `${one.name} ${which}`)
+        const part = Math.floor(whole[which] / 6)
+        assert.isAtLeast(usage[which] + limits.free(one)[which], part, `${one.name} ${which}, seed ${seed}`)
       }
     }
   }

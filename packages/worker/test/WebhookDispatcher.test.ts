@@ -209,7 +209,8 @@ it.live("after 10 failures in a row one probe at a time, of the delivery due lon
     yield* endpoint("acme", `${hook.origin}/hook`)
     yield* events("acme", 40)
     hook.answer(500)
-    yield* Layer.build(WebhookDispatcher.layer({ retryDelays: [400] }))
+    // the endpoint stays given up for so long, within which a poll has to find it
+    yield* Layer.build(WebhookDispatcher.layer({ retryDelays: [3_000] }))
     const sql = yield* SqlClient.SqlClient
     const breaker = Effect.map(
       sql<{ failures: number; worker: string | null }>`SELECT failures, worker FROM webhook_endpoints`,
