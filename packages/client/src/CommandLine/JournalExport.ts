@@ -16,8 +16,8 @@ export interface Journal {
   readonly seals: Stream.Stream<ExportedSeal, FileUnreadable | ServiceAway | Refused>
 }
 
-/** Lines of one request: a response is in memory as a whole, and an entry has up to 5 KB. */
-const linesPerRequest = "10000"
+/** Lines of one request: an entry has up to 5 KB, and a response must arrive within the 10 s of an attempt. */
+const linesPerRequest = "1000"
 
 /**
  * The journal as the service has it now. A seal is read before its entries are, so that none of these is too new to be
