@@ -33,6 +33,8 @@ const lines = (values: ReadonlyArray<string>) => {
   return rows.join(",\n")
 }
 
+const currencies = [...new Set([...currencyCodes.codes().filter((code) => !withdrawn.has(code)), ...added])]
+
 const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`
 
 /** The description of the interface, and what is made from it. */
@@ -51,11 +53,23 @@ const files: Record<string, string> = {
     "Officially assigned ISO 3166-1 alpha-2 codes, from the iso-3166 package.",
     iso31661.filter((country) => country.state === "assigned").map((country) => country.alpha2)
   ),
-  [`${generated}/Iso4217.ts`]: codes(
-    "currencies",
-    "Active ISO 4217 codes, from the currency-codes package and the amendments after it.",
-    [...new Set([...currencyCodes.codes().filter((code) => !withdrawn.has(code)), ...added])]
-  )
+  [`${generated}/Iso4217.ts`]: `${
+    codes(
+      "currencies",
+      "Active ISO 4217 codes, from the currency-codes package and the amendments after it.",
+      currencies
+    )
+  }
+/** The decimals of a currency's minor unit, of those that have not two; browsers follow custom instead. */
+export const minorUnits: ReadonlyMap<string, number> = new Map([
+${
+    currencies.toSorted().flatMap((code) => {
+      const digits = currencyCodes.code(code)?.digits ?? 2
+      return digits === 2 ? [] : [`  ["${code}", ${digits}]`]
+    }).join(",\n")
+  }
+])
+`
 }
 
 const stale = Object.entries(files).filter(([path, content]) => {

@@ -3,7 +3,7 @@ import { notOwned } from "@card-rewards/core/Slots"
 import { InvalidRequest, type Unavailable } from "@card-rewards/domain/Errors"
 import { CurrentIntegrator, RequestPipeline } from "@card-rewards/domain/http/RequestPipeline"
 import { Clock, Context, Effect, type Fiber, Layer, Option, Schema } from "effect"
-import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
 import { Cells } from "./Cells.ts"
 import { Entered } from "./ForIntegrator.ts"
@@ -63,6 +63,7 @@ const make = Effect.gen(function*() {
   return Pipeline.of((handler, endpoint) => {
     const { isJoined, maxBodyBytes, rateClass } = traitsOf(endpoint)
     const hasBody = endpoint.payload.size > 0
+    const isRead = endpoint.method === "GET"
     const decodePath = pathDecoder(endpoint)
     const handle = Effect.catchIf(handler, HttpApiError.HttpApiSchemaError.is, Problems.refusing(endpoint))
 
@@ -93,6 +94,7 @@ const make = Effect.gen(function*() {
         const consult = key.suspended ? limits.peek : limits.take
         const admission = consult(rateClass, key.integratorId, now)
         show(admission, fiber)
+        if (isRead) HttpEffect.appendPreResponseHandlerUnsafe(fiber.context, keepFromCaches)
         if (key.suspended) return Refusals.suspended
         if (!admission.allowed) return Effect.fail(tooMany(admission))
         return hasBody
@@ -129,6 +131,10 @@ const traitsOf = ({ method, path }: HttpApiEndpoint.Top): Traits => ({
   isJoined: false,
   ...different[`${method} ${path}`]
 })
+
+/** A cache would keep one integrator's answer for the others: it knows requests by their URL, not by their key. */
+const keepFromCaches = (_: unknown, response: Response) =>
+  Effect.succeed(HttpServerResponse.setHeader(response, "cache-control", "no-store"))
 
 /** Where path and body are both invalid the answer names the path. */
 const pathDecoder = ({ params }: HttpApiEndpoint.Top): Effect.Effect<void, InvalidRequest> => {

@@ -28,7 +28,7 @@ describe.skipIf(browser === undefined)("the console", () => {
   layer(Stage.layer, { excludeTestServices: true })((it) => {
     if (process.env["SCREENSHOTS"] !== undefined) it.effect("is pictured", () => pictures(browser), 120_000)
 
-    it.effect("keeps the key in the tab: not in an address, not on disk, and gone when one signs out", () =>
+    it.effect("keeps the key in the tab: not in an address, not in lasting storage, and gone when one signs out", () =>
       keepsKeyInTab(browser)
     )
 

@@ -16,7 +16,8 @@ const full: ProgramDefinition = {
   effectiveFrom,
   categories: [
     { id: "a", mccs: ["5411", "5499"] },
-    { id: "b", mccs: ["5812"] }
+    { id: "b", mccs: ["5812"] },
+    { id: "home, garden", mccs: [] }
   ],
   baseRate: 125,
   categoryRates: [{ categoryId: "b", rate: 300 }],
@@ -26,12 +27,21 @@ const full: ProgramDefinition = {
     { tier: "gold", multiplier: 20_000, baseRate: 150, categoryRates: [{ categoryId: "b", rate: 1 }] }
   ],
   campaigns: [
-    { id: "c", startsAt: effectiveFrom, endsAt: instant(effectiveFrom + dayMillis), bonusRate: 5, categoryIds: ["a"] }
+    { id: "c", startsAt: effectiveFrom, endsAt: instant(effectiveFrom + dayMillis), bonusRate: 5, categoryIds: ["a"] },
+    {
+      id: "d",
+      startsAt: effectiveFrom,
+      endsAt: instant(effectiveFrom + dayMillis - 1),
+      bonusRate: 5,
+      categoryIds: ["home, garden", "b"]
+    },
+    { id: "in none", startsAt: effectiveFrom, endsAt: instant(effectiveFrom + 1), bonusRate: 5, categoryIds: [] },
+    { id: "in all", startsAt: effectiveFrom, endsAt: instant(effectiveFrom + 1), bonusRate: 5 }
   ],
   caps: { perMonth: 10n ** 18n * 40n + 1n, categories: [{ categoryId: "b", perMonth: 7n }] },
   exclusions: { mccs: ["6011"], merchants: [] },
   holdingPeriodDays: 14,
-  eligibility: { countries: ["DE", "AT"], segments: ["beta", "my staff"] }
+  eligibility: { countries: ["DE", "AT"], segments: ["beta", "my staff", "EU, retail", 'the "new" ones', " spaced "] }
 }
 
 const problemsOf = (draft: Draft) => {

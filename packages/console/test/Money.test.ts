@@ -16,6 +16,9 @@ describe("money as it is shown", () => {
     assert.strictEqual(printMoney(12_345n, "USD"), "123.45 USD")
     assert.strictEqual(printMoney(12_345n, "JPY"), "12,345 JPY")
     assert.strictEqual(printMoney(12_345n, "KWD"), "12.345 KWD")
+    // in these two the digits of Intl follow custom
+    assert.strictEqual(printMoney(12_345n, "RSD"), "123.45 RSD")
+    assert.strictEqual(printMoney(12_345n, "IQD"), "12.345 IQD")
   })
 
   it("splits at the cents", () =>

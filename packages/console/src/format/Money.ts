@@ -1,12 +1,9 @@
+import { minorUnits } from "@card-rewards/domain/generated/Iso4217"
 import { type Asset, decimalsOf as assetDecimals } from "@card-rewards/domain/Money"
 
 /** The number of decimals of an asset or of a card's currency. */
 export const decimalsOf = (unit: string): number =>
-  unit === "USDC" || unit === "EURe" ? assetDecimals[unit] : currencyDecimals(unit)
-
-/** By ISO 4217: yen have none, dinars three. */
-const currencyDecimals = (currency: string): number =>
-  new Intl.NumberFormat("en", { style: "currency", currency }).resolvedOptions().maximumFractionDigits ?? 2
+  unit === "USDC" || unit === "EURe" ? assetDecimals[unit] : (minorUnits.get(unit) ?? 2)
 
 /** An exact amount in parts: `12,345.67`, and the digits after the cents without trailing zeros. */
 export interface MoneyParts {

@@ -49,8 +49,8 @@ export const printIn = (zone: Zone, millis: number, part: TimePart): string => {
   return part === "all" ? printTime(millis) : printDay(millis)
 }
 
-/** The value of an `<input type="datetime-local">`, read as UTC. */
-export const toInput = (millis: number): string => printTimestamp(millis).slice(0, 19)
+/** The value of an `<input type="datetime-local">`, read as UTC; with milliseconds where there are some. */
+export const toInput = (millis: number): string => printTimestamp(millis).replace(/(?:[.]000)?Z$/, "")
 
 /** The instant of such a value; undefined while it is empty or incomplete. Seconds are left out where they are 0. */
 export const parseInput = (text: string): number | undefined =>

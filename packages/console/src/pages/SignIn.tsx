@@ -83,7 +83,7 @@ const KeyField = ({ onChange, value }: { readonly value: string; readonly onChan
         onChange={onChange}
         mono
         placeholder="service_sk_sandbox_…"
-        hint="Kept in this tab alone and sent only to this host. Closing the tab forgets it."
+        hint="Kept in this tab alone and sent only to this host. Sign out to forget it."
         required
       />
       <label className="check">

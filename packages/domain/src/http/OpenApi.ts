@@ -23,7 +23,8 @@ EURe. USD spend earns USDC and EUR spend earns EURe, one to one.
 - Lengths of strings count Unicode code points. Request bodies have no properties that are not described.
 - Errors are \`{_tag, message, …}\`: \`_tag\` identifies the error, \`message\` is for people. An unknown path \
 or method is 404 \`RouteNotFound\`; a fault of the service is 500 \`InternalError\`.
-- Requests are idempotent: the same request again changes nothing. After a timeout or 503 send it again unchanged; \
+- Requests are idempotent: the same request again changes nothing. Four have their effect each time: rotating a \
+signing secret, a ping, a redelivery, and starting a replay. After a timeout or 503 send a request again unchanged; \
 after 429 wait for \`Retry-After\` seconds.
 - Webhooks are signed and delivered to your endpoint at least once; those of one reward in the order of \`revision\`.`
 

@@ -11,10 +11,10 @@ import { Secret } from "../../ui/Secret.tsx"
 import { useToast } from "../../ui/Toasts.tsx"
 import { When } from "../../ui/When.tsx"
 
-/** The key that was created; without a secret where one of its name existed. */
+/** The key that was created, of which only this page has the secret. */
 interface Created {
   readonly name: string
-  readonly secret: string | undefined
+  readonly secret: string
 }
 
 /** A rotation in its three steps: create, deploy, revoke once unused. */
@@ -41,7 +41,7 @@ export const Rotation = ({
           {created === undefined ? (
             <Create active={active} oldName={oldName} onOldName={setOldName} onCreated={setCreated} />
           ) : (
-            <ShownOnce created={created} />
+            <Secret label={`Key ${created.name}`} value={created.secret} />
           )}
         </Step>
         <Step number={2} current={step} title="Deploy it">
@@ -55,7 +55,10 @@ export const Rotation = ({
               oldKey={oldKey}
               newName={created.name}
               isNewUsed={newKey?.lastUsedAt !== undefined}
-              onRevoked={() => setCreated(undefined)}
+              onRevoked={() => {
+                setOldName(created.name)
+                setCreated(undefined)
+              }}
             />
           )}
         </Step>
@@ -76,11 +79,12 @@ const Create = ({
   readonly onCreated: (created: Created) => void
 }) => {
   const [newName, setNewName] = useState("")
+  const [known, setKnown] = useState<string>()
   const name = newName.trim()
   const create = useChange((api) => api.apiKeys.create({ payload: { name: ApiKeyName.make(name) } }))
   const submit = () =>
     void create.mutateAsync().then(
-      ({ secret }) => onCreated({ name, secret }),
+      ({ secret }) => (secret === undefined ? setKnown(name) : onCreated({ name, secret })),
       () => undefined
     )
   return (
@@ -109,19 +113,15 @@ const Create = ({
           mono
         />
       </div>
+      {known !== undefined && (
+        <p role="alert">
+          A key of the name <b>{known}</b> exists already. Its secret was shown when it was created: choose another name
+          for the next key.
+        </p>
+      )}
     </Form>
   )
 }
-
-const ShownOnce = ({ created: { name, secret } }: { readonly created: Created }) =>
-  secret === undefined ? (
-    <p>
-      A key of the name <b>{name}</b> exists already. Its secret was shown when it was created; choose another name if
-      it is lost.
-    </p>
-  ) : (
-    <Secret label={`Key ${name}`} value={secret} />
-  )
 
 const Deploy = ({
   created: { secret },
@@ -132,7 +132,14 @@ const Deploy = ({
   readonly lastUsedAt: number | undefined
   readonly onSwitchKey: (apiKey: string) => Promise<void>
 }) => {
-  const [isSwitched, setSwitched] = useState(false)
+  const [state, setState] = useState<"other" | "switching" | "switched" | "failed">("other")
+  const switchTab = () => {
+    setState("switching")
+    void onSwitchKey(secret).then(
+      () => setState("switched"),
+      () => setState("failed")
+    )
+  }
   return (
     <>
       <p>
@@ -145,11 +152,12 @@ const Deploy = ({
           </>
         )}
       </p>
-      {secret !== undefined && !isSwitched && (
-        <button type="button" className="button" onClick={() => void onSwitchKey(secret).then(() => setSwitched(true))}>
+      {state !== "switched" && (
+        <button type="button" className="button" onClick={switchTab} disabled={state === "switching"}>
           Use it in this tab too
         </button>
       )}
+      {state === "failed" && <p role="alert">This tab could not be switched to it. Try again.</p>}
     </>
   )
 }

@@ -27,7 +27,7 @@ export const compile = (draft: Draft): Compiled => {
   const write = (field: string, path: string, { format, optional = false }: FieldDeclaration, text: string) => {
     fields.set(path, field)
     const value = format.parse(text, draft.asset)
-    if (optional && (text.trim() === "" || (Array.isArray(value) && value.length === 0))) return
+    if (optional && text.trim() === "") return
     if (value === undefined) problems.set(field, [format.expected(draft.asset)])
     setAt(body, path, value)
   }

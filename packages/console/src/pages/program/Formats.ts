@@ -59,17 +59,30 @@ export const word: Format = {
   expected: () => "a text"
 }
 
-const list = (separator: RegExp, joiner: string): Format => ({
-  parse: (text) => text.split(separator).map((entry) => entry.trim()).filter((entry) => entry !== ""),
-  print: (value) => Array.isArray(value) ? value.join(joiner) : "",
-  expected: () => "a list"
-})
-
 /** A list of words, separated by spaces or commas. */
-export const words = list(/[\s,]+/, " ")
+export const words: Format = {
+  parse: (text) => text.split(/[\s,]+/).filter((entry) => entry !== ""),
+  print: (value) => Array.isArray(value) ? value.join(" ") : "",
+  expected: () => "a list"
+}
 
-/** A list of texts, separated by commas. */
-export const phrases = list(/,/, ", ")
+/** The list without entries, which means something else than no list. */
+const emptyList = `""`
+
+/** A list of texts, separated by commas; one with a comma, a quote, or spaces at its ends is in quotes, as in CSV. */
+export const phrases: Format = {
+  parse: (text) =>
+    text.trim() === emptyList
+      ? []
+      : Array.from(text.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^,]*))(?:,|$)/g), ([, quoted, plain = ""]) =>
+        quoted?.replaceAll(`""`, `"`) ?? plain.trim()).filter((entry) => entry !== ""),
+  print: (value) =>
+    Array.isArray(value) && value.length === 0
+      ? emptyList
+      : Array.from(Array.isArray(value) ? value : [], (entry) =>
+        /[",]|^\s|\s$/.test(entry) ? `"${String(entry).replaceAll(`"`, `""`)}"` : entry).join(", "),
+  expected: () => "a list"
+}
 
 export const programId: Format = {
   ...word,

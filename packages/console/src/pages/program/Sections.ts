@@ -83,7 +83,7 @@ export const limits = declare({
     path: "eligibility.segments",
     optional: true,
     initial: "",
-    input: { placeholder: "beta, staff", hint: "Separated by commas." }
+    input: { placeholder: "beta, staff", hint: "Separated by commas; in quotes where one has a comma." }
   }
 })
 
@@ -135,7 +135,7 @@ export const rows = {
     bonusRate: { label: "Bonus", format: percentage, path: "bonusRate", initial: "1" },
     categoryIds: {
       label: "Categories",
-      format: words,
+      format: phrases,
       path: "categoryIds",
       optional: true,
       initial: "",

@@ -22,9 +22,11 @@ export const Movements = ({ asset }: { readonly asset: Asset }) => {
   const all = (latest.data?.events ?? [])
     .filter((event): event is Movement => event.movement?.amount.asset === asset)
     .toReversed()
-  if (latest.isError) return <Failure error={latest.error} onRetry={() => void latest.refetch()} />
-  if (all.length === 0) return undefined
+  const failure = latest.isError && <Failure error={latest.error} onRetry={() => void latest.refetch()} />
+  if (all.length === 0) return failure || undefined
   return (
+    <>
+      {failure}
     <Panel
       title="Latest movements"
       hint={`Deposits, withdrawals and claims among the newest ${keptEvents} events, with what each left.`}
@@ -53,6 +55,7 @@ export const Movements = ({ asset }: { readonly asset: Asset }) => {
         </button>
       )}
     </Panel>
+    </>
   )
 }
 

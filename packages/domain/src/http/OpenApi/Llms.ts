@@ -47,7 +47,7 @@ ${command === undefined ? "" : curl(command)}
     firstSteps.filter(({ path }) => path in document.paths).map(({ step }, index) => `${index + 1}. ${step}`).join(" ")
   }
 
-**Retries.** Every request but the start of a replay can be sent again unchanged: its effect happens once. Send it \
+**Retries.** Every request but the four named above can be sent again unchanged: its effect happens once. Send it \
 again after a lost connection, a timeout and 503, with growing pauses from 0.2 s to 5 s; after 429 and 503 wait at \
 least the seconds of \`Retry-After\`. Other responses are final. A secret is shown once: if that response was lost, \
 create another key, or rotate the secret of the endpoint.
