@@ -148,6 +148,26 @@ layer(emptyDatabase, { excludeTestServices: true })("slots that move", (it) => {
       assert.deepStrictEqual(yield* statesOf, ["b owned 256"])
     }))
 
+  it.effect("are deleted at the source also after an interruption, which the audit does not take for a fault", () =>
+    Effect.gen(function*() {
+      // the tables of the money are deleted before the events
+      yield* query(`CREATE FUNCTION cell_b.away() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'away'; END $$`)
+      yield* query("CREATE TRIGGER away BEFORE DELETE ON cell_b.events FOR EACH ROW EXECUTE FUNCTION cell_b.away()")
+      assert.strictEqual((yield* move("b", "a")).status, 1)
+      assert.deepStrictEqual(yield* statesOf, ["a owned 256", "b left 256"])
+      const left = yield* tablesWithRows("cell_b")
+      assert.includeMembers(left, ["events", "integrators"])
+      assert.notInclude(left, "vault_balances")
+      assert.deepStrictEqual(yield* run("audit"), { ...(yield* run("audit")), status: 0, stderr: "" })
+      assert.strictEqual((yield* move("b", "a")).status, 1)
+      yield* query("DROP TRIGGER away ON cell_b.events")
+      const { status, stderr } = yield* move("b", "a")
+      assert.deepStrictEqual([status, stderr], [0, ""])
+      assert.deepStrictEqual(yield* statesOf, ["a owned 256"])
+      assert.strictEqual((yield* move("a", "b")).status, 0)
+    }))
+
   it.effect("keep their rows at the source while an api may read them there", () =>
     Effect.gen(function*() {
       const moving = yield* Effect.forkChild(move("b", "a", "3"))

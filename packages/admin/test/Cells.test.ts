@@ -29,10 +29,18 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's cells", (it)
       const end = "With what the existing cells own, slots 128-255 would not be\n"
       assert.deepStrictEqual([refused.status, refused.stderr], [1, `Each slot must be of one cell. ${end}`])
       assert.deepStrictEqual(yield* list(split), [["a", "cell_a", 1, "0-255"], ["c", "cell_c", 0, ""]])
+      // a slot on the way between two cells is not free
+      const sql = yield* SqlClient.SqlClient
+      const mark = (set: string) => sql.unsafe(`UPDATE cell_a.cell_slots SET ${set} WHERE slot = 7`)
+      yield* mark("state = 'leaving', peer = 'b', mark = gen_random_uuid()")
+      const early = yield* run({ a: "0-6+8-255", b: "", c: "7" }, "migrate")
+      const moved = "New cells get their slots only while none are moved: end the move of slots 7 first\n"
+      assert.deepStrictEqual([early.status, early.stderr], [1, moved])
+      yield* mark("state = 'owned', peer = NULL, mark = NULL")
       // no new cell: there is nothing to give
       assert.strictEqual((yield* run({ a: "0-127", b: "128-255" }, "migrate")).status, 0)
       assert.deepStrictEqual(yield* list(first), [["a", "cell_a", 1, "0-255"], ["b", "cell_b", 1, ""]])
-    }))
+    }).pipe(Effect.provide(connection)))
 
   it.effect("are found by the integrator, or named", () =>
     Effect.gen(function*() {

@@ -25,7 +25,7 @@ const ledger: Grants = {
   vaults: "SELECT, UPDATE (rewards, entries, events, work_at)",
   vault_balances: `SELECT, UPDATE (held, free, assigned, assigned_to, assigned_at, day, ${movementNames.join(", ")})`,
   vault_days: "SELECT, INSERT",
-  vault_operations: "SELECT, INSERT",
+  vault_operations: "SELECT",
   rewards: "SELECT, INSERT, UPDATE (state, refunded_spend, amount, paid, recovered, clawed_back, updated_at, revision)",
   user_balances: "SELECT, INSERT, UPDATE (awaiting_funding, pending, claimable, paid, owed, due_at, due_creation, " +
     "first_waiting)",
@@ -56,6 +56,7 @@ const history: Grants = {
 /** The rights of each role, by table. To lock a row, a role needs `UPDATE` on at least one of its columns. */
 export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
   api: [ledger, keys, history, {
+    vault_operations: "INSERT",
     vault_balances: "UPDATE (low_funds)",
     integrators: "UPDATE (clock_offset_millis, clock_moved_to, programs_revision)",
     lanes: "UPDATE (position)",
@@ -91,6 +92,7 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
     delivery_attempts: "SELECT, INSERT"
   }],
   admin: [ledger, keys, history, {
+    vault_operations: "INSERT",
     integrators: "INSERT, UPDATE (suspended_at)",
     lanes: "INSERT",
     // not its time and its login, which the database sets

@@ -86,6 +86,7 @@ layer(liveLayer, { excludeTestServices: true })("roles with few privileges", (it
       const refused = [
         ["worker", "SELECT * FROM api_keys"],
         ["worker", "SELECT * FROM api_key_hashes"],
+        ["worker", "INSERT INTO vault_operations (integrator_id) VALUES ('x')"],
         ["api", "INSERT INTO journal_seals (integrator_id) VALUES ('x')"],
         ["admin", "INSERT INTO journal_seals (integrator_id) VALUES ('x')"],
         ["worker", "UPDATE integrators SET clock_offset_millis = 0"],

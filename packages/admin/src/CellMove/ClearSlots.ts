@@ -1,3 +1,4 @@
+import { deletionMark } from "@card-rewards/core/Slots"
 import { Effect } from "effect"
 import type { Connection } from "./Connection.ts"
 import * as Tables from "./Tables.ts"
@@ -5,12 +6,19 @@ import * as Tables from "./Tables.ts"
 /** How many rows one transaction deletes. */
 const deletedAtOnce = 10_000
 
-/** Deletes what a cell still has of slots that have left it, in batches, and then forgets the slots. */
+/**
+ * Deletes what a cell still has of slots that have left it, in batches, and then forgets the slots. The audit leaves
+ * out what is being deleted, so that an interrupted deletion can go on.
+ */
 export const clearSlots = Effect.fnUntraced(function*(
   connection: Connection,
   slots: ReadonlyArray<number>,
   onTable: (table: string, part: number) => Effect.Effect<void>
 ) {
+  yield* connection.query("UPDATE cell_slots SET mark = $2 WHERE slot = ANY ($1) AND state = 'left'", [
+    slots,
+    deletionMark
+  ])
   const integrators = yield* Tables.integratorsOf(connection, slots)
   const tables = integrators.length === 0 ? [] : yield* Tables.tablesOf(connection)
   const inBatches = (head: string, part: string, which = "") =>

@@ -60,7 +60,10 @@ export const stepOf = (
   const states = `${source?.state ?? "-"} ${target?.state ?? "-"}`
   if (states === "owned owned") return { refusal: "is owned by both cells: say with cells fence which one keeps it" }
   if (states === "left -") return { refusal: `has left cell ${from}, but cell ${to} lost it: see docs/operations.md` }
-  const isOlder = states === "leaving owned" && (source?.epoch ?? 0) >= (target?.epoch ?? 0)
-  const step = isOlder ? undefined : (undo ? backward : forward)[states]
+  const isOlder = (source?.epoch ?? 0) >= (target?.epoch ?? 0)
+  if (states === "left owned" && isOlder) {
+    return { refusal: `has left cell ${from}, and what cell ${to} has is older: see docs/operations.md` }
+  }
+  const step = states === "leaving owned" && isOlder ? undefined : (undo ? backward : forward)[states]
   return step ?? { refusal: `is not of cell ${from}` }
 }

@@ -54,6 +54,12 @@ const checkSlots = Effect.fnUntraced(function*(cells: ReadonlyArray<Cell>) {
       message: `New cells get their slots only while all cells can be asked; these cannot: ${away.join(", ")}`
     })
   }
+  const moving = new Set(found.flatMap((one) => one?.moving.map(({ slot }) => slot) ?? []))
+  if (moving.size > 0) {
+    return yield* new Refused({
+      message: `New cells get their slots only while none are moved: end the move of slots ${printSlots(moving)} first`
+    })
+  }
   const owned = cells.map(({ slots }, index) => isNew(index) ? slots : found[index]?.slots ?? new Map<number, number>())
   const wrong = new Set([...allSlots].filter((slot) => owned.filter((slots) => slots.has(slot)).length !== 1))
   if (wrong.size === 0) return
