@@ -1,5 +1,6 @@
 import { value } from "@card-rewards/core/Database"
 import { Deliveries } from "@card-rewards/core/Deliveries"
+import { purge } from "@card-rewards/core/Deliveries/Purge"
 import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
@@ -10,6 +11,7 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { leaseOf, readOf, recordOf, releaseOf } from "./Consuming.ts"
+import { measured } from "./Reads.ts"
 import { liveLayer } from "./TestLayer.ts"
 
 /** The first read of signing secrets meets a database that is away. */
@@ -238,5 +240,19 @@ layer(services, { excludeTestServices: true })("Deliveries", (it) => {
       yield* pass(last)
       yield* store(10)
       assert.isAtMost(yield* rowsRead, 400)
+      // what a deleted endpoint has left of the rewards of the next events
+      yield* sql`INSERT INTO retries (integrator_id, generation, event, round, reward, state, attempts, revision,
+          created_at)
+        SELECT ${integratorId}, 0, n, 2, ${value.int4(last)} + 1 + n % 10, 'open', 1, 0, now()
+        FROM generate_series(1, 10000) AS n`
+      yield* pass(last)
+      yield* store(10)
+      assert.isAtMost(yield* rowsRead, 400)
+      // of a deleted endpoint with nearly all retries of the table, a transaction reads what it removes
+      yield* sql`ANALYZE retries`
+      yield* sql`UPDATE webhook_endpoints SET deleted_at = now(), worker = NULL, work_at = '-infinity'
+        WHERE integrator_id = ${integratorId}`
+      const [, { rows }] = yield* measured(purge(yield* Clock.currentTimeMillis))
+      assert.isAtMost(rows, 4_100)
     }))
 })

@@ -1,4 +1,3 @@
-import type { PgTypes } from "@effect/sql-pg"
 import { Statement } from "effect/sql"
 
 /*
@@ -60,14 +59,3 @@ export const atVersion = (alias: string): Statement.Fragment =>
  */
 export const rewardsOfUser = (alias: string): string =>
   `(${alias}.integrator_id COLLATE "POSIX", ${alias}.user_id COLLATE "POSIX")`
-
-/**
- * `column = other` for integers, in a form that no index can serve: the statement uses the index of its other
- * conditions, even where the planner would estimate an index that begins with this column to be cheaper.
- */
-export const equalWithoutIndex = (column: string, other: string | PgTypes.Parameter): Statement.Fragment =>
-  Statement.fragment([
-    Statement.literal(`${column} - `),
-    typeof other === "string" ? Statement.literal(other) : Statement.parameter(other),
-    Statement.literal(" = 0")
-  ])

@@ -17,11 +17,11 @@ export const purge = Effect.fnUntraced(function*(now: number) {
   const { integratorId } = endpoint
   const generation = value.int4(endpoint.generation)
   const purged = yield* sql`
-    DELETE FROM retries r USING (
-      SELECT event, round FROM retries WHERE integrator_id = ${integratorId} AND generation = ${generation}
-      LIMIT ${value.int4(maxPurged)}
-    ) t
-    WHERE r.integrator_id = ${integratorId} AND r.event = t.event AND r.round = t.round RETURNING 1`
+    -- in the order of an index, so that no plan reads more; the rows stay where they are, as the endpoint is locked
+    DELETE FROM retries WHERE ctid = ANY(ARRAY(
+      SELECT ctid FROM retries WHERE generation = ${generation} AND integrator_id = ${integratorId}
+      ORDER BY state, least(round, 2), event LIMIT ${value.int4(maxPurged)}
+    )) RETURNING 1`
   if (purged.length < maxPurged) {
     yield* sql`DELETE FROM replays WHERE integrator_id = ${integratorId} AND generation = ${generation}`
     yield* sql`UPDATE webhook_endpoints SET work_at = NULL

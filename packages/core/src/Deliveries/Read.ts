@@ -110,7 +110,7 @@ const toRow = ({ replay, ...request }: ReadRequest) =>
 const select = Effect.fnUntraced(function*(requests: ReadonlyArray<ReadRequest>, now: number) {
   const sql = yield* SqlClient.SqlClient
   const at = value.timestamptz(now)
-  const isFirst = (alias: string, round: string) => isFirstOpen(alias, "p.revision >= e.first_revision", round)
+  const isFirst = (alias: string, round: string) => isFirstOpen(alias, "e.generation", round)
   return readColumns.rows(yield* sql`
     SELECT ${readColumns.of("found")} FROM (
     SELECT e.integrator_id, e.generation, e.url, e.revision, e.failures, e.probe_at, s.rotation, s.expires_at,

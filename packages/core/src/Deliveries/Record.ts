@@ -124,7 +124,7 @@ const storeRetries = Effect.fnUntraced(function*(records: ReadonlyArray<Endpoint
     yield* sql`
       INSERT INTO retries AS r (${retryColumns.names})
       SELECT t.integrator_id, t.generation, t.event, t.round, t.reward, t.state, t.attempts,
-        CASE WHEN ${isFirstOpen("t", "p.generation - t.generation = 0")} THEN t.next_attempt_at END,
+        CASE WHEN ${isFirstOpen("t", "t.generation")} THEN t.next_attempt_at END,
         t.revision, t.created_at, t.traceparent
       FROM ${retryColumns.unnest(kept)}
       ON CONFLICT (integrator_id, event, round) DO UPDATE SET state = excluded.state,

@@ -117,10 +117,10 @@ export const statements = [
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 20000, vacuum_index_cleanup = on
   )`,
   // Each of the two fits only the statements for which it is made, and no other index fits those, whatever the planner
-  // knows of the table: they name the integrator as these do, and compare generations by their difference.
+  // knows of the table: they name the integrator, and the generation, as these do.
   `CREATE INDEX retries_due ON retries ((integrator_id || ''), revision, next_attempt_at, event)
     WHERE next_attempt_at > '-infinity'`,
-  `CREATE INDEX retries_of_reward ON retries ((integrator_id || ''), reward, event, round)
+  `CREATE INDEX retries_of_reward ON retries ((integrator_id || ''), reward, (generation + 0), event, round)
     WHERE state = 'open' AND reward IS NOT NULL`,
   // Pages of an endpoint's deliveries (DeliveryLog.ts), and what a deleted one leaves (Deliveries/Purge.ts). The
   // generation comes first, so that they fit no statement that looks for a row by its key.
