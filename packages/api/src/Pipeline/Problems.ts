@@ -14,6 +14,9 @@ const maxKeyCharacters = 64
  */
 const maxValues = 2_000
 
+/** The maximum number of characters of a body that is parsed a second time, to find all of its problems. */
+const maxCharacters = 131_072
+
 /** Decodes a value of any schema under these options. */
 type Decode<A> = (input: unknown, options: SchemaAST.ParseOptions) => Effect.Effect<A, Schema.SchemaError>
 
@@ -79,9 +82,10 @@ export const refusing = (endpoint: HttpApiEndpoint.Top) => {
   }
 }
 
-/** The body that the pipeline has read; undefined where it is no JSON. */
+/** The body that the pipeline has read; undefined where it is no JSON, or a long one. */
 const bodyOfRequest = Effect.withFiber<unknown>(({ context }) =>
-  Effect.map(Effect.orDie(Context.getUnsafe(context, HttpServerRequest.HttpServerRequest).text), parse))
+  Effect.map(Effect.orDie(Context.getUnsafe(context, HttpServerRequest.HttpServerRequest).text), (text) =>
+    text.length > maxCharacters ? undefined : parse(text)))
 
 /** The value of a JSON text; undefined where it is none. */
 export const parse = (text: string): unknown => {

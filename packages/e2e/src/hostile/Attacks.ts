@@ -1,4 +1,5 @@
 import type { Attack } from "./Attack.ts"
+import { costlyBodies } from "./attacks/CostlyBodies.ts"
 import { deposit } from "./attacks/Deposit.ts"
 import { dueOwing } from "./attacks/DueOwing.ts"
 import { batchFlood, ingestFlood, readFlood } from "./attacks/Floods.ts"
@@ -35,6 +36,7 @@ const ofRequests: ReadonlyArray<Attack> = [
   largeEvents,
   books,
   simulations,
+  costlyBodies,
   readFlood,
   ingestFlood,
   batchFlood

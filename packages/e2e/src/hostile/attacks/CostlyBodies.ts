@@ -1,0 +1,47 @@
+import { Effect } from "effect"
+import * as Attack from "../Attack.ts"
+import * as Sockets from "../Sockets.ts"
+
+interface Size {
+  readonly perSecond: number
+  readonly millis: number
+}
+
+const connections = 20
+
+/** 240 KiB in which every object is wrong in four ways. */
+const emptyCampaigns = JSON.stringify({ campaigns: Array.from({ length: 80_000 }, () => ({})) })
+
+/** Nearly 1 MiB in one event, none of whose keys is known. */
+const keys = `{"events":[{${Array.from({ length: 80_000 }, (_, index) => `"a${index}":1`).join()}}]}`
+
+/** A body in more chunks than it may have, of a byte each. */
+const chunks = "1\r\n \r\n".repeat(10_000)
+
+/** Requests with a valid key whose refusal takes the service more time, or memory, than others take to answer. */
+export const costlyBodies = Attack.make({
+  name: "costly-bodies",
+  what: ({ perSecond }: Size) => `${Attack.grouped(perSecond)} requests/s that are costly to refuse`,
+  short: { perSecond: 20, millis: 1_000 },
+  full: { perSecond: 40, millis: 30_000 },
+  maxSeconds: 60,
+  prepare: ({ apiKey, stage }, { millis, perSecond }) => {
+    const key = { "x-api-key": apiKey }
+    const chunked = { ...key, "content-type": "application/json", "transfer-encoding": "chunked" }
+    const requests = [
+      Sockets.request("PUT", "/v1/programs/costly/versions/1", key, emptyCampaigns),
+      Sockets.request("POST", "/v1/spend-events/batch", key, keys),
+      `${Sockets.request("POST", "/v1/spend-events", chunked)}${chunks}0\r\n\r\n`,
+      Sockets.request("POST", "/v1/spend-events", key, "{}").replace(
+        "application/json",
+        `application/json${" ".repeat(15_000)}x`
+      )
+    ]
+    return Effect.succeed(Effect.scoped(Effect.gen(function*() {
+      const sockets = yield* Sockets.make(stage)
+      const flood = Sockets.flood(sockets, { connections, perSecond, millis }, (index) =>
+        requests[index % requests.length] ?? "")
+      return Attack.outcome(...(yield* Sockets.figures(sockets, flood)))
+    })))
+  }
+})
