@@ -4,6 +4,7 @@ import { decideParts } from "@card-rewards/core/Processing/Batch"
 import { EventWeights, maxUnits } from "@card-rewards/core/Processing/Budget"
 import { Groups } from "@card-rewards/core/Processing/Groups"
 import { dependents } from "@card-rewards/core/Processing/Load"
+import { MaxGroupRows } from "@card-rewards/core/Processing/Load/ReadGroups"
 import { type State, type StoredEvent } from "@card-rewards/core/Processing/State"
 import * as Unearned from "@card-rewards/core/Processing/Unearned"
 import { CachedPrograms, Catalog } from "@card-rewards/core/Programs/Catalog"
@@ -180,6 +181,38 @@ layer(moneyLayer)("the budget of a batch", (it) => {
       assert.deepStrictEqual([...read.values()].map(({ length }) => length), [limit + 1])
       // an entry and a row of each of the two tables
       assert.isAtMost(rows, 4 * (limit + 1))
+    }))
+
+  it.effect("bounds how many caps and estimates a batch reads, and of each user all are read in the end", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const [users, programs] = [6, 10]
+      const { integratorId, send, userIds } = yield* setUp({ users, programs })
+      const other = yield* setUp()
+      const all = (more: object) => Effect.forEach(userIds, (userId) => send(more, userId))
+      // a row of usage and one of estimates in each program
+      yield* all({})
+      yield* all({ kind: "authorization" })
+      while ((yield* processEvents) > 0);
+      yield* all({})
+      yield* other.send()
+      yield* all({ kind: "authorization" })
+      const counts: Array<number> = []
+      const max = 2 * programs + 5
+      while (true) {
+        const [done, { rows }] = yield* measured(Effect.provideService(processEvents, MaxGroupRows, max))
+        if (done === 0) break
+        counts.push(rows)
+      }
+      assert.isAtLeast(counts.length, users)
+      assert.deepStrictEqual(yield* notApplied(integratorId), [])
+      assert.deepStrictEqual(yield* notApplied(other.integratorId), [])
+      assert.strictEqual(yield* rewardCount(integratorId), 2 * users * programs)
+      // less than all rows, of which the smallest bound reads one user's
+      yield* all({})
+      while ((yield* Effect.provideService(processEvents, MaxGroupRows, 1)) > 0);
+      assert.strictEqual(yield* rewardCount(integratorId), 3 * users * programs)
+      assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
     }))
 
   it.effect("is shared by integrators whose events have more dependents than one batch applies", () =>

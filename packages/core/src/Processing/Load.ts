@@ -3,17 +3,17 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
-import { columnList, int4, nullable, numeric, type Row, rowVersion } from "../Database/Table.ts"
+import { columnList, int4, type Row, rowVersion } from "../Database/Table.ts"
 import type { Catalog } from "../Programs/Catalog.ts"
 import * as Tables from "../Tables.ts"
 import { attributesOf } from "../Users/AttributeHistory.ts"
 import { Groups } from "./Groups.ts"
+import { readGroups } from "./Load/ReadGroups.ts"
 import {
   authorizationOf,
   type AuthorizationState,
   clearingOf,
   type ClearingState,
-  groupOf,
   isPartlyApplied,
   originalKey,
   type State,
@@ -133,7 +133,10 @@ const leftByEarlier = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEv
   return rows.map(({ ord, ...event }): Waiting => ({ ord, event }))
 })
 
-/** Reads all rows that the decisions on the events depend on. The caller has locked their lanes. */
+/**
+ * Reads all rows that the decisions on the events depend on, except those of the users that it returns. The caller has
+ * locked their lanes.
+ */
 export const state = Effect.fnUntraced(function*(
   { queued, waiting }: Pick<Dependents, "queued" | "waiting">,
   programs: ReadonlyMap<string, Catalog>
@@ -144,9 +147,9 @@ export const state = Effect.fnUntraced(function*(
   const clearings = yield* readClearings(referring.filter((event) => event.kind === "refund"))
   const groups = new Groups()
   addMonths(groups, events, { authorizations, clearings })
-  yield* readGroups(groups, programs)
+  const unread = yield* readGroups(groups, programs)
   const unearned = new Unearned.Lists()
-  return { authorizations, clearings, groups, waiting, programs, unearned } satisfies State
+  return { state: { authorizations, clearings, groups, waiting, programs, unearned } satisfies State, unread }
 })
 
 /** The transactions that events refer to, as parameters. All of the events refer to one. */
@@ -191,8 +194,6 @@ const readClearings = Effect.fnUntraced(function*(refunds: ReadonlyArray<StoredE
   return found
 })
 
-const userMonths = Tables.capUsage.pick("integrator_id", "user_id", "month")
-
 /** Adds the users' months whose caps or estimates the events can change. */
 const addMonths = (
   groups: Groups,
@@ -210,45 +211,3 @@ const addMonths = (
     else add(event, authorizationOf({ authorizations }, event)?.occurredAt)
   }
 }
-
-/** Cap usage with the version of its row, or the estimates of open authorizations with that of their program. */
-const groupRows = columnList({
-  ...userMonths.columns,
-  ...Tables.capUsage.pick("program_id", "category_id").columns,
-  amount: numeric(),
-  ctid: nullable(rowVersion.ctid),
-  xmin: nullable(rowVersion.xmin),
-  version: nullable(int4()),
-  authorizations: nullable(int4())
-})
-
-/** Reads the groups of all months that were added. */
-const readGroups = Effect.fnUntraced(function*(groups: Groups, programs: ReadonlyMap<string, Catalog>) {
-  const found = { groups, programs }
-  // events of an integrator whose metadata is not read yet stay in the queue
-  const known = groups.months().filter(({ integratorId }) => programs.has(integratorId))
-  if (known.length === 0) return
-  const sql = yield* SqlClient.SqlClient
-  const rows = groupRows.rows(yield* sql`
-    SELECT ${userMonths.of("t")}, g.* FROM ${userMonths.unnest(known)} CROSS JOIN LATERAL (
-      SELECT u.program_id, u.category_id, u.earned AS amount, u.ctid, u.xmin, NULL::int4 AS version,
-        NULL::int4 AS authorizations
-      FROM cap_usage u WHERE ${userMonths.match("u", "t")}
-      UNION ALL
-      SELECT o.program_id, o.category_id, o.raw, NULL, NULL, o.version, o.authorizations
-      FROM open_estimates o WHERE ${userMonths.match("o", "t")} ${perRow}
-    ) g`.values)
-  for (const row of rows) {
-    const { ctid, xmin } = row
-    if (ctid !== null && xmin !== null) groupOf(found, row).addUsage(row.categoryId, row.amount, { ctid, xmin })
-    if (row.version === null || row.authorizations === null) continue
-    const version = programs.get(row.integratorId)?.version(row.programId, row.version)
-    if (version === undefined) return yield* Effect.die(new Error("an estimate of a version that is not published"))
-    groupOf(found, row).addEstimate({
-      version,
-      categoryId: row.categoryId === "" ? undefined : row.categoryId,
-      authorizations: row.authorizations,
-      raw: row.amount
-    })
-  }
-})

@@ -149,8 +149,12 @@ const decide = Effect.fnUntraced(function*(
 ) {
   const catalogs = yield* programs.catalogsAt(parts)
   const loaded = yield* readDependents(parts)
-  const state = yield* Load.state(loaded, catalogs)
-  const { decided, failed, outcome, work } = decideParts(state, loaded.parts, options.maxUnits)
+  const { state, unread } = yield* Load.state(loaded, catalogs)
+  const decidable = loaded.parts.flatMap((part): ReadonlyArray<DecidablePart> => {
+    const queued = part.queued.filter((event) => !unread.has(event))
+    return queued.length === 0 ? [] : [{ ...part, queued }]
+  })
+  const { decided, failed, outcome, work } = decideParts(state, decidable, options.maxUnits)
   const groups = state.groups.all().filter(({ integratorId }) => !failed.has(integratorId))
   const books = yield* applyVaultChanges(outcome, options.lockedVaults === "skip")
   const done = new Set<StoredEvent>(outcome.done)
@@ -164,7 +168,7 @@ const decide = Effect.fnUntraced(function*(
     units: [...work.values()].reduce((sum, one) => sum + one.units, 0),
     served: [...work.keys()],
     areAllServed: work.size + failed.size === parts.length,
-    isBatchFull,
+    isBatchFull: isBatchFull || unread.size > 0,
     failed,
     locked,
     work,
