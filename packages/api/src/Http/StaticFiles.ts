@@ -76,10 +76,13 @@ export const ofRoute = (
 const has = (ifNoneMatch: string | undefined, etag: string): boolean =>
   ifNoneMatch !== undefined && ifNoneMatch.split(",").some((one) => one.trim() === etag || one.trim() === "*")
 
+/** Codings of a request, and parameters of one, that are read. */
+const maxListed = 32
+
 /** Whether `gzip` is listed, or `*` is, and not with a weight of zero (RFC 9110, section 12.5.3). */
 const acceptsGzip = (acceptEncoding = ""): boolean => {
-  const weights = new Map(acceptEncoding.toLowerCase().split(",").map((one) => {
-    const [coding = "", ...parameters] = one.split(";").map((part) => part.trim())
+  const weights = new Map(acceptEncoding.toLowerCase().split(",", maxListed).map((one) => {
+    const [coding = "", ...parameters] = one.split(";", maxListed).map((part) => part.trim())
     return [coding, parameters.every((parameter) => !/^q=0(\.0*)?$/.test(parameter))]
   }))
   return weights.get("gzip") ?? weights.get("*") ?? false

@@ -212,6 +212,6 @@ const print = (root: string, path: ReadonlyArray<PropertyKey>): string => {
 }
 
 const shorten = (key: string): string => {
-  const text = key.toWellFormed().replace(/\p{Cc}/gu, "\ufffd")
-  return text.length > maxKeyCharacters ? `${text.slice(0, maxKeyCharacters).toWellFormed()}…` : text
+  const text = key.slice(0, maxKeyCharacters).toWellFormed().replace(/\p{Cc}/gu, "\ufffd")
+  return key.length > maxKeyCharacters ? `${text}…` : text
 }
