@@ -1,5 +1,5 @@
 import type { Attack } from "./Attack.ts"
-import { costlyBodies } from "./attacks/CostlyBodies.ts"
+import { costlyRequests } from "./attacks/CostlyRequests.ts"
 import { deposit } from "./attacks/Deposit.ts"
 import { dueOwing } from "./attacks/DueOwing.ts"
 import { batchFlood, ingestFlood, readFlood } from "./attacks/Floods.ts"
@@ -36,7 +36,7 @@ const ofRequests: ReadonlyArray<Attack> = [
   largeEvents,
   books,
   simulations,
-  costlyBodies,
+  costlyRequests,
   readFlood,
   ingestFlood,
   batchFlood

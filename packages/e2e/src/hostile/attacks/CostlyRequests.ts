@@ -18,9 +18,9 @@ const keys = `{"events":[{${Array.from({ length: 80_000 }, (_, index) => `"a${in
 /** A body in more chunks than it may have, of a byte each. */
 const chunks = "1\r\n \r\n".repeat(10_000)
 
-/** Requests with a valid key whose refusal takes the service more time, or memory, than others take to answer. */
-export const costlyBodies = Attack.make({
-  name: "costly-bodies",
+/** Requests whose refusal takes the service more time, or memory, than others take to answer; some need no key. */
+export const costlyRequests = Attack.make({
+  name: "costly-requests",
   what: ({ perSecond }: Size) => `${Attack.grouped(perSecond)} requests/s that are costly to refuse`,
   short: { perSecond: 20, millis: 1_000 },
   full: { perSecond: 40, millis: 30_000 },
@@ -35,7 +35,9 @@ export const costlyBodies = Attack.make({
       Sockets.request("POST", "/v1/spend-events", key, "{}").replace(
         "application/json",
         `application/json${" ".repeat(15_000)}x`
-      )
+      ),
+      Sockets.request("GET", `/${"%/".repeat(7_000)}%`),
+      Sockets.request("GET", `/health?${"%&".repeat(7_000)}`)
     ]
     return Effect.succeed(Effect.scoped(Effect.gen(function*() {
       const sockets = yield* Sockets.make(stage)
