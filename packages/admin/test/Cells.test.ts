@@ -34,8 +34,8 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's cells", (it)
       const mark = (set: string) => sql.unsafe(`UPDATE cell_a.cell_slots SET ${set} WHERE slot = 7`)
       yield* mark("state = 'leaving', peer = 'b', mark = gen_random_uuid()")
       const early = yield* run({ a: "0-6+8-255", b: "", c: "7" }, "migrate")
-      const moved = "New cells get their slots only while none are moved: end the move of slots 7 first\n"
-      assert.deepStrictEqual([early.status, early.stderr], [1, moved])
+      const moved = "New cells get their slots only while none are moved: end the move of slots 7 first. "
+      assert.deepStrictEqual([early.status, early.stderr], [1, `${moved}See "Cells" in docs/operations.md\n`])
       yield* mark("state = 'owned', peer = NULL, mark = NULL")
       // no new cell: there is nothing to give
       assert.strictEqual((yield* run({ a: "0-127", b: "128-255" }, "migrate")).status, 0)

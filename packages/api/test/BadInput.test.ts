@@ -107,20 +107,18 @@ $.occurredAt: expected a UTC timestamp such as 2026-12-01T00:00:00.000Z"
         assert.isBelow((system + user) / 1e6, 1)
       }))
 
-    it.effect("a path, a query or a header of any content is read in little time", () =>
+    it.effect("a path or a query of any content is read in little time", () =>
       Effect.gen(function*() {
         const { send } = yield* TestApi
         const cases = [
-          [`/${"%/".repeat(7_000)}%`, {}, 404],
-          [`/v1/users/${"%25".repeat(5_000)}`, {}, 404],
-          [`/health?${"%&".repeat(7_000)}`, {}, 204],
-          ["/openapi.json", { "accept-encoding": ",".repeat(15_000) }, 200]
+          [`/${"%/".repeat(7_000)}%`, 404],
+          [`/v1/users/${"%25".repeat(5_000)}`, 404],
+          [`/health?${"%&".repeat(7_000)}`, 204]
         ] as const
-        yield* send("GET", "/openapi.json")
-        for (const [path, headers, status] of cases) {
+        for (const [path, status] of cases) {
           const before = process.cpuUsage()
           for (let left = 10; left > 0; left--) {
-            assert.strictEqual((yield* send("GET", path, { headers })).status, status, path.slice(0, 20))
+            assert.strictEqual((yield* send("GET", path)).status, status, path.slice(0, 20))
           }
           const { system, user } = process.cpuUsage(before)
           // each took 10 to 60 ms for itself

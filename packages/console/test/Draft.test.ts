@@ -59,6 +59,15 @@ describe("the form of a version", () => {
     if (Result.isSuccess(decoded)) assert.deepStrictEqual(decoded.success, full)
   })
 
+  it("reads a list with quotes and any spaces", () => {
+    const segments = `"EU, retail" , beta ,"a ""b""" `
+    const decoded = decode(compile({ ...draftOf("p", 2, full, effectiveFrom), segments }))
+    assert.isTrue(Result.isSuccess(decoded))
+    if (Result.isSuccess(decoded)) {
+      assert.deepStrictEqual(decoded.success.eligibility?.segments, ["EU, retail", "beta", `a "b"`])
+    }
+  })
+
   it("begins with a definition that the service takes", () => {
     assert.deepStrictEqual([...problemsOf({ ...emptyDraft(effectiveFrom), programId: "p" })], [])
   })

@@ -8,7 +8,7 @@ import { moneyChecks } from "./Audit/MoneyChecks.ts"
 import * as Rebuild from "./Audit/Rebuild.ts"
 import { sealChecks } from "./Audit/SealChecks.ts"
 import * as Database from "./Database.ts"
-import { deletedIntegrators } from "./Slots.ts"
+import { integratorsBeingDeleted } from "./Slots.ts"
 
 export type { Finding } from "./Audit/Check.ts"
 
@@ -80,7 +80,7 @@ const audit = Effect.fnUntraced(function*(onProgress: (progress: AuditProgress) 
       SELECT integrator_id, subject::text, expected::text, actual::text
       FROM (${sql.literal(check.sql)}) AS found
       -- of what is being deleted after a move a part may be gone
-      WHERE (integrator_id IN (${sql.literal(deletedIntegrators)})) IS NOT TRUE LIMIT ${maxFindings}`
+      WHERE (integrator_id IN (${sql.literal(integratorsBeingDeleted)})) IS NOT TRUE LIMIT ${maxFindings}`
     findings.push(...rows.map((row) => ({ check: check.name, ...row })))
     yield* report(index, 1)
   }

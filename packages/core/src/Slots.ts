@@ -41,7 +41,7 @@ export const integratorsOnTheMove = `SELECT i.integrator_id FROM integrators i
 export const deletionMark = "00000000-0000-0000-0000-000000000000"
 
 /** SQL for the integrators whose rows are being deleted here. Their own rows go last. */
-export const deletedIntegrators = `SELECT i.integrator_id FROM integrators i
+export const integratorsBeingDeleted = `SELECT i.integrator_id FROM integrators i
   WHERE EXISTS (SELECT FROM cell_slots WHERE mark = '${deletionMark}') AND ${slotExpression("i.integrator_id")} IN (
     SELECT slot FROM cell_slots WHERE state = 'left' AND mark = '${deletionMark}')`
 

@@ -57,7 +57,8 @@ const checkSlots = Effect.fnUntraced(function*(cells: ReadonlyArray<Cell>) {
   const moving = new Set(found.flatMap((one) => one?.moving.map(({ slot }) => slot) ?? []))
   if (moving.size > 0) {
     return yield* new Refused({
-      message: `New cells get their slots only while none are moved: end the move of slots ${printSlots(moving)} first`
+      message: `New cells get their slots only while none are moved: end the move of slots ${printSlots(moving)} ` +
+        'first. See "Cells" in docs/operations.md'
     })
   }
   const owned = cells.map(({ slots }, index) => isNew(index) ? slots : found[index]?.slots ?? new Map<number, number>())

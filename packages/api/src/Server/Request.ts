@@ -2,7 +2,7 @@ import { IncomingMessage } from "./NodeHttp.ts"
 
 /**
  * The maximum number of chunks of a body. For each, which may be a single byte, Node takes some microseconds and makes
- * a buffer of 300 bytes more: a large body in such chunks would cost as much as thousands of requests.
+ * a buffer of 340 bytes more: a large body in such chunks would cost as much as thousands of requests.
  */
 export const maxChunks = 2_048
 

@@ -52,6 +52,9 @@ export const printIn = (zone: Zone, millis: number, part: TimePart): string => {
 /** The value of an `<input type="datetime-local">`, read as UTC; with milliseconds where there are some. */
 export const toInput = (millis: number): string => printTimestamp(millis).replace(/(?:[.]000)?Z$/, "")
 
+/** {@link toInput} of the second that an instant is in. */
+export const toInputSeconds = (millis: number): string => toInput(Math.floor(millis / 1_000) * 1_000)
+
 /** The instant of such a value; undefined while it is empty or incomplete. Seconds are left out where they are 0. */
 export const parseInput = (text: string): number | undefined =>
   parseTimestamp(`${text.length === 16 ? `${text}:00` : text}Z`)

@@ -8,7 +8,7 @@ import { type State, type StoredEvent, storedEvents } from "../Processing/State.
 import * as Unearned from "../Processing/Unearned.ts"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 import { makeVersions } from "../Programs/Versions.ts"
-import { deletedIntegrators } from "../Slots.ts"
+import { integratorsBeingDeleted } from "../Slots.ts"
 import { purchaseAttributes, recordColumns } from "../Users/AttributeHistory.ts"
 import type { Finding } from "./Check.ts"
 import {
@@ -40,7 +40,7 @@ export const rebuild = Effect.fnUntraced(function*(
   const sql = yield* SqlClient.SqlClient
   const versions = yield* makeVersions()
   const isReplayed = sql`(e.position IS NOT NULL OR e.unearned IS NOT NULL)
-    AND e.integrator_id NOT IN (${sql.literal(deletedIntegrators)})`
+    AND e.integrator_id NOT IN (${sql.literal(integratorsBeingDeleted)})`
   const [{ total } = { total: 0n }] = yield* sql<{ total: bigint }>`
     SELECT count(*) AS total FROM spend_events e WHERE ${isReplayed}`
   yield* sql`DECLARE applied_events NO SCROLL CURSOR FOR

@@ -20,7 +20,7 @@ export const WaitingSince = Context.Reference<bigint | undefined>("@card-rewards
 export const deadlineStart: Effect.Effect<bigint> = Effect.withFiber((fiber) =>
   Effect.succeed(fiber.getRef(WaitingSince) ?? fiber.getRef(Clock.Clock).monotonicTimeNanosUnsafe()))
 
-/** Gives the steps of a request one deadline together, which counts from now; without it each has its own. */
+/** Gives the steps of a request one deadline together, which counts from {@link deadlineStart}. */
 export const withOneDeadline = <A, E, R>(steps: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(deadlineStart, (since) => Effect.provideService(steps, WaitingSince, since))
 

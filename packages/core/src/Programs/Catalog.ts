@@ -183,6 +183,12 @@ export class Catalog {
     return found
   }
 
+  /** Keeps a version that was compiled for this transaction. Throws {@link BrokenDefinition} where it cannot be. */
+  keep(version: VersionMetadata, found: ProgramVersion | BrokenDefinition): void {
+    if (found instanceof BrokenDefinition) throw found
+    this.kept.set(version, found)
+  }
+
   /** Releases the kept versions. */
   release(): void {
     this.kept.clear()

@@ -77,8 +77,10 @@ export const makeVersions = Effect.fnUntraced(function*(limits: CacheLimits = de
   const ensure = Effect.fnUntraced(function*(catalog: Catalog, versions: Iterable<VersionMetadata>) {
     let chunk: Array<VersionMetadata> = []
     let bytes = 0
-    const read = Effect.suspend(() =>
-      readDefinitions(chunk.map((version) => [catalog.entry, version] as const), (version) => catalog.has(version)))
+    const read = Effect.suspend(() => {
+      const wanted = chunk.map((version) => [catalog.entry, version] as const)
+      return readDefinitions(wanted, (version, found) => catalog.keep(version, found))
+    })
     for (const version of versions) {
       if (catalog.has(version)) continue
       if (chunk.length > 0 && bytes + version.definitionBytes > maxLoadBytes) {
@@ -111,10 +113,10 @@ const readInto = (cache: VersionCache, sql: SqlClient.SqlClient) => {
     }
   })
 
-  /** `keep` is called with each version before another one, or another fiber's, can evict it. */
+  /** `keep` is called with each version, which the cache may evict at once. */
   const readDefinitions = Effect.fnUntraced(function*(
     wanted: Wanted,
-    keep: (version: VersionMetadata) => void = () => {}
+    keep: (version: VersionMetadata, found: ProgramVersion | BrokenDefinition) => void = () => {}
   ) {
     const rows = yield* sql<{ position: number; definition: unknown }>`
       SELECT t.position::int AS position, v.definition
@@ -127,8 +129,9 @@ const readInto = (cache: VersionCache, sql: SqlClient.SqlClient) => {
     for (const { definition, position } of rows) {
       const [entry, version] = wanted[position - 1] ?? []
       if (entry === undefined || version === undefined) continue
-      cache.add(entry, version, yield* compileStored(entry.integratorId, version, definition))
-      keep(version)
+      const found = yield* compileStored(entry.integratorId, version, definition)
+      cache.add(entry, version, found)
+      keep(version, found)
       // compiling a large definition blocks the event loop for several milliseconds
       yield* Effect.yieldNow
     }

@@ -1,7 +1,7 @@
 import type { Asset } from "@card-rewards/domain/Money"
 import type { ProgramDefinition } from "@card-rewards/domain/Program"
 import { Record as Records } from "effect"
-import { toInput } from "../../format/Time.ts"
+import { toInputSeconds } from "../../format/Time.ts"
 import { valueAt } from "./BodyPaths.ts"
 import { type FieldDeclaration, rows, single, tierRate } from "./Sections.ts"
 
@@ -35,7 +35,7 @@ export const initialRows = {
 export const emptyDraft = (effectiveFrom: number): Draft => ({
   ...initialTexts(single),
   asset: "USDC",
-  effectiveFrom: toInput(effectiveFrom),
+  effectiveFrom: toInputSeconds(effectiveFrom),
   categories: [],
   tiers: [],
   campaigns: []
@@ -63,7 +63,7 @@ export const draftOf = (
     programId,
     version: String(version),
     asset,
-    effectiveFrom: toInput(effectiveFrom),
+    effectiveFrom: toInputSeconds(effectiveFrom),
     categories: categories.map((category) =>
       Records.map(rows.categories, (field: FieldDeclaration) =>
         field.listByCategory === undefined

@@ -74,7 +74,7 @@ export const phrases: Format = {
   parse: (text) =>
     text.trim() === emptyList
       ? []
-      : Array.from(text.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^,]*))(?:,|$)/g), ([, quoted, plain = ""]) =>
+      : Array.from(text.matchAll(/\s*(?:"((?:[^"]|"")*)"\s*|([^,]*))(?:,|$)/g), ([, quoted, plain = ""]) =>
         quoted?.replaceAll(`""`, `"`) ?? plain.trim()).filter((entry) => entry !== ""),
   print: (value) =>
     Array.isArray(value) && value.length === 0

@@ -2,7 +2,7 @@ import { useQueryClient } from "@tanstack/react-query"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Effect } from "effect"
 import { type FormEvent, useState } from "react"
-import { parseInput, printDay, toInput } from "../../format/Time.ts"
+import { parseInput, printDay, toInputSeconds } from "../../format/Time.ts"
 import { machineMillis } from "../../session/Machine.ts"
 import { useChange } from "../../session/Query.ts"
 import { Failure } from "../../ui/Failure.tsx"
@@ -103,7 +103,7 @@ const MoveTo = ({
           type="datetime-local"
           value={target}
           onChange={onTarget}
-          placeholder={toInput(now)}
+          placeholder={toInputSeconds(now)}
         />
         <button type="submit" className="button" disabled={wanted === undefined || isMoving}>
           Move

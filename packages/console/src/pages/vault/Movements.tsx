@@ -27,34 +27,34 @@ export const Movements = ({ asset }: { readonly asset: Asset }) => {
   return (
     <>
       {failure}
-    <Panel
-      title="Latest movements"
-      hint={`Deposits, withdrawals and claims among the newest ${keptEvents} events, with what each left.`}
-      flush
-    >
-      <Table
-        label="Movements"
-        heads={
-          <>
-            <TimeHead>When</TimeHead>
-            <Head>Movement</Head>
-            <Head>Reference</Head>
-            <NumberHead>Amount</NumberHead>
-            <NumberHead>Held after</NumberHead>
-            <NumberHead>Free after</NumberHead>
-          </>
-        }
+      <Panel
+        title="Latest movements"
+        hint={`Deposits, withdrawals and claims among the newest ${keptEvents} events, with what each left.`}
+        flush
       >
-        {all.slice(0, shown).map((event) => (
-          <MovementRow key={event.id} event={event} />
-        ))}
-      </Table>
-      {all.length > shown && (
-        <button type="button" className="link more" onClick={() => setShown(shown * 2)}>
-          Show more of {all.length}
-        </button>
-      )}
-    </Panel>
+        <Table
+          label="Movements"
+          heads={
+            <>
+              <TimeHead>When</TimeHead>
+              <Head>Movement</Head>
+              <Head>Reference</Head>
+              <NumberHead>Amount</NumberHead>
+              <NumberHead>Held after</NumberHead>
+              <NumberHead>Free after</NumberHead>
+            </>
+          }
+        >
+          {all.slice(0, shown).map((event) => (
+            <MovementRow key={event.id} event={event} />
+          ))}
+        </Table>
+        {all.length > shown && (
+          <button type="button" className="link more" onClick={() => setShown(shown * 2)}>
+            Show more of {all.length}
+          </button>
+        )}
+      </Panel>
     </>
   )
 }

@@ -3,7 +3,7 @@ import type { EndpointId } from "@card-rewards/domain/Ids"
 import { type ReplayRequest, ReplayRunning } from "@card-rewards/domain/Replay"
 import { dayMillis, instant } from "@card-rewards/domain/Time"
 import { useId, useState } from "react"
-import { parseInput, toInput } from "../../format/Time.ts"
+import { parseInput, toInputSeconds } from "../../format/Time.ts"
 import { useChange } from "../../session/Query.ts"
 import { Field } from "../../ui/Field.tsx"
 import { Form, Submit } from "../../ui/Form.tsx"
@@ -35,7 +35,7 @@ export const ReplayForm = ({
   readonly isRunning: boolean
 }) => {
   const now = useNow(60_000)
-  const [from, setFrom] = useState(() => toInput(now - dayMillis))
+  const [from, setFrom] = useState(() => toInputSeconds(now - dayMillis))
   const [to, setTo] = useState("")
   const [kinds, setKinds] = useState<ReadonlyArray<WebhookEventKind>>([])
   const [first, end] = [parseInput(from), parseInput(to)]
