@@ -3,6 +3,7 @@ import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createHash } from "node:crypto"
 import { promisify } from "node:util"
 import { gzip } from "node:zlib"
+import { listOf } from "../ContentTypes.ts"
 
 /** A file in memory. It is compressed once, outside the event loop. */
 export interface StaticFile {
@@ -76,14 +77,9 @@ export const ofRoute = (
 const has = (ifNoneMatch: string | undefined, etag: string): boolean =>
   ifNoneMatch !== undefined && ifNoneMatch.split(",").some((one) => one.trim() === etag || one.trim() === "*")
 
-/** Codings of a request, and parameters of one, that are read. */
-const maxListed = 32
-
 /** Whether `gzip` is listed, or `*` is, and not with a weight of zero (RFC 9110, section 12.5.3). */
-const acceptsGzip = (acceptEncoding = ""): boolean => {
-  const weights = new Map(acceptEncoding.toLowerCase().split(",", maxListed).map((one) => {
-    const [coding = "", ...parameters] = one.split(";", maxListed).map((part) => part.trim())
-    return [coding, parameters.every((parameter) => !/^q=0(\.0*)?$/.test(parameter))]
-  }))
+const acceptsGzip = (acceptEncoding: string | undefined): boolean => {
+  const weights = new Map(listOf(acceptEncoding).map(([coding, ...parameters]) =>
+    [coding, parameters.every((parameter) => !/^q=0(\.0*)?$/.test(parameter))]))
   return weights.get("gzip") ?? weights.get("*") ?? false
 }

@@ -4,7 +4,7 @@ import type { EarnedReward } from "../Ledger.ts"
 import { apply, isReady } from "../Processing/Apply.ts"
 import { neededVersions } from "../Processing/Needs.ts"
 import { type Group, Groups } from "../Processing/Groups.ts"
-import { type State, type StoredEvent, storedEvents } from "../Processing/State.ts"
+import { type State, type StoredEvent, storedEvents, userKey } from "../Processing/State.ts"
 import * as Unearned from "../Processing/Unearned.ts"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 import { makeVersions } from "../Programs/Versions.ts"
@@ -18,8 +18,7 @@ import {
   readStored,
   rewardFact,
   unearnedFact,
-  type UserFacts,
-  userKeyOf
+  type UserFacts
 } from "./Stored.ts"
 
 /** Name of the rule that {@link rebuild} checks. */
@@ -79,7 +78,7 @@ export const rebuild = Effect.fnUntraced(function*(
 const compare = Effect.fnUntraced(function*(rebuilt: ReadonlyArray<UserFacts>) {
   const stored = yield* readStored(rebuilt)
   return rebuilt.flatMap(({ facts, integratorId, userId }): ReadonlyArray<Finding> => {
-    const present = stored.get(userKeyOf({ integratorId, userId })) ?? new Map<string, string>()
+    const present = stored.get(userKey({ integratorId, userId })) ?? new Map<string, string>()
     return [...new Set([...facts.keys(), ...present.keys()])].flatMap((subject) => {
       const [expected, actual] = [facts.get(subject) ?? "nothing", present.get(subject) ?? "nothing"]
       const finding = { check: name, integratorId, subject: `${userId}: ${subject}`, expected, actual }

@@ -6,6 +6,7 @@ import { SqlClient } from "effect/sql"
 import { columns } from "../Database.ts"
 import type { EarnedReward } from "../Ledger.ts"
 import type { RewardRow } from "../Ledger/RewardRow.ts"
+import { userKey } from "../Processing/State.ts"
 import * as Unearned from "../Processing/Unearned.ts"
 
 /** The facts about a user, as text by subject, so that rebuilt and stored facts can be compared and shown. */
@@ -19,10 +20,6 @@ export interface UserFacts {
 }
 
 type Fact = readonly [subject: string, text: string]
-
-/** Map key of a user. Ids contain no NUL, so that two users never share a key. */
-export const userKeyOf = (user: Pick<UserFacts, "integratorId" | "userId">): string =>
-  `${user.integratorId}\0${user.userId}`
 
 /** The part of a reward that depends on spend events only. */
 export const rewardFact = (reward: EarnedReward & Pick<RewardRow, "amount" | "refundedSpend">): Fact => [
@@ -82,17 +79,17 @@ export const expectedFact = (balance: { readonly asset: string; readonly expecte
   `${balance.expected}`
 ]
 
-/** The stored facts of these users, by {@link userKeyOf}. */
+/** The stored facts of these users, by {@link userKey}. */
 export const readStored = Effect.fnUntraced(function*(users: ReadonlyArray<UserFacts>) {
   const sql = yield* SqlClient.SqlClient
-  const facts = new Map(users.map((user) => [userKeyOf(user), new Map<string, string>()]))
+  const facts = new Map(users.map((user) => [userKey(user), new Map<string, string>()]))
   const own = sql`unnest(${columns.text(users.map((user) => user.integratorId))},
     ${columns.text(users.map((user) => user.userId))}) AS t(integrator_id, user_id)`
   type Owned<A> = A & Pick<UserFacts, "integratorId" | "userId">
   const add = <A>(rows: ReadonlyArray<Owned<A>>, factOf: (row: A) => Fact | undefined) => {
     for (const row of rows) {
       const fact = factOf(row)
-      if (fact !== undefined) facts.get(userKeyOf(row))?.set(...fact)
+      if (fact !== undefined) facts.get(userKey(row))?.set(...fact)
     }
   }
   add(yield* sql<RewardRow>`SELECT r.* FROM ${own} JOIN rewards r USING (integrator_id, user_id)`, rewardFact)

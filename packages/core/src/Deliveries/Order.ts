@@ -18,7 +18,7 @@ export type Position = Written<typeof positions>
 
 /**
  * Whether no open retry of its reward, of the endpoint with this generation, comes before the delivery with this alias.
- * With a `LIMIT` it is a look at the reward's own rows, whatever the planner knows of the table: those that deleted
+ * With a `LIMIT` it reads the reward's own rows alone, whatever the planner knows of the table: those that deleted
  * endpoints have left are not among them.
  */
 export const isFirstOpen = (alias: string, generation: string, round = `${alias}.round`): Statement.Fragment =>

@@ -70,6 +70,10 @@ export const transactionKey = (event: {
   readonly externalTransactionId: string
 }): string => `${event.integratorId}\0${event.userId}\0${event.externalTransactionId}`
 
+/** Map key of a user. Ids contain no NUL, so that two users never share a key. */
+export const userKey = ({ integratorId, userId }: Pick<StoredEvent, "integratorId" | "userId">): string =>
+  `${integratorId}\0${userId}`
+
 /** The state that a batch's decisions read and change. */
 export interface State {
   readonly authorizations: Map<string, AuthorizationState>

@@ -6,7 +6,7 @@ import { columnList, int4, nullable, numeric, rowVersion } from "../../Database/
 import type { Catalog } from "../../Programs/Catalog.ts"
 import * as Tables from "../../Tables.ts"
 import type { Groups, UserMonth } from "../Groups.ts"
-import { groupOf, type StoredEvent } from "../State.ts"
+import { groupOf, userKey } from "../State.ts"
 
 const userMonths = Tables.capUsage.pick("integrator_id", "user_id", "month")
 
@@ -31,46 +31,26 @@ const groupRows = columnList({
   authorizations: nullable(int4())
 })
 
-/** The users whose groups a batch has not read: their events stay in the queue. */
-export class UnreadUsers {
-  private readonly keys: ReadonlySet<string>
-
-  constructor(users: ReadonlyArray<Pick<StoredEvent, "integratorId" | "userId">>) {
-    this.keys = new Set(users.map(UnreadUsers.keyOf))
-  }
-
-  get size(): number {
-    return this.keys.size
-  }
-
-  has(user: Pick<StoredEvent, "integratorId" | "userId">): boolean {
-    return this.keys.size > 0 && this.keys.has(UnreadUsers.keyOf(user))
-  }
-
-  private static keyOf({ integratorId, userId }: Pick<StoredEvent, "integratorId" | "userId">): string {
-    return `${integratorId}\0${userId}`
-  }
-}
-
-/** Reads the groups of the months that were added, user by user, and returns the users whose groups it has not read. */
+/**
+ * Reads the groups of the months that were added, user by user. Returns the keys of the users whose groups it has not
+ * read: their events stay in the queue.
+ */
 export const readGroups = Effect.fnUntraced(function*(groups: Groups, programs: ReadonlyMap<string, Catalog>) {
   const found = { groups, programs }
   // events of an integrator whose metadata is not read yet stay in the queue
   const known = groups.months().filter(({ integratorId }) => programs.has(integratorId))
-  const [first] = known
-  if (first === undefined) return new UnreadUsers([])
+  const [first] = known.map(userKey)
+  if (first === undefined) return new Set<string>()
   const max = yield* MaxGroupRows
   let rows = yield* selectGroups(known, max + 1)
   // the months are read in their order, and the last one of these rows in part
-  let unread = new UnreadUsers(rows.length > max ? known.slice(rows.at(-1)?.ord) : [])
+  let unread: ReadonlySet<string> = new Set(rows.length > max ? known.slice(rows.at(-1)?.ord).map(userKey) : [])
   if (unread.has(first)) {
-    const isOfFirst = ({ integratorId, userId }: UserMonth) =>
-      integratorId === first.integratorId && userId === first.userId
-    rows = yield* selectGroups(known.filter(isOfFirst), null)
-    unread = new UnreadUsers(known.filter((month) => !isOfFirst(month)))
+    rows = yield* selectGroups(known.filter((month) => userKey(month) === first), null)
+    unread = new Set(known.map(userKey).filter((key) => key !== first))
   }
   for (const row of rows) {
-    if (unread.has(row)) continue
+    if (unread.size > 0 && unread.has(userKey(row))) continue
     const { ctid, xmin } = row
     if (ctid !== null && xmin !== null) groupOf(found, row).addUsage(row.categoryId, row.amount, { ctid, xmin })
     if (row.version === null || row.authorizations === null) continue
