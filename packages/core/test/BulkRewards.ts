@@ -1,4 +1,5 @@
 import { value } from "@card-rewards/core/Database"
+import { blockSize } from "@card-rewards/core/Ledger/Accounts"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { RewardState } from "@card-rewards/domain/Reward"
 import { Effect } from "effect"
@@ -74,7 +75,7 @@ const deriveBalances = Effect.fnUntraced(function*(integratorId: IntegratorId) {
       due_creation = excluded.due_creation, first_waiting = excluded.first_waiting`
   yield* sql`DELETE FROM waiting_sums WHERE integrator_id = ${integratorId}`
   yield* sql`INSERT INTO waiting_sums (integrator_id, asset, block, amount)
-    SELECT integrator_id, asset, creation / 4096, sum(amount) FROM rewards
+    SELECT integrator_id, asset, creation / ${value.int8(blockSize)}, sum(amount) FROM rewards
     WHERE integrator_id = ${integratorId} AND state = 'AwaitingFunding' GROUP BY 1, 2, 3`
   yield* sql`UPDATE vault_balances b SET held = r.held, deposits = b.withdrawals + b.claims + r.held
     FROM (

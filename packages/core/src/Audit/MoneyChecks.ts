@@ -1,4 +1,5 @@
 import { movementNames } from "@card-rewards/domain/Statement"
+import { blockSize } from "../Ledger/Accounts.ts"
 import type { Check } from "./Check.ts"
 import {
   balanceColumns,
@@ -99,7 +100,7 @@ export const moneyChecks: ReadonlyArray<Check> = [
       SELECT integrator_id, asset || ' block ' || block AS subject, coalesce(r.amount, 0) AS expected,
         coalesce(s.amount, 0) AS actual
       FROM waiting_sums s FULL JOIN (
-        SELECT integrator_id, asset, creation / 4096 AS block, sum(amount) AS amount FROM rewards
+        SELECT integrator_id, asset, creation / ${blockSize} AS block, sum(amount) AS amount FROM rewards
         WHERE state = 'AwaitingFunding' GROUP BY 1, 2, 3
       ) r USING (integrator_id, asset, block) WHERE coalesce(r.amount, 0) <> coalesce(s.amount, 0)`
   },

@@ -105,7 +105,7 @@ export interface Payout {
 }
 
 /** The table `waiting_sums` has one sum for each block of this many creations. */
-const blockSize = 4_096n
+export const blockSize = 256n
 
 /** The block of `waiting_sums` that counts a reward. */
 export const blockOf = (creation: bigint): bigint => creation / blockSize

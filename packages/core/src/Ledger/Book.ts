@@ -5,7 +5,6 @@ import type { RewardChange, RewardMoney, RewardState } from "@card-rewards/domai
 import { addEntry, type DayEnd } from "@card-rewards/domain/Statement"
 import { dayOf } from "@card-rewards/domain/Time"
 import {
-  blockOf,
   byDuePosition,
   isFallen,
   type LowFunds,
@@ -18,6 +17,7 @@ import {
 import { encodeReward, presentReward, type RewardRow, rewardKey } from "./RewardRow.ts"
 import type { Entry, PendingEvent, VaultOperation } from "./Pending.ts"
 import { WaitingQueue } from "./WaitingQueue.ts"
+import { WaitingChanges, WaitingScan } from "./WaitingScan.ts"
 
 /** What the book adds to a new reward: above all that it is one of its own integrator. */
 type AddedByBook = "integratorId" | "kind" | "creation" | "createdAt" | "updatedAt" | "revision"
@@ -50,8 +50,8 @@ export class Book {
   readonly changedAssets = new Set<Asset>()
   /** The ends of the days that this transaction is the first one after, of the assets that it has moved. */
   readonly dayEnds: Array<DayEnd & { readonly asset: Asset }> = []
-  /** Change of the sum of waiting rewards, by asset and block of creations; see `waiting_sums`. */
-  readonly waitingChanges: Readonly<Record<Asset, Map<bigint, bigint>>> = { USDC: new Map(), EURe: new Map() }
+  readonly waitingChanges = { USDC: new WaitingChanges(), EURe: new WaitingChanges() }
+  readonly scans = { USDC: new WaitingScan(), EURe: new WaitingScan() }
   /** Unfinished claims of the users that were read. */
   readonly payouts = new Map<UserAccounts, Payout>()
   readonly changedPayouts = new Set<UserAccounts>()
@@ -236,9 +236,7 @@ export class Book {
   private trackWaiting(before: RewardRow | undefined, { amount, asset, creation, state }: RewardRow): void {
     const was = before?.state === "AwaitingFunding" ? before.amount : 0n
     const is = state === "AwaitingFunding" ? amount : 0n
-    if (is === was) return
-    const block = blockOf(creation)
-    this.waitingChanges[asset].set(block, (this.waitingChanges[asset].get(block) ?? 0n) + is - was)
+    if (is !== was) this.waitingChanges[asset].add(creation, is - was)
   }
 
   /** The assets whose free money this transaction has let fall below its threshold, with that. */

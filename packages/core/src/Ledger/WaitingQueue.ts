@@ -6,17 +6,18 @@ export class WaitingQueue {
   readUpTo = 0n
   /** Whether all stored rewards were read. */
   readAll = false
+  /** Keys of the first rewards that this transaction created. */
+  readonly created: Array<string> = []
   private stored: Array<string> = []
-  private readonly added: Array<string> = []
 
   /** Key of the first reward; undefined where the next page must be read first, or where no reward waits. */
   first(): string | undefined {
-    return this.stored[0] ?? (this.readAll ? this.added[0] : undefined)
+    return this.stored[0] ?? (this.readAll ? this.created[0] : undefined)
   }
 
   /** Removes the first reward. */
   shift(): void {
-    if (this.stored.shift() === undefined) this.added.shift()
+    if (this.stored.shift() === undefined) this.created.shift()
   }
 
   /** Adds a page that was read, the oldest reward first. */
@@ -28,6 +29,6 @@ export class WaitingQueue {
 
   /** Adds a reward that this transaction created. */
   push(row: RewardRow): void {
-    this.added.push(rewardKey(row))
+    this.created.push(rewardKey(row))
   }
 }

@@ -98,7 +98,7 @@ export const writeWaitingSums = Effect.fnUntraced(function*(books: ReadonlyArray
   const sql = yield* SqlClient.SqlClient
   const rows = books.flatMap((book) =>
     assets.flatMap((asset) =>
-      [...book.waitingChanges[asset]].filter(([, change]) => change !== 0n).map(([block, change]) =>
+      [...book.waitingChanges[asset].blocks].filter(([, change]) => change !== 0n).map(([block, change]) =>
         ({ integratorId: book.integratorId, asset, block, change }))))
   if (rows.length === 0) return
   const left = yield* sql<{ amount: bigint }>`

@@ -39,7 +39,7 @@ export const prepare = Effect.fnUntraced(function*(books: ReadonlyArray<Book>, o
 /** Whether {@link writeRest} has something to write. */
 const needsMore = ({ changedPayouts, operation, outdatedFirsts, waitingChanges }: Book): boolean =>
   outdatedFirsts > 0 || operation !== undefined || changedPayouts.size > 0 ||
-  assets.some((asset) => waitingChanges[asset].size > 0)
+  assets.some((asset) => waitingChanges[asset].blocks.size > 0)
 
 /** Writes what looks up, or depends on, what the first statement has changed. */
 const writeRest = Effect.fnUntraced(function*(changed: ReadonlyArray<Book>, outdated: ReadonlyArray<Book>) {

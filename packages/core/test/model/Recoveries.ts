@@ -2,7 +2,7 @@ import { dayMillis } from "@card-rewards/domain/Time"
 import type { Operation } from "./Operation.ts"
 import { program } from "./Sizes.ts"
 
-/** A short story in which a user owes money, and its expected result. */
+/** A short story in which money that was paid or reserved comes back, and its expected result. */
 export interface Recovery {
   readonly guarantee: string
   /** The operations, with this number of rewards of another user before the first one whose money is assigned. */
@@ -119,6 +119,25 @@ export const recoveries: ReadonlyArray<Recovery> = [
       clearing("u2", "W", 50n, holdingDays),
       move("deposit", "d1", BigInt(fillers) + 200n),
       { op: "clock", to: 11 * dayMillis },
+      { op: "read", user: "u1" },
+      { op: "check" }
+    ]
+  },
+  {
+    guarantee: "money that refunds free funds the rewards that the same batch of events created before them",
+    // with more than a block of waiting rewards before these
+    story: (fillers) => [
+      ...enrolled,
+      clearing("u1", "F", BigInt(fillers) + 716n, holdingDays),
+      clearing("u1", "G", 110n, holdingDays),
+      move("deposit", "d0", BigInt(fillers) + 826n),
+      ...waitingFirst(fillers + 256),
+      clearing("u1", "A", 100n, holdingDays),
+      clearing("u1", "B", 60n, holdingDays),
+      refund("u1", "F", BigInt(fillers) + 716n),
+      clearing("u1", "C", 400n, holdingDays),
+      clearing("u1", "D", 350n, holdingDays),
+      refund("u1", "G", 110n),
       { op: "read", user: "u1" },
       { op: "check" }
     ]

@@ -57,7 +57,7 @@ export const statements = [
     recorded_at timestamptz NOT NULL,
     PRIMARY KEY (integrator_id, reference)
   )`,
-  // sums of waiting rewards by blocks of 4,096 creations, to find which rewards free money covers without reading each
+  // sums of waiting rewards by blocks of 256 creations, to find which rewards free money covers without reading each
   // of them (Ledger/Funding.ts)
   `CREATE TABLE waiting_sums (
     integrator_id text NOT NULL,
