@@ -2,21 +2,15 @@
 import { StartRefused } from "@card-rewards/core/Settings"
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, Console, Duration, Effect, Layer, Predicate, Redacted, Schedule, Schema } from "effect"
+import { Cause, Console, Duration, Effect, Layer, Predicate, Redacted, Schedule } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
-import * as fs from "node:fs"
 import * as path from "node:path"
 import { keepRunning, runOnce } from "./start/Children.ts"
+import * as DemoFile from "./start/DemoFile.ts"
 import { createDemo, createLogins, migrate } from "./start/Provision.ts"
 import * as Settings from "./start/Settings.ts"
 
 const healthTimeout = Duration.seconds(30)
-
-const DemoFile = Schema.fromJsonString(Schema.Struct({
-  baseUrl: Schema.String,
-  integratorId: Schema.String,
-  apiKey: Schema.String
-}))
 
 const start = Effect.gen(function*() {
   const settings = yield* Settings.read
@@ -95,16 +89,14 @@ const printAddresses = Effect.fnUntraced(function*(settings: Settings.Settings, 
 
 /** Returns the key of an earlier start if the api still accepts it. */
 const findOrCreateDemo = Effect.fnUntraced(function*(settings: Settings.Settings, ownerUrl: Redacted.Redacted) {
-  const file = path.join(settings.dataDir, "demo.json")
-  const known = yield* Effect.try({ try: () => fs.readFileSync(file, "utf8"), catch: () => "missing" as const }).pipe(
-    Effect.flatMap(Schema.decodeUnknownEffect(DemoFile)),
+  const known = yield* DemoFile.read(settings.dataDir).pipe(
     Effect.filterOrFail((demo) => demo.apiKey.length > 0),
     Effect.tap((demo) => acceptsKey(settings.baseUrl, demo.apiKey)),
     Effect.orElseSucceed(() => undefined)
   )
   const { integratorId, apiKey } = known ?? (yield* createDemo(ownerUrl))
   const demo = { baseUrl: settings.baseUrl, integratorId, apiKey }
-  yield* Effect.sync(() => Settings.writePrivate(file, JSON.stringify(demo)))
+  yield* Effect.sync(() => DemoFile.write(settings.dataDir, demo))
   return demo
 })
 

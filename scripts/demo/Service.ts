@@ -1,21 +1,16 @@
-import { Data, Duration, Effect, Schedule, Schema } from "effect"
+import { Data, Duration, Effect, Schedule } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { chmodSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
 import { fileURLToPath } from "node:url"
 import { ended, stop } from "../start/Children.ts"
+import * as DemoFile from "../start/DemoFile.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const startTimeout = "90 seconds"
 /** Longer than `npm start` waits for its own processes. */
 const stopTimeout = Duration.seconds(20)
-
-const DemoFile = Schema.fromJsonString(Schema.Struct({
-  baseUrl: Schema.String,
-  integratorId: Schema.String,
-  apiKey: Schema.String
-}))
 
 /** The service ended before it was ready, and has printed why. */
 export class ServiceEnded extends Data.TaggedError("ServiceEnded")<{ readonly message: string }> {}
@@ -27,11 +22,7 @@ export const startService = Effect.gen(function*() {
     Effect.sync(() => launch(dataDir)),
     (child) => stop(child, stopTimeout)
   )
-  const written = Effect.try({
-    try: () => readFileSync(path.join(dataDir, "demo.json"), "utf8"),
-    catch: () => "not written yet" as const
-  }).pipe(
-    Effect.flatMap(Schema.decodeUnknownEffect(DemoFile)),
+  const written = DemoFile.read(dataDir).pipe(
     Effect.retry(Schedule.spaced("50 millis")),
     Effect.timeout(startTimeout)
   )
