@@ -1,3 +1,4 @@
+import { describe } from "@card-rewards/core/Database/Errors"
 import { Cause, Exit, Schema } from "effect"
 import { CliError } from "effect/cli"
 
@@ -21,7 +22,7 @@ export const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
 export const lineOf = (cause: Cause.Cause<unknown>): string | undefined => {
   const error = Cause.squash(cause)
   if (Cause.hasInterruptsOnly(cause) || isShowHelp(error)) return undefined
-  return error instanceof Error ? oneLine(error.message === "" ? error.name : error.message) : "Something went wrong"
+  return error instanceof Error ? oneLine(describe(error)) : "Something went wrong"
 }
 
 const isShowHelp = (error: unknown): error is CliError.ShowHelp =>

@@ -1,5 +1,5 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
-import { Clock, Context, Effect, Layer } from "effect"
+import { Cause, Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { actionChecks } from "./Audit/ActionChecks.ts"
 import type { Finding } from "./Audit/Check.ts"
@@ -8,6 +8,7 @@ import { moneyChecks } from "./Audit/MoneyChecks.ts"
 import * as Rebuild from "./Audit/Rebuild.ts"
 import { sealChecks } from "./Audit/SealChecks.ts"
 import * as Database from "./Database.ts"
+import { describe, isConflict, isSqlError } from "./Database/Errors.ts"
 import { integratorsBeingDeleted } from "./Slots.ts"
 
 export type { Finding } from "./Audit/Check.ts"
@@ -76,14 +77,37 @@ const audit = Effect.fnUntraced(function*(onProgress: (progress: AuditProgress) 
     onProgress({ check: names[index] ?? "", ordinal: index + 1, checks: names.length, part })
   for (const [index, check] of checks.entries()) {
     yield* report(index, 0)
-    const rows = yield* sql<Omit<Finding, "check">>`
+    const rows = sql<Omit<Finding, "check">>`
       SELECT integrator_id, subject::text, expected::text, actual::text
       FROM (${sql.literal(check.sql)}) AS found
       -- of what is being deleted after a move a part may be gone
       WHERE (integrator_id IN (${sql.literal(integratorsBeingDeleted)})) IS NOT TRUE LIMIT ${maxFindings}`
-    findings.push(...rows.map((row) => ({ check: check.name, ...row })))
+    findings.push(...yield* alone(check.name, rows))
     yield* report(index, 1)
   }
-  findings.push(...yield* Rebuild.rebuild(maxFindings, (part) => report(checks.length, part)))
+  findings.push(...yield* alone(Rebuild.name, Rebuild.rebuild(maxFindings, (part) => report(checks.length, part))))
   return { checks: names, findings }
+})
+
+/**
+ * The findings of one check. A check that cannot be finished is a finding itself: a row that cannot be read would hide
+ * what the others find. Fails where the transaction cannot go on.
+ */
+const alone = Effect.fnUntraced(function*<E, R>(
+  check: string,
+  rows: Effect.Effect<ReadonlyArray<Omit<Finding, "check">>, E, R>
+) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql.withTransaction(rows).pipe(
+    Effect.catchCause((cause) => {
+      const error = Cause.squash(cause)
+      const isFatal = cause.reasons.some((reason) =>
+        reason._tag === "Interrupt" || (reason._tag === "Die" && isSqlError(reason.defect))
+      )
+      if (isFatal || isConflict(error)) return Effect.failCause(cause)
+      const expected = "a check that can be finished"
+      return Effect.succeed([{ integratorId: "", subject: "all", expected, actual: describe(error) }])
+    }),
+    Effect.map((found) => found.map((row): Finding => ({ check, ...row })))
+  )
 })

@@ -13,6 +13,7 @@ import { TestClock } from "effect/testing"
 import { moneyLayer } from "./Spending.ts"
 import { newIntegrator, startMillis } from "./TestLayer.ts"
 import { faults } from "./AuditFaults.ts"
+import type { Fault } from "./EventFaults.ts"
 
 /** Provided once the history below is in the layer's database. */
 class History extends Context.Service<History, true>()("test/History") {}
@@ -101,4 +102,34 @@ layer(Layer.provideMerge(history, moneyLayer))("the audit", (it) => {
       assert.include(findings.map(({ check }) => check).join("\n"), rule)
       assert.deepStrictEqual((yield* audit.run).findings, [])
     }))
+
+  it.effect.each(unreadable)("names %s, which hides nothing else", ([, plant, undo, actual]) =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const audit = yield* Audit
+      const runAll = (script: string) => Effect.forEach(script.split("; "), (statement) => sql.unsafe(statement))
+      yield* runAll(`UPDATE user_balances SET claimable = claimable + 1; ${plant}`)
+      const { findings } = yield* audit.run
+      yield* runAll(`UPDATE user_balances SET claimable = claimable - 1; ${undo}`)
+      const all = findings.map((finding) => JSON.stringify(finding)).join("\n")
+      assert.include(all, "user balances equal the sums")
+      assert.include(all, actual)
+      assert.deepStrictEqual((yield* audit.run).findings, [])
+    }))
 })
+
+/** Rows that a check cannot read, as {@link faults}; last what it says of them. */
+const unreadable: ReadonlyArray<Fault> = [
+  [
+    "an event that is no JSON",
+    "CREATE TABLE kept AS TABLE events; UPDATE events SET body = 'broken' WHERE event = 1",
+    "UPDATE events e SET body = k.body FROM kept k WHERE e.event = k.event; DROP TABLE kept",
+    "invalid input syntax for type json (22P02)"
+  ],
+  [
+    "a user without attributes",
+    "CREATE TABLE kept AS TABLE user_attributes; DELETE FROM user_attributes",
+    "INSERT INTO user_attributes TABLE kept; DROP TABLE kept",
+    "attributes are not read"
+  ]
+]

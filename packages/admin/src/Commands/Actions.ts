@@ -53,7 +53,10 @@ export const actions = Command.make("actions", { ...flags, cell, json }, Effect.
       const { list } = yield* OperatorActions
       return (yield* list(query)).map((action) => ({ ...action, cell: name }))
     }))
-  const all = inOrder(exits.flatMap((exit) => Exit.isSuccess(exit) ? exit.value : []))
+  const failed = exits.find(Exit.isFailure)
+  const found = exits.filter(Exit.isSuccess)
+  if (failed !== undefined && found.length === 0) return yield* failed
+  const all = inOrder(found.flatMap(({ value }) => value))
   const page = all.slice(0, limit).flatMap(([, copies]) => merged(copies)).map(shown)
   const next = all.length > limit ? all[limit - 1]?.[0] : undefined
   if (input.json) yield* print({ actions: page, ...(next && { next }) }, true)
@@ -61,7 +64,6 @@ export const actions = Command.make("actions", { ...flags, cell, json }, Effect.
     yield* print(page.map((action) => ({ ...action, arguments: printArguments(action.arguments) })), false)
     if (next !== undefined) yield* printLines({ next })
   }
-  const failed = exits.find(Exit.isFailure)
   if (failed !== undefined) return yield* failed
 })).pipe(
   Command.withDescription(

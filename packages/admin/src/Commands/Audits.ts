@@ -15,7 +15,8 @@ export const audit = Command.make("audit", { cell, json }, Effect.fn(function*(i
   const cells = yield* cellsNamed(input.cell)
   const { checks, failed, findings } = yield* withBar((show) => auditCells(cells, show))
   const readable = findings.length > 0 ? findings : checks.map((check) => ({ holds: check }))
-  yield* print(input.json ? { checks, findings } : readable, input.json)
+  // a cell that could not be audited has no findings, and not none
+  if (checks.length > 0) yield* print(input.json ? { checks, findings } : readable, input.json)
   if (failed !== undefined) return yield* failed
   if (findings.length > 0) return yield* new Refused({ message: `${findings.length} rows at fault` })
   yield* requireOwners(cells)

@@ -14,7 +14,8 @@ export const backlog = Command.make("backlog", { cell, json }, Effect.fn(functio
       const { list } = yield* IntegratorBacklogs
       return (yield* list).map((backlog) => ({ ...(name !== undefined && { cell: name }), ...shown(backlog) }))
     }))
-  yield* print(exits.flatMap((exit) => Exit.isSuccess(exit) ? exit.value : []), input.json)
+  const found = exits.filter(Exit.isSuccess)
+  if (found.length > 0) yield* print(found.flatMap(({ value }) => value), input.json)
   const failed = exits.find(Exit.isFailure)
   if (failed !== undefined) return yield* failed
 })).pipe(

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import { describe } from "../Database/Errors.ts"
 import type { EarnedReward } from "../Ledger.ts"
 import { apply, isReady } from "../Processing/Apply.ts"
 import { neededVersions } from "../Processing/Needs.ts"
@@ -46,15 +47,23 @@ export const rebuild = Effect.fnUntraced(function*(
     SELECT ${storedEvents.renamed("e")}, ${recordColumns.of("a")}, encode(e.unearned, 'hex') AS unearned
     FROM spend_events e ${sql.literal(purchaseAttributes)}
     WHERE ${isReplayed} ORDER BY e.integrator_id, e.user_id, e.position`
-  const findings: Array<Finding> = []
+  const findings: Array<Omit<Finding, "check">> = []
   let finished: Array<UserFacts> = []
+  let facts = 0
   let user: Replay | undefined
   let done = 0
+  /** Keeps what a user's events result in until it is compared. */
+  const finish = Effect.fnUntraced(function*(user: Replay) {
+    const own = yield* result(versions, user)
+    finished.push(own)
+    // a user of whom there is none counts, too
+    facts += own.facts.size + 1
+  })
   while (true) {
     const page = yield* sql<AppliedEvent>`FETCH ${sql.literal(`${pageEvents}`)} FROM applied_events`
     for (const event of page) {
       if (user !== undefined && !user.isOf(event)) {
-        finished.push(yield* result(versions, user))
+        yield* finish(user)
         user = undefined
       }
       user ??= new Replay(event, yield* catalogOf(versions, event))
@@ -62,11 +71,11 @@ export const rebuild = Effect.fnUntraced(function*(
       user.apply(event)
       user.catalog.release()
     }
-    if (page.length < pageEvents && user !== undefined) finished.push(yield* result(versions, user))
-    const facts = finished.reduce((sum, one) => sum + one.facts.size, 0)
+    if (page.length < pageEvents && user !== undefined) yield* finish(user)
     if (facts >= pageFacts || page.length < pageEvents) {
       findings.push(...(yield* compare(finished)).slice(0, maxFindings - findings.length))
       finished = []
+      facts = 0
     }
     done += page.length
     yield* onProgress(total === 0n ? 1 : done / Number(total))
@@ -77,11 +86,14 @@ export const rebuild = Effect.fnUntraced(function*(
 /** The rebuilt facts that differ from the stored ones. */
 const compare = Effect.fnUntraced(function*(rebuilt: ReadonlyArray<UserFacts>) {
   const stored = yield* readStored(rebuilt)
-  return rebuilt.flatMap(({ facts, integratorId, userId }): ReadonlyArray<Finding> => {
+  return rebuilt.flatMap(({ facts, fault, integratorId, userId }): ReadonlyArray<Omit<Finding, "check">> => {
+    if (fault !== undefined) {
+      return [{ integratorId, subject: `${userId}: its events`, expected: "can be applied", actual: fault }]
+    }
     const present = stored.get(userKey({ integratorId, userId })) ?? new Map<string, string>()
     return [...new Set([...facts.keys(), ...present.keys()])].flatMap((subject) => {
       const [expected, actual] = [facts.get(subject) ?? "nothing", present.get(subject) ?? "nothing"]
-      const finding = { check: name, integratorId, subject: `${userId}: ${subject}`, expected, actual }
+      const finding = { integratorId, subject: `${userId}: ${subject}`, expected, actual }
       return expected === actual ? [] : [finding]
     })
   })
@@ -99,6 +111,7 @@ const catalogOf = Effect.fnUntraced(function*(versions: Versions, { integratorId
 
 /** The facts that a user's events result in. Loads the versions that cap estimates group by group. */
 const result = Effect.fnUntraced(function*(versions: Versions, user: Replay) {
+  if (user.fault !== undefined) return user.result(new Map())
   const expected = new Map<string, bigint>()
   for (const group of user.groups()) {
     const [newest] = group.newestOpen()
@@ -113,6 +126,8 @@ const result = Effect.fnUntraced(function*(versions: Versions, user: Replay) {
 /** One user's events, applied again. */
 class Replay {
   readonly catalog: Catalog
+  /** Why an event could not be applied; the events after it are not. */
+  fault: string | undefined
   private readonly user: Pick<UserFacts, "integratorId" | "userId">
   private readonly state: State
   /** Each reward as it was earned, before refunds. */
@@ -138,15 +153,25 @@ class Replay {
 
   /** The versions that must be compiled for an event to be applied. */
   needed(event: StoredEvent): ReadonlySet<VersionMetadata> {
-    return neededVersions(this.state, { ...event, position: null }, this.catalog)
+    return this.unlessBroken(() => neededVersions(this.state, { ...event, position: null }, this.catalog)) ?? new Set()
   }
 
   apply(event: AppliedEvent): void {
     if (event.unearned !== null) this.unearnedDigests.set(event.externalTransactionId, event.unearned)
     if (event.position === null) return
     // an event whose original was removed has no effect here: what it changed is reported as a difference
-    if (!isReady(this.state, event)) return
-    for (const change of apply(this.state, event)) if (change.kind === "earn") this.earn(change.reward)
+    const changes = this.unlessBroken(() => isReady(this.state, event) ? apply(this.state, event) : [])
+    for (const change of changes ?? []) if (change.kind === "earn") this.earn(change.reward)
+  }
+
+  private unlessBroken<A>(step: () => A): A | undefined {
+    if (this.fault !== undefined) return undefined
+    try {
+      return step()
+    } catch (error) {
+      this.fault = describe(error)
+      return undefined
+    }
   }
 
   private earn(reward: EarnedReward): void {
@@ -163,6 +188,7 @@ class Replay {
       .filter(([, amount]) => amount !== "0")
     return {
       ...this.user,
+      fault: this.fault,
       facts: new Map([
         ...this.rewards(),
         ...this.unearned(),

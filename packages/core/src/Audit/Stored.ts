@@ -17,6 +17,8 @@ export interface UserFacts {
   readonly facts: ReadonlyMap<string, string>
   /** Hexadecimal digests of the stored lists of the programs in which clearings earned nothing, by clearing. */
   readonly unearnedDigests: ReadonlyMap<string, string>
+  /** Why an event could not be applied: then the facts are not all there are. */
+  readonly fault: string | undefined
 }
 
 type Fact = readonly [subject: string, text: string]

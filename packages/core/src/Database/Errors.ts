@@ -23,5 +23,20 @@ export const toUnavailable = (error: SqlError.SqlError): Effect.Effect<never, Un
  * as a full disk (53); operator intervention, restart or recovery (57P); I/O errors (58); a session ended by a timeout
  * (25P03, 25P04); a server that has become read-only (25006).
  */
-const isTransient = (cause: unknown): boolean =>
-  typeof cause === "object" && cause !== null && "code" in cause && /^(53|57P|58|25P0[34]|25006)/u.test(`${cause.code}`)
+const isTransient = (cause: unknown): boolean => /^(53|57P|58|25P0[34]|25006)/u.test(codeOf(cause) ?? "")
+
+/** The code of PostgreSQL, or of Node, in a driver's error. */
+const codeOf = (cause: unknown): string | undefined =>
+  typeof cause === "object" && cause !== null && "code" in cause ? `${cause.code}` : undefined
+
+/** Whether PostgreSQL sent an error, rather than the connection or the driver failing. */
+export const isFromServer = (error: unknown): boolean =>
+  isSqlError(error) && /^(?:\d[\dA-Z]|P0|XX|F0|HV)[\dA-Z]{3}$/u.test(codeOf(error.reason.cause) ?? "")
+
+/** What an error is, in a text: of one of PostgreSQL's its message and code, such as `… (22P02)`. */
+export const describe = (error: unknown): string => {
+  if (!isSqlError(error)) return error instanceof Error && error.message !== "" ? error.message : String(error)
+  const { cause } = error.reason
+  const code = codeOf(cause)
+  return `${cause instanceof Error ? cause.message : error.message}${code === undefined ? "" : ` (${code})`}`
+}
