@@ -2,8 +2,8 @@
  * Retries of requests: after 503 and 429 (contract, section 7), and after a lost response, since a repeat of the same
  * request changes nothing (contract, section 4).
  */
-import { Clock, Effect, Random, Result, Schema } from "effect"
-import { HttpClientError, type HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { Clock, Context, Effect, Random, Result, Schema } from "effect"
+import { FetchHttpClient, HttpClientError, type HttpClientRequest, type HttpClientResponse } from "effect/http"
 
 /** Bounds of a call. Every request is idempotent, so the client retries all of them within these bounds. */
 export interface Timeouts {
@@ -51,21 +51,31 @@ export const sendWithRetries = Effect.fnUntraced(function*(
   }
 })
 
-/** One attempt including the response's body, during which a connection can break. The response caches its body. */
+/**
+ * One attempt including the response's body, during which a connection can break. The response caches its body. `fetch`
+ * would follow a redirect, with the API key, to any host.
+ */
 const attemptWithBody = (
   request: HttpClientRequest.HttpClientRequest,
   next: (request: HttpClientRequest.HttpClientRequest) => Attempt,
   timeoutMillis: number
 ): Attempt =>
-  Effect.tap(next(request), (response) => response.text).pipe(Effect.timeoutOrElse({
-    duration: timeoutMillis,
-    orElse: () => {
-      const description = `no response within ${timeoutMillis} ms`
-      return Effect.fail(
-        new HttpClientError.HttpClientError({ reason: new HttpClientError.TransportError({ request, description }) })
-      )
-    }
-  }))
+  Effect.tap(next(request), (response) => response.text).pipe(
+    Effect.updateContext((context: Context.Context<never>) =>
+      Context.add(context, FetchHttpClient.RequestInit, {
+        ...Context.getOrUndefined(context, FetchHttpClient.RequestInit),
+        redirect: "manual"
+      })),
+    Effect.timeoutOrElse({
+      duration: timeoutMillis,
+      orElse: () => {
+        const description = `no response within ${timeoutMillis} ms`
+        return Effect.fail(
+          new HttpClientError.HttpClientError({ reason: new HttpClientError.TransportError({ request, description }) })
+        )
+      }
+    })
+  )
 
 type Outcome = Result.Result<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError>
 

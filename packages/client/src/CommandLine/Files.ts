@@ -48,14 +48,16 @@ export interface Draft {
  */
 export const draft = (path: string, replaced?: string): Effect.Effect<Draft, Misused | Refused, Scope.Scope> =>
   Effect.gen(function*() {
-    const temporary = `${path}.${process.pid}.tmp`
     const attempt = <A>(action: () => A) =>
       Effect.try({
         try: action,
         catch: (error) =>
           new Refused({ message: `Cannot write ${path}: ${error instanceof Error ? reasonOf(error) : "unknown"}` })
       })
-    const before = yield* attempt(() => versionOf(path))
+    // a link stays, and what it leads to is replaced
+    const target = yield* attempt(() => versionOf(path) === undefined ? path : fs.realpathSync(path))
+    const temporary = `${target}.${process.pid}.tmp`
+    const before = yield* attempt(() => versionOf(target))
     if (before !== undefined && (replaced === undefined || before !== versionOf(replaced))) {
       return yield* new Misused({ message: `${path} is there already: give it as --kept, too, or choose another name` })
     }
@@ -68,11 +70,12 @@ export const draft = (path: string, replaced?: string): Effect.Effect<Draft, Mis
         })
     )
     return {
-      write: (line) => attempt(() => void fs.writeSync(file, `${line}\n`)),
+      // unlike one `writeSync`, which a full disk ends early, it writes all or throws
+      write: (line) => attempt(() => fs.writeFileSync(file, `${line}\n`)),
       publish: attempt(() => {
         fs.fsyncSync(file)
-        if (versionOf(path) !== before) throw new Error("it was changed meanwhile")
-        fs.renameSync(temporary, path)
+        if (versionOf(target) !== before) throw new Error("it was changed meanwhile")
+        fs.renameSync(temporary, target)
       })
     }
   })
