@@ -41,7 +41,7 @@ const main = async () => {
   const wanted = fingerprint()
   if (read(stampFile) !== wanted) await underLock(() => read(stampFile) === wanted || install(wanted))
   const node = findNode()
-  const lifeline = path.join(root, "scripts/lifeline.mjs")
+  const lifeline = new URL("lifeline.mjs", import.meta.url).href
   await run(node, [...options, "--import", lifeline, bundled(node, entry) ?? path.join(root, entry), ...args])
 }
 

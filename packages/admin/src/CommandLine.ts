@@ -2,7 +2,7 @@ import { Console, Effect, Layer, Logger } from "effect"
 import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { admin } from "./Commands.ts"
 import { invocation } from "./Commands/Examples.ts"
-import { lineOf, oneLine } from "./Exit.ts"
+import { lineOf, Misused, oneLine } from "./Exit.ts"
 
 /** Prints a usage error in two lines instead of the whole help. */
 const presenter: CliOutput.Presenter = {
@@ -20,9 +20,22 @@ const presenter: CliOutput.Presenter = {
 /** Without the keys and signing secrets that were typed in the place of their names. */
 const masked = (line: string): string => line.replace(/(service_(?:sk|whsec)_)[^\s"]+/g, "$1…")
 
+/**
+ * A reference such as `-aX9v` would be taken for short flags, and with `-v` among them print the version, and succeed.
+ * No flag of a command has a short name.
+ */
+const withoutShortFlags = Effect.fnUntraced(function*(args: ReadonlyArray<string>) {
+  const [given] = args.join("\0").split("\0--\0")
+  const short = given?.split("\0").find((arg) => /^-[^-]./u.test(arg))
+  if (short === undefined) return args
+  return yield* new Misused({
+    message: `${masked(oneLine(short))} begins with "-": put "--" before the arguments, behind all flags`
+  })
+})
+
 /** Runs the command of these arguments. A failure prints one line on stderr; `codeOf` its exit is the exit code. */
 export const commandLine = (args: ReadonlyArray<string>) =>
-  Command.runWith(admin, { version: "0.0.0" })(args).pipe(
+  Effect.flatMap(withoutShortFlags(args), Command.runWith(admin, { version: "0.0.0" })).pipe(
     Effect.tapCause((cause) => {
       const line = lineOf(cause)
       return line === undefined ? Effect.void : Console.error(line)

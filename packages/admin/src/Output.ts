@@ -49,7 +49,8 @@ const table = (records: ReadonlyArray<object>, name: Style): string => {
     const values = new Map(Object.entries(record))
     return keys.map((key) => text(values.get(key)))
   })
-  const widths = keys.map((key, index) => Math.max(key.length, ...rows.map((row) => row[index]?.length ?? 0)))
+  const widths = keys.map((key, index) =>
+    rows.reduce((width, row) => Math.max(width, row[index]?.length ?? 0), key.length))
   const line = (cells: ReadonlyArray<string>) =>
     cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join("  ").trimEnd()
   return [name(line(keys)), ...rows.map(line)].join("\n")

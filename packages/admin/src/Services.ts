@@ -153,7 +153,9 @@ const provide = <A, LayerError, LayerContext>(
 
 /** The services of the commands about integrators, their keys, vaults and programs. */
 export const withServices = provide(
-  Layer.mergeAll(Integrators.layer, ApiKeys.layer, Vault.layer, Simulations.layer()).pipe(Layer.provide(environment))
+  Layer.mergeAll(Integrators.layer, ApiKeys.layer, Vault.layer, Simulations.layer()).pipe(
+    Layer.provideMerge(environment)
+  )
 )
 
 /** The services of `replay`. */

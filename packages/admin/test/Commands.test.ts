@@ -5,7 +5,7 @@ import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { admin, answer, connection, emptyDatabase, folder, secretsKey, spawn } from "./Cli.ts"
+import { admin, answer, connection, emptyDatabase, environment, folder, secretsKey, spawn } from "./Cli.ts"
 import { createEndpoint, endpoints } from "./Endpoint.ts"
 
 const candidate = { ...plainProgram, effectiveFrom: "2026-11-01T00:00:00Z" }
@@ -214,6 +214,11 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's command line
         [["vault", "deposit", "acme", "d1", "USDC", "1e3"], "Invalid value for argument <amount>"],
         [["integrator", "list", "--jsn"], "Unrecognized flag"],
         [["key", "revoke", "acme", "service_sk_hunter2"], "argument <name>: \"service_sk_…\". Expected"],
+        [["key", "revoke", "service_sk_hunter2", "default"], "argument <integratorId>: \"service_sk_…\". Expected"],
+        [["vault", "claim", "acme", "service_sk_hunter2", "r", "USDC", "5"], "argument <userId>: \"service_sk_…\""],
+        // with `-v` among short flags it would print the version
+        [["vault", "deposit", "acme", "-aX9vQ", "USDC", "5"], "-aX9vQ begins with \"-\": put \"--\" before"],
+        [["vault", "deposit", "--json", "acme", "-h3", "USDC", "5"], "-h3 begins with \"-\""],
         [["simulate", "acme", "p", "/nowhere.json", "--from", "x", "--to", "y"], "Path does not exist: /nowhere.json"]
       ]
       for (const [args, text] of usage) {
@@ -233,7 +238,37 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's command line
         const command = "SECRETS_KEY" in env ? ["secrets", "rotate"] : ["integrator", "list"]
         assert.deepStrictEqual(yield* admin(command, env), { status: 1, stdout: "", stderr: line })
       }
-      const away = yield* admin(["migrate"], settings[0]?.[0])
-      assert.deepStrictEqual([away.status, away.stderr], [1, "The database could not be reached\n"])
+      for (const command of [["migrate"], ["audit"], ["audit", "--json"], ["backlog", "--json"], ["actions"]]) {
+        // nothing is printed that says there is nothing
+        const away = { status: 1, stdout: "", stderr: "The database could not be reached\n" }
+        assert.deepStrictEqual(yield* admin(command, settings[0]?.[0]), away)
+      }
+    }))
+
+  it.effect("takes a reference that begins with a hyphen behind --", () =>
+    Effect.gen(function*() {
+      const { status, stdout } = yield* admin(["vault", "deposit", "--json", "--", "acme", "-aX9vQ", "USDC", "5"])
+      assert.deepStrictEqual([status, JSON.parse(stdout).reference], [0, "-aX9vQ"])
+    }))
+
+  it.effect("refuses integrators and keys of another environment than the vaults of the database", () =>
+    Effect.gen(function*() {
+      for (const command of [["integrator", "create", "other"], ["key", "create", "acme", "other"]]) {
+        assert.deepStrictEqual(yield* admin(command, { ENVIRONMENT: "production" }), {
+          status: 1,
+          stdout: "",
+          stderr: "ENVIRONMENT is production, and the vaults of the database are of sandbox\n"
+        })
+      }
+    }))
+
+  it.effect("prints what PostgreSQL says where it refuses", () =>
+    Effect.gen(function*() {
+      const url = new URL((yield* environment).DATABASE_URL)
+      url.username = "stranger"
+      const stderr = "The database refused: password authentication failed for user \"stranger\" (28P01)\n"
+      for (const command of [["integrator", "list"], ["migrate"]]) {
+        assert.deepStrictEqual(yield* admin(command, { DATABASE_URL: url.href }), { status: 1, stdout: "", stderr })
+      }
     }))
 })

@@ -3,7 +3,7 @@ import { Backlog } from "@card-rewards/core/Backlog"
 import { CellSlots } from "@card-rewards/core/CellSlots"
 import * as Database from "@card-rewards/core/Database"
 import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
-import { Environment } from "@card-rewards/core/Environment"
+import { Environment, requireSame } from "@card-rewards/core/Environment"
 import { Events } from "@card-rewards/core/Events"
 import { Explanations } from "@card-rewards/core/Explanations"
 import { Journal } from "@card-rewards/core/Journal"
@@ -87,7 +87,8 @@ export const make = Effect.fnUntraced(function*(database: Database.DatabaseConfi
       Statements.layer,
       Users.layer,
       Vault.layer,
-      WebhookEndpoints.layer({ allowPrivateNetwork: options.allowPrivateNetwork })
+      WebhookEndpoints.layer({ allowPrivateNetwork: options.allowPrivateNetwork }),
+      Layer.effectDiscard(Database.withDeadline(5_000, requireSame))
     ).pipe(Layer.provideMerge(Programs.layerOf(options.cellCount ?? 1)), Layer.provide([
       Environment.layer(options.environment),
       Secrets.layer({ keys: options.secretsKeys }),

@@ -1,7 +1,8 @@
-import { Effect, Schedule } from "effect"
+import { Cause, Effect, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { movingSlots, ownedSlots } from "./CellSlots.ts"
 import * as Database from "./Database.ts"
+import { describe, isFromServer } from "./Database/Errors.ts"
 import { isCitus } from "./Database/SessionSettings.ts"
 import * as Roles from "./Roles.ts"
 import { StartRefused } from "./Settings.ts"
@@ -17,6 +18,8 @@ type Config = Omit<Database.DatabaseConfig, "role">
 
 /** What a check found: the schema, and the configuration where it is the one that this code requires. */
 interface Found {
+  /** Why the database cannot be used, as it says itself. */
+  readonly refused?: StartRefused
   readonly schema?: number
   readonly usable?: Database.DatabaseConfig
 }
@@ -32,7 +35,8 @@ export const awaitSchema = Effect.fnUntraced(function*(config: Config, role: Rol
     const schema = yield* schemaOf(config)
     return schema === Database.schemaVersion ? { schema, usable: yield* underRole(config, role) } : { schema }
   }).pipe(
-    Effect.catchTag("StartRefused", () => Effect.succeed<Found>({})),
+    Effect.catchTag("StartRefused", (refused) =>
+      Effect.succeed<Found>(refused.message === unreached ? {} : { refused })),
     Effect.map((last) => found = last)
   )
   yield* check.pipe(
@@ -42,7 +46,7 @@ export const awaitSchema = Effect.fnUntraced(function*(config: Config, role: Rol
     }),
     Effect.timeoutOption(schemaTimeoutMillis)
   )
-  return found.usable ?? (yield* new StartRefused({ message: refusal(found.schema) }))
+  return found.usable ?? (yield* found.refused ?? new StartRefused({ message: refusal(found.schema) }))
 })
 
 /** The configuration for this server, with the least-privilege role where the login is a member of it. */
@@ -73,11 +77,21 @@ export const contentsOf = (config: Config) =>
     })
   )
 
+const unreached = "The database could not be reached"
+
+/** Why a database cannot be used: that it was not reached, or what PostgreSQL says, such as of a password. */
+export const refusalOf = (error: unknown): StartRefused =>
+  new StartRefused({ message: isFromServer(error) ? `The database refused: ${describe(error)}` : unreached })
+
 /** Runs a query on a connection of its own, within {@link checkMillis}. */
 const queryOnce = <A>(config: Config, query: Effect.Effect<A, SqlError.SqlError, SqlClient.SqlClient>) =>
-  Database.withDeadline(checkMillis, Effect.provide(query, Database.layer({ ...config, poolSize: 1 }))).pipe(
-    Effect.catchCause(() => Effect.fail(new StartRefused({ message: "The database could not be reached" })))
-  )
+  Database.withDeadline(
+    checkMillis,
+    Effect.mapError(Effect.provide(query, Database.layer({ ...config, poolSize: 1 })), refusalOf)
+  ).pipe(Effect.catchCause((cause) => {
+    const error = Cause.squash(cause)
+    return Effect.fail(error instanceof StartRefused ? error : refusalOf(error))
+  }))
 
 const version = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient

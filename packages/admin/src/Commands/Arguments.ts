@@ -4,26 +4,29 @@ import { ReplayId } from "@card-rewards/domain/Replay"
 import { Schema } from "effect"
 import { Argument, Flag } from "effect/cli"
 
+/** What a command has as its arguments is kept among the operators' actions. */
+const isNoSecret = Schema.makeFilter((id: string) =>
+  /^service_(sk|whsec)_/.test(id) ? "an id or a name, and not a key or a secret" : undefined
+)
+
 export const integratorId = Argument.String("integratorId").pipe(
   Argument.withDescription("The integrator's id"),
-  Argument.withSchema(Ids.IntegratorId)
+  Argument.withSchema(Ids.IntegratorId.check(isNoSecret))
 )
 
 export const programId = Argument.String("programId").pipe(
   Argument.withDescription("One of the integrator's programs"),
-  Argument.withSchema(Ids.ProgramId)
+  Argument.withSchema(Ids.ProgramId.check(isNoSecret))
 )
 
 export const keyName = Argument.String("name").pipe(
   Argument.withDescription("The key's name, which is never reused"),
-  Argument.withSchema(Ids.ApiKeyName.check(Schema.makeFilter((name) =>
-    /^service_(sk|whsec)_/.test(name) ? "a key's name, and not the key itself" : undefined
-  )))
+  Argument.withSchema(Ids.ApiKeyName.check(isNoSecret))
 )
 
 export const userId = Argument.String("userId").pipe(
   Argument.withDescription("The user, by the integrator's own id"),
-  Argument.withSchema(Ids.UserId)
+  Argument.withSchema(Ids.UserId.check(isNoSecret))
 )
 
 export const replayId = Argument.String("replayId").pipe(
@@ -35,7 +38,7 @@ export const replayId = Argument.String("replayId").pipe(
 export const movement = {
   reference: Argument.String("reference").pipe(
     Argument.withDescription("Your id of the confirmed transaction, unique in the vault"),
-    Argument.withSchema(Ids.Reference)
+    Argument.withSchema(Ids.Reference.check(isNoSecret))
   ),
   asset: Argument.Literals("asset", Asset.literals).pipe(Argument.withDescription("USDC or EURe")),
   amount: Argument.String("amount").pipe(

@@ -62,7 +62,9 @@ const shown = Effect.fnUntraced(function*(cell: Cell) {
 
 const list = Command.make("list", { json }, Effect.fn(function*(input) {
   const cells = yield* Cells
-  yield* print(yield* Effect.forEach(cells, shown, { concurrency: "unbounded" }), input.json)
+  const found = yield* Effect.forEach(cells, shown, { concurrency: "unbounded" })
+  yield* print(found, input.json)
+  if (!found.some(({ isReachable }) => isReachable)) return yield* new Refused({ message: "No cell can be reached" })
   yield* requireOwners(cells)
 })).pipe(
   Command.withDescription(

@@ -1,3 +1,5 @@
+import { withinRequestDeadline } from "@card-rewards/core/Database"
+import { requireSame } from "@card-rewards/core/Environment"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { Effect, Redacted } from "effect"
@@ -22,6 +24,7 @@ const create = changing("integrator create", { integratorId, json }, {
   arguments: ({ integratorId }) => ({ integratorId }),
   onRefusal: inItsCell,
   run: Effect.fn(function*(input, record) {
+    yield* withinRequestDeadline(requireSame)
     const { apiKey, ...created } = yield* (yield* Integrators).create(input.integratorId, record)
     yield* print({ ...created, apiKey: Redacted.value(apiKey) }, input.json)
   })

@@ -1,4 +1,6 @@
 import { ApiKeys } from "@card-rewards/core/ApiKeys"
+import { withinRequestDeadline } from "@card-rewards/core/Database"
+import { requireSame } from "@card-rewards/core/Environment"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
@@ -13,6 +15,7 @@ const create = changing("key create", { integratorId, keyName, json }, {
   onRefusal: inItsCell,
   run: Effect.fn(function*(input, record) {
     yield* (yield* Integrators).requireExisting(input.integratorId)
+    yield* withinRequestDeadline(requireSame)
     const { duplicate, secret } = yield* (yield* ApiKeys).create(input.integratorId, input.keyName, record)
     yield* print({ integratorId: input.integratorId, keyName: input.keyName, apiKey: secret, duplicate }, input.json)
   })

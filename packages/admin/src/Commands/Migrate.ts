@@ -1,10 +1,9 @@
-import { contentsOf } from "@card-rewards/core/AwaitSchema"
+import { contentsOf, refusalOf } from "@card-rewards/core/AwaitSchema"
 import { type Cell, printSlots } from "@card-rewards/core/Cells"
 import * as Database from "@card-rewards/core/Database"
 import { allSlots } from "@card-rewards/core/Slots"
 import { Effect, Exit } from "effect"
 import { Command } from "effect/cli"
-import { SqlError } from "effect/sql"
 import { changing } from "../Changing.ts"
 import { Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
@@ -20,14 +19,12 @@ export const migrate = changing("migrate", { json }, {
   run: Effect.fn(function*(input, record) {
     const cells = yield* Cells
     if (cells.length > 1) yield* checkSlots(cells)
-    const exits = yield* Effect.forEach(cells, ({ name, url, ...options }) => {
-      const of = cells.length === 1 ? "" : ` of cell ${name}`
-      return Effect.exit(Database.migrate(url, { ...options, record }).pipe(
-        Effect.catchIf(isUnreachable, () => new Refused({ message: `The database${of} could not be reached` })),
+    const exits = yield* Effect.forEach(cells, ({ name, url, ...options }) =>
+      Effect.exit(Database.migrate(url, { ...options, record }).pipe(
+        Effect.catchTag("SqlError", refusalOf),
         Effect.catchTag("StartRefused", ({ message }) =>
           new Refused({ message: cells.length === 1 ? message : `Cell ${name}: ${message}` }))
-      ))
-    }, { concurrency: "unbounded" })
+      )), { concurrency: "unbounded" })
     // one that fails keeps no other from being migrated
     yield* Effect.forEach(exits.filter(Exit.isFailure), (exit) => exit)
     yield* print({ schemaVersion: Database.schemaVersion }, input.json)
@@ -68,6 +65,3 @@ const checkSlots = Effect.fnUntraced(function*(cells: ReadonlyArray<Cell>) {
     message: `Each slot must be of one cell. With what the existing cells own, slots ${printSlots(wrong)} would not be`
   })
 })
-
-const isUnreachable = (error: { readonly _tag: string }): boolean =>
-  error instanceof SqlError.SqlError && error.reason._tag === "ConnectionError"

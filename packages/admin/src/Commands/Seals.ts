@@ -73,11 +73,11 @@ const verifySeals = Command.make("verify", { file, json }, Effect.fn(function*(i
   const { exportedAt, seals } = yield* SealsFile.read(input.file, yield* configuredKeys)
   const owners = yield* ownersOf(cells)
   const byCell = Map.groupBy(seals, ({ integratorId }) => owners.get(slotOf(integratorId)))
-  const faults: Array<AnchorFault> = []
+  let faults: ReadonlyArray<AnchorFault> = []
   for (const [cell, some] of byCell) {
     if (cell === undefined) continue
     const found = SealAnchors.pipe(Effect.flatMap(({ faultsOf }) => faultsOf(some)), Effect.provide(anchorsOf(cell)))
-    faults.push(...yield* found)
+    faults = faults.concat(yield* found)
   }
   // a journal that was moved while it was compared may be at neither
   if (faults.length > 0) yield* requireSameOwners(cells, owners)
