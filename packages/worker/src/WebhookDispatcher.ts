@@ -59,7 +59,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
     wakeUps.reads.openUnsafe()
     return hasLeased
   })
-  const read = Effect.andThen(wakeUps.reads.close, Reads.read(context))
+  const read = Effect.andThen(wakeUps.reads.close, Reads.step(context))
   /** Gives up each endpoint as soon as nothing is in flight for it. */
   const releaseSome = Effect.ignore(Leases.release(context, true))
   const drain = releaseSome.pipe(

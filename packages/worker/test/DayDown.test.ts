@@ -57,6 +57,7 @@ const simulateDay = Effect.gen(function*() {
     worker: "test"
   }
   const records = Records.step(context)
+  const reads = Reads.step(context)
   yield* endpoint("acme", "http://127.0.0.1:9/hook")
   const arrivals: Array<{ readonly event: number; readonly at: number }> = []
   let storedHours = 0
@@ -84,7 +85,7 @@ const simulateDay = Effect.gen(function*() {
       }
       yield* Leases.renew(context)
       yield* Leases.lease(context)
-      yield* Reads.read(context)
+      yield* reads
       yield* send
       yield* Leases.lease(context)
       const [{ left, workAt } = { left: 0, workAt: null }] = yield* sql<{ left: number; workAt: number | null }>`

@@ -84,6 +84,26 @@ it.live("an endpoint whose attempts cannot be recorded holds up no other one", (
     Effect.provideService(References.MinimumLogLevel, "None")
   ))
 
+it.live("an endpoint whose events cannot be read holds up no other one", () =>
+  Effect.gen(function*() {
+    const hook = yield* WebhookReceiver.make()
+    for (const name of ["acme", "other", "third"]) {
+      yield* endpoint(name, `${hook.origin}/hook`)
+      yield* events(name, 60)
+    }
+    const sql = yield* SqlClient.SqlClient
+    // no time that a process can decode
+    yield* sql`UPDATE events SET stored_at = 'infinity' WHERE integrator_id = 'acme' AND event = 7`
+    yield* Layer.build(WebhookDispatcher.layer({ retryDelays: [1000] }))
+    const done = sql`SELECT FROM webhook_endpoints WHERE integrator_id <> 'acme' AND cursor = 60`
+    yield* untilTrue(Effect.map(done, (rows) => rows.length === 2))
+    assert.deepStrictEqual(yield* sql`SELECT FROM delivery_attempts WHERE integrator_id = 'acme'`, [])
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(services()),
+    Effect.provideService(References.MinimumLogLevel, "None")
+  ))
+
 it.live("where no attempt can be recorded for a while, none is lost", () =>
   Effect.gen(function*() {
     const hook = yield* WebhookReceiver.make()

@@ -25,8 +25,8 @@ const freshMillis = 100
 /** For so long a lease is kept, or an endpoint is left alone, that has nothing to send, or nothing to probe with. */
 const idleMillis = 5_000
 
-/** For so long an endpoint is left alone whose secrets nobody can read. */
-const unsignedMillis = 60_000
+/** For so long an endpoint is left alone whose secrets, or whose deliveries, nobody can read. */
+const unreadableMillis = 60_000
 
 /** One attempt in flight. */
 export interface Sending {
@@ -39,6 +39,16 @@ export interface Sending {
   readonly startedAt: number
   /** Ends it without a result; undefined until it has started. */
   abort: (() => void) | undefined
+}
+
+/** The last read of an endpoint, which failed. */
+interface FailedRead {
+  /** With how many endpoints together the next one is made, at most. */
+  readonly maxTogether: number
+  /** How many reads of the process had succeeded by then. */
+  readonly succeeded: number
+  /** Until when the endpoint is left alone, if it is. */
+  readonly notBefore: number | undefined
 }
 
 /**
@@ -60,6 +70,7 @@ export class Consumer {
   /** Whether it was to be read while something was recorded, or more retries may be due than were read. */
   private isUnread = false
   private requested: ReadRequest | undefined
+  private failedRead: FailedRead | undefined
   private breaker: Breaker
   private isSlow: boolean
   private activeAt: number
@@ -121,13 +132,34 @@ export class Consumer {
   /** Whether it is to be read at once: there is room for more events, and there may be some. */
   get isLow(): boolean {
     const { isLow, log, replay } = this.window
-    return this.canRead && (((log.hasMore || this.isUnread) && isLow) || replay?.isLow === true)
+    return this.canRead && !this.isSuspect && (((log.hasMore || this.isUnread) && isLow) || replay?.isLow === true)
   }
 
-  /** A read has failed. */
-  unread(): void {
+  /** Whether its last read failed: it may have been the reason, and is read apart from endpoints that are none. */
+  get isSuspect(): boolean {
+    return this.failedRead !== undefined
+  }
+
+  /** How many endpoints one statement may read together with this one, itself included. */
+  maxTogether(now: number): number {
+    const { maxTogether = Number.POSITIVE_INFINITY, notBefore = now } = this.failedRead ?? {}
+    // the clock may have been set back since
+    return now < notBefore && now >= this.readAt ? 0 : maxTogether
+  }
+
+  /**
+   * A read of some endpoints has failed: the next one has half of them at most. An endpoint whose read fails alone,
+   * while those of others succeed, is left alone for a while. Returns whether that is so; where no read of the process
+   * succeeds, the fault is hardly the endpoint's.
+   */
+  unread(together: number, succeeded: number, now: number): boolean {
+    const isAlone = together === 1 && succeeded > (this.failedRead?.succeeded ?? succeeded)
+    const notBefore = isAlone ? now + unreadableMillis : undefined
+    this.failedRead = { maxTogether: Math.max(1, together >> 1), succeeded, notBefore }
+    this.readAt = now
     this.isReading = false
     this.isUnread = true
+    return isAlone
   }
 
   /** Takes in what was read. */
@@ -136,6 +168,7 @@ export class Consumer {
     this.reading = reading
     this.readAt = now
     this.isReading = false
+    this.failedRead = undefined
     const { events: maxEvents = 0, maxBytes = 0, retries = 0 } = this.requested ?? {}
     const added = reading.retries.filter((retry) => this.window.addRetry(retry)).length
     if (added > 0 && reading.retries.length >= retries) this.isUnread = true
@@ -212,8 +245,11 @@ export class Consumer {
   /** How the lease is to be given up, if it is: nothing is in flight, and nothing to be sent for a while. */
   release(now: number, isStopping: boolean): Released | undefined {
     if (this.sendings.length > 0 || this.hasRecord || this.isReading) return undefined
+    if (this.failedRead !== undefined) {
+      return isStopping ? { ...this.lease, notBefore: this.failedRead.notBefore } : undefined
+    }
     if (this.reading === undefined) return isStopping ? this.lease : undefined
-    if (this.reading.secrets === undefined) return { ...this.lease, notBefore: now + unsignedMillis }
+    if (this.reading.secrets === undefined) return { ...this.lease, notBefore: now + unreadableMillis }
     if (isStopping || (this.window.size === 0 && now - this.activeAt >= idleMillis)) return this.lease
     if (!isOpen(this.breaker)) return undefined
     if ((this.breaker.probeAt ?? 0) > now) return this.lease

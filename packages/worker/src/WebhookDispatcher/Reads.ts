@@ -13,24 +13,31 @@ const maxRead = 256
 const endpointsPerMilli = 20
 const maxPollMillis = 100
 
+interface Unread {
+  readonly consumer: Consumer
+  readonly request: ReadRequest
+}
+
 /** Reads what is to be delivered, and sends it. Returns whether there may be more that can be read now. */
-export const read = (context: Context) =>
-  Effect.gen(function*() {
-    const { clock, consumers, deliveries, sender } = context
-    const pollMillis = Math.min(maxPollMillis, Math.floor(consumers.count / endpointsPerMilli))
+export const step = (context: Context) => {
+  const { clock, deliveries, sender } = context
+  let succeeded = 0
+
+  return Effect.gen(function*() {
     const now = clock.currentTimeMillisUnsafe()
-    const share = Math.floor(maxBytes / Math.max(consumers.count, consumers.limits.endpoints))
-    const reading: Array<{ readonly consumer: Consumer; readonly request: ReadRequest }> = []
-    const longestUnread = [...consumers].sort((one, other) => one.consumer.readAt - other.consumer.readAt)
-    for (const { consumer } of longestUnread) {
-      const request = reading.length < maxRead ? consumer.request(now, pollMillis, share) : undefined
-      if (request !== undefined) reading.push({ consumer, request })
-    }
+    const reading = choose(context, now)
     if (reading.length === 0) return false
-    const requests = reading.map(({ request }) => request)
-    const found = yield* deliveries.read(requests, now).pipe(
-      Effect.onError(() => Effect.sync(() => reading.forEach(({ consumer }) => consumer.unread())))
+    const found = yield* deliveries.read(reading.map(({ request }) => request), now).pipe(
+      Effect.catchCause((cause) => {
+        const failedAt = clock.currentTimeMillisUnsafe()
+        const refused = reading.filter(({ consumer }) => consumer.unread(reading.length, succeeded, failedAt))
+        if (refused.length === 0) return Effect.failCause(cause)
+        const ids = refused.map(({ request }) => request.integratorId).join(", ")
+        return Effect.asVoid(Effect.logError(`Webhooks cannot be read and are left alone for a minute: ${ids}`, cause))
+      })
     )
+    if (found === undefined) return true
+    succeeded++
     const byIntegrator = new Map(found.map((one) => [one.integratorId, one]))
     const lost: Array<Consumer> = []
     for (const { consumer } of reading) {
@@ -44,3 +51,25 @@ export const read = (context: Context) =>
     sender.schedule()
     return reading.some(({ consumer }) => consumer.isLow)
   })
+}
+
+/**
+ * The endpoints that one statement reads: those first that have not been read for longest. Suspects of a read that
+ * failed are read apart from others, and fewer at a time, until the one is found that makes it fail.
+ */
+const choose = ({ consumers }: Context, now: number): ReadonlyArray<Unread> => {
+  const pollMillis = Math.min(maxPollMillis, Math.floor(consumers.count / endpointsPerMilli))
+  const share = Math.floor(maxBytes / Math.max(consumers.count, consumers.limits.endpoints))
+  const longestUnread = [...consumers].sort((one, other) => one.consumer.readAt - other.consumer.readAt)
+  const chosen: Array<Unread> = []
+  let limit = maxRead
+  for (const { consumer } of longestUnread) {
+    const maxTogether = Math.min(limit, consumer.maxTogether(now))
+    const isAmong = chosen[0] === undefined || chosen[0].consumer.isSuspect === consumer.isSuspect
+    const request = isAmong && chosen.length < maxTogether ? consumer.request(now, pollMillis, share) : undefined
+    if (request === undefined) continue
+    limit = maxTogether
+    chosen.push({ consumer, request })
+  }
+  return chosen
+}

@@ -93,7 +93,7 @@ export class Worker {
     const provide = Effect.provideService(Clock.Clock, clock)
     this.fibers = {
       lease: Leases.lease(context),
-      read: Reads.read(context),
+      read: Reads.step(context),
       renew: Leases.renew(context),
       records: provide(Records.step(context))
     }
