@@ -29,8 +29,8 @@ export const expectFewRows = fragment(expectFewRowsSql)
 /**
  * `CROSS JOIN LATERAL … WHERE …`: finds the rows of `table`, named `alias`, by the keys of the rows `t` of an `unnest`,
  * and updates or deletes them by their `ctid`. A join by the key alone, planned while the table is empty or was when it
- * was last analysed, reads all of it, and all rows `t` for each of its rows. The caller holds a lock, of a vault or a
- * lane, under which alone these rows change, so that their `ctid` stays.
+ * was last analysed, reads all of it, and all rows `t` for each of its rows. The caller holds a lock, of a vault, a
+ * lane or an endpoint, under which alone these rows change, so that their `ctid` stays.
  */
 export const byKey = (
   table: string,

@@ -1,7 +1,7 @@
 import type { PgTypes } from "@effect/sql-pg"
 import { Effect } from "effect"
 import { SqlClient, Statement } from "effect/sql"
-import { perRow } from "../Database/PlannerHints.ts"
+import { expectFewRows, perRow } from "../Database/PlannerHints.ts"
 import { columnList, int4, int8, nullable, text, type Written } from "../Database/Table.ts"
 
 const positions = columnList({
@@ -17,18 +17,38 @@ const rewardsOf = positions.pick("integrator_id", "generation", "reward")
 export type Position = Written<typeof positions>
 
 /**
- * Whether no open retry of its reward, of the endpoint with this generation, comes before the delivery with this alias.
- * With a `LIMIT` it reads the reward's own rows alone, whatever the planner knows of the table: those that deleted
- * endpoints have left are not among them.
+ * The chain of a delivery, as the index `retries_open` and the worker's window have it: its reward, or minus its event
+ * where it has none.
  */
-export const isFirstOpen = (alias: string, generation: string, round = `${alias}.round`): Statement.Fragment =>
-  Statement.fragment([Statement.literal(`(SELECT 1 FROM retries p WHERE p.integrator_id || '' = ${alias}.integrator_id
-    AND p.reward = ${alias}.reward AND p.generation + 0 = ${generation} AND p.state = 'open'
-    AND (p.event, p.round) < (${alias}.event, ${round}) LIMIT 1) IS NULL`)])
+const chainOf = (alias: string): string => `coalesce(${alias}.reward, -${alias}.event)`
+
+/**
+ * A condition that `alias` is an open retry of a chain of the delivery `of`, of the endpoint with this generation. It
+ * fits the index `retries_open` alone, whatever the planner knows of the table: the rows that deleted endpoints have
+ * left, and those that are closed, are not read.
+ */
+const isOpenSql = (alias: string, of: string, chain = `${of}.reward`, generation = `${of}.generation`): string =>
+  `${alias}.integrator_id || '' = ${of}.integrator_id AND ${chainOf(alias)} = ${chain}
+    AND ${alias}.generation + 0 = ${generation} AND ${alias}.state = 'open'`
+
+const fragment = (sql: string): Statement.Fragment => Statement.fragment([Statement.literal(sql)])
+
+/** A condition that `alias` is an open retry of the reward of the delivery `of`. */
+export const isOpenOfReward = (alias: string, of: string): Statement.Fragment => fragment(isOpenSql(alias, of))
+
+/** A condition that `alias` is an open retry of the event `of`, of the endpoint with this generation. */
+export const isOpenOfEvent = (alias: string, of: string, generation = `${of}.generation`): Statement.Fragment =>
+  fragment(`${isOpenSql(alias, of, chainOf(of), generation)} AND ${alias}.event = ${of}.event`)
+
+/** Whether no open retry of its reward, of the endpoint with this generation, comes before the delivery `of`. */
+export const isFirstOpen = (of: string, generation: string, round = `${of}.round`): Statement.Fragment =>
+  fragment(`(SELECT 1 FROM retries p WHERE ${isOpenSql("p", of, `${of}.reward`, generation)}
+    AND (p.event, p.round) < (${of}.event, ${round}) LIMIT 1) IS NULL`)
 
 /**
  * Deliveries that come before open retries of their reward, because their events are earlier: those wait for them
- * without a time. Inside the caller's transaction.
+ * without a time. Of these only the next one may have one. Inside the caller's transaction, which has locked the
+ * endpoint, so that the rows stay where they are.
  */
 export const holdBack = Effect.fnUntraced(function*(before: ReadonlyArray<Position>) {
   if (before.length === 0) return
@@ -36,13 +56,17 @@ export const holdBack = Effect.fnUntraced(function*(before: ReadonlyArray<Positi
   yield* sql`
     UPDATE retries r SET next_attempt_at = NULL
     FROM ${positions.unnest(before)}
-    WHERE r.integrator_id || '' = t.integrator_id AND r.reward = t.reward AND r.generation + 0 = t.generation
-      AND r.state = 'open' AND (r.event, r.round) > (t.event, t.round) AND r.next_attempt_at IS NOT NULL`
+    CROSS JOIN LATERAL (
+      SELECT f.ctid, f.next_attempt_at FROM retries f
+      WHERE ${isOpenOfReward("f", "t")} AND (f.event, f.round) > (t.event, t.round)
+      ORDER BY f.event, f.round LIMIT 1 ${perRow}
+    ) f
+    WHERE f.next_attempt_at IS NOT NULL AND r.ctid = f.ctid AND ${expectFewRows}`
 })
 
 /**
  * Of each reward's open retries the first one becomes due, unless it has a time: those behind it wait without one.
- * Inside the caller's transaction, after its other changes of these rows.
+ * Inside the caller's transaction, which has locked the endpoint, after its other changes of these rows.
  */
 export const openFirst = Effect.fnUntraced(function*(
   rewards: ReadonlyArray<Written<typeof rewardsOf>>,
@@ -54,10 +78,8 @@ export const openFirst = Effect.fnUntraced(function*(
     UPDATE retries r SET next_attempt_at = ${now}
     FROM (SELECT DISTINCT * FROM ${rewardsOf.unnest(rewards)}) t
     CROSS JOIN LATERAL (
-      SELECT f.integrator_id, f.event, f.round, f.next_attempt_at FROM retries f
-      WHERE f.integrator_id || '' = t.integrator_id
-        AND f.reward = t.reward AND f.generation + 0 = t.generation AND f.state = 'open'
+      SELECT f.ctid, f.next_attempt_at FROM retries f WHERE ${isOpenOfReward("f", "t")}
       ORDER BY f.event, f.round LIMIT 1 ${perRow}
     ) f
-    WHERE f.next_attempt_at IS NULL AND r.integrator_id = f.integrator_id AND r.event = f.event AND r.round = f.round`
+    WHERE f.next_attempt_at IS NULL AND r.ctid = f.ctid AND ${expectFewRows}`
 })

@@ -6,7 +6,7 @@ import { perRow } from "../Database/PlannerHints.ts"
 import { bool, columnList, int4, int8, nullable, type Row, text, timestamptz } from "../Database/Table.ts"
 import type { LogDelivery, Reading, ReadRequest } from "./Delivery.ts"
 import { leaseColumns } from "./Lease.ts"
-import { isFirstOpen } from "./Order.ts"
+import { isFirstOpen, isOpenOfEvent } from "./Order.ts"
 import type { Secrets } from "./SigningSecrets.ts"
 
 /** How many endpoints' secrets are read at the same time. */
@@ -167,8 +167,9 @@ const select = Effect.fnUntraced(function*(requests: ReadonlyArray<ReadRequest>,
         WHERE v.integrator_id = e.integrator_id AND v.event > rp.after AND v.event <= rp.read_to
           AND (rp.kinds IS NULL OR v.kind = ANY(rp.kinds))
           -- it has been delivered again already, or it will be
+          AND (SELECT 1 FROM retries r WHERE ${isOpenOfEvent("r", "v", "e.generation")} LIMIT 1) IS NULL
           AND (SELECT 1 FROM retries r WHERE r.integrator_id = v.integrator_id AND r.event = v.event
-            AND (r.state = 'open' OR r.round = rp.round) AND r.revision >= e.first_revision LIMIT 1) IS NULL
+            AND r.round = rp.round LIMIT 1) IS NULL
           AND (SELECT 1 FROM delivery_attempts a WHERE a.integrator_id = v.integrator_id AND a.event = v.event
             AND a.round = rp.round AND a.status BETWEEN 200 AND 299 LIMIT 1) IS NULL
         ORDER BY v.event LIMIT t.replayed)

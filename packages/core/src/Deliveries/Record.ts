@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "../Database.ts"
 import { value } from "../Database.ts"
+import { byKey } from "../Database/PlannerHints.ts"
 import { columnList, int4, int8, nullable, text, timestamptz, type Written } from "../Database/Table.ts"
 import { isOwned } from "../Slots.ts"
 import type { EndpointRecord, Recorded, Retry } from "./Delivery.ts"
@@ -118,7 +119,7 @@ const storeRetries = Effect.fnUntraced(function*(records: ReadonlyArray<Endpoint
   const kept = rows.filter((row) => !isGone(row))
   if (gone.length > 0) {
     yield* sql`DELETE FROM retries r USING ${retryKey.unnest(gone)}
-      WHERE ${retryKey.match("r", "t")} AND r.state = 'open'`
+      ${byKey("retries", "r", retryKey)} AND r.state = 'open'`
   }
   if (kept.length > 0) {
     yield* sql`

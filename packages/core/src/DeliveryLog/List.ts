@@ -7,6 +7,7 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
+import { isOpenOfReward } from "../Deliveries/Order.ts"
 
 /** Which deliveries to list; without a state, all. */
 export interface DeliveryQuery extends Page {
@@ -156,9 +157,8 @@ const selectFirst = Effect.fnUntraced(function*(
  */
 const nextAttemptAt = (sql: SqlClient.SqlClient, now: number) =>
   sql`coalesce(CASE WHEN r.revision < e.revision THEN least(r.next_attempt_at, ${value.timestamptz(now)})
-    ELSE r.next_attempt_at END, (SELECT p.next_attempt_at FROM retries p WHERE p.integrator_id || '' = r.integrator_id
-    AND p.reward = r.reward AND p.state = 'open' AND p.generation - r.generation = 0
-    ORDER BY p.event, p.round LIMIT 1))`
+    ELSE r.next_attempt_at END, (SELECT p.next_attempt_at FROM retries p
+    WHERE ${isOpenOfReward("p", "r")} ORDER BY p.event, p.round LIMIT 1))`
 
 const states: ReadonlyArray<DeliveryState> = ["pending", "delivered", "exhausted", "cancelled"]
 

@@ -6,7 +6,8 @@ import { instant } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
-import { holdBack, openFirst } from "../Deliveries/Order.ts"
+import { perRow } from "../Database/PlannerHints.ts"
+import { holdBack, isOpenOfEvent, openFirst } from "../Deliveries/Order.ts"
 import { wakeEndpoints } from "../Deliveries/WakeUp.ts"
 import * as Tracing from "../Tracing.ts"
 import type { Endpoint } from "./Endpoint.ts"
@@ -78,9 +79,14 @@ const isNew = Effect.fnUntraced(function*({ generation, integratorId }: Endpoint
 
 const findOpen = Effect.fnUntraced(function*({ generation, integratorId }: Endpoint, event: bigint) {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<Open>`SELECT round, attempts, created_at, next_attempt_at FROM retries
-    WHERE integrator_id = ${integratorId} AND generation = ${value.int4(generation)} AND event = ${value.int8(event)}
-      AND state = 'open' ORDER BY round DESC LIMIT 1`
+  const [row] = yield* sql<Open>`
+    SELECT r.* FROM (
+      SELECT integrator_id, event, reward, ${value.int4(generation)} AS generation FROM events
+      WHERE integrator_id = ${integratorId} AND event = ${value.int8(event)}
+    ) v CROSS JOIN LATERAL (
+      SELECT r.round, r.attempts, r.created_at, r.next_attempt_at FROM retries r WHERE ${isOpenOfEvent("r", "v")}
+      ORDER BY r.round DESC LIMIT 1 ${perRow}
+    ) r`
   return row
 })
 

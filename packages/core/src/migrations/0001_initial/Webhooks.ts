@@ -117,11 +117,12 @@ export const statements = [
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 20000, vacuum_index_cleanup = on
   )`,
   // Each of the two fits only the statements for which it is made, and no other index fits those, whatever the planner
-  // knows of the table: they name the integrator, and the generation, as these do.
+  // knows of the table: they name the integrator, and the generation, as these do. The second one has the open retries
+  // of each reward in order, and finds those of an event, also of one without a reward, whatever number is closed.
   `CREATE INDEX retries_due ON retries ((integrator_id || ''), revision, next_attempt_at, event)
     WHERE next_attempt_at > '-infinity'`,
-  `CREATE INDEX retries_of_reward ON retries ((integrator_id || ''), reward, (generation + 0), event, round)
-    WHERE state = 'open' AND reward IS NOT NULL`,
+  `CREATE INDEX retries_open ON retries
+    ((integrator_id || ''), (coalesce(reward, -event)), (generation + 0), event, round) WHERE state = 'open'`,
   // Pages of an endpoint's deliveries (DeliveryLog.ts), and what a deleted one leaves (Deliveries/Purge.ts). The
   // generation comes first, so that they fit no statement that looks for a row by its key.
   `CREATE INDEX retries_listed ON retries (generation, integrator_id, state, least(round, 2), event)`,
