@@ -52,11 +52,11 @@ const withPlans = Effect.fnUntraced(function*<E, R>(measure: Effect.Effect<void,
 })
 
 layer(services, { excludeTestServices: true })("however many", (it) => {
-  it.effect("deliveries an event has had, a replay and a redelivery read none but those they need", () =>
+  it.effect("deliveries an event has had, a replay, a redelivery and a page read none but those they need", () =>
     Effect.gen(function*() {
       const integratorId = yield* setUp("rounds")
       const sql = yield* SqlClient.SqlClient
-      const { redeliver } = yield* DeliveryLog
+      const { list, redeliver } = yield* DeliveryLog
       const { read } = yield* Deliveries
       const last = many + 2
       const replay = Effect.gen(function*() {
@@ -78,10 +78,11 @@ layer(services, { excludeTestServices: true })("however many", (it) => {
           yield* sql`DELETE FROM retries WHERE integrator_id = ${integratorId} AND state = 'open'`
           return reads
         })
+      const page = measured(list(integratorId, hook, { limit: 100, cursor: undefined }))
       yield* sql`UPDATE webhook_endpoints SET round = ${value.int4(last)} WHERE integrator_id = ${integratorId}`
       yield* sql`INSERT INTO replays (integrator_id, round, generation, from_at, to_at, after_event, last_event, events)
         VALUES (${integratorId}, ${value.int4(last)}, 1, now(), now(), 0, 10, 10)`
-      for (let time = 0; time < 7; time++) yield* Effect.all([replay, again(5), again(10)])
+      for (let time = 0; time < 7; time++) yield* Effect.all([replay, again(5), again(10), page])
       // all of them succeeded at their first attempt; the first attempt of event 5 failed
       yield* sql`INSERT INTO retries (integrator_id, generation, event, round, reward, state, attempts, revision,
           created_at)
@@ -102,14 +103,28 @@ layer(services, { excludeTestServices: true })("however many", (it) => {
           assert.isAtMost(reads.rows, 30)
           assert.isAtMost(reads.pages, 100)
         }
+        const [{ deliveries }, listed] = yield* page
+        assert.lengthOf(deliveries, 100)
+        assert.isTrue(deliveries.every(({ attempts }) => attempts.length === 1))
+        assert.isAtMost(listed.rows, 800)
+        assert.isAtMost(listed.pages, 2_500)
+        // the first deliveries of the ten events, behind all repeated ones
+        const [{ deliveries: first }, firstListed] = yield* measured(
+          list(integratorId, hook, { limit: 100, cursor: "d11.0.0.0" })
+        )
+        const statuses = first.map(({ attempts }) => attempts.map(({ status }) => status))
+        assert.deepStrictEqual(statuses, [...Array(5).fill([200]), [499, 500], ...Array(4).fill([])])
+        assert.isAtMost(firstListed.rows, 300)
+        assert.isAtMost(firstListed.pages, 700)
       }))
     }))
 
-  it.effect("retries of a reward wait, a delivery that comes before them reads one", () =>
+  it.effect("retries of a reward wait, a delivery that comes before them reads one, and a page as many as it has", () =>
     Effect.gen(function*() {
       const integratorId = yield* setUp("waiting", many + 1)
       const sql = yield* SqlClient.SqlClient
-      const { redeliver } = yield* DeliveryLog
+      const { list, redeliver } = yield* DeliveryLog
+      const page = measured(list(integratorId, hook, { limit: 100, cursor: undefined, state: "pending" }))
       const again = measured(redeliver(integratorId, hook, eventIdOf(1)))
       /** Sends the delivery that is due. Returns its event and round, and what its record read. */
       const send = Effect.fnUntraced(function*(lease: Leased, status: number) {
@@ -128,7 +143,7 @@ layer(services, { excludeTestServices: true })("however many", (it) => {
       })
       for (let time = 0; time < 7; time++) {
         yield* fill(4)
-        yield* again
+        yield* Effect.all([again, page])
         const lease = yield* leaseOf(integratorId)
         for (const status of [500, 200, 200]) yield* send(lease, status)
         yield* releaseOf(lease)
@@ -149,6 +164,10 @@ layer(services, { excludeTestServices: true })("however many", (it) => {
         const times = yield* sql`SELECT event FROM retries
           WHERE integrator_id = ${integratorId} AND next_attempt_at IS NOT NULL`
         assert.deepStrictEqual(times, [{ event: 3n }])
+        const [{ deliveries }, listed] = yield* page
+        assert.strictEqual(new Set(deliveries.map(({ nextAttemptAt }) => nextAttemptAt)).size, 1)
+        assert.isAtMost(listed.rows, 1_500)
+        assert.isAtMost(listed.pages, 4_000)
         yield* releaseOf(lease)
       }))
     }))

@@ -5,8 +5,9 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { Page } from "@card-rewards/domain/Pagination"
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type Statement } from "effect/sql"
 import { columns, value } from "../Database.ts"
+import { perRow } from "../Database/PlannerHints.ts"
 import { isOpenOfReward } from "../Deliveries/Order.ts"
 
 /** Which deliveries to list; without a state, all. */
@@ -129,8 +130,12 @@ const selectFirst = Effect.fnUntraced(function*(
     SELECT visits.visited_to, d.* FROM visits LEFT JOIN LATERAL (
       SELECT v.event, 1 AS round, d.state, v.stored_at AS created_at, d.next_attempt_at, v.event_id, v.kind
       FROM (SELECT DISTINCT event FROM candidates) c CROSS JOIN e
-      JOIN events v ON v.integrator_id = e.integrator_id AND v.event = c.event
-      LEFT JOIN retries r ON r.integrator_id = e.integrator_id AND r.event = v.event AND r.round = 1
+      CROSS JOIN LATERAL (
+        SELECT * FROM events v WHERE v.integrator_id = e.integrator_id AND v.event = c.event ${perRow}
+      ) v
+      LEFT JOIN LATERAL (
+        SELECT * FROM retries r WHERE r.integrator_id = e.integrator_id AND r.event = v.event AND r.round = 1 ${perRow}
+      ) r ON true
       CROSS JOIN LATERAL (
         SELECT CASE
           WHEN r.state = 'open' THEN 'pending'
@@ -183,7 +188,9 @@ const selectRepeated = Effect.fnUntraced(function*(
           < (${value.timestamptz(before.createdAt)}, ${value.int8(before.event)}, ${value.int4(before.round)})
       ORDER BY r.created_at DESC, r.event DESC, r.round DESC LIMIT ${value.int4(limit + 1)}
     ) r
-    JOIN events v ON v.integrator_id = r.integrator_id AND v.event = r.event
+    CROSS JOIN LATERAL (
+      SELECT * FROM events v WHERE v.integrator_id = r.integrator_id AND v.event = r.event ${perRow}
+    ) v
     WHERE e.integrator_id = ${integratorId} AND e.generation = ${value.int4(generation)}
     ORDER BY r.created_at DESC, r.event DESC, r.round DESC LIMIT ${value.int4(limit + 1)}`
 })
@@ -202,19 +209,26 @@ const maxAttempts = 51
 
 /**
  * The attempts of deliveries, in order. A replay's attempt that succeeded at once has no delivery of its own: it is
- * shown with the event's first one.
+ * shown with the event's first one, where it is among the newest 51 of the event's later attempts.
  */
 const selectAttempts = Effect.fnUntraced(function*(integratorId: IntegratorId, shown: ReadonlyArray<Row>) {
   const sql = yield* SqlClient.SqlClient
+  const newest = (which: Statement.Fragment) =>
+    sql`SELECT a.round AS own_round, a.attempt, a.at, a.duration_millis, a.status, a.error FROM delivery_attempts a
+      WHERE a.integrator_id = ${integratorId} AND a.event = t.event AND ${which}
+      ORDER BY a.round DESC, a.attempt DESC, a.at DESC LIMIT ${value.int4(maxAttempts)}`
   const rows = yield* sql<AttemptRow>`
     SELECT t.event, t.round, a.* FROM unnest(${columns.int8(shown.map(({ event }) => event))},
       ${columns.int4(shown.map(({ round }) => round))}) AS t(event, round)
     CROSS JOIN LATERAL (
-      SELECT a.round AS own_round, a.attempt, a.at, a.duration_millis, a.status, a.error FROM delivery_attempts a
-      WHERE a.integrator_id = ${integratorId} AND a.event = t.event AND (a.round = t.round OR t.round = 1
-        AND (SELECT 1 FROM retries r WHERE r.integrator_id = a.integrator_id AND r.event = a.event
-          AND r.round = a.round LIMIT 1) IS NULL)
-      ORDER BY a.round DESC, a.attempt DESC, a.at DESC LIMIT ${value.int4(maxAttempts)}
+      SELECT a.* FROM (
+        (${newest(sql`a.round = t.round`)}) UNION ALL (
+          SELECT a.* FROM (${newest(sql`a.round > t.round AND t.round = 1`)}) a
+          WHERE (SELECT 1 FROM retries r WHERE r.integrator_id = ${integratorId} AND r.event = t.event
+            AND r.round = a.own_round LIMIT 1) IS NULL
+        )
+      ) a
+      ORDER BY a.own_round DESC, a.attempt DESC, a.at DESC LIMIT ${value.int4(maxAttempts)}
     ) a ORDER BY a.own_round, a.attempt, a.at`
   return Map.groupBy(rows, keyOf)
 })
