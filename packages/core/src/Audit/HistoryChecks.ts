@@ -141,14 +141,19 @@ export const historyChecks: ReadonlyArray<Check> = [
       FROM delivery_attempts a LEFT JOIN events e USING (integrator_id, event) WHERE e.event IS NULL`
   },
   {
+    // The cell has attempts from some time on. Those of its oldest week may have been removed by a cell that had the
+    // integrator before, once the week has been over for a day, the shortest retention.
     name: "every event up to an endpoint's cursor was delivered to it, or is among its retries",
     sql: `
+      WITH kept AS (SELECT integrator_id, min(at) AS since FROM delivery_attempts GROUP BY integrator_id),
+      oldest AS (
+        SELECT min(since) AS attempt_at, date_trunc('week', min(since), 'UTC') + interval '7 days' AS week_end FROM kept
+      )
       SELECT e.integrator_id, 'event ' || v.event AS subject, 'delivered, or a retry' AS expected, 'neither' AS actual
-      FROM webhook_endpoints e JOIN events v ON v.integrator_id = e.integrator_id
-        AND v.event > e.start AND v.event <= e.cursor
-      WHERE e.deleted_at IS NULL
-        -- the attempts with earlier ones may have been removed
-        AND v.stored_at > (SELECT min(a.at) FROM delivery_attempts a)
+      FROM oldest CROSS JOIN webhook_endpoints e LEFT JOIN kept USING (integrator_id)
+      JOIN events v ON v.integrator_id = e.integrator_id AND v.event > e.start AND v.event <= e.cursor
+      WHERE e.deleted_at IS NULL AND v.stored_at > oldest.attempt_at
+        AND (v.stored_at > kept.since OR v.stored_at >= oldest.week_end OR oldest.week_end > now() - interval '1 day')
         AND NOT EXISTS (SELECT FROM retries r WHERE r.integrator_id = e.integrator_id
           AND r.generation = e.generation AND r.event = v.event)
         AND NOT EXISTS (SELECT FROM delivery_attempts a WHERE a.integrator_id = e.integrator_id
