@@ -1,4 +1,5 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
+import type { PgTypes } from "@effect/sql-pg"
 import { Array, Cache, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
@@ -6,7 +7,7 @@ import { perRow } from "../Database/PlannerHints.ts"
 import { bool, columnList, int4, int8, nullable, type Row, text, timestamptz } from "../Database/Table.ts"
 import type { LogDelivery, Reading, ReadRequest } from "./Delivery.ts"
 import { leaseColumns } from "./Lease.ts"
-import { isFirstOpen, isOpenOfEvent } from "./Order.ts"
+import { isFirstOpen, isOpenOfEvent, withChain } from "./Order.ts"
 import type { Secrets } from "./SigningSecrets.ts"
 
 /** How many endpoints' secrets are read at the same time. */
@@ -161,19 +162,26 @@ const select = Effect.fnUntraced(function*(requests: ReadonlyArray<ReadRequest>,
         ) v
         WHERE ${isFirst("r", "r.round")}
         UNION ALL
-        (SELECT v.event, rp.round, 0, v.reward, ${at}, v.event_id, v.body, rp.traceparent, 'replay',
-          NOT ${isFirst("v", "rp.round")}
-        FROM events v
-        WHERE v.integrator_id = e.integrator_id AND v.event > rp.after AND v.event <= rp.read_to
-          AND (rp.kinds IS NULL OR v.kind = ANY(rp.kinds))
-          -- it has been delivered again already, or it will be
-          AND (SELECT 1 FROM retries r WHERE ${isOpenOfEvent("r", "v", "e.generation")} LIMIT 1) IS NULL
-          AND (SELECT 1 FROM retries r WHERE r.integrator_id = v.integrator_id AND r.event = v.event
-            AND r.round = rp.round LIMIT 1) IS NULL
-          AND (SELECT 1 FROM delivery_attempts a WHERE a.integrator_id = v.integrator_id AND a.event = v.event
-            AND a.round = rp.round AND a.status BETWEEN 200 AND 299 LIMIT 1) IS NULL
-        ORDER BY v.event LIMIT t.replayed)
+        (${replayed(sql, at)})
       ) d
     ) d ON d.bytes <= t.max_bytes OR d.bytes = d.own
     ) found`.values)
 })
+
+/** Events of the replay `rp` of the endpoint `e`, those left out that are pending or that it has delivered. */
+const replayed = (sql: SqlClient.SqlClient, at: PgTypes.Parameter) =>
+  sql`SELECT v.event, rp.round, 0, v.reward, ${at}, v.event_id, v.body, rp.traceparent, 'replay',
+      NOT ${isFirstOpen("v", "e.generation", "rp.round")}
+    FROM (
+      SELECT ${withChain("v")} FROM events v
+      WHERE v.integrator_id = e.integrator_id AND v.event > rp.after AND v.event <= rp.read_to
+        AND (rp.kinds IS NULL OR v.kind = ANY(rp.kinds))
+      ORDER BY v.event ${perRow}
+    ) v
+    -- it has been delivered again already, or it will be
+    WHERE (SELECT 1 FROM retries r WHERE ${isOpenOfEvent("r", "v", "e.generation")} LIMIT 1) IS NULL
+      AND (SELECT 1 FROM retries r WHERE r.integrator_id = v.integrator_id AND r.event = v.event
+        AND r.round = rp.round LIMIT 1) IS NULL
+      AND (SELECT 1 FROM delivery_attempts a WHERE a.integrator_id = v.integrator_id AND a.event = v.event
+        AND a.round = rp.round AND a.status BETWEEN 200 AND 299 LIMIT 1) IS NULL
+    ORDER BY v.event LIMIT t.replayed`

@@ -7,7 +7,7 @@ import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
-import { holdBack, isOpenOfEvent, openFirst } from "../Deliveries/Order.ts"
+import { holdBack, isOpenOfEvent, openFirst, withChain } from "../Deliveries/Order.ts"
 import { wakeEndpoints } from "../Deliveries/WakeUp.ts"
 import * as Tracing from "../Tracing.ts"
 import type { Endpoint } from "./Endpoint.ts"
@@ -81,8 +81,8 @@ const findOpen = Effect.fnUntraced(function*({ generation, integratorId }: Endpo
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<Open>`
     SELECT r.* FROM (
-      SELECT integrator_id, event, reward, ${value.int4(generation)} AS generation FROM events
-      WHERE integrator_id = ${integratorId} AND event = ${value.int8(event)}
+      SELECT ${withChain("v")}, ${value.int4(generation)} AS generation FROM events v
+      WHERE v.integrator_id = ${integratorId} AND v.event = ${value.int8(event)} ${perRow}
     ) v CROSS JOIN LATERAL (
       SELECT r.round, r.attempts, r.created_at, r.next_attempt_at FROM retries r WHERE ${isOpenOfEvent("r", "v")}
       ORDER BY r.round DESC LIMIT 1 ${perRow}

@@ -111,23 +111,24 @@ export const statements = [
     -- when this delivery began (real time, as all about attempts)
     created_at timestamptz NOT NULL,
     traceparent text,
-    PRIMARY KEY (integrator_id, event, round),
     CONSTRAINT retries_open_check CHECK (state = 'open' OR next_attempt_at IS NULL)
   ) WITH (
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 20000, vacuum_index_cleanup = on
   )`,
-  // Each of the two fits only the statements for which it is made, and no other index fits those, whatever the planner
-  // knows of the table: they name the integrator, and the generation, as these do. The second one has the open retries
-  // of each reward in order, and finds those of an event, also of one without a reward, whatever number is closed.
+  // While the table is nearly empty, all of its indexes cost the same, and the planner takes the newest one that has a
+  // column of the statement, whether it is the first one or not. So they come in this order: the first two are for
+  // pages of an endpoint's deliveries (DeliveryLog.ts), and what a deleted one leaves (Deliveries/Purge.ts).
+  `CREATE INDEX retries_listed ON retries (generation, integrator_id, state, least(round, 2), event)`,
+  `CREATE INDEX retries_repeated ON retries (generation, integrator_id, state, created_at, event, round)
+    WHERE round > 1`,
+  `ALTER TABLE retries ADD PRIMARY KEY (integrator_id, event, round)`,
+  // Each of the two fits only the statements for which it is made, which name the integrator, and the generation, as
+  // these do. The second one has the open retries of each reward in order, and finds those of an event, also of one
+  // without a reward, whatever number is closed.
   `CREATE INDEX retries_due ON retries ((integrator_id || ''), revision, next_attempt_at, event)
     WHERE next_attempt_at > '-infinity'`,
   `CREATE INDEX retries_open ON retries
     ((integrator_id || ''), (coalesce(reward, -event)), (generation + 0), event, round) WHERE state = 'open'`,
-  // Pages of an endpoint's deliveries (DeliveryLog.ts), and what a deleted one leaves (Deliveries/Purge.ts). The
-  // generation comes first, so that they fit no statement that looks for a row by its key.
-  `CREATE INDEX retries_listed ON retries (generation, integrator_id, state, least(round, 2), event)`,
-  `CREATE INDEX retries_repeated ON retries (generation, integrator_id, state, created_at, event, round)
-    WHERE round > 1`,
   // Append-only, a partition for each week; see KeepAttempts.ts.
   `CREATE TABLE delivery_attempts (
     integrator_id text NOT NULL,
