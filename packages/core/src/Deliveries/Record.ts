@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "../Database.ts"
 import { value } from "../Database.ts"
-import { byKey } from "../Database/PlannerHints.ts"
+import { byKey, expectFewRows } from "../Database/PlannerHints.ts"
 import { columnList, int4, int8, nullable, text, timestamptz, type Written } from "../Database/Table.ts"
 import { isOwned } from "../Slots.ts"
 import type { EndpointRecord, Recorded, Retry } from "./Delivery.ts"
@@ -75,12 +75,13 @@ const store = Effect.fnUntraced(function*(records: ReadonlyArray<EndpointRecord>
         probe_at = CASE e.revision WHEN t.revision THEN t.probe_at ELSE e.probe_at END,
         replay = CASE WHEN t.replay = e.replay AND t.replay_cursor IS NULL THEN NULL ELSE e.replay END,
         replay_cursor = CASE t.replay WHEN e.replay THEN t.replay_cursor ELSE e.replay_cursor END
-      -- not a common table expression, whose locked rows Citus loses on their way to the next one
+      -- not a common table expression, whose locked rows Citus loses on their way to the next one; by its ctid, because
+      -- a join by the key, planned while there are few endpoints, joins all of them with each
       FROM (
-        SELECT held.* FROM held JOIN webhook_endpoints e USING (integrator_id, generation, token)
+        SELECT held.*, e.ctid FROM held JOIN webhook_endpoints e USING (integrator_id, generation, token)
         FOR NO KEY UPDATE OF e SKIP LOCKED
       ) t
-      WHERE e.integrator_id = t.integrator_id AND e.generation = t.generation
+      WHERE e.ctid = t.ctid AND ${expectFewRows}
       RETURNING e.integrator_id
     ), attempted AS (
       INSERT INTO delivery_attempts (${attemptColumns.names})
