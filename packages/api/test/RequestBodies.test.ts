@@ -8,7 +8,7 @@ import { deadlineMillis } from "../src/Pipeline/RequestBodies.ts"
 import { maxChunks } from "../src/Server/Request.ts"
 
 /** The head of a post, on a connection of its own; `until` waits for an answer that includes a text and returns all. */
-const request = Effect.fnUntraced(function*(key: string, header: string) {
+const request = Effect.fnUntraced(function*(key: string, header: string, version = "1.1") {
   const { port } = yield* TestApi
   const socket = yield* Effect.acquireRelease(
     Effect.promise(async () => {
@@ -21,7 +21,7 @@ const request = Effect.fnUntraced(function*(key: string, header: string) {
   let received = ""
   socket.on("data", (chunk: string) => received += chunk)
   const headers = `host: x\r\nx-api-key: ${key}\r\ncontent-type: application/json\r\n`
-  socket.write(`POST /v1/spend-events HTTP/1.1\r\n${headers}${header}\r\n`)
+  socket.write(`POST /v1/spend-events HTTP/${version}\r\n${headers}${header}\r\n`)
   const until = (text: string) =>
     Effect.suspend(() => received.includes(text) ? Effect.succeed(received) : Effect.fail("no answer yet")).pipe(
       Effect.retry(Schedule.spaced("20 millis"))
@@ -29,8 +29,8 @@ const request = Effect.fnUntraced(function*(key: string, header: string) {
   return { socket, until }
 })
 
-const post = (key: string, body: string, header = "") =>
-  request(key, `content-length: ${body.length}\r\n${header}`)
+const post = (key: string, body: string, header = "", version?: string) =>
+  request(key, `content-length: ${body.length}\r\n${header}`, version)
 
 /** A post whose body has arrived in part; `rest` sends the rest, `answer` is all that it received. */
 const halfSent = Effect.fnUntraced(function*(key: string, body: string, sentBytes: number) {
@@ -128,6 +128,15 @@ layer(
       assert.notInclude((yield* until("HTTP/1.1 202 ")).toLowerCase(), "connection: close")
       socket.write("GET /health HTTP/1.1\r\nhost: x\r\n\r\n")
       yield* until("HTTP/1.1 204 ")
+    }).pipe(Effect.scoped))
+
+  it.effect("is not told to go on where it speaks HTTP/1.0, which has no such answer", () =>
+    Effect.gen(function*() {
+      const { key } = yield* TestApi
+      const body = JSON.stringify(clearing())
+      const { socket, until } = yield* post(key, body, expect, "1.0")
+      socket.write(body)
+      assert.isTrue((yield* until("202 Accepted")).startsWith("HTTP/1.1 202 "))
     }).pipe(Effect.scoped))
 
   it.effect("is refused with the end of its connection, so that nothing later is taken for the body", () =>

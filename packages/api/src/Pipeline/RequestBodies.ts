@@ -71,9 +71,12 @@ export class RequestBodies extends Context.Service<RequestBodies, {
             return invalid("expected the content type application/json")
           }
           if (Number(length ?? 0) > maxBytes) return invalid(tooLarge(maxBytes))
-          // Node leaves it to the service whether a client that asks first may send its body
-          if (expect !== undefined) NodeHttpServerRequest.toServerResponse(request).writeContinue()
-          const received = receive(NodeHttpServerRequest.toIncomingMessage(request), integratorId, arriving, {
+          const message = NodeHttpServerRequest.toIncomingMessage(request)
+          // Node leaves it to the service whether a client that asks first may send its body; in HTTP/1.0 none asks
+          if (expect !== undefined && message.httpVersion !== "1.0") {
+            NodeHttpServerRequest.toServerResponse(request).writeContinue()
+          }
+          const received = receive(message, integratorId, arriving, {
             startedNanos: clock.monotonicTimeNanosUnsafe(),
             length: Number(length),
             maxBytes
