@@ -1,4 +1,6 @@
 import { LinkedList } from "@card-rewards/core/Batcher/LinkedList"
+import { InvalidRequest } from "@card-rewards/domain/Errors"
+import { Schema } from "effect"
 import type { ServerOptions } from "node:http"
 import type { AddressInfo, ListenOptions, Server as NetServer, Socket } from "node:net"
 import { SharedLimit } from "../Pipeline/SharedLimit.ts"
@@ -63,7 +65,9 @@ export class BoundedServer extends Server<typeof Request, typeof Response> {
   readonly #maxUnsentBytes: number
 
   constructor({ integratorOf, maxConnections, maxUnsentBytes, ...options }: Options) {
-    super({ ...options, IncomingMessage: Request, ServerResponse: Response })
+    // what Node refuses by itself does not wait for its turn
+    super({ ...options, requireHostHeader: false, IncomingMessage: Request, ServerResponse: Response })
+    this.on("checkExpectation", (_, response) => response.writeHead(417).end())
     this.#integratorOf = integratorOf
     this.#shareOfIntegrator = new SharedLimit(maxConnections)
     this.#maxConnections = maxConnections
@@ -74,10 +78,9 @@ export class BoundedServer extends Server<typeof Request, typeof Response> {
     this.#counting = setInterval(() => this.#closeSlowReaders(), countMillis).unref()
   }
 
-  /** A request, also one that asks whether it may send its body, is handled in the order of its connection. */
+  /** A request, also one with an expectation such as `100-continue`, is handled in the order of its connection. */
   override emit(event: string, ...args: Array<unknown>): boolean {
     const [request, response] = args
-    if (event !== "request" && event !== "checkContinue") return super.emit(event, ...args)
     if (!(request instanceof Request && response instanceof Response)) return super.emit(event, ...args)
     if (this.#isClosing) {
       response.setHeader("connection", "close")
@@ -87,7 +90,9 @@ export class BoundedServer extends Server<typeof Request, typeof Response> {
     if (connection === undefined) return true
     this.#recognise(connection, request, response)
     const owner = () => this.#integratorOf(request) ?? connection.client
-    connection.handle({ response, owner, handle: () => void super.emit(event, ...args) })
+    if (request.headers.host === undefined && request.httpVersion === "1.1") {
+      connection.handleLast({ response, owner, handle: () => refuse(response) })
+    } else connection.handle({ response, owner, handle: () => void super.emit(event, ...args) })
     return true
   }
 
@@ -172,3 +177,13 @@ export class BoundedServer extends Server<typeof Request, typeof Response> {
     }
   }
 }
+
+/** Answers 400, as Node does, with the error of the contract. */
+const refuse = (response: Response): void => {
+  response.statusCode = 400
+  response.setHeader("content-type", "application/json").end(JSON.stringify(withoutHost))
+}
+
+const withoutHost = Schema.encodeSync(InvalidRequest)(
+  new InvalidRequest({ part: "headers", message: "host: is missing" })
+)

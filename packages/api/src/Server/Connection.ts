@@ -2,6 +2,7 @@ import type { LinkedEntry } from "@card-rewards/core/Batcher/LinkedList"
 import type { Socket } from "node:net"
 import { clientOf } from "../Pipeline/ClientAddress.ts"
 import type { SharedLimit } from "../Pipeline/SharedLimit.ts"
+import { skipFurtherRequests } from "./Parser.ts"
 import type { RequestTurns } from "./RequestTurns.ts"
 import type { Response } from "./Response.ts"
 
@@ -87,6 +88,13 @@ export class Connection implements LinkedEntry<Connection> {
     this.socket.pause()
   }
 
+  /** Handles a request in its turn, as the last one of its connection. */
+  handleLast(request: Request): void {
+    skipFurtherRequests(this.socket)
+    request.response.setHeader("connection", "close")
+    this.handle(request)
+  }
+
   /** Sets `connection: close` on all answers that have not started. */
   announceClose(): void {
     for (const response of [...this.handled, ...this.waiting.map(({ response }) => response)]) {
@@ -96,6 +104,7 @@ export class Connection implements LinkedEntry<Connection> {
 
   close(): void {
     this.socket.destroy()
+    skipFurtherRequests(this.socket)
   }
 
   private get mayStart(): boolean {
