@@ -1,9 +1,10 @@
+import { untilTrue } from "@card-rewards/testing/Polling"
 import { clearing } from "@card-rewards/testing/Requests"
 import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Schedule } from "effect"
 import { once } from "node:events"
-import { connect } from "node:net"
+import { connect, type Socket } from "node:net"
 import { deadlineMillis } from "../src/Pipeline/RequestBodies.ts"
 import { maxChunks } from "../src/Server/Request.ts"
 
@@ -37,6 +38,16 @@ const halfSent = Effect.fnUntraced(function*(key: string, body: string, sentByte
   const { socket, until } = yield* post(key, body)
   socket.write(body.slice(0, sentBytes))
   return { rest: () => socket.write(body.slice(sentBytes)), answer: until("}") }
+})
+
+/** A body of which all problems are found, which takes milliseconds. */
+const costly = JSON.stringify(Object.fromEntries(Array.from({ length: 1_900 }, (_, index) => [`k${index}`, 0])))
+
+/** The connection of a post whose body lacks its last byte. */
+const withoutEnd = Effect.fnUntraced(function*(key: string, body: string) {
+  const { socket } = yield* post(key, body)
+  socket.write(body.slice(0, -1))
+  return socket
 })
 
 layer(TestApi.layer(), { excludeTestServices: true })("a body that arrives in parts", (it) => {
@@ -98,6 +109,33 @@ layer(TestApi.layer(), { excludeTestServices: true })("a body that arrives in pa
       assert.include(refused, "HTTP/1.1 400 ")
       assert.include(refused, `expected a body of at most ${maxChunks} chunks`)
       assert.include(yield* send([...text, ...text, ...text, ...text]), "HTTP/1.1 400 ")
+    }).pipe(Effect.scoped))
+
+  it.effect("is decoded in its integrator's turn, where another one completes many that take long at once", () =>
+    Effect.gen(function*() {
+      const { key, otherKey } = yield* TestApi
+      const flood = yield* Effect.forEach(Array.from({ length: 200 }), () => withoutEnd(key, costly))
+      const answered: Array<string> = []
+      const note = (client: string, socket: Socket) => socket.once("data", () => answered.push(client))
+      for (const socket of flood) note("flood", socket)
+      const other = yield* withoutEnd(otherKey, "{}")
+      note("other", other)
+      for (const socket of [...flood, other]) socket.write("}")
+      yield* untilTrue(Effect.sync(() => answered.length === flood.length + 1))
+      assert.isBelow(answered.indexOf("other"), flood.length / 2)
+    }).pipe(Effect.scoped))
+
+  it.effect("is forgotten where its client goes away before its turn", () =>
+    Effect.gen(function*() {
+      const api = yield* TestApi
+      // more than one integrator may have
+      for (let round = 0; round < 8; round++) {
+        const flood = yield* Effect.forEach(Array.from({ length: 150 }), () => withoutEnd(api.key, costly))
+        for (const socket of flood) socket.write("}", () => socket.destroy())
+        yield* Effect.promise(() => Promise.all(flood.map((socket) => socket.closed || once(socket, "close"))))
+      }
+      const { status } = yield* api.send("POST", "/v1/spend-events", { key: api.key, json: {} })
+      assert.strictEqual(status, 400)
     }).pipe(Effect.scoped))
 
   it.effect("is refused after its deadline", () =>

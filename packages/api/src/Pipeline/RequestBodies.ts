@@ -1,11 +1,12 @@
 import { type LinkedEntry, LinkedList, unlisted } from "@card-rewards/core/Batcher/LinkedList"
-import { InvalidRequest, type Unavailable } from "@card-rewards/domain/Errors"
+import type { InvalidRequest, Unavailable } from "@card-rewards/domain/Errors"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Clock, Context, Duration, Effect, Layer } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { isUtf8 } from "node:buffer"
 import type { Readable } from "node:stream"
 import { maxChunks } from "../Server/Request.ts"
+import { RequestTurns } from "../Server/RequestTurns.ts"
+import { invalid, textOf } from "./BodyText.ts"
 import * as Refusals from "./Refusals.ts"
 import { SharedLimit } from "./SharedLimit.ts"
 
@@ -21,10 +22,10 @@ export const deadlineMillis = 10_000
 /** How often bodies past their deadline are refused. */
 const checkEveryMillis = 1_000
 
-/** Bodies that have not arrived whole, at most; one integrator has a quarter. */
+/** Bodies that have not arrived whole, or wait for their turn, at most; one integrator has a quarter. */
 const maxIncomplete = 4_096
 
-/** Bytes of bodies that have not arrived whole, at most; one integrator has a quarter. */
+/** Their bytes, at most; one integrator has a quarter. */
 const maxIncompleteBytes = 64 * 1_048_576
 
 /** Whole bodies up to this size count nothing. */
@@ -34,7 +35,8 @@ const smallBytes = 16_384
 const maxWholeBytes = 64 * 1_048_576
 
 /**
- * Reads request bodies. Until it is complete, a body counts against the limits of incomplete bodies and its
+ * Reads request bodies. Whole ones are decoded, and their requests go on, in the turns of their integrators: a client
+ * may hold back the last bytes of many. Until then a body counts against the limits of incomplete bodies and its
  * integrator's quarter of them, in number and in bytes, and not as a request in flight. A large one then counts, by its
  * bytes, until the request's fiber ends.
  */
@@ -90,10 +92,6 @@ export class RequestBodies extends Context.Service<RequestBodies, {
     }))
 }
 
-const notReceived = (message: string) => new InvalidRequest({ part: "body", message })
-
-const invalid = (message: string) => Effect.fail(notReceived(message))
-
 /** In time proportional to the header's length: no two adjacent parts of the pattern match the same characters. */
 const isJson = (contentType: string): boolean =>
   contentType === "application/json" ||
@@ -107,12 +105,14 @@ interface Incomplete extends LinkedEntry<Incomplete> {
   readonly refuse: (refusal: Effect.Effect<never, InvalidRequest | Unavailable>) => void
 }
 
-/** The bodies that have not arrived whole, in order of their start. */
+/** The bodies that are not decoded. */
 class Arriving {
   readonly deadlineMillis: number
   readonly count = new SharedLimit(maxIncomplete)
   readonly bytes = new SharedLimit(maxIncompleteBytes)
+  /** Those that have not arrived whole, in order of their start. */
   readonly bodies = new LinkedList<Incomplete>()
+  readonly turns = new RequestTurns()
 
   constructor(deadlineMillis: number) {
     this.deadlineMillis = deadlineMillis
@@ -127,6 +127,61 @@ class Arriving {
   }
 }
 
+/** What has arrived of a body. */
+class Received {
+  size = 0
+  private bytes: Buffer = noBytes
+  private chunks = 0
+  private readonly limit: SharedLimit
+  private readonly integratorId: string
+  private readonly expected: Expected
+
+  constructor(limit: SharedLimit, integratorId: string, expected: Expected) {
+    this.limit = limit
+    this.integratorId = integratorId
+    this.expected = expected
+  }
+
+  get text(): Effect.Effect<string, InvalidRequest> {
+    return textOf(this.bytes.subarray(0, this.size))
+  }
+
+  /** Adds a chunk, unless the body is refused with it. */
+  add(chunk: Buffer): Effect.Effect<never, InvalidRequest | Unavailable> | undefined {
+    const { length, maxBytes } = this.expected
+    const end = this.size + chunk.byteLength
+    if (++this.chunks > maxChunks) return invalid(`expected a body of at most ${maxChunks} chunks`)
+    if (end > maxBytes) return invalid(tooLarge(maxBytes))
+    if (end > this.bytes.byteLength) {
+      const capacity = Math.min(Math.max(end, 2 * this.bytes.byteLength), length > 0 ? length : maxBytes)
+      if (!this.limit.take(this.integratorId, capacity - this.bytes.byteLength)) return Refusals.busy
+      if (end === length && this.size === 0) this.bytes = chunk
+      else this.grow(capacity)
+    }
+    if (this.bytes !== chunk) chunk.copy(this.bytes, this.size)
+    this.size = end
+    return undefined
+  }
+
+  /** Gives back what the body counts. */
+  release(): void {
+    this.limit.giveBack(this.integratorId, this.bytes.byteLength)
+  }
+
+  /** A buffer for each chunk would take hundreds of bytes more than the chunk, which may be a single byte. */
+  private grow(capacity: number): void {
+    const larger = Buffer.allocUnsafeSlow(capacity)
+    this.bytes.copy(larger, 0, 0, this.size)
+    this.bytes = larger
+  }
+}
+
+/** How long a body is, NaN where its request does not tell, and may be. */
+interface Expected {
+  readonly length: number
+  readonly maxBytes: number
+}
+
 /**
  * The text of a body, straight from Node's stream: through Effect's reader a short body costs as much processor time
  * as the rest of its request.
@@ -135,62 +190,50 @@ const receive = (
   message: Readable,
   integratorId: string,
   arriving: Arriving,
-  { length, maxBytes, startedNanos }: {
-    readonly length: number
-    readonly maxBytes: number
-    readonly startedNanos: bigint
-  }
+  expected: Expected & { readonly startedNanos: bigint }
 ) =>
   Effect.callback<string, InvalidRequest | Unavailable>((resume) => {
     if (!arriving.count.take(integratorId)) return resume(Refusals.busy)
-    // a buffer for each chunk would take hundreds of bytes more than the chunk, which may be a single byte
-    let bytes = noBytes
-    let size = 0
-    let chunks = 0
-    /** Makes room for so many bytes, and counts it. */
-    const grow = (needed: number): boolean => {
-      const capacity = Math.min(Math.max(needed, 2 * bytes.byteLength), length > 0 ? length : maxBytes)
-      if (!arriving.bytes.take(integratorId, capacity - bytes.byteLength)) return false
-      const larger = Buffer.allocUnsafeSlow(capacity)
-      bytes.copy(larger, 0, 0, size)
-      bytes = larger
-      return true
-    }
-    const stop = () => {
-      if (!arriving.bodies.delete(body)) return
+    const received = new Received(arriving.bytes, integratorId, expected)
+    const stopReading = () => {
+      arriving.bodies.delete(body)
       message.off("data", onData).off("end", onEnd).off("error", onClose).off("close", onClose)
+    }
+    let isReleased = false
+    const release = () => {
+      if (isReleased) return
+      isReleased = true
+      stopReading()
       arriving.count.giveBack(integratorId)
-      arriving.bytes.giveBack(integratorId, bytes.byteLength)
+      received.release()
     }
     const body: Incomplete = {
       ...unlisted,
-      startedNanos,
+      startedNanos: expected.startedNanos,
       refuse: (refusal) => {
         message.pause()
-        stop()
+        release()
         resume(refusal)
       }
     }
     const onData = (chunk: Buffer) => {
-      if (size === 0 && chunk.byteLength === length) {
-        stop()
-        return resume(textOf(chunk))
-      }
-      if (++chunks > maxChunks) return body.refuse(invalid(`expected a body of at most ${maxChunks} chunks`))
-      const end = size + chunk.byteLength
-      if (end > maxBytes) return body.refuse(invalid(tooLarge(maxBytes)))
-      if (end > bytes.byteLength && !grow(end)) return body.refuse(Refusals.busy)
-      chunk.copy(bytes, size)
-      size = end
+      const refusal = received.add(chunk)
+      if (refusal !== undefined) body.refuse(refusal)
+      else if (received.size === expected.length) onEnd()
     }
     const onEnd = () => {
-      stop()
-      resume(textOf(bytes.subarray(0, size)))
+      stopReading()
+      const start = () => {
+        release()
+        resume(received.text)
+      }
+      const hasTurn = arriving.turns.run({ owner: () => integratorId, isClosed: () => isReleased, start })
+      if (!hasTurn) body.refuse(Refusals.busy)
     }
     const onClose = () => body.refuse(invalid(unreadable))
     arriving.bodies.add(body)
     message.on("data", onData).on("end", onEnd).on("error", onClose).on("close", onClose)
-    return Effect.sync(stop)
+    return Effect.sync(release)
   })
 
 const noBytes = Buffer.alloc(0)
@@ -198,58 +241,3 @@ const noBytes = Buffer.alloc(0)
 const unreadable = "the body could not be read"
 
 const notInTime = (millis: number) => invalid(`the body did not arrive within ${millis / 1_000} s`)
-
-/** Levels of a body, at most. No described body has more than 6; reading a deep one may exhaust the stack. */
-const maxDepth = 64
-
-/**
- * Keys of an object, at most. No described one has more than 20; one of 90,000, which is 1 MiB, blocked the event loop
- * for 0.25 s.
- */
-const maxKeys = 2_000
-
-const decoder = new TextDecoder()
-
-const textOf = (bytes: Uint8Array): Effect.Effect<string, InvalidRequest> => {
-  if (bytes.byteLength === 0) return invalid("expected a JSON body")
-  if (!isUtf8(bytes)) return invalid("expected JSON in UTF-8")
-  const excess = excessOf(bytes)
-  return excess === undefined ? Effect.succeed(decoder.decode(bytes)) : invalid(`expected JSON of at most ${excess}`)
-}
-
-/** The keys of the objects that are open, by depth. */
-const keys = new Uint32Array(maxDepth + 1)
-
-/** The limit of nesting or keys that a JSON text exceeds. Brackets, braces and colons within strings do not count. */
-const excessOf = (json: Uint8Array): string | undefined => {
-  let depth = 0
-  let inString = false
-  keys[0] = 0
-  for (let at = 0; at < json.byteLength; at++) {
-    const byte = json[at]
-    if (inString) {
-      if (byte === backslash) at++
-      else if (byte === quote) inString = false
-    } else if (byte === quote) inString = true
-    else if (byte === openBracket || byte === openBrace) {
-      if (++depth > maxDepth) return `${maxDepth} levels`
-      keys[depth] = 0
-    } else if (byte === closeBracket || byte === closeBrace) depth = Math.max(0, depth - 1)
-    else if (byte === colon) {
-      const count = (keys[depth] ?? 0) + 1
-      if (count > maxKeys) return `${maxKeys} keys in an object`
-      keys[depth] = count
-    }
-  }
-  return undefined
-}
-
-const [quote, colon, backslash, openBracket, closeBracket, openBrace, closeBrace] = [
-  0x22,
-  0x3a,
-  0x5c,
-  0x5b,
-  0x5d,
-  0x7b,
-  0x7d
-]
