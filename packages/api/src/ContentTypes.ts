@@ -1,5 +1,8 @@
 import type { HttpServerRequest } from "effect/http"
 
+/** The content type of an answer that is text already. */
+export const json = { contentType: "application/json" }
+
 /** The maximum number of entries of a header's list that are read, and of parameters of one. */
 const maxListed = 32
 

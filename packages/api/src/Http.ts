@@ -14,7 +14,6 @@ import * as ErrorResponses from "./Http/ErrorResponses.ts"
 import * as Paths from "./Http/Paths.ts"
 import * as Telemetry from "./Http/Telemetry.ts"
 import * as Journal from "./Journal.ts"
-import { LargeAnswers } from "./LargeAnswers.ts"
 import { Pipeline } from "./Pipeline.ts"
 import { KeyChecks } from "./Pipeline/KeyChecks.ts"
 import { type Limits, RateLimit } from "./Pipeline/RateLimit.ts"
@@ -68,7 +67,7 @@ const groups = Layer.mergeAll(
   ApiKeys.layer,
   WebhookEndpoints.layer,
   Events.layer
-).pipe(Layer.provide(LargeAnswers.layer))
+)
 
 const production = Layer.mergeAll(
   HttpApiBuilder.layer(IntegratorApi),

@@ -6,10 +6,11 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { maxJournalExport, maxJournalPage } from "@card-rewards/domain/Journal"
 import { defaultPageSize } from "@card-rewards/domain/Pagination"
 import { Effect, Option, Semaphore, Stream } from "effect"
+import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { prefers } from "./ContentTypes.ts"
+import { json, prefers } from "./ContentTypes.ts"
 import { forIntegrator } from "./ForIntegrator.ts"
-import { LargeAnswers } from "./LargeAnswers.ts"
+import { inPieces } from "./LargeAnswers.ts"
 
 /** Exports of all integrators that read at the same time: a read has a database connection for some milliseconds. */
 const maxReading = 2
@@ -21,14 +22,13 @@ export const layer = HttpApiBuilder.group(
   SandboxApi,
   "journal",
   Effect.fnUntraced(function*(handlers) {
-    const answers = yield* LargeAnswers
     const reading = yield* Semaphore.make(maxReading)
     const exporting = new Set<IntegratorId>()
     return handlers.handle("list", ({ query: { after = 0n, limit }, request }) =>
       forIntegrator(Effect.fnUntraced(function*(id, { journal }) {
         if (!prefers(request, lines.contentType)) {
           const { entries, next } = yield* readPage(journal, id, after, limit)
-          return yield* answers.text(id, `{"entries":[${entries.join(",")}],"next":"${next}"}`)
+          return HttpServerResponse.text(`{"entries":[${entries.join(",")}],"next":"${next}"}`, json)
         }
         yield* enter(exporting, id)
         const read = (from: bigint, left: number) =>
@@ -41,7 +41,7 @@ export const layer = HttpApiBuilder.group(
           orElse: () => tooManyExports
         })
         const { rest } = first
-        return yield* answers.pieces(id, {
+        return inPieces({
           first: first.text,
           ...(rest === undefined ? {} : { rest: Stream.paginate(rest, ({ after, left }) =>
             Effect.map(read(after, left), ({ rest, text }) => [[text], Option.fromUndefinedOr(rest)])) })

@@ -7,6 +7,7 @@ import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "e
 import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
 import { Cells } from "./Cells.ts"
 import { Entered } from "./ForIntegrator.ts"
+import { LargeAnswers } from "./LargeAnswers.ts"
 import { clientOf } from "./Pipeline/ClientAddress.ts"
 import { ConcurrencyLimit } from "./Pipeline/ConcurrencyLimit.ts"
 import { HandlerSlots } from "./Pipeline/HandlerSlots.ts"
@@ -53,6 +54,7 @@ const make = Effect.gen(function*() {
   const bodies = yield* RequestBodies
   const concurrency = yield* ConcurrencyLimit
   const slots = new HandlerSlots()
+  const large = new LargeAnswers()
 
   const authenticate = (request: HttpServerRequest.HttpServerRequest, now: number) => {
     const apiKey = request.headers["x-api-key"] ?? ""
@@ -65,6 +67,7 @@ const make = Effect.gen(function*() {
     const hasBody = endpoint.payload.size > 0
     const isRead = endpoint.method === "GET"
     const decodePath = pathDecoder(endpoint)
+    const refuse = Refusals.answering(endpoint)
     const handle = Effect.catchIf(handler, HttpApiError.HttpApiSchemaError.is, Problems.refusing(endpoint))
 
     const read = (request: HttpServerRequest.HttpServerRequest, { integratorId }: FoundKey, clock: Clock.Clock) =>
@@ -85,7 +88,7 @@ const make = Effect.gen(function*() {
       return isJoined ? handling : slots.run(integratorId, handling)
     }
 
-    const handled = Effect.withFiber((fiber): Handler => {
+    const answered = Effect.withFiber((fiber): Handler => {
       const request = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
       const clock = fiber.getRef(Clock.Clock)
       const now = clock.currentTimeMillisUnsafe()
@@ -97,14 +100,19 @@ const make = Effect.gen(function*() {
         if (isRead) HttpEffect.appendPreResponseHandlerUnsafe(fiber.context, keepFromCaches)
         if (key.suspended) return Refusals.suspended
         if (!admission.allowed) return Effect.fail(tooMany(admission))
-        return hasBody
+        const handled = hasBody
           ? Effect.flatMap(read(request, key, clock), () => enter(key, fiber))
           : enter(key, fiber)
+        const count = (answer: Response) => large.count(key.integratorId, answer)
+        return Effect.matchEffect(handled, {
+          onFailure: (error) => Effect.flatMap(refuse(error), count),
+          onSuccess: count
+        })
       }
       const key = authenticate(request, now)
       return Effect.isEffect(key) ? Effect.flatMap(key, admit) : admit(key)
     })
-    return Effect.catch(handled, Refusals.answering(endpoint))
+    return Effect.catch(answered, refuse)
   })
 })
 

@@ -1,9 +1,11 @@
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { unknownKeys } from "@card-rewards/domain/Program/Problems"
 import { Effect, Schema } from "effect"
+import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import { json } from "./ContentTypes.ts"
 import { forIntegrator } from "./ForIntegrator.ts"
-import { LargeAnswers } from "./LargeAnswers.ts"
+import { inPieces } from "./LargeAnswers.ts"
 import * as Problems from "./Pipeline/Problems.ts"
 import { encodeSimulation } from "./Programs/EncodeSimulation.ts"
 
@@ -12,7 +14,6 @@ export const layer = HttpApiBuilder.group(
   SandboxApi,
   "programs",
   Effect.fnUntraced(function*(handlers) {
-    const answers = yield* LargeAnswers
     return handlers
       .handle("publish", ({ params: { programId, version }, payload, request }) =>
         forIntegrator((id, { programs }) =>
@@ -21,15 +22,15 @@ export const layer = HttpApiBuilder.group(
         ))
       .handle("list", () =>
         forIntegrator((id, { programs }) =>
-          Effect.flatMap(programs.list(id), (all) => answers.text(id, JSON.stringify({ programs: all })))))
+          Effect.map(programs.list(id), (all) => HttpServerResponse.jsonUnsafe({ programs: all }))))
       .handle("get", ({ params }) =>
         forIntegrator((id, { programs }) =>
-          Effect.flatMap(programs.get(id, params.programId), (program) => answers.pieces(id, program))))
+          Effect.map(programs.get(id, params.programId), (program) => inPieces(program))))
       .handle("simulate", ({ params, payload, request }) =>
         forIntegrator(Effect.fnUntraced(function*(id, { simulations }) {
           const { definition } = yield* withoutOtherKeys(yield* Effect.orDie(request.json))
           const simulation = yield* simulations.simulate(id, params.programId, payload, unknownKeys(definition))
-          return yield* answers.text(id, yield* encodeSimulation(simulation))
+          return HttpServerResponse.text(yield* encodeSimulation(simulation), json)
         })))
   })
 )

@@ -5,7 +5,6 @@ import { Context, Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
-import { LargeAnswers } from "./LargeAnswers.ts"
 import { RateLimit } from "./Pipeline/RateLimit.ts"
 import { submitBatch } from "./SpendEventBatches.ts"
 import * as SpendEventDecoder from "./SpendEventDecoder.ts"
@@ -15,14 +14,13 @@ export const layer = HttpApiBuilder.group(
   SandboxApi,
   "spendEvents",
   Effect.fnUntraced(function*(handlers) {
-    const answers = yield* LargeAnswers
     const limits = yield* RateLimit
     return handlers
       .handleRaw("submit", () => submit)
       .handleRaw("submitBatch", () => submitBatch(limits))
       .handle("waiting", ({ query: { cursor, limit = defaultPageSize } }) =>
         forIntegrator((id, { backlog }) =>
-          Effect.flatMap(backlog.waiting(id, { cursor, limit }), (page) => answers.text(id, JSON.stringify(page)))))
+          Effect.map(backlog.waiting(id, { cursor, limit }), (page) => HttpServerResponse.jsonUnsafe(page))))
       .handle("backlog", () => forIntegrator((id, { backlog }) => backlog.size(id)))
   })
 )

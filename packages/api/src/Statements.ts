@@ -1,10 +1,10 @@
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import type { Statement } from "@card-rewards/domain/Statement"
 import { Effect } from "effect"
+import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { prefers } from "./ContentTypes.ts"
+import { json, prefers } from "./ContentTypes.ts"
 import { forIntegrator } from "./ForIntegrator.ts"
-import { LargeAnswers } from "./LargeAnswers.ts"
 import { printCsv } from "./Statements/Csv.ts"
 
 /** Statements of the vault, as JSON or as CSV. */
@@ -12,13 +12,12 @@ export const layer = HttpApiBuilder.group(
   SandboxApi,
   "statements",
   Effect.fnUntraced(function*(handlers) {
-    const answers = yield* LargeAnswers
     return handlers.handle("get", ({ params: { asset }, query, request }) =>
       forIntegrator((id, { statements }) =>
-        Effect.flatMap(statements.get(id, { asset, ...query }), (statement) =>
+        Effect.map(statements.get(id, { asset, ...query }), (statement) =>
           prefers(request, "text/csv")
-            ? answers.text(id, printCsv(statement), file(`statement-${asset}-${query.from}-${query.to}.csv`))
-            : answers.text(id, print(statement)))))
+            ? HttpServerResponse.text(printCsv(statement), file(`statement-${asset}-${query.from}-${query.to}.csv`))
+            : HttpServerResponse.text(print(statement), json))))
   })
 )
 

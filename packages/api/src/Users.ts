@@ -5,14 +5,12 @@ import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
-import { LargeAnswers } from "./LargeAnswers.ts"
 
 /** Enrollment, and what a user has. */
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "users",
   Effect.fnUntraced(function*(handlers) {
-    const answers = yield* LargeAnswers
     return handlers
       .handle("put", ({ params, payload }) => forIntegrator((id, { users }) => users.put(id, params.userId, payload)))
       .handle("get", ({ params }) =>
@@ -21,15 +19,15 @@ export const layer = HttpApiBuilder.group(
         forIntegrator((id, { rewards }) => Effect.map(rewards.balance(id, params.userId), encodeBalance)))
       .handle("rewards", ({ params, query: { cursor, limit = defaultPageSize } }) =>
         forIntegrator((id, { rewards }) =>
-          Effect.flatMap(rewards.list(id, params.userId, { cursor, limit }), (page) =>
-            answers.text(id, JSON.stringify(page)))))
+          Effect.map(rewards.list(id, params.userId, { cursor, limit }), (page) =>
+            HttpServerResponse.jsonUnsafe(page))))
       .handle("explanation", ({ params }) =>
         forIntegrator((id, { explanations }) =>
           Effect.map(explanations.explain(id, params.userId, params.rewardId), (explanation) => ({ explanation }))))
       .handle("quotes", ({ params, payload }) =>
         forIntegrator((id, { quotes }) =>
-          Effect.flatMap(quotes.quote(id, params.userId, payload), (all) =>
-            answers.text(id, JSON.stringify({ quotes: all })))))
+          Effect.map(quotes.quote(id, params.userId, payload), (all) =>
+            HttpServerResponse.jsonUnsafe({ quotes: all }))))
       .handle("spendEvent", ({ params }) =>
         forIntegrator((id, { spendEventStatuses }) =>
           Effect.map(spendEventStatuses.get(id, params), (spendEvent) =>

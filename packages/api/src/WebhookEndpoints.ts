@@ -2,9 +2,9 @@ import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { defaultPageSize } from "@card-rewards/domain/Pagination"
 import { Effect } from "effect"
+import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
-import { LargeAnswers } from "./LargeAnswers.ts"
 import type { Services } from "./Services.ts"
 
 /** Where events go. */
@@ -12,7 +12,6 @@ export const layer = HttpApiBuilder.group(
   SandboxApi,
   "webhookEndpoints",
   Effect.fnUntraced(function*(handlers) {
-    const answers = yield* LargeAnswers
     return handlers
       .handle("list", () => withEndpoints((id, all) => Effect.map(all.list(id), (endpoints) => ({ endpoints }))))
       .handle("create", ({ payload }) => withEndpoints((id, all) => all.create(id, payload)))
@@ -23,8 +22,8 @@ export const layer = HttpApiBuilder.group(
       .handle("rotateSecret", ({ params }) => withEndpoints((id, all) => all.rotateSecret(id, params.id)))
       .handle("deliveries", ({ params, query: { cursor, limit = defaultPageSize, state } }) =>
         withLog((id, log) =>
-          Effect.flatMap(log.list(id, params.id, { cursor, limit, state }), (page) =>
-            answers.text(id, JSON.stringify(page)))))
+          Effect.map(log.list(id, params.id, { cursor, limit, state }), (page) =>
+            HttpServerResponse.jsonUnsafe(page))))
       .handle("redeliver", ({ params }) =>
         withLog((id, log) => Effect.map(log.redeliver(id, params.id, params.eventId), (delivery) => ({ delivery }))))
       .handle("startReplay", ({ params, payload }) =>

@@ -55,13 +55,15 @@ const publishLarge = Effect.fnUntraced(function*(name: string) {
   return integrator
 })
 
-/** A client that asks for a path, and reads nothing further when its answer begins. */
-const slowReader = (port: number, key: string, path: string) =>
+/** A client that sends a request, and reads nothing further when its answer begins. */
+const slowReader = (port: number, key: string, path: string, method = "GET", body = "") =>
   Effect.promise(async () => {
     const client = connect(port, "127.0.0.1")
     await once(client, "connect")
     client.pause()
-    client.write(`GET ${path} HTTP/1.1\r\nhost: test\r\nx-api-key: ${key}\r\nconnection: close\r\n\r\n`)
+    const content = `content-type: application/json\r\ncontent-length: ${body.length}\r\n`
+    const headers = `host: test\r\nx-api-key: ${key}\r\nconnection: close\r\n${content}`
+    client.write(`${method} ${path} HTTP/1.1\r\n${headers}\r\n${body}`)
     await once(client, "readable")
     return client
   })
@@ -154,6 +156,22 @@ layer(TestApi.withProcessing(), timeout)("large answers", (it) => {
       const expected = (yield* slow.send("GET", "/v1/programs/p")).text
       assert.isAbove(expected.length, 20_000_000)
       assert.deepStrictEqual(answers.map((answer) => bodyOf(answer) === expected), [true, true])
+    }))
+
+  it.effect("an error counts as any other answer, until its client has read it", () =>
+    Effect.gen(function*() {
+      const { port } = yield* TestApi
+      const slow = yield* newIntegrator("refused")
+      const innocent = yield* newIntegrator("also refused")
+      // each is a problem, of 10 MB in all
+      const wrong = definition({ eligibility: { countries: Array.from({ length: 80_000 }, () => "") } })
+      const ask = (key: string) => slowReader(port, key, "/v1/programs/p/versions/1", "PUT", JSON.stringify(wrong))
+      const reader = yield* ask(slow.key)
+      const refused = yield* Effect.flatMap(ask(slow.key), readAll)
+      assert.match(refused, /^HTTP\/1\.1 503 [^]+Too many large answers/u)
+      assert.match(yield* Effect.flatMap(ask(innocent.key), readAll), /^HTTP\/1\.1 422 /u)
+      assert.match(yield* readAll(reader), /^HTTP\/1\.1 422 [^]+content-length: 1\d{7}\r\n[^]+\}$/iu)
+      assert.match(yield* Effect.flatMap(ask(slow.key), readAll), /^HTTP\/1\.1 422 /u)
     }))
 
   it.effect("a failure after the first piece closes the connection in the middle of the answer", () =>
