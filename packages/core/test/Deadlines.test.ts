@@ -4,7 +4,7 @@ import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
 import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer } from "effect"
-import { SqlClient, type SqlError } from "effect/sql"
+import { SqlClient, SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
 
 const deadlineMillis = 1_000
@@ -67,6 +67,34 @@ describe("a statement that exceeds its deadline", () => {
       }
     }).pipe(Effect.provide(pool(1))))
 })
+
+it.live("a session that is read-only is replaced, so that it is not so for ever", () =>
+  Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`SET default_transaction_read_only = on`
+    for (const create of [sql`CREATE TABLE one ()`, sql.withTransaction(sql`CREATE TABLE one ()`)]) {
+      const write = Database.withDeadline(10 * deadlineMillis, create)
+      assert.strictEqual((yield* Effect.flip(write))._tag, "Unavailable")
+      yield* write
+      yield* sql`DROP TABLE one`
+      yield* sql`SET default_transaction_read_only = on`
+    }
+  }).pipe(Effect.provide(pool(1))))
+
+it.effect("a connection that is refused is no defect", () =>
+  Effect.gen(function*() {
+    const cause = Object.assign(new Error("database is not currently accepting connections"), { code: "55000" })
+    const reason = new SqlError.AuthenticationError({ cause, operation: "connect" })
+    const error = yield* Effect.flip(Database.withDeadline(deadlineMillis, new SqlError.SqlError({ reason })))
+    assert.strictEqual(error._tag, "Unavailable")
+  }))
+
+it.live("connections of a slow database are used, also after an exceeded deadline", () =>
+  Effect.gen(function*() {
+    yield* Effect.flip(Database.withDeadline(deadlineMillis, sleep(20)))
+    yield* (yield* NetworkProxy).delay(400)
+    yield* Database.withDeadline(20 * deadlineMillis, session)
+  }).pipe(Effect.provide(behindNetwork(2))))
 
 /** The best of three: a machine that stalls takes longer than a deadline to open connections. */
 describe("half-open connections of a pool", () => {

@@ -1,6 +1,7 @@
 import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import { Context, Effect, Layer, Redacted, type Scope } from "effect"
 import { connect, createServer, type Socket } from "node:net"
+import { Transform } from "node:stream"
 import * as LoopbackServer from "./LoopbackServer.ts"
 
 /** Where a server listens. */
@@ -18,6 +19,8 @@ export class NetworkProxy extends Context.Service<NetworkProxy, {
   readonly cut: Effect.Effect<void>
   /** Drops all data from now on without ending a connection, so that all are half-open, including new ones. */
   readonly freeze: Effect.Effect<void>
+  /** Answers of the servers take so much longer from now on; 0 ends that. */
+  readonly delay: (millis: number) => Effect.Effect<void>
   /** New connections work again. A frozen one stays half-open for ever, as after a host was replaced. */
   readonly restore: Effect.Effect<void>
 }>()("@card-rewards/testing/NetworkProxy") {
@@ -29,6 +32,14 @@ export class NetworkProxy extends Context.Service<NetworkProxy, {
       const sockets = new Set<Socket>()
       let state: "open" | "cut" | "frozen" = "open"
       let accepted = 0
+      let delayMillis = 0
+      const delayed = () =>
+        new Transform({
+          transform: (chunk, _, done) => {
+            if (delayMillis === 0) done(null, chunk)
+            else setTimeout(done, delayMillis, null, chunk)
+          }
+        })
       const keep = (socket: Socket) => {
         sockets.add(socket.setNoDelay(true))
         return socket.on("error", () => undefined).once("close", () => sockets.delete(socket))
@@ -49,10 +60,8 @@ export class NetworkProxy extends Context.Service<NetworkProxy, {
           outgoing.once("error", passOver).once("connect", () => {
             outgoing.off("error", passOver)
             if (state === "frozen") return
-            for (const [from, to] of [[incoming, outgoing], [outgoing, incoming]] as const) {
-              from.once("close", () => to.destroy())
-              from.pipe(to)
-            }
+            incoming.once("close", () => outgoing.destroy()).pipe(outgoing)
+            outgoing.once("close", () => incoming.destroy()).pipe(delayed()).pipe(incoming)
           })
         }
         attempt(0)
@@ -70,6 +79,7 @@ export class NetworkProxy extends Context.Service<NetworkProxy, {
           state = "frozen"
           for (const socket of sockets) socket.unpipe().pause()
         }),
+        delay: (millis) => Effect.sync(() => void (delayMillis = millis)),
         restore: Effect.sync(() => {
           state = "open"
         })

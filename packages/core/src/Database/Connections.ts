@@ -46,8 +46,11 @@ export const CurrentDeadline = Context.Reference<Deadline | undefined>("@card-re
   defaultValue: () => undefined
 })
 
-/** Timeout of a new connection's first statement, once a deadline of this pool was exceeded. */
-const firstAnswerMillis = 300
+/**
+ * Timeout of a new connection's first statement, once a deadline of this pool was exceeded; and the longest, where one
+ * after the other exceeds it: the database may be slow rather than away.
+ */
+const [firstAnswerMillis, maxAnswerMillis] = [300, 2_400]
 
 /** Result of borrowing a suspect connection: the borrower has to take another one. */
 const suspect: unique symbol = Symbol("suspect")
@@ -66,10 +69,12 @@ export const make = Effect.fnUntraced(function*(
   const pool = yield* PgPool.make(config)
   const leases = new WeakMap<PgConnection.PgConnection, Lease>()
   let exceeded = 0
+  let answerMillis = firstAnswerMillis
 
   const makeLease = (connection: PgConnection.PgConnection): Lease => {
     const retire = Effect.suspend(() => {
       exceeded++
+      answerMillis = firstAnswerMillis
       return pool.invalidate(connection)
     })
     const lease = { connection: statementsOn(connection), retire, borrower: undefined, exceededBefore: exceeded }
@@ -92,8 +97,11 @@ export const make = Effect.fnUntraced(function*(
     const known = leases.get(connection)
     if (known !== undefined) return useAs(known)
     if (exceeded === 0) return useAs(makeLease(connection))
-    return Effect.flatMap(answers(connection), (isAlive) =>
-      isAlive ? useAs(makeLease(connection)) : Effect.as(pool.invalidate(connection), suspect))
+    return Effect.flatMap(answers(connection, answerMillis), (isAlive) => {
+      if (isAlive) return useAs(makeLease(connection))
+      answerMillis = Math.min(2 * answerMillis, maxAnswerMillis)
+      return Effect.as(pool.invalidate(connection), suspect)
+    })
   }
 
   const borrower = <A, E, R>(
@@ -132,11 +140,11 @@ const dialect = (config: PgClient.PgPoolConfig) => ({
   transformRows: Statement.defaultTransforms(config.transformResultNames ?? identity, config.transformJson).array
 })
 
-/** Whether the connection answers within {@link firstAnswerMillis}. Closing the connection ends a hanging statement. */
-const answers = (connection: PgConnection.PgConnection): Effect.Effect<boolean> =>
+/** Whether the connection answers in time. Closing the connection ends a hanging statement. */
+const answers = (connection: PgConnection.PgConnection, millis: number): Effect.Effect<boolean> =>
   Effect.flatMap(Effect.forkDetach(Effect.exit(connection.query("SELECT 1"))), (answer) =>
     Effect.map(
-      Effect.timeoutOption(Fiber.join(answer), firstAnswerMillis),
+      Effect.timeoutOption(Fiber.join(answer), millis),
       (exit) => Option.isSome(exit) && Exit.isSuccess(exit.value)
     ))
 

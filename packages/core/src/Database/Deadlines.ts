@@ -3,7 +3,7 @@ import { Clock, Context, Effect, Exit, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Metrics from "../Metrics.ts"
 import { CurrentDeadline, Deadline } from "./Connections.ts"
-import { isConflict, isSqlError, toUnavailable, unavailable } from "./Errors.ts"
+import { isConflict, isReadOnly, isSqlError, toUnavailable, unavailable } from "./Errors.ts"
 
 /** Milliseconds after which a request fails with {@link Unavailable}: 503 is due within 5 s (decisions, section 3). */
 export const unavailableAfterMillis = 4_500
@@ -96,13 +96,18 @@ export const withDeadline = <A, E, R, Exceeded = Unavailable>(
     })
   })
 
+/** Takes the connections that the current work has borrowed out of the pool, and makes all others suspect. */
+const retireBorrowed = Effect.flatMap(CurrentDeadline, (deadline) => deadline?.retireConnections ?? Effect.void)
+
 /** As {@link withinRequestDeadline}, but without a deadline: for work for which no caller waits. */
 export const withoutDeadline = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
   Metrics.committing(effect).pipe(
     Effect.retry({ while: isConflict, times: 3, schedule: Schedule.jittered(Schedule.exponential(5)) }),
-    Effect.catchIf(isSqlError, toUnavailable),
+    Effect.catchIf(isSqlError, (error) =>
+      // the session may have been opened while the database was read-only, and would be so for ever
+      isReadOnly(error) ? Effect.andThen(retireBorrowed, toUnavailable(error)) : toUnavailable(error)),
     // a rollback that fails because its connection is lost turns the transaction's own error, such as a refusal, into a
     // defect
     Effect.catchCause((cause) => {

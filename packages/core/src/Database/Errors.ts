@@ -14,9 +14,17 @@ export const isSqlError = (error: unknown): error is SqlError.SqlError =>
 export const isConflict = (error: unknown): boolean =>
   isSqlError(error) && (error.reason._tag === "DeadlockError" || error.reason._tag === "SerializationError")
 
-/** Maps an SQL error to {@link Unavailable} where it is transient, and to a defect otherwise. */
+/**
+ * Maps an SQL error to {@link Unavailable} where it is transient, and to a defect otherwise. A connection that is
+ * refused, because of a password or a database that is renamed, for instance, is a fault of the operation.
+ */
 export const toUnavailable = (error: SqlError.SqlError): Effect.Effect<never, Unavailable> =>
-  error.isRetryable || isTransient(error.reason.cause) ? Effect.fail(unavailable()) : Effect.die(error)
+  error.isRetryable || error.reason.operation === "connect" || isTransient(error.reason.cause)
+    ? Effect.fail(unavailable())
+    : Effect.die(error)
+
+/** Whether a session that can change nothing refused a statement. */
+export const isReadOnly = (error: SqlError.SqlError): boolean => codeOf(error.reason.cause) === "25006"
 
 /**
  * Whether an error can end without a change to this service, by PostgreSQL's error code: insufficient resources, such
