@@ -5,7 +5,18 @@ import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { admin, answer, connection, emptyDatabase, environment, folder, secretsKey, spawn } from "./Cli.ts"
+import {
+  admin,
+  answer,
+  bundle,
+  connection,
+  emptyDatabase,
+  environment,
+  execute,
+  folder,
+  secretsKey,
+  spawn
+} from "./Cli.ts"
 import { createEndpoint, endpoints } from "./Endpoint.ts"
 
 const candidate = { ...plainProgram, effectiveFrom: "2026-11-01T00:00:00Z" }
@@ -260,6 +271,18 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's command line
           stderr: "ENVIRONMENT is production, and the vaults of the database are of sandbox\n"
         })
       }
+    }))
+
+  it.effect("fails where its output cannot be written, such as on a full disk", () =>
+    Effect.gen(function*() {
+      const script = 'exec "$0" "$@" > /dev/full'
+      const { status, stderr } = yield* execute(
+        "sh",
+        ["-c", script, process.execPath, bundle, "integrator", "list"],
+        yield* environment
+      )
+      assert.strictEqual(status, 1)
+      assert.match(stderr, /^The output could not be written: ENOSPC/)
     }))
 
   it.effect("prints what PostgreSQL says where it refuses", () =>

@@ -6,16 +6,22 @@ import { codeOf } from "./CommandLine/Exit.ts"
 
 const manifest: { readonly version: string } = createRequire(import.meta.url)("@card-rewards/client/package.json")
 
+/** Such as on a full disk, or where what read the output has ended, such as `head`. */
+let isUnwritten = false
+
 const runMain = Runtime.makeRunMain(({ fiber, teardown }) => {
   const interrupt = () => fiber.interruptUnsafe(fiber.id)
   process.on("SIGINT", interrupt).on("SIGTERM", interrupt)
   // connections that are kept open would delay the end
   fiber.addObserver((exit) => teardown(exit, (code) => process.exit(code)))
-  // whatever read the output has ended, such as `head`
-  process.stdout.on("error", interrupt)
+  process.stdout.on("error", () => {
+    isUnwritten = true
+    interrupt()
+  })
 })
 
 runMain(commandLine(process.argv.slice(2), manifest.version), {
   disableErrorReporting: true,
-  teardown: (exit, onExit) => onExit(codeOf(exit))
+  // once the errors of the output are known
+  teardown: (exit, onExit) => void setImmediate(() => onExit(codeOf(exit) || Number(isUnwritten)))
 })

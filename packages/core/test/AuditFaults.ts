@@ -62,6 +62,13 @@ export const faults: ReadonlyArray<Fault> = [
     "each vault operation is in the journal"
   ],
   [
+    "whom a claim paid",
+    "UPDATE vault_operations SET user_id = 'mallory' WHERE reference = 'p1'",
+    `UPDATE vault_operations o SET user_id = e.body::json->'data'->>'userId' FROM events e
+      WHERE o.reference = 'p1' AND e.kind = 'vault.claim_confirmed'`,
+    "each vault operation has one event"
+  ],
+  [
     "a reward's paid amount",
     "UPDATE rewards SET paid = paid - 1, amount = amount - 1, earned = earned - 1 WHERE creation = 2",
     "UPDATE rewards SET paid = paid + 1, earned = earned + 1, amount = amount + 1 WHERE creation = 2",

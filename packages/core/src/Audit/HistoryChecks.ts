@@ -2,6 +2,9 @@ import { queuedEvents } from "../Processing/Segments.ts"
 import type { Check } from "./Check.ts"
 import { parsedOnce } from "./Sums.ts"
 
+/** A vault operation `o`, and whom a claim paid. */
+const operation = "o.kind || ' ' || o.amount || ' ' || o.asset || coalesce(' to ' || o.user_id, '')"
+
 /** The rules of the stored history: spend events, their rewards, events for integrators and their delivery. */
 export const historyChecks: ReadonlyArray<Check> = [
   {
@@ -74,18 +77,17 @@ export const historyChecks: ReadonlyArray<Check> = [
   {
     name: "each vault operation has one event with its amount",
     sql: `
-      SELECT integrator_id, reference AS subject, o.kind || ' ' || o.amount || ' ' || o.asset AS expected,
-        e.operations AS actual
+      SELECT integrator_id, reference AS subject, ${operation} AS expected, e.operations AS actual
       FROM vault_operations o FULL JOIN (
         SELECT integrator_id, d->>'reference' AS reference, string_agg(
           replace(replace(kind, 'vault.', ''), '_confirmed', '') || ' ' || (d->'amount'->>'amount') || ' '
-            || (d->'amount'->>'asset'), ', ') AS operations
+            || (d->'amount'->>'asset') || coalesce(' to ' || (d->>'userId'), ''), ', ') AS operations
         FROM (
           SELECT integrator_id, kind, (body::jsonb)->'data' AS d FROM events WHERE kind LIKE 'vault.%' ${parsedOnce}
         ) bodies
         GROUP BY integrator_id, d->>'reference'
       ) e USING (integrator_id, reference)
-      WHERE o.kind || ' ' || o.amount || ' ' || o.asset IS DISTINCT FROM e.operations`
+      WHERE ${operation} IS DISTINCT FROM e.operations`
   },
   {
     name: "authorizations and estimates are of users with applied authorizations",
