@@ -12,7 +12,7 @@ type Printable = object | ReadonlyArray<object>
 
 /** Prints a result as JSON or as readable lines. Names are bold on a terminal with colours. */
 export const print = Effect.fnUntraced(function*(result: Printable, asJson: boolean) {
-  if (asJson) return yield* Console.log(JSON.stringify(result, digits, 2))
+  if (asJson) return yield* Console.log(escaped(JSON.stringify(result, digits, 2), unprintableInJson))
   yield* printLines(result)
 })
 
@@ -31,11 +31,14 @@ const digits = (_key: string, value: unknown): unknown => typeof value === "bigi
 const text = (value: unknown): string =>
   value === undefined || value === null
     ? ""
-    : printable(typeof value === "object" ? JSON.stringify(value, digits) : `${value}`)
+    : escaped(typeof value === "object" ? JSON.stringify(value, digits) : `${value}`, unprintable)
 
-/** Escapes control characters, which a terminal would interpret; ids may contain them. */
-const printable = (value: string): string =>
-  value.replace(/\p{Cc}/gu, (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`)
+/** Characters that a terminal would interpret; ids may contain them. In JSON there are only those that it leaves. */
+const unprintable = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
+const unprintableInJson = /[\u007f-\u009f\p{Bidi_Control}\u2028\u2029]/gu
+
+const escaped = (text: string, characters: RegExp): string =>
+  text.replace(characters, (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`)
 
 const lines = (record: object, name: Style): string => {
   const width = Math.max(...Object.keys(record).map((key) => key.length))

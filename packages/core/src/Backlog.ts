@@ -10,9 +10,11 @@ import {
 } from "@card-rewards/domain/SpendEvent"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Context, Effect, Layer } from "effect"
+import { Base64Url } from "effect/encoding"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
+import { Secrets } from "./Secrets.ts"
 import { encodeSpendEvent, type StoredContents, storedContents } from "./StoredSpendEvent.ts"
 
 /** Queued and waiting events; Processing/Batch.ts has a table of the states. */
@@ -34,8 +36,7 @@ export class Backlog extends Context.Service<Backlog, {
   static readonly layer = Layer.effect(
     Backlog,
     Effect.gen(function*() {
-      const sql = yield* SqlClient.SqlClient
-      const run = Effect.provideService(SqlClient.SqlClient, sql)
+      const run = Effect.provideContext(yield* Effect.context<SqlClient.SqlClient | Secrets>())
       return Backlog.of({
         waiting: Effect.fn("Backlog.waiting")((integratorId, page) =>
           Database.withinRequestDeadline(waiting(integratorId, page)).pipe(run)
@@ -54,7 +55,7 @@ interface Row extends StoredContents {
 }
 
 const waiting = Effect.fnUntraced(function*(integratorId: IntegratorId, page: Page) {
-  const before = page.cursor === undefined ? undefined : yield* readCursor(page.cursor)
+  const before = page.cursor === undefined ? undefined : yield* readCursor(integratorId, page.cursor)
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<Row>`
     SELECT ${storedContents.of("e")}, e.received_at, w.arrival, w.original_kind FROM spend_event_waits w
@@ -74,16 +75,25 @@ const waiting = Effect.fnUntraced(function*(integratorId: IntegratorId, page: Pa
     }
   })
   return rows.length > page.limit && last !== undefined
-    ? { spendEvents, next: `w${last.arrival}` }
+    ? { spendEvents, next: yield* cursorOf(integratorId, last.arrival) }
     : { spendEvents }
 })
 
-const readCursor = (cursor: string) => {
-  const digits = /^w([0-9]{1,18})$/.exec(cursor)?.[1]
-  return digits === undefined
-    ? Effect.fail(new InvalidRequest({ part: "query", message: "cursor: expected the `next` of an earlier page" }))
-    : Effect.succeed(BigInt(digits))
-}
+const cursorLocation = (integratorId: IntegratorId): string => `waiting spend events of ${integratorId}`
+
+/** Encrypted: all integrators share the sequence of arrivals, and could count each other's events. */
+const cursorOf = Effect.fnUntraced(function*(integratorId: IntegratorId, arrival: bigint) {
+  return Base64Url.encode(yield* (yield* Secrets).encrypt(`${arrival}`, cursorLocation(integratorId)))
+})
+
+const readCursor = Effect.fnUntraced(function*(integratorId: IntegratorId, cursor: string) {
+  const { decryptText } = yield* Secrets
+  const message = "cursor: expected the `next` of an earlier page"
+  return BigInt(yield* Effect.fromResult(Base64Url.decode(cursor)).pipe(
+    Effect.flatMap((bytes) => decryptText(bytes, cursorLocation(integratorId))),
+    Effect.mapError(() => new InvalidRequest({ part: "query", message }))
+  ))
+})
 
 /**
  * Counts both kinds by index scans with a limit. The first event of each lane has waited the longest of its lane, so

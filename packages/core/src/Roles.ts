@@ -119,7 +119,6 @@ export const grant: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> 
   for (const role of roles) {
     const name = nameOf(role)
     yield* sql.unsafe(createRole(name))
-    if (role === "worker") yield* sql.unsafe(letReadStatistics(name))
     if (!(yield* exists(name))) continue
     if (onCitus) yield* sql.unsafe(`ALTER ROLE ${name} LOGIN`)
     yield* sql.unsafe(useSchema(name))
@@ -152,17 +151,6 @@ const createRole = (name: string) =>
 /** Its tables are in the schema that comes first in the owner's search path. */
 const useSchema = (name: string) =>
   `DO $$ BEGIN EXECUTE format('GRANT USAGE ON SCHEMA %I TO ${name}', current_schema()); END $$`
-
-/** The vitals need this right to see the age of other sessions' snapshots. */
-const letReadStatistics = (name: string) =>
-  `DO $$ BEGIN
-    IF EXISTS (
-      SELECT FROM pg_roles WHERE rolname = '${name}' AND NOT pg_has_role(rolname, 'pg_read_all_stats', 'MEMBER')
-    ) THEN
-      GRANT pg_read_all_stats TO ${name};
-    END IF;
-  EXCEPTION WHEN insufficient_privilege OR unique_violation THEN NULL;
-  END $$`
 
 const exists = Effect.fnUntraced(function*(name: string) {
   const sql = yield* SqlClient.SqlClient

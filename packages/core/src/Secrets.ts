@@ -28,7 +28,9 @@ export class InvalidSecretsKey extends Schema.TaggedError<InvalidSecretsKey>()("
 export class Secrets extends Context.Service<Secrets, {
   /** The id of the first key, with which the result of `encrypt` begins. */
   readonly keyId: Uint8Array
-  readonly encrypt: (secret: WebhookSecret, location: string) => Effect.Effect<Uint8Array>
+  readonly encrypt: (text: string, location: string) => Effect.Effect<Uint8Array>
+  /** The text that was encrypted. */
+  readonly decryptText: (encrypted: Uint8Array, location: string) => Effect.Effect<string, SecretUnreadable>
   readonly decrypt: (encrypted: Uint8Array, location: string) => Effect.Effect<WebhookSecret, SecretUnreadable>
 }>()("@card-rewards/core/Secrets") {
   /** Dies when it is built without a key, or with a key of another length than 32 bytes. */
@@ -49,13 +51,16 @@ const make = Effect.fnUntraced(function*(secretsKeys: ReadonlyArray<SecretsKey>)
   const [current] = keys
   if (current === undefined) return yield* Effect.die(new Error("Secrets need at least one key"))
 
-  const encrypt = Effect.fn("Secrets.encrypt")(function*(secret: WebhookSecret, location: string) {
+  const encrypt = Effect.fn("Secrets.encrypt")(function*(text: string, location: string) {
     const nonce = yield* random.randomBytes(nonceBytes)
-    const sealed = yield* aead.encrypt(current.key, encoder.encode(secret), { nonce, aad: encoder.encode(location) })
+    const sealed = yield* aead.encrypt(current.key, encoder.encode(text), { nonce, aad: encoder.encode(location) })
     return concat(current.id, nonce, sealed)
   }, Effect.orDie)
 
-  const decrypt = Effect.fn("Secrets.decrypt")(function*(encrypted: Uint8Array, location: string) {
+  const unreadable = () =>
+    new SecretUnreadable({ message: "The stored secret is damaged or was copied from another row" })
+
+  const decryptText = Effect.fn("Secrets.decrypt")(function*(encrypted: Uint8Array, location: string) {
     const id = Hex.encode(encrypted.subarray(0, keyIdBytes))
     const found = keys.find((candidate) => Hex.encode(candidate.id) === id)
     if (found === undefined) {
@@ -63,14 +68,15 @@ const make = Effect.fnUntraced(function*(secretsKeys: ReadonlyArray<SecretsKey>)
     }
     const nonce = encrypted.subarray(keyIdBytes, keyIdBytes + nonceBytes)
     const sealed = encrypted.subarray(keyIdBytes + nonceBytes)
-    const message = "The stored secret is damaged or was copied from another row"
     return yield* aead.decrypt(found.key, sealed, { nonce, aad: encoder.encode(location) }).pipe(
-      Effect.flatMap((bytes) => Schema.decodeEffect(WebhookSecret)(decoder.decode(bytes))),
-      Effect.mapError(() => new SecretUnreadable({ message }))
+      Effect.mapBoth({ onFailure: unreadable, onSuccess: (bytes) => decoder.decode(bytes) })
     )
   })
+  const decrypt = (encrypted: Uint8Array, location: string) =>
+    Effect.flatMap(decryptText(encrypted, location), (text) =>
+      Effect.mapError(Schema.decodeEffect(WebhookSecret)(text), unreadable))
 
-  return Secrets.of({ keyId: current.id, encrypt, decrypt })
+  return Secrets.of({ keyId: current.id, encrypt, decrypt, decryptText })
 })
 
 const keyWithId = Effect.fnUntraced(function*(secretsKey: SecretsKey) {

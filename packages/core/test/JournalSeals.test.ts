@@ -152,6 +152,17 @@ layer(services)("seals of the journal", (it) => {
       assert.isTrue(second.seals[0]?.at === startMillis)
     }))
 
+  it.effect("miss no entry: none has a number before the first one, or a time that is printed as another", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const integratorId = yield* newIntegrator
+      yield* addEntries(integratorId, plain(1))
+      for (const set of ["entry = 0", "entry = -1", "recorded_at = '2026-12-01T00:00:00Z BC'"]) {
+        const changed = sql`UPDATE journal SET ${sql.literal(set)} WHERE integrator_id = ${integratorId}`
+        assert.include(String((yield* Effect.flip(changed)).reason.cause), "violates check constraint")
+      }
+    }))
+
   it.effect("are not made over a gap of the journal", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient

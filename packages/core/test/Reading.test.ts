@@ -155,6 +155,12 @@ layer(services, { excludeTestServices: true })("reading", (it) => {
         [["c2", "authorization", "a1"], ["v1", "authorization", "a1"], ["r1", "clearing", "c1"]]
       )
       assert.strictEqual((yield* Effect.flip(waiting(integratorId, { limit: 2, cursor: "?" })))._tag, "InvalidRequest")
+      // integrators share the numbers of arrivals: a cursor shows none, and is its integrator's own
+      const again = yield* waiting(integratorId, { limit: 2, cursor: undefined })
+      assert.notStrictEqual(again.next, first.next)
+      assert.deepStrictEqual(yield* waiting(integratorId, { limit: 2, cursor: again.next }), second)
+      const foreign = waiting(IntegratorId.make("other"), { limit: 2, cursor: first.next })
+      assert.strictEqual((yield* Effect.flip(foreign))._tag, "InvalidRequest")
     }))
 
   it.effect("a consumer of the event log receives every event once while eight clients write", () =>

@@ -66,6 +66,21 @@ layer(liveLayer, { excludeTestServices: true })("roles with few privileges", (it
       assert.strictEqual(strong.length, 0)
     }))
 
+  it.effect("a worker sees the age of other sessions' snapshots, and nothing of their statements", () =>
+    Effect.gen(function*() {
+      const url = yield* makeMigrated(Database.migrate)
+      const sql = yield* SqlClient.SqlClient
+      yield* sql.withTransaction(Effect.gen(function*() {
+        yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`
+        const [own] = yield* sql<{ pid: number }>`SELECT pg_backend_pid() AS pid`
+        const [shown] = yield* Effect.flatMap(SqlClient.SqlClient, (worker) =>
+          worker<{ query: string; age: number }>`SELECT query, age(backend_xmin) AS age FROM pg_stat_activity
+            WHERE pid = ${Database.value.int4(own?.pid ?? 0)}`).pipe(Effect.provide(over({ url, role: "worker" })))
+        assert.strictEqual(shown?.query, "<insufficient privilege>")
+        assert.isAtLeast(shown?.age ?? -1, 0)
+      }))
+    }))
+
   it.effect("each role is refused to change, delete or truncate the journal and its seals", () =>
     Effect.gen(function*() {
       const url = yield* makeMigrated(Database.migrate)

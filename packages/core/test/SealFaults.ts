@@ -42,9 +42,9 @@ export const sealFaults: ReadonlyArray<readonly [fault: string, plant: string, f
   ["an entry inserted, and the later ones renumbered", `${renumber(1)}; INSERT INTO journal (integrator_id, entry,
       recorded_at, asset, from_account, to_account, amount) SELECT integrator_id, 5, recorded_at, 'USDC', 'world',
       'free', 1 ${j} AND entry = 1`, [`${second}: ${ofEntries}`, `${third}: ${ofEntries}`]],
-  ["two entries in another order", `${update("journal", "entry = -6", "entry = 6")}; ${
+  ["two entries in another order", `${update("journal", "entry = 6000", "entry = 6")}; ${
     update("journal", "entry = 6", "entry = 7")
-  }; ${update("journal", "entry = 7", "entry = -6")}`, [`${second}: ${ofEntries}`]],
+  }; ${update("journal", "entry = 7", "entry = 6000")}`, [`${second}: ${ofEntries}`]],
   ["a seal's hash rewritten", update("journal_seals", "hash = sha256('')", "seal = 2"), [
     `${third}: ${chain}`,
     `${second}: ${ofEntries}`

@@ -230,7 +230,10 @@ const assertQueriesAreExported = Effect.fnUntraced(function*({ collector }: Obse
 
 /** Ends both processes, so that everything is exported, and searches the exports for secrets. */
 const assertNoSecretIsExported = Effect.fnUntraced(function*(observed: Observed) {
-  const { api, apiKey, collector, receiver, signingSecret, url, worker } = observed
+  const { api, apiKey, client, collector, receiver, signingSecret, url, worker } = observed
+  // in the wrong places, which are exported of other requests
+  assert.strictEqual((yield* client.sendWithRetries("GET", `/v1/programs?api_key=${apiKey}`)).status, 200)
+  assert.strictEqual((yield* client.sendWithRetries("DELETE", `/v1/api-keys/${apiKey}`)).status, 404)
   yield* worker().send("SIGTERM")
   yield* worker().exit
   yield* api.send("SIGTERM")

@@ -88,7 +88,10 @@ const outcomeOf = (status: number): Readonly<Record<string, string>> =>
     ? { "error.type": "cancelled" }
     : { "http.response.status_code": `${status}`, ...(status >= 500 ? { "error.type": `${status}` } : {}) }
 
-/** Which requests are traced: none of `/health`, which a load balancer asks for every few seconds. */
+/** A key or secret in the place of an id, or in a query, would be exported with the span. */
+const hasSecret = (url: string): boolean => /service_(?:sk|whsec)_/u.test(url)
+
+/** Which requests are traced: none of `/health`, which a load balancer sends every few seconds. */
 const sampling = Effect.clockWith((clock) => {
   let second = 0
   let traced = 0
@@ -96,6 +99,6 @@ const sampling = Effect.clockWith((clock) => {
     if (request.url === "/health") return false
     const now = Math.floor(clock.currentTimeMillisUnsafe() / 1_000)
     if (now !== second) [second, traced] = [now, 0]
-    return ++traced <= maxTracedPerSecond
+    return ++traced <= maxTracedPerSecond && !hasSecret(request.url)
   })
 })

@@ -62,7 +62,11 @@ export const draft = (path: string, replaced?: string): Effect.Effect<Draft, Mis
       return yield* new Misused({ message: `${path} is there already: give it as --kept, too, or choose another name` })
     }
     const file = yield* Effect.acquireRelease(
-      attempt(() => fs.openSync(temporary, "w")),
+      attempt(() => {
+        // what an ended process left; never what somebody else's link leads to
+        fs.rmSync(temporary, { force: true })
+        return fs.openSync(temporary, "wx")
+      }),
       (file) =>
         Effect.sync(() => {
           fs.closeSync(file)

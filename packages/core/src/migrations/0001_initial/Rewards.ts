@@ -92,8 +92,9 @@ export const statements = [
   // append-only, double entry; no role may change or delete a row (Roles.ts)
   `CREATE TABLE journal (
     integrator_id text NOT NULL,
-    entry bigint NOT NULL,
-    recorded_at timestamptz NOT NULL,
+    -- seals begin with entry 1, and print no era
+    entry bigint NOT NULL CHECK (entry > 0),
+    recorded_at timestamptz NOT NULL CHECK (recorded_at >= '0001-01-01T00:00:00Z'),
     ${asset},
     from_account text NOT NULL,
     to_account text NOT NULL CHECK (to_account <> from_account),
