@@ -28,6 +28,8 @@ export interface Options<Request, A, E> {
   readonly name: string
   /** Requests of one key keep their order. Keys take turns, and each may have a quarter of `maxPending`. */
   readonly keyOf: (request: Request) => string
+  /** Whether a batch has requests of one key only, and each key has one batch in flight at most. */
+  readonly isPerKey?: boolean
   /** The maximum number of requests of one batch. */
   readonly maxBatch: number
   /** The maximum number of requests that wait for a batch; further ones fail with {@link Unavailable}. */
@@ -130,10 +132,10 @@ export const make = Effect.fnUntraced(function*<Request, A, E>(
   const queue = new FairQueue<Own>(options.maxPending)
   const busy = Exit.fail(new Unavailable({ message: options.busy }))
   const unanswered = yield* failExpired<Own>((entry) => entry.complete(busy))
-  const wakes = yield* Effect.forEach(options.startAt, (startAt) => forkBatches(options, queue, startAt))
   const wake = () => {
     for (const one of wakes) one()
   }
+  const wakes = yield* Effect.forEach(options.startAt, (startAt) => forkBatches(options, queue, startAt, wake))
 
   const forget = (entry: Own): boolean => {
     if (entry.leave()) wake()
@@ -195,16 +197,22 @@ const finalAnswer = <A, E>(
   return error.value instanceof Unavailable ? Effect.fail(error.value) : Result.fail(error.value)
 }
 
-/** Forks a fiber that runs batches while at least `startAt` requests are pending; returns what wakes the fiber. */
+/**
+ * Forks a fiber that runs batches while at least `startAt` requests are pending; returns what wakes the fiber. `wake`
+ * wakes all of them.
+ */
 const forkBatches = Effect.fnUntraced(function*<Request, A, E>(
   options: Options<Request, A, E>,
   queue: FairQueue<Entry<Request, A, E | Unavailable>>,
-  startAt: number
+  startAt: number,
+  wake: () => void
 ) {
   const enough = yield* Latch.make()
   const runBatch = Effect.gen(function*() {
     yield* enough.await
-    const batch = queue.take(options.maxBatch)
+    const { batch, release } = options.isPerKey === true
+      ? queue.takeOfOneKey(options.maxBatch)
+      : { batch: queue.take(options.maxBatch), release: undefined }
     // where all that are left are held, the end of the batch that holds them wakes this fiber
     if (queue.size < startAt || batch.length === 0) yield* enough.close
     if (batch.length === 0) return
@@ -214,6 +222,9 @@ const forkBatches = Effect.fnUntraced(function*<Request, A, E>(
     )
     // a defect of a batch fails its requests and does not end the fiber
     if (Exit.isFailure(exit)) for (const entry of batch) entry.complete(Exit.failCause(exit.cause))
+    if (release === undefined) return
+    release()
+    wake()
   })
   yield* Effect.forkScoped(Effect.forever(runBatch))
   return () => {

@@ -1,24 +1,13 @@
-import { Programs } from "@card-rewards/core/Programs"
-import { Rewards } from "@card-rewards/core/Rewards"
-import { Users } from "@card-rewards/core/Users"
-import { Vault } from "@card-rewards/core/Vault"
-import { SandboxClock } from "@card-rewards/core/SandboxClock"
-import { SpendEvents } from "@card-rewards/core/SpendEvents"
-import { ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
-import { instant } from "@card-rewards/domain/Time"
-import { processAll } from "@card-rewards/testing/EventProcessing"
-import { definition, spendEvent, usd } from "@card-rewards/testing/Fixtures"
-import { assert, describe, it, layer } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Result } from "effect"
 import { TestClock } from "effect/testing"
 import * as Batcher from "../src/Batcher.ts"
-import { moneyLayer } from "./Spending.ts"
-import { newIntegrator, startMillis } from "./TestLayer.ts"
 
 interface Limits {
   readonly maxBatch: number
   readonly maxPending: number
   readonly startAt: ReadonlyArray<number>
+  readonly isPerKey: boolean
 }
 
 /** A batcher whose batches end when a test ends them. `batches` has the requests of each. */
@@ -204,6 +193,40 @@ describe("a batcher", () => {
       assert.deepStrictEqual(batches(), [["a1"], ["a3"]])
     }))
 
+  it.effect("runs one batch of a key at a time where it is asked to, beside those of other keys", () =>
+    Effect.gen(function*() {
+      const { batches, begin, end } = yield* held({ maxBatch: 2, startAt: [1, 1], isPerKey: true })
+      const fibers = yield* begin("a1", "b1", "a2", "a3", "a4", "b2", "c1")
+      assert.deepStrictEqual(batches(), [["a1"], ["b1"]])
+      yield* end(1)
+      assert.deepStrictEqual(batches().slice(2), [["c1"]], "in turn")
+      yield* end(2)
+      assert.deepStrictEqual(batches().slice(3), [["b2"]], "the first batch of a has not ended")
+      yield* end(0)
+      assert.deepStrictEqual(batches().slice(4), [["a2", "a3"]])
+      yield* end(3)
+      assert.lengthOf(batches(), 5)
+      yield* end(4)
+      yield* end(5)
+      assert.deepStrictEqual(batches().slice(5), [["a4"]])
+      assert.lengthOf(yield* Fiber.joinAll(fibers), 7)
+      yield* begin("a5")
+      assert.deepStrictEqual(batches().slice(6), [["a5"]])
+    }))
+
+  it.effect("keeps a key's batch the only one after all of its requests were given up", () =>
+    Effect.gen(function*() {
+      const { batches, begin, end } = yield* held({ startAt: [1, 1], isPerKey: true })
+      for (const fiber of yield* begin("a1")) yield* Fiber.interrupt(fiber)
+      const [expired] = yield* begin("a2")
+      yield* TestClock.adjust("4600 millis")
+      assert.strictEqual(yield* refusal(expired), "Unavailable")
+      yield* begin("a3", "b1")
+      assert.deepStrictEqual(batches(), [["a1"], ["b1"]])
+      yield* end(0)
+      assert.deepStrictEqual(batches().slice(2), [["a3"]])
+    }))
+
   it.effect("answers the requests of a batch that failed with its defect, and runs the next batches", () =>
     Effect.gen(function*() {
       let isFaulty = true
@@ -233,49 +256,5 @@ describe("a batcher", () => {
       assert.isTrue(Exit.isFailure(yield* Effect.exit(read("a"))))
       isFaulty = false
       assert.strictEqual(yield* read("b"), "answer")
-    }))
-})
-
-layer(moneyLayer)("balances that are read by one statement", (it) => {
-  it.effect("are each user's own, at each integrator's time", () =>
-    Effect.gen(function*() {
-      const rewards = yield* Rewards
-      const users = ["ann", "bob", "nobody", "cid"].map((user) => UserId.make(user))
-      const dayMillis = 86_400_000
-      const integrators = [yield* newIntegrator, yield* newIntegrator] as const
-      for (const integratorId of integrators) {
-        for (const userId of users) {
-          if (userId !== "nobody") yield* (yield* Users).put(integratorId, userId, {})
-        }
-        yield* (yield* Programs).publish(integratorId, ProgramId.make("p"), 1, definition(startMillis + 400_000), [])
-        yield* (yield* SandboxClock).set(integratorId, instant(startMillis + 500_000))
-        const amount = { asset: "USDC", amount: 10n ** 9n } as const
-        yield* (yield* Vault).deposit(integratorId, { reference: Reference.make("d"), amount })
-        for (const [index, userId] of ["ann", "bob"].entries()) {
-          const event = { kind: "clearing", externalTransactionId: "c", amount: usd((index + 1) * 10_000) }
-          yield* (yield* SpendEvents).submit(spendEvent(integratorId, userId, startMillis + 500_000, event))
-        }
-      }
-      yield* processAll
-      // here the holding period is over
-      yield* (yield* SandboxClock).set(integrators[1], instant(startMillis + 500_000 + 14 * dayMillis))
-      const found = yield* Effect.forEach(
-        integrators.flatMap((integratorId) => users.map((userId) => rewards.balance(integratorId, userId))),
-        (balance) => Effect.match(balance, {
-          onSuccess: ({ balances: [usdc], userId }) => `${userId}: ${usdc?.pending}, ${usdc?.claimable}`,
-          onFailure: ({ _tag }) => _tag
-        }),
-        { concurrency: "unbounded" }
-      )
-      assert.deepStrictEqual(found, [
-        "ann: 1000000, 0",
-        "bob: 2000000, 0",
-        "NotFound",
-        "cid: 0, 0",
-        "ann: 0, 1000000",
-        "bob: 0, 2000000",
-        "NotFound",
-        "cid: 0, 0"
-      ])
     }))
 })

@@ -22,6 +22,7 @@ class KeyQueue<Entry> implements LinkedEntry<KeyQueue<Entry>> {
   previous: KeyQueue<Entry> | undefined
   next: KeyQueue<Entry> | undefined
   isListed = false
+  isHeld = false
   size = 0
   private first: Node<Entry> | undefined
   private last: Node<Entry> | undefined
@@ -51,8 +52,8 @@ class KeyQueue<Entry> implements LinkedEntry<KeyQueue<Entry>> {
 
 /** A bounded queue in which keys take turns; entries of one key keep their order. */
 export class FairQueue<Entry extends QueueEntry> {
-  private readonly queues = new KeyedStates(() => new KeyQueue<Entry>(), ({ isListed }) => !isListed)
-  /** The queues with entries, the next one first. */
+  private readonly queues = new KeyedStates(() => new KeyQueue<Entry>(), ({ isHeld, isListed }) => !isHeld && !isListed)
+  /** The queues with entries, the next one first; none that is held. */
   private readonly inOrder = new LinkedList<KeyQueue<Entry>>()
   private keys = 0
   private readonly maxSize: number
@@ -76,12 +77,9 @@ export class FairQueue<Entry extends QueueEntry> {
   add(key: string, entry: Entry): boolean {
     const queue = this.queues.of(key)
     if (!this.fits(queue, 1)) return false
-    if (!queue.isListed) {
-      this.inOrder.add(queue)
-      this.keys++
-    }
     queue.add(entry)
     this.total++
+    if (!queue.isListed && !queue.isHeld) this.list(queue)
     return true
   }
 
@@ -101,6 +99,37 @@ export class FairQueue<Entry extends QueueEntry> {
       }
     } while (this.total < before && batch.length < limit)
     return batch
+  }
+
+  /**
+   * Takes up to `limit` entries of one key that are neither done nor held. All others of the key, and those added
+   * meanwhile, stay queued until `release`.
+   */
+  takeOfOneKey(limit: number): { readonly batch: ReadonlyArray<Entry>; readonly release: () => void } {
+    const batch: Array<Entry> = []
+    let before: number
+    do {
+      before = this.total
+      for (const queue of this.inOrder) {
+        this.takeFrom(queue, limit, batch)
+        if (batch.length > 0) return { batch, release: this.hold(queue) }
+      }
+    } while (this.total < before)
+    return { batch, release: () => {} }
+  }
+
+  private hold(queue: KeyQueue<Entry>): () => void {
+    if (this.inOrder.delete(queue)) this.keys--
+    queue.isHeld = true
+    return () => {
+      queue.isHeld = false
+      if (queue.size > 0) this.list(queue)
+    }
+  }
+
+  private list(queue: KeyQueue<Entry>): void {
+    this.inOrder.add(queue)
+    this.keys++
   }
 
   private fits({ size }: KeyQueue<Entry>, count: number): boolean {
