@@ -12,7 +12,7 @@ import type { Row as RowOf } from "./Database/Table.ts"
 import { encodeComputation } from "./Explanations/Computation.ts"
 import type { RewardRow } from "./Ledger/RewardRow.ts"
 import { Programs } from "./Programs.ts"
-import { bringUpToDate } from "./UpToDate.ts"
+import { UpToDate } from "./UpToDate.ts"
 import { type attributeColumns, attributesAt, attributesOf } from "./Users/AttributeHistory.ts"
 
 /** Explains the amounts of rewards. */
@@ -32,16 +32,17 @@ export class Explanations extends Context.Service<Explanations, {
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const programs = yield* Programs
+      const upToDate = yield* UpToDate
       return Explanations.of({
         explain: Effect.fn("Explanations.explain")((integratorId, userId, rewardId) =>
-          bringUpToDate(integratorId, userId).pipe(
+          upToDate.bring(integratorId, userId).pipe(
             Effect.andThen(Database.transaction(explain(programs, integratorId, userId, rewardId))),
             Effect.provideService(SqlClient.SqlClient, sql)
           )
         )
       })
     })
-  )
+  ).pipe(Layer.provide(UpToDate.layer))
 }
 
 /** Parses a reward id of the user. `kind` and `programId` contain no `:`, the transaction id between them may. */

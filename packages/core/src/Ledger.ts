@@ -98,12 +98,12 @@ export const catchUp = (
   }))
 
 /**
- * Applies all that is due, in several transactions, for a request. After {@link CatchUpMillis} it fails with {@link
- * Unavailable}; what was applied stays applied.
+ * Repeats {@link catchUp} for a request until it has applied all that is due. After {@link CatchUpMillis} it fails with
+ * {@link Unavailable}; what was applied stays applied.
  */
-export const applyAllDue = Effect.fnUntraced(function*(touched: Load.Touched) {
+export const applyAllDue = Effect.fnUntraced(function*<E, R>(catchUp: Effect.Effect<boolean, E, R>) {
   const startedNanos = yield* Clock.monotonicTimeNanos
-  while (!(yield* catchUp([touched]))) yield* requireTime(startedNanos)
+  while (!(yield* catchUp)) yield* requireTime(startedNanos)
 })
 
 const requireTime = Effect.fnUntraced(function*(startedNanos: bigint) {

@@ -10,11 +10,11 @@ import * as Batcher from "./Batcher.ts"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
 import { perRow, rewardsOfUser } from "./Database/PlannerHints.ts"
-import { columnList, int4, nullable, numeric, type Row, text, timestamptz } from "./Database/Table.ts"
+import { columnList, int4, nullable, numeric, type Row, text } from "./Database/Table.ts"
 import { encodeReward } from "./Ledger/RewardRow.ts"
 import * as Tables from "./Tables.ts"
 import * as Tracing from "./Tracing.ts"
-import { type Due, dueOf, nowOf, upToDate } from "./UpToDate.ts"
+import { type Due, dueOf, nowOf, timeOfReads, UpToDate, type UserRead, userReads } from "./UpToDate.ts"
 
 /** A user's rewards and balances, exact at the time of the read. */
 export class Rewards extends Context.Service<Rewards, {
@@ -34,22 +34,23 @@ export class Rewards extends Context.Service<Rewards, {
     Rewards,
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
+      const upToDate = yield* UpToDate
       const run = Effect.provideService(SqlClient.SqlClient, sql)
-      const readBalance = yield* Batcher.ofReads<BalanceRequest, ReadonlyArray<BalanceRow>>({
+      const readBalance = yield* Batcher.ofReads<UserRead, ReadonlyArray<BalanceRow>>({
         name: "Rewards.readBalances",
         keyOf: ({ integratorId }) => integratorId,
-        read: (requests) => run(readBalances(requests))
+        read: (reads) => run(readBalances(reads))
       })
       const reading = (integratorId: IntegratorId, userId: UserId) =>
         Effect.flatMap(Clock.currentTimeMillis, (at) => readBalance({ integratorId, userId, at }))
       return Rewards.of({
         list: (integratorId, userId, page) =>
-          list(integratorId, userId, page).pipe(run, Tracing.span("Rewards.list")),
+          list(upToDate, integratorId, userId, page).pipe(run, Tracing.span("Rewards.list")),
         balance: (integratorId, userId) =>
-          balance(integratorId, userId, reading(integratorId, userId)).pipe(run, Tracing.span("Rewards.balance"))
+          balance(upToDate, integratorId, userId, reading(integratorId, userId)).pipe(Tracing.span("Rewards.balance"))
       })
     })
-  )
+  ).pipe(Layer.provide(UpToDate.layer))
 }
 
 const due = nullable(text<NonNullable<Due>>())
@@ -81,10 +82,15 @@ const shown = Tables.rewards.pick(
 /** The columns of {@link readPage}. */
 const pageRow = columnList({ ...shown.columns, due })
 
-const list = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId, page: Page) {
+const list = Effect.fnUntraced(function*(
+  upToDate: UpToDate["Service"],
+  integratorId: IntegratorId,
+  userId: UserId,
+  page: Page
+) {
   const before = page.cursor === undefined ? undefined : yield* readCursor(page.cursor)
   const reading = readPage(integratorId, userId, before ?? 2n ** 63n - 1n, page.limit + 1)
-  const rows = yield* upToDate(integratorId, userId, reading)
+  const rows = yield* upToDate.read(integratorId, userId, reading)
   const shown = rows.slice(0, page.limit)
   const last = shown.at(-1)
   const rewards = shown.map(encodeReward)
@@ -122,11 +128,12 @@ const readCursor = (cursor: string) => {
 type AssetBalance = UserBalance["balances"][number]
 
 const balance = Effect.fnUntraced(function*(
+  upToDate: UpToDate["Service"],
   integratorId: IntegratorId,
   userId: UserId,
   reading: Effect.Effect<ReadonlyArray<BalanceRow>, Unavailable>
 ) {
-  const rows = yield* upToDate(integratorId, userId, reading)
+  const rows = yield* upToDate.read(integratorId, userId, reading)
   if (rows.length === 0) return yield* NotFound.of("user", userId)
   return { userId, balances: assets.flatMap((asset) => rows.filter((row) => row.asset === asset).map(withoutDue)) }
 })
@@ -143,13 +150,6 @@ const withoutDue = (
   awaitingFunding
 })
 
-/** A request for a user's balances; `at` is real time in milliseconds. */
-interface BalanceRequest {
-  readonly integratorId: IntegratorId
-  readonly userId: UserId
-  readonly at: number
-}
-
 /** The columns of {@link readBalances}, in their order there. */
 const balanceRow = columnList({
   position: int4(),
@@ -165,23 +165,13 @@ const balanceRow = columnList({
 
 type BalanceRow = Row<typeof balanceRow>
 
-const balanceRequests = columnList({
-  ...Tables.users.pick("integrator_id", "user_id").columns,
-  at: timestamptz(),
-  position: int4()
-})
-
 /** Reads two rows for each enrolled user, by index look-ups row by row, whatever the statistics say. */
-const readBalances = Effect.fnUntraced(function*(requests: ReadonlyArray<BalanceRequest>) {
+const readBalances = Effect.fnUntraced(function*(reads: ReadonlyArray<UserRead>) {
   const sql = yield* SqlClient.SqlClient
   const values = yield* sql`
     SELECT t.position, a.asset, coalesce(e.expected, 0), coalesce(b.pending, 0), coalesce(b.claimable, 0),
       coalesce(b.paid, 0), coalesce(b.owed, 0), coalesce(b.awaiting_funding, 0), ${dueOf(sql, sql`i.now`)}
-    FROM ${balanceRequests.unnest(requests.map((request, position) => ({ ...request, position })))}
-    CROSS JOIN LATERAL (
-      SELECT t.at + clock_offset_millis * interval '1 ms' AS now
-      FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}
-    ) i
+    FROM ${userReads.unnest(reads.map((read, position) => ({ ...read, position })))} ${timeOfReads(sql)}
     CROSS JOIN LATERAL (
       SELECT 1 FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
     ) u

@@ -1,33 +1,111 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId, UserId } from "@card-rewards/domain/Ids"
-import { Clock, Effect } from "effect"
+import { Clock, Context, Effect, Exit, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
+import * as Batcher from "./Batcher.ts"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
+import { perRow } from "./Database/PlannerHints.ts"
+import { bool, columnList, int4, timestamptz } from "./Database/Table.ts"
 import * as Ledger from "./Ledger.ts"
+import * as Tables from "./Tables.ts"
 
 /** Whether a user has due rewards (`due`), has waiting rewards that recoveries may fund (`waiting`), or neither. */
 export type Due = "due" | "waiting" | null
 
-/**
- * Reads rows of a user, after applying what is due. Each row says whether the user has due or waiting rewards. Where a
- * reward is past its holding period, has money assigned, or may be funded by recoveries from users who owe (decisions,
- * section 6), applies these rewards and reads the rows again. Nearly always nothing is due, and no lock is taken.
- */
-export const upToDate = Effect.fnUntraced(function*<Row extends { readonly due: Due }, R>(
-  integratorId: IntegratorId,
-  userId: UserId,
-  reading: Effect.Effect<ReadonlyArray<Row>, Unavailable, R>
-) {
-  const since = yield* Database.deadlineStart
-  const rows = yield* reading
-  const isDue = rows.some(({ due }) => due === "due")
-  if (!isDue && !rows.some(({ due }) => due === "waiting")) return rows
-  return yield* Effect.gen(function*() {
-    if (!isDue && !(yield* isFundable(integratorId, userId))) return rows
-    yield* Ledger.applyAllDue({ integratorId, userIds: new Set([userId]), clearings: [] })
-    return yield* reading
-  }).pipe(Effect.provideService(Database.WaitingSince, since))
+/** The maximum number of reads for which one transaction applies due rewards: as many as it can, one for each. */
+const maxReads = 250
+
+/** The maximum number of reads that wait for due rewards; one integrator has a quarter. */
+const maxPending = 2_048
+
+/** The maximum number of vaults, and so of connections, with which due rewards are applied at the same time. */
+const maxVaults = 4
+
+/** Applies what is due to users before they are read. Nearly always nothing is due, and no lock is taken. */
+export class UpToDate extends Context.Service<UpToDate, {
+  /**
+   * Reads rows of a user, after applying what is due. Each row says whether the user has due or waiting rewards. Where
+   * a reward is past its holding period, has money assigned, or may be funded by recoveries from users who owe
+   * (decisions, section 6), applies these rewards and reads the rows again.
+   */
+  readonly read: <Row extends { readonly due: Due }, R>(
+    integratorId: IntegratorId,
+    userId: UserId,
+    reading: Effect.Effect<ReadonlyArray<Row>, Unavailable, R>
+  ) => Effect.Effect<ReadonlyArray<Row>, Unavailable, R>
+  /** Applies what is due to a user, and to users whose recoveries may fund the user's rewards. */
+  readonly bring: (integratorId: IntegratorId, userId: UserId) => Effect.Effect<void, Unavailable>
+}>()("@card-rewards/core/UpToDate") {
+  static readonly layer: Layer.Layer<UpToDate, never, SqlClient.SqlClient> = Layer.effect(
+    UpToDate,
+    Effect.suspend(() => make)
+  )
+}
+
+/** A user to be read by a joined statement; `at` is real time in milliseconds. */
+export interface UserRead {
+  readonly integratorId: IntegratorId
+  readonly userId: UserId
+  readonly at: number
+}
+
+/** The rows `t` of {@link UserRead}s. */
+export const userReads = columnList({
+  ...Tables.users.pick("integrator_id", "user_id").columns,
+  at: timestamptz(),
+  position: int4()
+})
+
+/** SQL that joins the integrator's time `i.now` to {@link userReads}. */
+export const timeOfReads = (sql: SqlClient.SqlClient) =>
+  sql`CROSS JOIN LATERAL (
+      SELECT t.at + clock_offset_millis * interval '1 ms' AS now
+      FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}
+    ) i`
+
+const make = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const keyOf = ({ integratorId }: UserRead) => integratorId
+  const isFundable = yield* Batcher.ofReads<UserRead, boolean>({
+    name: "UpToDate.readFundable",
+    keyOf,
+    read: (reads) => Effect.provideService(readFundable(reads), SqlClient.SqlClient, sql)
+  })
+  // A vault is locked by one transaction at a time: others of this process would wait for it, each with a connection.
+  const { one: catchUp } = yield* Batcher.make<UserRead, boolean, never>({
+    name: "UpToDate.catchUp",
+    keyOf,
+    isPerKey: true,
+    maxBatch: maxReads,
+    maxPending,
+    startAt: Array.from({ length: maxVaults }, () => 1),
+    busy: "Due rewards of the user cannot be applied in time; send the same request again",
+    run: (batch) =>
+      catchUpTogether(batch).pipe(Database.withOneDeadline, Effect.provideService(SqlClient.SqlClient, sql))
+  })
+
+  const read: UpToDate["Service"]["read"] = Effect.fnUntraced(function*(integratorId, userId, reading) {
+    const since = yield* Database.deadlineStart
+    const rows = yield* reading
+    const isDue = rows.some(({ due }) => due === "due")
+    if (!isDue && !rows.some(({ due }) => due === "waiting")) return rows
+    const request: UserRead = { integratorId, userId, at: yield* Clock.currentTimeMillis }
+    return yield* Effect.gen(function*() {
+      if (!isDue && !(yield* isFundable(request))) return rows
+      yield* Ledger.applyAllDue(catchUp(request))
+      return yield* reading
+    }).pipe(Database.withinRequestDeadline, Effect.provideService(Database.WaitingSince, since))
+  })
+
+  const bring = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
+    const now = yield* nowOf(integratorId)
+    yield* read(integratorId, userId, Database.withinRequestDeadline(sql<{ due: Due }>`
+      SELECT ${dueOf(sql, now)} AS due FROM user_balances b
+      WHERE b.integrator_id = ${integratorId} AND b.user_id = ${userId}`))
+  }, Effect.provideService(SqlClient.SqlClient, sql))
+
+  return UpToDate.of({ read, bring })
 })
 
 /** SQL for the integrator's current time. */
@@ -41,39 +119,52 @@ export const nowOf = Effect.fnUntraced(function*(integratorId: IntegratorId) {
 export const dueOf = (sql: SqlClient.SqlClient, now: Statement.Fragment) =>
   sql`CASE WHEN b.due_at <= ${now} THEN 'due' WHEN b.awaiting_funding > 0 THEN 'waiting' END`
 
+type Batch = ReadonlyArray<Batcher.Pending<UserRead, boolean, Unavailable>>
+
 /**
- * Whether money is assigned to waiting rewards of the user, or recoveries from users who owe may fund them. Users who
+ * Applies due rewards of one integrator's users in one transaction, and answers each request whether these were all.
+ * Where more are due, repeats that for each half of the users, so that none waits for all of another's many rewards.
+ */
+const catchUpTogether = (batch: Batch): Effect.Effect<void, never, SqlClient.SqlClient> =>
+  Effect.gen(function*() {
+    const [first] = batch
+    if (first === undefined) return
+    const { integratorId } = first.request
+    const userIds = new Set(batch.map(({ request }) => request.userId))
+    const exit = yield* Effect.exit(Ledger.catchUp([{ integratorId, userIds, clearings: [] }]))
+    if (Exit.isSuccess(exit) && !exit.value && userIds.size > 1) {
+      const half = Math.ceil(batch.length / 2)
+      yield* catchUpTogether(batch.slice(0, half))
+      yield* catchUpTogether(batch.slice(half))
+    } else for (const { complete } of batch) complete(exit)
+  })
+
+const fundable = columnList({ position: int4(), is_fundable: bool() })
+
+/**
+ * Whether money is assigned to waiting rewards of the users, or recoveries from users who owe may fund them. Users who
  * owe and have a due or assigned reward are found by their partial indexes.
  */
-const isFundable = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
+const readFundable = Effect.fnUntraced(function*(reads: ReadonlyArray<UserRead>) {
   const sql = yield* SqlClient.SqlClient
-  const now = yield* nowOf(integratorId)
-  const [row] = yield* sql<{ due: boolean }>`
-    SELECT EXISTS (
+  const rows = fundable.rows(yield* sql`
+    SELECT t.position, EXISTS (
       SELECT 1 FROM vault_balances v CROSS JOIN LATERAL (
-        SELECT 1 FROM user_balances b WHERE b.integrator_id = v.integrator_id AND b.user_id = ${userId}
+        SELECT 1 FROM user_balances b WHERE b.integrator_id = v.integrator_id AND b.user_id = t.user_id
           AND b.asset = v.asset AND b.first_waiting <= v.assigned_to LIMIT 1
-      ) b WHERE v.integrator_id = ${integratorId} AND v.assigned > 0
+      ) b WHERE v.integrator_id = t.integrator_id AND v.assigned > 0 ${perRow}
     ) OR EXISTS (
       SELECT 1 FROM vault_balances v CROSS JOIN LATERAL (
         SELECT 1 FROM user_balances b WHERE b.integrator_id = v.integrator_id AND b.asset = v.asset AND b.owed > 0
-          AND b.due_at <= ${now} ORDER BY b.due_at, b.due_creation LIMIT 1
-      ) b WHERE v.integrator_id = ${integratorId}
+          AND b.due_at <= i.now ORDER BY b.due_at, b.due_creation LIMIT 1
+      ) b WHERE v.integrator_id = t.integrator_id ${perRow}
     ) OR EXISTS (
       SELECT 1 FROM vault_balances v CROSS JOIN LATERAL (
         SELECT 1 FROM user_balances b WHERE b.integrator_id = v.integrator_id AND b.asset = v.asset AND b.owed > 0
           AND b.first_waiting <= v.assigned_to ORDER BY b.first_waiting LIMIT 1
-      ) b WHERE v.integrator_id = ${integratorId} AND v.assigned > 0
-    ) AS due`
-  return row?.due === true
-}, Database.withinRequestDeadline)
-
-/** Applies what is due to a user, and to users whose recoveries may fund the user's rewards. Mostly nothing is due. */
-export const bringUpToDate = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
-  const now = yield* nowOf(integratorId)
-  const sql = yield* SqlClient.SqlClient
-  const reading = Database.withinRequestDeadline(sql<{ due: Due }>`
-    SELECT ${dueOf(sql, now)} AS due FROM user_balances b
-    WHERE b.integrator_id = ${integratorId} AND b.user_id = ${userId}`)
-  yield* upToDate(integratorId, userId, reading)
+      ) b WHERE v.integrator_id = t.integrator_id AND v.assigned > 0 ${perRow}
+    )
+    FROM ${userReads.unnest(reads.map((read, position) => ({ ...read, position })))} ${timeOfReads(sql)}`.values)
+  const fundableAt = new Set(rows.flatMap(({ isFundable, position }) => isFundable ? [position] : []))
+  return (position: number) => fundableAt.has(position)
 })

@@ -5,7 +5,7 @@ import { Rewards } from "@card-rewards/core/Rewards"
 import { Vault } from "@card-rewards/core/Vault"
 import { IntegratorId, Reference, UserId } from "@card-rewards/domain/Ids"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Result } from "effect"
+import { Clock, Context, Effect, Layer, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import { addOwed, addRewards, dueAfter } from "./BulkRewards.ts"
 import { liveMoneyLayer } from "./Spending.ts"
@@ -70,8 +70,8 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       const { integratorId, now } = yield* setUp
       yield* addRewards(integratorId, { prefix: "ann", users: "one", count: 1_000, state: "Pending", claimableAt: now })
       const read = balanceOf(integratorId, "ann").pipe(
-        Effect.provideService(Ledger.PieceSize, 300),
-        Effect.provideService(Ledger.CatchUpMillis, 0)
+        Effect.provide(Layer.fresh(Rewards.layer)),
+        Effect.provide(Context.make(Ledger.PieceSize, 300).pipe(Context.add(Ledger.CatchUpMillis, 0)))
       )
       const answers: Array<string> = []
       for (let claimable = 0; claimable < 900; claimable += 300) {

@@ -1,8 +1,9 @@
 import { Integrators } from "@card-rewards/core/Integrators"
+import { Rewards } from "@card-rewards/core/Rewards"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { IntegratorId } from "@card-rewards/domain/Ids"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
-import { Cause, Clock, Effect } from "effect"
+import { Cause, Clock, Effect, Layer } from "effect"
 import { compareBalance, compareLog, compareRewards, compareStatuses, compareVault } from "./Compare.ts"
 import { compareStatements } from "./Statement.ts"
 import { compareQuotes, readQuotes } from "./Quotes.ts"
@@ -41,9 +42,15 @@ export interface RunOptions {
 
 let made = 0
 
-/** Runs the operations on a new integrator and on a new model. Returns the first difference, or undefined. */
+/**
+ * Runs the operations on a new integrator and on a new model. Returns the first difference, or undefined. Users are
+ * read by a service that is built with the limits: it applies what is due in fibers of its own.
+ */
 export const run = (operations: ReadonlyArray<Operation>, options: RunOptions = {}) =>
-  withLimits(options.limits ?? {})(runAll(operations, options))
+  runAll(operations, options).pipe(
+    Effect.provide(Layer.fresh(Rewards.layer)),
+    withLimits(options.limits ?? {})
+  )
 
 const runAll = Effect.fnUntraced(function*(operations: ReadonlyArray<Operation>, options: RunOptions) {
   const { integratorId = IntegratorId.make(`model-${++made}`) } = options

@@ -1,0 +1,116 @@
+import { value } from "@card-rewards/core/Database"
+import { Integrators } from "@card-rewards/core/Integrators"
+import * as Ledger from "@card-rewards/core/Ledger"
+import { lockVault } from "@card-rewards/core/Locks"
+import { Rewards } from "@card-rewards/core/Rewards"
+import { type IntegratorId, UserId } from "@card-rewards/domain/Ids"
+import { until } from "@card-rewards/testing/Polling"
+import { assert, layer } from "@effect/vitest"
+import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { addOwed, addRewards } from "./BulkRewards.ts"
+import { liveMoneyLayer } from "./Spending.ts"
+import { newIntegratorId } from "./TestLayer.ts"
+
+/** More than the pool has connections. */
+const users = 40
+
+/** An integrator whose users, one reward each, have rewards in this state, which are due. */
+const setUp = Effect.fnUntraced(function*(state: "Pending" | "AwaitingFunding") {
+  const integratorId = newIntegratorId("up-to-date")
+  yield* (yield* Integrators).create(integratorId)
+  const claimableAt = yield* Clock.currentTimeMillis
+  yield* addRewards(integratorId, { prefix: "user", users, count: users, state, claimableAt })
+  return integratorId
+})
+
+const claimableOf = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: string) {
+  const { balances } = yield* (yield* Rewards).balance(integratorId, UserId.make(userId))
+  return balances[0]?.claimable
+})
+
+/** Reads all users at once. */
+const readAll = (integratorId: IntegratorId) =>
+  Effect.forEach(Array.from({ length: users }, (_, index) => `user${index + 1}`), (userId) =>
+    claimableOf(integratorId, userId), { concurrency: "unbounded" })
+
+/** The vault is locked by another session until `release`. */
+const lock = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  const isLocked = yield* Deferred.make<void>()
+  const end = yield* Deferred.make<void>()
+  const locking = Effect.andThen(lockVault(integratorId), Deferred.succeed(isLocked, undefined))
+  const session = yield* Effect.forkChild(sql.withTransaction(Effect.andThen(locking, Deferred.await(end))))
+  yield* Deferred.await(isLocked)
+  return Effect.andThen(Deferred.succeed(end, undefined), Fiber.join(session))
+})
+
+/** Sessions that wait for a lock. */
+const waiting = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql`SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+})
+
+/** Transactions that have moved money of the vault. */
+const transactions = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql`SELECT DISTINCT xmin::text FROM journal WHERE integrator_id = ${integratorId}`
+})
+
+layer(liveMoneyLayer, { excludeTestServices: true })("reads of users with due rewards", (it) => {
+  it.effect("wait for a locked vault with one connection, and others' reads do not wait", () =>
+    Effect.gen(function*() {
+      const [locked, other] = [yield* setUp("Pending"), yield* setUp("Pending")]
+      const release = yield* lock(locked)
+      const reads = yield* Effect.forkChild(readAll(locked))
+      yield* until("a session that waits for the vault", waiting, ({ length }) => length > 0)
+      assert.deepStrictEqual(new Set(yield* readAll(other)), new Set([1n]))
+      assert.lengthOf(yield* waiting, 1)
+      yield* release
+      assert.deepStrictEqual(new Set(yield* Fiber.join(reads)), new Set([1n]))
+      const { length } = yield* transactions(locked)
+      assert.isTrue(length > 0 && length <= 3, `in ${length} transactions`)
+    }))
+
+  it.effect("do so where recoveries from users who owe may fund the rewards", () =>
+    Effect.gen(function*() {
+      const [locked, other] = [yield* setUp("AwaitingFunding"), yield* setUp("Pending")]
+      const claimableAt = yield* Clock.currentTimeMillis
+      yield* addRewards(locked, { prefix: "ann", users: "one", count: users, state: "Pending", claimableAt })
+      yield* addOwed(locked, "an", 1, 0)
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`UPDATE user_balances SET owed = ${value.int4(users)}
+        WHERE integrator_id = ${locked} AND user_id = 'ann'`
+      const release = yield* lock(locked)
+      const reads = yield* Effect.forkChild(readAll(locked))
+      yield* until("a session that waits for the vault", waiting, ({ length }) => length > 0)
+      assert.deepStrictEqual(new Set(yield* readAll(other)), new Set([1n]))
+      assert.lengthOf(yield* waiting, 1)
+      yield* release
+      assert.deepStrictEqual(new Set(yield* Fiber.join(reads)), new Set([1n]))
+    }))
+
+  it.effect("do not wait until all of another user's many due rewards are applied", () =>
+    Effect.gen(function*() {
+      const integratorId = yield* setUp("Pending")
+      const claimableAt = (yield* Clock.currentTimeMillis) - 1_000
+      yield* addRewards(integratorId, { prefix: "many", users: "one", count: 2_000, state: "Pending", claimableAt })
+      yield* addRewards(integratorId, { prefix: "none", users: "one", count: 1, state: "Claimable", claimableAt })
+      const release = yield* lock(integratorId)
+      const first = yield* Effect.forkChild(claimableOf(integratorId, "user1"))
+      yield* until("a session that waits for the vault", waiting, ({ length }) => length > 0)
+      // these are joined: the user with many rewards has those that were due first
+      const many = yield* Effect.forkChild(claimableOf(integratorId, "many"))
+      const few = yield* Effect.forkChild(claimableOf(integratorId, "user2"))
+      yield* Effect.repeat(claimableOf(integratorId, "none"), { times: 5 })
+      yield* release
+      assert.strictEqual(yield* Fiber.join(first), 1n)
+      assert.strictEqual(yield* Fiber.join(few), 1n)
+      assert.isUndefined(many.pollUnsafe())
+      yield* Fiber.interrupt(many)
+    }).pipe(
+      Effect.provide(Layer.fresh(Rewards.layer)),
+      Effect.provideService(Ledger.PieceSize, 20),
+      Effect.provideService(Ledger.CatchUpMillis, 60_000)
+    ))
+})
