@@ -2,7 +2,7 @@ import type { Attack } from "./Attack.ts"
 import { costlyRequests } from "./attacks/CostlyRequests.ts"
 import { deposit } from "./attacks/Deposit.ts"
 import { dueOwing } from "./attacks/DueOwing.ts"
-import { batchFlood, ingestFlood, readFlood } from "./attacks/Floods.ts"
+import { batchFlood, dueReadFlood, ingestFlood, readFlood } from "./attacks/Floods.ts"
 import { halfBodies } from "./attacks/HalfBodies.ts"
 import { idleIntegrators } from "./attacks/IdleIntegrators.ts"
 import { books, largeEvents, largePrograms, simulations } from "./attacks/LargeAnswers.ts"
@@ -38,6 +38,7 @@ const ofRequests: ReadonlyArray<Attack> = [
   simulations,
   costlyRequests,
   readFlood,
+  dueReadFlood,
   ingestFlood,
   batchFlood
 ]

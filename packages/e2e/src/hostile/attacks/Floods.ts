@@ -75,6 +75,36 @@ export const readFlood = Attack.make({
   })
 })
 
+interface DueReads extends Sockets.Flood {
+  readonly users: number
+}
+
+/**
+ * Balances of users whose rewards have just become due, each of which has to be applied before it is read. The worker
+ * comes to the users who are read first at last.
+ */
+export const dueReadFlood = Attack.make({
+  name: "due-read-flood",
+  what: ({ connections, users }: DueReads) =>
+    `reads of ${Attack.grouped(users)} balances with due rewards on ${Attack.grouped(connections)} connections`,
+  short: { users: 1_500, connections: 400, perSecond: 1_000, millis: 1_000 },
+  full: { users: 20_000, connections: 500, perSecond: readsPerSecond, millis: 20_000 },
+  maxSeconds: 120,
+  prepare: Effect.fnUntraced(function*(attacker, size) {
+    const { users } = size
+    yield* Seed.enroll(attacker, users)
+    const begin = yield* Attacker.publishPlain(attacker, { holdingPeriodDays: 1 })
+    yield* Attacker.deposit(attacker, "all", Attacker.rewardOfDollar * BigInt(users))
+    yield* Seed.store(attacker, { count: users, users, occurredAt: begin })
+    const headers = { "x-api-key": attacker.apiKey }
+    const reads = flood(attacker, size, (index) =>
+      Sockets.request("GET", `/v1/users/${Seed.userOf(users - 1 - index % users)}/balance`, headers))
+    const dueAt = begin + Attacker.dayMillis
+    const both = Effect.all([reads, Attacker.matured(attacker, dueAt)], { concurrency: 2 })
+    return Effect.andThen(Attacker.moveClock(attacker, dueAt), Effect.scoped(Effect.map(both, ([found]) => found)))
+  })
+})
+
 const flood = Effect.fnUntraced(function*(
   { stage }: Attacker.Attacker,
   size: Sockets.Flood,
