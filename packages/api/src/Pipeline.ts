@@ -56,9 +56,9 @@ const make = Effect.gen(function*() {
   const slots = new HandlerSlots()
   const large = new LargeAnswers()
 
-  const authenticate = (request: HttpServerRequest.HttpServerRequest, now: number) => {
+  const authenticate = (request: HttpServerRequest.HttpServerRequest, clock: Clock.Clock) => {
     const apiKey = request.headers["x-api-key"] ?? ""
-    return keys.fresh(apiKey, now) ??
+    return keys.fresh(apiKey, clock) ??
       keys.check(apiKey, clientOf(Option.getOrElse(request.remoteAddress, () => "")))
   }
 
@@ -109,7 +109,7 @@ const make = Effect.gen(function*() {
           onSuccess: count
         })
       }
-      const key = authenticate(request, now)
+      const key = authenticate(request, clock)
       return Effect.isEffect(key) ? Effect.flatMap(key, admit) : admit(key)
     })
     return Effect.catch(answered, refuse)

@@ -43,13 +43,14 @@ const make = (auth: Limit = "off") => {
   return { database, layer: KeyChecks.layer.pipe(Layer.provide([one, limits])) }
 }
 
+const hourMillis = 3_600_000
 const away = Effect.fail(new Unavailable({ message: "away" }))
 const keyOf = (digit: string) => `service_sk_sandbox_${digit.repeat(64)}`
 /** As the request pipeline calls it. */
 const check = (apiKey = keyOf("a"), client = "192.0.2.1") =>
   Effect.gen(function*() {
     const checks = yield* KeyChecks
-    return checks.fresh(apiKey, yield* Clock.currentTimeMillis) ?? (yield* checks.check(apiKey, client))
+    return checks.fresh(apiKey, yield* Clock.Clock) ?? (yield* checks.check(apiKey, client))
   }).pipe(
     Effect.match({ onSuccess: () => "accepted", onFailure: (error) => error._tag })
   )
@@ -66,6 +67,28 @@ describe("KeyChecks", () => {
       yield* TestClock.adjust("1 second")
       assert.strictEqual(yield* check(), "Unauthorized")
       assert.strictEqual(database.lookUps, 2)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("the machine's time, when it is set back, keeps no key from being looked up", () => {
+    const { database, layer } = make()
+    return Effect.gen(function*() {
+      yield* TestClock.setTime(3 * hourMillis)
+      assert.strictEqual(yield* check(), "accepted")
+      yield* TestClock.setTime(hourMillis)
+      database.answer = away
+      yield* TestClock.adjust("59 minutes")
+      assert.strictEqual(yield* check(), "accepted")
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* check(), "Unavailable")
+      database.answer = Effect.succeedSome(key)
+      assert.strictEqual(yield* check(), "accepted")
+      yield* TestClock.setTime(0)
+      database.answer = Effect.succeedSome({ ...key, revoked: true })
+      yield* TestClock.adjust("29 seconds")
+      assert.strictEqual(yield* check(), "accepted")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* check(), "Unauthorized")
     }).pipe(Effect.provide(layer))
   })
 

@@ -51,6 +51,20 @@ layer(TestApi.layer().pipe(Layer.provideMerge(AdjustableClock.layer)), options)(
       assert.deepInclude(yield* ask(key), accepted)
     }))
 
+  it.effect("a revoked key stops 30 s after its look-up, whenever the machine's time is set back", () =>
+    Effect.gen(function*() {
+      const { pass, setBack } = yield* AdjustableClock
+      const api = yield* TestApi
+      const { key } = yield* newIntegrator("set-back")
+      const second = yield* createKey(key, "second")
+      assert.deepInclude(yield* ask(second), accepted)
+      yield* setBack("2 hours")
+      assert.strictEqual((yield* api.send("DELETE", "/v1/api-keys/second", { key })).status, 200)
+      yield* pass("30 seconds")
+      assert.deepInclude(yield* askAnew(second, 401), refused)
+      assert.deepInclude(yield* ask(key), accepted)
+    }))
+
   it.effect("a suspension closes the API, and its end opens it, 30 s after the key was last looked up", () =>
     Effect.gen(function*() {
       const { pass } = yield* AdjustableClock

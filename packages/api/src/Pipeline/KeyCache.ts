@@ -20,20 +20,23 @@ const retryAfterMillis = 1_000
 /** How long a request waits for a look-up. An abandoned query may take long to end, and its answer is not needed. */
 const lookUpTimeoutMillis = 4_600
 
-/** A key as the database had it. */
+/** A key as the database had it. Times are of the monotonic clock: the machine's time may be set back. */
 export interface Cached {
   readonly key: FoundKey
-  readonly checkedAt: number
+  readonly checkedNanos: bigint
   /** From then on it is to be looked up again. */
-  readonly checkAgainAt: number
+  readonly checkAgainNanos: bigint
 }
+
+/** Nanoseconds after so many milliseconds. */
+const after = (nanos: bigint, millis: number): bigint => nanos + BigInt(millis) * 1_000_000n
 
 /**
  * The keys that were looked up within the last hour, and the look-ups under way, by the hash of the key in hex. Unknown
  * and revoked keys are never cached.
  */
 export interface KeyCache {
-  readonly get: (id: string, nowMillis: number) => Cached | undefined
+  readonly get: (id: string, nowNanos: bigint) => Cached | undefined
   /** As {@link get}, however long ago the key was looked up, and without counting as a use. */
   readonly peek: (id: string) => Cached | undefined
   /** Requests with the same key share one look-up, in its slot's cell. Look-ups of different clients take turns. */
@@ -47,14 +50,14 @@ export const make = Effect.gen(function*() {
   const cache = new LRUCache<string, Cached>({ max: maxCachedKeys })
   const underWay = new Map<string, Deferred.Deferred<Option.Option<FoundKey>, Unavailable>>()
 
-  const record = (id: string, exit: Exit.Exit<Option.Option<FoundKey>, Unavailable>, now: number) => {
+  const record = (id: string, exit: Exit.Exit<Option.Option<FoundKey>, Unavailable>, now: bigint) => {
     if (Exit.isSuccess(exit)) {
       const key = Option.getOrUndefined(exit.value)
       if (key === undefined || key.revoked) cache.delete(id)
-      else cache.set(id, { key, checkedAt: now, checkAgainAt: now + freshMillis })
+      else cache.set(id, { key, checkedNanos: now, checkAgainNanos: after(now, freshMillis) })
     } else {
       const stale = cache.peek(id)
-      if (stale !== undefined) cache.set(id, { ...stale, checkAgainAt: now + retryAfterMillis })
+      if (stale !== undefined) cache.set(id, { ...stale, checkAgainNanos: after(now, retryAfterMillis) })
     }
   }
 
@@ -69,7 +72,7 @@ export const make = Effect.gen(function*() {
       const found = cells.of(slot)?.apiKeys.find({ hash, slot, client }) ?? Effect.fail(notOwned())
       return found.pipe(
         Effect.onExit((exit) =>
-          Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          Effect.flatMap(Clock.monotonicTimeNanos, (now) => {
             underWay.delete(id)
             record(id, exit, now)
             return Deferred.done(answer, exit)
@@ -82,7 +85,8 @@ export const make = Effect.gen(function*() {
 
   const get: KeyCache["get"] = (id, now) => {
     const cached = cache.get(id)
-    return cached === undefined || now >= cached.checkedAt + acceptedWhileAwayMillis ? undefined : cached
+    if (cached === undefined || now >= after(cached.checkedNanos, acceptedWhileAwayMillis)) return undefined
+    return cached
   }
 
   return { get, peek: (id) => cache.peek(id), lookUp } satisfies KeyCache

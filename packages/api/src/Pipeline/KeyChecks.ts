@@ -1,7 +1,7 @@
 import type { FoundKey } from "@card-rewards/core/ApiKeys"
 import { type RateLimited, Unauthorized, type Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { Context, Duration, Effect, Layer, Option } from "effect"
+import { type Clock, Context, Duration, Effect, Layer, Option } from "effect"
 import { hash } from "node:crypto"
 import { Cells } from "../Cells.ts"
 import * as KeyCache from "./KeyCache.ts"
@@ -21,7 +21,7 @@ export class KeyChecks extends Context.Service<KeyChecks, {
   /** `client` is what failures are counted under, see {@link clientOf}. */
   readonly check: (apiKey: string, client: string) => Effect.Effect<FoundKey, Refusal>
   /** The key, if it need not be looked up now. */
-  readonly fresh: (apiKey: string, nowMillis: number) => FoundKey | undefined
+  readonly fresh: (apiKey: string, clock: Clock.Clock) => FoundKey | undefined
   /** The integrator of a key that was looked up before, however long ago. */
   readonly integratorOf: (apiKey: string) => IntegratorId | undefined
 }>()("@card-rewards/api/KeyChecks") {
@@ -69,16 +69,19 @@ const make = Effect.gen(function*() {
     )
 
   return KeyChecks.of({
-    fresh: (apiKey, now) => {
+    fresh: (apiKey, clock) => {
+      const now = clock.monotonicTimeNanosUnsafe()
       const cached = cache.get(idOf(apiKey), now)
-      return cached === undefined || now >= cached.checkAgainAt ? undefined : recordUse(cached.key, now)
+      return cached === undefined || now >= cached.checkAgainNanos
+        ? undefined
+        : recordUse(cached.key, clock.currentTimeMillisUnsafe())
     },
     check: (apiKey, client) =>
       Effect.clockWith((clock): Effect.Effect<FoundKey, Refusal> => {
         const now = clock.currentTimeMillisUnsafe()
         if (!wellFormed.test(apiKey)) return refuse(client, now)
         const [id, slot] = [idOf(apiKey), slotIn(apiKey)]
-        const cached = cache.get(id, now)
+        const cached = cache.get(id, clock.monotonicTimeNanosUnsafe())
         const checked = cached === undefined
           ? checkUnknown(id, slot, client, now)
           : checkCached(id, slot, cached, client, now)
