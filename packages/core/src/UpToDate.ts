@@ -123,7 +123,8 @@ type Batch = ReadonlyArray<Batcher.Pending<UserRead, boolean, Unavailable>>
 
 /**
  * Applies due rewards of one integrator's users in one transaction, and answers each request whether these were all.
- * Where more are due, repeats that for each half of the users, so that none waits for all of another's many rewards.
+ * Where more are due, or it fails with a defect, repeats that for each half of the users: none waits for all of
+ * another's many rewards, or fails because of another's broken row.
  */
 const catchUpTogether = (batch: Batch): Effect.Effect<void, never, SqlClient.SqlClient> =>
   Effect.gen(function*() {
@@ -132,7 +133,8 @@ const catchUpTogether = (batch: Batch): Effect.Effect<void, never, SqlClient.Sql
     const { integratorId } = first.request
     const userIds = new Set(batch.map(({ request }) => request.userId))
     const exit = yield* Effect.exit(Ledger.catchUp([{ integratorId, userIds, clearings: [] }]))
-    if (Exit.isSuccess(exit) && !exit.value && userIds.size > 1) {
+    const isFinal = Exit.isSuccess(exit) ? exit.value : !Exit.hasDies(exit)
+    if (!isFinal && userIds.size > 1) {
       const half = Math.ceil(batch.length / 2)
       yield* catchUpTogether(batch.slice(0, half))
       yield* catchUpTogether(batch.slice(half))

@@ -6,7 +6,7 @@ import { Rewards } from "@card-rewards/core/Rewards"
 import { type IntegratorId, UserId } from "@card-rewards/domain/Ids"
 import { until } from "@card-rewards/testing/Polling"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
+import { Clock, Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { addOwed, addRewards } from "./BulkRewards.ts"
 import { liveMoneyLayer } from "./Spending.ts"
@@ -30,9 +30,13 @@ const claimableOf = Effect.fnUntraced(function*(integratorId: IntegratorId, user
 })
 
 /** Reads all users at once. */
-const readAll = (integratorId: IntegratorId) =>
+const readEach = (integratorId: IntegratorId) =>
   Effect.forEach(Array.from({ length: users }, (_, index) => `user${index + 1}`), (userId) =>
-    claimableOf(integratorId, userId), { concurrency: "unbounded" })
+    Effect.exit(claimableOf(integratorId, userId)), { concurrency: "unbounded" })
+
+/** As {@link readEach}, where each must succeed. */
+const readAll = (integratorId: IntegratorId) =>
+  Effect.flatMap(readEach(integratorId), (exits) => Effect.all(exits))
 
 /** The vault is locked by another session until `release`. */
 const lock = Effect.fnUntraced(function*(integratorId: IntegratorId) {
@@ -88,6 +92,19 @@ layer(liveMoneyLayer, { excludeTestServices: true })("reads of users with due re
       assert.lengthOf(yield* waiting, 1)
       yield* release
       assert.deepStrictEqual(new Set(yield* Fiber.join(reads)), new Set([1n]))
+    }))
+
+  it.effect("are answered beside one of a user whose rows are broken", () =>
+    Effect.gen(function*() {
+      const integratorId = yield* setUp("Pending")
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`UPDATE user_balances SET pending = 0 WHERE integrator_id = ${integratorId} AND user_id = 'user7'`
+      const release = yield* lock(integratorId)
+      const reads = yield* Effect.forkChild(readEach(integratorId))
+      yield* until("a session that waits for the vault", waiting, ({ length }) => length > 0)
+      yield* release
+      const exits = yield* Fiber.join(reads)
+      assert.isTrue(exits.every((exit, index) => index === 6 ? Exit.hasDies(exit) : Exit.isSuccess(exit)))
     }))
 
   it.effect("do not wait until all of another user's many due rewards are applied", () =>
