@@ -104,7 +104,7 @@ const tables = [
 /** What the holder of leases does with them. */
 const holdOn = Effect.fnUntraced(function*(held: ReadonlyArray<Leased>, now: number) {
   const { purge, record, release, renew } = yield* Deliveries
-  assert.strictEqual((yield* renew(held, now + 120_000)).size, 0)
+  assert.strictEqual((yield* renew(held, now + 120_000)).renewed.size, 0)
   const nothing = { attempts: [], retries: [], isRepeated: false }
   const attempted = held.map((one) => ({ ...one, ...nothing, cursor: 1n, revision: 1 }))
   assert.strictEqual((yield* record(attempted, now)).stored.size, 0)

@@ -10,7 +10,8 @@ import type {
   Reading,
   ReadRequest,
   Recorded,
-  Released
+  Released,
+  Renewed
 } from "./Deliveries/Delivery.ts"
 import { lease, release, renew } from "./Deliveries/Lease.ts"
 import { keepAttempts, purge } from "./Deliveries/Purge.ts"
@@ -33,8 +34,8 @@ const secretsTimeToLive = "1 minute"
 export class Deliveries extends Context.Service<Deliveries, {
   /** Leases endpoints with work, those that have waited longest first. Their events are read only after it returns. */
   readonly lease: (options: LeaseOptions) => Effect.Effect<ReadonlyArray<Leased>, Unavailable>
-  /** Extends leases, and returns the integrators whose endpoints are still held. */
-  readonly renew: (leases: ReadonlyArray<Lease>, until: number) => Effect.Effect<ReadonlySet<string>, Unavailable>
+  /** Extends leases. One of which nothing is returned is lost. */
+  readonly renew: (leases: ReadonlyArray<Lease>, until: number) => Effect.Effect<Renewed, Unavailable>
   /** Reads what is to be delivered. What is not returned is not held any more. */
   readonly read: (
     requests: ReadonlyArray<ReadRequest>,
@@ -42,8 +43,14 @@ export class Deliveries extends Context.Service<Deliveries, {
   ) => Effect.Effect<ReadonlyArray<Reading>, Unavailable>
   /** Stores records, each wholly or not at all. A record of which nothing is returned belongs to a lost lease. */
   readonly record: (records: ReadonlyArray<EndpointRecord>, now: number) => Effect.Effect<Recorded, Unavailable>
-  /** Gives up leases of endpoints that nothing is in flight for. */
-  readonly release: (leases: ReadonlyArray<Released>, now: number) => Effect.Effect<void, Unavailable>
+  /**
+   * Gives up leases of endpoints that nothing is in flight for. Returns the integrators whose leases are still held,
+   * because another transaction has locked the endpoint.
+   */
+  readonly release: (
+    leases: ReadonlyArray<Released>,
+    now: number
+  ) => Effect.Effect<ReadonlySet<string>, Unavailable>
   /** Removes a batch of a deleted endpoint's retries, and its replays. Returns whether there was such an endpoint. */
   readonly purge: (now: number) => Effect.Effect<boolean, Unavailable>
   /** Creates partitions for the attempts of the coming weeks, and removes attempts older than some days. */

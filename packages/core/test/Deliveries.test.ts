@@ -140,12 +140,12 @@ layer(services, { excludeTestServices: true })("Deliveries", (it) => {
       yield* sql`DELETE FROM retries WHERE integrator_id = ${integratorId}`
     }))
 
-  it.effect("nobody waits for a locked endpoint: its record is busy, and the others' are stored", () =>
+  it.effect("nobody waits for a locked endpoint: its record and its lease are busy, and the others' are not", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const names = yield* Effect.forEach(["locked", "failing", "sound"], setUp)
       yield* Effect.forEach(names, ping)
-      const { lease, record } = yield* Deliveries
+      const { lease, record, release, renew } = yield* Deliveries
       const now = yield* Clock.currentTimeMillis
       const leases = (yield* lease({ worker: "test", now, until: now + 30_000, limit: 9 }))
         .filter(({ integratorId }) => names.includes(integratorId))
@@ -183,10 +183,19 @@ layer(services, { excludeTestServices: true })("Deliveries", (it) => {
       })))
       yield* Deferred.await(holding)
       assert.deepStrictEqual(yield* recordAll, { stored: new Set(["failing", "sound"]), busy: new Set(["locked"]) })
+      const renewAll = renew(leases, now + 60_000)
+      assert.deepStrictEqual(yield* renewAll, { renewed: new Set(["failing", "sound"]), busy: new Set(["locked"]) })
+      const ends = yield* sql<{ integratorId: string; workAt: number }>`SELECT integrator_id, work_at
+        FROM webhook_endpoints WHERE integrator_id IN ('locked', 'sound') ORDER BY integrator_id`
+      assert.deepStrictEqual(ends.map(({ workAt }) => workAt - now), [30_000, 60_000])
+      const twoOf = leases.filter(({ integratorId }) => integratorId !== "failing")
+      assert.deepStrictEqual(yield* release(twoOf, now), new Set(["locked"]))
       yield* Deferred.succeed(enough, undefined)
       yield* Fiber.join(held)
       assert.deepStrictEqual(yield* recordAll, { stored: new Set(names), busy: new Set<string>() })
-      yield* Effect.forEach(leases, releaseOf)
+      // one that is given up is not extended
+      assert.deepStrictEqual(yield* renewAll, { renewed: new Set(["failing", "locked"]), busy: new Set<string>() })
+      assert.deepStrictEqual(yield* release(leases, now), new Set<string>())
     }))
 
   it.effect("leasing, reading and recording read what is delivered, however much was or waits, whatever is known", () =>

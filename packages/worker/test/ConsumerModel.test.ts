@@ -11,11 +11,11 @@ const steps = 150
 
 /** Kinds of histories: from nothing but failing receivers to everything at once. */
 const kinds: ReadonlyArray<Faults> = [
-  { failing: 0.1, crash: 0, pause: 0, jump: 0, database: 0 },
-  { failing: 0.3, crash: 0.5, pause: 0, jump: 0, database: 0 },
-  { failing: 0.3, crash: 0.2, pause: 0.5, jump: 0, database: 0.05 },
-  { failing: 0.7, crash: 0.2, pause: 0.2, jump: 0.3, database: 0.1 },
-  { failing: 0.97, crash: 0.1, pause: 0.1, jump: 0.1, database: 0.02 }
+  { failing: 0.1, crash: 0, pause: 0, jump: 0, lock: 0, database: 0 },
+  { failing: 0.3, crash: 0.5, pause: 0, jump: 0, lock: 0.3, database: 0 },
+  { failing: 0.3, crash: 0.2, pause: 0.5, jump: 0, lock: 0.2, database: 0.05 },
+  { failing: 0.7, crash: 0.2, pause: 0.2, jump: 0.3, lock: 0.2, database: 0.1 },
+  { failing: 0.97, crash: 0.1, pause: 0.1, jump: 0.1, lock: 0.1, database: 0.02 }
 ]
 
 it("events that an earlier holder has passed are passed, although nothing is to be sent", () => {

@@ -48,8 +48,7 @@ const release = Effect.fnUntraced(function*(log: Log, holder: Consumer, now: num
   const released = holder.release(now, true)
   if (released === undefined) return holder
   const deliveries = yield* Deliveries
-  yield* deliveries.release([released], now)
-  log.release(released, now)
+  assert.deepStrictEqual(yield* deliveries.release([released], now), log.release(released, now))
 })
 
 const ofLog = ({ event, isBlocked, reward, round }: LogDelivery) => ({ event, round, isBlocked, reward })

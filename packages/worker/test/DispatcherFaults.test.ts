@@ -4,7 +4,7 @@ import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { Connector, ConnectorError } from "@card-rewards/worker/Connector"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer, References } from "effect"
+import { Effect, Fiber, Latch, Layer, References } from "effect"
 import { SqlClient } from "effect/sql"
 import { endpoint, event, events, services, allDelivered, states } from "./Dispatching.ts"
 
@@ -119,6 +119,44 @@ it.live("where no attempt can be recorded for a while, none is lost", () =>
     yield* untilTrue(allDelivered)
     assert.deepStrictEqual(yield* states, Array(3).fill({ state: "delivered", attempts: 1 }))
     assert.strictEqual(hook.received.length, 3)
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(services()),
+    Effect.provideService(References.MinimumLogLevel, "None")
+  ))
+
+it.live("an endpoint that another session keeps locked beyond its lease holds up no other one", () =>
+  Effect.gen(function*() {
+    const hook = yield* WebhookReceiver.make()
+    for (const name of ["acme", "other", "idle"]) yield* endpoint(name, `${hook.origin}/${name}`)
+    const sentTo = (name: string) => hook.received.filter(({ path }) => path === `/${name}`).length
+    const answers: Array<() => void> = []
+    hook.hold((respond) => answers.push(respond))
+    yield* Effect.forEach(["acme", "other"], (name) => events(name, 1))
+    yield* Layer.build(WebhookDispatcher.layer({ retryDelays: [1000], leaseMillis: 1_500 }))
+    yield* untilTrue(Effect.sync(() => answers.length === 2))
+    hook.hold(undefined)
+    const sql = yield* SqlClient.SqlClient
+    const holding = yield* Latch.make()
+    const enough = yield* Latch.make()
+    const held = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+      yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
+      yield* sql`SELECT FROM webhook_endpoints WHERE integrator_id = 'acme' FOR UPDATE`
+      yield* holding.open
+      yield* enough.await
+    })))
+    yield* holding.await
+    // the attempt cannot be recorded, so that the endpoint is not given up
+    for (const respond of answers) respond()
+    const ended = sql`SELECT FROM webhook_endpoints WHERE integrator_id = 'acme' AND work_at < clock_timestamp()`
+    yield* untilTrue(Effect.map(ended, (rows) => rows.length === 1))
+    const sent = sentTo("acme")
+    yield* Effect.forEach(["acme", "other", "idle"], (name) => events(name, 20))
+    yield* untilTrue(Effect.sync(() => sentTo("other") >= 21 && sentTo("idle") >= 20))
+    assert.strictEqual(sentTo("acme"), sent)
+    yield* enough.open
+    yield* Fiber.join(held)
+    yield* untilTrue(allDelivered)
   }).pipe(
     Effect.scoped,
     Effect.provide(services()),

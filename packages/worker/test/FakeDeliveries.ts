@@ -1,4 +1,10 @@
-import { Deliveries, type EndpointRecord, type Leased, type LogDelivery } from "@card-rewards/core/Deliveries"
+import {
+  Deliveries,
+  type EndpointRecord,
+  type Lease,
+  type Leased,
+  type LogDelivery
+} from "@card-rewards/core/Deliveries"
 import { closedBreaker } from "@card-rewards/domain/Delivery"
 import { Unavailable } from "@card-rewards/domain/Errors"
 import { IntegratorId } from "@card-rewards/domain/Ids"
@@ -13,6 +19,10 @@ const endpoint = { url: "http://127.0.0.1:9/", revision: 1, breaker: closedBreak
 const lease = { generation: 1, token: 1n, takenFrom: null }
 export const away = new Unavailable({ message: "away" })
 export const eventsEach = 40
+
+const none: ReadonlySet<string> = new Set()
+const named = (leases: ReadonlyArray<Lease>): ReadonlySet<string> =>
+  new Set(leases.map(({ integratorId }) => integratorId))
 
 /** What the database does with a statement for some integrators. */
 type Answering = (integratorIds: ReadonlyArray<string>) => Effect.Effect<void, Unavailable>
@@ -54,7 +64,7 @@ export const dispatcher = Effect.fnUntraced(function*(endpoints: number) {
             return { ...lease, integratorId, cursor, ahead: cursor, breaker: closedBreaker }
           })
       ),
-    renew: (leases) => Effect.succeed(new Set(leases.map(({ integratorId }) => integratorId))),
+    renew: (leases) => Effect.succeed({ renewed: named(leases), busy: none }),
     read: (requests) =>
       Effect.map(Effect.suspend(() => state.reading(requests.map(({ integratorId }) => integratorId))), () =>
         requests.map(({ after, events, integratorId }) => ({
@@ -67,9 +77,9 @@ export const dispatcher = Effect.fnUntraced(function*(endpoints: number) {
     record: (records) =>
       Effect.map(Effect.suspend(() => state.database(records.map(({ integratorId }) => integratorId))), () => {
         records.forEach(store)
-        return { stored: new Set(records.map(({ integratorId }) => integratorId)), busy: new Set<string>() }
+        return { stored: named(records), busy: none }
       }),
-    release: (leases) => Effect.sync(() => leases.forEach(({ integratorId }) => held.delete(integratorId))),
+    release: (leases) => Effect.sync(() => (leases.forEach(({ integratorId }) => held.delete(integratorId)), none)),
     purge: () => Effect.succeed(false),
     keepAttempts: () => Effect.void
   })

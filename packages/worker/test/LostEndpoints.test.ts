@@ -47,7 +47,7 @@ it.effect("a cell that has lost all of its endpoints leaves the limits to the ot
     const limits = new SharedLimits()
     const other = new Consumers(limits)
     other.begin(0, 0n)
-    const cell = yield* busyCell(limits, { renew: () => Effect.succeed(new Set()) })
+    const cell = yield* busyCell(limits, { renew: () => Effect.succeed({ renewed: new Set(), busy: new Set() }) })
     assert.isAtMost(limits.free(other).inFlight, 256)
     assert.strictEqual(limits.endpoints, 24)
     yield* Leases.renew(cell)
@@ -59,7 +59,7 @@ it.effect("a cell that has lost all of its endpoints leaves the limits to the ot
 it.effect("a cell that has given up its endpoints leaves the room for bodies to the others", () =>
   Effect.gen(function*() {
     const limits = new SharedLimits()
-    const cell = yield* busyCell(limits, { release: () => Effect.void })
+    const cell = yield* busyCell(limits, { release: () => Effect.succeed(new Set()) })
     for (const { consumer } of cell.consumers) consumer.sendings.slice().forEach((sending) => consumer.drop(sending))
     yield* Leases.release(cell, true)
     yield* immediate

@@ -129,6 +129,12 @@ export interface Recorded {
   readonly busy: ReadonlySet<string>
 }
 
+/** Whose leases are extended, and whose are as they were, because another transaction has locked the endpoint. */
+export interface Renewed {
+  readonly renewed: ReadonlySet<string>
+  readonly busy: ReadonlySet<string>
+}
+
 /** A lease that is given up, and before when the endpoint is not to be leased again, whatever work it has. */
 export interface Released extends Lease {
   readonly notBefore?: number | undefined

@@ -1,16 +1,13 @@
 import type { Breaker } from "@card-rewards/domain/Delivery"
-import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
-import { perRow } from "../Database/PlannerHints.ts"
-import { columnList, int4, int8, nullable, text, timestamptz } from "../Database/Table.ts"
-import type { Lease, Leased, LeaseOptions, Released } from "./Delivery.ts"
+import { expectFewRows, perRow } from "../Database/PlannerHints.ts"
+import { columnList, int8, nullable, text, timestamptz } from "../Database/Table.ts"
+import type { Lease, Leased, LeaseOptions, Released, Renewed } from "./Delivery.ts"
 import { isOwned } from "../Slots.ts"
+import { type HeldRow, leaseColumns, lockHeld, outcomeOf, selectChanged, selectHeld } from "./HeldEndpoints.ts"
 import { atOnce } from "./WakeUp.ts"
-
-/** Parameters that name leases. */
-export const leaseColumns = columnList({ integrator_id: text<IntegratorId>(), generation: int4(), token: int8() })
 
 const releaseColumns = columnList({ ...leaseColumns.columns, not_before: nullable(timestamptz()) })
 const cursorColumns = columnList({ integrator_id: text(), cursor: int8() })
@@ -46,49 +43,53 @@ export const lease = Effect.fnUntraced(function*(options: LeaseOptions) {
 
 /** Extends leases whose token is still the endpoint's. A statement that a later one has overtaken shortens none. */
 export const renew = Effect.fnUntraced(function*(leases: ReadonlyArray<Lease>, until: number) {
-  if (leases.length === 0) return new Set<string>()
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<{ integratorId: string }>`
-    UPDATE webhook_endpoints e SET work_at = greatest(e.work_at, ${value.timestamptz(until)})
-    FROM ${leaseColumns.unnest(leases)}
-    WHERE ${leaseColumns.match("e", "t")} AND e.worker IS NOT NULL AND ${isOwned("e.integrator_id")}
-    RETURNING e.integrator_id`
-  return new Set(rows.map(({ integratorId }) => integratorId))
+  const rows = leases.length === 0 ? [] : yield* sql<HeldRow>`
+    WITH held AS (${selectHeld(sql, leaseColumns.unnest(leases))} AND e.worker IS NOT NULL), changed AS (
+      UPDATE webhook_endpoints e SET work_at = greatest(e.work_at, ${value.timestamptz(until)})
+      FROM (${lockHeld()}) t WHERE e.ctid = t.ctid AND ${expectFewRows}
+      RETURNING e.integrator_id
+    ) ${selectChanged}`
+  const { busy, changed } = outcomeOf(rows)
+  return { renewed: changed, busy } satisfies Renewed
 })
 
 /**
  * Gives up leases, inside the caller's transaction. Who stores events locks the vault and then leaves a leased endpoint
  * to its holder. So whether there is more to do is read while the vault is locked; where it is not to be had, somebody
- * stores events, and there is work at once.
+ * stores events, and there is work at once. Returns the integrators whose endpoints are locked, and still leased.
  */
 export const release = Effect.fnUntraced(function*(leases: ReadonlyArray<Released>, now: number) {
-  if (leases.length === 0) return
+  if (leases.length === 0) return new Set<string>()
   const sql = yield* SqlClient.SqlClient
   const locked = yield* sql<{ integratorId: string }>`
     SELECT v.integrator_id FROM vaults v
     WHERE v.integrator_id = ANY(${columns.text(leases.map(({ integratorId }) => integratorId))})
     ORDER BY v.integrator_id FOR NO KEY UPDATE SKIP LOCKED`
   const at = atOnce(now)
-  yield* sql`
-    UPDATE webhook_endpoints e SET worker = NULL, work_at = CASE
-      WHEN w.next_at IS NULL THEN NULL
-      ELSE greatest(t.not_before, w.next_at, e.probe_at) END
-    FROM ${releaseColumns.unnest(leases)}
-    JOIN webhook_endpoints own USING (integrator_id, generation)
-    JOIN vaults v USING (integrator_id)
-    CROSS JOIN LATERAL (
-      SELECT min(next.at) AS next_at FROM (
-        (SELECT ${at} WHERE v.events > own.cursor OR own.replay IS NOT NULL
-          OR t.integrator_id <> ALL(${columns.text(locked.map(({ integratorId }) => integratorId))}))
-        UNION ALL
-        (SELECT ${at} FROM retries r WHERE r.integrator_id || '' = own.integrator_id
-          AND r.revision >= own.first_revision AND r.revision < own.revision AND r.next_attempt_at > '-infinity'
-          LIMIT 1)
-        UNION ALL
-        (SELECT r.next_attempt_at FROM retries r WHERE r.integrator_id || '' = own.integrator_id
-          AND r.revision = own.revision AND r.next_attempt_at > '-infinity'
-          ORDER BY r.next_attempt_at LIMIT 1)
-      ) AS next(at) ${perRow}
-    ) w
-    WHERE ${leaseColumns.match("e", "t")} AND ${isOwned("e.integrator_id")}`
+  const rows = yield* sql<HeldRow>`
+    WITH held AS (${selectHeld(sql, releaseColumns.unnest(leases))}), changed AS (
+      UPDATE webhook_endpoints e SET worker = NULL, work_at = CASE
+        WHEN w.next_at IS NULL THEN NULL
+        ELSE greatest(t.not_before, w.next_at, e.probe_at) END
+      FROM (${lockHeld("e.ctid, e.cursor, e.replay, e.first_revision, e.revision")}) t
+      JOIN vaults v USING (integrator_id)
+      CROSS JOIN LATERAL (
+        SELECT min(next.at) AS next_at FROM (
+          (SELECT ${at} WHERE v.events > t.cursor OR t.replay IS NOT NULL
+            OR t.integrator_id <> ALL(${columns.text(locked.map(({ integratorId }) => integratorId))}))
+          UNION ALL
+          (SELECT ${at} FROM retries r WHERE r.integrator_id || '' = t.integrator_id
+            AND r.revision >= t.first_revision AND r.revision < t.revision AND r.next_attempt_at > '-infinity'
+            LIMIT 1)
+          UNION ALL
+          (SELECT r.next_attempt_at FROM retries r WHERE r.integrator_id || '' = t.integrator_id
+            AND r.revision = t.revision AND r.next_attempt_at > '-infinity'
+            ORDER BY r.next_attempt_at LIMIT 1)
+        ) AS next(at) ${perRow}
+      ) w
+      WHERE e.ctid = t.ctid AND ${expectFewRows}
+      RETURNING e.integrator_id
+    ) ${selectChanged}`
+  return outcomeOf(rows).busy
 })

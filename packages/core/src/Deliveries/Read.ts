@@ -6,7 +6,7 @@ import { value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
 import { bool, columnList, int4, int8, nullable, type Row, text, timestamptz } from "../Database/Table.ts"
 import type { LogDelivery, Reading, ReadRequest } from "./Delivery.ts"
-import { leaseColumns } from "./Lease.ts"
+import { leaseColumns } from "./HeldEndpoints.ts"
 import { isFirstOpen, isOpenOfEvent, withChain } from "./Order.ts"
 import type { Secrets } from "./SigningSecrets.ts"
 

@@ -5,9 +5,8 @@ import * as Database from "../Database.ts"
 import { value } from "../Database.ts"
 import { byKey, expectFewRows } from "../Database/PlannerHints.ts"
 import { columnList, int4, int8, nullable, text, timestamptz, type Written } from "../Database/Table.ts"
-import { isOwned } from "../Slots.ts"
 import type { EndpointRecord, Recorded, Retry } from "./Delivery.ts"
-import { leaseColumns } from "./Lease.ts"
+import { type HeldRow, leaseColumns, lockHeld, outcomeOf, selectChanged, selectHeld } from "./HeldEndpoints.ts"
 import { holdBack, isFirstOpen, openFirst } from "./Order.ts"
 
 /** How much of a response is kept, in characters; the connector reads no more either. */
@@ -65,33 +64,22 @@ const store = Effect.fnUntraced(function*(records: ReadonlyArray<EndpointRecord>
   const sql = yield* SqlClient.SqlClient
   // finds each row by its key, which only a record that is given again needs: some of its attempts may be stored
   const onConflict = records.some(({ isRepeated }) => isRepeated) ? "ON CONFLICT DO NOTHING" : ""
-  const rows = yield* sql<{ integratorId: string; isStored: boolean }>`
-    WITH held AS (
-      SELECT t.* FROM ${endpointColumns.unnest(records.map(endpointOf))}
-      JOIN webhook_endpoints e ON ${leaseColumns.match("e", "t")} WHERE ${isOwned("e.integrator_id")}
-    ), stored AS (
+  const rows = yield* sql<HeldRow>`
+    WITH held AS (${selectHeld(sql, endpointColumns.unnest(records.map(endpointOf)))}), changed AS (
       UPDATE webhook_endpoints e SET cursor = t.cursor,
         failures = CASE e.revision WHEN t.revision THEN t.failures ELSE e.failures END,
         probe_at = CASE e.revision WHEN t.revision THEN t.probe_at ELSE e.probe_at END,
         replay = CASE WHEN t.replay = e.replay AND t.replay_cursor IS NULL THEN NULL ELSE e.replay END,
         replay_cursor = CASE t.replay WHEN e.replay THEN t.replay_cursor ELSE e.replay_cursor END
-      -- not a common table expression, whose locked rows Citus loses on their way to the next one; by its ctid, because
-      -- a join by the key, planned while there are few endpoints, joins all of them with each
-      FROM (
-        SELECT held.*, e.ctid FROM held JOIN webhook_endpoints e USING (integrator_id, generation, token)
-        FOR NO KEY UPDATE OF e SKIP LOCKED
-      ) t
-      WHERE e.ctid = t.ctid AND ${expectFewRows}
+      FROM (${lockHeld()}) t WHERE e.ctid = t.ctid AND ${expectFewRows}
       RETURNING e.integrator_id
     ), attempted AS (
       INSERT INTO delivery_attempts (${attemptColumns.names})
       SELECT ${attemptColumns.of("t")} FROM ${attemptColumns.unnest(records.flatMap(attemptsOf))}
-      JOIN stored USING (integrator_id) ${sql.literal(onConflict)}
-    )
-    SELECT integrator_id, s.integrator_id IS NOT NULL AS is_stored FROM held LEFT JOIN stored s USING (integrator_id)`
-  const named = (isStored: boolean) =>
-    new Set(rows.filter((row) => row.isStored === isStored).map(({ integratorId }) => integratorId))
-  return { stored: named(true), busy: named(false) }
+      JOIN changed USING (integrator_id) ${sql.literal(onConflict)}
+    ) ${selectChanged}`
+  const { busy, changed } = outcomeOf(rows)
+  return { stored: changed, busy }
 })
 
 const retryColumns = columnList({

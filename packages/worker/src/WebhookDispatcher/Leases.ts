@@ -2,7 +2,7 @@ import type { Deliveries, Lease } from "@card-rewards/core/Deliveries"
 import type { RetryDelays } from "@card-rewards/domain/Delivery"
 import { type Clock, Effect } from "effect"
 import { Consumer } from "./Consumer.ts"
-import type { Consumers } from "./Consumers.ts"
+import type { Consumers, Held } from "./Consumers.ts"
 import type { Sender } from "./Sender.ts"
 
 /** How long a lease lasts without renewal (decisions, section 7), and how often it is renewed in that time. */
@@ -11,6 +11,10 @@ export const renewalsPerLease = 6
 
 /** An attempt takes 15 s at most; no attempt starts when its lease ends sooner than this part of its duration. */
 const attemptPart = 17 / 30
+
+/** A renewal tries again to extend the leases of locked endpoints, for this part of the duration of a lease. */
+const busyPart = 1 / 30
+const busyPauseMillis = 50
 
 /** Endpoints that one process holds, and leases at a time, at most. */
 const maxHeld = 2_048
@@ -37,7 +41,7 @@ export const lease = (context: Context) =>
     const { clock, consumers, deliveries, leaseMillis, retryDelays, sender, worker } = context
     // own leases that have ended are renewed rather than leased again, which would lose what is not recorded
     const nowNanos = clock.monotonicTimeNanosUnsafe()
-    if ([...consumers].some(({ endsNanos }) => endsNanos < nowNanos)) yield* renew(context)
+    yield* extend(context, [...consumers].filter(({ endsNanos }) => endsNanos < nowNanos))
     yield* release(context, consumers.count >= maxHeld)
     const limit = Math.min(maxLeased, maxHeld - consumers.count)
     if (limit <= 0) return false
@@ -56,38 +60,53 @@ export const lease = (context: Context) =>
     return leased.length > 0
   })
 
-/** Extends all leases. */
-export const renew = (context: Context) =>
-  Effect.gen(function*() {
-    const { clock, consumers, deliveries, leaseMillis } = context
-    const times = timesOf(context)
-    const held = [...consumers]
-    const until = clock.currentTimeMillisUnsafe() + leaseMillis
-    const kept = yield* deliveries.renew(held.map(({ consumer }) => consumer.lease), until)
-    for (const one of held) if (kept.has(one.consumer.lease.integratorId)) Object.assign(one, times)
-    yield* lose(
-      context,
-      held.flatMap(({ consumer }) => kept.has(consumer.lease.integratorId) ? [] : [consumer])
-    )
-    return false
-  })
+/**
+ * Extends all leases. Endpoints that are locked are tried again for a moment, because mostly it is a record of this
+ * process that locks them. Where it lasts, no attempt starts that the lease might not outlast.
+ */
+export const renew = Effect.fnUntraced(function*(context: Context) {
+  const { clock, consumers, leaseMillis } = context
+  const untilNanos = clock.monotonicTimeNanosUnsafe() + BigInt(Math.round(leaseMillis * busyPart * 1e6))
+  let busy = yield* extend(context, [...consumers])
+  while (busy.length > 0 && clock.monotonicTimeNanosUnsafe() < untilNanos) {
+    yield* Effect.sleep(busyPauseMillis)
+    busy = yield* extend(context, busy)
+  }
+  return false
+})
+
+/** Extends some leases. Returns those of endpoints that are locked, which end when they did. */
+const extend = Effect.fnUntraced(function*(context: Context, leases: ReadonlyArray<Held>) {
+  if (leases.length === 0) return []
+  const { clock, deliveries, leaseMillis } = context
+  const times = timesOf(context)
+  const until = clock.currentTimeMillisUnsafe() + leaseMillis
+  const { busy, renewed } = yield* deliveries.renew(leases.map(({ consumer }) => consumer.lease), until)
+  const idOf = ({ consumer }: Held) => consumer.lease.integratorId
+  const isBusy = (held: Held) => busy.has(idOf(held))
+  for (const held of leases) if (renewed.has(idOf(held))) Object.assign(held, times)
+  const lost = leases.filter((held) => !renewed.has(idOf(held)) && !isBusy(held))
+  yield* lose(context, lost.map(({ consumer }) => consumer))
+  return leases.filter(isBusy)
+})
 
 /**
- * Gives up some leases of endpoints with nothing to do, or of any with nothing in flight. Where that fails, they end by
- * themselves. Returns whether there were any.
+ * Gives up some leases of endpoints with nothing to do, or of any with nothing in flight; keeps those that are locked.
+ * Where that fails, they end by themselves. Returns whether any was given up.
  */
 export const release = Effect.fnUntraced(function*({ clock, consumers, deliveries, sender }: Context, isAny: boolean) {
   const now = clock.currentTimeMillisUnsafe()
-  const released = [...consumers].flatMap(({ consumer }) => {
-    const lease = consumer.release(now, isAny)
-    return lease === undefined ? [] : [{ consumer, lease }]
+  const released = [...consumers].flatMap((held) => {
+    const lease = held.consumer.release(now, isAny)
+    return lease === undefined ? [] : [{ held, lease }]
   }).slice(0, maxLeased)
-  for (const { consumer } of released) consumers.delete(consumer)
+  for (const { held } of released) consumers.delete(held.consumer)
   if (released.length === 0) return false
   // their part of the process's limits is free for other cells
   sender.schedule()
-  yield* deliveries.release(released.map(({ lease }) => lease), now)
-  return true
+  const busy = yield* deliveries.release(released.map(({ lease }) => lease), now)
+  for (const { held, lease } of released) if (busy.has(lease.integratorId)) consumers.add(held)
+  return busy.size < released.length
 })
 
 /** Drops endpoints that another worker has leased, or that are deleted. */

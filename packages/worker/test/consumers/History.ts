@@ -28,6 +28,7 @@ export interface Faults {
   readonly crash: number
   readonly pause: number
   readonly jump: number
+  readonly lock: number
   readonly database: number
 }
 
@@ -93,6 +94,7 @@ export class History implements World {
   /** From here on nothing goes wrong, until all is delivered or exhausted and the endpoint given up. */
   finish(): void {
     for (const worker of this.workers) worker.isPaused = false
+    this.log.isLocked = false
     for (let round = 0; round < 2_000 && this.faults.length === 0; round++) {
       for (const worker of this.workers) this.advanceWorker(worker)
       this.faults.push(...this.log.check())
@@ -205,7 +207,7 @@ export class History implements World {
   }
 
   private disturb(worker: Worker): void {
-    const { crash, jump, pause } = this.chances
+    const { crash, jump, lock, pause } = this.chances
     if (this.random() < crash) {
       for (const { consumer } of worker.consumers) this.mayRepeat += unfinished(consumer)
       // PostgreSQL may still do what the process sent last
@@ -218,6 +220,8 @@ export class History implements World {
     } else if (this.random() < jump) {
       worker.offset = Math.round((this.random() - 0.5) * 240_000)
       this.isPunctual = false
+    } else if (this.random() < lock) {
+      this.log.isLocked = !this.log.isLocked
     }
   }
 

@@ -7,6 +7,7 @@ import type {
   ReadRequest,
   Recorded,
   Released,
+  Renewed,
   Retry
 } from "@card-rewards/core/Deliveries"
 import { isSuccess } from "@card-rewards/domain/Delivery"
@@ -15,6 +16,8 @@ import { WebhookSecret } from "@card-rewards/domain/WebhookSignature"
 import { type Event, isBefore, keyOf, newEndpoint, type Replay, type RetryRow } from "./Rows.ts"
 
 const integratorId = IntegratorId.make("acme")
+const own: ReadonlySet<string> = new Set([integratorId])
+const none: ReadonlySet<string> = new Set()
 const secrets = [WebhookSecret.make(`service_whsec_${"0".repeat(64)}`)] as const
 
 /**
@@ -24,6 +27,8 @@ const secrets = [WebhookSecret.make(`service_whsec_${"0".repeat(64)}`)] as const
 export class Log {
   readonly events: Array<Event> = []
   endpoint = newEndpoint({ generation: 1, start: 0n, revision: 1, round: 1 })
+  /** Whether another transaction has locked the endpoint. */
+  isLocked = false
   readonly retries = new Map<string, RetryRow>()
   /** How many attempts with each delivery are recorded, and which events succeeded. */
   readonly attempts = new Map<string, Set<number>>()
@@ -105,7 +110,7 @@ export class Log {
 
   lease(worker: string, now: number, until: number): ReadonlyArray<Leased> {
     const { endpoint } = this
-    if (endpoint.workAt === undefined || endpoint.workAt > now) return []
+    if (this.isLocked || endpoint.workAt === undefined || endpoint.workAt > now) return []
     const takenFrom = endpoint.worker ?? null
     endpoint.worker = worker
     endpoint.token++
@@ -119,10 +124,11 @@ export class Log {
     return this.delivered.has(event) || this.retries.has(keyOf({ event, round: 1 }))
   }
 
-  renew(lease: Lease, until: number): boolean {
-    if (!this.isHeld(lease) || this.endpoint.worker === undefined) return false
+  renew(lease: Lease, until: number): Renewed {
+    if (!this.isHeld(lease) || this.endpoint.worker === undefined) return { renewed: none, busy: none }
+    if (this.isLocked) return { renewed: none, busy: own }
     this.endpoint.workAt = Math.max(this.endpoint.workAt ?? until, until)
-    return true
+    return { renewed: own, busy: none }
   }
 
   read(request: ReadRequest, now: number): ReadonlyArray<Reading> {
@@ -169,7 +175,8 @@ export class Log {
   }
 
   record(record: EndpointRecord, now: number): Recorded {
-    if (!this.isHeld(record)) return { stored: new Set(), busy: new Set() }
+    if (!this.isHeld(record)) return { stored: none, busy: none }
+    if (this.isLocked) return { stored: none, busy: own }
     const { endpoint } = this
     this.records++
     endpoint.cursor = record.cursor
@@ -193,11 +200,12 @@ export class Log {
     for (const retry of record.retries) this.recordRetry({ ...retry, revision: record.revision })
     for (const retry of record.retries) if (retry.round > 1 && retry.state === "open") this.holdBack(retry)
     for (const { nextAttemptAt, reward } of record.retries) if (nextAttemptAt === null) this.openFirst(reward, now)
-    return { stored: new Set([integratorId]), busy: new Set() }
+    return { stored: own, busy: none }
   }
 
-  release(released: Released, now: number): void {
-    if (!this.isHeld(released)) return
+  release(released: Released, now: number): ReadonlySet<string> {
+    if (!this.isHeld(released)) return none
+    if (this.isLocked) return own
     const { endpoint } = this
     const open = [...this.retries.values()].filter(({ nextAttemptAt }) => nextAttemptAt !== null)
     const times = [
@@ -206,6 +214,7 @@ export class Log {
     ]
     endpoint.worker = undefined
     endpoint.workAt = times.length === 0 ? undefined : this.notBeforeProbe(Math.min(...times))
+    return none
   }
 
   /** Whether all is delivered or exhausted. */

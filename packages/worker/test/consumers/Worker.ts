@@ -11,7 +11,7 @@ import type { Log } from "./Log.ts"
 
 const delays: RetryDelays = [1_000, 5_000, 20_000]
 const leaseMillis = 30_000
-const none = { stored: new Set<string>(), busy: new Set<string>() }
+const none = { stored: new Set<string>(), renewed: new Set<string>(), busy: new Set<string>() }
 
 /** What a worker meets outside of its process. */
 export interface World {
@@ -94,7 +94,7 @@ export class Worker {
     this.fibers = {
       lease: Leases.lease(context),
       read: Reads.step(context),
-      renew: Leases.renew(context),
+      renew: provide(Leases.renew(context)),
       records: provide(Records.step(context))
     }
   }
@@ -135,13 +135,11 @@ export class Worker {
       })
     return {
       lease: ({ now, until, worker }) => statement(() => log.lease(worker, now, until)),
-      renew: (leases, until) =>
-        leases.length === 0
-          ? Effect.succeed(new Set())
-          : statement(() => new Set(leases.flatMap((one) => log.renew(one, until) ? [one.integratorId] : []))),
+      renew: ([lease], until) => lease === undefined ? Effect.succeed(none) : statement(() => log.renew(lease, until)),
       read: (requests, now) => statement(() => requests.flatMap((one) => log.read(one, now))),
       record: ([record], now) => record === undefined ? Effect.succeed(none) : statement(() => log.record(record, now)),
-      release: (leases, now) => statement(() => leases.forEach((one) => log.release(one, now))),
+      release: ([lease], now) =>
+        lease === undefined ? Effect.succeed(none.busy) : statement(() => log.release(lease, now)),
       purge: () => Effect.succeed(false),
       keepAttempts: () => Effect.void
     }
