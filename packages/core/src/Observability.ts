@@ -1,5 +1,18 @@
-import { Config, Context, Duration, Effect, Formatter, Layer, Logger, References, Schema, Tracer } from "effect"
-import { FetchHttpClient } from "effect/http"
+import {
+  Config,
+  Context,
+  Duration,
+  Effect,
+  Formatter,
+  Layer,
+  Logger,
+  Option,
+  References,
+  Schema,
+  Semaphore,
+  Tracer
+} from "effect"
+import { FetchHttpClient, HttpClient, HttpClientError } from "effect/http"
 import { Otlp, OtlpSerialization } from "effect/observability"
 import * as Metrics from "./Metrics.ts"
 import * as Settings from "./Settings.ts"
@@ -9,6 +22,12 @@ const metricsIntervalMillis = 10_000
 
 /** Time for which a shutdown waits for the last export. */
 const shutdownTimeout = Duration.seconds(3)
+
+/** Timeout of one request to the collector, with its response. The exporter repeats it three times. */
+const exportTimeout = Duration.seconds(10)
+
+/** Requests to the collector in flight at most. Each has up to 1,000 spans or log entries, or all metrics. */
+const maxExports = 16
 
 /**
  * Exports traces, metrics and logs over OTLP (HTTP, JSON) to `OTEL_EXPORTER_OTLP_ENDPOINT`, with the headers of
@@ -28,11 +47,38 @@ export const layer = (processName: string): Layer.Layer<never, Settings.StartRef
       loggerMergeWithExisting: true,
       shutdownTimeout
     }).pipe(
-      Layer.provide([OtlpSerialization.layerJson, FetchHttpClient.layer]),
+      Layer.provide([OtlpSerialization.layerJson, boundedClient]),
       Layer.merge(Layer.succeed(Metrics.Enabled, true)),
       Layer.orDie
     )
   }))
+
+/**
+ * An HTTP client that keeps few requests, and none for long: a collector may accept requests and never respond, while
+ * the exporter makes one after another. One too many is a defect, after which the exporter drops what it has of that
+ * kind (traces, metrics or logs) and makes no request for a minute.
+ */
+const boundedClient = Layer.effect(
+  HttpClient.HttpClient,
+  Effect.gen(function*() {
+    const slots = yield* Semaphore.make(maxExports)
+    return HttpClient.transform(yield* HttpClient.HttpClient, (exchange, request) => {
+      const reason = new HttpClientError.TransportError({ request, description: "No response in time" })
+      return exchange.pipe(
+        Effect.tap((response) => Effect.ignore(response.arrayBuffer)),
+        Effect.timeoutOrElse({
+          duration: exportTimeout,
+          orElse: () => Effect.fail(new HttpClientError.HttpClientError({ reason }))
+        }),
+        slots.withPermitsIfAvailable(1),
+        Effect.flatMap(Option.match({
+          onNone: () => Effect.die(new Error("Too many exports are in flight")),
+          onSome: Effect.succeed
+        }))
+      )
+    })
+  })
+).pipe(Layer.provide(FetchHttpClient.layer))
 
 /** Reads the telemetry settings from the environment; the endpoint is empty where none is set. */
 export const settings = Effect.gen(function*() {
