@@ -82,6 +82,10 @@ const trigger = Effect.fnUntraced(function*(operation: string, table: string, in
 export const failInserts = (table: "rewards" | "user_balances", integratorId: IntegratorId) =>
   trigger("INSERT", table, integratorId, `RAISE EXCEPTION 'injected fault in ${table}'`)
 
+/** Makes inserts of rewards take a minute for one integrator. Returns an effect that ends that. */
+export const delayInserts = (integratorId: IntegratorId) =>
+  trigger("INSERT", "rewards", integratorId, "PERFORM pg_sleep(60)")
+
 /** The tables of which a batch changes rows that it has read. */
 export const changedTables = [
   "spend_events",

@@ -29,13 +29,22 @@ type Result =
 export const retryNext = Effect.fnUntraced(function*(shared: Shared) {
   const lease = yield* Quarantine.lease()
   if (lease === undefined) return 0
-  // after a short outage of the database the next retry need not wait for the lease to expire
-  const result = yield* Effect.tapError(retryAlone(shared, lease), () =>
-    Effect.ignore(Quarantine.continueLater(lease).pipe(Effect.provideService(Database.StepMillis, returnLeaseMillis))))
-  if (result.kind === "failed") yield* Quarantine.fail(lease, result.failure)
-  else if (result.kind === "stillBehind") yield* Quarantine.continueLater(lease)
-  else yield* Quarantine.release(lease)
-  return Math.max(1, result.units)
+  const returnLease = Quarantine.continueLater(lease).pipe(
+    Effect.provideService(Database.StepMillis, returnLeaseMillis),
+    Effect.ignoreCause
+  )
+  return yield* Effect.gen(function*() {
+    const result = yield* retryAlone(shared, lease).pipe(
+      Effect.catchDefect((error) => failed({ reason: "failing", error }))
+    )
+    if (result.kind === "failed") yield* Quarantine.fail(lease, result.failure)
+    else if (result.kind === "stillBehind") yield* Quarantine.continueLater(lease)
+    else yield* Quarantine.release(lease)
+    return Math.max(1, result.units)
+  }).pipe(
+    // after a stop of this process, or a short outage of the database, the next retry need not wait for the lease's end
+    Effect.onError(() => returnLease)
+  )
 })
 
 /**
@@ -101,6 +110,4 @@ const catchUp = (touched: ReadonlyArray<Ledger.Touched>, until: bigint) =>
       if ((yield* Clock.monotonicTimeNanos) >= until) return { kind: "stillBehind", units: pieces } satisfies Result
     }
     return { kind: "stillBehind", units: maxTransactions } satisfies Result
-  }).pipe(
-    Effect.catchDefect((error) => failed({ reason: "failing", error }))
-  )
+  })
