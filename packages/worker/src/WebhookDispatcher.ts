@@ -1,6 +1,6 @@
 import { Deliveries } from "@card-rewards/core/Deliveries"
 import type { RetryDelays } from "@card-rewards/domain/Delivery"
-import { Clock, Effect, Latch, Layer } from "effect"
+import { Clock, Effect, Fiber, Latch, Layer } from "effect"
 import { randomUUID } from "node:crypto"
 import { DispatcherWakeUp } from "./DispatcherWakeUp.ts"
 import * as Loop from "./Loop.ts"
@@ -19,9 +19,11 @@ const purgeIdleMillis = 500
 export const defaultRetentionDays = 90
 /** How often the partitions of attempts are looked after, which are created a week ahead at least. */
 const keepIdleMillis = 3_600_000
-/** How long a stopping process waits for its attempts; what has not ended then is left to the lease's end. */
+/** How long a stopping process waits for its steps and attempts; those that have not ended then are aborted. */
 const drainMillis = 6_500
 const drainPollMillis = 10
+/** Timeout for releasing some of the leases that are left then; where it is exceeded, the rest is left to its end. */
+const lastReleaseMillis = 500
 
 export interface Options {
   readonly retryDelays: RetryDelays
@@ -67,8 +69,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
       while: () => consumers.count > 0,
       body: () => Effect.andThen(Effect.sleep(drainPollMillis), releaseSome),
       step: () => {}
-    })),
-    Effect.timeoutOption(drainMillis)
+    }))
   )
 
   /** A partition whose locks are not free is created or dropped the next time. */
@@ -76,22 +77,22 @@ const make = Effect.fnUntraced(function*(options: Options) {
     Effect.catchCause((cause) => Effect.logWarning("The partitions of webhook attempts were not changed", cause)),
     Effect.as(false)
   )
-  const releaseAll = Effect.repeat(Leases.release(context, true), { while: (isMore) => isMore })
-  const leasing = Layer.effectDiscard(Effect.gen(function*() {
-    // a stopped process gives its leases up, so that other workers need not wait for their end
-    yield* Effect.addFinalizer(() =>
-      Effect.suspend(() => {
-        sender.stop()
-        return drain
-      }).pipe(Effect.andThen(Effect.sync(sender.abort)), Effect.andThen(Effect.ignore(releaseAll)))
-    )
-    yield* Effect.forkScoped(
-      Loop.run("WebhookDispatcher leases", Effect.uninterruptible(lease), { idleMillis, wake: stored.await })
-    )
-    yield* Effect.forkScoped(
-      Loop.run("WebhookDispatcher reads", Effect.uninterruptible(read), { idleMillis, wake: wakeUps.reads.await })
-    )
-  }))
+  const releaseAll = Leases.release(context, true).pipe(
+    Effect.timeout(lastReleaseMillis),
+    Effect.repeat({ while: (isMore) => isMore })
+  )
+  const start = Effect.all([
+    Loop.run("WebhookDispatcher leases", Effect.uninterruptible(lease), { idleMillis, wake: stored.await }),
+    Loop.run("WebhookDispatcher reads", Effect.uninterruptible(read), { idleMillis, wake: wakeUps.reads.await })
+  ].map((loop) => Effect.forkDetach(loop)))
+  /** A stopped process gives its leases up, so that other workers need not wait for their end. */
+  const stop = Effect.fnUntraced(function*(fibers: Effect.Success<typeof start>) {
+    sender.stop()
+    yield* Effect.timeoutOption(Effect.andThen(Fiber.interruptAll(fibers), drain), drainMillis)
+    sender.abort()
+    yield* Effect.ignore(releaseAll)
+  })
+  const leasing = Layer.effectDiscard(Effect.acquireRelease(start, stop))
 
   // closed in reverse: no more attempts, those in flight end and are recorded, the leases are given up
   return leasing.pipe(Layer.provideMerge(Layer.mergeAll(

@@ -24,6 +24,18 @@ const none: ReadonlySet<string> = new Set()
 const named = (leases: ReadonlyArray<Lease>): ReadonlySet<string> =>
   new Set(leases.map(({ integratorId }) => integratorId))
 
+const eventOf = (event: bigint): LogDelivery => ({
+  event,
+  round: 1,
+  attempts: 0,
+  reward: null,
+  dueAt: 0,
+  eventId: `evt_${event}`,
+  body: "{}",
+  traceparent: null,
+  isBlocked: false
+})
+
 /** What the database does with a statement for some integrators. */
 type Answering = (integratorIds: ReadonlyArray<string>) => Effect.Effect<void, Unavailable>
 
@@ -43,17 +55,6 @@ export const dispatcher = Effect.fnUntraced(function*(endpoints: number) {
     database: ((): Effect.Effect<void> => Effect.void) as Answering,
     reading: ((): Effect.Effect<void> => Effect.void) as Answering
   }
-  const eventOf = (event: bigint): LogDelivery => ({
-    event,
-    round: 1,
-    attempts: 0,
-    reward: null,
-    dueAt: 0,
-    eventId: `evt_${event}`,
-    body: "{}",
-    traceparent: null,
-    isBlocked: false
-  })
   const store = ({ cursor, integratorId }: EndpointRecord) => void cursors.set(integratorId, cursor)
   const core = Layer.succeed(Deliveries, {
     lease: ({ limit }) =>
@@ -79,7 +80,11 @@ export const dispatcher = Effect.fnUntraced(function*(endpoints: number) {
         records.forEach(store)
         return { stored: named(records), busy: none }
       }),
-    release: (leases) => Effect.sync(() => (leases.forEach(({ integratorId }) => held.delete(integratorId)), none)),
+    release: (leases) =>
+      Effect.map(Effect.suspend(() => state.database([...named(leases)])), () => {
+        leases.forEach(({ integratorId }) => held.delete(integratorId))
+        return none
+      }),
     purge: () => Effect.succeed(false),
     keepAttempts: () => Effect.void
   })
