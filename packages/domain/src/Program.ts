@@ -47,6 +47,8 @@ export const Eligibility = Schema.Struct({
   segments: Schema.optionalKey(Schema.Array(name))
 })
 
+const isNotNull = Schema.makeFilter<Schema.Json>((value) => value !== null, { expected: "a value other than null" })
+
 /**
  * The definition of a program version (contract, section 2.6; decisions, section 4). Rates are basis points, a
  * multiplier of 10000 is 1×, caps are smallest units. This schema is the shape alone: Program/Problems.ts has the other
@@ -65,7 +67,7 @@ export const ProgramDefinition = Schema.Struct({
   exclusions: Exclusions,
   holdingPeriodDays: Schema.Int,
   eligibility: Schema.optionalKey(Eligibility),
-  referralBonus: Schema.optionalKey(Schema.Json)
+  referralBonus: Schema.optionalKey(Schema.Json.check(isNotNull))
 }).annotate({
   identifier: "ProgramDefinition",
   expected: "an object",

@@ -133,6 +133,7 @@ const definitions: ReadonlyArray<Row> = [
     "$.caps.categories[0].perMonth: expected a string: 1 to 78 decimal digits"
   ],
   ["a deeply nested list", definition({ merchantRates: nested(100) }), "expected JSON of at most 64 levels"],
+  ["a null bonus", definition({ referralBonus: null }), "$.referralBonus: expected a value other than null"],
   ["a deeply nested bonus", definition({ referralBonus: nested(100) }), "expected JSON of at most 64 levels"],
   ...timestamps("$.effectiveFrom", (effectiveFrom) => definition({ effectiveFrom })),
   ...timestamps(
