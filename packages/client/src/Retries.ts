@@ -52,8 +52,8 @@ export const sendWithRetries = Effect.fnUntraced(function*(
 })
 
 /**
- * One attempt including the response's body, during which a connection can break. The response caches its body. `fetch`
- * would follow a redirect, with the API key, to any host.
+ * One attempt including the response's body, during which a connection can break. The response caches its body. No
+ * redirect is followed: `fetch` would take the API key along.
  */
 const attemptWithBody = (
   request: HttpClientRequest.HttpClientRequest,

@@ -6,7 +6,7 @@ import { codeOf } from "./CommandLine/Exit.ts"
 
 const manifest: { readonly version: string } = createRequire(import.meta.url)("@card-rewards/client/package.json")
 
-/** Such as on a full disk, or where what read the output has ended, such as `head`. */
+/** The disk is full, or `head` has ended. */
 let isUnwritten = false
 
 const runMain = Runtime.makeRunMain(({ fiber, teardown }) => {
@@ -22,6 +22,6 @@ const runMain = Runtime.makeRunMain(({ fiber, teardown }) => {
 
 runMain(commandLine(process.argv.slice(2), manifest.version), {
   disableErrorReporting: true,
-  // once the errors of the output are known
+  // after the output's errors
   teardown: (exit, onExit) => void setImmediate(() => onExit(codeOf(exit) || Number(isUnwritten)))
 })

@@ -78,12 +78,10 @@ describe("a fault between two steps", () => {
       const names = points.map(({ name }) => name)
       const scopes = new Set(names.map((name) => name.split(": ")[0]))
       assert.deepStrictEqual(World.operations.filter((operation) => !scopes.has(operation)), ["GET /health"])
-      // every statement belongs to an operation or step, except for the begin of a transaction that finds nothing, and
-      // its rollback where the worker stops
-      assert.deepStrictEqual(
-        names.filter((name) => /^(unknown|start|worker):/.test(name) && !/^worker: (BEGIN|ROLLBACK)/.test(name)),
-        []
-      )
+      // every statement belongs to an operation or step, except for what a starting api reads, for the begin of a
+      // transaction that finds nothing, and its rollback where the worker stops
+      const others = /^(start: SELECT vaults$|worker: (BEGIN|ROLLBACK))/
+      assert.deepStrictEqual(names.filter((name) => /^(unknown|start|worker):/.test(name) && !others.test(name)), [])
 
       const targets = (yield* targetsOf(points)).filter((target) =>
         wanted === undefined || wanted === "all" || print(target).includes(wanted))

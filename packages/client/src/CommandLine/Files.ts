@@ -54,7 +54,7 @@ export const draft = (path: string, replaced?: string): Effect.Effect<Draft, Mis
         catch: (error) =>
           new Refused({ message: `Cannot write ${path}: ${error instanceof Error ? reasonOf(error) : "unknown"}` })
       })
-    // a link stays, and what it leads to is replaced
+    // a link stays
     const target = yield* attempt(() => versionOf(path) === undefined ? path : fs.realpathSync(path))
     const temporary = `${target}.${process.pid}.tmp`
     const before = yield* attempt(() => versionOf(target))
@@ -63,7 +63,7 @@ export const draft = (path: string, replaced?: string): Effect.Effect<Draft, Mis
     }
     const file = yield* Effect.acquireRelease(
       attempt(() => {
-        // what an ended process left; never what somebody else's link leads to
+        // of an ended process
         fs.rmSync(temporary, { force: true })
         return fs.openSync(temporary, "wx")
       }),
@@ -74,7 +74,7 @@ export const draft = (path: string, replaced?: string): Effect.Effect<Draft, Mis
         })
     )
     return {
-      // unlike one `writeSync`, which a full disk ends early, it writes all or throws
+      // all of it, unlike `writeSync`
       write: (line) => attempt(() => fs.writeFileSync(file, `${line}\n`)),
       publish: attempt(() => {
         fs.fsyncSync(file)
