@@ -23,9 +23,10 @@ const lookUpTimeoutMillis = 4_600
 /** A key as the database had it. Times are of the monotonic clock: the machine's time may be set back. */
 export interface Cached {
   readonly key: FoundKey
-  readonly checkedNanos: bigint
   /** From then on it is to be looked up again. */
   readonly checkAgainNanos: bigint
+  /** From then on it is unknown, also while the database is away. */
+  readonly endsNanos: bigint
 }
 
 /** Nanoseconds after so many milliseconds. */
@@ -54,7 +55,13 @@ export const make = Effect.gen(function*() {
     if (Exit.isSuccess(exit)) {
       const key = Option.getOrUndefined(exit.value)
       if (key === undefined || key.revoked) cache.delete(id)
-      else cache.set(id, { key, checkedNanos: now, checkAgainNanos: after(now, freshMillis) })
+      else {
+        cache.set(id, {
+          key,
+          checkAgainNanos: after(now, freshMillis),
+          endsNanos: after(now, acceptedWhileAwayMillis)
+        })
+      }
     } else {
       const stale = cache.peek(id)
       if (stale !== undefined) cache.set(id, { ...stale, checkAgainNanos: after(now, retryAfterMillis) })
@@ -85,8 +92,7 @@ export const make = Effect.gen(function*() {
 
   const get: KeyCache["get"] = (id, now) => {
     const cached = cache.get(id)
-    if (cached === undefined || now >= after(cached.checkedNanos, acceptedWhileAwayMillis)) return undefined
-    return cached
+    return cached === undefined || now >= cached.endsNanos ? undefined : cached
   }
 
   return { get, peek: (id) => cache.peek(id), lookUp } satisfies KeyCache
