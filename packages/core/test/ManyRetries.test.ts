@@ -9,11 +9,11 @@ import { Clock, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { leaseOf, readOf, recordOf, releaseOf } from "./Consuming.ts"
 import { measured, type Reads } from "./Reads.ts"
-import { liveLayer } from "./TestLayer.ts"
+import { liveSessionLayer } from "./TestLayer.ts"
 
 const services = Layer.merge(DeliveryLog.layer, Deliveries.layer).pipe(
   Layer.provideMerge(WebhookEndpoints.layer({ allowPrivateNetwork: true })),
-  Layer.provideMerge(liveLayer)
+  Layer.provideMerge(liveSessionLayer)
 )
 
 const hook = EndpointId.make("hook")
@@ -131,7 +131,7 @@ const suite = (isAnalysed: boolean) =>
       for (const name of ["warm", "warmer"]) {
         const integratorId = yield* setUp(name, 10)
         if (isAnalysed) yield* sql`ANALYZE events, retries, delivery_attempts, webhook_endpoints`
-        // the driver's connections have a plan each
+        // after so many times the session keeps its plans
         for (let time = 0; time < 7; time++) yield* replayAndList(integratorId)
         yield* redeliverFirst(integratorId)
       }

@@ -33,6 +33,9 @@ export const testLayer = over(testDatabase)
 /** The same with one connection, for tests of its session. */
 export const oneSessionLayer = over(Layer.effectContext(TestClock.withLive(database(1))))
 
+/** {@link oneSessionLayer} in real time, for tests of the session's plans. */
+export const liveSessionLayer = over(Layer.effectContext(database(1)))
+
 /** The same in real time, for tests of concurrent operations. */
 export const liveLayer = over(Layer.effectContext(database(10)))
 
