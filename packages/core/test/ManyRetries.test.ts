@@ -119,66 +119,62 @@ const redeliverFirst = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   return { redelivered, sent, page }
 })
 
-const suite = (isAnalysed: boolean) =>
-  layer(services, { excludeTestServices: true })(isAnalysed ? "analysed early" : "never analysed", (it) => {
-    const warmUp = Effect.gen(function*() {
-      const sql = yield* SqlClient.SqlClient
-      // autovacuum would analyse a table, and have its plans made again, at some moment of the test
-      yield* sql.unsafe(`DO $$ DECLARE name regclass; BEGIN
-        FOR name IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP
-          EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', name);
-        END LOOP; END $$`)
-      for (const name of ["warm", "warmer"]) {
-        const integratorId = yield* setUp(name, 10)
-        if (isAnalysed) yield* sql`ANALYZE events, retries, delivery_attempts, webhook_endpoints`
-        // after so many times the session keeps its plans
-        for (let time = 0; time < 7; time++) yield* replayAndList(integratorId)
-        yield* redeliverFirst(integratorId)
-      }
-    })
-
-    it.effect("however often an event was delivered, a replay, a redelivery and a page read what they need", () =>
-      Effect.gen(function*() {
-        yield* warmUp
-        const integratorId = yield* setUp("often", 10)
-        yield* deliverOften(integratorId)
-        yield* withPlans(Effect.fnUntraced(function*(name) {
-          const { first, numbers, page, redelivered, replayed } = yield* replayAndList(integratorId)
-          assert.deepStrictEqual(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
-          assertFew(name, replayed, 120, 400)
-          for (const reads of redelivered) assertFew(name, reads, 100, 300)
-          const [{ deliveries }, listed] = page
-          assert.lengthOf(deliveries, 100)
-          assert.isTrue(deliveries.every(({ attempts }) => attempts.length === 1))
-          assertFew(name, listed, 1_000, 3_000)
-          const statuses = first[0].deliveries.map(({ attempts }) => attempts.map(({ status }) => status))
-          assert.deepStrictEqual(statuses, [...Array(5).fill([200]), [499, 500], ...Array(4).fill([])])
-          assertFew(name, first[1], 500, 1_500)
-        }))
-      }))
-
-    it.effect("however many retries of a reward wait, one that comes before them reads one, a page its own", () =>
-      Effect.gen(function*() {
-        const sql = yield* SqlClient.SqlClient
-        yield* withPlans(Effect.fnUntraced(function*(name) {
-          const integratorId = yield* setUp(`waits ${name}`.replaceAll(" ", "-"), many + 1)
-          const { page: [{ deliveries }, listed], redelivered, sent } = yield* redeliverFirst(integratorId)
-          assertFew(name, redelivered, 100, 300)
-          assert.deepStrictEqual(sent.map(([due]) => due), [[[1, 2]], [[1, 2]], [[2, 1]], [[3, 1]]])
-          for (const [, reads] of sent) assertFew(name, reads, 100, 300)
-          const times = yield* sql`SELECT event FROM retries
-            WHERE integrator_id = ${integratorId} AND next_attempt_at IS NOT NULL`
-          assert.deepStrictEqual(times, [{ event: 3n }])
-          assert.strictEqual(new Set(deliveries.map(({ nextAttemptAt }) => nextAttemptAt)).size, 1)
-          assertFew(name, listed, 1_500, 4_000)
-        }))
-      }))
+layer(services, { excludeTestServices: true })("tables that were analysed early", (it) => {
+  const warmUp = Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    // autovacuum would analyse a table, and have its plans made again, at some moment of the test
+    yield* sql.unsafe(`DO $$ DECLARE name regclass; BEGIN
+      FOR name IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP
+        EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', name);
+      END LOOP; END $$`)
+    for (const name of ["warm", "warmer"]) {
+      const integratorId = yield* setUp(name, 10)
+      yield* sql`ANALYZE events, retries, delivery_attempts, webhook_endpoints`
+      // after so many times the session keeps its plans
+      for (let time = 0; time < 7; time++) yield* replayAndList(integratorId)
+      yield* redeliverFirst(integratorId)
+    }
   })
+
+  it.effect("however often an event was delivered, a replay, a redelivery and a page read what they need", () =>
+    Effect.gen(function*() {
+      yield* warmUp
+      const integratorId = yield* setUp("often", 10)
+      yield* deliverOften(integratorId)
+      yield* withPlans(Effect.fnUntraced(function*(name) {
+        const { first, numbers, page, redelivered, replayed } = yield* replayAndList(integratorId)
+        assert.deepStrictEqual(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+        assertFew(name, replayed, 120, 400)
+        for (const reads of redelivered) assertFew(name, reads, 100, 300)
+        const [{ deliveries }, listed] = page
+        assert.lengthOf(deliveries, 100)
+        assert.isTrue(deliveries.every(({ attempts }) => attempts.length === 1))
+        assertFew(name, listed, 1_000, 3_000)
+        const statuses = first[0].deliveries.map(({ attempts }) => attempts.map(({ status }) => status))
+        assert.deepStrictEqual(statuses, [...Array(5).fill([200]), [499, 500], ...Array(4).fill([])])
+        assertFew(name, first[1], 500, 1_500)
+      }))
+    }))
+
+  it.effect("however many retries of a reward wait, one that comes before them reads one, a page its own", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      yield* withPlans(Effect.fnUntraced(function*(name) {
+        const integratorId = yield* setUp(`waits ${name}`.replaceAll(" ", "-"), many + 1)
+        const { page: [{ deliveries }, listed], redelivered, sent } = yield* redeliverFirst(integratorId)
+        assertFew(name, redelivered, 100, 300)
+        assert.deepStrictEqual(sent.map(([due]) => due), [[[1, 2]], [[1, 2]], [[2, 1]], [[3, 1]]])
+        for (const [, reads] of sent) assertFew(name, reads, 100, 300)
+        const times = yield* sql`SELECT event FROM retries
+          WHERE integrator_id = ${integratorId} AND next_attempt_at IS NOT NULL`
+        assert.deepStrictEqual(times, [{ event: 3n }])
+        assert.strictEqual(new Set(deliveries.map(({ nextAttemptAt }) => nextAttemptAt)).size, 1)
+        assertFew(name, listed, 1_500, 4_000)
+      }))
+    }))
+})
 
 const assertFew = (name: string, { pages, rows }: Reads, maxRows: number, maxPages: number) => {
   assert.isAtMost(rows, maxRows, name)
   assert.isAtMost(pages, maxPages, name)
 }
-
-suite(false)
-suite(true)
