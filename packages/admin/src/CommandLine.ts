@@ -25,8 +25,8 @@ const masked = (line: string): string => line.replace(/(service_(?:sk|whsec)_)[^
  * No flag of a command has a short name.
  */
 const withoutShortFlags = Effect.fnUntraced(function*(args: ReadonlyArray<string>) {
-  const [given] = args.join("\0").split("\0--\0")
-  const short = given?.split("\0").find((arg) => /^-[^-]./u.test(arg))
+  const end = args.indexOf("--")
+  const short = (end === -1 ? args : args.slice(0, end)).find((arg) => /^-[^-]./u.test(arg))
   if (short === undefined) return args
   return yield* new Misused({
     message: `${masked(oneLine(short))} begins with "-": put "--" before the arguments, behind all flags`

@@ -80,17 +80,17 @@ export const contentsOf = (config: Config) =>
 const unreached = "The database could not be reached"
 
 /** Why a database cannot be used: that it was not reached, or what PostgreSQL says, such as of a password. */
-export const refusalOf = (error: unknown): StartRefused =>
+export const unusable = (error: unknown): StartRefused =>
   new StartRefused({ message: isFromServer(error) ? `The database refused: ${describe(error)}` : unreached })
 
 /** Runs a query on a connection of its own, within {@link checkMillis}. */
 const queryOnce = <A>(config: Config, query: Effect.Effect<A, SqlError.SqlError, SqlClient.SqlClient>) =>
   Database.withDeadline(
     checkMillis,
-    Effect.mapError(Effect.provide(query, Database.layer({ ...config, poolSize: 1 })), refusalOf)
+    Effect.mapError(Effect.provide(query, Database.layer({ ...config, poolSize: 1 })), unusable)
   ).pipe(Effect.catchCause((cause) => {
     const error = Cause.squash(cause)
-    return Effect.fail(error instanceof StartRefused ? error : refusalOf(error))
+    return Effect.fail(error instanceof StartRefused ? error : unusable(error))
   }))
 
 const version = Effect.gen(function*() {

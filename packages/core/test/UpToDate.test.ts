@@ -61,17 +61,22 @@ const transactions = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   return yield* sql`SELECT DISTINCT xmin::text FROM journal WHERE integrator_id = ${integratorId}`
 })
 
+/** Locks a vault: its users' reads wait for it with one connection, and are answered after those of another one. */
+const assertOneWaits = Effect.fnUntraced(function*(locked: IntegratorId, other: IntegratorId) {
+  const release = yield* lock(locked)
+  const reads = yield* Effect.forkChild(readAll(locked))
+  yield* until("a session that waits for the vault", waiting, ({ length }) => length > 0)
+  assert.deepStrictEqual(new Set(yield* readAll(other)), new Set([1n]))
+  assert.lengthOf(yield* waiting, 1)
+  yield* release
+  assert.deepStrictEqual(new Set(yield* Fiber.join(reads)), new Set([1n]))
+})
+
 layer(liveMoneyLayer, { excludeTestServices: true })("reads of users with due rewards", (it) => {
   it.effect("wait for a locked vault with one connection, and others' reads do not wait", () =>
     Effect.gen(function*() {
       const [locked, other] = [yield* setUp("Pending"), yield* setUp("Pending")]
-      const release = yield* lock(locked)
-      const reads = yield* Effect.forkChild(readAll(locked))
-      yield* until("a session that waits for the vault", waiting, ({ length }) => length > 0)
-      assert.deepStrictEqual(new Set(yield* readAll(other)), new Set([1n]))
-      assert.lengthOf(yield* waiting, 1)
-      yield* release
-      assert.deepStrictEqual(new Set(yield* Fiber.join(reads)), new Set([1n]))
+      yield* assertOneWaits(locked, other)
       const { length } = yield* transactions(locked)
       assert.isTrue(length > 0 && length <= 3, `in ${length} transactions`)
     }))
@@ -85,13 +90,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("reads of users with due re
       const sql = yield* SqlClient.SqlClient
       yield* sql`UPDATE user_balances SET owed = ${value.int4(users)}
         WHERE integrator_id = ${locked} AND user_id = 'ann'`
-      const release = yield* lock(locked)
-      const reads = yield* Effect.forkChild(readAll(locked))
-      yield* until("a session that waits for the vault", waiting, ({ length }) => length > 0)
-      assert.deepStrictEqual(new Set(yield* readAll(other)), new Set([1n]))
-      assert.lengthOf(yield* waiting, 1)
-      yield* release
-      assert.deepStrictEqual(new Set(yield* Fiber.join(reads)), new Set([1n]))
+      yield* assertOneWaits(locked, other)
     }))
 
   it.effect("are answered beside one of a user whose rows are broken", () =>

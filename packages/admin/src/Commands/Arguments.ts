@@ -1,3 +1,4 @@
+import { hasSecret } from "@card-rewards/core/Secrets"
 import * as Ids from "@card-rewards/domain/Ids"
 import { Amount, Asset } from "@card-rewards/domain/Money"
 import { ReplayId } from "@card-rewards/domain/Replay"
@@ -6,7 +7,7 @@ import { Argument, Flag } from "effect/cli"
 
 /** What a command has as its arguments is kept among the operators' actions. */
 const isNoSecret = Schema.makeFilter((id: string) =>
-  /^service_(sk|whsec)_/.test(id) ? "an id or a name, and not a key or a secret" : undefined
+  hasSecret(id) ? "an id or a name, and not a key or a secret" : undefined
 )
 
 export const integratorId = Argument.String("integratorId").pipe(

@@ -1,4 +1,4 @@
-import { contentsOf, refusalOf } from "@card-rewards/core/AwaitSchema"
+import { contentsOf, unusable } from "@card-rewards/core/AwaitSchema"
 import { type Cell, printSlots } from "@card-rewards/core/Cells"
 import * as Database from "@card-rewards/core/Database"
 import { allSlots } from "@card-rewards/core/Slots"
@@ -21,7 +21,7 @@ export const migrate = changing("migrate", { json }, {
     if (cells.length > 1) yield* checkSlots(cells)
     const exits = yield* Effect.forEach(cells, ({ name, url, ...options }) =>
       Effect.exit(Database.migrate(url, { ...options, record }).pipe(
-        Effect.catchTag("SqlError", refusalOf),
+        Effect.catchTag("SqlError", unusable),
         Effect.catchTag("StartRefused", ({ message }) =>
           new Refused({ message: cells.length === 1 ? message : `Cell ${name}: ${message}` }))
       )), { concurrency: "unbounded" })

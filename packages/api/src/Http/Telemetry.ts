@@ -1,4 +1,5 @@
 import * as Metrics from "@card-rewards/core/Metrics"
+import { hasSecret } from "@card-rewards/core/Secrets"
 import { Clock, Context, Effect, type Fiber, Layer, References } from "effect"
 import { HttpEffect, HttpMiddleware, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { cellOf } from "../Pipeline/RequestCell.ts"
@@ -88,10 +89,10 @@ const outcomeOf = (status: number): Readonly<Record<string, string>> =>
     ? { "error.type": "cancelled" }
     : { "http.response.status_code": `${status}`, ...(status >= 500 ? { "error.type": `${status}` } : {}) }
 
-/** A key or secret in the place of an id, or in a query, would be exported with the span. */
-const hasSecret = (url: string): boolean => /service_(?:sk|whsec)_/u.test(url)
-
-/** Which requests are traced: none of `/health`, which a load balancer sends every few seconds. */
+/**
+ * Which requests are traced: none of `/health`, which a load balancer sends every few seconds, and none with a key or
+ * secret in the place of an id, or in a query, which would be exported with the span.
+ */
 const sampling = Effect.clockWith((clock) => {
   let second = 0
   let traced = 0
