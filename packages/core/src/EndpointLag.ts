@@ -1,4 +1,4 @@
-import { perRowSql } from "./Database/PlannerHints.ts"
+import { perRowSql, retriesOfEndpoint } from "./Database/PlannerHints.ts"
 import { isOwnedSql } from "./Slots.ts"
 
 /** SQL for at most `maxEndpoints` live endpoints of owned slots with work, those that have waited longest first. */
@@ -29,12 +29,11 @@ export const endpointLags = (endpoints: string): string => `
   ) next ON true
   LEFT JOIN LATERAL (
     SELECT r.created_at FROM retries r
-    WHERE r.generation = e.generation AND r.integrator_id = e.integrator_id AND r.state = 'open'
-      AND least(r.round, 2) = 1
+    WHERE ${retriesOfEndpoint("r", "first")} = (e.generation, e.integrator_id) AND r.state = 'open'
     ORDER BY r.event LIMIT 1
   ) first ON true
   LEFT JOIN LATERAL (
     SELECT r.created_at FROM retries r
-    WHERE r.generation = e.generation AND r.integrator_id = e.integrator_id AND r.state = 'open' AND r.round > 1
+    WHERE ${retriesOfEndpoint("r", "repeated")} = (e.generation, e.integrator_id) AND r.state = 'open'
     ORDER BY r.created_at LIMIT 1
   ) repeated ON true`

@@ -4,7 +4,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
-import { perRow, perRowSql } from "./Database/PlannerHints.ts"
+import { perRow, perRowSql, retriesOfEndpoint } from "./Database/PlannerHints.ts"
 import { endpointLags, endpointsWithWork } from "./EndpointLag.ts"
 import { laneHeads } from "./Processing/LaneHeads.ts"
 import type { QuarantineState } from "./Quarantine.ts"
@@ -88,6 +88,9 @@ interface DeliveryRow {
 const list = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
+  const open = (which: "first" | "repeated") =>
+    sql`SELECT FROM retries r WHERE ${sql.literal(retriesOfEndpoint("r", which))} = (e.generation, l.integrator_id)
+      AND r.state = 'open' LIMIT ${value.int4(maxCount)}`
   const rows = yield* sql<Row>`
     WITH queued AS (
       SELECT integrator_id, min(stored_at) AS stored_at FROM (${sql.literal(laneHeads(maxLanes))}) head
@@ -120,8 +123,7 @@ const list = Effect.gen(function*() {
     ) w
     CROSS JOIN LATERAL (
       SELECT count(*)::int4 AS retries FROM (
-        SELECT FROM retries r WHERE r.generation = e.generation AND r.integrator_id = l.integrator_id
-          AND r.state = 'open' LIMIT ${value.int4(maxCount)}
+        (${open("first")}) UNION ALL (${open("repeated")}) LIMIT ${value.int4(maxCount)}
       ) r ${perRow}
     ) r
     ORDER BY l.since NULLS LAST, least(l.stored_at, e.oldest_at, e.retry_at), l.integrator_id`

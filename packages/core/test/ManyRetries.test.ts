@@ -42,14 +42,25 @@ const wake = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   yield* sql`UPDATE webhook_endpoints SET work_at = now() - interval '1 s' WHERE integrator_id = ${integratorId}`
 })
 
-/** Runs `measure` with the plans that there are, with those of tables as they are, and without any. */
-const withPlans = Effect.fnUntraced(function*<E, R>(measure: (name: string) => Effect.Effect<void, E, R>) {
+/** A plan may be made at any time: a session forgets all of its plans also when others have changed many tables. */
+const plans = [
+  ["planned early", (sql: SqlClient.SqlClient) => sql`SELECT`],
+  ["planned late", (sql: SqlClient.SqlClient) => sql`DISCARD PLANS`],
+  ["analysed", (sql: SqlClient.SqlClient) => sql`ANALYZE events, retries, delivery_attempts`],
+  ["planned when analysed", (sql: SqlClient.SqlClient) => sql`DISCARD PLANS`]
+] as const
+
+/** Runs `measure` with plans made before and after `grow` filled the tables, and before and after `ANALYZE`. */
+const withPlans = Effect.fnUntraced(function*<E, R, E2, R2>(
+  grow: (name: string) => Effect.Effect<IntegratorId, E, R>,
+  measure: (integratorId: IntegratorId, name: string) => Effect.Effect<void, E2, R2>
+) {
   const sql = yield* SqlClient.SqlClient
-  yield* measure("planned early")
-  yield* sql`ANALYZE events, retries, delivery_attempts`
-  yield* measure("analysed")
-  yield* sql`DISCARD PLANS`
-  yield* measure("without plans")
+  for (const [name, prepare] of plans) {
+    const integratorId = yield* grow(name)
+    yield* prepare(sql)
+    yield* measure(integratorId, name)
+  }
 })
 
 /** Replays ten events, redelivers two of them and lists their deliveries. Returns what each of these reads. */
@@ -102,14 +113,20 @@ const send = Effect.fnUntraced(function*(lease: Leased, status: number) {
   return [retries.map(({ event, round }) => [Number(event), round]), reads] as const
 })
 
-/** All events but the first one wait for the second one, whose attempt failed; then the first one is redelivered. */
-const redeliverFirst = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+/** All events but the first one wait for the second one, whose attempt failed. */
+const setUpWaiting = Effect.fnUntraced(function*(name: string, events: number) {
   const sql = yield* SqlClient.SqlClient
-  const { list, redeliver } = yield* DeliveryLog
+  const integratorId = yield* setUp(name, events)
   yield* sql`INSERT INTO retries (integrator_id, generation, event, round, reward, state, attempts, next_attempt_at,
       revision, created_at)
     SELECT integrator_id, 1, event, 1, 7, 'open', 1, CASE event WHEN 2 THEN now() END, 1, now() FROM events
     WHERE integrator_id = ${integratorId} AND event > 1 AND reward = 7`
+  return integratorId
+})
+
+/** Redelivers the first event of {@link setUpWaiting}. */
+const redeliverFirst = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const { list, redeliver } = yield* DeliveryLog
   yield* wake(integratorId)
   const [, redelivered] = yield* measured(redeliver(integratorId, hook, eventIdOf(1)))
   const lease = yield* leaseOf(integratorId)
@@ -119,62 +136,65 @@ const redeliverFirst = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   return { redelivered, sent, page }
 })
 
-layer(services, { excludeTestServices: true })("tables that were analysed early", (it) => {
-  const warmUp = Effect.gen(function*() {
-    const sql = yield* SqlClient.SqlClient
-    // autovacuum would analyse a table, and have its plans made again, at some moment of the test
-    yield* sql.unsafe(`DO $$ DECLARE name regclass; BEGIN
-      FOR name IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP
-        EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', name);
-      END LOOP; END $$`)
-    for (const name of ["warm", "warmer"]) {
-      const integratorId = yield* setUp(name, 10)
-      yield* sql`ANALYZE events, retries, delivery_attempts, webhook_endpoints`
-      // after so many times the session keeps its plans
-      for (let time = 0; time < 7; time++) yield* replayAndList(integratorId)
-      yield* redeliverFirst(integratorId)
-    }
-  })
-
-  it.effect("however often an event was delivered, a replay, a redelivery and a page read what they need", () =>
-    Effect.gen(function*() {
-      yield* warmUp
-      const integratorId = yield* setUp("often", 10)
-      yield* deliverOften(integratorId)
-      yield* withPlans(Effect.fnUntraced(function*(name) {
-        const { first, numbers, page, redelivered, replayed } = yield* replayAndList(integratorId)
-        assert.deepStrictEqual(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
-        assertFew(name, replayed, 120, 400)
-        for (const reads of redelivered) assertFew(name, reads, 100, 300)
-        const [{ deliveries }, listed] = page
-        assert.lengthOf(deliveries, 100)
-        assert.isTrue(deliveries.every(({ attempts }) => attempts.length === 1))
-        assertFew(name, listed, 1_000, 3_000)
-        const statuses = first[0].deliveries.map(({ attempts }) => attempts.map(({ status }) => status))
-        assert.deepStrictEqual(statuses, [...Array(5).fill([200]), [499, 500], ...Array(4).fill([])])
-        assertFew(name, first[1], 500, 1_500)
-      }))
-    }))
-
-  it.effect("however many retries of a reward wait, one that comes before them reads one, a page its own", () =>
-    Effect.gen(function*() {
+const suite = (isAnalysed: boolean) =>
+  layer(services, { excludeTestServices: true })(isAnalysed ? "analysed early" : "never analysed", (it) => {
+    const warmUp = Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      yield* withPlans(Effect.fnUntraced(function*(name) {
-        const integratorId = yield* setUp(`waits ${name}`.replaceAll(" ", "-"), many + 1)
-        const { page: [{ deliveries }, listed], redelivered, sent } = yield* redeliverFirst(integratorId)
-        assertFew(name, redelivered, 100, 300)
-        assert.deepStrictEqual(sent.map(([due]) => due), [[[1, 2]], [[1, 2]], [[2, 1]], [[3, 1]]])
-        for (const [, reads] of sent) assertFew(name, reads, 100, 300)
-        const times = yield* sql`SELECT event FROM retries
-          WHERE integrator_id = ${integratorId} AND next_attempt_at IS NOT NULL`
-        assert.deepStrictEqual(times, [{ event: 3n }])
-        assert.strictEqual(new Set(deliveries.map(({ nextAttemptAt }) => nextAttemptAt)).size, 1)
-        assertFew(name, listed, 1_500, 4_000)
+      // autovacuum would analyse a table, and have its plans made again, at some moment of the test
+      yield* sql.unsafe(`DO $$ DECLARE name regclass; BEGIN
+        FOR name IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP
+          EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', name);
+        END LOOP; END $$`)
+      for (const name of ["warm", "warmer"]) {
+        const integratorId = yield* setUp(name, 10)
+        if (isAnalysed) yield* sql`ANALYZE events, retries, delivery_attempts, webhook_endpoints`
+        yield* replayAndList(integratorId)
+        yield* redeliverFirst(yield* setUpWaiting(`${name}-waits`, 10))
+      }
+    })
+
+    it.effect("however often an event was delivered, a replay, a redelivery and a page read what they need", () =>
+      Effect.gen(function*() {
+        yield* warmUp
+        const integratorId = yield* setUp("often", 10)
+        yield* deliverOften(integratorId)
+        yield* withPlans(() => Effect.succeed(integratorId), Effect.fnUntraced(function*(_, name) {
+          const { first, numbers, page, redelivered, replayed } = yield* replayAndList(integratorId)
+          assert.deepStrictEqual(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+          assertFew(name, replayed, 120, 400)
+          for (const reads of redelivered) assertFew(name, reads, 100, 300)
+          const [{ deliveries }, listed] = page
+          assert.lengthOf(deliveries, 100)
+          assert.isTrue(deliveries.every(({ attempts }) => attempts.length === 1))
+          assertFew(name, listed, 1_000, 3_000)
+          const statuses = first[0].deliveries.map(({ attempts }) => attempts.map(({ status }) => status))
+          assert.deepStrictEqual(statuses, [...Array(5).fill([200]), [499, 500], ...Array(4).fill([])])
+          assertFew(name, first[1], 500, 1_500)
+        }))
       }))
-    }))
-})
+
+    it.effect("however many retries of a reward wait, one that comes before them reads one, a page its own", () =>
+      Effect.gen(function*() {
+        const sql = yield* SqlClient.SqlClient
+        const grow = (name: string) => setUpWaiting(`waits ${name}`.replaceAll(" ", "-"), many + 1)
+        yield* withPlans(grow, Effect.fnUntraced(function*(integratorId, name) {
+          const { page: [{ deliveries }, listed], redelivered, sent } = yield* redeliverFirst(integratorId)
+          assertFew(name, redelivered, 100, 300)
+          assert.deepStrictEqual(sent.map(([due]) => due), [[[1, 2]], [[1, 2]], [[2, 1]], [[3, 1]]])
+          for (const [, reads] of sent) assertFew(name, reads, 100, 300)
+          const times = yield* sql`SELECT event FROM retries
+            WHERE integrator_id = ${integratorId} AND next_attempt_at IS NOT NULL`
+          assert.deepStrictEqual(times, [{ event: 3n }])
+          assert.strictEqual(new Set(deliveries.map(({ nextAttemptAt }) => nextAttemptAt)).size, 1)
+          assertFew(name, listed, 1_500, 4_000)
+        }))
+      }))
+  })
 
 const assertFew = (name: string, { pages, rows }: Reads, maxRows: number, maxPages: number) => {
   assert.isAtMost(rows, maxRows, name)
   assert.isAtMost(pages, maxPages, name)
 }
+
+suite(false)
+suite(true)

@@ -59,3 +59,12 @@ export const atVersion = (alias: string): Statement.Fragment =>
  */
 export const rewardsOfUser = (alias: string): string =>
   `(${alias}.integrator_id COLLATE "POSIX", ${alias}.user_id COLLATE "POSIX")`
+
+/**
+ * SQL for `(generation, integrator_id)` of the first or the repeated deliveries among retries `alias`, to compare: in
+ * the collation of the indexes `retries_first` and `retries_repeated`, and with their condition, which no other index
+ * of the table has.
+ */
+export const retriesOfEndpoint = (alias: string, which: "first" | "repeated"): string =>
+  `least(${alias}.round, 2) = ${which === "first" ? 1 : 2}
+    AND (${alias}.generation, ${alias}.integrator_id COLLATE "POSIX")`

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
+import { retriesOfEndpoint } from "../Database/PlannerHints.ts"
 import { isOwned } from "../Slots.ts"
 
 /** Rows that one transaction removes: a deleted endpoint may have any number of them. */
@@ -16,11 +17,15 @@ export const purge = Effect.fnUntraced(function*(now: number) {
   if (endpoint === undefined) return false
   const { integratorId } = endpoint
   const generation = value.int4(endpoint.generation)
+  const limit = sql`LIMIT ${value.int4(maxPurged)}`
+  const select = (which: "first" | "repeated", order: string) =>
+    sql`(SELECT r.ctid FROM retries r
+      WHERE ${sql.literal(retriesOfEndpoint("r", which))} = (${generation}, ${value.text(integratorId)})
+      ORDER BY r.state, ${sql.literal(order)} ${limit})`
   const purged = yield* sql`
-    -- in the order of an index, so that no plan reads more; the rows stay where they are, as the endpoint is locked
+    -- in the order of indexes, so that no plan reads more; the rows stay where they are, as the endpoint is locked
     DELETE FROM retries WHERE ctid = ANY(ARRAY(
-      SELECT ctid FROM retries WHERE generation = ${generation} AND integrator_id = ${integratorId}
-      ORDER BY state, least(round, 2), event LIMIT ${value.int4(maxPurged)}
+      ${select("first", "r.event")} UNION ALL ${select("repeated", "r.created_at")} ${limit}
     )) RETURNING 1`
   if (purged.length < maxPurged) {
     yield* sql`DELETE FROM replays WHERE integrator_id = ${integratorId} AND generation = ${generation}`

@@ -7,7 +7,7 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { columns, value } from "../Database.ts"
-import { perRow } from "../Database/PlannerHints.ts"
+import { perRow, retriesOfEndpoint } from "../Database/PlannerHints.ts"
 import { isOpenOfReward } from "../Deliveries/Order.ts"
 
 /** Which deliveries to list; without a state, all. */
@@ -107,8 +107,9 @@ const selectFirst = Effect.fnUntraced(function*(
   const visited = value.int4(state === undefined ? limit + 1 : maxVisited)
   const before = value.int8(firstBefore)
   const ofRetries = (stored: string) =>
-    sql`SELECT r.event, false FROM retries r WHERE r.integrator_id = e.integrator_id AND r.generation = e.generation
-      AND least(r.round, 2) = 1 AND r.state = ${stored} AND r.event < ${before}
+    sql`SELECT r.event, false FROM retries r
+      WHERE ${sql.literal(retriesOfEndpoint("r", "first"))} = (e.generation, e.integrator_id)
+        AND r.state = ${stored} AND r.event < ${before}
       ORDER BY r.event DESC LIMIT ${value.int4(limit + 1)}`
   const ofEvents = (after: "start" | "cursor") =>
     sql`SELECT v.event, true FROM events v WHERE v.integrator_id = e.integrator_id
@@ -183,8 +184,8 @@ const selectRepeated = Effect.fnUntraced(function*(
     FROM webhook_endpoints e CROSS JOIN unnest(${columns.text(stored)}) AS wanted(state)
     CROSS JOIN LATERAL (
       SELECT r.* FROM retries r
-      WHERE r.integrator_id = e.integrator_id AND r.generation = e.generation AND r.round > 1 AND r.state = wanted.state
-        AND (r.created_at, r.event, r.round)
+      WHERE ${sql.literal(retriesOfEndpoint("r", "repeated"))} = (e.generation, e.integrator_id)
+        AND r.state = wanted.state AND (r.created_at, r.event, r.round)
           < (${value.timestamptz(before.createdAt)}, ${value.int8(before.event)}, ${value.int4(before.round)})
       ORDER BY r.created_at DESC, r.event DESC, r.round DESC LIMIT ${value.int4(limit + 1)}
     ) r

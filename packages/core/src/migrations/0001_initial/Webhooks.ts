@@ -115,16 +115,18 @@ export const statements = [
   ) WITH (
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 20000, vacuum_index_cleanup = on
   )`,
-  // While the table is nearly empty, all of its indexes cost the same, and the planner takes the newest one that has a
-  // column of the statement, whether it is the first one or not. So they come in this order: the first two are for
-  // pages of an endpoint's deliveries (DeliveryLog.ts), and what a deleted one leaves (Deliveries/Purge.ts).
-  `CREATE INDEX retries_listed ON retries (generation, integrator_id, state, least(round, 2), event)`,
-  `CREATE INDEX retries_repeated ON retries (generation, integrator_id, state, created_at, event, round)
-    WHERE round > 1`,
+  // While the table is nearly empty, or was when it was last analysed, all of its indexes cost the same, and the
+  // planner takes the newest one, or the lowest, that has a column of the statement, whether it is the first one or
+  // not. So all but the primary key have a form that fits only the statements for which they are made. Of these two,
+  // one has each retry: for pages of an endpoint's deliveries (DeliveryLog.ts), and what a deleted one leaves
+  // (Deliveries/Purge.ts). See `retriesOfEndpoint`.
+  `CREATE INDEX retries_first ON retries
+    (generation, integrator_id COLLATE "POSIX", state, event) WHERE least(round, 2) = 1`,
+  `CREATE INDEX retries_repeated ON retries
+    (generation, integrator_id COLLATE "POSIX", state, created_at, event, round) WHERE least(round, 2) = 2`,
   `ALTER TABLE retries ADD PRIMARY KEY (integrator_id, event, round)`,
-  // Each of the two fits only the statements for which it is made, which name the integrator, and the generation, as
-  // these do. The second one has the open retries of each reward in order, and finds those of an event, also of one
-  // without a reward, whatever number is closed.
+  // Their statements name the integrator, and the generation, as these do. The second one has the open retries of each
+  // reward in order, and finds those of an event, also of one without a reward, whatever number is closed.
   `CREATE INDEX retries_due ON retries ((integrator_id || ''), revision, next_attempt_at, event)
     WHERE next_attempt_at > '-infinity'`,
   `CREATE INDEX retries_open ON retries
