@@ -107,11 +107,11 @@ layer(TestApi.withProcessing(), options)("batches of spend events", (it) => {
       assert.deepStrictEqual(yield* effectsOf(together, batched), yield* effectsOf(alone, single))
     }), { arbitrary: { runs: 20 } })
 
-  it.effect("are taken in the order of the list for each user, however many are under way", () =>
+  it.effect("are taken in the order of the list for each user, however many are under way, of two integrators", () =>
     Effect.gen(function*() {
-      const { integratorId, send } = yield* newIntegrator("ordered")
-      yield* Effect.forEach(["u0", "u1", "u2"], (user) => send(...enroll(user)))
-      const list = (batch: number) =>
+      const clients = [yield* newIntegrator("ordered"), yield* newIntegrator("beside")] as const
+      for (const { send } of clients) yield* Effect.forEach(["u0", "u1", "u2"], (user) => send(...enroll(user)))
+      const list = (integratorId: string, batch: number) =>
         Array.from({ length: 400 }, (_, index) =>
           clearing({
             integratorId,
@@ -120,20 +120,22 @@ layer(TestApi.withProcessing(), options)("batches of spend events", (it) => {
             externalTransactionId: `b${batch}-${(index * 7919) % 400}-${index}`
           }))
       const answers = yield* Effect.forEach(
-        Array.from({ length: 6 }, (_, batch) => batch),
-        (batch) => send("POST", path, { events: list(batch) }),
-        { concurrency: 6 }
+        Array.from({ length: 6 }, (_, batch) => clients.map((client) => ({ ...client, batch }))).flat(),
+        ({ batch, integratorId, send }) => send("POST", path, { events: list(integratorId, batch) }),
+        { concurrency: "unbounded" }
       )
-      assert.deepStrictEqual(answers.map(({ status }) => status), Array.from({ length: 6 }, () => 200))
+      assert.deepStrictEqual(answers.map(({ status }) => status), Array.from({ length: 12 }, () => 200))
       const sql = yield* SqlClient.SqlClient
-      const rows = yield* sql<{ batch: string; userId: string; indexes: string }>`
-        SELECT split_part(external_transaction_id, '-', 1) AS batch, user_id,
-          string_agg(split_part(external_transaction_id, '-', 3), ',' ORDER BY arrival) AS indexes
-        FROM spend_events WHERE integrator_id = ${integratorId} GROUP BY 1, 2`
-      assert.strictEqual(rows.length, 18)
-      for (const { indexes, userId } of rows) {
-        const own = Array.from({ length: 400 }, (_, index) => index).filter((index) => userId === `u${index % 3}`)
-        assert.strictEqual(indexes, own.join(","))
+      for (const { integratorId } of clients) {
+        const rows = yield* sql<{ batch: string; userId: string; indexes: string }>`
+          SELECT split_part(external_transaction_id, '-', 1) AS batch, user_id,
+            string_agg(split_part(external_transaction_id, '-', 3), ',' ORDER BY arrival) AS indexes
+          FROM spend_events WHERE integrator_id = ${integratorId} GROUP BY 1, 2`
+        assert.strictEqual(rows.length, 18)
+        for (const { indexes, userId } of rows) {
+          const own = Array.from({ length: 400 }, (_, index) => index).filter((index) => userId === `u${index % 3}`)
+          assert.strictEqual(indexes, own.join(","))
+        }
       }
     }))
 

@@ -156,6 +156,20 @@ describe("a batcher", () => {
       assert.deepStrictEqual(yield* Fiber.join(list), answers)
     }))
 
+  it.effect("goes on, in turns, where the lists of several keys are held", () =>
+    Effect.gen(function*() {
+      const { batches, begin, beginAll, end } = yield* held({ maxBatch: 2, startAt: [1, 1] })
+      yield* begin("x", "y")
+      for (const key of ["a", "b"]) yield* beginAll(`${key}1`, `${key}2`)
+      yield* end(0)
+      yield* end(1)
+      assert.deepStrictEqual(batches().slice(2), [["a1", "b1"]])
+      yield* begin("c")
+      assert.deepStrictEqual(batches().slice(3), [["c"]])
+      yield* end(2)
+      assert.deepStrictEqual(batches().slice(4), [["a2", "b2"]])
+    }))
+
   it.effect("refuses a list at once that does not fit as a whole", () =>
     Effect.gen(function*() {
       const { batches, beginAll } = yield* held({ maxPending: 8 })

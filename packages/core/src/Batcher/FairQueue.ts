@@ -90,14 +90,10 @@ export class FairQueue<Entry extends QueueEntry> {
   take(limit: number): ReadonlyArray<Entry> {
     const batch: Array<Entry> = []
     const share = Math.max(1, Math.floor(limit / this.keys))
-    let before: number
-    do {
-      before = this.total
-      for (const queue of this.inOrder) {
-        if (batch.length >= limit) break
-        this.takeFrom(queue, Math.min(share, limit - batch.length), batch)
-      }
-    } while (this.total < before && batch.length < limit)
+    this.inRounds((queue) => {
+      this.takeFrom(queue, Math.min(share, limit - batch.length), batch)
+      return batch.length >= limit
+    })
     return batch
   }
 
@@ -107,15 +103,29 @@ export class FairQueue<Entry extends QueueEntry> {
    */
   takeOfOneKey(limit: number): { readonly batch: ReadonlyArray<Entry>; readonly release: () => void } {
     const batch: Array<Entry> = []
+    let release = () => {}
+    this.inRounds((queue) => {
+      this.takeFrom(queue, limit, batch)
+      if (batch.length === 0) return false
+      release = this.hold(queue)
+      return true
+    })
+    return { batch, release }
+  }
+
+  /**
+   * Visits the listed queues, each once in a round, until one is the last, or a round has taken nothing. Each visit
+   * moves its queue to the end.
+   */
+  private inRounds(isLast: (queue: KeyQueue<Entry>) => boolean): void {
     let before: number
     do {
       before = this.total
-      for (const queue of this.inOrder) {
-        this.takeFrom(queue, limit, batch)
-        if (batch.length > 0) return { batch, release: this.hold(queue) }
+      for (let left = this.keys; left > 0; left--) {
+        const queue = this.inOrder.first
+        if (queue === undefined || isLast(queue)) return
       }
     } while (this.total < before)
-    return { batch, release: () => {} }
   }
 
   private hold(queue: KeyQueue<Entry>): () => void {

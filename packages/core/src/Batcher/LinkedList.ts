@@ -11,7 +11,7 @@ export const unlisted = { previous: undefined, next: undefined, isListed: false 
 /**
  * Entries in the order in which they were added; any of them may leave at any time.
  *
- * A `Set` does the same, but is dear for objects that come and go with each request. Whenever V8 replaces a set's
+ * A `Set` does the same, but is expensive for objects that come and go with each request. Whenever V8 replaces a set's
  * table, the old table keeps its own entries and a pointer to the new one. Once one such table is in the old
  * generation, it keeps everything that was in the later ones until a full collection. In a loop that replaces the
  * oldest of 64 objects, a collection of the young generation took 0.4 ms; with a set, after the first full collection,
@@ -50,7 +50,7 @@ export class LinkedList<Entry extends LinkedEntry<Entry>> implements Iterable<En
     return entry
   }
 
-  /** The entries from the first on; the one just given may leave meanwhile. */
+  /** The entries from the first on; the one just given may leave meanwhile, and not come back. */
   *[Symbol.iterator](): Generator<Entry> {
     let entry = this.first
     while (entry !== undefined) {
