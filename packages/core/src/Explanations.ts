@@ -37,6 +37,7 @@ export class Explanations extends Context.Service<Explanations, {
         explain: Effect.fn("Explanations.explain")((integratorId, userId, rewardId) =>
           upToDate.bring(integratorId, userId).pipe(
             Effect.andThen(Database.transaction(explain(programs, integratorId, userId, rewardId))),
+            Database.withOneDeadline,
             Effect.provideService(SqlClient.SqlClient, sql)
           )
         )

@@ -65,7 +65,7 @@ const read = Effect.fnUntraced(function*(integratorId: IntegratorId, range: Rang
   if (!found.mustEnd) return found
   yield* endDay(integratorId, range.asset)
   return yield* Database.withinRequestDeadline(readEnds(integratorId, range))
-})
+}, Database.withOneDeadline)
 
 /** The ends of the days of a range, the last one before it, and the present state as the end of the last day. */
 const readEnds = Effect.fnUntraced(function*(integratorId: IntegratorId, { asset, from, to }: Range) {
