@@ -85,7 +85,7 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
     open_estimates: "INSERT, UPDATE (authorizations, raw), DELETE",
     expected_balances: "INSERT, UPDATE (expected)",
     quarantine: "SELECT, INSERT, UPDATE (reason, error, failures, next_attempt_at), DELETE",
-    webhook_endpoints: "UPDATE (cursor, worker, token, failures, probe_at, replay, replay_cursor)",
+    webhook_endpoints: "UPDATE (cursor, worker, token, failures, probe_at, replay, replay_cursor), DELETE",
     webhook_secrets: "SELECT",
     replays: "SELECT, DELETE",
     retries: "SELECT, INSERT, UPDATE (state, attempts, next_attempt_at, revision), DELETE",

@@ -110,7 +110,7 @@ const statements = (sql: SqlClient.SqlClient) => {
   })
   return {
     selectLive,
-    /** A new generation, which consumes the events from now on. */
+    /** A new generation, which consumes the events from now on. It numbers on from the last one. */
     insert: (
       integratorId: IntegratorId,
       { id, url }: { readonly id: EndpointId; readonly url: string },
@@ -121,11 +121,10 @@ const statements = (sql: SqlClient.SqlClient) => {
       SELECT v.integrator_id, coalesce(last.generation, 0) + 1, ${id}, ${url}, ${value.timestamptz(createdAt)},
         coalesce(last.revision, 0) + 1, coalesce(last.revision, 0) + 1, v.events, v.events,
         coalesce(last.round, 1)
-      FROM vaults v CROSS JOIN LATERAL (
-        SELECT max(e.generation) AS generation, max(e.revision) AS revision, max(e.round) AS round
-        FROM webhook_endpoints e
-        WHERE e.integrator_id = v.integrator_id
-      ) last WHERE v.integrator_id = ${integratorId}
+      FROM vaults v LEFT JOIN LATERAL (
+        SELECT e.generation, e.revision, e.round FROM webhook_endpoints e
+        WHERE e.integrator_id = v.integrator_id ORDER BY e.generation DESC LIMIT 1
+      ) last ON true WHERE v.integrator_id = ${integratorId}
       RETURNING ${shown.names}, NULL::timestamptz AS previous_secret_expires_at`,
     find: Effect.fnUntraced(function*(integratorId: IntegratorId, id: EndpointId) {
       const live = yield* selectLive(integratorId)

@@ -56,7 +56,8 @@ layer(liveLayer, { excludeTestServices: true })("roles with few privileges", (it
         "card_rewards_worker retries",
         "card_rewards_worker spend_event_queue",
         "card_rewards_worker spend_event_waits",
-        "card_rewards_worker waiting_sums"
+        "card_rewards_worker waiting_sums",
+        "card_rewards_worker webhook_endpoints"
       ])
       const owned = yield* sql`SELECT FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner
         WHERE r.rolname LIKE 'card\\_rewards\\_%'`

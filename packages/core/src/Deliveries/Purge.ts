@@ -7,7 +7,10 @@ import { isOwned } from "../Slots.ts"
 /** Rows that one transaction removes: a deleted endpoint may have any number of them. */
 const maxPurged = 1_000
 
-/** Removes a batch of one deleted endpoint's retries, and at last its replays, inside the caller's transaction. */
+/**
+ * Removes a batch of one deleted endpoint's retries, and at last its replays and the endpoints that were deleted before
+ * it, inside the caller's transaction.
+ */
 export const purge = Effect.fnUntraced(function*(now: number) {
   const sql = yield* SqlClient.SqlClient
   const [endpoint] = yield* sql<{ integratorId: string; generation: number }>`
@@ -31,6 +34,9 @@ export const purge = Effect.fnUntraced(function*(now: number) {
     yield* sql`DELETE FROM replays WHERE integrator_id = ${integratorId} AND generation = ${generation}`
     yield* sql`UPDATE webhook_endpoints SET work_at = NULL
       WHERE integrator_id = ${integratorId} AND generation = ${generation}`
+    // the next endpoint numbers on from the last one; those before have nothing left
+    yield* sql`DELETE FROM webhook_endpoints WHERE integrator_id = ${integratorId} AND generation < ${generation}
+      AND deleted_at IS NOT NULL AND work_at IS NULL`
   }
   return true
 })

@@ -1,0 +1,68 @@
+import { value } from "@card-rewards/core/Database"
+import { Deliveries } from "@card-rewards/core/Deliveries"
+import { Integrators } from "@card-rewards/core/Integrators"
+import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
+import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { measured } from "./Reads.ts"
+import { liveLayer } from "./TestLayer.ts"
+
+const services = Deliveries.layer.pipe(
+  Layer.provideMerge(WebhookEndpoints.layer({ allowPrivateNetwork: true })),
+  Layer.provideMerge(liveLayer)
+)
+
+const id = EndpointId.make("hook")
+
+const setUp = Effect.fnUntraced(function*(name: string) {
+  const integratorId = IntegratorId.make(name)
+  const sql = yield* SqlClient.SqlClient
+  const { create, remove } = yield* WebhookEndpoints
+  const { purge } = yield* Deliveries
+  yield* (yield* Integrators).create(integratorId)
+  return {
+    integratorId,
+    create: create(integratorId, { id, url: "http://127.0.0.1:9/" }),
+    remove: remove(integratorId, id),
+    purge: Effect.repeat(Effect.flatMap(Clock.currentTimeMillis, purge), { while: (hasPurged) => hasPurged }),
+    rows: sql<{ generation: number; revision: number; round: number; isLive: boolean }>`
+      SELECT generation, revision, round, deleted_at IS NULL AS is_live FROM webhook_endpoints
+      WHERE integrator_id = ${integratorId} ORDER BY generation`
+  }
+})
+
+layer(services, { excludeTestServices: true })("endpoints that are created and deleted again and again", (it) => {
+  it.effect("number on, and leave one row behind", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { create, integratorId, purge, remove, rows } = yield* setUp("again")
+      for (let time = 0; time < 3; time++) {
+        yield* create
+        // as redeliveries do, and changes of the URL
+        yield* sql`UPDATE webhook_endpoints SET round = round + 10, revision = revision + 1
+          WHERE integrator_id = ${integratorId} AND deleted_at IS NULL`
+        yield* remove
+      }
+      yield* purge
+      assert.deepStrictEqual(yield* rows, [{ generation: 3, revision: 6, round: 31, isLive: false }])
+      yield* create
+      assert.deepStrictEqual(yield* rows, [
+        { generation: 3, revision: 6, round: 31, isLive: false },
+        { generation: 4, revision: 7, round: 31, isLive: true }
+      ])
+    }))
+
+  it.effect("cost the same, however many were there before", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { create, integratorId } = yield* setUp("many")
+      yield* sql`INSERT INTO webhook_endpoints
+          (integrator_id, generation, endpoint_id, url, revision, first_revision, created_at, deleted_at, start, cursor)
+        SELECT ${integratorId}, n, ${id}, 'http://127.0.0.1:9/', n, n, now(), now(), 0, 0
+        FROM generate_series(1, ${value.int4(10_000)}) n`
+      const [, { rows }] = yield* measured(create)
+      assert.isAtMost(rows, 20)
+    }))
+})
