@@ -92,21 +92,50 @@ const readClaimable = Effect.fnUntraced(function*(book: Book, payout: Payout, li
 const maturedNow = (book: Book, { asset, userId }: Payout): ReadonlyArray<RewardRow> =>
   book.changedRows(asset).filter((row) => row.userId === userId && row.state === "Claimable" && row.paid === 0n)
 
+/** Rewards that one statement of {@link countCovering} reads: a user may have any number. */
+const countedAtOnce = 10_000
+
 /** Counts the claimable rewards after a position that it takes to cover an amount, in order. */
 const countCovering = Effect.fnUntraced(function*(book: Book, claim: Payout, after: DuePosition, amount: bigint) {
-  const sql = yield* SqlClient.SqlClient
-  const { asset, userId } = claim
   const matured = maturedNow(book, claim)
-  const [row] = yield* sql<{ rewards: number }>`
-    SELECT count(*)::int4 AS rewards FROM (
-      SELECT sum(unpaid) OVER (ORDER BY claimable_at, creation ROWS UNBOUNDED PRECEDING) - unpaid AS before FROM (
-        SELECT claimable_at, creation, amount - paid - recovered + clawed_back AS unpaid FROM rewards
-        WHERE integrator_id = ${book.integratorId} AND user_id = ${userId} AND asset = ${asset} AND state = 'Claimable'
+  let counted = 0
+  let [last, left] = [after, amount]
+  while (left > 0n) {
+    const next = yield* cover(book.integratorId, claim, { matured, after: last, amount: left })
+    if (next === undefined) return yield* Effect.die(new Error("claimable rewards are less than a claim"))
+    counted += next.rewards
+    left -= next.covered
+    last = next
+  }
+  return counted
+})
+
+/**
+ * The last of {@link countedAtOnce} claimable rewards after a position, or an earlier one with which they cover the
+ * amount: how many they are up to it, and how much they cover.
+ */
+const cover = Effect.fnUntraced(function*(
+  integratorId: string,
+  { asset, userId }: Payout,
+  options: { readonly matured: ReadonlyArray<RewardRow>; readonly after: DuePosition; readonly amount: bigint }
+) {
+  const sql = yield* SqlClient.SqlClient
+  const { after, amount, matured } = options
+  const isAfter = sql`(claimable_at, creation) >
+    (${value.timestamptz(after.claimableAt)}, ${value.int8(after.creation)})`
+  const first = sql`ORDER BY claimable_at, creation LIMIT ${value.int4(countedAtOnce)}`
+  const [row] = yield* sql<DuePosition & { rewards: number; covered: bigint }>`
+    SELECT claimable_at, creation, rewards::int4, covered FROM (
+      SELECT *, row_number() OVER so_far AS rewards, sum(unpaid) OVER so_far AS covered FROM (
+        (SELECT claimable_at, creation, amount - paid - recovered + clawed_back AS unpaid FROM rewards
+          WHERE integrator_id = ${integratorId} AND user_id = ${userId} AND asset = ${asset} AND state = 'Claimable'
+            AND ${isAfter} ${first})
         UNION ALL
         SELECT * FROM unnest(${columns.timestamptz(matured.map((row) => row.claimableAt))},
-          ${columns.int8(matured.map((row) => row.creation))}, ${columns.numeric(matured.map(unpaid))})
-      ) r WHERE (claimable_at, creation) > (${value.timestamptz(after.claimableAt)}, ${value.int8(after.creation)})
-    ) running WHERE before < ${value.numeric(amount)}`
-  if (row === undefined) return yield* Effect.die(new Error("a count without a row"))
-  return row.rewards
+          ${columns.int8(matured.map((row) => row.creation))}, ${columns.numeric(matured.map(unpaid))}
+        ) matured(claimable_at, creation, unpaid) WHERE ${isAfter}
+        ${first}
+      ) r WINDOW so_far AS (ORDER BY claimable_at, creation ROWS UNBOUNDED PRECEDING)
+    ) r WHERE covered - unpaid < ${value.numeric(amount)} ORDER BY rewards DESC LIMIT 1`
+  return row
 })

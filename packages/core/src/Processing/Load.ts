@@ -41,7 +41,7 @@ const eventColumns = storedEvents.renamed("e")
 const ordinal = { ord: int4() }
 const transaction = Tables.spendEvents.pick("integrator_id", "user_id", "external_transaction_id")
 const original = columnList({ ...ordinal, original_index: int4(), ...Tables.spendEventKey.columns })
-const queuedEvent = columnList({ ...ordinal, ...Tables.spendEventKey.columns })
+const userOf = columnList({ ...ordinal, ...Tables.spendEvents.pick("integrator_id", "user_id").columns })
 
 /**
  * Reads the dependents of the queued events and the dependents of these, at most `limit` at each depth. An increment, a
@@ -115,17 +115,20 @@ const waitingFor = Effect.fnUntraced(function*(originals: ReadonlyArray<Waiting>
 
 /**
  * Dependents of partly applied clearings that are not in the queue: an earlier transaction that was at its limit
- * left them. They are found by the partly applied event of the same user that is in the queue.
+ * left them. They are found by the user's partly applied authorization that is in the queue: a user has one partly
+ * applied event there at a time, and the dependents of a clearing have none.
  */
 const leftByEarlier = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEvent>, limit: number) {
-  const partlyApplied = queued.flatMap((event, ord) => isPartlyApplied(event) ? [{ event, ord }] : [])
+  const partlyApplied = queued.flatMap((event, ord) =>
+    event.kind === "authorization" && isPartlyApplied(event) ? [{ ...event, ord }] : []
+  )
   if (partlyApplied.length === 0) return []
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<StoredEvent & { ord: number }>`
     SELECT t.ord, ${eventColumns}
-    FROM ${queuedEvent.unnest(partlyApplied.map(({ event, ord }) => ({ ...event, ord })))}
+    FROM ${userOf.unnest(partlyApplied)}
     JOIN spend_event_waits w ON w.integrator_id = t.integrator_id AND w.user_id = t.user_id
-      AND w.original_kind = 'clearing' AND NOT (t.kind = 'clearing' AND w.original_id = t.external_transaction_id)
+      AND w.original_kind = 'clearing'
     JOIN spend_events c ON c.integrator_id = w.integrator_id AND c.user_id = w.user_id AND c.kind = 'clearing'
       AND c.external_transaction_id = w.original_id AND c.position IS NOT NULL
     JOIN spend_events e ON ${Tables.spendEventKey.match("e", "w")}
