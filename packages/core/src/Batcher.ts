@@ -213,8 +213,9 @@ const forkBatches = Effect.fnUntraced(function*<Request, A, E>(
     const { batch, release } = options.isPerKey === true
       ? queue.takeOfOneKey(options.maxBatch)
       : { batch: queue.take(options.maxBatch), release: undefined }
-    // where all that are left are held, the end of the batch that holds them wakes this fiber
-    if (queue.size < startAt || batch.length === 0) yield* enough.close
+    // At once: the fiber may be suspended between two effects, and what is added then would not wake it. Where all that
+    // are left are held, the end of the batch that holds them does.
+    if (queue.size < startAt || batch.length === 0) enough.closeUnsafe()
     if (batch.length === 0) return
     for (const entry of batch) entry.enterBatch()
     const exit = yield* Effect.exit(options.run(batch)).pipe(
@@ -243,7 +244,7 @@ const failExpired = Effect.fnUntraced(function*<
   const check = Effect.gen(function*() {
     yield* someAdded.await
     const oldest = entries.first
-    if (oldest === undefined) return yield* someAdded.close
+    if (oldest === undefined) return someAdded.closeUnsafe()
     yield* Effect.sleep(Math.max(minPauseMillis, oldest.deadlineMillis - (yield* nowMillis)))
     const now = yield* nowMillis
     // one that fails takes others of its list along

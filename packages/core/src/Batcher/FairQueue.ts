@@ -22,7 +22,8 @@ class KeyQueue<Entry> implements LinkedEntry<KeyQueue<Entry>> {
   previous: KeyQueue<Entry> | undefined
   next: KeyQueue<Entry> | undefined
   isListed = false
-  isHeld = false
+  /** Whether what was taken of the key is not released yet. */
+  isInFlight = false
   size = 0
   private first: Node<Entry> | undefined
   private last: Node<Entry> | undefined
@@ -52,8 +53,11 @@ class KeyQueue<Entry> implements LinkedEntry<KeyQueue<Entry>> {
 
 /** A bounded queue in which keys take turns; entries of one key keep their order. */
 export class FairQueue<Entry extends QueueEntry> {
-  private readonly queues = new KeyedStates(() => new KeyQueue<Entry>(), ({ isHeld, isListed }) => !isHeld && !isListed)
-  /** The queues with entries, the next one first; none that is held. */
+  private readonly queues = new KeyedStates(
+    () => new KeyQueue<Entry>(),
+    ({ isInFlight, isListed }) => !isInFlight && !isListed
+  )
+  /** The queues with entries, the next one first; none that is in flight. */
   private readonly inOrder = new LinkedList<KeyQueue<Entry>>()
   private keys = 0
   private readonly maxSize: number
@@ -79,7 +83,7 @@ export class FairQueue<Entry extends QueueEntry> {
     if (!this.fits(queue, 1)) return false
     queue.add(entry)
     this.total++
-    if (!queue.isListed && !queue.isHeld) this.list(queue)
+    if (!queue.isListed && !queue.isInFlight) this.list(queue)
     return true
   }
 
@@ -130,9 +134,9 @@ export class FairQueue<Entry extends QueueEntry> {
 
   private hold(queue: KeyQueue<Entry>): () => void {
     if (this.inOrder.delete(queue)) this.keys--
-    queue.isHeld = true
+    queue.isInFlight = true
     return () => {
-      queue.isHeld = false
+      queue.isInFlight = false
       if (queue.size > 0) this.list(queue)
     }
   }
