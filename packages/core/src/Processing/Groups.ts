@@ -34,6 +34,9 @@ export class Group {
   private earnedInMonth = 0n
   /** By version and category; most groups have none. */
   private open: Map<string, Estimate> | undefined
+  /** By version, the open authorizations of all categories, where there are any. */
+  private openOf: Map<VersionMetadata, number> | undefined
+  private newest: NewestOpen | undefined
   private readonly catalog: Catalog
   private expectedBefore: bigint | undefined
 
@@ -54,6 +57,7 @@ export class Group {
   /** Adds an estimate that was read. */
   addEstimate(estimate: Omit<Estimate, "isChanged">): void {
     this.estimatesForWrite().set(estimateKey(estimate), { ...estimate, isChanged: false })
+    this.countOpen(estimate.version, estimate.authorizations)
   }
 
   /** What the caps of a purchase have counted. */
@@ -87,6 +91,7 @@ export class Group {
       known.raw += raw
       known.isChanged = true
     }
+    this.countOpen(version, authorizations)
   }
 
   /** The estimates by version and category, and those without open authorizations that this batch has closed. */
@@ -100,17 +105,17 @@ export class Group {
   }
 
   /** The newest version with open authorizations, and the next one. */
-  newestOpen(): readonly [VersionMetadata | undefined, VersionMetadata | undefined] {
-    let newest: VersionMetadata | undefined
-    let next: VersionMetadata | undefined
-    for (const { authorizations, version } of this.estimates()) {
-      if (authorizations === 0 || version === newest) continue
-      if (newest === undefined || isNewer(version, newest)) {
-        next = newest
-        newest = version
-      } else if (next === undefined || isNewer(version, next)) next = version
-    }
-    return [newest, next]
+  newestOpen(): NewestOpen {
+    return this.newest ??= newestOf(this.openOf?.keys() ?? [])
+  }
+
+  private countOpen(version: VersionMetadata, authorizations: number): void {
+    this.openOf ??= new Map()
+    const before = this.openOf.get(version) ?? 0
+    const after = before + authorizations
+    if (after === 0) this.openOf.delete(version)
+    else this.openOf.set(version, after)
+    if ((before === 0) !== (after === 0)) this.newest = undefined
   }
 
   private estimatesForWrite(): Map<string, Estimate> {
@@ -131,6 +136,20 @@ export class Group {
       this.earnedInMonth
     )
   }
+}
+
+type NewestOpen = readonly [newest: VersionMetadata | undefined, next: VersionMetadata | undefined]
+
+const newestOf = (versions: Iterable<VersionMetadata>): NewestOpen => {
+  let newest: VersionMetadata | undefined
+  let next: VersionMetadata | undefined
+  for (const version of versions) {
+    if (newest === undefined || isNewer(version, newest)) {
+      next = newest
+      newest = version
+    } else if (next === undefined || isNewer(version, next)) next = version
+  }
+  return [newest, next]
 }
 
 const estimateKey = ({ categoryId, version }: Pick<Estimate, "categoryId" | "version">): string =>
