@@ -8,7 +8,9 @@ import { MaxGroupRows } from "@card-rewards/core/Processing/Load/ReadGroups"
 import { type State, type StoredEvent } from "@card-rewards/core/Processing/State"
 import * as Unearned from "@card-rewards/core/Processing/Unearned"
 import { CachedPrograms, Catalog } from "@card-rewards/core/Programs/Catalog"
+import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { IntegratorId } from "@card-rewards/domain/Ids"
+import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { assert, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -17,6 +19,8 @@ import { processEvents, quarantineOf, rewardCount, setUp, notApplied } from "./Q
 import { measured } from "./Reads.ts"
 import { liveMoneyLayer, moneyLayer } from "./Spending.ts"
 import { startMillis } from "./TestLayer.ts"
+
+const dayMillis = 86_400_000
 
 const event = (integratorId: string, arrival: bigint): StoredEvent => ({
   integratorId: IntegratorId.make(integratorId),
@@ -212,6 +216,35 @@ layer(moneyLayer)("the budget of a batch", (it) => {
       yield* all({})
       while ((yield* Effect.provideService(processEvents, MaxGroupRows, 1)) > 0);
       assert.strictEqual(yield* rewardCount(integratorId), 3 * users * programs)
+      assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
+    }))
+
+  it.effect("bounds how many caps and estimates of one user a batch reads, month by month", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const [months, programs] = [12, 10]
+      const { integratorId, send } = yield* setUp({ programs })
+      const clock = yield* SandboxClock
+      const { now } = yield* clock.get(integratorId)
+      const times = Array.from({ length: months }, (_, month) => printTimestamp(now + month * 31 * dayMillis))
+      const purchases = Effect.forEach(times, (occurredAt) =>
+        Effect.andThen(send({ occurredAt }), send({ kind: "authorization", occurredAt })))
+      yield* clock.set(integratorId, instant(now + months * 31 * dayMillis))
+      yield* purchases
+      while ((yield* processEvents) > 0);
+      // each month has a row of usage and one of estimates in each program
+      yield* purchases
+      const counts: Array<number> = []
+      while (true) {
+        const read = Effect.provideService(processEvents, MaxGroupRows, 2 * programs)
+        const [units, { rows }] = yield* measured(read)
+        if (units === 0) break
+        counts.push(rows)
+      }
+      assert.isAtMost(Math.max(...counts), 300)
+      assert.isAtLeast(counts.length, months)
+      assert.deepStrictEqual(yield* notApplied(integratorId), [])
+      assert.strictEqual(yield* rewardCount(integratorId), 2 * months * programs)
       assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
     }))
 

@@ -7,8 +7,8 @@ import { columnList, int4, type Row, rowVersion } from "../Database/Table.ts"
 import type { Catalog } from "../Programs/Catalog.ts"
 import * as Tables from "../Tables.ts"
 import { attributesOf } from "../Users/AttributeHistory.ts"
-import { Groups } from "./Groups.ts"
-import { readGroups } from "./Load/ReadGroups.ts"
+import { Groups, type UserMonth } from "./Groups.ts"
+import { monthKey, readGroups } from "./Load/ReadGroups.ts"
 import {
   authorizationOf,
   type AuthorizationState,
@@ -19,7 +19,8 @@ import {
   type State,
   type StoredEvent,
   storedEvents,
-  transactionKey
+  transactionKey,
+  userKey
 } from "./State.ts"
 import type { TakenEvent } from "./Take.ts"
 import * as Unearned from "./Unearned.ts"
@@ -137,8 +138,9 @@ const leftByEarlier = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEv
 })
 
 /**
- * Reads all rows that the decisions on the events depend on, except those of the users that it returns. The caller has
- * locked their lanes.
+ * Reads all rows that the decisions on the events depend on. The caller has locked their lanes. `decidable` selects the
+ * queued events of which all were read: of each user those before the first one that needs a month which is not read.
+ * What depends on an event needs the same month.
  */
 export const state = Effect.fnUntraced(function*(
   { queued, waiting }: Pick<Dependents, "queued" | "waiting">,
@@ -149,10 +151,23 @@ export const state = Effect.fnUntraced(function*(
   const authorizations = yield* readAuthorizations(referring.filter((event) => event.kind !== "refund"))
   const clearings = yield* readClearings(referring.filter((event) => event.kind === "refund"))
   const groups = new Groups()
-  addMonths(groups, events, { authorizations, clearings })
+  const monthOfEvent = monthsBy({ authorizations, clearings })
+  for (const event of events) {
+    const month = monthOfEvent(event)
+    if (month !== undefined) groups.addMonth(month)
+  }
   const unread = yield* readGroups(groups, programs)
-  const unearned = new Unearned.Lists()
-  return { state: { authorizations, clearings, groups, waiting, programs, unearned } satisfies State, unread }
+  const decidable = <Event extends StoredEvent>(queued: ReadonlyArray<Event>): ReadonlyArray<Event> => {
+    if (unread.size === 0) return queued
+    const blocked = new Set<string>()
+    return queued.filter((event) => {
+      const month = monthOfEvent(event)
+      if (month !== undefined && unread.has(monthKey(month))) blocked.add(userKey(event))
+      return !blocked.has(userKey(event))
+    })
+  }
+  const state: State = { authorizations, clearings, groups, waiting, programs, unearned: new Unearned.Lists() }
+  return { state, decidable, areAllRead: unread.size === 0 }
 })
 
 /** The transactions that events refer to, as parameters. All of the events refer to one. */
@@ -197,20 +212,17 @@ const readClearings = Effect.fnUntraced(function*(refunds: ReadonlyArray<StoredE
   return found
 })
 
-/** Adds the users' months whose caps or estimates the events can change. */
-const addMonths = (
-  groups: Groups,
-  events: ReadonlyArray<StoredEvent>,
-  { authorizations, clearings }: Pick<State, "authorizations" | "clearings">
-): void => {
-  const add = ({ integratorId, userId }: StoredEvent, at: number | undefined) => {
-    if (at !== undefined) groups.addMonth({ integratorId, userId, month: monthOf(at) })
-  }
-  // an event whose original is not applied has the month of its original, which this batch applies too, or it is set
-  // aside and changes none
-  for (const event of events) {
-    if (event.originalId === null) add(event, event.occurredAt)
-    else if (event.kind === "refund") add(event, clearingOf({ clearings }, event)?.purchaseAt)
-    else add(event, authorizationOf({ authorizations }, event)?.occurredAt)
-  }
+/**
+ * The user's month whose caps or estimates an event can change. Where its original is not applied, it has the month of
+ * its original, which the batch applies too, or it is set aside and changes none.
+ */
+const monthsBy = (applied: Pick<State, "authorizations" | "clearings">) =>
+(event: StoredEvent): UserMonth | undefined => {
+  const at = event.originalId === null
+    ? event.occurredAt
+    : event.kind === "refund"
+    ? clearingOf(applied, event)?.purchaseAt
+    : authorizationOf(applied, event)?.occurredAt
+  const { integratorId, userId } = event
+  return at === undefined ? undefined : { integratorId, userId, month: monthOf(at) }
 }

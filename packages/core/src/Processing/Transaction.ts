@@ -13,7 +13,7 @@ import * as Load from "./Load.ts"
 import type { ScanState } from "./Queue.ts"
 import * as Save from "./Save.ts"
 import * as Segments from "./Segments.ts"
-import { type StoredEvent, userKey } from "./State.ts"
+import type { StoredEvent } from "./State.ts"
 import { lockFreeVaults, lockLanes, type Part, type TakenEvent, takeEvents, type WhenLocked } from "./Take.ts"
 
 /** State that the batches of one process share. */
@@ -149,9 +149,9 @@ const decide = Effect.fnUntraced(function*(
 ) {
   const catalogs = yield* programs.catalogsAt(parts)
   const loaded = yield* readDependents(parts)
-  const { state, unread } = yield* Load.state(loaded, catalogs)
+  const { areAllRead, decidable: decidableOf, state } = yield* Load.state(loaded, catalogs)
   const decidable = loaded.parts.flatMap((part): ReadonlyArray<DecidablePart> => {
-    const queued = unread.size === 0 ? part.queued : part.queued.filter((event) => !unread.has(userKey(event)))
+    const queued = decidableOf(part.queued)
     return queued.length === 0 ? [] : [{ ...part, queued }]
   })
   const { decided, failed, outcome, work } = decideParts(state, decidable, options.maxUnits)
@@ -168,7 +168,7 @@ const decide = Effect.fnUntraced(function*(
     units: [...work.values()].reduce((sum, one) => sum + one.units, 0),
     served: [...work.keys()],
     areAllServed: work.size + failed.size === parts.length,
-    isBatchFull: isBatchFull || unread.size > 0,
+    isBatchFull: isBatchFull || !areAllRead,
     failed,
     locked,
     work,

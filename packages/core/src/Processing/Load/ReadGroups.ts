@@ -12,7 +12,7 @@ const userMonths = Tables.capUsage.pick("integrator_id", "user_id", "month")
 
 /**
  * The maximum number of rows of cap usage and estimates that one batch reads. A user's month has one for each program,
- * version and category, up to a million. Of the first user all are read, whatever their number.
+ * version and category, up to a million. Of the first month all are read, whatever their number.
  */
 export const MaxGroupRows = Context.Reference<number>("@card-rewards/core/Processing/MaxGroupRows", {
   defaultValue: () => 20_000
@@ -31,26 +31,28 @@ const groupRows = columnList({
   authorizations: nullable(int4())
 })
 
+/** Map key of a user's month. */
+export const monthKey = (month: UserMonth): string => `${userKey(month)}\0${month.month}`
+
 /**
- * Reads the groups of the months that were added, user by user. Returns the keys of the users whose groups it has not
- * read: their events stay in the queue.
+ * Reads the groups of the months that were added, in their order. Returns the keys of those that it has not read: the
+ * events that need them stay in the queue.
  */
 export const readGroups = Effect.fnUntraced(function*(groups: Groups, programs: ReadonlyMap<string, Catalog>) {
   const found = { groups, programs }
   // events of an integrator whose metadata is not read yet stay in the queue
   const known = groups.months().filter(({ integratorId }) => programs.has(integratorId))
-  const [first] = known.map(userKey)
-  if (first === undefined) return new Set<string>()
+  if (known.length === 0) return new Set<string>()
   const max = yield* MaxGroupRows
   let rows = yield* selectGroups(known, max + 1)
   // the months are read in their order, and the last one of these rows in part
-  let unread: ReadonlySet<string> = new Set(rows.length > max ? known.slice(rows.at(-1)?.ord).map(userKey) : [])
-  if (unread.has(first)) {
-    rows = yield* selectGroups(known.filter((month) => userKey(month) === first), null)
-    unread = new Set(known.map(userKey).filter((key) => key !== first))
+  let read = rows.length > max ? rows.at(-1)?.ord ?? 0 : known.length
+  if (read === 0) {
+    read = 1
+    rows = yield* selectGroups(known.slice(0, read), null)
   }
   for (const row of rows) {
-    if (unread.size > 0 && unread.has(userKey(row))) continue
+    if (row.ord >= read) break
     const { ctid, xmin } = row
     if (ctid !== null && xmin !== null) groupOf(found, row).addUsage(row.categoryId, row.amount, { ctid, xmin })
     if (row.version === null || row.authorizations === null) continue
@@ -63,7 +65,7 @@ export const readGroups = Effect.fnUntraced(function*(groups: Groups, programs: 
       raw: row.amount
     })
   }
-  return unread
+  return new Set(known.slice(read).map(monthKey))
 })
 
 /** The rows of months, in the order of these, at most `limit`. */
