@@ -99,6 +99,30 @@ layer(services, { excludeTestServices: true })("DeliveryLog", (it) => {
       assert.deepStrictEqual((yield* readOf(lease, 2n)).events.map(({ isBlocked }) => isBlocked), [false])
     }))
 
+  it.effect("a redelivery that replaces another one in flight stays due, and first of its reward", () =>
+    Effect.gen(function*() {
+      const integratorId = yield* setUp
+      const { ping, redeliver } = yield* DeliveryLog
+      const sql = yield* SqlClient.SqlClient
+      const events = [yield* ping(integratorId, id), yield* ping(integratorId, id)]
+      yield* sql`UPDATE events SET reward = 1 WHERE integrator_id = ${integratorId}`
+      const lease = yield* leaseOf(integratorId)
+      const { events: [first, second] } = yield* readOf(lease)
+      if (first === undefined || second === undefined) return assert.fail("two events")
+      yield* recordOf(lease, [first], 200)
+      yield* recordOf(lease, [second], 500)
+      const due = Effect.map(readOf(lease, 2n, 100_000), ({ retries }) => retries)
+      yield* redeliver(integratorId, id, events[0] ?? "")
+      yield* recordOf(lease, yield* due, 500, { cursor: 2n })
+      const inFlight = yield* due
+      assert.deepStrictEqual(inFlight.map(({ event, round }) => [event, round]), [[1n, 2]])
+      yield* redeliver(integratorId, id, events[0] ?? "")
+      yield* recordOf(lease, inFlight, 500, { cursor: 2n })
+      assert.deepStrictEqual((yield* due).map(({ event, round }) => [event, round]), [[1n, 3]])
+      yield* recordOf(lease, yield* due, 200, { cursor: 2n })
+      assert.deepStrictEqual((yield* due).map(({ event, round }) => [event, round]), [[2n, 1]])
+    }))
+
   it.effect("a redelivery wakes an endpoint that nobody holds, but no open breaker", () =>
     Effect.gen(function*() {
       const integratorId = yield* setUp

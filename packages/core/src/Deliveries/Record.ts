@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import * as Database from "../Database.ts"
 import { value } from "../Database.ts"
 import { byKey, expectFewRows } from "../Database/PlannerHints.ts"
-import { columnList, int4, int8, nullable, text, timestamptz, type Written } from "../Database/Table.ts"
+import { columnList, int4, int8, nullable, type Row, text, timestamptz, type Written } from "../Database/Table.ts"
 import type { EndpointRecord, Recorded, Retry } from "./Delivery.ts"
 import { type HeldRow, leaseColumns, lockHeld, outcomeOf, selectChanged, selectHeld } from "./HeldEndpoints.ts"
 import { holdBack, isFirstOpen, openFirst } from "./Order.ts"
@@ -111,7 +111,7 @@ const storeRetries = Effect.fnUntraced(function*(records: ReadonlyArray<Endpoint
       ${byKey("retries", "r", retryKey)} AND r.state = 'open'`
   }
   if (kept.length > 0) {
-    yield* sql`
+    const stored = yield* sql<Row<typeof retryColumns>>`
       INSERT INTO retries AS r (${retryColumns.names})
       SELECT t.integrator_id, t.generation, t.event, t.round, t.reward, t.state, t.attempts,
         CASE WHEN ${isFirstOpen("t", "t.generation")} THEN t.next_attempt_at END,
@@ -119,10 +119,11 @@ const storeRetries = Effect.fnUntraced(function*(records: ReadonlyArray<Endpoint
       FROM ${retryColumns.unnest(kept)}
       ON CONFLICT (integrator_id, event, round) DO UPDATE SET state = excluded.state,
         attempts = excluded.attempts, next_attempt_at = excluded.next_attempt_at, revision = excluded.revision
-      WHERE r.state = 'open'`
+      WHERE r.state = 'open'
+      RETURNING ${retryColumns.names}`
+    // a later round of an event may come before retries of its reward; a first one never does
+    yield* holdBack(stored.filter(({ reward, round, state }) => round > 1 && reward !== null && state === "open"))
   }
-  // a later round of an event may come before retries of its reward; a first one never does
-  yield* holdBack(kept.filter(({ reward, round, state }) => round > 1 && reward !== null && state === "open"))
   const moved = rows.filter(({ nextAttemptAt, reward }) => nextAttemptAt === null && reward !== null)
   yield* openFirst(moved, value.timestamptz(now))
 })

@@ -169,9 +169,9 @@ export class History implements World {
     const worker = this.pick(this.workers)
     const dice = this.random()
     if (dice < 0.12) return this.store()
-    if (dice < 0.14) return this.log.redeliver(this.anyEvent(), this.time)
-    if (dice < 0.15) return this.changeEndpoint()
-    if (dice < 0.16) return this.startReplay()
+    if (dice < 0.15) return this.log.redeliver(this.anyEvent(), this.time)
+    if (dice < 0.16) return this.changeEndpoint()
+    if (dice < 0.17) return this.startReplay()
     if (dice < 0.25) return this.advance(this.random() < 0.8 ? this.random() * 500 : this.random() * 40_000)
     if (dice < 0.28) return this.disturb(worker)
     if (worker.isPaused) return

@@ -197,8 +197,8 @@ export class Log {
       this.deliveredAt.set(attempt.event, this.records)
       this.deliveredRounds.add(keyOf(attempt))
     }
-    for (const retry of record.retries) this.recordRetry({ ...retry, revision: record.revision })
-    for (const retry of record.retries) if (retry.round > 1 && retry.state === "open") this.holdBack(retry)
+    const stored = record.retries.filter((retry) => this.recordRetry({ ...retry, revision: record.revision }))
+    for (const retry of stored) if (retry.round > 1 && retry.state === "open") this.holdBack(retry)
     for (const { nextAttemptAt, reward } of record.retries) if (nextAttemptAt === null) this.openFirst(reward, now)
     return { stored: own, busy: none }
   }
@@ -250,14 +250,16 @@ export class Log {
     return generation === this.endpoint.generation && token === this.endpoint.token
   }
 
-  private recordRetry(retry: Retry & { readonly revision: number }): void {
+  /** Returns whether the retry was stored: what is not open any more stays as it is. */
+  private recordRetry(retry: Retry & { readonly revision: number }): boolean {
     const key = keyOf(retry)
     const before = this.retries.get(key)
-    if (before !== undefined && before.state !== "open") return
-    if (retry.state === "delivered" && retry.round === 1) return void this.retries.delete(key)
+    if (before !== undefined && before.state !== "open") return false
+    if (retry.state === "delivered" && retry.round === 1) return this.retries.delete(key)
     if (retry.state === "delivered" && before === undefined) throw new Error(`${key} never failed, and has a row`)
     const isFirst = this.open(retry.reward).every((row) => !isBefore(row, retry))
     this.retries.set(key, { ...before, ...retry, nextAttemptAt: isFirst ? retry.nextAttemptAt : null })
+    return true
   }
 
   /** The open retries of a reward, in order. */
