@@ -59,9 +59,7 @@ describe("time and size", () => {
 
     it.live.each<readonly [string, string, string]>([
       ["headers that arrive byte by byte", "HTTP/1.1 200 OK\r\n", "x-a: b\r\n"],
-      ["a status line that arrives byte by byte", "HTTP/1.1 200 O", "K"],
-      ["endless early hints", "", "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"],
-      ["endless 102 responses", "", "HTTP/1.1 102 Processing\r\n\r\n"]
+      ["a status line that arrives byte by byte", "HTTP/1.1 200 O", "K"]
     ])("%s end at the timeout", ([, head, drop]) =>
       Effect.gen(function*() {
         const receiver = yield* rawReceiver((socket) => dripping(socket, head, drop))
@@ -79,6 +77,24 @@ describe("time and size", () => {
         yield* receiver.drained
       }).pipe(withConnector(shortInAll), Effect.scoped))
   })
+
+  it.live.each<readonly [string, string]>([
+    ["early hints", "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"],
+    ["102 responses", "HTTP/1.1 102 Processing\r\n\r\n"]
+  ])("a few %s come before the answer; without end, and without a pause, they are no HTTP", ([, interim]) =>
+    Effect.gen(function*() {
+      const few = yield* rawReceiver((socket) => socket.write(`${interim.repeat(16)}HTTP/1.1 204 No Content\r\n\r\n`))
+      assert.strictEqual((yield* post(urlOf(few))).status, 204)
+      const flood = yield* rawReceiver((socket) => {
+        const more = () => {
+          while (!socket.destroyed && socket.write(interim.repeat(1_000)));
+        }
+        socket.on("drain", more)
+        more()
+      })
+      yield* post(urlOf(flood)).pipe(expectReason("protocol"), inLessThan(5_000))
+      yield* flood.drained
+    }).pipe(withConnector(), Effect.scoped))
 
   it.live("an endless body is read up to 4 KiB, and its connection closed", () =>
     Effect.gen(function*() {

@@ -4,6 +4,9 @@ import { ConnectorError, type ConnectorReason } from "./ConnectorError.ts"
 /** The maximum number of bytes of an answer's body that are read and kept (decisions, section 7). */
 export const maxBodyBytes = 4096
 
+/** Interim (1xx) responses to one request, at most: without end, they would take all of the process's time. */
+const maxInterim = 16
+
 /** The receiver's answer. Redirects are not followed: their status is the result. */
 export interface Answer {
   readonly status: number
@@ -32,6 +35,7 @@ export class AnswerCollector implements Dispatcher.DispatchHandler {
   private head: { readonly status: number; readonly retryAfter: string | undefined } | undefined
   private readonly chunks: Array<Buffer> = []
   private bytes = 0
+  private interim = 0
   private finished = false
   private readonly options: CollectorOptions
   private readonly timeout: NodeJS.Timeout
@@ -71,6 +75,7 @@ export class AnswerCollector implements Dispatcher.DispatchHandler {
   ): void {
     // 1xx responses are interim; the final response follows
     if (status >= 200) this.head = { status, retryAfter: headers["retry-after"] }
+    else if (++this.interim > maxInterim) this.finishAndAbort("protocol")
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
