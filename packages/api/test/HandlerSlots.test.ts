@@ -58,3 +58,27 @@ it.effect("the time for which a request waits counts towards its deadline at the
     Deferred.doneUnsafe(end, Effect.void)
     assert.strictEqual((yield* Fiber.join(waiting))._tag, "Unavailable")
   }))
+
+it.live("handlers that end at once neither run on each other's stack nor in one turn of the event loop", () =>
+  Effect.gen(function*() {
+    const slots = new HandlerSlots()
+    const end = yield* Deferred.make<void>()
+    yield* Effect.forEach(Array.from({ length: maxOfOne }), () => fork(slots.run(flood, Deferred.await(end))))
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = Infinity
+    let deepest = 0
+    let ended = 0
+    const handler = Effect.sync(() => {
+      ended++
+      deepest = Math.max(deepest, new Error("here").stack?.split("\n").length ?? 0)
+    })
+    const waiting = yield* Effect.forEach(Array.from({ length: 500 }), () => fork(slots.run(flood, handler)))
+    let endedInFirstTurn = 0
+    setImmediate(() => (endedInFirstTurn = ended))
+    Deferred.doneUnsafe(end, Effect.void)
+    yield* Fiber.joinAll(waiting)
+    Error.stackTraceLimit = stackTraceLimit
+    assert.strictEqual(ended, 500)
+    assert.isBelow(deepest, 100)
+    assert.isBelow(endedInFirstTurn, 100)
+  }))

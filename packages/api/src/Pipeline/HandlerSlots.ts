@@ -52,7 +52,8 @@ const wait = (own: Own): Effect.Effect<void> =>
   Effect.suspend(() => {
     let waiting: Waiting | undefined
     return Effect.callback<void>((resume) => {
-      waiting = { ...unlisted, admit: () => resume(Effect.void) }
+      // not at once: the next handler would run on the stack of the one that admits it, and so on
+      waiting = { ...unlisted, admit: () => resume(Effect.yieldNow) }
       own.waiting.add(waiting)
     }).pipe(
       // no longer listed: it had its slot, and was interrupted before it went on
