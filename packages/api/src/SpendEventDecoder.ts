@@ -40,6 +40,12 @@ export const decodeCompiled = (json: unknown): SpendEvent | undefined => {
 const decodeBySchema = Schema.decodeUnknownEffect(SpendEvent)
 
 /**
+ * The maximum number of values of an event of which all problems are found: a spend event has 15 at most. An integrator
+ * may post a thousand a second, and each would take the time of hundreds of valid ones.
+ */
+const maxValues = 100
+
+/**
  * The spend event of a body, which must be of the integrator; where it is none, the contract's 400 with all problems.
  */
 export const decode = (text: string, integratorId: IntegratorId) => {
@@ -50,7 +56,7 @@ export const decode = (text: string, integratorId: IntegratorId) => {
 const decodeOne = (json: unknown, integratorId: IntegratorId): Effect.Effect<SpendEvent, Refusal> => {
   const event = decodeCompiled(json)
   return event === undefined
-    ? Effect.flatMap(Problems.decodeBody(decodeBySchema, json), (event) => own(event, integratorId))
+    ? Effect.flatMap(Problems.decodeBody(decodeBySchema, json, { maxValues }), (event) => own(event, integratorId))
     : own(event, integratorId)
 }
 

@@ -79,6 +79,7 @@ $.occurredAt: expected a UTC timestamp such as 2026-12-01T00:00:00.000Z"
           [keysOf(20_000), "/v1/users/u", "expected JSON of at most 2000 keys in an object"],
           [{ events: [keysOf(80_000)] }, "/v1/spend-events/batch", "expected JSON of at most 2000 keys in an object"],
           [clearing({ ...keys, merchant: keys }), "/v1/spend-events", "$.key0: is not known"],
+          [clearing(keysOf(200)), "/v1/spend-events", "$.key0: is not known"],
           [{ events: [keys], ...keys }, "/v1/spend-events/batch", "$.key0: is not known"]
         ] as const
         const before = process.cpuUsage()
