@@ -53,8 +53,8 @@ layer(emptyDatabase, { excludeTestServices: true })("slots that move", (it) => {
       assert.strictEqual((yield* run("integrator", "create", "acme")).status, 0)
       yield* createEndpoint
       yield* purchase
-      yield* query(`INSERT INTO users (integrator_id, user_id, lane, referred_by, enrolled_at, updated_at)
-        SELECT integrator_id, 'friend-' || n, 0, user_id, enrolled_at, updated_at
+      yield* query(`INSERT INTO users (integrator_id, user_id, referred_by, enrolled_at, updated_at)
+        SELECT integrator_id, 'friend-' || n, user_id, enrolled_at, updated_at
         FROM users, generate_series(1, 12000) n`)
       yield* query(`INSERT INTO delivery_attempts (integrator_id, event, round, attempt, at, duration_millis, status)
         VALUES ('acme', 1, 1, 1, '2020-01-01', 5, 200), ('acme', 1, 1, 2, now(), 5, 200)`)
@@ -236,8 +236,8 @@ layer(emptyDatabase, { excludeTestServices: true })("slots that move", (it) => {
       for (const name of yield* tablesWithRows("public")) yield* copyWithoutKeys(name)
       assert.deepStrictEqual(yield* contentOf("cell_b"), yield* contentOf("public"))
       // meanwhile the source accepted more, and was marked by another mover
-      yield* query(`INSERT INTO public.users (integrator_id, user_id, lane, enrolled_at, updated_at)
-        VALUES ('acme', 'accepted-meanwhile', 0, now(), now())`)
+      yield* query(`INSERT INTO public.users (integrator_id, user_id, enrolled_at, updated_at)
+        VALUES ('acme', 'accepted-meanwhile', now(), now())`)
       yield* query("UPDATE public.cell_slots SET state = 'leaving', peer = 'b', mark = gen_random_uuid()")
       const source = yield* contentOf("public")
 

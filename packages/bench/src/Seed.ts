@@ -4,7 +4,6 @@ import { Integrators } from "@card-rewards/core/Integrators"
 import * as Secrets from "@card-rewards/core/Secrets"
 import { Vault } from "@card-rewards/core/Vault"
 import { IntegratorId, Reference } from "@card-rewards/domain/Ids"
-import { laneOf } from "@card-rewards/domain/Lane"
 import { NodeCrypto } from "@effect/platform-node"
 import { Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
@@ -96,10 +95,9 @@ const addUsers = Effect.fnUntraced(function*(integrators: number, first: number,
     integratorId: integratorOf((first + index) % integrators)
   }))
   const keys = sql`unnest(${columns.text(all.map((user) => user.integratorId))},
-    ${columns.text(all.map((user) => user.userId))},
-    ${columns.int2(all.map((user) => laneOf(user.userId)))}) AS t(integrator_id, user_id, lane)`
-  yield* sql`INSERT INTO users (integrator_id, user_id, lane, enrolled_at, updated_at)
-    SELECT integrator_id, user_id, lane, '2020-01-01', '2020-01-01' FROM ${keys}`
+    ${columns.text(all.map((user) => user.userId))}) AS t(integrator_id, user_id)`
+  yield* sql`INSERT INTO users (integrator_id, user_id, enrolled_at, updated_at)
+    SELECT integrator_id, user_id, '2020-01-01', '2020-01-01' FROM ${keys}`
   yield* sql`INSERT INTO user_attributes (integrator_id, user_id, arrival, stored_at)
     SELECT integrator_id, user_id, nextval('arrivals'), '2020-01-01' FROM ${keys}`
 })

@@ -43,7 +43,6 @@ export const apiKeyHashes = table("api_key_hashes", {
 export const users = table("users", {
   ...integrator,
   user_id: text<UserId>(),
-  lane: int2(),
   ...attributes,
   referred_by: nullable(text<UserId>()),
   enrolled_at: timestamptz(),

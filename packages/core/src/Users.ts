@@ -72,7 +72,7 @@ const make = Effect.gen(function*() {
 
   const { addRecord, select } = statements(sql)
 
-  const enroll = Effect.fnUntraced(function*(integratorId: IntegratorId, lane: number, user: User) {
+  const enroll = Effect.fnUntraced(function*(integratorId: IntegratorId, user: User) {
     const { referredBy } = user
     if (referredBy !== undefined) {
       const referrer = referredBy === user.userId ? undefined : yield* select(integratorId, referredBy)
@@ -80,7 +80,7 @@ const make = Effect.gen(function*() {
         return yield* new ReferrerNotEnrolled({ referredBy, message: "referredBy names no user enrolled earlier" })
       }
     }
-    yield* sql`${Tables.users.insert([{ ...user, integratorId, lane }])}`
+    yield* sql`${Tables.users.insert([{ ...user, integratorId }])}`
     yield* addRecord(integratorId, user)
   })
 
@@ -92,12 +92,11 @@ const make = Effect.gen(function*() {
   })
 
   const put = Effect.fn("Users.put")(function*(integratorId: IntegratorId, userId: UserId, enrollment: Enrollment) {
-    const lane = laneOf(userId)
-    const now = yield* Effect.provideService(lockAndReadTime(integratorId, lane), SqlClient.SqlClient, sql)
+    const now = yield* Effect.provideService(lockAndReadTime(integratorId, userId), SqlClient.SqlClient, sql)
     const current = yield* select(integratorId, userId)
     if (current === undefined) {
       const user: User = { userId, ...enrollment, enrolledAt: now, updatedAt: now }
-      yield* enroll(integratorId, lane, user)
+      yield* enroll(integratorId, user)
       return { user, outcome: "enrolled" as const }
     }
     if (enrollment.referredBy !== undefined && enrollment.referredBy !== current.referredBy) {
@@ -124,8 +123,8 @@ const make = Effect.gen(function*() {
   return Users.of({ put, get })
 })
 
-const lockAndReadTime = (integratorId: IntegratorId, lane: number) =>
-  Effect.andThen(lockLane(integratorId, lane), integratorTime(integratorId))
+const lockAndReadTime = (integratorId: IntegratorId, userId: UserId) =>
+  Effect.andThen(lockLane(integratorId, laneOf(userId)), integratorTime(integratorId))
 
 const toUser = (row: Row<typeof shown>): User => ({
   userId: row.userId,

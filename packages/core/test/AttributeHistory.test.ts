@@ -19,8 +19,8 @@ interface Stored {
 /** Adds users and their attribute records; each record's tier is its arrival. */
 const insert = Effect.fnUntraced(function*(records: ReadonlyArray<Stored>) {
   const sql = yield* SqlClient.SqlClient
-  yield* sql`INSERT INTO users (integrator_id, user_id, lane, enrolled_at, updated_at)
-    SELECT DISTINCT ${integratorId}, user_id, 0, now(), now()
+  yield* sql`INSERT INTO users (integrator_id, user_id, enrolled_at, updated_at)
+    SELECT DISTINCT ${integratorId}, user_id, now(), now()
     FROM unnest(${columns.text(records.map(({ userId }) => userId))}) user_id ON CONFLICT DO NOTHING`
   yield* sql`INSERT INTO user_attributes (integrator_id, user_id, arrival, stored_at, tier)
     SELECT ${integratorId}, t.*, t.arrival::text FROM unnest(${columns.text(records.map(({ userId }) => userId))},

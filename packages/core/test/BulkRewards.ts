@@ -24,8 +24,8 @@ export const addRewards = Effect.fnUntraced(function*(integratorId: IntegratorId
   const sql = yield* SqlClient.SqlClient
   const user = users === "one" ? sql`${prefix}` : sql`${prefix} || (n % ${value.int4(users)} + 1)`
   const perUser = users === "one" ? sql`n` : sql`(n / ${value.int4(users)})`
-  yield* sql`INSERT INTO users (integrator_id, user_id, lane, enrolled_at, updated_at)
-    SELECT DISTINCT ${integratorId}, ${user}, 0, now(), now() FROM generate_series(1, ${value.int4(count)}) n
+  yield* sql`INSERT INTO users (integrator_id, user_id, enrolled_at, updated_at)
+    SELECT DISTINCT ${integratorId}, ${user}, now(), now() FROM generate_series(1, ${value.int4(count)}) n
     ON CONFLICT DO NOTHING`
   yield* sql`INSERT INTO rewards (integrator_id, user_id, kind, external_transaction_id, program_id, program_version,
       creation, asset, state, purchase_at, currency, spend, refunded_spend, earned, amount, paid, recovered,

@@ -18,8 +18,8 @@ export const addIntegrators = Effect.fnUntraced(function*(count: number) {
   yield* sql`INSERT INTO vaults (integrator_id, vault_id) SELECT integrator_id, 'sandbox' FROM ${all}`
   yield* sql`INSERT INTO vault_balances (integrator_id, asset, held, free)
     SELECT integrator_id, asset, 0, 0 FROM ${all}, unnest(ARRAY['USDC', 'EURe']) asset`
-  yield* sql`INSERT INTO users (integrator_id, user_id, lane, enrolled_at, updated_at)
-    SELECT integrator_id, 'ann', 0, now(), now() FROM ${all}`
+  yield* sql`INSERT INTO users (integrator_id, user_id, enrolled_at, updated_at)
+    SELECT integrator_id, 'ann', now(), now() FROM ${all}`
   yield* sql`INSERT INTO user_attributes (integrator_id, user_id, arrival, stored_at)
     SELECT integrator_id, 'ann', nextval('arrivals'), now() FROM ${all}`
   yield* sql`INSERT INTO webhook_endpoints (integrator_id, generation, endpoint_id, url, created_at, first_revision,

@@ -5,6 +5,7 @@ import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { UserId } from "@card-rewards/domain/Ids"
+import { laneOf } from "@card-rewards/domain/Lane"
 import { dayMillis, printTimestamp } from "@card-rewards/domain/Time"
 import { spendEvent, usd } from "@card-rewards/testing/Fixtures"
 import { assert, layer } from "@effect/vitest"
@@ -67,6 +68,20 @@ layer(services)("a spend event", (it) => {
       const error = yield* Effect.flip(submit(event(integratorId, "t1", more)))
       assert.strictEqual(error._tag, "SpendEventConflict")
       assert.deepStrictEqual(yield* storedEvents(integratorId), ["t1"])
+    }))
+
+  it.effect("is stored in the lane of its user, for any characters of the user's id", () =>
+    Effect.gen(function*() {
+      const { integratorId, submit } = yield* setUp
+      const users = yield* Users
+      const sql = yield* SqlClient.SqlClient
+      for (const userId of ["a", "ü:;/ %", "😀", "\u0001"]) {
+        yield* users.put(integratorId, UserId.make(userId), {})
+        yield* submit(event(integratorId, "t1", { userId }))
+        const rows = yield* sql<{ lane: number }>`SELECT lane FROM spend_events
+          WHERE integrator_id = ${integratorId} AND user_id = ${userId}`
+        assert.deepStrictEqual(rows, [{ lane: laneOf(userId) }])
+      }
     }))
 
   it.effect("is identified by its tuple, not by its printed id", () =>

@@ -1,6 +1,5 @@
 import { Country } from "@card-rewards/domain/Country"
 import { type IntegratorId, UserId } from "@card-rewards/domain/Ids"
-import { laneOf } from "@card-rewards/domain/Lane"
 import { instant } from "@card-rewards/domain/Time"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -111,19 +110,6 @@ it.layer(layer)("Users", (it) => {
       yield* clock.set(integratorId, later)
       const { user } = yield* users.put(integratorId, ann, {})
       assert.strictEqual(user.enrolledAt, later)
-    }))
-
-  it.effect("stores the lane of the id, for any characters", () =>
-    Effect.gen(function*() {
-      const users = yield* Users
-      const sql = yield* SqlClient.SqlClient
-      const integratorId = yield* newIntegrator
-      for (const text of ["a", "ü:;/ %", "😀", "\u0001"]) {
-        yield* users.put(integratorId, id(text), {})
-        const rows = yield* sql<{ lane: number }>`SELECT lane FROM users
-          WHERE integrator_id = ${integratorId} AND user_id = ${text}`
-        assert.deepStrictEqual(rows, [{ lane: laneOf(text) }])
-      }
     }))
 
   it.effect("of two concurrent identical puts one is enrolled, the other unchanged", () =>

@@ -58,32 +58,33 @@ export const seed = (volume: Volume) =>
 
 const users = ({ integratorId, sql }: Volume) =>
   Effect.gen(function* () {
-    const rows = JSON.stringify(
-      Array.from({ length: userCount }, (_, index) => ({ id: userOf(index), lane: laneOf(userOf(index)) }))
-    )
-    yield* sql`INSERT INTO users (integrator_id, user_id, lane, enrolled_at, updated_at)
-      SELECT ${integratorId}, id, lane, '2020-01-01', '2020-01-01'
-      FROM jsonb_to_recordset(${rows}::text::jsonb) AS u(id text, lane smallint)`
+    const ids = JSON.stringify(Array.from({ length: userCount }, (_, index) => userOf(index)))
+    yield* sql`INSERT INTO users (integrator_id, user_id, enrolled_at, updated_at)
+      SELECT ${integratorId}, id, '2020-01-01', '2020-01-01'
+      FROM jsonb_array_elements_text(${ids}::text::jsonb) AS u(id)`
     yield* sql`INSERT INTO user_attributes (integrator_id, user_id, arrival, stored_at)
       SELECT ${integratorId}, id, nextval('arrivals'), '2020-01-01'
-      FROM jsonb_to_recordset(${rows}::text::jsonb) AS u(id text)`
+      FROM jsonb_array_elements_text(${ids}::text::jsonb) AS u(id)`
   })
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`
 
-/** SQL for the time of a tick, and for the user of a reward. */
+/** SQL for the time of a tick, and for the user of a reward and its lane. */
 const timeOf = ({ startMillis }: Volume, tick: string): string =>
   `(${quoted(printTimestamp(startMillis))}::timestamptz + (${tick}) * interval '${tickSeconds} s')`
 const userOfReward = (index: string): string => `'user-' || lpad(((${index} - 1) % ${userCount})::text, 6, '0')`
+const lanes = Array.from({ length: userCount }, (_, index) => laneOf(userOf(index)))
+const laneOfReward = (index: string): string =>
+  `('{${lanes.join(",")}}'::smallint[])[(${index} - 1) % ${userCount} + 1]`
 
 const seeds = {
   spendEvents: (volume: Volume) => `
     INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at, currency, cents,
       descriptor, mcc, occurred_at, position, purchase_at, refunded_cents)
-    SELECT u.integrator_id, u.user_id, 'clearing', 'txn-' || n, u.lane, ${timeOf(volume, "n")}, 'USD',
-      ${cents}, 'Corner Market', '5411', ${timeOf(volume, "n")}, n, ${timeOf(volume, "n")}, 0
-    FROM generate_series(1, ${rewardCount}) AS n
-    JOIN users u ON u.integrator_id = ${quoted(volume.integratorId)} AND u.user_id = ${userOfReward("n")}`,
+    SELECT ${quoted(volume.integratorId)}, ${userOfReward("n")}, 'clearing', 'txn-' || n, ${laneOfReward("n")},
+      ${timeOf(volume, "n")}, 'USD', ${cents}, 'Corner Market', '5411', ${timeOf(volume, "n")}, n,
+      ${timeOf(volume, "n")}, 0
+    FROM generate_series(1, ${rewardCount}) AS n`,
 
   rewards: (volume: Volume) => `
     INSERT INTO rewards (integrator_id, user_id, kind, external_transaction_id, program_id, program_version, creation,

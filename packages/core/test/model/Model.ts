@@ -45,8 +45,6 @@ export interface BalanceSix {
 export class Model extends Money {
   private arrivals = 0
   readonly users = new Map<string, Array<AttributeRecord>>()
-  /** The user's lane, which determines the order among users. */
-  readonly lanes = new Map<string, number>()
   readonly programs = new Map<string, Array<Version>>()
   readonly stored = new Map<string, StoredSpend>()
   private queue: Array<StoredSpend> = []

@@ -4,6 +4,7 @@ import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { type IntegratorId, ProgramId, Reference, UserId } from "@card-rewards/domain/Ids"
+import { laneOf } from "@card-rewards/domain/Lane"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { Enrollment } from "@card-rewards/domain/User"
@@ -43,7 +44,7 @@ const sentAtOnce = 90
 
 /** Sends the spend events that were not sent yet, and processes them, lane by lane. */
 export const sendAll = Effect.fnUntraced(function*(run: Run) {
-  const lanes = Map.groupBy(run.unsent.splice(0), ({ user }) => run.model.lanes.get(user) ?? -1)
+  const lanes = Map.groupBy(run.unsent.splice(0), ({ user }) => laneOf(user))
   for (const lane of [...lanes.keys()].sort((left, right) => left - right)) {
     const spends = lanes.get(lane) ?? []
     for (let at = 0; at < spends.length; at += sentAtOnce) {
@@ -99,10 +100,6 @@ export const put = Effect.fnUntraced(function*(run: Run, operation: Operation & 
   record(run, `put ${user} ${JSON.stringify(attributes)}`)
   const enrollment = Schema.decodeUnknownSync(Enrollment)(attributes)
   const { outcome } = yield* (yield* Users).put(integratorId, UserId.make(user), enrollment)
-  const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{ lane: number }>`
-    SELECT lane FROM users WHERE integrator_id = ${integratorId} AND user_id = ${user}`
-  model.lanes.set(user, row?.lane ?? 0)
   return compare("the outcome of put", model.put(user, attributes), outcome)
 })
 

@@ -3,7 +3,6 @@ export const statements = [
   `CREATE TABLE users (
     integrator_id text NOT NULL REFERENCES integrators,
     user_id text NOT NULL,
-    lane smallint NOT NULL CHECK (lane BETWEEN 0 AND 15),
     tier text,
     country text,
     segment text,
