@@ -41,8 +41,8 @@ layer(api, { excludeTestServices: true })("API keys", (it) => {
     Effect.gen(function*() {
       const { list, send } = yield* asNew("all")
       const sql = yield* SqlClient.SqlClient
-      yield* sql`INSERT INTO api_keys (integrator_id, name, key_hash, last4, created_at, revoked_at)
-        SELECT 'all', 'old' || n, sha256(n::text::bytea), '0000', now(), now() FROM generate_series(1, 998) AS n`
+      yield* sql`INSERT INTO api_keys (integrator_id, name, last4, created_at, revoked_at)
+        SELECT 'all', 'old' || n, '0000', now(), now() FROM generate_series(1, 998) AS n`
       assert.strictEqual((yield* send(...createKey("last"))).status, 201)
       const refused = yield* send(...createKey("one more"))
       assert.strictEqual(refused.status, 422)

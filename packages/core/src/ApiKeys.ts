@@ -235,7 +235,7 @@ export const issue = Effect.fnUntraced(function*(
   const keyHash = yield* Secrets.hashApiKey(secret)
   const last4 = Redacted.value(secret).slice(-4)
   const createdAt = yield* Clock.currentTimeMillis
-  yield* sql`${Tables.apiKeys.insert([{ integratorId, name, keyHash, last4, createdAt }])}`
+  yield* sql`${Tables.apiKeys.insert([{ integratorId, name, last4, createdAt }])}`
   yield* sql`${Tables.apiKeyHashes.insert([{ keyHash, integratorId, name }])}`
   return { key: { name, last4, createdAt: instant(createdAt) }, secret }
 })

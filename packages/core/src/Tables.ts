@@ -26,7 +26,6 @@ const attributes = {
 export const apiKeys = table("api_keys", {
   ...integrator,
   name: text<ApiKeyName>(),
-  key_hash: bytea(),
   last4: text(),
   created_at: timestamptz(),
   revoked_at: nullable(timestamptz()),

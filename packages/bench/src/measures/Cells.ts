@@ -118,8 +118,8 @@ const cellFill = (senders: Senders, index: number, count: number): Fill => {
         const ids = Array.makeBy(integrators, integratorOf)
         const hashes = yield* Effect.forEach(ids, (id) => hashApiKey(Redacted.make(keyOf(id))))
         const keys = sql`unnest(${columns.text(ids)}, ${columns.bytea(hashes)}) AS t(integrator_id, key_hash)`
-        yield* sql`INSERT INTO api_keys (integrator_id, name, key_hash, last4, created_at)
-          SELECT integrator_id, 'cells', key_hash, '0000', now() FROM ${keys}`
+        yield* sql`INSERT INTO api_keys (integrator_id, name, last4, created_at)
+          SELECT integrator_id, 'cells', '0000', now() FROM ${keys}`
         yield* sql`INSERT INTO api_key_hashes (key_hash, integrator_id, name)
           SELECT key_hash, integrator_id, 'cells' FROM ${keys}`
       }).pipe(Effect.provide(NodeCrypto.layerDigest))))

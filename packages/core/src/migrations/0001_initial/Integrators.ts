@@ -19,7 +19,6 @@ export const statements = [
   `CREATE TABLE api_keys (
     integrator_id text NOT NULL REFERENCES integrators,
     name text NOT NULL,
-    key_hash bytea NOT NULL CHECK (length(key_hash) = 32),
     last4 text NOT NULL,
     created_at timestamptz NOT NULL,
     revoked_at timestamptz,
@@ -28,7 +27,7 @@ export const statements = [
   )`,
   // the look-up of a request's key, whose integrator is not known yet; the primary key serves it
   `CREATE TABLE api_key_hashes (
-    key_hash bytea PRIMARY KEY,
+    key_hash bytea PRIMARY KEY CHECK (length(key_hash) = 32),
     integrator_id text NOT NULL,
     name text NOT NULL,
     FOREIGN KEY (integrator_id, name) REFERENCES api_keys
