@@ -45,7 +45,7 @@ export type EarnedReward = Pick<
 export const PieceSize = Context.Reference<number>("@card-rewards/core/Ledger/PieceSize", { defaultValue: () => 250 })
 
 /** The maximum number of rewards of each kind of background work that one transaction of the worker applies. */
-export const WorkSize = Context.Reference<number>("@card-rewards/core/Ledger/WorkSize", { defaultValue: () => 250 })
+const workSize = 250
 
 /** Milliseconds for which a request applies due rewards before it fails with {@link Unavailable}. */
 export const CatchUpMillis = Context.Reference<number>("@card-rewards/core/Ledger/CatchUpMillis", {
@@ -138,12 +138,11 @@ export const operate = Effect.fnUntraced(function*<A, E, R>(
 
 /**
  * Does the next background work on a vault: due rewards, assigned rewards and unfinished claims of all users, up to
- * {@link WorkSize} of each kind. Runs inside the caller's transaction; returns the number of reward changes.
+ * {@link workSize} of each kind. Runs inside the caller's transaction; returns the number of reward changes.
  */
 export const work = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const books = yield* lockAndOpenPiece([{ integratorId, userIds: new Set(), clearings: [] }])
-  const limit = yield* WorkSize
-  for (const book of books.values()) yield* applyAllUsers(book, limit)
+  for (const book of books.values()) yield* applyAllUsers(book, workSize)
   yield* write(books.values())
   return [...books.values()].reduce((sum, book) => sum + book.events.length, 0)
 })
