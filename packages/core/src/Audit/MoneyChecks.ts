@@ -1,17 +1,8 @@
+import { userAccounts } from "@card-rewards/domain/Journal"
 import { movementNames } from "@card-rewards/domain/Statement"
 import { blockSize } from "../Ledger/Accounts.ts"
 import type { Check } from "./Check.ts"
-import {
-  balanceColumns,
-  columnOf,
-  dailyMovements,
-  fromJournal,
-  fromRewards,
-  netOf,
-  transfers,
-  unpaid,
-  userAccounts
-} from "./Sums.ts"
+import { balanceColumns, columnOf, dailyMovements, fromJournal, fromRewards, netOf, transfers, unpaid } from "./Sums.ts"
 
 /** What is stored of the end of a day. */
 const dayEnd = ["free", ...movementNames]

@@ -1,3 +1,4 @@
+import { userAccounts } from "@card-rewards/domain/Journal"
 import { movementNames, movementsOf } from "@card-rewards/domain/Statement"
 import { perRowSql } from "../Database/PlannerHints.ts"
 
@@ -47,8 +48,6 @@ export const transfers = [
   ...["'claimable', 'paid'", "'paid', 'claimable'"].map((pair) => `(${pair}, true, false)`)
 ].join(", ")
 
-/** The accounts of a user, by their names in the journal. */
-export const userAccounts = ["awaitingFunding", "pending", "claimable", "paid", "owed"] as const
 /** The account's column in user_balances. */
 export const columnOf = (account: string) => account === "awaitingFunding" ? "awaiting_funding" : account
 
