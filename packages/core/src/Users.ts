@@ -17,6 +17,7 @@ import { columnList, type Row } from "./Database/Table.ts"
 import { lockLane } from "./Locks.ts"
 import { integratorTime } from "./SandboxClock.ts"
 import * as Tables from "./Tables.ts"
+import { attributesOf } from "./Users/AttributeHistory.ts"
 
 /**
  * Enrolled users and the history of their attributes (contract, section 2.3 and rule 3; decisions, section 3). Times
@@ -128,9 +129,7 @@ const lockAndReadTime = (integratorId: IntegratorId, userId: UserId) =>
 
 const toUser = (row: Row<typeof shown>): User => ({
   userId: row.userId,
-  ...(row.tier === null ? {} : { tier: row.tier }),
-  ...(row.country === null || row.country === undefined ? {} : { country: row.country }),
-  ...(row.segment === null ? {} : { segment: row.segment }),
+  ...attributesOf(row),
   ...(row.referredBy === null ? {} : { referredBy: row.referredBy }),
   enrolledAt: instant(row.enrolledAt),
   updatedAt: instant(row.updatedAt)

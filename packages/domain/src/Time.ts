@@ -136,3 +136,7 @@ export const monthOf = (at: number): Month => {
   const date = new Date(at)
   return date.getUTCFullYear() * 12 + date.getUTCMonth()
 }
+
+/** Formats a month's number as `YYYY-MM`. */
+export const printMonth = (month: Month): string =>
+  `${Math.floor(month / 12)}`.padStart(4, "0") + "-" + `${month % 12 + 1}`.padStart(2, "0")

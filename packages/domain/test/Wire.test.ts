@@ -1,6 +1,6 @@
 import { compareCodePoints, text } from "@card-rewards/domain/Ids"
 import { Amount, Cents } from "@card-rewards/domain/Money"
-import { monthOf, parseTimestamp, printTimestamp, Timestamp } from "@card-rewards/domain/Time"
+import { monthOf, parseTimestamp, printMonth, printTimestamp, Timestamp } from "@card-rewards/domain/Time"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 
@@ -35,6 +35,7 @@ describe("timestamps", () => {
       assert.strictEqual(printed, new Date(millis).toISOString())
       assert.strictEqual(parseTimestamp(printed), millis)
       assert.strictEqual(monthOf(millis), Number(printed.slice(0, 4)) * 12 + Number(printed.slice(5, 7)) - 1)
+      assert.strictEqual(printMonth(monthOf(millis)), printed.slice(0, 7))
     }
   )
 

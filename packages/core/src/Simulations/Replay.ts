@@ -2,11 +2,12 @@ import { applyCaps, evaluate } from "@card-rewards/domain/Evaluation"
 import type { ProgramVersion } from "@card-rewards/domain/ProgramVersion"
 import { netOfRefunds } from "@card-rewards/domain/Reward"
 import { maxSimulationKeys, type Simulation, type SimulationRequest } from "@card-rewards/domain/Simulation"
-import { dayMillis, printTimestamp } from "@card-rewards/domain/Time"
-import type { Attributes } from "@card-rewards/domain/User"
+import { type Month, monthOf, printMonth } from "@card-rewards/domain/Time"
+import type { Row } from "../Database/Table.ts"
+import { type attributeColumns, attributesOf } from "../Users/AttributeHistory.ts"
 
 /** An applied clearing, and the current amount of the program's reward for it. */
-export interface PurchaseRow {
+export interface PurchaseRow extends Row<typeof attributeColumns> {
   readonly kind: "clearing"
   readonly userId: string
   readonly externalTransactionId: string
@@ -15,9 +16,6 @@ export interface PurchaseRow {
   readonly purchaseAt: number
   /** Sum of its refunds, which may exceed its amount. */
   readonly refundedCents: bigint
-  readonly tier: string | null
-  readonly country: Attributes["country"] | null
-  readonly segment: string | null
   /** Net of refunds; null where the program paid nothing. */
   readonly paid: bigint | null
   readonly paidCategory: string | null
@@ -33,7 +31,7 @@ export interface RefundRow {
 
 /** The part of a purchase that its refunds need; kept until the last of them. */
 interface Refundable {
-  readonly month: string
+  readonly month: Month
   readonly category: string | undefined
   readonly earned: bigint
   readonly cents: bigint
@@ -68,10 +66,9 @@ export class Replay {
   private losing = 0
   private readonly total: Sums = { paid: 0n, wouldPay: 0n }
   private cappedAway = 0n
-  private readonly byMonth = new Map<string, Sums>()
+  private readonly byMonth = new Map<Month, Sums>()
   private readonly byCategory = new Map<string, Sums>()
   private readonly byTier = new Map<string, Sums>()
-  private readonly months = new Map<number, string>()
   private user: string | undefined
   private own: Sums | undefined
   private readonly usage = new Map<string, bigint>()
@@ -108,7 +105,7 @@ export class Replay {
       cappedAway,
       gaining,
       losing,
-      byMonth: parts(this.byMonth),
+      byMonth: parts(new Map([...this.byMonth].map(([month, sums]) => [printMonth(month), sums]))),
       byCategory: parts(this.byCategory),
       byTier: parts(this.byTier)
     }
@@ -137,7 +134,7 @@ export class Replay {
     if (raw > 0n) this.cappedAway += netOfRefunds(raw, row.cents, refunded) - wouldPay
     for (const sums of [this.own, this.total]) add(sums, paid, wouldPay)
     if (paid === 0n && wouldPay === 0n) return
-    add(part(this.byMonth, this.monthOf(row.purchaseAt)), paid, wouldPay)
+    add(part(this.byMonth, monthOf(row.purchaseAt)), paid, wouldPay)
     add(part(this.byTier, row.tier ?? ""), paid, wouldPay)
     if (paid > 0n) add(part(this.byCategory, row.paidCategory ?? ""), paid, 0n)
     if (wouldPay > 0n) add(part(this.byCategory, category ?? ""), 0n, wouldPay)
@@ -153,7 +150,7 @@ export class Replay {
     })
     if (evaluation === undefined) return { category: undefined, raw: 0n, earned: 0n }
     const { category, raw } = evaluation
-    const month = this.monthOf(row.purchaseAt)
+    const month = monthOf(row.purchaseAt)
     const used = {
       month: this.used(month, undefined),
       category: category === undefined ? 0n : this.used(month, category)
@@ -189,35 +186,21 @@ export class Replay {
     if (purchase.refunded >= purchase.refundedInAll) this.refundable.delete(originalId)
   }
 
-  /** The UTC calendar month, such as `2026-11`; cached by day: formatting would take a quarter of the CPU time. */
-  private monthOf(at: number): string {
-    const day = Math.floor(at / dayMillis)
-    const known = this.months.get(day) ?? printTimestamp(at).slice(0, 7)
-    this.months.set(day, known)
-    return known
-  }
-
-  private used(month: string, category: string | undefined): bigint {
+  private used(month: Month, category: string | undefined): bigint {
     return this.usage.get(usageKey(month, category)) ?? 0n
   }
 
-  private use(month: string, category: string | undefined, amount: bigint): void {
+  private use(month: Month, category: string | undefined, amount: bigint): void {
     for (const key of category === undefined ? [undefined] : [undefined, category]) {
       this.usage.set(usageKey(month, key), this.used(month, key) + amount)
     }
   }
 }
 
-const usageKey = (month: string, category: string | undefined): string =>
-  category === undefined ? month : `${month} ${category}`
+const usageKey = (month: Month, category: string | undefined): string =>
+  category === undefined ? `${month}` : `${month} ${category}`
 
-const attributesOf = ({ country, segment, tier }: PurchaseRow): Attributes => ({
-  ...(tier === null ? {} : { tier }),
-  ...(country === null || country === undefined ? {} : { country }),
-  ...(segment === null ? {} : { segment })
-})
-
-const part = (sums: Map<string, Sums>, key: string): Sums => {
+const part = <Key>(sums: Map<Key, Sums>, key: Key): Sums => {
   const known = sums.get(key) ?? { paid: 0n, wouldPay: 0n }
   sums.set(key, known)
   return known
