@@ -13,7 +13,7 @@ import { Context, Effect, Layer } from "effect"
 import { Base64Url } from "effect/encoding"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
-import { value } from "./Database.ts"
+import { maxInt8, value } from "./Database.ts"
 import { Secrets } from "./Secrets.ts"
 import { encodeSpendEvent, type StoredContents, storedContents } from "./StoredSpendEvent.ts"
 
@@ -61,7 +61,7 @@ const waiting = Effect.fnUntraced(function*(integratorId: IntegratorId, page: Pa
     SELECT ${storedContents.of("e")}, e.received_at, w.arrival, w.original_kind FROM spend_event_waits w
     JOIN spend_events e ON e.integrator_id = w.integrator_id AND e.user_id = w.user_id AND e.kind = w.kind
       AND e.external_transaction_id = w.external_transaction_id
-    WHERE w.integrator_id = ${integratorId} AND w.arrival < ${value.int8(before ?? 2n ** 63n - 1n)}
+    WHERE w.integrator_id = ${integratorId} AND w.arrival < ${value.int8(before ?? maxInt8)}
     ORDER BY w.arrival DESC LIMIT ${value.int4(page.limit + 1)}`
   const shown = rows.slice(0, page.limit)
   const last = shown.at(-1)

@@ -2,7 +2,7 @@
  * Access to PostgreSQL: the connection pool, parameters with explicit types, transactions and deadlines, and the
  * migrations of the schema.
  */
-export { columns, value } from "./Database/Columns.ts"
+export { columns, maxInt8, value } from "./Database/Columns.ts"
 export {
   backgroundStep,
   deadlineStart,

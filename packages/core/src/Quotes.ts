@@ -9,7 +9,7 @@ import { monthOf } from "@card-rewards/domain/Time"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
-import { value } from "./Database.ts"
+import { maxInt8, value } from "./Database.ts"
 import type { Row } from "./Database/Table.ts"
 import { encodeComputation } from "./Explanations/Computation.ts"
 import { Programs } from "./Programs.ts"
@@ -85,7 +85,7 @@ const attributesOfPurchase = Effect.fnUntraced(function*(integratorId: Integrato
   const [row] = yield* sql<Row<typeof attributeColumns>>`
     SELECT a.tier, a.country, a.segment
     FROM (
-      SELECT integrator_id, user_id, ${value.timestamptz(at)} AS occurred_at, 9223372036854775807 AS arrival
+      SELECT integrator_id, user_id, ${value.timestamptz(at)} AS occurred_at, ${value.int8(maxInt8)} AS arrival
       FROM users WHERE integrator_id = ${integratorId} AND user_id = ${userId}
     ) e CROSS JOIN LATERAL ${sql.literal(attributesAt("e"))} a`
   if (row === undefined) return yield* NotFound.of("user", userId)

@@ -8,7 +8,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
 import * as Database from "./Database.ts"
-import { value } from "./Database.ts"
+import { maxInt8, value } from "./Database.ts"
 import { perRow, rewardsOfUser } from "./Database/PlannerHints.ts"
 import { columnList, int4, nullable, numeric, type Row, text } from "./Database/Table.ts"
 import { encodeReward } from "./Ledger/RewardRow.ts"
@@ -89,7 +89,7 @@ const list = Effect.fnUntraced(function*(
   page: Page
 ) {
   const before = page.cursor === undefined ? undefined : yield* readCursor(page.cursor)
-  const reading = readPage(integratorId, userId, before ?? 2n ** 63n - 1n, page.limit + 1)
+  const reading = readPage(integratorId, userId, before ?? maxInt8, page.limit + 1)
   const rows = yield* upToDate.read(integratorId, userId, reading)
   const shown = rows.slice(0, page.limit)
   const last = shown.at(-1)

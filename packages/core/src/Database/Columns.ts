@@ -7,6 +7,9 @@ export const parameter = (oid: number, value: unknown): PgTypes.Parameter => ({
   value
 })
 
+/** The greatest `bigint` of PostgreSQL. */
+export const maxInt8 = 2n ** 63n - 1n
+
 const column = <A>(oid: number) => (values: ReadonlyArray<A | null | undefined>): PgTypes.Parameter =>
   parameter(oid, values.map((value) => value ?? null))
 

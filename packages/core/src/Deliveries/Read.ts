@@ -2,7 +2,7 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { PgTypes } from "@effect/sql-pg"
 import { Array, Cache, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { value } from "../Database.ts"
+import { maxInt8, value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
 import { bool, columnList, int4, int8, nullable, type Row, text, timestamptz } from "../Database/Table.ts"
 import type { LogDelivery, Reading, ReadRequest } from "./Delivery.ts"
@@ -14,8 +14,6 @@ import type { Secrets } from "./SigningSecrets.ts"
 const secretReads = 4
 /** How many events of the log one read of a replay looks at, which may be of other kinds. */
 const maxVisited = 1_000
-/** Not before any event. */
-const lastEvent = 2n ** 63n - 1n
 
 /**
  * A delivery of an endpoint, or nulls where it has none, behind the endpoint's own columns. By their values: the driver
@@ -139,7 +137,7 @@ const select = Effect.fnUntraced(function*(requests: ReadonlyArray<ReadRequest>,
         (SELECT v.event, 1 AS round, 0 AS attempts, v.reward, v.stored_at AS due_at, v.event_id, v.body, v.traceparent,
           'new' AS source, NOT ${isFirst("v", "1")} AS is_blocked
         FROM events v WHERE v.integrator_id = t.integrator_id AND v.event > t.after
-          AND v.event <= CASE WHEN t.after < t.ahead THEN t.ahead ELSE ${value.int8(lastEvent)} END
+          AND v.event <= CASE WHEN t.after < t.ahead THEN t.ahead ELSE ${value.int8(maxInt8)} END
           AND (t.after >= t.ahead OR ((SELECT 1 FROM retries r WHERE r.integrator_id = v.integrator_id
             AND r.event = v.event AND r.round = 1 LIMIT 1) IS NULL
             AND (SELECT 1 FROM delivery_attempts a WHERE a.integrator_id = v.integrator_id AND a.event = v.event

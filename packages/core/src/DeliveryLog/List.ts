@@ -3,10 +3,10 @@ import { InvalidRequest } from "@card-rewards/domain/Errors"
 import type { WebhookEventKind } from "@card-rewards/domain/Event"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { Page } from "@card-rewards/domain/Pagination"
-import { printTimestamp } from "@card-rewards/domain/Time"
+import { latestMillis, printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import { columns, value } from "../Database.ts"
+import { columns, maxInt8, value } from "../Database.ts"
 import { perRow, retriesOfEndpoint } from "../Database/PlannerHints.ts"
 import { isOpenOfReward } from "../Deliveries/Order.ts"
 
@@ -61,13 +61,11 @@ interface Position extends Pick<Row, "createdAt" | "event" | "round"> {
   readonly firstBefore: bigint
 }
 
-const lastEvent = 2n ** 63n - 1n
-
 /** After every delivery. */
 const latest: Position = {
-  firstBefore: lastEvent,
-  createdAt: 253_402_300_799_999,
-  event: lastEvent,
+  firstBefore: maxInt8,
+  createdAt: latestMillis,
+  event: maxInt8,
   round: 2 ** 31 - 1
 }
 
@@ -89,7 +87,7 @@ const readCursor = (cursor: string) => {
     event: BigInt(event),
     round: Number(round)
   }
-  return parts.length === 0 || position.firstBefore > lastEvent || position.event > lastEvent ||
+  return parts.length === 0 || position.firstBefore > maxInt8 || position.event > maxInt8 ||
       position.createdAt > latest.createdAt || position.round > latest.round
     ? Effect.fail(new InvalidRequest({ part: "query", message: "cursor: expected the `next` of an earlier page" }))
     : Effect.succeed<Position>(position)

@@ -1,4 +1,5 @@
 import type { Asset } from "@card-rewards/domain/Money"
+import { earliestMillis } from "@card-rewards/domain/Time"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { SqlClient } from "effect/sql"
@@ -22,7 +23,7 @@ type ReadPage = (
 ) => Effect.Effect<ReadonlyArray<RewardRow>, SqlError.SqlError, SqlClient.SqlClient>
 
 /** Before every reward: the year 1. */
-const beginning: DuePosition = { claimableAt: -62_135_596_800_000, creation: 0n }
+const beginning: DuePosition = { claimableAt: earliestMillis, creation: 0n }
 
 /** Smallest first page of a user's rewards, in rows. */
 const minPageSize = 4

@@ -1,4 +1,5 @@
 import type { Attributes } from "@card-rewards/domain/User"
+import { maxInt8 } from "../Database.ts"
 import { perRowSql } from "../Database/PlannerHints.ts"
 import { columnList, int8, nullable, type Row } from "../Database/Table.ts"
 import * as Tables from "../Tables.ts"
@@ -35,7 +36,7 @@ export const attributesAt = (event: string, purchaseAt = "occurred_at"): string 
     (SELECT r.h FROM (
       SELECT h, h.user_id, h.arrival FROM user_attributes h
       WHERE h.integrator_id = ${event}.integrator_id
-        AND (h.user_id, h.stored_at, h.arrival) <= (${event}.user_id, ${event}.${purchaseAt}, 9223372036854775807)
+        AND (h.user_id, h.stored_at, h.arrival) <= (${event}.user_id, ${event}.${purchaseAt}, ${maxInt8})
       ORDER BY h.user_id DESC, h.stored_at DESC, h.arrival DESC LIMIT 1
     ) r WHERE r.user_id = ${event}.user_id AND r.arrival < ${event}.arrival),
     (SELECT h FROM user_attributes h WHERE h.integrator_id = ${event}.integrator_id AND h.user_id = ${event}.user_id
