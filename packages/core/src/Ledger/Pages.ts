@@ -42,7 +42,7 @@ const readFirst = Effect.fnUntraced(function*(
   readPage: ReadPage,
   after: DuePosition = beginning
 ) {
-  const found = new Map<Book, Array<RewardRow>>()
+  const found = new Map(users.map(({ book }) => [book, new Array<RewardRow>()]))
   const perUser = Math.max(...users.map(({ book }) => book.budget + 1)) * growth / Math.max(1, users.length)
   let limit = Math.max(minPageSize, Math.ceil(perUser))
   let readers: ReadonlyArray<Reader> = users.map((user) => ({ ...user, after }))
@@ -53,7 +53,7 @@ const readFirst = Effect.fnUntraced(function*(
     const unfinished: Array<Reader> = []
     for (const { accounts, book } of readers) {
       const page = pages.get(accounts) ?? []
-      found.set(book, [...found.get(book) ?? [], ...page])
+      found.get(book)?.push(...page)
       const last = page.at(-1)
       if (last !== undefined && page.length === limit) unfinished.push({ book, accounts, after: last })
     }
