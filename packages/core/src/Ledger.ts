@@ -71,21 +71,26 @@ const openPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touche
 })
 
 const lockAndOpenPiece = (touched: ReadonlyArray<Load.Touched>) =>
-  Effect.andThen(Load.lockVaults(touched.map((one) => one.integratorId), false), openPiece(touched))
+  Effect.andThen(Load.lockVaults(touched.map((one) => one.integratorId)), openPiece(touched))
 
 /**
- * Opens the books of vaults at the integrators' current time and applies what is due to the touched users and to users
- * who owe, so that the caller's operation sees current balances (decisions, section 6). Runs inside the caller's
- * transaction, which has read whether the cell owns the slots. Locks the vaults in key order, unless the transaction
- * has locked them. Fails with {@link Behind} where more is due than one transaction applies.
+ * Opens the books of vaults that the caller's transaction has locked, at the integrators' current time, and applies
+ * what is due to the touched users and to users who owe, so that the caller's operation sees current balances
+ * (decisions, section 6). Fails with {@link Behind} where more is due than one transaction applies.
  */
-export const open = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>, areLocked: boolean) {
-  if (!areLocked) yield* Load.lockVaults(touched.map((one) => one.integratorId), true)
+export const openLocked = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>) {
   const books = yield* openPiece(touched)
   const behind = touched.filter(({ integratorId }) => books.get(integratorId)?.isBehind === true)
   if (behind.length > 0) return yield* new Behind({ touched: behind, became: "before" })
   return books
 })
+
+/**
+ * As {@link openLocked}, after it has locked the vaults in key order, in a transaction that has read that the cell owns
+ * their slots.
+ */
+export const lockAndOpen = (touched: ReadonlyArray<Load.Touched>) =>
+  Effect.andThen(Load.lockOwnedVaults(touched.map((one) => one.integratorId)), openLocked(touched))
 
 /** Applies up to {@link PieceSize} due rewards in a transaction of its own; returns whether these were all. */
 export const catchUp = (
@@ -141,7 +146,7 @@ export const operate = Effect.fnUntraced(function*<A, E, R>(
  * {@link workSize} of each kind. Runs inside the caller's transaction; returns the number of reward changes.
  */
 export const work = Effect.fnUntraced(function*(integratorId: IntegratorId) {
-  const books = yield* lockAndOpenPiece([{ integratorId, userIds: new Set(), clearings: [] }])
+  const books = yield* lockAndOpenPiece([{ integratorId, userIds: new Set() }])
   for (const book of books.values()) yield* applyAllUsers(book, workSize)
   yield* write(books.values())
   return [...books.values()].reduce((sum, book) => sum + book.events.length, 0)

@@ -132,7 +132,7 @@ const catchUpTogether = (batch: Batch): Effect.Effect<void, never, SqlClient.Sql
     if (first === undefined) return
     const { integratorId } = first.request
     const userIds = new Set(batch.map(({ request }) => request.userId))
-    const exit = yield* Effect.exit(Ledger.catchUp([{ integratorId, userIds, clearings: [] }]))
+    const exit = yield* Effect.exit(Ledger.catchUp([{ integratorId, userIds }]))
     const isFinal = Exit.isSuccess(exit) ? exit.value : !Exit.hasDies(exit)
     if (!isFinal && userIds.size > 1) {
       const half = Math.ceil(batch.length / 2)

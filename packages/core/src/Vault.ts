@@ -158,7 +158,7 @@ const operate = <Request extends Operation, E1, R1, E2, R2>(
 ) => {
   const { amount: { amount, asset }, reference, userId } = request
   const userIds = new Set(userId === undefined ? [] : [userId])
-  return Ledger.operate({ integratorId, userIds, clearings: [] }, Effect.fnUntraced(function*(book) {
+  return Ledger.operate({ integratorId, userIds }, Effect.fnUntraced(function*(book) {
     const recorded = (duplicate: boolean) =>
       Effect.as(
         record(duplicate ? "unchanged" : "done"),

@@ -2,7 +2,7 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { type Asset, assets } from "@card-rewards/domain/Money"
 import { dayMillis } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, Statement } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
 import {
@@ -26,8 +26,8 @@ import type { RewardRow } from "./RewardRow.ts"
 export interface Touched {
   readonly integratorId: IntegratorId
   readonly userIds: ReadonlySet<string>
-  /** Clearings whose rewards the transaction will reduce by refunds. */
-  readonly clearings: ReadonlyArray<{ readonly userId: string; readonly externalTransactionId: string }>
+  /** Clearings whose rewards the transaction will reduce by refunds; none where absent. */
+  readonly clearings?: ReadonlyArray<{ readonly userId: string; readonly externalTransactionId: string }>
 }
 
 /** A vault and its accounts in one asset, each with the version of its row. */
@@ -49,17 +49,24 @@ const vaultTimes = columnList({ ...Tables.vaultBalances.pick("integrator_id", "a
 const payoutKeys = Tables.payouts.pick("integrator_id", "user_id", "asset")
 const transactions = Tables.rewards.pick("integrator_id", "user_id", "external_transaction_id")
 
+/** Locks vaults in key order. Fails where the cell does not own a slot. */
+export const lockVaults = (integratorIds: ReadonlyArray<IntegratorId>) =>
+  lockWhere(isOwned("v.integrator_id"), integratorIds)
+
 /**
- * Locks vaults in key order. Fails where the cell does not own a slot, unless the transaction has read before that it
- * does: then a move waits for its end, whatever the state of the slot is by now.
+ * Locks vaults in key order, in a transaction that has read that the cell owns the slots: a move waits for its end,
+ * whatever the state of the slots is by now.
  */
-export const lockVaults = Effect.fnUntraced(function*(
-  integratorIds: ReadonlyArray<IntegratorId>,
-  hasReadSlots: boolean
+export const lockOwnedVaults = (integratorIds: ReadonlyArray<IntegratorId>) =>
+  lockWhere(Statement.fragment([Statement.literal("true")]), integratorIds)
+
+const lockWhere = Effect.fnUntraced(function*(
+  isOwned: Statement.Fragment,
+  integratorIds: ReadonlyArray<IntegratorId>
 ) {
   const sql = yield* SqlClient.SqlClient
   const locked = yield* sql<Owned>`
-    SELECT ${hasReadSlots ? sql`true` : isOwned("v.integrator_id")} AS is_owned FROM vaults v
+    SELECT ${isOwned} AS is_owned FROM vaults v
     WHERE v.integrator_id = ANY(${columns.text(integratorIds)}) ORDER BY v.integrator_id FOR UPDATE`
   yield* requireOwned(locked.length < new Set(integratorIds).size ? [] : locked)
 })
@@ -211,7 +218,8 @@ export const readRefunded = Effect.fnUntraced(function*(
   books: ReadonlyMap<IntegratorId, Book>,
   touched: ReadonlyArray<Touched>
 ) {
-  const targets = touched.flatMap((one) => one.clearings.map((key) => ({ integratorId: one.integratorId, ...key })))
+  const targets = touched.flatMap(({ clearings = [], integratorId }) =>
+    clearings.map((key) => ({ integratorId, ...key })))
   if (targets.length === 0) return
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<RewardRow>`
@@ -228,5 +236,5 @@ export const readMissingUsers = Effect.fnUntraced(function*(
   const userIds = new Set(rows.filter((row) => !book.hasUser(row.userId, row.asset)).map((row) => row.userId))
   if (userIds.size === 0) return
   const { integratorId } = book
-  yield* readUsers(new Map([[integratorId, book]]), [{ integratorId, userIds, clearings: [] }], 0)
+  yield* readUsers(new Map([[integratorId, book]]), [{ integratorId, userIds }], 0)
 })

@@ -156,7 +156,8 @@ const decide = Effect.fnUntraced(function*(
   })
   const { decided, failed, outcome, work } = decideParts(state, decidable, options.maxUnits)
   const groups = state.groups.all().filter(({ integratorId }) => !failed.has(integratorId))
-  const books = yield* applyVaultChanges(outcome, options.lockedVaults === "skip")
+  const open = options.lockedVaults === "skip" ? Ledger.openLocked : Ledger.lockAndOpen
+  const books = yield* applyVaultChanges(outcome, open)
   const done = new Set<StoredEvent>(outcome.done)
   const sql = yield* SqlClient.SqlClient
   const save = yield* Ledger.prepareWrite(books, [
@@ -228,7 +229,7 @@ const readDependents = Effect.fnUntraced(function*(parts: ReadonlyArray<Part>) {
 })
 
 /** Carries out the changes of a batch on the vaults, and returns their books. */
-const applyVaultChanges = Effect.fnUntraced(function*({ vaultChanges }: Outcome, areLocked: boolean) {
+const applyVaultChanges = Effect.fnUntraced(function*({ vaultChanges }: Outcome, open: typeof Ledger.lockAndOpen) {
   if (vaultChanges.length === 0) return []
   const byIntegrator = Map.groupBy(vaultChanges, ({ event }) => event.integratorId)
   const touched = [...byIntegrator].map(([integratorId, own]): Ledger.Touched => ({
@@ -236,7 +237,7 @@ const applyVaultChanges = Effect.fnUntraced(function*({ vaultChanges }: Outcome,
     userIds: new Set(own.map(({ event }) => event.userId)),
     clearings: own.flatMap(({ change }) => change.kind === "refund" ? [change] : [])
   }))
-  const books = yield* Ledger.open(touched, areLocked)
+  const books = yield* open(touched)
   for (const [integratorId, own] of byIntegrator) {
     const book = books.get(integratorId)
     if (book === undefined) return yield* Effect.die(new Error("an integrator without a vault"))
