@@ -22,9 +22,10 @@ import {
 } from "./WriteBalances.ts"
 
 /**
- * Prepares the write of the changes of the books, with a fixed number of statements, whatever the number of rows; the
- * first one also makes `others`, changes of other tables. Returns the effect that writes, which refers to as few books
- * as possible: the others are garbage while PostgreSQL executes the statements.
+ * Prepares the write of the changes of the books. The first statement writes nearly all of them, and also makes
+ * `others`, changes of other tables; a few more write what depends on it. Only operations on vaults, and changed
+ * payouts, take one statement for each row. Returns the effect that writes, which refers to as few books as possible:
+ * the others are garbage while PostgreSQL executes the statements.
  */
 export const prepare = Effect.fnUntraced(function*(books: ReadonlyArray<Book>, others: ReadonlyArray<Change>) {
   const changed = books.filter(({ entries, events, operation }) =>

@@ -17,7 +17,8 @@ export const statements = [
   `CREATE INDEX users_referred ON users (integrator_id, referred_by) WHERE referred_by IS NOT NULL`,
   // the order in which spend events and attribute records are received
   `CREATE SEQUENCE arrivals`,
-  // the primary key serves the first record that arrived after an event; see Users/AttributeHistory.ts
+  // the primary key serves the last record that arrived before an event, and that of the enrollment; see
+  // Users/AttributeHistory.ts
   `CREATE TABLE user_attributes (
     integrator_id text NOT NULL,
     user_id text NOT NULL,

@@ -54,11 +54,12 @@ export const statements = [
     ${asset},
     ${amount("amount", "amount > 0")},
     user_id text CHECK ((user_id IS NOT NULL) = (kind = 'claim')),
+    -- the integrator's time; for support, read by no code
     recorded_at timestamptz NOT NULL,
     PRIMARY KEY (integrator_id, reference)
   )`,
   // sums of waiting rewards by blocks of 256 creations, to find which rewards free money covers without reading each
-  // of them (Ledger/Funding.ts)
+  // of them (Ledger/Covered.ts, WriteBalances.ts)
   `CREATE TABLE waiting_sums (
     integrator_id text NOT NULL,
     ${asset},

@@ -141,6 +141,7 @@ export const statements = [
     duration_millis integer NOT NULL,
     status integer,
     error text,
+    -- how the receiver's answer begins; for support, read by no code
     answer text,
     PRIMARY KEY (integrator_id, event, round, attempt, at)
   ) PARTITION BY RANGE (at)`,
