@@ -9,7 +9,7 @@ import { isOwned, type Owned, requireOwned } from "./Slots.ts"
  * slot is not this cell's.
  */
 
-/** Nobody else moves money, stores events, creates or deletes the endpoint, or gives it up. */
+/** No other transaction moves money, stores events, creates or deletes the endpoint, or gives it up. */
 export const lockVault = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
   yield* requireOwned(

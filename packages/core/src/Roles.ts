@@ -114,7 +114,7 @@ export const grants: Readonly<Record<Role, ReadonlyArray<Grants>>> = {
  */
 export const grant: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  // its servers connect to each other as the role that runs a statement; without a password nobody else can
+  // its servers connect to each other as the role that runs a statement; no other client can without a password
   const onCitus = yield* isCitus
   for (const role of roles) {
     const name = nameOf(role)

@@ -4,7 +4,7 @@ import type { SecretsKey } from "./Secrets.ts"
 
 /*
  * Ed25519 signatures of exported seals (docs/operations.md, "Anchors"), under keys that are derived from those of
- * SECRETS_KEY: whoever can write to the database, but has no such key, cannot sign.
+ * SECRETS_KEY: the right to write to the database is not enough to sign.
  */
 
 /** A signing key. */

@@ -30,7 +30,7 @@ export const isOwnedSql = (column: string): string => `(SELECT 1 FROM cell_slots
     AND cell_slots.slot = ${slotExpression(column)} LIMIT 1) IS NOT NULL`
 
 /**
- * SQL for the integrators whose rows are here while their slots are another cell's, or nobody's: `NOT IN` them is
+ * SQL for the integrators whose rows are here while this cell does not own their slots: `NOT IN` them is
  * {@link isOwned} for statements that read very many rows. While no slots are moved there are none, and no integrator
  * is read; otherwise all are.
  */

@@ -133,7 +133,7 @@ const status = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   }
 })
 
-/** Sets or removes a threshold while nobody moves the vault's money, and returns the one before. */
+/** Sets or removes a threshold under the vault's lock, which moves of its money need; returns the one before. */
 const replaceLowFunds = (integratorId: IntegratorId, asset: Asset, threshold: bigint | null) =>
   Database.transaction(Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient

@@ -3,7 +3,7 @@ const manyStates = 1_000
 
 /**
  * States by key, each made when it is first asked for. One without use is not forgotten at once but when there are
- * many: a map whose entries come and go with each request is dear, see {@link LinkedList}.
+ * many: a map whose entries come and go with each request is expensive, see {@link LinkedList}.
  */
 export class KeyedStates<State> {
   private readonly states = new Map<string, State>()

@@ -21,8 +21,8 @@ import { SqlClient } from "effect/sql"
  * once (decision 10).
  *
  * A prepared statement has one plan for all parameters. Otherwise PostgreSQL plans some again each time, because the
- * plan for all seems dearer: beside 10,000 endpoints that made a delivery to a single busy one cost 59 instead of
- * 47 µs, and 50 instead of 42 without them.
+ * plan for all seems more expensive: beside 10,000 endpoints that made a delivery to a single busy one cost 59 instead
+ * of 47 µs, and 50 instead of 42 without them.
  */
 const plannerSettings = {
   enable_seqscan: "off",

@@ -77,7 +77,7 @@ export interface Reading extends LogReading {
   readonly url: string
   readonly revision: number
   readonly breaker: Breaker
-  /** Valid now, newest first; none where nobody can read them. */
+  /** Valid now, newest first; undefined where they cannot be decrypted. */
   readonly secrets: SigningSecrets | undefined
   readonly retries: ReadonlyArray<Delivery>
   readonly replay?: ReplayReading | undefined
@@ -123,13 +123,13 @@ export interface EndpointRecord extends Lease {
   readonly isRepeated: boolean
 }
 
-/** Whose record is stored, and whose is to be given again, because another transaction has locked the endpoint. */
+/** Integrators whose record is stored, and those whose record is to be given again, as their endpoint is locked. */
 export interface Recorded {
   readonly stored: ReadonlySet<string>
   readonly busy: ReadonlySet<string>
 }
 
-/** Whose leases are extended, and whose are as they were, because another transaction has locked the endpoint. */
+/** Integrators whose leases are extended, and those whose leases are as before, as their endpoint is locked. */
 export interface Renewed {
   readonly renewed: ReadonlySet<string>
   readonly busy: ReadonlySet<string>

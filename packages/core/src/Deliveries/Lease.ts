@@ -55,9 +55,10 @@ export const renew = Effect.fnUntraced(function*(leases: ReadonlyArray<Lease>, u
 })
 
 /**
- * Gives up leases, inside the caller's transaction. Who stores events locks the vault and then leaves a leased endpoint
- * to its holder. So whether there is more to do is read while the vault is locked; where it is not to be had, somebody
- * stores events, and there is work at once. Returns the integrators whose endpoints are locked, and still leased.
+ * Gives up leases, inside the caller's transaction. A transaction that stores events locks the vault, and leaves a
+ * leased endpoint to its holder. So whether there is more to do is read while the vault is locked; where another
+ * transaction has locked the vault, it probably stores events, and the endpoint is due at once. Returns the integrators
+ * whose endpoints are locked, and still leased.
  */
 export const release = Effect.fnUntraced(function*(leases: ReadonlyArray<Released>, now: number) {
   if (leases.length === 0) return new Set<string>()

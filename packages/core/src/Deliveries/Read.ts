@@ -12,7 +12,7 @@ import type { Secrets } from "./SigningSecrets.ts"
 
 /** How many endpoints' secrets are read at the same time. */
 const secretReads = 4
-/** How many events of the log one read of a replay looks at, which may be of other kinds. */
+/** The maximum number of events of the log that one read of a replay visits, of any kinds. */
 const maxVisited = 1_000
 
 /**
@@ -103,8 +103,8 @@ const toRow = ({ replay, ...request }: ReadRequest) =>
 
 /**
  * Rows of endpoints whose lease is still held, with one delivery each. Of one reward, only the first of its retries is
- * due, and an event of the log is blocked while there is one before it. A subquery with a `LIMIT` is a look at an
- * event's own rows, whatever the planner knows of the table.
+ * due, and an event of the log is blocked while there is one before it. A subquery with a `LIMIT` reads only
+ * an event's own rows, by an index, whatever the planner knows of the table.
  */
 const select = Effect.fnUntraced(function*(requests: ReadonlyArray<ReadRequest>, now: number) {
   const sql = yield* SqlClient.SqlClient

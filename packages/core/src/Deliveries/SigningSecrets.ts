@@ -15,7 +15,7 @@ export interface SecretsKey {
   readonly expiresAt: number | null
 }
 
-/** Secrets that nobody can read are the operator's matter: none is given, and it is logged. */
+/** Reads an endpoint's secrets. Where they cannot be decrypted, logs an error for the operator and returns none. */
 export const readSecrets = (endpoints: WebhookEndpoints["Service"]) => ({ generation, integratorId }: SecretsKey) =>
   endpoints.signingSecrets(integratorId, generation).pipe(
     Effect.catchTag("SecretUnreadable", (error) =>

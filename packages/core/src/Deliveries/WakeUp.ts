@@ -10,8 +10,8 @@ export const atOnce = (now: number): Statement.Fragment =>
   ])
 
 /**
- * Whether new work has to wake an endpoint: nobody holds it, so that nobody would see it, and it is not leased by then
- * anyway. What an open breaker has to be sent waits for its next probe.
+ * Whether new work has to wake an endpoint: no worker holds it and would find the work, and it is not due by then
+ * anyway. Deliveries of an open breaker wait for its next probe.
  */
 const isIdle = (sql: SqlClient.SqlClient, now: number) =>
   sql`e.deleted_at IS NULL AND e.worker IS NULL

@@ -51,11 +51,14 @@ const beforeAll: LaneKey = { integratorId: "", lane: -1 }
 export class ScanState {
   readonly watermarks = new LaneWatermarks()
   readonly shares = new LaneShares()
-  /** The last lane that a batch took, or applied, before one that it did not; the next scan continues after it. */
+  /**
+   * The next scan begins after this lane: the last one that a batch took, or, where the budget did not suffice for all,
+   * the last one that it processed.
+   */
   cursor: LaneKey = beforeAll
   /** All lanes with work when they were last scanned, in order; empty where the scan may have left out some. */
   known: ReadonlyArray<LaneKey> = []
-  /** The lanes of the last scan that no batch has taken, of more than one batch may have. */
+  /** The lanes of the last scan that no batch has taken yet, where there were more than one batch may take. */
   left: ReadonlyArray<LaneKey> = []
   /** How long {@link known} and {@link left} may be used. */
   knownUntilNanos = 0n

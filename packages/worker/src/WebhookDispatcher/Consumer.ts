@@ -22,10 +22,10 @@ const maxReadBytes = 1_048_576
 /** A read is repeated after this at the latest: the endpoint may have another URL, or be deleted. */
 const freshMillis = 100
 
-/** For so long a lease is kept, or an endpoint is left alone, that has nothing to send, or nothing to probe with. */
+/** How long a lease without anything to send is kept, and an endpoint without a delivery for a probe is left alone. */
 const idleMillis = 5_000
 
-/** For so long an endpoint is left alone whose secrets, or whose deliveries, nobody can read. */
+/** How long an endpoint is left alone whose secrets or deliveries cannot be read. */
 const unreadableMillis = 60_000
 
 /** One attempt in flight. */
