@@ -2,7 +2,7 @@ import { BatchLimit } from "@card-rewards/core/Processing/BatchLimit"
 import { EventWeights } from "@card-rewards/core/Processing/Budget"
 import { processNext } from "@card-rewards/core/Processing/Isolation"
 import { LaneShares, maxParallel } from "@card-rewards/core/Processing/LaneShares"
-import { byKey, type LaneKey, laneKeyOf } from "@card-rewards/core/Processing/LaneWatermarks"
+import { byLaneKey, type LaneKey, laneKeyOf } from "@card-rewards/core/Processing/LaneWatermarks"
 import { findLanes, maxLanes, ScanState } from "@card-rewards/core/Processing/Queue"
 import { Programs } from "@card-rewards/core/Programs"
 import * as SeededRandom from "@card-rewards/testing/SeededRandom"
@@ -19,8 +19,8 @@ const integratorsOf = (lanes: ReadonlyArray<LaneKey>) => [...new Set(lanes.map((
 
 /** As a scan would find the lanes, which all keep having work. */
 const fromCursor = (lanes: ReadonlyArray<LaneKey>, { cursor }: ScanState) => [
-  ...lanes.filter((lane) => byKey(lane, cursor) > 0),
-  ...lanes.filter((lane) => byKey(lane, cursor) <= 0)
+  ...lanes.filter((lane) => byLaneKey(lane, cursor) > 0),
+  ...lanes.filter((lane) => byLaneKey(lane, cursor) <= 0)
 ]
 
 describe("the lanes of batches that are in flight at once", () => {

@@ -32,7 +32,7 @@ export const expectFewRows = fragment(expectFewRowsSql)
  * was last analysed, reads all of it, and all rows `t` for each of its rows. The caller holds a lock, of a vault, a
  * lane or an endpoint, under which alone these rows change, so that their `ctid` stays.
  */
-export const byKey = (
+export const joinByKey = (
   table: string,
   alias: string,
   key: { readonly match: (alias: string, other: string) => Statement.Fragment }

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "../Database.ts"
 import { value } from "../Database.ts"
-import { byKey, expectFewRows } from "../Database/PlannerHints.ts"
+import { expectFewRows, joinByKey } from "../Database/PlannerHints.ts"
 import { columnList, int4, int8, nullable, type Row, text, timestamptz, type Written } from "../Database/Table.ts"
 import type { EndpointRecord, Recorded, Retry } from "./Delivery.ts"
 import { type HeldRow, leaseColumns, lockHeld, outcomeOf, selectChanged, selectHeld } from "./HeldEndpoints.ts"
@@ -108,7 +108,7 @@ const storeRetries = Effect.fnUntraced(function*(records: ReadonlyArray<Endpoint
   const kept = rows.filter((row) => !isGone(row))
   if (gone.length > 0) {
     yield* sql`DELETE FROM retries r USING ${retryKey.unnest(gone)}
-      ${byKey("retries", "r", retryKey)} AND r.state = 'open'`
+      ${joinByKey("retries", "r", retryKey)} AND r.state = 'open'`
   }
   if (kept.length > 0) {
     const stored = yield* sql<Row<typeof retryColumns>>`

@@ -2,7 +2,7 @@ import { assets } from "@card-rewards/domain/Money"
 import { dayOf } from "@card-rewards/domain/Time"
 import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import { atVersion, byKey, perRow } from "../Database/PlannerHints.ts"
+import { atVersion, joinByKey, perRow } from "../Database/PlannerHints.ts"
 import { type Change, together } from "../Database/Together.ts"
 import {
   bool,
@@ -154,7 +154,7 @@ export const writeWorkAt = Effect.fnUntraced(function*(books: ReadonlyArray<Book
       assigned: assets.some((asset) => book.vault[asset].assigned > 0n),
       now: book.now - book.offsetMillis,
       ahead: BigInt(book.offsetMillis)
-    })))} ${byKey("vaults", "v", Tables.vaults.pick("integrator_id"))}`
+    })))} ${joinByKey("vaults", "v", Tables.vaults.pick("integrator_id"))}`
 })
 
 const changedVaultAccounts = columnList({ ...rowVersion, ...Tables.vaultAccounts.columns })

@@ -152,5 +152,5 @@ export class LaneWatermarks {
 export const laneKeyOf = ({ integratorId, lane }: LaneKey): string => `${integratorId}\0${lane}`
 
 /** The order of lanes in the queue's key. */
-export const byKey = (a: LaneKey, b: LaneKey): number =>
+export const byLaneKey = (a: LaneKey, b: LaneKey): number =>
   a.integratorId < b.integratorId ? -1 : a.integratorId > b.integratorId ? 1 : a.lane - b.lane

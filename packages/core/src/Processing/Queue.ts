@@ -4,7 +4,7 @@ import { columns, value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
 import { epochOf, isOwned } from "../Slots.ts"
 import { firstWhole, LaneShares, maxParallel } from "./LaneShares.ts"
-import { byKey, type LaneKey, laneKeyOf, LaneWatermarks, type ScannedLane } from "./LaneWatermarks.ts"
+import { byLaneKey, type LaneKey, laneKeyOf, LaneWatermarks, type ScannedLane } from "./LaneWatermarks.ts"
 
 /** The maximum number of lanes of one batch. */
 export const maxLanes = 512
@@ -133,7 +133,7 @@ export const findLanes = Effect.fnUntraced(function*(state: ScanState, limit: nu
   const areAll = scanned.length < maxParallel * limit
   // of the last integrator, the scan may have left out some lanes
   const found = areAll ? scanned : firstWhole(scanned, scanned.length - 1)
-  state.known = areAll ? found.toSorted(byKey) : []
+  state.known = areAll ? found.toSorted(byLaneKey) : []
   state.knownUntilNanos = startedNanos + knownNanos
   state.cursor = (areAll ? undefined : found.at(-1)) ?? beforeAll
   return found
@@ -141,7 +141,7 @@ export const findLanes = Effect.fnUntraced(function*(state: ScanState, limit: nu
 
 /** The lanes after the cursor, then the others; given and returned in order. */
 const fromCursor = <Lane extends LaneKey>(lanes: ReadonlyArray<Lane>, cursor: LaneKey): ReadonlyArray<Lane> => {
-  const after = lanes.findIndex((lane) => byKey(lane, cursor) > 0)
+  const after = lanes.findIndex((lane) => byLaneKey(lane, cursor) > 0)
   return after === -1 ? lanes : [...lanes.slice(after), ...lanes.slice(0, after)]
 }
 
@@ -193,7 +193,7 @@ const scanRecent = Effect.fnUntraced(function*(state: ScanState, now: bigint, li
     yield* sampleWriters(state.watermarks)
   }
   const { closedArrival } = state.watermarks
-  const lanes = fromCursor(state.watermarks.list().toSorted(byKey), state.cursor)
+  const lanes = fromCursor(state.watermarks.list().toSorted(byLaneKey), state.cursor)
   const sql = yield* SqlClient.SqlClient
   const scan = yield* sql<ScannedLane & { readonly isQuarantined: boolean }>`
     SELECT t.integrator_id, t.lane, o.epoch, q.arrival,

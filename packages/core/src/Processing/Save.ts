@@ -1,5 +1,5 @@
 import type { SqlClient } from "effect/sql"
-import { atVersion, byKey, perRow } from "../Database/PlannerHints.ts"
+import { atVersion, joinByKey, perRow } from "../Database/PlannerHints.ts"
 import { columnList, numeric, type Row, rowVersion, type Written } from "../Database/Table.ts"
 import type { Change } from "../Database/Together.ts"
 import * as Tables from "../Tables.ts"
@@ -166,7 +166,7 @@ const waits = (sql: SqlClient.SqlClient, { noLongerWaiting, setAside }: Outcome)
   return [
     Tables.spendEventWaits.insert(added.map(waitOf)),
     sql`DELETE FROM spend_event_waits w USING ${waitKey.unnest(removed.map(waitOf))}
-      ${byKey("spend_event_waits", "w", waitKey)}`
+      ${joinByKey("spend_event_waits", "w", waitKey)}`
   ]
 }
 
@@ -185,7 +185,7 @@ const authorizations = (
     sql`${Tables.openEstimates.insert(open)}
       ON CONFLICT (${estimateKey.names}) DO UPDATE SET ${estimateChange.setFrom("EXCLUDED")}`,
     sql`DELETE FROM open_estimates o USING ${estimateKey.unnest(closed)}
-      ${byKey("open_estimates", "o", estimateKey)}`,
+      ${joinByKey("open_estimates", "o", estimateKey)}`,
     sql`
       INSERT INTO expected_balances (${Tables.expectedBalances.names})
       SELECT t.integrator_id, t.user_id, t.asset, coalesce(b.expected, 0) + t.delta

@@ -68,8 +68,8 @@ export const lockLanes = Effect.fnUntraced(function*(lanes: ReadonlyArray<LaneKe
     CROSS JOIN LATERAL (SELECT ${epochOf("t.integrator_id")} AS epoch ${perRow}) o
     WHERE ${expectFewRows} AND o.epoch IS NOT NULL
     ORDER BY l.integrator_id, l.lane FOR UPDATE OF l ${sql.literal(whenLocked === "skip" ? "SKIP LOCKED" : "")}`.values)
-  const byKey = new Map(locked.map((lane) => [laneKeyOf(lane), lane]))
-  return lanes.flatMap((lane) => byKey.get(laneKeyOf(lane)) ?? [])
+  const lockedByKey = new Map(locked.map((lane) => [laneKeyOf(lane), lane]))
+  return lanes.flatMap((lane) => lockedByKey.get(laneKeyOf(lane)) ?? [])
 })
 
 /**

@@ -53,7 +53,7 @@ export const inputOf = (posts: ReadonlyArray<Post>) => {
 }
 
 /** The order of keys, in which all inserts lock them. */
-export const byKey = (a: Input, b: Input): number =>
+export const byLockOrder = (a: Input, b: Input): number =>
   compare(a.integratorId, b.integratorId) || compare(a.externalTransactionId, b.externalTransactionId) ||
   compare(a.userId, b.userId) || compare(a.kind, b.kind)
 

@@ -7,7 +7,7 @@ import { columnList, int4 } from "../Database/Table.ts"
 import { insertedSegments, segmentColumns } from "../Processing/Segments.ts"
 import { areOwned } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
-import { byKey, clocks, input, inputOf, isInFuture, type Post, sent } from "./Input.ts"
+import { byLockOrder, clocks, input, inputOf, isInFuture, type Post, sent } from "./Input.ts"
 import { insertNew } from "./InsertNew.ts"
 
 /**
@@ -66,7 +66,7 @@ const insertSome = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
   const traces = posts.some(({ traceparent }) => traceparent !== null) ? "input" : undefined
   return yield* sql<NotStored>`
     WITH input AS (
-      SELECT * FROM ${positioned.unnest(rows.toSorted(byKey).map((row, position) => ({ ...row, position })))}
+      SELECT * FROM ${positioned.unnest(rows.toSorted(byLockOrder).map((row, position) => ({ ...row, position })))}
     ), ownership AS (
       SELECT ${areOwned(integratorIds)} AS owned
     ), ${clocks(sql, integratorIds, real)}, judged AS (

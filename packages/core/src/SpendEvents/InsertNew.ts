@@ -8,7 +8,7 @@ import { columnList, int4, text, type Written } from "../Database/Table.ts"
 import { maxSegment, segmentColumns } from "../Processing/Segments.ts"
 import { areOwned } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
-import { byKey, clocks, type Input, input, inputOf, isInFuture, type Post, sent } from "./Input.ts"
+import { byLockOrder, clocks, type Input, input, inputOf, isInFuture, type Post, sent } from "./Input.ts"
 
 /** The columns of the input where all events are of one integrator. */
 const ofOne = columnList(Struct.omit(input.columns, ["integrator_id", "clock"]))
@@ -32,7 +32,7 @@ export const insertNew = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>)
   const { integratorIds, rows } = inputOf(posts)
   const [result] = yield* sql<{ readonly stored: boolean }>`
     WITH input AS (
-      ${selected(sql, integratorIds, rows.toSorted(byKey))}
+      ${selected(sql, integratorIds, rows.toSorted(byLockOrder))}
     ), ${clocks(sql, integratorIds, real)}, numbers AS (
       -- in ascending order
       SELECT array_agg(nextval('arrivals')) AS arrivals FROM generate_series(1, ${value.int4(rows.length)})
