@@ -28,14 +28,14 @@ const replay = (...events: ReadonlyArray<readonly [event: bigint, reward: bigint
 
 it("new events go before those of a replay, and take along what their reward's order puts before them", () => {
   const window = new Window({ cursor: 10n, ahead: 10n })
-  window.addEvents({ ...none, replay: replay([1n, 1n], [2n, 2n], [3n, 3n]) })
-  window.addEvents({ ...none, events: [delivery(11n, null), delivery(12n, 3n)] })
+  window.addEvents({ ...none, replay: replay([1n, 1n], [2n, 2n], [3n, 3n]) }, true)
+  window.addEvents({ ...none, events: [delivery(11n, null), delivery(12n, 3n)] }, true)
   assert.deepStrictEqual(window.take(9).map(({ event }) => event), [11n, 3n, 1n, 2n])
 })
 
 it("a replay's cursor stays before the first of its events that is not recorded, and ends with the last", () => {
   const window = new Window({ cursor: 10n, ahead: 10n })
-  window.addEvents({ ...none, replay: { ...replay([4n, 1n], [5n, 2n]), last: 5n } })
+  window.addEvents({ ...none, replay: { ...replay([4n, 1n], [5n, 2n]), last: 5n } }, true)
   const [first, second] = window.take(2)
   if (first === undefined || second === undefined) return assert.fail("nothing to send")
   second.state = "recording"

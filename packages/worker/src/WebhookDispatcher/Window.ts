@@ -65,7 +65,7 @@ export class Window {
   }
 
   /** Adds the next events, and those of the replay. Returns their items. */
-  addEvents(reading: LogReading & Pick<Reading, "replay">, isLimited = true): ReadonlyArray<Item> {
+  addEvents(reading: LogReading & Pick<Reading, "replay">, isLimited: boolean): ReadonlyArray<Item> {
     const events = this.addOfLog(reading, this.log, isLimited)
     if (reading.replay === undefined) return events
     if (this.replay?.round !== reading.replay.round) this.replay = new Replay(reading.replay)
