@@ -35,7 +35,6 @@ export class Outcomes {
   add(outcome: Outcome): void {
     outcome.item.state = "ended"
     this.ended.push(outcome)
-    if (!isSuccess(outcome.result)) this.failed++
   }
 
   block(item: Item): void {
@@ -48,7 +47,9 @@ export class Outcomes {
   }
 
   /** Those of them that failed. */
-  failed = 0
+  get failed(): number {
+    return countFailed(this.ended) + countFailed(this.recording?.ended ?? [])
+  }
 
   get isRecording(): boolean {
     return this.recording !== undefined
@@ -88,7 +89,6 @@ export class Outcomes {
   recorded(): void {
     for (const item of this.recording?.items ?? []) this.window.remove(item)
     this.recording = undefined
-    this.failed = this.ended.filter(({ result }) => !isSuccess(result)).length
   }
 
   private retryOf(outcome: Outcome, revision: number): ReadonlyArray<Retry> {
@@ -117,3 +117,6 @@ const retry = ({ dueAt, event, reward, round, traceparent }: Item) =>
   ({ event, round, reward, traceparent, createdAt: dueAt, state: "open", nextAttemptAt: null }) as const
 
 const blockedRetry = (item: Item): Retry => ({ ...retry(item), attempts: 0 })
+
+const countFailed = (outcomes: ReadonlyArray<Outcome>): number =>
+  outcomes.reduce((count, { result }) => isSuccess(result) ? count : count + 1, 0)
