@@ -90,8 +90,11 @@ export class Consumer {
     return this.outcomes.count
   }
 
-  /** An endpoint is slow from the moment that an attempt fails or lasts too long, until one succeeds in time. */
-  slow(now: number): boolean {
+  /**
+   * Notices an attempt that lasts too long. Returns whether the endpoint is slow: it is from the moment that an attempt
+   * fails or lasts too long, until one succeeds in time.
+   */
+  detectSlow(now: number): boolean {
     const [oldest] = this.sendings
     if (oldest !== undefined && now - oldest.startedAt > slowMillis) this.isSlow = true
     return this.isSlow
@@ -148,11 +151,11 @@ export class Consumer {
   }
 
   /**
-   * A read of some endpoints has failed: the next one has half of them at most. An endpoint whose read fails alone,
-   * while those of others succeed, is left alone for a while. Returns whether that is so; where no read of the process
-   * succeeds, the fault is hardly the endpoint's.
+   * Records that a read of `together` endpoints has failed: the next one has half of them at most. An endpoint whose
+   * read fails alone, while those of others succeed, is left alone for a while. Returns whether that is so; where no
+   * read of the process succeeds, the fault is hardly the endpoint's.
    */
-  unread(together: number, succeeded: number, now: number): boolean {
+  recordFailedRead(together: number, succeeded: number, now: number): boolean {
     const isAlone = together === 1 && succeeded > (this.failedRead?.succeeded ?? succeeded)
     const notBefore = isAlone ? now + unreadableMillis : undefined
     this.failedRead = { maxTogether: Math.max(1, together >> 1), succeeded, notBefore }

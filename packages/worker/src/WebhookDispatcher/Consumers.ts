@@ -86,7 +86,7 @@ export class Consumers implements Iterable<Held> {
     for (const { consumer, startUntilNanos } of this.inOrder()) {
       const inFlight = consumer.sendings.length
       const recent = consumer.recent(now)
-      const slow = consumer.slow(now)
+      const slow = consumer.detectSlow(now)
       use(inFlight, recent, slow)
       usage.unrecorded += consumer.unrecorded
       if (nowNanos >= startUntilNanos) continue

@@ -30,7 +30,8 @@ export const step = (context: Context) => {
     const found = yield* deliveries.read(reading.map(({ request }) => request), now).pipe(
       Effect.catchCause((cause) => {
         const failedAt = clock.currentTimeMillisUnsafe()
-        const refused = reading.filter(({ consumer }) => consumer.unread(reading.length, succeeded, failedAt))
+        const refused = reading.filter(({ consumer }) =>
+          consumer.recordFailedRead(reading.length, succeeded, failedAt))
         if (refused.length === 0) return Effect.failCause(cause)
         const ids = refused.map(({ request }) => request.integratorId).join(", ")
         return Effect.asVoid(Effect.logError(`Webhooks cannot be read and are left alone for a minute: ${ids}`, cause))
