@@ -4,7 +4,7 @@ import type { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
 
 /** A pooled connection, with the state that decides whether it may be borrowed again. */
-interface Lease {
+interface PooledConnection {
   readonly connection: SqlConnection.Connection
   /** Takes the connection out of the pool: closed at once where it is idle, else when its borrower returns it. */
   readonly retire: Effect.Effect<void>
@@ -16,7 +16,7 @@ interface Lease {
 
 /** The connections that the work under one deadline has borrowed, which may have deadlines of its own parts. */
 export class Deadline {
-  readonly #leases = new Set<Lease>()
+  readonly #connections = new Set<PooledConnection>()
   readonly #whole: Deadline | undefined
 
   /** `whole` is the deadline of the work that this one's is a part of. */
@@ -24,14 +24,14 @@ export class Deadline {
     this.#whole = whole
   }
 
-  add(lease: Lease): void {
-    this.#leases.add(lease)
-    this.#whole?.add(lease)
+  add(connection: PooledConnection): void {
+    this.#connections.add(connection)
+    this.#whole?.add(connection)
   }
 
   /** Retires the connections that this deadline's work was the last to borrow. */
   readonly retireConnections = Effect.suspend(() =>
-    Effect.forEach([...this.#leases].filter(({ borrower }) => borrower?.isWithin(this)), ({ retire }) => retire, {
+    Effect.forEach([...this.#connections].filter(({ borrower }) => borrower?.isWithin(this)), ({ retire }) => retire, {
       discard: true
     })
   )
@@ -67,38 +67,38 @@ export const make = Effect.fnUntraced(function*(
   config: PgClient.PgPoolConfig
 ): Effect.fn.Return<SqlClient.SqlClient, SqlError.SqlError, Scope.Scope | Reactivity.Reactivity> {
   const pool = yield* PgPool.make(config)
-  const leases = new WeakMap<PgConnection.PgConnection, Lease>()
+  const pooledConnections = new WeakMap<PgConnection.PgConnection, PooledConnection>()
   let exceeded = 0
   let answerMillis = firstAnswerMillis
 
-  const makeLease = (connection: PgConnection.PgConnection): Lease => {
+  const makePooled = (connection: PgConnection.PgConnection): PooledConnection => {
     const retire = Effect.suspend(() => {
       exceeded++
       answerMillis = firstAnswerMillis
       return pool.invalidate(connection)
     })
-    const lease = { connection: statementsOn(connection), retire, borrower: undefined, exceededBefore: exceeded }
-    leases.set(connection, lease)
-    return lease
+    const pooled = { connection: statementsOn(connection), retire, borrower: undefined, exceededBefore: exceeded }
+    pooledConnections.set(connection, pooled)
+    return pooled
   }
 
   /** Runs `use` for a borrower under this deadline; a suspect connection is taken out of the pool instead. */
   const lend = <A, E, R>(
     connection: PgConnection.PgConnection,
     deadline: Deadline | undefined,
-    use: (lease: Lease) => Effect.Effect<A, E, R>
+    use: (pooled: PooledConnection) => Effect.Effect<A, E, R>
   ): Effect.Effect<A | typeof suspect, E, R> => {
-    const useAs = (lease: Lease): Effect.Effect<A | typeof suspect, E, R> => {
-      if (lease.exceededBefore < exceeded) return Effect.as(pool.invalidate(connection), suspect)
-      lease.borrower = deadline
-      deadline?.add(lease)
-      return use(lease)
+    const useAs = (pooled: PooledConnection): Effect.Effect<A | typeof suspect, E, R> => {
+      if (pooled.exceededBefore < exceeded) return Effect.as(pool.invalidate(connection), suspect)
+      pooled.borrower = deadline
+      deadline?.add(pooled)
+      return use(pooled)
     }
-    const known = leases.get(connection)
+    const known = pooledConnections.get(connection)
     if (known !== undefined) return useAs(known)
-    if (exceeded === 0) return useAs(makeLease(connection))
+    if (exceeded === 0) return useAs(makePooled(connection))
     return Effect.flatMap(answers(connection, answerMillis), (isAlive) => {
-      if (isAlive) return useAs(makeLease(connection))
+      if (isAlive) return useAs(makePooled(connection))
       answerMillis = Math.min(2 * answerMillis, maxAnswerMillis)
       return Effect.as(pool.invalidate(connection), suspect)
     })
@@ -109,7 +109,7 @@ export const make = Effect.fnUntraced(function*(
   ): Effect.Effect<A, E | SqlError.SqlError, R> =>
     Effect.withFiber((fiber) => {
       const deadline = fiber.getRef(CurrentDeadline)
-      const used = pool.use((connection) => lend(connection, deadline, (lease) => use(lease.connection)))
+      const used = pool.use((connection) => lend(connection, deadline, (pooled) => use(pooled.connection)))
       return Effect.flatMap(used, (result) => result === suspect ? borrower(use) : Effect.succeed(result))
     })
 
