@@ -45,8 +45,6 @@ export class Book {
   private readonly lowFunds: ReadonlyMap<Asset, LowFunds>
   /** The accounts that were read or changed, in that order. */
   readonly accounts: Array<UserAccounts> = []
-  /** The number of {@link accounts} whose first rewards are outdated. */
-  outdatedFirsts = 0
   readonly changedAssets = new Set<Asset>()
   /** The ends of the days that this transaction is the first one after, of the assets that it has moved. */
   readonly dayEnds: Array<DayEnd & { readonly asset: Asset }> = []
@@ -63,8 +61,6 @@ export class Book {
   budget: number
   /** Creation up to which this transaction has reserved the assigned rewards of {@link usersInScope}. */
   readonly reservedTo: Record<Asset, bigint> = { USDC: 0n, EURe: 0n }
-  /** Whether this transaction is reserving assigned rewards now. */
-  isReserving = false
   /** Whether the budget ran out before all due rewards were applied; nothing else may move the vault's money then. */
   isBehind = false
   /** Real time at which background work on the vault is next due, in milliseconds. */
@@ -145,6 +141,11 @@ export class Book {
     return this.accounts.filter(({ owed, userId }) => owed > 0n || this.touched.has(userId))
   }
 
+  /** The number of {@link accounts} whose first rewards are outdated. */
+  get outdatedFirsts(): number {
+    return this.accounts.reduce((count, { areFirstsOutdated }) => areFirstsOutdated ? count + 1 : count, 0)
+  }
+
   /** The rewards of an asset that wait for free money. */
   waiting(asset: Asset): WaitingQueue {
     return this.queues[asset]
@@ -219,18 +220,13 @@ export class Book {
       const workAt = Math.max(dueAt, this.now - this.offsetMillis)
       if (this.workAt === undefined || workAt < this.workAt) this.workAt = workAt
     } else if (before === "Pending") {
-      if (firstPending === undefined || byDuePosition(row, firstPending) <= 0) this.outdateFirsts(accounts)
+      if (firstPending === undefined || byDuePosition(row, firstPending) <= 0) accounts.areFirstsOutdated = true
       if (this.workAt === undefined || dueAt <= this.workAt) this.isWorkOutdated = true
     }
     if (row.state === "AwaitingFunding") accounts.firstWaiting ??= row.creation
     else if (before === "AwaitingFunding" && (firstWaiting ?? row.creation) >= row.creation) {
-      this.outdateFirsts(accounts)
+      accounts.areFirstsOutdated = true
     }
-  }
-
-  private outdateFirsts(accounts: UserAccounts): void {
-    if (!accounts.areFirstsOutdated) this.outdatedFirsts++
-    accounts.areFirstsOutdated = true
   }
 
   private trackWaiting(before: RewardRow | undefined, { amount, asset, creation, state }: RewardRow): void {

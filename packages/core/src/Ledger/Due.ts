@@ -54,13 +54,11 @@ const reserveAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset) {
     yield* continuePayouts(book)
     if (book.isBehind) return
     const rows = (yield* readAssigned(book, asset)).toSorted(byCreation)
-    book.isReserving = true
     for (const { creation, ...row } of rows) {
       const present = book.rewards.get(rewardKey(row))
       if (present === undefined || !isAssigned(book, present) || creation > assignedTo) continue
       if (book.budget === 0) {
         book.isBehind = true
-        book.isReserving = false
         return
       }
       book.budget--
@@ -68,9 +66,9 @@ const reserveAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset) {
       const free = vault.free
       const funded = reserve(book, present, "assigned")
       if (vault.assignedAt !== null && funded.claimableAt <= vault.assignedAt) matureReward(book, funded)
-      if (vault.free > free) yield* serveWaiting(book, asset)
+      // an assignment made while earlier ones are being reserved counts as made at their time
+      if (vault.free > free) yield* serveWaiting(book, asset, vault.assignedAt)
     }
-    book.isReserving = false
     book.reservedTo[asset] = assignedTo
   }
 })

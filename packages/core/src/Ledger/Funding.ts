@@ -22,19 +22,24 @@ const waitingPage = 200
 /**
  * Funds waiting rewards with the free money, first in, first out, up to the first that it does not cover. A reward past
  * its holding period becomes claimable before the next one is funded. After {@link ServedAtOnce} rewards the money for
- * the others is assigned, to be reserved later. Returns whether money was assigned.
+ * the others is assigned, to be reserved later; `assignedAt` is the time of that, unless the book is behind. Returns
+ * whether money was assigned.
  */
-export const serveWaiting = Effect.fnUntraced(function*(book: Book, asset: Asset) {
+export const serveWaiting = Effect.fnUntraced(function*(
+  book: Book,
+  asset: Asset,
+  assignedAt: number | null = book.now
+) {
   const servedAtOnce = yield* ServedAtOnce
   const vault = book.vault[asset]
   while (true) {
-    if (vault.assigned > 0n || book.served >= servedAtOnce) return yield* assign(book, asset)
+    if (vault.assigned > 0n || book.served >= servedAtOnce) return yield* assign(book, asset, assignedAt)
     const head = yield* firstWaiting(book, asset)
     if (head === undefined || vault.free < head.amount) return false
     const isDue = head.claimableAt <= book.now
     const isClaiming = book.isClaiming(head.userId, asset)
     // it matures after the claim, and what it recovers must be free before the next reward is funded
-    if (isDue && isClaiming && book.user(head.userId, asset).owed > 0n) return yield* assign(book, asset)
+    if (isDue && isClaiming && book.user(head.userId, asset).owed > 0n) return yield* assign(book, asset, assignedAt)
     book.served++
     const funded = reserve(book, head, "free")
     if (isDue && !isClaiming) matureReward(book, funded)
@@ -54,15 +59,14 @@ export const isAssigned = (book: Book, row: RewardRow): boolean =>
   row.state === "AwaitingFunding" && row.creation <= book.vault[row.asset].assignedTo
 
 /** Assigns free money to the waiting rewards that it covers, in one sum; returns whether there were any. */
-const assign = Effect.fnUntraced(function*(book: Book, asset: Asset) {
+const assign = Effect.fnUntraced(function*(book: Book, asset: Asset, assignedAt: number | null) {
   const vault = book.vault[asset]
   const { amount, upTo } = yield* addCovered(book, asset)
   if (amount === 0n) return false
   const reference = book.operation?.reference
   book.move({ from: "free", to: "assigned", amount, asset, userId: undefined, reward: undefined, reference })
   vault.assignedTo = upTo
-  // an assignment made while earlier ones are being reserved counts as made at their time
-  if (!book.isReserving && !book.isBehind) vault.assignedAt = book.now
+  if (!book.isBehind) vault.assignedAt = assignedAt
   return true
 })
 
