@@ -54,8 +54,8 @@ export interface DecidablePart {
   readonly integratorId: IntegratorId
   /** In order of arrival. */
   readonly queued: ReadonlyArray<StoredEvent>
-  /** By user, the keys of partly applied clearings that are not in the queue, because they had waited. */
-  readonly partlyApplied: ReadonlyMap<string, ReadonlyArray<string>>
+  /** By user, one refund of each partly applied clearing that is not in the queue, because the clearing had waited. */
+  readonly partlyApplied: ReadonlyMap<string, ReadonlyArray<StoredEvent>>
   /** The maximum number of dependents to apply; more may be waiting than were read. */
   readonly maxDependents: number
 }
@@ -161,7 +161,8 @@ export const decidePart = (state: State, part: DecidablePart, share: number) => 
       continue
     }
     const isDone = isPartlyApplied(event)
-      ? partlyApplied.every((key) => applyAll(state.waiting.get(key) ?? [])) && applyAll(dependentsOf(state, event))
+      ? partlyApplied.every((refund) => applyAll(state.waiting.get(originalKey(refund)) ?? [])) &&
+        applyAll(dependentsOf(state, event))
       : applyOne(event)
     if (isDone) outcome.done.push(event)
     else usersWithPartlyApplied.add(userId)
@@ -173,7 +174,7 @@ export const decidePart = (state: State, part: DecidablePart, share: number) => 
 const missingVersions = (
   state: State,
   event: StoredEvent,
-  partlyApplied: ReadonlyArray<string>
+  partlyApplied: ReadonlyArray<StoredEvent>
 ): ReadonlyArray<VersionMetadata> | undefined => {
   const catalog = state.programs.get(event.integratorId)
   if (catalog === undefined) return []

@@ -31,8 +31,11 @@ export interface Dependents {
   readonly queued: ReadonlyArray<TakenEvent>
   /** The dependents, by {@link originalKey}. */
   readonly waiting: Map<string, Array<StoredEvent>>
-  /** By integrator and user, the keys of partly applied clearings that are not in the queue: they had waited. */
-  readonly partlyApplied: ReadonlyMap<string, ReadonlyMap<string, ReadonlyArray<string>>>
+  /**
+   * By integrator and user, one refund of each partly applied clearing that is not in the queue, because the clearing
+   * had waited.
+   */
+  readonly partlyApplied: ReadonlyMap<string, ReadonlyMap<string, ReadonlyArray<StoredEvent>>>
   /** Whether all dependents of all queued events were read. */
   readonly areAllRead: boolean
 }
@@ -59,12 +62,12 @@ export const dependents = Effect.fnUntraced(function*(queued: ReadonlyArray<Take
     if (known === undefined) waiting.set(key, [event])
     else known.push(event)
   }
-  const partlyApplied = new Map<string, Map<string, ReadonlyArray<string>>>()
+  const partlyApplied = new Map<string, Map<string, ReadonlyArray<StoredEvent>>>()
   for (const { event } of left) {
-    const key = originalKey(event)
-    const users = partlyApplied.get(event.integratorId) ?? new Map<string, ReadonlyArray<string>>()
-    const known = users.get(event.userId) ?? []
-    if (!known.includes(key)) partlyApplied.set(event.integratorId, users.set(event.userId, [...known, key]))
+    const isFirstOfClearing = waiting.get(originalKey(event))?.[0] === event
+    if (!isFirstOfClearing) continue
+    const users = partlyApplied.get(event.integratorId) ?? new Map<string, ReadonlyArray<StoredEvent>>()
+    partlyApplied.set(event.integratorId, users.set(event.userId, [...users.get(event.userId) ?? [], event]))
   }
   const fitting = howManyFit(queued.length, [first, second, left], limit)
   const areAllRead = first.length + second.length + left.length <= limit

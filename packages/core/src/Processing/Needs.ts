@@ -5,24 +5,25 @@ import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
 import type { Group } from "./Groups.ts"
 import {
   authorizationOf,
+  clearingOf,
+  type ClearingState,
   dependentsOf,
-  eventKey,
   isPartlyApplied,
-  originalKey,
   type State,
-  type StoredEvent
+  type StoredEvent,
+  transactionKey
 } from "./State.ts"
 
 /**
  * The versions whose definitions may be needed to apply an event and its dependents: those in force at its purchase
- * time that pay in its asset, and those whose caps limit the estimates that it changes. `partlyApplied` are the keys of
- * clearings whose dependents are applied first. Returns at most two versions for each program.
+ * time that pay in its asset, and those whose caps limit the estimates that it changes. `partlyApplied` has one refund
+ * of each clearing whose dependents are applied first. Returns at most two versions for each program.
  */
 export const neededVersions = (
   state: State,
   event: StoredEvent,
   catalog: Catalog,
-  partlyApplied: ReadonlyArray<string> = []
+  partlyApplied: ReadonlyArray<StoredEvent> = []
 ): ReadonlySet<VersionMetadata> => {
   const needed = new Needed(state, event, catalog)
   switch (event.kind) {
@@ -34,7 +35,7 @@ export const neededVersions = (
       break
     }
     case "refund":
-      needed.addRefundsOf(originalKey(event))
+      needed.addRefundsOf(clearingOf(state, event))
       break
     default: {
       const authorization = authorizationOf(state, event)
@@ -42,10 +43,10 @@ export const neededVersions = (
       const at = authorization?.occurredAt ?? event.occurredAt
       if (event.kind === "clearing" && !isPartlyApplied(event)) needed.addPurchase(event.currency, at)
       if (authorization?.closed === false) needed.addPurchase(authorization.currency, at)
-      if (isPartlyApplied(event)) needed.addRefundsOf(eventKey(event))
+      if (isPartlyApplied(event)) needed.addRefundsOf(state.clearings.get(transactionKey(event)))
     }
   }
-  for (const clearing of partlyApplied) needed.addRefundsOf(clearing)
+  for (const refund of partlyApplied) needed.addRefundsOf(clearingOf(state, refund))
   return needed.versions
 }
 
@@ -91,8 +92,7 @@ class Needed {
    * Adds the versions that refunds of an applied clearing need. A clearing that is not in the state has no refunds that
    * this batch could apply, or is itself applied by this batch: {@link addPurchase} covers that.
    */
-  addRefundsOf(clearingKey: string): void {
-    const clearing = this.state.clearings.get(clearingKey.slice(clearingKey.indexOf("\0") + 1))
+  addRefundsOf(clearing: ClearingState | undefined): void {
     if (clearing === undefined) return
     const groups = this.groupsAt(clearing.purchaseAt)
     for (const { programId } of clearing.rewards) this.addCaps(groups?.get(programId))
