@@ -111,11 +111,12 @@ describe.each(["sandbox", "production"])("openapi/%s.json", (name) => {
     }
   })
 
-  it("refers to nothing that is not there", () => {
+  it("refers to nothing that is not there, and shows event ids in their real form", () => {
     for (const [, ref] of committed(name).matchAll(/"\$ref": "#\/components\/schemas\/([^"]+)"/g)) {
       assert.property(document.components.schemas, ref ?? "")
     }
     assert.notMatch(committed(name), /Encoded\b/)
+    assert.notMatch(committed(name), /\bevt_(?![0-9a-f]{28}\b)/)
   })
 })
 

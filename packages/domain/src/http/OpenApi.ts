@@ -5,6 +5,7 @@ import { event, events } from "./OpenApi/Events.ts"
 import { operations } from "./OpenApi/Examples.ts"
 import type { Examples } from "./OpenApi/OperationExamples.ts"
 import { requestsOf } from "./OpenApi/Requests.ts"
+import { eventId } from "./OpenApi/Values.ts"
 
 /** The introduction of the OpenAPI description. */
 export const introduction = `Cashback on card purchases. Enroll your users, publish reward programs (cashback \
@@ -231,7 +232,7 @@ const parameters: Readonly<Record<string, { readonly description: string; readon
   state: { description: "Only entries in this state." },
   after: { description: "`next` of the previous page; without it the page begins with the first one." },
   kind: { description: "Only events of this kind." },
-  eventId: { description: "The event's id.", example: "evt_01JD4W4X8QG7B5T9" },
+  eventId: { description: "The event's id.", example: eventId },
   replayId: { description: "The replay's id.", example: "rpl_2" },
   rewardId: {
     description: "The reward's id, percent-encoded.",
@@ -284,9 +285,9 @@ const webhookHeaders = [
     "Accept the delivery if any matches.",
     `t=1795166400,v1=${"5b".repeat(32)}`
   ),
-  header("x-service-event-id", "The event's id.", "evt_01JD4W4X8QG7B5T9"),
+  header("x-service-event-id", "The event's id.", eventId),
   header("x-service-attempt", "1 for the first attempt of the delivery.", "1"),
-  header("webhook-id", "The event's id, for Standard Webhooks.", "evt_01JD4W4X8QG7B5T9"),
+  header("webhook-id", "The event's id, for Standard Webhooks.", eventId),
   header("webhook-timestamp", "The time of the attempt, in Unix seconds.", "1795166400"),
   header(
     "webhook-signature",

@@ -1,4 +1,4 @@
-import { at, claimable, later, refunded, reward } from "./Values.ts"
+import { at, claimable, eventId, later, refunded, reward } from "./Values.ts"
 
 const movement = {
   vaultId: "sandbox",
@@ -66,4 +66,4 @@ export const events: Readonly<Record<string, { readonly when: string; readonly d
 
 /** The body of a webhook. */
 export const event = (kind: string, data: unknown): unknown =>
-  ({ id: "evt_01JD4W4X8QG7B5T9", kind, integratorId: "acme", createdAt: at, data })
+  ({ id: eventId, kind, integratorId: "acme", createdAt: at, data })

@@ -3,7 +3,7 @@ import { books } from "./Books.ts"
 import { errors } from "./Errors.ts"
 import { event } from "./Events.ts"
 import type { OperationExamples } from "./OperationExamples.ts"
-import { at, computation, definition, later, publishedAt, reward, spendEvent, user } from "./Values.ts"
+import { at, computation, definition, eventId, later, publishedAt, reward, spendEvent, user } from "./Values.ts"
 
 const secret = `service_whsec_${"5b".repeat(32)}`
 
@@ -12,7 +12,7 @@ const published = { programId: "groceries-2026", ...version, duplicate: false }
 const key = { name: "server-2026", last4: "9f3c", createdAt: at, lastUsedAt: at }
 const endpoint = { id: "main", url: "https://hooks.example.com/card-rewards", createdAt: at }
 const delivery = {
-  eventId: "evt_01JD4W4X8QG7B5T9",
+  eventId,
   kind: "reward.pending",
   state: "delivered",
   createdAt: at,
@@ -86,7 +86,7 @@ export const operations: Readonly<Record<string, OperationExamples>> = {
     }
   },
   "users.rewards": {
-    success: { page: { rewards: [reward], next: "bzE3OQ" }, last: { rewards: [reward] }, none: { rewards: [] } }
+    success: { page: { rewards: [reward], next: "r4z" }, last: { rewards: [reward] }, none: { rewards: [] } }
   },
   "users.explanation": {
     success: {
@@ -242,7 +242,7 @@ export const operations: Readonly<Record<string, OperationExamples>> = {
     success: { rotated: { endpoint: { ...endpoint, previousSecretExpiresAt: later }, secret } }
   },
   "webhookEndpoints.deliveries": {
-    success: { page: { deliveries: [waiting, delivery], next: "d1795166400000-17-1" }, none: { deliveries: [] } }
+    success: { page: { deliveries: [waiting, delivery], next: "d17.1893499200000.9.2" }, none: { deliveries: [] } }
   },
   "webhookEndpoints.redeliver": {
     success: { fresh: { delivery: { ...delivery, state: "pending", nextAttemptAt: at, attempts: [] } } }
@@ -252,7 +252,7 @@ export const operations: Readonly<Record<string, OperationExamples>> = {
     success: { running: { replay } }
   },
   "webhookEndpoints.getReplay": { success: { done: { replay: { ...replay, state: "done" } } } },
-  "webhookEndpoints.ping": { success: { ping: { eventId: "evt_01JD4W4X8QG7B5T9" } } },
+  "webhookEndpoints.ping": { success: { ping: { eventId } } },
   "sandbox.deposit": { request: { deposit: simulation }, success: repeated(recorded) },
   "sandbox.withdraw": {
     request: { withdrawal: { reference: "withdrawal-1", amount: { asset: "USDC", amount: "100000000" } } },

@@ -7,6 +7,9 @@ export const at = "2030-01-01T12:00:00.000Z"
 /** The end of the holding period. */
 export const later = "2030-01-15T12:00:00.000Z"
 
+/** The id of the integrator's event 17: a salt and the number, in hexadecimal. */
+export const eventId = "evt_5ca1ab1e5ca1ab1e000000000011"
+
 /** A reward after its clearing. */
 export const reward = {
   id: "rw:acme:user-1:clearing:txn-1:groceries-2026",
