@@ -1,3 +1,4 @@
+import { maskSecrets } from "@card-rewards/domain/ApiKey"
 import { Console, Effect, Layer, Logger } from "effect"
 import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { admin } from "./Commands.ts"
@@ -10,15 +11,12 @@ const presenter: CliOutput.Presenter = {
     event._tag === "InvalidInvocation"
       ? Console.error(
         [
-          ...event.errors.map(({ message }) => masked(oneLine(message))),
+          ...event.errors.map(({ message }) => maskSecrets(oneLine(message))),
           `See: ${[invocation, ...event.commandPath.slice(1)].join(" ")} --help`
         ].join("\n")
       )
       : CliOutput.defaultPresenter.present(event)
 }
-
-/** Without the keys and signing secrets that were typed in the place of their names. */
-const masked = (line: string): string => line.replace(/(service_(?:sk|whsec)_)[^\s"]+/g, "$1…")
 
 /**
  * A reference such as `-aX9v` would be taken for short flags, and with `-v` among them print the version, and succeed.
@@ -29,7 +27,7 @@ const withoutShortFlags = Effect.fnUntraced(function*(args: ReadonlyArray<string
   const short = (end === -1 ? args : args.slice(0, end)).find((arg) => /^-[^-]./u.test(arg))
   if (short === undefined) return args
   return yield* new Misused({
-    message: `${masked(oneLine(short))} begins with "-": put "--" before the arguments, behind all flags`
+    message: `${maskSecrets(oneLine(short))} begins with "-": put "--" before the arguments, behind all flags`
   })
 })
 

@@ -40,9 +40,6 @@ export class Secrets extends Context.Service<Secrets, {
     )
 }
 
-/** Whether a text contains the beginning of an API key or of a signing secret. */
-export const hasSecret = (text: string): boolean => /service_(?:sk|whsec)_/u.test(text)
-
 const keyIdBytes = 4
 const nonceBytes = 12
 const keyBytes = 32

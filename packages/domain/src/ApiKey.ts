@@ -6,6 +6,16 @@ import { Timestamp } from "./Time.ts"
 export const maxActiveKeys = 20
 export const maxKeys = 1_000
 
+/** The form of an API key's secret (contract, section 2.7). */
+export const apiKeyForm = /^service_sk_(sandbox|live)_[0-9a-f]{64}$/
+
+/** Whether a text contains the beginning of an API key or of a signing secret. */
+export const hasSecret = (text: string): boolean => /service_(?:sk|whsec)_/.test(text)
+
+/** Replaces what follows the beginning of an API key or of a signing secret, up to a space or a quotation mark. */
+export const maskSecrets = (text: string): string =>
+  text.replace(/(service_(?:sk_(?:sandbox_|live_)?|whsec_))[^\s"]+/g, "$1…")
+
 /** An API key without its secret (contract, section 2.7). */
 export const ApiKey = Schema.Struct({
   name: ApiKeyName,

@@ -1,4 +1,4 @@
-import { hasSecret } from "@card-rewards/core/Secrets"
+import { hasSecret } from "@card-rewards/domain/ApiKey"
 import * as Ids from "@card-rewards/domain/Ids"
 import { Amount, Asset } from "@card-rewards/domain/Money"
 import { ReplayId } from "@card-rewards/domain/Replay"

@@ -1,5 +1,5 @@
 import * as Metrics from "@card-rewards/core/Metrics"
-import { hasSecret } from "@card-rewards/core/Secrets"
+import { hasSecret } from "@card-rewards/domain/ApiKey"
 import { Clock, Context, Effect, type Fiber, Layer, References } from "effect"
 import { HttpEffect, HttpMiddleware, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { cellOf } from "../Pipeline/RequestCell.ts"

@@ -1,4 +1,5 @@
 import type { FoundKey } from "@card-rewards/core/ApiKeys"
+import { apiKeyForm } from "@card-rewards/domain/ApiKey"
 import { type RateLimited, Unauthorized, type Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { type Clock, Context, Duration, Effect, Layer, Option } from "effect"
@@ -79,7 +80,7 @@ const make = Effect.gen(function*() {
     check: (apiKey, client) =>
       Effect.clockWith((clock): Effect.Effect<FoundKey, Refusal> => {
         const now = clock.currentTimeMillisUnsafe()
-        if (!wellFormed.test(apiKey)) return refuse(client, now)
+        if (!apiKeyForm.test(apiKey)) return refuse(client, now)
         const [id, slot] = [idOf(apiKey), slotIn(apiKey)]
         const cached = cache.get(id, clock.monotonicTimeNanosUnsafe())
         const checked = cached === undefined
@@ -90,8 +91,6 @@ const make = Effect.gen(function*() {
     integratorOf: (apiKey) => cache.peek(idOf(apiKey))?.key.integratorId
   })
 })
-
-const wellFormed = /^service_sk_(?:sandbox|live)_[0-9a-f]{64}$/
 
 /** The slot of a well-formed key's integrator: the first byte of 32. */
 const slotIn = (apiKey: string): number => Number.parseInt(apiKey.slice(-64, -62), 16)

@@ -1,4 +1,5 @@
 /** The flags of every command that say where the service is, and who calls it. */
+import { apiKeyForm } from "@card-rewards/domain/ApiKey"
 import { Config, Effect, Option, Redacted } from "effect"
 import { Flag } from "effect/cli"
 import { Misused } from "./Exit.ts"
@@ -35,7 +36,7 @@ export const connectionOf = Effect.fnUntraced(function*(
   if (Option.isNone(flags.apiKey)) {
     return yield* new Misused({ message: "An API key is missing: set CARD_REWARDS_API_KEY or give --api-key" })
   }
-  const environment = /^service_sk_(sandbox|live)_[0-9a-f]{64}$/.exec(Redacted.value(flags.apiKey.value))?.[1]
+  const environment = apiKeyForm.exec(Redacted.value(flags.apiKey.value))?.[1]
   if (environment !== "sandbox" && environment !== "live") {
     return yield* new Misused({
       message: "The API key must be service_sk_sandbox_ or service_sk_live_ and 64 hex digits"

@@ -1,3 +1,4 @@
+import { maskSecrets } from "@card-rewards/domain/ApiKey"
 import { Cause, Exit, Schema } from "effect"
 import { CliError } from "effect/cli"
 
@@ -51,4 +52,4 @@ const isShowHelp = (error: unknown): error is CliError.ShowHelp =>
 
 /** Line breaks and control characters become spaces, and API keys and signing secrets are cut off. */
 export const oneLine = (message: string): string =>
-  message.replace(/[\s\p{Cc}]+/gu, " ").trim().replace(/(service_(?:sk_(?:sandbox|live)|whsec)_)[^\s"',;)]+/g, "$1…")
+  maskSecrets(message.replace(/[\s\p{Cc}]+/gu, " ").trim())
