@@ -42,7 +42,10 @@ export interface WebhookDelivery {
  * Webhooks are delivered at least once, and a replay within the tolerance verifies: store the `id` of handled events.
  * Fails with `SignatureRefused` (respond 400), `WebhookUnreadable` or `UnknownEvent`.
  */
-export const verifyWebhook = (delivery: WebhookDelivery) => verifyWebhookAs(WebhookEvent)(delivery)
+export const verifyWebhook = (
+  delivery: WebhookDelivery
+): Effect.Effect<WebhookEvent, SignatureRefused | WebhookUnreadable | UnknownEvent> =>
+  verifyWebhookAs(WebhookEvent)(delivery)
 
 /** {@link verifyWebhook} with another schema for the parsed JSON of the body. */
 export const verifyWebhookAs = <A>(schema: Schema.Decoder<A>) => {
