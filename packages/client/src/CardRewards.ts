@@ -1,4 +1,5 @@
 import { RequestPipeline } from "@card-rewards/domain/http/RequestPipeline"
+import { maxSimulationMillis } from "@card-rewards/domain/Simulation"
 import { BareIntegratorApi, BareSandboxApi } from "@card-rewards/domain/http/BareApi"
 import { Context, Layer, Redacted } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
@@ -58,8 +59,5 @@ const authorization = (options: CardRewardsOptions) =>
   HttpApiMiddleware.layerClient(RequestPipeline, ({ endpoint, next, request }) =>
     sendWithRetries(HttpClientRequest.setHeader(request, "x-api-key", Redacted.value(options.apiKey)), next, {
       ...options.timeouts,
-      workMillis: endpoint.identifier === "simulate" ? simulationMillis : 0
+      workMillis: endpoint.identifier === "simulate" ? maxSimulationMillis : 0
     }))
-
-/** The longest time that a simulation of a program takes (decisions, section 9). */
-const simulationMillis = 60_000

@@ -145,6 +145,9 @@ export const closedBreaker: Breaker = { failures: 0, probeAt: null }
 /** Whether the breaker is open: only probes may be sent. */
 export const isOpen = (breaker: Breaker): boolean => breaker.failures >= breakerThreshold
 
+/** The longest time of an attempt (decisions, section 7). */
+export const attemptTimeoutMillis = 15 * second
+
 /** The maximum number of requests in flight of one process, to one endpoint and to all. */
 export const maxInFlightPerEndpoint = 16
 export const maxInFlight = 512

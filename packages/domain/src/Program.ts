@@ -7,6 +7,9 @@ import { Timestamp } from "./Time.ts"
 /** The greatest rate, in basis points (decisions, section 4). */
 export const maxRate = 10_000
 
+/** The shortest time between the publication of a version and its `effectiveFrom` (contract, section 8). */
+export const minimumLeadMillis = 5 * 60_000
+
 const name = text(1, 128)
 
 /** The rate of a category, in basis points. */

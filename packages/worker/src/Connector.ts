@@ -1,3 +1,4 @@
+import { attemptTimeoutMillis } from "@card-rewards/domain/Delivery"
 import { refuse } from "@card-rewards/domain/EndpointUrl"
 import { Clock, Context, Effect, Exit, FiberSet, Layer } from "effect"
 import type { buildConnector } from "undici"
@@ -30,7 +31,7 @@ export interface ConnectorOptions {
   readonly certificateAuthorities?: ReadonlyArray<string>
   /** Timeout of resolution, TCP and TLS together; 5 s when absent. */
   readonly connectTimeoutMillis?: number
-  /** Timeout of the whole attempt, up to the last byte that is read; 15 s when absent. */
+  /** Timeout of the whole attempt, up to the last byte that is read; {@link attemptTimeoutMillis} when absent. */
   readonly totalTimeoutMillis?: number
   /** How long an idle connection is kept, whatever the receiver offers; 4 s when absent. */
   readonly keepAliveMillis?: number
@@ -60,7 +61,7 @@ export class Connector extends Context.Service<Connector, {
 }
 
 const make = Effect.fnUntraced(function*(options: ConnectorOptions) {
-  const { allowPrivateNetwork, totalTimeoutMillis = 15_000, maxKeptConnections = 1024 } = options
+  const { allowPrivateNetwork, totalTimeoutMillis = attemptTimeoutMillis, maxKeptConnections = 1024 } = options
   const clock = yield* Clock.Clock
   const nowMillis = () => clock.currentTimeMillisUnsafe()
   const sockets = yield* guardedSockets({

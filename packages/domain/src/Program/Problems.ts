@@ -10,6 +10,7 @@ import {
   Eligibility,
   Exclusions,
   maxRate,
+  minimumLeadMillis,
   ProgramDefinition,
   Tier
 } from "../Program.ts"
@@ -17,9 +18,6 @@ import {
 /** Programs per integrator, and versions per program (contract, section 8). */
 export const maxPrograms = 50
 export const maxVersions = 100
-
-/** The shortest time between the publication of a version and its `effectiveFrom`, in milliseconds. */
-export const minimumLeadMillis = 5 * 60_000
 
 /** The most entries of each list of a definition (decisions, section 4). */
 export const maxCategories = 200

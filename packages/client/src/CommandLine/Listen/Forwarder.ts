@@ -1,5 +1,5 @@
 /** Posts events to a local address, as the service posts them to a webhook endpoint (decisions, section 7). */
-import { isSuccess, maxInFlightPerEndpoint } from "@card-rewards/domain/Delivery"
+import { attemptTimeoutMillis, isSuccess, maxInFlightPerEndpoint } from "@card-rewards/domain/Delivery"
 import { makeSigner, type PrepareHmac, type WebhookSecret } from "@card-rewards/domain/WebhookSignature"
 import { Array, Clock, Effect } from "effect"
 import { createHmac } from "node:crypto"
@@ -8,9 +8,6 @@ import { reasonOf } from "../Exit.ts"
 
 /** Pauses before the second, third and fourth attempt, in milliseconds. After the fourth, the event is given up. */
 export const retryPausesMillis: ReadonlyArray<number> = [500, 1_000, 2_000]
-
-/** The longest time of an attempt, as that of the service. */
-export const attemptTimeoutMillis = 15_000
 
 /** One attempt, and what comes after it. */
 export interface ForwardedAttempt {

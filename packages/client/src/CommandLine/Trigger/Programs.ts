@@ -1,7 +1,7 @@
 /** The programs that pay for the purchases of stories. Only users of their own segments are eligible. */
 import { ProgramId } from "@card-rewards/domain/Ids"
 import { plainProgram } from "@card-rewards/domain/PlainProgram"
-import { ProgramDefinition } from "@card-rewards/domain/Program"
+import { minimumLeadMillis, ProgramDefinition } from "@card-rewards/domain/Program"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Effect, Schema } from "effect"
 import type { SandboxOperations } from "../../CardRewards.ts"
@@ -26,8 +26,8 @@ export const programs = {
   atOnce: program("card-rewards-trigger-at-once", 0)
 }
 
-/** The lead of a version over its publication (contract, section 8), and a second for the request. */
-const leadMillis = 301_000
+/** The lead of a version over its publication, with a second for the request. */
+const leadMillis = minimumLeadMillis + 1_000
 
 const decodeDefinition = Schema.decodeUnknownEffect(ProgramDefinition)
 
