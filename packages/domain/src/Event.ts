@@ -50,11 +50,11 @@ const event = <const Kind extends string, Data extends Schema.Top>(kind: Kind, d
     integratorId: IntegratorId,
     createdAt: Timestamp,
     data
-  }).annotate({ identifier: `${pascalCase(kind)}Event`, expected: "an object" })
+  }).annotate({ identifier: schemaName(kind), expected: "an object" })
 
-/** `reward.awaiting_funding` becomes `RewardAwaitingFunding`. */
-const pascalCase = (kind: string): string =>
-  kind.split(/[._]/).map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`).join("")
+/** The name of a kind's schema: `reward.awaiting_funding` has `RewardAwaitingFundingEvent`. */
+export const schemaName = (kind: string): string =>
+  `${kind.split(/[._]/).map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`).join("")}Event`
 
 /** The body of a webhook (decisions, section 7). It is stored once: every attempt sends the same bytes. */
 export const WebhookEvent = Schema.Union([
@@ -73,19 +73,7 @@ export const WebhookEvent = Schema.Union([
 export type WebhookEvent = typeof WebhookEvent.Type
 
 /** The kinds of events. */
-export const WebhookEventKind = Schema.Literals([
-  "reward.pending",
-  "reward.awaiting_funding",
-  "reward.claimable",
-  "reward.recovered",
-  "reward.paid",
-  "reward.refunded",
-  "vault.deposit_confirmed",
-  "vault.withdrawal_confirmed",
-  "vault.claim_confirmed",
-  "vault.low_funds",
-  "webhook.ping"
-] satisfies ReadonlyArray<WebhookEvent["kind"]>)
+export const WebhookEventKind = Schema.Literals(WebhookEvent.members.map(({ fields }) => fields.kind.schema.literal))
 export type WebhookEventKind = typeof WebhookEventKind.Type
 
 /** Events, oldest first. `next` is always present. */

@@ -1,4 +1,5 @@
 import type { OpenApi } from "effect/http-api"
+import { schemaName } from "../Event.ts"
 import { codeSamples } from "./OpenApi/CodeSamples.ts"
 import { errors } from "./OpenApi/Errors.ts"
 import { event, events } from "./OpenApi/Events.ts"
@@ -252,7 +253,7 @@ retried for about 76 hours. The same event may arrive more than once, with the s
     required: true,
     content: {
       "application/json": {
-        schema: { $ref: `#/components/schemas/${eventName(kind)}` },
+        schema: { $ref: `#/components/schemas/${schemaName(kind)}` },
         examples: { [kind]: { value: event(kind, data) } }
       }
     }
@@ -263,10 +264,6 @@ retried for about 76 hours. The same event may arrive more than once, with the s
     "5XX": { description: "Not received; retried. `Retry-After` of a 503 is honoured." }
   }
 })
-
-/** The name of an event's schema. */
-const eventName = (kind: string): string =>
-  `${kind.split(/[._]/).map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`).join("")}Event`
 
 const header = (name: string, description: string, example: string) => ({
   name,
