@@ -12,11 +12,10 @@ import {
   jitterRange,
   maxInFlightPerEndpoint,
   parseRetryDelays,
-  slotsPerShare,
   probeDelayMillis,
-  type RetryDelays,
-  shareSlots
+  type RetryDelays
 } from "@card-rewards/domain/Delivery"
+import { slotsPerShare, shareSlots } from "@card-rewards/domain/DeliverySlots"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 

@@ -1,5 +1,5 @@
 import { Deliveries } from "@card-rewards/core/Deliveries"
-import { recentMillis } from "@card-rewards/domain/Delivery"
+import { recentMillis } from "@card-rewards/domain/DeliverySlots"
 import { Connector } from "@card-rewards/worker/Connector"
 import { Consumers } from "@card-rewards/worker/WebhookDispatcher/Consumers"
 import * as Leases from "@card-rewards/worker/WebhookDispatcher/Leases"

@@ -1,4 +1,4 @@
-import { recentMillis } from "@card-rewards/domain/Delivery"
+import { recentMillis } from "@card-rewards/domain/DeliverySlots"
 import { Connector, type OnDone, type PostInput } from "@card-rewards/worker/Connector"
 import { Consumers } from "@card-rewards/worker/WebhookDispatcher/Consumers"
 import * as Sender from "@card-rewards/worker/WebhookDispatcher/Sender"

@@ -7,10 +7,9 @@ import {
   isOpen,
   isSuccess,
   maxInFlightPerEndpoint,
-  recentMillis,
-  type RetryDelays,
-  slowMillis
+  type RetryDelays
 } from "@card-rewards/domain/Delivery"
+import { recentMillis, slowMillis } from "@card-rewards/domain/DeliverySlots"
 import type { SigningSecrets } from "@card-rewards/domain/WebhookSignature"
 import type { Item } from "./Item.ts"
 import { Outcomes } from "./Outcomes.ts"

@@ -1,4 +1,4 @@
-import { shareSlots } from "@card-rewards/domain/Delivery"
+import { shareSlots } from "@card-rewards/domain/DeliverySlots"
 import type { Consumer, Sending } from "./Consumer.ts"
 import { SharedLimits } from "./SharedLimits.ts"
 

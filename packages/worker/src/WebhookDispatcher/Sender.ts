@@ -1,4 +1,5 @@
-import { type AttemptResult, jitterRange, recentMillis } from "@card-rewards/domain/Delivery"
+import { type AttemptResult, jitterRange } from "@card-rewards/domain/Delivery"
+import { recentMillis } from "@card-rewards/domain/DeliverySlots"
 import { Clock, Effect, type Latch, Random } from "effect"
 import { type Answer, Connector, ConnectorError, type PostInput } from "../Connector.ts"
 import { observe } from "./AttemptTelemetry.ts"

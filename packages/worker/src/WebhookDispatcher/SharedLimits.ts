@@ -1,4 +1,4 @@
-import { maxInFlight, maxRecent, maxSlowInFlight } from "@card-rewards/domain/Delivery"
+import { maxInFlight, maxRecent, maxSlowInFlight } from "@card-rewards/domain/DeliverySlots"
 
 /** What the attempts of one cell use of a process's limits. */
 export interface Usage {
