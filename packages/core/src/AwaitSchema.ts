@@ -36,7 +36,7 @@ export const awaitSchema = Effect.fnUntraced(function*(config: Config, role: Rol
     return schema === Database.schemaVersion ? { schema, usable: yield* underRole(config, role) } : { schema }
   }).pipe(
     Effect.catchTag("StartRefused", (refused) =>
-      Effect.succeed<Found>(refused.message === unreached ? {} : { refused })),
+      Effect.succeed<Found>(refused instanceof Unreached ? {} : { refused })),
     Effect.map((last) => found = last)
   )
   yield* check.pipe(
@@ -77,11 +77,13 @@ export const contentsOf = (config: Config) =>
     })
   )
 
-const unreached = "The database could not be reached"
+class Unreached extends StartRefused {}
 
 /** Why a database cannot be used: that it was not reached, or what PostgreSQL says, such as of a password. */
 export const unusable = (error: unknown): StartRefused =>
-  new StartRefused({ message: isFromServer(error) ? `The database refused: ${describe(error)}` : unreached })
+  isFromServer(error)
+    ? new StartRefused({ message: `The database refused: ${describe(error)}` })
+    : new Unreached({ message: "The database could not be reached" })
 
 /** Runs a query on a connection of its own, within {@link checkMillis}. */
 const queryOnce = <A>(config: Config, query: Effect.Effect<A, SqlError.SqlError, SqlClient.SqlClient>) =>
