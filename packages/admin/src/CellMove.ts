@@ -44,8 +44,9 @@ export interface Moved {
 const maxSize = 20_000
 const maxIntegrators = 100
 
-/** How long a second mover waits for the first one to end. */
+/** How long a second mover waits for the first one to end, and the code of PostgreSQL's error after that. */
 const lockWaitMillis = 10_000
+const lockTimeout = "55P03"
 
 /** After a copy of so many rows the planner has to get to know the tables. */
 const analyzedFrom = 10_000
@@ -247,7 +248,7 @@ const becomeOnlyMover = ({ source, target }: Pair) =>
     [source, target].toSorted((one, other) => one.cell.name < other.cell.name ? -1 : 1),
     Effect.fnUntraced(function*({ cell, query }) {
       yield* query(`SET lock_timeout = ${lockWaitMillis}`)
-      const isLocked = (error: Refused) => error.message.includes("lock timeout")
+      const isLocked = ({ code }: Refused) => code === lockTimeout
       yield* query(`SELECT pg_advisory_lock(${moverLock})`).pipe(Effect.catchIf(isLocked, () =>
         Effect.flatMap(query<{ pid: number }>(moverOf), ([mover]) => {
           const holder = mover === undefined ? "" : ` (process ${mover.pid} of its server)`

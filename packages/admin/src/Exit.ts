@@ -3,7 +3,11 @@ import { Cause, Exit, Schema } from "effect"
 import { CliError } from "effect/cli"
 
 /** The service refused the command, or the audit found violations. The message is one line. */
-export class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String }) {}
+export class Refused extends Schema.TaggedError<Refused>()("Refused", {
+  message: Schema.String,
+  /** The code of PostgreSQL's error that is the reason: what its message says depends on `lc_messages`. */
+  code: Schema.optionalKey(Schema.String)
+}) {}
 
 /** An argument or a file is not valid. The message is one line. */
 export class Misused extends Schema.TaggedError<Misused>()("Misused", { message: Schema.String }) {}

@@ -87,7 +87,10 @@ const refusal = ({ name }: Cell) => (error: unknown) => {
   // the messages of the system have addresses
   const isOfSystem = error instanceof Error && ("syscall" in error || error.message === "")
   const reason = error instanceof Error && !isOfSystem ? error.message : "its server cannot be reached"
-  return new Refused({ message: `Cell ${name}: ${reason}` })
+  return new Refused({
+    message: `Cell ${name}: ${reason}`,
+    ...(error instanceof pg.DatabaseError && error.code !== undefined && { code: error.code })
+  })
 }
 
 /**
