@@ -1,4 +1,4 @@
-import { Predicate, Schema } from "effect"
+import { Predicate, Schema, Struct } from "effect"
 import { errors } from "undici"
 
 const sentences = {
@@ -23,20 +23,7 @@ export type ConnectorReason = keyof typeof sentences
  * it. Neither reveals addresses, ports or certificates of a network.
  */
 export class ConnectorError extends Schema.TaggedError<ConnectorError>()("ConnectorError", {
-  reason: Schema.Literals([
-    "url_refused",
-    "dns",
-    "address_refused",
-    "connect_timeout",
-    "connection_refused",
-    "unreachable",
-    "tls",
-    "timeout",
-    "reset",
-    "protocol",
-    "closed",
-    "other"
-  ]),
+  reason: Schema.Literals(Struct.keys(sentences)),
   message: Schema.String
 }) {
   static because(reason: ConnectorReason): ConnectorError {
