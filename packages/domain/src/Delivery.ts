@@ -148,6 +148,9 @@ export const isOpen = (breaker: Breaker): boolean => breaker.failures >= breaker
 /** The longest time of an attempt (decisions, section 7). */
 export const attemptTimeoutMillis = 15 * second
 
+/** The maximum number of bytes of a response's body that are read and kept (decisions, section 7). */
+export const maxAnswerBytes = 4_096
+
 /** The maximum number of requests in flight of one process to one endpoint. */
 export const maxInFlightPerEndpoint = 16
 

@@ -8,7 +8,7 @@ import { ConnectorError } from "./Connector/ConnectorError.ts"
 import { type GuardOptions, guardedSocket } from "./Connector/GuardedSocket.ts"
 import { dnsResolver, type Resolve, systemResolver } from "./Connector/Resolver.ts"
 
-export { type Answer, maxBodyBytes } from "./Connector/Answer.ts"
+export type { Answer } from "./Connector/Answer.ts"
 export { ConnectorError, type ConnectorReason } from "./Connector/ConnectorError.ts"
 export { isPublicAddress } from "./Connector/PublicAddress.ts"
 export { dnsResolver, type Resolve, type ResolvedAddress } from "./Connector/Resolver.ts"

@@ -1,3 +1,4 @@
+import { maxAnswerBytes } from "@card-rewards/domain/Delivery"
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -8,9 +9,6 @@ import { columnList, int4, int8, nullable, type Row, text, timestamptz, type Wri
 import type { EndpointRecord, Recorded, Retry } from "./Delivery.ts"
 import { type HeldRow, leaseColumns, lockHeld, outcomeOf, selectChanged, selectHeld } from "./HeldEndpoints.ts"
 import { holdBack, isFirstOpen, openFirst } from "./Order.ts"
-
-/** How much of a response is kept, in characters; the connector reads no more either. */
-const maxAnswerLength = 4_096
 
 /**
  * Stores what became of deliveries. Where all were delivered at their first attempt, one statement appends the attempts
@@ -56,7 +54,8 @@ const attemptsOf = ({ attempts, integratorId }: EndpointRecord): ReadonlyArray<W
     ...attempt,
     integratorId,
     at: startedAt,
-    ...("status" in result ? { status: result.status, answer: result.answer.slice(0, maxAnswerLength) } : result)
+    // the connector reads no more bytes, which have no more characters
+    ...("status" in result ? { status: result.status, answer: result.answer.slice(0, maxAnswerBytes) } : result)
   }))
 
 const store = Effect.fnUntraced(function*(records: ReadonlyArray<EndpointRecord>) {

@@ -1,8 +1,6 @@
+import { maxAnswerBytes } from "@card-rewards/domain/Delivery"
 import type { Dispatcher } from "undici"
 import { ConnectorError, type ConnectorReason } from "./ConnectorError.ts"
-
-/** The maximum number of bytes of an answer's body that are read and kept (decisions, section 7). */
-export const maxBodyBytes = 4096
 
 /** Interim (1xx) responses to one request, at most: without end, they would take all of the process's time. */
 const maxInterim = 16
@@ -12,7 +10,7 @@ export interface Answer {
   readonly status: number
   /** From a `retry-after` header in either form; 0 for a date in the past. */
   readonly retryAfterSeconds?: number
-  /** The first {@link maxBodyBytes} of the body. Bytes that are not UTF-8, and NUL, are replaced by U+FFFD. */
+  /** The first {@link maxAnswerBytes} of the body. Bytes that are not UTF-8, and NUL, are replaced by U+FFFD. */
   readonly bodySnippet: string
 }
 
@@ -80,11 +78,11 @@ export class AnswerCollector implements Dispatcher.DispatchHandler {
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.finished) return
-    const kept = chunk.subarray(0, maxBodyBytes - this.bytes)
+    const kept = chunk.subarray(0, maxAnswerBytes - this.bytes)
     // a copy: the chunk would keep the socket's whole buffer in memory
     this.chunks.push(Buffer.from(kept))
     this.bytes += chunk.length
-    if (this.bytes <= maxBodyBytes) return
+    if (this.bytes <= maxAnswerBytes) return
     this.finishAndAbort("protocol")
   }
 
