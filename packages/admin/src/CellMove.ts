@@ -51,7 +51,7 @@ const lockTimeout = "55P03"
 /** After a copy of so many rows the planner has to get to know the tables. */
 const analyzedFrom = 10_000
 
-/** The order of the steps where slots need several: those that nobody owns come first. */
+/** The order of the steps where slots need several: those that no cell owns come first. */
 const order: ReadonlyArray<Step> =
   ["take", "leave", "discard", "restore", "clearTarget", "copy", "mark", "clearSource"]
 
@@ -236,7 +236,7 @@ const change = (
     (changed) =>
       changed === slots.length
         ? Effect.void
-        : Effect.fail(new Refused({ message: `Cell ${cell.name}: somebody else changed its slots; run this again` }))
+        : Effect.fail(new Refused({ message: `Cell ${cell.name}: its slots have changed meanwhile; run this again` }))
   )
 
 /**

@@ -68,7 +68,7 @@ export const advanceArrivals = Effect.fnUntraced(function*({ source, target }: P
 })
 
 /**
- * Copies all rows of the integrators of slots that nobody writes any more, compares them, and records that they are
+ * Copies all rows of the integrators of slots that are no longer written, compares them, and records that they are
  * arriving, all in one transaction of the target: it has a slot's rows wholly or not at all. Returns how many, without
  * the operators' actions about these integrators, which the source keeps.
  */

@@ -13,7 +13,7 @@ export interface SlotState {
  */
 export type Step = "mark" | "copy" | "leave" | "take" | "clearSource" | "clearTarget" | "discard" | "restore" | "done"
 
-/** The next step by the states in source and target. Nothing else can be, unless somebody else changed a table. */
+/** The next step by the states in source and target. No other pair occurs, unless a table was changed by hand. */
 const forward: Readonly<Record<string, Step>> = {
   "owned -": "mark",
   "leaving -": "copy",

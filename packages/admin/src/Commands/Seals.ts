@@ -62,7 +62,7 @@ const exportSeals = Command.make("export", { file, json }, Effect.fn(function*(i
 })).pipe(
   Command.withDescription(
     "Write the latest seal of every integrator of all cells to a new file, signed with the first key of SECRETS_KEY. " +
-      "Keep it where nobody who can write to the database can change it"
+      "Keep it where no one who can write to the database can change it"
   ),
   example("seals export --file seals.json", "The seals of this moment"),
   Command.provide(Cells.layer)

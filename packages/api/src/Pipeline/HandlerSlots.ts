@@ -22,7 +22,7 @@ interface Own {
 /**
  * Slots for the handlers of one integrator's requests; further ones wait in order. A handler has a database connection
  * for as long as its statements take, and its result takes processor time: without the limit, pages of 1 MiB that one
- * integrator reads on many connections would hold up everybody else's requests by hundreds of milliseconds. Requests
+ * integrator reads on many connections would hold up the requests of all others by hundreds of milliseconds. Requests
  * that are joined into batches need no slot. How many wait is bounded by the limit on requests in flight; the time for
  * which one waits counts towards its deadline at the database.
  */
