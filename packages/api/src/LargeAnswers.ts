@@ -6,7 +6,7 @@ import { maxPageBytes } from "@card-rewards/domain/Pagination"
 import { Effect, Stream } from "effect"
 import { HttpBody, HttpServerResponse } from "effect/http"
 import { json } from "./ContentTypes.ts"
-import { SharedLimit } from "./Pipeline/SharedLimit.ts"
+import { OwnerShares } from "./Pipeline/OwnerShares.ts"
 
 type Response = HttpServerResponse.HttpServerResponse
 
@@ -21,7 +21,7 @@ const maxUnreadBytes = 64 * maxPageBytes
  * for all integrators and for its own; an answer beyond the limit is 503.
  */
 export class LargeAnswers {
-  private readonly unread = new SharedLimit(maxUnreadBytes)
+  private readonly unread = new OwnerShares(maxUnreadBytes)
 
   /** Counts an answer, if it is large. */
   count(integratorId: IntegratorId, answer: Response): Effect.Effect<Response, Unavailable> {

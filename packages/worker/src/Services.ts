@@ -25,8 +25,8 @@ interface Config {
   readonly database: Database.DatabaseConfig
   readonly secretsKeys: ReadonlyArray<SecretsKey>
   readonly allowPrivateNetwork: boolean
-  /** The cells of the process; one when absent. */
-  readonly cells?: ReadonlyArray<unknown>
+  /** The number of the process's cells; 1 when absent. */
+  readonly cellCount?: number
   /** Of all cells of the process; its own when absent. */
   readonly connector?: Connector["Service"]
 }
@@ -34,7 +34,7 @@ interface Config {
 /** The services of the worker's fibers, on one database. */
 export const layer = (config: Config) =>
   Layer.mergeAll(
-    Processing.layer.pipe(Layer.provide(Programs.layerOf(config.cells?.length ?? 1))),
+    Processing.layer.pipe(Layer.provide(Programs.layerOf(config.cellCount ?? 1))),
     JournalSeals.layer,
     Deliveries.layer.pipe(
       Layer.provide(WebhookEndpoints.layer(config)),

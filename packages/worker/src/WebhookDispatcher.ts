@@ -4,12 +4,12 @@ import { Clock, Effect, Fiber, Latch, Layer } from "effect"
 import { randomUUID } from "node:crypto"
 import { DispatcherWakeUp } from "./DispatcherWakeUp.ts"
 import * as Loop from "./Loop.ts"
+import type { CellShares } from "./WebhookDispatcher/CellShares.ts"
 import { Consumers } from "./WebhookDispatcher/Consumers.ts"
 import * as Leases from "./WebhookDispatcher/Leases.ts"
 import * as Reads from "./WebhookDispatcher/Reads.ts"
 import * as Records from "./WebhookDispatcher/Records.ts"
 import * as Sender from "./WebhookDispatcher/Sender.ts"
-import type { SharedLimits } from "./WebhookDispatcher/SharedLimits.ts"
 
 /** Pause after a step that found nothing to do, unless an attempt ends, or this process stores events, before. */
 const idleMillis = 60
@@ -32,7 +32,7 @@ export interface Options {
   /** How long a lease lasts without renewal; 30 s when absent (decisions, section 7). */
   readonly leaseMillis?: number | undefined
   /** Of all cells of the process; its own when absent. */
-  readonly sharedLimits?: SharedLimits | undefined
+  readonly cellShares?: CellShares | undefined
 }
 
 /**
@@ -45,7 +45,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
   const { leaseMillis = Leases.defaultMillis, retentionDays = defaultRetentionDays, retryDelays } = options
   const deliveries = yield* Deliveries
   const clock = yield* Clock.Clock
-  const consumers = new Consumers(options.sharedLimits)
+  const consumers = new Consumers(options.cellShares)
   yield* Effect.addFinalizer(() => Effect.sync(() => consumers.limits.forget(consumers)))
   const stored = (yield* DispatcherWakeUp) ?? (yield* Latch.make())
   const wakeUps = { reads: yield* Latch.make(), records: yield* Latch.make() }

@@ -7,19 +7,19 @@ import { Effect, Layer } from "effect"
 import * as Configuration from "./Configuration.ts"
 import { Connector } from "./Connector.ts"
 import * as Fibers from "./Fibers.ts"
-import { SharedLimits } from "./WebhookDispatcher/SharedLimits.ts"
+import { CellShares } from "./WebhookDispatcher/CellShares.ts"
 
 /** The worker process: reads the environment, waits for the schema, and runs the fibers of each cell. */
 const work = Effect.gen(function*() {
   const config = yield* Configuration.load
   const { cells, poolSize } = config
   const connector = yield* Effect.provide(Connector, yield* Layer.build(Connector.layer(config)))
-  const sharedLimits = new SharedLimits()
+  const cellShares = new CellShares()
   yield* openCells(cells, Effect.fnUntraced(function*(cell) {
     const options = databaseOf(cell, { poolSize, applicationName: "card-rewards worker" })
     const database = yield* awaitSchema(options, "worker")
-    yield* Effect.mapError(Layer.build(Fibers.layer({ ...config, database, connector, sharedLimits })), () =>
-      new StartRefused({ message: "The database went away" }))
+    const fibers = Fibers.layer({ ...config, cellCount: cells.length, database, connector, cellShares })
+    yield* Effect.mapError(Layer.build(fibers), () => new StartRefused({ message: "The database went away" }))
   }))
   return yield* Effect.never
 }).pipe(Effect.scoped)

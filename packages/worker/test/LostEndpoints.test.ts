@@ -4,7 +4,7 @@ import { Connector } from "@card-rewards/worker/Connector"
 import { Consumers } from "@card-rewards/worker/WebhookDispatcher/Consumers"
 import * as Leases from "@card-rewards/worker/WebhookDispatcher/Leases"
 import * as Sender from "@card-rewards/worker/WebhookDispatcher/Sender"
-import { SharedLimits } from "@card-rewards/worker/WebhookDispatcher/SharedLimits"
+import { CellShares } from "@card-rewards/worker/WebhookDispatcher/CellShares"
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Latch } from "effect"
 import { TestClock } from "effect/testing"
@@ -14,7 +14,7 @@ import { readConsumer } from "./ReadConsumer.ts"
 const silent = Connector.of({ post: () => () => undefined })
 
 /** A cell of a worker that holds 24 endpoints, with many attempts in flight. */
-const busyCell = Effect.fnUntraced(function*(limits: SharedLimits, deliveries: Partial<Deliveries["Service"]>) {
+const busyCell = Effect.fnUntraced(function*(limits: CellShares, deliveries: Partial<Deliveries["Service"]>) {
   const consumers = new Consumers(limits)
   const sender = yield* Sender.make(consumers, { reads: yield* Latch.make(), records: yield* Latch.make() })
   for (let index = 0; index < 24; index++) {
@@ -44,7 +44,7 @@ const immediate = Effect.callback<void>((resume) => void setImmediate(() => resu
 
 it.effect("a cell that has lost all of its endpoints leaves the limits to the others", () =>
   Effect.gen(function*() {
-    const limits = new SharedLimits()
+    const limits = new CellShares()
     const other = new Consumers(limits)
     other.begin(0, 0n)
     const cell = yield* busyCell(limits, { renew: () => Effect.succeed({ renewed: new Set(), busy: new Set() }) })
@@ -58,7 +58,7 @@ it.effect("a cell that has lost all of its endpoints leaves the limits to the ot
 
 it.effect("a cell that has given up its endpoints leaves the room for bodies to the others", () =>
   Effect.gen(function*() {
-    const limits = new SharedLimits()
+    const limits = new CellShares()
     const cell = yield* busyCell(limits, { release: () => Effect.succeed(new Set()) })
     for (const { consumer } of cell.consumers) consumer.sendings.slice().forEach((sending) => consumer.drop(sending))
     yield* Leases.release(cell, true)

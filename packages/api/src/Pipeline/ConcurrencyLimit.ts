@@ -1,11 +1,11 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Context, type Fiber, Layer } from "effect"
+import { OwnerShares } from "./OwnerShares.ts"
 import type { RateClass } from "./RateLimit.ts"
-import { SharedLimit } from "./SharedLimit.ts"
 
 /**
  * Requests of one class that this process handles at the same time, from their complete body to the end of their
- * answer; one integrator has a quarter, and of several cells each has its part of a half, see {@link CellParts}.
+ * answer; one integrator has a quarter, and of several cells each has its part of a half, see {@link CellShares}.
  * Further ones are refused at once, so that memory is bounded and a flood of one class, of an integrator, or for
  * databases that are away, leaves room for others.
  */
@@ -25,8 +25,8 @@ export class ConcurrencyLimit extends Context.Service<ConcurrencyLimit, {
 }>()("@card-rewards/api/ConcurrencyLimit") {
   static readonly layer: Layer.Layer<ConcurrencyLimit> = Layer.sync(ConcurrencyLimit, () => {
     const limitsOf = (rateClass: RateClass) => ({
-      integrators: new SharedLimit(maxInFlight[rateClass]),
-      cells: new CellParts(maxInFlight[rateClass])
+      integrators: new OwnerShares(maxInFlight[rateClass]),
+      cells: new CellShares(maxInFlight[rateClass])
     })
     const limits = { ingest: limitsOf("ingest"), read: limitsOf("read"), manage: limitsOf("manage") }
     return ConcurrencyLimit.of({
@@ -48,11 +48,11 @@ export class ConcurrencyLimit extends Context.Service<ConcurrencyLimit, {
 }
 
 /**
- * The parts of several cells of one limit. Half of the limit is kept for the cells in equal parts, so that none waits
- * for what the others use, as of a worker's limits. A cell is known from its first request on. A request costs the same
- * for any number of cells.
+ * What each of several cells may use of one limit. Half of the limit is kept for the cells in equal parts, so that none
+ * waits for what the others use; a worker divides its limits by the same rule. A cell is known from its first request
+ * on. A request costs the same for any number of cells.
  */
-class CellParts {
+class CellShares {
   private readonly max: number
   private readonly used = new Map<string, number>()
   /** Each cell's own part. */

@@ -7,8 +7,8 @@ import type { Readable } from "node:stream"
 import { maxChunks } from "../Server/Request.ts"
 import { RequestTurns } from "../Server/RequestTurns.ts"
 import { invalid, textOf } from "./BodyText.ts"
+import { OwnerShares } from "./OwnerShares.ts"
 import * as Refusals from "./Refusals.ts"
-import { SharedLimit } from "./SharedLimit.ts"
 
 /** Largest request body, in bytes (decisions, section 3). */
 export const maxBytes = 256 * 1024
@@ -51,7 +51,7 @@ export class RequestBodies extends Context.Service<RequestBodies, {
   static readonly layer = (options: { readonly deadlineMillis?: number } = {}): Layer.Layer<RequestBodies> =>
     Layer.effect(RequestBodies, Effect.gen(function*() {
       const arriving = new Arriving(options.deadlineMillis ?? deadlineMillis)
-      const whole = new SharedLimit(maxWholeBytes)
+      const whole = new OwnerShares(maxWholeBytes)
       /** Counts a large body, unless that is beyond the limit. */
       const keep = (text: string, integratorId: string) =>
         Effect.withFiber<string, Unavailable>((fiber) => {
@@ -108,8 +108,8 @@ interface Incomplete extends LinkedEntry<Incomplete> {
 /** The bodies that are not decoded. */
 class Arriving {
   readonly deadlineMillis: number
-  readonly count = new SharedLimit(maxIncomplete)
-  readonly bytes = new SharedLimit(maxIncompleteBytes)
+  readonly count = new OwnerShares(maxIncomplete)
+  readonly bytes = new OwnerShares(maxIncompleteBytes)
   /** Those that have not arrived whole, in order of their start. */
   readonly bodies = new LinkedList<Incomplete>()
   readonly turns = new RequestTurns()
@@ -132,11 +132,11 @@ class Received {
   size = 0
   private bytes: Buffer = noBytes
   private chunks = 0
-  private readonly limit: SharedLimit
+  private readonly limit: OwnerShares
   private readonly integratorId: string
   private readonly expected: Expected
 
-  constructor(limit: SharedLimit, integratorId: string, expected: Expected) {
+  constructor(limit: OwnerShares, integratorId: string, expected: Expected) {
     this.limit = limit
     this.integratorId = integratorId
     this.expected = expected

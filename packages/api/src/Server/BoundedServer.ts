@@ -3,7 +3,7 @@ import { InvalidRequest } from "@card-rewards/domain/Errors"
 import { Schema } from "effect"
 import type { ServerOptions } from "node:http"
 import type { AddressInfo, ListenOptions, Server as NetServer, Socket } from "node:net"
-import { SharedLimit } from "../Pipeline/SharedLimit.ts"
+import { OwnerShares } from "../Pipeline/OwnerShares.ts"
 import { Connection, maxWaitingBehindOthers, type Shared } from "./Connection.ts"
 import * as Listeners from "./Listeners.ts"
 import { type IncomingMessage, Server } from "./NodeHttp.ts"
@@ -53,14 +53,14 @@ export class BoundedServer extends Server<typeof Request, typeof Response> {
   #closesUnused = false
   readonly #counting: NodeJS.Timeout
   readonly #integratorOf: Options["integratorOf"]
-  readonly #shared: Shared = { turns: new RequestTurns(), waiting: new SharedLimit(maxWaitingBehindOthers) }
+  readonly #shared: Shared = { turns: new RequestTurns(), waiting: new OwnerShares(maxWaitingBehindOthers) }
   readonly #bySocket = new WeakMap<Socket, Connection>()
   #count = 0
   /** Connections with the key of an integrator. */
   readonly #withKey = new LinkedList<Connection>()
   /** Connections without a known key, the oldest first. */
   readonly #withoutKey = new LinkedList<Connection>()
-  readonly #shareOfIntegrator: SharedLimit
+  readonly #shareOfIntegrator: OwnerShares
   readonly #maxConnections: number
   readonly #maxUnsentBytes: number
 
@@ -69,7 +69,7 @@ export class BoundedServer extends Server<typeof Request, typeof Response> {
     super({ ...options, requireHostHeader: false, IncomingMessage: Request, ServerResponse: Response })
     this.on("checkExpectation", (_, response) => response.writeHead(417).end())
     this.#integratorOf = integratorOf
-    this.#shareOfIntegrator = new SharedLimit(maxConnections)
+    this.#shareOfIntegrator = new OwnerShares(maxConnections)
     this.#maxConnections = maxConnections
     this.#maxUnsentBytes = maxUnsentBytes
     // after Node's own listener: where both hear that a socket resumes, the pause comes last

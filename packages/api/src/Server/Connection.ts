@@ -1,7 +1,7 @@
 import type { LinkedEntry } from "@card-rewards/core/Batcher/LinkedList"
 import type { Socket } from "node:net"
 import { clientOf } from "../Pipeline/ClientAddress.ts"
-import type { SharedLimit } from "../Pipeline/SharedLimit.ts"
+import type { OwnerShares } from "../Pipeline/OwnerShares.ts"
 import { skipFurtherRequests } from "./Parser.ts"
 import type { RequestTurns } from "./RequestTurns.ts"
 import type { Response } from "./Response.ts"
@@ -27,7 +27,7 @@ export interface Request {
 export interface Shared {
   readonly turns: RequestTurns
   /** Requests that wait for earlier ones of their connection, by its client. */
-  readonly waiting: SharedLimit
+  readonly waiting: OwnerShares
 }
 
 /**

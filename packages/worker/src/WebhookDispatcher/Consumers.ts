@@ -1,6 +1,6 @@
 import { shareSlots } from "@card-rewards/domain/DeliverySlots"
+import { CellShares } from "./CellShares.ts"
 import type { Consumer, Sending } from "./Consumer.ts"
-import { SharedLimits } from "./SharedLimits.ts"
 
 /** A held endpoint. */
 export interface Held {
@@ -23,14 +23,14 @@ interface Offer {
 /** The endpoints that a worker holds in a cell, by integrator: one endpoint cannot use up the slots of the others. */
 export class Consumers implements Iterable<Held> {
   /** Those of all cells of the process. */
-  readonly limits: SharedLimits
+  readonly limits: CellShares
   private readonly held = new Map<string, Held>()
   /** Endpoints are served in turn: behind which one the next round begins. */
   private last = ""
   /** Recent attempts in flight, as of the last `begin`: once they are not, others may start. */
   recent = 0
 
-  constructor(limits = new SharedLimits()) {
+  constructor(limits = new CellShares()) {
     this.limits = limits
   }
 

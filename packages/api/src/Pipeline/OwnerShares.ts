@@ -5,7 +5,7 @@ import { KeyedStates } from "@card-rewards/core/Batcher/KeyedStates"
  * A limit on what owners, such as integrators or clients, use at the same time: a quarter of it for each, and the whole
  * for all together.
  */
-export class SharedLimit {
+export class OwnerShares {
   private readonly max: number
   private readonly maxOfOne: number
   private used = 0

@@ -20,7 +20,7 @@ const nothing: Usage = { inFlight: 0, recent: 0, slow: 0, unrecorded: 0 }
  * The limits of the cells of one process together. Half of each limit is kept for cells in equal parts, so that none
  * waits for what another one uses; a cell alone may use all.
  */
-export class SharedLimits {
+export class CellShares {
   private readonly cells = new Map<object, { usage: Usage; endpoints: number }>()
 
   /** Notes what a cell uses, and how many endpoints it holds. */

@@ -1,4 +1,4 @@
-import { SharedLimits, type Usage } from "@card-rewards/worker/WebhookDispatcher/SharedLimits"
+import { CellShares, type Usage } from "@card-rewards/worker/WebhookDispatcher/CellShares"
 import * as SeededRandom from "@card-rewards/testing/SeededRandom"
 import { assert, it } from "@effect/vitest"
 
@@ -10,7 +10,7 @@ const none: Usage = { inFlight: 0, recent: 0, slow: 0, unrecorded: 0 }
 it("cells together never use more than the limits, and each can always use its part", () => {
   const seed = Date.now() % 1_000_000
   const random = SeededRandom.make(seed)
-  const limits = new SharedLimits()
+  const limits = new CellShares()
   const used = new Map(cells.map((cell) => [cell, none]))
   for (const cell of cells) limits.note(cell, none, 0)
   for (let step = 0; step < 10_000; step++) {
@@ -41,7 +41,7 @@ it("cells together never use more than the limits, and each can always use its p
 
 it("a cell alone may use all, also after others have closed", () => {
   const [first, second] = [{}, {}]
-  const limits = new SharedLimits()
+  const limits = new CellShares()
   limits.note(first, none, 3)
   assert.deepStrictEqual(limits.free(first), whole)
   limits.note(second, whole, 4)

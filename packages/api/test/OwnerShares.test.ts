@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { SharedLimit } from "../src/Pipeline/SharedLimit.ts"
+import { OwnerShares } from "../src/Pipeline/OwnerShares.ts"
 
-describe("SharedLimit", () => {
+describe("OwnerShares", () => {
   it("gives one integrator a quarter, and all together the whole", () => {
-    const limit = new SharedLimit(8)
+    const limit = new OwnerShares(8)
     const taken = ["a", "a", "a", "b", "b", "c", "c", "d", "d", "e"].map((integratorId) => limit.take(integratorId))
     assert.deepStrictEqual(taken, [true, true, false, true, true, true, true, true, true, false])
     limit.giveBack("c")
@@ -13,7 +13,7 @@ describe("SharedLimit", () => {
   })
 
   it("counts amounts, and takes nothing where the amount does not fit", () => {
-    const limit = new SharedLimit(400)
+    const limit = new OwnerShares(400)
     assert.isFalse(limit.take("a", 101))
     assert.isTrue(limit.take("a", 60))
     assert.isFalse(limit.take("a", 41))
@@ -29,7 +29,7 @@ describe("SharedLimit", () => {
   })).check(Schema.isMaxLength(60))
 
   it.prop("never lets more be in use than it says, and is empty once all is given back", [Steps], ([steps]) => {
-    const limit = new SharedLimit(16)
+    const limit = new OwnerShares(16)
     const used: Record<string, number> = {}
     for (const { amount, integratorId, isTake } of steps) {
       const own = used[integratorId] ?? 0
