@@ -77,9 +77,9 @@ const attemptWithBody = (
     })
   )
 
-type Outcome = Result.Result<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError>
+type RequestResult = Result.Result<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError>
 
-const kindOf = (outcome: Outcome): "final" | "retry" | "lost" => {
+const kindOf = (outcome: RequestResult): "final" | "retry" | "lost" => {
   if (Result.isFailure(outcome)) return isLost(outcome.failure) ? "lost" : "final"
   const { status } = outcome.success
   return status === 429 || status === 503 ? "retry" : status === 502 || status === 504 ? "lost" : "final"
@@ -94,7 +94,7 @@ const backoff = (attempt: number) =>
     Math.min(firstPauseMillis * 2 ** Math.min(attempt, 16), maxPauseMillis) * factor)
 
 /** The pause that `Retry-After` demands, or the body where a proxy has removed the header; 0 without either. */
-const retryAfterMillis = Effect.fnUntraced(function*(outcome: Outcome) {
+const retryAfterMillis = Effect.fnUntraced(function*(outcome: RequestResult) {
   if (Result.isFailure(outcome)) return 0
   const { headers, text } = outcome.success
   const header = headers["retry-after"] ?? ""
