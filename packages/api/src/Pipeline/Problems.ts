@@ -70,7 +70,8 @@ export const refusing = (endpoint: HttpApiEndpoint.Top) => {
       case "Payload":
         // the definition's own decoder stops at the first problem
         return Effect.andThen(
-          Effect.flatMap(bodyOfRequest, (body) => body === undefined ? Effect.void : decodeBody(decode, body, { options })),
+          Effect.flatMap(bodyOfRequest, (body) =>
+            body === undefined ? Effect.void : decodeBody(decode, body, { options })),
           invalid("body", "$", error)
         )
       case "Query":
