@@ -58,3 +58,10 @@ it("nothing is read while the window has more than its bytes, and the cursors st
   const second = consumer.request(200, 0, 100)
   assert.deepInclude(second, { after: 11n, events: 0, retries: 0, replay: { round: 2, after: 4n, events: 0 } })
 })
+
+it("a retry goes before an event of its reward that was read while the retry was not due", () => {
+  const window = new Window({ cursor: 10n, ahead: 10n })
+  window.addEvents({ events: [{ ...delivery(11n, 7n), isBlocked: true }], readTo: 11n }, true)
+  assert.isTrue(window.addRetry(delivery(3n, 7n)))
+  assert.deepStrictEqual(window.take(9).map(({ event }) => event), [3n])
+})

@@ -180,7 +180,8 @@ export class Window {
     const chain = this.items.find((other) => other.chainKey === chainKey)?.chain ?? []
     // the delivery first: V8 copies the first object much faster than others
     const item: Item = { ...delivery, ...unlisted, cursor, state: "waiting", chainKey, chain }
-    const next = chain.findIndex((other) => other.state === "waiting" && isBefore(item, other))
+    const next = chain.findIndex((other) =>
+      (other.state === "waiting" || other.state === "blocked") && isBefore(item, other))
     chain.splice(next === -1 ? chain.length : next, 0, item)
     this.items.add(item)
     this.characters += item.body.length
