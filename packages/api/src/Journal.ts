@@ -1,4 +1,4 @@
-import { unavailableAfterMillis } from "@card-rewards/core/Database"
+import { millisLeft } from "@card-rewards/core/Database"
 import type { EntryTexts, Journal } from "@card-rewards/core/Journal"
 import { InvalidRequest, Unavailable } from "@card-rewards/domain/Errors"
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
@@ -37,7 +37,7 @@ export const layer = HttpApiBuilder.group(
             pieceOf(left)
           )
         const first = yield* Effect.timeoutOrElse(read(after, limit ?? maxJournalExport), {
-          duration: unavailableAfterMillis,
+          duration: yield* millisLeft,
           orElse: () => tooManyExports
         })
         const { rest } = first

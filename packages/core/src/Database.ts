@@ -6,6 +6,7 @@ export { columns, maxInt8, value } from "./Database/Columns.ts"
 export {
   backgroundStep,
   deadlineStart,
+  millisLeft,
   StepMillis,
   transaction,
   unavailableAfterMillis,

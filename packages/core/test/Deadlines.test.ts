@@ -42,6 +42,15 @@ it.effect("the steps of one request have one deadline together", () =>
     assert.strictEqual((yield* Fiber.join(answered))._tag, "Unavailable")
   }))
 
+it.effect("what earlier steps of a request have used of its deadline is not left", () =>
+  Effect.gen(function*() {
+    const request = Database.withOneDeadline(Effect.andThen(Effect.sleep(3_000), Database.millisLeft))
+    const left = yield* Effect.forkChild(request)
+    yield* TestClock.adjust(3_000)
+    assert.strictEqual(yield* Fiber.join(left), Database.unavailableAfterMillis - 3_000)
+    assert.strictEqual(yield* Database.millisLeft, Database.unavailableAfterMillis)
+  }))
+
 describe("a statement that exceeds its deadline", () => {
   it.live("does not close a connection on which another request's statement runs", () =>
     Effect.gen(function*() {

@@ -20,6 +20,13 @@ export const WaitingSince = Context.Reference<bigint | undefined>("@card-rewards
 export const deadlineStart: Effect.Effect<bigint> = Effect.withFiber((fiber) =>
   Effect.succeed(fiber.getRef(WaitingSince) ?? fiber.getRef(Clock.Clock).monotonicTimeNanosUnsafe()))
 
+/** How much of a request's deadline is left, in milliseconds. */
+export const millisLeft: Effect.Effect<number> = Effect.zipWith(
+  deadlineStart,
+  Clock.monotonicTimeNanos,
+  (since, now) => Math.max(0, unavailableAfterMillis - Number(now - since) / 1e6)
+)
+
 /** Gives the steps of a request one deadline together, which counts from {@link deadlineStart}. */
 export const withOneDeadline = <A, E, R>(steps: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(deadlineStart, (since) => Effect.provideService(steps, WaitingSince, since))
