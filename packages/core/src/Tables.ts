@@ -115,7 +115,8 @@ export const authorizations = table("authorizations", {
   authorized: numeric(),
   incremented: numeric(),
   reversed: numeric(),
-  closed: bool()
+  closed: bool(),
+  partly_applied: nullable(text())
 })
 
 /** What caps count: net amounts earned by user, month, program and category (`""` outside every category). */

@@ -4,13 +4,10 @@ import { decideParts } from "@card-rewards/core/Processing/Batch"
 import { EventWeights, maxUnits } from "@card-rewards/core/Processing/Budget"
 import { Groups } from "@card-rewards/core/Processing/Groups"
 import { dependents } from "@card-rewards/core/Processing/Load"
-import { MaxGroupRows } from "@card-rewards/core/Processing/Load/ReadGroups"
 import { type State, type StoredEvent } from "@card-rewards/core/Processing/State"
 import * as Unearned from "@card-rewards/core/Processing/Unearned"
 import { CachedPrograms, Catalog } from "@card-rewards/core/Programs/Catalog"
-import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { IntegratorId } from "@card-rewards/domain/Ids"
-import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { assert, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -19,8 +16,6 @@ import { processEvents, quarantineOf, rewardCount, setUp, notApplied } from "./Q
 import { measured } from "./Reads.ts"
 import { liveMoneyLayer, moneyLayer } from "./Spending.ts"
 import { startMillis } from "./TestLayer.ts"
-
-const dayMillis = 86_400_000
 
 const event = (integratorId: string, arrival: bigint): StoredEvent => ({
   integratorId: IntegratorId.make(integratorId),
@@ -185,67 +180,6 @@ layer(moneyLayer)("the budget of a batch", (it) => {
       assert.deepStrictEqual([...read.values()].map(({ length }) => length), [limit + 1])
       // an entry and a row of each of the two tables
       assert.isAtMost(rows, 4 * (limit + 1))
-    }))
-
-  it.effect("bounds how many caps and estimates a batch reads, and of each user all are read in the end", () =>
-    Effect.gen(function*() {
-      yield* TestClock.setTime(startMillis)
-      const [users, programs] = [6, 10]
-      const { integratorId, send, userIds } = yield* setUp({ users, programs })
-      const other = yield* setUp()
-      const all = (more: object) => Effect.forEach(userIds, (userId) => send(more, userId))
-      // a row of usage and one of estimates in each program
-      yield* all({})
-      yield* all({ kind: "authorization" })
-      while ((yield* processEvents) > 0);
-      yield* all({})
-      yield* other.send()
-      yield* all({ kind: "authorization" })
-      const counts: Array<number> = []
-      const max = 2 * programs + 5
-      while (true) {
-        const [done, { rows }] = yield* measured(Effect.provideService(processEvents, MaxGroupRows, max))
-        if (done === 0) break
-        counts.push(rows)
-      }
-      assert.isAtLeast(counts.length, users)
-      assert.deepStrictEqual(yield* notApplied(integratorId), [])
-      assert.deepStrictEqual(yield* notApplied(other.integratorId), [])
-      assert.strictEqual(yield* rewardCount(integratorId), 2 * users * programs)
-      // less than all rows, of which the smallest bound reads one user's
-      yield* all({})
-      while ((yield* Effect.provideService(processEvents, MaxGroupRows, 1)) > 0);
-      assert.strictEqual(yield* rewardCount(integratorId), 3 * users * programs)
-      assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
-    }))
-
-  it.effect("bounds how many caps and estimates of one user a batch reads, month by month", () =>
-    Effect.gen(function*() {
-      yield* TestClock.setTime(startMillis)
-      const [months, programs] = [12, 10]
-      const { integratorId, send } = yield* setUp({ programs })
-      const clock = yield* SandboxClock
-      const { now } = yield* clock.get(integratorId)
-      const times = Array.from({ length: months }, (_, month) => printTimestamp(now + month * 31 * dayMillis))
-      const purchases = Effect.forEach(times, (occurredAt) =>
-        Effect.andThen(send({ occurredAt }), send({ kind: "authorization", occurredAt })))
-      yield* clock.set(integratorId, instant(now + months * 31 * dayMillis))
-      yield* purchases
-      while ((yield* processEvents) > 0);
-      // each month has a row of usage and one of estimates in each program
-      yield* purchases
-      const counts: Array<number> = []
-      while (true) {
-        const read = Effect.provideService(processEvents, MaxGroupRows, 2 * programs)
-        const [units, { rows }] = yield* measured(read)
-        if (units === 0) break
-        counts.push(rows)
-      }
-      assert.isAtMost(Math.max(...counts), 300)
-      assert.isAtLeast(counts.length, months)
-      assert.deepStrictEqual(yield* notApplied(integratorId), [])
-      assert.strictEqual(yield* rewardCount(integratorId), 2 * months * programs)
-      assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
     }))
 
   it.effect("is shared by integrators whose events have more dependents than one batch applies", () =>

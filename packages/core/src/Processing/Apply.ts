@@ -64,7 +64,8 @@ const authorize = (state: State, event: StoredEvent): ReadonlyArray<VaultChange>
     authorized: event.cents,
     incremented: 0n,
     reversed: 0n,
-    closed: false
+    closed: false,
+    partlyApplied: null
   }
   state.authorizations.set(transactionKey(event), authorization)
   estimate(state, undefined, authorization)

@@ -4,7 +4,15 @@ import type { VersionMetadata } from "../Programs/Catalog.ts"
 import { apply, isReady, type VaultChange } from "./Apply.ts"
 import { estimatesMovedBy, fairShare, maxUnits, rewardsChangedBy } from "./Budget.ts"
 import { neededVersions } from "./Needs.ts"
-import { dependentsOf, isPartlyApplied, originalKey, type State, type StoredEvent } from "./State.ts"
+import {
+  authorizationOf,
+  dependentsOf,
+  isPartlyApplied,
+  originalKey,
+  type State,
+  type StoredEvent,
+  transactionKey
+} from "./State.ts"
 
 // The states of a stored event. Its *original* is the event that it refers to, its *dependents* are the waiting events
 // whose original it is.
@@ -134,7 +142,10 @@ export const decidePart = (state: State, part: DecidablePart, share: number) => 
       if (next === undefined) break
       dependentsLeft -= 1
       outcome.noLongerWaiting.push(next)
-      if (!applyOne(next)) return false
+      if (!applyOne(next)) {
+        notePartlyApplied(state, next)
+        return false
+      }
     }
     return true
   }
@@ -168,6 +179,14 @@ export const decidePart = (state: State, part: DecidablePart, share: number) => 
     else usersWithPartlyApplied.add(userId)
   }
   return { outcome, units, events, decided }
+}
+
+/** Notes with its authorization a clearing that had waited for it: it is not in the queue. */
+const notePartlyApplied = (state: State, clearing: StoredEvent): void => {
+  const authorization = authorizationOf(state, clearing)
+  if (authorization === undefined) return
+  const partlyApplied = clearing.externalTransactionId
+  state.authorizations.set(transactionKey(authorization), { ...authorization, partlyApplied })
 }
 
 /** All versions that an event needs where one of them is not compiled; empty where the catalog is not read yet. */

@@ -45,7 +45,7 @@ const eventColumns = storedEvents.renamed("e")
 const ordinal = { ord: int4() }
 const transaction = Tables.spendEvents.pick("integrator_id", "user_id", "external_transaction_id")
 const original = columnList({ ...ordinal, original_index: int4(), ...Tables.spendEventKey.columns })
-const userOf = columnList({ ...ordinal, ...Tables.spendEvents.pick("integrator_id", "user_id").columns })
+const authorization = columnList({ ...ordinal, ...transaction.columns })
 
 /**
  * Reads the dependents of the queued events and the dependents of these, at most `limit` at each depth. An increment, a
@@ -118,9 +118,9 @@ const waitingFor = Effect.fnUntraced(function*(originals: ReadonlyArray<Waiting>
 })
 
 /**
- * Dependents of partly applied clearings that are not in the queue: an earlier transaction that was at its limit
- * left them. They are found by the user's partly applied authorization that is in the queue: a user has one partly
- * applied event there at a time, and the dependents of a clearing have none.
+ * Refunds of partly applied clearings that are not in the queue: an earlier transaction that was at its limit left
+ * them. A clearing is found by its authorization, which is in the queue as long as not all of its dependents are
+ * applied: these are applied depth first, so that at most one of its clearings is partly applied.
  */
 const leftByEarlier = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEvent>, limit: number) {
   const partlyApplied = queued.flatMap((event, ord) =>
@@ -129,14 +129,23 @@ const leftByEarlier = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEv
   if (partlyApplied.length === 0) return []
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<StoredEvent & { ord: number }>`
-    SELECT t.ord, ${eventColumns}
-    FROM ${userOf.unnest(partlyApplied)}
-    JOIN spend_event_waits w ON w.integrator_id = t.integrator_id AND w.user_id = t.user_id
-      AND w.original_kind = 'clearing'
-    JOIN spend_events c ON c.integrator_id = w.integrator_id AND c.user_id = w.user_id AND c.kind = 'clearing'
-      AND c.external_transaction_id = w.original_id AND c.position IS NOT NULL
-    JOIN spend_events e ON ${Tables.spendEventKey.match("e", "w")}
-    ORDER BY t.ord, w.original_id, w.occurred_at, w.arrival LIMIT ${value.int4(limit + 1)}`
+    SELECT w.ord, ${eventColumns}
+    FROM (
+      SELECT t.ord, w.* FROM ${authorization.unnest(partlyApplied)}
+      CROSS JOIN LATERAL (
+        SELECT a.partly_applied FROM authorizations a WHERE ${transaction.match("a", "t")} ${perRow}
+      ) a
+      CROSS JOIN LATERAL (
+        SELECT w.integrator_id, w.user_id, w.kind, w.external_transaction_id, w.occurred_at, w.arrival
+        FROM spend_event_waits w WHERE w.integrator_id = t.integrator_id AND w.user_id = t.user_id
+          AND w.original_kind = 'clearing' AND w.original_id = a.partly_applied
+        ORDER BY w.occurred_at, w.arrival LIMIT ${value.int4(limit + 1)}
+      ) w LIMIT ${value.int4(limit + 1)}
+    ) w
+    CROSS JOIN LATERAL (
+      SELECT *, ctid, xmin FROM spend_events e WHERE ${Tables.spendEventKey.match("e", "w")} ${perRow}
+    ) e
+    ORDER BY w.ord, w.occurred_at, w.arrival`
   return rows.map(({ ord, ...event }): Waiting => ({ ord, event }))
 })
 

@@ -214,7 +214,7 @@ const authorizationRows = (
 
 const authorizationKey = Tables.authorizations.pick("integrator_id", "user_id", "external_transaction_id")
 /** The columns of an authorization that later events change. */
-const authorizationChange = Tables.authorizations.pick("incremented", "reversed", "closed")
+const authorizationChange = Tables.authorizations.pick("incremented", "reversed", "closed", "partly_applied")
 
 const changedUsage = columnList({ ...rowVersion, ...Tables.capUsage.pick("earned").columns })
 

@@ -38,7 +38,10 @@ type SpendEventRow = Row<typeof Tables.spendEvents>
 /** An applied authorization. */
 export interface AuthorizationState extends
   AuthorizationTotals,
-  Pick<AuthorizationRow, "integratorId" | "userId" | "externalTransactionId" | "occurredAt" | "currency" | "mcc">
+  Pick<
+    AuthorizationRow,
+    "integratorId" | "userId" | "externalTransactionId" | "occurredAt" | "currency" | "mcc" | "partlyApplied"
+  >
 {
   readonly attributes: Attributes
 }

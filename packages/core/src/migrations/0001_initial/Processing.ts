@@ -27,6 +27,8 @@ export const statements = [
     ${amount("incremented")},
     ${amount("reversed")},
     closed boolean NOT NULL,
+    -- the last one of its clearings whose refunds did not all fit into the transaction that applied it
+    partly_applied text,
     PRIMARY KEY (integrator_id, user_id, external_transaction_id)
   ) WITH (fillfactor = 50)`,
   // what caps count: net amounts earned by user, month, program and category ('' outside every category)
