@@ -1,5 +1,5 @@
 import { NotFound, type Unavailable } from "@card-rewards/domain/Errors"
-import { applyCaps, evaluate, type Usage } from "@card-rewards/domain/Evaluation"
+import { applyCaps, evaluate, type Evaluation, type Usage } from "@card-rewards/domain/Evaluation"
 import type { IntegratorId, UserId } from "@card-rewards/domain/Ids"
 import { assetOfCurrency } from "@card-rewards/domain/Money"
 import type { ProgramVersion } from "@card-rewards/domain/ProgramVersion"
@@ -10,11 +10,11 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { maxInt8, value } from "./Database.ts"
-import type { Row } from "./Database/Table.ts"
+import { perRow } from "./Database/PlannerHints.ts"
+import { columnList, nullable, numeric, type Row, text } from "./Database/Table.ts"
 import { encodeComputation } from "./Explanations/Computation.ts"
 import { Programs } from "./Programs.ts"
 import { integratorTime } from "./SandboxClock.ts"
-import type * as Tables from "./Tables.ts"
 import { type attributeColumns, attributesAt, attributesOf } from "./Users/AttributeHistory.ts"
 
 /** What purchases would earn (decisions, section 9). */
@@ -61,21 +61,23 @@ const quote = Effect.fnUntraced(function*(
   if (asset === undefined || catalog === undefined) return []
   const inForce = [...catalog.at(asset, at).versions]
   yield* programs.ensure(catalog, inForce)
-  const used = yield* usageOf(integratorId, userId, at)
   const purchase = { at, cents: amount.amount, mcc: merchant.mcc, attributes }
-  return inForce.flatMap((metadata): ReadonlyArray<typeof Quote.Encoded> => {
+  const evaluated = inForce.flatMap((metadata): ReadonlyArray<Evaluated> => {
     const version = catalog.compiled(metadata)
     const evaluation = evaluate(version, purchase)
-    if (evaluation === undefined) return []
-    const before = used(version, evaluation.category)
-    const earned = applyCaps(version, evaluation.category, evaluation.raw, before)
-    return [{
+    return evaluation === undefined ? [] : [{ version, evaluation }]
+  })
+  const usages = yield* readUsages(integratorId, userId, at, evaluated)
+  return evaluated.map(({ evaluation, version }): typeof Quote.Encoded => {
+    const used = usages.get(version.programId) ?? unused
+    const earned = applyCaps(version, evaluation.category, evaluation.raw, used)
+    return {
       programId: version.programId,
       programVersion: version.version,
       asset,
       amount: earned.toString(),
-      explanation: encodeComputation({ version, purchaseAt: at, attributes, evaluation, used: before, earned })
-    }]
+      explanation: encodeComputation({ version, purchaseAt: at, attributes, evaluation, used, earned })
+    }
   })
 })
 
@@ -92,18 +94,42 @@ const attributesOfPurchase = Effect.fnUntraced(function*(integratorId: Integrato
   return attributesOf(row)
 })
 
-/** What the caps of the purchase's month have counted. */
-const usageOf = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId, at: number) {
-  const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<Row<typeof Tables.capUsage>>`SELECT * FROM cap_usage
-    WHERE integrator_id = ${integratorId} AND user_id = ${userId} AND month = ${value.int4(monthOf(at))}`
-  const byProgram = Map.groupBy(rows, ({ programId }) => programId)
-  return ({ programId }: ProgramVersion, category: string | undefined): Usage => {
-    const counted = byProgram.get(programId) ?? []
-    const inCategory = category === undefined ? [] : counted.filter(({ categoryId }) => categoryId === category)
-    return { month: sumOf(counted), category: sumOf(inCategory) }
-  }
-})
+/** What a version in force computes for the purchase. */
+interface Evaluated {
+  readonly version: ProgramVersion
+  readonly evaluation: Evaluation
+}
 
-const sumOf = (rows: ReadonlyArray<{ readonly earned: bigint }>): bigint =>
-  rows.reduce((sum, { earned }) => sum + earned, 0n)
+const unused: Usage = { month: 0n, category: 0n }
+
+/** The programs and categories of a purchase; null is a purchase outside every category. */
+const capsToRead = columnList({ program_id: text(), category_id: nullable(text()) })
+
+const usageRows = columnList({ program_id: text(), month: numeric(), category: numeric() })
+
+/**
+ * What the caps of the purchase's month have counted, by programId. PostgreSQL adds it up: the user's month may have
+ * 20,000 rows of a program, one for each version and category.
+ */
+const readUsages = Effect.fnUntraced(function*(
+  integratorId: IntegratorId,
+  userId: UserId,
+  at: number,
+  evaluated: ReadonlyArray<Evaluated>
+) {
+  const sql = yield* SqlClient.SqlClient
+  const caps = evaluated.map(({ evaluation, version }) => ({
+    programId: version.programId,
+    categoryId: evaluation.category
+  }))
+  const rows = usageRows.rows(yield* sql`
+    SELECT ${usageRows.of("u")}
+    FROM ${capsToRead.unnest(caps)} CROSS JOIN LATERAL (
+      SELECT c.program_id, sum(c.earned) AS month,
+        coalesce(sum(c.earned) FILTER (WHERE c.category_id = t.category_id), 0) AS category
+      FROM cap_usage c WHERE c.integrator_id = ${integratorId} AND c.user_id = ${userId}
+        AND c.month = ${value.int4(monthOf(at))} AND c.program_id = t.program_id
+      GROUP BY c.program_id ${perRow}
+    ) u`.values)
+  return new Map(rows.map((row) => [row.programId, row]))
+})
