@@ -1,6 +1,6 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId, UserId } from "@card-rewards/domain/Ids"
-import { Clock, Context, Effect, Exit, Layer } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
 import * as Database from "./Database.ts"
@@ -9,11 +9,12 @@ import { perRow } from "./Database/PlannerHints.ts"
 import { bool, columnList, int4, timestamptz } from "./Database/Table.ts"
 import * as Ledger from "./Ledger.ts"
 import * as Tables from "./Tables.ts"
+import { type Applied, catchUpBatch, type DueRead } from "./UpToDate/CatchUp.ts"
 
 /** Whether a user has due rewards (`due`), has waiting rewards that recoveries may fund (`waiting`), or neither. */
 export type Due = "due" | "waiting" | null
 
-/** The maximum number of reads for which one transaction applies due rewards: as many as it can, one for each. */
+/** The maximum number of reads of one batch: as many as one transaction can apply due rewards, one for each. */
 const maxReads = 250
 
 /** The maximum number of reads that wait for due rewards; one integrator has a quarter. */
@@ -66,34 +67,37 @@ export const timeOfReads = (sql: SqlClient.SqlClient) =>
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  const keyOf = ({ integratorId }: UserRead) => integratorId
   const isFundable = yield* Batcher.ofReads<UserRead, boolean>({
     name: "UpToDate.readFundable",
-    keyOf,
+    keyOf: ({ integratorId }) => integratorId,
     read: (reads) => Effect.provideService(readFundable(reads), SqlClient.SqlClient, sql)
   })
   // A vault is locked by one transaction at a time: others of this process would wait for it, each with a connection.
-  const { one: catchUp } = yield* Batcher.make<UserRead, boolean, never>({
+  const { one } = yield* Batcher.make<DueRead, Applied, never>({
     name: "UpToDate.catchUp",
-    keyOf,
+    keyOf: ({ integratorId }) => integratorId,
     isPerKey: true,
     maxBatch: maxReads,
     maxPending,
     startAt: Array.from({ length: maxVaults }, () => 1),
     busy: "Due rewards of the user cannot be applied in time; send the same request again",
-    run: (batch) =>
-      catchUpTogether(batch).pipe(Database.withOneDeadline, Effect.provideService(SqlClient.SqlClient, sql))
+    run: (batch) => catchUpBatch(batch).pipe(Database.withOneDeadline, Effect.provideService(SqlClient.SqlClient, sql))
   })
+  const catchUp = (read: DueRead) =>
+    one(read).pipe(
+      Effect.repeat({ while: (applied) => applied === "none" }),
+      Effect.map((applied) => applied === "all")
+    )
 
   const read: UpToDate["Service"]["read"] = Effect.fnUntraced(function*(integratorId, userId, reading) {
     const since = yield* Database.deadlineStart
     const rows = yield* reading
     const isDue = rows.some(({ due }) => due === "due")
     if (!isDue && !rows.some(({ due }) => due === "waiting")) return rows
-    const request: UserRead = { integratorId, userId, at: yield* Clock.currentTimeMillis }
+    const at = yield* Clock.currentTimeMillis
     return yield* Effect.gen(function*() {
-      if (!isDue && !(yield* isFundable(request))) return rows
-      yield* Ledger.applyAllDue(catchUp(request))
+      if (!isDue && !(yield* isFundable({ integratorId, userId, at }))) return rows
+      yield* Ledger.applyAllDue(catchUp({ integratorId, userId, isSlow: false, waitingSince: at }))
       return yield* reading
     }).pipe(Database.withinRequestDeadline, Effect.provideService(Database.WaitingSince, since))
   })
@@ -118,28 +122,6 @@ export const nowOf = Effect.fnUntraced(function*(integratorId: IntegratorId) {
 /** SQL for {@link Due} of a row `b` of user_balances. */
 export const dueOf = (sql: SqlClient.SqlClient, now: Statement.Fragment) =>
   sql`CASE WHEN b.due_at <= ${now} THEN 'due' WHEN b.awaiting_funding > 0 THEN 'waiting' END`
-
-type Batch = ReadonlyArray<Batcher.Pending<UserRead, boolean, Unavailable>>
-
-/**
- * Applies due rewards of one integrator's users in one transaction, and answers each request whether these were all.
- * Where more are due, or it fails with a defect, repeats that for each half of the users: none waits for all of
- * another's many rewards, or fails because of another's broken row.
- */
-const catchUpTogether = (batch: Batch): Effect.Effect<void, never, SqlClient.SqlClient> =>
-  Effect.gen(function*() {
-    const [first] = batch
-    if (first === undefined) return
-    const { integratorId } = first.request
-    const userIds = new Set(batch.map(({ request }) => request.userId))
-    const exit = yield* Effect.exit(Ledger.catchUp([{ integratorId, userIds }]))
-    const isFinal = Exit.isSuccess(exit) ? exit.value : !Exit.hasDies(exit)
-    if (!isFinal && userIds.size > 1) {
-      const half = Math.ceil(batch.length / 2)
-      yield* catchUpTogether(batch.slice(0, half))
-      yield* catchUpTogether(batch.slice(half))
-    } else for (const { complete } of batch) complete(exit)
-  })
 
 const fundable = columnList({ position: int4(), is_fundable: bool() })
 

@@ -61,6 +61,26 @@ const transactions = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   return yield* sql`SELECT DISTINCT xmin::text FROM journal WHERE integrator_id = ${integratorId}`
 })
 
+/** In the order of the numbers that PostgreSQL gave to them. */
+const numbersOf = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ xid: number }>`SELECT DISTINCT xmin::text::int4 AS xid FROM journal
+    WHERE integrator_id = ${integratorId} ORDER BY xid`
+  return rows.map(({ xid }) => xid)
+})
+
+/** An integrator with three users, `many1` to `many3`, each of whom has 400 due rewards. */
+const setUpMany = Effect.gen(function*() {
+  const integratorId = newIntegratorId("many")
+  yield* (yield* Integrators).create(integratorId)
+  const claimableAt = yield* Clock.currentTimeMillis
+  yield* addRewards(integratorId, { prefix: "many", users: 3, count: 1_200, state: "Pending", claimableAt })
+  return integratorId
+})
+
+const readMany = (integratorId: IntegratorId) =>
+  Effect.forEach(["many1", "many2", "many3"], (userId) => claimableOf(integratorId, userId), { concurrency: 3 })
+
 /** Locks a vault: its users' reads wait for it with one connection, and are answered after those of another one. */
 const assertOneWaits = Effect.fnUntraced(function*(locked: IntegratorId, other: IntegratorId) {
   const release = yield* lock(locked)
@@ -128,5 +148,37 @@ layer(liveMoneyLayer, { excludeTestServices: true })("reads of users with due re
       Effect.provide(Layer.fresh(Rewards.layer)),
       Effect.provideService(Ledger.PieceSize, 20),
       Effect.provideService(Ledger.CatchUpMillis, 60_000)
+    ))
+
+  it.effect("wait for one piece of each other integrator whose users have many due rewards", () =>
+    Effect.gen(function*() {
+      const blocked = [yield* setUp("Pending"), yield* setUp("Pending"), yield* setUp("Pending")]
+      const many = [yield* setUpMany, yield* setUpMany, yield* setUpMany]
+      const [first, ...others] = many
+      const few = yield* setUp("Pending")
+      const claimableAt = yield* Clock.currentTimeMillis
+      yield* addRewards(few, { prefix: "none", users: "one", count: 1, state: "Claimable", claimableAt })
+      const fibers: Array<Fiber.Fiber<unknown, unknown>> = []
+      // all but one of the connections that apply due rewards wait for locked vaults
+      const releases = yield* Effect.forEach(blocked, lock)
+      for (const integratorId of blocked) fibers.push(yield* Effect.forkChild(claimableOf(integratorId, "user1")))
+      const release = yield* lock(first ?? few)
+      fibers.push(yield* Effect.forkChild(readMany(first ?? few)))
+      yield* until("four sessions that wait for vaults", waiting, ({ length }) => length === 4)
+      for (const integratorId of others) fibers.push(yield* Effect.forkChild(readMany(integratorId)))
+      yield* Effect.repeat(claimableOf(few, "none"), { times: 5 })
+      const last = yield* Effect.forkChild(claimableOf(few, "user1"))
+      yield* Effect.repeat(claimableOf(few, "none"), { times: 5 })
+      yield* release
+      assert.strictEqual(yield* Fiber.join(last), 1n)
+      yield* Fiber.interruptAll(fibers)
+      yield* Effect.all(releases)
+      const [answeredAt = 0] = yield* numbersOf(few)
+      const before = yield* Effect.forEach(many, (integratorId) =>
+        Effect.map(numbersOf(integratorId), (numbers) => numbers.filter((number) => number < answeredAt).length))
+      assert.deepStrictEqual(before, [1, 1, 1])
+    }).pipe(
+      Effect.provide(Layer.fresh(Rewards.layer)),
+      Effect.provideService(Ledger.PieceSize, 20)
     ))
 })
