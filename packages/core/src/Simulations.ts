@@ -118,7 +118,9 @@ const make = Effect.fnUntraced(function*(limits: Limits, permits: Semaphore.Sema
             for (const row of slice) replay.apply(row)
             yield* Effect.yieldNow
           }
-          if (replay.hasTooManyKeys) return yield* tooLarge(`there are more than ${maxSimulationKeys} tiers`)
+          if (replay.hasTooManyKeys) {
+            return yield* tooLarge(`there are more than ${maxSimulationKeys} months, categories or tiers`)
+          }
           done += rows.reduce((count, row) => row.kind === "clearing" ? count + 1 : count, 0)
           yield* onProgress({ done, total })
         }))

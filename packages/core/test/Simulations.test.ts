@@ -1,3 +1,4 @@
+import { value } from "@card-rewards/core/Database"
 import { Programs } from "@card-rewards/core/Programs"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { makePermits, type Progress, Simulations } from "@card-rewards/core/Simulations"
@@ -97,6 +98,15 @@ const request = (
   from: instant(parseTimestamp(from) ?? Number.NaN),
   to: instant(parseTimestamp(to) ?? Number.NaN)
 })
+
+/** Adds an applied purchase of `ann` in each of so many months from the year 1 on. */
+const addPurchases = (id: IntegratorId, months: number) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql`INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at, currency,
+        cents, descriptor, mcc, occurred_at, position, purchase_at, refunded_cents)
+      SELECT ${id}, 'ann', 'clearing', 'm' || n, 0, now(), 'USD', 10000, 'Shop', '5812', at, 1000 + n, at, 0
+      FROM generate_series(0, ${value.int4(months - 1)}) n
+      CROSS JOIN LATERAL (SELECT timestamptz '0001-01-01Z' + n * interval '1 month' AS at) m`)
 
 /** A hash of all rows of all tables. */
 const stored = Effect.gen(function*() {
@@ -208,6 +218,19 @@ layer(services)("a simulation", (it) => {
       assert.isTrue(Exit.isSuccess(yield* withLimit(9)))
       const refused = yield* Effect.flip(yield* withLimit(8))
       assert.deepInclude(refused, { _tag: "SimulationTooLarge" })
+    }))
+
+  it.effect("is refused beyond 10,000 months, and runs with as many", () =>
+    Effect.gen(function*() {
+      const id = yield* lived
+      yield* addPurchases(id, 10_000)
+      const { simulate } = yield* Simulations
+      const before = request({}, "0001-01-01T00:00:00Z", "0834-05-01T00:00:00Z")
+      assert.lengthOf((yield* simulate(id, program, before, [])).byMonth, 10_000)
+      const all = request({}, "0001-01-01T00:00:00Z", "9999-12-31T00:00:00Z")
+      const refused = yield* Effect.flip(Effect.asVoid(simulate(id, program, all, [])))
+      assert.deepInclude(refused, { _tag: "SimulationTooLarge" })
+      assert.include(refused.message, "10000 months")
     }))
 
   it.effect("run two at a time in all cells of a process together", () =>

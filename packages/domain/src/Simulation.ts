@@ -7,7 +7,7 @@ import { Timestamp } from "./Time.ts"
 export const maxSimulatedTransactions = 1_000_000
 export const maxSimulationMillis = 60_000
 
-/** The most entries of a simulation's list: an integrator may have as many tiers as users. */
+/** The most entries of a simulation's list: there may be as many months, or tiers, as purchases. */
 export const maxSimulationKeys = 10_000
 
 /** A candidate, and the time P of the purchases on which it is evaluated: `from ≤ P < to`. */

@@ -88,7 +88,7 @@ export class Replay {
 
   /** Whether a list of the result has more than {@link maxSimulationKeys} entries. */
   get hasTooManyKeys(): boolean {
-    return this.byTier.size > maxSimulationKeys || this.byCategory.size > maxSimulationKeys
+    return [this.byMonth, this.byCategory, this.byTier].some(({ size }) => size > maxSimulationKeys)
   }
 
   /** Returns the result; {@link apply} may not be called afterwards. */
