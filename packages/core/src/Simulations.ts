@@ -41,8 +41,8 @@ export class Simulations extends Context.Service<Simulations, {
   ) => Effect.Effect<Simulation, NotFound | ProgramRefused | SimulationTooLarge | Unavailable>
 }>()("@card-rewards/core/Simulations") {
   /**
-   * `limits` are 1,000,000 purchases and 60 s by default (decisions, section 9); tests set others. `permits` are those
-   * of all cells of the process, its own by default.
+   * `limits` are 1,000,000 purchases, as many refunds of them, and 60 s by default (decisions, section 9); tests set
+   * others. `permits` are those of all cells of the process, its own by default.
    */
   static readonly layer = (
     limits: Limits = { transactions: maxSimulatedTransactions, millis: maxSimulationMillis },
@@ -50,7 +50,7 @@ export class Simulations extends Context.Service<Simulations, {
   ): Layer.Layer<Simulations, never, SqlClient.SqlClient> => Layer.effect(Simulations, make(limits, permits))
 }
 
-/** Purchases that one simulation may evaluate, and milliseconds that it may take. */
+/** Purchases that one simulation may evaluate, as many refunds of them, and milliseconds that it may take. */
 export interface Limits {
   readonly transactions: number
   readonly millis: number
@@ -108,8 +108,9 @@ const make = Effect.fnUntraced(function*(limits: Limits, permits: Semaphore.Sema
         yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
         yield* sql`SET LOCAL statement_timeout = ${sql.literal(`${limits.millis + graceMillis}`)}`
         const window = History.windowOf(integratorId, programId, request)
-        const total = yield* History.countPurchases(window, limits.transactions + 1)
+        const { purchases: total, refunds } = yield* History.countEvents(window, limits.transactions)
         if (total > limits.transactions) return yield* tooLarge(`there are more than ${limits.transactions} purchases`)
+        if (refunds > limits.transactions) return yield* tooLarge(`there are more than ${limits.transactions} refunds`)
         const replay = new Replay(compile(programId, 0, definition), request)
         let done = 0
         yield* onProgress({ done, total })

@@ -1,112 +1,13 @@
-import { value } from "@card-rewards/core/Database"
-import { Programs } from "@card-rewards/core/Programs"
-import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { makePermits, type Progress, Simulations } from "@card-rewards/core/Simulations"
-import { SpendEvents } from "@card-rewards/core/SpendEvents"
-import { Users } from "@card-rewards/core/Users"
-import { type IntegratorId, ProgramId, UserId } from "@card-rewards/domain/Ids"
-import { Simulation, type SimulationRequest } from "@card-rewards/domain/Simulation"
-import { instant, parseTimestamp } from "@card-rewards/domain/Time"
-import { Enrollment } from "@card-rewards/domain/User"
+import { type IntegratorId, ProgramId } from "@card-rewards/domain/Ids"
+import { Simulation } from "@card-rewards/domain/Simulation"
 import { processAll } from "@card-rewards/testing/EventProcessing"
-import { definition, spendEvent, usd } from "@card-rewards/testing/Fixtures"
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Layer, Schema } from "effect"
+import { Deferred, Effect, Fiber, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { moneyLayer } from "./Spending.ts"
-import { newIntegrator, startMillis } from "./TestLayer.ts"
-
-const services = Simulations.layer().pipe(Layer.provideMerge(moneyLayer))
-
-const program = ProgramId.make("p")
-const groceries = [{ id: "groceries", mccs: ["5411"] }]
-const inForce = {
-  categories: groceries,
-  categoryRates: [{ categoryId: "groceries", rate: 300 }],
-  tiers: [{ tier: "gold", multiplier: 15_000 }],
-  exclusions: { mccs: ["6011"], merchants: [] }
-}
-const candidate = {
-  categories: groceries,
-  baseRate: 200,
-  categoryRates: [{ categoryId: "groceries", rate: 300 }],
-  tiers: [{ tier: "gold", multiplier: 20_000 }],
-  caps: { perMonth: "10000000", categories: [{ categoryId: "groceries", perMonth: "2000000" }] }
-}
-
-const moveClock = Effect.fnUntraced(function*(id: IntegratorId, to: string) {
-  yield* (yield* SandboxClock).set(id, instant(parseTimestamp(to) ?? Number.NaN))
-})
-
-const put = Effect.fnUntraced(function*(id: IntegratorId, user: string, attributes: object) {
-  yield* (yield* Users).put(id, UserId.make(user), Schema.decodeUnknownSync(Enrollment)(attributes))
-})
-
-const send = Effect.fnUntraced(function*(
-  id: IntegratorId,
-  [kind, userId, externalTransactionId, cents, mcc, day, more = {}]: Sent
-) {
-  yield* (yield* SpendEvents).submit(spendEvent(id, userId, Date.parse(`2026-${day}T00:00:00Z`), {
-    kind,
-    externalTransactionId,
-    amount: usd(cents),
-    merchant: { descriptor: "Shop", mcc },
-    ...more
-  }))
-})
-type Sent = readonly [kind: string, user: string, id: string, cents: number, mcc: string, day: string, more?: object]
-
-/** November and December of four users. */
-const lived = Effect.gen(function*() {
-  const id = yield* newIntegrator
-  yield* (yield* Programs).publish(id, program, 1, definition(startMillis + 400_000, inForce), [])
-  for (const user of ["ann", "bob", "carl", "dave"]) yield* put(id, user, user === "ann" ? { tier: "gold" } : {})
-  yield* moveClock(id, "2026-11-12T00:00:00Z")
-  yield* put(id, "ann", {})
-  yield* moveClock(id, "2026-12-10T00:00:00Z")
-  const history: ReadonlyArray<Sent> = [
-    // before the simulated period: a gold user's purchase that uses 0.30 of the cap
-    ["clearing", "ann", "c0", 500, "5411", "11-05"],
-    // the user was gold at the authorization and no longer at the clearing
-    ["authorization", "ann", "a1", 10_000, "5812", "11-10"],
-    ["clearing", "ann", "c1", 12_000, "5812", "11-15", { authorizationId: "a1" }],
-    // 3.00, capped at 1.70; half of it is refunded, which frees half of the cap room
-    ["clearing", "ann", "c2", 10_000, "5411", "11-20"],
-    ["refund", "ann", "r2", 5_000, "5411", "11-21", { originalTransactionId: "c2" }],
-    ["clearing", "ann", "c3", 10_000, "5411", "11-25"],
-    ["clearing", "bob", "c4", 10_000, "6011", "11-25"],
-    ["clearing", "bob", "c5", 5_000, "4111", "12-02"],
-    ["clearing", "carl", "c6", 100, "5411", "11-25"],
-    ["clearing", "dave", "c7", 10_000, "5411", "11-25"],
-    // after the simulated period, in another currency, and never applied
-    ["clearing", "dave", "c8", 10_000, "5812", "12-03"],
-    ["clearing", "dave", "c9", 10_000, "5812", "11-25", { amount: { currency: "EUR", amount: "1" } }],
-    ["clearing", "dave", "c10", 10_000, "5812", "11-25", { authorizationId: "never" }]
-  ]
-  for (const sent of history) yield* send(id, sent)
-  yield* processAll
-  return id
-})
-
-const request = (
-  changes: object = {},
-  from = "2026-11-08T00:00:00Z",
-  to = "2026-12-03T00:00:00Z"
-): SimulationRequest => ({
-  definition: definition(0, { ...candidate, ...changes }),
-  from: instant(parseTimestamp(from) ?? Number.NaN),
-  to: instant(parseTimestamp(to) ?? Number.NaN)
-})
-
-/** Adds an applied purchase of `ann` in each of so many months from the year 1 on. */
-const addPurchases = (id: IntegratorId, months: number) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    sql`INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at, currency,
-        cents, descriptor, mcc, occurred_at, position, purchase_at, refunded_cents)
-      SELECT ${id}, 'ann', 'clearing', 'm' || n, 0, now(), 'USD', 10000, 'Shop', '5812', at, 1000 + n, at, 0
-      FROM generate_series(0, ${value.int4(months - 1)}) n
-      CROSS JOIN LATERAL (SELECT timestamptz '0001-01-01Z' + n * interval '1 month' AS at) m`)
+import { lived, program, request, send, services } from "./Simulations/Lived.ts"
+import { newIntegrator } from "./TestLayer.ts"
 
 /** A hash of all rows of all tables. */
 const stored = Effect.gen(function*() {
@@ -205,32 +106,6 @@ layer(services)("a simulation", (it) => {
       // c0 and c8 are outside the period and are evaluated because they use cap room
       assert.deepStrictEqual(reports, [{ done: 0, total: 9 }, { done: 9, total: 9 }])
       assert.notDeepEqual(yield* simulate(id, program, request(), []), expected)
-    }))
-
-  it.effect("is refused beyond the limit of purchases, and runs at the limit", () =>
-    Effect.gen(function*() {
-      const id = yield* lived
-      const withLimit = (transactions: number) =>
-        Effect.flatMap(Simulations, ({ simulate }) => simulate(id, program, request(), [])).pipe(
-          Effect.provide(Simulations.layer({ transactions, millis: 60_000 })),
-          Effect.exit
-        )
-      assert.isTrue(Exit.isSuccess(yield* withLimit(9)))
-      const refused = yield* Effect.flip(yield* withLimit(8))
-      assert.deepInclude(refused, { _tag: "SimulationTooLarge" })
-    }))
-
-  it.effect("is refused beyond 10,000 months, and runs with as many", () =>
-    Effect.gen(function*() {
-      const id = yield* lived
-      yield* addPurchases(id, 10_000)
-      const { simulate } = yield* Simulations
-      const before = request({}, "0001-01-01T00:00:00Z", "0834-05-01T00:00:00Z")
-      assert.lengthOf((yield* simulate(id, program, before, [])).byMonth, 10_000)
-      const all = request({}, "0001-01-01T00:00:00Z", "9999-12-31T00:00:00Z")
-      const refused = yield* Effect.flip(Effect.asVoid(simulate(id, program, all, [])))
-      assert.deepInclude(refused, { _tag: "SimulationTooLarge" })
-      assert.include(refused.message, "10000 months")
     }))
 
   it.effect("run two at a time in all cells of a process together", () =>

@@ -3,7 +3,10 @@ import { Amount, Asset } from "./Money.ts"
 import { ProgramDefinition } from "./Program.ts"
 import { Timestamp } from "./Time.ts"
 
-/** The most purchases that one simulation evaluates, and the most milliseconds that it takes (decisions, section 9). */
+/**
+ * The most purchases that one simulation evaluates, which is also the most refunds of them, and the most milliseconds
+ * that it takes (decisions, section 9).
+ */
 export const maxSimulatedTransactions = 1_000_000
 export const maxSimulationMillis = 60_000
 
@@ -63,7 +66,7 @@ export const Simulation = Schema.Struct({
 })
 export type Simulation = typeof Simulation.Type
 
-/** 422: there are more purchases than a simulation evaluates, or it takes more time than it may. */
+/** 422: there are more purchases, refunds or keys than a simulation may have, or it takes more time than it may. */
 export class SimulationTooLarge extends Schema.TaggedError<SimulationTooLarge>()("SimulationTooLarge", {
   message: Schema.String
 }, { httpApiStatus: 422 }) {}

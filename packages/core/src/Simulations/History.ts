@@ -38,25 +38,35 @@ export const windowOf = (
 
 const startOfMonth = (at: number): number => DateTime.toEpochMillis(DateTime.startOf(DateTime.makeUnsafe(at), "month"))
 
-/** Counts the cleared purchases of a window, up to `limit`. */
-export const countPurchases = Effect.fnUntraced(function*(window: Window, limit: number) {
+/** Counts the purchases of a window and their refunds, up to a sum at which one of them exceeds `limit`. */
+export const countEvents = Effect.fnUntraced(function*(window: Window, limit: number) {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{ count: number }>`
-    SELECT count(*)::int AS count FROM (
-      SELECT FROM spend_events e WHERE e.integrator_id = ${window.integratorId} AND ${isPurchase(sql, window)}
-      LIMIT ${value.int4(limit)}
-    ) AS found`
-  return row?.count ?? 0
+  const [row] = yield* sql<{ purchases: number; refunds: number }>`
+    SELECT (count(*) FILTER (WHERE kind = 'clearing'))::int AS purchases,
+      (count(*) FILTER (WHERE kind = 'refund'))::int AS refunds
+    FROM (SELECT e.kind FROM ${eventsOf(sql, window)} LIMIT ${value.int4(2 * limit + 1)}) AS found`
+  return row ?? { purchases: 0, refunds: 0 }
 })
 
-/** SQL condition for applied clearings, which are the ones with a purchase time. */
-const isPurchase = (sql: SqlClient.SqlClient, { currency, from, to }: Window) =>
-  sql`e.kind = 'clearing' AND e.currency = ${currency}
-    AND e.purchase_at >= ${value.timestamptz(from)} AND e.purchase_at < ${value.timestamptz(to)}`
+/**
+ * SQL for the applied clearings of a window, which are the ones with a purchase time, and the applied refunds of each:
+ * rows `e`.
+ */
+const eventsOf = (sql: SqlClient.SqlClient, { currency, from, integratorId, to }: Window) =>
+  sql`spend_events p CROSS JOIN LATERAL (
+      SELECT p.*
+      UNION ALL
+      SELECT f.* FROM spend_events f
+      WHERE p.refunded_cents > 0 AND f.integrator_id = ${integratorId} AND f.user_id = p.user_id AND f.kind = 'refund'
+        AND f.original_id = p.external_transaction_id AND f.currency = p.currency AND f.position IS NOT NULL
+      ${perRow}
+    ) e
+    WHERE p.integrator_id = ${integratorId} AND p.kind = 'clearing' AND p.currency = ${currency}
+      AND p.purchase_at >= ${value.timestamptz(from)} AND p.purchase_at < ${value.timestamptz(to)}`
 
 /**
- * Reads the applied purchases of a window, and all applied refunds, by user and in the order of their processing. Runs
- * inside the caller's transaction. Attributes are those of the linked authorization, else those at the purchase time
+ * Reads the applied purchases of a window and their refunds, by user and in the order of their processing. Runs inside
+ * the caller's transaction. Attributes are those of the linked authorization, else those at the purchase time
  * (decisions, section 5.3). They are looked up for each purchase: a join by user alone, which the planner prefers where
  * users have few records, would be quadratic for a user with many.
  */
@@ -71,7 +81,7 @@ export const forEachPage = Effect.fnUntraced(function*<E, R>(
       e.original_id AS "originalId", e.cents, e.mcc, e.purchase_at AS "purchaseAt", e.refunded_cents AS "refundedCents",
       coalesce(a.tier, h.tier) AS tier, coalesce(a.country, h.country) AS country,
       coalesce(a.segment, h.segment) AS segment, r.amount AS paid, r.category_id AS "paidCategory"
-    FROM spend_events e
+    FROM (SELECT e.* FROM ${eventsOf(sql, window)}) e
     LEFT JOIN LATERAL (
       SELECT a.tier, a.country, a.segment FROM authorizations a
       WHERE e.kind = 'clearing' AND a.integrator_id = e.integrator_id AND a.user_id = e.user_id
@@ -84,8 +94,6 @@ export const forEachPage = Effect.fnUntraced(function*<E, R>(
     ) h ON true
     LEFT JOIN rewards r ON r.integrator_id = e.integrator_id AND r.user_id = e.user_id AND r.kind = e.kind
       AND r.external_transaction_id = e.external_transaction_id AND r.program_id = ${window.programId}
-    WHERE e.integrator_id = ${window.integratorId} AND (${isPurchase(sql, window)}
-      OR e.kind = 'refund' AND e.currency = ${window.currency} AND e.position IS NOT NULL)
     ORDER BY e.user_id, e.position`
   while (true) {
     const rows = yield* sql<PurchaseRow | RefundRow>`FETCH ${sql.literal(`${pageRows}`)} FROM history`.withoutTransform

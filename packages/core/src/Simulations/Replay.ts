@@ -21,7 +21,7 @@ export interface PurchaseRow extends Row<typeof attributeColumns> {
   readonly paidCategory: string | null
 }
 
-/** A refund of any purchase of the user. */
+/** An applied refund of one of the purchases. */
 export interface RefundRow {
   readonly kind: "refund"
   readonly userId: string

@@ -1,0 +1,69 @@
+import { value } from "@card-rewards/core/Database"
+import { Simulations } from "@card-rewards/core/Simulations"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { processAll } from "@card-rewards/testing/EventProcessing"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Exit } from "effect"
+import { SqlClient } from "effect/sql"
+import { lived, program, request, send, services } from "./Lived.ts"
+
+/** Adds an applied purchase of `ann` in each of so many months from the year 1 on. */
+const addPurchases = (id: IntegratorId, months: number) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql`INSERT INTO spend_events (integrator_id, user_id, kind, external_transaction_id, lane, received_at, currency,
+        cents, descriptor, mcc, occurred_at, position, purchase_at, refunded_cents)
+      SELECT ${id}, 'ann', 'clearing', 'm' || n, 0, now(), 'USD', 10000, 'Shop', '5812', at, 1000 + n, at, 0
+      FROM generate_series(0, ${value.int4(months - 1)}) n
+      CROSS JOIN LATERAL (SELECT timestamptz '0001-01-01Z' + n * interval '1 month' AS at) m`)
+
+layer(services)("a simulation", (it) => {
+  it.effect("is refused beyond the limit of purchases, and runs at the limit", () =>
+    Effect.gen(function*() {
+      const id = yield* lived
+      const withLimit = (transactions: number) =>
+        Effect.flatMap(Simulations, ({ simulate }) => simulate(id, program, request(), [])).pipe(
+          Effect.provide(Simulations.layer({ transactions, millis: 60_000 })),
+          Effect.exit
+        )
+      assert.isTrue(Exit.isSuccess(yield* withLimit(9)))
+      const refused = yield* Effect.flip(yield* withLimit(8))
+      assert.deepInclude(refused, { _tag: "SimulationTooLarge" })
+    }))
+
+  it.effect("is refused beyond as many refunds of its purchases, and does not count refunds of others", () =>
+    Effect.gen(function*() {
+      const id = yield* lived
+      yield* addPurchases(id, 1)
+      const simulate = Effect.flatMap(Simulations, ({ simulate }) => simulate(id, program, request(), [])).pipe(
+        Effect.provide(Simulations.layer({ transactions: 9, millis: 60_000 }))
+      )
+      const expected = yield* simulate
+      const refund = (index: number, originalTransactionId: string) =>
+        send(id, ["refund", "ann", `f${index}`, 1, "5411", "11-26", { originalTransactionId }])
+      for (let index = 0; index < 10; index++) yield* refund(index, "m0")
+      yield* processAll
+      assert.deepStrictEqual(yield* simulate, expected)
+      // one is there already
+      for (let index = 10; index < 18; index++) yield* refund(index, "c3")
+      yield* processAll
+      assert.strictEqual((yield* simulate).transactions, 7)
+      yield* refund(18, "c3")
+      yield* processAll
+      const refused = yield* Effect.flip(simulate)
+      assert.deepInclude(refused, { _tag: "SimulationTooLarge" })
+      assert.include(refused.message, "more than 9 refunds")
+    }))
+
+  it.effect("is refused beyond 10,000 months, and runs with as many", () =>
+    Effect.gen(function*() {
+      const id = yield* lived
+      yield* addPurchases(id, 10_000)
+      const { simulate } = yield* Simulations
+      const before = request({}, "0001-01-01T00:00:00Z", "0834-05-01T00:00:00Z")
+      assert.lengthOf((yield* simulate(id, program, before, [])).byMonth, 10_000)
+      const all = request({}, "0001-01-01T00:00:00Z", "9999-12-31T00:00:00Z")
+      const refused = yield* Effect.flip(Effect.asVoid(simulate(id, program, all, [])))
+      assert.deepInclude(refused, { _tag: "SimulationTooLarge" })
+      assert.include(refused.message, "10000 months")
+    }))
+})
