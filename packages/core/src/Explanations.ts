@@ -105,7 +105,11 @@ const explain = Effect.fnUntraced(function*(
 /** The maximum number of refunds that an explanation shows: the first ones. Most purchases have few. */
 const maxRefunds = 1_000
 
-/** The applied refunds, in order of application, and by how much each reduced the reward. */
+/**
+ * The applied refunds, in order of application, and by how much each reduced the reward. All refunds of the purchase
+ * are read and sorted: with `position` in an index, no update of a spend event that is applied would be heap-only
+ * (migrations/0001_initial/SpendEvents.ts), and the order of arrival is another one for refunds that were set aside.
+ */
 const refundsOf = Effect.fnUntraced(function*(row: Row) {
   const sql = yield* SqlClient.SqlClient
   const refunds = yield* sql<{ externalTransactionId: string; cents: bigint }>`
