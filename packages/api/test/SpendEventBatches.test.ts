@@ -32,6 +32,30 @@ const randomEvent = (random: SeededRandom): Event => {
   return random.chance(0.15) ? { ...event, ...random.pick(mistakes) } : event
 }
 
+/** An event with the identity of one of the last ten, often with the same content. */
+const repeatedEvent = (random: SeededRandom, events: ReadonlyArray<Event>): Event => {
+  const event = random.pick(events.slice(-10))
+  if (random.chance(0.4)) return event
+  return { ...event, ...random.pick(otherContents) }
+}
+
+const otherContents: ReadonlyArray<Event> = [
+  { amount: { currency: "USD", amount: "100" } },
+  { amount: { currency: "USD", amount: "250" } },
+  { occurredAt: "2099-12-10T00:00:00Z" },
+  { occurredAt: "2199-01-01T00:00:00Z" },
+  { merchant: { descriptor: "Shop", mcc: "5411", country: "DE" } }
+]
+
+/** Events of which about half have the identity of an earlier one. */
+const randomEvents = (random: SeededRandom, count: number): ReadonlyArray<Event> => {
+  const events: Array<Event> = []
+  while (events.length < count) {
+    events.push(events.length > 0 && random.chance(0.5) ? repeatedEvent(random, events) : randomEvent(random))
+  }
+  return events
+}
+
 const mistakes: ReadonlyArray<Event> = [
   { integratorId: "somebody" },
   { userId: "" },
@@ -87,7 +111,7 @@ layer(TestApi.withProcessing(), options)("batches of spend events", (it) => {
         yield* send(...publish("p", 1))
         yield* send(...setClock("2099-12-15T00:00:00.000Z"))
       }
-      const events = Array.from({ length: 60 }, () => randomEvent(random))
+      const events = randomEvents(random, 90)
       const ofIntegrator = (event: Event, name: string) =>
         event["integratorId"] === "acme" ? { ...event, integratorId: name } : event
       const expected: Array<unknown> = []

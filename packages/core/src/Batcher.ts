@@ -18,6 +18,8 @@ export interface Pending<Request, A, E> {
   readonly request: Request
   /** The request's span as W3C `traceparent`; null without tracing. */
   readonly traceparent: string | null
+  /** Whether the request is answered, or its caller has left. */
+  readonly isDone: boolean
   /** Answers the request; only the first answer counts. */
   readonly complete: (answer: Exit.Exit<A, E>) => void
 }

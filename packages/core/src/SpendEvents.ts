@@ -71,16 +71,15 @@ type Answer = Exit.Exit<SpendEventAccepted, Refusal | Unavailable>
 type Post = Batcher.Pending<SpendEvent, SpendEventAccepted, Refusal | Unavailable>
 
 /**
- * Stores the events of a batch and answers each. An event with the same identity as another of the batch, or stored by
- * a concurrent insert, takes another round; so do the events of its user that come after it.
+ * Stores the events of a batch and answers each. Those that a concurrent insert stored take another round. A round
+ * leaves out posts that were answered meanwhile, because they exceeded their deadline or their callers left.
  */
 const storeBatch = Effect.fnUntraced(function*(
   batch: ReadonlyArray<Post>,
   expected: Expected
 ): Effect.fn.Return<void, never, SqlClient.SqlClient> {
-  let rest = batch
-  while (rest.length > 0) {
-    const { later, posts } = firstRound(rest)
+  let posts = unanswered(batch)
+  while (posts.length > 0) {
     const lost = yield* Database.withinRequestDeadline(insert(posts, expected)).pipe(
       Effect.flatMap((rows) =>
         rows[0]?.owned === false ? storeBySlot(posts, expected) : Effect.sync(() => answerAll(posts, rows))),
@@ -91,9 +90,11 @@ const storeBatch = Effect.fnUntraced(function*(
           : Effect.as(Effect.forEach(posts, (post) => storeBatch([post], expected)), [])
       )
     )
-    rest = [...lost, ...later]
+    posts = unanswered(lost)
   }
 })
+
+const unanswered = (posts: ReadonlyArray<Post>): ReadonlyArray<Post> => posts.filter(({ isDone }) => !isDone)
 
 /** Stores the events of each slot apart, where this cell does not own all of their slots. */
 const storeBySlot = Effect.fnUntraced(function*(
@@ -106,50 +107,32 @@ const storeBySlot = Effect.fnUntraced(function*(
   return []
 })
 
-/** The events up to each user's first one whose identity is that of an earlier event, and the others. */
-const firstRound = (batch: ReadonlyArray<Post>) => {
-  const identities = new Set<string>()
-  const waitingUsers = new Set<string>()
-  const posts: Array<Post> = []
-  const later: Array<Post> = []
-  for (const post of batch) {
-    const identity = identityOf(post.request)
-    if (identities.has(identity) || (waitingUsers.size > 0 && waitingUsers.has(userOf(post.request)))) {
-      waitingUsers.add(userOf(post.request))
-      later.push(post)
-    } else {
-      identities.add(identity)
-      posts.push(post)
-    }
-  }
-  return { posts, later }
-}
-
 const answerEach = (posts: ReadonlyArray<Post>, answer: Answer) =>
   Effect.sync((): ReadonlyArray<Post> => {
     for (const post of posts) post.complete(answer)
     return []
   })
 
-/** Map key of an event's identity, the tuple that the contract defines. Ids contain no NUL. */
-const identityOf = (event: SpendEvent): string =>
-  `${event.integratorId}\0${event.userId}\0${event.kind}\0${event.externalTransactionId}`
-
-const userOf = ({ integratorId, userId }: SpendEvent): string => `${integratorId}\0${userId}`
-
-/** Answers the events of an insert, except for those that a concurrent insert stored, which it returns. */
+/**
+ * Answers the events of an insert, except for those that a concurrent insert stored, which it returns, with the later
+ * ones of the same identity.
+ */
 const answerAll = (posts: ReadonlyArray<Post>, rows: ReadonlyArray<NotStored>): ReadonlyArray<Post> => {
   const notStored = new Map(rows.map((row) => [row.ord, row]))
   const lost: Array<Post> = []
+  const lostFirsts = new Set<number>()
   for (const [ord, post] of posts.entries()) {
     const row = notStored.get(ord)
     const id = printId(post.request)
     if (row === undefined) post.complete(Exit.succeed({ id, duplicate: false }))
     else if (row.known && row.same === true) post.complete(Exit.succeed({ id, duplicate: true }))
     else if (row.known) post.complete(conflict(id))
-    else if (row.future) post.complete(inFuture())
+    else if (row.future && !lostFirsts.has(row.first)) post.complete(inFuture())
     else if (!row.enrolled) post.complete(notEnrolled(post.request))
-    else lost.push(post)
+    else {
+      lostFirsts.add(row.first)
+      lost.push(post)
+    }
   }
   return lost
 }

@@ -29,7 +29,7 @@ export const segmentColumns = "integrator_id, lane, arrival, user_ids, kinds, ex
 
 /**
  * SQL for the segments of the events that an insert has stored. `stored` names the query with their keys, lanes and
- * arrivals, `traces` the one with their keys and traces, absent where no event has a trace: where one has, each event
+ * arrivals, `traces` one with their arrivals and traces, absent where no event has a trace: where one has, each event
  * has a segment of its own. `perLane` is the largest number of events of one lane.
  */
 export const insertedSegments = (
@@ -47,7 +47,7 @@ export const insertedSegments = (
         FROM ${stored} s GROUP BY s.integrator_id, s.lane${parts}`
       : `SELECT s.integrator_id, s.lane, s.arrival, ARRAY[s.user_id], ARRAY[s.kind], ARRAY[s.external_transaction_id],
           t.traceparent
-        FROM ${stored} s JOIN ${traces} t USING (integrator_id, user_id, kind, external_transaction_id)`
+        FROM ${stored} s JOIN ${traces} t USING (arrival)`
   )])
 }
 

@@ -52,6 +52,29 @@ export const inputOf = (posts: ReadonlyArray<Post>) => {
   return { integratorIds, rows }
 }
 
+/** Map key of an event's identity, the tuple that the contract defines. Ids contain no NUL. */
+const identityOf = (event: SpendEvent): string =>
+  `${event.integratorId}\0${event.userId}\0${event.kind}\0${event.externalTransactionId}`
+
+/** For each post the position of the first one with the same identity. */
+export const firstsOf = (posts: ReadonlyArray<Post>): ReadonlyArray<number> => {
+  const firsts = new Map<string, number>()
+  return posts.map(({ request }, ord) => {
+    const identity = identityOf(request)
+    const first = firsts.get(identity)
+    if (first !== undefined) return first
+    firsts.set(identity, ord)
+    return ord
+  })
+}
+
+/** Whether two events of one identity have the same content, as columns are compared for stored ones. */
+export const haveSameContents = (a: SpendEvent, b: SpendEvent): boolean =>
+  a.amount.currency === b.amount.currency && a.amount.amount === b.amount.amount &&
+  a.merchant.descriptor === b.merchant.descriptor && a.merchant.mcc === b.merchant.mcc &&
+  a.merchant.mid === b.merchant.mid && a.merchant.country === b.merchant.country && a.occurredAt === b.occurredAt &&
+  originalOf(a)?.externalTransactionId === originalOf(b)?.externalTransactionId
+
 /** The order of keys, in which all inserts lock them. */
 export const byLockOrder = (a: Input, b: Input): number =>
   compare(a.integratorId, b.integratorId) || compare(a.externalTransactionId, b.externalTransactionId) ||

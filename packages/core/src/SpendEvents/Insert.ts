@@ -1,4 +1,5 @@
 import { laneCount } from "@card-rewards/domain/Lane"
+import type { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
@@ -7,7 +8,7 @@ import { columnList, int4 } from "../Database/Table.ts"
 import { insertedSegments, segmentColumns } from "../Processing/Segments.ts"
 import { areOwned } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
-import { byLockOrder, clocks, input, inputOf, isInFuture, type Post, sent } from "./Input.ts"
+import { byLockOrder, clocks, firstsOf, haveSameContents, input, inputOf, isInFuture, type Post, sent } from "./Input.ts"
 import { insertNew } from "./InsertNew.ts"
 
 /**
@@ -25,7 +26,11 @@ export interface Expected {
 /** An event that was not stored, by its position in the insert. */
 export interface NotStored {
   readonly ord: number
+  /** The position of the first event of the insert with the same identity. */
+  readonly first: number
+  /** Whether its identity is stored, by an earlier insert or for an earlier event of this one. */
   readonly known: boolean
+  /** Whether it has the content that is stored, where its identity is. */
   readonly same: boolean | null
   readonly enrolled: boolean
   readonly future: boolean
@@ -34,15 +39,43 @@ export interface NotStored {
 }
 
 /**
- * Stores and queues new events. Returns those that it did not store: those that are stored already, compared, those
- * that are refused, and those that a concurrent insert stored.
+ * Stores and queues new events: of several with one identity, the first that is not refused. Returns those that it did
+ * not store: those whose identity is stored, compared, those that are refused, and those that a concurrent insert
+ * stored.
  */
 export const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>, expected: Expected) {
-  if (expected.inserts === 0 && (yield* areAllStored(posts))) return []
-  const notStored = yield* insertSome(posts)
-  expected.inserts = notStored.length > 0 ? expectingInserts : Math.max(0, expected.inserts - 1)
-  return notStored
+  const firsts = firstsOf(posts)
+  const areDistinct = firsts.every((first, ord) => first === ord)
+  if (expected.inserts === 0 && areDistinct && (yield* areAllStored(posts))) return []
+  const rows = yield* insertSome(posts)
+  expected.inserts = rows.length > 0 ? expectingInserts : Math.max(0, expected.inserts - 1)
+  return compareWithin(posts, firsts, rows)
 })
+
+/** A row of a statement that inserts. The statement does not see what it stores itself. */
+type Row = Omit<NotStored, "first">
+
+/** Compares events that were not stored with the earlier ones that the same statement has stored. */
+const compareWithin = (
+  posts: ReadonlyArray<Post>,
+  firsts: ReadonlyArray<number>,
+  rows: ReadonlyArray<Row>
+): ReadonlyArray<NotStored> => {
+  if (rows.length === 0) return []
+  const notStored = new Set(rows.map(({ ord }) => ord))
+  const stored = new Map<number, { readonly ord: number; readonly event: SpendEvent }>()
+  for (const [ord, { request: event }] of posts.entries()) {
+    if (!notStored.has(ord)) stored.set(firsts[ord] ?? ord, { ord, event })
+  }
+  return rows.map((row) => {
+    const first = firsts[row.ord] ?? row.ord
+    const before = stored.get(first)
+    const event = posts[row.ord]?.request
+    return before === undefined || event === undefined || before.ord > row.ord
+      ? { ...row, first }
+      : { ...row, first, known: true, same: haveSameContents(before.event, event) }
+  })
+}
 
 const areAllStored = (posts: ReadonlyArray<Post>) =>
   Effect.catchIf(
@@ -57,14 +90,15 @@ const queued = columnList({ ...Tables.spendEventKey.columns, ...Tables.spendEven
 /** `position` is that in the order of keys. */
 const positioned = columnList({ position: int4(), ...input.columns })
 
+/** Events with one identity have neighbouring positions, in their order: the first that is not refused is stored. */
 const insertSome = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
   const { integratorIds, rows } = inputOf(posts)
   const perLane = Map.groupBy(rows, ({ clock, lane }) => clock * laneCount + lane)
   const most = Math.max(...Array.from(perLane.values(), ({ length }) => length))
-  const traces = posts.some(({ traceparent }) => traceparent !== null) ? "input" : undefined
-  return yield* sql<NotStored>`
+  const traces = posts.some(({ traceparent }) => traceparent !== null) ? "arrived" : undefined
+  return yield* sql<Row>`
     WITH input AS (
       SELECT * FROM ${positioned.unnest(rows.toSorted(byLockOrder).map((row, position) => ({ ...row, position })))}
     ), ownership AS (
@@ -75,14 +109,15 @@ const insertSome = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
       FROM input t LEFT JOIN LATERAL (
         SELECT u.user_id FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
       ) u ON true
+    ), arrived AS (
+      SELECT *,
+        CASE WHEN enrolled AND NOT future AND (SELECT owned FROM ownership) THEN nextval('arrivals') END AS arrival
+      FROM (SELECT * FROM judged ORDER BY ord) in_order
     ), stored AS (
       INSERT INTO spend_events (${sent.names}, arrival, received_at)
       SELECT ${sent.names}, arrival, (SELECT times FROM clocks)[clock]
-      FROM (
-        SELECT *, nextval('arrivals') AS arrival
-        FROM (SELECT * FROM judged WHERE enrolled AND NOT future ORDER BY ord) in_order
-        WHERE (SELECT owned FROM ownership)
-      ) arrived
+      FROM arrived
+      WHERE arrival IS NOT NULL
       ORDER BY position
       ON CONFLICT DO NOTHING
       RETURNING ${queued.names}
@@ -95,10 +130,10 @@ const insertSome = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
         AND e.mid IS NOT DISTINCT FROM t.mid AND e.country IS NOT DISTINCT FROM t.country
         AND e.original_id IS NOT DISTINCT FROM t.original_id AS same,
       t.enrolled, t.future, (SELECT owned FROM ownership) AS owned
-    FROM judged t LEFT JOIN LATERAL (
+    FROM arrived t LEFT JOIN LATERAL (
       SELECT * FROM spend_events e WHERE ${Tables.spendEventKey.match("e", "t")} ${perRow}
     ) e ON true
     -- mostly all are stored, and none is looked for
     WHERE (SELECT count(*) FROM stored) < ${value.int4(posts.length)}
-      AND (${Tables.spendEventKey.of("t")}) NOT IN (SELECT ${Tables.spendEventKey.of("s")} FROM stored s)`
+      AND (t.arrival IS NULL OR t.arrival NOT IN (SELECT s.arrival FROM stored s))`
 })
