@@ -56,7 +56,8 @@ export class SpendEvents extends Context.Service<SpendEvents, {
         maxPending,
         startAt: [1, secondInsertAt],
         busy: "The event was not stored in time; send it again",
-        run: (batch) => Effect.provideService(storeBatch(batch, expected), SqlClient.SqlClient, sql)
+        run: (batch) =>
+          Database.withOneDeadline(Effect.provideService(storeBatch(batch, expected), SqlClient.SqlClient, sql))
       })
       return SpendEvents.of({
         submit: (event) => Tracing.span("SpendEvents.submit")(submit(event)),

@@ -1,9 +1,11 @@
 import { value } from "@card-rewards/core/Database"
+import { slotOf } from "@card-rewards/core/Slots"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
-import { ahead, cents, event, outcomeOf, services, setUp, times } from "./CountedInserts.ts"
+import { TestClock } from "effect/testing"
+import { ahead, cents, event, newUser, outcomeOf, services, setUp, times } from "./CountedInserts.ts"
 
 layer(services)("events that a concurrent insert stores", (it) => {
   /** Another session inserts an event, and commits when the effect that is returned runs. */
@@ -73,5 +75,37 @@ layer(services)("events that a concurrent insert stores", (it) => {
       yield* commit
       assert.strictEqual(outcomeOf(yield* Effect.result(submit(event(integratorId, "next")))), "stored")
       assert.strictEqual(statements() - before, 2)
+    }))
+})
+
+layer(services)("a batch of several statements", (it) => {
+  it.effect("ends 4.5 s after it began", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const isPending = yield* Deferred.make<void>()
+      const hangs = yield* Deferred.make<void>()
+      const { integratorId, statements, submit } = yield* setUp((statement) =>
+        statement === 1
+          ? Deferred.await(isPending)
+          : statement === 3
+          ? TestClock.adjust("3 seconds")
+          : statement === 4
+          ? Effect.andThen(Deferred.succeed(hangs, undefined), Effect.never)
+          : Effect.void)
+      const gone = yield* newUser
+      yield* sql`DELETE FROM cell_slots WHERE slot = ${value.int4(slotOf(gone))}`
+      const first = yield* Effect.forkChild(submit(event(integratorId, "first")))
+      yield* TestClock.adjust(0)
+      // the slot of one is not owned, so that each slot takes a statement of its own after the two of both
+      const posts = yield* Effect.forEach([integratorId, gone], (id) => Effect.forkChild(submit(event(id, "t"))))
+      yield* TestClock.adjust(0)
+      yield* Deferred.succeed(isPending, undefined)
+      yield* Fiber.join(first)
+      yield* Deferred.await(hangs)
+      yield* TestClock.adjust("1500 millis")
+      for (const post of posts) assert.strictEqual((yield* Effect.flip(Fiber.join(post)))._tag, "Unavailable")
+      const overdue = Effect.andThen(TestClock.withLive(Effect.sleep("20 seconds")), Effect.die("the batch goes on"))
+      assert.isFalse((yield* Effect.raceFirst(submit(event(integratorId, "next")), overdue)).duplicate)
+      assert.strictEqual(statements(), 5)
     }))
 })
