@@ -8,7 +8,17 @@ import { columnList, int4 } from "../Database/Table.ts"
 import { insertedSegments, segmentColumns } from "../Processing/Segments.ts"
 import { areOwned } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
-import { byLockOrder, clocks, firstsOf, haveSameContents, input, inputOf, isInFuture, type Post, sent } from "./Input.ts"
+import {
+  byLockOrder,
+  clocks,
+  firstsOf,
+  haveSameContents,
+  input,
+  inputOf,
+  isInFuture,
+  type Post,
+  sent
+} from "./Input.ts"
 import { insertNew } from "./InsertNew.ts"
 
 /**
