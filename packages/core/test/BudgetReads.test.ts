@@ -65,7 +65,7 @@ layer(moneyLayer)("a batch reads", (it) => {
       assert.deepStrictEqual(yield* notApplied(integratorId), [])
       assert.deepStrictEqual(yield* notApplied(other.integratorId), [])
       assert.strictEqual(yield* rewardCount(integratorId), 2 * users * programs)
-      // less than all rows, of which the smallest bound reads one user's
+      // less than all rows, of which the smallest bound reads one month's
       yield* all({})
       while ((yield* Effect.provideService(processEvents, MaxGroupRows, 1)) > 0);
       assert.strictEqual(yield* rewardCount(integratorId), 3 * users * programs)

@@ -21,7 +21,7 @@ layer(services, { excludeTestServices: true })("a request of several transaction
           sql`LOCK TABLE ${sql.literal(tables)} IN ACCESS EXCLUSIVE MODE`,
           sql`SELECT pg_sleep(${value.int4(seconds)})`
         )))
-      // what the first steps read is free again after 4 s; what the second ones need is not
+      // what the first steps read is free again after 4 s; what the second ones need is not, for 4.5 s and more
       const first = yield* hold("user_balances, vault_balances", 4)
       const second = yield* hold("spend_events, vaults", 12)
       yield* Effect.sleep(300)
@@ -31,7 +31,7 @@ layer(services, { excludeTestServices: true })("a request of several transaction
       const statement = (yield* Statements).get(integratorId, { asset: "USDC", from: today, to: today })
       const errors = yield* Effect.all([Effect.flip(explain), Effect.flip(statement)], { concurrency: 2 })
       assert.deepStrictEqual(errors.map(({ _tag }) => _tag), ["Unavailable", "Unavailable"])
-      assert.isAtMost((yield* Clock.currentTimeMillis) - started, 7_500)
+      assert.isBelow((yield* Clock.currentTimeMillis) - started, 8_000)
       yield* Fiber.interruptAll([first, second])
     }))
 })

@@ -42,9 +42,9 @@ describe("time and size", () => {
       yield* receiver.drained
     }).pipe(withConnector(shortConnect), Effect.scoped))
 
-  const dripping = (socket: Socket, head: string, drop: string) => {
+  const dripping = (socket: Socket, head: string, drop: string, pauseMillis = 10) => {
     socket.write(head)
-    const timer = setInterval(() => socket.write(drop), 10)
+    const timer = setInterval(() => socket.write(drop), pauseMillis)
     socket.once("close", () => clearInterval(timer))
   }
 
@@ -57,12 +57,13 @@ describe("time and size", () => {
         yield* receiver.drained
       }).pipe(withConnector(shortInAll), Effect.scoped))
 
-    it.live.each<readonly [string, string, string]>([
+    it.live.each<readonly [name: string, head: string, drop: string, pauseMillis?: number]>([
       ["headers that arrive byte by byte", "HTTP/1.1 200 OK\r\n", "x-a: b\r\n"],
-      ["a status line that arrives byte by byte", "HTTP/1.1 200 O", "K"]
-    ])("%s end at the timeout", ([, head, drop]) =>
+      ["a status line that arrives byte by byte", "HTTP/1.1 200 O", "K"],
+      ["interim responses now and then", "", "HTTP/1.1 102 Processing\r\n\r\n", 200]
+    ])("%s end at the timeout", ([, head, drop, pauseMillis]) =>
       Effect.gen(function*() {
-        const receiver = yield* rawReceiver((socket) => dripping(socket, head, drop))
+        const receiver = yield* rawReceiver((socket) => dripping(socket, head, drop, pauseMillis))
         yield* post(urlOf(receiver)).pipe(expectReason("timeout"), inLessThan(10_000))
         yield* receiver.drained
       }).pipe(withConnector(shortInAll), Effect.scoped))

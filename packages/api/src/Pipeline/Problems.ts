@@ -53,8 +53,9 @@ export const describe = (root: string, issue: SchemaIssue.Issue): string => {
   const shown = new Set<string>()
   let more = 0
   for (const [leaf, path] of leavesOf(issue, [])) {
-    if (shown.size >= maxProblems) more++
-    else for (const problem of problemsOf(leaf, path)) shown.add(print(root, problem))
+    const left = maxProblems - shown.size
+    if (left === 0) more++
+    else for (const problem of problemsOf(leaf, path).slice(0, left)) shown.add(print(root, problem))
   }
   return `${[...shown].join("; ")}${more === 0 ? "" : `; and ${more} more`}`
 }

@@ -35,8 +35,10 @@ export const purge = Effect.fnUntraced(function*(now: number) {
     yield* sql`UPDATE webhook_endpoints SET work_at = NULL
       WHERE integrator_id = ${integratorId} AND generation = ${generation}`
     // the next endpoint numbers on from the last one; those before have nothing left
-    yield* sql`DELETE FROM webhook_endpoints WHERE integrator_id = ${integratorId} AND generation < ${generation}
-      AND deleted_at IS NOT NULL AND work_at IS NULL`
+    yield* sql`DELETE FROM webhook_endpoints WHERE ctid = ANY(ARRAY(
+        SELECT ctid FROM webhook_endpoints WHERE integrator_id = ${integratorId} AND generation < ${generation}
+          AND deleted_at IS NOT NULL AND work_at IS NULL ORDER BY generation ${limit}
+      ))`
   }
   return true
 })

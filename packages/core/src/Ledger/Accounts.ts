@@ -2,6 +2,7 @@ import type { UserAccount } from "@card-rewards/domain/Journal"
 import type { IntegratorId, VaultId } from "@card-rewards/domain/Ids"
 import type { Asset } from "@card-rewards/domain/Money"
 import type { Totals } from "@card-rewards/domain/Statement"
+import { earliestMillis } from "@card-rewards/domain/Time"
 import type { RowVersion } from "../Database/Table.ts"
 
 /** A position in the order in which due rewards are applied: `(claimableAt, creation)`. */
@@ -10,6 +11,9 @@ export interface DuePosition {
   readonly claimableAt: number
   readonly creation: bigint
 }
+
+/** Before every reward: the year 1. */
+export const beforeAll: DuePosition = { claimableAt: earliestMillis, creation: 0n }
 
 /** The order in which rewards become Claimable, and are paid (decisions, section 6). */
 export const byDuePosition = (a: DuePosition, b: DuePosition): number =>

@@ -1,12 +1,11 @@
 import type { Asset } from "@card-rewards/domain/Money"
-import { earliestMillis } from "@card-rewards/domain/Time"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
 import { columnList, int8, timestamptz } from "../Database/Table.ts"
 import * as Tables from "../Tables.ts"
-import { byCreation, byDuePosition, type DuePosition, type UserAccounts } from "./Accounts.ts"
+import { beforeAll, byCreation, byDuePosition, type DuePosition, type UserAccounts } from "./Accounts.ts"
 import type { Book } from "./Book.ts"
 import { type RewardRow, rewardKey } from "./RewardRow.ts"
 
@@ -21,9 +20,6 @@ type ReadPage = (
   readers: ReadonlyArray<Reader>,
   limit: number
 ) => Effect.Effect<ReadonlyArray<RewardRow>, SqlError.SqlError, SqlClient.SqlClient>
-
-/** Before every reward: the year 1. */
-const beginning: DuePosition = { claimableAt: earliestMillis, creation: 0n }
 
 /** Smallest first page of a user's rewards, in rows. */
 const minPageSize = 4
@@ -40,7 +36,7 @@ const readFirst = Effect.fnUntraced(function*(
   users: ReadonlyArray<Pick<Reader, "book" | "accounts">>,
   order: (a: DuePosition, b: DuePosition) => number,
   readPage: ReadPage,
-  after: DuePosition = beginning
+  after: DuePosition = beforeAll
 ) {
   const found = new Map(users.map(({ book }) => [book, new Array<RewardRow>()]))
   const perUser = Math.max(...users.map(({ book }) => book.budget + 1)) * growth / Math.max(1, users.length)
@@ -135,7 +131,7 @@ export const readAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset
     .filter((one) => one.asset === asset && one.firstWaiting !== undefined && one.firstWaiting <= assignedTo)
     .map((accounts) => ({ book, accounts }))
   if (users.length === 0) return []
-  const after = { ...beginning, creation: book.reservedTo[asset] }
+  const after = { ...beforeAll, creation: book.reservedTo[asset] }
   const found = yield* readFirst(users, byCreation, readAssignedPage, after)
   const inScope = new Set(users.map(({ accounts }) => accounts))
   const created = book.createdRows(asset).filter((row) => inScope.has(book.user(row.userId, asset)))

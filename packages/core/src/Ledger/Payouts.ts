@@ -2,7 +2,7 @@ import { pay, printRewardId, unpaid } from "@card-rewards/domain/Reward"
 import { Context, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
-import { byDuePosition, type DuePosition, type Payout } from "./Accounts.ts"
+import { beforeAll, byDuePosition, type DuePosition, type Payout } from "./Accounts.ts"
 import type { Book } from "./Book.ts"
 import type { RewardRow } from "./RewardRow.ts"
 
@@ -72,9 +72,6 @@ const divide = (rows: ReadonlyArray<RewardRow>, amount: bigint) => {
 const payParts = (book: Book, parts: ReadonlyArray<Part>, reference: string): void => {
   for (const { amount, row } of parts) book.change(row, pay(row, amount), reference)
 }
-
-/** Before every reward: the year 1. */
-const beforeAll: DuePosition = { claimableAt: -62_135_596_800_000, creation: 0n }
 
 /** A user's first claimable rewards, oldest first, with this transaction's changes: it may have paid stored ones. */
 const readClaimable = Effect.fnUntraced(function*(book: Book, payout: Payout, limit: number) {
