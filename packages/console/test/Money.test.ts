@@ -34,8 +34,12 @@ describe("money as it is shown", () => {
   })
 
   it("refuses what is finer than the unit, or no number", () => {
-    for (const text of ["1.0000001", "", "-1", "1e3", "1.", ".5", "1 000", "0x10"])
-      assert.isUndefined(parseMoney(text, "USDC"), text)
+    const texts = ["1.0000001", "", "-1", "1e3", "1.", ".5", "1 000", "0x10"]
+    // a comma before decimals, or anywhere else but after thousands
+    const commas = ["1,5", "0,5", "12,50", "1,2345", ",5", "1,", "1,,000", "1234,567", "1,000.5,0"]
+    for (const text of [...texts, ...commas]) assert.isUndefined(parseMoney(text, "USDC"), text)
+    assert.isUndefined(parseDecimal("1,5", 2))
+    assert.strictEqual(parseMoney("1,234,567.5", "USDC"), 1_234_567_500_000n)
   })
 
   it("keeps rates exact", () => {

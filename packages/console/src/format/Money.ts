@@ -33,12 +33,11 @@ export const printMoney = (amount: bigint, unit: string): string => {
 /** Reads `1,234.5` as smallest units; undefined for a text that is no amount or has too many decimals. */
 export const parseMoney = (text: string, unit: string): bigint | undefined => parseDecimal(text, decimalsOf(unit))
 
-/** Reads a decimal number as an integer of 10^-decimals. */
+/** Reads a decimal number as an integer of 10^-decimals. Commas may divide thousands, as in `1,234.5`, and no more. */
 export const parseDecimal = (text: string, decimals: number): bigint | undefined => {
-  const match = /^(\d+)(?:\.(\d+))?$/.exec(text.trim().replaceAll(",", ""))
-  const fraction = match?.[2] ?? ""
-  if (match === null || fraction.length > decimals) return undefined
-  return BigInt(`${match[1]}${fraction.padEnd(decimals, "0")}`)
+  const [, whole = "", fraction = ""] = /^(\d+|\d{1,3}(?:,\d{3})+)(?:\.(\d+))?$/.exec(text.trim()) ?? []
+  if (whole === "" || fraction.length > decimals) return undefined
+  return BigInt(`${whole.replaceAll(",", "")}${fraction.padEnd(decimals, "0")}`)
 }
 
 /** The inverse of {@link parseDecimal}, without trailing zeros. */
