@@ -166,6 +166,7 @@ describe("verifyWebhook", () => {
       yield* expectRefused(at(nowSeconds - 301), "TimestampTooOld")
       yield* expectRefused(at(nowSeconds + 301), "TimestampTooNew")
       yield* expectRefused({ ...at(nowSeconds - 1), toleranceSeconds: 0 }, "TimestampTooOld")
+      yield* expectRefused({ ...at(nowSeconds), toleranceSeconds: Number.NaN }, "TimestampTooOld")
       yield* verifyWebhook({ ...at(nowSeconds - 3600), toleranceSeconds: 3600 })
     }))
 
