@@ -21,18 +21,22 @@ export const keepRunning = (
   env: Readonly<Record<string, string>>
 ): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function*() {
+    // here, so that its failure is this effect's
     const bundle = yield* Effect.promise(() => bundleOf(program))
-    let pause = firstPause
-    while (true) {
-      const startedAt = yield* Clock.currentTimeMillis
-      const end = yield* runOnce(bundle, env)
-      const aliveMillis = (yield* Clock.currentTimeMillis) - startedAt
-      if (aliveMillis > Duration.toMillis(stableAfter)) pause = firstPause
-      yield* Console.error(`The ${program} ended (${end}); starting it again in ${Duration.format(pause)}`)
-      yield* Effect.sleep(pause)
-      pause = Duration.min(Duration.times(pause, 2), longestPause)
-    }
-  }).pipe(Effect.forkScoped, Effect.asVoid)
+    const run = Effect.gen(function*() {
+      let pause = firstPause
+      while (true) {
+        const startedAt = yield* Clock.currentTimeMillis
+        const end = yield* runOnce(bundle, env)
+        const aliveMillis = (yield* Clock.currentTimeMillis) - startedAt
+        if (aliveMillis > Duration.toMillis(stableAfter)) pause = firstPause
+        yield* Console.error(`The ${program} ended (${end}); starting it again in ${Duration.format(pause)}`)
+        yield* Effect.sleep(pause)
+        pause = Duration.min(Duration.times(pause, 2), longestPause)
+      }
+    })
+    yield* Effect.forkScoped(run)
+  })
 
 /** Runs an entry to its end; see {@link ended}. */
 export const runOnce = (entry: string, env: Readonly<Record<string, string>>): Effect.Effect<string> =>

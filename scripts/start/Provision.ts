@@ -51,12 +51,24 @@ export const createDemo = (url: Redacted.Redacted) =>
     )
   )
 
+/** A key of another start; instead of the first of these where there are as many keys as may be. */
 const anotherKey = Effect.gen(function*() {
   const keys = yield* ApiKeys
   const now = yield* Clock.currentTimeMillis
-  const { secret } = yield* keys.create(integratorId, ApiKeyName.make(`start-${now}`))
+  const create = keys.create(integratorId, ApiKeyName.make(`${ofStart}${now}`))
+  const { secret } = yield* Effect.catchTag(create, "ApiKeyLimit", (full) =>
+    Effect.gen(function*() {
+      const first = (yield* keys.list(integratorId)).find(({ name, revokedAt }) =>
+        revokedAt === undefined && name.startsWith(ofStart))
+      if (first === undefined) return yield* full
+      yield* keys.revoke(integratorId, first.name)
+      return yield* create
+    }))
   return { integratorId, apiKey: secret ?? "" }
 })
+
+/** How the names of keys of starts begin; the time follows. */
+const ofStart = "start-"
 
 const ownerLayer = (url: Redacted.Redacted) =>
   Database.layer({ url, poolSize: 2, applicationName: "card-rewards start" })
