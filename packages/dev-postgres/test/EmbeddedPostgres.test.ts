@@ -98,12 +98,13 @@ describe.skipIf(!isLinux)("EmbeddedPostgres", () => {
       expect(yield* Owners.query(second.url, (sql) => sql`SELECT answer FROM kept`)).toEqual([{ answer: 42 }])
     }))
 
-  it.live("a server that is killed restarts on the same port", () =>
+  it.live("a server that is killed restarts on the same port, also where its log was removed", () =>
     Effect.gen(function*() {
       const dir = yield* Owners.dataDir(open)
       const owner = yield* Owners.start(dir)
       const [server] = Owners.serversOf(dir)
       expect(server).toBeDefined()
+      yield* Effect.sync(() => fs.rmSync(path.join(dir, "postgres.log")))
       if (server !== undefined) Owners.kill(server)
       const rows = yield* Owners.query(owner.url, (sql) => sql`SELECT 1 AS one`).pipe(
         Effect.retry({ times: 2_000, while: () => Effect.as(Effect.sleep("25 millis"), true) })

@@ -62,7 +62,7 @@ export const startPostmaster = async (
   const logFile = path.join(options.dataDir, files.serverLog)
   const log = fs.openSync(
     logFile,
-    fs.existsSync(logFile) && fs.statSync(logFile).size > maxLogBytes ? "w" : "a",
+    fs.existsSync(logFile) && fs.statSync(logFile).size > maxLogBytes ? "w+" : "a+",
     0o600
   )
   const stopping = new AbortController()
@@ -91,10 +91,10 @@ export const startPostmaster = async (
   const keepRunning = async (): Promise<void> => {
     let pauseMillis = firstPauseMillis
     for (let attempt = 1; !stopping.signal.aborted; attempt++) {
-      const logSize = fs.statSync(logFile).size
+      const logSize = fs.fstatSync(log).size
       const startedAt = performance.now()
       await runOnce()
-      const newLog = fs.readFileSync(logFile, "utf8").slice(logSize)
+      const newLog = logFrom(log, logSize)
       if (!wasReady && attempt >= attemptsBeforeFirstReady) {
         throw new Error(`PostgreSQL does not start: ${errorIn(newLog)} (${logFile})`)
       }
@@ -112,6 +112,12 @@ export const startPostmaster = async (
       return running
     }
   }
+}
+
+/** The first 64 KiB of a log from a byte on: the file may be large, or removed, and the server has to go on. */
+const logFrom = (log: number, position: number): string => {
+  const bytes = Buffer.alloc(65_536)
+  return bytes.toString("utf8", 0, fs.readSync(log, bytes, 0, bytes.length, position))
 }
 
 const spawnServer = (
