@@ -2,7 +2,7 @@ import { CSPProvider } from "@base-ui/react/csp-provider"
 import { Toast } from "@base-ui/react/toast"
 import { Tooltip } from "@base-ui/react/tooltip"
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query"
-import { useCallback, useMemo, useState } from "react"
+import { useCallback, useMemo, useRef, useState } from "react"
 import { Router } from "wouter"
 import { useHashLocation } from "wouter/use-hash-location"
 import { Pages } from "./pages/Pages.tsx"
@@ -16,12 +16,17 @@ const noticedMillis = 1_000
 /** The sign-in page, or the pages once there is a key. */
 export const App = () => {
   const [session, setSession] = useState<Session>()
+  const signOuts = useRef(0)
   const signIn = useCallback(async (apiKey: string) => {
+    const before = signOuts.current
     const next = await run(connect(apiKey))
+    // who has signed out meanwhile has left
+    if (signOuts.current !== before) return
     storeKey(apiKey)
     setSession(next)
   }, [])
   const signOut = useCallback(() => {
+    signOuts.current++
     forgetKey()
     setSession(undefined)
   }, [])

@@ -15,7 +15,7 @@ import { findsPurchase } from "./Purchases.ts"
 import { meetsReplay, startsReplay } from "./ReplayRun.ts"
 import { followsClock, followsVersions, outageKeepsContent } from "./Rereads.ts"
 import { playsSandbox } from "./SandboxPlay.ts"
-import { explainsRefusedKey, keepsKeyInTab } from "./Session.ts"
+import { explainsRefusedKey, keepsKeyInTab, staysSignedOut } from "./Session.ts"
 import { Stage } from "./Stage.ts"
 import { setsThreshold } from "./Threshold.ts"
 
@@ -31,6 +31,8 @@ describe.skipIf(browser === undefined)("the console", () => {
     it.effect("keeps the key in the tab: not in an address, not in lasting storage, and gone when one signs out", () =>
       keepsKeyInTab(browser)
     )
+
+    it.effect("stays signed out, also where a key is still being checked", () => staysSignedOut(browser))
 
     it.effect("explains what to do about a key that is not accepted", () => explainsRefusedKey(browser))
 

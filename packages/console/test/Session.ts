@@ -1,6 +1,6 @@
 import { assert } from "@effect/vitest"
 import type { Browser } from "playwright-core"
-import { inTab, signIn } from "./Stage.ts"
+import { inTab, open, signIn } from "./Stage.ts"
 
 /** No address has the key, nothing outlives the tab, and signing out forgets it. */
 export const keepsKeyInTab = (browser: Browser) =>
@@ -33,4 +33,28 @@ export const explainsRefusedKey = (browser: Browser) =>
     await page.getByRole("alert").getByText("This key is not accepted").waitFor()
     await page.getByLabel("API key").fill("x")
     assert.isTrue(await page.getByRole("button", { name: "Open the console" }).isEnabled())
+  })
+
+/** A key that the service is still checking when one signs out is not taken over afterwards. */
+export const staysSignedOut = (browser: Browser) =>
+  inTab(browser, "light", async ({ page }, stage) => {
+    await signIn(page, stage)
+    await open(page, "/keys", "API keys")
+    await page.getByLabel("Name of the next key").fill("left")
+    await page.getByRole("button", { name: "Create the key" }).click()
+    await page.getByRole("button", { name: "Use it in this tab too" }).waitFor()
+    const released = Promise.withResolvers<void>()
+    await page.route("**/v1/programs*", async (route) => {
+      await released.promise
+      await route.continue()
+    })
+    const checked = page.waitForResponse("**/v1/programs*")
+    await page.getByRole("button", { name: "Use it in this tab too" }).click()
+    await page.getByRole("button", { name: "Sign out" }).click()
+    await page.getByLabel("API key").waitFor()
+    released.resolve()
+    await (await checked).finished()
+    await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 100)))
+    assert.isTrue(await page.getByLabel("API key").isVisible())
+    assert.strictEqual(await page.evaluate(() => JSON.stringify({ ...sessionStorage })), "{}")
   })
