@@ -49,6 +49,9 @@ export const endpointLife = (browser: Browser) =>
     await page.getByText("The replaced secret signs until").waitFor()
     for (const secret of [first, second]) await verifyWebhook(await pinged(page, stage, "/hooks/v2", [secret]))
 
+    await failToRemove(page)
+    assert.strictEqual(await page.getByRole("group", { name: "Signing secret" }).locator("code").textContent(), second)
+
     await open(page, "/keys", "API keys")
     await open(page, "/webhooks", "Webhooks")
     await page.getByText("Up to date with the event log").waitFor()
@@ -79,6 +82,21 @@ const remove = async (page: Page): Promise<void> => {
   await page.keyboard.press("Enter")
   await page.getByRole("heading", { name: "No endpoint yet" }).waitFor()
   await page.getByRole("alertdialog").waitFor({ state: "detached" })
+}
+
+/** Confirms the deletion, which the service refuses. */
+const failToRemove = async (page: Page): Promise<void> => {
+  const json = { _tag: "InvalidRequest", part: "path", message: "not now" }
+  const endpoints = "**/v1/webhook-endpoints/*"
+  await page.route(endpoints, (route) =>
+    route.request().method() === "DELETE" ? route.fulfill({ status: 400, json }) : route.continue())
+  await page.getByRole("button", { name: "Delete", exact: true }).click()
+  const dialog = page.getByRole("alertdialog")
+  await dialog.getByRole("button", { name: "Delete" }).click()
+  await dialog.getByRole("alert").waitFor()
+  await dialog.getByRole("button", { name: "Cancel" }).click()
+  await dialog.waitFor({ state: "detached" })
+  await page.unroute(endpoints)
 }
 
 /** The secret on the page; it has the focus, so that a screen reader reads it aloud. */

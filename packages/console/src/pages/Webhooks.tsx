@@ -48,10 +48,8 @@ export const Webhooks = () => {
                 key={endpoint.id}
                 endpoint={endpoint}
                 onSecret={(secret, replacedUntil) => setMade({ secret, replacedUntil })}
-                onDelete={() => {
-                  setMade(undefined)
-                  setDeleted(true)
-                }}
+                onDelete={() => setDeleted(true)}
+                onDeleted={() => setMade(undefined)}
               />
               <Replays key={`${endpoint.id} replays`} endpointId={endpoint.id} />
               <Deliveries endpointId={endpoint.id} />

@@ -13,10 +13,13 @@ import { When } from "../../ui/When.tsx"
 export const Endpoint = ({
   endpoint,
   onDelete,
+  onDeleted,
   onSecret
 }: {
   readonly endpoint: WebhookEndpoint
+  /** Before the request, and after its success. */
   readonly onDelete: () => void
+  readonly onDeleted: () => void
   readonly onSecret: (secret: string, replacedUntil: number | undefined) => void
 }) => {
   const showToast = useToast()
@@ -41,7 +44,7 @@ export const Endpoint = ({
             Send a ping
           </button>
           <RotateSecret endpoint={endpoint} onSecret={onSecret} />
-          <Delete endpoint={endpoint} onDelete={onDelete} />
+          <Delete endpoint={endpoint} onDelete={onDelete} onDeleted={onDeleted} />
         </>
       }
     >
@@ -100,15 +103,18 @@ const RotateSecret = ({
 
 const Delete = ({
   endpoint: { id },
-  onDelete
+  onDelete,
+  onDeleted
 }: {
   readonly endpoint: WebhookEndpoint
   readonly onDelete: () => void
+  readonly onDeleted: () => void
 }) => {
   const remove = useChange((api) => api.webhookEndpoints.remove({ params: { id } }))
-  const confirm = () => {
+  const confirm = async () => {
     onDelete()
-    return remove.mutateAsync()
+    await remove.mutateAsync()
+    onDeleted()
   }
   return (
     <Confirm
