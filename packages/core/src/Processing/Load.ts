@@ -93,7 +93,12 @@ const howManyFit = (queued: number, lists: ReadonlyArray<ReadonlyArray<Waiting>>
   return Math.max(1, Math.min(cut, full === -1 ? queued : full))
 }
 
-const waitingFor = Effect.fnUntraced(function*(originals: ReadonlyArray<Waiting>, limit: number) {
+/** An event for which others may wait. */
+interface Original extends Pick<Waiting, "ord"> {
+  readonly event: Row<typeof Tables.spendEventKey>
+}
+
+const waitingFor = Effect.fnUntraced(function*(originals: ReadonlyArray<Original>, limit: number) {
   const able = originals.filter(({ event }) => event.kind === "authorization" || event.kind === "clearing")
   if (able.length === 0) return []
   const sql = yield* SqlClient.SqlClient
@@ -128,25 +133,16 @@ const leftByEarlier = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEv
   )
   if (partlyApplied.length === 0) return []
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<StoredEvent & { ord: number }>`
-    SELECT w.ord, ${eventColumns}
-    FROM (
-      SELECT t.ord, w.* FROM ${authorization.unnest(partlyApplied)}
-      CROSS JOIN LATERAL (
-        SELECT a.partly_applied FROM authorizations a WHERE ${transaction.match("a", "t")} ${perRow}
-      ) a
-      CROSS JOIN LATERAL (
-        SELECT w.integrator_id, w.user_id, w.kind, w.external_transaction_id, w.occurred_at, w.arrival
-        FROM spend_event_waits w WHERE w.integrator_id = t.integrator_id AND w.user_id = t.user_id
-          AND w.original_kind = 'clearing' AND w.original_id = a.partly_applied
-        ORDER BY w.occurred_at, w.arrival LIMIT ${value.int4(limit + 1)}
-      ) w LIMIT ${value.int4(limit + 1)}
-    ) w
-    CROSS JOIN LATERAL (
-      SELECT *, ctid, xmin FROM spend_events e WHERE ${Tables.spendEventKey.match("e", "w")} ${perRow}
-    ) e
-    ORDER BY w.ord, w.occurred_at, w.arrival`
-  return rows.map(({ ord, ...event }): Waiting => ({ ord, event }))
+  const rows = yield* sql<{ ord: number; partlyApplied: string | null }>`
+    SELECT t.ord, a.partly_applied FROM ${authorization.unnest(partlyApplied)} CROSS JOIN LATERAL (
+      SELECT a.partly_applied FROM authorizations a WHERE ${transaction.match("a", "t")} ${perRow}
+    ) a ORDER BY t.ord`
+  const clearings = rows.flatMap(({ ord, partlyApplied }): ReadonlyArray<Original> => {
+    const event = queued[ord]
+    if (event === undefined || partlyApplied === null) return []
+    return [{ ord, event: { ...event, kind: "clearing", externalTransactionId: partlyApplied } }]
+  })
+  return yield* waitingFor(clearings, limit)
 })
 
 /**
