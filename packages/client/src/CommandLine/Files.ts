@@ -54,7 +54,7 @@ export const draft = (path: string, replaced?: string): Effect.Effect<Draft, Mis
         catch: (error) =>
           new Refused({ message: `Cannot write ${path}: ${error instanceof Error ? reasonOf(error) : "unknown"}` })
       })
-    // a link stays
+    // a link that leads to a file stays
     const target = yield* attempt(() => versionOf(path) === undefined ? path : fs.realpathSync(path))
     const temporary = `${target}.${process.pid}.tmp`
     const before = yield* attempt(() => versionOf(target))
@@ -63,7 +63,7 @@ export const draft = (path: string, replaced?: string): Effect.Effect<Draft, Mis
     }
     const file = yield* Effect.acquireRelease(
       attempt(() => {
-        // of an ended process
+        // what an ended process has left
         fs.rmSync(temporary, { force: true })
         return fs.openSync(temporary, "wx")
       }),
@@ -74,7 +74,7 @@ export const draft = (path: string, replaced?: string): Effect.Effect<Draft, Mis
         })
     )
     return {
-      // all of it, unlike `writeSync`
+      // writes all or throws, unlike `writeSync`
       write: (line) => attempt(() => fs.writeFileSync(file, `${line}\n`)),
       publish: attempt(() => {
         fs.fsyncSync(file)
