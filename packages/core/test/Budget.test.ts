@@ -65,7 +65,6 @@ const decide = (
   const parts = Object.entries(sizes).map(([name, size]) => ({
     integratorId: IntegratorId.make(name),
     queued: Array.from({ length: size }, (_, index) => event(name, BigInt(index))),
-    partlyApplied: new Map(),
     maxDependents: 1_000
   }))
   const state: State = {
@@ -73,6 +72,7 @@ const decide = (
     clearings: new Map(),
     groups: new Groups(),
     waiting: new Map(),
+    partlyApplied: new Map(),
     programs,
     unearned: new Unearned.Lists()
   }

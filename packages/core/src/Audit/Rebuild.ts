@@ -142,6 +142,7 @@ class Replay {
       clearings: new Map(),
       groups: new Groups(),
       waiting: new Map(),
+      partlyApplied: new Map(),
       programs: new Map([[integratorId, catalog]]),
       unearned: new Unearned.Lists()
     }

@@ -9,6 +9,7 @@ import {
   dependentsOf,
   isPartlyApplied,
   originalKey,
+  partlyAppliedClearing,
   type State,
   type StoredEvent,
   transactionKey
@@ -62,8 +63,6 @@ export interface DecidablePart {
   readonly integratorId: IntegratorId
   /** In order of arrival. */
   readonly queued: ReadonlyArray<StoredEvent>
-  /** By user, one refund of each partly applied clearing that is not in the queue, because the clearing had waited. */
-  readonly partlyApplied: ReadonlyMap<string, ReadonlyArray<StoredEvent>>
   /** The maximum number of dependents to apply; more may be waiting than were read. */
   readonly maxDependents: number
 }
@@ -164,16 +163,15 @@ export const decidePart = (state: State, part: DecidablePart, share: number) => 
       outcome.done.push(event)
       continue
     }
-    const partlyApplied = part.partlyApplied.get(userId) ?? []
-    const missing = missingVersions(state, event, partlyApplied)
+    const missing = missingVersions(state, event)
     if (missing !== undefined) {
       outcome.deferred.push({ ...event, versions: missing })
       usersWithDeferred.add(userId)
       continue
     }
+    const clearing = partlyAppliedClearing(state, event)
     const isDone = isPartlyApplied(event)
-      ? partlyApplied.every((refund) => applyAll(state.waiting.get(originalKey(refund)) ?? [])) &&
-        applyAll(dependentsOf(state, event))
+      ? (clearing === undefined || applyAll(dependentsOf(state, clearing))) && applyAll(dependentsOf(state, event))
       : applyOne(event)
     if (isDone) outcome.done.push(event)
     else usersWithPartlyApplied.add(userId)
@@ -190,14 +188,10 @@ const notePartlyApplied = (state: State, clearing: StoredEvent): void => {
 }
 
 /** All versions that an event needs where one of them is not compiled; empty where the catalog is not read yet. */
-const missingVersions = (
-  state: State,
-  event: StoredEvent,
-  partlyApplied: ReadonlyArray<StoredEvent>
-): ReadonlyArray<VersionMetadata> | undefined => {
+const missingVersions = (state: State, event: StoredEvent): ReadonlyArray<VersionMetadata> | undefined => {
   const catalog = state.programs.get(event.integratorId)
   if (catalog === undefined) return []
-  const needed = neededVersions(state, event, catalog, isPartlyApplied(event) ? partlyApplied : [])
+  const needed = neededVersions(state, event, catalog)
   return catalog.hasAll(needed) ? undefined : [...needed]
 }
 

@@ -31,11 +31,7 @@ export interface Dependents {
   readonly queued: ReadonlyArray<TakenEvent>
   /** The dependents, by {@link originalKey}. */
   readonly waiting: Map<string, Array<StoredEvent>>
-  /**
-   * By integrator and user, one refund of each partly applied clearing that is not in the queue, because the clearing
-   * had waited.
-   */
-  readonly partlyApplied: ReadonlyMap<string, ReadonlyMap<string, ReadonlyArray<StoredEvent>>>
+  readonly partlyApplied: State["partlyApplied"]
   /** Whether all dependents of all queued events were read. */
   readonly areAllRead: boolean
 }
@@ -54,7 +50,8 @@ const authorization = columnList({ ...ordinal, ...transaction.columns })
 export const dependents = Effect.fnUntraced(function*(queued: ReadonlyArray<TakenEvent>, limit: number) {
   const first = yield* waitingFor(queued.flatMap((event, ord) => event.hasDependents ? [{ event, ord }] : []), limit)
   const second = yield* waitingFor(first, limit)
-  const left = yield* leftByEarlier(queued, limit)
+  const partlyApplied = yield* partlyAppliedClearings(queued)
+  const left = yield* waitingFor(partlyApplied, limit)
   const waiting = new Map<string, Array<StoredEvent>>()
   for (const { event } of [...left, ...first, ...second]) {
     const key = originalKey(event)
@@ -62,16 +59,14 @@ export const dependents = Effect.fnUntraced(function*(queued: ReadonlyArray<Take
     if (known === undefined) waiting.set(key, [event])
     else known.push(event)
   }
-  const partlyApplied = new Map<string, Map<string, ReadonlyArray<StoredEvent>>>()
-  for (const { event } of left) {
-    const isFirstOfClearing = waiting.get(originalKey(event))?.[0] === event
-    if (!isFirstOfClearing) continue
-    const users = partlyApplied.get(event.integratorId) ?? new Map<string, ReadonlyArray<StoredEvent>>()
-    partlyApplied.set(event.integratorId, users.set(event.userId, [...users.get(event.userId) ?? [], event]))
-  }
   const fitting = howManyFit(queued.length, [first, second, left], limit)
   const areAllRead = first.length + second.length + left.length <= limit
-  return { queued: queued.slice(0, fitting), waiting, partlyApplied, areAllRead } satisfies Dependents
+  return {
+    queued: queued.slice(0, fitting),
+    waiting,
+    partlyApplied: new Map(partlyApplied.map(({ event }) => [userKey(event), event.externalTransactionId])),
+    areAllRead
+  } satisfies Dependents
 })
 
 interface Waiting {
@@ -123,11 +118,11 @@ const waitingFor = Effect.fnUntraced(function*(originals: ReadonlyArray<Original
 })
 
 /**
- * Refunds of partly applied clearings that are not in the queue: an earlier transaction that was at its limit left
- * them. A clearing is found by its authorization, which is in the queue as long as not all of its dependents are
- * applied: these are applied depth first, so that at most one of its clearings is partly applied.
+ * The partly applied clearings that are not in the queue, because they had waited. Each is found by its authorization,
+ * which is in the queue as long as not all of its dependents are applied: these are applied depth first, so that at
+ * most one of its clearings is partly applied.
  */
-const leftByEarlier = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEvent>, limit: number) {
+const partlyAppliedClearings = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEvent>) {
   const partlyApplied = queued.flatMap((event, ord) =>
     event.kind === "authorization" && isPartlyApplied(event) ? [{ ...event, ord }] : []
   )
@@ -137,12 +132,11 @@ const leftByEarlier = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEv
     SELECT t.ord, a.partly_applied FROM ${authorization.unnest(partlyApplied)} CROSS JOIN LATERAL (
       SELECT a.partly_applied FROM authorizations a WHERE ${transaction.match("a", "t")} ${perRow}
     ) a ORDER BY t.ord`
-  const clearings = rows.flatMap(({ ord, partlyApplied }): ReadonlyArray<Original> => {
+  return rows.flatMap(({ ord, partlyApplied }): ReadonlyArray<Original> => {
     const event = queued[ord]
     if (event === undefined || partlyApplied === null) return []
     return [{ ord, event: { ...event, kind: "clearing", externalTransactionId: partlyApplied } }]
   })
-  return yield* waitingFor(clearings, limit)
 })
 
 /**
@@ -151,7 +145,7 @@ const leftByEarlier = Effect.fnUntraced(function*(queued: ReadonlyArray<StoredEv
  * What depends on an event needs the same month.
  */
 export const state = Effect.fnUntraced(function*(
-  { queued, waiting }: Pick<Dependents, "queued" | "waiting">,
+  { partlyApplied, queued, waiting }: Pick<Dependents, "partlyApplied" | "queued" | "waiting">,
   programs: ReadonlyMap<string, Catalog>
 ) {
   const events = [...queued, ...[...waiting.values()].flat()]
@@ -174,7 +168,8 @@ export const state = Effect.fnUntraced(function*(
       return !blocked.has(userKey(event))
     })
   }
-  const state: State = { authorizations, clearings, groups, waiting, programs, unearned: new Unearned.Lists() }
+  const unearned = new Unearned.Lists()
+  const state: State = { authorizations, clearings, groups, waiting, partlyApplied, programs, unearned }
   return { state, decidable, areAllRead: unread.size === 0 }
 })
 

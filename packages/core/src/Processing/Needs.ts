@@ -9,6 +9,7 @@ import {
   type ClearingState,
   dependentsOf,
   isPartlyApplied,
+  partlyAppliedClearing,
   type State,
   type StoredEvent,
   transactionKey
@@ -16,14 +17,13 @@ import {
 
 /**
  * The versions whose definitions may be needed to apply an event and its dependents: those in force at its purchase
- * time that pay in its asset, and those whose caps limit the estimates that it changes. `partlyApplied` has one refund
- * of each clearing whose dependents are applied first. Returns at most two versions for each program.
+ * time that pay in its asset, and those whose caps limit the estimates that it changes. Returns at most two versions
+ * for each program.
  */
 export const neededVersions = (
   state: State,
   event: StoredEvent,
-  catalog: Catalog,
-  partlyApplied: ReadonlyArray<StoredEvent> = []
+  catalog: Catalog
 ): ReadonlySet<VersionMetadata> => {
   const needed = new Needed(state, event, catalog)
   switch (event.kind) {
@@ -46,7 +46,8 @@ export const neededVersions = (
       if (isPartlyApplied(event)) needed.addRefundsOf(state.clearings.get(transactionKey(event)))
     }
   }
-  for (const refund of partlyApplied) needed.addRefundsOf(clearingOf(state, refund))
+  const partlyApplied = partlyAppliedClearing(state, event)
+  if (partlyApplied !== undefined) needed.addRefundsOf(state.clearings.get(transactionKey(partlyApplied)))
   return needed.versions
 }
 

@@ -84,6 +84,11 @@ export interface State {
   readonly groups: Groups
   /** By {@link originalKey}, the dependents of the events of this batch, in the order in which they are applied. */
   readonly waiting: Map<string, Array<StoredEvent>>
+  /**
+   * By {@link userKey}, the transaction of the clearing that is partly applied and not in the queue: its authorization
+   * is.
+   */
+  readonly partlyApplied: ReadonlyMap<string, string>
   /** By integrator; integrators whose metadata is not read yet are absent. */
   readonly programs: ReadonlyMap<string, Catalog>
   readonly unearned: Unearned.Lists
@@ -113,8 +118,20 @@ export const originalKey = (event: StoredEvent): string => {
   return `${originalKind(event)}\0${transaction}`
 }
 
+/** The partly applied clearing whose dependents come before those of this queued event, its authorization. */
+export const partlyAppliedClearing = (
+  { partlyApplied }: Pick<State, "partlyApplied">,
+  event: StoredEvent
+): Pick<StoredEvent, "integratorId" | "userId" | "kind" | "externalTransactionId"> | undefined => {
+  const externalTransactionId = isPartlyApplied(event) ? partlyApplied.get(userKey(event)) : undefined
+  return externalTransactionId === undefined ? undefined : { ...event, kind: "clearing", externalTransactionId }
+}
+
 /** The dependents of an event that are still to be applied. Mostly no event of a batch has any. */
-export const dependentsOf = ({ waiting }: Pick<State, "waiting">, event: StoredEvent): Array<StoredEvent> =>
+export const dependentsOf = (
+  { waiting }: Pick<State, "waiting">,
+  event: Parameters<typeof eventKey>[0]
+): Array<StoredEvent> =>
   waiting.size === 0 ? [] : waiting.get(eventKey(event)) ?? []
 
 /** The applied authorization that an event refers to; undefined where it refers to none, or to one not applied. */

@@ -184,14 +184,9 @@ const lanesOf = (events: ReadonlyArray<StoredEvent>): Committed["lanes"] =>
   [...Map.groupBy(events, ({ integratorId }) => integratorId)].flatMap(([integratorId, own]) =>
     [...new Set(own.map(({ lane }) => lane))].map((lane) => ({ integratorId, lane })))
 
-interface Loaded {
+interface Loaded extends Omit<Load.Dependents, "areAllRead"> {
   readonly parts: ReadonlyArray<DecidablePart>
-  readonly queued: ReadonlyArray<TakenEvent>
-  readonly waiting: Map<string, Array<StoredEvent>>
 }
-
-const partlyAppliedOf = ({ partlyApplied }: Load.Dependents, { integratorId }: Part): DecidablePart["partlyApplied"] =>
-  partlyApplied.get(integratorId) ?? new Map()
 
 /**
  * Reads the dependents of the events of all parts. Where these are too many for one batch, reads them part by part,
@@ -201,12 +196,12 @@ const readDependents = Effect.fnUntraced(function*(parts: ReadonlyArray<Part>) {
   const queued = parts.flatMap((part) => part.queued)
   const joint = yield* Load.dependents(queued, maxDependents)
   if (joint.areAllRead) {
-    const loaded = parts.map((part) => ({ ...part, partlyApplied: partlyAppliedOf(joint, part), maxDependents }))
-    return { queued, waiting: joint.waiting, parts: loaded } satisfies Loaded
+    return { ...joint, queued, parts: parts.map((part) => ({ ...part, maxDependents })) } satisfies Loaded
   }
   const taken: Array<TakenEvent> = []
   const loaded: Array<DecidablePart> = []
   const waiting = new Map<string, Array<StoredEvent>>()
+  const partlyApplied = new Map<string, string>()
   let left = maxDependents
   for (const [index, part] of parts.entries()) {
     const { integratorId, queued } = part
@@ -217,15 +212,11 @@ const readDependents = Effect.fnUntraced(function*(parts: ReadonlyArray<Part>) {
       waiting.set(key, dependents)
       left -= dependents.length
     }
+    for (const [user, clearing] of own.partlyApplied) partlyApplied.set(user, clearing)
     taken.push(...own.queued)
-    loaded.push({
-      integratorId,
-      queued: own.queued,
-      partlyApplied: partlyAppliedOf(own, part),
-      maxDependents: share
-    })
+    loaded.push({ integratorId, queued: own.queued, maxDependents: share })
   }
-  return { queued: taken, waiting, parts: loaded } satisfies Loaded
+  return { queued: taken, waiting, partlyApplied, parts: loaded } satisfies Loaded
 })
 
 /** Carries out the changes of a batch on the vaults, and returns their books. */
