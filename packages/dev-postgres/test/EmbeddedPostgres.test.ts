@@ -166,6 +166,16 @@ describe.skipIf(!isLinux)("EmbeddedPostgres", () => {
       yield* noProcess(dir)
     }))
 
+  it.live("whoever comes while the server stops gets no lease on it", () =>
+    Effect.gen(function*() {
+      const dir = yield* Owners.dataDir(open)
+      const owner = yield* Owners.start(dir)
+      const newcomer = yield* Owners.connect(dir)
+      owner.process.kill("SIGKILL")
+      yield* Owners.until(() => !fs.existsSync(path.join(dir, "control.json")))
+      expect(yield* newcomer.answer).toBe("")
+    }))
+
   it.live("a server that cannot start fails with the reason in one line", () =>
     Effect.gen(function*() {
       const message = yield* failureOf(yield* Owners.dataDir(open), { work_mem: "nonsense" })

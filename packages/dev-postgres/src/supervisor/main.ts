@@ -63,6 +63,8 @@ const acceptLeases = (token: Buffer) => (socket: net.Socket): void => {
     if (!received.endsWith("\n")) return
     const offered = Buffer.from(received.trimEnd())
     if (offered.length !== token.length || !timingSafeEqual(offered, token)) return void socket.destroy()
+    // the server stops: whoever comes now starts another supervisor
+    if (aborted.signal.aborted) return void socket.destroy()
     socket.setTimeout(0)
     leases.add(socket)
     firstLease.resolve()
@@ -130,6 +132,7 @@ try {
   const message = error instanceof Error ? error.message : String(error)
   if (!aborted.signal.aborted) publish({ state: "failed", message })
 } finally {
+  aborted.abort()
   stopListening()
   for (const lease of leases) lease.end()
   lock.close()

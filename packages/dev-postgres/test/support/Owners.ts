@@ -3,9 +3,11 @@ import { Effect, Redacted, type Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { type ChildProcess, spawn } from "node:child_process"
 import * as fs from "node:fs"
+import * as net from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
 import { fileURLToPath } from "node:url"
+import { type Control, files } from "../../src/supervisor/Options.ts"
 
 const program = fileURLToPath(new URL("./owner.ts", import.meta.url))
 
@@ -47,6 +49,24 @@ export const ready = (child: ChildProcess): Effect.Effect<Owner> =>
   })
 
 export const start = (dir: string): Effect.Effect<Owner> => Effect.suspend(() => ready(launch(dir)))
+
+/**
+ * Connects to the supervisor of a data directory. `answer` asks for a lease, and is all that came until the supervisor
+ * closed the connection.
+ */
+export const connect = (dir: string): Effect.Effect<{ readonly answer: Effect.Effect<string> }> =>
+  Effect.callback((resume) => {
+    const control: Control = JSON.parse(fs.readFileSync(path.join(dir, files.control), "utf8"))
+    const socket = net.connect(control.port, "127.0.0.1").setEncoding("utf8").on("error", () => socket.destroy())
+    const received: Array<string> = []
+    socket.on("data", (text: string) => received.push(text))
+    const closed = new Promise<string>((resolve) => socket.once("close", () => resolve(received.join(""))))
+    const answer = Effect.promise(() => {
+      socket.write(`${control.token}\n`)
+      return closed
+    })
+    socket.once("connect", () => resume(Effect.succeed({ answer })))
+  })
 
 /** Uses a new connection, which is closed afterwards. */
 export const query = <A>(
