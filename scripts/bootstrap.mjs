@@ -180,8 +180,8 @@ const capture = (command, args, options) =>
     let output = ""
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text))
     const stop = (signal) => {
+      // the lock stays: it holds until the child has ended
       process.kill(-child.pid, "SIGTERM")
-      fs.rmSync(lockFile, { force: true })
       process.exit(128 + os.constants.signals[signal])
     }
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, stop)

@@ -52,3 +52,19 @@ it.effect("a draft has all lines also where the disk takes them in parts, and re
     assert.strictEqual(fs.readFileSync(path, "utf8"), "a line of many characters\n")
     assert.isTrue(fs.lstatSync(`${path}.link`).isSymbolicLink())
   }))
+
+it.effect("a file that only its owner may read stays so; a link that leads to no file is refused", () =>
+  Effect.gen(function*() {
+    const path = join(yield* folder, "seals")
+    fs.symlinkSync(path, `${path}.link`)
+    const error = yield* Effect.flip(draft(`${path}.link`))
+    assert.match(error.message, /^Cannot write .*seals.link: ENOENT$/)
+    assert.isTrue(fs.lstatSync(`${path}.link`).isSymbolicLink())
+    for (const mode of [0o600, 0o664]) {
+      fs.writeFileSync(path, "old")
+      fs.chmodSync(path, mode)
+      const { publish } = yield* draft(path, path)
+      yield* publish
+      assert.strictEqual(fs.statSync(path).mode & 0o777, mode)
+    }
+  }))

@@ -54,8 +54,9 @@ export const draft = (path: string, replaced?: string): Effect.Effect<Draft, Mis
         catch: (error) =>
           new Refused({ message: `Cannot write ${path}: ${error instanceof Error ? reasonOf(error) : "unknown"}` })
       })
-    // a link that leads to a file stays
-    const target = yield* attempt(() => versionOf(path) === undefined ? path : fs.realpathSync(path))
+    // a link stays: what it leads to is replaced
+    const isNew = fs.lstatSync(path, { throwIfNoEntry: false }) === undefined
+    const target = yield* attempt(() => isNew ? path : fs.realpathSync(path))
     const temporary = `${target}.${process.pid}.tmp`
     const before = yield* attempt(() => versionOf(target))
     if (before !== undefined && (replaced === undefined || before !== versionOf(replaced))) {
@@ -65,7 +66,10 @@ export const draft = (path: string, replaced?: string): Effect.Effect<Draft, Mis
       attempt(() => {
         // what an ended process has left
         fs.rmSync(temporary, { force: true })
-        return fs.openSync(temporary, "wx")
+        const mode = fs.statSync(target, { throwIfNoEntry: false })?.mode
+        const file = fs.openSync(temporary, "wx", mode)
+        if (mode !== undefined) fs.fchmodSync(file, mode)
+        return file
       }),
       (file) =>
         Effect.sync(() => {
