@@ -157,3 +157,29 @@ layer(services)("repeated events of one list take two statements at most", (it) 
       assert.include(`${queued[0]?.["traceparent"]}`, "2".repeat(32))
     }))
 })
+
+layer(services)("repeated events", (it) => {
+  it.effect("and the posts beside wait for no transaction that changes the stored ones, as batches do", () =>
+    Effect.gen(function*() {
+      const { integratorId, statements, submit, submitAll } = yield* setUp()
+      const other = yield* newUser
+      yield* submit(event(integratorId, "t"))
+      const sql = yield* SqlClient.SqlClient
+      const [isChanged, areAnswered] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const batch = yield* sql`UPDATE spend_events SET position = 1 WHERE integrator_id = ${integratorId}`.pipe(
+        Effect.andThen(Deferred.succeed(isChanged, undefined)),
+        Effect.andThen(Deferred.await(areAnswered)),
+        sql.withTransaction,
+        Effect.forkChild
+      )
+      yield* Deferred.await(isChanged)
+      // the first list takes a statement that expects new events alone, and one that expects others; the second that
+      for (const id of ["a", "b"]) {
+        const answers = yield* submitAll([event(integratorId, "t"), event(other, id)])
+        assert.deepStrictEqual(answers.map(outcomeOf), ["duplicate", "stored"])
+      }
+      assert.strictEqual(statements(), 1 + 2 + 1)
+      yield* Deferred.succeed(areAnswered, undefined)
+      yield* Fiber.join(batch)
+    }))
+})

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, Statement } from "effect/sql"
 
 /**
  * Restricts the planner to index scans, whatever its statistics say. Prepared plans are kept while tables grow from
@@ -50,6 +50,10 @@ export const lostClientSettings = {
   // cancels a running statement when its client has disconnected
   client_connection_check_interval: "1s"
 }
+
+/** SQL that, where it is evaluated, limits each later lock wait of the transaction to this time. It is never null. */
+export const limitLockWaits = (millis: number): Statement.Fragment =>
+  Statement.fragment([Statement.literal(`set_config('lock_timeout', '${millis}ms', true)`)])
 
 /** The startup parameters of every session of the pool. */
 export const sessionSettings = {

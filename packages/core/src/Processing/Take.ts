@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns } from "../Database.ts"
 import { expectFewRows, perRow } from "../Database/PlannerHints.ts"
+import { limitLockWaits } from "../Database/SessionSettings.ts"
 import { bool, columnList, int4, int8, nullable, type Row, rowVersion, text } from "../Database/Table.ts"
 import { epochOf } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
@@ -47,12 +48,7 @@ const lockedLanes = columnList({ ...lockedLane.columns, epoch: int4() })
 const lanesToRead = columnList({ ...laneKeys.columns, watermark: int8(), max_events: int4() })
 
 /** Milliseconds for which a transaction waits for a lock. Most locks are held for less than a tenth of it. */
-const lockMillis = 500
-
-/** Limits each lock wait in the rest of the transaction to {@link lockMillis}. */
-export const limitLockWaits = Effect.flatMap(SqlClient.SqlClient, (sql) => sql`SELECT ${limitedWaits(sql)}`)
-
-const limitedWaits = (sql: SqlClient.SqlClient) => sql`set_config('lock_timeout', ${`${lockMillis}ms`}, true)`
+export const lockMillis = 500
 
 /**
  * Locks lanes until the transaction ends, and returns those that it locked, in the given order. Lanes that another
@@ -62,7 +58,7 @@ const limitedWaits = (sql: SqlClient.SqlClient) => sql`set_config('lock_timeout'
 export const lockLanes = Effect.fnUntraced(function*(lanes: ReadonlyArray<LaneKey>, whenLocked: WhenLocked) {
   const sql = yield* SqlClient.SqlClient
   const locked = lockedLanes.rows(yield* sql`
-    WITH limited AS MATERIALIZED (SELECT ${limitedWaits(sql)})
+    WITH limited AS MATERIALIZED (SELECT ${limitLockWaits(lockMillis)})
     SELECT ${lockedLane.of("l")}, o.epoch
     FROM limited CROSS JOIN ${laneKeys.unnest(lanes)} JOIN lanes l ON ${laneKeys.match("l", "t")}
     CROSS JOIN LATERAL (SELECT ${epochOf("t.integrator_id")} AS epoch ${perRow}) o

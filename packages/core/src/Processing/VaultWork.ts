@@ -4,10 +4,11 @@ import { Clock, Duration, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "../Database.ts"
 import { value } from "../Database.ts"
+import { limitLockWaits } from "../Database/SessionSettings.ts"
 import * as Ledger from "../Ledger.ts"
 import { isOwned } from "../Slots.ts"
 import * as Tracing from "../Tracing.ts"
-import { limitLockWaits } from "./Take.ts"
+import { lockMillis } from "./Take.ts"
 
 /** The pause after a failure doubles from the first to the last of these values, in milliseconds. */
 const firstPauseMillis = 200
@@ -27,7 +28,8 @@ export const make = (): Effect.Effect<number, Unavailable, SqlClient.SqlClient> 
   return Effect.suspend(() => {
     let integratorId: IntegratorId | undefined
     const work = Effect.gen(function*() {
-      yield* limitLockWaits
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`SELECT ${limitLockWaits(lockMillis)}`
       integratorId = yield* lockDueVault
       if (integratorId === undefined) return 0
       return 1 + (yield* Tracing.startDeferred(() => [])(Ledger.work(integratorId)))

@@ -2,7 +2,6 @@ import { laneCount } from "@card-rewards/domain/Lane"
 import type { SpendEvent } from "@card-rewards/domain/SpendEvent"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
 import { columnList, int4 } from "../Database/Table.ts"
 import { insertedSegments, segmentColumns } from "../Processing/Segments.ts"
@@ -90,7 +89,7 @@ const compareWithin = (
 const areAllStored = (posts: ReadonlyArray<Post>) =>
   Effect.catchIf(
     insertNew(posts),
-    ({ reason }) => reason._tag === "UniqueViolation",
+    ({ reason }) => reason._tag === "UniqueViolation" || reason._tag === "LockTimeoutError",
     () => Effect.succeed(false)
   )
 
@@ -100,7 +99,10 @@ const queued = columnList({ ...Tables.spendEventKey.columns, ...Tables.spendEven
 /** `position` is that in the order of keys. */
 const positioned = columnList({ position: int4(), ...input.columns })
 
-/** Events with one identity have neighbouring positions, in their order: the first that is not refused is stored. */
+/**
+ * Events with one identity have neighbouring positions, in their order: the first that is not refused is stored. An
+ * event whose identity is stored is not inserted: that would wait for a batch that has changed the stored row.
+ */
 const insertSome = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
@@ -114,14 +116,20 @@ const insertSome = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
     ), ownership AS (
       SELECT ${areOwned(integratorIds)} AS owned
     ), ${clocks(sql, integratorIds, real)}, judged AS (
-      SELECT t.*, u.user_id IS NOT NULL AS enrolled,
-        ${isInFuture(sql, "t")} AS future
+      SELECT t.*, u.user_id IS NOT NULL AS enrolled, ${isInFuture(sql, "t")} AS future, e.user_id IS NOT NULL AS known,
+        (${contents.of("e")}) = (${contents.of("t")})
+          AND e.mid IS NOT DISTINCT FROM t.mid AND e.country IS NOT DISTINCT FROM t.country
+          AND e.original_id IS NOT DISTINCT FROM t.original_id AS same
       FROM input t LEFT JOIN LATERAL (
         SELECT u.user_id FROM users u WHERE u.integrator_id = t.integrator_id AND u.user_id = t.user_id ${perRow}
       ) u ON true
+      LEFT JOIN LATERAL (
+        SELECT * FROM spend_events e WHERE ${Tables.spendEventKey.match("e", "t")} ${perRow}
+      ) e ON true
     ), arrived AS (
       SELECT *,
-        CASE WHEN enrolled AND NOT future AND (SELECT owned FROM ownership) THEN nextval('arrivals') END AS arrival
+        CASE WHEN enrolled AND NOT future AND NOT known AND (SELECT owned FROM ownership) THEN nextval('arrivals')
+        END AS arrival
       FROM (SELECT * FROM judged ORDER BY ord) in_order
     ), stored AS (
       INSERT INTO spend_events (${sent.names}, arrival, received_at)
@@ -135,15 +143,6 @@ const insertSome = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
       INSERT INTO spend_event_queue (${sql.literal(segmentColumns)})
       ${insertedSegments("stored", traces, most)}
     )
-    SELECT t.ord, e.user_id IS NOT NULL AS known,
-      (${contents.of("e")}) = (${contents.of("t")})
-        AND e.mid IS NOT DISTINCT FROM t.mid AND e.country IS NOT DISTINCT FROM t.country
-        AND e.original_id IS NOT DISTINCT FROM t.original_id AS same,
-      t.enrolled, t.future, (SELECT owned FROM ownership) AS owned
-    FROM arrived t LEFT JOIN LATERAL (
-      SELECT * FROM spend_events e WHERE ${Tables.spendEventKey.match("e", "t")} ${perRow}
-    ) e ON true
-    -- mostly all are stored, and none is looked for
-    WHERE (SELECT count(*) FROM stored) < ${value.int4(posts.length)}
-      AND (t.arrival IS NULL OR t.arrival NOT IN (SELECT s.arrival FROM stored s))`
+    SELECT ord, known, same, enrolled, future, (SELECT owned FROM ownership) AS owned
+    FROM arrived WHERE arrival IS NULL OR arrival NOT IN (SELECT s.arrival FROM stored s)`
 })

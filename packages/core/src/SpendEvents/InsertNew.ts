@@ -4,6 +4,7 @@ import { SqlClient, type Statement } from "effect/sql"
 import { value } from "../Database.ts"
 import { columns } from "../Database/Columns.ts"
 import { perRow } from "../Database/PlannerHints.ts"
+import { limitLockWaits } from "../Database/SessionSettings.ts"
 import { columnList, int4, text, type Written } from "../Database/Table.ts"
 import { maxSegment, segmentColumns } from "../Processing/Segments.ts"
 import { areOwned } from "../Slots.ts"
@@ -22,9 +23,12 @@ const segment = columnList({
   external_transaction_ids: text()
 })
 
+/** Milliseconds for which an insert waits for a lock: that of a stored event, which a batch changes, is held longer. */
+const lockMillis = 20
+
 /**
  * Stores and queues events in one statement if all of them are new and none is refused. Otherwise it stores none, and
- * returns false, or fails with `UniqueViolation`.
+ * returns false, or fails with `UniqueViolation` or `LockTimeoutError`.
  */
 export const insertNew = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>) {
   const sql = yield* SqlClient.SqlClient
@@ -37,7 +41,8 @@ export const insertNew = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>)
       -- in ascending order
       SELECT array_agg(nextval('arrivals')) AS arrivals FROM generate_series(1, ${value.int4(rows.length)})
     ), accepted AS (
-      SELECT ${areOwned(integratorIds)} AND ${areEnrolled(sql, integratorIds, rows)}
+      SELECT ${limitLockWaits(lockMillis)} <> '' AND ${areOwned(integratorIds)}
+        AND ${areEnrolled(sql, integratorIds, rows)}
         AND NOT EXISTS (SELECT FROM input t WHERE ${isInFuture(sql, "t")}) AS are_all
     ), stored AS (
       INSERT INTO spend_events (${sent.names}, arrival, received_at)
