@@ -120,6 +120,8 @@ const seal = Effect.fnUntraced(function*(batch: ReadonlyArray<Unsealed>, now: nu
       WHERE v.entries > coalesce(s.to_entry, 0) AND ${isOwned("v.integrator_id")}
     ) next CROSS JOIN LATERAL (${sql.literal(sealedText("next"))} ${perRow}) sealed
     WHERE sealed.entries = next.to_entry - next.from_entry + 1
+    -- two processes that store the same seals wait for each other in one order
+    ORDER BY next.integrator_id
     ON CONFLICT DO NOTHING
     RETURNING integrator_id, to_entry`)
 })
