@@ -114,6 +114,16 @@ it.live("the handlers of all pipelined requests end with their connection", () =
     assert.strictEqual(state.started, maxHandled)
   }).pipe(Effect.scoped))
 
+it.live("and also where it ends with CONNECT, for which Node takes the socket from its responses", () =>
+  Effect.gen(function*() {
+    const { port, state } = yield* serveHeld()
+    const socket = yield* client(port)
+    socket.write("GET /held HTTP/1.1\r\nhost: x\r\n\r\n".repeat(3))
+    yield* until(() => state.started === 3)
+    socket.write("CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n")
+    yield* until(() => state.handled === 0)
+  }).pipe(Effect.scoped))
+
 it.live("a request that asks for an upgrade is answered as any other, and its connection stays HTTP/1.1", () =>
   Effect.gen(function*() {
     const { end, port } = yield* serveHeld()

@@ -2,7 +2,8 @@ import { untilTrue } from "@card-rewards/testing/Polling"
 import { clearing } from "@card-rewards/testing/Requests"
 import { TestApi } from "@card-rewards/testing/TestApi"
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Schedule } from "effect"
+import { Deferred, Duration, Effect, Fiber, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
 import { once } from "node:events"
 import { connect, type Socket } from "node:net"
 import { deadlineMillis } from "../src/Pipeline/RequestBodies.ts"
@@ -136,6 +137,41 @@ layer(TestApi.layer(), { excludeTestServices: true })("a body that arrives in pa
       }
       const { status } = yield* api.send("POST", "/v1/spend-events", { key: api.key, json: {} })
       assert.strictEqual(status, 400)
+    }).pipe(Effect.scoped))
+
+  it.effect("harms nothing where its client goes away while an earlier request of the connection is not answered", () =>
+    Effect.gen(function*() {
+      const uncaught: Array<unknown> = []
+      const note = (error: unknown) => uncaught.push(error)
+      yield* Effect.acquireRelease(
+        Effect.sync(() => process.on("uncaughtException", note)),
+        () => Effect.sync(() => process.off("uncaughtException", note))
+      )
+      const { key } = yield* TestApi
+      const sql = yield* SqlClient.SqlClient
+      const isHeld = yield* Deferred.make<void>()
+      // a move of the clock waits for it
+      const holder = yield* sql`SELECT FROM integrators FOR UPDATE`.pipe(
+        Effect.andThen(Deferred.succeed(isHeld, undefined)),
+        Effect.andThen(Effect.never),
+        sql.withTransaction,
+        Effect.forkChild
+      )
+      yield* Deferred.await(isHeld)
+      const { port } = yield* TestApi
+      for (let round = 0; round < 5; round++) {
+        const socket = connect(port, "127.0.0.1").on("error", () => {})
+        const head = (path: string, length: number) =>
+          `PUT ${path} HTTP/1.1\r\nhost: x\r\nx-api-key: ${key}\r\ncontent-type: application/json\r\n` +
+          `content-length: ${length}\r\n\r\n`
+        const move = JSON.stringify({ now: "2099-01-01T00:00:00Z" })
+        socket.write(`${head("/v1/sandbox/clock", move.length)}${move}${head("/v1/users/ann", 100)}{`)
+        yield* Effect.sleep("100 millis")
+        socket.destroy()
+        yield* Effect.sleep("50 millis")
+      }
+      yield* Fiber.interrupt(holder)
+      assert.deepStrictEqual(uncaught, [])
     }).pipe(Effect.scoped))
 
   it.effect("is refused after its deadline", () =>

@@ -63,6 +63,8 @@ export class Connection implements LinkedEntry<Connection> {
     socket.once("close", () => {
       if (this.waiting.length > 0) this.shared.waiting.giveBack(this.client, this.waiting.length)
       this.waiting = []
+      // Node ends them, except after CONNECT
+      for (const response of this.handled) response.destroy()
     })
   }
 
