@@ -92,7 +92,7 @@ describe("a compiled version", () => {
     const spread = random() < 0.5 ? 40 : 10_000
     const definition = definitionOf(random, spread)
     const decoded = Schema.decodeUnknownSync(ProgramDefinition)(definition)
-    const broken = definitionProblems(decoded).filter((problem) => !/endsAt|at most|exclusions/.test(problem))
+    const broken = [...definitionProblems(decoded)].filter((problem) => !/endsAt|at most|exclusions/.test(problem))
     assert.deepStrictEqual(broken, [])
     const version = compile("p", 1, decoded)
     const known = [...definition.categories.flatMap(({ mccs }) => mccs), ...definition.exclusions.mccs]

@@ -1,12 +1,12 @@
 import { plainProgram } from "@card-rewards/domain/PlainProgram"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
-import { definitionProblems } from "@card-rewards/domain/Program/Problems"
+import { definitionProblems, firstProblems } from "@card-rewards/domain/Program/Problems"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 
 const effectiveFrom = "2026-12-01T00:00:00.000Z"
 const problemsOf = (changes: object) =>
-  definitionProblems(Schema.decodeUnknownSync(ProgramDefinition)({ ...plainProgram, effectiveFrom, ...changes }))
+  [...definitionProblems(Schema.decodeUnknownSync(ProgramDefinition)({ ...plainProgram, effectiveFrom, ...changes }))]
 
 const times = <A>(count: number, make: (index: number) => A): ReadonlyArray<A> =>
   Array.from({ length: count }, (_, index) => make(index))
@@ -17,6 +17,10 @@ const rate = (index: number) => ({ categoryId: id(index), rate: 1 })
 const tier = (index: number) => ({ tier: `t${index}`, multiplier: 1 })
 const campaign = { startsAt: effectiveFrom, endsAt: "2026-12-02T00:00:00.000Z", bonusRate: 1 }
 const mccs = (count: number) => times(count, (index) => `${index % 10_000}`.padStart(4, "0"))
+
+function* problemsEndlessly() {
+  while (true) yield "a problem"
+}
 
 /** Each limited list: its path, its limit, and a definition with a given length of it. */
 const lists: ReadonlyArray<{
@@ -106,9 +110,29 @@ describe("a list of a definition", () => {
     }
     const definition = Schema.decodeUnknownSync(ProgramDefinition)({ ...plainProgram, effectiveFrom, ...changes })
     const before = process.cpuUsage()
-    assert.lengthOf(definitionProblems(definition), 9_999 + 29_999 + 3)
+    assert.lengthOf([...definitionProblems(definition)], 9_999 + 29_999 + 3)
     const { system, user } = process.cpuUsage(before)
     // a quadratic comparison would take several seconds
     assert.isBelow((user + system) / 1e6, 1)
+  })
+
+  it("is refused with its first 1,000 problems, and whether there are more", () => {
+    const problemsOfMccs = (count: number) =>
+      problemsOf({ exclusions: { mccs: times(1 + count, () => "6011"), merchants: [] } })
+    assert.deepStrictEqual(firstProblems(["x: is not known"], problemsOfMccs(999)), [
+      "x: is not known",
+      ...problemsOfMccs(999)
+    ])
+    assert.deepStrictEqual(firstProblems(["x: is not known"], problemsOfMccs(1_000)), [
+      "x: is not known",
+      ...problemsOfMccs(999),
+      "definition: has more problems than these 1000"
+    ])
+  })
+
+  it("is looked into no further than to the last problem that is named", () => {
+    const found = problemsEndlessly()
+    assert.lengthOf(firstProblems(found), 1_001)
+    assert.isTrue(found.next().done)
   })
 })

@@ -41,126 +41,156 @@ export interface Publication {
   readonly versions: { readonly count: number; readonly asset: Asset } | undefined
 }
 
-/** All violated rules of a definition and its publication, as `path: reason` (decisions, section 4). */
-export const problems = (definition: ProgramDefinition, publication: Publication): ReadonlyArray<string> => [
-  ...definitionProblems(definition),
-  ...publicationProblems(definition, publication)
-]
+/** A refused version has at most this many problems, and one more that says so where there are others. */
+export const maxProblems = 1_000
 
-const publicationProblems = (definition: ProgramDefinition, publication: Publication): ReadonlyArray<string> => {
-  const found: Array<string> = []
+/** The first {@link maxProblems} of some problems, found one by one; where there are more the last one says so. */
+export const firstProblems = (...found: ReadonlyArray<Iterable<string>>): ReadonlyArray<string> => {
+  const first: Array<string> = []
+  for (const problems of found) {
+    for (const problem of problems) {
+      if (first.length === maxProblems) return [...first, `definition: has more problems than these ${maxProblems}`]
+      first.push(problem)
+    }
+  }
+  return first
+}
+
+type Problems = Generator<string, void>
+
+/** All violated rules of a definition and its publication, as `path: reason` (decisions, section 4). */
+export function* problems(definition: ProgramDefinition, publication: Publication): Problems {
+  yield* definitionProblems(definition)
   const { now, otherPrograms, versions } = publication
   if (versions !== undefined && versions.asset !== definition.asset) {
-    found.push(`asset: must be ${versions.asset}, as in the program's earlier versions`)
+    yield `asset: must be ${versions.asset}, as in the program's earlier versions`
   }
   if (definition.effectiveFrom < now + minimumLeadMillis) {
-    found.push("effectiveFrom: must be at least 5 minutes after publication")
+    yield "effectiveFrom: must be at least 5 minutes after publication"
   }
   if (versions === undefined && otherPrograms >= maxPrograms) {
-    found.push(`programId: there are ${maxPrograms} programs already`)
+    yield `programId: there are ${maxPrograms} programs already`
   }
   if (versions !== undefined && versions.count >= maxVersions) {
-    found.push(`version: the program has ${maxVersions} versions already`)
+    yield `version: the program has ${maxVersions} versions already`
   }
-  return found
 }
 
-/** The violated rules of the definition alone. Takes time proportional to the definition's size. */
-export const definitionProblems = (definition: ProgramDefinition): ReadonlyArray<string> => {
-  const found: Array<string> = []
-  limitProblems(definition, found)
-  const categoryIds = new Set(definition.categories.map((category) => category.id))
-  const known = (path: string, categoryId: string) => {
-    if (!categoryIds.has(categoryId)) found.push(`${path}: names no category of this version`)
-  }
-  const rates = (path: string, entries: ReadonlyArray<typeof CategoryRate.Type>) => {
-    entries.forEach((entry, index) => {
-      between(found, `${path}[${index}].rate`, entry.rate, maxRate)
-      known(`${path}[${index}].categoryId`, entry.categoryId)
-    })
-    unique(found, (index) => `${path}[${index}].categoryId`, entries.map((entry) => entry.categoryId))
-  }
-
-  between(found, "baseRate", definition.baseRate, maxRate)
-  between(found, "holdingPeriodDays", definition.holdingPeriodDays, 365)
-  categoryProblems(definition, found)
-  rates("categoryRates", definition.categoryRates)
-  unique(found, (index) => `tiers[${index}].tier`, definition.tiers.map((tier) => tier.tier))
-  definition.tiers.forEach((tier, index) => {
-    between(found, `tiers[${index}].multiplier`, tier.multiplier, 100_000)
-    if (tier.baseRate !== undefined) between(found, `tiers[${index}].baseRate`, tier.baseRate, maxRate)
-    if (tier.categoryRates !== undefined) rates(`tiers[${index}].categoryRates`, tier.categoryRates)
-  })
-  unique(found, (index) => `campaigns[${index}].id`, definition.campaigns.map((campaign) => campaign.id))
-  definition.campaigns.forEach((campaign, index) => {
-    between(found, `campaigns[${index}].bonusRate`, campaign.bonusRate, maxRate)
-    if (campaign.endsAt <= campaign.startsAt) found.push(`campaigns[${index}].endsAt: must be after startsAt`)
-    campaign.categoryIds?.forEach((id, position) => known(`campaigns[${index}].categoryIds[${position}]`, id))
-  })
+/** The violated rules of the definition alone. All of them take time proportional to the definition's size. */
+export function* definitionProblems(definition: ProgramDefinition): Problems {
+  yield* limitProblems(definition)
+  yield* between("baseRate", definition.baseRate, maxRate)
+  yield* between("holdingPeriodDays", definition.holdingPeriodDays, 365)
+  yield* categoryProblems(definition)
+  yield* rateProblems(definition)
+  yield* campaignProblems(definition)
+  const known = knownIn(definition)
   const caps = definition.caps.categories
-  unique(found, (index) => `caps.categories[${index}].categoryId`, caps.map((cap) => cap.categoryId))
-  caps.forEach((cap, index) => known(`caps.categories[${index}].categoryId`, cap.categoryId))
-  unique(found, (index) => `exclusions.mccs[${index}]`, definition.exclusions.mccs)
-  eligibilityProblems(definition.eligibility ?? {}, found)
-  if (definition.merchantRates.length > 0) found.push("merchantRates: must be empty for now")
-  if (definition.exclusions.merchants.length > 0) found.push("exclusions.merchants: must be empty for now")
-  if (!isEmptyJson(definition.referralBonus)) found.push("referralBonus: must be empty for now")
-  return found
+  yield* unique((index) => `caps.categories[${index}].categoryId`, caps.map((cap) => cap.categoryId))
+  for (const [index, cap] of caps.entries()) yield* known(`caps.categories[${index}].categoryId`, cap.categoryId)
+  yield* unique((index) => `exclusions.mccs[${index}]`, definition.exclusions.mccs)
+  yield* eligibilityProblems(definition.eligibility ?? {})
+  if (definition.merchantRates.length > 0) yield "merchantRates: must be empty for now"
+  if (definition.exclusions.merchants.length > 0) yield "exclusions.merchants: must be empty for now"
+  if (!isEmptyJson(definition.referralBonus)) yield "referralBonus: must be empty for now"
 }
 
-const between = (found: Array<string>, path: string, value: number, maximum: number): void => {
-  if (value < 0 || value > maximum) found.push(`${path}: must be from 0 to ${maximum}`)
+function* between(path: string, value: number, maximum: number): Problems {
+  if (value < 0 || value > maximum) yield `${path}: must be from 0 to ${maximum}`
 }
 
-const unique = (found: Array<string>, path: (index: number) => string, values: ReadonlyArray<string>): void => {
+function* unique(path: (index: number) => string, values: ReadonlyArray<string>): Problems {
   const known = new Set<string>()
-  values.forEach((value, index) => {
-    if (known.has(value)) found.push(`${path(index)}: is there more than once`)
+  for (const [index, value] of values.entries()) {
+    if (known.has(value)) yield `${path(index)}: is there more than once`
     known.add(value)
-  })
+  }
+}
+
+const knownIn = ({ categories }: ProgramDefinition) => {
+  const categoryIds = new Set(categories.map((category) => category.id))
+  return function*(path: string, categoryId: string): Problems {
+    if (!categoryIds.has(categoryId)) yield `${path}: names no category of this version`
+  }
 }
 
 /** The lists that are too long. */
-const limitProblems = (definition: ProgramDefinition, found: Array<string>): void => {
-  const limit = (path: string, list: ReadonlyArray<unknown> | undefined, maximum: number, of = "entries") => {
-    if (list !== undefined && list.length > maximum) found.push(`${path}: must have at most ${maximum} ${of}`)
+function* limitProblems(definition: ProgramDefinition): Problems {
+  const limit = function*(
+    path: string,
+    list: ReadonlyArray<unknown> | undefined,
+    maximum: number,
+    of = "entries"
+  ): Problems {
+    if (list !== undefined && list.length > maximum) yield `${path}: must have at most ${maximum} ${of}`
   }
-  limit("categories", definition.categories, maxCategories)
-  limit("categories", definition.categories.flatMap((category) => category.mccs), maxMccs, "MCCs in all")
-  limit("categoryRates", definition.categoryRates, maxCategoryRates)
-  limit("tiers", definition.tiers, maxTiers)
-  definition.tiers.forEach((tier, index) =>
-    limit(`tiers[${index}].categoryRates`, tier.categoryRates, maxCategoryRates)
-  )
-  limit("campaigns", definition.campaigns, maxCampaigns)
-  definition.campaigns.forEach((campaign, index) =>
-    limit(`campaigns[${index}].categoryIds`, campaign.categoryIds, maxCategoriesOfCampaign)
-  )
-  limit("caps.categories", definition.caps.categories, maxCategoryCaps)
-  limit("exclusions.mccs", definition.exclusions.mccs, maxMccs)
-  limit("eligibility.countries", definition.eligibility?.countries, maxCountries)
-  limit("eligibility.segments", definition.eligibility?.segments, maxSegments)
+  yield* limit("categories", definition.categories, maxCategories)
+  yield* limit("categories", definition.categories.flatMap((category) => category.mccs), maxMccs, "MCCs in all")
+  yield* limit("categoryRates", definition.categoryRates, maxCategoryRates)
+  yield* limit("tiers", definition.tiers, maxTiers)
+  for (const [index, tier] of definition.tiers.entries()) {
+    yield* limit(`tiers[${index}].categoryRates`, tier.categoryRates, maxCategoryRates)
+  }
+  yield* limit("campaigns", definition.campaigns, maxCampaigns)
+  for (const [index, campaign] of definition.campaigns.entries()) {
+    yield* limit(`campaigns[${index}].categoryIds`, campaign.categoryIds, maxCategoriesOfCampaign)
+  }
+  yield* limit("caps.categories", definition.caps.categories, maxCategoryCaps)
+  yield* limit("exclusions.mccs", definition.exclusions.mccs, maxMccs)
+  yield* limit("eligibility.countries", definition.eligibility?.countries, maxCountries)
+  yield* limit("eligibility.segments", definition.eligibility?.segments, maxSegments)
 }
 
 /** MCCs that are in several categories, or repeated in one. */
-const categoryProblems = ({ categories }: ProgramDefinition, found: Array<string>): void => {
-  unique(found, (index) => `categories[${index}].id`, categories.map((category) => category.id))
+function* categoryProblems({ categories }: ProgramDefinition): Problems {
+  yield* unique((index) => `categories[${index}].id`, categories.map((category) => category.id))
   const assigned = new Set<string>()
-  categories.forEach((category, index) => {
-    category.mccs.forEach((mcc, position) => {
-      if (assigned.has(mcc)) found.push(`categories[${index}].mccs[${position}]: is in a category already`)
+  for (const [index, category] of categories.entries()) {
+    for (const [position, mcc] of category.mccs.entries()) {
+      if (assigned.has(mcc)) yield `categories[${index}].mccs[${position}]: is in a category already`
       assigned.add(mcc)
-    })
-  })
+    }
+  }
 }
 
-const eligibilityProblems = (eligibility: typeof Eligibility.Type, found: Array<string>): void => {
+/** Problems of rates, those of tiers too. */
+function* rateProblems(definition: ProgramDefinition): Problems {
+  const known = knownIn(definition)
+  const rates = function*(path: string, entries: ReadonlyArray<typeof CategoryRate.Type>): Problems {
+    for (const [index, entry] of entries.entries()) {
+      yield* between(`${path}[${index}].rate`, entry.rate, maxRate)
+      yield* known(`${path}[${index}].categoryId`, entry.categoryId)
+    }
+    yield* unique((index) => `${path}[${index}].categoryId`, entries.map((entry) => entry.categoryId))
+  }
+  yield* rates("categoryRates", definition.categoryRates)
+  yield* unique((index) => `tiers[${index}].tier`, definition.tiers.map((tier) => tier.tier))
+  for (const [index, tier] of definition.tiers.entries()) {
+    yield* between(`tiers[${index}].multiplier`, tier.multiplier, 100_000)
+    if (tier.baseRate !== undefined) yield* between(`tiers[${index}].baseRate`, tier.baseRate, maxRate)
+    if (tier.categoryRates !== undefined) yield* rates(`tiers[${index}].categoryRates`, tier.categoryRates)
+  }
+}
+
+function* campaignProblems(definition: ProgramDefinition): Problems {
+  const known = knownIn(definition)
+  yield* unique((index) => `campaigns[${index}].id`, definition.campaigns.map((campaign) => campaign.id))
+  for (const [index, campaign] of definition.campaigns.entries()) {
+    yield* between(`campaigns[${index}].bonusRate`, campaign.bonusRate, maxRate)
+    if (campaign.endsAt <= campaign.startsAt) yield `campaigns[${index}].endsAt: must be after startsAt`
+    for (const [position, id] of (campaign.categoryIds ?? []).entries()) {
+      yield* known(`campaigns[${index}].categoryIds[${position}]`, id)
+    }
+  }
+}
+
+function* eligibilityProblems(eligibility: typeof Eligibility.Type): Problems {
   const { countries = [], segments = [] } = eligibility
-  countries.forEach((country, index) => {
-    if (!isCountry(country)) found.push(`eligibility.countries[${index}]: is no ISO 3166-1 alpha-2 country code`)
-  })
-  unique(found, (index) => `eligibility.countries[${index}]`, countries)
-  unique(found, (index) => `eligibility.segments[${index}]`, segments)
+  for (const [index, country] of countries.entries()) {
+    if (!isCountry(country)) yield `eligibility.countries[${index}]: is no ISO 3166-1 alpha-2 country code`
+  }
+  yield* unique((index) => `eligibility.countries[${index}]`, countries)
+  yield* unique((index) => `eligibility.segments[${index}]`, segments)
 }
 
 const isEmptyJson = (value: Schema.Json | undefined): boolean =>
@@ -205,5 +235,5 @@ const keysBeyond = (path: string, value: unknown, shape: Shape): ReadonlyArray<s
 }
 
 /** The violated rules of a simulation's candidate: those of publication, except its lead time and its limits. */
-export const candidateProblems = (definition: ProgramDefinition, asset: Asset): ReadonlyArray<string> =>
+export const candidateProblems = (definition: ProgramDefinition, asset: Asset): Problems =>
   problems(definition, { now: -Infinity, otherPrograms: 0, versions: { count: 0, asset } })
