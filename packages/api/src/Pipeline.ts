@@ -13,10 +13,10 @@ import { ConcurrencyLimit } from "./Pipeline/ConcurrencyLimit.ts"
 import { HandlerSlots } from "./Pipeline/HandlerSlots.ts"
 import { KeyChecks } from "./Pipeline/KeyChecks.ts"
 import * as Problems from "./Pipeline/Problems.ts"
-import { type RateClass, RateLimit, show, tooMany } from "./Pipeline/RateLimit.ts"
+import { type RateClass, RateLimit, show, tokensOfBody, tooMany } from "./Pipeline/RateLimit.ts"
 import { noteCell } from "./Pipeline/RequestCell.ts"
 import * as Refusals from "./Pipeline/Refusals.ts"
-import { maxBatchBytes, maxBytes, RequestBodies } from "./Pipeline/RequestBodies.ts"
+import { announcedBytes, maxBatchBytes, maxBytes, RequestBodies } from "./Pipeline/RequestBodies.ts"
 
 type Response = HttpServerResponse.HttpServerResponse
 
@@ -63,7 +63,7 @@ const make = Effect.gen(function*() {
   }
 
   return Pipeline.of((handler, endpoint) => {
-    const { isJoined, maxBodyBytes, rateClass } = traitsOf(endpoint)
+    const { isBatch, isJoined, maxBodyBytes, rateClass } = traitsOf(endpoint)
     const hasBody = endpoint.payload.size > 0
     const isRead = endpoint.method === "GET"
     const decodePath = pathDecoder(endpoint)
@@ -94,8 +94,9 @@ const make = Effect.gen(function*() {
       const now = clock.currentTimeMillisUnsafe()
 
       const admit = (key: FoundKey): Handler => {
+        const tokens = isBatch ? tokensOfBody(announcedBytes(request)) : 1
         const consult = key.suspended ? limits.peek : limits.take
-        const admission = consult(rateClass, key.integratorId, now)
+        const admission = consult(rateClass, key.integratorId, now, tokens)
         show(admission, fiber)
         if (isRead) HttpEffect.appendPreResponseHandlerUnsafe(fiber.context, keepFromCaches)
         if (key.suspended) return Refusals.suspended
@@ -120,6 +121,8 @@ const make = Effect.gen(function*() {
 interface Traits {
   readonly rateClass: RateClass
   readonly maxBodyBytes: number
+  /** Whether it takes tokens by its events, and until these are counted by its bytes. */
+  readonly isBatch: boolean
   /** Whether core joins its requests into batches, so that they need no handler slots. */
   readonly isJoined: boolean
 }
@@ -127,7 +130,7 @@ interface Traits {
 /** The endpoints that differ from the others of their method. */
 const different: Readonly<Record<string, Partial<Traits>>> = {
   "POST /v1/spend-events": { rateClass: "ingest", isJoined: true },
-  "POST /v1/spend-events/batch": { rateClass: "ingest", isJoined: true, maxBodyBytes: maxBatchBytes },
+  "POST /v1/spend-events/batch": { rateClass: "ingest", isBatch: true, isJoined: true, maxBodyBytes: maxBatchBytes },
   "GET /v1/users/:userId/balance": { isJoined: true },
   // it writes nothing
   "POST /v1/users/:userId/quotes": { rateClass: "read" }
@@ -136,6 +139,7 @@ const different: Readonly<Record<string, Partial<Traits>>> = {
 const traitsOf = ({ method, path }: HttpApiEndpoint.Top): Traits => ({
   rateClass: method === "GET" ? "read" : "manage",
   maxBodyBytes: maxBytes,
+  isBatch: false,
   isJoined: false,
   ...different[`${method} ${path}`]
 })

@@ -1,26 +1,25 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { maxBatchEvents, spendEventErrors } from "@card-rewards/domain/SpendEventBatch"
+import { spendEventErrors } from "@card-rewards/domain/SpendEventBatch"
 import type { SpendEventAccepted } from "@card-rewards/domain/SpendEvent"
 import { Clock, Context, Effect, type Fiber, Result } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { forIntegrator } from "./ForIntegrator.ts"
-import { type RateLimit, show, tooMany } from "./Pipeline/RateLimit.ts"
+import { type RateLimit, show, tokensOfBody, tooMany } from "./Pipeline/RateLimit.ts"
 import * as Refusals from "./Pipeline/Refusals.ts"
+import { announcedBytes } from "./Pipeline/RequestBodies.ts"
 import * as SpendEventDecoder from "./SpendEventDecoder.ts"
-
-/** Until its events are counted a body is charged as one for each of these, so that a large body is never cheap. */
-const bytesPerEvent = 4_096
 
 /**
  * Stores the events of the request, whose text the pipeline has read. Against the rate limit it counts as its events,
- * of which the pipeline has counted one; where these are too many nothing is stored.
+ * instead of by its bytes as in the pipeline; where these are too many nothing is stored.
  */
 export const submitBatch = (limits: RateLimit["Service"]) =>
   Effect.withFiber((fiber) =>
     forIntegrator(Effect.fnUntraced(function*(id, { spendEvents }) {
-      const text = yield* Effect.orDie(Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest).text)
-      const charge = charging(limits, id, fiber)
-      yield* charge(Math.min(Math.ceil(text.length / bytesPerEvent), maxBatchEvents))
+      const request = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
+      const text = yield* Effect.orDie(request.text)
+      const charge = charging(limits, id, fiber, tokensOfBody(announcedBytes(request)))
+      yield* charge(tokensOfBody(text.length))
       const events = yield* SpendEventDecoder.decodeBatch(text)
       yield* charge(events.length)
       // an answer takes less memory than the error, while others' requests have their turn
@@ -33,8 +32,13 @@ export const submitBatch = (limits: RateLimit["Service"]) =>
   )
 
 /** Takes tokens instead of those that the request has taken so far; fails with 429 where there are not enough. */
-const charging = (limits: RateLimit["Service"], id: IntegratorId, request: Fiber.Fiber<unknown, unknown>) => {
-  let taken = 1
+const charging = (
+  limits: RateLimit["Service"],
+  id: IntegratorId,
+  request: Fiber.Fiber<unknown, unknown>,
+  takenBefore: number
+) => {
+  let taken = takenBefore
   return Effect.fnUntraced(function*(wanted: number) {
     const admission = limits.retake("ingest", id, { taken, wanted }, yield* Clock.currentTimeMillis)
     taken = wanted

@@ -6,6 +6,9 @@ import { newIntegrator, TestApi } from "@card-rewards/testing/TestApi"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
+import { once } from "node:events"
+import { connect } from "node:net"
+import { setTimeout as sleep } from "node:timers/promises"
 import * as TokenBuckets from "../src/Pipeline/TokenBuckets.ts"
 
 const path = "/v1/spend-events/batch"
@@ -220,6 +223,25 @@ layer(TestApi.layer({ limits: { ...off, ingest: { perSecond: 1, burst: 10 } } })
       const refused = yield* send("POST", "/v1/spend-events", clearing({ integratorId }))
       assert.strictEqual(refused.status, 429)
       assert.include(["20", "21"], refused.headers["retry-after"])
+    }))
+
+  it.effect("is by its bytes until its events are counted: where that is too many, 429 before the body arrives", () =>
+    Effect.gen(function*() {
+      const { port } = yield* TestApi
+      const { integratorId, key, send } = yield* newIntegrator("unread")
+      yield* send(...enroll("ann"))
+      assert.strictEqual((yield* send("POST", path, { events: [clearing({ integratorId })] })).status, 200)
+      const answerTo = (bytes: number, patience: Promise<unknown>) =>
+        Effect.promise(async () => {
+          const socket = connect(port, "127.0.0.1").setEncoding("utf8")
+          const headers = `host: x\r\nx-api-key: ${key}\r\ncontent-type: application/json\r\n`
+          socket.write(`POST ${path} HTTP/1.1\r\n${headers}content-length: ${bytes}\r\n\r\n`)
+          const answer = await Promise.race([once(socket, "data"), patience])
+          socket.destroy()
+          return `${answer}`
+        })
+      assert.match(yield* answerTo(10 * 4_096, new Promise(() => {})), /^HTTP\/1\.1 429 /)
+      assert.strictEqual(yield* answerTo(4_096, sleep(200, "none yet")), "none yet")
     }))
 
   it.effect("is by its bytes where its events cannot be counted", () =>

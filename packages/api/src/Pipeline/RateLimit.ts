@@ -1,5 +1,6 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { RateLimited } from "@card-rewards/domain/Errors"
+import { maxBatchEvents } from "@card-rewards/domain/SpendEventBatch"
 import { Context, Effect, type Fiber, Layer } from "effect"
 import { HttpEffect, HttpServerResponse } from "effect/http"
 import * as TokenBuckets from "./TokenBuckets.ts"
@@ -33,8 +34,8 @@ const maxIntegratorBuckets = 10_000
  * authentications.
  */
 export class RateLimit extends Context.Service<RateLimit, {
-  /** Takes a token of the integrator's class. */
-  readonly take: (rateClass: RateClass, integratorId: IntegratorId, nowMillis: number) => Admission
+  /** Takes tokens of the integrator's class, one unless told otherwise. */
+  readonly take: (rateClass: RateClass, integratorId: IntegratorId, nowMillis: number, tokens?: number) => Admission
   /** Takes tokens instead of those that the request has taken so far, where there are enough, and otherwise none. */
   readonly retake: (
     rateClass: RateClass,
@@ -58,7 +59,7 @@ export class RateLimit extends Context.Service<RateLimit, {
       }
       const failures = admission("auth", limits.auth, maxAddressBuckets)
       return RateLimit.of({
-        take: (rateClass, integratorId, now) => classes[rateClass](integratorId, 1, now),
+        take: (rateClass, integratorId, now, tokens = 1) => classes[rateClass](integratorId, tokens, now),
         retake: (rateClass, integratorId, { taken, wanted }, now) => {
           classes[rateClass](integratorId, -taken, now)
           return classes[rateClass](integratorId, wanted, now)
@@ -69,6 +70,13 @@ export class RateLimit extends Context.Service<RateLimit, {
       })
     })
 }
+
+/** A batch takes one token for each of these, until its events are counted. */
+const bytesPerToken = 4_096
+
+/** The tokens that a batch takes until its events are counted, so that a large body is never cheap. */
+export const tokensOfBody = (bytes: number): number =>
+  Math.min(Math.max(1, Math.ceil(bytes / bytesPerToken)), maxBatchEvents)
 
 /** What a policy's quota is counted in: after this time the whole of it is there again. */
 const windowSeconds = 1

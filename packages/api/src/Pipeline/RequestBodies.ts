@@ -68,11 +68,12 @@ export class RequestBodies extends Context.Service<RequestBodies, {
       )
       return RequestBodies.of({
         read: (request, integratorId, { clock, maxBytes }) => {
-          const { "content-length": length, "content-type": contentType, expect } = request.headers
+          const { "content-type": contentType, expect } = request.headers
           if (contentType === undefined || !isJson(contentType)) {
             return invalid("expected the content type application/json")
           }
-          if (Number(length ?? 0) > maxBytes) return invalid(tooLarge(maxBytes))
+          const length = announcedBytes(request)
+          if (length > maxBytes) return invalid(tooLarge(maxBytes))
           const message = NodeHttpServerRequest.toIncomingMessage(request)
           // Node leaves it to the service whether a client that asks first may send its body; in HTTP/1.0 none asks
           if (expect !== undefined && message.httpVersion !== "1.0") {
@@ -80,10 +81,10 @@ export class RequestBodies extends Context.Service<RequestBodies, {
           }
           const received = receive(message, integratorId, arriving, {
             startedNanos: clock.monotonicTimeNanosUnsafe(),
-            length: Number(length),
+            length,
             maxBytes
           })
-          return Number(length) <= smallBytes
+          return length > 0 && length <= smallBytes
             ? received
             : Effect.flatMap(received, (text) =>
               text.length > smallBytes ? keep(text, integratorId) : Effect.succeed(text))
@@ -91,6 +92,10 @@ export class RequestBodies extends Context.Service<RequestBodies, {
       })
     }))
 }
+
+/** The length of a body that is not sent in chunks; 0 where there is none. */
+export const announcedBytes = ({ headers }: HttpServerRequest.HttpServerRequest): number =>
+  Number(headers["content-length"] ?? 0)
 
 /** In time proportional to the header's length: no two adjacent parts of the pattern match the same characters. */
 const isJson = (contentType: string): boolean =>
@@ -176,7 +181,7 @@ class Received {
   }
 }
 
-/** How long a body is, NaN where its request does not tell, and may be. */
+/** How long a body is, 0 where its request does not tell, and may be. */
 interface Expected {
   readonly length: number
   readonly maxBytes: number
