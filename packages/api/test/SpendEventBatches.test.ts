@@ -231,12 +231,12 @@ layer(TestApi.layer({ limits: { ...off, ingest: { perSecond: 1, burst: 10 } } })
       const { integratorId, key, send } = yield* newIntegrator("unread")
       yield* send(...enroll("ann"))
       assert.strictEqual((yield* send("POST", path, { events: [clearing({ integratorId })] })).status, 200)
-      const answerTo = (bytes: number, patience: Promise<unknown>) =>
+      const answerTo = (bytes: number, timeout: Promise<unknown>) =>
         Effect.promise(async () => {
           const socket = connect(port, "127.0.0.1").setEncoding("utf8")
           const headers = `host: x\r\nx-api-key: ${key}\r\ncontent-type: application/json\r\n`
           socket.write(`POST ${path} HTTP/1.1\r\n${headers}content-length: ${bytes}\r\n\r\n`)
-          const answer = await Promise.race([once(socket, "data"), patience])
+          const answer = await Promise.race([once(socket, "data"), timeout])
           socket.destroy()
           return `${answer}`
         })
