@@ -16,9 +16,9 @@ const listen = (...more: ReadonlyArray<string>) => ["listen", "--forward-to", "l
 const refused: ReadonlyArray<readonly [args: ReadonlyArray<string>, status: number, message: RegExp]> = [
   [["listen", "--api-key", sandboxKey], 2, /--forward-to/],
   [listen(), 2, /CARD_REWARDS_API_KEY/],
-  [listen("--api-key", `${sandboxKey}0`), 2, /The API key must be/],
-  [listen("--api-key", secret), 2, /The API key must be/],
-  [listen("--api-key", sandboxKey, "--secret", liveKey), 2, /The signing secret must be/],
+  [listen("--api-key", `${sandboxKey}0`), 2, /The API key must be service_sk_ followed by sandbox_ or live_ /],
+  [listen("--api-key", secret), 2, /The API key must be service_sk_ followed by sandbox_ or live_ /],
+  [listen("--api-key", sandboxKey, "--secret", liveKey), 2, /The signing secret must be service_whsec_ and/],
   [listen("--api-key", sandboxKey, "--kinds", "reward.*,reward.lost"), 2, /reward\.refunded/],
   [listen("--api-key", sandboxKey, "--after", "-1"), 2, /after/],
   [listen("--api-key", sandboxKey, "--after", "1", "--from-start"), 2, /exclude each other/],

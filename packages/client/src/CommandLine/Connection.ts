@@ -38,8 +38,9 @@ export const connectionOf = Effect.fnUntraced(function*(
   }
   const environment = apiKeyForm.exec(Redacted.value(flags.apiKey.value))?.[1]
   if (environment !== "sandbox" && environment !== "live") {
+    // without a space after service_sk_ the line would be masked, as if it had a key
     return yield* new Misused({
-      message: "The API key must be service_sk_sandbox_ or service_sk_live_ and 64 hex digits"
+      message: "The API key must be service_sk_ followed by sandbox_ or live_ and 64 hex digits"
     })
   }
   return { baseUrl: href.replace(/\/+$/, ""), apiKey: flags.apiKey.value, environment }
