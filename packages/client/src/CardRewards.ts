@@ -25,8 +25,8 @@ export interface SandboxOperations extends HttpApiClient.ForApi<typeof BareSandb
 
 /**
  * The typed client of the production API, derived from its definition: a method for each operation, with decoded
- * responses and tagged errors. Amounts are `bigint`s of smallest units, timestamps are milliseconds since 1970. Every
- * request is idempotent: after 503, 429 or a lost response the client sends it again within {@link Timeouts}.
+ * responses and tagged errors. Amounts are `bigint`s of smallest units, timestamps are milliseconds since 1970. After
+ * 503, 429 or a lost response the client sends any request again within {@link Timeouts}.
  */
 export class CardRewards extends Context.Service<CardRewards, ProductionOperations>()(
   "@card-rewards/client/CardRewards"

@@ -1,11 +1,11 @@
 /**
  * Retries of requests: after 503 and 429 (contract, section 7), and after a lost response, since a repeat of the same
- * request changes nothing (contract, section 4).
+ * request changes nothing (contract, section 4), but for a rotation, a ping, a redelivery and the start of a replay.
  */
 import { Clock, Context, Effect, Random, Result, Schema } from "effect"
 import { FetchHttpClient, HttpClientError, type HttpClientRequest, type HttpClientResponse } from "effect/http"
 
-/** Bounds of a call. Every request is idempotent, so the client retries all of them within these bounds. */
+/** Bounds of a call. The client retries every request within them, also the few that are not idempotent. */
 export interface Timeouts {
   /** The longest time of one call, with all its attempts and pauses; 30,000 by default. */
   readonly totalMillis?: number

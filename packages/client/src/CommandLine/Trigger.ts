@@ -40,9 +40,9 @@ const lineOf = ({ name, text }: Step): string => `${name.padEnd(25)}  ${text}`
 /** `card-rewards trigger`. */
 export const trigger = Command.make("trigger").pipe(
   Command.withDescription(
-    "Play a story in the sandbox, and name the webhooks that it causes. Each story enrolls a new user. A program " +
-      "pays for such users alone; the first story that needs it publishes it, and moves the sandbox clock by five " +
-      "minutes, after which it is in force. Your own programs pay for these users too, unless limited to others"
+    "Play a story in the sandbox, and name the webhooks that it causes. One with purchases enrolls a new user. Two " +
+      "programs pay for such users alone; the first story that needs one publishes it, and moves the sandbox clock " +
+      "by five minutes, after which it is in force. Your own programs pay for these users too, unless limited to others"
   ),
   Command.withShortDescription("Play a story in the sandbox that causes webhooks"),
   examples(["trigger claim", "A purchase, and the claim of its reward"]),

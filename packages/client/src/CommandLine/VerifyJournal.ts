@@ -57,8 +57,8 @@ export const verifyJournal = Command.make(
   Command.withDescription(
     "Recompute the seals of the journal from its entries, and compare them with those of the service and with those " +
       "that were kept. Kept seals prove that no entry was changed, removed or reordered since. Without --entries, " +
-      "reads the journal of the service. Exit codes: 0 unchanged, or consistent without --kept; 1 changed, or the " +
-      "service does not answer; 2 invalid usage, or a file that cannot be read or has no kept seal"
+      "reads the journal of the service. Exit codes: 0 unchanged, or consistent without --kept; 1 changed, no answer " +
+      "of the service, or no seal to save yet; 2 invalid usage, or a file that cannot be read or has no kept seal"
   ),
   Command.withShortDescription("Prove that no entry of the journal was changed since seals were kept"),
   examples(
