@@ -45,5 +45,9 @@ export const Explanation = Schema.Struct({
   refunds: Schema.Array(Schema.Struct({ externalTransactionId: Schema.String, amount: Cents, reduction: Amount })),
   recoveries: Schema.Array(Schema.Struct({ at: Timestamp, amount: Amount })),
   amount: Amount
-}).annotate({ identifier: "Explanation", description: "The computation of a reward's amount." })
+}).annotate({
+  identifier: "Explanation",
+  description: "The computation of a reward's amount. `refunds` has the first 1,000 refunds of the purchase; " +
+    "`amount` counts all."
+})
 export type Explanation = typeof Explanation.Type

@@ -1,5 +1,6 @@
 import type { OpenApi } from "effect/http-api"
 import { schemaName } from "../Event.ts"
+import { maxJournalExport } from "../Journal.ts"
 import { codeSamples } from "./OpenApi/CodeSamples.ts"
 import { errors } from "./OpenApi/Errors.ts"
 import { event, events } from "./OpenApi/Events.ts"
@@ -146,7 +147,8 @@ const completeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
     security: authenticated ? [{ [apiKeyName]: [] }] : [],
     parameters: operation.parameters.map((parameter) => ({
       ...parameter,
-      ...(parameters[`${parameter.in} ${parameter.name}`] ?? parameters[parameter.name])
+      ...(parameters[`${operation.operationId} ${parameter.name}`] ?? parameters[`${parameter.in} ${parameter.name}`] ??
+        parameters[parameter.name])
     })),
     ...(operation.requestBody && {
       requestBody: { ...operation.requestBody, content: withExamples(operation.requestBody.content, request) }
@@ -229,6 +231,10 @@ const parameters: Readonly<Record<string, { readonly description: string; readon
   name: { description: "The name of the key.", example: "server-2026" },
   id: { description: "The id of the webhook endpoint.", example: "main" },
   limit: { description: "Entries of the page; 50 by default.", example: "50" },
+  "journal.list limit": {
+    description: `Entries of the page, 50 by default; of an export of lines ${maxJournalExport} by default.`,
+    example: "50"
+  },
   cursor: { description: "`next` of the previous page." },
   state: { description: "Only entries in this state." },
   after: { description: "`next` of the previous page; without it the page begins with the first one." },

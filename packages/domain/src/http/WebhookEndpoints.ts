@@ -78,8 +78,9 @@ export class WebhookEndpoints extends HttpApiGroup.make("webhookEndpoints").add(
     error: NotFound
   }).annotateMerge(OpenApi.annotations({
     summary: "List deliveries",
-    description: "The deliveries to this endpoint with all attempts, newest first. An event that was redelivered has " +
-      "several deliveries."
+    description: "The deliveries to this endpoint, newest first, each with its newest attempts, 51 at most. Attempts " +
+      "are kept for 90 days, unless the operator chose another time. An event that was redelivered has several " +
+      "deliveries."
   })),
   HttpApiEndpoint.post("redeliver", "/v1/webhook-endpoints/:id/deliveries/:eventId/redeliver", {
     params: { ...params, eventId: EventId },
@@ -91,7 +92,7 @@ export class WebhookEndpoints extends HttpApiGroup.make("webhookEndpoints").add(
     summary: "Deliver an event again",
     description: "A new delivery of the same bytes, due at once, for any stored event. A pending delivery with " +
       "attempts is cancelled and replaced; a pending delivery without attempts is returned unchanged, so the request " +
-      "is safe to repeat."
+      "is safe to repeat until the first attempt."
   })),
   HttpApiEndpoint.post("startReplay", "/v1/webhook-endpoints/:id/replays", {
     params,
