@@ -1,4 +1,5 @@
 import { Config, Effect, ManagedRuntime, Option, Redacted } from "effect"
+import { execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { statfsSync } from "node:fs"
 import { join } from "node:path"
@@ -11,10 +12,11 @@ const settings = {
   fsync: "off",
   full_page_writes: "off",
   synchronous_commit: "off",
-  max_connections: "300",
-  // a run opens 8,000 connections; with 4,096 iterations each takes 2 ms of both sides to prove a random password
-  scram_iterations: "1"
+  max_connections: "300"
 } as const
+
+/** A run opens 8,000 connections; with 4,096 iterations each takes 2 ms of both sides to prove a random password. */
+const iterations = { scram_iterations: "1" } as const
 
 /**
  * A vitest `globalSetup`: one PostgreSQL server for the test run, or the server of `DATABASE_URL`. TestDatabase.ts
@@ -31,15 +33,20 @@ export default async function setup(project: TestProject): Promise<() => Promise
     project.provide("postgresUrl", Redacted.value(configured.url.value))
     return () => Promise.resolve()
   }
+  const binDir = Option.getOrElse(configured.binDir, () => "")
   const runtime = ManagedRuntime.make(EmbeddedPostgres.layer({
-    dataDir: dataDirOf(Option.getOrElse(configured.binDir, () => "")),
-    settings,
+    dataDir: dataDirOf(binDir),
+    settings: is15(binDir) ? settings : { ...settings, ...iterations },
     ephemeral: true
   }))
   const server = await runtime.runPromise(EmbeddedPostgres)
   project.provide("postgresUrl", Redacted.value(server.url))
   return () => runtime.dispose()
 }
+
+/** PostgreSQL 15 has no number of iterations to set. The server that is installed with the project is newer. */
+const is15 = (binDir: string): boolean =>
+  binDir !== "" && / 15\./.test(execFileSync(join(binDir, "postgres"), ["--version"], { encoding: "utf8" }))
 
 const caches = fileURLToPath(new URL("../../../node_modules/.cache/card-rewards", import.meta.url))
 
