@@ -129,6 +129,23 @@ const samples: Readonly<Record<string, Sample>> = {
     },
     because: "does not list the variable RATE_LIMIT_READ"
   },
+  "a variable of the embedded database that operations does not list": {
+    breaks: "documented-operations",
+    files: {
+      "docs/operations.md": "| variable | default |\n| --- | --- |\n| `HOST` | |\n\n",
+      "packages/api/src/main.ts": "setting(\"HOST\")\n",
+      "packages/dev-postgres/src/main.ts": "Config.String(\"PG_BIN_DIR\")\n"
+    },
+    because: "does not list the variable PG_BIN_DIR"
+  },
+  "a step that operations does not list": {
+    breaks: "documented-operations",
+    files: {
+      "docs/operations.md": "| step |\n| --- |\n| `SpendProcessor`, `SpendProcessor helper 1` |\n\n",
+      "packages/worker/src/main.ts": "Loop.layer(\"SpendProcessor\")\nLoop.run(\"JournalSealer\")\n"
+    },
+    because: "does not list the step JournalSealer"
+  },
   "an alert that is not defined": {
     breaks: "documented-operations",
     files: {

@@ -14,8 +14,8 @@ interface Inventory {
 }
 
 /**
- * docs/operations.md lists every environment variable, metric, alert and operator's command that the code defines, and
- * no other. The npm scripts that any page tells a reader to run exist.
+ * docs/operations.md lists every environment variable, step of a worker, metric, alert and operator's command that the
+ * code defines, and no other. The npm scripts that any page tells a reader to run exist.
  */
 export const documentedOperations: Rule = {
   name: "documented-operations",
@@ -28,6 +28,7 @@ export const documentedOperations: Rule = {
 
 const inventoriesOf = ({ root, sources }: Repository, page: string): ReadonlyArray<Inventory> => [
   { kind: "variable", defined: variables(sources), listed: named(page, "variable", /^[A-Z_]+$/) },
+  { kind: "step", defined: steps(sources), listed: named(page, "step", /^[A-Z][A-Za-z ]+$/) },
   { kind: "metric", defined: metrics(sources), listed: named(page, "metric", /^[a-z_.]+$/) },
   { kind: "alert", defined: alerts(root), listed: named(page, "alert", /^CardRewards/) },
   { kind: "command", defined: commands(sources), listed: named(page, "command", /^(?!npm )[a-z ]+$/) }
@@ -48,9 +49,18 @@ const named = (page: string, heading: string, form: RegExp): ReadonlyArray<strin
 /** Names of settings, in the code that an operator runs. */
 const variables = (sources: ReadonlyArray<Source>): ReadonlyArray<string> =>
   unique(
-    sources.filter((source) => /^(?:packages\/(?:admin|api|core|worker)\/src|scripts\/start)\//.test(source.file))
-      .flatMap((source) => argumentsOf(source, /^(?:setting|required|optional|limit|Record)$/))
+    sources.filter((source) =>
+      /^(?:packages\/(?:admin|api|core|dev-postgres|worker)\/src|scripts\/start)\//.test(source.file)
+    ).flatMap((source) => argumentsOf(source, /^(?:setting|required|optional|limit|Record|String)$/))
       .filter((text) => /^[A-Z][A-Z_]+$/.test(text))
+  )
+
+/** Names of the steps that a worker repeats, without those that have a number. */
+const steps = (sources: ReadonlyArray<Source>): ReadonlyArray<string> =>
+  unique(
+    sources.filter((source) => source.file.startsWith("packages/worker/src/"))
+      .flatMap((source) => argumentsOf(source, /^(?:run|layer)$/))
+      .filter((text) => /^[A-Z][A-Za-z ]+$/.test(text))
   )
 
 const metrics = (sources: ReadonlyArray<Source>): ReadonlyArray<string> =>
