@@ -17,15 +17,16 @@ export const slowMillis = 1_000
 /** The maximum number of requests in flight to all slow endpoints together; the other slots are for the others. */
 export const maxSlowInFlight = maxInFlight / 2
 /**
- * An endpoint gets a k-th slot only while k times this number are free, so that other endpoints still find free slots.
+ * An endpoint gets a k-th slot after its first only while k times this number are free, so that other endpoints still
+ * find free slots.
  */
 export const slotsPerShare = 8
 
 /**
  * Divides the free slots among endpoints that have attempts to make, and returns each endpoint with the number that it
  * gets; endpoints without a slot are omitted. Slots are assigned in rounds, first to endpoints with the fewest requests
- * in flight. An endpoint gets its k-th slot only while {@link slotsPerShare} times k are free. The same rule applies to
- * recent requests and to slow endpoints, with their parts of the slots.
+ * in flight. An endpoint gets its first slot while one is free, and its k-th only while {@link slotsPerShare} times k
+ * are free. The same rule applies to recent requests and to slow endpoints, with their parts of the slots.
  */
 export const shareSlots = <
   A extends { readonly inFlight: number; readonly recent: number; readonly slow: boolean; readonly attempts: number }
