@@ -58,6 +58,7 @@ const largeCase = (kind: Kind, seed: number): Case =>
 const fundings = [
   [250, {}],
   [1, { servedAtOnce: 1, pieceSize: 1, paidAtOnce: 1 }],
+  [2, { servedAtOnce: 2, pieceSize: 2, paidAtOnce: 1 }],
   [0, { servedAtOnce: 0, pieceSize: 2, paidAtOnce: 1 }],
   [0, { servedAtOnce: 5, pieceSize: 2, paidAtOnce: 1 }]
 ] as const

@@ -3,7 +3,7 @@ import { type Asset, assets } from "@card-rewards/domain/Money"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { value } from "../Database.ts"
-import { byCreation, byDuePosition, type Payout } from "./Accounts.ts"
+import { byDuePosition, type Payout } from "./Accounts.ts"
 import type { Book } from "./Book.ts"
 import { isAssigned, matureReward, reserve, serveWaiting } from "./Funding.ts"
 import { readAssignable, readMissingUsers } from "./Load.ts"
@@ -48,28 +48,27 @@ export const fundWaiting = Effect.fnUntraced(function*(book: Book, asset: Asset)
 const reserveAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset) {
   const vault = book.vault[asset]
   while (vault.assigned > 0n && book.reservedTo[asset] < vault.assignedTo) {
-    const { assignedTo } = vault
     // users whose stored row is outdated may sort before those still to be read
     yield* readAssignable(book, asset, book.budget + book.outdatedFirsts + 1)
     yield* continuePayouts(book)
     if (book.isBehind) return
-    const rows = (yield* readAssigned(book, asset)).toSorted(byCreation)
-    for (const { creation, ...row } of rows) {
+    const { rows, upTo } = yield* readAssigned(book, asset)
+    for (const row of rows) {
       const present = book.rewards.get(rewardKey(row))
-      if (present === undefined || !isAssigned(book, present) || creation > assignedTo) continue
+      if (present === undefined || !isAssigned(book, present)) continue
       if (book.budget === 0) {
         book.isBehind = true
         return
       }
       book.budget--
-      book.reservedTo[asset] = creation
+      book.reservedTo[asset] = row.creation
       const free = vault.free
       const funded = reserve(book, present, "assigned")
       if (vault.assignedAt !== null && funded.claimableAt <= vault.assignedAt) matureReward(book, funded)
       // an assignment made while earlier ones are being reserved counts as made at their time
       if (vault.free > free) yield* serveWaiting(book, asset, vault.assignedAt)
     }
-    book.reservedTo[asset] = assignedTo
+    book.reservedTo[asset] = upTo
   }
 })
 

@@ -121,19 +121,21 @@ export const readDue = Effect.fnUntraced(function*(books: Iterable<Book>) {
 })
 
 /**
- * The waiting rewards of {@link Book.usersInScope} that money is assigned to and that are not reserved yet, in order of
- * creation: at most one more than the book's budget of the stored ones, and all that this transaction created.
+ * The next waiting rewards of {@link Book.usersInScope} that money is assigned to, in order of creation, and the
+ * creation up to which these are all: of the stored ones at most one more than the book's budget. Some of these may be
+ * reserved or refunded already, by this transaction.
  */
 export const readAssigned = Effect.fnUntraced(function*(book: Book, asset: Asset) {
-  const { assigned, assignedTo } = book.vault[asset]
-  if (assigned === 0n) return []
+  const { assignedTo } = book.vault[asset]
   const users = book.usersInScope()
     .filter((one) => one.asset === asset && one.firstWaiting !== undefined && one.firstWaiting <= assignedTo)
     .map((accounts) => ({ book, accounts }))
-  if (users.length === 0) return []
+  if (users.length === 0) return { rows: [], upTo: assignedTo }
   const after = { ...beforeAll, creation: book.reservedTo[asset] }
-  const found = yield* readFirst(users, byCreation, readAssignedPage, after)
+  const found = (yield* readFirst(users, byCreation, readAssignedPage, after)).get(book) ?? []
+  const upTo = found.at(book.budget)?.creation ?? assignedTo
   const inScope = new Set(users.map(({ accounts }) => accounts))
   const created = book.createdRows(asset).filter((row) => inScope.has(book.user(row.userId, asset)))
-  return [...addAll(book, found.get(book) ?? []), ...created]
+  const rows = [...addAll(book, found), ...created].filter(({ creation }) => creation <= upTo)
+  return { rows: rows.toSorted(byCreation), upTo }
 })

@@ -143,6 +143,17 @@ export const recoveries: ReadonlyArray<Recovery> = [
     ]
   },
   {
+    guarantee: "due rewards of one who owes are funded in order, also those that the recoveries of others fund",
+    story: (fillers) => [
+      ...owing(2n * BigInt(fillers) + 10n),
+      ...Array.from({ length: 3 * fillers + 20 }, (_, index) => clearing("u1", `w${index}`, 1n, -1)),
+      { op: "worker" },
+      move("deposit", "d1", BigInt(fillers) + 10n),
+      { op: "read", user: "u1" },
+      { op: "check" }
+    ]
+  },
+  {
     guarantee: "a balance shows as pending what the recovery of the same read has funded",
     story: (fillers) => [
       ...owing(1_000n),
