@@ -120,9 +120,12 @@ export class Book {
     this.read.add(userId)
   }
 
-  /** Adds an unfinished claim that was read. */
-  addPayout(payout: Payout): void {
-    this.payouts.set(this.user(payout.userId, payout.asset), payout)
+  /** Adds an unfinished claim that was read, unless the book has it; returns the book's version of it. */
+  addPayout(payout: Payout): Payout {
+    const accounts = this.user(payout.userId, payout.asset)
+    const known = this.payouts.get(accounts)
+    if (known === undefined) this.payouts.set(accounts, payout)
+    return known ?? payout
   }
 
   /** Whether a claim of the user is unfinished. It pays the rewards that it counted, so that none may mature before. */

@@ -114,7 +114,7 @@ export const applyAllUsers = Effect.fnUntraced(function*(book: Book, limit: numb
     book.budget = limit
     if (payout !== undefined) {
       yield* readMissingUsers(book, [payout])
-      yield* continuePayout(book, payout)
+      yield* continuePayout(book, book.addPayout(payout))
       // an unfinished claim delays its own user's rewards only
       book.isBehind = false
     }

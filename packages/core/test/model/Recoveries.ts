@@ -198,6 +198,21 @@ export const recoveries: ReadonlyArray<Recovery> = [
     ]
   },
   {
+    guarantee: "an unfinished claim of a user who owes is paid once, where a due reward ends in the same step",
+    story: () => [
+      ...enrolled,
+      ...["paid", "K1", "K2"].map((transaction) => clearing("u1", transaction, 100n, 0)),
+      clearing("u1", "D", 300n, 1),
+      move("deposit", "d0", 600n),
+      move("claim", "c0", 100n),
+      refund("u1", "paid", 100n),
+      move("claim", "c1", 200n),
+      { op: "clock", to: 2 * dayMillis },
+      { op: "worker" },
+      { op: "check" }
+    ]
+  },
+  {
     guarantee: "an unfinished claim of a user who owes pays the rewards that it counted, not one funded after it",
     story: (fillers) => [
       ...claiming(fillers),

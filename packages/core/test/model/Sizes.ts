@@ -3,9 +3,9 @@ import * as SeededRandom from "@card-rewards/testing/SeededRandom"
 import type { Operation } from "./Operation.ts"
 
 /** Which kind of faults a story can find. */
-export type Kind = "one user owes" | "many users owe" | "claims"
+export type Kind = "one user owes" | "many users owe" | "claims" | "due before they are funded"
 
-export const kinds: ReadonlyArray<Kind> = ["one user owes", "many users owe", "claims"]
+export const kinds: ReadonlyArray<Kind> = ["one user owes", "many users owe", "claims", "due before they are funded"]
 
 /** The size of a story. */
 export interface Size {
@@ -135,6 +135,7 @@ class Story {
 
   /** The age of a purchase, so that rewards are due at once, at one later time, or at many times. */
   private ago(): number {
+    if (this.kind === "due before they are funded" && this.chance(0.7)) return this.pick(holding, holding + day)
     if (this.holdsUntilOneTime) return this.pick(0, 4 * day, 4 * day, 9 * day)
     return this.chance(0.2) ? this.pick(0, holding) : this.below(holding / minute) * minute
   }
