@@ -2,12 +2,12 @@
 import { StartRefused } from "@card-rewards/core/Settings"
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, Console, Duration, Effect, Layer, Predicate, Redacted, Schedule } from "effect"
+import { Cause, Console, Duration, Effect, Fiber, Layer, Predicate, Redacted, Schedule } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import * as path from "node:path"
 import { keepRunning, runOnce } from "./start/Children.ts"
 import * as DemoFile from "./start/DemoFile.ts"
-import { createDemo, createLogins, migrate } from "./start/Provision.ts"
+import { createDemo, createLogins, migrate, refuseDatabase } from "./start/Provision.ts"
 import * as Settings from "./start/Settings.ts"
 
 const healthTimeout = Duration.seconds(30)
@@ -25,12 +25,16 @@ const start = Effect.gen(function*() {
     HOST: settings.host,
     PORT: String(settings.port)
   }
-  yield* keepRunning("api", { ...env, DATABASE_URL: Redacted.value(urls.api) })
-  yield* keepRunning("worker", { ...env, DATABASE_URL: Redacted.value(urls.worker) })
-  yield* untilHealthy(settings.baseUrl)
-  yield* printAddresses(settings, ownerUrl)
-  yield* Effect.forkScoped(buildConsole)
-  return yield* Effect.never
+  const check = refuseDatabase(ownerUrl, settings.environment)
+  yield* check
+  const api = yield* keepRunning("api", { ...env, DATABASE_URL: Redacted.value(urls.api) }, check)
+  const worker = yield* keepRunning("worker", { ...env, DATABASE_URL: Redacted.value(urls.worker) }, check)
+  const announced = untilHealthy(settings.baseUrl).pipe(
+    Effect.andThen(printAddresses(settings, ownerUrl)),
+    Effect.andThen(buildConsole),
+    Effect.andThen(Effect.never)
+  )
+  return yield* Effect.raceAllFirst([Fiber.join(api), Fiber.join(worker), announced])
 }).pipe(Effect.scoped)
 
 /** Built in the scope that closes last, because the server must outlive the api and the worker. */

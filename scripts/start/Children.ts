@@ -1,6 +1,6 @@
 import { bundleOf, type Program } from "@card-rewards/bundle/Bundle"
 import { nodeOptions } from "@card-rewards/core/Process"
-import { Clock, Console, Duration, Effect, type Scope } from "effect"
+import { Clock, Console, Duration, Effect, type Fiber, type Scope } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 
@@ -13,13 +13,14 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 
 /**
  * Runs a program's bundle until the scope closes, and restarts it after growing pauses whenever it ends by itself.
- * Closing the scope sends SIGTERM. If this process is killed, the child notices by its pipe (see lifeline.mjs) and
- * ends.
+ * Before each restart `check` runs; the returned fiber fails with its error. Closing the scope sends SIGTERM. If this
+ * process is killed, the child notices by its pipe (see lifeline.mjs) and ends.
  */
-export const keepRunning = (
+export const keepRunning = <E>(
   program: Program,
-  env: Readonly<Record<string, string>>
-): Effect.Effect<void, never, Scope.Scope> =>
+  env: Readonly<Record<string, string>>,
+  check: Effect.Effect<void, E>
+): Effect.Effect<Fiber.Fiber<never, E>, never, Scope.Scope> =>
   Effect.gen(function*() {
     // here, so that its failure is this effect's
     const bundle = yield* Effect.promise(() => bundleOf(program))
@@ -29,13 +30,14 @@ export const keepRunning = (
         const startedAt = yield* Clock.currentTimeMillis
         const end = yield* runOnce(bundle, env)
         const aliveMillis = (yield* Clock.currentTimeMillis) - startedAt
+        yield* check
         if (aliveMillis > Duration.toMillis(stableAfter)) pause = firstPause
         yield* Console.error(`The ${program} ended (${end}); starting it again in ${Duration.format(pause)}`)
         yield* Effect.sleep(pause)
         pause = Duration.min(Duration.times(pause, 2), longestPause)
       }
     })
-    yield* Effect.forkScoped(run)
+    return yield* Effect.forkScoped(run)
   })
 
 /** Runs an entry to its end; see {@link ended}. */

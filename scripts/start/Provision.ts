@@ -1,9 +1,11 @@
 import { ApiKeys } from "@card-rewards/core/ApiKeys"
+import { refuseNewer } from "@card-rewards/core/AwaitSchema"
 import * as Database from "@card-rewards/core/Database"
-import { Environment } from "@card-rewards/core/Environment"
+import { Environment, requireSame } from "@card-rewards/core/Environment"
 import { Integrators } from "@card-rewards/core/Integrators"
 import * as Roles from "@card-rewards/core/Roles"
-import { ApiKeyName, IntegratorId } from "@card-rewards/domain/Ids"
+import { StartRefused } from "@card-rewards/core/Settings"
+import { ApiKeyName, IntegratorId, type VaultId } from "@card-rewards/domain/Ids"
 import { Clock, Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { createHmac } from "node:crypto"
@@ -12,6 +14,22 @@ const integratorId = IntegratorId.make("demo")
 
 /** Brings the schema up to date. */
 export const migrate = Database.migrate
+
+/** As long as one check of a starting api. */
+const checkMillis = 5_000
+
+/**
+ * Fails, with the line that the api itself would print, where each of its starts would be refused: the schema is newer,
+ * or the vaults are of another environment. Succeeds where the database does not answer: the api waits for it.
+ */
+export const refuseDatabase = (url: Redacted.Redacted, environment: VaultId): Effect.Effect<void, StartRefused> =>
+  Effect.andThen(refuseNewer, requireSame).pipe(
+    Effect.provide([Environment.layer(environment), ownerLayer(url)]),
+    Effect.catchTag("SqlError", () => Effect.void),
+    Effect.timeoutOption(checkMillis),
+    Effect.asVoid,
+    Effect.mapError(({ message }) => new StartRefused({ message: `card-rewards api: ${message}` }))
+  )
 
 /**
  * Creates the logins `rewards_api` and `rewards_worker` where they are missing, each a member of its part's role and of

@@ -88,10 +88,10 @@ const make = Effect.fnUntraced(function*({ cells, poolSize, ...options }: Option
   const open = Effect.fnUntraced(function*(cell: Cell) {
     const database = yield* awaitSchema(databaseOf(cell, { poolSize, applicationName: "card-rewards api" }), "api")
     const own = cells.length > 1 ? { ...options, cellCount: cells.length, cell: cell.name } : options
-    const services = yield* Effect.mapError(Services.make(database, own), gone)
+    const services = yield* Effect.catchTag(Services.make(database, own), ["SqlError", "Unavailable"], gone)
     const one: Open = { services, owned: new Map(), failures: 0 }
     opened.set(cell.name, one)
-    yield* Effect.mapError(readSlots(one), gone)
+    yield* Effect.catchTag(readSlots(one), "Unavailable", gone)
     yield* Effect.forkScoped(follow(one))
   })
 

@@ -12,6 +12,7 @@ import { clientOf } from "./Pipeline/ClientAddress.ts"
 import { ConcurrencyLimit } from "./Pipeline/ConcurrencyLimit.ts"
 import { HandlerSlots } from "./Pipeline/HandlerSlots.ts"
 import { KeyChecks } from "./Pipeline/KeyChecks.ts"
+import { OutageLog } from "./Pipeline/OutageLog.ts"
 import * as Problems from "./Pipeline/Problems.ts"
 import { type RateClass, RateLimit, show, tokensOfBody, tooMany } from "./Pipeline/RateLimit.ts"
 import { noteCell } from "./Pipeline/RequestCell.ts"
@@ -55,6 +56,7 @@ const make = Effect.gen(function*() {
   const concurrency = yield* ConcurrencyLimit
   const slots = new HandlerSlots()
   const large = new LargeAnswers()
+  const outages = new OutageLog()
 
   const authenticate = (request: HttpServerRequest.HttpServerRequest, clock: Clock.Clock) => {
     const apiKey = request.headers["x-api-key"] ?? ""
@@ -67,7 +69,7 @@ const make = Effect.gen(function*() {
     const hasBody = endpoint.payload.size > 0
     const isRead = endpoint.method === "GET"
     const decodePath = pathDecoder(endpoint)
-    const refuse = Refusals.answering(endpoint)
+    const refuse = Refusals.answering(endpoint, outages)
     const handle = Effect.catchIf(handler, HttpApiError.HttpApiSchemaError.is, Problems.refusing(endpoint))
 
     const read = (request: HttpServerRequest.HttpServerRequest, { integratorId }: FoundKey, clock: Clock.Clock) =>

@@ -1,11 +1,14 @@
 import { Cells } from "@card-rewards/api/Cells"
 import * as Database from "@card-rewards/core/Database"
+import { Environment } from "@card-rewards/core/Environment"
+import { Integrators } from "@card-rewards/core/Integrators"
 import { allSlots, slotCount } from "@card-rewards/core/Slots"
 import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
+import { IntegratorId } from "@card-rewards/domain/Ids"
 import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import { secretsKeys } from "@card-rewards/testing/Secrets"
 import { assert, it } from "@effect/vitest"
-import { Duration, Effect, Layer } from "effect"
+import { Duration, Effect, Layer, Logger } from "effect"
 
 /** A pause and two reads of the slots that time out, with another pause between them; and a busy machine's delays. */
 const awayWithinMillis = 4_500
@@ -20,12 +23,33 @@ const newCell = Effect.fnUntraced(function*(name: string, isOf: (slot: number) =
   return { name, url, slots }
 })
 
+const options = { environment: "sandbox", secretsKeys, allowPrivateNetwork: true, poolSize: 4 } as const
+
+it.live("a cell whose vaults are of another environment is named in the log, and the others are served", () =>
+  Effect.gen(function*() {
+    const [a, b] = [yield* newCell("a", (slot) => slot < half), yield* newCell("b", (slot) => slot >= half)]
+    // by its SHA-256 an integrator of the second half
+    yield* Effect.flatMap(Integrators, (integrators) => integrators.create(IntegratorId.make("acme"))).pipe(
+      Effect.provide(Integrators.layer.pipe(
+        Layer.provide(Environment.layer("production")),
+        Layer.provide(Database.layer({ url: b.url, poolSize: 1, applicationName: "test" }))
+      ))
+    )
+    const lines: Array<string> = []
+    const cells = yield* Layer.build(Cells.layer({ ...options, cells: [a, b] })).pipe(
+      Effect.provide(Logger.layer([Logger.make(({ message }) => void lines.push(`${message}`))]))
+    )
+    const { of } = yield* Effect.provide(Cells, cells)
+    assert.isDefined(of(half - 1))
+    assert.isUndefined(of(half))
+    assert.include(lines, "Cell b: ENVIRONMENT is sandbox, and the vaults of the database are of production")
+  }).pipe(Effect.scoped))
+
 it.live("a cell whose database does not answer is away within 4 s, and back soon after it answers", () =>
   Effect.gen(function*() {
     const proxy = yield* NetworkProxy
     const [a, b] = [yield* newCell("a", (slot) => slot < half), yield* newCell("b", (slot) => slot >= half)]
     const cells = [a, { ...b, url: proxy.through(b.url) }]
-    const options = { environment: "sandbox", secretsKeys, allowPrivateNetwork: true, poolSize: 4 } as const
     const { of } = yield* Effect.provide(Cells, yield* Layer.build(Cells.layer({ ...options, cells })))
     const becomes = Effect.fnUntraced(function*(isAway: boolean) {
       const wait = Effect.whileLoop({

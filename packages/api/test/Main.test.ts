@@ -94,6 +94,14 @@ layer(TestApi.layer(), { excludeTestServices: true })("main", (it) => {
       assert.notInclude(child.output(), "aGlkZGVu")
     }).pipe(Effect.scoped))
 
+  it.effect("vaults of another environment are one clear line and exit 1", () =>
+    Effect.gen(function*() {
+      const child = yield* start("api", { ...(yield* variables), ENVIRONMENT: "production" })
+      assert.strictEqual(yield* child.exit, 1)
+      const line = "card-rewards api: ENVIRONMENT is production, and the vaults of the database are of sandbox"
+      assert.strictEqual(child.output().trim().split("\n").at(-1), line)
+    }).pipe(Effect.scoped))
+
   it.effect("a newer schema is one clear line and exit 1", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient

@@ -61,6 +61,12 @@ export const underRole = Effect.fnUntraced(function*(config: Config, role: Roles
 /** The number of the last migration, 0 where there is none. */
 export const schemaOf = (config: Config) => queryOnce(config, version)
 
+/** Fails with {@link StartRefused} where the schema is newer than the one that this code requires. */
+export const refuseNewer = Effect.gen(function*() {
+  const found = yield* version
+  if (found > Database.schemaVersion) return yield* new StartRefused({ message: refusal(found) })
+})
+
 /** The slots that the database owns. */
 export const slotsOf = (config: Config) => queryOnce(config, ownedSlots)
 

@@ -1,13 +1,16 @@
 import * as Database from "@card-rewards/core/Database"
 import { columns, value } from "@card-rewards/core/Database"
+import { serverErrorOf } from "@card-rewards/core/Database/Errors"
 import { columnList, type RowVersion, rowVersion } from "@card-rewards/core/Database/Table"
 import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
+import { Unavailable } from "@card-rewards/domain/Errors"
 import { ClockCannotGoBack } from "@card-rewards/domain/SandboxClock"
 import { earliestMillis, Instant, instant, latestMillis } from "@card-rewards/domain/Time"
 import type { PgTypes } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlClient } from "effect/sql"
+import { inspect } from "node:util"
 import { liveLayer } from "./TestLayer.ts"
 
 const texts = ["", "a", "'; DROP TABLE users; --", "😀 ü \n\t\\", "x".repeat(10_000)]
@@ -174,6 +177,44 @@ layer(liveLayer, { excludeTestServices: true })("the driver, as the service conf
         assert.strictEqual(yield* Effect.provide(isolation, Layer.fresh(fresh)), "read committed")
       }
     }))
+
+  it.effect("keeps what PostgreSQL said of an error that can end by itself, in one line and without its detail", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      for (const code of ["53100", "53200", "53300", "57P01", "58030", "25006", "40P01"]) {
+        const raise = sql.unsafe(`DO $$ BEGIN
+          RAISE EXCEPTION E'no space\\nleft' USING ERRCODE = '${code}', DETAIL = 'hidden', HINT = 'hidden';
+        END $$`)
+        const error = yield* Effect.flip(Database.withinRequestDeadline(raise))
+        assert.deepInclude(serverErrorOf(error), { code, message: `no space left (${code})` })
+        assert.notInclude(inspect(error, { depth: 9, showHidden: true }), "hidden")
+        const encoded = Schema.encodeUnknownSync(Unavailable)(error)
+        const message = "The service cannot reach its database; send the same request again"
+        assert.deepStrictEqual(encoded, { _tag: "Unavailable", message })
+      }
+    }))
+
+  it.effect("keeps why PostgreSQL refused a connection, and no address where nothing answers", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const url = new URL(Redacted.value(yield* makeEmpty))
+      const role = `none_${process.pid}`
+      yield* Effect.acquireRelease(
+        sql.unsafe(`CREATE ROLE ${role} LOGIN PASSWORD '${role}' CONNECTION LIMIT 0`),
+        () => Effect.orDie(sql.unsafe(`DROP ROLE ${role}`))
+      )
+      const ask = (more: Partial<URL>) => {
+        const address = Redacted.make(Object.assign(new URL(url), more).href)
+        const pool = Database.layer({ url: address, poolSize: 1, applicationName: "test" })
+        const one = Effect.flatMap(SqlClient.SqlClient, (sql) => sql`SELECT 1`)
+        return Effect.flip(Database.withinRequestDeadline(Effect.provide(one, pool)))
+      }
+      const refused = yield* ask({ username: role, password: role })
+      assert.strictEqual(serverErrorOf(refused)?.message, `too many connections for role "${role}" (53300)`)
+      const away = yield* ask({ port: "1" })
+      assert.strictEqual(away._tag, "Unavailable")
+      assert.isUndefined(serverErrorOf(away))
+    }).pipe(Effect.scoped))
 
   it.effect("turns any other SQL error into a defect", () =>
     Effect.gen(function*() {

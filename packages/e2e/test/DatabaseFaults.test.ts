@@ -4,6 +4,7 @@ import { verify } from "@card-rewards/e2e/Verify"
 import { expect, seedIntegrator, listen } from "@card-rewards/e2e/World"
 import type { Answer, NoAnswer } from "@card-rewards/testing/HttpExchange"
 import { freePort, start } from "@card-rewards/testing/Processes"
+import { until } from "@card-rewards/testing/Polling"
 import * as RawClient from "@card-rewards/testing/RawClient"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, describe, it } from "@effect/vitest"
@@ -92,6 +93,40 @@ describe("an error of PostgreSQL", () => {
       assert.isTrue(api.isAlive() && worker().isAlive())
       assert.notInclude(api.output(), "A request met a fault of the service")
     }).pipe(Effect.provide(WebhookReceiver.layer), Effect.scoped))
+
+  it.live("is logged with its code, by the worker with each retry, by the api once in 10 s for all requests", () =>
+    Effect.gen(function*() {
+      const { api, apiKey, port, url, client, worker } = yield* service()
+      const ledger = newLedger(yield* seedIntegrator(client))
+      for (const statement of makeFaults) yield* query(url, statement)
+      yield* query(
+        url,
+        "CREATE TRIGGER fault BEFORE INSERT ON journal FOR EACH STATEMENT EXECUTE FUNCTION raise_fault()"
+      )
+      for (const code of ["53100", "53200", "53300", "58030", "25006"]) {
+        yield* arm(url, code, 1_000_000)
+        // the api closes the connections of another one while the worker is waited for
+        const fresh = RawClient.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey })
+        const deposits = Array.from({ length: 100 }, (_, index) => `${code}-${index}`)
+        const amount = { asset: "EURe", amount: "7" }
+        yield* Effect.forEach(deposits, (reference) =>
+          Effect.map(fresh.send("POST", "/v1/sandbox/deposits", { reference, amount }), ({ status, text }) => {
+            const message = "The service cannot reach its database; send the same request again"
+            assert.deepStrictEqual([status, JSON.parse(text)], [503, { _tag: "Unavailable", message }])
+          }), { concurrency: 16 })
+        const lines = api.output().split("\n").filter((line) => line.includes(`(${code})`))
+        // two where the requests took longer than 10 s
+        assert.isTrue(lines.length === 1 || lines.length === 2, api.output())
+        assert.include(lines[0], `"message":"Requests are answered 503: raised by the test (${code})"`)
+        yield* sendAll(fresh, ledger, clearings(1, ledger.clockMillis))
+        const failed = `"SpendProcessor failed; trying again in \\d+ ms: raised by the test \\(${code}\\)"`
+        const printed = Effect.sync(() => [...worker().output().matchAll(new RegExp(failed, "g"))].length)
+        yield* until(`a retry after ${code}`, printed, (count) => count > 0, 30)
+      }
+      for (const secret of [new URL(url).host, "raise_fault", "EURe"]) {
+        assert.notInclude(api.output() + worker().output(), secret)
+      }
+    }).pipe(Effect.scoped))
 
   it.live("too few connections on either side result in success or 503, and /health always answers", () =>
     Effect.gen(function*() {

@@ -1,11 +1,13 @@
 import * as AdminSql from "@card-rewards/dev-postgres/AdminSql"
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
+import { listen } from "@card-rewards/testing/LoopbackServer"
 import { until } from "@card-rewards/testing/Polling"
 import { folder, root, type Variables } from "@card-rewards/testing/Processes"
 import * as TestProcess from "@card-rewards/testing/TestProcess"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { createServer } from "node:net"
 import { join } from "node:path"
 
 /** `npm start` without npm, over an embedded PostgreSQL in `dataDir`. */
@@ -15,16 +17,42 @@ const launch = (dataDir: string, env: Variables = {}) =>
     env: { PATH: process.env["PATH"] ?? "", DATA_DIR: dataDir, PORT: "0", ...env }
   })
 
-/** The command lines of all processes that were started with this folder. */
-const processesOf = (dataDir: string): ReadonlyArray<string> =>
+/** All processes that were started with this folder. */
+const processesOf = (dataDir: string): ReadonlyArray<{ readonly pid: number; readonly command: string }> =>
   readdirSync("/proc").filter((name) => /^\d+$/.test(name)).flatMap((pid) => {
     try {
       const command = readFileSync(`/proc/${pid}/cmdline`, "utf8")
-      return (command + readFileSync(`/proc/${pid}/environ`, "utf8")).includes(dataDir) ? [command] : []
+      const isOne = (command + readFileSync(`/proc/${pid}/environ`, "utf8")).includes(dataDir)
+      return isOne ? [{ pid: Number(pid), command }] : []
     } catch {
       return []
     }
   })
+
+/** Waits until a launcher says that the service is running. */
+const untilRunning = ({ output }: TestProcess.Running) =>
+  until("running", Effect.sync(output), (printed) => printed.includes("Card Rewards is running."), 90)
+
+/** Waits for the end of a launcher that is to exit 1 and leave no process; succeeds with its output. */
+const refusedBy = (launcher: TestProcess.Running, dataDir: string) =>
+  Effect.gen(function*() {
+    assert.strictEqual(yield* Effect.timeout(launcher.exit, "30 seconds"), 1, launcher.output())
+    // the supervisor of PostgreSQL stops it after the launcher's end
+    yield* until("no process", Effect.sync(() => processesOf(dataDir)), ({ length }) => length === 0, 20)
+    return launcher.output()
+  })
+
+/** Runs a statement as the superuser of the embedded PostgreSQL. */
+const inPostgres = (dataDir: string, statement: string) =>
+  Effect.gen(function*() {
+    const postgres = yield* Layer.build(EmbeddedPostgres.layer({ dataDir: join(dataDir, "postgres") }))
+    const sql = yield* AdminSql.connect(Context.get(postgres, EmbeddedPostgres).url)
+    yield* sql.unsafe(statement)
+  }).pipe(Effect.scoped)
+
+/** Makes the schema newer than any that this version knows. */
+const makeNewer = `INSERT INTO effect_sql_migrations (migration_id, name)
+  SELECT max(migration_id) + 1, 'future' FROM effect_sql_migrations`
 
 /** Statements that neither login may run. */
 const forbidden = [
@@ -67,11 +95,41 @@ describe("npm start", () => {
   it.live("an invalid value of any part's configuration causes one line, exit 1 and no remaining process", () =>
     Effect.forEach(cases, Effect.fnUntraced(function*([env, line]) {
       const dataDir = yield* folder
-      const launcher = yield* launch(dataDir, env)
-      assert.strictEqual(yield* Effect.timeout(launcher.exit, "30 seconds"), 1, launcher.output())
-      assert.strictEqual(launcher.output(), `${line}\n`)
-      assert.deepStrictEqual(processesOf(dataDir), [])
+      assert.strictEqual(yield* refusedBy(yield* launch(dataDir, env), dataDir), `${line}\n`)
     }), { concurrency: 2, discard: true }).pipe(Effect.scoped))
+
+  it.live("a port in use causes one line, exit 1 and no remaining process", () =>
+    Effect.gen(function*() {
+      const dataDir = yield* folder
+      const { port } = yield* listen(createServer())
+      const address = `127.0.0.1:${port}`
+      assert.strictEqual(
+        yield* refusedBy(yield* launch(dataDir, { PORT: `${port}` }), dataDir),
+        `Cannot listen on ${address} (listen EADDRINUSE: address already in use ${address}): ` +
+          "set PORT to another port, or to 0 for any free one\n"
+      )
+    }).pipe(Effect.scoped))
+
+  it.live("a database that the api refuses causes one line, exit 1 and no remaining process", () =>
+    Effect.gen(function*() {
+      const dataDir = yield* folder
+      const isNewer = /^card-rewards api: The database has schema \d+, newer than \d+, which this version works on\n$/
+      // the parts' information may be late
+      const launcher = yield* launch(dataDir, { LOG_LEVEL: "error" })
+      yield* untilRunning(launcher)
+      yield* inPostgres(dataDir, makeNewer)
+      const before = launcher.output().length
+      for (const { command, pid } of processesOf(dataDir)) {
+        if (command.includes("packages/api")) process.kill(pid, "SIGKILL")
+      }
+      assert.match((yield* refusedBy(launcher, dataDir)).slice(before), isNewer)
+      assert.match(yield* refusedBy(yield* launch(dataDir), dataDir), isNewer)
+      yield* inPostgres(dataDir, "DELETE FROM effect_sql_migrations WHERE name = 'future'")
+      assert.strictEqual(
+        yield* refusedBy(yield* launch(dataDir, { ENVIRONMENT: "production" }), dataDir),
+        "card-rewards api: ENVIRONMENT is production, and the vaults of the database are of sandbox\n"
+      )
+    }).pipe(Effect.scoped))
 
   it.live("uses logins for api and worker that can neither change the journal nor create a table", () =>
     Effect.gen(function*() {

@@ -1,4 +1,5 @@
 import * as Database from "@card-rewards/core/Database"
+import { serverErrorOf } from "@card-rewards/core/Database/Errors"
 import * as Metrics from "@card-rewards/core/Metrics"
 import { Unavailable } from "@card-rewards/domain/Errors"
 import { Cause, Clock, Context, Duration, Effect, Layer, Random, type Scope } from "effect"
@@ -107,10 +108,18 @@ const clampDeadline = (millis: number): number => Math.min(maxDeadlineMillis, Ma
 const jitteredSleep = (millis: number) =>
   Effect.flatMap(Random.nextBetween(0.8, 1.2), (factor) => Effect.sleep(millis * factor))
 
-/** A transient error, such as an unreachable database, is logged as one line; any other error with its stack. */
+/**
+ * A transient error, such as an unreachable database, is logged as one line, with what PostgreSQL said; any other error
+ * with its stack.
+ */
 const report = (name: string, pauseMillis: number, cause: Cause.Cause<unknown>) => {
   const error = Cause.squash(cause)
-  return error instanceof Unavailable
-    ? Effect.logWarning(`${name}: ${error.message}; trying again in ${pauseMillis} ms`)
-    : Effect.logError(`${name} failed; trying again in ${pauseMillis} ms`, cause)
+  const failed = `${name} failed; trying again in ${pauseMillis} ms`
+  if (!(error instanceof Unavailable)) return Effect.logError(failed, cause)
+  const said = serverErrorOf(error)
+  return Effect.logWarning(
+    said === undefined
+      ? `${name}: ${error.message}; trying again in ${pauseMillis} ms`
+      : `${failed}: ${said.message}`
+  )
 }

@@ -19,7 +19,11 @@ const work = Effect.gen(function*() {
     const options = databaseOf(cell, { poolSize, applicationName: "card-rewards worker" })
     const database = yield* awaitSchema(options, "worker")
     const fibers = Fibers.layer({ ...config, cellCount: cells.length, database, connector, cellShares })
-    yield* Effect.mapError(Layer.build(fibers), () => new StartRefused({ message: "The database went away" }))
+    yield* Effect.catchTag(
+      Layer.build(fibers),
+      "SqlError",
+      () => new StartRefused({ message: "The database went away" })
+    )
   }))
   return yield* Effect.never
 }).pipe(Effect.scoped)

@@ -1,4 +1,5 @@
 import { StepMillis } from "@card-rewards/core/Database"
+import { ServerError, unavailable } from "@card-rewards/core/Database/Errors"
 import { Unavailable } from "@card-rewards/domain/Errors"
 import { assert, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
@@ -71,4 +72,20 @@ it.effect("the log line of a failed step names the cause of the failure", () =>
     yield* TestClock.adjust("1 second")
     const expected = "maturing: Rewards of integrator acme are being caught up with; trying again in 200 ms"
     assert.strictEqual(lines[0], expected)
+  }).pipe(Effect.scoped))
+
+it.effect("the log line of each failed step says what PostgreSQL said, where it did", () =>
+  Effect.gen(function*() {
+    const lines: Array<string> = []
+    const logger = Logger.layer([Logger.make(({ message }) => void lines.push(`${message}`))])
+    const isFull = unavailable(new ServerError({ code: "53100", message: "No space left on device (53100)" }))
+    yield* Effect.forkScoped(Effect.provide(Loop.run("maturing", Effect.fail(isFull)), logger))
+    yield* Effect.forkScoped(Effect.provide(Loop.run("sealing", Effect.fail(unavailable())), logger))
+    yield* TestClock.adjust("300 millis")
+    assert.deepStrictEqual(lines.toSorted(), [
+      "maturing failed; trying again in 200 ms: No space left on device (53100)",
+      "maturing failed; trying again in 400 ms: No space left on device (53100)",
+      "sealing: The service cannot reach its database; send the same request again; trying again in 200 ms",
+      "sealing: The service cannot reach its database; send the same request again; trying again in 400 ms"
+    ])
   }).pipe(Effect.scoped))

@@ -3,6 +3,7 @@ import { RequestPipeline } from "@card-rewards/domain/http/RequestPipeline"
 import { Effect, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
+import type { OutageLog } from "./OutageLog.ts"
 
 /** 503 for a request beyond a limit of this process. */
 export const busy = Effect.fail(
@@ -14,15 +15,16 @@ export const suspended = Effect.fail(new IntegratorSuspended({ message: "The int
 
 /**
  * Answers the errors that an endpoint declares, with the status and the JSON of their schemas; anything else is a
- * defect.
+ * defect. What PostgreSQL said goes to the log alone.
  */
-export const answering = (endpoint: HttpApiEndpoint.Top) => {
+export const answering = (endpoint: HttpApiEndpoint.Top, outages: OutageLog) => {
   const encode = encoding([...endpoint.error, ...RequestPipeline.error])
   return (error: object): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
     const encoded = encode(error)
     if (encoded === undefined) return Effect.die(error)
     const { body, status } = encoded
-    return Effect.succeed(HttpServerResponse.jsonUnsafe(body, { status, headers: headersOf(error) }))
+    const answer = HttpServerResponse.jsonUnsafe(body, { status, headers: headersOf(error) })
+    return Effect.as(outages.note(error), answer)
   }
 }
 

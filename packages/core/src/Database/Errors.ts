@@ -1,10 +1,26 @@
 import { Unavailable } from "@card-rewards/domain/Errors"
-import { Effect } from "effect"
+import { Data, Effect } from "effect"
 import type { SqlError } from "effect/sql"
 
+/**
+ * What PostgreSQL said where that made an operation fail with {@link Unavailable}, of which it is the cause: for the
+ * log, not for clients. The message is one line and ends with the code. The statement and PostgreSQL's detail, which
+ * may have values of rows, are left out.
+ */
+export class ServerError extends Data.TaggedError("ServerError")<{
+  readonly code: string
+  readonly message: string
+}> {}
+
 /** The error of a caller while the database is unreachable or too slow. */
-export const unavailable = () =>
-  new Unavailable({ message: "The service cannot reach its database; send the same request again" })
+export const unavailable = (cause?: ServerError) => {
+  const error = new Unavailable({ message: "The service cannot reach its database; send the same request again" })
+  return cause === undefined ? error : Object.defineProperty(error, "cause", { value: cause })
+}
+
+/** What PostgreSQL said, where that is why an operation is unavailable. */
+export const serverErrorOf = (error: unknown): ServerError | undefined =>
+  error instanceof Unavailable && error.cause instanceof ServerError ? error.cause : undefined
 
 /** Whether a value of unknown type, such as a defect, is an SQL error. */
 export const isSqlError = (error: unknown): error is SqlError.SqlError =>
@@ -20,8 +36,16 @@ export const isConflict = (error: unknown): boolean =>
  */
 export const toUnavailable = (error: SqlError.SqlError): Effect.Effect<never, Unavailable> =>
   error.isRetryable || error.reason.operation === "connect" || isTransient(error.reason.cause)
-    ? Effect.fail(unavailable())
+    ? Effect.fail(unavailable(fromServer(error)))
     : Effect.die(error)
+
+const fromServer = (error: SqlError.SqlError): ServerError | undefined =>
+  isFromServer(error)
+    ? new ServerError({
+      code: codeOf(error.reason.cause) ?? "",
+      message: describe(error).replace(/[\s\p{Cc}]+/gu, " ")
+    })
+    : undefined
 
 /** Whether a session that can change nothing refused a statement. */
 export const isReadOnly = (error: SqlError.SqlError): boolean => codeOf(error.reason.cause) === "25006"

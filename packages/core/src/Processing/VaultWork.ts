@@ -3,6 +3,7 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Clock, Duration, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "../Database.ts"
+import { serverErrorOf } from "../Database/Errors.ts"
 import { value } from "../Database.ts"
 import { limitLockWaits } from "../Database/SessionSettings.ts"
 import * as Ledger from "../Ledger.ts"
@@ -63,7 +64,8 @@ const postpone = Effect.fnUntraced(function*(
   failures.set(integratorId, count + 1)
   const pauseMillis = Math.min(lastPauseMillis, firstPauseMillis * 2 ** Math.min(count, 16))
   const pause = Duration.format(Duration.millis(pauseMillis))
-  yield* Effect.logError(`Background work on the vault of ${integratorId} failed; trying again in ${pause}`, error)
+  const line = `Background work on the vault of ${integratorId} failed; trying again in ${pause}`
+  yield* Effect.logError(line, serverErrorOf(error) ?? error)
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
   // lockDueVault skips a vault that another transaction has locked, so it need not be postponed
