@@ -114,9 +114,10 @@ describe("npm start", () => {
     Effect.gen(function*() {
       const dataDir = yield* folder
       const isNewer = /^card-rewards api: The database has schema \d+, newer than \d+, which this version works on\n$/
-      // the parts' information may be late
-      const launcher = yield* launch(dataDir, { LOG_LEVEL: "error" })
+      const launcher = yield* launch(dataDir)
       yield* untilRunning(launcher)
+      const isWorking = (printed: string) => printed.includes("Delivers webhooks as worker")
+      yield* until("the worker's start", Effect.sync(launcher.output), isWorking, 90)
       yield* inPostgres(dataDir, makeNewer)
       const before = launcher.output().length
       for (const { command, pid } of processesOf(dataDir)) {
