@@ -102,7 +102,7 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's cells", (it)
 it("a slot that is on the way between two cells is not at fault, one that a cell has lost is", () => {
   const all = new Map(Array.from({ length: 256 }, (_, slot) => [slot, 1]))
   const without = (slot: number) => new Map([...all].filter(([one]) => one !== slot))
-  const moving = (state: "leaving" | "arriving" | "left", peer: string) => [{ slot: 7, state, peer }]
+  const moving = (state: "leaving" | "arriving" | "left", peer: string) => [{ slot: 7, state, peer, epoch: 2 }]
   const faults = (...[a, b]: ReadonlyArray<ReturnType<typeof moving>>) =>
     slotFaults(
       [{ name: "a", owned: without(7), moving: a ?? [] }, { name: "b", owned: new Map(), moving: b ?? [] }],
@@ -113,4 +113,14 @@ it("a slot that is on the way between two cells is not at fault, one that a cell
   assert.strictEqual(faults(moving("left", "b"), []), 1)
   assert.strictEqual(faults([], moving("arriving", "a")), 1)
   assert.strictEqual(slotFaults([{ name: "a", owned: without(7), moving: [] }], false).size, 0)
+  // a cell that keeps rows of a slot that it owned, before or after the owner took it
+  const kept = (state: "left" | "arriving", ownedSince: number) =>
+    slotFaults([
+      { name: "a", owned: without(7), moving: moving(state, "b") },
+      { name: "b", owned: new Map([[7, ownedSince]]), moving: [] }
+    ], true)
+  const older = [[7, "have left a, and what b has is older"]]
+  for (const epoch of [1, 2]) assert.deepStrictEqual([...kept("left", epoch)], older)
+  assert.strictEqual(kept("left", 3).size, 0)
+  assert.strictEqual(kept("arriving", 1).size, 0)
 })
