@@ -1,4 +1,5 @@
 import { type Cell, printSlots } from "@card-rewards/core/Cells"
+import { deletionMark } from "@card-rewards/core/Slots"
 import { migrationsLock } from "@card-rewards/core/Database/Migrations"
 import { Clock, Duration, Effect } from "effect"
 import { clearSlots } from "./CellMove/ClearSlots.ts"
@@ -111,8 +112,10 @@ export const fence = Effect.fnUntraced(function*({ check, from, record, slots, t
     [there.map(({ slot }) => slot), there.map(({ epoch }) => epoch)]
   )
   yield* pair.source.query(
-    "UPDATE cell_slots SET state = 'left', peer = $2, mark = $3 WHERE slot = ANY ($1)",
-    [fenced, to.name, randomUUID()]
+    // what was being deleted still is
+    `UPDATE cell_slots SET state = 'left', peer = $2, mark = CASE mark WHEN $4::uuid THEN mark ELSE $3::uuid END
+      WHERE slot = ANY ($1)`,
+    [fenced, to.name, randomUUID(), deletionMark]
   )
   return fenced
 }, Effect.scoped)

@@ -97,6 +97,32 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's cells", (it)
       const rows = yield* run(cells, "cells", "list", "--json")
       assert.containsSubset(JSON.parse(rows.stdout), [{ cell: "a", slots: "9-255" }, { cell: "b", slots: "0-8" }])
     }))
+
+  it.effect("say how a copy is deleted whose source has no slot to go on with", () =>
+    Effect.gen(function*() {
+      const cells = { a: "0-255", b: "", c: "" }
+      const sql = yield* SqlClient.SqlClient
+      const on = Effect.fnUntraced(function*(command: string, from: string, to: string) {
+        const pair = ["--slots", "100", "--from", from, "--to", to]
+        const atOnce = command === "move" ? ["--delete-after", "0"] : []
+        const { status, stderr } = yield* run(cells, "cells", command, ...pair, ...atOnce)
+        return [status, stderr]
+      })
+      yield* run(cells, "migrate")
+      // its move from b was given back, and then b moved the slot to a
+      const mark = "00000000-0000-0000-0000-000000000000"
+      yield* sql`INSERT INTO cell_c.cell_slots (slot, state, peer, mark, epoch)
+        VALUES (100, 'arriving', 'b', ${mark}::uuid, 2)`
+      const commands = "delete it with cells fence --from c --to a, then cells move --from c --to a\n"
+      assert.deepStrictEqual(yield* on("move", "a", "c"), [1, `Slot 100 is a copy of cell b's in cell c: ${commands}`])
+      const reason = "Cell c has slots 100 arriving from b: end that first, or where cell a owns them, "
+      assert.deepStrictEqual(yield* on("move", "a", "b"), [1, reason + commands])
+      assert.deepStrictEqual(yield* on("fence", "c", "a"), [0, ""])
+      const fenced = yield* sql`SELECT state, mark::text FROM cell_c.cell_slots`
+      assert.deepStrictEqual(fenced, [{ state: "left", mark }], "the audit leaves out what was being deleted")
+      assert.deepStrictEqual(yield* on("move", "c", "a"), [0, ""])
+      assert.deepStrictEqual(yield* on("move", "a", "b"), [0, ""])
+    }).pipe(Effect.provide(connection)))
 })
 
 it("a slot that is on the way between two cells is not at fault, one that a cell has lost is", () => {

@@ -49,6 +49,9 @@ export const stepOf = (
   source: SlotState | undefined,
   target: SlotState | undefined
 ): Step | { readonly refusal: string } => {
+  if (source?.state === "owned" && target?.state === "arriving" && target.peer !== from) {
+    return { refusal: `is a copy of cell ${target.peer}'s in cell ${to}: ${toDelete(to, from)}` }
+  }
   for (const [slot, other] of [[source, to], [target, from]] as const) {
     const peer = slot?.peer ?? other
     if (peer !== other) return { refusal: `is being moved from or to cell ${peer}: end that first` }
@@ -74,3 +77,9 @@ export const stepOf = (
 const isOlder = (left: string, owner: string) => ({
   refusal: `has left cell ${left}, and what cell ${owner} has is older: see docs/operations.md`
 })
+
+/** The commands that delete what a cell has of a slot that another one owns, with the slots between them. */
+export const toDelete = (cell: string, owner: string): string => {
+  const pair = `--from ${cell} --to ${owner}`
+  return `delete it with cells fence ${pair}, then cells move ${pair}`
+}

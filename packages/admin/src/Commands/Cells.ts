@@ -6,6 +6,7 @@ import { Duration, Effect, Option, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { SqlClient, SqlError } from "effect/sql"
 import * as CellMove from "../CellMove.ts"
+import { toDelete } from "../CellMove/Steps.ts"
 import { changing } from "../Changing.ts"
 import { lineOf, Misused, Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
@@ -116,7 +117,7 @@ const move = changing("cells move", { ...moveFlags, json }, {
   run: Effect.fn(function*(input, record) {
     const [from, to] = yield* pairOf(input)
     const others = (yield* Cells).filter((cell) => cell !== from && cell !== to)
-    const check = Effect.andThen(requireSchema([from, to]), requireNoOther(others, input.slots))
+    const check = Effect.andThen(requireSchema([from, to]), requireNoOther(others, input))
     const moved = yield* withBar((show) =>
       CellMove.move({
         ...input,
@@ -180,12 +181,18 @@ const requireSchema = Effect.fnUntraced(function*(cells: ReadonlyArray<Cell>) {
 })
 
 /** Fails where a third cell owns one of the slots, or has not ended a move of it. */
-const requireNoOther = Effect.fnUntraced(function*(others: ReadonlyArray<Cell>, slots: ReadonlySet<number>) {
+const requireNoOther = Effect.fnUntraced(function*(
+  others: ReadonlyArray<Cell>,
+  { from, slots }: { readonly from: string; readonly slots: ReadonlySet<number> }
+) {
   for (const cell of others) {
     const { moving, slots: owned } = yield* Effect.mapError(contentsOf(configOf(cell)), unreachable(cell))
-    const its = [...owned.keys(), ...moving.map(({ slot }) => slot)].filter((slot) => slots.has(slot))
-    if (its.length === 0) continue
-    const message = `Cell ${cell.name} owns slots ${printSlots(its)}, or has not ended a move of them`
+    const its = [...owned.keys()].filter((slot) => slots.has(slot))
+    if (its.length > 0) return yield* new Refused({ message: `Cell ${cell.name} owns slots ${printSlots(its)}` })
+    const states = printMoving(moving.filter(({ slot }) => slots.has(slot)))
+    if (states === undefined) continue
+    const message = `Cell ${cell.name} has slots ${states}: end that first, or where cell ${from} owns them, ` +
+      toDelete(cell.name, from)
     return yield* new Refused({ message })
   }
 })
