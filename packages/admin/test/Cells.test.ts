@@ -47,6 +47,13 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's cells", (it)
       const cells = { a: "0-255", b: "" }
       const created = yield* run(cells, "integrator", "create", "acme")
       assert.strictEqual(created.status, 0, created.stderr)
+      // a new one owns nothing, and one that is away may own it: what another one has may be an old copy
+      assert.strictEqual((yield* run({ ...cells, c: "" }, "key", "create", "acme", "second")).status, 0)
+      const url = Redacted.value((yield* DatabaseUrl).url)
+      const CELLS = `a=${url}?schema=cell_a&slots=0-255,b=postgres://u@127.0.0.1:1/x?slots=`
+      const { status, stderr } = yield* admin(["key", "create", "acme", "third"], { CELLS })
+      const reason = "Cell b may own the integrator: The database could not be reached\n"
+      assert.deepStrictEqual([status, stderr], [1, reason])
       const unnamed = yield* run(cells, "integrator", "list")
       assert.deepStrictEqual([unnamed.status, unnamed.stderr], [2, "Say which cell with --cell: a, b\n"])
       assert.include((yield* run(cells, "integrator", "list", "--cell", "a")).stdout, "acme")
