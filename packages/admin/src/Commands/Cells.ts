@@ -99,13 +99,21 @@ const pairArguments = ({ from, slots, to }: {
   readonly to: string
 }) => ({ slots: printSlots(slots), from, to })
 
+type Insert = Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>
+
+const insertIn = (cell: Cell, insert: Insert) =>
+  Database.withinRequestDeadline(insert).pipe(
+    Effect.provide(databaseOfCell(cell, false)),
+    Effect.mapError(unreachable(cell))
+  )
+
 /** Inserts an action in both cells: each one has the history of what happened in it. */
-const inBoth = (insert: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>) => (pair: Pair) =>
-  Effect.forEach(pair, (cell) =>
-    Database.withinRequestDeadline(insert).pipe(
-      Effect.provide(databaseOfCell(cell, false)),
-      Effect.mapError(unreachable(cell))
-    ), { discard: true })
+const inBoth = (insert: Insert) => (pair: Pair) =>
+  Effect.forEach(pair, (cell) => insertIn(cell, insert), { discard: true })
+
+/** Inserts a refusal in those of the two cells that answer. */
+const inEither = (insert: Insert) => (pair: Pair) =>
+  Effect.forEach(pair, (cell) => Effect.exit(insertIn(cell, insert)), { discard: true })
 
 const move = changing("cells move", { ...moveFlags, json }, {
   arguments: ({ deleteAfter, undo, ...pair }) => ({
@@ -113,7 +121,7 @@ const move = changing("cells move", { ...moveFlags, json }, {
     deleteAfter: Duration.toSeconds(deleteAfter),
     undo
   }),
-  onRefusal: (input, insert) => Effect.flatMap(pairOf(input), inBoth(insert)),
+  onRefusal: (input, insert) => Effect.flatMap(pairOf(input), inEither(insert)),
   run: Effect.fn(function*(input, record) {
     const [from, to] = yield* pairOf(input)
     const others = (yield* Cells).filter((cell) => cell !== from && cell !== to)
@@ -149,7 +157,7 @@ const move = changing("cells move", { ...moveFlags, json }, {
 
 const fence = changing("cells fence", { ...pairFlags, json }, {
   arguments: pairArguments,
-  onRefusal: (input, insert) => Effect.flatMap(pairOf(input), inBoth(insert)),
+  onRefusal: (input, insert) => Effect.flatMap(pairOf(input), inEither(insert)),
   run: Effect.fn(function*(input, record) {
     const [from, to] = yield* pairOf(input)
     const fenced = yield* CellMove.fence({
