@@ -92,10 +92,12 @@ layer(emptyDatabase, { excludeTestServices: true })("slots that move", (it) => {
 
       // there is nothing left to do
       assert.strictEqual((yield* move("a", "b")).stdout, "[]\n")
+      yield* query("UPDATE cell_b.webhook_endpoints SET worker = 'w', work_at = '2020-01-01'")
       assert.strictEqual((yield* move("b", "a")).status, 0)
       assert.deepStrictEqual(yield* statesOf, ["a owned 256"])
-      const { quarantine: ___, ...back } = yield* contentOf("public")
-      assert.deepStrictEqual(back, { ...others, webhook_endpoints: endpoints ?? [] })
+      const { quarantine: ___, webhook_endpoints: ____, ...back } = yield* contentOf("public")
+      assert.deepStrictEqual(back, others)
+      assert.lengthOf(yield* query("SELECT FROM public.webhook_endpoints WHERE work_at = '2020-01-01'"), 1)
       yield* query("DELETE FROM public.quarantine")
       assert.strictEqual((yield* run("audit")).status, 0)
     }))
