@@ -118,7 +118,9 @@ it("a source that lost in a failover that it has left leaves again, unless the t
     assert.deepStrictEqual(run(["leaving", "owned"], undo).pair, ["-", "owned"])
     const older = { state: "owned", peer: null, mark: null, epoch: 1 } as const
     const step = stepOf({ from: "a", to: "b", undo }, slot("leaving", "b"), older)
-    assert.deepStrictEqual(step, { refusal: "is not of cell a" })
+    assert.deepStrictEqual(step, {
+      refusal: "is leaving cell a, and what cell b has is older: see docs/operations.md"
+    })
     // a target that was restored, or made anew, has not the rows that the source still has
     const restored = stepOf({ from: "a", to: "b", undo }, slot("left", "b"), older)
     const refusal = "has left cell a, and what cell b has is older: see docs/operations.md"

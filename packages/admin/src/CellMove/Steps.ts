@@ -63,19 +63,19 @@ export const stepOf = (
   if (states === "owned owned") return { refusal: "is owned by both cells: say with cells fence which one keeps it" }
   if (states === "left -") return { refusal: `has left cell ${from}, but cell ${to} lost it: see docs/operations.md` }
   const [there, here] = [source?.epoch ?? 0, target?.epoch ?? 0]
-  if (states === "left owned" && there >= here) return isOlder(from, to)
+  if (states === "left owned" && there >= here) return isOlder(`has left cell ${from}`, to)
+  if (states === "leaving owned" && there >= here) return isOlder(`is leaving cell ${from}`, to)
   // the target owned the slot once: only the move from there, which audits before, may delete its rows
   if (states === "owned left" || (states === "leaving left" && !undo)) {
-    if (here >= there) return isOlder(to, from)
+    if (here >= there) return isOlder(`has left cell ${to}`, from)
     return { refusal: `has left cell ${to}, which still has its rows: end that move first, or see docs/operations.md` }
   }
-  const step = states === "leaving owned" && there >= here ? undefined : (undo ? backward : forward)[states]
-  return step ?? { refusal: `is not of cell ${from}` }
+  return (undo ? backward : forward)[states] ?? { refusal: `is not of cell ${from}` }
 }
 
 /** What an owner has is older that was restored to before it took the slot, or made anew. */
-const isOlder = (left: string, owner: string) => ({
-  refusal: `has left cell ${left}, and what cell ${owner} has is older: see docs/operations.md`
+const isOlder = (what: string, owner: string) => ({
+  refusal: `${what}, and what cell ${owner} has is older: see docs/operations.md`
 })
 
 /** The commands that delete what a cell has of a slot that another one owns, with the slots between them. */
