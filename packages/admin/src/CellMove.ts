@@ -1,4 +1,5 @@
 import { type Cell, printSlots } from "@card-rewards/core/Cells"
+import { deletionMark } from "@card-rewards/core/Slots"
 import { migrationsLock } from "@card-rewards/core/Database/Migrations"
 import { Clock, Duration, Effect } from "effect"
 import { clearSlots } from "./CellMove/ClearSlots.ts"
@@ -53,7 +54,7 @@ const analyzedFrom = 10_000
 
 /** The order of the steps where slots need several: those that no cell owns come first. */
 const order: ReadonlyArray<Step> =
-  ["take", "leave", "discard", "restore", "clearTarget", "copy", "mark", "clearSource"]
+  ["take", "leave", "restore", "clearTarget", "copy", "mark", "clearSource"]
 
 /**
  * Moves slots, some at a time, and returns what it moved. Each step is what the `cell_slots` of both cells say is next,
@@ -111,8 +112,10 @@ export const fence = Effect.fnUntraced(function*({ check, from, record, slots, t
     [there.map(({ slot }) => slot), there.map(({ epoch }) => epoch)]
   )
   yield* pair.source.query(
-    "UPDATE cell_slots SET state = 'left', peer = $2, mark = $3 WHERE slot = ANY ($1)",
-    [fenced, to.name, randomUUID()]
+    // what was being deleted still is
+    `UPDATE cell_slots SET state = 'left', peer = $2, mark = CASE mark WHEN $4::uuid THEN mark ELSE $3::uuid END
+      WHERE slot = ANY ($1)`,
+    [fenced, to.name, randomUUID(), deletionMark]
   )
   return fenced
 }, Effect.scoped)
@@ -150,7 +153,7 @@ const perform: Readonly<Record<Exclude<Step, "done">, Perform>> = {
       return yield* copySlots(own, slots, (table, part) => show(`Copying slots ${print(slots)}: ${table}`, part))
     })
     performing.copiedRows = yield* Effect.scoped(copying).pipe(
-      // a copy that is committed nevertheless is discarded by the next mover
+      // a copy that is committed nevertheless is deleted by the next mover
       Effect.onError(() => Effect.ignore(change(pair.source, slots, ["leaving", "owned"])))
     )
   }),
@@ -166,16 +169,15 @@ const perform: Readonly<Record<Exclude<Step, "done">, Perform>> = {
     if ((rows ?? 0) < analyzedFrom) return
     yield* target.query(`ANALYZE ${(yield* Tables.tablesOf(target)).map(({ name }) => name).join(", ")}`)
   }),
-  discard: ({ input, pair }, slots) => change(pair.target, slots, ["arriving", "left"], input.from.name),
   restore: ({ pair }, slots) => change(pair.source, slots, ["leaving", "owned"]),
   clearTarget: ({ pair }, slots, show) =>
-    clearSlots(pair.target, slots, (table, part) => show(`Deleting at the target: ${table}`, part)),
+    clearSlots(pair.target, slots, "arriving", (table, part) => show(`Deleting at the target: ${table}`, part)),
   clearSource: Effect.fnUntraced(function*({ input, pair, tookAt }, slots, show) {
     yield* input.audit
     // an api that does not know yet reads the rows of the source, and would find nothing
     const waited = (yield* now) - tookAt
     yield* Effect.sleep(Math.max(0, Duration.toMillis(input.deleteAfter) - waited))
-    yield* clearSlots(pair.source, slots, (table, part) => show(`Deleting at the source: ${table}`, part))
+    yield* clearSlots(pair.source, slots, "left", (table, part) => show(`Deleting at the source: ${table}`, part))
   })
 }
 

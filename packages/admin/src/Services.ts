@@ -2,7 +2,7 @@ import { ApiKeys } from "@card-rewards/core/ApiKeys"
 import { Audit } from "@card-rewards/core/Audit"
 import { refusal, schemaOf, slotsOf, underRole } from "@card-rewards/core/AwaitSchema"
 import { type Cell, databaseOf, onlyCell } from "@card-rewards/core/Cells"
-import { type OwnedSlots, ownerOf } from "@card-rewards/core/CellSlots"
+import { ownerOf } from "@card-rewards/core/CellSlots"
 import * as Database from "@card-rewards/core/Database"
 import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Environment } from "@card-rewards/core/Environment"
@@ -83,7 +83,10 @@ export const cellsNamed = (cell: Option.Option<string>) =>
     onSome: (name) => Effect.map(cellNamed("--cell", name), Array.of)
   })
 
-/** The cell that owns the integrator's slot, or that the command names. An only cell need not be named. */
+/**
+ * The cell that owns the integrator's slot, or that the command names. An only cell need not be named. Of several each
+ * one must be read: one that is away may have taken the slot from a cell that was restored since.
+ */
 const cellOf = Effect.fnUntraced(function*({ cell = Option.none(), integratorId }: Input) {
   const cells = yield* Cells
   const names = cells.map(({ name }) => name).join(", ")
@@ -93,12 +96,12 @@ const cellOf = Effect.fnUntraced(function*({ cell = Option.none(), integratorId 
   const slot = slotOf(integratorId)
   const read = (one: Cell) =>
     slotsOf(configOf(one)).pipe(
-      Effect.orElseSucceed((): OwnedSlots => new Map()),
+      Effect.mapError(({ message }) => new Refused({ message: `Cell ${one.name} may own the integrator: ${message}` })),
       Effect.map((owned) => ({ cell: one, owned }))
     )
   const { isContested, owner } = ownerOf(slot, yield* Effect.forEach(cells, read, { concurrency: "unbounded" }))
   if (owner !== undefined) return owner.cell
-  const how = isContested ? "Several cells own" : "No cell that can be reached owns"
+  const how = isContested ? "Several cells own" : "No cell owns"
   return yield* new Refused({ message: `${how} slot ${slot}, the integrator's` })
 })
 

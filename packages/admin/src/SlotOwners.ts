@@ -54,12 +54,19 @@ export const slotFaults = (cells: ReadonlyArray<CellSlots>, areAll: boolean): Re
   const faults = new Map<number, string>()
   for (const slot of allSlots) {
     const owners = cells.filter(({ owned }) => owned.has(slot))
+    const [first] = owners
     if (owners.length > 1) {
       const { owner } = ownerOf(slot, owners)
       const which = owner === undefined ? "at the same epoch" : `and ${owner.name} took them last`
       faults.set(slot, `are owned by ${owners.map(({ name }) => name).join(" and ")}, ${which}`)
     } else if (owners.length === 0 && areAll && !isOnTheWay(slot)) {
       faults.set(slot, "are owned by none")
+    } else if (first !== undefined) {
+      // the owner took the slot after each cell that it has left, unless it was restored to before, or made anew
+      const epoch = first.owned.get(slot) ?? 0
+      const later = cells.find(({ moving }) =>
+        moving.some((one) => one.slot === slot && one.state === "left" && one.epoch >= epoch))
+      if (later !== undefined) faults.set(slot, `have left ${later.name}, and what ${first.name} has is older`)
     }
   }
   return faults

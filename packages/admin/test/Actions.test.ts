@@ -213,9 +213,12 @@ layer(emptyDatabase, { excludeTestServices: true })("what operators do", (it) =>
       const refused = yield* run("vault", "withdraw", "acme", "w2", "USDC", "9000000000")
       assert.deepStrictEqual([refused.status, refused.stderr], [1, "The vault has less free money than this amount\n"])
       assert.deepStrictEqual(yield* rows, found)
-      for (const cell of ["public", "cell_b"]) {
-        yield* query(`ALTER TABLE ${cell}.operator_actions DROP CONSTRAINT refused`)
-      }
+      yield* query("ALTER TABLE cell_b.operator_actions DROP CONSTRAINT refused")
+      const { stderr: twice } = yield* run("cells", "move", "--slots", "7", ...cells)
+      assert.strictEqual(twice, "Slot 7 is owned by both cells: say with cells fence which one keeps it\n")
+      yield* query("ALTER TABLE public.operator_actions DROP CONSTRAINT refused")
+      const added = (yield* rows).slice(found.length).map(({ cell, outcome }) => `${cell} ${outcome}`)
+      assert.deepStrictEqual(added, ["b refused"], "where it can be")
       // each of them would have changed something
       for (const args of commands) {
         const last = yield* content

@@ -47,6 +47,13 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's cells", (it)
       const cells = { a: "0-255", b: "" }
       const created = yield* run(cells, "integrator", "create", "acme")
       assert.strictEqual(created.status, 0, created.stderr)
+      // a new one owns nothing, and one that is away may own it: what another one has may be an old copy
+      assert.strictEqual((yield* run({ ...cells, c: "" }, "key", "create", "acme", "second")).status, 0)
+      const url = Redacted.value((yield* DatabaseUrl).url)
+      const CELLS = `a=${url}?schema=cell_a&slots=0-255,b=postgres://u@127.0.0.1:1/x?slots=`
+      const { status, stderr } = yield* admin(["key", "create", "acme", "third"], { CELLS })
+      const reason = "Cell b may own the integrator: The database could not be reached\n"
+      assert.deepStrictEqual([status, stderr], [1, reason])
       const unnamed = yield* run(cells, "integrator", "list")
       assert.deepStrictEqual([unnamed.status, unnamed.stderr], [2, "Say which cell with --cell: a, b\n"])
       assert.include((yield* run(cells, "integrator", "list", "--cell", "a")).stdout, "acme")
@@ -97,12 +104,38 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's cells", (it)
       const rows = yield* run(cells, "cells", "list", "--json")
       assert.containsSubset(JSON.parse(rows.stdout), [{ cell: "a", slots: "9-255" }, { cell: "b", slots: "0-8" }])
     }))
+
+  it.effect("say how a copy is deleted whose source has no slot to go on with", () =>
+    Effect.gen(function*() {
+      const cells = { a: "0-255", b: "", c: "" }
+      const sql = yield* SqlClient.SqlClient
+      const on = Effect.fnUntraced(function*(command: string, from: string, to: string) {
+        const pair = ["--slots", "100", "--from", from, "--to", to]
+        const atOnce = command === "move" ? ["--delete-after", "0"] : []
+        const { status, stderr } = yield* run(cells, "cells", command, ...pair, ...atOnce)
+        return [status, stderr]
+      })
+      yield* run(cells, "migrate")
+      // its move from b was given back, and then b moved the slot to a
+      const mark = "00000000-0000-0000-0000-000000000000"
+      yield* sql`INSERT INTO cell_c.cell_slots (slot, state, peer, mark, epoch)
+        VALUES (100, 'arriving', 'b', ${mark}::uuid, 2)`
+      const commands = "delete it with cells fence --from c --to a, then cells move --from c --to a\n"
+      assert.deepStrictEqual(yield* on("move", "a", "c"), [1, `Slot 100 is a copy of cell b's in cell c: ${commands}`])
+      const reason = "Cell c has slots 100 arriving from b: end that first, or where cell a owns them, "
+      assert.deepStrictEqual(yield* on("move", "a", "b"), [1, reason + commands])
+      assert.deepStrictEqual(yield* on("fence", "c", "a"), [0, ""])
+      const fenced = yield* sql`SELECT state, mark::text FROM cell_c.cell_slots`
+      assert.deepStrictEqual(fenced, [{ state: "left", mark }], "the audit leaves out what was being deleted")
+      assert.deepStrictEqual(yield* on("move", "c", "a"), [0, ""])
+      assert.deepStrictEqual(yield* on("move", "a", "b"), [0, ""])
+    }).pipe(Effect.provide(connection)))
 })
 
 it("a slot that is on the way between two cells is not at fault, one that a cell has lost is", () => {
   const all = new Map(Array.from({ length: 256 }, (_, slot) => [slot, 1]))
   const without = (slot: number) => new Map([...all].filter(([one]) => one !== slot))
-  const moving = (state: "leaving" | "arriving" | "left", peer: string) => [{ slot: 7, state, peer }]
+  const moving = (state: "leaving" | "arriving" | "left", peer: string) => [{ slot: 7, state, peer, epoch: 2 }]
   const faults = (...[a, b]: ReadonlyArray<ReturnType<typeof moving>>) =>
     slotFaults(
       [{ name: "a", owned: without(7), moving: a ?? [] }, { name: "b", owned: new Map(), moving: b ?? [] }],
@@ -113,4 +146,14 @@ it("a slot that is on the way between two cells is not at fault, one that a cell
   assert.strictEqual(faults(moving("left", "b"), []), 1)
   assert.strictEqual(faults([], moving("arriving", "a")), 1)
   assert.strictEqual(slotFaults([{ name: "a", owned: without(7), moving: [] }], false).size, 0)
+  // a cell that keeps rows of a slot that it owned, before or after the owner took it
+  const kept = (state: "left" | "arriving", ownedSince: number) =>
+    slotFaults([
+      { name: "a", owned: without(7), moving: moving(state, "b") },
+      { name: "b", owned: new Map([[7, ownedSince]]), moving: [] }
+    ], true)
+  const older = [[7, "have left a, and what b has is older"]]
+  for (const epoch of [1, 2]) assert.deepStrictEqual([...kept("left", epoch)], older)
+  assert.strictEqual(kept("left", 3).size, 0)
+  assert.strictEqual(kept("arriving", 1).size, 0)
 })

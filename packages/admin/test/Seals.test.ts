@@ -1,12 +1,12 @@
 import { JournalSeals } from "@card-rewards/core/JournalSeals"
 import { slotOf } from "@card-rewards/core/Slots"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { createHash, createPublicKey, verify } from "node:crypto"
 import { readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { admin, answer, connection, emptyDatabase, folder, secretsKey } from "./Cli.ts"
+import { admin, answer, connection, DatabaseUrl, emptyDatabase, folder, secretsKey } from "./Cli.ts"
 
 const database = Layer.provideMerge(connection, emptyDatabase)
 
@@ -119,6 +119,26 @@ layer(database, { excludeTestServices: true })("seals outside the database", (it
       const again = yield* admin(["seals", "export", "--file", file])
       assert.deepStrictEqual([again.status, again.stderr], [2, `${file}: cannot be created, or is there already\n`])
       assert.strictEqual(readFileSync(file, "utf8"), text)
+    }))
+
+  it.effect("are those of the owner that took the slot last, where a restore made two cells own it", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const url = Redacted.value((yield* DatabaseUrl).url)
+      const CELLS = `a=${url}?slots=0-255,b=${url}?schema=cell_b&slots=`
+      const file = join(yield* folder({}), "seals.json")
+      yield* admin(["migrate"], { CELLS })
+      yield* sql.unsafe(`DO $$ BEGIN SET LOCAL session_replication_role = replica;
+        INSERT INTO cell_b.vaults SELECT * FROM public.vaults;
+        INSERT INTO cell_b.journal_seals SELECT * FROM public.journal_seals; END $$`)
+      yield* sql`INSERT INTO cell_b.cell_slots (slot, state, epoch) SELECT n, 'owned', 2 FROM generate_series(0, 255) n`
+      yield* sql`UPDATE journal_seals SET hash = sha256(hash)`
+      assert.strictEqual((yield* admin(["seals", "export", "--file", file], { CELLS })).status, 0)
+      const ofB = yield* sql`SELECT DISTINCT ON (integrator_id) encode(hash, 'hex') AS hash, integrator_id
+        FROM cell_b.journal_seals ORDER BY integrator_id, seal DESC`
+      const { seals } = JSON.parse(readFileSync(file, "utf8"))
+      assert.isAbove(seals.length, 0)
+      assert.deepStrictEqual(seals.map(({ hash, integratorId }: (typeof ofB)[number]) => ({ hash, integratorId })), ofB)
     }))
 
   it.effect("are not exported while an integrator's slot is nobody's", () =>

@@ -1,3 +1,5 @@
+import { value } from "@card-rewards/core/Database"
+import { slotOf } from "@card-rewards/core/Slots"
 import { EventPage } from "@card-rewards/domain/Event"
 import { IntegratorId } from "@card-rewards/domain/Ids"
 import { maxPageBytes } from "@card-rewards/domain/Pagination"
@@ -64,7 +66,8 @@ const slowReader = (port: number, key: string, path: string) =>
     const client = connect(port, "127.0.0.1")
     await once(client, "connect")
     client.pause()
-    client.write(`GET ${path} HTTP/1.1\r\nhost: test\r\nx-api-key: ${key}\r\nconnection: close\r\n\r\n`)
+    const headers = `host: test\r\nx-api-key: ${key}\r\naccept: application/x-ndjson\r\nconnection: close\r\n`
+    client.write(`GET ${path} HTTP/1.1\r\n${headers}\r\n`)
     await once(client, "readable")
     return client
   })
@@ -182,6 +185,24 @@ layer(TestApi.withProcessing(), timeout)("large answers", (it) => {
       )
       assert.isTrue(answer.startsWith("HTTP/1.1 200"))
       assert.isFalse(answer.endsWith("0\r\n\r\n"), integratorId)
+    }))
+
+  it.effect("an answer that spans a move to another cell is cut off, and not ended as if it were complete", () =>
+    Effect.gen(function*() {
+      const { port } = yield* TestApi
+      const sql = yield* SqlClient.SqlClient
+      const { integratorId: id, key } = yield* publishLarge("moved")
+      yield* sql`INSERT INTO journal
+          (integrator_id, entry, recorded_at, asset, from_account, to_account, amount, reference)
+        SELECT ${id}, n, now(), 'USDC', 'world', 'free', 1, repeat('é', 250) || n FROM generate_series(1, 30000) n`
+      const readers = yield* Effect.forEach(["programs/p", "journal"], (path) => slowReader(port, key, `/v1/${path}`))
+      const [slot] = yield* sql`DELETE FROM cell_slots WHERE slot = ${value.int4(slotOf(id))} RETURNING *`
+      yield* sql`DELETE FROM journal WHERE integrator_id = ${id} AND entry BETWEEN 20000 AND 29000`
+      yield* sql`DELETE FROM program_versions WHERE integrator_id = ${id} AND version BETWEEN 80 AND 90`
+      const answers = yield* Effect.forEach(readers, readAll)
+      yield* sql`INSERT INTO cell_slots ${sql.insert(slot ?? {})}`
+      const isCut = (answer: string) => answer.startsWith("HTTP/1.1 200 ") && !answer.endsWith("0\r\n\r\n")
+      assert.deepStrictEqual(answers.map(isCut), [true, true])
     }))
 
   it.effect("100 waiting events of the greatest size are less than 1 MiB", () =>

@@ -1,6 +1,6 @@
 import { Cause, Effect, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { movingSlots, ownedSlots } from "./CellSlots.ts"
+import { movingSlots, type OwnedSlots, ownedSlots } from "./CellSlots.ts"
 import * as Database from "./Database.ts"
 import { describe, isFromServer } from "./Database/Errors.ts"
 import { isCitus } from "./Database/SessionSettings.ts"
@@ -67,8 +67,11 @@ export const refuseNewer = Effect.gen(function*() {
   if (found > Database.schemaVersion) return yield* new StartRefused({ message: refusal(found) })
 })
 
-/** The slots that the database owns. */
-export const slotsOf = (config: Config) => queryOnce(config, ownedSlots)
+/** The slots that the database owns: none before the first migration. */
+export const slotsOf = (config: Config) =>
+  queryOnce(config, Effect.flatMap(version, (found) => found === 0 ? Effect.succeed(noSlots) : ownedSlots))
+
+const noSlots: OwnedSlots = new Map()
 
 /** The last migration, and after the first the slots that the database owns and moves, and how many integrators. */
 export const contentsOf = (config: Config) =>

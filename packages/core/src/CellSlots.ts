@@ -33,12 +33,13 @@ export interface MovingSlot {
   readonly slot: number
   readonly state: "leaving" | "arriving" | "left"
   readonly peer: string
+  readonly epoch: number
 }
 
 /** The slots of moves that have not ended. */
 export const movingSlots = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  return yield* sql<MovingSlot>`SELECT slot, state, peer FROM cell_slots WHERE state <> 'owned' ORDER BY slot`
+  return yield* sql<MovingSlot>`SELECT slot, state, peer, epoch FROM cell_slots WHERE state <> 'owned' ORDER BY slot`
 })
 
 /** The slots that the database of a cell says are its own; see Slots.ts. */

@@ -5,7 +5,9 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
+import { perRow } from "./Database/PlannerHints.ts"
 import { entryText, withRewardId } from "./Journal/EntryText.ts"
+import { isOwned, type Owned, requireOwned } from "./Slots.ts"
 
 /** Entries of the journal, each as JSON (domain/Journal.ts) that PostgreSQL prints, and the number of the last one. */
 export interface EntryTexts {
@@ -19,6 +21,8 @@ export class Journal extends Context.Service<Journal, {
   /**
    * The entries after a number, oldest first: at most `limit`, and at most {@link maxPageBytes} or one entry. Entries
    * are numbered under the vault's lock, in order of commit, so that a reader that follows `next` reads each once.
+   * Fails where the integrator has moved to another cell: a reader of many pages would take rows that are deleted here
+   * for the end of the journal.
    */
   readonly list: (
     integratorId: IntegratorId,
@@ -42,16 +46,21 @@ export class Journal extends Context.Service<Journal, {
 
 const list = Effect.fnUntraced(function*(integratorId: IntegratorId, after: bigint, limit: number) {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<{ readonly entry: bigint; readonly text: string }>`
-    SELECT j.entry, ${sql.literal(entryText)} AS text
+  const rows = yield* sql<Owned & { readonly entry: bigint | null; readonly text: string }>`
+    SELECT v.is_owned, j.entry, ${sql.literal(entryText)} AS text
     FROM (
-      SELECT * FROM journal j WHERE j.integrator_id = ${integratorId} AND j.entry > ${value.int8(after)}
+      SELECT v.integrator_id, ${isOwned("v.integrator_id")} AS is_owned
+      FROM vaults v WHERE v.integrator_id = ${integratorId} ${perRow}
+    ) v LEFT JOIN LATERAL (
+      SELECT * FROM journal j WHERE j.integrator_id = v.integrator_id AND j.entry > ${value.int8(after)}
       ORDER BY j.entry LIMIT ${value.int4(limit)}
-    ) j ${sql.literal(withRewardId)} ORDER BY j.entry`
+    ) j ON true ${sql.literal(withRewardId)} ORDER BY j.entry`
+  yield* requireOwned(rows)
   const entries: Array<string> = []
   let next = after
   let bytes = 0
   for (const { entry, text } of rows) {
+    if (entry === null) break
     bytes += Buffer.byteLength(text)
     if (bytes > maxPageBytes && entries.length > 0) break
     entries.push(text)

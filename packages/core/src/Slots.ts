@@ -37,13 +37,13 @@ export const isOwnedSql = (column: string): string => `(SELECT 1 FROM cell_slots
 export const integratorsOnTheMove = `SELECT i.integrator_id FROM integrators i
   WHERE EXISTS (SELECT FROM cell_slots WHERE state <> 'owned') AND NOT (${isOwnedSql("i.integrator_id")})`
 
-/** The mark of a slot that has left while its rows are being deleted, of which a part may be gone. */
+/** The mark of a slot whose rows are being deleted, of which a part may be gone: it has left, or is not to arrive. */
 export const deletionMark = "00000000-0000-0000-0000-000000000000"
 
 /** SQL for the integrators whose rows are being deleted here. Their own rows go last. */
 export const integratorsBeingDeleted = `SELECT i.integrator_id FROM integrators i
   WHERE EXISTS (SELECT FROM cell_slots WHERE mark = '${deletionMark}') AND ${slotExpression("i.integrator_id")} IN (
-    SELECT slot FROM cell_slots WHERE state = 'left' AND mark = '${deletionMark}')`
+    SELECT slot FROM cell_slots WHERE mark = '${deletionMark}')`
 
 /** Whether this cell owns the slots of all of these integrators: {@link isOwned} for a statement with many rows. */
 export const areOwned = (integratorIds: ReadonlyArray<string>): Statement.Fragment => {

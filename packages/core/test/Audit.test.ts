@@ -91,6 +91,21 @@ layer(Layer.provideMerge(history, moneyLayer))("the audit", (it) => {
       assert.deepStrictEqual([...limits], ["0"])
     }))
 
+  it.effect("finds a vault whose work is forgotten, and not one whose work failed and is tried again", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { run } = yield* Audit
+      yield* sql`INSERT INTO payouts (integrator_id, user_id, asset, reference, amount)
+        SELECT integrator_id, 'u1', 'USDC', 'unpaid', 1 FROM integrators`
+      const isFound = Effect.fnUntraced(function*(workAt: string) {
+        yield* sql.unsafe(`UPDATE vaults SET work_at = ${workAt}`)
+        return (yield* run).findings.some(({ check }) => check === "the next work on each vault is known")
+      })
+      for (const workAt of ["now()", "now() + interval '31 s'"]) assert.isFalse(yield* isFound(workAt), workAt)
+      for (const workAt of ["now() + interval '90 s'", "NULL"]) assert.isTrue(yield* isFound(workAt), workAt)
+      yield* sql`DELETE FROM payouts`
+    }))
+
   it.effect.each(faults)("finds and names %s changed by hand", ([, plant, undo, rule]) =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient

@@ -7,17 +7,19 @@ import * as Tables from "./Tables.ts"
 const deletedAtOnce = 10_000
 
 /**
- * Deletes what a cell still has of slots that have left it, in batches, and then forgets the slots. The audit leaves
- * out what is being deleted, so that an interrupted deletion can go on.
+ * Deletes what a cell still has of slots that have left it, or of their copies that it is not to own, in batches, and
+ * then forgets the slots. The audit leaves out what is being deleted, so that an interrupted deletion can go on.
  */
 export const clearSlots = Effect.fnUntraced(function*(
   connection: Connection,
   slots: ReadonlyArray<number>,
+  state: "left" | "arriving",
   onTable: (table: string, part: number) => Effect.Effect<void>
 ) {
-  yield* connection.query("UPDATE cell_slots SET mark = $2 WHERE slot = ANY ($1) AND state = 'left'", [
+  yield* connection.query("UPDATE cell_slots SET mark = $2 WHERE slot = ANY ($1) AND state = $3", [
     slots,
-    deletionMark
+    deletionMark,
+    state
   ])
   const integrators = yield* Tables.integratorsOf(connection, slots)
   const tables = integrators.length === 0 ? [] : yield* Tables.tablesOf(connection)
@@ -37,5 +39,5 @@ export const clearSlots = Effect.fnUntraced(function*(
     yield* onTable(name, index / tables.length)
     for (const part of parts) yield* inBatches(`DELETE FROM ${part}`, part)
   }
-  yield* connection.query("DELETE FROM cell_slots WHERE slot = ANY ($1) AND state = 'left'", [slots])
+  yield* connection.query("DELETE FROM cell_slots WHERE slot = ANY ($1) AND state = $2", [slots, state])
 })

@@ -102,9 +102,10 @@ export const copySlots = Effect.fnUntraced(function*(
     rows += Number(here.rows)
   }
   if (integrators.length > 0) yield* copyActions(pair, integrators)
-  // their holders are workers of the source, which can record nothing any more
+  // their holders are workers of the source, which can record nothing any more; the server's clock may be ahead
   yield* target.query(
-    `UPDATE webhook_endpoints SET worker = NULL, token = token + 1, work_at = statement_timestamp()
+    `UPDATE webhook_endpoints
+      SET worker = NULL, token = token + 1, work_at = least(work_at, statement_timestamp())
       WHERE worker IS NOT NULL AND integrator_id = ANY ($1)`,
     [integrators]
   )

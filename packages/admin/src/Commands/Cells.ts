@@ -6,6 +6,7 @@ import { Duration, Effect, Option, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { SqlClient, SqlError } from "effect/sql"
 import * as CellMove from "../CellMove.ts"
+import { toDelete } from "../CellMove/Steps.ts"
 import { changing } from "../Changing.ts"
 import { lineOf, Misused, Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
@@ -98,13 +99,21 @@ const pairArguments = ({ from, slots, to }: {
   readonly to: string
 }) => ({ slots: printSlots(slots), from, to })
 
+type Insert = Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>
+
+const insertIn = (cell: Cell, insert: Insert) =>
+  Database.withinRequestDeadline(insert).pipe(
+    Effect.provide(databaseOfCell(cell, false)),
+    Effect.mapError(unreachable(cell))
+  )
+
 /** Inserts an action in both cells: each one has the history of what happened in it. */
-const inBoth = (insert: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>) => (pair: Pair) =>
-  Effect.forEach(pair, (cell) =>
-    Database.withinRequestDeadline(insert).pipe(
-      Effect.provide(databaseOfCell(cell, false)),
-      Effect.mapError(unreachable(cell))
-    ), { discard: true })
+const inBoth = (insert: Insert) => (pair: Pair) =>
+  Effect.forEach(pair, (cell) => insertIn(cell, insert), { discard: true })
+
+/** Inserts a refusal in those of the two cells that answer. */
+const inEither = (insert: Insert) => (pair: Pair) =>
+  Effect.forEach(pair, (cell) => Effect.exit(insertIn(cell, insert)), { discard: true })
 
 const move = changing("cells move", { ...moveFlags, json }, {
   arguments: ({ deleteAfter, undo, ...pair }) => ({
@@ -112,11 +121,11 @@ const move = changing("cells move", { ...moveFlags, json }, {
     deleteAfter: Duration.toSeconds(deleteAfter),
     undo
   }),
-  onRefusal: (input, insert) => Effect.flatMap(pairOf(input), inBoth(insert)),
+  onRefusal: (input, insert) => Effect.flatMap(pairOf(input), inEither(insert)),
   run: Effect.fn(function*(input, record) {
     const [from, to] = yield* pairOf(input)
     const others = (yield* Cells).filter((cell) => cell !== from && cell !== to)
-    const check = Effect.andThen(requireSchema([from, to]), requireNoOther(others, input.slots))
+    const check = Effect.andThen(requireSchema([from, to]), requireNoOther(others, input))
     const moved = yield* withBar((show) =>
       CellMove.move({
         ...input,
@@ -148,7 +157,7 @@ const move = changing("cells move", { ...moveFlags, json }, {
 
 const fence = changing("cells fence", { ...pairFlags, json }, {
   arguments: pairArguments,
-  onRefusal: (input, insert) => Effect.flatMap(pairOf(input), inBoth(insert)),
+  onRefusal: (input, insert) => Effect.flatMap(pairOf(input), inEither(insert)),
   run: Effect.fn(function*(input, record) {
     const [from, to] = yield* pairOf(input)
     const fenced = yield* CellMove.fence({
@@ -180,12 +189,18 @@ const requireSchema = Effect.fnUntraced(function*(cells: ReadonlyArray<Cell>) {
 })
 
 /** Fails where a third cell owns one of the slots, or has not ended a move of it. */
-const requireNoOther = Effect.fnUntraced(function*(others: ReadonlyArray<Cell>, slots: ReadonlySet<number>) {
+const requireNoOther = Effect.fnUntraced(function*(
+  others: ReadonlyArray<Cell>,
+  { from, slots }: { readonly from: string; readonly slots: ReadonlySet<number> }
+) {
   for (const cell of others) {
     const { moving, slots: owned } = yield* Effect.mapError(contentsOf(configOf(cell)), unreachable(cell))
-    const its = [...owned.keys(), ...moving.map(({ slot }) => slot)].filter((slot) => slots.has(slot))
-    if (its.length === 0) continue
-    const message = `Cell ${cell.name} owns slots ${printSlots(its)}, or has not ended a move of them`
+    const its = [...owned.keys()].filter((slot) => slots.has(slot))
+    if (its.length > 0) return yield* new Refused({ message: `Cell ${cell.name} owns slots ${printSlots(its)}` })
+    const states = printMoving(moving.filter(({ slot }) => slots.has(slot)))
+    if (states === undefined) continue
+    const message = `Cell ${cell.name} has slots ${states}: end that first, or where cell ${from} owns them, ` +
+      toDelete(cell.name, from)
     return yield* new Refused({ message })
   }
 })

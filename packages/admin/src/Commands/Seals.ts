@@ -41,12 +41,16 @@ const requireSameOwners = (cells: ReadonlyArray<Cell>, before: ReadonlyMap<numbe
     () => new Refused({ message: "Slots were moved meanwhile: come again" })
   )
 
-/** All anchors of a cell, page by page. */
-const streamOf = (cell: Cell) =>
+/** The anchors of the integrators whose slots are the cell's, page by page. */
+const streamOf = (cell: Cell, owners: ReadonlyMap<number, Cell>) =>
   Stream.paginate("", (after: string) =>
     SealAnchors.pipe(
       Effect.flatMap(({ page }) => page(after)),
-      Effect.map(({ anchors, next }) => [[anchors], Option.fromUndefinedOr(next)] as const)
+      Effect.map(({ anchors, next }) => {
+        // a restore can make two cells own a slot
+        const own = anchors.filter(({ integratorId }) => owners.get(slotOf(integratorId)) === cell)
+        return [[own], Option.fromUndefinedOr(next)] as const
+      })
     )).pipe(Stream.provide(anchorsOf(cell)))
 
 const exportSeals = Command.make("export", { file, json }, Effect.fn(function*(input) {
@@ -55,7 +59,7 @@ const exportSeals = Command.make("export", { file, json }, Effect.fn(function*(i
   if (key === undefined) return yield* new Refused({ message: "There is no key in SECRETS_KEY" })
   const before = yield* ownersOf(cells)
   const exportedAt = yield* Clock.currentTimeMillis
-  const anchors = Stream.fromIterable(cells).pipe(Stream.flatMap(streamOf))
+  const anchors = Stream.fromIterable(cells).pipe(Stream.flatMap((cell) => streamOf(cell, before)))
   const checked = Stream.concat(anchors, Stream.drain(Stream.fromEffect(requireSameOwners(cells, before))))
   const written = yield* SealsFile.write(input.file, { anchors: checked, exportedAt, key })
   yield* print({ file: input.file, exportedAt: printTimestamp(exportedAt), ...written }, input.json)

@@ -110,11 +110,12 @@ export const moneyChecks: ReadonlyArray<Check> = [
       WHERE (b.due_at, b.due_creation, b.first_waiting) IS DISTINCT FROM (r.due_at, r.due_creation, r.first_waiting)`
   },
   {
+    // a minute after it is due: the worker postpones work that failed by up to 30 s, and the clocks of processes differ
     name: "the next work on each vault is known",
     sql: `
       SELECT v.integrator_id, 'work' AS subject, 'at the latest ' || w.due AS expected, v.work_at::text AS actual
       FROM vaults v JOIN integrators i USING (integrator_id) JOIN (
-        SELECT integrator_id, min(due) AS due FROM (
+        SELECT integrator_id, min(due) + interval '1 minute' AS due FROM (
           SELECT r.integrator_id,
             greatest(min(r.claimable_at), now() + min(o.clock_offset_millis) * interval '1 ms')
               - min(o.clock_offset_millis) * interval '1 ms' AS due

@@ -6,6 +6,7 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { Effect, Option, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { value, withinRequestDeadline } from "../Database.ts"
+import { isOwned, type Owned, requireOwned } from "../Slots.ts"
 
 /** UTF-8 text of which the first piece is read, and the others, if there are any, are read as they are pulled. */
 export interface TextInPieces {
@@ -16,7 +17,7 @@ export interface TextInPieces {
 /**
  * The JSON of `{"program": Program}` in pieces, each of at most {@link maxPageBytes} or one version. Definitions are
  * the stored bytes: no schema decodes or encodes them. Each piece is read in a statement of its own, so a slow consumer
- * holds one piece and no connection.
+ * holds one piece and no connection. A piece after the first one fails where the integrator has moved to another cell.
  */
 export const readProgramText = Effect.fnUntraced(function*(
   integratorId: IntegratorId,
@@ -36,18 +37,19 @@ export const readProgramText = Effect.fnUntraced(function*(
   return {
     first,
     rest: Stream.paginate(last.version, (version) =>
-      Effect.map(read(version), (following) => {
+      Effect.gen(function*() {
+        const following = yield* read(version)
+        yield* requireOwned(following)
         const next = following.at(-1)
         return [
-          // versions are not deleted, so there is a next one
-          next === undefined ? [Buffer.from(end)] : [encodePiece(",", following)],
+          [encodePiece(",", following)],
           next === undefined || next.isLast ? Option.none() : Option.some(next.version)
-        ]
+        ] as const
       }))
   }
 })
 
-interface Row {
+interface Row extends Owned {
   readonly asset: Asset
   readonly version: number
   readonly effectiveFrom: number
@@ -63,7 +65,8 @@ const readVersions = Effect.fnUntraced(
     const sql = yield* SqlClient.SqlClient
     return yield* sql<Row>`
       SELECT p.asset, v.version, v.effective_from, v.published_at,
-        convert_to(v.definition::text, 'UTF8') AS definition, v.is_last
+        convert_to(v.definition::text, 'UTF8') AS definition, v.is_last,
+        ${isOwned("p.integrator_id")} AS is_owned
       FROM programs p CROSS JOIN LATERAL (
         SELECT v.*, sum(v.definition_bytes) OVER (ORDER BY v.version) AS bytes,
           lead(v.version) OVER (ORDER BY v.version) IS NULL AS is_last
