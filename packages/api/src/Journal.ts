@@ -5,15 +5,12 @@ import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { maxJournalExport, maxJournalPage } from "@card-rewards/domain/Journal"
 import { defaultPageSize } from "@card-rewards/domain/Pagination"
-import { Effect, Option, Semaphore, Stream } from "effect"
+import { Effect, Option, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { json, prefers } from "./ContentTypes.ts"
 import { forIntegrator } from "./ForIntegrator.ts"
 import { inPieces } from "./LargeAnswers.ts"
-
-/** Exports of all integrators that read at the same time: a read has a database connection for some milliseconds. */
-const maxReading = 2
 
 const lines = { contentType: "application/x-ndjson" }
 
@@ -21,8 +18,7 @@ const lines = { contentType: "application/x-ndjson" }
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "journal",
-  Effect.fnUntraced(function*(handlers) {
-    const reading = yield* Semaphore.make(maxReading)
+  (handlers) => {
     const exporting = new Set<IntegratorId>()
     return handlers.handle("list", ({ query: { after = 0n, limit }, request }) =>
       forIntegrator(Effect.fnUntraced(function*(id, { journal }) {
@@ -33,7 +29,7 @@ export const layer = HttpApiBuilder.group(
         yield* enter(exporting, id)
         const read = (from: bigint, left: number) =>
           Effect.map(
-            reading.withPermit(journal.list(id, { after: from, limit: Math.min(left, maxJournalPage) })),
+            journal.listForExport(id, { after: from, limit: Math.min(left, maxJournalPage) }),
             pieceOf(left)
           )
         const first = yield* Effect.timeoutOrElse(read(after, limit ?? maxJournalExport), {
@@ -51,7 +47,7 @@ export const layer = HttpApiBuilder.group(
         forIntegrator((id, { journalSeals }) => journalSeals.list(id, { after, limit })))
       .handle("latestSeal", () =>
         forIntegrator((id, { journalSeals }) => Effect.map(journalSeals.latest(id), (seal) => ({ seal }))))
-  })
+  }
 )
 
 const readPage = (journal: Journal["Service"], id: IntegratorId, after: bigint, limit = defaultPageSize) =>

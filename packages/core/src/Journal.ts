@@ -1,7 +1,7 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { maxPageBytes } from "@card-rewards/domain/Pagination"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
@@ -16,6 +16,14 @@ export interface EntryTexts {
   readonly next: bigint
 }
 
+type List = (
+  integratorId: IntegratorId,
+  query: { readonly after: bigint; readonly limit: number }
+) => Effect.Effect<EntryTexts, Unavailable>
+
+/** Exports that read at the same time: a read has a database connection for some milliseconds. */
+const maxReading = 2
+
 /** The integrator's journal. */
 export class Journal extends Context.Service<Journal, {
   /**
@@ -24,22 +32,21 @@ export class Journal extends Context.Service<Journal, {
    * Fails where the integrator has moved to another cell: a reader of many pages would take rows that are deleted here
    * for the end of the journal.
    */
-  readonly list: (
-    integratorId: IntegratorId,
-    query: { readonly after: bigint; readonly limit: number }
-  ) => Effect.Effect<EntryTexts, Unavailable>
+  readonly list: List
+  /** The same for an export, of which two read at a time. */
+  readonly listForExport: List
 }>()("@card-rewards/core/Journal") {
   static readonly layer = Layer.effect(
     Journal,
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      return Journal.of({
-        list: Effect.fn("Journal.list")((integratorId, { after, limit }) =>
-          Database.withinRequestDeadline(list(integratorId, after, limit)).pipe(
-            Effect.provideService(SqlClient.SqlClient, sql)
-          )
+      const reading = yield* Semaphore.make(maxReading)
+      const listed: List = Effect.fn("Journal.list")((integratorId, { after, limit }) =>
+        Database.withinRequestDeadline(list(integratorId, after, limit)).pipe(
+          Effect.provideService(SqlClient.SqlClient, sql)
         )
-      })
+      )
+      return Journal.of({ list: listed, listForExport: (id, query) => reading.withPermit(listed(id, query)) })
     })
   )
 }
