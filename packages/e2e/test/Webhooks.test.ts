@@ -1,10 +1,10 @@
 import { exchange } from "@card-rewards/testing/HttpExchange"
+import { KeptConnections } from "@card-rewards/testing/KeptConnections"
 import { LaunchedService } from "@card-rewards/testing/LaunchedService"
 import { until } from "@card-rewards/testing/Polling"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema } from "effect"
-import { globalAgent } from "node:http"
 
 const Page = Schema.Struct({
   deliveries: Schema.Array(Schema.Struct({
@@ -23,11 +23,13 @@ const Page = Schema.Struct({
   next: Schema.optionalKey(Schema.String)
 })
 
+const agent = new KeptConnections()
+
 /** One request, one answer. */
 const call = Effect.fnUntraced(function*(method: string, path: string, json?: unknown) {
   const { apiKey, baseUrl } = yield* LaunchedService
   const sent = { key: Redacted.value(apiKey), json }
-  return yield* Effect.orDie(exchange({ agent: globalAgent, baseUrl }, method, path, sent))
+  return yield* Effect.orDie(exchange({ agent, baseUrl }, method, path, sent))
 })
 
 const deliveries = (query = "") =>

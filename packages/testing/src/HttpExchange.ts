@@ -1,5 +1,6 @@
 import { Data, Effect, type Scope } from "effect"
-import { Agent, request as httpRequest } from "node:http"
+import { request as httpRequest } from "node:http"
+import { KeptConnections } from "./KeptConnections.ts"
 
 /** An answer as it came over HTTP. */
 export interface Answer {
@@ -27,14 +28,14 @@ export interface Sent {
 /** Where requests go, and over whose connections. */
 export interface Destination {
   readonly baseUrl: string
-  readonly agent: Agent
+  readonly agent: KeptConnections
   /** How long the server may be silent; without a limit when absent. */
   readonly timeoutMillis?: number
 }
 
 /** Keeps connections open until the scope closes. */
-export const makeAgent: Effect.Effect<Agent, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.sync(() => new Agent({ keepAlive: true })),
+export const makeAgent: Effect.Effect<KeptConnections, never, Scope.Scope> = Effect.acquireRelease(
+  Effect.sync(() => new KeptConnections()),
   (agent) => Effect.sync(() => agent.destroy())
 )
 
@@ -52,6 +53,7 @@ export const exchange = (
     const timeout = timeoutMillis === undefined ? {} : { timeout: timeoutMillis }
     const options = { agent, host: hostname, port, method, path, headers: headersOf(sent, body), ...timeout }
     let sentAt = performance.now()
+    agent.closeIdle()
     const request = httpRequest(options, (response) => {
       const chunks: Array<Buffer> = []
       response.on("data", (chunk: Buffer) => chunks.push(chunk))

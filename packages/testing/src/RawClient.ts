@@ -1,6 +1,6 @@
 import { DateTime, Effect, Random } from "effect"
-import { Agent } from "node:http"
 import { type Answer, exchange, type NoAnswer } from "./HttpExchange.ts"
+import { KeptConnections } from "./KeptConnections.ts"
 
 /** A client of one integrator that sends any request, valid or not, over one pool of connections. */
 export interface RawClient {
@@ -29,7 +29,7 @@ export interface Options {
 /** A client whose connections stay open until the server or the process ends them. */
 export const make = (options: Options): RawClient => {
   const { apiKey, baseUrl, connections = 256, onAnswer, pauseMillis = 60, timeoutMillis = 15_000 } = options
-  const agent = new Agent({ keepAlive: true, maxSockets: connections })
+  const agent = new KeptConnections({ maxSockets: connections })
   const failures = { noAnswer: 0, busy: 0, last: "" }
   const send = (method: string, path: string, json?: unknown) =>
     Effect.suspend(() => {
