@@ -125,6 +125,19 @@ layer(liveLayer, { excludeTestServices: true })("the driver, as the service conf
       assert.deepStrictEqual(yield* sql`SELECT n FROM pair`, [{ n: 2 }, { n: 2 }])
     }))
 
+  it.effect("repeats a transaction whose prepared statement has another result since a column was added", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`CREATE TABLE grown AS SELECT 1 AS one`
+      const read = Database.transaction(sql`SELECT * FROM grown`)
+      // prepared in each session
+      yield* Effect.all(Array.from({ length: 30 }, () => read), { concurrency: 10 })
+      yield* sql`ALTER TABLE grown ADD COLUMN two integer NOT NULL DEFAULT 2`
+      for (const rows of yield* Effect.all(Array.from({ length: 30 }, () => read), { concurrency: 10 })) {
+        assert.deepStrictEqual(rows, [{ one: 1, two: 2 }])
+      }
+    }))
+
   it.effect("fails with Unavailable where the connection is lost before the transaction is rolled back", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient

@@ -26,9 +26,16 @@ export const serverErrorOf = (error: unknown): ServerError | undefined =>
 export const isSqlError = (error: unknown): error is SqlError.SqlError =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "SqlError"
 
-/** Whether PostgreSQL rolled a transaction back because of a concurrent one, so that a retry may succeed. */
+/**
+ * Whether PostgreSQL rolled a transaction back because of a concurrent one, so that a retry may succeed; also one that
+ * has added a column since the statement was prepared (`cached plan must not change result type`).
+ */
 export const isConflict = (error: unknown): boolean =>
-  isSqlError(error) && (error.reason._tag === "DeadlockError" || error.reason._tag === "SerializationError")
+  isSqlError(error) &&
+  (error.reason._tag === "DeadlockError" || error.reason._tag === "SerializationError" ||
+    codeOf(error.reason.cause) === changedResult)
+
+const changedResult = "0A000"
 
 /**
  * Maps an SQL error to {@link Unavailable} where it is transient, and to a defect otherwise. A connection that is
@@ -53,9 +60,9 @@ export const isReadOnly = (error: SqlError.SqlError): boolean => codeOf(error.re
 /**
  * Whether an error can end without a change to this service, by PostgreSQL's error code: insufficient resources, such
  * as a full disk (53); operator intervention, restart or recovery (57P); I/O errors (58); a session ended by a timeout
- * (25P03, 25P04); a server that has become read-only (25006).
+ * (25P03, 25P04); a server that has become read-only (25006); a prepared statement whose result has changed (0A000).
  */
-const isTransient = (cause: unknown): boolean => /^(53|57P|58|25P0[34]|25006)/u.test(codeOf(cause) ?? "")
+const isTransient = (cause: unknown): boolean => /^(53|57P|58|25P0[34]|25006|0A000)/u.test(codeOf(cause) ?? "")
 
 /** The code of PostgreSQL, or of Node, in a driver's error. */
 const codeOf = (cause: unknown): string | undefined =>
