@@ -28,6 +28,22 @@ describe("reads", () => {
       assert.strictEqual(state.recorded(), 64 * state.events)
     }))
 
+  it.effect("of an endpoint that fail twice, such as with two lost connections, go on after a second", () =>
+    Effect.gen(function*() {
+      const { state } = yield* dispatcher(2)
+      let reads = 0
+      let failures = 0
+      // the first read, of both endpoints, and the first of i1 alone, after one of the other has succeeded
+      state.reading = (ids) => {
+        reads++
+        const isLost = reads === 1 || (failures === 1 && ids.length === 1 && ids[0] === "i1" && reads > 2)
+        return isLost ? Effect.andThen(Effect.sync(() => failures++), Effect.fail(away)) : Effect.void
+      }
+      yield* pass(4)
+      assert.strictEqual(failures, 2)
+      assert.strictEqual(state.recorded(), 2 * eventsEach)
+    }))
+
   it.effect("continue at once after the database was away, however long", () =>
     Effect.gen(function*() {
       const { state } = yield* dispatcher(8)

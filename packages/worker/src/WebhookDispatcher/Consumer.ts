@@ -24,7 +24,10 @@ const freshMillis = 100
 /** How long a lease without anything to send is kept, and an endpoint without a delivery for a probe is left alone. */
 const idleMillis = 5_000
 
-/** How long an endpoint is left alone whose secrets or deliveries cannot be read. */
+/** How long an endpoint is left alone whose read failed alone for the first time: its connection may have been lost. */
+const suspectMillis = 1_000
+
+/** The same, where it fails again: its secrets or deliveries cannot be read. */
 const unreadableMillis = 60_000
 
 /** One attempt in flight. */
@@ -46,6 +49,8 @@ interface FailedRead {
   readonly maxTogether: number
   /** How many reads of the process had succeeded by then. */
   readonly succeeded: number
+  /** How many reads have failed since the last that did not, of this endpoint alone, while others succeeded. */
+  readonly alone: number
   /** Until when the endpoint is left alone, if it is. */
   readonly notBefore: number | undefined
 }
@@ -151,17 +156,19 @@ export class Consumer {
 
   /**
    * Records that a read of `together` endpoints has failed: the next one has half of them at most. An endpoint whose
-   * read fails alone, while those of others succeed, is left alone for a while. Returns whether that is so; where no
-   * read of the process succeeds, the fault is hardly the endpoint's.
+   * read fails alone, while those of others succeed, is left alone for a while, and for a minute where that comes again.
+   * Returns whether that is so; where no read of the process succeeds, the fault is hardly the endpoint's.
    */
   recordFailedRead(together: number, succeeded: number, now: number): boolean {
     const isAlone = together === 1 && succeeded > (this.failedRead?.succeeded ?? succeeded)
-    const notBefore = isAlone ? now + unreadableMillis : undefined
-    this.failedRead = { maxTogether: Math.max(1, together >> 1), succeeded, notBefore }
+    const alone = (this.failedRead?.alone ?? 0) + (isAlone ? 1 : 0)
+    const isUnreadable = isAlone && alone > 1
+    const notBefore = isAlone ? now + (isUnreadable ? unreadableMillis : suspectMillis) : undefined
+    this.failedRead = { maxTogether: Math.max(1, together >> 1), succeeded, alone, notBefore }
     this.readAt = now
     this.isReading = false
     this.isUnread = true
-    return isAlone
+    return isUnreadable
   }
 
   /** Takes in what was read. */
