@@ -5,7 +5,7 @@ import { BatchLimit } from "./Processing/BatchLimit.ts"
 import { EventWeights } from "./Processing/Budget.ts"
 import { processNext } from "./Processing/Isolation.ts"
 import { ScanState } from "./Processing/Queue.ts"
-import { retryNext } from "./Processing/Retries.ts"
+import * as Retries from "./Processing/Retries.ts"
 import * as VaultWork from "./Processing/VaultWork.ts"
 import { Programs } from "./Programs.ts"
 import * as Tracing from "./Tracing.ts"
@@ -55,7 +55,7 @@ export class Processing extends Context.Service<Processing, {
           run,
           Tracing.deferSpan("Processing.processEvents")
         ),
-        retryQuarantined: Effect.andThen(quarantined.close, retryNext(shared)).pipe(
+        retryQuarantined: Effect.andThen(quarantined.close, Retries.make(shared)).pipe(
           run,
           Tracing.deferSpan("Processing.retryQuarantined")
         ),

@@ -10,7 +10,7 @@ import { processBatch, type Shared } from "./Transaction.ts"
 /** Milliseconds after which a retry begins no further transaction, so that other integrators are retried too. */
 const retryMillis = 1_000
 
-/** Deadline for returning the lease while the database does not answer; after that the lease has to expire. */
+/** Deadline for returning the lease while the database does not answer; after that the next retry returns it. */
 const returnLeaseMillis = 500
 
 /** The maximum number of transactions of one retry. */
@@ -22,29 +22,37 @@ type Result =
   | { readonly kind: "failed"; readonly units: number; readonly failure: Quarantine.Failure }
 
 /**
- * Retries the integrator in quarantine whose retry has been due the longest. Any number of processes may do so at once:
- * each leases another integrator. Returns the units of work done, at least 1 where a retry was due, and 0 where none
- * was.
+ * A worker's step that retries the integrator in quarantine whose retry has been due the longest. Any number of
+ * processes may do so at once: each leases another integrator. Returns the units of work done, at least 1 where a retry
+ * was due, and 0 where none was.
  */
-export const retryNext = Effect.fnUntraced(function*(shared: Shared) {
-  const lease = yield* Quarantine.lease()
-  if (lease === undefined) return 0
-  const returnLease = Quarantine.continueLater(lease).pipe(
-    Effect.provideService(Database.StepMillis, returnLeaseMillis),
-    Effect.ignoreCause
-  )
-  return yield* Effect.gen(function*() {
-    const result = yield* retryAlone(shared, lease).pipe(
-      Effect.catchDefect((error) => failed({ reason: "failing", error }))
+export const make = (shared: Shared): Effect.Effect<number, Unavailable, SqlClient.SqlClient> => {
+  /** Leases of retries that failed: after an outage of the database the next retries need not wait for their ends. */
+  const unreturned = new Set<Quarantine.Lease>()
+  const giveBack = (lease: Quarantine.Lease) =>
+    Effect.andThen(Quarantine.continueLater(lease), Effect.sync(() => unreturned.delete(lease)))
+  return Effect.gen(function*() {
+    yield* Effect.forEach([...unreturned], giveBack)
+    const lease = yield* Quarantine.lease()
+    if (lease === undefined) return 0
+    return yield* retry(shared, lease).pipe(
+      // also after a stop of this process
+      Effect.onError(() => {
+        unreturned.add(lease)
+        return giveBack(lease).pipe(Effect.provideService(Database.StepMillis, returnLeaseMillis), Effect.ignoreCause)
+      })
     )
-    if (result.kind === "failed") yield* Quarantine.fail(lease, result.failure)
-    else if (result.kind === "stillBehind") yield* Quarantine.continueLater(lease)
-    else yield* Quarantine.release(lease)
-    return Math.max(1, result.units)
-  }).pipe(
-    // after a stop of this process, or a short outage of the database, the next retry need not wait for the lease's end
-    Effect.onError(() => returnLease)
+  })
+}
+
+const retry = Effect.fnUntraced(function*(shared: Shared, lease: Quarantine.Lease) {
+  const result = yield* retryAlone(shared, lease).pipe(
+    Effect.catchDefect((error) => failed({ reason: "failing", error }))
   )
+  if (result.kind === "failed") yield* Quarantine.fail(lease, result.failure)
+  else if (result.kind === "stillBehind") yield* Quarantine.continueLater(lease)
+  else yield* Quarantine.release(lease)
+  return Math.max(1, result.units)
 })
 
 /**

@@ -156,8 +156,8 @@ export class Consumer {
 
   /**
    * Records that a read of `together` endpoints has failed: the next one has half of them at most. An endpoint whose
-   * read fails alone, while those of others succeed, is left alone for a while, and for a minute where that comes again.
-   * Returns whether that is so; where no read of the process succeeds, the fault is hardly the endpoint's.
+   * read fails alone, while those of others succeed, is left alone for a while, and for a minute where that comes
+   * again. Returns whether that is so; where no read of the process succeeds, the fault is hardly the endpoint's.
    */
   recordFailedRead(together: number, succeeded: number, now: number): boolean {
     const isAlone = together === 1 && succeeded > (this.failedRead?.succeeded ?? succeeded)

@@ -1,0 +1,40 @@
+import * as Quarantine from "@card-rewards/core/Processing/Quarantine"
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { notApplied, quarantineOf, retryQuarantined, setUp } from "./Quarantined.ts"
+import { moneyLayer } from "./Spending.ts"
+import { startMillis } from "./TestLayer.ts"
+
+/** Lets integrators be leased, and no lease end: as PostgreSQL that is being shut down. Returns what ends that. */
+const endNoLease = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`CREATE FUNCTION keep_lease() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF TG_OP = 'DELETE' OR NEW.next_attempt_at < OLD.next_attempt_at THEN
+      RAISE EXCEPTION 'the database system is shutting down' USING ERRCODE = '57P03';
+    END IF;
+    RETURN NEW; END $$`
+  yield* sql`CREATE TRIGGER keep_lease BEFORE UPDATE OR DELETE ON quarantine
+    FOR EACH ROW EXECUTE FUNCTION keep_lease()`
+  return sql`DROP FUNCTION keep_lease CASCADE`
+})
+
+layer(moneyLayer)("the lease of an integrator in quarantine", (it) => {
+  it.effect("is given back as soon as the database answers again", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const { integratorId, send } = yield* setUp()
+      yield* send()
+      yield* Quarantine.add(integratorId, { reason: "failing", error: "" })
+      yield* TestClock.adjust(250)
+      const restart = yield* endNoLease
+      assert.strictEqual((yield* Effect.flip(retryQuarantined))._tag, "Unavailable")
+      assert.strictEqual((yield* Effect.flip(retryQuarantined))._tag, "Unavailable")
+      yield* send()
+      yield* restart
+      assert.isAbove(yield* retryQuarantined, 0)
+      assert.isUndefined(yield* quarantineOf(integratorId))
+      assert.deepStrictEqual(yield* notApplied(integratorId), [])
+    }))
+})
