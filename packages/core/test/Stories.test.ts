@@ -45,15 +45,16 @@ const smallCase = (kind: Kind, seed: number): Case => {
 }
 
 /** More rewards come due at one time, and are paid by one claim, than one transaction applies with the defaults. */
-const largeSizes: Readonly<Record<Kind, Size>> = {
+const largeSizes: Readonly<Partial<Record<Kind, Size>>> = {
   "one user owes": { clearings: 900, users: 3, rounds: Math.ceil(rounds / 2) },
   "many users owe": { clearings: 600, users: 200, rounds: Math.ceil(rounds / 2) },
-  claims: { clearings: 1_500, users: 3, rounds: Math.ceil(rounds / 2) },
-  "due before they are funded": { clearings: 900, users: 3, rounds: Math.ceil(rounds / 2) }
+  claims: { clearings: 1_500, users: 3, rounds: Math.ceil(rounds / 2) }
 }
 
-const largeCase = (kind: Kind, seed: number): Case =>
-  ({ kind, seed, size: largeSizes[kind], options: { bulk: true, limits: {} } })
+const largeCase = (kind: Kind, seed: number): ReadonlyArray<Case> => {
+  const size = largeSizes[kind]
+  return size === undefined ? [] : [{ kind, seed, size, options: { bulk: true, limits: {} } }]
+}
 
 /** The number of rewards before the first one whose money is assigned, and the limits for that. */
 const fundings = [
@@ -99,8 +100,10 @@ layer(moneyLayer)("stories of many rewards", (it) => {
     it.effect(`a ledger with small limits follows the rules in many transactions: ${kind}`, () =>
       test(seeds.map((seed) => smallCase(kind, seed)), maxSmallReplays), timeout)
 
+    const large = largeSeeds.flatMap((seed) => largeCase(kind, seed))
+    if (large.length === 0) continue
     it.effect(`thousands of rewards follow the same rules as a few: ${kind}`, () =>
-      test(largeSeeds.map((seed) => largeCase(kind, seed)), maxLargeReplays), timeout)
+      test(large, maxLargeReplays), timeout)
   }
 
   it.effect("the audit finds nothing after all stories", () =>
