@@ -1,4 +1,4 @@
-import { awaitSchema } from "@card-rewards/core/AwaitSchema"
+import { awaitAnswer, awaitSchema } from "@card-rewards/core/AwaitSchema"
 import { type Cell, databaseOf, printSlots } from "@card-rewards/core/Cells"
 import { type OwnedSlots, ownerOf } from "@card-rewards/core/CellSlots"
 import * as Database from "@card-rewards/core/Database"
@@ -91,7 +91,7 @@ const make = Effect.fnUntraced(function*({ cells, poolSize, ...options }: Option
     const services = yield* Effect.catchTag(Services.make(database, own), ["SqlError", "Unavailable"], gone)
     const one: Open = { services, owned: new Map(), failures: 0 }
     opened.set(cell.name, one)
-    yield* Effect.catchTag(readSlots(one), "Unavailable", gone)
+    yield* Effect.catchTag(awaitAnswer(readSlots(one)), "Unavailable", gone)
     yield* Effect.forkScoped(follow(one))
   })
 

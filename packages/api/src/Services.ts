@@ -1,4 +1,5 @@
 import { ApiKeys } from "@card-rewards/core/ApiKeys"
+import { awaitAnswer } from "@card-rewards/core/AwaitSchema"
 import { Backlog } from "@card-rewards/core/Backlog"
 import { CellSlots } from "@card-rewards/core/CellSlots"
 import * as Database from "@card-rewards/core/Database"
@@ -88,7 +89,7 @@ export const make = Effect.fnUntraced(function*(database: Database.DatabaseConfi
       Users.layer,
       Vault.layer,
       WebhookEndpoints.layer({ allowPrivateNetwork: options.allowPrivateNetwork }),
-      Layer.effectDiscard(Database.withDeadline(5_000, requireSame))
+      Layer.effectDiscard(awaitAnswer(Database.withDeadline(5_000, requireSame)))
     ).pipe(Layer.provideMerge(Programs.layerOf(options.cellCount ?? 1)), Layer.provide([
       Environment.layer(options.environment),
       Secrets.layer({ keys: options.secretsKeys }),

@@ -5,10 +5,12 @@ import { Integrators } from "@card-rewards/core/Integrators"
 import { allSlots, slotCount } from "@card-rewards/core/Slots"
 import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
 import { IntegratorId } from "@card-rewards/domain/Ids"
-import { NetworkProxy } from "@card-rewards/testing/NetworkProxy"
+import * as LoopbackServer from "@card-rewards/testing/LoopbackServer"
+import { atPort, NetworkProxy } from "@card-rewards/testing/NetworkProxy"
 import { secretsKeys } from "@card-rewards/testing/Secrets"
 import { assert, it } from "@effect/vitest"
-import { Duration, Effect, Layer, Logger } from "effect"
+import { Duration, Effect, Layer, Logger, Redacted } from "effect"
+import { connect, createServer } from "node:net"
 
 /** A pause and two reads of the slots that time out, with another pause between them; and a busy machine's delays. */
 const awayWithinMillis = 4_500
@@ -43,6 +45,29 @@ it.live("a cell whose vaults are of another environment is named in the log, and
     assert.isDefined(of(half - 1))
     assert.isUndefined(of(half))
     assert.include(lines, "Cell b: ENVIRONMENT is sandbox, and the vaults of the database are of production")
+  }).pipe(Effect.scoped))
+
+/** The address of a database through a proxy that ends one connection, by its number, after its first bytes. */
+const losing = Effect.fnUntraced(function*(url: Redacted.Redacted, lost: number) {
+  const { hostname, port } = new URL(Redacted.value(url))
+  let accepted = 0
+  const server = createServer((incoming) => {
+    const outgoing = connect(Number(port), hostname).on("error", () => incoming.destroy())
+    incoming.on("error", () => {}).once("close", () => outgoing.destroy()).pipe(outgoing)
+    outgoing.once("close", () => incoming.destroy()).pipe(incoming)
+    if (++accepted === lost) incoming.once("data", () => incoming.destroy())
+  })
+  return atPort(url, (yield* LoopbackServer.listen(server)).port)
+})
+
+it.live("an only cell opens also where one of its first connections is lost", () =>
+  Effect.gen(function*() {
+    const cell = yield* newCell("a", () => true)
+    for (const lost of [1, 2, 3, 4, 5]) {
+      const cells = [{ ...cell, url: yield* losing(cell.url, lost) }]
+      const { of } = yield* Effect.provide(Cells, yield* Layer.build(Layer.fresh(Cells.layer({ ...options, cells }))))
+      assert.isDefined(of(0), `connection ${lost}`)
+    }
   }).pipe(Effect.scoped))
 
 it.live("a cell whose database does not answer is away within 4 s, and back soon after it answers", () =>

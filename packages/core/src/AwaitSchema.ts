@@ -49,6 +49,14 @@ export const awaitSchema = Effect.fnUntraced(function*(config: Config, role: Rol
   return found.usable ?? (yield* found.refused ?? new StartRefused({ message: refusal(found.schema) }))
 })
 
+/** Repeats a read of a starting process while the database does not answer, for as long as it waits for the schema. */
+export const awaitAnswer: <A, E extends { readonly _tag: string }, R>(
+  read: Effect.Effect<A, E, R>
+) => Effect.Effect<A, E, R> = Effect.retry({
+  while: ({ _tag }: { readonly _tag: string }) => _tag === "Unavailable",
+  schedule: Schedule.upTo(Schedule.spaced(pollMillis), { duration: schemaTimeoutMillis })
+})
+
 /** The configuration for this server, with the least-privilege role where the login is a member of it. */
 export const underRole = Effect.fnUntraced(function*(config: Config, role: Roles.Role) {
   const [onCitus, isMember] = yield* queryOnce(config, Effect.all([isCitus, Roles.isAvailable(role)]))
