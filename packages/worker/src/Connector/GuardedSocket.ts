@@ -53,6 +53,9 @@ const checkedAddresses = Effect.fnUntraced(function*(host: string, options: Guar
   return addresses.every(acceptable) ? addresses : yield* ConnectorError.because("address_refused")
 })
 
+/** How long each address but the last is tried. Node's own 250 ms are less than some receivers need to accept. */
+const addressTimeoutMillis = 2_000
+
 const openSocket = (target: Target, addresses: ReadonlyArray<ResolvedAddress>, options: GuardOptions) =>
   Effect.callback<Socket, ConnectorError>((resume) => {
     const secure = target.protocol === "https:"
@@ -61,6 +64,7 @@ const openSocket = (target: Target, addresses: ReadonlyArray<ResolvedAddress>, o
       port: Number(target.port === "" ? (secure ? 443 : 80) : target.port),
       lookup: fixedLookup(addresses),
       autoSelectFamily: true,
+      autoSelectFamilyAttemptTimeout: addressTimeoutMillis,
       noDelay: true
     }
     const socket = secure
