@@ -1,9 +1,8 @@
 import { attemptTimeoutMillis } from "@card-rewards/domain/Delivery"
 import { refuse } from "@card-rewards/domain/EndpointUrl"
 import { Clock, Context, Effect, Exit, FiberSet, Layer } from "effect"
-import type { buildConnector } from "undici"
 import { type Answer, AnswerCollector } from "./Connector/Answer.ts"
-import { Connections } from "./Connector/Connections.ts"
+import { type Connect, Connections } from "./Connector/Connections.ts"
 import { ConnectorError } from "./Connector/ConnectorError.ts"
 import { type GuardOptions, guardedSocket } from "./Connector/GuardedSocket.ts"
 import { dnsResolver, type Resolve, systemResolver } from "./Connector/Resolver.ts"
@@ -50,8 +49,8 @@ export type OnDone = (outcome: Answer | ConnectorError) => void
  * `post` starts a request and returns a function that aborts it. The result is any status that arrives in time, also
  * 3xx, because redirects are not followed, or a {@link ConnectorError} without one. It connects only to addresses that
  * it has checked, over TLS verified against the host name. Every stage has a timeout; memory and connections are
- * limited. It reads at most 4 KiB of the body, decompresses nothing, and never retries. It takes a callback because a
- * fiber for each request would cost a seventh of the worker's CPU time.
+ * limited. It reads at most 4 KiB of the body and about 256 KiB in all, decompresses nothing, and never retries. It
+ * takes a callback because a fiber for each request would cost a seventh of the worker's CPU time.
  */
 export class Connector extends Context.Service<Connector, {
   readonly post: (input: PostInput, onDone: OnDone) => () => void
@@ -128,17 +127,17 @@ const targets = (allowPrivateNetwork: boolean) => {
   }
 }
 
-/** undici's connect function and the number of open sockets. Closing the scope ends connection attempts. */
+/** The connect function and the number of open sockets. Closing the scope ends connection attempts. */
 const guardedSockets = Effect.fnUntraced(function*(options: GuardOptions) {
   const run = yield* FiberSet.makeRuntime()
   let open = 0
-  const connect: buildConnector.connector = (target, callback) => {
+  const connect: Connect = (target, onDone) => {
     const fiber = run(guardedSocket(target, options))
     fiber.addObserver((exit) => {
-      if (Exit.isFailure(exit)) return callback(failureOf(exit), null)
+      if (Exit.isFailure(exit)) return onDone(failureOf(exit))
       open++
-      exit.value.once("close", () => open--)
-      callback(null, exit.value)
+      exit.value.socket.once("close", () => open--)
+      onDone(exit.value)
     })
   }
   return { connect, open: () => open }

@@ -1,6 +1,7 @@
 import { listen } from "@card-rewards/testing/LoopbackServer"
+import { ConnectorError } from "@card-rewards/worker/Connector"
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import { createServer, type ServerResponse } from "node:http"
 import { connect } from "node:net"
 import { Connections, type ConnectionsOptions } from "../src/Connector/Connections.ts"
@@ -9,9 +10,9 @@ const connectionsWith = (options: Partial<ConnectionsOptions>) =>
   Effect.acquireRelease(
     Effect.sync(() =>
       new Connections({
-        connect: ({ hostname, port }, callback) => {
-          const socket = connect(Number(port), hostname, () => callback(null, socket))
-          socket.on("error", () => {})
+        connect: ({ hostname, port }, onDone) => {
+          const tcp = connect(Number(port), hostname, () => onDone({ socket: tcp, tcp }))
+          tcp.on("error", () => {})
         },
         nowMillis: () => 0,
         keepAliveMillis: 60_000,
@@ -83,6 +84,43 @@ it.live("an origin is forgotten with its last connection, whether old, idle, fai
     yield* Effect.flip(post(connections, `http://127.0.0.1:${cut.port}`))
     assert.strictEqual(connections.origins, 0)
   }).pipe(Effect.scoped), 30_000)
+
+it.live("a connection is closed when 256 KiB have arrived since its last request, answered or not", () =>
+  Effect.gen(function*() {
+    let bytesRead = 0
+    const receiver = yield* receiverOf(1)
+    const silent = yield* listen(createServer())
+    const connections = yield* connectionsWith({
+      connect: ({ hostname, port }, onDone) => {
+        const socket = connect(Number(port), hostname, () =>
+          onDone({
+            socket,
+            tcp: {
+              get bytesRead() {
+                return bytesRead
+              }
+            }
+          }))
+        socket.on("error", () => {})
+      }
+    })
+    for (let request = 0; request < 4; request++) {
+      yield* post(connections, receiver.origin)
+      bytesRead += 200 * 1024
+      yield* Effect.sleep(150)
+    }
+    assert.strictEqual(receiver.connections(), 1)
+    bytesRead += 60 * 1024
+    yield* receiver.drained
+    const unanswered = yield* Effect.forkChild(Effect.flip(post(connections, `http://127.0.0.1:${silent.port}`)))
+    while (silent.open() === 0) yield* Effect.yieldNow
+    yield* Effect.sleep(150)
+    assert.strictEqual(silent.open(), 1)
+    bytesRead += 300 * 1024
+    assert.instanceOf(yield* Fiber.join(unanswered), ConnectorError)
+    yield* silent.drained
+    assert.strictEqual(connections.origins, 0)
+  }).pipe(Effect.scoped), 10_000)
 
 it.live("after the end of the service no connection is made", () =>
   Effect.gen(function*() {

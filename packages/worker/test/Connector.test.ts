@@ -236,6 +236,14 @@ describe("dnsResolver", () => {
       }
     }).pipe(Effect.scoped))
 
+  it.live("a name server that never answers for AAAA leaves time to connect", () =>
+    Effect.gen(function*() {
+      const { server } = yield* answerer({ a: ["127.0.0.1"], aaaa: undefined })
+      const receiver = yield* httpsReceiver((_request, response) => response.end("ok"))
+      const answer = yield* post(urlOf(receiver)).pipe(withConnector({ resolve: dnsResolver({ servers: [server] }) }))
+      assert.strictEqual(answer.bodySnippet, "ok")
+    }).pipe(Effect.scoped))
+
   it.live("resolves to addresses that are checked like any other", () =>
     Effect.gen(function*() {
       const { server } = yield* answerer({ a: ["8.8.8.8"], aaaa: ["fd00:ec2::254"] })

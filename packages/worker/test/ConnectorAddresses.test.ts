@@ -3,9 +3,39 @@ import { certificate, certificateAuthority } from "@card-rewards/testing/Webhook
 import { Connector, isPublicAddress } from "@card-rewards/worker/Connector"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { once } from "node:events"
 import { createServer as createHttpServer } from "node:http"
 import { createServer as createHttpsServer } from "node:https"
+import { connect } from "node:net"
+import { Worker } from "node:worker_threads"
 import { connectionReleased, expectReason, httpsReceiver, post, resolveTo, urlOf, withConnector } from "./Connecting.ts"
+
+/**
+ * The port of a receiver whose queue of connections is full until its thread goes on after 700 ms. The system then
+ * completes further ones when their first packet is repeated, about a second after it.
+ */
+const slowReceiver = Effect.gen(function*() {
+  const program = `
+    const { parentPort } = require("node:worker_threads")
+    const server = require("node:http").createServer((_request, response) => response.end("late"))
+    server.listen({ host: "127.0.0.1", port: 0, backlog: 1 }, () => {
+      parentPort.postMessage(server.address().port)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700)
+    })`
+  const worker = yield* Effect.acquireRelease(
+    Effect.sync(() => new Worker(program, { eval: true })),
+    (worker) => Effect.promise(() => worker.terminate())
+  )
+  const [port] = yield* Effect.promise(() => once(worker, "message"))
+  for (let queued = 0; queued < 2; queued++) {
+    const connected = Effect.promise(() => {
+      const socket = connect(port, "127.0.0.1")
+      return once(socket, "connect").then(() => socket)
+    })
+    yield* Effect.acquireRelease(connected, (socket) => Effect.sync(() => socket.destroy()))
+  }
+  return Number(port)
+})
 
 describe("addresses", () => {
   const refused = [
@@ -106,6 +136,15 @@ describe("addresses", () => {
         resolve: resolveTo("127.0.0.3", "127.0.0.1"),
         exemptAddresses: ["127.0.0.3", "127.0.0.1"]
       }),
+      Effect.scoped
+    ))
+
+  it.live("waits for a first address that accepts late, although the name has a second one", () =>
+    Effect.gen(function*() {
+      const port = yield* slowReceiver
+      assert.strictEqual((yield* post(`http://hooks.acme.com:${port}/`)).bodySnippet, "late")
+    }).pipe(
+      withConnector({ allowPrivateNetwork: true, resolve: resolveTo("127.0.0.1", "127.0.0.9") }),
       Effect.scoped
     ))
 

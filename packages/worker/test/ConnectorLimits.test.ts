@@ -48,6 +48,15 @@ describe("time and size", () => {
     socket.once("close", () => clearInterval(timer))
   }
 
+  const flooding = (socket: Socket, head: string, fill: string) => {
+    socket.write(head)
+    const more = () => {
+      while (!socket.destroyed && socket.write(fill));
+    }
+    socket.on("drain", more)
+    more()
+  }
+
   // each test lasts two seconds
   describe.concurrent("after the handshake", () => {
     it.live("a receiver that reads the request and never answers causes timeout", () =>
@@ -86,15 +95,22 @@ describe("time and size", () => {
     Effect.gen(function*() {
       const few = yield* rawReceiver((socket) => socket.write(`${interim.repeat(16)}HTTP/1.1 204 No Content\r\n\r\n`))
       assert.strictEqual((yield* post(urlOf(few))).status, 204)
-      const flood = yield* rawReceiver((socket) => {
-        const more = () => {
-          while (!socket.destroyed && socket.write(interim.repeat(1_000)));
-        }
-        socket.on("drain", more)
-        more()
-      })
+      const flood = yield* rawReceiver((socket) => flooding(socket, "", interim.repeat(1_000)))
       yield* post(urlOf(flood)).pipe(expectReason("protocol"), inLessThan(5_000))
       yield* flood.drained
+    }).pipe(withConnector(), Effect.scoped))
+
+  it.live.each<readonly [name: string, head: string, fill: string]>([
+    ["empty lines before the status", "", "\r\n"],
+    ["a reason phrase", "HTTP/1.1 200 O", "K"],
+    ["spaces before the value of a header", "HTTP/1.1 200 OK\r\nx:", " "],
+    ["zeros of the size of a chunk", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", "0"],
+    ["an extension of a chunk", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2;a=", "b"]
+  ])("%s without end: fails with protocol, even after a status, and is closed", ([, head, fill]) =>
+    Effect.gen(function*() {
+      const receiver = yield* rawReceiver((socket) => flooding(socket, head, fill.repeat(30_000)))
+      yield* post(urlOf(receiver)).pipe(expectReason("protocol"), inLessThan(4_000))
+      yield* receiver.drained
     }).pipe(withConnector(), Effect.scoped))
 
   it.live("an endless body is read up to 4 KiB, and its connection closed", () =>

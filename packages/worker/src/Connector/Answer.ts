@@ -26,7 +26,8 @@ export interface CollectorOptions {
 
 /**
  * Collects one answer from undici's callbacks. Once a status has arrived, a later error or timeout does not change the
- * result, and only cuts the body short. `abort` closes the connection, or drops the request where there is none yet.
+ * result, and only cuts the body short. The exception is a {@link ConnectorError}, which ends an answer that is too
+ * large. `abort` closes the connection, or drops the request where there is none yet.
  */
 export class AnswerCollector implements Dispatcher.DispatchHandler {
   private controller: Dispatcher.DispatchController | undefined
@@ -93,7 +94,7 @@ export class AnswerCollector implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.options.onReleased(false)
-    this.finish(this.partialAnswer() ?? ConnectorError.from(error))
+    this.finish(error instanceof ConnectorError ? error : this.partialAnswer() ?? ConnectorError.from(error))
   }
 
   private finishAndAbort(reason: ConnectorReason): void {

@@ -1,7 +1,22 @@
-import { type buildConnector, Client } from "undici"
+import { Client } from "undici"
+import { ConnectorError } from "./ConnectorError.ts"
+import type { OpenSocket, Target } from "./GuardedSocket.ts"
+
+/** Opens a connection. The callback is called once. */
+export type Connect = (target: Target, onDone: (outcome: OpenSocket | Error) => void) => void
+
+/**
+ * How many bytes of TCP may arrive after a request was sent. An honest receiver sends less: the headers of a response
+ * may have 16 KiB, and 4 KiB of its body are read. But undici counts neither the extensions of chunks nor empty lines,
+ * and Node shows it no TLS records without content.
+ */
+const maxReceivedBytes = 256 * 1024
+
+/** How often the bytes that have arrived are compared with {@link maxReceivedBytes}. */
+const receivedCheckMillis = 100
 
 export interface ConnectionsOptions {
-  readonly connect: buildConnector.connector
+  readonly connect: Connect
   readonly nowMillis: () => number
   /** How long an idle connection is kept, whatever the receiver offers. */
   readonly keepAliveMillis: number
@@ -15,6 +30,10 @@ export interface Connection {
   readonly receiver: Receiver
   /** When it was made; undefined before that, and after it was closed. */
   madeAt: number | undefined
+  /** Its socket while it is open. */
+  opened: OpenSocket | undefined
+  /** The bytes that had arrived when its last request began. */
+  receivedBefore: number
 }
 
 /** The connections to one origin. It is forgotten with the last of them. */
@@ -27,12 +46,14 @@ interface Receiver {
 
 /**
  * Connections with one request at a time. Each request gets the idle connection of its origin that was used last, or a
- * new one: undici's own pool would look at all connections of the origin for each request.
+ * new one: undici's own pool would look at all connections of the origin for each request. A connection that receives
+ * more than 256 KiB after a request was sent is closed, whether the request is still in flight or has its answer.
  */
 export class Connections {
   private readonly options: ConnectionsOptions
   private readonly receivers = new Map<string, Receiver>()
   private isDestroyed = false
+  private receivedCheck: NodeJS.Timeout | undefined
 
   constructor(options: ConnectionsOptions) {
     this.options = options
@@ -48,7 +69,10 @@ export class Connections {
     const receiver = this.receivers.get(origin) ?? { origin, all: new Set<Connection>(), idle: [] }
     const oldestMadeAt = this.options.nowMillis() - this.options.maxAgeMillis
     for (let idle = receiver.idle.pop(); idle !== undefined; idle = receiver.idle.pop()) {
-      if (idle.madeAt !== undefined && idle.madeAt >= oldestMadeAt) return idle
+      if (idle.madeAt !== undefined && idle.madeAt >= oldestMadeAt) {
+        idle.receivedBefore = idle.opened?.tcp.bytesRead ?? 0
+        return idle
+      }
       this.close(idle)
     }
     return this.add(receiver)
@@ -70,7 +94,13 @@ export class Connections {
   private add(receiver: Receiver): Connection {
     const { connect, keepAliveMillis, nowMillis } = this.options
     const client = new Client(receiver.origin, {
-      connect,
+      connect: (target, callback) =>
+        connect(target, (outcome) => {
+          if (outcome instanceof Error) return callback(outcome, null)
+          connection.opened = outcome
+          connection.receivedBefore = outcome.tcp.bytesRead
+          callback(null, outcome.socket)
+        }),
       allowH2: false,
       pipelining: 1,
       keepAliveTimeout: keepAliveMillis,
@@ -79,10 +109,11 @@ export class Connections {
       headersTimeout: 0,
       bodyTimeout: 0
     })
-    const connection: Connection = { client, receiver, madeAt: undefined }
+    const connection: Connection = { client, receiver, madeAt: undefined, opened: undefined, receivedBefore: 0 }
     client.on("connect", () => void (connection.madeAt = nowMillis()))
     client.on("disconnect", () => {
       connection.madeAt = undefined
+      connection.opened = undefined
       const index = receiver.idle.indexOf(connection)
       if (index < 0) return
       receiver.idle.splice(index, 1)
@@ -91,7 +122,22 @@ export class Connections {
     if (this.isDestroyed) client.destroy(() => undefined)
     receiver.all.add(connection)
     this.receivers.set(receiver.origin, receiver)
+    // @effect-diagnostics-next-line globalTimers:off -- one for all connections, no fiber like the requests
+    this.receivedCheck ??= setInterval(() => this.closeFlooded(), receivedCheckMillis).unref()
     return connection
+  }
+
+  /** Closes the connections that have received too much; the request in flight fails, even if it has a status. */
+  private closeFlooded(): void {
+    for (const { all } of this.receivers.values()) {
+      for (const { opened, receivedBefore } of all) {
+        if (opened === undefined || opened.tcp.bytesRead - receivedBefore <= maxReceivedBytes) continue
+        opened.socket.destroy(ConnectorError.because("protocol"))
+      }
+    }
+    if (this.receivers.size > 0) return
+    clearInterval(this.receivedCheck)
+    this.receivedCheck = undefined
   }
 
   private close(connection: Connection): void {

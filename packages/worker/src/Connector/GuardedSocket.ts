@@ -12,6 +12,13 @@ export interface Target {
   readonly port: string
 }
 
+/** A connected socket. Without TLS `tcp` is the same one. */
+export interface OpenSocket {
+  readonly socket: Socket
+  /** Counts all bytes that arrive, also those of TLS. */
+  readonly tcp: { readonly bytesRead: number }
+}
+
 export interface GuardOptions {
   readonly resolve: Resolve
   readonly allowPrivateNetwork: boolean
@@ -28,7 +35,7 @@ export interface GuardOptions {
  * Resolution, connection and handshake together take at most `connectTimeoutMillis`. An interruption or a timeout
  * destroys the socket.
  */
-export const guardedSocket = (target: Target, options: GuardOptions): Effect.Effect<Socket, ConnectorError> =>
+export const guardedSocket = (target: Target, options: GuardOptions): Effect.Effect<OpenSocket, ConnectorError> =>
   checkedAddresses(target.hostname, options).pipe(
     Effect.flatMap((addresses) => openSocket(target, addresses, options)),
     Effect.timeoutOrElse({
@@ -53,33 +60,47 @@ const checkedAddresses = Effect.fnUntraced(function*(host: string, options: Guar
   return addresses.every(acceptable) ? addresses : yield* ConnectorError.because("address_refused")
 })
 
+/** How long each address but the last is tried. Node's own 250 ms are less than some receivers need to accept. */
+const addressTimeoutMillis = 2_000
+
 const openSocket = (target: Target, addresses: ReadonlyArray<ResolvedAddress>, options: GuardOptions) =>
-  Effect.callback<Socket, ConnectorError>((resume) => {
+  Effect.callback<OpenSocket, ConnectorError>((resume) => {
     const secure = target.protocol === "https:"
-    const tcp = {
+    const failWith = (error: unknown) => resume(Effect.fail(ConnectorError.from(error)))
+    const tcp = connectTcp({
       host: target.hostname,
       port: Number(target.port === "" ? (secure ? 443 : 80) : target.port),
       lookup: fixedLookup(addresses),
       autoSelectFamily: true,
+      autoSelectFamilyAttemptTimeout: addressTimeoutMillis,
       noDelay: true
-    }
-    const socket = secure
-      ? connectTls({
-        ...tcp,
-        // SNI may not contain an address; without it Node compares the certificate with `host`
-        ...(isIP(target.hostname) === 0 ? { servername: target.hostname } : {}),
-        ...(options.certificateAuthorities === undefined ? {} : { ca: [...options.certificateAuthorities] }),
-        ALPNProtocols: ["http/1.1"],
-        rejectUnauthorized: true
-      })
-      : connectTcp(tcp)
-    // this listener stays attached, because an error before undici adds its own would otherwise be unhandled
-    socket.on("error", (error) => resume(Effect.fail(ConnectorError.from(error))))
-    socket.once("close", () => resume(Effect.fail(ConnectorError.because("reset"))))
-    socket.once(secure ? "secureConnect" : "connect", () => resume(Effect.succeed(socket)))
+    })
+    let socket = tcp
+    // these listeners stay attached, because an error before undici adds its own would otherwise be unhandled
+    tcp.on("error", failWith)
+    tcp.once("close", () => failWith(ConnectorError.because("reset")))
+    tcp.once("connect", () => {
+      if (!secure) return resume(Effect.succeed({ socket, tcp }))
+      // Node destroys both sockets when it destroys one of them
+      socket = startTls(tcp, target.hostname, options)
+      socket.on("error", failWith)
+      socket.once("secureConnect", () => resume(Effect.succeed({ socket, tcp })))
+    })
     return Effect.sync(() => {
       socket.destroy()
     })
+  })
+
+/** Starts TLS on a connected socket. The certificate must be valid for `host`. */
+const startTls = (tcp: Socket, host: string, { certificateAuthorities }: GuardOptions) =>
+  connectTls({
+    socket: tcp,
+    host,
+    // SNI may not contain an address; without it Node compares the certificate with `host`
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+    ...(certificateAuthorities === undefined ? {} : { ca: [...certificateAuthorities] }),
+    ALPNProtocols: ["http/1.1"],
+    rejectUnauthorized: true
   })
 
 /** A lookup function that returns these addresses. */

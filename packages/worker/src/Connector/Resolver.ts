@@ -13,7 +13,7 @@ export type Resolve = (host: string) => Effect.Effect<ReadonlyArray<ResolvedAddr
 export interface DnsResolverOptions {
   /** `address` or `address:port`; the system's servers when absent. */
   readonly servers?: ReadonlyArray<string>
-  /** Timeout of each of the two tries; 2 s when absent. */
+  /** How long a first try waits for its answer. The second one ends after the same time again; 1 s when absent. */
   readonly timeoutMillis?: number
 }
 
@@ -22,12 +22,15 @@ export interface DnsResolverOptions {
  *
  * Unlike `getaddrinfo` (`dns.lookup`) it uses neither `/etc/hosts` nor the search domains of `/etc/resolv.conf`, and
  * occupies none of the four threads of the process's pool, so that an unresponsive name server delays no other request.
+ * Some name servers never answer queries for AAAA. Then the addresses of the other family are returned after two tries.
  */
-export const dnsResolver = ({ servers, timeoutMillis = 2000 }: DnsResolverOptions = {}): Resolve => {
+export const dnsResolver = ({ servers, timeoutMillis = 1000 }: DnsResolverOptions = {}): Resolve => {
   const resolver = new dns.Resolver({ timeout: timeoutMillis, tries: 2 })
   if (servers !== undefined) resolver.setServers(servers)
   const records = (query: () => Promise<ReadonlyArray<string>>, family: 4 | 6) =>
     Effect.tryPromise({ try: query, catch: () => ConnectorError.because("dns") }).pipe(
+      // the resolver itself doubles the timeout for the second try, and makes two tries for each server
+      Effect.timeoutOrElse({ duration: 2 * timeoutMillis, orElse: () => ConnectorError.because("dns") }),
       Effect.map((addresses) => addresses.map((address): ResolvedAddress => ({ address, family }))),
       Effect.result
     )
