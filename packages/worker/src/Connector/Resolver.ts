@@ -1,4 +1,4 @@
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Fiber } from "effect"
 import { promises as dns } from "node:dns"
 import { ConnectorError } from "./ConnectorError.ts"
 
@@ -13,7 +13,7 @@ export type Resolve = (host: string) => Effect.Effect<ReadonlyArray<ResolvedAddr
 export interface DnsResolverOptions {
   /** `address` or `address:port`; the system's servers when absent. */
   readonly servers?: ReadonlyArray<string>
-  /** How long a first try waits for its answer. The second one ends after the same time again; 1 s when absent. */
+  /** Timeout of each of the two tries, and how long addresses of one family wait for the others; 2 s when absent. */
   readonly timeoutMillis?: number
 }
 
@@ -22,25 +22,26 @@ export interface DnsResolverOptions {
  *
  * Unlike `getaddrinfo` (`dns.lookup`) it uses neither `/etc/hosts` nor the search domains of `/etc/resolv.conf`, and
  * occupies none of the four threads of the process's pool, so that an unresponsive name server delays no other request.
- * Some name servers never answer queries for AAAA. Then the addresses of the other family are returned after two tries.
  */
-export const dnsResolver = ({ servers, timeoutMillis = 1000 }: DnsResolverOptions = {}): Resolve => {
+export const dnsResolver = ({ servers, timeoutMillis = 2000 }: DnsResolverOptions = {}): Resolve => {
   const resolver = new dns.Resolver({ timeout: timeoutMillis, tries: 2 })
   if (servers !== undefined) resolver.setServers(servers)
   const records = (query: () => Promise<ReadonlyArray<string>>, family: 4 | 6) =>
-    Effect.tryPromise({ try: query, catch: () => ConnectorError.because("dns") }).pipe(
-      // the resolver itself doubles the timeout for the second try, and makes two tries for each server
-      Effect.timeoutOrElse({ duration: 2 * timeoutMillis, orElse: () => ConnectorError.because("dns") }),
+    Effect.tryPromise(query).pipe(
       Effect.map((addresses) => addresses.map((address): ResolvedAddress => ({ address, family }))),
-      Effect.result
+      // many names have addresses of one family only
+      Effect.orElseSucceed((): ReadonlyArray<ResolvedAddress> => [])
     )
   return Effect.fnUntraced(function*(host) {
-    const results = yield* Effect.all([
-      records(() => resolver.resolve4(host), 4),
-      records(() => resolver.resolve6(host), 6)
-    ], { concurrency: 2 })
-    // many names have addresses of one family only
-    const addresses = results.flatMap((result) => result._tag === "Success" ? result.success : [])
+    const queries = [
+      yield* Effect.forkChild(records(() => resolver.resolve4(host), 4)),
+      yield* Effect.forkChild(records(() => resolver.resolve6(host), 6))
+    ]
+    const first = yield* Effect.raceAllFirst(queries.map(Fiber.join))
+    // some name servers never answer queries for AAAA
+    const isEnough = Effect.andThen(first.length > 0 ? Effect.sleep(timeoutMillis) : Effect.never, Effect.succeed([]))
+    const all = queries.map((query) => Effect.raceFirst(Fiber.join(query), isEnough))
+    const addresses = (yield* Effect.all(all, { concurrency: 2 })).flat()
     return addresses.length > 0 ? addresses : yield* ConnectorError.because("dns")
   })
 }
