@@ -49,7 +49,7 @@ const problemsOf = (draft: Draft) => {
   const decoded = decode(compiled)
   return Result.isFailure(decoded)
     ? decoded.failure
-    : assign(compiled, serviceProblems(decoded.success, { now, otherPrograms: 0, versions: undefined }))
+    : assign(compiled, [...serviceProblems(decoded.success, { now, otherPrograms: 0, versions: undefined })])
 }
 
 describe("the form of a version", () => {
