@@ -8,7 +8,7 @@ import {
   ProgramVersionConflict,
   type ProgramVersionPublished
 } from "@card-rewards/domain/Program"
-import { firstProblems, problems } from "@card-rewards/domain/Program/Problems"
+import { problems } from "@card-rewards/domain/Program/Problems"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Array, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -138,7 +138,7 @@ const make = Effect.fnUntraced(function*(limits: CacheLimits) {
       return answer(programId, version, existing, true)
     }
     const context = yield* publication(integratorId, programId)
-    const found = firstProblems(unknownKeyProblems, problems(definition, context))
+    const found = [...unknownKeyProblems, ...problems(definition, context)]
     if (found.length > 0) return yield* refused(programId, found)
     const publishedAt = value.timestamptz(context.now)
     yield* sql`INSERT INTO programs (integrator_id, program_id, asset)

@@ -2,7 +2,7 @@ import { NotFound, Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId, ProgramId } from "@card-rewards/domain/Ids"
 import type { Asset } from "@card-rewards/domain/Money"
 import { ProgramRefused } from "@card-rewards/domain/Program"
-import { candidateProblems, firstProblems } from "@card-rewards/domain/Program/Problems"
+import { candidateProblems } from "@card-rewards/domain/Program/Problems"
 import { compile } from "@card-rewards/domain/ProgramVersion"
 import {
   maxSimulatedTransactions,
@@ -99,7 +99,7 @@ const make = Effect.fnUntraced(function*(limits: Limits, permits: Semaphore.Sema
     ) {
       const { definition } = request
       const asset = yield* Database.withinRequestDeadline(programAsset(integratorId, programId))
-      const problems = firstProblems(unknownKeyProblems, candidateProblems(definition, asset))
+      const problems = [...unknownKeyProblems, ...candidateProblems(definition, asset)]
       if (problems.length > 0) {
         const message = "The version was not simulated; problems lists why"
         return yield* new ProgramRefused({ programId, problems, message })

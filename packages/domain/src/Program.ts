@@ -135,7 +135,7 @@ export const Program = Schema.Struct({
 })
 export type Program = typeof Program.Type
 
-/** 422: the version violates rules; `problems` lists the first 1,000 as `path: reason`, and whether there are more. */
+/** 422: the version violates rules; `problems` lists all of them as `path: reason`, up to 500 of one kind. */
 export class ProgramRefused extends Schema.TaggedError<ProgramRefused>()("ProgramRefused", {
   message: Schema.String,
   programId: Schema.String,

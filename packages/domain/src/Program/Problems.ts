@@ -41,22 +41,19 @@ export interface Publication {
   readonly versions: { readonly count: number; readonly asset: Asset } | undefined
 }
 
-/** A refused version has at most this many problems, and one more that says so where there are others. */
-export const maxProblems = 1_000
-
-/** The first {@link maxProblems} of some problems, found one by one; where there are more the last one says so. */
-export const firstProblems = (...found: ReadonlyArray<Iterable<string>>): ReadonlyArray<string> => {
-  const first: Array<string> = []
-  for (const problems of found) {
-    for (const problem of problems) {
-      if (first.length === maxProblems) return [...first, `definition: has more problems than these ${maxProblems}`]
-      first.push(problem)
-    }
-  }
-  return first
-}
+/** Of problems of one kind, such as categories that do not exist, so many are named, and whether there are more. */
+export const maxOfOneKind = 500
 
 type Problems = Generator<string, void>
+
+/** The first problems of one kind: what is looked for no further costs nothing. */
+function* firstOf(kind: Problems): Problems {
+  let count = 0
+  for (const problem of kind) {
+    if (count++ === maxOfOneKind) return yield `definition: has more problems like the ${maxOfOneKind} above`
+    yield problem
+  }
+}
 
 /** All violated rules of a definition and its publication, as `path: reason` (decisions, section 4). */
 export function* problems(definition: ProgramDefinition, publication: Publication): Problems {
@@ -78,17 +75,19 @@ export function* problems(definition: ProgramDefinition, publication: Publicatio
 
 /** The violated rules of the definition alone. All of them take time proportional to the definition's size. */
 export function* definitionProblems(definition: ProgramDefinition): Problems {
-  yield* limitProblems(definition)
+  const categoryIds = new Set(definition.categories.map((category) => category.id))
+  const capped = definition.caps.categories.map((cap) => cap.categoryId)
+  yield* firstOf(limitProblems(definition))
   yield* between("baseRate", definition.baseRate, maxRate)
   yield* between("holdingPeriodDays", definition.holdingPeriodDays, 365)
-  yield* categoryProblems(definition)
-  yield* rateProblems(definition)
-  yield* campaignProblems(definition)
-  const known = knownIn(definition)
-  const caps = definition.caps.categories
-  yield* unique((index) => `caps.categories[${index}].categoryId`, caps.map((cap) => cap.categoryId))
-  for (const [index, cap] of caps.entries()) yield* known(`caps.categories[${index}].categoryId`, cap.categoryId)
-  yield* unique((index) => `exclusions.mccs[${index}]`, definition.exclusions.mccs)
+  yield* firstOf(unique((index) => `categories[${index}].id`, definition.categories.map((category) => category.id)))
+  yield* firstOf(mccProblems(definition))
+  yield* rateProblems("categoryRates", definition.categoryRates, categoryIds)
+  yield* tierProblems(definition, categoryIds)
+  yield* campaignProblems(definition, categoryIds)
+  yield* firstOf(unique((index) => `caps.categories[${index}].categoryId`, capped))
+  yield* firstOf(unknown((index) => `caps.categories[${index}].categoryId`, capped, categoryIds))
+  yield* firstOf(unique((index) => `exclusions.mccs[${index}]`, definition.exclusions.mccs))
   yield* eligibilityProblems(definition.eligibility ?? {})
   if (definition.merchantRates.length > 0) yield "merchantRates: must be empty for now"
   if (definition.exclusions.merchants.length > 0) yield "exclusions.merchants: must be empty for now"
@@ -107,10 +106,14 @@ function* unique(path: (index: number) => string, values: ReadonlyArray<string>)
   }
 }
 
-const knownIn = ({ categories }: ProgramDefinition) => {
-  const categoryIds = new Set(categories.map((category) => category.id))
-  return function*(path: string, categoryId: string): Problems {
-    if (!categoryIds.has(categoryId)) yield `${path}: names no category of this version`
+/** Categories that the version does not have. */
+function* unknown(
+  path: (index: number) => string,
+  ids: ReadonlyArray<string>,
+  categoryIds: ReadonlySet<string>
+): Problems {
+  for (const [index, id] of ids.entries()) {
+    if (!categoryIds.has(id)) yield `${path(index)}: names no category of this version`
   }
 }
 
@@ -142,8 +145,7 @@ function* limitProblems(definition: ProgramDefinition): Problems {
 }
 
 /** MCCs that are in several categories, or repeated in one. */
-function* categoryProblems({ categories }: ProgramDefinition): Problems {
-  yield* unique((index) => `categories[${index}].id`, categories.map((category) => category.id))
+function* mccProblems({ categories }: ProgramDefinition): Problems {
   const assigned = new Set<string>()
   for (const [index, category] of categories.entries()) {
     for (const [position, mcc] of category.mccs.entries()) {
@@ -153,44 +155,69 @@ function* categoryProblems({ categories }: ProgramDefinition): Problems {
   }
 }
 
-/** Problems of rates, those of tiers too. */
-function* rateProblems(definition: ProgramDefinition): Problems {
-  const known = knownIn(definition)
-  const rates = function*(path: string, entries: ReadonlyArray<typeof CategoryRate.Type>): Problems {
-    for (const [index, entry] of entries.entries()) {
-      yield* between(`${path}[${index}].rate`, entry.rate, maxRate)
-      yield* known(`${path}[${index}].categoryId`, entry.categoryId)
-    }
-    yield* unique((index) => `${path}[${index}].categoryId`, entries.map((entry) => entry.categoryId))
-  }
-  yield* rates("categoryRates", definition.categoryRates)
-  yield* unique((index) => `tiers[${index}].tier`, definition.tiers.map((tier) => tier.tier))
-  for (const [index, tier] of definition.tiers.entries()) {
-    yield* between(`tiers[${index}].multiplier`, tier.multiplier, 100_000)
-    if (tier.baseRate !== undefined) yield* between(`tiers[${index}].baseRate`, tier.baseRate, maxRate)
-    if (tier.categoryRates !== undefined) yield* rates(`tiers[${index}].categoryRates`, tier.categoryRates)
+function* rateProblems(
+  path: string,
+  entries: ReadonlyArray<typeof CategoryRate.Type>,
+  categoryIds: ReadonlySet<string>
+): Problems {
+  const ids = entries.map((entry) => entry.categoryId)
+  yield* firstOf(rangeProblems((index) => `${path}[${index}].rate`, entries.map((entry) => entry.rate), maxRate))
+  yield* firstOf(unknown((index) => `${path}[${index}].categoryId`, ids, categoryIds))
+  yield* firstOf(unique((index) => `${path}[${index}].categoryId`, ids))
+}
+
+function* rangeProblems(path: (index: number) => string, values: ReadonlyArray<number>, maximum: number): Problems {
+  for (const [index, value] of values.entries()) yield* between(path(index), value, maximum)
+}
+
+function* tierProblems({ tiers }: ProgramDefinition, categoryIds: ReadonlySet<string>): Problems {
+  yield* firstOf(unique((index) => `tiers[${index}].tier`, tiers.map((tier) => tier.tier)))
+  yield* firstOf(rangeProblems((index) => `tiers[${index}].multiplier`, tiers.map((tier) => tier.multiplier), 100_000))
+  const rates = tiers.map((tier) => tier.baseRate ?? 0)
+  yield* firstOf(rangeProblems((index) => `tiers[${index}].baseRate`, rates, maxRate))
+  yield* firstOf(tierRateProblems(tiers, categoryIds))
+}
+
+function* tierRateProblems(tiers: ReadonlyArray<typeof Tier.Type>, categoryIds: ReadonlySet<string>): Problems {
+  for (const [index, { categoryRates = [] }] of tiers.entries()) {
+    yield* rateProblems(`tiers[${index}].categoryRates`, categoryRates, categoryIds)
   }
 }
 
-function* campaignProblems(definition: ProgramDefinition): Problems {
-  const known = knownIn(definition)
-  yield* unique((index) => `campaigns[${index}].id`, definition.campaigns.map((campaign) => campaign.id))
-  for (const [index, campaign] of definition.campaigns.entries()) {
-    yield* between(`campaigns[${index}].bonusRate`, campaign.bonusRate, maxRate)
-    if (campaign.endsAt <= campaign.startsAt) yield `campaigns[${index}].endsAt: must be after startsAt`
-    for (const [position, id] of (campaign.categoryIds ?? []).entries()) {
-      yield* known(`campaigns[${index}].categoryIds[${position}]`, id)
-    }
+function* campaignProblems({ campaigns }: ProgramDefinition, categoryIds: ReadonlySet<string>): Problems {
+  yield* firstOf(unique((index) => `campaigns[${index}].id`, campaigns.map((campaign) => campaign.id)))
+  const rates = campaigns.map((campaign) => campaign.bonusRate)
+  yield* firstOf(rangeProblems((index) => `campaigns[${index}].bonusRate`, rates, maxRate))
+  yield* firstOf(periodProblems(campaigns))
+  yield* firstOf(campaignCategoryProblems(campaigns, categoryIds))
+}
+
+type Campaigns = ReadonlyArray<typeof Campaign.Type>
+
+function* periodProblems(campaigns: Campaigns): Problems {
+  for (const [index, { endsAt, startsAt }] of campaigns.entries()) {
+    if (endsAt <= startsAt) yield `campaigns[${index}].endsAt: must be after startsAt`
+  }
+}
+
+function* campaignCategoryProblems(campaigns: Campaigns, categoryIds: ReadonlySet<string>): Problems {
+  for (const [index, campaign] of campaigns.entries()) {
+    const path = (position: number) => `campaigns[${index}].categoryIds[${position}]`
+    yield* unknown(path, campaign.categoryIds ?? [], categoryIds)
   }
 }
 
 function* eligibilityProblems(eligibility: typeof Eligibility.Type): Problems {
   const { countries = [], segments = [] } = eligibility
+  yield* firstOf(countryProblems(countries))
+  yield* firstOf(unique((index) => `eligibility.countries[${index}]`, countries))
+  yield* firstOf(unique((index) => `eligibility.segments[${index}]`, segments))
+}
+
+function* countryProblems(countries: ReadonlyArray<string>): Problems {
   for (const [index, country] of countries.entries()) {
     if (!isCountry(country)) yield `eligibility.countries[${index}]: is no ISO 3166-1 alpha-2 country code`
   }
-  yield* unique((index) => `eligibility.countries[${index}]`, countries)
-  yield* unique((index) => `eligibility.segments[${index}]`, segments)
 }
 
 const isEmptyJson = (value: Schema.Json | undefined): boolean =>
@@ -200,7 +227,7 @@ const isEmptyJson = (value: Schema.Json | undefined): boolean =>
  * The unknown keys of a body, as problems. A published version cannot be corrected, so a misspelt key must not be
  * ignored.
  */
-export const unknownKeys = (body: unknown): ReadonlyArray<string> => keysBeyond("", body, shape)
+export const unknownKeys = (body: unknown): ReadonlyArray<string> => [...firstOf(keysBeyond("", body, shape))]
 
 /** The known keys of an object; the shape of a list is that of its items. */
 interface Shape {
@@ -223,15 +250,18 @@ const shape = shapeOf(ProgramDefinition.fields, {
   eligibility: shapeOf(Eligibility.fields)
 })
 
-const keysBeyond = (path: string, value: unknown, shape: Shape): ReadonlyArray<string> => {
-  if (Array.isArray(value)) return value.flatMap((item, index) => keysBeyond(`${path}[${index}]`, item, shape))
-  if (!Predicate.isObject(value)) return []
-  return Object.entries(value).flatMap(([key, inner]) => {
+function* keysBeyond(path: string, value: unknown, shape: Shape): Problems {
+  if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) yield* keysBeyond(`${path}[${index}]`, item, shape)
+    return
+  }
+  if (!Predicate.isObject(value)) return
+  for (const [key, inner] of Object.entries(value)) {
     const at = path === "" ? key : `${path}.${key}`
-    if (!Object.hasOwn(shape, key)) return [`${at}: is not known`]
     const nested = shape[key]
-    return nested === undefined ? [] : keysBeyond(at, inner, nested)
-  })
+    if (!Object.hasOwn(shape, key)) yield `${at}: is not known`
+    else if (nested !== undefined) yield* keysBeyond(at, inner, nested)
+  }
 }
 
 /** The violated rules of a simulation's candidate: those of publication, except its lead time and its limits. */

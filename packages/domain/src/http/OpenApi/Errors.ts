@@ -65,7 +65,7 @@ export const errors: Readonly<Record<string, { readonly when: string; readonly b
     body: { message: "referredBy names no user enrolled earlier", referredBy: "user-9" }
   },
   ProgramRefused: {
-    when: "The version violates rules; `problems` lists all of them as `path: reason`.",
+    when: "The version violates rules; `problems` lists all of them as `path: reason`, of one kind at most 500.",
     body: {
       message: "The version was not published; problems lists why",
       programId: "groceries-2026", problems: ["baseRate: must be from 0 to 10000"]
