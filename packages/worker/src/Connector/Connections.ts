@@ -80,7 +80,8 @@ export class Connections {
 
   /** The request has ended; with `isReusable` the connection can have another one. */
   giveBack(connection: Connection, isReusable: boolean): void {
-    if (isReusable && connection.madeAt !== undefined) connection.receiver.idle.push(connection)
+    const canBeKept = isReusable && connection.madeAt !== undefined && !isFlooded(connection)
+    if (canBeKept) connection.receiver.idle.push(connection)
     else this.close(connection)
   }
 
@@ -127,12 +128,11 @@ export class Connections {
     return connection
   }
 
-  /** Closes the connections that have received too much; the request in flight fails, even if it has a status. */
+  /** Closes connections that have received too much by now; a request in flight fails, even if it has a status. */
   private closeFlooded(): void {
     for (const { all } of this.receivers.values()) {
-      for (const { opened, receivedBefore } of all) {
-        if (opened === undefined || opened.tcp.bytesRead - receivedBefore <= maxReceivedBytes) continue
-        opened.socket.destroy(ConnectorError.because("protocol"))
+      for (const connection of all) {
+        if (isFlooded(connection)) connection.opened?.socket.destroy(ConnectorError.because("protocol"))
       }
     }
     if (this.receivers.size > 0) return
@@ -147,3 +147,6 @@ export class Connections {
     client.close(() => undefined)
   }
 }
+
+const isFlooded = ({ opened, receivedBefore }: Connection): boolean =>
+  opened !== undefined && opened.tcp.bytesRead - receivedBefore > maxReceivedBytes

@@ -60,8 +60,12 @@ const checkedAddresses = Effect.fnUntraced(function*(host: string, options: Guar
   return addresses.every(acceptable) ? addresses : yield* ConnectorError.because("address_refused")
 })
 
-/** How long each address but the last is tried. Node's own 250 ms are less than some receivers need to accept. */
-const addressTimeoutMillis = 2_000
+/**
+ * How long each of so many addresses but the last is tried: as long as leaves time for all, but no less than Node's own
+ * 250 ms, in which some receivers do not accept.
+ */
+const addressTimeoutMillis = (addresses: number): number =>
+  Math.max(250, Math.min(2_000, Math.floor(4_000 / addresses)))
 
 const openSocket = (target: Target, addresses: ReadonlyArray<ResolvedAddress>, options: GuardOptions) =>
   Effect.callback<OpenSocket, ConnectorError>((resume) => {
@@ -72,7 +76,7 @@ const openSocket = (target: Target, addresses: ReadonlyArray<ResolvedAddress>, o
       port: Number(target.port === "" ? (secure ? 443 : 80) : target.port),
       lookup: fixedLookup(addresses),
       autoSelectFamily: true,
-      autoSelectFamilyAttemptTimeout: addressTimeoutMillis,
+      autoSelectFamilyAttemptTimeout: addressTimeoutMillis(addresses.length),
       noDelay: true
     })
     let socket = tcp

@@ -13,7 +13,7 @@ export type Resolve = (host: string) => Effect.Effect<ReadonlyArray<ResolvedAddr
 export interface DnsResolverOptions {
   /** `address` or `address:port`; the system's servers when absent. */
   readonly servers?: ReadonlyArray<string>
-  /** Timeout of each of the two tries, and how long addresses of one family wait for the others; 2 s when absent. */
+  /** Timeout of each of the two tries; 2 s when absent. */
   readonly timeoutMillis?: number
 }
 
@@ -26,6 +26,8 @@ export interface DnsResolverOptions {
 export const dnsResolver = ({ servers, timeoutMillis = 2000 }: DnsResolverOptions = {}): Resolve => {
   const resolver = new dns.Resolver({ timeout: timeoutMillis, tries: 2 })
   if (servers !== undefined) resolver.setServers(servers)
+  // an answer to the second try, after a lost packet, is waited for
+  const graceMillis = timeoutMillis + 500
   const records = (query: () => Promise<ReadonlyArray<string>>, family: 4 | 6) =>
     Effect.tryPromise(query).pipe(
       Effect.map((addresses) => addresses.map((address): ResolvedAddress => ({ address, family }))),
@@ -39,7 +41,7 @@ export const dnsResolver = ({ servers, timeoutMillis = 2000 }: DnsResolverOption
     ]
     const first = yield* Effect.raceAllFirst(queries.map(Fiber.join))
     // some name servers never answer queries for AAAA
-    const isEnough = Effect.andThen(first.length > 0 ? Effect.sleep(timeoutMillis) : Effect.never, Effect.succeed([]))
+    const isEnough = Effect.andThen(first.length > 0 ? Effect.sleep(graceMillis) : Effect.never, Effect.succeed([]))
     const all = queries.map((query) => Effect.raceFirst(Fiber.join(query), isEnough))
     const addresses = (yield* Effect.all(all, { concurrency: 2 })).flat()
     return addresses.length > 0 ? addresses : yield* ConnectorError.because("dns")
