@@ -33,9 +33,11 @@ export const isSqlError = (error: unknown): error is SqlError.SqlError =>
 export const isConflict = (error: unknown): boolean =>
   isSqlError(error) &&
   (error.reason._tag === "DeadlockError" || error.reason._tag === "SerializationError" ||
-    codeOf(error.reason.cause) === changedResult)
+    hasChangedResult(error.reason.cause))
 
-const changedResult = "0A000"
+/** By the function of PostgreSQL that says so: its code, 0A000, is that of all that is not supported. */
+const hasChangedResult = (cause: unknown): boolean =>
+  typeof cause === "object" && cause !== null && "routine" in cause && cause.routine === "RevalidateCachedQuery"
 
 /**
  * Maps an SQL error to {@link Unavailable} where it is transient, and to a defect otherwise. A connection that is
@@ -60,9 +62,10 @@ export const isReadOnly = (error: SqlError.SqlError): boolean => codeOf(error.re
 /**
  * Whether an error can end without a change to this service, by PostgreSQL's error code: insufficient resources, such
  * as a full disk (53); operator intervention, restart or recovery (57P); I/O errors (58); a session ended by a timeout
- * (25P03, 25P04); a server that has become read-only (25006); a prepared statement whose result has changed (0A000).
+ * (25P03, 25P04); a server that has become read-only (25006). Or a prepared statement's result has changed.
  */
-const isTransient = (cause: unknown): boolean => /^(53|57P|58|25P0[34]|25006|0A000)/u.test(codeOf(cause) ?? "")
+const isTransient = (cause: unknown): boolean =>
+  /^(53|57P|58|25P0[34]|25006)/u.test(codeOf(cause) ?? "") || hasChangedResult(cause)
 
 /** The code of PostgreSQL, or of Node, in a driver's error. */
 const codeOf = (cause: unknown): string | undefined =>
