@@ -41,6 +41,8 @@ export const serveWaiting = Effect.fnUntraced(function*(
     // it matures after the claim, and what it recovers must be free before the next reward is funded
     if (isDue && isClaiming && book.user(head.userId, asset).owed > 0n) return yield* assign(book, asset, assignedAt)
     book.served++
+    // none up to this one is assigned
+    book.reservedTo[asset] = head.creation
     const funded = reserve(book, head, "free")
     if (isDue && !isClaiming) matureReward(book, funded)
   }

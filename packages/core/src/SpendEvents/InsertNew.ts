@@ -23,7 +23,7 @@ const segment = columnList({
   external_transaction_ids: text()
 })
 
-/** Milliseconds for which an insert waits for a lock: that of a stored event, which a batch changes, is held longer. */
+/** Milliseconds for which an insert waits for a lock, of which that of an event that a batch changes is held longer. */
 const lockMillis = 20
 
 /**
