@@ -18,8 +18,9 @@ export const submitBatch = (limits: RateLimit["Service"]) =>
     forIntegrator(Effect.fnUntraced(function*(id, { spendEvents }) {
       const request = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
       const text = yield* Effect.orDie(request.text)
-      const charge = charging(limits, id, fiber, tokensOfBody(announcedBytes(request)))
-      yield* charge(tokensOfBody(text.length))
+      const bytes = announcedBytes(request)
+      const charge = charging(limits, id, fiber, tokensOfBody(bytes))
+      if (bytes === 0) yield* charge(tokensOfBody(text.length))
       const events = yield* SpendEventDecoder.decodeBatch(text)
       yield* charge(events.length)
       // an answer takes less memory than the error, while others' requests have their turn
@@ -31,7 +32,10 @@ export const submitBatch = (limits: RateLimit["Service"]) =>
     }))
   )
 
-/** Takes tokens instead of those that the request has taken so far; fails with 429 where there are not enough. */
+/**
+ * Takes tokens instead of those that the request has taken so far, if these are fewer: of a slow body they were taken
+ * long ago. Fails with 429 where there are not enough.
+ */
 const charging = (
   limits: RateLimit["Service"],
   id: IntegratorId,
@@ -40,6 +44,7 @@ const charging = (
 ) => {
   let taken = takenBefore
   return Effect.fnUntraced(function*(wanted: number) {
+    if (wanted <= taken) return
     const admission = limits.retake("ingest", id, { taken, wanted }, yield* Clock.currentTimeMillis)
     taken = wanted
     show(admission, request)
