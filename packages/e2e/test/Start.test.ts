@@ -95,7 +95,10 @@ describe("npm start", () => {
   it.live("an invalid value of any part's configuration causes one line, exit 1 and no remaining process", () =>
     Effect.forEach(cases, Effect.fnUntraced(function*([env, line]) {
       const dataDir = yield* folder
-      assert.strictEqual(yield* refusedBy(yield* launch(dataDir, env), dataDir), `${line}\n`)
+      const launcher = yield* launch(dataDir, env)
+      assert.strictEqual(yield* Effect.timeout(launcher.exit, "30 seconds"), 1, launcher.output())
+      assert.strictEqual(launcher.output(), `${line}\n`)
+      assert.deepStrictEqual(processesOf(dataDir), [])
     }), { concurrency: 2, discard: true }).pipe(Effect.scoped))
 
   it.live("a port in use causes one line, exit 1 and no remaining process", () =>
