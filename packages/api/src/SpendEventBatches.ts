@@ -32,10 +32,7 @@ export const submitBatch = (limits: RateLimit["Service"]) =>
     }))
   )
 
-/**
- * Takes tokens instead of those that the request has taken so far, if these are fewer: of a slow body they were taken
- * long ago. Fails with 429 where there are not enough.
- */
+/** Takes tokens instead of those that the request has taken so far; fails with 429 where there are not enough. */
 const charging = (
   limits: RateLimit["Service"],
   id: IntegratorId,
@@ -44,7 +41,6 @@ const charging = (
 ) => {
   let taken = takenBefore
   return Effect.fnUntraced(function*(wanted: number) {
-    if (wanted <= taken) return
     const admission = limits.retake("ingest", id, { taken, wanted }, yield* Clock.currentTimeMillis)
     taken = wanted
     show(admission, request)
