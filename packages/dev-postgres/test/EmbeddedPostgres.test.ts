@@ -166,7 +166,7 @@ describe.skipIf(!isLinux)("EmbeddedPostgres", () => {
       yield* noProcess(dir)
     }))
 
-  it.live("whoever comes while the server stops gets no lease on it", () =>
+  it.live("a process that comes while the server stops gets no lease on it", () =>
     Effect.gen(function*() {
       const dir = yield* Owners.dataDir(open)
       const owner = yield* Owners.start(dir)

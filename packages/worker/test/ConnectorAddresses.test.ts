@@ -17,7 +17,7 @@ import { connectionReleased, expectReason, httpsReceiver, post, resolveTo, urlOf
 const slowReceiver = Effect.gen(function*() {
   const program = `
     const { parentPort } = require("node:worker_threads")
-    const server = require("node:http").createServer((_request, response) => response.end("late"))
+    const server = require("node:http").createServer((_request, response) => response.end("accepted"))
     server.listen({ host: "127.0.0.1", port: 0, backlog: 1 }, () => {
       parentPort.postMessage(server.address().port)
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700)
@@ -139,10 +139,10 @@ describe("addresses", () => {
       Effect.scoped
     ))
 
-  it.live("waits for a first address that accepts late, although the name has a second one", () =>
+  it.live("waits for a first address that accepts after a second, although the name has a second one", () =>
     Effect.gen(function*() {
       const port = yield* slowReceiver
-      assert.strictEqual((yield* post(`http://hooks.acme.com:${port}/`)).bodySnippet, "late")
+      assert.strictEqual((yield* post(`http://hooks.acme.com:${port}/`)).bodySnippet, "accepted")
     }).pipe(
       withConnector({ allowPrivateNetwork: true, resolve: resolveTo("127.0.0.1", "127.0.0.9") }),
       Effect.scoped

@@ -22,7 +22,7 @@ import { insertNew } from "./InsertNew.ts"
 
 /**
  * After an event that was not stored, the number of inserts without another one that expect such events. The others
- * store all of their events, in 0.55 to 0.7 of PostgreSQL's time, or are repeated.
+ * store all of their events, in 0.7 of PostgreSQL's time or less, or are repeated.
  */
 const expectingInserts = 20
 
@@ -91,7 +91,7 @@ const areAllStored = (posts: ReadonlyArray<Post>, expected: Expected) =>
     insertNew(posts),
     ({ reason }) => reason._tag === "UniqueViolation" || reason._tag === "LockTimeoutError",
     ({ reason }) => {
-      // PostgreSQL may be slow for other reasons: the next inserts wait
+      // where PostgreSQL is slow for another reason, the next inserts are made once, and wait as long as it takes
       if (reason._tag === "LockTimeoutError") expected.inserts = expectingInserts
       return Effect.succeed(false)
     }

@@ -63,7 +63,7 @@ const acceptLeases = (token: Buffer) => (socket: net.Socket): void => {
     if (!received.endsWith("\n")) return
     const offered = Buffer.from(received.trimEnd())
     if (offered.length !== token.length || !timingSafeEqual(offered, token)) return void socket.destroy()
-    // the server stops: whoever comes now starts another supervisor
+    // the server stops: a process that comes now starts another supervisor
     if (aborted.signal.aborted) return void socket.destroy()
     socket.setTimeout(0)
     leases.add(socket)

@@ -46,11 +46,14 @@ export const maxOfOneKind = 500
 
 type Problems = Generator<string, void>
 
-/** The first problems of one kind: what is looked for no further costs nothing. */
+/** The first problems of one kind, and whether there are more: those are not looked for. */
 function* firstOf(kind: Problems): Problems {
   let count = 0
   for (const problem of kind) {
-    if (count++ === maxOfOneKind) return yield `definition: has more problems like the ${maxOfOneKind} above`
+    if (count++ === maxOfOneKind) {
+      yield `definition: has more problems like the ${maxOfOneKind} above`
+      return
+    }
     yield problem
   }
 }
