@@ -147,11 +147,11 @@ export const pay = (money: RewardMoney, paid: bigint): RewardChange => {
 }
 
 /**
- * The part of an earned amount that remains after refunds of `refunded` of `spend`. It is computed from totals, so that
- * several refunds take as much as one of their sum.
+ * The part of an earned amount that remains after refunds of `refunded` of `spend`; refunds above the spend count as
+ * the spend. It is computed from totals, so that several refunds take as much as one of their sum.
  */
 export const netOfRefunds = (earned: bigint, spend: bigint, refunded: bigint): bigint =>
-  earned * (spend - refunded) / spend
+  refunded >= spend ? 0n : earned * (spend - refunded) / spend
 
 /**
  * Applies refunds that add up to `refundedTotal`. They reduce the unpaid part first; what was paid already becomes

@@ -185,9 +185,8 @@ const refund = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> =>
   const clearing = clearingOf(state, event) ?? originalIsNotApplied(event)
   if (clearing.currency !== event.currency || event.cents === 0n) return []
   const refundedCents = clearing.refundedCents + event.cents
-  const refundedSpend = refundedCents < clearing.cents ? refundedCents : clearing.cents
   const rewards = clearing.rewards.map((reward) => {
-    const amount = netOfRefunds(reward.earned, clearing.cents, refundedSpend)
+    const amount = netOfRefunds(reward.earned, clearing.cents, refundedCents)
     if (amount !== reward.amount) {
       groupOf(state, { ...event, month: monthOf(clearing.purchaseAt), programId: reward.programId })
         .use(reward.categoryId, amount - reward.amount)

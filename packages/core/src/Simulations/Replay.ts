@@ -125,13 +125,12 @@ export class Replay {
 
   private purchase(row: PurchaseRow): void {
     const { category, earned, raw } = this.earn(row)
-    const refunded = row.refundedCents < row.cents ? row.refundedCents : row.cents
     if (row.purchaseAt < this.from || row.purchaseAt >= this.to) return
     const paid = row.paid ?? 0n
-    const wouldPay = earned === 0n ? 0n : netOfRefunds(earned, row.cents, refunded)
+    const wouldPay = earned === 0n ? 0n : netOfRefunds(earned, row.cents, row.refundedCents)
     this.transactions += 1
     this.own ??= { paid: 0n, wouldPay: 0n }
-    if (raw > 0n) this.cappedAway += netOfRefunds(raw, row.cents, refunded) - wouldPay
+    if (raw > 0n) this.cappedAway += netOfRefunds(raw, row.cents, row.refundedCents) - wouldPay
     for (const sums of [this.own, this.total]) add(sums, paid, wouldPay)
     if (paid === 0n && wouldPay === 0n) return
     add(part(this.byMonth, monthOf(row.purchaseAt)), paid, wouldPay)
@@ -179,8 +178,7 @@ export class Replay {
     const purchase = this.refundable.get(originalId)
     if (purchase === undefined) return
     purchase.refunded += cents
-    const refunded = purchase.refunded < purchase.cents ? purchase.refunded : purchase.cents
-    const net = netOfRefunds(purchase.earned, purchase.cents, refunded)
+    const net = netOfRefunds(purchase.earned, purchase.cents, purchase.refunded)
     this.use(purchase.month, purchase.category, net - purchase.net)
     purchase.net = net
     if (purchase.refunded >= purchase.refundedInAll) this.refundable.delete(originalId)
