@@ -3,6 +3,7 @@ import { Array, Effect } from "effect"
 import { Statement } from "effect/sql"
 import { hash } from "node:crypto"
 import { columns } from "./Database/Columns.ts"
+import { literal } from "./Database/Table.ts"
 
 /** Integrators are spread over this number of slots; a cell owns some of them, and all where there is one cell. */
 export const slotCount = 256
@@ -22,8 +23,7 @@ export const slotExpression = (column: string): string => `get_byte(sha256(conve
  * ended that began before the slot was marked as leaving, so that the answer needs no lock. It costs one look-up in 256
  * rows, and a hash; without the `LIMIT` PostgreSQL would read all of them.
  */
-export const isOwned = (column: string): Statement.Fragment =>
-  Statement.fragment([Statement.literal(isOwnedSql(column))])
+export const isOwned = (column: string): Statement.Fragment => literal(isOwnedSql(column))
 
 /** {@link isOwned} as text. */
 export const isOwnedSql = (column: string): string => `(SELECT 1 FROM cell_slots WHERE cell_slots.state = 'owned'
@@ -70,8 +70,8 @@ export const ownedAmong = (slots: ReadonlyArray<number>): Statement.Fragment =>
  * the slot has been another cell's meanwhile.
  */
 export const epochOf = (column: string): Statement.Fragment =>
-  Statement.fragment([Statement.literal(`(SELECT cell_slots.epoch FROM cell_slots
-    WHERE cell_slots.state = 'owned' AND cell_slots.slot = ${slotExpression(column)} LIMIT 1)`)])
+  literal(`(SELECT cell_slots.epoch FROM cell_slots
+    WHERE cell_slots.state = 'owned' AND cell_slots.slot = ${slotExpression(column)} LIMIT 1)`)
 
 /** The error of a request for an integrator whose slot no cell owns that can be reached, or not any more. */
 export const notOwned = () =>

@@ -2,9 +2,10 @@ import type { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { type Asset, assets } from "@card-rewards/domain/Money"
 import { Clock, Effect } from "effect"
-import { SqlClient, Statement } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
+import { literal } from "./Database/Table.ts"
 import { endpointLags, endpointsWithWork } from "./EndpointLag.ts"
 import { laneHeads } from "./Processing/LaneHeads.ts"
 import type { Reason } from "./Quarantine.ts"
@@ -65,7 +66,7 @@ export const maxLags = 100
 /** A busy endpoint is behind for moments, again and again. It is reported once it is behind for this long. */
 export const minLagMillis = 60_000
 
-const isOwn = Statement.fragment([Statement.literal(`integrator_id NOT IN (${integratorsOnTheMove})`)])
+const isOwn = literal(`integrator_id NOT IN (${integratorsOnTheMove})`)
 
 const noneQuarantined: Vitals["quarantined"] = { behind: 0, failing: 0, locked: 0 }
 

@@ -1,12 +1,11 @@
 import { Statement } from "effect/sql"
+import { literal } from "./Table.ts"
 
 /*
  * Fragments that change no result, only the plan. Prepared plans are kept while tables grow from empty to millions of
  * rows, and queue tables are often analysed while they are empty. A plan must be good for both sizes, whatever the
  * statistics say. The settings of every session are in SessionSettings.ts.
  */
-
-const fragment = (sql: string): Statement.Fragment => Statement.fragment([Statement.literal(sql)])
 
 /** {@link perRow} as text. */
 export const perRowSql = "OFFSET 0"
@@ -15,7 +14,7 @@ export const perRowSql = "OFFSET 0"
  * An optimization fence at the end of a `LATERAL` subquery: PostgreSQL runs the subquery for each outer row, by an
  * index, instead of flattening it into a join that may read the whole table.
  */
-export const perRow = fragment(perRowSql)
+export const perRow = literal(perRowSql)
 
 const expectFewRowsSql = "num_nulls(t.integrator_id) = 0"
 
@@ -24,7 +23,7 @@ const expectFewRowsSql = "num_nulls(t.integrator_id) = 0"
  * 200. The planner then expects one or two rows and updates them by their `ctid` in a nested loop, instead of scanning
  * the table for a hash join.
  */
-export const expectFewRows = fragment(expectFewRowsSql)
+export const expectFewRows = literal(expectFewRowsSql)
 
 /**
  * `CROSS JOIN LATERAL … WHERE …`: finds the rows of `table`, named `alias`, by the keys of the rows `t` of an `unnest`,
@@ -48,7 +47,7 @@ export const joinByKey = (
  * The first part is that of {@link expectFewRows}.
  */
 export const atVersion = (alias: string): Statement.Fragment =>
-  fragment(`num_nulls(t.ctid) = 0 AND ${alias}.ctid = t.ctid AND ${alias}.xmin = t.xmin`)
+  literal(`num_nulls(t.ctid) = 0 AND ${alias}.ctid = t.ctid AND ${alias}.xmin = t.xmin`)
 
 /**
  * SQL for `(integrator_id, user_id)` of rewards `alias`, in the collation of the index `rewards_of_user`, which no

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
-import { SqlClient, Statement } from "effect/sql"
+import { SqlClient, type Statement } from "effect/sql"
+import { literal } from "./Table.ts"
 
 /**
  * Restricts the planner to index scans, whatever its statistics say. Prepared plans are kept while tables grow from
@@ -53,7 +54,7 @@ export const lostClientSettings = {
 
 /** SQL that, where it is evaluated, limits each later lock wait of the transaction to this time. It is never null. */
 export const limitLockWaits = (millis: number): Statement.Fragment =>
-  Statement.fragment([Statement.literal(`set_config('lock_timeout', '${millis}ms', true)`)])
+  literal(`set_config('lock_timeout', '${millis}ms', true)`)
 
 /** The startup parameters of every session of the pool. */
 export const sessionSettings = {

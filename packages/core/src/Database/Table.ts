@@ -98,7 +98,8 @@ export type Row<L> = L extends ColumnList<infer C> ? RowOf<C> : never
 /** A row as `insert` and `unnest` accept it. */
 export type Written<L> = L extends ColumnList<infer C> ? WrittenOf<C> : never
 
-const literal = (sql: string): Statement.Fragment => Statement.fragment([Statement.literal(sql)])
+/** A fragment of this text, as `sql.literal` makes it where there is a client. */
+export const literal = (sql: string): Statement.Fragment => Statement.fragment([Statement.literal(sql)])
 
 /** Defines columns that belong together in a statement but not in one table. */
 export const columnList = <C extends Columns>(columns: C): ColumnList<C> => {

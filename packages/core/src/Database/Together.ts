@@ -27,8 +27,7 @@ export const together = Effect.fnUntraced(function*(changes: ReadonlyArray<Chang
   ])
   const counted = changes.flatMap((change, index) => "rows" in change ? [{ ...change, index }] : [])
   const counts = counted.map(({ index }) => `(SELECT count(*) FROM change_${index})`).join(", ")
-  const [row = []] = yield* sql`${Statement.fragment(named)} SELECT ${Statement.fragment([Statement.literal(counts)])}`
-    .values
+  const [row = []] = yield* sql`${Statement.fragment(named)} SELECT ${sql.literal(counts)}`.values
   for (const [at, { rows, table }] of counted.entries()) {
     if (row[at] !== BigInt(rows)) {
       return yield* Effect.die(new Error(`${row[at]} of ${rows} rows of ${table} are those that were read`))

@@ -1,6 +1,6 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { type SqlClient, Statement } from "effect/sql"
-import { columnList, int4, int8, text } from "../Database/Table.ts"
+import type { SqlClient, Statement } from "effect/sql"
+import { columnList, int4, int8, literal, text } from "../Database/Table.ts"
 import { isOwned } from "../Slots.ts"
 
 /*
@@ -22,13 +22,13 @@ export const selectHeld = (sql: SqlClient.SqlClient, unnest: Statement.Fragment)
  * their `ctid`, because a join by the key, planned while there are few endpoints, joins all of them with each.
  */
 export const lockHeld = (columns = "e.ctid"): Statement.Fragment =>
-  Statement.fragment([Statement.literal(`SELECT held.*, ${columns}
+  literal(`SELECT held.*, ${columns}
     FROM held JOIN webhook_endpoints e USING (integrator_id, generation, token)
-    FOR NO KEY UPDATE OF e SKIP LOCKED`)])
+    FOR NO KEY UPDATE OF e SKIP LOCKED`)
 
 /** Selects the integrators of `held`, and again those of `changed`: not by a join, which compares each with each. */
-export const selectChanged: Statement.Fragment = Statement.fragment([Statement.literal(`
-  SELECT integrator_id, false AS is_changed FROM held UNION ALL SELECT integrator_id, true FROM changed`)])
+export const selectChanged: Statement.Fragment = literal(`
+  SELECT integrator_id, false AS is_changed FROM held UNION ALL SELECT integrator_id, true FROM changed`)
 
 /** A row of {@link selectChanged}. */
 export interface HeldRow {

@@ -1,8 +1,8 @@
 import type { PgTypes } from "@effect/sql-pg"
 import { Effect } from "effect"
-import { SqlClient, Statement } from "effect/sql"
+import { SqlClient, type Statement } from "effect/sql"
 import { expectFewRows, perRow } from "../Database/PlannerHints.ts"
-import { columnList, int4, int8, nullable, text, type Written } from "../Database/Table.ts"
+import { columnList, int4, int8, literal, nullable, text, type Written } from "../Database/Table.ts"
 
 const positions = columnList({
   integrator_id: text(),
@@ -31,25 +31,23 @@ const isOpenSql = (alias: string, of: string, chain: string, generation = `${of}
   `${alias}.integrator_id || '' = ${of}.integrator_id AND ${chainOf(alias)} = ${chain}
     AND ${alias}.generation + 0 = ${generation} AND ${alias}.state = 'open'`
 
-const fragment = (sql: string): Statement.Fragment => Statement.fragment([Statement.literal(sql)])
-
 /** A condition that `alias` is an open retry of the reward of the delivery `of`. */
 export const isOpenOfReward = (alias: string, of: string): Statement.Fragment =>
-  fragment(isOpenSql(alias, of, `${of}.reward`))
+  literal(isOpenSql(alias, of, `${of}.reward`))
 
 /**
  * A condition that `alias` is an open retry of the event `of`, of the endpoint with this generation. The event has its
  * chain as a column: an expression costs enough for the planner to take another index while the table is small.
  */
 export const isOpenOfEvent = (alias: string, of: string, generation = `${of}.generation`): Statement.Fragment =>
-  fragment(`${isOpenSql(alias, of, `${of}.chain`, generation)} AND ${alias}.event = ${of}.event`)
+  literal(`${isOpenSql(alias, of, `${of}.chain`, generation)} AND ${alias}.event = ${of}.event`)
 
 /** The columns of an event `alias`, with its chain. */
-export const withChain = (alias: string): Statement.Fragment => fragment(`${alias}.*, ${chainOf(alias)} AS chain`)
+export const withChain = (alias: string): Statement.Fragment => literal(`${alias}.*, ${chainOf(alias)} AS chain`)
 
 /** Whether no open retry of its reward, of the endpoint with this generation, comes before the delivery `of`. */
 export const isFirstOpen = (of: string, generation: string, round = `${of}.round`): Statement.Fragment =>
-  fragment(`(SELECT 1 FROM retries p WHERE ${isOpenSql("p", of, `${of}.reward`, generation)}
+  literal(`(SELECT 1 FROM retries p WHERE ${isOpenSql("p", of, `${of}.reward`, generation)}
     AND (p.event, p.round) < (${of}.event, ${round}) LIMIT 1) IS NULL`)
 
 /**

@@ -2,13 +2,14 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { type Asset, assets } from "@card-rewards/domain/Money"
 import { dayMillis } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
-import { SqlClient, Statement } from "effect/sql"
+import { SqlClient, type Statement } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
 import {
   bool,
   columnList,
   int8,
+  literal,
   nullable,
   numeric,
   type Row,
@@ -58,7 +59,7 @@ export const lockVaults = (integratorIds: ReadonlyArray<IntegratorId>) =>
  * whatever the state of the slots is by now.
  */
 export const lockOwnedVaults = (integratorIds: ReadonlyArray<IntegratorId>) =>
-  lockWhere(Statement.fragment([Statement.literal("true")]), integratorIds)
+  lockWhere(literal("true"), integratorIds)
 
 const lockWhere = Effect.fnUntraced(function*(
   isOwned: Statement.Fragment,

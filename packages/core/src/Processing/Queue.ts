@@ -1,7 +1,8 @@
 import { Clock, Context, Effect } from "effect"
-import { SqlClient, Statement } from "effect/sql"
+import { SqlClient, type Statement } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
+import { literal } from "../Database/Table.ts"
 import { epochOf, isOwned } from "../Slots.ts"
 import { firstWhole, LaneShares, maxParallel } from "./LaneShares.ts"
 import { byLaneKey, type LaneKey, laneKeyOf, LaneWatermarks, type ScannedLane } from "./LaneWatermarks.ts"
@@ -41,9 +42,7 @@ const knownNanos = 100_000_000n
 
 /** Whether an integrator is in quarantine: joint batches leave its lanes alone. */
 const isQuarantined = (alias: string): Statement.Fragment =>
-  Statement.fragment([
-    Statement.literal(`EXISTS (SELECT FROM quarantine z WHERE z.integrator_id = ${alias}.integrator_id)`)
-  ])
+  literal(`EXISTS (SELECT FROM quarantine z WHERE z.integrator_id = ${alias}.integrator_id)`)
 
 const beforeAll: LaneKey = { integratorId: "", lane: -1 }
 

@@ -1,6 +1,6 @@
-import { type SqlClient, Statement } from "effect/sql"
+import type { SqlClient, Statement } from "effect/sql"
 import { atVersion } from "../Database/PlannerHints.ts"
-import { columnList, int4, rowVersion, type Written } from "../Database/Table.ts"
+import { columnList, int4, literal, rowVersion, type Written } from "../Database/Table.ts"
 import type { Change } from "../Database/Together.ts"
 
 /*
@@ -40,7 +40,7 @@ export const insertedSegments = (
   const sorted = (column: string) => `array_agg(s.${column} ORDER BY s.arrival)`
   // so many arrivals in a row have no more events of one lane
   const parts = perLane > maxSegment ? `, s.arrival / ${maxSegment}` : ""
-  return Statement.fragment([Statement.literal(
+  return literal(
     traces === undefined
       ? `SELECT s.integrator_id, s.lane, min(s.arrival), ${sorted("user_id")}, ${sorted("kind")},
           ${sorted("external_transaction_id")}, NULL
@@ -48,7 +48,7 @@ export const insertedSegments = (
       : `SELECT s.integrator_id, s.lane, s.arrival, ARRAY[s.user_id], ARRAY[s.kind], ARRAY[s.external_transaction_id],
           t.traceparent
         FROM ${stored} s JOIN ${traces} t USING (arrival)`
-  )])
+  )
 }
 
 /** Where an event is in the queue. */
