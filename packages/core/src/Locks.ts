@@ -1,6 +1,6 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Effect } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type Statement } from "effect/sql"
 import { value } from "./Database.ts"
 import { isOwned, type Owned, requireOwned } from "./Slots.ts"
 
@@ -10,30 +10,21 @@ import { isOwned, type Owned, requireOwned } from "./Slots.ts"
  */
 
 /** No other transaction moves money, stores events, creates or deletes the endpoint, or gives it up. */
-export const lockVault = Effect.fnUntraced(function*(integratorId: IntegratorId) {
-  const sql = yield* SqlClient.SqlClient
-  yield* requireOwned(
-    yield* sql<Owned>`SELECT ${isOwned("v.integrator_id")} AS is_owned FROM vaults v
-      WHERE v.integrator_id = ${integratorId} FOR UPDATE`
-  )
-})
+export const lockVault = (integratorId: IntegratorId) =>
+  lock((sql) => sql`vaults t WHERE t.integrator_id = ${integratorId} FOR UPDATE`)
 
 /** Serialises changes of an integrator's keys and programs. It does not block enrollments, which reference the row. */
-export const lockIntegrator = Effect.fnUntraced(function*(integratorId: IntegratorId) {
-  const sql = yield* SqlClient.SqlClient
-  yield* requireOwned(
-    yield* sql<Owned>`SELECT ${isOwned("i.integrator_id")} AS is_owned FROM integrators i
-      WHERE i.integrator_id = ${integratorId} FOR NO KEY UPDATE`
-  )
-})
+export const lockIntegrator = (integratorId: IntegratorId) =>
+  lock((sql) => sql`integrators t WHERE t.integrator_id = ${integratorId} FOR NO KEY UPDATE`)
 
 /** Locks the lane before a record draws its arrival number, so that a user's arrivals commit in their order. */
-export const lockLane = Effect.fnUntraced(function*(integratorId: IntegratorId, lane: number) {
+export const lockLane = (integratorId: IntegratorId, lane: number) =>
+  lock((sql) => sql`lanes t WHERE t.integrator_id = ${integratorId} AND t.lane = ${value.int4(lane)} FOR UPDATE`)
+
+/** Locks the rows `t` of a `FROM` clause. */
+const lock = Effect.fnUntraced(function*(from: (sql: SqlClient.SqlClient) => Statement.Fragment) {
   const sql = yield* SqlClient.SqlClient
-  yield* requireOwned(
-    yield* sql<Owned>`SELECT ${isOwned("l.integrator_id")} AS is_owned FROM lanes l
-      WHERE l.integrator_id = ${integratorId} AND l.lane = ${value.int4(lane)} FOR UPDATE`
-  )
+  yield* requireOwned(yield* sql<Owned>`SELECT ${isOwned("t.integrator_id")} AS is_owned FROM ${from(sql)}`)
 })
 
 /**

@@ -62,12 +62,12 @@ export const lockOwnedVaults = (integratorIds: ReadonlyArray<IntegratorId>) =>
   lockWhere(literal("true"), integratorIds)
 
 const lockWhere = Effect.fnUntraced(function*(
-  isOwned: Statement.Fragment,
+  condition: Statement.Fragment,
   integratorIds: ReadonlyArray<IntegratorId>
 ) {
   const sql = yield* SqlClient.SqlClient
   const locked = yield* sql<Owned>`
-    SELECT ${isOwned} AS is_owned FROM vaults v
+    SELECT ${condition} AS is_owned FROM vaults v
     WHERE v.integrator_id = ANY(${columns.text(integratorIds)}) ORDER BY v.integrator_id FOR UPDATE`
   yield* requireOwned(locked.length < new Set(integratorIds).size ? [] : locked)
 })
