@@ -1,6 +1,6 @@
-import { InvalidRequest, type Unavailable } from "@card-rewards/domain/Errors"
+import type { InvalidRequest, Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import type { Page } from "@card-rewards/domain/Pagination"
+import { invalidCursor, type Page } from "@card-rewards/domain/Pagination"
 import {
   maxBacklogCount,
   printId,
@@ -88,10 +88,9 @@ const cursorOf = Effect.fnUntraced(function*(integratorId: IntegratorId, arrival
 
 const readCursor = Effect.fnUntraced(function*(integratorId: IntegratorId, cursor: string) {
   const { decryptText } = yield* Secrets
-  const message = "cursor: expected the `next` of an earlier page"
   return BigInt(yield* Effect.fromResult(Base64Url.decode(cursor)).pipe(
     Effect.flatMap((bytes) => decryptText(bytes, cursorLocation(integratorId))),
-    Effect.mapError(() => new InvalidRequest({ part: "query", message }))
+    Effect.mapError(invalidCursor)
   ))
 })
 

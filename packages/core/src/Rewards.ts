@@ -1,8 +1,8 @@
 import type { UserBalance } from "@card-rewards/domain/Balance"
-import { InvalidRequest, NotFound, type Unavailable } from "@card-rewards/domain/Errors"
+import { type InvalidRequest, NotFound, type Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId, UserId } from "@card-rewards/domain/Ids"
 import { assets } from "@card-rewards/domain/Money"
-import type { Page } from "@card-rewards/domain/Pagination"
+import { invalidCursor, type Page } from "@card-rewards/domain/Pagination"
 import type { RewardPage } from "@card-rewards/domain/Reward"
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -121,7 +121,7 @@ const printCursor = (creation: bigint): string => `r${creation.toString(36)}`
 const readCursor = (cursor: string) => {
   const digits = /^r([0-9a-z]{1,12})$/.exec(cursor)?.[1]
   return digits === undefined
-    ? Effect.fail(new InvalidRequest({ part: "query", message: "cursor: expected the `next` of an earlier page" }))
+    ? Effect.fail(invalidCursor())
     : Effect.succeed([...digits].reduce((sum, digit) => sum * 36n + BigInt(Number.parseInt(digit, 36)), 0n))
 }
 

@@ -1,4 +1,5 @@
 import { Schema, SchemaTransformation } from "effect"
+import { InvalidRequest } from "./Errors.ts"
 import { text } from "./Ids.ts"
 
 /** The default and the greatest page size of a list (contract, section 8). */
@@ -23,9 +24,14 @@ export const PageQuery = {
   cursor: Schema.optionalKey(text(1, 512))
 }
 
+const expectedCursor = "the `next` of an earlier page"
+
+/** The error of a request whose cursor is not the `next` of a page. */
+export const invalidCursor = () => new InvalidRequest({ part: "query", message: `cursor: expected ${expectedCursor}` })
+
 /** The position of a reader of a log: the number of the last event or entry that it has read, in digits on the wire. */
 export const LogNumber = Schema.String.check(
-  Schema.isPattern(/^(0|[1-9][0-9]{0,17})$/u, { expected: "the `next` of an earlier page" })
+  Schema.isPattern(/^(0|[1-9][0-9]{0,17})$/u, { expected: expectedCursor })
 ).pipe(Schema.decodeTo(
   Schema.BigInt.check(Schema.isBetweenBigInt({ minimum: 0n, maximum: 10n ** 18n - 1n })),
   SchemaTransformation.transform({ decode: (value) => BigInt(value), encode: (value: bigint) => value.toString() })

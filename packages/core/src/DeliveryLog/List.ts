@@ -1,8 +1,7 @@
 import type { Delivery, DeliveryPage, DeliveryState } from "@card-rewards/domain/Delivery"
-import { InvalidRequest } from "@card-rewards/domain/Errors"
 import type { WebhookEventKind } from "@card-rewards/domain/Event"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import type { Page } from "@card-rewards/domain/Pagination"
+import { invalidCursor, type Page } from "@card-rewards/domain/Pagination"
 import { latestMillis, printTimestamp } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -89,7 +88,7 @@ const readCursor = (cursor: string) => {
   }
   return parts.length === 0 || position.firstBefore > maxInt8 || position.event > maxInt8 ||
       position.createdAt > latest.createdAt || position.round > latest.round
-    ? Effect.fail(new InvalidRequest({ part: "query", message: "cursor: expected the `next` of an earlier page" }))
+    ? Effect.fail(invalidCursor())
     : Effect.succeed<Position>(position)
 }
 
