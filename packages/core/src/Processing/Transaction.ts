@@ -6,7 +6,7 @@ import * as Ledger from "../Ledger.ts"
 import * as Metrics from "../Metrics.ts"
 import type { Programs } from "../Programs.ts"
 import * as Tracing from "../Tracing.ts"
-import { type DecidablePart, decideParts, maxDependents, type Outcome } from "./Batch.ts"
+import { type DecidablePart, decideParts, type Decision, maxDependents, type Outcome } from "./Batch.ts"
 import { type EventWeights, fairShare } from "./Budget.ts"
 import type { LaneKey } from "./LaneWatermarks.ts"
 import * as Load from "./Load.ts"
@@ -93,10 +93,8 @@ const commitAndLoad = Effect.fnUntraced(function*(shared: Shared, options: Batch
   return { result, loaded: yield* shared.programs.load(lanes, deferred) }
 })
 
-type Work = ReadonlyMap<IntegratorId, { readonly units: number; readonly events: number }>
-
 interface Committed extends BatchResult {
-  readonly work: Work
+  readonly work: Decision["work"]
   /** The lanes of the decided events. */
   readonly lanes: ReadonlyArray<Pick<StoredEvent, "integratorId" | "lane">>
   readonly deferred: Outcome["deferred"]
