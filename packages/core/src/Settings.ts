@@ -37,27 +37,26 @@ export const logging = Effect.fnUntraced(function*(options: { readonly terminal:
 const levels = ["trace", "debug", "info", "warn", "error", "fatal"] as const
 
 /** Reads an optional variable; an empty one counts as absent. `parse` returns undefined for an invalid value. */
-export const setting = Effect.fnUntraced(function*<A>(
+export const setting = <A>(
   name: string,
   expected: string,
   fallback: NoInfer<A>,
   parse: (text: string) => A | undefined
-) {
-  const refusal = new StartRefused({ message: `${name} must be ${expected}` })
-  const text = yield* read(name, refusal)
-  const value = text === "" ? fallback : parse(text)
-  return value === undefined ? yield* refusal : value
-})
+) => parsed(name, `must be ${expected}`, fallback, parse)
 
 /** Reads a required variable. `parse` returns undefined for an invalid value. */
-export const required = Effect.fnUntraced(function*<A>(
+export const required = <A>(name: string, expected: string, parse: (text: string) => A | undefined) =>
+  parsed(name, `is required and must be ${expected}`, undefined, parse)
+
+const parsed = Effect.fnUntraced(function*<A>(
   name: string,
-  expected: string,
+  rule: string,
+  fallback: NoInfer<A> | undefined,
   parse: (text: string) => A | undefined
 ) {
-  const refusal = new StartRefused({ message: `${name} is required and must be ${expected}` })
+  const refusal = new StartRefused({ message: `${name} ${rule}` })
   const text = yield* read(name, refusal)
-  const value = text === "" ? undefined : parse(text)
+  const value = text === "" ? fallback : parse(text)
   return value === undefined ? yield* refusal : value
 })
 
