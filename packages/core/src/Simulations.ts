@@ -125,7 +125,7 @@ const make = Effect.fnUntraced(function*(limits: Limits, permits: Semaphore.Sema
           done += rows.reduce((count, row) => row.kind === "clearing" ? count + 1 : count, 0)
           yield* onProgress({ done, total })
         }))
-        return replay.finish(request)
+        return replay.finish()
       }))
       const simulation = yield* once(integratorId, permits.withPermitsIfAvailable(1)(Database.withDeadline(
         limits.millis,

@@ -2,7 +2,7 @@ import { applyCaps, evaluate } from "@card-rewards/domain/Evaluation"
 import type { ProgramVersion } from "@card-rewards/domain/ProgramVersion"
 import { netOfRefunds } from "@card-rewards/domain/Reward"
 import { maxSimulationKeys, type Simulation, type SimulationRequest } from "@card-rewards/domain/Simulation"
-import { type Month, monthOf, printMonth } from "@card-rewards/domain/Time"
+import { type Instant, type Month, monthOf, printMonth } from "@card-rewards/domain/Time"
 import type { Row } from "../Database/Table.ts"
 import { type attributeColumns, attributesOf } from "../Users/AttributeHistory.ts"
 
@@ -58,8 +58,8 @@ interface Sums {
  */
 export class Replay {
   private readonly version: ProgramVersion
-  private readonly from: number
-  private readonly to: number
+  private readonly from: Instant
+  private readonly to: Instant
   private transactions = 0
   private users = 0
   private gaining = 0
@@ -92,12 +92,12 @@ export class Replay {
   }
 
   /** Returns the result; {@link apply} may not be called afterwards. */
-  finish(request: SimulationRequest): Simulation {
+  finish(): Simulation {
     this.nextUser(undefined)
-    const { cappedAway, gaining, losing, total, transactions, users } = this
+    const { cappedAway, from, gaining, losing, to, total, transactions, users } = this
     return {
-      from: request.from,
-      to: request.to,
+      from,
+      to,
       asset: this.version.asset,
       transactions,
       users,
