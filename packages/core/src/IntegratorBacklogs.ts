@@ -1,6 +1,6 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, Struct } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
@@ -156,10 +156,5 @@ const deliveriesOf = (
   ...(probeAt === null ? {} : { nextProbeAt: probeAt })
 })
 
-const stateOf = ({ error, failures, nextAttemptAt, reason, since }: QuarantineState): QuarantineState => ({
-  reason,
-  error,
-  failures,
-  since,
-  nextAttemptAt
-})
+const stateOf = (row: QuarantineState): QuarantineState =>
+  Struct.pick(row, ["reason", "error", "failures", "since", "nextAttemptAt"])
