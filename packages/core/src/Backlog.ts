@@ -12,8 +12,7 @@ import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Context, Effect, Layer } from "effect"
 import { Base64Url } from "effect/encoding"
 import { SqlClient } from "effect/sql"
-import * as Database from "./Database.ts"
-import { maxInt8, value } from "./Database.ts"
+import { maxInt8, value, withinRequestDeadline } from "./Database.ts"
 import { Secrets } from "./Secrets.ts"
 import { encodeSpendEvent, type StoredContents, storedContents } from "./StoredSpendEvent.ts"
 
@@ -39,9 +38,9 @@ export class Backlog extends Context.Service<Backlog, {
       const run = Effect.provideContext(yield* Effect.context<SqlClient.SqlClient | Secrets>())
       return Backlog.of({
         waiting: Effect.fn("Backlog.waiting")((integratorId, page) =>
-          Database.withinRequestDeadline(waiting(integratorId, page)).pipe(run)
+          withinRequestDeadline(waiting(integratorId, page)).pipe(run)
         ),
-        size: Effect.fn("Backlog.size")((integratorId) => Database.withinRequestDeadline(size(integratorId)).pipe(run))
+        size: Effect.fn("Backlog.size")((integratorId) => withinRequestDeadline(size(integratorId)).pipe(run))
       })
     })
   )

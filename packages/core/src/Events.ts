@@ -4,8 +4,7 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { maxPageBytes } from "@card-rewards/domain/Pagination"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Database from "./Database.ts"
-import { value } from "./Database.ts"
+import { value, withinRequestDeadline } from "./Database.ts"
 import * as Tracing from "./Tracing.ts"
 
 /** Which events a client reads. */
@@ -37,7 +36,7 @@ export class Events extends Context.Service<Events, {
       const sql = yield* SqlClient.SqlClient
       return Events.of({
         list: (integratorId, query) =>
-          Database.withinRequestDeadline(list(integratorId, query)).pipe(
+          withinRequestDeadline(list(integratorId, query)).pipe(
             Effect.provideService(SqlClient.SqlClient, sql),
             Tracing.span("Events.list")
           )

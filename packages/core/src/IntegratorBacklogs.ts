@@ -2,8 +2,7 @@ import type { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Clock, Context, Effect, Layer, Struct } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Database from "./Database.ts"
-import { value } from "./Database.ts"
+import { value, withinRequestDeadline } from "./Database.ts"
 import { perRow, perRowSql, retriesOfEndpoint } from "./Database/PlannerHints.ts"
 import { endpointLags, endpointsWithWork } from "./EndpointLag.ts"
 import { laneHeads } from "./Processing/LaneHeads.ts"
@@ -62,7 +61,7 @@ export class IntegratorBacklogs extends Context.Service<IntegratorBacklogs, {
     IntegratorBacklogs,
     Effect.map(SqlClient.SqlClient, (sql) =>
       IntegratorBacklogs.of({
-        list: Database.withinRequestDeadline(list).pipe(
+        list: withinRequestDeadline(list).pipe(
           Effect.provideService(SqlClient.SqlClient, sql),
           Effect.withSpan("IntegratorBacklogs.list")
         )

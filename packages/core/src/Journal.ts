@@ -3,8 +3,7 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { maxPageBytes } from "@card-rewards/domain/Pagination"
 import { Context, Effect, Layer, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Database from "./Database.ts"
-import { value } from "./Database.ts"
+import { value, withinRequestDeadline } from "./Database.ts"
 import { perRow } from "./Database/PlannerHints.ts"
 import { entryText, withRewardId } from "./Journal/EntryText.ts"
 import { isOwned, type Owned, requireOwned } from "./Slots.ts"
@@ -42,7 +41,7 @@ export class Journal extends Context.Service<Journal, {
       const sql = yield* SqlClient.SqlClient
       const reading = yield* Semaphore.make(maxReading)
       const listed: List = Effect.fn("Journal.list")((integratorId, { after, limit }) =>
-        Database.withinRequestDeadline(list(integratorId, after, limit)).pipe(
+        withinRequestDeadline(list(integratorId, after, limit)).pipe(
           Effect.provideService(SqlClient.SqlClient, sql)
         )
       )

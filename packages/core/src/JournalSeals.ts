@@ -4,8 +4,7 @@ import type { JournalSeal } from "@card-rewards/domain/JournalSeal"
 import { instant } from "@card-rewards/domain/Time"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Database from "./Database.ts"
-import { value } from "./Database.ts"
+import { value, withinRequestDeadline } from "./Database.ts"
 import type { Row } from "./Database/Table.ts"
 import * as Sealing from "./JournalSeals/Sealing.ts"
 import * as Tables from "./Tables.ts"
@@ -43,10 +42,10 @@ export class JournalSeals extends Context.Service<JournalSeals, {
       const run = Effect.provideService(SqlClient.SqlClient, sql)
       return JournalSeals.of({
         list: Effect.fn("JournalSeals.list")((integratorId, query) =>
-          Database.withinRequestDeadline(list(integratorId, query)).pipe(run)
+          withinRequestDeadline(list(integratorId, query)).pipe(run)
         ),
         latest: Effect.fn("JournalSeals.latest")((integratorId) =>
-          Database.withinRequestDeadline(latest(integratorId)).pipe(run)
+          withinRequestDeadline(latest(integratorId)).pipe(run)
         ),
         sealNext: Sealing.make().pipe(run, Tracing.deferSpan("JournalSeals.sealNext"))
       })

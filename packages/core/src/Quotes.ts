@@ -8,8 +8,7 @@ import { EventInFuture, futureToleranceMillis } from "@card-rewards/domain/Spend
 import { monthOf } from "@card-rewards/domain/Time"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Database from "./Database.ts"
-import { maxInt8, value } from "./Database.ts"
+import { maxInt8, transaction, value } from "./Database.ts"
 import { perRow } from "./Database/PlannerHints.ts"
 import { columnList, nullable, numeric, type Row, text } from "./Database/Table.ts"
 import { encodeComputation } from "./Explanations/Computation.ts"
@@ -36,7 +35,7 @@ export class Quotes extends Context.Service<Quotes, {
       const programs = yield* Programs
       return Quotes.of({
         quote: Effect.fn("Quotes.quote")((integratorId, userId, purchase) =>
-          Database.transaction(quote(programs, integratorId, userId, purchase)).pipe(
+          transaction(quote(programs, integratorId, userId, purchase)).pipe(
             Effect.provideService(SqlClient.SqlClient, sql)
           ))
       })

@@ -7,8 +7,7 @@ import type { RewardPage } from "@card-rewards/domain/Reward"
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
-import * as Database from "./Database.ts"
-import { maxInt8, value } from "./Database.ts"
+import { maxInt8, value, withinRequestDeadline } from "./Database.ts"
 import { perRow, rewardsOfUser } from "./Database/PlannerHints.ts"
 import { columnList, int4, nullable, numeric, type Row, text } from "./Database/Table.ts"
 import { encodeReward } from "./Ledger/RewardRow.ts"
@@ -114,7 +113,7 @@ const readPage = Effect.fnUntraced(function*(
       AND creation < ${value.int8(before)}
     ORDER BY creation DESC LIMIT ${value.int4(limit)}`.values
   return pageRow.rows(values)
-}, Database.withinRequestDeadline)
+}, withinRequestDeadline)
 
 const printCursor = (creation: bigint): string => `r${creation.toString(36)}`
 

@@ -5,8 +5,7 @@ import { LogNumber } from "@card-rewards/domain/Pagination"
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { type OwnedSlots, ownedSlots } from "./CellSlots.ts"
-import * as Database from "./Database.ts"
-import { value } from "./Database.ts"
+import { value, withinRequestDeadline, withoutDeadline } from "./Database.ts"
 import { perRowSql } from "./Database/PlannerHints.ts"
 import { doesNotFollow, followingSeals, isOfOtherEntries, lastSeal, sealedText } from "./JournalSeals/Chain.ts"
 import { isOwned } from "./Slots.ts"
@@ -52,10 +51,10 @@ export class SealAnchors extends Context.Service<SealAnchors, {
       const sql = yield* SqlClient.SqlClient
       const run = Effect.provideService(SqlClient.SqlClient, sql)
       return SealAnchors.of({
-        owned: Database.withinRequestDeadline(ownedSlots).pipe(run),
-        page: Effect.fn("SealAnchors.page")((after) => Database.withoutDeadline(page(after)).pipe(run)),
+        owned: withinRequestDeadline(ownedSlots).pipe(run),
+        page: Effect.fn("SealAnchors.page")((after) => withoutDeadline(page(after)).pipe(run)),
         faultsOf: Effect.fn("SealAnchors.faultsOf")((anchors) =>
-          Effect.forEach(anchors, (anchor) => Database.withoutDeadline(sql.withTransaction(faultOf(anchor)))).pipe(
+          Effect.forEach(anchors, (anchor) => withoutDeadline(sql.withTransaction(faultOf(anchor)))).pipe(
             Effect.map((faults) => faults.flat()),
             run
           )

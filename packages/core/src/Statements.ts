@@ -5,8 +5,7 @@ import { type DayEnd, maxStatementDays, type Statement, statementOf } from "@car
 import { dayOf, parseDate } from "@card-rewards/domain/Time"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Database from "./Database.ts"
-import { value } from "./Database.ts"
+import { transaction, value, withinRequestDeadline, withOneDeadline } from "./Database.ts"
 import { lockVault } from "./Locks.ts"
 import { integratorTime } from "./SandboxClock.ts"
 import * as Tables from "./Tables.ts"
@@ -61,11 +60,11 @@ interface Range {
 }
 
 const read = Effect.fnUntraced(function*(integratorId: IntegratorId, range: Range) {
-  const found = yield* Database.withinRequestDeadline(readEnds(integratorId, range))
+  const found = yield* withinRequestDeadline(readEnds(integratorId, range))
   if (!found.mustEnd) return found
   yield* endDay(integratorId, range.asset)
-  return yield* Database.withinRequestDeadline(readEnds(integratorId, range))
-}, Database.withOneDeadline)
+  return yield* withinRequestDeadline(readEnds(integratorId, range))
+}, withOneDeadline)
 
 /** The ends of the days of a range, the last one before it, and the present state as the end of the last day. */
 const readEnds = Effect.fnUntraced(function*(integratorId: IntegratorId, { asset, from, to }: Range) {
@@ -91,7 +90,7 @@ const readEnds = Effect.fnUntraced(function*(integratorId: IntegratorId, { asset
 
 /** Ends the vault's last day. What moves its money holds the lock, and reads the time after taking it. */
 const endDay = (integratorId: IntegratorId, asset: Asset) =>
-  Database.transaction(Effect.gen(function*() {
+  transaction(Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
     yield* lockVault(integratorId)
     const today = value.int4(dayOf(yield* integratorTime(integratorId)))

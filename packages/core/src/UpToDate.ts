@@ -3,8 +3,7 @@ import type { IntegratorId, UserId } from "@card-rewards/domain/Ids"
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
-import * as Database from "./Database.ts"
-import { value } from "./Database.ts"
+import { deadlineStart, value, WaitingSince, withinRequestDeadline, withOneDeadline } from "./Database.ts"
 import { perRow } from "./Database/PlannerHints.ts"
 import { bool, columnList, int4, timestamptz } from "./Database/Table.ts"
 import * as Ledger from "./Ledger.ts"
@@ -81,7 +80,7 @@ const make = Effect.gen(function*() {
     maxPending,
     startAt: Array.from({ length: maxVaults }, () => 1),
     busy: "Due rewards of the user cannot be applied in time; send the same request again",
-    run: (batch) => catchUpBatch(batch).pipe(Database.withOneDeadline, Effect.provideService(SqlClient.SqlClient, sql))
+    run: (batch) => catchUpBatch(batch).pipe(withOneDeadline, Effect.provideService(SqlClient.SqlClient, sql))
   })
   const catchUp = (read: DueRead) =>
     one(read).pipe(
@@ -90,7 +89,7 @@ const make = Effect.gen(function*() {
     )
 
   const read: UpToDate["Service"]["read"] = Effect.fnUntraced(function*(integratorId, userId, reading) {
-    const since = yield* Database.deadlineStart
+    const since = yield* deadlineStart
     const rows = yield* reading
     const isDue = rows.some(({ due }) => due === "due")
     if (!isDue && !rows.some(({ due }) => due === "waiting")) return rows
@@ -99,12 +98,12 @@ const make = Effect.gen(function*() {
       if (!isDue && !(yield* isFundable({ integratorId, userId, at }))) return rows
       yield* Ledger.applyAllDue(catchUp({ integratorId, userId, isSlow: false, waitingSince: at }))
       return yield* reading
-    }).pipe(Database.withinRequestDeadline, Effect.provideService(Database.WaitingSince, since))
+    }).pipe(withinRequestDeadline, Effect.provideService(WaitingSince, since))
   })
 
   const bring = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
     const now = yield* nowOf(integratorId)
-    yield* read(integratorId, userId, Database.withinRequestDeadline(sql<{ due: Due }>`
+    yield* read(integratorId, userId, withinRequestDeadline(sql<{ due: Due }>`
       SELECT ${dueOf(sql, now)} AS due FROM user_balances b
       WHERE b.integrator_id = ${integratorId} AND b.user_id = ${userId}`))
   }, Effect.provideService(SqlClient.SqlClient, sql))

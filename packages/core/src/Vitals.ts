@@ -3,8 +3,7 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { type Asset, assets } from "@card-rewards/domain/Money"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Database from "./Database.ts"
-import { value } from "./Database.ts"
+import { backgroundStep, value } from "./Database.ts"
 import { literal } from "./Database/Table.ts"
 import { endpointLags, endpointsWithWork } from "./EndpointLag.ts"
 import { laneHeads } from "./Processing/LaneHeads.ts"
@@ -103,7 +102,7 @@ export const read: Effect.Effect<Vitals, Unavailable, SqlClient.SqlClient> = Eff
     quarantined: { ...noneQuarantined, ...Object.fromEntries(quarantined.map((row) => [row.reason, row.count])) },
     xminAge: counts?.xminAge ?? 0
   }
-}).pipe(Database.backgroundStep)
+}).pipe(backgroundStep)
 
 interface Behind {
   readonly integratorId: IntegratorId
@@ -151,4 +150,4 @@ export const readMoney: Effect.Effect<ReadonlyArray<Money>, Unavailable, SqlClie
     ) part GROUP BY asset`
   return assets.map((asset) =>
     rows.find((row) => row.asset === asset) ?? { asset, held: 0n, free: 0n, awaitingFunding: 0n, owed: 0n })
-}).pipe(Database.backgroundStep)
+}).pipe(backgroundStep)

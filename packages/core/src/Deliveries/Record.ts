@@ -2,8 +2,7 @@ import { maxAnswerBytes } from "@card-rewards/domain/Delivery"
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Database from "../Database.ts"
-import { value } from "../Database.ts"
+import { transaction, value, withinRequestDeadline } from "../Database.ts"
 import { expectFewRows, joinByKey } from "../Database/PlannerHints.ts"
 import { columnList, int4, int8, nullable, type Row, text, timestamptz, type Written } from "../Database/Table.ts"
 import type { EndpointRecord, Recorded, Retry } from "./Delivery.ts"
@@ -20,8 +19,8 @@ export const record = (
   now: number
 ): Effect.Effect<Recorded, Unavailable, SqlClient.SqlClient> =>
   records.every(({ retries }) => retries.length === 0)
-    ? Database.withinRequestDeadline(store(records))
-    : Database.transaction(Effect.tap(store(records), ({ stored }) =>
+    ? withinRequestDeadline(store(records))
+    : transaction(Effect.tap(store(records), ({ stored }) =>
       storeRetries(records.filter(({ integratorId }) => stored.has(integratorId)), now)))
 
 const endpointColumns = columnList({

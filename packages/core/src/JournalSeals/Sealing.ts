@@ -3,8 +3,7 @@ import type { Unavailable } from "@card-rewards/domain/Errors"
 import { maxSealedEntries } from "@card-rewards/domain/JournalSeal"
 import { Clock, Context, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Database from "../Database.ts"
-import { columns, value } from "../Database.ts"
+import { backgroundStep, columns, value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
 import { isOwned } from "../Slots.ts"
 import { lastSeal, sealedText } from "./Chain.ts"
@@ -80,7 +79,7 @@ const scan = Effect.fnUntraced(function*(after: string, now: number) {
   const sql = yield* SqlClient.SqlClient
   const pausedFrom = value.timestamptz(now - (yield* SealPauseMillis))
   type Found = { last: string | null; integratorId: IntegratorId | null; entries: bigint; sealed: bigint }
-  const rows = yield* Database.backgroundStep(sql<Found>`
+  const rows = yield* backgroundStep(sql<Found>`
     WITH page AS MATERIALIZED (
       SELECT integrator_id, entries FROM vaults WHERE integrator_id > ${after}
       ORDER BY integrator_id LIMIT ${value.int4(maxScanned)}
@@ -107,7 +106,7 @@ const scan = Effect.fnUntraced(function*(after: string, now: number) {
  */
 const seal = Effect.fnUntraced(function*(batch: ReadonlyArray<Unsealed>, now: number) {
   const sql = yield* SqlClient.SqlClient
-  return yield* Database.backgroundStep(sql<{ integratorId: IntegratorId; toEntry: bigint }>`
+  return yield* backgroundStep(sql<{ integratorId: IntegratorId; toEntry: bigint }>`
     INSERT INTO journal_seals (integrator_id, seal, from_entry, to_entry, sealed_at, previous_hash, hash)
     SELECT next.integrator_id, next.seal, next.from_entry, next.to_entry, ${value.timestamptz(now)}, next.previous_hash,
       sha256(next.previous_hash || sealed.text)

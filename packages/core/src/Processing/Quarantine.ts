@@ -1,8 +1,7 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Database from "../Database.ts"
-import { value } from "../Database.ts"
+import { backgroundStep, value } from "../Database.ts"
 import * as Metrics from "../Metrics.ts"
 import type { Reason } from "../Quarantine.ts"
 import { isOwned } from "../Slots.ts"
@@ -66,7 +65,7 @@ export const add = Effect.fnUntraced(function*(integratorId: string, { error: ca
   const now = yield* Clock.currentTimeMillis
   // an integrator that is behind can catch up at once: its retries do not depend on a change elsewhere
   const pauseMillis = reason === "behind" ? 0 : pauseMillisAfter(1)
-  const rows = yield* Database.backgroundStep(sql`
+  const rows = yield* backgroundStep(sql`
     INSERT INTO quarantine (integrator_id, reason, error, failures, since, next_attempt_at)
     SELECT i.integrator_id, ${reason}, ${error}, 1, ${value.timestamptz(now)}, ${value.timestamptz(now + pauseMillis)}
     FROM integrators i WHERE i.integrator_id = ${integratorId} AND ${isOwned("i.integrator_id")}
@@ -83,7 +82,7 @@ export const add = Effect.fnUntraced(function*(integratorId: string, { error: ca
 export const lease = Effect.fnUntraced(function*() {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
-  const rows = yield* Database.backgroundStep(sql<Lease>`
+  const rows = yield* backgroundStep(sql<Lease>`
     UPDATE quarantine SET next_attempt_at = ${value.timestamptz(now + leaseMillis)}
     WHERE integrator_id = (
       SELECT integrator_id FROM quarantine
@@ -96,7 +95,7 @@ export const lease = Effect.fnUntraced(function*() {
 /** Ends the quarantine after a successful retry: the integrator returns to joint batches. */
 export const release = Effect.fnUntraced(function*({ failures, integratorId, leasedUntil }: Lease) {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* Database.backgroundStep(sql`
+  const rows = yield* backgroundStep(sql`
     DELETE FROM quarantine WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}
       AND ${isOwned("integrator_id")}
     RETURNING integrator_id`)
@@ -110,7 +109,7 @@ export const release = Effect.fnUntraced(function*({ failures, integratorId, lea
 export const continueLater = Effect.fnUntraced(function*({ integratorId, leasedUntil }: Lease) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
-  yield* Database.backgroundStep(sql`
+  yield* backgroundStep(sql`
     UPDATE quarantine SET next_attempt_at = ${value.timestamptz(now)}
     WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}
       AND ${isOwned("integrator_id")}`)
@@ -123,7 +122,7 @@ export const fail = Effect.fnUntraced(function*(lease: Lease, { error: cause, re
   const { failures, integratorId, leasedUntil } = lease
   const now = yield* Clock.currentTimeMillis
   const pauseMillis = pauseMillisAfter(failures + 1)
-  yield* Database.backgroundStep(sql`
+  yield* backgroundStep(sql`
     UPDATE quarantine SET reason = ${reason}, error = ${error}, failures = failures + 1,
       next_attempt_at = ${value.timestamptz(now + pauseMillis)}
     WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}

@@ -3,8 +3,7 @@ import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { compile, type ProgramVersion } from "@card-rewards/domain/ProgramVersion"
 import { Cause, Clock, Effect, Schema, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Database from "../Database.ts"
-import { columns } from "../Database.ts"
+import { backgroundStep, columns } from "../Database.ts"
 import * as Tracing from "../Tracing.ts"
 import { BrokenDefinition, type CachedPrograms, Catalog, type VersionMetadata } from "./Catalog.ts"
 import { type Need, Reservations } from "./Reservations.ts"
@@ -71,7 +70,7 @@ export const makeVersions = Effect.fnUntraced(function*(limits: CacheLimits = de
       const wanted = reservations.next(reserved, maxLoadBytes)
       if (wanted.length > 0) yield* readDefinitions(wanted)
       return reserved.length
-    }).pipe(Database.backgroundStep, loading.withPermit, Tracing.startDeferred(() => []))
+    }).pipe(backgroundStep, loading.withPermit, Tracing.startDeferred(() => []))
   })
 
   const ensure = Effect.fnUntraced(function*(catalog: Catalog, versions: Iterable<VersionMetadata>) {
