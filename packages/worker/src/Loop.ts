@@ -2,7 +2,7 @@ import * as Database from "@card-rewards/core/Database"
 import { serverErrorOf } from "@card-rewards/core/Database/Errors"
 import * as Metrics from "@card-rewards/core/Metrics"
 import { Unavailable } from "@card-rewards/domain/Errors"
-import { Cause, Clock, Context, Duration, Effect, Layer, Random, type Scope } from "effect"
+import { Cause, Clock, Context, Duration, Effect, Exit, Layer, Random, type Scope } from "effect"
 
 export interface LoopOptions {
   /** The pause after a step that found nothing to do; 150 ms when absent. */
@@ -57,11 +57,11 @@ export const run = Effect.fnUntraced(function*<E, R>(
     const bounded = Effect.provideService(measured, Database.StepMillis, deadlineMillis)
     const [took, exit] = yield* Effect.timed(Effect.exit(bounded))
     const tookMillis = Duration.toMillis(took)
-    const isExceeded = exit._tag === "Failure" && tookMillis >= deadlineMillis && (yield* yield* IsReachable)
+    const isExceeded = Exit.isFailure(exit) && tookMillis >= deadlineMillis && (yield* yield* IsReachable)
     exceeded = isExceeded ? exceeded + 1 : 0
-    if (exit._tag === "Success") deadlineMillis = clampDeadline(4 * tookMillis)
+    if (Exit.isSuccess(exit)) deadlineMillis = clampDeadline(4 * tookMillis)
     else if (exceeded > 2) deadlineMillis = clampDeadline(2 * tookMillis)
-    if (exit._tag === "Failure") {
+    if (Exit.isFailure(exit)) {
       const backoffMillis = Math.min(maxBackoffMillis, firstBackoffMillis * 2 ** Math.min(failures, 16))
       failures++
       yield* report(name, backoffMillis, exit.cause)
@@ -92,7 +92,7 @@ export const layer = <E, R>(
 const measure = <E, R>(name: string, step: Effect.Effect<boolean, E, R>): Effect.Effect<boolean, E, R> =>
   Effect.flatMap(Clock.monotonicTimeNanos, (startedNanos) =>
     Effect.onExit(step, (exit) => {
-      const outcome = exit._tag === "Failure" ? "failed" : exit.value ? "worked" : "idle"
+      const outcome = Exit.isFailure(exit) ? "failed" : exit.value ? "worked" : "idle"
       return Effect.flatMap(Metrics.secondsSince(startedNanos), (seconds) =>
         Metrics.add(stepDuration, seconds, { step: name, outcome }))
     }))

@@ -1,4 +1,4 @@
-import { Clock, Context, Effect } from "effect"
+import { Clock, Context, Effect, Exit } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
@@ -225,7 +225,7 @@ const sampleWriters = Effect.fnUntraced(function*(watermarks: LaneWatermarks) {
       AND relation = 'spend_event_queue'::regclass AND mode = 'RowExclusiveLock' AND pid <> pg_backend_pid()`
   yield* Effect.onExit(reading, (exit) =>
     Effect.sync(() => {
-      const writers = exit._tag === "Success" ? new Set(exit.value.map(({ writer }) => writer)) : undefined
+      const writers = Exit.isSuccess(exit) ? new Set(exit.value.map(({ writer }) => writer)) : undefined
       watermarks.endSample(started, writers)
     }))
 })
