@@ -1,9 +1,11 @@
+import { asset } from "./Columns.ts"
+
 /** Reward programs and their versions. */
 export const statements = [
   `CREATE TABLE programs (
     integrator_id text NOT NULL REFERENCES integrators,
     program_id text NOT NULL,
-    asset text NOT NULL CHECK (asset IN ('USDC', 'EURe')),
+    ${asset},
     PRIMARY KEY (integrator_id, program_id)
   )`,
   `CREATE TABLE program_versions (
