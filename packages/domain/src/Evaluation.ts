@@ -18,18 +18,19 @@ export interface Effective {
   readonly effectiveFrom: number
 }
 
-/** Sorts a program's versions in the order in which they take effect, as {@link versionInForce} requires. */
+/** Sorts a program's versions in the order in which they take effect, as {@link indexInForce} requires. */
 export const inOrderOfEffect = <V extends Effective>(versions: ReadonlyArray<V>): ReadonlyArray<V> =>
   versions.toSorted((a, b) => isNewer(a, b) ? 1 : -1)
 
-/**
- * Returns the version in force at an instant: the one with the greatest `effectiveFrom` at or before it, and of equal
- * ones the highest number (decisions, section 5.2). The versions are those of one program, {@link inOrderOfEffect}.
- */
+/** Returns the version at {@link indexInForce}. */
 export const versionInForce = <V extends Effective>(versions: ReadonlyArray<V>, at: number): V | undefined =>
   versions[indexInForce(versions, at)]
 
-/** The index of {@link versionInForce}; −1 where no version is in force. */
+/**
+ * Returns the index of the version in force at an instant: the one with the greatest `effectiveFrom` at or before it,
+ * and of equal ones the highest number (decisions, section 5.2); −1 where there is none. The versions are those of one
+ * program, {@link inOrderOfEffect}.
+ */
 export const indexInForce = (versions: ReadonlyArray<Effective>, at: number): number => {
   let low = 0
   let high = versions.length

@@ -88,7 +88,7 @@ export interface ColumnList<C extends Columns> {
 
 /** A table, with the columns that this service reads or writes by rows. */
 export interface Table<C extends Columns> extends ColumnList<C> {
-  /** `INSERT INTO rewards (user_id, …) SELECT * FROM unnest($1, …)` */
+  /** `INSERT INTO rewards (user_id, …) SELECT * FROM (SELECT unnest($1), …) AS t(user_id, …)` */
   readonly insert: (rows: ReadonlyArray<WrittenOf<C>>) => Statement.Fragment
 }
 

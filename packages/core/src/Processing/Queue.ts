@@ -12,11 +12,10 @@ export const maxLanes = 512
 
 /**
  * Scans of the whole queue that take longer than this number of milliseconds, and again as long for each
- * {@link lanesInTime} lanes that they find, are slow: while any transaction holds a
- * snapshot, PostgreSQL keeps the dead rows of the queue, and each scan has to skip all of them. While scans are slow,
- * each is followed by a pause of nine times the duration of the quickest of the last {@link scansCompared}, in which
- * only lanes that had work recently are scanned, each from its watermark. The worker's loops set the limit; by default
- * no scan is slow.
+ * {@link lanesInTime} lanes that they find, are slow: while any transaction holds a snapshot, PostgreSQL keeps the dead
+ * rows of the queue, and each scan has to skip all of them. While scans are slow, each is followed by a pause of nine
+ * times the duration of the quickest of the last {@link scansCompared}, in which only lanes that had work recently are
+ * scanned, each from its watermark. The worker's loops set the limit; by default no scan is slow.
  */
 export const SlowScanMillis = Context.Reference<number>("@card-rewards/core/Processing/SlowScanMillis", {
   defaultValue: () => Number.POSITIVE_INFINITY

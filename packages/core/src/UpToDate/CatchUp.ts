@@ -24,8 +24,8 @@ const batchMillis = 250
 
 /**
  * Applies due rewards of the users of one integrator's reads, in pieces of one transaction each, and answers all reads.
- * Who has waited longest is in the first piece. The batch ends with the first piece that is not everything, or that
- * fails: other integrators wait for no more than that, and the other users for another batch.
+ * The user who has waited longest is in the first piece. The batch ends with the first piece that is not everything, or
+ * that fails: other integrators wait for no more than that, and the other users for another batch.
  *
  * A user with many due rewards, or with a broken row, does not keep the others of the integrator from being answered:
  * after the piece that they were in together all of them are slow, and the next batches have one of them in the first
@@ -50,7 +50,7 @@ interface User {
   readonly waitingSince: number
 }
 
-/** Who has waited longest is first. */
+/** The user who has waited longest is first. */
 const byUser = (reads: Reads): ReadonlyArray<User> =>
   [...Map.groupBy(reads, ({ request }) => request.userId).values()].map((reads) => ({
     reads,
