@@ -4,13 +4,13 @@ import { type Asset, assets, maxAmount } from "@card-rewards/domain/Money"
 import { balanceOf } from "@card-rewards/domain/Statement"
 import { UserNotEnrolled } from "@card-rewards/domain/User"
 import {
-  type ClaimSimulation,
-  type Simulation,
+  type ClaimRequest,
+  type LowFundsThreshold,
   SimulationConflict,
   type SimulationRecorded,
   SimulationRefused,
-  type LowFundsThreshold,
   type Vault as VaultState,
+  type VaultOperationRequest,
   type VaultStatus
 } from "@card-rewards/domain/Vault"
 import { Context, Effect, Layer } from "effect"
@@ -23,7 +23,7 @@ import { lockVault } from "./Locks.ts"
 import { noAction, type RecordAction } from "./OperatorActions/RecordAction.ts"
 import * as Tables from "./Tables.ts"
 
-type Operation = Simulation & Partial<Pick<ClaimSimulation, "userId">>
+type Operation = VaultOperationRequest & Partial<Pick<ClaimRequest, "userId">>
 type Refusals = SimulationConflict | SimulationRefused
 
 /**
@@ -49,13 +49,13 @@ export class Vault extends Context.Service<Vault, {
   /** Adds free money, and funds waiting rewards with it, first in, first out. */
   readonly deposit: (
     integratorId: IntegratorId,
-    request: Simulation,
+    request: VaultOperationRequest,
     record?: RecordAction
   ) => Effect.Effect<SimulationRecorded, Refusals | Unavailable>
   /** Takes money out of the vault; only free money can be withdrawn. */
   readonly withdraw: (
     integratorId: IntegratorId,
-    request: Simulation,
+    request: VaultOperationRequest,
     record?: RecordAction
   ) => Effect.Effect<SimulationRecorded, Refusals | Unavailable>
   /**
@@ -64,7 +64,7 @@ export class Vault extends Context.Service<Vault, {
    */
   readonly claim: (
     integratorId: IntegratorId,
-    request: ClaimSimulation,
+    request: ClaimRequest,
     record?: RecordAction
   ) => Effect.Effect<SimulationRecorded, Refusals | UserNotEnrolled | Unavailable>
 }>()("@card-rewards/core/Vault") {
@@ -193,7 +193,7 @@ const conflict = (reference: Reference) =>
 
 const refuse = (reference: Reference, message: string) => Effect.fail(new SimulationRefused({ reference, message }))
 
-const requireUser = Effect.fnUntraced(function*(integratorId: IntegratorId, { userId }: ClaimSimulation) {
+const requireUser = Effect.fnUntraced(function*(integratorId: IntegratorId, { userId }: ClaimRequest) {
   const sql = yield* SqlClient.SqlClient
   const users = yield* sql`SELECT 1 FROM users WHERE integrator_id = ${integratorId} AND user_id = ${userId}`
   if (users.length === 0) {
@@ -211,7 +211,7 @@ const moveOf = (request: Operation, from: "world" | "free", to: "world" | "free"
   reference: request.reference
 })
 
-const deposit = Effect.fnUntraced(function*(book: Ledger.Book, request: Simulation) {
+const deposit = Effect.fnUntraced(function*(book: Ledger.Book, request: VaultOperationRequest) {
   const { amount: { amount, asset }, reference } = request
   if (book.vault[asset].held + amount > maxAmount) {
     return yield* refuse(reference, "The vault's balance would have more than 78 digits")
@@ -220,13 +220,13 @@ const deposit = Effect.fnUntraced(function*(book: Ledger.Book, request: Simulati
   yield* Ledger.fundWaiting(book, asset)
 })
 
-const withdraw = Effect.fnUntraced(function*(book: Ledger.Book, request: Simulation) {
+const withdraw = Effect.fnUntraced(function*(book: Ledger.Book, request: VaultOperationRequest) {
   const { amount: { amount, asset }, reference } = request
   if (amount > book.vault[asset].free) return yield* refuse(reference, "The vault has less free money than this amount")
   book.move(moveOf(request, "free", "world"))
 })
 
-const claim = Effect.fnUntraced(function*(book: Ledger.Book, request: ClaimSimulation) {
+const claim = Effect.fnUntraced(function*(book: Ledger.Book, request: ClaimRequest) {
   const { amount: { amount, asset }, reference, userId } = request
   if (amount > book.user(userId, asset).claimable) {
     return yield* refuse(reference, "The user can claim less than this amount")

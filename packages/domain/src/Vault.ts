@@ -56,20 +56,20 @@ export const LowFundsRequest = Schema.Struct({ threshold: Amount }).annotate({
 })
 
 /** Request body of a deposit or withdrawal. `reference` is unique in the vault over all three operations. */
-export const Simulation = Schema.Struct({ reference: Reference, amount: AssetAmount }).annotate({
-  identifier: "Simulation",
+export const VaultOperationRequest = Schema.Struct({ reference: Reference, amount: AssetAmount }).annotate({
+  identifier: "VaultOperationRequest",
   expected: "an object",
   description: "A deposit or withdrawal. `reference` is unique in the vault over deposits, withdrawals and claims."
 })
-export type Simulation = typeof Simulation.Type
+export type VaultOperationRequest = typeof VaultOperationRequest.Type
 
 /** Request body of a claim. */
-export const ClaimSimulation = Schema.Struct({ ...Simulation.fields, userId: UserId }).annotate({
-  identifier: "ClaimSimulation",
+export const ClaimRequest = Schema.Struct({ ...VaultOperationRequest.fields, userId: UserId }).annotate({
+  identifier: "ClaimRequest",
   expected: "an object",
   description: "A user's claim of part or all of the claimable amount."
 })
-export type ClaimSimulation = typeof ClaimSimulation.Type
+export type ClaimRequest = typeof ClaimRequest.Type
 
 /** Response of the three operations; `duplicate` if exactly this request was recorded before. */
 export const SimulationRecorded = Schema.Struct({

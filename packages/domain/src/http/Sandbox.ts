@@ -2,12 +2,12 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { ClockCannotGoBack, SandboxClock } from "../SandboxClock.ts"
 import { UserNotEnrolled } from "../User.ts"
 import {
-  ClaimSimulation,
-  Simulation,
+  ClaimRequest,
   SimulationConflict,
   SimulationRecorded,
   SimulationRefused,
-  Vault
+  Vault,
+  VaultOperationRequest
 } from "../Vault.ts"
 import { RequestPipeline } from "./RequestPipeline.ts"
 
@@ -18,7 +18,7 @@ export class Sandbox extends HttpApiGroup.make("sandbox").add(
     description: "The money in the vault, and its free part."
   })),
   HttpApiEndpoint.post("deposit", "/v1/sandbox/deposits", {
-    payload: Simulation,
+    payload: VaultOperationRequest,
     success: SimulationRecorded,
     error: [SimulationConflict, SimulationRefused]
   }).annotateMerge(OpenApi.annotations({
@@ -27,7 +27,7 @@ export class Sandbox extends HttpApiGroup.make("sandbox").add(
       "creation. A repeat of the exact request is `duplicate: true`."
   })),
   HttpApiEndpoint.post("withdraw", "/v1/sandbox/withdrawals", {
-    payload: Simulation,
+    payload: VaultOperationRequest,
     success: SimulationRecorded,
     error: [SimulationConflict, SimulationRefused]
   }).annotateMerge(OpenApi.annotations({
@@ -35,7 +35,7 @@ export class Sandbox extends HttpApiGroup.make("sandbox").add(
     description: "Takes free money only. A repeat of the exact request is `duplicate: true`."
   })),
   HttpApiEndpoint.post("claim", "/v1/sandbox/claims", {
-    payload: ClaimSimulation,
+    payload: ClaimRequest,
     success: SimulationRecorded.pipe(HttpApiSchema.status(202)),
     error: [SimulationConflict, SimulationRefused, UserNotEnrolled]
   }).annotateMerge(OpenApi.annotations({
