@@ -8,7 +8,7 @@ import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
 import type { Digest, SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
-import { value, withinRequestDeadline } from "./Database.ts"
+import { transaction, value, withinRequestDeadline } from "./Database.ts"
 import { columnList, int4, type Row, timestamptz } from "./Database/Table.ts"
 import { Environment } from "./Environment.ts"
 import { lockIntegrator } from "./Locks.ts"
@@ -70,118 +70,115 @@ export class ApiKeys extends Context.Service<ApiKeys, {
   /** Records when keys were used, to the minute. Writes only times later than the stored ones. */
   readonly markUsed: (uses: ReadonlyArray<KeyUse>) => Effect.Effect<void, Unavailable>
 }>()("@card-rewards/core/ApiKeys") {
-  static readonly layer: Layer.Layer<ApiKeys, never, SqlClient.SqlClient | Environment> = Layer.effect(
+  static readonly layer = Layer.effect(
     ApiKeys,
-    Effect.suspend(() => make)
+    Effect.gen(function*() {
+      const run = Effect.provideContext(yield* Effect.context<IssueServices>())
+      const readKey = yield* Batcher.ofReads<LookUp, LookedUp>({
+        name: "ApiKeys.readKeys",
+        keyOf: ({ client }) => client,
+        read: (lookUps) => readKeys(lookUps).pipe(run)
+      })
+      return ApiKeys.of({
+        list: Effect.fn("ApiKeys.list")(list, run),
+        create: Effect.fn("ApiKeys.create")(create, run),
+        revoke: Effect.fn("ApiKeys.revoke")(revoke, run),
+        find: Effect.fn("ApiKeys.find")((lookUp) => Effect.flatMap(readKey(lookUp), keyOf)),
+        markUsed: Effect.fn("ApiKeys.markUsed")(markUsed, run)
+      })
+    })
   ).pipe(Layer.provide([NodeCrypto.layerSecureRandom, NodeCrypto.layerDigest]))
 }
 
 const shown = Tables.apiKeys.pick("name", "last4", "created_at", "revoked_at", "last_used_at")
 type KeyRow = Row<typeof shown>
 
+const list = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<KeyRow>`SELECT ${shown.names} FROM api_keys
+    WHERE integrator_id = ${integratorId} ORDER BY created_at, name COLLATE "C"`
+  return rows.map(toKey)
+}, withinRequestDeadline)
+
+const create = Effect.fnUntraced(function*(
+  integratorId: IntegratorId,
+  name: ApiKeyName,
+  record: RecordAction = noAction
+) {
+  yield* lockIntegrator(integratorId)
+  const existing = yield* select(integratorId, name)
+  if (existing !== undefined) {
+    yield* record("unchanged")
+    return { key: toKey(existing), duplicate: true }
+  }
+  const { all, active } = yield* count(integratorId)
+  if (all >= maxKeys) return yield* limitReached(maxKeys, "keys in all, revoked ones included")
+  if (active >= maxActiveKeys) return yield* limitReached(maxActiveKeys, "active keys; revoke one first")
+  const { key, secret } = yield* issue(integratorId, name)
+  yield* record("done")
+  return { key, secret: Redacted.value(secret), duplicate: false }
+}, transaction)
+
+const revoke = Effect.fnUntraced(function*(
+  integratorId: IntegratorId,
+  name: ApiKeyName,
+  record: RecordAction = noAction
+) {
+  const sql = yield* SqlClient.SqlClient
+  yield* lockIntegrator(integratorId)
+  const existing = yield* select(integratorId, name)
+  if (existing === undefined) return yield* NotFound.of("api_key", name)
+  if (existing.revokedAt !== null) {
+    yield* record("unchanged")
+    return toKey(existing)
+  }
+  const { active } = yield* count(integratorId)
+  if (active === 1) {
+    const message = "The last active key cannot be revoked; create another one first"
+    return yield* new LastActiveKey({ name, message })
+  }
+  const revokedAt = yield* Clock.currentTimeMillis
+  yield* sql`UPDATE api_keys SET revoked_at = ${value.timestamptz(revokedAt)}
+    WHERE integrator_id = ${integratorId} AND name = ${name}`
+  yield* record("done")
+  return toKey({ ...existing, revokedAt })
+}, transaction)
+
+const select = Effect.fnUntraced(function*(integratorId: IntegratorId, name: ApiKeyName) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<KeyRow>`SELECT ${shown.names} FROM api_keys
+    WHERE integrator_id = ${integratorId} AND name = ${name}`
+  return row
+})
+
+const count = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ all: number; active: number }>`
+    SELECT count(*)::int AS "all", (count(*) FILTER (WHERE revoked_at IS NULL))::int AS active
+    FROM api_keys WHERE integrator_id = ${integratorId}`
+  return rows[0] ?? { all: 0, active: 0 }
+})
+
 const usedKeys = columnList({ ...Tables.apiKeys.pick("integrator_id", "name").columns, minute: timestamptz() })
 
-const statements = (sql: SqlClient.SqlClient) => ({
-  lock: (integratorId: IntegratorId) =>
-    Effect.provideService(lockIntegrator(integratorId), SqlClient.SqlClient, sql),
-  select: (integratorId: IntegratorId, name: ApiKeyName) =>
-    Effect.map(
-      sql<KeyRow>`SELECT ${shown.names} FROM api_keys
-        WHERE integrator_id = ${integratorId} AND name = ${name}`,
-      (rows) => rows[0]
-    ),
-  count: Effect.fnUntraced(function*(integratorId: IntegratorId) {
-    const rows = yield* sql<{ all: number; active: number }>`
-      SELECT count(*)::int AS "all", (count(*) FILTER (WHERE revoked_at IS NULL))::int AS active
-      FROM api_keys WHERE integrator_id = ${integratorId}`
-    return rows[0] ?? { all: 0, active: 0 }
-  }),
-  // locks the rows in key order, so that two processes do not deadlock
-  updateUses: (uses: ReadonlyArray<KeyUse>) =>
-    sql`UPDATE api_keys k SET last_used_at = later.minute
-      FROM (
-        SELECT k.integrator_id, k.name, u.minute
-        FROM (
-          SELECT integrator_id, name, max(minute) AS minute
-          FROM ${usedKeys.unnest(uses.map((use) => ({ ...use, minute: startOfMinute(use.at) })))}
-          GROUP BY integrator_id, name
-        ) u
-        JOIN api_keys k ON k.integrator_id = u.integrator_id AND k.name = u.name
-        WHERE (k.last_used_at IS NULL OR k.last_used_at < u.minute) AND ${isOwned("k.integrator_id")}
-        ORDER BY k.integrator_id, k.name FOR NO KEY UPDATE OF k
-      ) later
-      WHERE k.integrator_id = later.integrator_id AND k.name = later.name`
-})
-
-const make = Effect.gen(function*() {
+const markUsed = Effect.fnUntraced(function*(uses: ReadonlyArray<KeyUse>) {
+  if (uses.length === 0) return
   const sql = yield* SqlClient.SqlClient
-  const services = yield* Effect.context<IssueServices>()
-
-  const { count, lock, select, updateUses } = statements(sql)
-
-  const list = Effect.fn("ApiKeys.list")(function*(integratorId: IntegratorId) {
-    const rows = yield* sql<KeyRow>`SELECT ${shown.names} FROM api_keys
-      WHERE integrator_id = ${integratorId} ORDER BY created_at, name COLLATE "C"`
-    return rows.map(toKey)
-  }, withinRequestDeadline)
-
-  const create = Effect.fn("ApiKeys.create")(function*(
-    integratorId: IntegratorId,
-    name: ApiKeyName,
-    record: RecordAction = noAction
-  ) {
-    yield* lock(integratorId)
-    const existing = yield* select(integratorId, name)
-    if (existing !== undefined) {
-      yield* Effect.provideContext(record("unchanged"), services)
-      return { key: toKey(existing), duplicate: true }
-    }
-    const { all, active } = yield* count(integratorId)
-    if (all >= maxKeys) return yield* limitReached(maxKeys, "keys in all, revoked ones included")
-    if (active >= maxActiveKeys) return yield* limitReached(maxActiveKeys, "active keys; revoke one first")
-    const { key, secret } = yield* Effect.provideContext(issue(integratorId, name), services)
-    yield* Effect.provideContext(record("done"), services)
-    return { key, secret: Redacted.value(secret), duplicate: false }
-  }, sql.withTransaction, withinRequestDeadline)
-
-  const revoke = Effect.fn("ApiKeys.revoke")(function*(
-    integratorId: IntegratorId,
-    name: ApiKeyName,
-    record: RecordAction = noAction
-  ) {
-    yield* lock(integratorId)
-    const existing = yield* select(integratorId, name)
-    if (existing === undefined) return yield* NotFound.of("api_key", name)
-    if (existing.revokedAt !== null) {
-      yield* Effect.provideContext(record("unchanged"), services)
-      return toKey(existing)
-    }
-    const { active } = yield* count(integratorId)
-    if (active === 1) {
-      const message = "The last active key cannot be revoked; create another one first"
-      return yield* new LastActiveKey({ name, message })
-    }
-    const revokedAt = yield* Clock.currentTimeMillis
-    yield* sql`UPDATE api_keys SET revoked_at = ${value.timestamptz(revokedAt)}
-      WHERE integrator_id = ${integratorId} AND name = ${name}`
-    yield* Effect.provideContext(record("done"), services)
-    return toKey({ ...existing, revokedAt })
-  }, sql.withTransaction, withinRequestDeadline)
-
-  const readKey = yield* Batcher.ofReads<LookUp, LookedUp>({
-    name: "ApiKeys.readKeys",
-    keyOf: ({ client }) => client,
-    read: (lookUps) => Effect.provideService(readKeys(lookUps), SqlClient.SqlClient, sql)
-  })
-
-  const find = Effect.fn("ApiKeys.find")((lookUp: LookUp) => Effect.flatMap(readKey(lookUp), keyOf))
-
-  const markUsed = Effect.fn("ApiKeys.markUsed")(function*(uses: ReadonlyArray<KeyUse>) {
-    if (uses.length > 0) yield* updateUses(uses)
-  }, withinRequestDeadline)
-
-  return ApiKeys.of({ list, create, revoke, find, markUsed })
-})
+  // locks the rows in key order, so that two processes do not deadlock
+  yield* sql`UPDATE api_keys k SET last_used_at = later.minute
+    FROM (
+      SELECT k.integrator_id, k.name, u.minute
+      FROM (
+        SELECT integrator_id, name, max(minute) AS minute
+        FROM ${usedKeys.unnest(uses.map((use) => ({ ...use, minute: startOfMinute(use.at) })))}
+        GROUP BY integrator_id, name
+      ) u
+      JOIN api_keys k ON k.integrator_id = u.integrator_id AND k.name = u.name
+      WHERE (k.last_used_at IS NULL OR k.last_used_at < u.minute) AND ${isOwned("k.integrator_id")}
+      ORDER BY k.integrator_id, k.name FOR NO KEY UPDATE OF k
+    ) later
+    WHERE k.integrator_id = later.integrator_id AND k.name = later.name`
+}, withinRequestDeadline)
 
 const lookedUp = columnList({ ...Tables.apiKeyHashes.pick("key_hash").columns, slot: int4(), position: int4() })
 

@@ -9,7 +9,7 @@ import { SecureRandom } from "effect/crypto"
 import { Hex } from "effect/encoding"
 import { SqlClient } from "effect/sql"
 import { issue, type IssueServices } from "./ApiKeys.ts"
-import { columns, value, withinRequestDeadline } from "./Database.ts"
+import { columns, transaction, value, withinRequestDeadline } from "./Database.ts"
 import { Environment } from "./Environment.ts"
 import { noAction, type RecordAction } from "./OperatorActions/RecordAction.ts"
 import { isOwned, type Owned, requireOwned } from "./Slots.ts"
@@ -68,9 +68,22 @@ export class Integrators extends Context.Service<Integrators, {
     record?: RecordAction
   ) => Effect.Effect<Integrator, IntegratorNotFound | Unavailable>
 }>()("@card-rewards/core/Integrators") {
-  static readonly layer: Layer.Layer<Integrators, never, SqlClient.SqlClient | Environment> = Layer.effect(
+  static readonly layer = Layer.effect(
     Integrators,
-    Effect.suspend(() => make)
+    Effect.gen(function*() {
+      const run = Effect.provideContext(yield* Effect.context<IssueServices>())
+      return Integrators.of({
+        create: Effect.fn("Integrators.create")(create, run),
+        list: list.pipe(run, Effect.withSpan("Integrators.list")),
+        requireExisting: Effect.fn("Integrators.requireExisting")(requireExisting, run),
+        suspend: Effect.fn("Integrators.suspend")((integratorId, record) =>
+          Effect.flatMap(Clock.currentTimeMillis, (now) => setSuspended(integratorId, now, record)).pipe(run)
+        ),
+        resume: Effect.fn("Integrators.resume")((integratorId, record) =>
+          setSuspended(integratorId, null, record).pipe(run)
+        )
+      })
+    })
   ).pipe(Layer.provide([NodeCrypto.layerSecureRandom, NodeCrypto.layerDigest]))
 }
 
@@ -80,65 +93,40 @@ interface IntegratorRow {
   readonly suspendedAt: number | null
 }
 
-const make = Effect.gen(function*() {
+const create = Effect.fnUntraced(function*(integratorId: IntegratorId, record: RecordAction = noAction) {
   const sql = yield* SqlClient.SqlClient
   const random = yield* SecureRandom.SecureRandom
-  const vaultId = yield* Environment
+  const salt = Hex.encode(yield* random.randomBytes(8))
+  const now = yield* Clock.currentTimeMillis
+  // a statement of its own: Citus refuses a subquery in an INSERT
+  yield* requireSlot(integratorId)
+  const made = yield* sql`INSERT INTO integrators (integrator_id, created_at, event_salt)
+    VALUES (${integratorId}, ${value.timestamptz(now)}, ${salt}) ON CONFLICT DO NOTHING RETURNING integrator_id`
+  if (made.length === 0) {
+    return yield* new IntegratorExists({ integratorId, message: "There is an integrator with this id already" })
+  }
+  yield* sql`INSERT INTO lanes (integrator_id, lane)
+    SELECT ${integratorId}, lane FROM generate_series(0, ${value.int4(laneCount - 1)}) AS lane`
+  yield* sql`INSERT INTO vaults (integrator_id, vault_id) VALUES (${integratorId}, ${yield* Environment})`
+  yield* sql`INSERT INTO vault_balances (integrator_id, asset, held, free)
+    SELECT ${integratorId}, asset, 0, 0 FROM unnest(${columns.text(assets)}) AS asset`
+  const { secret } = yield* issue(integratorId, firstKeyName)
+  yield* record("done")
+  return { integratorId, keyName: firstKeyName, apiKey: secret }
+}, transaction)
 
-  const services = yield* Effect.context<IssueServices>()
+const list = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<IntegratorRow>`SELECT integrator_id, created_at, suspended_at FROM integrators
+    ORDER BY integrator_id COLLATE "C"`
+  return rows.map(toIntegrator)
+}).pipe(withinRequestDeadline)
 
-  const create = Effect.fn("Integrators.create")(function*(
-    integratorId: IntegratorId,
-    record: RecordAction = noAction
-  ) {
-    const salt = Hex.encode(yield* random.randomBytes(8))
-    const now = yield* Clock.currentTimeMillis
-    // a statement of its own: Citus refuses a subquery in an INSERT
-    yield* Effect.provideContext(requireSlot(integratorId), services)
-    const made = yield* sql`INSERT INTO integrators (integrator_id, created_at, event_salt)
-      VALUES (${integratorId}, ${value.timestamptz(now)}, ${salt}) ON CONFLICT DO NOTHING RETURNING integrator_id`
-    if (made.length === 0) {
-      return yield* new IntegratorExists({ integratorId, message: "There is an integrator with this id already" })
-    }
-    yield* sql`INSERT INTO lanes (integrator_id, lane)
-      SELECT ${integratorId}, lane FROM generate_series(0, ${value.int4(laneCount - 1)}) AS lane`
-    yield* sql`INSERT INTO vaults (integrator_id, vault_id) VALUES (${integratorId}, ${vaultId})`
-    yield* sql`INSERT INTO vault_balances (integrator_id, asset, held, free)
-      SELECT ${integratorId}, asset, 0, 0 FROM unnest(${columns.text(assets)}) AS asset`
-    const { secret } = yield* Effect.provideContext(issue(integratorId, firstKeyName), services)
-    yield* Effect.provideContext(record("done"), services)
-    return { integratorId, keyName: firstKeyName, apiKey: secret }
-  }, sql.withTransaction, withinRequestDeadline)
-
-  const list = sql<IntegratorRow>`SELECT integrator_id, created_at, suspended_at FROM integrators
-    ORDER BY integrator_id COLLATE "C"`.pipe(
-    Effect.map((rows) => rows.map(toIntegrator)),
-    withinRequestDeadline,
-    Effect.withSpan("Integrators.list")
-  )
-
-  const change = (integratorId: IntegratorId, suspendedAt: number | null, record: RecordAction = noAction) =>
-    setSuspended(integratorId, suspendedAt, record).pipe(
-      sql.withTransaction,
-      withinRequestDeadline,
-      Effect.provideContext(services)
-    )
-
-  const suspend = Effect.fn("Integrators.suspend")(function*(integratorId: IntegratorId, record?: RecordAction) {
-    return yield* change(integratorId, yield* Clock.currentTimeMillis, record)
-  })
-
-  const resume = Effect.fn("Integrators.resume")((integratorId: IntegratorId, record?: RecordAction) =>
-    change(integratorId, null, record)
-  )
-
-  const requireExisting = Effect.fn("Integrators.requireExisting")(function*(integratorId: IntegratorId) {
-    const found = yield* sql`SELECT FROM integrators WHERE integrator_id = ${integratorId}`
-    if (found.length === 0) return yield* Effect.provideContext(notFound(integratorId), services)
-  }, withinRequestDeadline)
-
-  return Integrators.of({ create, list, requireExisting, suspend, resume })
-})
+const requireExisting = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* sql`SELECT FROM integrators WHERE integrator_id = ${integratorId}`
+  if (found.length === 0) return yield* notFound(integratorId)
+}, withinRequestDeadline)
 
 const requireSlot = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient
@@ -157,7 +145,7 @@ export const notFound = Effect.fnUntraced(function*(integratorId: IntegratorId) 
 const setSuspended = Effect.fnUntraced(function*(
   integratorId: IntegratorId,
   suspendedAt: number | null,
-  record: RecordAction
+  record: RecordAction = noAction
 ) {
   const sql = yield* SqlClient.SqlClient
   const [before] = yield* sql<IntegratorRow>`SELECT integrator_id, created_at, suspended_at FROM integrators
@@ -170,7 +158,7 @@ const setSuspended = Effect.fnUntraced(function*(
   }
   yield* record(isSame ? "unchanged" : "done")
   return toIntegrator(isSame ? before : { ...before, suspendedAt })
-})
+}, transaction)
 
 const toIntegrator = (row: IntegratorRow): Integrator => ({
   integratorId: row.integratorId,

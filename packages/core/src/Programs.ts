@@ -12,12 +12,12 @@ import { problems } from "@card-rewards/domain/Program/Problems"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Array, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { value, withinRequestDeadline } from "./Database.ts"
+import { transaction, value, withinRequestDeadline } from "./Database.ts"
 import { lockIntegrator } from "./Locks.ts"
 import type { Catalog, VersionMetadata } from "./Programs/Catalog.ts"
 import { readProgramText, type TextInPieces } from "./Programs/ProgramText.ts"
 import type { Need } from "./Programs/Reservations.ts"
-import { type CacheLimits, limitsOf } from "./Programs/VersionCache.ts"
+import { limitsOf } from "./Programs/VersionCache.ts"
 import { makeVersions, type ProgramsRevision } from "./Programs/Versions.ts"
 import { integratorTime } from "./SandboxClock.ts"
 
@@ -80,7 +80,18 @@ export class Programs extends Context.Service<Programs, {
 
   /** One of this number of cells, which share the memory that a process has for programs. */
   static layerOf(cells: number): Layer.Layer<Programs, never, SqlClient.SqlClient> {
-    return Layer.effect(Programs, Effect.suspend(() => make(limitsOf(cells))))
+    return Layer.effect(
+      Programs,
+      Effect.gen(function*() {
+        const run = Effect.provideService(SqlClient.SqlClient, yield* SqlClient.SqlClient)
+        return Programs.of({
+          publish: Effect.fn("Programs.publish")(publish, run),
+          list: Effect.fn("Programs.list")(list, run),
+          get: Effect.fn("Programs.get")(readProgramText, run),
+          ...(yield* makeVersions(limitsOf(cells)))
+        })
+      })
+    )
   }
 }
 
@@ -92,80 +103,69 @@ interface VersionRow {
   readonly publishedAt: number
 }
 
-const statements = (sql: SqlClient.SqlClient) => {
-  const published = Effect.fnUntraced(
-    function*(integratorId: IntegratorId, programId: ProgramId, version: number, content: string | undefined) {
-      const [row] = yield* sql<{ effectiveFrom: number; publishedAt: number; same: boolean | null }>`
-        SELECT effective_from, published_at, definition = ${value.text(content)}::jsonb AS same FROM program_versions
-        WHERE integrator_id = ${integratorId} AND program_id = ${programId} AND version = ${value.int4(version)}`
-      return row
-    }
-  )
-
-  const publication = Effect.fnUntraced(function*(integratorId: IntegratorId, programId: ProgramId) {
-    const now = yield* Effect.provideService(integratorTime(integratorId), SqlClient.SqlClient, sql)
-    const others = yield* sql<{ count: number }>`SELECT count(*)::int AS count FROM programs
-      WHERE integrator_id = ${integratorId} AND program_id <> ${programId}`
-    const own = yield* sql<{ asset: Asset; count: number }>`SELECT asset, (
-        SELECT count(*)::int FROM program_versions WHERE integrator_id = ${integratorId} AND program_id = ${programId}
-      ) AS count
-      FROM programs WHERE integrator_id = ${integratorId} AND program_id = ${programId}`
-    return { now, otherPrograms: others[0]?.count ?? 0, versions: own[0] }
-  })
-
-  return { publication, published }
-}
-
-const make = Effect.fnUntraced(function*(limits: CacheLimits) {
+const publish = Effect.fnUntraced(function*(
+  integratorId: IntegratorId,
+  programId: ProgramId,
+  version: number,
+  definition: ProgramDefinition,
+  unknownKeyProblems: ReadonlyArray<string>
+) {
   const sql = yield* SqlClient.SqlClient
-  const { cachedBytes, catalogs, catalogsAt, ensure, load } = yield* makeVersions(limits)
+  const content = JSON.stringify(Schema.encodeSync(ProgramDefinition)(definition))
+  const isComparable = unknownKeyProblems.length === 0 && isStorable(content)
+  yield* lockIntegrator(integratorId)
+  const existing = yield* readPublished(integratorId, programId, version, isComparable ? content : undefined)
+  if (existing !== undefined) {
+    if (existing.same !== true) return yield* conflict(programId, version)
+    return answer(programId, version, existing, true)
+  }
+  const context = yield* readContext(integratorId, programId)
+  const found = [...unknownKeyProblems, ...problems(definition, context)]
+  if (found.length > 0) return yield* refused(programId, found)
+  const publishedAt = value.timestamptz(context.now)
+  yield* sql`INSERT INTO programs (integrator_id, program_id, asset)
+    VALUES (${integratorId}, ${programId}, ${definition.asset}) ON CONFLICT DO NOTHING`
+  yield* sql`INSERT INTO program_versions
+    (integrator_id, program_id, version, effective_from, published_at, definition, definition_bytes, revision)
+    SELECT ${integratorId}, ${programId}, ${value.int4(version)}, ${value.timestamptz(definition.effectiveFrom)},
+      ${publishedAt}, d.definition, octet_length(d.definition::text), i.programs_revision + 1
+    FROM integrators i CROSS JOIN (SELECT ${value.text(content)}::jsonb AS definition) d
+    WHERE i.integrator_id = ${integratorId}`
+  yield* sql`UPDATE integrators SET programs_revision = programs_revision + 1 WHERE integrator_id = ${integratorId}`
+  return answer(programId, version, { effectiveFrom: definition.effectiveFrom, publishedAt: context.now }, false)
+}, transaction)
 
-  const { publication, published } = statements(sql)
+const readPublished = Effect.fnUntraced(
+  function*(integratorId: IntegratorId, programId: ProgramId, version: number, content: string | undefined) {
+    const sql = yield* SqlClient.SqlClient
+    const [row] = yield* sql<{ effectiveFrom: number; publishedAt: number; same: boolean | null }>`
+      SELECT effective_from, published_at, definition = ${value.text(content)}::jsonb AS same FROM program_versions
+      WHERE integrator_id = ${integratorId} AND program_id = ${programId} AND version = ${value.int4(version)}`
+    return row
+  }
+)
 
-  const publish = Effect.fn("Programs.publish")(function*(
-    integratorId: IntegratorId,
-    programId: ProgramId,
-    version: number,
-    definition: ProgramDefinition,
-    unknownKeyProblems: ReadonlyArray<string>
-  ) {
-    const content = JSON.stringify(Schema.encodeSync(ProgramDefinition)(definition))
-    const isComparable = unknownKeyProblems.length === 0 && isStorable(content)
-    yield* Effect.provideService(lockIntegrator(integratorId), SqlClient.SqlClient, sql)
-    const existing = yield* published(integratorId, programId, version, isComparable ? content : undefined)
-    if (existing !== undefined) {
-      if (existing.same !== true) return yield* conflict(programId, version)
-      return answer(programId, version, existing, true)
-    }
-    const context = yield* publication(integratorId, programId)
-    const found = [...unknownKeyProblems, ...problems(definition, context)]
-    if (found.length > 0) return yield* refused(programId, found)
-    const publishedAt = value.timestamptz(context.now)
-    yield* sql`INSERT INTO programs (integrator_id, program_id, asset)
-      VALUES (${integratorId}, ${programId}, ${definition.asset}) ON CONFLICT DO NOTHING`
-    yield* sql`INSERT INTO program_versions
-      (integrator_id, program_id, version, effective_from, published_at, definition, definition_bytes, revision)
-      SELECT ${integratorId}, ${programId}, ${value.int4(version)}, ${value.timestamptz(definition.effectiveFrom)},
-        ${publishedAt}, d.definition, octet_length(d.definition::text), i.programs_revision + 1
-      FROM integrators i CROSS JOIN (SELECT ${value.text(content)}::jsonb AS definition) d
-      WHERE i.integrator_id = ${integratorId}`
-    yield* sql`UPDATE integrators SET programs_revision = programs_revision + 1 WHERE integrator_id = ${integratorId}`
-    return answer(programId, version, { effectiveFrom: definition.effectiveFrom, publishedAt: context.now }, false)
-  }, sql.withTransaction, withinRequestDeadline)
-
-  const list = Effect.fn("Programs.list")(function*(integratorId: IntegratorId) {
-    const rows = yield* sql<VersionRow>`SELECT program_id, p.asset, v.version, v.effective_from, v.published_at
-      FROM programs p JOIN program_versions v USING (integrator_id, program_id)
-      WHERE integrator_id = ${integratorId} ORDER BY program_id COLLATE "C", v.version`
-    if (!Array.isReadonlyArrayNonEmpty(rows)) return []
-    return Array.groupWith(rows, (left, right) => left.programId === right.programId).map(toSummary)
-  }, withinRequestDeadline)
-
-  const get = Effect.fn("Programs.get")((integratorId: IntegratorId, programId: ProgramId) =>
-    Effect.provideService(readProgramText(integratorId, programId), SqlClient.SqlClient, sql))
-
-  return Programs.of({ publish, list, get, catalogs, catalogsAt, ensure, load, cachedBytes })
+/** What the rules of a new version are checked against. */
+const readContext = Effect.fnUntraced(function*(integratorId: IntegratorId, programId: ProgramId) {
+  const sql = yield* SqlClient.SqlClient
+  const now = yield* integratorTime(integratorId)
+  const others = yield* sql<{ count: number }>`SELECT count(*)::int AS count FROM programs
+    WHERE integrator_id = ${integratorId} AND program_id <> ${programId}`
+  const own = yield* sql<{ asset: Asset; count: number }>`SELECT asset, (
+      SELECT count(*)::int FROM program_versions WHERE integrator_id = ${integratorId} AND program_id = ${programId}
+    ) AS count
+    FROM programs WHERE integrator_id = ${integratorId} AND program_id = ${programId}`
+  return { now, otherPrograms: others[0]?.count ?? 0, versions: own[0] }
 })
+
+const list = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<VersionRow>`SELECT program_id, p.asset, v.version, v.effective_from, v.published_at
+    FROM programs p JOIN program_versions v USING (integrator_id, program_id)
+    WHERE integrator_id = ${integratorId} ORDER BY program_id COLLATE "C", v.version`
+  if (!Array.isReadonlyArrayNonEmpty(rows)) return []
+  return Array.groupWith(rows, (left, right) => left.programId === right.programId).map(toSummary)
+}, withinRequestDeadline)
 
 /** jsonb can store neither NUL nor an unpaired surrogate. Only lists that must be empty can contain them. */
 const isStorable = (json: string): boolean => !/(?<!\\)(\\\\)*\\u(0000|d[89a-f])/i.test(json)

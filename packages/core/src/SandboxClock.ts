@@ -8,7 +8,7 @@ import {
 import { instant, type Instant } from "@card-rewards/domain/Time"
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { value, withinRequestDeadline } from "./Database.ts"
+import { transaction, value, withinRequestDeadline } from "./Database.ts"
 import { lockVault } from "./Locks.ts"
 
 /**
@@ -27,58 +27,57 @@ export class SandboxClock extends Context.Service<SandboxClock, {
     now: Instant
   ) => Effect.Effect<ClockReading, ClockCannotGoBack | InvalidRequest | Unavailable>
 }>()("@card-rewards/core/SandboxClock") {
-  static readonly layer: Layer.Layer<SandboxClock, never, SqlClient.SqlClient> = Layer.effect(
+  static readonly layer = Layer.effect(
     SandboxClock,
-    Effect.suspend(() => make)
+    Effect.gen(function*() {
+      const run = Effect.provideService(SqlClient.SqlClient, yield* SqlClient.SqlClient)
+      return SandboxClock.of({
+        get: Effect.fn("SandboxClock.get")(get, run),
+        set: Effect.fn("SandboxClock.set")(set, run)
+      })
+    })
   )
 }
 
-const make = Effect.gen(function*() {
+const get = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  return { now: yield* integratorTime(integratorId) }
+}, withinRequestDeadline)
+
+const set = Effect.fnUntraced(function*(integratorId: IntegratorId, now: Instant) {
+  if (now > latestClockMillis) {
+    const message = "$.now: the clock cannot be moved beyond the year 9000"
+    return yield* new InvalidRequest({ part: "body", message })
+  }
   const sql = yield* SqlClient.SqlClient
-
-  const get = Effect.fn("SandboxClock.get")(function*(integratorId: IntegratorId) {
-    return { now: yield* Effect.provideService(integratorTime(integratorId), SqlClient.SqlClient, sql) }
-  }, withinRequestDeadline)
-
-  const set = Effect.fn("SandboxClock.set")(function*(integratorId: IntegratorId, now: Instant) {
-    if (now > latestClockMillis) {
-      const message = "$.now: the clock cannot be moved beyond the year 9000"
-      return yield* new InvalidRequest({ part: "body", message })
-    }
-    yield* Effect.provideService(lockVault(integratorId), SqlClient.SqlClient, sql)
-    const clock = yield* read(sql, integratorId)
-    if (now === clock.now || now === clock.movedTo) return { now: clock.now }
-    if (now < clock.now) {
-      return yield* new ClockCannotGoBack({ now: clock.now, message: "The sandbox clock moves forward only" })
-    }
-    // In real time, the worker's next work becomes due earlier by the same amount, but not earlier than now. Without
-    // time zone, because the other subtraction depends on a session's, and Citus allows no such function of a column in
-    // an UPDATE.
-    const moved = now - clock.now
-    yield* sql`UPDATE vaults SET work_at = (
-        greatest(work_at AT TIME ZONE 'UTC', ${value.timestamptz(clock.real + moved)} AT TIME ZONE 'UTC')
-        - ${value.int8(BigInt(moved))} * interval '1 millisecond'
-      ) AT TIME ZONE 'UTC' WHERE integrator_id = ${integratorId} AND work_at IS NOT NULL`
-    yield* sql`UPDATE integrators SET clock_offset_millis = ${value.int8(BigInt(now - clock.real))},
-      clock_moved_to = ${value.timestamptz(now)} WHERE integrator_id = ${integratorId}`
-    return { now }
-  }, sql.withTransaction, withinRequestDeadline)
-
-  return SandboxClock.of({ get, set })
-})
+  yield* lockVault(integratorId)
+  const clock = yield* read(integratorId)
+  if (now === clock.now || now === clock.movedTo) return { now: clock.now }
+  if (now < clock.now) {
+    return yield* new ClockCannotGoBack({ now: clock.now, message: "The sandbox clock moves forward only" })
+  }
+  // In real time, the worker's next work becomes due earlier by the same amount, but not earlier than now. Without
+  // time zone, because the other subtraction depends on a session's, and Citus allows no such function of a column in
+  // an UPDATE.
+  const moved = now - clock.now
+  yield* sql`UPDATE vaults SET work_at = (
+      greatest(work_at AT TIME ZONE 'UTC', ${value.timestamptz(clock.real + moved)} AT TIME ZONE 'UTC')
+      - ${value.int8(BigInt(moved))} * interval '1 millisecond'
+    ) AT TIME ZONE 'UTC' WHERE integrator_id = ${integratorId} AND work_at IS NOT NULL`
+  yield* sql`UPDATE integrators SET clock_offset_millis = ${value.int8(BigInt(now - clock.real))},
+    clock_moved_to = ${value.timestamptz(now)} WHERE integrator_id = ${integratorId}`
+  return { now }
+}, transaction)
 
 /**
  * The integrator's current time: real time plus the offset of its sandbox clock. Runs inside the transaction that
  * stores the time.
  */
-export const integratorTime = Effect.fnUntraced(function*(
+export const integratorTime = (
   integratorId: IntegratorId
-): Effect.fn.Return<Instant, SqlError.SqlError, SqlClient.SqlClient> {
-  const { now } = yield* read(yield* SqlClient.SqlClient, integratorId)
-  return now
-})
+): Effect.Effect<Instant, SqlError.SqlError, SqlClient.SqlClient> => Effect.map(read(integratorId), ({ now }) => now)
 
-const read = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, integratorId: IntegratorId) {
+const read = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ offsetMillis: bigint; movedTo: number | null }>`
     SELECT clock_offset_millis AS offset_millis, clock_moved_to AS moved_to
     FROM integrators WHERE integrator_id = ${integratorId}`

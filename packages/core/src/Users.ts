@@ -12,7 +12,7 @@ import {
 } from "@card-rewards/domain/User"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { withinRequestDeadline } from "./Database.ts"
+import { transaction, withinRequestDeadline } from "./Database.ts"
 import { columnList, type Row } from "./Database/Table.ts"
 import { lockLane } from "./Locks.ts"
 import { integratorTime } from "./SandboxClock.ts"
@@ -36,9 +36,15 @@ export class Users extends Context.Service<Users, {
   /** A user, with `referredBy` where set. */
   readonly get: (integratorId: IntegratorId, userId: UserId) => Effect.Effect<User, NotFound | Unavailable>
 }>()("@card-rewards/core/Users") {
-  static readonly layer: Layer.Layer<Users, never, SqlClient.SqlClient> = Layer.effect(
+  static readonly layer = Layer.effect(
     Users,
-    Effect.suspend(() => make)
+    Effect.gen(function*() {
+      const run = Effect.provideService(SqlClient.SqlClient, yield* SqlClient.SqlClient)
+      return Users.of({
+        put: Effect.fn("Users.put")(put, run),
+        get: Effect.fn("Users.get")(get, run)
+      })
+    })
   )
 }
 
@@ -56,76 +62,70 @@ const userKey = Tables.users.pick("integrator_id", "user_id")
 const replacement = columnList({ ...userKey.columns, ...replaced.columns })
 const record = Tables.userAttributes.pick("integrator_id", "user_id", "stored_at", "tier", "country", "segment")
 
-const statements = (sql: SqlClient.SqlClient) => ({
-  select: Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
-    const [row] = yield* sql<Row<typeof shown>>`SELECT ${shown.names} FROM users
-      WHERE integrator_id = ${integratorId} AND user_id = ${userId}`
-    return row === undefined ? undefined : toUser(row)
-  }),
-  addRecord: (integratorId: IntegratorId, user: User) =>
-    sql`INSERT INTO user_attributes (arrival, ${record.names})
-      SELECT nextval('arrivals'), ${record.names}
-      FROM ${record.unnest([{ ...user, integratorId, storedAt: user.updatedAt }])}`
-})
+const put = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId, enrollment: Enrollment) {
+  yield* lockLane(integratorId, laneOf(userId))
+  const now = yield* integratorTime(integratorId)
+  const current = yield* select(integratorId, userId)
+  if (current === undefined) {
+    const user: User = { userId, ...enrollment, enrolledAt: now, updatedAt: now }
+    yield* enroll(integratorId, user)
+    return { user, outcome: "enrolled" as const }
+  }
+  if (enrollment.referredBy !== undefined && enrollment.referredBy !== current.referredBy) {
+    return yield* new ReferrerConflict({ userId, message: "referredBy is set at enrollment and cannot change" })
+  }
+  if (sameAttributes(current, enrollment)) return { user: current, outcome: "unchanged" as const }
+  const { enrolledAt, referredBy } = current
+  const user: User = {
+    userId,
+    ...enrollment,
+    ...(referredBy === undefined ? {} : { referredBy }),
+    enrolledAt,
+    // keeps the records' times in order if the machine's clock steps back
+    updatedAt: now < current.updatedAt ? current.updatedAt : now
+  }
+  yield* replace(integratorId, user)
+  return { user, outcome: "updated" as const }
+}, transaction)
 
-const make = Effect.gen(function*() {
+const get = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
+  return (yield* select(integratorId, userId)) ?? (yield* NotFound.of("user", userId))
+}, withinRequestDeadline)
+
+const select = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
   const sql = yield* SqlClient.SqlClient
-
-  const { addRecord, select } = statements(sql)
-
-  const enroll = Effect.fnUntraced(function*(integratorId: IntegratorId, user: User) {
-    const { referredBy } = user
-    if (referredBy !== undefined) {
-      const referrer = referredBy === user.userId ? undefined : yield* select(integratorId, referredBy)
-      if (referrer === undefined) {
-        return yield* new ReferrerNotEnrolled({ referredBy, message: "referredBy names no user enrolled earlier" })
-      }
-    }
-    yield* sql`${Tables.users.insert([{ ...user, integratorId }])}`
-    yield* addRecord(integratorId, user)
-  })
-
-  const replace = Effect.fnUntraced(function*(integratorId: IntegratorId, user: User) {
-    yield* sql`UPDATE users u SET ${replaced.setFrom("t")}
-      FROM ${replacement.unnest([{ ...user, integratorId }])}
-      WHERE ${userKey.match("u", "t")}`
-    yield* addRecord(integratorId, user)
-  })
-
-  const put = Effect.fn("Users.put")(function*(integratorId: IntegratorId, userId: UserId, enrollment: Enrollment) {
-    const now = yield* Effect.provideService(lockAndReadTime(integratorId, userId), SqlClient.SqlClient, sql)
-    const current = yield* select(integratorId, userId)
-    if (current === undefined) {
-      const user: User = { userId, ...enrollment, enrolledAt: now, updatedAt: now }
-      yield* enroll(integratorId, user)
-      return { user, outcome: "enrolled" as const }
-    }
-    if (enrollment.referredBy !== undefined && enrollment.referredBy !== current.referredBy) {
-      return yield* new ReferrerConflict({ userId, message: "referredBy is set at enrollment and cannot change" })
-    }
-    if (sameAttributes(current, enrollment)) return { user: current, outcome: "unchanged" as const }
-    const { enrolledAt, referredBy } = current
-    const user: User = {
-      userId,
-      ...enrollment,
-      ...(referredBy === undefined ? {} : { referredBy }),
-      enrolledAt,
-      // keeps the records' times in order if the machine's clock steps back
-      updatedAt: now < current.updatedAt ? current.updatedAt : now
-    }
-    yield* replace(integratorId, user)
-    return { user, outcome: "updated" as const }
-  }, sql.withTransaction, withinRequestDeadline)
-
-  const get = Effect.fn("Users.get")(function*(integratorId: IntegratorId, userId: UserId) {
-    return (yield* select(integratorId, userId)) ?? (yield* NotFound.of("user", userId))
-  }, withinRequestDeadline)
-
-  return Users.of({ put, get })
+  const [row] = yield* sql<Row<typeof shown>>`SELECT ${shown.names} FROM users
+    WHERE integrator_id = ${integratorId} AND user_id = ${userId}`
+  return row === undefined ? undefined : toUser(row)
 })
 
-const lockAndReadTime = (integratorId: IntegratorId, userId: UserId) =>
-  Effect.andThen(lockLane(integratorId, laneOf(userId)), integratorTime(integratorId))
+const enroll = Effect.fnUntraced(function*(integratorId: IntegratorId, user: User) {
+  const sql = yield* SqlClient.SqlClient
+  const { referredBy } = user
+  if (referredBy !== undefined) {
+    const referrer = referredBy === user.userId ? undefined : yield* select(integratorId, referredBy)
+    if (referrer === undefined) {
+      return yield* new ReferrerNotEnrolled({ referredBy, message: "referredBy names no user enrolled earlier" })
+    }
+  }
+  yield* sql`${Tables.users.insert([{ ...user, integratorId }])}`
+  yield* addRecord(integratorId, user)
+})
+
+const replace = Effect.fnUntraced(function*(integratorId: IntegratorId, user: User) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`UPDATE users u SET ${replaced.setFrom("t")}
+    FROM ${replacement.unnest([{ ...user, integratorId }])}
+    WHERE ${userKey.match("u", "t")}`
+  yield* addRecord(integratorId, user)
+})
+
+const addRecord = Effect.fnUntraced(function*(integratorId: IntegratorId, user: User) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`INSERT INTO user_attributes (arrival, ${record.names})
+    SELECT nextval('arrivals'), ${record.names}
+    FROM ${record.unnest([{ ...user, integratorId, storedAt: user.updatedAt }])}`
+})
 
 const toUser = (row: Row<typeof shown>): User => ({
   userId: row.userId,

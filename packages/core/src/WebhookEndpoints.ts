@@ -15,9 +15,9 @@ import {
 import type { WebhookSecret } from "@card-rewards/domain/WebhookSignature"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { Clock, Context, Effect, Layer } from "effect"
-import { SecureRandom } from "effect/crypto"
+import type { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
-import { value, withinRequestDeadline } from "./Database.ts"
+import { transaction, value, withinRequestDeadline } from "./Database.ts"
 import type { Row } from "./Database/Table.ts"
 import { atOnce, wakeEndpoints } from "./Deliveries/WakeUp.ts"
 import * as Integrators from "./Integrators.ts"
@@ -75,7 +75,27 @@ export class WebhookEndpoints extends Context.Service<WebhookEndpoints, {
   static readonly layer = (options: {
     readonly allowPrivateNetwork: boolean
   }): Layer.Layer<WebhookEndpoints, never, SqlClient.SqlClient | Secrets> =>
-    Layer.effect(WebhookEndpoints, make(options)).pipe(Layer.provide(NodeCrypto.layerSecureRandom))
+    Layer.effect(
+      WebhookEndpoints,
+      Effect.gen(function*() {
+        const services = yield* Effect.context<SqlClient.SqlClient | Secrets | SecureRandom.SecureRandom>()
+        const run = Effect.provideContext(services)
+        const checkUrl = checkUrlWith(options)
+        return WebhookEndpoints.of({
+          list: Effect.fn("WebhookEndpoints.list")(list, run),
+          create: Effect.fn("WebhookEndpoints.create")((integratorId, creation) =>
+            create(checkUrl, integratorId, creation).pipe(run)
+          ),
+          get: Effect.fn("WebhookEndpoints.get")(get, run),
+          update: Effect.fn("WebhookEndpoints.update")((integratorId, id, url) =>
+            update(checkUrl, integratorId, id, url).pipe(run)
+          ),
+          remove: Effect.fn("WebhookEndpoints.remove")(remove, run),
+          rotateSecret: Effect.fn("WebhookEndpoints.rotateSecret")(rotateSecret, run),
+          signingSecrets: Effect.fn("WebhookEndpoints.signingSecrets")(signingSecrets, run)
+        })
+      })
+    ).pipe(Layer.provide(NodeCrypto.layerSecureRandom))
 }
 
 /** The id of an integrator's endpoint, if there is one, for the operator's commands, which have no keys of secrets. */
@@ -99,109 +119,97 @@ interface LiveRow extends EndpointRow {
   readonly lag: bigint
 }
 
-const statements = (sql: SqlClient.SqlClient) => {
-  const selectLive = Effect.fnUntraced(function*(integratorId: IntegratorId) {
-    const [row] = yield* sql<LiveRow>`SELECT ${shown.of("e")},
-        (SELECT max(s.expires_at) FROM webhook_secrets s
-          WHERE s.integrator_id = e.integrator_id AND s.generation = e.generation) AS previous_secret_expires_at,
-        (SELECT v.events FROM vaults v WHERE v.integrator_id = e.integrator_id) - e.cursor AS lag
-      FROM webhook_endpoints e WHERE e.integrator_id = ${integratorId} AND e.deleted_at IS NULL`
-    return row
-  })
-  return {
-    selectLive,
-    /** A new generation, which consumes the events from now on. It numbers on from the last one. */
-    insert: (
-      integratorId: IntegratorId,
-      { id, url }: { readonly id: EndpointId; readonly url: string },
-      createdAt: number
-    ) =>
-      sql<EndpointRow>`INSERT INTO webhook_endpoints
-        (integrator_id, ${shown.names}, first_revision, revision, start, cursor, round)
-      SELECT v.integrator_id, coalesce(last.generation, 0) + 1, ${id}, ${url}, ${value.timestamptz(createdAt)},
-        coalesce(last.revision, 0) + 1, coalesce(last.revision, 0) + 1, v.events, v.events,
-        coalesce(last.round, 1)
-      FROM vaults v LEFT JOIN LATERAL (
-        SELECT e.generation, e.revision, e.round FROM webhook_endpoints e
-        WHERE e.integrator_id = v.integrator_id ORDER BY e.generation DESC LIMIT 1
-      ) last ON true WHERE v.integrator_id = ${integratorId}
-      RETURNING ${shown.names}, NULL::timestamptz AS previous_secret_expires_at`,
-    find: Effect.fnUntraced(function*(integratorId: IntegratorId, id: EndpointId) {
-      const live = yield* selectLive(integratorId)
-      return live?.endpointId === id ? live : yield* NotFound.of("webhook_endpoint", id)
-    })
+const list = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const live = yield* selectLive(integratorId)
+  return live === undefined ? [] : [withLag(live)]
+}, withinRequestDeadline)
+
+const create = Effect.fnUntraced(function*(
+  checkUrl: CheckUrl,
+  integratorId: IntegratorId,
+  { id, url }: { readonly id: EndpointId; readonly url: string }
+) {
+  yield* lockVault(integratorId)
+  const live = yield* selectLive(integratorId)
+  if (live?.endpointId === id) {
+    if (live.url === url) return { endpoint: toEndpoint(live), duplicate: true }
+    return yield* new WebhookEndpointConflict({ id, message: "There is an endpoint with this id and another URL" })
   }
-}
+  yield* checkUrl(url)
+  if (live !== undefined) {
+    return yield* new WebhookEndpointLimit({ message: "There is an endpoint already; change or delete that one" })
+  }
+  const row = yield* one(yield* insert(integratorId, id, url))
+  const secret = yield* addSecret(integratorId, row.generation, 1)
+  return { endpoint: toEndpoint(row), secret, duplicate: false }
+}, transaction)
 
-const make = Effect.fnUntraced(function*(options: { readonly allowPrivateNetwork: boolean }) {
-  const sql = yield* SqlClient.SqlClient
-  const run = Effect.provideService(SqlClient.SqlClient, sql)
-  const { find, insert, selectLive } = statements(sql)
-  const { addSecret, rotateSecret, signingSecrets } = yield* makeSecrets
+const get = Effect.fnUntraced(function*(integratorId: IntegratorId, id: EndpointId) {
+  return withLag(yield* find(integratorId, id))
+}, withinRequestDeadline)
 
-  const checkUrl = checkUrlWith(options)
-
-  const list = Effect.fn("WebhookEndpoints.list")(function*(integratorId: IntegratorId) {
-    const live = yield* selectLive(integratorId)
-    return live === undefined ? [] : [withLag(live)]
-  }, withinRequestDeadline)
-
-  const create = Effect.fn("WebhookEndpoints.create")(function*(
-    integratorId: IntegratorId,
-    { id, url }: { readonly id: EndpointId; readonly url: string }
-  ) {
+const update = Effect.fnUntraced(
+  function*(checkUrl: CheckUrl, integratorId: IntegratorId, id: EndpointId, url: string) {
+    const sql = yield* SqlClient.SqlClient
+    // no holder gives it up meanwhile, with the times of the earlier URL
     yield* lockVault(integratorId)
-    const live = yield* selectLive(integratorId)
-    if (live?.endpointId === id) {
-      if (live.url === url) return { endpoint: toEndpoint(live), duplicate: true }
-      return yield* new WebhookEndpointConflict({ id, message: "There is an endpoint with this id and another URL" })
-    }
-    yield* checkUrl(url)
-    if (live !== undefined) {
-      return yield* new WebhookEndpointLimit({ message: "There is an endpoint already; change or delete that one" })
-    }
-    const row = yield* one(yield* insert(integratorId, { id, url }, yield* Clock.currentTimeMillis))
-    const secret = yield* addSecret(integratorId, row.generation, 1)
-    return { endpoint: toEndpoint(row), secret, duplicate: false }
-  }, sql.withTransaction, withinRequestDeadline, run)
-
-  const get = Effect.fn("WebhookEndpoints.get")(function*(integratorId: IntegratorId, id: EndpointId) {
-    return withLag(yield* find(integratorId, id))
-  }, withinRequestDeadline)
-
-  const update = Effect.fn("WebhookEndpoints.update")(
-    function*(integratorId: IntegratorId, id: EndpointId, url: string) {
-      // no holder gives it up meanwhile, with the times of the earlier URL
-      yield* lockVault(integratorId)
-      yield* lockLive(integratorId)
-      const live = yield* find(integratorId, id)
-      if (url === live.url) return toEndpoint(live)
-      yield* checkUrl(url)
-      // its holder, where it has one, reads the new revision
-      yield* sql`UPDATE webhook_endpoints SET url = ${url}, revision = revision + 1, failures = 0, probe_at = NULL
-        WHERE integrator_id = ${integratorId} AND generation = ${value.int4(live.generation)}`
-      yield* wakeEndpoints(sql, [integratorId], yield* Clock.currentTimeMillis)
-      return toEndpoint({ ...live, url })
-    },
-    sql.withTransaction,
-    withinRequestDeadline,
-    run
-  )
-
-  const remove = Effect.fn("WebhookEndpoints.remove")(function*(integratorId: IntegratorId, id: EndpointId) {
-    yield* lockVault(integratorId)
+    yield* lockLive(integratorId)
     const live = yield* find(integratorId, id)
-    const generation = value.int4(live.generation)
-    const now = yield* Clock.currentTimeMillis
-    yield* sql`UPDATE webhook_endpoints
-      SET deleted_at = ${value.timestamptz(now)}, worker = NULL, token = token + 1, work_at = ${atOnce(now)}
-      WHERE integrator_id = ${integratorId} AND generation = ${generation}`
-    yield* sql`DELETE FROM webhook_secrets WHERE integrator_id = ${integratorId} AND generation = ${generation}`
-    return toEndpoint(live)
-  }, sql.withTransaction, withinRequestDeadline, run)
+    if (url === live.url) return toEndpoint(live)
+    yield* checkUrl(url)
+    // its holder, where it has one, reads the new revision
+    yield* sql`UPDATE webhook_endpoints SET url = ${url}, revision = revision + 1, failures = 0, probe_at = NULL
+      WHERE integrator_id = ${integratorId} AND generation = ${value.int4(live.generation)}`
+    yield* wakeEndpoints(sql, [integratorId], yield* Clock.currentTimeMillis)
+    return toEndpoint({ ...live, url })
+  },
+  transaction
+)
 
-  return WebhookEndpoints.of({ list, create, get, update, remove, rotateSecret, signingSecrets })
-})
+const remove = Effect.fnUntraced(function*(integratorId: IntegratorId, id: EndpointId) {
+  const sql = yield* SqlClient.SqlClient
+  yield* lockVault(integratorId)
+  const live = yield* find(integratorId, id)
+  const generation = value.int4(live.generation)
+  const now = yield* Clock.currentTimeMillis
+  yield* sql`UPDATE webhook_endpoints
+    SET deleted_at = ${value.timestamptz(now)}, worker = NULL, token = token + 1, work_at = ${atOnce(now)}
+    WHERE integrator_id = ${integratorId} AND generation = ${generation}`
+  yield* sql`DELETE FROM webhook_secrets WHERE integrator_id = ${integratorId} AND generation = ${generation}`
+  return toEndpoint(live)
+}, transaction)
+
+const rotateSecret = Effect.fnUntraced(function*(integratorId: IntegratorId, id: EndpointId) {
+  const sql = yield* SqlClient.SqlClient
+  yield* lockIntegrator(integratorId)
+  yield* lockLive(integratorId)
+  const live = yield* find(integratorId, id)
+  const generation = value.int4(live.generation)
+  const now = yield* Clock.currentTimeMillis
+  const expiresAt = now + replacedSecretMillis
+  const replaced = yield* sql<{ rotation: number }>`UPDATE webhook_secrets
+    SET expires_at = ${value.timestamptz(expiresAt)}
+    WHERE integrator_id = ${integratorId} AND generation = ${generation} AND expires_at IS NULL RETURNING rotation`
+  const current = yield* one(replaced)
+  const secret = yield* addSecret(integratorId, live.generation, current.rotation + 1)
+  const dropped = value.int4(current.rotation - maxReplacedSecrets)
+  yield* sql`DELETE FROM webhook_secrets WHERE integrator_id = ${integratorId} AND generation = ${generation}
+    AND (expires_at <= ${value.timestamptz(now)} OR rotation <= ${dropped})`
+  return { endpoint: toEndpoint({ ...live, previousSecretExpiresAt: expiresAt }), secret }
+}, transaction)
+
+const signingSecrets = Effect.fnUntraced(function*(integratorId: IntegratorId, generation: number) {
+  const sql = yield* SqlClient.SqlClient
+  const secrets = yield* Secrets
+  const now = yield* Clock.currentTimeMillis
+  const rows = yield* sql<{ rotation: number; encrypted: Uint8Array }>`
+    SELECT rotation, encrypted FROM webhook_secrets
+    WHERE integrator_id = ${integratorId} AND generation = ${value.int4(generation)}
+      AND (expires_at IS NULL OR expires_at > ${value.timestamptz(now)})
+    ORDER BY rotation DESC`
+  return yield* Effect.forEach(rows, ({ encrypted, rotation }) =>
+    secrets.decrypt(encrypted, locationOf(integratorId, generation, rotation)))
+}, withinRequestDeadline)
 
 const checkUrlWith = (options: { readonly allowPrivateNetwork: boolean }) =>
   Effect.fnUntraced(function*(url: string) {
@@ -209,58 +217,45 @@ const checkUrlWith = (options: { readonly allowPrivateNetwork: boolean }) =>
     if (reason !== undefined) return yield* new EndpointUrlRefused({ message: `The URL is refused: ${reason}` })
   })
 
-/** The operations on signing secrets. */
-const makeSecrets = Effect.gen(function*() {
+type CheckUrl = ReturnType<typeof checkUrlWith>
+
+const find = Effect.fnUntraced(function*(integratorId: IntegratorId, id: EndpointId) {
+  const live = yield* selectLive(integratorId)
+  return live?.endpointId === id ? live : yield* NotFound.of("webhook_endpoint", id)
+})
+
+const selectLive = Effect.fnUntraced(function*(integratorId: IntegratorId) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<LiveRow>`SELECT ${shown.of("e")},
+      (SELECT max(s.expires_at) FROM webhook_secrets s
+        WHERE s.integrator_id = e.integrator_id AND s.generation = e.generation) AS previous_secret_expires_at,
+      (SELECT v.events FROM vaults v WHERE v.integrator_id = e.integrator_id) - e.cursor AS lag
+    FROM webhook_endpoints e WHERE e.integrator_id = ${integratorId} AND e.deleted_at IS NULL`
+  return row
+})
+
+/** A new generation, which consumes the events from now on. It numbers on from the last one. */
+const insert = Effect.fnUntraced(function*(integratorId: IntegratorId, id: EndpointId, url: string) {
+  const sql = yield* SqlClient.SqlClient
+  const createdAt = value.timestamptz(yield* Clock.currentTimeMillis)
+  return yield* sql<EndpointRow>`INSERT INTO webhook_endpoints
+      (integrator_id, ${shown.names}, first_revision, revision, start, cursor, round)
+    SELECT v.integrator_id, coalesce(last.generation, 0) + 1, ${id}, ${url}, ${createdAt},
+      coalesce(last.revision, 0) + 1, coalesce(last.revision, 0) + 1, v.events, v.events, coalesce(last.round, 1)
+    FROM vaults v LEFT JOIN LATERAL (
+      SELECT e.generation, e.revision, e.round FROM webhook_endpoints e
+      WHERE e.integrator_id = v.integrator_id ORDER BY e.generation DESC LIMIT 1
+    ) last ON true WHERE v.integrator_id = ${integratorId}
+    RETURNING ${shown.names}, NULL::timestamptz AS previous_secret_expires_at`
+})
+
+const addSecret = Effect.fnUntraced(function*(integratorId: IntegratorId, generation: number, rotation: number) {
   const sql = yield* SqlClient.SqlClient
   const secrets = yield* Secrets
-  const random = yield* SecureRandom.SecureRandom
-  const { find } = statements(sql)
-
-  const addSecret = Effect.fnUntraced(function*(integratorId: IntegratorId, generation: number, rotation: number) {
-    const secret = yield* Effect.provideService(newWebhookSecret, SecureRandom.SecureRandom, random)
-    const encrypted = yield* secrets.encrypt(secret, locationOf(integratorId, generation, rotation))
-    yield* sql`${Tables.webhookSecrets.insert([{ integratorId, generation, rotation, encrypted }])}`
-    return secret
-  })
-
-  const rotateSecret = Effect.fn("WebhookEndpoints.rotateSecret")(
-    function*(integratorId: IntegratorId, id: EndpointId) {
-      yield* lockIntegrator(integratorId)
-      yield* lockLive(integratorId)
-      const live = yield* find(integratorId, id)
-      const generation = value.int4(live.generation)
-      const now = yield* Clock.currentTimeMillis
-      const expiresAt = now + replacedSecretMillis
-      const replaced = yield* sql<{ rotation: number }>`UPDATE webhook_secrets
-        SET expires_at = ${value.timestamptz(expiresAt)}
-        WHERE integrator_id = ${integratorId} AND generation = ${generation} AND expires_at IS NULL RETURNING rotation`
-      const current = yield* one(replaced)
-      const secret = yield* addSecret(integratorId, live.generation, current.rotation + 1)
-      const dropped = value.int4(current.rotation - maxReplacedSecrets)
-      yield* sql`DELETE FROM webhook_secrets WHERE integrator_id = ${integratorId} AND generation = ${generation}
-        AND (expires_at <= ${value.timestamptz(now)} OR rotation <= ${dropped})`
-      return { endpoint: toEndpoint({ ...live, previousSecretExpiresAt: expiresAt }), secret }
-    },
-    sql.withTransaction,
-    withinRequestDeadline,
-    Effect.provideService(SqlClient.SqlClient, sql)
-  )
-
-  const signingSecrets = Effect.fn("WebhookEndpoints.signingSecrets")(
-    function*(integratorId: IntegratorId, generation: number) {
-      const now = yield* Clock.currentTimeMillis
-      const rows = yield* sql<{ rotation: number; encrypted: Uint8Array }>`
-        SELECT rotation, encrypted FROM webhook_secrets
-        WHERE integrator_id = ${integratorId} AND generation = ${value.int4(generation)}
-          AND (expires_at IS NULL OR expires_at > ${value.timestamptz(now)})
-        ORDER BY rotation DESC`
-      return yield* Effect.forEach(rows, ({ encrypted, rotation }) =>
-        secrets.decrypt(encrypted, locationOf(integratorId, generation, rotation)))
-    },
-    withinRequestDeadline
-  )
-
-  return { addSecret, rotateSecret, signingSecrets }
+  const secret = yield* newWebhookSecret
+  const encrypted = yield* secrets.encrypt(secret, locationOf(integratorId, generation, rotation))
+  yield* sql`${Tables.webhookSecrets.insert([{ integratorId, generation, rotation, encrypted }])}`
+  return secret
 })
 
 const one = <A>(rows: ReadonlyArray<A>): Effect.Effect<A> =>
