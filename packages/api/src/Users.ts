@@ -23,7 +23,8 @@ export const layer = HttpApiBuilder.group(
             HttpServerResponse.jsonUnsafe(page))))
       .handle("explanation", ({ params }) =>
         forIntegrator((id, { explanations }) =>
-          Effect.map(explanations.explain(id, params.userId, params.rewardId), (explanation) => ({ explanation }))))
+          Effect.map(explanations.explain(id, params.userId, params.rewardId), (explanation) =>
+            HttpServerResponse.jsonUnsafe({ explanation }))))
       .handle("quotes", ({ params, payload }) =>
         forIntegrator((id, { quotes }) =>
           Effect.map(quotes.quote(id, params.userId, payload), (all) =>

@@ -1,10 +1,10 @@
 import { NotFound, type Unavailable } from "@card-rewards/domain/Errors"
 import { evaluate } from "@card-rewards/domain/Evaluation"
-import { Explanation } from "@card-rewards/domain/Explanation"
+import type { Explanation } from "@card-rewards/domain/Explanation"
 import type { IntegratorId, UserId } from "@card-rewards/domain/Ids"
 import { netOfRefunds } from "@card-rewards/domain/Reward"
 import { printTimestamp } from "@card-rewards/domain/Time"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
@@ -19,13 +19,13 @@ import { type attributeColumns, attributesAt, attributesOf } from "./Users/Attri
 export class Explanations extends Context.Service<Explanations, {
   /**
    * Evaluates the reward's purchase again by the recorded version, attributes and cap usage, on one snapshot, after
-   * applying what is due to the user. Shows at most {@link maxRefunds} refunds.
+   * applying what is due to the user. In the wire format, with at most {@link maxRefunds} refunds.
    */
   readonly explain: (
     integratorId: IntegratorId,
     userId: UserId,
     rewardId: string
-  ) => Effect.Effect<Explanation, NotFound | Unavailable>
+  ) => Effect.Effect<typeof Explanation.Encoded, NotFound | Unavailable>
 }>()("@card-rewards/core/Explanations") {
   static readonly layer = Layer.effect(
     Explanations,
@@ -91,7 +91,7 @@ const explain = Effect.fnUntraced(function*(
   if (evaluation === undefined) return yield* Effect.die(new Error("a reward of a purchase that its version excludes"))
   const used = { month: row.monthUsedBefore, category: row.categoryUsedBefore }
   const { earned, purchaseAt } = row
-  return yield* Schema.decodeUnknownEffect(Explanation)({
+  return {
     rewardId,
     programId: row.programId,
     programVersion: row.programVersion,
@@ -99,7 +99,7 @@ const explain = Effect.fnUntraced(function*(
     refunds: yield* refundsOf(row),
     recoveries: yield* recoveriesOf(row),
     amount: row.amount.toString()
-  }).pipe(Effect.orDie)
+  } satisfies typeof Explanation.Encoded
 })
 
 /** The maximum number of refunds that an explanation shows: the first ones. Most purchases have few. */
