@@ -13,7 +13,7 @@ import {
   type VaultOperationRequest,
   type VaultStatus
 } from "@card-rewards/domain/Vault"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Struct } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { value } from "./Database.ts"
@@ -74,7 +74,9 @@ export class Vault extends Context.Service<Vault, {
       const sql = yield* SqlClient.SqlClient
       const run = Effect.provideService(SqlClient.SqlClient, sql)
       return Vault.of({
-        get: Effect.fn("Vault.get")((integratorId) => Database.withinRequestDeadline(read(integratorId)).pipe(run)),
+        get: Effect.fn("Vault.get")((integratorId) =>
+          Effect.map(Database.withinRequestDeadline(status(integratorId)), heldAndFree).pipe(run)
+        ),
         status: Effect.fn("Vault.status")((integratorId) =>
           Database.withinRequestDeadline(status(integratorId)).pipe(run)
         ),
@@ -101,19 +103,6 @@ export class Vault extends Context.Service<Vault, {
   )
 }
 
-const read = Effect.fnUntraced(function*(integratorId: IntegratorId) {
-  const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<Pick<VaultState, "vaultId"> & VaultState["balances"][number]>`
-    SELECT v.vault_id, b.asset, b.held, b.free FROM vaults v JOIN vault_balances b ON b.integrator_id = v.integrator_id
-    WHERE v.integrator_id = ${integratorId}`
-  const [first] = rows
-  if (first === undefined) return yield* Effect.die(new Error("an integrator without a vault"))
-  const balances = assets.flatMap((asset) =>
-    rows.filter((row) => row.asset === asset).map(({ free, held }) => ({ asset, held, free }))
-  )
-  return { vaultId: first.vaultId, balances }
-})
-
 interface StatusRow extends Row<typeof Tables.vaultDays>, Pick<VaultStatus, "vaultId"> {
   readonly lowFunds: bigint | null
 }
@@ -131,6 +120,11 @@ const status = Effect.fnUntraced(function*(integratorId: IntegratorId) {
     balances: inOrder.map((row) => ({ asset: row.asset, ...balanceOf(row) })),
     lowFunds: inOrder.flatMap(({ asset, lowFunds }) => lowFunds === null ? [] : [{ asset, threshold: lowFunds }])
   }
+})
+
+const heldAndFree = ({ balances, vaultId }: VaultStatus): VaultState => ({
+  vaultId,
+  balances: balances.map(Struct.pick(["asset", "held", "free"]))
 })
 
 /** Sets or removes a threshold under the vault's lock, which moves of its money need; returns the one before. */
