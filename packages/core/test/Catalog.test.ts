@@ -1,5 +1,5 @@
 import { CachedPrograms, Catalog, mergeMetadata } from "@card-rewards/core/Programs/Catalog"
-import { versionInForce } from "@card-rewards/domain/Evaluation"
+import { indexInForce } from "@card-rewards/domain/Evaluation"
 import { IntegratorId } from "@card-rewards/domain/Ids"
 import type { Asset } from "@card-rewards/domain/Money"
 import { assert, describe, it } from "@effect/vitest"
@@ -31,7 +31,7 @@ describe("the programs at an instant", () => {
     const catalog = new Catalog(entry)
     for (const [asset, at] of instants) {
       const expected = [...entry.metadata.values()].filter((program) => program.asset === asset)
-        .map(({ programId, versions }) => ({ programId, version: versionInForce(versions, at) }))
+        .map(({ programId, versions }) => ({ programId, version: versions[indexInForce(versions, at)] }))
       const { programs, versions } = catalog.at(asset, at)
       assert.deepStrictEqual(programs, expected)
       assert.deepStrictEqual([...versions], expected.flatMap(({ version }) => version ?? []))

@@ -22,10 +22,6 @@ export interface Effective {
 export const inOrderOfEffect = <V extends Effective>(versions: ReadonlyArray<V>): ReadonlyArray<V> =>
   versions.toSorted((a, b) => isNewer(a, b) ? 1 : -1)
 
-/** Returns the version at {@link indexInForce}. */
-export const versionInForce = <V extends Effective>(versions: ReadonlyArray<V>, at: number): V | undefined =>
-  versions[indexInForce(versions, at)]
-
 /**
  * Returns the index of the version in force at an instant: the one with the greatest `effectiveFrom` at or before it,
  * and of equal ones the highest number (decisions, section 5.2); −1 where there is none. The versions are those of one

@@ -2,8 +2,8 @@ import {
   applyCaps,
   evaluate,
   expectedOf,
-  inOrderOfEffect,
-  versionInForce
+  indexInForce,
+  inOrderOfEffect
 } from "@card-rewards/domain/Evaluation"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { compile } from "@card-rewards/domain/ProgramVersion"
@@ -97,7 +97,7 @@ describe("evaluate", () => {
   })
 })
 
-describe("versionInForce", () => {
+describe("the version in force", () => {
   const at = (effectiveFrom: string, number: number) => version({ effectiveFrom }, number)
   const versions = inOrderOfEffect([
     at("2026-03-01T00:00:00.000Z", 2),
@@ -105,9 +105,10 @@ describe("versionInForce", () => {
     at("2026-03-01T00:00:00.000Z", 5)
   ])
   it("is the greatest effectiveFrom, of equal ones the higher number", () => {
-    assert.strictEqual(versionInForce(versions, Date.parse("2026-03-01T00:00:00.000Z"))?.version, 5)
-    assert.strictEqual(versionInForce(versions, Date.parse("2026-02-28T23:59:59.999Z"))?.version, 7)
-    assert.isUndefined(versionInForce(versions, Date.parse("2025-12-31T23:59:59.999Z")))
+    const numberAt = (time: string) => versions[indexInForce(versions, Date.parse(time))]?.version
+    assert.strictEqual(numberAt("2026-03-01T00:00:00.000Z"), 5)
+    assert.strictEqual(numberAt("2026-02-28T23:59:59.999Z"), 7)
+    assert.isUndefined(numberAt("2025-12-31T23:59:59.999Z"))
   })
 })
 

@@ -3,8 +3,8 @@ import {
   applyCaps,
   evaluate,
   expectedOf,
-  inOrderOfEffect,
-  versionInForce
+  indexInForce,
+  inOrderOfEffect
 } from "@card-rewards/domain/Evaluation"
 import { ProgramDefinition } from "@card-rewards/domain/Program"
 import { compile } from "@card-rewards/domain/ProgramVersion"
@@ -176,7 +176,8 @@ describe("the version in force", () => {
     const inEffect = versions.filter(({ effectiveFrom }) => effectiveFrom <= now)
     const latest = inEffect.filter((one) => inEffect.every((other) => other.effectiveFrom <= one.effectiveFrom)).at(-1)
     for (const list of [versions, versions.toReversed()]) {
-      assert.strictEqual(versionInForce(inOrderOfEffect(list), now)?.version, latest?.version)
+      const inOrder = inOrderOfEffect(list)
+      assert.strictEqual(inOrder[indexInForce(inOrder, now)]?.version, latest?.version)
     }
   })
 })
