@@ -65,7 +65,7 @@ export interface Need {
   readonly walBytesPerDay: number
 }
 
-export const secondsPerDay = 86_400
+const secondsPerDay = 86_400
 const secondsPerMonth = 30.4 * secondsPerDay
 
 /** Processor time of an event and of all that follows from it, in cores at one event a second. */
@@ -125,7 +125,7 @@ export const oneIntegratorPerSecond = ({ cpuMicros }: Figures): number =>
  * The rate at a time of the day (0 to 1) above the day's average: one smooth peak in the evening, whose mean over the
  * day is 1 and whose maximum is `peakFactor`.
  */
-export const dailyCurve = (peakFactor: number): (time: number) => number => {
+const dailyCurve = (peakFactor: number): (time: number) => number => {
   const steps = 1_440
   const at = (sharpness: number, time: number) => Math.exp(sharpness * (Math.cos(2 * Math.PI * (time - 19 / 24)) - 1))
   const mean = (sharpness: number) =>

@@ -2,9 +2,9 @@ import ts from "typescript-5"
 import { forEachNode, isTest, lineOf } from "./Repository.ts"
 import { perSource } from "./Rule.ts"
 
-export const longestFileLines = 300
-export const longestFunctionLines = 70
-export const longestLineColumns = 120
+const longestFileLines = 300
+const longestFunctionLines = 70
+const longestLineColumns = 120
 
 export const fileLength = perSource("file-length", ({ text }) => {
   const lines = text.split("\n").length - 1

@@ -7,7 +7,7 @@ import type { ListenOptions } from "node:net"
 import { BoundedServer } from "./Server/BoundedServer.ts"
 
 /** How long a stop waits for requests in flight. */
-export const stopWithinSeconds = 10
+const stopWithinSeconds = 10
 
 /** How long a client may take to send a whole request. */
 const requestTimeoutMillis = 30_000

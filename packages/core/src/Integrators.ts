@@ -41,7 +41,7 @@ export interface IntegratorCreated {
 }
 
 /** Name of an integrator's first key, which the operator hands over out of band. */
-export const firstKeyName = ApiKeyName.make("default")
+const firstKeyName = ApiKeyName.make("default")
 
 /**
  * The operator's work: integrators are created, suspended and resumed out of band (contract, sections 5.3 and 5.6).

@@ -12,7 +12,7 @@ export const text = (minimum: number, maximum: number) =>
   )
 
 /** {@link text} without control characters. */
-export const printableText = (minimum: number, maximum: number) =>
+const printableText = (minimum: number, maximum: number) =>
   Schema.String.check(
     Schema.isBetweenCodePoints(minimum, maximum),
     Schema.makeFilter<string>((value) => value.isWellFormed() && !/\p{Cc}/u.test(value), {
@@ -21,7 +21,7 @@ export const printableText = (minimum: number, maximum: number) =>
   )
 
 /** Longest identifier, in code points (contract, section 8). */
-export const identifierMaxCodePoints = 128
+const identifierMaxCodePoints = 128
 
 const identifier = text(1, identifierMaxCodePoints)
 const printableIdentifier = printableText(1, identifierMaxCodePoints)

@@ -32,7 +32,7 @@ export const assetOfCurrency = (currency: string): Asset | undefined =>
 export const currencyOfAsset: Record<Asset, string> = { USDC: "USD", EURe: "EUR" }
 
 /** Longest amount of an asset's smallest units, in digits; also the precision of the database's columns. */
-export const amountMaxDigits = 78
+const amountMaxDigits = 78
 
 /** The greatest amount that has {@link amountMaxDigits} digits. */
 export const maxAmount = 10n ** BigInt(amountMaxDigits) - 1n

@@ -6,7 +6,7 @@ import { Effect, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 
 /** The migrations of the first release. */
-export const firstRelease = { "0001_initial": Database.migrations["0001_initial"] }
+const firstRelease = { "0001_initial": Database.migrations["0001_initial"] }
 
 /** Another database with the rows of this one, in the tables of the first release. */
 export const copyOf = Effect.fnUntraced(function*(url: Redacted.Redacted) {

@@ -19,7 +19,7 @@ export interface Pair {
  * Waits until all transactions of the cell have ended that have read `cell_slots` so far, as each one does that writes
  * rows of an integrator: it holds a lock on the table until its end. Those that read it later see the slots marked.
  */
-export const awaitWriters = Effect.fnUntraced(function*({ cell, query }: Connection.Connection) {
+const awaitWriters = Effect.fnUntraced(function*({ cell, query }: Connection.Connection) {
   const holders = query<Holder>(`
     SELECT DISTINCT l.virtualtransaction AS id, l.pid, a.application_name AS application
     FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid

@@ -9,7 +9,7 @@ import { cellOf } from "../Pipeline/RequestCell.ts"
  * request, so that tracing all of them would halve what a process serves; metrics count every request. With 200 of them
  * ingest served 0.74 as many requests as without telemetry, with 50 it serves 0.89.
  */
-export const maxTracedPerSecond = 50
+const maxTracedPerSecond = 50
 
 /** The status that Effect gives to a request whose client has left; it is not sent. */
 const clientLeftStatus = 499

@@ -9,7 +9,7 @@ import { Cells } from "../Cells.ts"
 export const freshMillis = 30_000
 
 /** How long a key that was looked up is accepted while the database is away (contract, section 5.4). */
-export const acceptedWhileAwayMillis = 3_600_000
+const acceptedWhileAwayMillis = 3_600_000
 
 /** Keys that are cached, at most; the least recently used goes first. */
 export const maxCachedKeys = 10_000

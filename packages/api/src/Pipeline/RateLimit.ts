@@ -24,7 +24,7 @@ export interface Admission {
 }
 
 /** Clients whose failed authentications are counted, at most (decisions, section 8). */
-export const maxAddressBuckets = 10_000
+const maxAddressBuckets = 10_000
 
 /** Integrators whose requests are counted, at most; the one unseen for longest is forgotten, and begins anew. */
 const maxIntegratorBuckets = 10_000

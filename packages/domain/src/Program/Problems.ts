@@ -16,20 +16,20 @@ import {
 } from "../Program.ts"
 
 /** Programs per integrator, and versions per program (contract, section 8). */
-export const maxPrograms = 50
-export const maxVersions = 100
+const maxPrograms = 50
+const maxVersions = 100
 
 /** The most entries of each list of a definition (decisions, section 4). */
-export const maxCategories = 200
-export const maxCategoryRates = 200
-export const maxCategoryCaps = 200
-export const maxCampaigns = 200
-export const maxCategoriesOfCampaign = 200
-export const maxTiers = 50
+const maxCategories = 200
+const maxCategoryRates = 200
+const maxCategoryCaps = 200
+const maxCampaigns = 200
+const maxCategoriesOfCampaign = 200
+const maxTiers = 50
 /** MCCs in all categories together, and in the exclusions. */
-export const maxMccs = 10_000
-export const maxCountries = 300
-export const maxSegments = 200
+const maxMccs = 10_000
+const maxCountries = 300
+const maxSegments = 200
 
 /** What the rules of publication depend on besides the definition. */
 export interface Publication {
@@ -42,7 +42,7 @@ export interface Publication {
 }
 
 /** Of problems of one kind, such as categories that do not exist, so many are named, and whether there are more. */
-export const maxOfOneKind = 500
+const maxOfOneKind = 500
 
 type Problems = Generator<string, void>
 

@@ -41,7 +41,7 @@ export const curl = ({ body, isAuthenticated, method, params, path, query }: Exa
 export const shell = (name: string): string => `$${constantName(name)}`
 
 /** A call of the client, which is `client`; its other variables are constants such as `INTEGRATOR_ID`. */
-export const typeScript = ({ body, operationId, params, query }: ExampleRequest): string => {
+const typeScript = ({ body, operationId, params, query }: ExampleRequest): string => {
   const endpoint = endpoints.get(operationId)
   if (endpoint === undefined) return ""
   const payload = [...endpoint.payload.values()].flatMap((entry) => "schemas" in entry ? entry.schemas : [])[0]
