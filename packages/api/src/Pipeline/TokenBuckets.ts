@@ -16,6 +16,7 @@ export interface TokenBuckets {
    * be taken, which the next ones wait for.
    */
   readonly take: (key: string, tokens: number, nowMillis: number) => Taken
+  /** How many buckets are kept; only tests read it. */
   readonly size: () => number
 }
 

@@ -46,11 +46,6 @@ export class VersionCache {
     return known
   }
 
-  /** Whether an entry is still in the cache. */
-  holds(entry: CachedPrograms): boolean {
-    return this.integrators.get(entry.integratorId) === entry
-  }
-
   /** Adds metadata that is complete up to a revision. */
   publish(entry: CachedPrograms, revision: bigint, published: ReadonlyArray<VersionMetadata>): void {
     this.change(entry, () => {
@@ -75,7 +70,8 @@ export class VersionCache {
     const before = entry.bytes
     change()
     while (entry.compiledBytes > this.limits.shareBytes && entry.evictOne() !== undefined);
-    if (!this.holds(entry)) return
+    // an evicted entry no longer counts
+    if (this.integrators.get(entry.integratorId) !== entry) return
     this.total += entry.bytes - before
     this.evict(entry)
   }

@@ -59,7 +59,7 @@ export class Connections {
     this.options = options
   }
 
-  /** How many origins have connections. */
+  /** How many origins have connections; only tests read it. */
   get origins(): number {
     return this.receivers.size
   }
