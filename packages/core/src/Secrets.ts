@@ -1,7 +1,7 @@
 import type { VaultId } from "@card-rewards/domain/Ids"
 import { secretFromBytes, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
-import { Context, Effect, Layer, Option, Redacted, Result, Schema } from "effect"
+import { Bytes, Context, Effect, Layer, Option, Redacted, Result, Schema } from "effect"
 import { Aead, Digest, SecureRandom } from "effect/crypto"
 import { Base64, Hex } from "effect/encoding"
 
@@ -54,7 +54,7 @@ const make = Effect.fnUntraced(function*(secretsKeys: ReadonlyArray<SecretsKey>)
   const encrypt = Effect.fn("Secrets.encrypt")(function*(text: string, location: string) {
     const nonce = yield* random.randomBytes(nonceBytes)
     const sealed = yield* aead.encrypt(current.key, encoder.encode(text), { nonce, aad: encoder.encode(location) })
-    return concat(current.id, nonce, sealed)
+    return Bytes.concat([current.id, nonce, sealed])
   }, Effect.orDie)
 
   const unreadable = () =>
@@ -82,7 +82,7 @@ const make = Effect.fnUntraced(function*(secretsKeys: ReadonlyArray<SecretsKey>)
 const keyWithId = Effect.fnUntraced(function*(secretsKey: SecretsKey) {
   const digest = yield* Digest.Digest
   const bytes = Redacted.value(secretsKey)
-  const hash = yield* digest.digest(Digest.sha256, concat(encoder.encode("card-rewards secrets key"), bytes))
+  const hash = yield* digest.digest(Digest.sha256, Bytes.concat([encoder.encode("card-rewards secrets key"), bytes]))
   return { id: hash.slice(0, keyIdBytes), key: yield* Aead.key(Aead.aes256Gcm, bytes) }
 })
 
@@ -133,15 +133,6 @@ export const hashApiKey = Effect.fnUntraced(function*(
   const digest = yield* Digest.Digest
   return yield* digest.digest(Digest.sha256, encoder.encode(Redacted.value(apiKey)))
 })
-
-const concat = (...parts: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0))
-  parts.reduce((offset, part) => {
-    whole.set(part, offset)
-    return offset + part.length
-  }, 0)
-  return whole
-}
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()

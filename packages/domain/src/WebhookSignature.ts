@@ -2,6 +2,7 @@
  * Signing and verification of webhooks (contract sections 2.8, 3.4 and 5.7; decisions, section 7). Verification
  * requires a `Mac` service: `NodeCrypto.layerMac` on Node, `Mac.layerWebCrypto` elsewhere.
  */
+import * as Bytes from "effect/Bytes"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -157,14 +158,8 @@ const parseSignature = (header: string): { timestamp: string; tags: ReadonlyArra
   return timestamp === undefined || tags.length === 0 || tags.length > maxTags ? undefined : { timestamp, tags }
 }
 
-const signedContent = (timestamp: string, body: string | Uint8Array): Uint8Array => {
-  const prefix = encoder.encode(`${timestamp}.`)
-  const bytes = typeof body === "string" ? encoder.encode(body) : body
-  const content = new Uint8Array(prefix.length + bytes.length)
-  content.set(prefix)
-  content.set(bytes, prefix.length)
-  return content
-}
+const signedContent = (timestamp: string, body: string | Uint8Array): Uint8Array =>
+  Bytes.concat([encoder.encode(`${timestamp}.`), typeof body === "string" ? encoder.encode(body) : body])
 
 const serviceKey = (secret: WebhookSecret): Uint8Array => encoder.encode(secret)
 
