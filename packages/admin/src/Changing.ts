@@ -6,10 +6,10 @@ import {
   type Outcome,
   type RecordAction
 } from "@card-rewards/core/OperatorActions/RecordAction"
+import { oneLine } from "@card-rewards/domain/ApiKey"
 import { Context, Effect } from "effect"
 import { Command } from "effect/cli"
 import type { SqlClient, SqlError } from "effect/sql"
-import { oneLine } from "./Exit.ts"
 import { randomUUID } from "node:crypto"
 import { hostname, userInfo } from "node:os"
 

@@ -1,9 +1,9 @@
-import { maskSecrets } from "@card-rewards/domain/ApiKey"
+import { oneLine } from "@card-rewards/domain/ApiKey"
 import { Console, Effect, Layer, Logger } from "effect"
 import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { admin } from "./Commands.ts"
 import { invocation } from "./Commands/Examples.ts"
-import { lineOf, Misused, oneLine } from "./Exit.ts"
+import { lineOf, Misused } from "./Exit.ts"
 
 /** Prints a usage error in two lines instead of the whole help. */
 const presenter: CliOutput.Presenter = {
@@ -11,7 +11,7 @@ const presenter: CliOutput.Presenter = {
     event._tag === "InvalidInvocation"
       ? Console.error(
         [
-          ...event.errors.map(({ message }) => maskSecrets(oneLine(message))),
+          ...event.errors.map(({ message }) => oneLine(message)),
           `See: ${[invocation, ...event.commandPath.slice(1)].join(" ")} --help`
         ].join("\n")
       )
@@ -27,7 +27,7 @@ const withoutShortFlags = Effect.fnUntraced(function*(args: ReadonlyArray<string
   const short = (end === -1 ? args : args.slice(0, end)).find((arg) => /^-[^-]./u.test(arg))
   if (short === undefined) return args
   return yield* new Misused({
-    message: `${maskSecrets(oneLine(short))} begins with "-": put "--" before the arguments, behind all flags`
+    message: `${oneLine(short)} begins with "-": put "--" before the arguments, behind all flags`
   })
 })
 

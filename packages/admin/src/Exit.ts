@@ -1,4 +1,5 @@
 import { describe } from "@card-rewards/core/Database/Errors"
+import { oneLine } from "@card-rewards/domain/ApiKey"
 import { Cause, Exit, Schema } from "effect"
 import { CliError } from "effect/cli"
 
@@ -22,7 +23,7 @@ export const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   return error.errors.length > 0 ? 2 : 0
 }
 
-/** The error as one line; undefined where the command line has printed it already. */
+/** The error as one line without secrets; undefined where the command line has printed it already. */
 export const lineOf = (cause: Cause.Cause<unknown>): string | undefined => {
   const error = Cause.squash(cause)
   if (Cause.hasInterruptsOnly(cause) || isShowHelp(error)) return undefined
@@ -31,6 +32,3 @@ export const lineOf = (cause: Cause.Cause<unknown>): string | undefined => {
 
 const isShowHelp = (error: unknown): error is CliError.ShowHelp =>
   CliError.isCliError(error) && error._tag === "ShowHelp"
-
-/** Line breaks and control characters become spaces. */
-export const oneLine = (message: string): string => message.replace(/[\s\p{Cc}]+/gu, " ").trim()

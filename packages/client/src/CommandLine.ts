@@ -1,9 +1,10 @@
 /** `card-rewards`, the integrator's command line. */
+import { oneLine } from "@card-rewards/domain/ApiKey"
 import { Console, Effect, Layer, Logger } from "effect"
 import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import { examples } from "./CommandLine/Examples.ts"
-import { lineOf, oneLine } from "./CommandLine/Exit.ts"
+import { lineOf } from "./CommandLine/Exit.ts"
 import { listen } from "./CommandLine/Listen.ts"
 import { platform } from "./CommandLine/Platform.ts"
 import { trigger } from "./CommandLine/Trigger.ts"

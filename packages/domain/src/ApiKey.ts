@@ -16,6 +16,9 @@ export const hasSecret = (text: string): boolean => /service_(?:sk|whsec)_/.test
 export const maskSecrets = (text: string): string =>
   text.replace(/(service_(?:sk_(?:sandbox_|live_)?|whsec_))[^\s"]+/g, "$1…")
 
+/** One line without secrets: line breaks and control characters become spaces, and {@link maskSecrets}. */
+export const oneLine = (text: string): string => maskSecrets(text.replace(/[\s\p{Cc}]+/gu, " ").trim())
+
 /** An API key without its secret (contract, section 2.7). */
 export const ApiKey = Schema.Struct({
   name: ApiKeyName,

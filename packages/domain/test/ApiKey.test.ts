@@ -1,4 +1,4 @@
-import { apiKeyForm, hasSecret, maskSecrets } from "@card-rewards/domain/ApiKey"
+import { apiKeyForm, hasSecret, maskSecrets, oneLine } from "@card-rewards/domain/ApiKey"
 import { secretFromBytes } from "@card-rewards/domain/WebhookSignature"
 import { assert, describe, it } from "@effect/vitest"
 
@@ -46,5 +46,8 @@ describe("API keys and signing secrets", () => {
       assert.isFalse(hasSecret(text), text)
       assert.strictEqual(maskSecrets(text), text)
     }
+  })
+  it("are masked in a text that is made one line, without control characters", () => {
+    assert.strictEqual(oneLine(" a\r\n b\u001b[31m\tservice_sk_live_abc\nc "), "a b [31m service_sk_live_… c")
   })
 })

@@ -1,4 +1,4 @@
-import { maskSecrets } from "@card-rewards/domain/ApiKey"
+import { oneLine } from "@card-rewards/domain/ApiKey"
 import { Cause, Exit, Schema } from "effect"
 import { CliError } from "effect/cli"
 
@@ -49,7 +49,3 @@ const causeOf = (error: Error): Error | undefined => {
 
 const isShowHelp = (error: unknown): error is CliError.ShowHelp =>
   CliError.isCliError(error) && error._tag === "ShowHelp"
-
-/** Line breaks and control characters become spaces, and API keys and signing secrets are cut off. */
-export const oneLine = (message: string): string =>
-  maskSecrets(message.replace(/[\s\p{Cc}]+/gu, " ").trim())

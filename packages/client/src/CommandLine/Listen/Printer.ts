@@ -1,7 +1,7 @@
 /** What `card-rewards listen` prints: readable lines, or one JSON object per line. */
+import { oneLine } from "@card-rewards/domain/ApiKey"
 import { WebhookEventKind } from "@card-rewards/domain/Event"
 import { Console, type Effect } from "effect"
-import { oneLine } from "../Exit.ts"
 import { type ForwardedAttempt, retryPausesMillis } from "./Forwarder.ts"
 
 /** What a session of `listen` begins with. */
