@@ -40,7 +40,10 @@ export interface KeyCache {
   readonly get: (id: string, nowNanos: bigint) => Cached | undefined
   /** As {@link get}, however long ago the key was looked up, and without counting as a use. */
   readonly peek: (id: string) => Cached | undefined
-  /** Requests with the same key share one look-up, in its slot's cell. Look-ups of different clients take turns. */
+  /**
+   * The key, unless it is unknown or revoked. Requests with the same key share one look-up, in its slot's cell.
+   * Look-ups of different clients take turns.
+   */
   readonly lookUp: (id: string, slot: number, client: string) => Effect.Effect<Option.Option<FoundKey>, Unavailable>
 }
 
@@ -53,11 +56,10 @@ export const make = Effect.gen(function*() {
 
   const record = (id: string, exit: Exit.Exit<Option.Option<FoundKey>, Unavailable>, now: bigint) => {
     if (Exit.isSuccess(exit)) {
-      const key = Option.getOrUndefined(exit.value)
-      if (key === undefined || key.revoked) cache.delete(id)
+      if (Option.isNone(exit.value)) cache.delete(id)
       else {
         cache.set(id, {
-          key,
+          key: exit.value.value,
           checkAgainNanos: after(now, freshMillis),
           endsNanos: after(now, acceptedWhileAwayMillis)
         })
@@ -78,6 +80,7 @@ export const make = Effect.gen(function*() {
       const hash = Buffer.from(id, "hex")
       const found = cells.of(slot)?.apiKeys.find({ hash, slot, client }) ?? Effect.fail(notOwned())
       return found.pipe(
+        Effect.map(Option.filter(({ revoked }) => !revoked)),
         Effect.onExit((exit) =>
           Effect.flatMap(Clock.monotonicTimeNanos, (now) => {
             underWay.delete(id)

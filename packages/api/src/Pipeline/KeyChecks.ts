@@ -7,7 +7,7 @@ import { hash } from "node:crypto"
 import { Cells } from "../Cells.ts"
 import * as KeyCache from "./KeyCache.ts"
 import * as KeyUses from "./KeyUses.ts"
-import { RateLimit, tooMany } from "./RateLimit.ts"
+import { type Admission, RateLimit, tooMany } from "./RateLimit.ts"
 
 /** How long a request with a cached key waits for its look-up, so that its handler still answers within 5 s. */
 const cachedKeyTimeoutMillis = 400
@@ -37,12 +37,6 @@ const make = Effect.gen(function*() {
   const cache = yield* KeyCache.make
   const recordUse = yield* KeyUses.make(yield* Cells, KeyCache.maxCachedKeys)
 
-  /** 401, or 429 where the client has failed too often. */
-  const refuse = (client: string, now: number): Effect.Effect<never, Unauthorized | RateLimited> => {
-    const failure = limits.takeFailure(client, now)
-    return Effect.fail(failure.allowed ? unauthorized : tooMany(failure))
-  }
-
   const checkUnknown = (id: string, slot: number, client: string, now: number): Effect.Effect<FoundKey, Refusal> => {
     const failure = limits.takeFailure(client, now)
     const forgive = Effect.sync(() => {
@@ -50,10 +44,7 @@ const make = Effect.gen(function*() {
     })
     return cache.lookUp(id, slot, client).pipe(
       Effect.onError(() => forgive),
-      Effect.flatMap((found): Effect.Effect<FoundKey, Unauthorized | RateLimited> =>
-        Option.isSome(found) && !found.value.revoked
-          ? Effect.as(forgive, found.value)
-          : Effect.fail(failure.allowed ? unauthorized : tooMany(failure)))
+      Effect.flatMap((found) => Option.isSome(found) ? Effect.as(forgive, found.value) : refuse(failure))
     )
   }
 
@@ -66,7 +57,7 @@ const make = Effect.gen(function*() {
       }),
       Effect.catchTag("Unavailable", () => Effect.succeedSome(key)),
       Effect.flatMap((found) =>
-        Option.isSome(found) && !found.value.revoked ? Effect.succeed(found.value) : refuse(client, now))
+        Option.isSome(found) ? Effect.succeed(found.value) : refuse(limits.takeFailure(client, now)))
     )
 
   return KeyChecks.of({
@@ -80,7 +71,7 @@ const make = Effect.gen(function*() {
     check: (apiKey, client) =>
       Effect.clockWith((clock): Effect.Effect<FoundKey, Refusal> => {
         const now = clock.currentTimeMillisUnsafe()
-        if (!apiKeyForm.test(apiKey)) return refuse(client, now)
+        if (!apiKeyForm.test(apiKey)) return refuse(limits.takeFailure(client, now))
         const [id, slot] = [idOf(apiKey), slotIn(apiKey)]
         const cached = cache.get(id, clock.monotonicTimeNanosUnsafe())
         const checked = cached === undefined
@@ -96,6 +87,10 @@ const make = Effect.gen(function*() {
 const slotIn = (apiKey: string): number => Number.parseInt(apiKey.slice(-64, -62), 16)
 
 const idOf = (apiKey: string): string => hash("sha256", apiKey, "hex")
+
+/** 401, or 429 where the client has failed too often. */
+const refuse = (failure: Admission): Effect.Effect<never, Unauthorized | RateLimited> =>
+  Effect.fail(failure.allowed ? unauthorized : tooMany(failure))
 
 /** 401, the same for a missing, an unknown and a revoked key. */
 const unauthorized = new Unauthorized({ message: "The x-api-key header holds no valid API key" })
