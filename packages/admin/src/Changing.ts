@@ -35,7 +35,8 @@ export const Changes = Context.Reference<string | undefined>("@card-rewards/admi
   defaultValue: () => undefined
 })
 
-type Insert = Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>
+/** Inserts an action into the database of a cell. */
+export type Insert = Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>
 
 interface Recording<Input, E, R, RefusedE, RefusedR> {
   /** The arguments to record: each one is named here. */

@@ -18,7 +18,7 @@ import { StoredSecrets } from "@card-rewards/core/StoredSecrets"
 import { Vault } from "@card-rewards/core/Vault"
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { Array, Context, Effect, FileSystem, Layer, Option, Redacted } from "effect"
+import { Array, Context, Effect, Exit, FileSystem, Layer, Option, Redacted } from "effect"
 import { Command } from "effect/cli"
 import { Changes } from "./Changing.ts"
 import { Misused, Refused } from "./Exit.ts"
@@ -125,21 +125,22 @@ const database = (input: Input, isReadOnly: boolean) =>
 const services = Layer.mergeAll(Audit.layer, IntegratorBacklogs.layer, OperatorActions.layer)
 
 /**
- * Runs the same in some cells at the same time, with the services for one cell, and returns what each one answered. One
- * that fails keeps no other from its answer; `name` is undefined for an only cell.
+ * Runs the same in some cells at the same time, with the services for one cell. Returns the answers, and the first
+ * failure, which keeps no other cell from its answer; `name` is undefined for an only cell.
  */
 export const inEach = Effect.fnUntraced(function*<A, E, R>(
   cells: ReadonlyArray<Cell>,
   run: (name: string | undefined) => Effect.Effect<A, E, R>
 ) {
   const isOnly = cells.length === 1
-  return yield* Effect.forEach(cells, (cell) =>
+  const exits = yield* Effect.forEach(cells, (cell) =>
     run(isOnly ? undefined : cell.name).pipe(
       Effect.provide(services.pipe(Layer.provide(databaseOfCell(cell)))),
       Effect.mapError((error) =>
         isOnly || !(error instanceof Error) ? error : new Refused({ message: `Cell ${cell.name}: ${error.message}` })),
       Effect.exit
     ), { concurrency: "unbounded" })
+  return { answers: exits.filter(Exit.isSuccess).map(({ value }) => value), failed: exits.find(Exit.isFailure) }
 })
 
 /** The anchors of one cell. */

@@ -1,7 +1,7 @@
 import { type ActionCursor, type OperatorAction, OperatorActions } from "@card-rewards/core/OperatorActions"
 import { IntegratorId } from "@card-rewards/domain/Ids"
 import { parseTimestamp, printTimestamp } from "@card-rewards/domain/Time"
-import { Effect, Exit, Option } from "effect"
+import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { json, print, printLines } from "../Output.ts"
 import { Cells, cellsNamed, inEach } from "../Services.ts"
@@ -48,15 +48,13 @@ export const actions = Command.make("actions", { ...flags, cell, json }, Effect.
     integratorId: Option.getOrUndefined(input.integrator),
     before: Option.getOrUndefined(input.before)
   }
-  const exits = yield* inEach(yield* cellsNamed(input.cell), (name) =>
+  const { answers, failed } = yield* inEach(yield* cellsNamed(input.cell), (name) =>
     Effect.gen(function*() {
       const { list } = yield* OperatorActions
       return (yield* list(query)).map((action) => ({ ...action, cell: name }))
     }))
-  const failed = exits.find(Exit.isFailure)
-  const found = exits.filter(Exit.isSuccess)
-  if (failed !== undefined && found.length === 0) return yield* failed
-  const all = inOrder(found.flatMap(({ value }) => value))
+  if (failed !== undefined && answers.length === 0) return yield* failed
+  const all = inOrder(answers.flat())
   const page = all.slice(0, limit).flatMap(([, copies]) => merged(copies)).map(shown)
   const next = all.length > limit ? all[limit - 1]?.[0] : undefined
   if (input.json) yield* print({ actions: page, ...(next && { next }) }, true)

@@ -1,6 +1,6 @@
 import { Audit, type AuditProgress } from "@card-rewards/core/Audit"
 import type { Cell } from "@card-rewards/core/Cells"
-import { Effect, Exit } from "effect"
+import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
@@ -29,7 +29,10 @@ export const audit = Command.make("audit", { cell, json }, Effect.fn(function*(i
   Command.provide(Cells.layer)
 )
 
-/** Audits cells at the same time under one progress. Findings of several name their cell. */
+/**
+ * Audits cells at the same time under one progress. Findings of several name their cell; `failed` is the exit of the
+ * first cell that could not be audited.
+ */
 export const auditCells = Effect.fnUntraced(function*(
   cells: ReadonlyArray<Cell>,
   show: (progress: Progress) => Effect.Effect<void>
@@ -41,17 +44,11 @@ export const auditCells = Effect.fnUntraced(function*(
     const what = name === undefined ? progress.check : `${name}: ${progress.check}`
     return show({ done, total: progress.checks * cells.length, what })
   }
-  const exits = yield* inEach(cells, (name) =>
+  const { answers, failed } = yield* inEach(cells, (name) =>
     Effect.gen(function*() {
       const { runWith } = yield* Audit
       const { checks, findings } = yield* runWith((progress) => showAll(name, progress))
       return { checks, findings: findings.map((finding) => name === undefined ? finding : { cell: name, ...finding }) }
     }))
-  const reports = exits.filter(Exit.isSuccess).map(({ value }) => value)
-  return {
-    checks: reports[0]?.checks ?? [],
-    findings: reports.flatMap(({ findings }) => findings),
-    /** That of the first cell that could not be audited. */
-    failed: exits.find(Exit.isFailure)
-  }
+  return { checks: answers[0]?.checks ?? [], findings: answers.flatMap(({ findings }) => findings), failed }
 })

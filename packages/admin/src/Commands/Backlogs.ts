@@ -1,6 +1,6 @@
 import { type IntegratorBacklog, IntegratorBacklogs, maxCount, maxListed } from "@card-rewards/core/IntegratorBacklogs"
 import { printTimestamp } from "@card-rewards/domain/Time"
-import { Effect, Exit } from "effect"
+import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { json, print } from "../Output.ts"
 import { Cells, cellsNamed, inEach } from "../Services.ts"
@@ -9,14 +9,12 @@ import { example } from "./Examples.ts"
 
 /** Lists the integrators with unprocessed spend events or undelivered webhooks, and why these wait. */
 export const backlog = Command.make("backlog", { cell, json }, Effect.fn(function*(input) {
-  const exits = yield* inEach(yield* cellsNamed(input.cell), (name) =>
+  const { answers, failed } = yield* inEach(yield* cellsNamed(input.cell), (name) =>
     Effect.gen(function*() {
       const { list } = yield* IntegratorBacklogs
       return (yield* list).map((backlog) => ({ ...(name !== undefined && { cell: name }), ...shown(backlog) }))
     }))
-  const found = exits.filter(Exit.isSuccess)
-  if (found.length > 0) yield* print(found.flatMap(({ value }) => value), input.json)
-  const failed = exits.find(Exit.isFailure)
+  if (answers.length > 0) yield* print(answers.flat(), input.json)
   if (failed !== undefined) return yield* failed
 })).pipe(
   Command.withDescription(

@@ -4,10 +4,9 @@ import type { MovingSlot } from "@card-rewards/core/CellSlots"
 import * as Database from "@card-rewards/core/Database"
 import { Duration, Effect, Option, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
-import type { SqlClient, SqlError } from "effect/sql"
 import * as CellMove from "../CellMove.ts"
 import { toDelete } from "../CellMove/Steps.ts"
-import { changing } from "../Changing.ts"
+import { changing, type Insert } from "../Changing.ts"
 import { lineOf, Misused, Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
 import { type Progress, withBar } from "../Screen.ts"
@@ -98,8 +97,6 @@ const pairArguments = ({ from, slots, to }: {
   readonly from: string
   readonly to: string
 }) => ({ slots: printSlots(slots), from, to })
-
-type Insert = Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>
 
 const insertIn = (cell: Cell, insert: Insert) =>
   Database.withinRequestDeadline(insert).pipe(
