@@ -2,7 +2,7 @@ import * as TestDatabase from "@card-rewards/dev-postgres/TestDatabase"
 import { Context, Effect, Layer, Redacted, Schedule, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { folder, root, start } from "./Processes.ts"
+import { type CommandFailed, folder, root, runAdmin } from "./Processes.ts"
 import { secretsKeyText } from "./Secrets.ts"
 import * as TestProcess from "./TestProcess.ts"
 
@@ -62,17 +62,8 @@ export class LaunchedService extends Context.Service<LaunchedService, {
         apiKey: Redacted.make(demo.apiKey),
         databaseUrl: url,
         pid: launcher.pid,
-        admin: (...args) =>
-          Effect.scoped(Effect.gen(function*() {
-            const command = yield* start("admin", env, { args })
-            const code = yield* command.exit
-            if (code === 0) return command.output()
-            return yield* new CommandFailed({ message: `exit ${code}: ${command.output()}` })
-          }))
+        admin: (...args) => runAdmin(env, ...args)
       })
     })
   )
 }
-
-/** A command that exited other than 0, with what it printed. */
-export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", { message: Schema.String }) {}

@@ -1,6 +1,6 @@
 import { bundleOf, type Program } from "@card-rewards/bundle/Bundle"
 import { nodeOptions } from "@card-rewards/core/Process"
-import { Effect, type Scope } from "effect"
+import { Effect, Schema, type Scope } from "effect"
 import { randomInt } from "node:crypto"
 import { chmodSync, mkdtempSync, rmSync } from "node:fs"
 import { createServer } from "node:net"
@@ -29,14 +29,20 @@ export const start = (
     return TestProcess.start(args, { cwd: root, env })
   })
 
-/** Runs an operator's command to its end; dies with its output where it exits other than 0. */
+/** A command that exited other than 0, with what it printed. */
+export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", { message: Schema.String }) {}
+
+/** Runs an operator's command to its end; fails with its output where it exits other than 0. */
+export const runAdmin = Effect.fnUntraced(function*(env: Variables, ...args: ReadonlyArray<string>) {
+  const command = yield* start("admin", env, { args })
+  const code = yield* command.exit
+  if (code === 0) return command.output()
+  return yield* new CommandFailed({ message: `admin ${args.join(" ")}: exit ${code}: ${command.output()}` })
+}, Effect.scoped)
+
+/** As {@link runAdmin}, but dies. */
 export const admin = (env: Variables, ...args: ReadonlyArray<string>): Effect.Effect<string> =>
-  Effect.scoped(Effect.gen(function*() {
-    const command = yield* start("admin", env, { args })
-    const code = yield* command.exit
-    if (code !== 0) return yield* Effect.die(new Error(`admin ${args.join(" ")}: exit ${code}: ${command.output()}`))
-    return command.output()
-  }))
+  Effect.orDie(runAdmin(env, ...args))
 
 /** Ports that each of vitest's workers has for itself, below those of servers and of outgoing connections. */
 const portsOfWorker = 2_000
