@@ -1,7 +1,7 @@
 import { CardRewardsSandbox } from "@card-rewards/client/CardRewards"
 import type { AssetBalance } from "@card-rewards/domain/Balance"
 import { EndpointId, IntegratorId, ProgramId, Reference, TransactionId, UserId } from "@card-rewards/domain/Ids"
-import { Currency } from "@card-rewards/domain/Money"
+import { Currency, printFixed, printUnits } from "@card-rewards/domain/Money"
 import { dayMillis, type Instant, instant, printTimestamp } from "@card-rewards/domain/Time"
 import { Console, Effect, Schedule } from "effect"
 import type { Receiver } from "./Receiver.ts"
@@ -149,7 +149,7 @@ const explain = Effect.gen(function*() {
   yield* line(`rate      ${rate.value} basis points (${rate.source}) times ${multiplier / 10_000} for the tier`)
   yield* line(`earned    ${print(earned)} of $123.45`)
   for (const { amount, reduction } of refunds) {
-    yield* line(`refund    $${decimal(amount, 2)} reduces it by ${print(reduction)}`)
+    yield* line(`refund    $${printFixed(amount, 2)} reduces it by ${print(reduction)}`)
   }
   yield* line(`amount    ${print(explanation.amount)}; revision ${reward.revision}, state ${reward.state}`)
 })
@@ -160,11 +160,7 @@ const first = <A>([item]: ReadonlyArray<A>) =>
 const title = (text: string) => Console.log(`\n${text}`)
 const line = (text: string) => Console.log(`  ${text}`)
 
-/** Smallest units as a decimal number, without rounding. */
-const decimal = (amount: bigint, digits: number): string =>
-  `${amount}`.padStart(digits + 1, "0").replace(new RegExp(`(?=.{${digits}}$)`, "u"), ".")
-
-const print = (amount: bigint): string => `${decimal(amount, 6)} USDC`
+const print = (amount: bigint): string => printUnits(amount, "USDC")
 
 const readBalance = Effect.gen(function*() {
   const api = yield* CardRewardsSandbox
