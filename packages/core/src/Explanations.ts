@@ -119,10 +119,10 @@ const refundsOf = Effect.fnUntraced(function*(row: Row) {
     ORDER BY f.position LIMIT ${value.int4(maxRefunds)}`
   let refunded = 0n
   return refunds.map(({ cents, externalTransactionId }) => {
-    const net = () => netOfRefunds(row.earned, row.spend, refunded < row.spend ? refunded : row.spend)
-    const before = net()
+    const before = netOfRefunds(row.earned, row.spend, refunded)
     refunded += cents
-    return { externalTransactionId, amount: cents.toString(), reduction: (before - net()).toString() }
+    const reduction = before - netOfRefunds(row.earned, row.spend, refunded)
+    return { externalTransactionId, amount: cents.toString(), reduction: reduction.toString() }
   })
 })
 
