@@ -6,8 +6,7 @@ import { netOfRefunds } from "@card-rewards/domain/Reward"
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Database from "./Database.ts"
-import { value } from "./Database.ts"
+import { transaction, value, withOneDeadline } from "./Database.ts"
 import type { Row as RowOf } from "./Database/Table.ts"
 import { encodeComputation } from "./Explanations/Computation.ts"
 import type { RewardRow } from "./Ledger/RewardRow.ts"
@@ -36,8 +35,8 @@ export class Explanations extends Context.Service<Explanations, {
       return Explanations.of({
         explain: Effect.fn("Explanations.explain")((integratorId, userId, rewardId) =>
           upToDate.bring(integratorId, userId).pipe(
-            Effect.andThen(Database.transaction(explain(programs, integratorId, userId, rewardId))),
-            Database.withOneDeadline,
+            Effect.andThen(transaction(explain(programs, integratorId, userId, rewardId))),
+            withOneDeadline,
             Effect.provideService(SqlClient.SqlClient, sql)
           )
         )

@@ -15,8 +15,7 @@ import {
 } from "@card-rewards/domain/Vault"
 import { Context, Effect, Layer, Struct } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Database from "./Database.ts"
-import { value } from "./Database.ts"
+import { transaction, value, withinRequestDeadline } from "./Database.ts"
 import type { Row } from "./Database/Table.ts"
 import * as Ledger from "./Ledger.ts"
 import { lockVault } from "./Locks.ts"
@@ -75,11 +74,9 @@ export class Vault extends Context.Service<Vault, {
       const run = Effect.provideService(SqlClient.SqlClient, sql)
       return Vault.of({
         get: Effect.fn("Vault.get")((integratorId) =>
-          Effect.map(Database.withinRequestDeadline(status(integratorId)), heldAndFree).pipe(run)
+          Effect.map(withinRequestDeadline(status(integratorId)), heldAndFree).pipe(run)
         ),
-        status: Effect.fn("Vault.status")((integratorId) =>
-          Database.withinRequestDeadline(status(integratorId)).pipe(run)
-        ),
+        status: Effect.fn("Vault.status")((integratorId) => withinRequestDeadline(status(integratorId)).pipe(run)),
         setLowFunds: Effect.fn("Vault.setLowFunds")((integratorId, asset, threshold) =>
           Effect.as(replaceLowFunds(integratorId, asset, threshold), { asset, threshold }).pipe(run)
         ),
@@ -129,7 +126,7 @@ const heldAndFree = ({ balances, vaultId }: VaultStatus): VaultState => ({
 
 /** Sets or removes a threshold under the vault's lock, which moves of its money need; returns the one before. */
 const replaceLowFunds = (integratorId: IntegratorId, asset: Asset, threshold: bigint | null) =>
-  Database.transaction(Effect.gen(function*() {
+  transaction(Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
     yield* lockVault(integratorId)
     const [before] = yield* sql<{ lowFunds: bigint | null }>`SELECT low_funds FROM vault_balances
