@@ -77,6 +77,43 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       assert.deepStrictEqual(yield* assigned, [{ assigned: 0n, assignedTo: 11_500n }])
     }))
 
+  it.effect("large claims and assigned rewards do not wait until all users who owe have recovered theirs", () =>
+    Effect.gen(function*() {
+      yield* workAll
+      const { integratorId, now } = yield* setUp
+      const vault = yield* Vault
+      const { matureRewards } = yield* Processing
+      const sql = yield* SqlClient.SqlClient
+      const ofBob = { prefix: "bob", users: "one", count: 1_600, state: "Claimable" } as const
+      yield* addRewards(integratorId, { ...ofBob, claimableAt: now })
+      yield* vault.claim(integratorId, { ...usdc("c", 1_600n), userId: UserId.make("bob") })
+      const owing = { prefix: "owing", users: 1_000, state: "Pending" } as const
+      yield* addRewards(integratorId, { ...owing, count: 1_000, claimableAt: now - 1e6 })
+      const claimableAt = now + 1e9
+      yield* addRewards(integratorId, { prefix: "w", users: 50, count: 600, state: "AwaitingFunding", claimableAt })
+      yield* addRewards(integratorId, { ...ofAnn, ...pending, count: 10, claimableAt: now - 1e7 })
+      yield* sql`UPDATE user_balances SET paid = 1600, claimable = 0
+        WHERE integrator_id = ${integratorId} AND user_id = 'bob'`
+      yield* sql`UPDATE vault_balances SET held = 1010 + 600, deposits = claims + 1010 + 600, assigned = 600,
+        assigned_to = 3200, assigned_at = now() WHERE integrator_id = ${integratorId} AND asset = 'USDC'`
+      yield* addOwed(integratorId, owing.prefix, owing.users, 1)
+      yield* matureRewards
+      const states = sql<{ users: string; state: string; n: number }>`
+        SELECT rtrim(user_id, '0123456789') AS users, state, count(*)::int4 AS n FROM rewards
+        WHERE integrator_id = ${integratorId} GROUP BY 1, 2 ORDER BY 1, 2`
+      assert.deepStrictEqual(yield* states, [
+        { users: "ann", state: "Claimable", n: 10 },
+        { users: "bob", state: "Claimable", n: 350 },
+        { users: "bob", state: "Paid", n: 1_250 },
+        { users: "owing", state: "Paid", n: 250 },
+        { users: "owing", state: "Pending", n: 750 },
+        { users: "w", state: "AwaitingFunding", n: 350 },
+        { users: "w", state: "Pending", n: 250 }
+      ])
+      yield* workAll
+      assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 10, Paid: 2_600, Pending: 600 })
+    }))
+
   it.effect("a vault with much overdue work does not delay one whose reward is due later", () =>
     Effect.gen(function*() {
       yield* workAll

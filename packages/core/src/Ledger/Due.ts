@@ -91,7 +91,8 @@ const matureInOrder = Effect.fnUntraced(function*(book: Book, due: ReadonlyArray
     book.budget--
     const free = book.vault[row.asset].free
     matureReward(book, present)
-    if (book.vault[row.asset].free > free) yield* fundWaiting(book, row.asset)
+    if (book.vault[row.asset].free === free) continue
+    yield* fundWaiting(book, row.asset)
     if (book.isBehind) return
   }
 })
@@ -101,24 +102,14 @@ const maxSkipped = 5_000
 
 /**
  * The worker's work on one vault, after {@link applyDue}: unfinished claims, due rewards and assigned rewards of all
- * users, up to `limit` of each kind, so that no kind waits for another.
+ * users, up to `limit` of each kind, so that no kind waits for another. Where {@link applyDue} has left due or assigned
+ * rewards of users who owe, these go on in the next transaction, and this one applies only what moves no free money.
  */
 export const applyAllUsers = Effect.fnUntraced(function*(book: Book, limit: number) {
   book.isWorkOutdated = true
-  if (book.isBehind) return
+  if (book.hasPayouts) yield* continueFirstPayout(book, limit)
   const sql = yield* SqlClient.SqlClient
   const { integratorId, now } = book
-  if (book.hasPayouts) {
-    const [payout] = yield* sql<Payout>`SELECT user_id, asset, reference, amount FROM payouts
-      WHERE integrator_id = ${integratorId} ORDER BY user_id, asset LIMIT 1`
-    book.budget = limit
-    if (payout !== undefined) {
-      yield* readMissingUsers(book, [payout])
-      yield* continuePayout(book, book.addPayout(payout))
-      // an unfinished claim delays its own user's rewards only
-      book.isBehind = false
-    }
-  }
   const isClaiming = sql`EXISTS (SELECT FROM payouts p
     WHERE p.integrator_id = r.integrator_id AND p.user_id = r.user_id AND p.asset = r.asset)`
   const due = yield* sql<RewardRow>`
@@ -130,8 +121,25 @@ export const applyAllUsers = Effect.fnUntraced(function*(book: Book, limit: numb
   yield* readMissingUsers(book, due)
   for (const row of due) book.addReward(row)
   book.budget = limit
-  yield* matureInOrder(book, due)
+  yield* matureInOrder(book, due.filter((row) => isOutsideOrder(book, row)))
   for (const asset of assets) yield* reserveAllUsers(book, asset, limit)
+})
+
+/** Whether a reward need not wait for those of users who owe: all of these are applied, or it frees no money. */
+const isOutsideOrder = (book: Book, { asset, userId }: RewardRow): boolean =>
+  !book.isBehind || book.user(userId, asset).owed === 0n
+
+/** Continues one unfinished claim, which moves no free money and delays its own user's rewards only. */
+const continueFirstPayout = Effect.fnUntraced(function*(book: Book, limit: number) {
+  const sql = yield* SqlClient.SqlClient
+  const [payout] = yield* sql<Payout>`SELECT user_id, asset, reference, amount FROM payouts
+    WHERE integrator_id = ${book.integratorId} ORDER BY user_id, asset LIMIT 1`
+  if (payout === undefined) return
+  const { isBehind } = book
+  book.budget = limit
+  yield* readMissingUsers(book, [payout])
+  yield* continuePayout(book, book.addPayout(payout))
+  book.isBehind = isBehind
 })
 
 const reserveAllUsers = Effect.fnUntraced(function*(book: Book, asset: Asset, limit: number) {
@@ -145,6 +153,6 @@ const reserveAllUsers = Effect.fnUntraced(function*(book: Book, asset: Asset, li
   yield* readMissingUsers(book, rows)
   for (const row of rows) {
     const present = book.addReward(row)
-    if (isAssigned(book, present)) reserve(book, present, "assigned")
+    if (isAssigned(book, present) && isOutsideOrder(book, present)) reserve(book, present, "assigned")
   }
 })
