@@ -7,7 +7,7 @@ import type { Change } from "./Database/Together.ts"
 import * as Database from "./Database.ts"
 import { Behind } from "./Ledger/Behind.ts"
 import type { Book } from "./Ledger/Book.ts"
-import { applyAllUsers, applyDue, fundWaiting } from "./Ledger/Due.ts"
+import { applyAllUsers, applyDue, applyOutsideOrder, fundWaiting } from "./Ledger/Due.ts"
 import { isAssigned, matureReward, reserve } from "./Ledger/Funding.ts"
 import * as Load from "./Ledger/Load.ts"
 import { type RewardRow, rewardKey } from "./Ledger/RewardRow.ts"
@@ -55,9 +55,12 @@ export const CatchUpMillis = Context.Reference<number>("@card-rewards/core/Ledge
 /** The minimum share of {@link PieceSize} of each vault where one transaction opens many. */
 const minPieceSize = 50
 
+/** The share of {@link PieceSize} of each of so many vaults. */
+const pieceSizeOf = (vaults: number) =>
+  Effect.map(PieceSize, (whole) => Math.max(Math.min(whole, minPieceSize), Math.ceil(whole / Math.max(1, vaults))))
+
 const openPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>) {
-  const whole = yield* PieceSize
-  const size = Math.max(Math.min(whole, minPieceSize), Math.ceil(whole / Math.max(1, touched.length)))
+  const size = yield* pieceSizeOf(touched.length)
   const books = yield* Load.openBooks(touched.map((one) => one.integratorId), size)
   for (const { integratorId, userIds } of touched) {
     const book = books.get(integratorId)
@@ -70,8 +73,13 @@ const openPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touche
   return books
 })
 
-const lockAndOpenPiece = (touched: ReadonlyArray<Load.Touched>) =>
-  Effect.andThen(Load.lockVaults(touched.map((one) => one.integratorId)), openPiece(touched))
+/** Its changes are to be written, also where books are behind: so it applies more than {@link openPiece} does. */
+const lockAndOpenPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>) {
+  yield* Load.lockVaults(touched.map((one) => one.integratorId))
+  const books = yield* openPiece(touched)
+  yield* applyOutsideOrder(books.values(), yield* pieceSizeOf(touched.length))
+  return books
+})
 
 /**
  * Opens the books of vaults that the caller's transaction has locked, at the integrators' current time, and applies
@@ -92,7 +100,10 @@ export const openLocked = Effect.fnUntraced(function*(touched: ReadonlyArray<Loa
 export const lockAndOpen = (touched: ReadonlyArray<Load.Touched>) =>
   Effect.andThen(Load.lockOwnedVaults(touched.map((one) => one.integratorId)), openLocked(touched))
 
-/** Applies up to {@link PieceSize} due rewards in a transaction of its own; returns whether these were all. */
+/**
+ * Applies up to {@link PieceSize} due rewards in a transaction of its own; returns whether these were all. Of touched
+ * users who owe nothing it applies as many even where those of users who owe come before.
+ */
 export const catchUp = (
   touched: ReadonlyArray<Load.Touched>
 ): Effect.Effect<boolean, Unavailable, SqlClient.SqlClient> =>
@@ -103,8 +114,8 @@ export const catchUp = (
   }))
 
 /**
- * Repeats {@link catchUp} for a request until it has applied all that is due. After {@link CatchUpMillis} it fails with
- * {@link Unavailable}; what was applied stays applied.
+ * Repeats {@link catchUp} for a request until it has applied all that the request needs. After {@link CatchUpMillis} it
+ * fails with {@link Unavailable}; what was applied stays applied.
  */
 export const applyAllDue = Effect.fnUntraced(function*<E, R>(catchUp: Effect.Effect<boolean, E, R>) {
   const startedNanos = yield* Clock.monotonicTimeNanos

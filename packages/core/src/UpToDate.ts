@@ -88,16 +88,30 @@ const make = Effect.gen(function*() {
       Effect.map((applied) => applied === "all")
     )
 
+  const needsMore = (
+    rows: ReadonlyArray<{ readonly due: Due }>,
+    read: UserRead
+  ): Effect.Effect<boolean, Unavailable> => {
+    if (rows.some(({ due }) => due === "due")) return Effect.succeed(true)
+    return rows.some(({ due }) => due === "waiting") ? isFundable(read) : Effect.succeed(false)
+  }
+
   const read: UpToDate["Service"]["read"] = Effect.fnUntraced(function*(integratorId, userId, reading) {
     const since = yield* deadlineStart
-    const rows = yield* reading
-    const isDue = rows.some(({ due }) => due === "due")
-    if (!isDue && !rows.some(({ due }) => due === "waiting")) return rows
+    let rows = yield* reading
+    if (rows.every(({ due }) => due === null)) return rows
     const at = yield* Clock.currentTimeMillis
+    const user = { integratorId, userId, at }
+    const request = { integratorId, userId, isSlow: false, waitingSince: at }
     return yield* Effect.gen(function*() {
-      if (!isDue && !(yield* isFundable({ integratorId, userId, at }))) return rows
-      yield* Ledger.applyAllDue(catchUp({ integratorId, userId, isSlow: false, waitingSince: at }))
-      return yield* reading
+      if (!(yield* needsMore(rows, user))) return rows
+      yield* Ledger.applyAllDue(Effect.gen(function*() {
+        const isAll = yield* catchUp(request)
+        rows = yield* reading
+        // others' rewards may be left, on which the user's do not depend
+        return isAll || !(yield* needsMore(rows, user))
+      }))
+      return rows
     }).pipe(withinRequestDeadline, Effect.provideService(WaitingSince, since))
   })
 

@@ -29,6 +29,21 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       assert.strictEqual((yield* read).claimable, 1_000n)
     }))
 
+  it.effect("a read of a user who owes nothing is exact at once beside 2,000 due rewards of users who owe", () =>
+    Effect.gen(function*() {
+      const { integratorId, now } = yield* setUp
+      const owing = { prefix: "owing", users: 2_000, count: 2_000, state: "Pending" } as const
+      yield* addRewards(integratorId, { ...owing, claimableAt: now - 1e6 })
+      yield* addRewards(integratorId, { ...ofAnn, ...pending, count: 200, claimableAt: now })
+      yield* addOwed(integratorId, owing.prefix, owing.users, 1)
+      const { claimable } = yield* balanceOf(integratorId, "ann").pipe(
+        Effect.provide(Layer.fresh(Rewards.layer)),
+        Effect.provideService(Ledger.CatchUpMillis, 0)
+      )
+      assert.strictEqual(claimable, 200n)
+      assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 200, Paid: 250, Pending: 1_750 })
+    }))
+
   it.effect("claims and deposits are answered beside a user who owes and has 5,000 due rewards", () =>
     Effect.gen(function*() {
       const { integratorId, now } = yield* setUp

@@ -110,11 +110,17 @@ const addAll = (book: Book, rows: ReadonlyArray<RewardRow>): ReadonlyArray<Rewar
   return rows.flatMap((row) => book.rewards.get(rewardKey(row)) ?? [])
 }
 
-/** The due rewards of {@link Book.usersInScope}, in order: for each book at most one more than its budget. */
-export const readDue = Effect.fnUntraced(function*(books: Iterable<Book>) {
+/**
+ * The due rewards of {@link Book.usersInScope}, or of those that `isWanted`, in order: for each book at most one more
+ * than its budget.
+ */
+export const readDue = Effect.fnUntraced(function*(
+  books: Iterable<Book>,
+  isWanted: (book: Book, accounts: UserAccounts) => boolean = () => true
+) {
   const users = [...books].flatMap((book) =>
     book.usersInScope().filter(({ firstPending }) => firstPending !== undefined && firstPending.claimableAt <= book.now)
-      .map((accounts) => ({ book, accounts })))
+      .filter((accounts) => isWanted(book, accounts)).map((accounts) => ({ book, accounts })))
   if (users.length === 0) return new Map<Book, ReadonlyArray<RewardRow>>()
   const found = yield* readFirst(users, byDuePosition, readDuePage)
   return new Map([...found].map(([book, rows]) => [book, addAll(book, rows)]))
