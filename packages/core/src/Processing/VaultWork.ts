@@ -1,4 +1,4 @@
-import type { Unavailable } from "@card-rewards/domain/Errors"
+import { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Clock, Duration, Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -54,6 +54,10 @@ const lockDueVault = Effect.gen(function*() {
   return vault?.integratorId
 })
 
+/**
+ * Postpones the vault, and logs why. Where that fails too, the database is away, and the caller logs it, as it does for
+ * every step: then only a defect is logged here.
+ */
 const postpone = Effect.fnUntraced(function*(
   failures: Map<IntegratorId, number>,
   integratorId: IntegratorId,
@@ -65,14 +69,18 @@ const postpone = Effect.fnUntraced(function*(
   const pauseMillis = Math.min(lastPauseMillis, firstPauseMillis * 2 ** Math.min(count, 16))
   const pause = Duration.format(Duration.millis(pauseMillis))
   const line = `Background work on the vault of ${integratorId} failed; trying again in ${pause}`
-  yield* Effect.logError(line, serverErrorOf(error) ?? error)
+  if (!(error instanceof Unavailable)) yield* Effect.logError(line, error)
+  yield* setWorkAt(integratorId, (yield* Clock.currentTimeMillis) + pauseMillis)
+  if (error instanceof Unavailable) yield* Effect.logWarning(`${line}: ${(serverErrorOf(error) ?? error).message}`)
+  return 1
+})
+
+const setWorkAt = Effect.fnUntraced(function*(integratorId: IntegratorId, workAt: number) {
   const sql = yield* SqlClient.SqlClient
-  const real = yield* Clock.currentTimeMillis
   // lockDueVault skips a vault that another transaction has locked, so it need not be postponed
-  yield* Database.backgroundStep(sql`UPDATE vaults SET work_at = ${value.timestamptz(real + pauseMillis)}
+  yield* Database.backgroundStep(sql`UPDATE vaults SET work_at = ${value.timestamptz(workAt)}
     WHERE integrator_id IN (
       SELECT integrator_id FROM vaults WHERE integrator_id = ${integratorId} AND ${isOwned("integrator_id")}
       FOR UPDATE SKIP LOCKED
     )`)
-  return 1
 })

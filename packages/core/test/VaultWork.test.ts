@@ -1,0 +1,59 @@
+import { Processing } from "@card-rewards/core/Processing"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Logger } from "effect"
+import { SqlClient } from "effect/sql"
+import { addRewards } from "./BulkRewards.ts"
+import { ofAnn, pending, setUp, statesOf } from "./LargeVaults.ts"
+import { liveMoneyLayer } from "./Spending.ts"
+
+/** Makes updates of a table fail as on a full disk, also those of no row, while `effect` runs. */
+const whileFull = <A, E, R>(table: "rewards" | "vaults", effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql.unsafe(`CREATE OR REPLACE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      RAISE EXCEPTION E'could not extend file\\nhint' USING ERRCODE = '53100'; END $$`)
+    yield* sql.unsafe(`CREATE TRIGGER no_space BEFORE UPDATE ON ${table} EXECUTE FUNCTION no_space()`)
+    return yield* Effect.ensuring(effect, Effect.ignoreCause(sql.unsafe(`DROP TRIGGER no_space ON ${table}`)))
+  })
+
+/** A vault with due work, whose step logs into `lines`. */
+const vaultWithWork = Effect.gen(function*() {
+  const { integratorId, now } = yield* setUp
+  yield* addRewards(integratorId, { ...ofAnn, ...pending, count: 1, claimableAt: now })
+  const lines: Array<readonly [level: string, message: string]> = []
+  const logger = Logger.make(({ logLevel, message }) => void lines.push([logLevel, `${message}`]))
+  const { matureRewards } = yield* Processing
+  return { integratorId, lines, step: Effect.provide(matureRewards, Logger.layer([logger])) }
+})
+
+layer(liveMoneyLayer, { excludeTestServices: true })("the worker's step on a vault", (it) => {
+  it.effect("logs one warning, with what PostgreSQL said, where a failure can end by itself", () =>
+    Effect.gen(function*() {
+      const { integratorId, lines, step } = yield* vaultWithWork
+      assert.strictEqual(yield* whileFull("rewards", step), 1)
+      const line = `Background work on the vault of ${integratorId} failed; trying again in 200ms: ` +
+        "could not extend file hint (53100)"
+      assert.deepStrictEqual(lines, [["Warn", line]])
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`UPDATE vaults SET work_at = now() - interval '1 s' WHERE integrator_id = ${integratorId}`
+      yield* step
+      assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 1 })
+    }))
+
+  it.effect("leaves the log line to its loop where the vault cannot be postponed either", () =>
+    Effect.gen(function*() {
+      const { lines, step } = yield* vaultWithWork
+      const error = yield* Effect.flip(whileFull("vaults", step))
+      assert.deepStrictEqual([error._tag, lines], ["Unavailable", []])
+      yield* step
+    }))
+
+  it.effect("logs any other failure as an error", () =>
+    Effect.gen(function*() {
+      const { integratorId, lines, step } = yield* vaultWithWork
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`UPDATE user_balances SET pending = 0 WHERE integrator_id = ${integratorId}`
+      yield* step
+      assert.deepStrictEqual(lines.map(([level]) => level), ["Error"])
+    }))
+})
