@@ -1,4 +1,4 @@
-import { describe } from "@card-rewards/core/Database/Errors"
+import { describe, serverErrorOf } from "@card-rewards/core/Database/Errors"
 import { oneLine } from "@card-rewards/domain/ApiKey"
 import { Cause, Exit, Schema } from "effect"
 import { CliError } from "effect/cli"
@@ -27,7 +27,13 @@ export const codeOf = (exit: Exit.Exit<unknown, unknown>): number => {
 export const lineOf = (cause: Cause.Cause<unknown>): string | undefined => {
   const error = Cause.squash(cause)
   if (Cause.hasInterruptsOnly(cause) || isShowHelp(error)) return undefined
-  return error instanceof Error ? oneLine(describe(error)) : "Something went wrong"
+  return error instanceof Error ? reasonOf(error) : "Something went wrong"
+}
+
+/** Why a command failed, in one line without secrets: what PostgreSQL said, where that is the reason. */
+export const reasonOf = (error: Error): string => {
+  const said = serverErrorOf(error)
+  return oneLine(said === undefined ? describe(error) : `The database failed: ${said.message}`)
 }
 
 const isShowHelp = (error: unknown): error is CliError.ShowHelp =>

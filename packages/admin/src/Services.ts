@@ -21,7 +21,7 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Array, Context, Effect, Exit, FileSystem, Layer, Option, Redacted } from "effect"
 import { Command } from "effect/cli"
 import { Changes } from "./Changing.ts"
-import { Misused, Refused } from "./Exit.ts"
+import { Misused, reasonOf, Refused } from "./Exit.ts"
 
 /** The folder of the embedded database and of its secrets key. */
 const dataDir = setting("DATA_DIR", "a path", ".data", (text) => text)
@@ -136,12 +136,15 @@ export const inEach = Effect.fnUntraced(function*<A, E, R>(
   const exits = yield* Effect.forEach(cells, (cell) =>
     run(isOnly ? undefined : cell.name).pipe(
       Effect.provide(services.pipe(Layer.provide(databaseOfCell(cell)))),
-      Effect.mapError((error) =>
-        isOnly || !(error instanceof Error) ? error : new Refused({ message: `Cell ${cell.name}: ${error.message}` })),
+      Effect.mapError((error) => isOnly || !(error instanceof Error) ? error : failedIn(cell)(error)),
       Effect.exit
     ), { concurrency: "unbounded" })
   return { answers: exits.filter(Exit.isSuccess).map(({ value }) => value), failed: exits.find(Exit.isFailure) }
 })
+
+/** Why a command failed in a cell, with the cell's name. */
+export const failedIn = (cell: Cell) => (error: Error) =>
+  new Refused({ message: `Cell ${cell.name}: ${reasonOf(error)}` })
 
 /** The anchors of one cell. */
 export const anchorsOf = (cell: Cell) => SealAnchors.layer.pipe(Layer.provide(databaseOfCell(cell)))

@@ -10,7 +10,7 @@ import { changing, type Insert } from "../Changing.ts"
 import { lineOf, Misused, Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
 import { type Progress, withBar } from "../Screen.ts"
-import { cellNamed, Cells, configOf, databaseOfCell } from "../Services.ts"
+import { cellNamed, Cells, configOf, databaseOfCell, failedIn } from "../Services.ts"
 import { requireOwners } from "../SlotOwners.ts"
 import { auditCells } from "./Audits.ts"
 import { example } from "./Examples.ts"
@@ -88,8 +88,6 @@ const pairOf = Effect.fnUntraced(function*(input: { readonly from: string; reado
   return pair
 })
 
-const unreachable = (cell: Cell) => ({ message }: Error) => new Refused({ message: `Cell ${cell.name}: ${message}` })
-
 type Pair = Effect.Success<ReturnType<typeof pairOf>>
 
 const pairArguments = ({ from, slots, to }: {
@@ -101,7 +99,7 @@ const pairArguments = ({ from, slots, to }: {
 const insertIn = (cell: Cell, insert: Insert) =>
   Database.withinRequestDeadline(insert).pipe(
     Effect.provide(databaseOfCell(cell, false)),
-    Effect.mapError(unreachable(cell))
+    Effect.mapError(failedIn(cell))
   )
 
 /** Inserts an action in both cells: each one has the history of what happened in it. */
@@ -178,7 +176,7 @@ const fence = changing("cells fence", { ...pairFlags, json }, {
 /** Fails unless cells have the schema of this version. */
 const requireSchema = Effect.fnUntraced(function*(cells: ReadonlyArray<Cell>) {
   for (const cell of cells) {
-    const found = yield* Effect.mapError(schemaOf(configOf(cell)), unreachable(cell))
+    const found = yield* Effect.mapError(schemaOf(configOf(cell)), failedIn(cell))
     if (found !== Database.schemaVersion) {
       return yield* new Refused({ message: `Cell ${cell.name} has schema ${found}, not ${Database.schemaVersion}` })
     }
@@ -191,7 +189,7 @@ const requireNoOther = Effect.fnUntraced(function*(
   { from, slots }: { readonly from: string; readonly slots: ReadonlySet<number> }
 ) {
   for (const cell of others) {
-    const { moving, slots: owned } = yield* Effect.mapError(contentsOf(configOf(cell)), unreachable(cell))
+    const { moving, slots: owned } = yield* Effect.mapError(contentsOf(configOf(cell)), failedIn(cell))
     const its = [...owned.keys()].filter((slot) => slots.has(slot))
     if (its.length > 0) return yield* new Refused({ message: `Cell ${cell.name} owns slots ${printSlots(its)}` })
     const states = printMoving(moving.filter(({ slot }) => slots.has(slot)))
