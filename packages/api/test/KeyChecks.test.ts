@@ -1,13 +1,15 @@
 import { ApiKeys, type FoundKey } from "@card-rewards/core/ApiKeys"
+import { ServerError, unavailable } from "@card-rewards/core/Database/Errors"
 import { Unavailable } from "@card-rewards/domain/Errors"
 import { ApiKeyName, IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Layer, type Option } from "effect"
+import { Clock, Effect, Layer, Logger, type Option, References } from "effect"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
 import { Cells } from "../src/Cells.ts"
 import { clientOf } from "../src/Pipeline/ClientAddress.ts"
 import { KeyChecks } from "../src/Pipeline/KeyChecks.ts"
+import { OutageLog } from "../src/Pipeline/OutageLog.ts"
 import { type Limit, RateLimit } from "../src/Pipeline/RateLimit.ts"
 import type { Services } from "../src/Services.ts"
 
@@ -20,7 +22,7 @@ const key: FoundKey = {
 }
 
 /** A stand-in for the key database, which can change, go away and be slow. */
-const make = (auth: Limit = "off") => {
+const make = (auth: Limit = "off", cell?: string) => {
   const database: {
     answer: Effect.Effect<Option.Option<FoundKey>, Unavailable>
     lookUps: number
@@ -37,7 +39,7 @@ const make = (auth: Limit = "off") => {
       database.marks += uses.length
     })
   })
-  const cells = Effect.map(ApiKeys, (keys) => Cells.only({ apiKeys: keys } as Services))
+  const cells = Effect.map(ApiKeys, (keys) => Cells.only({ apiKeys: keys, cell } as Services))
   const limits = RateLimit.layer({ ingest: "off", read: "off", manage: "off", auth })
   const one = Layer.effect(Cells, cells).pipe(Layer.provide(apiKeys))
   return { database, layer: KeyChecks.layer.pipe(Layer.provide([one, limits])) }
@@ -67,6 +69,23 @@ describe("KeyChecks", () => {
       yield* TestClock.adjust("1 second")
       assert.strictEqual(yield* check(), "Unauthorized")
       assert.strictEqual(database.lookUps, 2)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("why a look-up failed is logged with the cell of the key's slot", () => {
+    const { database, layer } = make("off", "b")
+    return Effect.gen(function*() {
+      const lines: Array<unknown> = []
+      const logger = Logger.make(({ fiber, message }) =>
+        void lines.push([message, fiber.getRef(References.CurrentLogAnnotations)]))
+      const said = new ServerError({ code: "53100", message: "No space left on device (53100)" })
+      database.answer = Effect.fail(unavailable(said))
+      const { check } = yield* KeyChecks
+      const outages = new OutageLog()
+      yield* Effect.catch(check(keyOf("a"), "192.0.2.1"), (error) => outages.note(error)).pipe(
+        Effect.provide(Logger.layer([logger]))
+      )
+      assert.deepStrictEqual(lines, [[[`Requests are answered 503: ${said.message}`], { cell: "b" }]])
     }).pipe(Effect.provide(layer))
   })
 

@@ -8,6 +8,7 @@ import { Cells } from "../Cells.ts"
 import * as KeyCache from "./KeyCache.ts"
 import * as KeyUses from "./KeyUses.ts"
 import { type Admission, RateLimit, tooMany } from "./RateLimit.ts"
+import { noteCell } from "./RequestCell.ts"
 
 /** How long a request with a cached key waits for its look-up, so that its handler still answers within 5 s. */
 const cachedKeyTimeoutMillis = 400
@@ -35,7 +36,12 @@ export class KeyChecks extends Context.Service<KeyChecks, {
 const make = Effect.gen(function*() {
   const limits = yield* RateLimit
   const cache = yield* KeyCache.make
-  const recordUse = yield* KeyUses.make(yield* Cells, KeyCache.maxCachedKeys)
+  const cells = yield* Cells
+  const recordUse = yield* KeyUses.make(cells, KeyCache.maxCachedKeys)
+
+  /** The cell in which a look-up has failed is the request's, in the log and in the metrics. */
+  const noteCellOf = (slot: number) =>
+    Effect.withFiber((request) => Effect.sync(() => noteCell(request, cells.of(slot)?.cell)))
 
   const checkUnknown = (id: string, slot: number, client: string, now: number): Effect.Effect<FoundKey, Refusal> => {
     const failure = limits.takeFailure(client, now)
@@ -43,7 +49,7 @@ const make = Effect.gen(function*() {
       if (failure.allowed) limits.forgiveFailure(client, now)
     })
     return cache.lookUp(id, slot, client).pipe(
-      Effect.onError(() => forgive),
+      Effect.onError(() => Effect.andThen(forgive, noteCellOf(slot))),
       Effect.flatMap((found) => Option.isSome(found) ? Effect.as(forgive, found.value) : refuse(failure))
     )
   }
