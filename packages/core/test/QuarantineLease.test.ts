@@ -37,4 +37,22 @@ layer(moneyLayer)("the lease of an integrator in quarantine", (it) => {
       assert.isUndefined(yield* quarantineOf(integratorId))
       assert.deepStrictEqual(yield* notApplied(integratorId), [])
     }))
+
+  it.effect("and its retries do not wait an hour after all clocks were set back by one", () =>
+    Effect.gen(function*() {
+      const later = startMillis + 10 * 3_600_000
+      yield* TestClock.setTime(later)
+      const { integratorId, send } = yield* setUp()
+      yield* send()
+      yield* Quarantine.add(integratorId, { reason: "failing", error: "" })
+      yield* TestClock.setTime(later + 250)
+      const lease = yield* Quarantine.lease()
+      assert.strictEqual(lease?.integratorId, integratorId)
+      yield* TestClock.setTime(later - 89_000)
+      assert.isUndefined(yield* Quarantine.lease(), "the clock of another worker is slow")
+      yield* TestClock.setTime(later - 3_600_000)
+      assert.isAbove(yield* retryQuarantined, 0)
+      assert.deepStrictEqual(yield* notApplied(integratorId), [])
+      assert.isUndefined(yield* quarantineOf(integratorId))
+    }))
 })

@@ -30,6 +30,12 @@ export interface Failure {
  */
 const leaseMillis = 90_000
 
+/**
+ * No pause or lease is as long, also by another worker's clock that is 90 s ahead of this one. A retry that is due even
+ * later was stored before the clock was set back: it is due now.
+ */
+const maxAheadMillis = 2 * leaseMillis
+
 const firstPauseMillis = 250
 const maxPauseMillis = 30_000
 
@@ -86,7 +92,9 @@ export const lease = Effect.fnUntraced(function*() {
     UPDATE quarantine SET next_attempt_at = ${value.timestamptz(now + leaseMillis)}
     WHERE integrator_id = (
       SELECT integrator_id FROM quarantine
-      WHERE next_attempt_at <= ${value.timestamptz(now)} AND ${isOwned("integrator_id")}
+      WHERE ${isOwned("integrator_id")} AND (
+        next_attempt_at <= ${value.timestamptz(now)} OR next_attempt_at > ${value.timestamptz(now + maxAheadMillis)}
+      )
       ORDER BY next_attempt_at, integrator_id LIMIT 1 FOR UPDATE SKIP LOCKED
     ) RETURNING integrator_id, reason, failures, next_attempt_at AS leased_until`)
   return rows[0]
