@@ -1,6 +1,7 @@
 import * as ApiConfiguration from "@card-rewards/api/Configuration"
 import * as Observability from "@card-rewards/core/Observability"
 import * as CoreSettings from "@card-rewards/core/Settings"
+import { makeOwnFolder } from "@card-rewards/dev-postgres/OwnFolder"
 import * as WorkerConfiguration from "@card-rewards/worker/Configuration"
 import { Config, ConfigProvider, Effect, Redacted } from "effect"
 import { randomBytes } from "node:crypto"
@@ -88,8 +89,8 @@ const refuse = (message: string) => new CoreSettings.StartRefused({ message })
 
 const makeFolder = (folder: string) =>
   Effect.try({
-    try: () => fs.mkdirSync(folder, { recursive: true }),
-    catch: (cause) => refuse(`DATA_DIR: cannot create ${folder}: ${cause instanceof Error ? cause.message : cause}`)
+    try: () => makeOwnFolder(folder),
+    catch: (cause) => refuse(`DATA_DIR: cannot use ${folder}: ${cause instanceof Error ? cause.message : cause}`)
   })
 
 /** For development: encrypts the signing secrets in the embedded database of the same folder. */

@@ -4,6 +4,7 @@ import * as fs from "node:fs"
 import * as net from "node:net"
 import * as path from "node:path"
 import { fileURLToPath } from "node:url"
+import { makeOwnFolder } from "./OwnFolder.ts"
 import {
   type Control,
   exitCodeServedByAnother,
@@ -158,7 +159,7 @@ const parseJson = <A>(text: string): A | undefined => {
 const makeDataDir = (dataDir: string): Effect.Effect<void, EmbeddedPostgresError> =>
   Effect.try({
     try: () => {
-      fs.mkdirSync(dataDir, { recursive: true })
+      makeOwnFolder(dataDir)
       fs.chmodSync(dataDir, process.getuid?.() === 0 ? 0o711 : 0o700)
     },
     catch: (cause) =>

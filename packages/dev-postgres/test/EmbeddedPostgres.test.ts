@@ -181,4 +181,16 @@ describe.skipIf(!isLinux)("EmbeddedPostgres", () => {
       const message = yield* failureOf(yield* Owners.dataDir(open), { work_mem: "nonsense" })
       expect(message).toMatch(/^PostgreSQL does not start: invalid value for parameter "work_mem": "nonsense"/)
     }))
+
+  it.live("a folder of another user is left as it is, with the reason in one line", () =>
+    Effect.gen(function*() {
+      const dir = yield* Owners.dataDir(open)
+      // only root can give a folder away; the root folder belongs to root
+      const isRoot = process.getuid?.() === 0
+      fs.mkdirSync(dir)
+      if (isRoot) fs.chownSync(dir, 65_534, 65_534)
+      const message = yield* failureOf(isRoot ? dir : "/", {})
+      expect(message).toMatch(/^Cannot use \/.* for PostgreSQL: it belongs to another user \(uid \d+\): /)
+      expect(fs.readdirSync(dir)).toEqual([])
+    }))
 })

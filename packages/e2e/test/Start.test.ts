@@ -6,7 +6,7 @@ import { folder, root, type Variables } from "@card-rewards/testing/Processes"
 import * as TestProcess from "@card-rewards/testing/TestProcess"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { chownSync, existsSync, readdirSync, readFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
 
@@ -111,6 +111,21 @@ describe("npm start", () => {
         `Cannot listen on ${address} (listen EADDRINUSE: address already in use ${address}): ` +
           "set PORT to another port, or to 0 for any free one\n"
       )
+    }).pipe(Effect.scoped))
+
+  it.live("a folder of another user causes one line, exit 1, and nothing in the folder", () =>
+    Effect.gen(function*() {
+      const dataDir = yield* folder
+      // only root can give a folder away; the root folder belongs to root
+      if (process.getuid?.() === 0) chownSync(dataDir, 65_534, 65_534)
+      const foreign = process.getuid?.() === 0 ? dataDir : "/"
+      const launcher = yield* launch(foreign)
+      assert.strictEqual(yield* Effect.timeout(launcher.exit, "30 seconds"), 1, launcher.output())
+      assert.match(
+        launcher.output(),
+        /^DATA_DIR: cannot use \/.*: it belongs to another user \(uid \d+\): choose a folder of your own\n$/
+      )
+      assert.deepStrictEqual(readdirSync(dataDir), [])
     }).pipe(Effect.scoped))
 
   it.live("a database that the api refuses causes one line, exit 1 and no remaining process", () =>
