@@ -7,6 +7,7 @@ import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import * as path from "node:path"
 import { keepRunning, runOnce } from "./start/Children.ts"
 import * as DemoFile from "./start/DemoFile.ts"
+import { requireFree } from "./start/Port.ts"
 import { createDemo, createLogins, migrate, refuseDatabase } from "./start/Provision.ts"
 import * as Settings from "./start/Settings.ts"
 
@@ -27,7 +28,10 @@ const start = Effect.gen(function*() {
   }
   const check = refuseDatabase(ownerUrl, settings.environment)
   yield* check
-  const api = yield* keepRunning("api", { ...env, DATABASE_URL: Redacted.value(urls.api) }, check)
+  yield* settings.releasePort
+  // where another process has taken the port, each start of the api would fail
+  const checkApi = Effect.andThen(check, requireFree(settings.host, settings.port))
+  const api = yield* keepRunning("api", { ...env, DATABASE_URL: Redacted.value(urls.api) }, checkApi)
   const worker = yield* keepRunning("worker", { ...env, DATABASE_URL: Redacted.value(urls.worker) }, check)
   const announced = untilHealthy(settings.baseUrl).pipe(
     Effect.andThen(printAddresses(settings, ownerUrl)),

@@ -6,8 +6,8 @@ import * as WorkerConfiguration from "@card-rewards/worker/Configuration"
 import { Config, ConfigProvider, Effect, Redacted } from "effect"
 import { randomBytes } from "node:crypto"
 import * as fs from "node:fs"
-import * as net from "node:net"
 import * as path from "node:path"
+import { holdPort } from "./Port.ts"
 
 /**
  * The environment of `npm start`; see operations. It is checked with the code of the api and of the worker, so that a
@@ -33,12 +33,13 @@ export const read = Effect.gen(function*() {
     SECRETS_KEY: secretsKey
   })
   // Chosen once, so that the api keeps its address when it is started again.
-  const port = yield* freePort(host, wantedPort)
+  const { port, release } = yield* holdPort(host, wantedPort)
   return {
     dataDir,
     databaseUrl: databaseUrl === undefined ? undefined : Redacted.make(databaseUrl),
     host,
     port,
+    releasePort: release,
     baseUrl: `http://${hostOfUrl(host)}:${port}`,
     environment,
     secretsKey: Redacted.make(secretsKey)
@@ -99,17 +100,3 @@ const ownSecretsKey = (dataDir: string): string => {
   if (!fs.existsSync(file)) writePrivate(file, randomBytes(32).toString("base64"))
   return fs.readFileSync(file, "utf8").trim()
 }
-
-const freePort = (host: string, wanted: number): Effect.Effect<number, CoreSettings.StartRefused> =>
-  Effect.callback((resume) => {
-    const server = net.createServer()
-    server.once("error", ({ message }) =>
-      resume(Effect.fail(
-        refuse(`Cannot listen on ${host}:${wanted} (${message}): set PORT to another port, or to 0 for any free one`)
-      )))
-    server.listen(wanted, host, () => {
-      const address = server.address()
-      const port = address === null || typeof address === "string" ? wanted : address.port
-      server.close(() => resume(Effect.succeed(port)))
-    })
-  })

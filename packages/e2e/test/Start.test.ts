@@ -42,6 +42,10 @@ const refusedBy = (launcher: TestProcess.Running, dataDir: string) =>
     return launcher.output()
   })
 
+const portInUse = (port: number): string =>
+  `Cannot listen on 127.0.0.1:${port} (listen EADDRINUSE: address already in use 127.0.0.1:${port}): ` +
+  "set PORT to another port, or to 0 for any free one\n"
+
 /** Runs a statement as the superuser of the embedded PostgreSQL. */
 const inPostgres = (dataDir: string, statement: string) =>
   Effect.gen(function*() {
@@ -105,12 +109,24 @@ describe("npm start", () => {
     Effect.gen(function*() {
       const dataDir = yield* folder
       const { port } = yield* listen(createServer())
-      const address = `127.0.0.1:${port}`
       assert.strictEqual(
         yield* refusedBy(yield* launch(dataDir, { PORT: `${port}` }), dataDir),
-        `Cannot listen on ${address} (listen EADDRINUSE: address already in use ${address}): ` +
-          "set PORT to another port, or to 0 for any free one\n"
+        portInUse(port)
       )
+    }).pipe(Effect.scoped))
+
+  it.live("of two with the same port at the same time one runs, and the other one ends with the same line", () =>
+    Effect.gen(function*() {
+      const { port } = yield* Effect.scoped(listen(createServer()))
+      const starting = Effect.gen(function*() {
+        const dataDir = yield* folder
+        return { dataDir, launcher: yield* launch(dataDir, { PORT: `${port}` }) }
+      })
+      const [a, b] = [yield* starting, yield* starting]
+      const endOf = (one: typeof a) => Effect.as(one.launcher.exit, one)
+      const refused = yield* Effect.timeout(Effect.raceFirst(endOf(a), endOf(b)), "90 seconds")
+      assert.strictEqual(yield* refusedBy(refused.launcher, refused.dataDir), portInUse(port))
+      yield* untilRunning(refused === a ? b.launcher : a.launcher)
     }).pipe(Effect.scoped))
 
   it.live("a folder of another user causes one line, exit 1, and nothing in the folder", () =>
