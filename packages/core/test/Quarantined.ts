@@ -11,8 +11,21 @@ import { Clock, Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
 import { newIntegratorId } from "./TestLayer.ts"
 
-/** A fresh integrator with some users, some programs of 1 % in force, and some that are `upcoming`: in force later. */
-export const setUp = Effect.fnUntraced(function*({ programs = 1, upcoming = 0, users = 1 } = {}) {
+interface SetUp {
+  readonly programs?: number
+  readonly upcoming?: number
+  readonly users?: number
+  readonly idOf?: (index: number) => string
+  readonly changesOf?: (index: number) => object
+}
+
+/**
+ * A fresh integrator with some users, some programs in force, of 1 % unless `changesOf` says otherwise, and some that
+ * are `upcoming`: in force later.
+ */
+export const setUp = Effect.fnUntraced(function*(
+  { changesOf = () => ({}), idOf = (index) => `p${index}`, programs = 1, upcoming = 0, users = 1 }: SetUp = {}
+) {
   const integratorId = newIntegratorId("tenant")
   const userIds = Array.from({ length: users }, (_, index) => UserId.make(`user-${index}`))
   yield* (yield* Integrators).create(integratorId)
@@ -21,7 +34,7 @@ export const setUp = Effect.fnUntraced(function*({ programs = 1, upcoming = 0, u
   const { publish } = yield* Programs
   for (let index = 0; index < programs + upcoming; index++) {
     const from = now + (index < programs ? 400_000 : 400_000_000)
-    yield* publish(integratorId, ProgramId.make(`p${index}`), 1, definition(from), [])
+    yield* publish(integratorId, ProgramId.make(idOf(index)), 1, definition(from, changesOf(index)), [])
   }
   yield* (yield* SandboxClock).set(integratorId, instant(now + 500_000))
   let sent = 0

@@ -144,7 +144,8 @@ class Replay {
       waiting: new Map(),
       partlyApplied: new Map(),
       programs: new Map([[integratorId, catalog]]),
-      unearned: new Unearned.Lists()
+      unearned: new Unearned.Lists(),
+      evaluated: { campaigns: 0 }
     }
   }
 

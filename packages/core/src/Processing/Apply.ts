@@ -1,6 +1,7 @@
 import { close, increment, openCents, reverse } from "@card-rewards/domain/Authorization"
-import { applyCaps, evaluate, unearnedReason } from "@card-rewards/domain/Evaluation"
+import { applyCaps, evaluate, type Purchase, unearnedReason } from "@card-rewards/domain/Evaluation"
 import { assetOfCurrency } from "@card-rewards/domain/Money"
+import type { ProgramVersion } from "@card-rewards/domain/ProgramVersion"
 import { netOfRefunds } from "@card-rewards/domain/Reward"
 import { dayMillis, monthOf } from "@card-rewards/domain/Time"
 import type { Attributes } from "@card-rewards/domain/User"
@@ -106,10 +107,10 @@ const estimate = (state: State, before: AuthorizationState | undefined, after: A
   const opened = (wasOpen ? -1 : 0) + (after.closed ? 0 : 1)
   for (const { metadata, version } of versionsInForce(state, after.integratorId, after.currency, after.occurredAt)) {
     const purchase = { at: after.occurredAt, mcc: after.mcc, attributes: after.attributes }
-    const now = evaluate(version, { ...purchase, cents: openCents(after) })
+    const now = evaluateIn(state, version, { ...purchase, cents: openCents(after) })
     if (now === undefined) continue
     // an authorization that was not open had no part in the estimates
-    const then = wasOpen ? evaluate(version, { ...purchase, cents: openCents(before) }) : undefined
+    const then = wasOpen ? evaluateIn(state, version, { ...purchase, cents: openCents(before) }) : undefined
     groupOf(state, {
       integratorId: after.integratorId,
       userId: after.userId,
@@ -117,6 +118,11 @@ const estimate = (state: State, before: AuthorizationState | undefined, after: A
       programId: version.programId
     }).estimate(metadata, now.category, opened, now.raw - (then?.raw ?? 0n))
   }
+}
+
+const evaluateIn = ({ evaluated }: State, version: ProgramVersion, purchase: Purchase) => {
+  evaluated.campaigns += version.campaigns.length
+  return evaluate(version, purchase)
 }
 
 const clear = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => {
@@ -140,7 +146,7 @@ const clear = (state: State, event: StoredEvent): ReadonlyArray<VaultChange> => 
       continue
     }
     const version = catalog.compiled(metadata)
-    const evaluation = evaluate(version, purchase)
+    const evaluation = evaluateIn(state, version, purchase)
     if (evaluation === undefined || evaluation.raw === 0n) {
       unearned = unearned.and(programId, version.version, unearnedReason(version, event.mcc, evaluation, nothingUsed))
       continue

@@ -2,7 +2,7 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Result } from "effect"
 import type { VersionMetadata } from "../Programs/Catalog.ts"
 import { apply, isReady, type VaultChange } from "./Apply.ts"
-import { estimatesMovedBy, fairShare, maxUnits, rewardsChangedBy } from "./Budget.ts"
+import { decidingUnits, estimatesMovedBy, fairShare, maxUnits, rewardsChangedBy } from "./Budget.ts"
 import { neededVersions } from "./Needs.ts"
 import {
   authorizationOf,
@@ -127,8 +127,9 @@ export const decidePart = (state: State, part: DecidablePart, share: number) => 
   /** Applies an event and its dependents. Returns whether all of these were applied. */
   const applyOne = (event: StoredEvent): boolean => {
     const estimates = estimatesMovedBy(state, event)
+    const before = decidingUnits(state)
     const changes = apply(state, event)
-    units += 1 + estimates + rewardsChangedBy(changes)
+    units += 1 + estimates + rewardsChangedBy(changes) + decidingUnits(state) - before
     outcome.applied.push(event)
     for (const change of changes) outcome.vaultChanges.push({ event, change })
     return applyAll(dependentsOf(state, event))

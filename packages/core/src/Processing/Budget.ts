@@ -4,10 +4,16 @@ import { authorizationOf, catalogOf, type State, type StoredEvent } from "./Stat
 
 /**
  * The budget of one batch in units of work. An event that is applied or set aside counts one unit, plus one for each
- * reward that it creates or may change and one for each program whose estimate it may change. 2,000 units take about
- * 0.1 s.
+ * reward that it creates or may change and one for each program whose estimate it may change, and what
+ * {@link decidingUnits} adds. 2,000 units take about 0.1 s.
  */
 export const maxUnits = 2_000
+
+/** Campaigns that are as much work to look at as one unit: 200 of them take 10 µs. */
+const campaignsPerUnit = 1_000
+
+/** Bytes of lists of programs in which clearings earned nothing that are as much work to store as one unit. */
+const listBytesPerUnit = 1_024
 
 /** The expected units of an event of an unknown integrator, and the maximum: an event under 50 programs makes 101. */
 const usualWeight = 2
@@ -28,6 +34,14 @@ export const estimatesMovedBy = (state: State, event: StoredEvent): number => {
 /** The number of rewards that the changes create or may change. */
 export const rewardsChangedBy = (changes: ReadonlyArray<VaultChange>): number =>
   changes.reduce((sum, change) => sum + (change.kind === "earn" ? 1 : change.programIds.length), 0)
+
+/**
+ * The units of all campaigns that were looked at, and of all lists that were printed. A clearing that earns nothing
+ * under 50 programs of 200 campaigns each makes ten by the former, and 27 by the latter where their ids are the longest
+ * and no clearing before it has the same list.
+ */
+export const decidingUnits = ({ evaluated, unearned }: State): number =>
+  Math.floor(evaluated.campaigns / campaignsPerUnit + unearned.bytes / listBytesPerUnit)
 
 /** An equal share of the remaining limit for each remaining part; at least 1. */
 export const fairShare = (left: number, parts: number): number => Math.max(1, Math.ceil(left / parts))

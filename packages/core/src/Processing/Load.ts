@@ -169,7 +169,8 @@ export const state = Effect.fnUntraced(function*(
     })
   }
   const unearned = new Unearned.Lists()
-  const state: State = { authorizations, clearings, groups, waiting, partlyApplied, programs, unearned }
+  const evaluated = { campaigns: 0 }
+  const state: State = { authorizations, clearings, groups, waiting, partlyApplied, programs, unearned, evaluated }
   return { state, decidable, areAllRead: unread.size === 0 }
 })
 

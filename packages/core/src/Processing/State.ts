@@ -92,6 +92,8 @@ export interface State {
   /** By integrator; integrators whose metadata is not read yet are absent. */
   readonly programs: ReadonlyMap<string, Catalog>
   readonly unearned: Unearned.Lists
+  /** How many campaigns of versions the decisions have looked at. */
+  readonly evaluated: { campaigns: number }
 }
 
 /** Map key of a stored event. */

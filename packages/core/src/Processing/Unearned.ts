@@ -22,6 +22,7 @@ const digestBytes = 16
  * the same one, and only the first of them is printed.
  */
 export class Entries {
+  private readonly lists: Lists
   private readonly integratorId: IntegratorId
   private readonly last: Unearned | undefined
   /** The last entry as stored: `["p",3,"monthCap"]`. */
@@ -33,7 +34,8 @@ export class Entries {
   private next: Entries | undefined
   private all: Map<string, Entries> | undefined
 
-  constructor(integratorId: IntegratorId, before = "", entry = "", last?: Unearned) {
+  constructor(lists: Lists, integratorId: IntegratorId, before = "", entry = "", last?: Unearned) {
+    this.lists = lists
     this.integratorId = integratorId
     this.entry = entry
     this.text = before === "" ? entry : `${before},${entry}`
@@ -48,7 +50,8 @@ export class Entries {
     if (next !== undefined && isSame) return next
     const entry = JSON.stringify([programId, version ?? null, reason])
     if (next !== undefined) this.all ??= new Map([[next.entry, next]])
-    this.next = this.all?.get(entry) ?? new Entries(this.integratorId, this.text, entry, { programId, version, reason })
+    this.next = this.all?.get(entry) ??
+      new Entries(this.lists, this.integratorId, this.text, entry, { programId, version, reason })
     this.all?.set(entry, this.next)
     return this.next
   }
@@ -57,6 +60,7 @@ export class Entries {
   toList(): List | undefined {
     if (this.list !== undefined || this.last === undefined) return this.list
     const programs = `[${this.text}]`
+    this.lists.bytes += Buffer.byteLength(programs)
     const digest = hash("sha256", programs, "buffer").subarray(0, digestBytes)
     return this.list = { integratorId: this.integratorId, digest, programs }
   }
@@ -64,13 +68,15 @@ export class Entries {
 
 /** The lists of a batch's clearings. */
 export class Lists {
+  /** Bytes of the lists that were printed, each once. */
+  bytes = 0
   private readonly known = new Map<IntegratorId, Entries>()
 
   /** The lists of an integrator, before their first entry. */
   of(integratorId: IntegratorId): Entries {
     const known = this.known.get(integratorId)
     if (known !== undefined) return known
-    const none = new Entries(integratorId)
+    const none = new Entries(this, integratorId)
     this.known.set(integratorId, none)
     return none
   }
