@@ -4,9 +4,9 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { definition as definitionAt } from "@card-rewards/testing/Fixtures"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, Statement } from "effect/sql"
 import { Programs } from "../src/Programs.ts"
-import { BrokenDefinition } from "../src/Programs/Catalog.ts"
+import { BrokenDefinition, type Catalog } from "../src/Programs/Catalog.ts"
 import { readProgram } from "./ReadProgram.ts"
 import { newIntegrator, pairRuns, startMillis, testLayer } from "./TestLayer.ts"
 
@@ -119,6 +119,27 @@ it.layer(layer)("Programs", (it) => {
       yield* baseRate(250)
       assert.isTrue(catalog.has(version))
       assert.strictEqual(catalog.compiled(version).base.value, 250)
+    }))
+
+  it.effect("loads each version once for transactions that need it at the same time", () =>
+    Effect.gen(function*() {
+      const programs = yield* Programs
+      const integratorId = yield* newIntegrator
+      for (const program of ["p", "q"]) yield* programs.publish(integratorId, id(program), 1, definition(), [])
+      let loads = 0
+      const counted = Effect.provideService(Statement.CurrentTransformer, (statement) =>
+        Effect.sync(() => {
+          if (statement.compile()[0].includes("SELECT t.position")) loads += 1
+          return statement
+        }))
+      const catalog = Effect.map(programs.catalogs([integratorId]), (all) => all.get(integratorId) ?? assert.fail())
+      const catalogs = yield* Effect.replicateEffect(catalog, 4)
+      const versionsOf = ({ metadata }: Catalog) => [...metadata.values()].flatMap(({ versions }) => versions)
+      yield* counted(Effect.forEach(catalogs, (catalog) => programs.ensure(catalog, versionsOf(catalog)), {
+        concurrency: "unbounded"
+      }))
+      for (const catalog of catalogs) for (const version of versionsOf(catalog)) assert.isTrue(catalog.has(version))
+      assert.strictEqual(loads, 1)
     }))
 })
 

@@ -2,6 +2,7 @@ import { indexInForce, inOrderOfEffect } from "@card-rewards/domain/Evaluation"
 import { compareCodePoints, type IntegratorId } from "@card-rewards/domain/Ids"
 import type { Asset } from "@card-rewards/domain/Money"
 import type { ProgramVersion } from "@card-rewards/domain/ProgramVersion"
+import { Semaphore } from "effect"
 
 /** A version without its definition. While its integrator is cached, each version has exactly one such object. */
 export interface VersionMetadata {
@@ -89,6 +90,8 @@ export class CachedPrograms {
   /** In order of last use. */
   readonly compiled = new Map<VersionMetadata, CachedVersion>()
   compiledBytes = 0
+  /** For the transactions that load versions one after another; see `Programs.ensure`. */
+  readonly loading = Semaphore.makeUnsafe(1)
   /** Versions that must not be evicted, because an event waits until all of them are compiled. */
   reserved: ReadonlySet<VersionMetadata> = new Set()
 
