@@ -9,6 +9,7 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import { leaseOf, readOf, recordOf, releaseOf } from "./Consuming.ts"
+import { measured } from "./Reads.ts"
 import { liveLayer } from "./TestLayer.ts"
 
 const services = Layer.merge(DeliveryLog.layer, Deliveries.layer).pipe(
@@ -57,6 +58,23 @@ const readReplay = Effect.fnUntraced(function*(integratorId: IntegratorId, after
 })
 
 layer(services, { excludeTestServices: true })("a replay", (it) => {
+  it.effect("of a rare kind counts its events alone, beside any number of events of other kinds and integrators", () =>
+    Effect.gen(function*() {
+      const integratorId = yield* setUp(20_000)
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`UPDATE events SET kind = 'webhook.ping' WHERE integrator_id = ${integratorId} AND event IN (5, 15000)`
+      // many integrators with a few events each, for which the primary key would be as good
+      yield* sql`INSERT INTO events (integrator_id, event, event_id, kind, created_at, stored_at, body)
+        SELECT 'other-' || i, n, 'evt', 'reward.pending', now(), now(), '{}'
+        FROM generate_series(1, 5000) i, generate_series(1, 4) n`
+      yield* sql`ANALYZE events`
+      const { startReplay } = yield* DeliveryLog
+      const kinds = ["webhook.ping"] as const
+      const [replay, { rows }] = yield* measured(startReplay(integratorId, id, { from: at(2), kinds }))
+      assert.strictEqual(replay.events, 2)
+      assert.isAtMost(rows, 200)
+    }))
+
   it.effect("has the events of its time and kinds, its end excluded, also those from before the endpoint", () =>
     Effect.gen(function*() {
       const integratorId = yield* setUp(100)

@@ -29,7 +29,7 @@ export const Replay = Schema.Struct({
 }).annotate({
   identifier: "Replay",
   expected: "an object",
-  description: "`events` is how many it delivers; with `kinds` they are counted up to 1,000,000. It is " +
+  description: "`events` is how many it delivers; with `kinds` they are counted up to 100,000. It is " +
     "`done` once each was delivered, or waits for its next attempt."
 })
 export type Replay = typeof Replay.Type

@@ -6,6 +6,7 @@ import { instant } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, transaction, value, withinRequestDeadline, withOneDeadline } from "../Database.ts"
+import { perRow } from "../Database/PlannerHints.ts"
 import { wakeEndpoints } from "../Deliveries/WakeUp.ts"
 import { noAction, type RecordAction } from "../OperatorActions/RecordAction.ts"
 import { integratorTime } from "../SandboxClock.ts"
@@ -15,8 +16,8 @@ import { type Endpoint, findEndpoint, lockEndpoint } from "./Endpoint.ts"
 /** Replays of an endpoint that can be read; earlier ones are forgotten. */
 const maxKept = 100
 
-/** Events of some kinds are counted up to this number, which takes 0.3 s, or 2.3 s before a vacuum. */
-const maxCounted = 1_000_000
+/** Events of some kinds are counted up to this number, which takes 0.03 s, or 0.2 s before a vacuum. */
+const maxCounted = 100_000
 
 /** Which events to deliver again: those with numbers after one event and up to another. */
 interface Range extends Pick<Replay, "from" | "to" | "events"> {
@@ -94,9 +95,14 @@ const toRange = Effect.fnUntraced(function*(integratorId: IntegratorId, { from, 
   const now = yield* integratorTime(integratorId)
   const afterEvent = yield* countBefore(integratorId, from)
   const lastEvent = yield* countBefore(integratorId, to)
+  // In this form only the index by kind matches, whatever the statistics say. By the primary key, which also begins
+  // with the integrator and has the numbers, all events of the range would be read for those of a rare kind.
   const ofKinds = sql<{ events: bigint }>`SELECT count(*) AS events FROM (
-    SELECT FROM events WHERE integrator_id = ${integratorId} AND kind = ANY(${columns.text(kinds ?? [])})
-      AND event > ${value.int8(afterEvent)} AND event <= ${value.int8(lastEvent)} LIMIT ${value.int4(maxCounted)}) e`
+    SELECT FROM (SELECT DISTINCT kind FROM unnest(${columns.text(kinds ?? [])}) AS kind) k CROSS JOIN LATERAL (
+      SELECT FROM events e WHERE e.integrator_id = ${integratorId}
+        AND (e.kind, e.event) > (k.kind, ${value.int8(afterEvent)})
+        AND (e.kind, e.event) <= (k.kind, ${value.int8(lastEvent)}) ${perRow}
+    ) e LIMIT ${value.int4(maxCounted)}) e`
   const events = kinds === undefined ? lastEvent - afterEvent : (yield* ofKinds)[0]?.events ?? 0n
   const upTo = to ?? instant(Math.max(now, from))
   return { from, to: upTo, kinds, afterEvent, lastEvent, events: Number(events) } satisfies Range
