@@ -72,6 +72,25 @@ layer(moneyLayer)("a batch reads", (it) => {
       assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
     }))
 
+  it.effect("caps and estimates of each integrator, where one has more than a batch reads", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const heavy = yield* setUp({ users: 6, programs: 10 })
+      const others = [yield* setUp(), yield* setUp()]
+      const sendAll = Effect.gen(function*() {
+        for (const { send, userIds } of [heavy, ...others]) yield* Effect.forEach(userIds, (userId) => send({}, userId))
+      })
+      // a row of usage in each program
+      yield* sendAll
+      while ((yield* processEvents) > 0);
+      yield* sendAll
+      yield* Effect.provideService(processEvents, MaxGroupRows, 15)
+      for (const { integratorId } of others) assert.deepStrictEqual(yield* notApplied(integratorId), [])
+      assert.lengthOf(yield* notApplied(heavy.integratorId), 5)
+      while ((yield* Effect.provideService(processEvents, MaxGroupRows, 15)) > 0);
+      assert.deepStrictEqual(yield* notApplied(heavy.integratorId), [])
+    }))
+
   it.effect("a bounded number of caps and estimates also of one user, month by month", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(startMillis)

@@ -35,13 +35,27 @@ const groupRows = columnList({
 export const monthKey = (month: UserMonth): string => `${userKey(month)}\0${month.month}`
 
 /**
- * Reads the groups of the months that were added, in their order. Returns the keys of those that it has not read: the
- * events that need them stay in the queue.
+ * The months of each integrator in their order, and those of all integrators round robin: where one has months of many
+ * rows, the first ones of the others are read before its second one.
+ */
+const roundRobin = (months: ReadonlyArray<UserMonth>): ReadonlyArray<UserMonth> => {
+  const counts = new Map<string, number>()
+  const rounds = months.map((month) => {
+    const round = counts.get(month.integratorId) ?? 0
+    counts.set(month.integratorId, round + 1)
+    return { month, round }
+  })
+  return rounds.toSorted((a, b) => a.round - b.round).map(({ month }) => month)
+}
+
+/**
+ * Reads the groups of the months that were added, {@link roundRobin}. Returns the keys of those that it has not read:
+ * the events that need them stay in the queue.
  */
 export const readGroups = Effect.fnUntraced(function*(groups: Groups, programs: ReadonlyMap<string, Catalog>) {
   const found = { groups, programs }
   // events of an integrator whose metadata is not read yet stay in the queue
-  const known = groups.months().filter(({ integratorId }) => programs.has(integratorId))
+  const known = roundRobin(groups.months().filter(({ integratorId }) => programs.has(integratorId)))
   if (known.length === 0) return new Set<string>()
   const max = yield* MaxGroupRows
   let rows = yield* selectGroups(known, max + 1)
