@@ -11,8 +11,8 @@ import type { Reason } from "./Quarantine.ts"
 import { integratorsOnTheMove } from "./Slots.ts"
 
 /**
- * Health figures of a cell for operators; see docs/operations.md. Counts stop at {@link maxRows}. Rows of slots that
- * the cell does not own do not count.
+ * Health figures of a cell for operators; see docs/operations.md. Counts stop at {@link maxRows}, those of retries at
+ * {@link maxRetries}. Rows of slots that the cell does not own do not count.
  */
 export interface Vitals {
   /** Events in the queue, and the age of the oldest. */
@@ -54,6 +54,12 @@ export interface Money {
 export const maxRows = 1_000_000
 
 /**
+ * The maximum number of open retries that each of the two counts of them reads. They are read from the table, each from
+ * another page, which takes ten times as long as an index alone.
+ */
+const maxRetries = 100_000
+
+/**
  * The maximum numbers of lanes with queued events, and of endpoints with work, that the search for the oldest event
  * reads: the first lanes by key, the endpoints that wait longest. One takes about 20 µs.
  */
@@ -81,8 +87,8 @@ export const read: Effect.Effect<Vitals, Unavailable, SqlClient.SqlClient> = Eff
       LIMIT ${value.int4(maxRows)}) q) AS stored_events,
     -- by the indexes of open retries: those with a time, and those behind another one of their reward
     (SELECT count(*)::int4 FROM (SELECT FROM retries WHERE next_attempt_at > '-infinity' AND ${isOwn}
-      LIMIT ${value.int4(maxRows)}) r) + (SELECT count(*)::int4 FROM (SELECT next_attempt_at FROM retries
-      WHERE state = 'open' AND reward IS NOT NULL AND ${isOwn} LIMIT ${value.int4(maxRows)}) r
+      LIMIT ${value.int4(maxRetries)}) r) + (SELECT count(*)::int4 FROM (SELECT next_attempt_at FROM retries
+      WHERE state = 'open' AND reward IS NOT NULL AND ${isOwn} LIMIT ${value.int4(maxRetries)}) r
       WHERE next_attempt_at IS NULL)
       AS retries,
     (SELECT coalesce(max(greatest(age(backend_xmin), age(backend_xid))), 0)::int4 FROM pg_stat_activity) AS xmin_age`

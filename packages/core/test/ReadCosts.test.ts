@@ -2,6 +2,7 @@ import { Backlog } from "@card-rewards/core/Backlog"
 import { Events } from "@card-rewards/core/Events"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { Vault } from "@card-rewards/core/Vault"
+import * as Vitals from "@card-rewards/core/Vitals"
 import { IntegratorId, Reference } from "@card-rewards/domain/Ids"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -79,5 +80,17 @@ layer(services, { excludeTestServices: true })("the cost of reads", (it) => {
       const [backlog, reads] = yield* measured(size(integratorId))
       assert.deepStrictEqual(backlog, { stored: 100_000, waiting: 100_000 })
       assert.isAtMost(reads.rows, 200_100)
+    }))
+
+  it.effect("the vitals count at most 100,000 open retries by each index", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`INSERT INTO retries (integrator_id, generation, event, round, reward, state, attempts, next_attempt_at,
+          revision, created_at)
+        SELECT 'failing', 1, n, 1, n, 'open', 1, now() + interval '1 day', 1, now() FROM generate_series(1, 120000) n`
+      const [{ pendingDeliveries }, reads] = yield* measured(Vitals.read)
+      assert.strictEqual(pendingDeliveries, 100_000)
+      // an entry and a row of each
+      assert.isAtMost(reads.rows, 4 * 100_000 + 1_000)
     }))
 })
