@@ -1,15 +1,17 @@
 import { value } from "@card-rewards/core/Database"
 import { Deliveries } from "@card-rewards/core/Deliveries"
+import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
+import { instant } from "@card-rewards/domain/Time"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { measured } from "./Reads.ts"
 import { liveLayer } from "./TestLayer.ts"
 
-const services = Deliveries.layer.pipe(
+const services = Layer.merge(DeliveryLog.layer, Deliveries.layer).pipe(
   Layer.provideMerge(WebhookEndpoints.layer({ allowPrivateNetwork: true })),
   Layer.provideMerge(liveLayer)
 )
@@ -52,6 +54,19 @@ layer(services, { excludeTestServices: true })("endpoints that are created and d
         { generation: 3, revision: 6, round: 31, isLive: false },
         { generation: 4, revision: 7, round: 31, isLive: true }
       ])
+    }))
+
+  it.effect("take no replay of the next endpoint with them", () =>
+    Effect.gen(function*() {
+      const { create, integratorId, purge, remove } = yield* setUp("replayed")
+      const { findReplay, ping, startReplay } = yield* DeliveryLog
+      yield* create
+      yield* ping(integratorId, id)
+      yield* remove
+      yield* create
+      const replay = yield* startReplay(integratorId, id, { from: instant(0) })
+      yield* purge
+      assert.deepStrictEqual(yield* findReplay(integratorId, id, replay.id), replay)
     }))
 
   it.effect("cost the same, however many were there before", () =>
