@@ -1,11 +1,13 @@
 import { Deliveries } from "@card-rewards/core/Deliveries"
 import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
+import { lockEndpoint } from "@card-rewards/core/DeliveryLog/Endpoint"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import { closedBreaker } from "@card-rewards/domain/Delivery"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
 import { leaseOf, readOf, recordOf, releaseOf } from "./Consuming.ts"
 import { liveLayer } from "./TestLayer.ts"
 
@@ -71,5 +73,17 @@ layer(services, { excludeTestServices: true })("a lease", (it) => {
       assert.deepStrictEqual((yield* readOf(again)).breaker, closedBreaker)
       yield* recordOf(again, [], 500, { cursor: 1n, breaker: open, revision: 2 })
       assert.deepStrictEqual((yield* readOf(again)).breaker, open)
+    }))
+
+  it.effect("records nothing while a delivery of its endpoint is being repeated, and is not lost by that", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { integratorId, lease } = yield* setUp("repeated")
+      const { events } = yield* readOf(lease)
+      const services = yield* Effect.context<Deliveries>()
+      const record = Effect.promise(() => Effect.runPromiseWith(services)(recordOf(lease, events, 500)))
+      const meanwhile = yield* sql.withTransaction(Effect.andThen(lockEndpoint(integratorId, id), record))
+      assert.deepStrictEqual(meanwhile, { stored: new Set<string>(), busy: new Set([integratorId]) })
+      assert.deepStrictEqual((yield* recordOf(lease, events, 500)).stored, new Set([integratorId]))
     }))
 })
