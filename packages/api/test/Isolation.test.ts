@@ -10,6 +10,7 @@ import {
   attacks,
   belongings,
   type Known,
+  laterBelongings,
   of,
   spend,
   victim
@@ -76,11 +77,13 @@ layer(Layer.empty, { excludeTestServices: true })("an integrator", (it) => {
     Effect.gen(function*() {
       const shared = yield* world
       const { send } = yield* shared.integrator(victim)
-      for (const [method, path, json] of belongings) {
-        const { status, text } = yield* send(method, path, json)
-        assert.isBelow(status, 300, `${method} ${path}: ${text}`)
+      for (const some of [belongings, laterBelongings]) {
+        for (const [method, path, json] of some) {
+          const { status, text } = yield* send(method, path, json)
+          assert.isBelow(status, 300, `${method} ${path}: ${text}`)
+        }
+        yield* shared.processed
       }
-      yield* shared.processed
       const { body: deliveries } = yield* send("GET", "/v1/webhook-endpoints/e/deliveries?limit=1")
       const { body: events } = yield* send("GET", "/v1/events?limit=1")
       const { body: waiting } = yield* send("GET", "/v1/spend-events?state=waiting&limit=1")
@@ -124,9 +127,9 @@ layer(Layer.empty, { excludeTestServices: true })("an integrator", (it) => {
       yield* processed
       const rewards = yield* sql<{ line: string }>`
         SELECT user_id || ' ' || amount AS line FROM rewards ORDER BY user_id COLLATE "C"`
-      assert.deepStrictEqual(rewards.map(({ line }) => line), ["a 1200000", "a:clearing:b 1234200"])
+      assert.deepStrictEqual(rewards.map(({ line }) => line), ["a 1200000", "a:clearing:b 1234500"])
       const id = of("rw:victim:a:clearing:b:clearing:c:p")
-      for (const [user, amount] of [["a", "1200000"], ["a:clearing:b", "1234200"]] as const) {
+      for (const [user, amount] of [["a", "1200000"], ["a:clearing:b", "1234500"]] as const) {
         const { body, text } = yield* send("GET", `/v1/users/${of(user)}/rewards/${id}/explanation`)
         assert.include(text, `"amount":"${amount}"}}`)
         assert.property(body, "explanation")

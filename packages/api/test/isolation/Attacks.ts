@@ -41,9 +41,17 @@ export const belongings: ReadonlyArray<Request> = [
   ["POST", "/v1/webhook-endpoints/e/ping"],
   ["POST", "/v1/api-keys", { name: "k" }],
   ...users.map((user, index) => spend(victim, user, transactions[index] ?? "")),
-  refund(victim, users[0], "refunded", "c"),
   refund(victim, "a", "waiting", "never"),
   refund(victim, "a", "waiting too", "never")
+]
+
+/** What a processed purchase makes possible: a refund of a paid reward, its recovery, and an open authorization. */
+export const laterBelongings: ReadonlyArray<Request> = [
+  ["POST", "/v1/sandbox/claims", { reference: "k", amount: usdc("1234500"), userId: users[0] }],
+  refund(victim, users[0], "refunded", "c"),
+  spend(victim, users[0], "recovering"),
+  spend(victim, users[0], "held", { kind: "authorization" }),
+  refund(victim, users[0], "waiting", "batched")
 ]
 
 /** What the attacker knows of the victim: everything that prints. */
@@ -73,8 +81,8 @@ export const attacks: Readonly<Record<string, Attack>> = {
   "GET /v1/users/{userId}/rewards": ({ rewardsCursor }) =>
     eachUser((user) => `${user}/rewards`, (user) => `${user}/rewards?cursor=${rewardsCursor}`),
   "GET /v1/users/{userId}/rewards/{rewardId}/explanation": ({ rewardId }) =>
-    [rewardId, `rw:${attacker}:${users[0]}:clearing:c:p`].flatMap((id) =>
-      eachUser((user) => `${user}/rewards/${of(id)}/explanation`)),
+    [rewardId, ...["c", "cleared"].map((transaction) => `rw:${attacker}:${users[0]}:clearing:${transaction}:p`)]
+      .flatMap((id) => eachUser((user) => `${user}/rewards/${of(id)}/explanation`)),
   "POST /v1/users/{userId}/quotes": () =>
     [...users, attackersUser].map((user): Request => ["POST", `/v1/users/${of(user)}/quotes`, {
       amount: { currency: "USD", amount: "100" },
@@ -105,9 +113,12 @@ export const attacks: Readonly<Record<string, Attack>> = {
     spend(attacker, attackersUser, "c"),
     spend(attacker, attackersUser, "c"),
     spend(attacker, users[0], "c", { amount: usd("7") }),
+    spend(attacker, users[0], "held", { kind: "authorization" }),
+    spend(attacker, users[0], "cleared", { authorizationId: "held" }),
     // the victim's clearing is not the original that this refund waits for
     refund(attacker, users[0], "f", "b:clearing:c"),
-    refund(attacker, users[0], "own refund", "c")
+    refund(attacker, users[0], "own refund", "c"),
+    refund(attacker, users[0], "own waiting", "batched")
   ],
   "POST /v1/spend-events/batch": () => [
     ["POST", "/v1/spend-events/batch", {
