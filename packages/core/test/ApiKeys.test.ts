@@ -78,6 +78,17 @@ it.layer(layer)("ApiKeys", (it) => {
       assert.notProperty((yield* keys.list(other))[0], "lastUsedAt")
     }))
 
+  it.effect("records no use while the slot is being moved", () =>
+    Effect.gen(function*() {
+      const keys = yield* ApiKeys
+      const sql = yield* SqlClient.SqlClient
+      const integratorId = yield* newIntegrator
+      const slot = value.int4(slotOf(integratorId))
+      yield* sql`UPDATE cell_slots SET state = 'leaving', peer = 'other', mark = gen_random_uuid() WHERE slot = ${slot}`
+      yield* keys.markUsed([{ integratorId, name: name("default"), at: startMillis + 60_000 }])
+      assert.notProperty((yield* keys.list(integratorId))[0], "lastUsedAt")
+    }))
+
   it.effect("of two concurrent identical creations one shows the secret; of two last revocations one is refused", () =>
     Effect.gen(function*() {
       const keys = yield* ApiKeys
