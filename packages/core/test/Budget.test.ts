@@ -4,7 +4,7 @@ import { decideParts } from "@card-rewards/core/Processing/Batch"
 import { EventWeights, maxUnits } from "@card-rewards/core/Processing/Budget"
 import { Groups } from "@card-rewards/core/Processing/Groups"
 import { dependents } from "@card-rewards/core/Processing/Load"
-import { type State, type StoredEvent } from "@card-rewards/core/Processing/State"
+import { eventKey, type State, type StoredEvent } from "@card-rewards/core/Processing/State"
 import * as Unearned from "@card-rewards/core/Processing/Unearned"
 import { CachedPrograms, Catalog } from "@card-rewards/core/Programs/Catalog"
 import { IntegratorId } from "@card-rewards/domain/Ids"
@@ -67,19 +67,32 @@ const decide = (
     queued: Array.from({ length: size }, (_, index) => event(name, BigInt(index))),
     maxDependents: 1_000
   }))
-  const state: State = {
-    authorizations: new Map(),
-    clearings: new Map(),
-    groups: new Groups(),
-    waiting: new Map(),
-    partlyApplied: new Map(),
-    programs,
-    unearned: new Unearned.Lists()
-  }
-  const { failed, outcome, work } = decideParts(state, parts, budget)
+  const { failed, outcome, work } = decideParts(emptyState(programs), parts, budget)
   const applied = Object.keys(sizes).map((name) => outcome.applied.filter((one) => one.integratorId === name).length)
   return { applied, failed: [...failed.keys()], served: [...work.keys()] }
 }
+
+const emptyState = (programs: State["programs"]): State => ({
+  authorizations: new Map(),
+  clearings: new Map(),
+  groups: new Groups(),
+  waiting: new Map(),
+  partlyApplied: new Map(),
+  programs,
+  unearned: new Unearned.Lists()
+})
+
+it("later events of a user stay queued while one has dependents that a batch may not apply any more", () => {
+  const [first, later, others] = [event("a", 1n), event("a", 4n), { ...event("a", 5n), userId: "bob" }]
+  const increments = [2n, 3n].map((arrival): StoredEvent =>
+    ({ ...event("a", arrival), kind: "incremental_authorization", originalId: first.externalTransactionId }))
+  const state = emptyState(new Map([["a", noPrograms("a")]]))
+  state.waiting.set(eventKey(first), increments)
+  const part = { integratorId: first.integratorId, queued: [first, later, others], maxDependents: 1 }
+  const { applied, done } = decideParts(state, [part]).outcome
+  assert.deepStrictEqual(applied.map(({ arrival }) => arrival), [1n, 2n, 5n])
+  assert.deepStrictEqual(done, [others])
+})
 
 it("integrators share a budget equally; what one leaves goes to the next ones", () => {
   assert.deepStrictEqual(decide({ a: 1, b: 100, c: 100 }, noPrograms, 21).applied, [1, 10, 10])
