@@ -56,3 +56,12 @@ it.effect("lets an only cell use all, and an integrator a quarter", () =>
     assert.strictEqual(admitted, max / 4)
     assert.lengthOf(yield* fill(undefined), max - max / 4)
   }).pipe(Effect.provide(ConcurrencyLimit.layer)))
+
+it.effect("counts nothing of requests that it refuses", () =>
+  Effect.gen(function*() {
+    const { enter } = yield* ConcurrencyLimit
+    const fiber = yield* Effect.forkChild(Effect.never)
+    const one = { integratorId: IntegratorId.make("one"), cell: "a" }
+    for (let sent = 0; sent < 2 * max; sent++) assert.strictEqual(enter("ingest", one, fiber), sent < max / 4)
+    assert.lengthOf(yield* fill("a"), max - max / 4)
+  }).pipe(Effect.provide(ConcurrencyLimit.layer)))

@@ -104,6 +104,24 @@ it.live("other connections are served while one waits, and the end of that one f
     yield* until(() => state.handled === 0)
   }).pipe(Effect.scoped))
 
+it.live("what waited on connections that have ended counts for none that comes later", () =>
+  Effect.gen(function*() {
+    const { end, port, state } = yield* serveHeld({ silentMillis: 500 })
+    const requests = "GET /flood HTTP/1.1\r\nhost: x\r\n\r\n".repeat(2_000)
+    // more would wait of all rounds together than a client may have waiting
+    for (let round = 0; round < 2; round++) {
+      const floods = yield* Effect.forEach([1, 2], () => client(port))
+      for (const flood of floods) flood.write(requests)
+      yield* until(() => state.handled === 2 * maxHandled)
+      yield* until(() => state.handled === 0)
+    }
+    const last = yield* client(port)
+    const text = received(last)
+    last.write(requests)
+    yield* end
+    yield* until(() => text().split("HTTP/1.1 200").length === 2_001)
+  }).pipe(Effect.scoped))
+
 it.live("the handlers of all pipelined requests end with their connection", () =>
   Effect.gen(function*() {
     const { port, state } = yield* serveHeld({ silentMillis: 300 })
@@ -202,6 +220,16 @@ it.live("one integrator has a quarter of the connections", () =>
     yield* untilClosed(third)
     assert.strictEqual(text().split("/at-once").length, 2)
     assert.isFalse(sockets.some(({ destroyed }) => destroyed))
+    // what one of them leaves is for another one
+    sockets[0]?.destroy()
+    const isKept = Effect.gen(function*() {
+      const next = yield* client(port)
+      const text = received(next)
+      next.write(request)
+      yield* until(() => text().includes("/at-once"))
+      return !text().includes("connection: close")
+    })
+    assert.isTrue(yield* Effect.repeat(isKept, { until: (kept) => kept, times: 20 }))
   }).pipe(Effect.scoped))
 
 it.live("while too much is unread, the connections with the most of it are closed, and others are not", () =>

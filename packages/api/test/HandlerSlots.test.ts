@@ -29,19 +29,23 @@ it.effect("one integrator's handlers run a few at a time, in order, and another 
 it.effect("a request that is interrupted while it waits, or when its turn comes, keeps no slot", () =>
   Effect.gen(function*() {
     const slots = new HandlerSlots()
-    for (const interruptFirst of [true, false]) {
+    const runAll = (handler: Effect.Effect<void>) =>
+      Effect.forEach(Array.from({ length: maxOfOne }), () => fork(slots.run(flood, handler)))
+    for (let yields = -1; yields < 6; yields++) {
       const end = yield* Deferred.make<void>()
-      const running = yield* Effect.forEach(Array.from({ length: maxOfOne }), () =>
-        fork(slots.run(flood, Deferred.await(end))))
+      const running = yield* runAll(Deferred.await(end))
       const waiting = yield* fork(slots.run(flood, Effect.never))
-      if (interruptFirst) yield* Fiber.interrupt(waiting)
+      if (yields < 0) yield* Fiber.interrupt(waiting)
       Deferred.doneUnsafe(end, Effect.void)
-      yield* Fiber.joinAll(running)
+      for (let turn = 0; turn < yields; turn++) yield* Effect.yieldNow
       yield* Fiber.interrupt(waiting)
-      // all of them are free again
-      yield* Effect.all(Array.from({ length: maxOfOne }, () => slots.run(flood, Effect.yieldNow)), {
-        concurrency: "unbounded"
-      })
+      yield* Fiber.joinAll(running)
+      let started = 0
+      const again = yield* Deferred.make<void>()
+      const all = yield* runAll(Effect.andThen(Effect.sync(() => started++), Deferred.await(again)))
+      assert.strictEqual(started, maxOfOne, `${yields}`)
+      Deferred.doneUnsafe(again, Effect.void)
+      yield* Fiber.joinAll(all)
     }
   }))
 

@@ -212,10 +212,15 @@ describe("KeyChecks", () => {
       assert.strictEqual(yield* check(keyOf("0"), "192.0.2.2"), "Unauthorized")
       database.answer = Effect.succeedSome(key)
       for (const valid of "abcdef") assert.strictEqual(yield* check(keyOf(valid)), "accepted")
+      database.answer = Effect.succeedNone
+      assert.strictEqual(yield* check(keyOf("0")), "RateLimited", "accepted keys give none back")
+      database.answer = away
       yield* TestClock.adjust("2 seconds")
+      for (const unchecked of "012") assert.strictEqual(yield* check(keyOf(unchecked)), "Unavailable")
+      database.answer = Effect.succeedSome(key)
       for (const valid of "789") assert.strictEqual(yield* check(keyOf(valid)), "accepted")
       database.answer = Effect.succeedNone
-      assert.strictEqual(yield* check(keyOf("6")), "Unauthorized", "accepted keys take no token")
+      assert.strictEqual(yield* check(keyOf("6")), "Unauthorized", "neither those nor accepted keys take one")
     }).pipe(Effect.provide(layer))
   })
 

@@ -250,7 +250,21 @@ layer(TestApi.layer({ limits: { ...off, ingest: { perSecond: 1, burst: 10 } } })
       assert.strictEqual((yield* send("POST", path, ["x".repeat(10 * 4_096)])).status, 400)
       assert.strictEqual((yield* send("POST", path, { events: [] })).status, 429)
     }))
+
+  it.effect("is by its bytes also where these are not announced", () =>
+    Effect.gen(function*() {
+      const { port } = yield* TestApi
+      const { key, send } = yield* newIntegrator("in chunks")
+      const body = JSON.stringify(["x".repeat(10 * 4_096)])
+      const headers = { "x-api-key": key, "content-type": "application/json" }
+      const { status } = yield* Effect.promise(() =>
+        fetch(`http://127.0.0.1:${port}${path}`, { method: "POST", headers, body: inChunks(body), duplex: "half" }))
+      assert.strictEqual(status, 400)
+      assert.strictEqual((yield* send("POST", path, { events: [] })).status, 429)
+    }))
 })
+
+const inChunks = (body: string) => new Blob([body]).stream()
 
 describe("a bucket", () => {
   it("gives more than it holds only where it is full", () => {

@@ -68,11 +68,25 @@ it.layer(layer)("ApiKeys", (it) => {
   it.effect("records the last use of a key to the minute, and never an earlier one", () =>
     Effect.gen(function*() {
       const keys = yield* ApiKeys
+      const other = yield* newIntegrator
       const integratorId = yield* newIntegrator
       const use = (at: number) => ({ integratorId, name: name("default"), at: startMillis + at })
       yield* keys.markUsed([use(61_000), use(119_999), use(5)])
       yield* keys.markUsed([use(0)])
       assert.strictEqual((yield* keys.list(integratorId))[0]?.lastUsedAt, startMillis + 60_000)
+      // its key has the same name
+      assert.notProperty((yield* keys.list(other))[0], "lastUsedAt")
+    }))
+
+  it.effect("records no use while the slot is being moved", () =>
+    Effect.gen(function*() {
+      const keys = yield* ApiKeys
+      const sql = yield* SqlClient.SqlClient
+      const integratorId = yield* newIntegrator
+      const slot = value.int4(slotOf(integratorId))
+      yield* sql`UPDATE cell_slots SET state = 'leaving', peer = 'other', mark = gen_random_uuid() WHERE slot = ${slot}`
+      yield* keys.markUsed([{ integratorId, name: name("default"), at: startMillis + 60_000 }])
+      assert.notProperty((yield* keys.list(integratorId))[0], "lastUsedAt")
     }))
 
   it.effect("of two concurrent identical creations one shows the secret; of two last revocations one is refused", () =>

@@ -4,7 +4,7 @@ import { decideParts } from "@card-rewards/core/Processing/Batch"
 import { EventWeights, maxUnits } from "@card-rewards/core/Processing/Budget"
 import { Groups } from "@card-rewards/core/Processing/Groups"
 import { dependents } from "@card-rewards/core/Processing/Load"
-import { type State, type StoredEvent } from "@card-rewards/core/Processing/State"
+import { eventKey, type State, type StoredEvent } from "@card-rewards/core/Processing/State"
 import * as Unearned from "@card-rewards/core/Processing/Unearned"
 import { CachedPrograms, Catalog } from "@card-rewards/core/Programs/Catalog"
 import { IntegratorId } from "@card-rewards/domain/Ids"
@@ -67,20 +67,33 @@ const decide = (
     queued: Array.from({ length: size }, (_, index) => event(name, BigInt(index))),
     maxDependents: 1_000
   }))
-  const state: State = {
-    authorizations: new Map(),
-    clearings: new Map(),
-    groups: new Groups(),
-    waiting: new Map(),
-    partlyApplied: new Map(),
-    programs,
-    unearned: new Unearned.Lists(),
-    evaluated: { campaigns: 0 }
-  }
-  const { failed, outcome, work } = decideParts(state, parts, budget)
+  const { failed, outcome, work } = decideParts(emptyState(programs), parts, budget)
   const applied = Object.keys(sizes).map((name) => outcome.applied.filter((one) => one.integratorId === name).length)
   return { applied, failed: [...failed.keys()], served: [...work.keys()] }
 }
+
+const emptyState = (programs: State["programs"]): State => ({
+  authorizations: new Map(),
+  clearings: new Map(),
+  groups: new Groups(),
+  waiting: new Map(),
+  partlyApplied: new Map(),
+  programs,
+  unearned: new Unearned.Lists(),
+  evaluated: { campaigns: 0 }
+})
+
+it("later events of a user stay queued while one has dependents that a batch may not apply any more", () => {
+  const [first, later, others] = [event("a", 1n), event("a", 4n), { ...event("a", 5n), userId: "bob" }]
+  const increments = [2n, 3n].map((arrival): StoredEvent =>
+    ({ ...event("a", arrival), kind: "incremental_authorization", originalId: first.externalTransactionId }))
+  const state = emptyState(new Map([["a", noPrograms("a")]]))
+  state.waiting.set(eventKey(first), increments)
+  const part = { integratorId: first.integratorId, queued: [first, later, others], maxDependents: 1 }
+  const { applied, done } = decideParts(state, [part]).outcome
+  assert.deepStrictEqual(applied.map(({ arrival }) => arrival), [1n, 2n, 5n])
+  assert.deepStrictEqual(done, [others])
+})
 
 it("integrators share a budget equally; what one leaves goes to the next ones", () => {
   assert.deepStrictEqual(decide({ a: 1, b: 100, c: 100 }, noPrograms, 21).applied, [1, 10, 10])
@@ -112,9 +125,6 @@ it("the weight of an integrator follows the units of its recent events, within b
   assert.strictEqual(weights.of("other"), 2)
 })
 
-/** As many as have different binary digits in seven places. */
-const mccs = Array.from({ length: 128 }, (_, number) => `${number}`.padStart(4, "0"))
-
 layer(moneyLayer)("the budget of a batch", (it) => {
   it.effect("keeps a flood under 50 programs from delaying other integrators, whatever lanes it fills", () =>
     Effect.gen(function*() {
@@ -135,53 +145,6 @@ layer(moneyLayer)("the budget of a batch", (it) => {
       assert.deepStrictEqual(yield* notApplied(innocent.integratorId), [])
       assert.isAtMost(yield* rewardCount(flooding.integratorId), 3 * (maxUnits + programs))
       assert.isNotEmpty(yield* notApplied(flooding.integratorId))
-    }))
-
-  it.effect("bounds the lists that a batch stores of programs in which clearings earned nothing", () =>
-    Effect.gen(function*() {
-      yield* TestClock.setTime(startMillis)
-      const sql = yield* SqlClient.SqlClient
-      // the longest ids; which of the programs exclude a purchase is what its MCC says in binary digits
-      const { integratorId, send } = yield* setUp({
-        programs: 50,
-        idOf: (index) => "\u{1F600}".repeat(126) + `${index + 10}`,
-        changesOf: (index) => ({
-          baseRate: 0,
-          exclusions: { mccs: mccs.filter((_, number) => index < 7 && (number >> index) % 2 === 1), merchants: [] }
-        })
-      })
-      yield* Effect.forEach(mccs, (mcc) => send({ merchant: { descriptor: "Shop", mcc } }))
-      let before = 0
-      while ((yield* processEvents) > 0) {
-        const [lists] = yield* sql<{ bytes: number }>`SELECT coalesce(sum(octet_length(programs)), 0)::int AS bytes
-          FROM unearned_lists WHERE integrator_id = ${integratorId}`
-        const { bytes = before } = lists ?? {}
-        assert.isAtMost(bytes - before, (maxUnits + 30) * 1_024)
-        before = bytes
-      }
-      assert.isAbove(before, 1.2 * maxUnits * 1_024)
-      assert.deepStrictEqual(yield* notApplied(integratorId), [])
-    }))
-
-  it.effect("bounds the campaigns that a batch looks at", () =>
-    Effect.gen(function*() {
-      yield* TestClock.setTime(startMillis)
-      const [programs, clearings] = [50, 250]
-      const campaigns = Array.from({ length: 200 }, (_, index) => ({
-        id: `c${index}`,
-        startsAt: "2020-01-01T00:00:00Z",
-        endsAt: "2090-01-01T00:00:00Z",
-        bonusRate: 0
-      }))
-      const { integratorId, send } = yield* setUp({ programs, changesOf: () => ({ baseRate: 0, campaigns }) })
-      yield* Effect.replicateEffect(send(), clearings, { concurrency: 50, discard: true })
-      let left = clearings
-      while ((yield* processEvents) > 0) {
-        const { length } = yield* notApplied(integratorId)
-        assert.isAtMost((left - length) * programs * campaigns.length, maxUnits * 1_000)
-        left = length
-      }
-      assert.strictEqual(left, 0)
     }))
 
   it.effect("applies an event's dependents in several transactions, before the next event of the user", () =>

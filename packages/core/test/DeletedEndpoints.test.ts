@@ -1,15 +1,18 @@
 import { value } from "@card-rewards/core/Database"
 import { Deliveries } from "@card-rewards/core/Deliveries"
+import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Integrators } from "@card-rewards/core/Integrators"
+import { slotOf } from "@card-rewards/core/Slots"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
+import { instant } from "@card-rewards/domain/Time"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { measured } from "./Reads.ts"
 import { liveLayer } from "./TestLayer.ts"
 
-const services = Deliveries.layer.pipe(
+const services = Layer.merge(DeliveryLog.layer, Deliveries.layer).pipe(
   Layer.provideMerge(WebhookEndpoints.layer({ allowPrivateNetwork: true })),
   Layer.provideMerge(liveLayer)
 )
@@ -52,6 +55,39 @@ layer(services, { excludeTestServices: true })("endpoints that are created and d
         { generation: 3, revision: 6, round: 31, isLive: false },
         { generation: 4, revision: 7, round: 31, isLive: true }
       ])
+    }))
+
+  it.effect("take no replay of the next endpoint with them", () =>
+    Effect.gen(function*() {
+      const { create, integratorId, purge, remove } = yield* setUp("replayed")
+      const { findReplay, ping, startReplay } = yield* DeliveryLog
+      yield* create
+      yield* ping(integratorId, id)
+      yield* remove
+      yield* create
+      const replay = yield* startReplay(integratorId, id, { from: instant(0) })
+      yield* purge
+      assert.deepStrictEqual(yield* findReplay(integratorId, id, replay.id), replay)
+    }))
+
+  it.effect("keep what they have left while their slot is being moved", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { create, integratorId, purge, remove } = yield* setUp("moving")
+      yield* create
+      yield* remove
+      const setState = (state: string) =>
+        sql`UPDATE cell_slots SET state = ${state}, peer = ${state === "owned" ? null : "other"},
+          mark = ${state === "owned" ? null : "00000000-0000-0000-0000-000000000001"}::uuid
+          WHERE slot = ${value.int4(slotOf(integratorId))}`
+      const isWork = sql`SELECT work_at IS NOT NULL AS is_work FROM webhook_endpoints
+        WHERE integrator_id = ${integratorId}`
+      yield* setState("leaving")
+      yield* purge
+      assert.deepStrictEqual(yield* isWork, [{ isWork: true }])
+      yield* setState("owned")
+      yield* purge
+      assert.deepStrictEqual(yield* isWork, [{ isWork: false }])
     }))
 
   it.effect("cost the same, however many were there before", () =>

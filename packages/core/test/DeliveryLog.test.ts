@@ -73,6 +73,8 @@ layer(services, { excludeTestServices: true })("DeliveryLog", (it) => {
       yield* redeliver(integratorId, id, event)
       yield* recordOf(lease, [failed], 503)
       assert.deepStrictEqual(yield* listed(integratorId), ["1 pending", "1 cancelled 500 503"])
+      yield* recordOf(lease, [{ ...failed, attempts: 2 }], 200)
+      assert.deepStrictEqual(yield* listed(integratorId), ["1 pending", "1 cancelled 500 503 200"])
     }))
 
   it.effect("a redelivered event takes its place in the order of its reward", () =>

@@ -1,6 +1,6 @@
 import * as Quarantine from "@card-rewards/core/Processing/Quarantine"
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { notApplied, quarantineOf, retryQuarantined, setUp } from "./Quarantined.ts"
@@ -54,5 +54,21 @@ layer(moneyLayer)("the lease of an integrator in quarantine", (it) => {
       assert.isAbove(yield* retryQuarantined, 0)
       assert.deepStrictEqual(yield* notApplied(integratorId), [])
       assert.isUndefined(yield* quarantineOf(integratorId))
+    }))
+
+  it.effect("ends for good: what its retry says afterwards leaves the next lease as it is", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const { integratorId } = yield* setUp()
+      yield* Quarantine.add(integratorId, { reason: "behind", error: "" })
+      const first = (yield* Quarantine.lease()) ?? assert.fail("no lease")
+      yield* TestClock.adjust(90_000)
+      const second = (yield* Quarantine.lease()) ?? assert.fail("no second lease")
+      yield* TestClock.adjust(1_000)
+      yield* Quarantine.continueLater(first)
+      yield* Quarantine.fail(first, { reason: "failing", error: "" })
+      yield* Quarantine.release(first)
+      const left = second.leasedUntil - (yield* Clock.currentTimeMillis)
+      assert.strictEqual((yield* quarantineOf(integratorId))?.pauseMillis, left)
     }))
 })

@@ -28,9 +28,10 @@ const read = Effect.fnUntraced(function*(integratorId: IntegratorId, from: strin
 })
 
 layer(moneyLayer)("a statement", (it) => {
-  it.effect("includes what began to move money on a day that has ended, which it waits for", () =>
+  it.effect.each([0n, 1n])("includes what began to move money on a day that has ended, after %d of that day", (early) =>
     Effect.gen(function*() {
       const integratorId = yield* newIntegrator
+      if (early > 0n) yield* deposit(integratorId, "early", early)
       const sql = yield* SqlClient.SqlClient
       const moved = yield* Deferred.make<void>()
       const end = yield* Deferred.make<void>()
@@ -44,19 +45,20 @@ layer(moneyLayer)("a statement", (it) => {
       yield* Deferred.await(moved)
       yield* TestClock.adjust(1)
       const reading = yield* Effect.forkChild(read(integratorId, "2026-11-01", "2026-11-01"))
-      yield* TestClock.withLive(untilBlocked)
+      yield* Effect.raceFirst(TestClock.withLive(untilBlocked), Fiber.await(reading))
       yield* Deferred.succeed(end, undefined)
       yield* Fiber.join(moving)
-      const expected = { opening: 0n, closing: 5n, days: [["2026-11-01", 5n, 5n] as const] }
+      const day = 5n + early
+      const expected = { opening: 0n, closing: day, days: [["2026-11-01", day, day] as const] }
       assert.deepStrictEqual(yield* Fiber.join(reading), expected)
       // by a process whose clock is behind
       yield* TestClock.setTime(startMillis)
       yield* deposit(integratorId, "behind", 7n)
       assert.deepStrictEqual(yield* read(integratorId, "2026-11-01", "2026-11-01"), expected)
       assert.deepStrictEqual(yield* read(integratorId, "2026-11-02", "2026-12-31"), {
-        opening: 5n,
-        closing: 12n,
-        days: [["2026-11-02", 7n, 12n]]
+        opening: day,
+        closing: day + 7n,
+        days: [["2026-11-02", 7n, day + 7n]]
       })
       assert.deepStrictEqual((yield* (yield* Audit).run).findings, [])
     }))

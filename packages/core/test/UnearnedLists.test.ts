@@ -1,8 +1,9 @@
+import * as Unearned from "@card-rewards/core/Processing/Unearned"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { SpendEventStatuses } from "@card-rewards/core/SpendEventStatuses"
-import { TransactionId } from "@card-rewards/domain/Ids"
+import { IntegratorId, TransactionId } from "@card-rewards/domain/Ids"
 import { instant } from "@card-rewards/domain/Time"
-import { assert, layer } from "@effect/vitest"
+import { assert, it, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
@@ -38,6 +39,15 @@ const oneWaits = Effect.gen(function*() {
   }
 })
 
+it("lists are inserted in one order by every transaction, so that no two wait for each other", () => {
+  const lists = new Unearned.Lists()
+  const some = ["b", "a"].flatMap((name) =>
+    ["p", "q", "r"].flatMap((programId) =>
+      lists.of(IntegratorId.make(name)).and(programId, 1, "zeroRate").toList() ?? []))
+  assert.lengthOf(some, 6)
+  assert.deepStrictEqual(Unearned.sorted(some), Unearned.sorted(some.toReversed()))
+})
+
 layer(moneyLayer)("the programs in which a clearing earned nothing", (it) => {
   it.effect("are stored once for all clearings with the same ones, over batches, and of each integrator", () =>
     Effect.gen(function*() {
@@ -61,6 +71,9 @@ layer(moneyLayer)("the programs in which a clearing earned nothing", (it) => {
         Effect.flatMap(SpendEventStatuses, ({ get }) =>
           get(integratorId, { userId, kind: "clearing", externalTransactionId: TransactionId.make(id) }))
       const before = yield* send()
+      yield* processAll
+      // a refund changes nothing of what was decided
+      yield* send({ kind: "refund", originalTransactionId: before })
       yield* processAll
       yield* (yield* SandboxClock).set(integratorId, instant(startMillis + 400_000_000))
       const after = yield* send()

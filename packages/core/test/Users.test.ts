@@ -112,6 +112,20 @@ it.layer(layer)("Users", (it) => {
       assert.strictEqual(user.enrolledAt, later)
     }))
 
+  it.effect("a change while the machine's clock is behind the last change is recorded at the time of that one", () =>
+    Effect.gen(function*() {
+      const users = yield* Users
+      const integratorId = yield* newIntegrator
+      yield* users.put(integratorId, ann, { tier: "gold" })
+      yield* TestClock.setTime(startMillis - 5_000)
+      const { user } = yield* users.put(integratorId, ann, { tier: "iron" })
+      assert.strictEqual(user.updatedAt, startMillis)
+      assert.deepStrictEqual(yield* records(integratorId, ann), [
+        { storedAt: startMillis, tier: "gold" },
+        { storedAt: startMillis, tier: "iron" }
+      ])
+    }))
+
   it.effect("of two concurrent identical puts one is enrolled, the other unchanged", () =>
     Effect.gen(function*() {
       const users = yield* Users

@@ -1,11 +1,13 @@
 import { value } from "@card-rewards/core/Database"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { Processing } from "@card-rewards/core/Processing"
-import { IntegratorId } from "@card-rewards/domain/Ids"
+import { IntegratorId, type UserId } from "@card-rewards/domain/Ids"
+import { laneOf } from "@card-rewards/domain/Lane"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { addRewards } from "./BulkRewards.ts"
+import { processEvents, setUp } from "./Quarantined.ts"
 import { measured } from "./Reads.ts"
 import { liveMoneyLayer } from "./Spending.ts"
 
@@ -33,5 +35,17 @@ layer(liveMoneyLayer, { excludeTestServices: true })("rewards that wait for mone
       assert.deepStrictEqual(yield* assigned, [{ funded: BigInt(recoveries + recoveries * each), free: 0n }])
       // each of the rewards that were funded is read once
       assert.isAtMost(rows, 2 * recoveries * each)
+    }))
+
+  it.effect("are in the order in which their purchases arrived, whatever lanes their users are in", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { integratorId, send, userIds } = yield* setUp({ users: 12 })
+      const sent = userIds.toSorted((one, other) => laneOf(other) - laneOf(one))
+      for (const userId of sent) yield* send({}, userId)
+      while ((yield* processEvents) > 0);
+      const rows = yield* sql<{ userId: UserId }>`
+        SELECT user_id FROM rewards WHERE integrator_id = ${integratorId} ORDER BY creation`
+      assert.deepStrictEqual(rows.map(({ userId }) => userId), sent)
     }))
 })

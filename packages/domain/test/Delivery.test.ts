@@ -272,4 +272,14 @@ describe("slots", () => {
     assert.strictEqual(sumOf(600), 512)
     assert.isBelow(sumOf(100), 512)
   })
+  it.each([
+    ["of all", { limit: 16 }, false, 1],
+    ["of recent requests", { recentLimit: 16 }, false, 1],
+    ["of slow endpoints", { slowLimit: 16 }, true, 1],
+    ["of slow endpoints, to one that is not slow,", { slowLimit: 16 }, false, 16]
+  ])("are a second one for an endpoint only while 16 are free %s", (_, few, slow, count) => {
+    const one = { inFlight: 0, recent: 0, slow, attempts: 16 }
+    const shares = shareSlots([one], { limit: 512, recentLimit: 512, slowLimit: 256, ...few })
+    assert.deepStrictEqual(shares.map(({ attempts }) => attempts), [count])
+  })
 })

@@ -95,6 +95,8 @@ describe("time and size", () => {
     Effect.gen(function*() {
       const few = yield* rawReceiver((socket) => socket.write(`${interim.repeat(16)}HTTP/1.1 204 No Content\r\n\r\n`))
       assert.strictEqual((yield* post(urlOf(few))).status, 204)
+      const many = yield* rawReceiver((socket) => socket.write(`${interim.repeat(17)}HTTP/1.1 204 No Content\r\n\r\n`))
+      yield* post(urlOf(many)).pipe(expectReason("protocol"))
       const flood = yield* rawReceiver((socket) => flooding(socket, "", interim.repeat(1_000)))
       yield* post(urlOf(flood)).pipe(expectReason("protocol"), inLessThan(5_000))
       yield* flood.drained

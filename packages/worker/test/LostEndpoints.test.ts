@@ -1,5 +1,7 @@
 import { Deliveries } from "@card-rewards/core/Deliveries"
+import { closedBreaker } from "@card-rewards/domain/Delivery"
 import { recentMillis } from "@card-rewards/domain/DeliverySlots"
+import { IntegratorId } from "@card-rewards/domain/Ids"
 import { Connector } from "@card-rewards/worker/Connector"
 import { Consumers } from "@card-rewards/worker/WebhookDispatcher/Consumers"
 import * as Leases from "@card-rewards/worker/WebhookDispatcher/Leases"
@@ -64,4 +66,17 @@ it.effect("a cell that has given up its endpoints leaves the room for bodies to 
     yield* Leases.release(cell, true)
     yield* immediate
     assert.strictEqual(limits.endpoints, 1)
+  }))
+
+it.effect("an endpoint that a worker leases again itself has no attempt of its earlier lease in flight", () =>
+  Effect.gen(function*() {
+    const integratorId = IntegratorId.make("integrator-0")
+    const lease = { integratorId, generation: 1, token: 2n, takenFrom: "test", cursor: 0n, ahead: 0n }
+    const leased = [{ ...lease, breaker: closedBreaker }]
+    const cell = yield* busyCell(new CellShares(), { lease: () => Effect.succeed(leased) })
+    const earlier = cell.consumers.get(integratorId)?.consumer
+    assert.isNotEmpty(earlier?.sendings)
+    yield* Leases.lease(cell)
+    assert.isEmpty(earlier?.sendings)
+    assert.strictEqual(cell.consumers.get(integratorId)?.consumer.lease.token, 2n)
   }))

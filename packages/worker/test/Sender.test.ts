@@ -17,10 +17,10 @@ interface Posted {
 }
 
 /** A sender with endpoints that have events, and the requests that were posted and not answered. */
-const makeStage = Effect.gen(function*() {
+const makeStage = Effect.fnUntraced(function*(endsNanos = 2n ** 62n) {
   const consumers = new Consumers()
   for (let index = 0; index < endpoints; index++) {
-    consumers.add({ consumer: readConsumer(idOf(index), events), startUntilNanos: 2n ** 62n, endsNanos: 2n ** 62n })
+    consumers.add({ consumer: readConsumer(idOf(index), events), startUntilNanos: 2n ** 62n, endsNanos })
   }
   const unanswered: Array<Posted> = []
   const post = ({ url }: PostInput, onDone: OnDone) => {
@@ -29,7 +29,7 @@ const makeStage = Effect.gen(function*() {
   }
   const wakeUps = { reads: yield* Latch.make(), records: yield* Latch.make() }
   const sender = yield* Sender.make(consumers, wakeUps).pipe(Effect.provideService(Connector, Connector.of({ post })))
-  return { sender, unanswered }
+  return { consumers, sender, unanswered }
 })
 
 const answer = ({ onDone }: Posted) => onDone({ status: 200, bodySnippet: "" })
@@ -42,7 +42,7 @@ const untilInFlight = Effect.fnUntraced(function*(unanswered: ReadonlyArray<Post
 describe("Sender", () => {
   it.effect("has no more than 128 requests in flight to receivers that answer at once", () =>
     Effect.gen(function*() {
-      const { sender, unanswered } = yield* makeStage
+      const { sender, unanswered } = yield* makeStage()
       sender.send()
       // 32 endpoints get three slots each; a fourth one only while 32 of the 128 are free
       const first = unanswered.length
@@ -57,7 +57,7 @@ describe("Sender", () => {
 
   it.effect("has more of them as soon as an answer takes longer, without anything else that happens", () =>
     Effect.gen(function*() {
-      const { sender, unanswered } = yield* makeStage
+      const { sender, unanswered } = yield* makeStage()
       sender.send()
       for (const inFlight of [194, 291, 388, 409]) {
         yield* TestClock.adjust(recentMillis)
@@ -68,7 +68,7 @@ describe("Sender", () => {
 
   it.effect("lets a receiver that takes longer have all of its slots beside others that answer at once", () =>
     Effect.gen(function*() {
-      const { sender, unanswered } = yield* makeStage
+      const { sender, unanswered } = yield* makeStage()
       for (let step = 0; step < 6; step++) {
         sender.send()
         yield* TestClock.adjust(recentMillis)
@@ -78,5 +78,19 @@ describe("Sender", () => {
         }
       }
       assert.strictEqual(unanswered.length, 16)
+    }))
+
+  it.effect("gives up an endpoint whose attempt ends after its lease: another worker may have made it, too", () =>
+    Effect.gen(function*() {
+      const { consumers, sender, unanswered } = yield* makeStage(1_000_000_000n)
+      sender.send()
+      yield* TestClock.adjust(999)
+      const [first, second] = [unanswered[0], unanswered.find(({ url }) => url !== unanswered[0]?.url)]
+      if (first === undefined || second === undefined) return assert.fail("nothing was sent")
+      answer(first)
+      assert.strictEqual(consumers.count, endpoints)
+      yield* TestClock.adjust(2)
+      answer(second)
+      assert.strictEqual(consumers.count, endpoints - 1)
     }))
 })

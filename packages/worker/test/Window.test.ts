@@ -3,6 +3,7 @@ import { IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, it } from "@effect/vitest"
 import { Consumer } from "../src/WebhookDispatcher/Consumer.ts"
 import { Window } from "../src/WebhookDispatcher/Window.ts"
+import { readConsumer } from "./ReadConsumer.ts"
 
 const delivery = (event: bigint, reward: bigint | null, round = 1) => ({
   event,
@@ -59,9 +60,31 @@ it("nothing is read while the window has more than its bytes, and the cursors st
   assert.deepInclude(second, { after: 11n, events: 0, retries: 0, replay: { round: 2, after: 4n, events: 0 } })
 })
 
+it("no more than 10,000 events are read ahead of the first one that is not recorded", () => {
+  const window = new Window({ cursor: 0n, ahead: 0n })
+  const rooms = [1n, 9_990n, 10_000n].map((event) => {
+    window.addEvents({ events: [delivery(event, null)], readTo: event }, true)
+    return window.room.events
+  })
+  assert.deepStrictEqual(rooms, [127, 10, 0])
+})
+
 it("a retry goes before an event of its reward that was read while the retry was not due", () => {
   const window = new Window({ cursor: 10n, ahead: 10n })
   window.addEvents({ events: [{ ...delivery(11n, 7n), isBlocked: true }], readTo: 11n }, true)
   assert.isTrue(window.addRetry(delivery(3n, 7n)))
   assert.deepStrictEqual(window.take(9).map(({ event }) => event), [3n])
+})
+
+it("attempts at an earlier URL leave the new one's breaker closed, and are repeated at once", () => {
+  const consumer = readConsumer("acme", 12)
+  const sendings = consumer.begin(12, false, 0)
+  consumer.request(200, 0)
+  const { integratorId } = consumer.lease
+  const changed = { integratorId, url: "http://new/", revision: 2, breaker: closedBreaker, secrets: undefined }
+  consumer.add({ ...changed, ...none, retries: [] }, 200)
+  for (const sending of sendings) consumer.end(sending, { status: 500, answer: "" }, 300, 1)
+  const { breaker, retries, revision } = consumer.record()
+  assert.deepStrictEqual([breaker, revision], [closedBreaker, 2])
+  assert.deepStrictEqual([...new Set(retries.map(({ nextAttemptAt }) => nextAttemptAt))], [300])
 })

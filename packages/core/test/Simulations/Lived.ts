@@ -54,6 +54,8 @@ export const send = Effect.fnUntraced(function*(
 })
 type Sent = readonly [kind: string, user: string, id: string, cents: number, mcc: string, day: string, more?: object]
 
+const euros = (amount: string) => ({ currency: "EUR", amount })
+
 /** November and December of four users. */
 export const lived = Effect.gen(function*() {
   const id = yield* newIntegrator
@@ -70,6 +72,8 @@ export const lived = Effect.gen(function*() {
     ["clearing", "ann", "c1", 12_000, "5812", "11-15", { authorizationId: "a1" }],
     // 3.00, capped at 1.70; half of it is refunded, which frees half of the cap room
     ["clearing", "ann", "c2", 10_000, "5411", "11-20"],
+    // without effect
+    ["refund", "ann", "in euros", 1, "5411", "11-21", { originalTransactionId: "c2", amount: euros("1") }],
     ["refund", "ann", "r2", 5_000, "5411", "11-21", { originalTransactionId: "c2" }],
     ["clearing", "ann", "c3", 10_000, "5411", "11-25"],
     ["clearing", "bob", "c4", 10_000, "6011", "11-25"],
@@ -78,7 +82,7 @@ export const lived = Effect.gen(function*() {
     ["clearing", "dave", "c7", 10_000, "5411", "11-25"],
     // after the simulated period, in another currency, and never applied
     ["clearing", "dave", "c8", 10_000, "5812", "12-03"],
-    ["clearing", "dave", "c9", 10_000, "5812", "11-25", { amount: { currency: "EUR", amount: "1" } }],
+    ["clearing", "dave", "c9", 10_000, "5812", "11-25", { amount: euros("1") }],
     ["clearing", "dave", "c10", 10_000, "5812", "11-25", { authorizationId: "never" }]
   ]
   for (const sent of history) yield* send(id, sent)

@@ -1,0 +1,31 @@
+import { value } from "@card-rewards/core/Database"
+import { Journal } from "@card-rewards/core/Journal"
+import { slotOf } from "@card-rewards/core/Slots"
+import { Vault } from "@card-rewards/core/Vault"
+import { type IntegratorId, Reference } from "@card-rewards/domain/Ids"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { newIntegrator, testLayer } from "./TestLayer.ts"
+
+const services = Layer.merge(Journal.layer, Vault.layer).pipe(Layer.provideMerge(testLayer))
+
+/** Begins to move the integrator's slot to another cell. */
+const move = (integratorId: IntegratorId) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql`UPDATE cell_slots SET state = 'leaving', peer = 'other', mark = gen_random_uuid()
+      WHERE slot = ${value.int4(slotOf(integratorId))}`)
+
+layer(services)("the journal", (it) => {
+  it.effect("cannot be read on while its integrator moves to another cell, as if it ended there", () =>
+    Effect.gen(function*() {
+      const integratorId = yield* newIntegrator
+      const { deposit } = yield* Vault
+      const amount = { asset: "USDC" as const, amount: 1n }
+      for (const name of ["d1", "d2"]) yield* deposit(integratorId, { reference: Reference.make(name), amount })
+      const { list } = yield* Journal
+      const { next } = yield* list(integratorId, { after: 0n, limit: 1 })
+      yield* move(integratorId)
+      assert.strictEqual((yield* Effect.flip(list(integratorId, { after: next, limit: 1 })))._tag, "Unavailable")
+    }))
+})
