@@ -16,7 +16,7 @@ import { Array, Context, Effect, Layer, Option, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import * as History from "./Simulations/History.ts"
-import { Replay } from "./Simulations/Replay.ts"
+import { CandidateRun } from "./Simulations/CandidateRun.ts"
 
 /** Progress of a simulation: evaluated purchases, and how many there are. */
 export interface Progress {
@@ -104,32 +104,32 @@ const make = Effect.fnUntraced(function*(limits: Limits, permits: Semaphore.Sema
         const message = "The version was not simulated; problems lists why"
         return yield* new ProgramRefused({ programId, problems, message })
       }
-      const replay = sql.withTransaction(Effect.gen(function*() {
+      const running = sql.withTransaction(Effect.gen(function*() {
         yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
         yield* sql`SET LOCAL statement_timeout = ${sql.literal(`${limits.millis + graceMillis}`)}`
         const window = History.windowOf(integratorId, programId, request)
         const { purchases: total, refunds } = yield* History.countEvents(window, limits.transactions)
         if (total > limits.transactions) return yield* tooLarge(`there are more than ${limits.transactions} purchases`)
         if (refunds > limits.transactions) return yield* tooLarge(`there are more than ${limits.transactions} refunds`)
-        const replay = new Replay(compile(programId, 0, definition), request)
+        const run = new CandidateRun(compile(programId, 0, definition), request)
         let done = 0
         yield* onProgress({ done, total })
         yield* History.forEachPage(window, Effect.fnUntraced(function*(rows) {
           for (const slice of Array.chunksOf(rows, sliceRows)) {
-            for (const row of slice) replay.apply(row)
+            for (const row of slice) run.apply(row)
             yield* Effect.yieldNow
           }
-          if (replay.hasTooManyKeys) {
+          if (run.hasTooManyKeys) {
             return yield* tooLarge(`there are more than ${maxSimulationKeys} months, categories or tiers`)
           }
           done += rows.reduce((count, row) => row.kind === "clearing" ? count + 1 : count, 0)
           yield* onProgress({ done, total })
         }))
-        return replay.finish()
+        return run.finish()
       }))
       const simulation = yield* once(integratorId, permits.withPermitsIfAvailable(1)(Database.withDeadline(
         limits.millis,
-        Effect.provideService(replay, SqlClient.SqlClient, sql),
+        Effect.provideService(running, SqlClient.SqlClient, sql),
         () => tooLarge(`it takes more than ${limits.millis / 1_000} s`)
       )))
       return Option.isSome(simulation) ? simulation.value : yield* tooManyAreRunning

@@ -50,10 +50,10 @@ export const rebuild = Effect.fnUntraced(function*(
   const findings: Array<Omit<Finding, "check">> = []
   let finished: Array<UserFacts> = []
   let facts = 0
-  let user: Replay | undefined
+  let user: UserHistory | undefined
   let done = 0
   /** Keeps what a user's events result in until it is compared. */
-  const finish = Effect.fnUntraced(function*(user: Replay) {
+  const finish = Effect.fnUntraced(function*(user: UserHistory) {
     const own = yield* result(versions, user)
     finished.push(own)
     // a user of whom there is none counts, too
@@ -66,7 +66,7 @@ export const rebuild = Effect.fnUntraced(function*(
         yield* finish(user)
         user = undefined
       }
-      user ??= new Replay(event, yield* catalogOf(versions, event))
+      user ??= new UserHistory(event, yield* catalogOf(versions, event))
       yield* versions.ensure(user.catalog, user.needed(event))
       user.apply(event)
       user.catalog.release()
@@ -110,7 +110,7 @@ const catalogOf = Effect.fnUntraced(function*(versions: Versions, { integratorId
 })
 
 /** The facts that a user's events result in. Loads the versions that cap estimates group by group. */
-const result = Effect.fnUntraced(function*(versions: Versions, user: Replay) {
+const result = Effect.fnUntraced(function*(versions: Versions, user: UserHistory) {
   if (user.fault !== undefined) return user.result(new Map())
   const expected = new Map<string, bigint>()
   for (const group of user.groups()) {
@@ -124,7 +124,7 @@ const result = Effect.fnUntraced(function*(versions: Versions, user: Replay) {
 })
 
 /** One user's events, applied again. */
-class Replay {
+class UserHistory {
   readonly catalog: Catalog
   /** Why an event could not be applied; the events after it are not. */
   fault: string | undefined

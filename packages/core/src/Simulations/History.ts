@@ -6,7 +6,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 import { value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
 import { attributesAt } from "../Users/AttributeHistory.ts"
-import type { PurchaseRow, RefundRow } from "./Replay.ts"
+import type { PurchaseRow, RefundRow } from "./CandidateRun.ts"
 
 /** Rows of one page; one page is in memory at a time. */
 const pageRows = 2_000

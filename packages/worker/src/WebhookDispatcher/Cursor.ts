@@ -33,7 +33,7 @@ export class Cursor {
 }
 
 /** The cursor of a replay. */
-export class Replay extends Cursor {
+export class ReplayCursor extends Cursor {
   readonly round: number
   readonly last: bigint
 

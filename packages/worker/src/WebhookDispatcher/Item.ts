@@ -1,6 +1,6 @@
 import type { LinkedEntry } from "@card-rewards/core/Batcher/LinkedList"
 import type { Delivery } from "@card-rewards/core/Deliveries"
-import { type Cursor, Replay } from "./Cursor.ts"
+import { type Cursor, ReplayCursor } from "./Cursor.ts"
 
 /** A delivery in the window. */
 export interface Item extends LinkedEntry<Item>, Delivery {
@@ -18,7 +18,7 @@ export interface Item extends LinkedEntry<Item>, Delivery {
 export const chainKeyOf = ({ event, reward }: Delivery): number => Number(reward ?? -event)
 
 /** Whether nothing but events of a replay waits for the delivery. */
-export const isReplayed = ({ chain }: Item): boolean => chain.every(({ cursor }) => cursor instanceof Replay)
+export const isReplayed = ({ chain }: Item): boolean => chain.every(({ cursor }) => cursor instanceof ReplayCursor)
 
 /** Whether a delivery comes before another one of its reward or event. */
 export const isBefore = (one: Delivery, other: Delivery): boolean =>

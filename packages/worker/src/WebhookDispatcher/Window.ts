@@ -8,7 +8,7 @@ import type {
   Reading,
   ReadRequest
 } from "@card-rewards/core/Deliveries"
-import { Cursor, maxReplayed, Replay } from "./Cursor.ts"
+import { Cursor, maxReplayed, ReplayCursor } from "./Cursor.ts"
 import { chainKeyOf, isBefore, isReplayed, type Item } from "./Item.ts"
 
 /** New events and retries of one endpoint that a worker has in memory, at most. */
@@ -26,7 +26,7 @@ export class Window {
   /** New events. */
   readonly log: Cursor
   /** The replay that runs. */
-  replay: Replay | undefined
+  replay: ReplayCursor | undefined
   private readonly items = new LinkedList<Item>()
   /** The deliveries that may be sent now, those of a replay last, else in the order in which they became so. */
   private readonly ready: Array<Item> = []
@@ -68,7 +68,7 @@ export class Window {
   addEvents(reading: LogReading & Pick<Reading, "replay">, isLimited: boolean): ReadonlyArray<Item> {
     const events = this.addOfLog(reading, this.log, isLimited)
     if (reading.replay === undefined) return events
-    if (this.replay?.round !== reading.replay.round) this.replay = new Replay(reading.replay)
+    if (this.replay?.round !== reading.replay.round) this.replay = new ReplayCursor(reading.replay)
     return [...events, ...this.addOfLog(reading.replay, this.replay, true)]
   }
 

@@ -56,7 +56,7 @@ interface Sums {
  * Applies a candidate version to history by the rules of processing: user by user, purchases and refunds in the order
  * in which they were processed. Keeps the caps and refundable purchases of one user at a time.
  */
-export class Replay {
+export class CandidateRun {
   private readonly version: ProgramVersion
   private readonly from: Instant
   private readonly to: Instant
