@@ -55,7 +55,7 @@ export const CatchUpMillis = Context.Reference<number>("@card-rewards/core/Ledge
 /** The minimum share of {@link PieceSize} of each vault where one transaction opens many. */
 const minPieceSize = 50
 
-/** The share of {@link PieceSize} of each of so many vaults. */
+/** How many due rewards of each vault a transaction applies that opens so many vaults. */
 const pieceSizeOf = (vaults: number) =>
   Effect.map(PieceSize, (whole) => Math.max(Math.min(whole, minPieceSize), Math.ceil(whole / Math.max(1, vaults))))
 
@@ -73,7 +73,10 @@ const openPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touche
   return books
 })
 
-/** Its changes are to be written, also where books are behind: so it applies more than {@link openPiece} does. */
+/**
+ * Locks vaults and opens their books for a transaction that is committed also where they are behind: so this one
+ * applies, beyond what {@link openPiece} does, due rewards that need not wait for those of users who owe.
+ */
 const lockAndOpenPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>) {
   yield* Load.lockVaults(touched.map((one) => one.integratorId))
   const books = yield* openPiece(touched)

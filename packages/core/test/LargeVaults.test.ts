@@ -105,12 +105,13 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
       const owing = { prefix: "owing", users: 1_000, state: "Pending" } as const
       yield* addRewards(integratorId, { ...owing, count: 1_000, claimableAt: now - 1e6 })
       const claimableAt = now + 1e9
+      yield* addRewards(integratorId, { ...owing, count: 300, state: "AwaitingFunding", claimableAt })
       yield* addRewards(integratorId, { prefix: "w", users: 50, count: 600, state: "AwaitingFunding", claimableAt })
-      yield* addRewards(integratorId, { ...ofAnn, ...pending, count: 10, claimableAt: now - 1e7 })
+      yield* addRewards(integratorId, { ...ofAnn, ...pending, count: 10, claimableAt: now - 1e5 })
       yield* sql`UPDATE user_balances SET paid = 1600, claimable = 0
         WHERE integrator_id = ${integratorId} AND user_id = 'bob'`
-      yield* sql`UPDATE vault_balances SET held = 1010 + 600, deposits = claims + 1010 + 600, assigned = 600,
-        assigned_to = 3200, assigned_at = now() WHERE integrator_id = ${integratorId} AND asset = 'USDC'`
+      yield* sql`UPDATE vault_balances SET held = 1010 + 900, deposits = claims + 1010 + 900, assigned = 900,
+        assigned_to = 3500, assigned_at = now() WHERE integrator_id = ${integratorId} AND asset = 'USDC'`
       yield* addOwed(integratorId, owing.prefix, owing.users, 1)
       yield* matureRewards
       const states = sql<{ users: string; state: string; n: number }>`
@@ -120,13 +121,13 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a vault of any size", (it)
         { users: "ann", state: "Claimable", n: 10 },
         { users: "bob", state: "Claimable", n: 350 },
         { users: "bob", state: "Paid", n: 1_250 },
-        { users: "owing", state: "Paid", n: 250 },
-        { users: "owing", state: "Pending", n: 750 },
+        { users: "owing", state: "AwaitingFunding", n: 50 },
+        { users: "owing", state: "Pending", n: 1_250 },
         { users: "w", state: "AwaitingFunding", n: 350 },
         { users: "w", state: "Pending", n: 250 }
       ])
       yield* workAll
-      assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 10, Paid: 2_600, Pending: 600 })
+      assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 10, Paid: 2_600, Pending: 900 })
     }))
 
   it.effect("a vault with much overdue work does not delay one whose reward is due later", () =>

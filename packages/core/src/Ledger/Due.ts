@@ -108,13 +108,14 @@ const matureInOrder = Effect.fnUntraced(function*(book: Book, due: ReadonlyArray
   }
 })
 
-/** The maximum number of due rewards of users with unfinished claims that the worker skips to find those of others. */
+/** The maximum number of rewards of users who must wait that the worker skips to find those of others. */
 const maxSkipped = 5_000
 
 /**
  * The worker's work on one vault, after {@link applyDue}: unfinished claims, due rewards and assigned rewards of all
  * users, up to `limit` of each kind, so that no kind waits for another. Where {@link applyDue} has left due or assigned
- * rewards of users who owe, these go on in the next transaction, and this one applies only what moves no free money.
+ * rewards of users who owe, these go on in the next transaction, and this one applies only what moves no free money. It
+ * finds the rewards of other users behind up to {@link maxSkipped} of theirs.
  */
 export const applyAllUsers = Effect.fnUntraced(function*(book: Book, limit: number) {
   book.isWorkOutdated = true
@@ -127,18 +128,22 @@ export const applyAllUsers = Effect.fnUntraced(function*(book: Book, limit: numb
     SELECT * FROM (
       SELECT * FROM rewards WHERE integrator_id = ${integratorId} AND state = 'Pending'
         AND claimable_at <= ${value.timestamptz(now)}
-      ORDER BY claimable_at, creation LIMIT ${value.int4(book.hasPayouts ? limit + maxSkipped : limit)}
-    ) r WHERE NOT ${isClaiming} ORDER BY claimable_at, creation LIMIT ${value.int4(limit)}`
+      ORDER BY claimable_at, creation LIMIT ${value.int4(book.hasPayouts || book.isBehind ? limit + maxSkipped : limit)}
+    ) r WHERE NOT ${isClaiming} AND ${isOutsideOrder(sql, book)}
+    ORDER BY claimable_at, creation LIMIT ${value.int4(limit)}`
   yield* readMissingUsers(book, due)
   for (const row of due) book.addReward(row)
   book.budget = limit
-  yield* matureInOrder(book, due.filter((row) => isOutsideOrder(book, row)))
+  yield* matureInOrder(book, due)
   for (const asset of assets) yield* reserveAllUsers(book, asset, limit)
 })
 
-/** Whether a reward need not wait for those of users who owe: all of these are applied, or it frees no money. */
-const isOutsideOrder = (book: Book, { asset, userId }: RewardRow): boolean =>
-  !book.isBehind || book.user(userId, asset).owed === 0n
+/** A condition that a reward `r` need not wait for those of users who owe: none is left, or it frees no money. */
+const isOutsideOrder = (sql: SqlClient.SqlClient, { isBehind }: Book) =>
+  isBehind
+    ? sql`(SELECT b.owed FROM user_balances b
+        WHERE b.integrator_id = r.integrator_id AND b.user_id = r.user_id AND b.asset = r.asset LIMIT 1) = 0`
+    : sql`true`
 
 /** Continues one unfinished claim, which moves no free money and delays its own user's rewards only. */
 const continueFirstPayout = Effect.fnUntraced(function*(book: Book, limit: number) {
@@ -158,12 +163,14 @@ const reserveAllUsers = Effect.fnUntraced(function*(book: Book, asset: Asset, li
   if (assigned === 0n) return
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<RewardRow>`
-    SELECT * FROM rewards WHERE integrator_id = ${book.integratorId} AND asset = ${asset}
-      AND state = 'AwaitingFunding' AND creation <= ${value.int8(assignedTo)}
-    ORDER BY creation LIMIT ${value.int4(limit)}`
+    SELECT * FROM (
+      SELECT * FROM rewards WHERE integrator_id = ${book.integratorId} AND asset = ${asset}
+        AND state = 'AwaitingFunding' AND creation <= ${value.int8(assignedTo)}
+      ORDER BY creation LIMIT ${value.int4(book.isBehind ? limit + maxSkipped : limit)}
+    ) r WHERE ${isOutsideOrder(sql, book)} ORDER BY creation LIMIT ${value.int4(limit)}`
   yield* readMissingUsers(book, rows)
   for (const row of rows) {
     const present = book.addReward(row)
-    if (isAssigned(book, present) && isOutsideOrder(book, present)) reserve(book, present, "assigned")
+    if (isAssigned(book, present)) reserve(book, present, "assigned")
   }
 })
