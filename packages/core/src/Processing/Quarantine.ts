@@ -31,10 +31,10 @@ export interface Failure {
 const leaseMillis = 90_000
 
 /**
- * No pause or lease is as long, also by another worker's clock that is 90 s ahead of this one. A retry that is due even
- * later was stored before the clock was set back: it is due now.
+ * No pause or lease is as long, also by another worker's clock that is minutes ahead of this one. A retry that is due
+ * even later was stored before the clock was set back: it is due now.
  */
-const maxAheadMillis = 2 * leaseMillis
+const maxAheadMillis = 600_000
 
 const firstPauseMillis = 250
 const maxPauseMillis = 30_000
