@@ -29,8 +29,9 @@ const start = Effect.gen(function*() {
   const check = refuseDatabase(ownerUrl, settings.environment)
   yield* check
   yield* settings.releasePort
-  // where another process has taken the port, each start of the api would fail
-  const checkApi = Effect.andThen(check, requireFree(settings.host, settings.port))
+  // where another process keeps the port, and not for a moment only, each start of the api would fail
+  const isFree = Effect.retry(requireFree(settings.host, settings.port), { times: 4, schedule: Schedule.spaced(500) })
+  const checkApi = Effect.andThen(check, isFree)
   const api = yield* keepRunning("api", { ...env, DATABASE_URL: Redacted.value(urls.api) }, checkApi)
   const worker = yield* keepRunning("worker", { ...env, DATABASE_URL: Redacted.value(urls.worker) }, check)
   const announced = untilHealthy(settings.baseUrl).pipe(

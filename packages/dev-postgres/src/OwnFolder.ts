@@ -1,8 +1,9 @@
 import * as fs from "node:fs"
 
 /**
- * Creates a folder where it is missing. Throws where it belongs to another user, also of root: its owner could exchange
- * the keys and the data in it, and could no longer use what this user has written into it.
+ * Creates a folder where it is missing. Throws where it belongs to another user, also where this process runs as root:
+ * its owner could exchange the keys and the data in it, and could not use what this process has written. The folders
+ * above it are not checked.
  */
 export const makeOwnFolder = (folder: string): void => {
   fs.mkdirSync(folder, { recursive: true })
