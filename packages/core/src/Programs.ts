@@ -170,7 +170,7 @@ const list = Effect.fnUntraced(function*(integratorId: IntegratorId) {
         SELECT * FROM program_versions v WHERE v.integrator_id = p.integrator_id AND v.program_id = p.program_id
         ORDER BY v.version
       ) v
-    ) v WHERE p.integrator_id = ${integratorId} ORDER BY p.program_id COLLATE "C"`
+    ) v WHERE p.integrator_id = ${integratorId} AND v.versions IS NOT NULL ORDER BY p.program_id COLLATE "C"`
   return rows.map(toSummary)
 }, withinRequestDeadline)
 
