@@ -12,7 +12,9 @@ const settings = {
   fsync: "off",
   full_page_writes: "off",
   synchronous_commit: "off",
-  max_connections: "300"
+  max_connections: "300",
+  // no database is created or dropped while a session authenticates, as one may that a test has made half-open
+  authentication_timeout: "10s"
 } as const
 
 /** A run opens 8,000 connections; with 4,096 iterations each takes 2 ms of both sides to prove a random password. */
