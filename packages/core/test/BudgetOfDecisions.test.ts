@@ -37,7 +37,7 @@ layer(moneyLayer)("the budget of a batch", (it) => {
       assert.deepStrictEqual(yield* notApplied(integratorId), [])
     }))
 
-  it.effect("bounds the campaigns that a batch looks at", () =>
+  it.effect("bounds the campaigns that a batch evaluates", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(startMillis)
       const [programs, clearings] = [50, 250]

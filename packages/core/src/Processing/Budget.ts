@@ -9,13 +9,13 @@ import { authorizationOf, catalogOf, type State, type StoredEvent } from "./Stat
  */
 export const maxUnits = 2_000
 
-/** Campaigns that are as much work to look at as one unit: 200 of them take 10 µs. */
+/** Campaigns that are as much work to evaluate as one unit: 200 of them take 10 µs. */
 const campaignsPerUnit = 1_000
 
 /** Bytes of lists of programs in which clearings earned nothing that are as much work to store as one unit. */
 const listBytesPerUnit = 1_024
 
-/** The expected units of an event of an unknown integrator, and the maximum: an event under 50 programs makes 101. */
+/** The expected units of an event of an unknown integrator, and the maximum: most events under 50 programs make 101. */
 const usualWeight = 2
 const maxWeight = 101
 
@@ -36,7 +36,7 @@ export const rewardsChangedBy = (changes: ReadonlyArray<VaultChange>): number =>
   changes.reduce((sum, change) => sum + (change.kind === "earn" ? 1 : change.programIds.length), 0)
 
 /**
- * The units of all campaigns that were looked at, and of all lists that were printed. A clearing that earns nothing
+ * The units of all campaigns that were evaluated, and of all lists that were printed. A clearing that earns nothing
  * under 50 programs of 200 campaigns each makes ten by the former, and 27 by the latter where their ids are the longest
  * and no clearing before it has the same list.
  */

@@ -92,7 +92,7 @@ export interface State {
   /** By integrator; integrators whose metadata is not read yet are absent. */
   readonly programs: ReadonlyMap<string, Catalog>
   readonly unearned: Unearned.Lists
-  /** How many campaigns of versions the decisions have looked at. */
+  /** How many campaigns of versions the decisions have evaluated. */
   readonly evaluated: { campaigns: number }
 }
 
