@@ -111,7 +111,7 @@ describe.each(["sandbox", "production"])("openapi/%s.json", (name) => {
     }
   })
 
-  it("gives each schema a name of its own, refers to those only, and shows event ids in their real form", () => {
+  it("names each schema apart, refers to those only, and shows event ids in their real form", () => {
     for (const [, ref] of committed(name).matchAll(/"\$ref": "#\/components\/schemas\/([^"]+)"/g)) {
       assert.property(document.components.schemas, ref ?? "")
     }

@@ -15,8 +15,8 @@ import {
 import { Array, Context, Effect, Layer, Option, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
-import * as History from "./Simulations/History.ts"
 import { CandidateRun } from "./Simulations/CandidateRun.ts"
+import * as History from "./Simulations/History.ts"
 
 /** Progress of a simulation: evaluated purchases, and how many there are. */
 export interface Progress {

@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 const second = 1_000_000_000n
 
 describe("the limit of batches", () => {
-  it("calls an integrator slow whose batch was late twice in a row, and not one that was in time in between", () => {
+  it("calls an integrator slow after two exceeded deadlines in a row, not with one kept in between", () => {
     const limit = new BatchLimit()
     assert.isFalse(limit.recordSlow("acme"))
     limit.recordServed(["acme"])

@@ -71,8 +71,8 @@ const eachUser = (...paths: ReadonlyArray<(user: string) => string>): ReadonlyAr
   [...users, attackersUser].flatMap((user) => paths.map((path): Request => ["GET", `/v1/users/${path(of(user))}`]))
 
 /**
- * What the attacker asks of each operation, in this order: for the victim's things, and for things of its own under the
- * victim's names.
+ * What the attacker sends to each operation, in this order: for things of the victim, and for its own things under the
+ * names of the victim's.
  */
 export const attacks: Readonly<Record<string, Attack>> = {
   "GET /health": () => [["GET", "/health"]],

@@ -103,6 +103,7 @@ const matureInOrder = Effect.fnUntraced(function*(book: Book, due: ReadonlyArray
     const free = book.vault[row.asset].free
     matureReward(book, present)
     if (book.vault[row.asset].free === free) continue
+    // only money that was freed stops this: the book may have been behind before
     yield* fundWaiting(book, row.asset)
     if (book.isBehind) return
   }
