@@ -1,9 +1,9 @@
 import { withinRequestDeadline } from "@card-rewards/core/Database"
 import {
   type ActionArguments,
+  type ActionOutcome,
   insertAction,
   type NewAction,
-  type Outcome,
   type RecordAction
 } from "@card-rewards/core/OperatorActions/RecordAction"
 import { oneLine } from "@card-rewards/domain/ApiKey"
@@ -67,7 +67,7 @@ export const changing = <const Config extends Command.Command.Config, E, R, Refu
       ...(integratorId !== undefined && { integratorId })
     }
     let isRecorded = false
-    const insert = (outcome: Outcome, reason?: string) =>
+    const insert = (outcome: ActionOutcome, reason?: string) =>
       Effect.tap(insertAction(action, outcome, reason), () => Effect.sync(() => isRecorded = true))
     yield* recording.run(input, insert).pipe(
       Effect.tapError((error) => {

@@ -2,7 +2,7 @@ import type { Unavailable } from "@card-rewards/domain/Errors"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { value, withinRequestDeadline } from "./Database.ts"
-import type { ActionArguments, Outcome } from "./OperatorActions/RecordAction.ts"
+import type { ActionArguments, ActionOutcome } from "./OperatorActions/RecordAction.ts"
 
 /** A command that an operator ran; `at` is the real time of the database. */
 export interface OperatorAction {
@@ -16,7 +16,7 @@ export interface OperatorAction {
   readonly command: string
   readonly arguments: ActionArguments
   readonly integrator: string | null
-  readonly outcome: Outcome
+  readonly outcome: ActionOutcome
   readonly reason: string | null
 }
 

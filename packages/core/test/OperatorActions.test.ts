@@ -4,7 +4,7 @@ import { Effect, Exit } from "effect"
 import { SqlClient } from "effect/sql"
 import { schemaOf } from "../src/AwaitSchema.ts"
 import * as Database from "../src/Database.ts"
-import { insertAction, type NewAction, type Outcome } from "../src/OperatorActions/RecordAction.ts"
+import { type ActionOutcome, insertAction, type NewAction } from "../src/OperatorActions/RecordAction.ts"
 import { randomUUID } from "node:crypto"
 
 const action = (): NewAction =>
@@ -22,9 +22,9 @@ it.live("migrations and their record are one transaction", () =>
     assert.isTrue(Exit.isFailure(unrecorded))
     assert.strictEqual(yield* schemaOf(config), 0)
 
-    const outcomes: Array<Outcome> = []
+    const outcomes: Array<ActionOutcome> = []
     for (const one of [action(), action()]) {
-      const record = (outcome: Outcome) =>
+      const record = (outcome: ActionOutcome) =>
         Effect.andThen(insertAction(one, outcome), () => Effect.sync(() => void outcomes.push(outcome)))
       yield* Database.migrate(url, { record })
     }

@@ -1,4 +1,4 @@
-import type { UnearnedReason } from "./Outcome.ts"
+import type { UnearnedReason } from "./SpendEventStatus.ts"
 import { unitsPerCent } from "./Money.ts"
 import {
   bytesOfRow,

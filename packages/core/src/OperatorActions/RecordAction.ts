@@ -6,7 +6,7 @@ import { value } from "../Database/Columns.ts"
  * How a command ended. One that takes several transactions `began`, and its row is committed before its first change;
  * that of any other one is written in its only transaction, or, where it was refused and changed nothing, afterwards.
  */
-export type Outcome = "done" | "unchanged" | "began" | "refused"
+export type ActionOutcome = "done" | "unchanged" | "began" | "refused"
 
 /** Arguments by name. Those that may be shown are listed by each command; a secret is none of these types. */
 export type ActionArguments = Readonly<Record<string, string | number | boolean | undefined>>
@@ -24,13 +24,13 @@ export interface NewAction {
 }
 
 /** Records the action of an operation, in the operation's transaction. */
-export type RecordAction = (outcome: Outcome) => Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>
+export type RecordAction = (outcome: ActionOutcome) => Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>
 
 /** For operations that no operator runs, such as an integrator's own. */
 export const noAction: RecordAction = () => Effect.void
 
 /** Inserts an action in the caller's transaction, unless it is there. A refusal has a reason, nothing else has one. */
-export const insertAction = Effect.fnUntraced(function*(action: NewAction, outcome: Outcome, reason?: string) {
+export const insertAction = Effect.fnUntraced(function*(action: NewAction, outcome: ActionOutcome, reason?: string) {
   const sql = yield* SqlClient.SqlClient
   const { actionId, command, host, integratorId, osUser } = action
   yield* sql`INSERT INTO operator_actions

@@ -40,7 +40,7 @@ import {
 export const maxDependents = 1_000
 
 /** The decisions of a batch. */
-export interface Outcome {
+export interface BatchOutcome {
   /** Events that were applied, in order. */
   readonly applied: Array<StoredEvent>
   /** Queued events that were set aside. */
@@ -55,7 +55,7 @@ export interface Outcome {
   readonly deferred: Array<StoredEvent & { readonly versions: ReadonlyArray<VersionMetadata> }>
 }
 
-const emptyOutcome = (): Outcome =>
+const emptyOutcome = (): BatchOutcome =>
   ({ applied: [], setAside: [], noLongerWaiting: [], done: [], vaultChanges: [], deferred: [] })
 
 /** An integrator's part of a batch, and the dependents that were read for it. */
@@ -69,7 +69,7 @@ export interface DecidablePart {
 
 /** The decisions for several integrators. */
 export interface Decision {
-  readonly outcome: Outcome
+  readonly outcome: BatchOutcome
   /** Units of work and queued events of each integrator of which events were decided. */
   readonly work: ReadonlyMap<IntegratorId, { readonly units: number; readonly events: number }>
   /** The errors of integrators whose decision threw: nothing of theirs may be saved. */

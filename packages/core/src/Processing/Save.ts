@@ -3,7 +3,7 @@ import { atVersion, joinByKey, perRow } from "../Database/PlannerHints.ts"
 import { columnList, numeric, type Row, rowVersion, type Written } from "../Database/Table.ts"
 import type { Change } from "../Database/Together.ts"
 import * as Tables from "../Tables.ts"
-import type { Outcome } from "./Batch.ts"
+import type { BatchOutcome } from "./Batch.ts"
 import type { Group, GroupKey } from "./Groups.ts"
 import type { LaneKey } from "./LaneWatermarks.ts"
 import {
@@ -29,7 +29,7 @@ export interface Decided {
   readonly state: State
   /** The groups of the state whose changes are written. */
   readonly groups: ReadonlyArray<Group>
-  readonly outcome: Outcome
+  readonly outcome: BatchOutcome
   /** The locked lanes. */
   readonly lanes: ReadonlyArray<Lane>
 }
@@ -58,7 +58,7 @@ const appliedEvents = columnList({
 const applied = (
   sql: SqlClient.SqlClient,
   state: State,
-  outcome: Outcome,
+  outcome: BatchOutcome,
   lanes: ReadonlyArray<Lane>
 ): ReadonlyArray<Change> => {
   const positions = new Positions(lanes)
@@ -133,7 +133,7 @@ const appliedClearing = (state: State, event: StoredEvent) =>
   state.clearings.get(transactionKey(event)) ?? defect(`${eventName(event)} is not applied`)
 
 /** Clearings that an earlier transaction applied and this batch refunded. */
-const refundedEarlier = (state: State, { applied }: Outcome): Iterable<ClearingState> => {
+const refundedEarlier = (state: State, { applied }: BatchOutcome): Iterable<ClearingState> => {
   const refunds = applied.filter(({ kind }) => kind === "refund")
   if (refunds.length === 0) return []
   const appliedNow = new Set(applied.flatMap((event) => event.kind === "clearing" ? [transactionKey(event)] : []))
@@ -158,7 +158,7 @@ const waitOf = (event: StoredEvent) => ({
 })
 
 /** An event that was set aside and applied in the same batch has no row. */
-const waits = (sql: SqlClient.SqlClient, { noLongerWaiting, setAside }: Outcome) => {
+const waits = (sql: SqlClient.SqlClient, { noLongerWaiting, setAside }: BatchOutcome) => {
   const [ended, started] = [new Set(noLongerWaiting), new Set(setAside)]
   const added = setAside.filter((event) => !ended.has(event))
   const removed = noLongerWaiting.filter((event) => !started.has(event))
@@ -199,7 +199,7 @@ const authorizations = (
 
 const authorizationRows = (
   state: State,
-  outcome: Outcome
+  outcome: BatchOutcome
 ): ReadonlyArray<Written<typeof Tables.authorizations>> => {
   const changed = new Set(outcome.applied.flatMap((event) => {
     if (event.kind === "refund") return []

@@ -6,7 +6,7 @@ import * as Ledger from "../Ledger.ts"
 import * as Metrics from "../Metrics.ts"
 import type { Programs } from "../Programs.ts"
 import * as Tracing from "../Tracing.ts"
-import { type DecidablePart, decideParts, type Decision, maxDependents, type Outcome } from "./Batch.ts"
+import { type BatchOutcome, type DecidablePart, decideParts, type Decision, maxDependents } from "./Batch.ts"
 import { type EventWeights, fairShare } from "./Budget.ts"
 import type { LaneKey } from "./LaneWatermarks.ts"
 import * as Load from "./Load.ts"
@@ -97,7 +97,7 @@ interface Committed extends BatchResult {
   readonly work: Decision["work"]
   /** The lanes of the decided events. */
   readonly lanes: ReadonlyArray<Pick<StoredEvent, "integratorId" | "lane">>
-  readonly deferred: Outcome["deferred"]
+  readonly deferred: BatchOutcome["deferred"]
 }
 
 const nothing: Committed = {
@@ -218,7 +218,7 @@ const readDependents = Effect.fnUntraced(function*(parts: ReadonlyArray<Part>) {
 })
 
 /** Carries out the changes of a batch on the vaults, and returns their books. */
-const applyVaultChanges = Effect.fnUntraced(function*({ vaultChanges }: Outcome, open: typeof Ledger.lockAndOpen) {
+const applyVaultChanges = Effect.fnUntraced(function*({ vaultChanges }: BatchOutcome, open: typeof Ledger.lockAndOpen) {
   if (vaultChanges.length === 0) return []
   const byIntegrator = Map.groupBy(vaultChanges, ({ event }) => event.integratorId)
   const touched = [...byIntegrator].map(([integratorId, own]): Ledger.Touched => ({

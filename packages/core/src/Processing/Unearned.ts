@@ -1,5 +1,5 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import type { UnearnedReason } from "@card-rewards/domain/Outcome"
+import type { UnearnedReason } from "@card-rewards/domain/SpendEventStatus"
 import { hash } from "node:crypto"
 import type { Row } from "../Database/Table.ts"
 import type * as Tables from "../Tables.ts"

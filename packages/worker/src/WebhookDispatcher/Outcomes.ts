@@ -4,7 +4,7 @@ import type { Item } from "./Item.ts"
 import type { Window } from "./Window.ts"
 
 /** An attempt that has ended. */
-export interface Outcome {
+export interface AttemptOutcome {
   readonly item: Item
   /** The URL's revision at which it was made. */
   readonly revision: number
@@ -22,17 +22,17 @@ type OutcomesRecord = Pick<EndpointRecord, "cursor" | "replay" | "attempts" | "r
 export class Outcomes {
   private readonly window: Window
   private readonly delays: RetryDelays
-  private ended: Array<Outcome> = []
+  private ended: Array<AttemptOutcome> = []
   /** Events that wait for a retry of their reward. */
   private blocked: Array<Item> = []
-  private recording: { readonly ended: ReadonlyArray<Outcome>; readonly items: ReadonlyArray<Item> } | undefined
+  private recording: { readonly ended: ReadonlyArray<AttemptOutcome>; readonly items: ReadonlyArray<Item> } | undefined
 
   constructor(window: Window, delays: RetryDelays) {
     this.window = window
     this.delays = delays
   }
 
-  add(outcome: Outcome): void {
+  add(outcome: AttemptOutcome): void {
     outcome.item.state = "ended"
     this.ended.push(outcome)
   }
@@ -91,7 +91,7 @@ export class Outcomes {
     this.recording = undefined
   }
 
-  private retryOf(outcome: Outcome, revision: number): ReadonlyArray<Retry> {
+  private retryOf(outcome: AttemptOutcome, revision: number): ReadonlyArray<Retry> {
     const { durationMillis, item, jitter, result, startedAt } = outcome
     const attempt = item.attempts + 1
     const endedAt = startedAt + durationMillis
@@ -104,7 +104,7 @@ export class Outcomes {
   }
 }
 
-const attemptOf = ({ durationMillis, item, result, startedAt }: Outcome): Attempt => ({
+const attemptOf = ({ durationMillis, item, result, startedAt }: AttemptOutcome): Attempt => ({
   event: item.event,
   round: item.round,
   attempt: item.attempts + 1,
@@ -118,5 +118,5 @@ const retry = ({ dueAt, event, reward, round, traceparent }: Item) =>
 
 const blockedRetry = (item: Item): Retry => ({ ...retry(item), attempts: 0 })
 
-const countFailed = (outcomes: ReadonlyArray<Outcome>): number =>
+const countFailed = (outcomes: ReadonlyArray<AttemptOutcome>): number =>
   outcomes.reduce((count, { result }) => isSuccess(result) ? count : count + 1, 0)

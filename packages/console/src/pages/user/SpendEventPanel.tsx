@@ -1,6 +1,6 @@
 import { Collapsible } from "@base-ui/react/collapsible"
 import { assetOfCurrency } from "@card-rewards/domain/Money"
-import type { Outcome, SpendEventStatus, UnearnedReason } from "@card-rewards/domain/Outcome"
+import type { ProgramOutcome, SpendEventStatus, UnearnedReason } from "@card-rewards/domain/SpendEventStatus"
 import { originalOf, type SpendEvent, type SpendEventKind } from "@card-rewards/domain/SpendEvent"
 import { type ReactNode, useState } from "react"
 import { Link } from "wouter"
@@ -93,7 +93,7 @@ const EventFacts = ({ status: { event, id, receivedAt, waitingFor } }: { readonl
 }
 
 interface OutcomeProps {
-  readonly outcome: Outcome
+  readonly outcome: ProgramOutcome
   readonly event: SpendEvent
 }
 

@@ -17,7 +17,7 @@ export const UnearnedReason = Schema.Literals([
 export type UnearnedReason = typeof UnearnedReason.Type
 
 /** What an applied clearing earned in one program: a reward, as it was before refunds, or nothing for a reason. */
-export const Outcome = Schema.Struct({
+export const ProgramOutcome = Schema.Struct({
   programId: ProgramId,
   programVersion: Schema.optionalKey(Schema.Int),
   rewardId: Schema.optionalKey(Schema.String),
@@ -28,7 +28,7 @@ export const Outcome = Schema.Struct({
   description: "What the clearing earned in one program when it was applied: `rewardId` and `amount`, or the " +
     "`reason` why it earned nothing. Refunds do not change it."
 })
-export type Outcome = typeof Outcome.Type
+export type ProgramOutcome = typeof ProgramOutcome.Type
 
 /** Why a clearing can earn nothing in any program. */
 export const WithoutOutcomes = Schema.Literals(["currencyEarnsNothing", "zeroAmount"])
@@ -43,7 +43,7 @@ export const SpendEventStatus = Schema.Struct({
     externalTransactionId: TransactionId
   })),
   event: SpendEvent,
-  outcomes: Schema.optionalKey(Schema.Array(Outcome)),
+  outcomes: Schema.optionalKey(Schema.Array(ProgramOutcome)),
   reason: Schema.optionalKey(WithoutOutcomes)
 }).annotate({
   identifier: "SpendEventStatus",
