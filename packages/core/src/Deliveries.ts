@@ -3,8 +3,8 @@ import { Cache, Context, Effect, Exit, Layer } from "effect"
 import type { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import type {
+  EndpointLease,
   EndpointRecord,
-  Lease,
   Leased,
   LeaseOptions,
   Reading,
@@ -35,7 +35,7 @@ export class Deliveries extends Context.Service<Deliveries, {
   /** Leases endpoints with work, those that have waited longest first. Their events are read only after it returns. */
   readonly lease: (options: LeaseOptions) => Effect.Effect<ReadonlyArray<Leased>, Unavailable>
   /** Extends leases. One of which nothing is returned is lost. */
-  readonly renew: (leases: ReadonlyArray<Lease>, until: number) => Effect.Effect<Renewed, Unavailable>
+  readonly renew: (leases: ReadonlyArray<EndpointLease>, until: number) => Effect.Effect<Renewed, Unavailable>
   /** Reads what is to be delivered. What is not returned is not held any more. */
   readonly read: (
     requests: ReadonlyArray<ReadRequest>,

@@ -1,8 +1,8 @@
 import {
   Deliveries,
-  type Delivery,
+  type DueDelivery,
+  type EndpointLease,
   type EndpointRecord,
-  type Lease,
   type Leased,
   type Retry
 } from "@card-rewards/core/Deliveries"
@@ -31,8 +31,8 @@ export const readOf = Effect.fnUntraced(function*(leased: Leased, after = leased
 
 /** What a holder records of attempts with one status; those that failed become retries at a time from now. */
 export const recordOf = Effect.fnUntraced(function*(
-  lease: Lease,
-  deliveries: ReadonlyArray<Delivery>,
+  lease: EndpointLease,
+  deliveries: ReadonlyArray<DueDelivery>,
   status: number,
   changes: Partial<EndpointRecord> = {}
 ) {
@@ -57,6 +57,6 @@ export const recordOf = Effect.fnUntraced(function*(
 })
 
 /** Gives a lease up. */
-export const releaseOf = (lease: Lease) =>
+export const releaseOf = (lease: EndpointLease) =>
   Effect.flatMap(Deliveries, ({ release }) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => release([lease], now)))

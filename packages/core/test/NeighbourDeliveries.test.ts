@@ -1,4 +1,4 @@
-import { Deliveries, type Delivery, type Leased } from "@card-rewards/core/Deliveries"
+import { Deliveries, type DueDelivery, type Leased } from "@card-rewards/core/Deliveries"
 import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
@@ -65,7 +65,7 @@ const replay = Effect.fnUntraced(function*({ integratorId }: Neighbour, lease: L
 
 const noneRead = { round: null, after: null, events: 32 }
 
-const numbersOf = (deliveries: ReadonlyArray<Delivery>) => deliveries.map(({ event }) => Number(event))
+const numbersOf = (deliveries: ReadonlyArray<DueDelivery>) => deliveries.map(({ event }) => Number(event))
 
 layer(services, { excludeTestServices: true })("of two integrators whose events have the same numbers", (it) => {
   it.effect("each one's deliveries have its own states and attempts, and are repeated by these", () =>

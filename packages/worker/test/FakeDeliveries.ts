@@ -1,7 +1,7 @@
 import {
   Deliveries,
+  type EndpointLease,
   type EndpointRecord,
-  type Lease,
   type Leased,
   type LogDelivery
 } from "@card-rewards/core/Deliveries"
@@ -21,7 +21,7 @@ export const away = new Unavailable({ message: "away" })
 export const eventsEach = 40
 
 const none: ReadonlySet<string> = new Set()
-const named = (leases: ReadonlyArray<Lease>): ReadonlySet<string> =>
+const named = (leases: ReadonlyArray<EndpointLease>): ReadonlySet<string> =>
   new Set(leases.map(({ integratorId }) => integratorId))
 
 const eventOf = (event: bigint): LogDelivery => ({

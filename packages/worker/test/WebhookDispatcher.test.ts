@@ -1,4 +1,4 @@
-import { Deliveries, type Lease } from "@card-rewards/core/Deliveries"
+import { Deliveries, type EndpointLease } from "@card-rewards/core/Deliveries"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import { closedBreaker } from "@card-rewards/domain/Delivery"
 import { Unavailable } from "@card-rewards/domain/Errors"
@@ -131,7 +131,7 @@ it.live("the holder of an ended lease reads and records nothing, and a deleted e
     assert.deepStrictEqual(reading?.events.map((one) => one.event), [1n])
     const result = { status: 200, answer: "" }
     const attempts = [{ event: 1n, round: 1, attempt: 1, startedAt: now, durationMillis: 1, result }]
-    const recordOf = (held: Lease) =>
+    const recordOf = (held: EndpointLease) =>
       ({ ...held, cursor: 1n, revision: 1, breaker: closedBreaker, attempts, retries: [], isRepeated: false })
     const none = { stored: new Set<string>(), busy: new Set<string>() }
     assert.deepStrictEqual(yield* record([recordOf(first)], now), none)

@@ -3,7 +3,7 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { SigningSecrets } from "@card-rewards/domain/WebhookSignature"
 
 /** An endpoint that one worker consumes for a while. Its token fences off all earlier holders. */
-export interface Lease {
+export interface EndpointLease {
   readonly integratorId: IntegratorId
   readonly generation: number
   readonly token: bigint
@@ -18,7 +18,7 @@ export interface LeaseOptions {
 }
 
 /** What a new holder has to know. */
-export interface Leased extends Lease {
+export interface Leased extends EndpointLease {
   /** The worker whose lease ended; null where it was given up, or is the first one. */
   readonly takenFrom: string | null
   readonly cursor: bigint
@@ -28,7 +28,7 @@ export interface Leased extends Lease {
 }
 
 /** What to read for one endpoint. */
-export interface ReadRequest extends Lease {
+export interface ReadRequest extends EndpointLease {
   /** The last event that was read. */
   readonly after: bigint
   /** Up to here, events that an earlier holder delivered or made retries of are left out. */
@@ -43,7 +43,7 @@ export interface ReadRequest extends Lease {
 }
 
 /** One delivery that is to be attempted. Times are real, in milliseconds. */
-export interface Delivery {
+export interface DueDelivery {
   readonly event: bigint
   /** 1 for the first delivery of an event, more where it is delivered again. */
   readonly round: number
@@ -59,7 +59,7 @@ export interface Delivery {
 }
 
 /** An event of the log, after the cursor or of a replay. */
-export interface LogDelivery extends Delivery {
+export interface LogDelivery extends DueDelivery {
   /** Whether an earlier delivery of its reward is among the retries. */
   readonly isBlocked: boolean
 }
@@ -79,7 +79,7 @@ export interface Reading extends LogReading {
   readonly breaker: Breaker
   /** Valid now, newest first; undefined where they cannot be decrypted. */
   readonly secrets: SigningSecrets | undefined
-  readonly retries: ReadonlyArray<Delivery>
+  readonly retries: ReadonlyArray<DueDelivery>
   readonly replay?: ReplayReading | undefined
 }
 
@@ -93,7 +93,7 @@ export interface ReplayReading extends LogReading {
 }
 
 /** One attempt; times are real. */
-export interface Attempt {
+export interface AttemptRecord {
   readonly event: bigint
   readonly round: number
   readonly attempt: number
@@ -103,21 +103,21 @@ export interface Attempt {
 }
 
 /** A row of `retries` as it is to be; without a time, it waits for an earlier event of its reward, or has ended. */
-export interface Retry extends Pick<Delivery, "event" | "round" | "attempts" | "reward" | "traceparent"> {
+export interface Retry extends Pick<DueDelivery, "event" | "round" | "attempts" | "reward" | "traceparent"> {
   readonly state: "open" | "delivered" | "exhausted"
   readonly nextAttemptAt: number | null
   readonly createdAt: number
 }
 
 /** What became of an endpoint's deliveries since its last record. */
-export interface EndpointRecord extends Lease {
+export interface EndpointRecord extends EndpointLease {
   readonly cursor: bigint
   /** The URL's revision that the attempts were made at: another one's breaker and retries are not theirs. */
   readonly revision: number
   readonly breaker: Breaker
   /** The cursor of the replay with this round; null where it is done. */
   readonly replay?: { readonly round: number; readonly cursor: bigint | null } | undefined
-  readonly attempts: ReadonlyArray<Attempt>
+  readonly attempts: ReadonlyArray<AttemptRecord>
   readonly retries: ReadonlyArray<Retry>
   /** Whether some of it may be stored, because it was given before and the answer was lost. */
   readonly isRepeated: boolean
@@ -136,6 +136,6 @@ export interface Renewed {
 }
 
 /** A lease that is given up, and before when the endpoint is not to be leased again, whatever work it has. */
-export interface Released extends Lease {
+export interface Released extends EndpointLease {
   readonly notBefore?: number | undefined
 }

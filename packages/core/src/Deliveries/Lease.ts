@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { expectFewRows, perRow } from "../Database/PlannerHints.ts"
 import { columnList, int8, nullable, text, timestamptz } from "../Database/Table.ts"
-import type { Lease, Leased, LeaseOptions, Released, Renewed } from "./Delivery.ts"
+import type { EndpointLease, Leased, LeaseOptions, Released, Renewed } from "./Delivery.ts"
 import { isOwned } from "../Slots.ts"
 import { type HeldRow, leaseColumns, lockHeld, outcomeOf, selectChanged, selectHeld } from "./HeldEndpoints.ts"
 import { atOnce } from "./WakeUp.ts"
@@ -33,16 +33,16 @@ export const lease = Effect.fnUntraced(function*(options: LeaseOptions) {
       (SELECT a.event FROM delivery_attempts a WHERE a.integrator_id = t.integrator_id AND a.event > t.cursor
         AND a.status BETWEEN 200 AND 299 ORDER BY a.event DESC LIMIT 1)) AS event
     FROM ${cursorColumns.unnest(taken)}`
-  const of = new Map(ahead.map(({ event, integratorId }) => [integratorId, event]))
+  const aheadOf = new Map(ahead.map(({ event, integratorId }) => [integratorId, event]))
   return taken.map(({ failures, probeAt, ...lease }): Leased => ({
     ...lease,
     breaker: { failures, probeAt },
-    ahead: of.get(lease.integratorId) ?? lease.cursor
+    ahead: aheadOf.get(lease.integratorId) ?? lease.cursor
   }))
 })
 
 /** Extends leases whose token is still the endpoint's. A statement that a later one has overtaken shortens none. */
-export const renew = Effect.fnUntraced(function*(leases: ReadonlyArray<Lease>, until: number) {
+export const renew = Effect.fnUntraced(function*(leases: ReadonlyArray<EndpointLease>, until: number) {
   const sql = yield* SqlClient.SqlClient
   const rows = leases.length === 0 ? [] : yield* sql<HeldRow>`
     WITH held AS (${selectHeld(sql, leaseColumns.unnest(leases))} AND e.worker IS NOT NULL), changed AS (

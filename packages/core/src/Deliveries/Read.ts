@@ -8,7 +8,7 @@ import { bool, columnList, int4, int8, nullable, type Row, text, timestamptz } f
 import type { LogDelivery, Reading, ReadRequest } from "./Delivery.ts"
 import { leaseColumns } from "./HeldEndpoints.ts"
 import { isFirstOpen, isOpenOfEvent, withChain } from "./Order.ts"
-import type { Secrets } from "./SigningSecrets.ts"
+import type { SecretsCache } from "./SigningSecrets.ts"
 
 /** How many endpoints' secrets are read at the same time. */
 const secretReads = 4
@@ -51,7 +51,7 @@ type ReadRow = Row<typeof readColumns>
 export const read = Effect.fnUntraced(function*(
   requests: ReadonlyArray<ReadRequest>,
   now: number,
-  secrets: Secrets
+  secrets: SecretsCache
 ) {
   if (requests.length === 0) return []
   const rows = yield* select(requests, now)
@@ -61,10 +61,10 @@ export const read = Effect.fnUntraced(function*(
 
 const groupOf = ({ integratorId }: ReadRow): IntegratorId => integratorId
 
-const toReading = Effect.fnUntraced(function*(rows: Array.NonEmptyReadonlyArray<ReadRow>, secrets: Secrets) {
+const toReading = Effect.fnUntraced(function*(rows: Array.NonEmptyReadonlyArray<ReadRow>, secrets: SecretsCache) {
   const { expiresAt, failures, generation, integratorId, probeAt, revision, rotation, url } = rows[0]
   const valid = yield* Cache.get(secrets, { integratorId, generation, rotation, expiresAt })
-  const of = (source: ReadRow["source"]) =>
+  const from = (source: ReadRow["source"]) =>
     rows.flatMap((row) => row.source === source ? deliveryOf(row) : [])
   const { readTo, replay: round, replayAfter: after, replayLast: last, replayReadTo } = rows[0]
   return {
@@ -73,10 +73,10 @@ const toReading = Effect.fnUntraced(function*(rows: Array.NonEmptyReadonlyArray<
     revision,
     breaker: { failures, probeAt },
     secrets: Array.isReadonlyArrayNonEmpty(valid) ? valid : undefined,
-    events: of("new"),
+    events: from("new"),
     readTo,
-    retries: of("retry"),
-    replay: round === null ? undefined : { round, after, last, readTo: replayReadTo, events: of("replay") }
+    retries: from("retry"),
+    replay: round === null ? undefined : { round, after, last, readTo: replayReadTo, events: from("replay") }
   } satisfies Reading
 })
 

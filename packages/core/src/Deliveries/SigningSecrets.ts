@@ -8,7 +8,7 @@ import type { WebhookEndpoints } from "../WebhookEndpoints.ts"
  * Which secrets sign: the endpoint's newest rotation, and the first expiry to come of a replaced one. Both change with
  * every rotation and every expiry, so what is cached under them is never out of date.
  */
-export interface SecretsKey {
+export interface SecretsVersion {
   readonly integratorId: IntegratorId
   readonly generation: number
   readonly rotation: number | null
@@ -16,11 +16,11 @@ export interface SecretsKey {
 }
 
 /** Reads an endpoint's secrets. Where they cannot be decrypted, logs an error for the operator and returns none. */
-export const readSecrets = (endpoints: WebhookEndpoints["Service"]) => ({ generation, integratorId }: SecretsKey) =>
+export const readSecrets = (endpoints: WebhookEndpoints["Service"]) => ({ generation, integratorId }: SecretsVersion) =>
   endpoints.signingSecrets(integratorId, generation).pipe(
     Effect.catchTag("SecretUnreadable", (error) =>
       Effect.as(Effect.logError(`Webhooks of ${integratorId} cannot be signed: ${error.message}`), []))
   )
 
 /** Secrets of endpoints, read and decrypted once for a while. */
-export type Secrets = Cache.Cache<SecretsKey, ReadonlyArray<WebhookSecret>, Unavailable>
+export type SecretsCache = Cache.Cache<SecretsVersion, ReadonlyArray<WebhookSecret>, Unavailable>

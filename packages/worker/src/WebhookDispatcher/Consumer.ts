@@ -1,4 +1,11 @@
-import type { EndpointRecord, Lease, Leased, Reading, ReadRequest, Released } from "@card-rewards/core/Deliveries"
+import type {
+  EndpointLease,
+  EndpointRecord,
+  Leased,
+  Reading,
+  ReadRequest,
+  Released
+} from "@card-rewards/core/Deliveries"
 import {
   allowance,
   type AttemptResult,
@@ -60,7 +67,7 @@ interface FailedRead {
  * recorded. It has no effects; times are in milliseconds, `now` is real time.
  */
 export class Consumer {
-  readonly lease: Lease
+  readonly lease: EndpointLease
   /** The attempts in flight, the oldest first. */
   readonly sendings: Array<Sending> = []
   private readonly delays: RetryDelays

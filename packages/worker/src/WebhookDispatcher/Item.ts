@@ -1,9 +1,9 @@
 import type { LinkedEntry } from "@card-rewards/core/Batcher/LinkedList"
-import type { Delivery } from "@card-rewards/core/Deliveries"
+import type { DueDelivery } from "@card-rewards/core/Deliveries"
 import { type Cursor, ReplayCursor } from "./Cursor.ts"
 
 /** A delivery in the window. */
-export interface Item extends LinkedEntry<Item>, Delivery {
+export interface Item extends LinkedEntry<Item>, DueDelivery {
   /** The cursor that read it, and that cannot pass it before this delivery is recorded; none for a retry. */
   readonly cursor: Cursor | undefined
   /** `blocked` waits for a retry of its reward that is not in the window. */
@@ -15,11 +15,11 @@ export interface Item extends LinkedEntry<Item>, Delivery {
 }
 
 /** The reward, or minus the event where that has none: bigints would take much longer to compare. */
-export const chainKeyOf = ({ event, reward }: Delivery): number => Number(reward ?? -event)
+export const chainKeyOf = ({ event, reward }: DueDelivery): number => Number(reward ?? -event)
 
 /** Whether nothing but events of a replay waits for the delivery. */
 export const isReplayed = ({ chain }: Item): boolean => chain.every(({ cursor }) => cursor instanceof ReplayCursor)
 
 /** Whether a delivery comes before another one of its reward or event. */
-export const isBefore = (one: Delivery, other: Delivery): boolean =>
+export const isBefore = (one: DueDelivery, other: DueDelivery): boolean =>
   one.event < other.event || (one.event === other.event && one.round < other.round)

@@ -1,4 +1,4 @@
-import type { Deliveries, Lease } from "@card-rewards/core/Deliveries"
+import type { Deliveries, EndpointLease } from "@card-rewards/core/Deliveries"
 import type { RetryDelays } from "@card-rewards/domain/Delivery"
 import { type Clock, Effect } from "effect"
 import { Consumer } from "./Consumer.ts"
@@ -118,7 +118,7 @@ export const lose = ({ consumers, sender }: Context, lost: ReadonlyArray<Consume
 }
 
 /** The integrators of leases; of many the first ones. */
-const names = (leases: ReadonlyArray<Lease>): string => {
+const names = (leases: ReadonlyArray<EndpointLease>): string => {
   const first = leases.slice(0, maxNamed).map(({ integratorId }) => integratorId).join(", ")
   return leases.length > maxNamed ? `${first} and ${leases.length - maxNamed} more` : first
 }

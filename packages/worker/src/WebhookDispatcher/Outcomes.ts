@@ -1,4 +1,4 @@
-import type { Attempt, EndpointRecord, Retry } from "@card-rewards/core/Deliveries"
+import type { AttemptRecord, EndpointRecord, Retry } from "@card-rewards/core/Deliveries"
 import { afterAttempt, type AttemptResult, isSuccess, type RetryDelays } from "@card-rewards/domain/Delivery"
 import type { Item } from "./Item.ts"
 import type { Window } from "./Window.ts"
@@ -104,7 +104,7 @@ export class Outcomes {
   }
 }
 
-const attemptOf = ({ durationMillis, item, result, startedAt }: AttemptOutcome): Attempt => ({
+const attemptOf = ({ durationMillis, item, result, startedAt }: AttemptOutcome): AttemptRecord => ({
   event: item.event,
   round: item.round,
   attempt: item.attempts + 1,

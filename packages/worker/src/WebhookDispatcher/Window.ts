@@ -1,8 +1,8 @@
 import { LinkedList, unlisted } from "@card-rewards/core/Batcher/LinkedList"
 import type {
-  Delivery,
+  DueDelivery,
+  EndpointLease,
   EndpointRecord,
-  Lease,
   Leased,
   LogReading,
   Reading,
@@ -61,7 +61,7 @@ export class Window {
       events: Math.max(0, Math.min(maxEvents - log.count, maxAhead - unrecorded)),
       retries: maxRetries,
       replay: { round: replay?.round ?? null, after: replay?.readTo ?? null, events: replayed }
-    } satisfies Omit<ReadRequest, "maxBytes" | keyof Lease>
+    } satisfies Omit<ReadRequest, "maxBytes" | keyof EndpointLease>
   }
 
   /** Adds the next events, and those of the replay. Returns their items. */
@@ -73,7 +73,7 @@ export class Window {
   }
 
   /** Adds a due retry, unless the window has it, or has many. Returns whether it did. */
-  addRetry(delivery: Delivery): boolean {
+  addRetry(delivery: DueDelivery): boolean {
     if (this.retries >= maxRetries) return false
     if (this.items.find(({ event, round }) => event === delivery.event && round === delivery.round)) return false
     this.retries++
@@ -175,7 +175,7 @@ export class Window {
     })
   }
 
-  private add(delivery: Delivery, cursor: Cursor | undefined): Item {
+  private add(delivery: DueDelivery, cursor: Cursor | undefined): Item {
     const chainKey = chainKeyOf(delivery)
     const chain = this.items.find((other) => other.chainKey === chainKey)?.chain ?? []
     // the delivery first: V8 copies the first object much faster than others

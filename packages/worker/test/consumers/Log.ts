@@ -1,6 +1,6 @@
 import type {
+  EndpointLease,
   EndpointRecord,
-  Lease,
   Leased,
   LogDelivery,
   Reading,
@@ -124,7 +124,7 @@ export class Log {
     return this.delivered.has(event) || this.retries.has(keyOf({ event, round: 1 }))
   }
 
-  renew(lease: Lease, until: number): Renewed {
+  renew(lease: EndpointLease, until: number): Renewed {
     if (!this.isHeld(lease) || this.endpoint.worker === undefined) return { renewed: none, busy: none }
     if (this.isLocked) return { renewed: none, busy: own }
     this.endpoint.workAt = Math.max(this.endpoint.workAt ?? until, until)
@@ -246,7 +246,7 @@ export class Log {
     return faults
   }
 
-  private isHeld({ generation, token }: Lease): boolean {
+  private isHeld({ generation, token }: EndpointLease): boolean {
     return generation === this.endpoint.generation && token === this.endpoint.token
   }
 
