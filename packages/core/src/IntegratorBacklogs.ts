@@ -6,7 +6,7 @@ import { value, withinRequestDeadline } from "./Database.ts"
 import { perRow, perRowSql, retriesOfEndpoint } from "./Database/PlannerHints.ts"
 import { endpointLags, endpointsWithWork } from "./EndpointLag.ts"
 import { laneHeads } from "./Processing/LaneHeads.ts"
-import type { QuarantineState } from "./Quarantine.ts"
+import type { Reason } from "./Processing/Quarantine.ts"
 import { isOwned } from "./Slots.ts"
 
 /** The backlog of an integrator. Counts stop at {@link maxCount}. */
@@ -34,6 +34,17 @@ export interface DeliveryBacklog {
   readonly oldestRetryMillis?: number
   /** Present while the breaker is open: when the next probe may be sent, in milliseconds. */
   readonly nextProbeAt?: number
+}
+
+/** Why and since when an integrator is in quarantine. Times are real, in milliseconds. */
+export interface QuarantineState {
+  readonly reason: Reason
+  readonly error: string
+  /** Consecutive failures. */
+  readonly failures: number
+  readonly since: number
+  /** When the next retry is due, or the lease of the present one expires. */
+  readonly nextAttemptAt: number
 }
 
 /** The maximum number of integrators listed for their spend events or a quarantine, and of others for deliveries. */

@@ -7,7 +7,7 @@ import { backgroundStep, value } from "./Database.ts"
 import { literal } from "./Database/Table.ts"
 import { endpointLags, endpointsWithWork } from "./EndpointLag.ts"
 import { laneHeads } from "./Processing/LaneHeads.ts"
-import type { Reason } from "./Quarantine.ts"
+import type { Reason } from "./Processing/Quarantine.ts"
 import { integratorsOnTheMove } from "./Slots.ts"
 
 /**
@@ -110,7 +110,7 @@ export const read: Effect.Effect<Vitals, Unavailable, SqlClient.SqlClient> = Eff
   }
 }).pipe(backgroundStep)
 
-interface Behind {
+interface LaggingEndpoint {
   readonly integratorId: IntegratorId
   readonly lag: bigint
   readonly oldestAt: number
@@ -119,7 +119,7 @@ interface Behind {
 /** Sums over the endpoints that have work, and those that are furthest behind, in one scan. */
 const readConsumers = Effect.fnUntraced(function*(now: number) {
   const sql = yield* SqlClient.SqlClient
-  type Row = { events: bigint | null; since: number | null } & (Behind | { integratorId: null })
+  type Row = { events: bigint | null; since: number | null } & (LaggingEndpoint | { integratorId: null })
   const rows = yield* sql<Row>`
     WITH consumers AS MATERIALIZED (${sql.literal(endpointLags(endpointsWithWork(maxScanned)))})
     SELECT total.*, behind.* FROM (

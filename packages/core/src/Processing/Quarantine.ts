@@ -3,8 +3,13 @@ import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { backgroundStep, value } from "../Database.ts"
 import * as Metrics from "../Metrics.ts"
-import type { Reason } from "../Quarantine.ts"
 import { isOwned } from "../Slots.ts"
+
+/**
+ * Why an integrator is in quarantine: more rewards are due than one transaction applies (`behind`), its part of a batch
+ * fails (`failing`), or another session has locked its rows (`locked`).
+ */
+export type Reason = "behind" | "failing" | "locked"
 
 /** This process's exclusive right, until it expires, to process the events of an integrator in quarantine. */
 export interface Lease {
