@@ -7,8 +7,8 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { transaction, value, withOneDeadline } from "./Database.ts"
-import type { Row as RowOf } from "./Database/Table.ts"
-import { encodeComputation } from "./Explanations/Computation.ts"
+import type { Row } from "./Database/Table.ts"
+import { encodeComputation } from "./Computation.ts"
 import type { RewardRow } from "./Ledger/RewardRow.ts"
 import { Programs } from "./Programs.ts"
 import { UpToDate } from "./UpToDate.ts"
@@ -54,7 +54,7 @@ const parts = (integratorId: IntegratorId, userId: UserId, rewardId: string) => 
     : undefined
 }
 
-type Row = RewardRow & RowOf<typeof attributeColumns> & { readonly mcc: string }
+type ExplainedReward = RewardRow & Row<typeof attributeColumns> & { readonly mcc: string }
 
 const explain = Effect.fnUntraced(function*(
   programs: Programs["Service"],
@@ -66,7 +66,7 @@ const explain = Effect.fnUntraced(function*(
   yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
   const key = parts(integratorId, userId, rewardId)
   if (key === undefined) return yield* NotFound.of("reward", rewardId)
-  const [row] = yield* sql<Row>`
+  const [row] = yield* sql<ExplainedReward>`
     SELECT r.*, c.mcc, coalesce(a.tier, u.tier) AS tier, coalesce(a.country, u.country) AS country,
       coalesce(a.segment, u.segment) AS segment
     FROM rewards r
@@ -109,7 +109,7 @@ const maxRefunds = 1_000
  * are read and sorted: with `position` in an index, no update of a spend event that is applied would be heap-only
  * (migrations/0001_initial/SpendEvents.ts), and the order of arrival is another one for refunds that were set aside.
  */
-const refundsOf = Effect.fnUntraced(function*(row: Row) {
+const refundsOf = Effect.fnUntraced(function*(row: ExplainedReward) {
   const sql = yield* SqlClient.SqlClient
   const refunds = yield* sql<{ externalTransactionId: string; cents: bigint }>`
     SELECT f.external_transaction_id, f.cents FROM spend_events f
@@ -125,7 +125,7 @@ const refundsOf = Effect.fnUntraced(function*(row: Row) {
   })
 })
 
-const recoveriesOf = Effect.fnUntraced(function*(row: Row) {
+const recoveriesOf = Effect.fnUntraced(function*(row: ExplainedReward) {
   const sql = yield* SqlClient.SqlClient
   const entries = yield* sql<{ recordedAt: number; amount: bigint }>`
     SELECT recorded_at, amount FROM journal WHERE integrator_id = ${row.integratorId} AND user_id = ${row.userId}
