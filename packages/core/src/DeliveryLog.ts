@@ -90,12 +90,12 @@ const pingIn = Effect.fnUntraced(function*(integratorId: IntegratorId, id: Endpo
   yield* findEndpoint(integratorId, id)
   const createdAt = yield* integratorTime(integratorId)
   const storedAt = yield* Clock.currentTimeMillis
-  const [number] = yield* sql<{ event: bigint; salt: string }>`
+  const [vault] = yield* sql<{ event: bigint; salt: string }>`
     UPDATE vaults v SET events = v.events + 1 FROM integrators i
     WHERE v.integrator_id = ${integratorId} AND i.integrator_id = v.integrator_id
     RETURNING v.events AS event, i.event_salt AS salt`
-  if (number === undefined) return yield* Effect.die(new Error("an endpoint without a vault"))
-  const { event, salt } = number
+  if (vault === undefined) return yield* Effect.die(new Error("an endpoint without a vault"))
+  const { event, salt } = vault
   const kind: WebhookEventKind = "webhook.ping"
   const ping = eventId(salt, event)
   const body = JSON.stringify({ id: ping, kind, integratorId, createdAt: printTimestamp(createdAt), data: {} })

@@ -56,40 +56,40 @@ const merge = (first: ReadonlyArray<Row>, repeated: ReadonlyArray<Row>): Readonl
 }
 
 /** Where a page begins: before which event, and before which repeated delivery. */
-interface Position extends Pick<Row, "createdAt" | "event" | "round"> {
+interface PageStart extends Pick<Row, "createdAt" | "event" | "round"> {
   readonly firstBefore: bigint
 }
 
 /** After every delivery. */
-const latest: Position = {
+const latest: PageStart = {
   firstBefore: maxInt8,
   createdAt: latestMillis,
   event: maxInt8,
   round: 2 ** 31 - 1
 }
 
-const advance = (before: Position, shown: ReadonlyArray<Row>, visitedTo: bigint | undefined): Position => {
+const advance = (before: PageStart, shown: ReadonlyArray<Row>, visitedTo: bigint | undefined): PageStart => {
   const repeated = shown.findLast(({ round }) => round > 1)
   const first = shown.findLast(({ round }) => round === 1)
   return { ...before, ...repeated, firstBefore: visitedTo ?? first?.event ?? before.firstBefore }
 }
 
-const printCursor = ({ createdAt, event, firstBefore, round }: Position): string =>
+const printCursor = ({ createdAt, event, firstBefore, round }: PageStart): string =>
   `d${firstBefore}.${createdAt}.${event}.${round}`
 
 const readCursor = (cursor: string) => {
   const [, ...parts] = /^d([0-9]{1,19})\.([0-9]{1,15})\.([0-9]{1,19})\.([0-9]{1,10})$/.exec(cursor) ?? []
   const [firstBefore = "", createdAt = "", event = "", round = ""] = parts
-  const position = {
+  const start = {
     firstBefore: BigInt(firstBefore),
     createdAt: Number(createdAt),
     event: BigInt(event),
     round: Number(round)
   }
-  return parts.length === 0 || position.firstBefore > maxInt8 || position.event > maxInt8 ||
-      position.createdAt > latest.createdAt || position.round > latest.round
+  return parts.length === 0 || start.firstBefore > maxInt8 || start.event > maxInt8 ||
+      start.createdAt > latest.createdAt || start.round > latest.round
     ? Effect.fail(invalidCursor())
-    : Effect.succeed<Position>(position)
+    : Effect.succeed<PageStart>(start)
 }
 
 /** First deliveries, and before which event to go on where none or few of those visited have the state. */
@@ -97,7 +97,7 @@ const selectFirst = Effect.fnUntraced(function*(
   integratorId: IntegratorId,
   generation: number,
   { limit, state }: DeliveryQuery,
-  { firstBefore }: Position
+  { firstBefore }: PageStart
 ) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
@@ -170,7 +170,7 @@ const selectRepeated = Effect.fnUntraced(function*(
   integratorId: IntegratorId,
   generation: number,
   { limit, state }: DeliveryQuery,
-  before: Position
+  before: PageStart
 ) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis

@@ -98,18 +98,18 @@ const cancel = Effect.fnUntraced(function*({ integratorId }: Endpoint, event: bi
 
 /** A new round of the event, in its place in the order of its reward: later retries of the reward wait for it. */
 const insert = Effect.fnUntraced(function*(endpoint: Endpoint, { event, reward }: Event, now: number) {
-  const { generation, integratorId } = endpoint
+  const { integratorId } = endpoint
   const sql = yield* SqlClient.SqlClient
-  const [number, of, at] = [value.int8(event), value.int4(generation), value.timestamptz(now)]
+  const [number, generation, at] = [value.int8(event), value.int4(endpoint.generation), value.timestamptz(now)]
   const round = endpoint.round + 1
   yield* sql`
     WITH e AS (
       UPDATE webhook_endpoints SET round = ${value.int4(round)}
-      WHERE integrator_id = ${integratorId} AND generation = ${of} RETURNING revision
+      WHERE integrator_id = ${integratorId} AND generation = ${generation} RETURNING revision
     )
     INSERT INTO retries (integrator_id, generation, event, round, reward, state, attempts, next_attempt_at, revision,
       created_at, traceparent)
-    SELECT ${integratorId}, ${of}, ${number}, ${value.int4(round)}, ${value.int8(reward)}, 'open', 0,
+    SELECT ${integratorId}, ${generation}, ${number}, ${value.int4(round)}, ${value.int8(reward)}, 'open', 0,
       ${reward === null ? at : value.timestamptz(null)}, e.revision, ${at}, ${value.text(yield* Tracing.traceparent)}
     FROM e`
   if (reward === null) return

@@ -135,7 +135,7 @@ const insert = Effect.fnUntraced(function*(endpoint: Endpoint, range: Range) {
   const { generation, integratorId } = endpoint
   const { afterEvent, events, from, kinds, lastEvent, to } = range
   const sql = yield* SqlClient.SqlClient
-  const of = sql`integrator_id = ${integratorId} AND generation = ${value.int4(generation)}`
+  const ofEndpoint = sql`integrator_id = ${integratorId} AND generation = ${value.int4(generation)}`
   const isRunning = events > 0
   const round = endpoint.round + 1
   yield* sql`INSERT INTO replays
@@ -146,9 +146,9 @@ const insert = Effect.fnUntraced(function*(endpoint: Endpoint, range: Range) {
       ${value.text(yield* Tracing.traceparent)})`
   yield* sql`UPDATE webhook_endpoints SET round = ${value.int4(round)},
     replay = ${value.int4(isRunning ? round : null)}, replay_cursor = ${value.int8(isRunning ? afterEvent : null)}
-    WHERE ${of}`
-  yield* sql`DELETE FROM replays WHERE ${of} AND round <= (
-    SELECT round FROM replays WHERE ${of} ORDER BY round DESC OFFSET ${value.int4(maxKept)} LIMIT 1)`
+    WHERE ${ofEndpoint}`
+  yield* sql`DELETE FROM replays WHERE ${ofEndpoint} AND round <= (
+    SELECT round FROM replays WHERE ${ofEndpoint} ORDER BY round DESC OFFSET ${value.int4(maxKept)} LIMIT 1)`
   if (isRunning) yield* wakeEndpoints(sql, [integratorId], yield* Clock.currentTimeMillis)
   return toReplay(round, range, isRunning)
 })
