@@ -12,7 +12,7 @@ import { SqlClient } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
 import * as Database from "./Database.ts"
 import { notOwned, slotOf } from "./Slots.ts"
-import { type Expected, insert, type NotStored } from "./SpendEvents/Insert.ts"
+import { insert, type InsertState, type NotStored } from "./SpendEvents/Insert.ts"
 import * as Tracing from "./Tracing.ts"
 
 /** The maximum number of events that wait for an insert. */
@@ -48,7 +48,7 @@ export class SpendEvents extends Context.Service<SpendEvents, {
     SpendEvents,
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      const expected: Expected = { inserts: 0 }
+      const state: InsertState = { comparing: 0 }
       const { all, one: submit } = yield* Batcher.make<SpendEvent, SpendEventAccepted, Refusal>({
         name: "SpendEvents.store",
         keyOf: ({ integratorId }) => integratorId,
@@ -57,7 +57,7 @@ export class SpendEvents extends Context.Service<SpendEvents, {
         startAt: [1, secondInsertAt],
         busy: "The event was not stored in time; send it again",
         run: (batch) =>
-          Database.withOneDeadline(Effect.provideService(storeBatch(batch, expected), SqlClient.SqlClient, sql))
+          Database.withOneDeadline(Effect.provideService(storeBatch(batch, state), SqlClient.SqlClient, sql))
       })
       return SpendEvents.of({
         submit: (event) => Tracing.span("SpendEvents.submit")(submit(event)),
@@ -77,18 +77,18 @@ type Post = Batcher.Pending<SpendEvent, SpendEventAccepted, Refusal | Unavailabl
  */
 const storeBatch = Effect.fnUntraced(function*(
   batch: ReadonlyArray<Post>,
-  expected: Expected
+  state: InsertState
 ): Effect.fn.Return<void, never, SqlClient.SqlClient> {
   let posts = unanswered(batch)
   while (posts.length > 0) {
-    const lost = yield* Database.withinRequestDeadline(insert(posts, expected)).pipe(
+    const lost = yield* Database.withinRequestDeadline(insert(posts, state)).pipe(
       Effect.flatMap((rows) =>
-        rows[0]?.owned === false ? storeBySlot(posts, expected) : Effect.sync(() => answerAll(posts, rows))),
+        rows[0]?.owned === false ? storeBySlot(posts, state) : Effect.sync(() => answerAll(posts, rows))),
       Effect.catchTag("Unavailable", (error) => answerEach(posts, Exit.fail(error))),
       Effect.catchDefect((defect) =>
         posts.length === 1
           ? answerEach(posts, Exit.die(defect))
-          : Effect.as(Effect.forEach(posts, (post) => storeBatch([post], expected)), [])
+          : Effect.as(Effect.forEach(posts, (post) => storeBatch([post], state)), [])
       )
     )
     posts = unanswered(lost)
@@ -100,11 +100,11 @@ const unanswered = (posts: ReadonlyArray<Post>): ReadonlyArray<Post> => posts.fi
 /** Stores the events of each slot apart, where this cell does not own all of their slots. */
 const storeBySlot = Effect.fnUntraced(function*(
   posts: ReadonlyArray<Post>,
-  expected: Expected
+  state: InsertState
 ): Effect.fn.Return<ReadonlyArray<Post>, never, SqlClient.SqlClient> {
   const bySlot = Map.groupBy(posts, ({ request }) => slotOf(request.integratorId))
   if (bySlot.size === 1) return yield* answerEach(posts, Exit.fail(notOwned()))
-  yield* Effect.forEach(bySlot.values(), (own) => storeBatch(own, expected))
+  yield* Effect.forEach(bySlot.values(), (own) => storeBatch(own, state))
   return []
 })
 

@@ -21,15 +21,15 @@ import {
 import { insertNew } from "./InsertNew.ts"
 
 /**
- * After an event that was not stored, the number of inserts without another one that expect such events. The others
- * store all of their events, in 0.7 of PostgreSQL's time or less, or are repeated.
+ * After an event that was not stored, the number of inserts without another one that compare events with the stored
+ * ones at once. The others store all of their events, in 0.7 of PostgreSQL's time or less, or are repeated.
  */
-const expectingInserts = 20
+const comparingInserts = 20
 
 /** What the inserts of one process share. */
-export interface Expected {
-  /** The number of inserts that are to expect events that are stored already or refused. */
-  inserts: number
+export interface InsertState {
+  /** The number of next inserts that compare their events with the stored ones at once. */
+  comparing: number
 }
 
 /** An event that was not stored, by its position in the insert. */
@@ -52,12 +52,12 @@ export interface NotStored {
  * not store: those whose identity is stored, compared, those that are refused, and those that a concurrent insert
  * stored.
  */
-export const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>, expected: Expected) {
+export const insert = Effect.fnUntraced(function*(posts: ReadonlyArray<Post>, state: InsertState) {
   const firsts = firstsOf(posts)
   const areDistinct = firsts.every((first, ord) => first === ord)
-  if (expected.inserts === 0 && areDistinct && (yield* areAllStored(posts, expected))) return []
+  if (state.comparing === 0 && areDistinct && (yield* areAllStored(posts, state))) return []
   const rows = yield* insertSome(posts)
-  expected.inserts = rows.length > 0 ? expectingInserts : Math.max(0, expected.inserts - 1)
+  state.comparing = rows.length > 0 ? comparingInserts : Math.max(0, state.comparing - 1)
   return compareWithin(posts, firsts, rows)
 })
 
@@ -86,13 +86,13 @@ const compareWithin = (
   })
 }
 
-const areAllStored = (posts: ReadonlyArray<Post>, expected: Expected) =>
+const areAllStored = (posts: ReadonlyArray<Post>, state: InsertState) =>
   Effect.catchIf(
     insertNew(posts),
     ({ reason }) => reason._tag === "UniqueViolation" || reason._tag === "LockTimeoutError",
     ({ reason }) => {
       // where PostgreSQL is slow for another reason, the next inserts are made once, and wait as long as it takes
-      if (reason._tag === "LockTimeoutError") expected.inserts = expectingInserts
+      if (reason._tag === "LockTimeoutError") state.comparing = comparingInserts
       return Effect.succeed(false)
     }
   )
