@@ -2,7 +2,7 @@ import { Audit } from "@card-rewards/core/Audit"
 import { columns, value } from "@card-rewards/core/Database"
 import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
-import { defaultLimits } from "@card-rewards/core/Programs/VersionCache"
+import { limitsOf } from "@card-rewards/core/Programs/VersionCache"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { Users } from "@card-rewards/core/Users"
 import { type IntegratorId, UserId } from "@card-rewards/domain/Ids"
@@ -102,7 +102,7 @@ layer(moneyLayer)("programs of the greatest size", (it) => {
         assert.isAbove(yield* processEvents, 0)
         // in the same step in which versions are missing
         assert.strictEqual(yield* rewardsOf(light.integratorId), 1 + steps)
-        assert.isAtMost(yield* cachedBytes, defaultLimits.bytes)
+        assert.isAtMost(yield* cachedBytes, limitsOf(1).bytes)
       }
       // three or four versions are a megabyte
       assert.isAtLeast(steps, 2 * 25 / 4)

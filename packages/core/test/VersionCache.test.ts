@@ -95,7 +95,7 @@ describe("the cache of programs", () => {
   })
 
   it("keeps the object of each known version when more versions are published", () => {
-    const cache = new VersionCache()
+    const cache = new VersionCache(limitsOf(1))
     const entry = entryOf(cache, "one", 2, 2)
     const before = all(entry)
     cache.publish(entry, 2n, [...metadataOf(3, 3, kib)])
@@ -153,7 +153,7 @@ const work = (
 
 describe("deferred events", () => {
   it("are all applied where one integrator's need more than its share, and different versions in each lane", () => {
-    const applied = work(new VersionCache(), [["heavy", large, 50]], 8)
+    const applied = work(new VersionCache(limitsOf(1)), [["heavy", large, 50]], 8)
     // four versions are loaded at a time, three lanes processed
     const loads = 8 * 100 / 4
     assert.isAtMost(applied.at(-1)?.[1] ?? Infinity, 5 * loads)
@@ -161,12 +161,12 @@ describe("deferred events", () => {
 
   it("are all applied where several integrators together need more than the cache holds", () => {
     const heavy = Array.from({ length: 6 }, (_, index) => [`heavy-${index}`, large, 50] as const)
-    assert.lengthOf(work(new VersionCache(), heavy, 2), 12)
+    assert.lengthOf(work(new VersionCache(limitsOf(1)), heavy, 2), 12)
   })
 
   it("with few versions do not wait for the versions of other integrators", () => {
     const heavy = Array.from({ length: 6 }, (_, index) => [`heavy-${index}`, large, 50] as const)
-    const applied = work(new VersionCache(), [...heavy, ["light", small, 3]], 1)
+    const applied = work(new VersionCache(limitsOf(1)), [...heavy, ["light", small, 3]], 1)
     assert.isAtMost(applied.find(([id]) => id === "light")?.[1] ?? Infinity, 6)
   })
 

@@ -8,6 +8,7 @@ import { type Group, Groups } from "../Processing/Groups.ts"
 import { type State, type StoredEvent, storedEvents, userKey } from "../Processing/State.ts"
 import * as Unearned from "../Processing/Unearned.ts"
 import type { Catalog, VersionMetadata } from "../Programs/Catalog.ts"
+import { limitsOf } from "../Programs/VersionCache.ts"
 import { makeVersions } from "../Programs/Versions.ts"
 import { integratorsBeingDeleted } from "../Slots.ts"
 import { purchaseAttributes, recordColumns } from "../Users/AttributeHistory.ts"
@@ -38,7 +39,7 @@ export const rebuild = Effect.fnUntraced(function*(
   onProgress: (part: number) => Effect.Effect<void>
 ) {
   const sql = yield* SqlClient.SqlClient
-  const versions = yield* makeVersions()
+  const versions = yield* makeVersions(limitsOf(1))
   const isReplayed = sql`(e.position IS NOT NULL OR e.unearned IS NOT NULL)
     AND e.integrator_id NOT IN (${sql.literal(integratorsBeingDeleted)})`
   const [{ total } = { total: 0n }] = yield* sql<{ total: bigint }>`

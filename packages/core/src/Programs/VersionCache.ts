@@ -16,9 +16,6 @@ export const limitsOf = (cells: number): CacheLimits => ({
   shareBytes: Math.floor(16 * 1_048_576 / cells)
 })
 
-/** The limits of a process with one cell. */
-export const defaultLimits: CacheLimits = limitsOf(1)
-
 /**
  * A cache of program metadata and compiled versions, limited in bytes. It evicts the least recently used integrators
  * first; an integrator above its share loses its own versions. Reserved versions are never evicted.
@@ -29,7 +26,7 @@ export class VersionCache {
   private readonly integrators = new Map<IntegratorId, CachedPrograms>()
   private total = 0
 
-  constructor(limits: CacheLimits = defaultLimits) {
+  constructor(limits: CacheLimits) {
     this.limits = limits
   }
 

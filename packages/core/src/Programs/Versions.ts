@@ -7,7 +7,7 @@ import { backgroundStep, columns } from "../Database.ts"
 import * as Tracing from "../Tracing.ts"
 import { BrokenDefinition, type CachedPrograms, Catalog, type VersionMetadata } from "./Catalog.ts"
 import { type Need, Reservations } from "./Reservations.ts"
-import { type CacheLimits, defaultLimits, VersionCache } from "./VersionCache.ts"
+import { type CacheLimits, VersionCache } from "./VersionCache.ts"
 
 /** The maximum number of bytes of JSON that one statement reads to compile, unless a single version has more. */
 export const maxLoadBytes = 1_048_576
@@ -27,7 +27,7 @@ type Wanted = ReadonlyArray<readonly [CachedPrograms, VersionMetadata]>
  * The process's cache of programs: see `Programs.catalogs` and `Programs.load`. `ensure` reads versions inside the
  * caller's transaction, for callers that hold no lock.
  */
-export const makeVersions = Effect.fnUntraced(function*(limits: CacheLimits = defaultLimits) {
+export const makeVersions = Effect.fnUntraced(function*(limits: CacheLimits) {
   const sql = yield* SqlClient.SqlClient
   const cache = new VersionCache(limits)
   const reservations = new Reservations()
