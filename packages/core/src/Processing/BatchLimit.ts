@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache"
-import type { LaneKey } from "./LaneWatermarks.ts"
+import type { LaneKey } from "../LaneKey.ts"
 import { maxLanes } from "./Queue.ts"
 
 /**

@@ -1,4 +1,4 @@
-import { type LaneKey, laneKeyOf } from "./LaneWatermarks.ts"
+import { type LaneKey, laneKeyOf } from "../LaneKey.ts"
 
 /** Batches that one process has in flight at once, at most. */
 export const maxParallel = 3

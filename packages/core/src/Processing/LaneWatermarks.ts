@@ -1,14 +1,10 @@
+import { type LaneKey, laneKeyOf } from "../LaneKey.ts"
+
 /**
  * The maximum number of lanes whose watermarks a process keeps: those that had work most recently, and no fewer than
  * one scan finds.
  */
 const maxWatermarks = 2_048
-
-/** One of the 16 lanes of an integrator. */
-export interface LaneKey {
-  readonly integratorId: string
-  readonly lane: number
-}
 
 /** A lane of a slot that the cell owns, with the slot's epoch; see Slots.ts. */
 export interface OwnedLane extends LaneKey {
@@ -147,10 +143,3 @@ export class LaneWatermarks {
     this.inProgress = undefined
   }
 }
-
-/** Map key of a lane. */
-export const laneKeyOf = ({ integratorId, lane }: LaneKey): string => `${integratorId}\0${lane}`
-
-/** The order of lanes in the queue's key. */
-export const byLaneKey = (a: LaneKey, b: LaneKey): number =>
-  a.integratorId < b.integratorId ? -1 : a.integratorId > b.integratorId ? 1 : a.lane - b.lane

@@ -3,9 +3,10 @@ import { SqlClient, type Statement } from "effect/sql"
 import { columns, value } from "../Database.ts"
 import { perRow } from "../Database/PlannerHints.ts"
 import { literal } from "../Database/Table.ts"
+import { byLaneKey, type LaneKey, laneKeyOf } from "../LaneKey.ts"
 import { epochOf, isOwned } from "../Slots.ts"
 import { firstWhole, LaneShares, maxParallel } from "./LaneShares.ts"
-import { byLaneKey, type LaneKey, laneKeyOf, LaneWatermarks, type ScannedLane } from "./LaneWatermarks.ts"
+import { LaneWatermarks, type ScannedLane } from "./LaneWatermarks.ts"
 
 /** The maximum number of lanes of one batch. */
 export const maxLanes = 512

@@ -2,10 +2,10 @@ import type { SqlClient } from "effect/sql"
 import { atVersion, joinByKey, perRow } from "../Database/PlannerHints.ts"
 import { columnList, numeric, type Row, rowVersion, type Written } from "../Database/Table.ts"
 import type { Change } from "../Database/Together.ts"
+import type { LaneKey } from "../LaneKey.ts"
 import * as Tables from "../Tables.ts"
 import type { BatchOutcome } from "./Batch.ts"
 import type { Group, GroupKey } from "./Groups.ts"
-import type { LaneKey } from "./LaneWatermarks.ts"
 import {
   catalogOf,
   clearingOf,

@@ -1,4 +1,5 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
+import { type LaneKey, laneKeyOf } from "../LaneKey.ts"
 import type { CachedPrograms, VersionMetadata } from "./Catalog.ts"
 
 /** A deferred event: a batch left it in the queue until all of these versions are compiled. */
@@ -8,9 +9,6 @@ export interface Need {
   readonly arrival: bigint
   readonly versions: ReadonlyArray<VersionMetadata>
 }
-
-/** A lane of the queue. */
-type LaneKey = Pick<Need, "integratorId" | "lane">
 
 /** The one need of an integrator whose versions are being loaded. */
 export interface Reservation extends Need {
@@ -83,10 +81,10 @@ export class Reservations {
       if (nowNanos - reportedAtNanos > expiresAfterNanos) this.waiting.delete(integratorId)
     }
     if (this.isEmpty) return
-    const lanes = new Set(decided.map(laneKey))
+    const lanes = new Set(decided.map(laneKeyOf))
     const left = new Set(needs.map(needKey))
     for (const reservation of this.reserved.values()) {
-      const isDone = lanes.has(laneKey(reservation)) && !left.has(needKey(reservation))
+      const isDone = lanes.has(laneKeyOf(reservation)) && !left.has(needKey(reservation))
       if (isDone || nowNanos - reservation.reportedAtNanos > expiresAfterNanos) this.release(reservation)
     }
   }
@@ -151,9 +149,7 @@ export class Reservations {
   }
 }
 
-const laneKey = ({ integratorId, lane }: LaneKey): string => `${integratorId}\0${lane}`
-
-const needKey = (need: Need): string => `${laneKey(need)}\0${need.arrival}`
+const needKey = (need: Need): string => `${laneKeyOf(need)}\0${need.arrival}`
 
 /** Whether the versions belong to this entry, and not to an earlier one of the integrator that was evicted. */
 const isCurrent = ({ metadata }: CachedPrograms, { versions }: Need): boolean =>
