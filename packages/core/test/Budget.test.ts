@@ -3,7 +3,7 @@ import { StepMillis } from "@card-rewards/core/Database"
 import { decideParts } from "@card-rewards/core/Processing/Batch"
 import { EventWeights, maxUnits } from "@card-rewards/core/Processing/Budget"
 import { Groups } from "@card-rewards/core/Processing/Groups"
-import { dependents } from "@card-rewards/core/Processing/Load"
+import { readDependents } from "@card-rewards/core/Processing/Load"
 import { eventKey, type State, type StoredEvent } from "@card-rewards/core/Processing/State"
 import * as Unearned from "@card-rewards/core/Processing/Unearned"
 import { CachedPrograms, Catalog } from "@card-rewards/core/Programs/Catalog"
@@ -189,7 +189,7 @@ layer(moneyLayer)("the budget of a batch", (it) => {
       yield* Effect.replicateEffect(send({ authorizationId: "e0" }), waiting, { concurrency: 50, discard: true })
       while ((yield* processEvents) > 0);
       const authorization = { ...event(integratorId, 0n), ...taken, userId: "user-0" }
-      const [{ areAllRead, waiting: read }, { rows }] = yield* measured(dependents([authorization], limit))
+      const [{ areAllRead, waiting: read }, { rows }] = yield* measured(readDependents([authorization], limit))
       assert.isFalse(areAllRead)
       assert.deepStrictEqual([...read.values()].map(({ length }) => length), [limit + 1])
       // an entry and a row of each of the two tables

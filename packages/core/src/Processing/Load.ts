@@ -47,7 +47,7 @@ const authorization = columnList({ ...ordinal, ...transaction.columns })
  * Reads the dependents of the queued events and the dependents of these, at most `limit` at each depth. An increment, a
  * reversal and a refund have none, so that there is no third depth.
  */
-export const dependents = Effect.fnUntraced(function*(queued: ReadonlyArray<TakenEvent>, limit: number) {
+export const readDependents = Effect.fnUntraced(function*(queued: ReadonlyArray<TakenEvent>, limit: number) {
   const first = yield* waitingFor(queued.flatMap((event, ord) => event.hasDependents ? [{ event, ord }] : []), limit)
   const second = yield* waitingFor(first, limit)
   const partlyApplied = yield* partlyAppliedClearings(queued)
@@ -144,7 +144,7 @@ const partlyAppliedClearings = Effect.fnUntraced(function*(queued: ReadonlyArray
  * queued events of which all were read: of each user those before the first one that needs a month which is not read.
  * What depends on an event needs the same month.
  */
-export const state = Effect.fnUntraced(function*(
+export const readState = Effect.fnUntraced(function*(
   { partlyApplied, queued, waiting }: Pick<Dependents, "partlyApplied" | "queued" | "waiting">,
   programs: ReadonlyMap<string, Catalog>
 ) {

@@ -146,8 +146,8 @@ const decide = Effect.fnUntraced(function*(
   { isBatchFull, lanes, locked, parts }: Taken
 ) {
   const catalogs = yield* programs.catalogsAt(parts)
-  const loaded = yield* readDependents(parts)
-  const { areAllRead, decidable: decidableOf, state } = yield* Load.state(loaded, catalogs)
+  const loaded = yield* readDependentsOf(parts)
+  const { areAllRead, decidable: decidableOf, state } = yield* Load.readState(loaded, catalogs)
   const decidable = loaded.parts.flatMap((part): ReadonlyArray<DecidablePart> => {
     const queued = decidableOf(part.queued)
     return queued.length === 0 ? [] : [{ ...part, queued }]
@@ -190,9 +190,9 @@ interface Loaded extends Omit<Load.Dependents, "areAllRead"> {
  * Reads the dependents of the events of all parts. Where these are too many for one batch, reads them part by part,
  * each with an equal share of the remaining limit. Parts for which nothing remains are absent from the result.
  */
-const readDependents = Effect.fnUntraced(function*(parts: ReadonlyArray<Part>) {
+const readDependentsOf = Effect.fnUntraced(function*(parts: ReadonlyArray<Part>) {
   const queued = parts.flatMap((part) => part.queued)
-  const joint = yield* Load.dependents(queued, maxDependents)
+  const joint = yield* Load.readDependents(queued, maxDependents)
   if (joint.areAllRead) {
     return { ...joint, queued, parts: parts.map((part) => ({ ...part, maxDependents })) } satisfies Loaded
   }
@@ -205,7 +205,7 @@ const readDependents = Effect.fnUntraced(function*(parts: ReadonlyArray<Part>) {
     const { integratorId, queued } = part
     if (left <= 0) break
     const share = fairShare(left, parts.length - index)
-    const own = yield* Load.dependents(queued, share)
+    const own = yield* Load.readDependents(queued, share)
     for (const [key, dependents] of own.waiting) {
       waiting.set(key, dependents)
       left -= dependents.length
