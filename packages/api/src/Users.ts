@@ -1,6 +1,5 @@
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
 import { defaultPageSize } from "@card-rewards/domain/Pagination"
-import type { UserBalance } from "@card-rewards/domain/Balance"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -16,7 +15,8 @@ export const layer = HttpApiBuilder.group(
       .handle("get", ({ params }) =>
         forIntegrator((id, { users }) => Effect.map(users.get(id, params.userId), (user) => ({ user }))))
       .handle("balance", ({ params }) =>
-        forIntegrator((id, { rewards }) => Effect.map(rewards.balance(id, params.userId), encodeBalance)))
+        forIntegrator((id, { rewards }) =>
+          Effect.map(rewards.balance(id, params.userId), (balance) => HttpServerResponse.jsonUnsafe(balance))))
       .handle("rewards", ({ params, query: { cursor, limit = defaultPageSize } }) =>
         forIntegrator((id, { rewards }) =>
           Effect.map(rewards.list(id, params.userId, { cursor, limit }), (page) =>
@@ -35,20 +35,3 @@ export const layer = HttpApiBuilder.group(
             HttpServerResponse.jsonUnsafe({ spendEvent }))))
   })
 )
-
-/** As the schema would encode it, which takes longer than the read itself. */
-const encodeBalance = ({ balances, userId }: UserBalance) => {
-  const encoded: typeof UserBalance.Encoded = {
-    userId,
-    balances: balances.map((balance) => ({
-      asset: balance.asset,
-      expected: balance.expected.toString(),
-      pending: balance.pending.toString(),
-      claimable: balance.claimable.toString(),
-      paid: balance.paid.toString(),
-      owed: balance.owed.toString(),
-      awaitingFunding: balance.awaitingFunding.toString()
-    }))
-  }
-  return HttpServerResponse.jsonUnsafe(encoded)
-}

@@ -1,4 +1,4 @@
-import type { UserBalance } from "@card-rewards/domain/Balance"
+import type { AssetBalance, UserBalance } from "@card-rewards/domain/Balance"
 import { type InvalidRequest, NotFound, type Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId, UserId } from "@card-rewards/domain/Ids"
 import { assets } from "@card-rewards/domain/Money"
@@ -23,11 +23,11 @@ export class Rewards extends Context.Service<Rewards, {
     userId: UserId,
     page: Page
   ) => Effect.Effect<typeof RewardPage.Encoded, InvalidRequest | Unavailable>
-  /** A user's balance in each asset, USDC first. */
+  /** A user's balance in each asset in its wire format, USDC first. */
   readonly balance: (
     integratorId: IntegratorId,
     userId: UserId
-  ) => Effect.Effect<UserBalance, NotFound | Unavailable>
+  ) => Effect.Effect<typeof UserBalance.Encoded, NotFound | Unavailable>
 }>()("@card-rewards/core/Rewards") {
   static readonly layer = Layer.effect(
     Rewards,
@@ -124,8 +124,6 @@ const readCursor = (cursor: string) => {
     : Effect.succeed([...digits].reduce((sum, digit) => sum * 36n + BigInt(Number.parseInt(digit, 36)), 0n))
 }
 
-type AssetBalance = UserBalance["balances"][number]
-
 const balance = Effect.fnUntraced(function*(
   upToDate: UpToDate["Service"],
   integratorId: IntegratorId,
@@ -134,19 +132,18 @@ const balance = Effect.fnUntraced(function*(
 ) {
   const rows = yield* upToDate.read(integratorId, userId, reading)
   if (rows.length === 0) return yield* NotFound.of("user", userId)
-  return { userId, balances: assets.flatMap((asset) => rows.filter((row) => row.asset === asset).map(withoutDue)) }
+  return { userId, balances: assets.flatMap((asset) => rows.filter((row) => row.asset === asset).map(encodeBalance)) }
 })
 
-const withoutDue = (
-  { asset, awaitingFunding, claimable, expected, owed, paid, pending }: AssetBalance
-): AssetBalance => ({
-  asset,
-  expected,
-  pending,
-  claimable,
-  paid,
-  owed,
-  awaitingFunding
+/** As the schema would encode it, which takes longer than the read itself. */
+const encodeBalance = (row: BalanceRow): typeof AssetBalance.Encoded => ({
+  asset: row.asset,
+  expected: row.expected.toString(),
+  pending: row.pending.toString(),
+  claimable: row.claimable.toString(),
+  paid: row.paid.toString(),
+  owed: row.owed.toString(),
+  awaitingFunding: row.awaitingFunding.toString()
 })
 
 /** The columns of {@link readBalances}, in their order there. */

@@ -110,12 +110,12 @@ layer(liveMoneyLayer, { excludeTestServices: true })("several workers and client
           const { balances: [usdc] } = yield* rewards.balance(integratorId, userId)
           assert.deepStrictEqual(usdc, {
             asset: "USDC",
-            expected: 700_000n,
-            pending: 0n,
-            claimable: 0n,
-            paid: 1_400_000n,
-            owed: 0n,
-            awaitingFunding: 0n
+            expected: "700000",
+            pending: "0",
+            claimable: "0",
+            paid: "1400000",
+            owed: "0",
+            awaitingFunding: "0"
           })
         }
         assert.deepStrictEqual((yield* vault.get(integratorId)).balances[0], { asset: "USDC", held: 0n, free: 0n })
@@ -259,7 +259,7 @@ const submit = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: U
 /** Claims half of the claimable money, if there is any, so that some refunds come after the payment. */
 const claimHalf = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: UserId) {
   const { balances: [usdc] } = yield* (yield* Rewards).balance(integratorId, userId)
-  const amount = (usdc?.claimable ?? 0n) / 2n
+  const amount = BigInt(usdc?.claimable ?? 0) / 2n
   if (amount === 0n) return
   yield* (yield* Vault).claim(integratorId, { ...move(`half of ${userId}`, amount), userId })
 })

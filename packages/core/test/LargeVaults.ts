@@ -1,9 +1,10 @@
 import { Processing } from "@card-rewards/core/Processing"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { Rewards } from "@card-rewards/core/Rewards"
+import { UserBalance } from "@card-rewards/domain/Balance"
 import { IntegratorId, Reference, UserId } from "@card-rewards/domain/Ids"
 import { assert } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 
 /** All rewards of one user; pending ones. */
@@ -25,7 +26,8 @@ export const usdc = (reference: string, amount: bigint) => ({
 
 /** A user's balance in USDC. */
 export const balanceOf = Effect.fnUntraced(function*(integratorId: IntegratorId, userId: string) {
-  const { balances } = yield* (yield* Rewards).balance(integratorId, UserId.make(userId))
+  const read = yield* (yield* Rewards).balance(integratorId, UserId.make(userId))
+  const { balances } = Schema.decodeSync(UserBalance)(read)
   const { awaitingFunding, claimable, owed, paid, pending } = balances[0] ?? assert.fail("no balance")
   return { awaitingFunding, claimable, owed, paid, pending }
 })

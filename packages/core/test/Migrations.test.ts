@@ -283,12 +283,12 @@ layer(Layer.provideMerge(services, liveLayer), { excludeTestServices: true })("m
         const { balances } = yield* (yield* Rewards).balance(integratorId, ann)
         assert.deepStrictEqual(balances[0], {
           asset: "USDC",
-          expected: 1_000_000n,
-          pending: 0n,
-          claimable: 1_250_000n,
-          paid: 1_500_000n,
-          owed: 0n,
-          awaitingFunding: 0n
+          expected: "1000000",
+          pending: "0",
+          claimable: "1250000",
+          paid: "1500000",
+          owed: "0",
+          awaitingFunding: "0"
         })
         yield* audited
         // the seals go on from those that were copied

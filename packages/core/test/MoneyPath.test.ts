@@ -46,7 +46,8 @@ const usdc = Effect.fnUntraced(function*(id: IntegratorId) {
   const [balance] = balances
   if (balance === undefined) throw new Error("no balance")
   const { asset: _, ...amounts } = balance
-  return Object.fromEntries(Object.entries(amounts).filter(([, amount]) => amount !== 0n))
+  const notZero = Object.entries(amounts).filter(([, amount]) => amount !== "0")
+  return Object.fromEntries(notZero.map(([name, amount]) => [name, BigInt(amount)]))
 })
 
 const move = (reference: string, amount: bigint) => ({
