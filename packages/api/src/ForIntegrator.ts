@@ -7,7 +7,7 @@ import type { Services } from "./Services.ts"
  * The integrator of a request, which the pipeline provides with the services of its cell: one entry of the context for
  * both, because each entry that is provided copies the context.
  */
-export class Entered {
+export class AdmittedIntegrator {
   readonly integratorId: IntegratorId
   readonly services: Services
 
@@ -22,7 +22,7 @@ export const forIntegrator = <A, E, R>(
   act: (integratorId: IntegratorId, services: Services) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R | CurrentIntegrator> =>
   Effect.withFiber((fiber) => {
-    const entered = Context.getUnsafe(fiber.context, CurrentIntegrator)
-    if (!(entered instanceof Entered)) throw new Error("a handler outside the pipeline")
-    return act(entered.integratorId, entered.services)
+    const admitted = Context.getUnsafe(fiber.context, CurrentIntegrator)
+    if (!(admitted instanceof AdmittedIntegrator)) throw new Error("a handler outside the pipeline")
+    return act(admitted.integratorId, admitted.services)
   })

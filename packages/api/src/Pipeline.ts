@@ -6,7 +6,7 @@ import { Clock, Context, Effect, type Fiber, Layer, Option, Schema } from "effec
 import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
 import { Cells } from "./Cells.ts"
-import { Entered } from "./ForIntegrator.ts"
+import { AdmittedIntegrator } from "./ForIntegrator.ts"
 import { LargeAnswers } from "./LargeAnswers.ts"
 import { clientOf } from "./Pipeline/ClientAddress.ts"
 import { ConcurrencyLimit } from "./Pipeline/ConcurrencyLimit.ts"
@@ -84,8 +84,8 @@ const make = Effect.gen(function*() {
       if (services === undefined) return Effect.fail(notOwned())
       const { cell } = services
       if (!concurrency.enter(rateClass, { integratorId, cell }, fiber)) return Refusals.busy
-      const entered = Effect.provideService(handle, CurrentIntegrator, new Entered(integratorId, services))
-      const handling = cell === undefined ? entered : Effect.annotateLogs(entered, "cell", cell)
+      const provided = Effect.provideService(handle, CurrentIntegrator, new AdmittedIntegrator(integratorId, services))
+      const handling = cell === undefined ? provided : Effect.annotateLogs(provided, "cell", cell)
       noteCell(fiber, cell)
       return isJoined ? handling : slots.run(integratorId, handling)
     }

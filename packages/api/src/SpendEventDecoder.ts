@@ -56,13 +56,14 @@ export const decode = (text: string, integratorId: IntegratorId) => {
 const decodeOne = (json: unknown, integratorId: IntegratorId): Effect.Effect<SpendEvent, Refusal> => {
   const event = decodeCompiled(json)
   return event === undefined
-    ? Effect.flatMap(Problems.decodeBody(decodeBySchema, json, { maxValues }), (event) => own(event, integratorId))
-    : own(event, integratorId)
+    ? Effect.flatMap(Problems.decodeBody(decodeBySchema, json, { maxValues }), (event) =>
+      requireOwn(event, integratorId))
+    : requireOwn(event, integratorId)
 }
 
 type Refusal = InvalidRequest | IntegratorMismatch
 
-const own = (event: SpendEvent, integratorId: IntegratorId): Effect.Effect<SpendEvent, IntegratorMismatch> =>
+const requireOwn = (event: SpendEvent, integratorId: IntegratorId): Effect.Effect<SpendEvent, IntegratorMismatch> =>
   event.integratorId === integratorId
     ? Effect.succeed(event)
     : Effect.fail(new IntegratorMismatch({ message: "integratorId is not the integrator of this API key" }))

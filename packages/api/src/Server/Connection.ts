@@ -16,7 +16,7 @@ export const maxHandled = 16
 export const maxWaitingBehindOthers = 20_000
 
 /** A request that has not started. */
-export interface Request {
+export interface PendingRequest {
   readonly response: Response
   /** Whose turn it is to wait for. */
   readonly owner: () => string
@@ -46,7 +46,7 @@ export class Connection implements LinkedEntry<Connection> {
   private readonly shared: Shared
   /** The responses of the requests that are handled. */
   private readonly handled: Array<Response> = []
-  private waiting: Array<Request> = []
+  private waiting: Array<PendingRequest> = []
   private isStarting = false
   private isScheduled = false
   private hasRequest = false
@@ -82,7 +82,7 @@ export class Connection implements LinkedEntry<Connection> {
   }
 
   /** Handles a request in its turn. Where too many wait, this connection is closed. */
-  handle(request: Request): void {
+  handle(request: PendingRequest): void {
     this.hasRequest = true
     if (this.waiting.length === 0 && this.mayStart) return this.start(request)
     if (!this.shared.waiting.take(this.client)) return this.close()
@@ -91,7 +91,7 @@ export class Connection implements LinkedEntry<Connection> {
   }
 
   /** Handles a request in its turn, as the last one of its connection. */
-  handleLast(request: Request): void {
+  handleLast(request: PendingRequest): void {
     skipFurtherRequests(this.socket)
     request.response.setHeader("connection", "close")
     this.handle(request)
@@ -114,7 +114,7 @@ export class Connection implements LinkedEntry<Connection> {
   }
 
   /** One request at a time waits for its owner's turn, so that the next one knows whether the answers are read. */
-  private start({ handle, owner, response }: Request): void {
+  private start({ handle, owner, response }: PendingRequest): void {
     this.isStarting = true
     const start = () => {
       this.isStarting = false
