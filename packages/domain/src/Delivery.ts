@@ -157,9 +157,9 @@ export const maxInFlightPerEndpoint = 16
 /** How many more attempts an endpoint may have in flight; with `probe` it is the one probe of an open breaker. */
 export const allowance = (
   breaker: Breaker,
-  input: { readonly inFlight: number; readonly perEndpoint: number; readonly now: number }
+  input: { readonly inFlight: number; readonly now: number }
 ): { readonly attempts: number; readonly probe: boolean } => {
-  if (!isOpen(breaker)) return { attempts: Math.max(0, input.perEndpoint - input.inFlight), probe: false }
+  if (!isOpen(breaker)) return { attempts: Math.max(0, maxInFlightPerEndpoint - input.inFlight), probe: false }
   const isDue = input.inFlight === 0 && (breaker.probeAt ?? 0) <= input.now
   return { attempts: isDue ? 1 : 0, probe: isDue }
 }

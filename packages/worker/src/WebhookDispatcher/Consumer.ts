@@ -13,7 +13,6 @@ import {
   breakerAfter,
   isOpen,
   isSuccess,
-  maxInFlightPerEndpoint,
   type RetryDelays
 } from "@card-rewards/domain/Delivery"
 import { recentMillis, slowMillis } from "@card-rewards/domain/DeliverySlots"
@@ -201,7 +200,7 @@ export class Consumer {
     // a failed attempt keeps its slot until it is recorded, so that few follow it before the breaker opens
     if (this.window.readyCount === 0) return { attempts: 0, isProbe: false }
     const inFlight = this.sendings.length + this.outcomes.failed
-    const { attempts, probe } = allowance(this.breaker, { inFlight, perEndpoint: maxInFlightPerEndpoint, now })
+    const { attempts, probe } = allowance(this.breaker, { inFlight, now })
     const isSigned = this.reading?.secrets !== undefined
     return { attempts: isSigned ? Math.min(attempts, this.window.readyCount) : 0, isProbe: probe }
   }
