@@ -46,7 +46,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
   const deliveries = yield* Deliveries
   const clock = yield* Clock.Clock
   const consumers = new Consumers(options.cellShares)
-  yield* Effect.addFinalizer(() => Effect.sync(() => consumers.limits.forget(consumers)))
+  yield* Effect.addFinalizer(() => Effect.sync(() => consumers.cellShares.forget(consumers)))
   const stored = (yield* DispatcherWakeUp) ?? (yield* Latch.make())
   const wakeUps = { reads: yield* Latch.make(), records: yield* Latch.make() }
   const sender = yield* Sender.make(consumers, wakeUps)

@@ -29,7 +29,7 @@ class Holder {
 
   readAndSend(): void {
     this.now += 101
-    const request = this.consumer.request(this.now, 0)
+    const request = this.consumer.beginRead(this.now, 0)
     for (const one of request === undefined ? [] : this.log.read(request, this.now)) this.consumer.add(one, this.now)
     this.send()
   }

@@ -98,7 +98,7 @@ const compare = Effect.fnUntraced(function*(seed: number) {
     if (result.stored.size === 0) consumer = undefined
   })
   const deliver = Effect.fnUntraced(function*(holder: Consumer) {
-    const request = holder.request(now, 0)
+    const request = holder.beginRead(now, 0)
     if (request !== undefined) yield* read(holder, request)
     const { attempts, isProbe } = holder.offer(now)
     for (const sending of holder.begin(Math.min(attempts, 4), isProbe, now)) {

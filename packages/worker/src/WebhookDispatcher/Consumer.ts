@@ -117,17 +117,17 @@ export class Consumer {
   }
 
   /**
-   * What to read now, if anything; where the last read found all there was, not before `pollMillis` have passed. While
-   * the window has `maxBytes` of bodies, nothing is added.
+   * Begins a read, if there may be something to read now; where the last one found all there was, not before
+   * `pollMillis` have passed. While the window has `maxBytes` of bodies, nothing is added.
    */
-  request(now: number, pollMillis: number, maxBytes = maxReadBytes): ReadRequest | undefined {
+  beginRead(now: number, pollMillis: number, maxBytes = maxReadBytes): ReadRequest | undefined {
     if (!this.canRead) {
       this.isUnread = true
       return undefined
     }
     const sinceMillis = now - this.readAt
     const isOld = sinceMillis >= freshMillis || sinceMillis < 0
-    if (!isOld && !this.isLow && (!this.window.isLow || sinceMillis < pollMillis)) return undefined
+    if (!isOld && !this.isReadDue && (!this.window.isLow || sinceMillis < pollMillis)) return undefined
     this.isReading = true
     this.isUnread = false
     const { room, size } = this.window
@@ -143,7 +143,7 @@ export class Consumer {
   }
 
   /** Whether it is to be read at once: there is room for more events, and there may be some. */
-  get isLow(): boolean {
+  get isReadDue(): boolean {
     const { isLow, log, replay } = this.window
     return this.canRead && !this.isSuspect && (((log.hasMore || this.isUnread) && isLow) || replay?.isLow === true)
   }

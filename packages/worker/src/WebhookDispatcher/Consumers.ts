@@ -22,16 +22,16 @@ interface Offer {
 
 /** The endpoints that a worker holds in a cell, by integrator: one endpoint cannot use up the slots of the others. */
 export class Consumers implements Iterable<Held> {
-  /** Those of all cells of the process. */
-  readonly limits: CellShares
+  /** The limits of all cells of the process. */
+  readonly cellShares: CellShares
   private readonly held = new Map<string, Held>()
   /** Endpoints are served in turn: behind which one the next round begins. */
   private last = ""
   /** Recent attempts in flight, as of the last `begin`: once they are not, others may start. */
   recent = 0
 
-  constructor(limits = new CellShares()) {
-    this.limits = limits
+  constructor(cellShares = new CellShares()) {
+    this.cellShares = cellShares
   }
 
   get count(): number {
@@ -62,8 +62,8 @@ export class Consumers implements Iterable<Held> {
   }
 
   /** Whether there is something to read at once. */
-  get areLow(): boolean {
-    for (const { consumer } of this) if (consumer.isLow) return true
+  get isReadDue(): boolean {
+    for (const { consumer } of this) if (consumer.isReadDue) return true
     return false
   }
 
@@ -93,12 +93,12 @@ export class Consumers implements Iterable<Held> {
       const { attempts, isProbe } = consumer.offer(now)
       if (attempts > 0) offers.push({ consumer, inFlight, recent, slow, attempts, isProbe })
     }
-    this.limits.note(this, usage, this.count)
-    const { inFlight, recent, slow, unrecorded } = this.limits.free(this)
+    this.cellShares.note(this, usage, this.count)
+    const { inFlight, recent, slow, unrecorded } = this.cellShares.free(this)
     const free = { limit: Math.min(inFlight, unrecorded), recentLimit: recent, slowLimit: slow }
     const shares = shareSlots(offers, free)
     for (const { attempts, slow } of shares) use(attempts, attempts, slow)
-    this.limits.note(this, usage, this.count)
+    this.cellShares.note(this, usage, this.count)
     this.last = shares.at(-1)?.consumer.lease.integratorId ?? this.last
     this.recent = usage.recent
     return shares.flatMap(({ attempts, consumer, isProbe }) => consumer.begin(attempts, isProbe, now))

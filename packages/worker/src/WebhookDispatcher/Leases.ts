@@ -24,7 +24,7 @@ const maxLeased = 64
 const maxNamed = 5
 
 /** What the fibers of a dispatcher share. */
-export interface Context {
+export interface DispatcherContext {
   readonly deliveries: Deliveries["Service"]
   readonly consumers: Consumers
   readonly sender: Sender
@@ -36,7 +36,7 @@ export interface Context {
 }
 
 /** Leases endpoints with work, and gives up those without. Returns whether there was anything. */
-export const lease = (context: Context) =>
+export const lease = (context: DispatcherContext) =>
   Effect.gen(function*() {
     const { clock, consumers, deliveries, leaseMillis, retryDelays, sender, worker } = context
     // own leases that have ended are renewed rather than leased again, which would lose what is not recorded
@@ -64,7 +64,7 @@ export const lease = (context: Context) =>
  * Extends all leases. Endpoints that are locked are tried again for a moment, because mostly it is a record of this
  * process that locks them. Where it lasts, no attempt starts that the lease might not outlast.
  */
-export const renew = Effect.fnUntraced(function*(context: Context) {
+export const renew = Effect.fnUntraced(function*(context: DispatcherContext) {
   const { clock, consumers, leaseMillis } = context
   const untilNanos = clock.monotonicTimeNanosUnsafe() + BigInt(Math.round(leaseMillis * busyPart * 1e6))
   let busy = yield* extend(context, [...consumers])
@@ -76,7 +76,7 @@ export const renew = Effect.fnUntraced(function*(context: Context) {
 })
 
 /** Extends some leases. Returns those of endpoints that are locked, which end when they did. */
-const extend = Effect.fnUntraced(function*(context: Context, leases: ReadonlyArray<Held>) {
+const extend = Effect.fnUntraced(function*(context: DispatcherContext, leases: ReadonlyArray<Held>) {
   if (leases.length === 0) return []
   const { clock, deliveries, leaseMillis } = context
   const times = timesOf(context)
@@ -94,7 +94,10 @@ const extend = Effect.fnUntraced(function*(context: Context, leases: ReadonlyArr
  * Gives up some leases of endpoints with nothing to do, or of any with nothing in flight; keeps those that are locked.
  * Where that fails, they end by themselves. Returns whether any was given up.
  */
-export const release = Effect.fnUntraced(function*({ clock, consumers, deliveries, sender }: Context, isAny: boolean) {
+export const release = Effect.fnUntraced(function*(
+  { clock, consumers, deliveries, sender }: DispatcherContext,
+  isAny: boolean
+) {
   const now = clock.currentTimeMillisUnsafe()
   const released = [...consumers].flatMap((held) => {
     const lease = held.consumer.release(now, isAny)
@@ -110,7 +113,7 @@ export const release = Effect.fnUntraced(function*({ clock, consumers, deliverie
 })
 
 /** Drops endpoints that another worker has leased, or that are deleted. */
-export const lose = ({ consumers, sender }: Context, lost: ReadonlyArray<Consumer>) => {
+export const lose = ({ consumers, sender }: DispatcherContext, lost: ReadonlyArray<Consumer>) => {
   const held = lost.filter((consumer) => consumers.get(consumer.lease.integratorId)?.consumer === consumer)
   if (held.length === 0) return Effect.void
   for (const consumer of held) sender.lose(consumer)
@@ -124,7 +127,7 @@ const names = (leases: ReadonlyArray<EndpointLease>): string => {
 }
 
 /** Counted from before the statement that leases or renews, on a clock that does not jump. */
-const timesOf = ({ clock, leaseMillis }: Context) => {
+const timesOf = ({ clock, leaseMillis }: DispatcherContext) => {
   const nowNanos = clock.monotonicTimeNanosUnsafe()
   const after = (part: number) => nowNanos + BigInt(Math.round(leaseMillis * part * 1e6))
   return { startUntilNanos: after(1 - attemptPart), endsNanos: after(1) }

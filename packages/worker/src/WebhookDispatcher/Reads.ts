@@ -1,7 +1,7 @@
 import type { ReadRequest } from "@card-rewards/core/Deliveries"
 import { Effect } from "effect"
 import type { Consumer } from "./Consumer.ts"
-import { type Context, lose } from "./Leases.ts"
+import { type DispatcherContext, lose } from "./Leases.ts"
 
 /** Bytes of bodies in the windows of a process's endpoints, at most, where none has a body larger than its part. */
 const maxBytes = 64 * 1_048_576
@@ -19,7 +19,7 @@ interface Unread {
 }
 
 /** Reads what is to be delivered, and sends it. Returns whether there may be more that can be read now. */
-export const step = (context: Context) => {
+export const step = (context: DispatcherContext) => {
   const { clock, deliveries, sender } = context
   let succeeded = 0
 
@@ -50,7 +50,7 @@ export const step = (context: Context) => {
     sender.send()
     // what ended meanwhile may be recorded now
     sender.schedule()
-    return reading.some(({ consumer }) => consumer.isLow)
+    return reading.some(({ consumer }) => consumer.isReadDue)
   })
 }
 
@@ -58,16 +58,16 @@ export const step = (context: Context) => {
  * The endpoints that one statement reads: those first that have not been read for longest. Suspects of a read that
  * failed are read apart from others, and fewer at a time, until the one is found that makes it fail.
  */
-const choose = ({ consumers }: Context, now: number): ReadonlyArray<Unread> => {
+const choose = ({ consumers }: DispatcherContext, now: number): ReadonlyArray<Unread> => {
   const pollMillis = Math.min(maxPollMillis, Math.floor(consumers.count / endpointsPerMilli))
-  const share = Math.floor(maxBytes / Math.max(consumers.count, consumers.limits.endpoints))
+  const share = Math.floor(maxBytes / Math.max(consumers.count, consumers.cellShares.endpoints))
   const longestUnread = [...consumers].sort((one, other) => one.consumer.readAt - other.consumer.readAt)
   const chosen: Array<Unread> = []
   let limit = maxRead
   for (const { consumer } of longestUnread) {
     const maxTogether = Math.min(limit, consumer.maxTogether(now))
     const isAmong = chosen[0] === undefined || chosen[0].consumer.isSuspect === consumer.isSuspect
-    const request = isAmong && chosen.length < maxTogether ? consumer.request(now, pollMillis, share) : undefined
+    const request = isAmong && chosen.length < maxTogether ? consumer.beginRead(now, pollMillis, share) : undefined
     if (request === undefined) continue
     limit = maxTogether
     chosen.push({ consumer, request })

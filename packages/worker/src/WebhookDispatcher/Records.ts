@@ -1,7 +1,7 @@
 import type { Deliveries, EndpointRecord } from "@card-rewards/core/Deliveries"
 import { Effect } from "effect"
 import type { Consumer } from "./Consumer.ts"
-import { type Context, lose } from "./Leases.ts"
+import { type DispatcherContext, lose } from "./Leases.ts"
 
 /** Endpoints that one record covers, at most. */
 const maxEndpoints = 256
@@ -15,7 +15,7 @@ interface Unrecorded {
 }
 
 /** Records what became of deliveries. Returns whether there was anything; fails where nothing could be recorded. */
-export const step = (context: Context) => {
+export const step = (context: DispatcherContext) => {
   const { clock, consumers, deliveries, sender } = context
   let atOnce = maxEndpoints
   /** Endpoints whose record was refused while others were stored; the next time they are left to their lease's end. */

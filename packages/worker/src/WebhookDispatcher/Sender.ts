@@ -65,7 +65,7 @@ export const make = Effect.fnUntraced(function*(consumers: Consumers, wakeUps: W
   /** Attempts that end in one turn of the event loop free their slots together. */
   const schedule = deferred(setImmediate, () => {
     send()
-    if (consumers.areLow) wakeUps.reads.openUnsafe()
+    if (consumers.isReadDue) wakeUps.reads.openUnsafe()
     if (consumers.canRecord) wakeUps.records.openUnsafe()
   })
 
