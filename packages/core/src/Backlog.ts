@@ -19,8 +19,8 @@ import { encodeSpendEvent, type StoredContents, storedContents } from "./StoredS
 /** Queued and waiting events; Processing/Batch.ts has a table of the states. */
 export class Backlog extends Context.Service<Backlog, {
   /**
-   * The waiting events in their wire format, newest first. The JSON of 100 events is less than 1
-   * MiB, because every text of an event has a maximum length.
+   * The waiting events in their wire format, newest first. The JSON of 100 events is less than 1 MiB, because every
+   * text of an event has a maximum length.
    */
   readonly waiting: (
     integratorId: IntegratorId,
