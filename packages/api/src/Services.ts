@@ -31,7 +31,7 @@ export interface Options {
   readonly allowPrivateNetwork: boolean
   /** The decisions' where absent. */
   readonly simulationLimits?: SimulationLimits
-  /** Those of all cells of the process; its own where absent. */
+  /** What the simulations of all cells of the process hold; a cell has its own where absent. */
   readonly simulationPermits?: Semaphore.Semaphore
   /** The number of the process's cells; 1 where absent. */
   readonly cellCount?: number

@@ -57,7 +57,7 @@ export const areOwned = (integratorIds: ReadonlyArray<string>): Statement.Fragme
   ])
 }
 
-/** Those of some slots that this cell owns, as an array. */
+/** SQL for the slots among these that this cell owns, as an array. */
 export const ownedAmong = (slots: ReadonlyArray<number>): Statement.Fragment =>
   Statement.fragment([
     Statement.literal("ARRAY(SELECT slot::int FROM cell_slots WHERE state = 'owned' AND slot = ANY("),

@@ -15,9 +15,9 @@ const batchSecrets = 100
 export interface Rotated {
   /** The secrets that were re-encrypted. */
   readonly rotated: number
-  /** Those that no configured key decrypts. */
+  /** The secrets that no configured key decrypts. */
   readonly unreadable: number
-  /** Others that are still under another key, because their slots are being moved or they changed meanwhile. */
+  /** Other secrets that are still under another key, because their slots are being moved or they changed meanwhile. */
   readonly remaining: number
 }
 

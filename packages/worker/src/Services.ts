@@ -27,7 +27,7 @@ interface Config {
   readonly allowPrivateNetwork: boolean
   /** The number of the process's cells; 1 when absent. */
   readonly cellCount?: number
-  /** Of all cells of the process; its own when absent. */
+  /** The connector of all cells of the process; a cell has its own when absent. */
   readonly connector?: Connector["Service"]
 }
 

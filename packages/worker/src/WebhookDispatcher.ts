@@ -31,7 +31,7 @@ export interface Options {
   readonly retentionDays?: number | undefined
   /** How long a lease lasts without renewal; 30 s when absent (decisions, section 7). */
   readonly leaseMillis?: number | undefined
-  /** Of all cells of the process; its own when absent. */
+  /** The limits of all cells of the process together; a cell has its own when absent. */
   readonly cellShares?: CellShares | undefined
 }
 

@@ -115,7 +115,7 @@ class Arriving {
   readonly deadlineMillis: number
   readonly count = new OwnerShares(maxIncomplete)
   readonly bytes = new OwnerShares(maxIncompleteBytes)
-  /** Those that have not arrived whole, in order of their start. */
+  /** The bodies that have not arrived whole, in order of their start. */
   readonly bodies = new LinkedList<Incomplete>()
   readonly turns = new RequestTurns()
 

@@ -41,12 +41,12 @@ export class Outcomes {
     this.blocked.push(item)
   }
 
-  /** Attempts that have ended. */
+  /** How many attempts have ended and are not recorded. */
   get count(): number {
     return this.ended.length + (this.recording?.ended.length ?? 0)
   }
 
-  /** Those of them that failed. */
+  /** How many of these attempts failed. */
   get failed(): number {
     return countFailed(this.ended) + countFailed(this.recording?.ended ?? [])
   }
