@@ -95,15 +95,6 @@ export class Programs extends Context.Service<Programs, {
   }
 }
 
-/** A program with its versions, in order: the columns of each as lists. */
-interface SummaryRow {
-  readonly programId: ProgramId
-  readonly asset: Asset
-  readonly versions: ReadonlyArray<number>
-  readonly effectiveFrom: ReadonlyArray<number>
-  readonly publishedAt: ReadonlyArray<number>
-}
-
 const publish = Effect.fnUntraced(function*(
   integratorId: IntegratorId,
   programId: ProgramId,
@@ -158,6 +149,15 @@ const readContext = Effect.fnUntraced(function*(integratorId: IntegratorId, prog
     FROM programs WHERE integrator_id = ${integratorId} AND program_id = ${programId}`
   return { now, otherPrograms: others[0]?.count ?? 0, versions: own[0] }
 })
+
+/** A program with its versions, in order: the columns of each as lists. */
+interface SummaryRow {
+  readonly programId: ProgramId
+  readonly asset: Asset
+  readonly versions: ReadonlyArray<number>
+  readonly effectiveFrom: ReadonlyArray<number>
+  readonly publishedAt: ReadonlyArray<number>
+}
 
 const list = Effect.fnUntraced(function*(integratorId: IntegratorId) {
   const sql = yield* SqlClient.SqlClient

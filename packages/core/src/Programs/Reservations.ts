@@ -26,7 +26,7 @@ export interface Reservation extends Need {
 const lightBytes = 1_048_576
 
 /** The maximum number of compiled bytes reserved by all light and by all heavy needs; a single need may have more. */
-export const reservableBytes = { light: 16 * 1_048_576, heavy: 32 * 1_048_576 }
+const reservableBytes = { light: 16 * 1_048_576, heavy: 32 * 1_048_576 }
 
 /** A need that no batch has reported for 10 s is dropped: another process has applied the event. */
 const expiresAfterNanos = 10_000_000_000n
@@ -75,6 +75,34 @@ export class Reservations {
     return reservations
   }
 
+  /**
+   * The versions to load next, up to `maxBytes` of JSON but at least one: first one version of the heavy need that was
+   * served least recently, then the versions of light needs, then those of heavy needs.
+   */
+  next(
+    reservations: ReadonlyArray<Reservation>,
+    maxBytes: number
+  ): ReadonlyArray<readonly [CachedPrograms, VersionMetadata]> {
+    const inOrder = reservations.toSorted((left, right) => left.lastLoad - right.lastLoad)
+    const light = inOrder.filter((reservation) => reservation.isLight)
+    const heavy = inOrder.filter((reservation) => !reservation.isLight)
+    const chosen = new Map<VersionMetadata, CachedPrograms>()
+    let bytes = 0
+    const choose = (reservation: Reservation, count: number) => {
+      const { entry, versions } = reservation
+      const missing = versions.filter((version) => !entry.compiled.has(version) && !chosen.has(version))
+      for (const version of missing.slice(0, count)) {
+        if (chosen.size > 0 && bytes + version.definitionBytes > maxBytes) return
+        chosen.set(version, entry)
+        bytes += version.definitionBytes
+        reservation.lastLoad = this.loads += 1
+      }
+    }
+    for (const reservation of heavy.slice(0, 1)) choose(reservation, 1)
+    for (const reservation of [...light, ...heavy]) choose(reservation, Infinity)
+    return [...chosen].map(([version, entry]) => [entry, version])
+  }
+
   /** Releases reservations whose event is no longer deferred, and those that have expired. */
   private releaseDone(decided: ReadonlyArray<LaneKey>, needs: ReadonlyArray<Need>, nowNanos: bigint): void {
     for (const [integratorId, { reportedAtNanos }] of this.waiting) {
@@ -118,34 +146,6 @@ export class Reservations {
     const same = [...this.reserved.values()].filter((other) => other.isLight === isLight)
     const used = same.reduce((sum, other) => sum + other.bytes, 0)
     return same.length === 0 || used + bytes <= (isLight ? reservableBytes.light : reservableBytes.heavy)
-  }
-
-  /**
-   * The versions to load next, up to `maxBytes` of JSON but at least one: first one version of the heavy need that was
-   * served least recently, then the versions of light needs, then those of heavy needs.
-   */
-  next(
-    reservations: ReadonlyArray<Reservation>,
-    maxBytes: number
-  ): ReadonlyArray<readonly [CachedPrograms, VersionMetadata]> {
-    const inOrder = reservations.toSorted((left, right) => left.lastLoad - right.lastLoad)
-    const light = inOrder.filter((reservation) => reservation.isLight)
-    const heavy = inOrder.filter((reservation) => !reservation.isLight)
-    const chosen = new Map<VersionMetadata, CachedPrograms>()
-    let bytes = 0
-    const choose = (reservation: Reservation, count: number) => {
-      const { entry, versions } = reservation
-      const missing = versions.filter((version) => !entry.compiled.has(version) && !chosen.has(version))
-      for (const version of missing.slice(0, count)) {
-        if (chosen.size > 0 && bytes + version.definitionBytes > maxBytes) return
-        chosen.set(version, entry)
-        bytes += version.definitionBytes
-        reservation.lastLoad = this.loads += 1
-      }
-    }
-    for (const reservation of heavy.slice(0, 1)) choose(reservation, 1)
-    for (const reservation of [...light, ...heavy]) choose(reservation, Infinity)
-    return [...chosen].map(([version, entry]) => [entry, version])
   }
 }
 
