@@ -69,7 +69,7 @@ export const maxScanned = 10_000
 export const maxLags = 100
 
 /** A busy endpoint is behind for moments, again and again. It is reported once it is behind for this long. */
-export const minLagMillis = 60_000
+const minLagMillis = 60_000
 
 const isOwn = literal(`integrator_id NOT IN (${integratorsOnTheMove})`)
 

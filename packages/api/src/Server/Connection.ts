@@ -16,7 +16,7 @@ export const maxHandled = 16
 export const maxWaitingBehindOthers = 20_000
 
 /** A request that has not started. */
-export interface PendingRequest {
+interface PendingRequest {
   readonly response: Response
   /** Whose turn it is to wait for. */
   readonly owner: () => string

@@ -14,7 +14,7 @@ const positions = columnList({
 const rewardsOf = positions.pick("integrator_id", "generation", "reward")
 
 /** A delivery's position in the order of a reward of an endpoint. */
-export type Position = Written<typeof positions>
+type Position = Written<typeof positions>
 
 /**
  * SQL for the chain of a delivery, as the index `retries_open` and the worker's window have it: its reward, or minus

@@ -96,7 +96,7 @@ export const decideParts = (state: State, parts: ReadonlyArray<DecidablePart>, b
       failed.set(part.integratorId, result.failure)
       continue
     }
-    const { events, outcome: own, units } = result.success
+    const { decided: ownDecided, events, outcome: own, units } = result.success
     left -= units
     work.set(part.integratorId, { units, events })
     outcome.applied.push(...own.applied)
@@ -105,7 +105,7 @@ export const decideParts = (state: State, parts: ReadonlyArray<DecidablePart>, b
     outcome.done.push(...own.done)
     outcome.vaultChanges.push(...own.vaultChanges)
     outcome.deferred.push(...own.deferred)
-    decided.push(...result.success.decided)
+    decided.push(...ownDecided)
   }
   return { outcome, work, failed, decided }
 }
@@ -115,7 +115,7 @@ export const decideParts = (state: State, parts: ReadonlyArray<DecidablePart>, b
  * applied event is followed by its dependents, depth first (decisions, section 5.7). Where these do not all fit, it is
  * partly applied.
  */
-export const decidePart = (state: State, part: DecidablePart, share: number) => {
+const decidePart = (state: State, part: DecidablePart, share: number) => {
   const outcome = emptyOutcome()
   const usersWithPartlyApplied = new Set<string>()
   const usersWithDeferred = new Set<string>()

@@ -13,7 +13,7 @@ import { type CacheLimits, VersionCache } from "./VersionCache.ts"
 export const maxLoadBytes = 1_048_576
 
 /** The maximum number of versions whose metadata one transaction reads, unless the first integrator has more. */
-export const maxMetadataRows = 20_000
+const maxMetadataRows = 20_000
 
 /** How often programs of an integrator have been published, as a transaction has read it. */
 export interface ProgramsRevision {

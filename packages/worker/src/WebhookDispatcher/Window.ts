@@ -16,7 +16,7 @@ export const maxEvents = 128
 export const maxRetries = 24
 
 /** Events that may be delivered, or become retries, after an earlier one that is still in flight, at most. */
-export const maxAhead = 10_000
+const maxAhead = 10_000
 
 /**
  * What a worker has read for one endpoint and not recorded yet. Of one reward, and of one event, one delivery at a time
