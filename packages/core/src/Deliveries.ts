@@ -1,6 +1,6 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import { Cache, Context, Effect, Exit, Layer } from "effect"
-import type { SqlClient } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import type {
   EndpointLease,
@@ -64,10 +64,10 @@ export class Deliveries extends Context.Service<Deliveries, {
         // a failure of the database is not kept
         timeToLive: (exit) => Exit.isSuccess(exit) ? secretsTimeToLive : 0
       })
-      const services = yield* Effect.context<SqlClient.SqlClient>()
+      const sql = yield* SqlClient.SqlClient
       // not traced: they are repeated all the time, and each attempt has a span of its own
       const run = <A, E>(effect: Effect.Effect<A, E, SqlClient.SqlClient>) =>
-        effect.pipe(Effect.withTracerEnabled(false), Effect.provideContext(services))
+        effect.pipe(Effect.withTracerEnabled(false), Effect.provideService(SqlClient.SqlClient, sql))
       return Deliveries.of({
         lease: (options) => run(Database.withinRequestDeadline(lease(options))),
         renew: (leases, until) => run(Database.withinRequestDeadline(renew(leases, until))),

@@ -50,6 +50,10 @@ export class Journal extends Context.Service<Journal, {
   )
 }
 
+/**
+ * Entries with the longest ids are read up to the limit, of which a page has a part: a running sum of their bytes in
+ * the statement made ordinary pages 6 % slower.
+ */
 const list = Effect.fnUntraced(function*(integratorId: IntegratorId, after: bigint, limit: number) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<Owned & { readonly entry: bigint | null; readonly text: string }>`

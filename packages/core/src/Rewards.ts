@@ -13,7 +13,7 @@ import { columnList, int4, nullable, numeric, type Row, text } from "./Database/
 import { encodeReward } from "./Ledger/RewardRow.ts"
 import * as Tables from "./Tables.ts"
 import * as Tracing from "./Tracing.ts"
-import { type Due, dueOf, nowOf, timeOfReads, UpToDate, type UserRead, userReads } from "./UpToDate.ts"
+import { dueOf, nowOf, timeOfReads, UpToDate, type UserRead, userReads } from "./UpToDate.ts"
 
 /** A user's rewards and balances, exact at the time of the read. */
 export class Rewards extends Context.Service<Rewards, {
@@ -52,7 +52,7 @@ export class Rewards extends Context.Service<Rewards, {
   ).pipe(Layer.provide(UpToDate.layer))
 }
 
-const due = nullable(text<NonNullable<Due>>())
+const due = nullable(text())
 
 const shown = Tables.rewards.pick(
   "integrator_id",
@@ -106,7 +106,7 @@ const readPage = Effect.fnUntraced(function*(
   const now = yield* nowOf(integratorId)
   const values = yield* sql`
     SELECT ${shown.names}, (
-        SELECT min(${dueOf(sql, now)}) FROM user_balances b
+        SELECT string_agg(${dueOf(sql, now)}, ' ' ORDER BY b.asset) FROM user_balances b
         WHERE b.integrator_id = ${integratorId} AND b.user_id = ${userId}
       ) AS due
     FROM rewards r WHERE ${sql.literal(rewardsOfUser("r"))} = (${value.text(integratorId)}, ${value.text(userId)})

@@ -5,13 +5,16 @@ import { SqlClient, type Statement } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
 import { deadlineStart, value, WaitingSince, withinRequestDeadline, withOneDeadline } from "./Database.ts"
 import { perRow } from "./Database/PlannerHints.ts"
-import { bool, columnList, int4, timestamptz } from "./Database/Table.ts"
+import { bool, columnList, int4, text, timestamptz } from "./Database/Table.ts"
 import * as Ledger from "./Ledger.ts"
 import * as Tables from "./Tables.ts"
 import { type Applied, catchUpBatch, type DueRead } from "./UpToDate/CatchUp.ts"
 
-/** Whether a user has due rewards (`due`), has waiting rewards that recoveries may fund (`waiting`), or neither. */
-export type Due = "due" | "waiting" | null
+/**
+ * `due` where a user has due rewards; else the asset and the creation of the first waiting reward, such as `USDC12`;
+ * null where none waits. Of several assets they are in a row.
+ */
+export type Due = string | null
 
 /** The maximum number of reads of one batch: as many as one transaction can apply due rewards, one for each. */
 const maxReads = 250
@@ -50,6 +53,11 @@ export interface UserRead {
   readonly at: number
 }
 
+/** A read that has found these waiting rewards, and nothing due; see {@link Due}. */
+interface WaitingRead extends UserRead {
+  readonly waiting: string
+}
+
 /** The rows `t` of {@link UserRead}s. */
 export const userReads = columnList({
   ...Tables.users.pick("integrator_id", "user_id").columns,
@@ -66,7 +74,7 @@ export const timeOfReads = (sql: SqlClient.SqlClient) =>
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  const isFundable = yield* Batcher.ofReads<UserRead, boolean>({
+  const isFundable = yield* Batcher.ofReads<WaitingRead, boolean>({
     name: "UpToDate.readFundable",
     keyOf: ({ integratorId }) => integratorId,
     read: (reads) => Effect.provideService(readFundable(reads), SqlClient.SqlClient, sql)
@@ -88,28 +96,28 @@ const make = Effect.gen(function*() {
       Effect.map((applied) => applied === "all")
     )
 
-  const needsMore = (
+  const needsMore = Effect.fnUntraced(function*(
     rows: ReadonlyArray<{ readonly due: Due }>,
-    read: UserRead
-  ): Effect.Effect<boolean, Unavailable> => {
-    if (rows.some(({ due }) => due === "due")) return Effect.succeed(true)
-    return rows.some(({ due }) => due === "waiting") ? isFundable(read) : Effect.succeed(false)
-  }
+    user: Pick<DueRead, "integratorId" | "userId">
+  ) {
+    // each row of a page has all of the user's
+    const found = [...new Set(rows.flatMap(({ due }) => due ?? []))].toSorted().join(" ")
+    if (found === "" || found.includes("due")) return found !== ""
+    return yield* isFundable({ ...user, waiting: found, at: yield* Clock.currentTimeMillis })
+  })
 
   const read: UpToDate["Service"]["read"] = Effect.fnUntraced(function*(integratorId, userId, reading) {
     const since = yield* deadlineStart
     let rows = yield* reading
     if (rows.every(({ due }) => due === null)) return rows
-    const at = yield* Clock.currentTimeMillis
-    const user = { integratorId, userId, at }
-    const request = { integratorId, userId, isSlow: false, waitingSince: at }
+    const request = { integratorId, userId, isSlow: false, waitingSince: yield* Clock.currentTimeMillis }
     return yield* Effect.gen(function*() {
-      if (!(yield* needsMore(rows, user))) return rows
+      if (!(yield* needsMore(rows, request))) return rows
       yield* Ledger.applyAllDue(Effect.gen(function*() {
         const isAll = yield* catchUp(request)
         rows = yield* reading
         // others' rewards may be left, on which the user's do not depend
-        return isAll || !(yield* needsMore(rows, user))
+        return isAll || !(yield* needsMore(rows, request))
       }))
       return rows
     }).pipe(withinRequestDeadline, Effect.provideService(WaitingSince, since))
@@ -134,34 +142,35 @@ export const nowOf = Effect.fnUntraced(function*(integratorId: IntegratorId) {
 
 /** SQL for {@link Due} of a row `b` of user_balances. */
 export const dueOf = (sql: SqlClient.SqlClient, now: Statement.Fragment) =>
-  sql`CASE WHEN b.due_at <= ${now} THEN 'due' WHEN b.awaiting_funding > 0 THEN 'waiting' END`
+  sql`CASE WHEN b.due_at <= ${now} THEN 'due' WHEN b.awaiting_funding > 0 THEN b.asset || b.first_waiting END`
 
 const fundable = columnList({ position: int4(), is_fundable: bool() })
+const waitingReads = columnList({ ...userReads.columns, waiting: text() })
 
 /**
- * Whether money is assigned to waiting rewards of the users, or recoveries from users who owe may fund them. Users who
- * owe and have a due or assigned reward are found by their partial indexes.
+ * Whether money is assigned to waiting rewards of the users, or recoveries from users who owe the same asset may fund
+ * them; or whether it did, after the read that found them: the first one has left then. Users who owe and have a due or
+ * assigned reward are found by their partial indexes. They are sorted as the index is: where a row only has to exist,
+ * PostgreSQL ignores the order, and takes any index.
  */
-const readFundable = Effect.fnUntraced(function*(reads: ReadonlyArray<UserRead>) {
+const readFundable = Effect.fnUntraced(function*(reads: ReadonlyArray<WaitingRead>) {
   const sql = yield* SqlClient.SqlClient
+  const owing = sql`SELECT true FROM user_balances o
+    WHERE o.integrator_id = b.integrator_id AND o.asset = b.asset AND o.owed > 0`
   const rows = fundable.rows(yield* sql`
-    SELECT t.position, EXISTS (
-      SELECT 1 FROM vault_balances v CROSS JOIN LATERAL (
-        SELECT 1 FROM user_balances b WHERE b.integrator_id = v.integrator_id AND b.user_id = t.user_id
-          AND b.asset = v.asset AND b.first_waiting <= v.assigned_to LIMIT 1
-      ) b WHERE v.integrator_id = t.integrator_id AND v.assigned > 0 ${perRow}
-    ) OR EXISTS (
-      SELECT 1 FROM vault_balances v CROSS JOIN LATERAL (
-        SELECT 1 FROM user_balances b WHERE b.integrator_id = v.integrator_id AND b.asset = v.asset AND b.owed > 0
-          AND b.due_at <= i.now ORDER BY b.due_at, b.due_creation LIMIT 1
-      ) b WHERE v.integrator_id = t.integrator_id ${perRow}
-    ) OR EXISTS (
-      SELECT 1 FROM vault_balances v CROSS JOIN LATERAL (
-        SELECT 1 FROM user_balances b WHERE b.integrator_id = v.integrator_id AND b.asset = v.asset AND b.owed > 0
-          AND b.first_waiting <= v.assigned_to ORDER BY b.first_waiting LIMIT 1
-      ) b WHERE v.integrator_id = t.integrator_id AND v.assigned > 0 ${perRow}
-    )
-    FROM ${userReads.unnest(reads.map((read, position) => ({ ...read, position })))} ${timeOfReads(sql)}`.values)
+    SELECT t.position, coalesce((
+      SELECT string_agg(b.asset || b.first_waiting, ' ' ORDER BY b.asset) <> t.waiting OR bool_or(coalesce(
+        (${owing} AND o.due_at <= i.now ORDER BY o.due_at, o.due_creation LIMIT 1),
+        (
+          SELECT b.first_waiting <= v.assigned_to OR (
+            ${owing} AND o.first_waiting <= v.assigned_to ORDER BY o.first_waiting LIMIT 1
+          ) FROM vault_balances v WHERE v.integrator_id = b.integrator_id AND v.asset = b.asset AND v.assigned > 0
+        ),
+        false
+      )) FROM user_balances b
+      WHERE b.integrator_id = t.integrator_id AND b.user_id = t.user_id AND b.awaiting_funding > 0
+    ), true)
+    FROM ${waitingReads.unnest(reads.map((read, position) => ({ ...read, position })))} ${timeOfReads(sql)}`.values)
   const fundableAt = new Set(rows.flatMap(({ isFundable, position }) => isFundable ? [position] : []))
   return (position: number) => fundableAt.has(position)
 })

@@ -13,7 +13,7 @@ import {
   type VaultOperationRequest,
   type VaultStatus
 } from "@card-rewards/domain/Vault"
-import { Context, Effect, Layer, Struct } from "effect"
+import { Context, Effect, Layer, Option, Struct } from "effect"
 import { SqlClient } from "effect/sql"
 import { transaction, value, withinRequestDeadline } from "./Database.ts"
 import type { Row } from "./Database/Table.ts"
@@ -93,7 +93,12 @@ export class Vault extends Context.Service<Vault, {
           operate(integratorId, "withdrawal", request, { allow: () => Effect.void, apply: withdraw, record }).pipe(run)
         ),
         claim: Effect.fn("Vault.claim")((integratorId, request, record) =>
-          operate(integratorId, "claim", request, { allow: requireUser, apply: claim, record }).pipe(run)
+          operate(integratorId, "claim", request, {
+            allow: requireUser,
+            canPrecedeDue: canPrecedeRecoveries,
+            apply: claim,
+            record
+          }).pipe(run)
         )
       })
     })
@@ -136,33 +141,43 @@ const replaceLowFunds = (integratorId: IntegratorId, asset: Asset, threshold: bi
     return before?.lowFunds ?? null
   }))
 
-/** Recognises a repeated request, or applies the operation to a book in which all due rewards are applied. */
+/**
+ * Recognises a repeated request, or applies the operation to a book in which all due rewards are applied, or which it
+ * can precede.
+ */
 const operate = <Request extends Operation, E1, R1, E2, R2>(
   integratorId: IntegratorId,
   kind: "deposit" | "withdrawal" | "claim",
   request: Request,
-  { allow, apply, record = noAction }: {
+  { allow, apply, canPrecedeDue = () => false, record = noAction }: {
     readonly allow: (integratorId: IntegratorId, request: Request) => Effect.Effect<void, E1, R1>
     readonly apply: (book: Ledger.Book, request: Request) => Effect.Effect<void, E2, R2>
+    readonly canPrecedeDue?: (book: Ledger.Book, request: Request) => boolean
     readonly record: RecordAction | undefined
   }
 ) => {
   const { amount: { amount, asset }, reference, userId } = request
-  const userIds = new Set(userId === undefined ? [] : [userId])
-  return Ledger.operate({ integratorId, userIds }, Effect.fnUntraced(function*(book) {
-    const recorded = (duplicate: boolean) =>
-      Effect.as(
-        record(duplicate ? "unchanged" : "done"),
-        { reference, vaultId: book.vaultId, duplicate } satisfies SimulationRecorded
-      )
-    const known = yield* findOperation(integratorId, kind, request)
-    if (known !== undefined) return yield* known.same ? recorded(true) : conflict(reference)
-    yield* allow(integratorId, request)
-    if (amount === 0n) return yield* refuse(reference, "The amount must be greater than zero")
-    book.operation = { kind, reference, asset, amount, ...(userId === undefined ? {} : { userId, rewards: [] }) }
-    yield* apply(book, request)
-    return yield* recorded(false)
-  }))
+  const recorded = (book: Ledger.Book, duplicate: boolean) =>
+    Effect.as(
+      record(duplicate ? "unchanged" : "done"),
+      { reference, vaultId: book.vaultId, duplicate } satisfies SimulationRecorded
+    )
+  return Ledger.operate({
+    touched: { integratorId, userIds: new Set(userId === undefined ? [] : [userId]) },
+    answer: Effect.fnUntraced(function*(book) {
+      const known = yield* findOperation(integratorId, kind, request)
+      if (known !== undefined) return known.same ? Option.some(yield* recorded(book, true)) : yield* conflict(reference)
+      yield* allow(integratorId, request)
+      if (amount === 0n) return yield* refuse(reference, "The amount must be greater than zero")
+      return Option.none()
+    }),
+    canPrecedeDue: (book) => canPrecedeDue(book, request),
+    apply: Effect.fnUntraced(function*(book) {
+      book.operation = { kind, reference, asset, amount, ...(userId === undefined ? {} : { userId, rewards: [] }) }
+      yield* apply(book, request)
+      return yield* recorded(book, false)
+    })
+  })
 }
 
 /** Whether the reference was used before, and if so, whether by the same operation. */
@@ -216,6 +231,15 @@ const withdraw = Effect.fnUntraced(function*(book: Ledger.Book, request: VaultOp
   if (amount > book.vault[asset].free) return yield* refuse(reference, "The vault has less free money than this amount")
   book.move(moveOf(request, "free", "world"))
 })
+
+/**
+ * Whether nothing of what is due to others changes the user's claimable rewards: the user's own due ones are applied,
+ * and none waits, which recoveries could fund.
+ */
+const canPrecedeRecoveries = (book: Ledger.Book, { amount: { asset }, userId }: ClaimRequest) => {
+  const { awaitingFunding, owed } = book.user(userId, asset)
+  return book.isOnlyOwingBehind && owed === 0n && awaitingFunding === 0n && !book.isClaiming(userId, asset)
+}
 
 const claim = Effect.fnUntraced(function*(book: Ledger.Book, request: ClaimRequest) {
   const { amount: { amount, asset }, reference, userId } = request

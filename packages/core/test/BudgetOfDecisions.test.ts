@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { notApplied, processEvents, setUp } from "./Quarantined.ts"
+import { notApplied, processEvents, rewardCount, setUp } from "./Quarantined.ts"
 import { moneyLayer } from "./Spending.ts"
 import { startMillis } from "./TestLayer.ts"
 
@@ -35,6 +35,23 @@ layer(moneyLayer)("the budget of a batch", (it) => {
       }
       assert.isAbove(before, 1.2 * maxUnits * 1_024)
       assert.deepStrictEqual(yield* notApplied(integratorId), [])
+    }))
+
+  it.effect("bounds the bytes of the ids of the rewards that a batch stores", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(startMillis)
+      const [programs, clearings] = [10, 90]
+      const longest = (index: number) => "\u{1F600}".repeat(126) + `${index + 10}`
+      const { integratorId, send } = yield* setUp({ programs, idOf: longest })
+      for (let index = 0; index < clearings; index++) yield* send({ externalTransactionId: longest(index) })
+      let before = 0
+      while ((yield* processEvents) > 0) {
+        const rewards = yield* rewardCount(integratorId)
+        // two ids of 506 bytes and two short ones
+        assert.isAtMost((rewards - before) * 2 * 506, maxUnits * 512)
+        before = rewards
+      }
+      assert.strictEqual(before, programs * clearings)
     }))
 
   it.effect("bounds the campaigns that a batch evaluates", () =>

@@ -1,8 +1,9 @@
-import { value } from "@card-rewards/core/Database"
+import * as Database from "@card-rewards/core/Database"
 import { Integrators } from "@card-rewards/core/Integrators"
 import * as Ledger from "@card-rewards/core/Ledger"
 import { lockVault } from "@card-rewards/core/Locks"
 import { Rewards } from "@card-rewards/core/Rewards"
+import { type Due, dueOf, nowOf, UpToDate } from "@card-rewards/core/UpToDate"
 import { type IntegratorId, UserId } from "@card-rewards/domain/Ids"
 import { until } from "@card-rewards/testing/Polling"
 import { assert, layer } from "@effect/vitest"
@@ -108,10 +109,39 @@ layer(liveMoneyLayer, { excludeTestServices: true })("reads of users with due re
       yield* addRewards(locked, { prefix: "ann", users: "one", count: users, state: "Pending", claimableAt })
       yield* addOwed(locked, "an", 1, 0)
       const sql = yield* SqlClient.SqlClient
-      yield* sql`UPDATE user_balances SET owed = ${value.int4(users)}
+      yield* sql`UPDATE user_balances SET owed = ${Database.value.int4(users)}
         WHERE integrator_id = ${locked} AND user_id = 'ann'`
       yield* assertOneWaits(locked, other)
     }))
+
+  it.effect("do not wait for the vault where only another asset's users who owe have due rewards", () =>
+    Effect.gen(function*() {
+      const integratorId = yield* setUp("AwaitingFunding")
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`INSERT INTO user_balances (integrator_id, user_id, asset, awaiting_funding, pending, claimable, paid,
+          owed, due_at, due_creation)
+        VALUES (${integratorId}, 'ann', 'EURe', 0, 1, 0, 0, 1, '2020-01-01', 1)`
+      const release = yield* lock(integratorId)
+      assert.deepStrictEqual(new Set(yield* readAll(integratorId)), new Set([0n]))
+      yield* release
+    }))
+
+  it.effect("are exact where another transaction recovers what funds the rewards after the rows are read", () =>
+    Effect.gen(function*() {
+      const integratorId = yield* setUp("AwaitingFunding")
+      const sql = yield* SqlClient.SqlClient
+      const claimableAt = yield* Clock.currentTimeMillis
+      yield* addRewards(integratorId, { prefix: "ann", users: "one", count: 1, state: "Pending", claimableAt })
+      yield* sql`UPDATE user_balances SET owed = 1 WHERE integrator_id = ${integratorId} AND user_id = 'ann'`
+      const now = yield* nowOf(integratorId)
+      const rows = sql<{ waits: boolean; due: Due }>`
+        SELECT awaiting_funding > 0 AS waits, ${dueOf(sql, now)} AS due
+        FROM user_balances b WHERE b.integrator_id = ${integratorId} AND b.user_id = 'user2'`
+      const recover = yield* Effect.cached(Ledger.catchUp([{ integratorId, userIds: new Set() }]))
+      const reading = Database.withoutDeadline(Effect.tap(rows, recover))
+      const read = (yield* UpToDate).read(integratorId, UserId.make("user2"), reading)
+      assert.deepStrictEqual(yield* read, [{ waits: false, due: null }])
+    }).pipe(Effect.provide(UpToDate.layer)))
 
   it.effect("are answered beside one of a user whose rows are broken", () =>
     Effect.gen(function*() {

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Logger } from "effect"
 import { SqlClient } from "effect/sql"
 import { addRewards } from "./BulkRewards.ts"
-import { ofAnn, pending, setUp, statesOf } from "./LargeVaults.ts"
+import { ofAnn, pending, setUp, statesOf, workAll } from "./LargeVaults.ts"
 import { liveMoneyLayer } from "./Spending.ts"
 
 /** Makes updates of a table fail as on a full disk, also those of no row, while `effect` runs. */
@@ -46,6 +46,24 @@ layer(liveMoneyLayer, { excludeTestServices: true })("the worker's step on a vau
       const error = yield* Effect.flip(whileFull("vaults", step))
       assert.deepStrictEqual([error._tag, lines], ["Unavailable", []])
       yield* step
+    }))
+
+  it.effect("follows for each vault where work_at is reset, as after the clocks were set back", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { matureRewards } = yield* Processing
+      const [due, later] = [yield* setUp, yield* setUp]
+      const laterAt = later.now + 1e9
+      yield* addRewards(due.integratorId, { ...ofAnn, ...pending, count: 1, claimableAt: due.now })
+      yield* addRewards(later.integratorId, { ...ofAnn, ...pending, count: 1, claimableAt: laterAt })
+      yield* sql`UPDATE vaults SET work_at = now() + interval '1 hour'`
+      assert.strictEqual(yield* matureRewards, 0)
+      yield* sql`UPDATE vaults SET work_at = now() - interval '1 s' WHERE work_at > now()`
+      yield* workAll
+      assert.deepStrictEqual(yield* statesOf(due.integratorId), { Claimable: 1 })
+      const rows = yield* sql<{ workAt: number }>`SELECT work_at FROM vaults
+        WHERE integrator_id = ${later.integratorId}`
+      assert.deepStrictEqual(rows, [{ workAt: laterAt - 1_000 }])
     }))
 
   it.effect("logs any other failure as an error", () =>

@@ -61,6 +61,18 @@ describe("a request of the connector", () => {
       assert.strictEqual(requests, 1)
     }).pipe(withConnector(), Effect.scoped))
 
+  it.live("returns the status that follows a `100 Continue` for which it has not asked, over one connection", () =>
+    Effect.gen(function*() {
+      const receiver = yield* httpsReceiver((request, response) => {
+        response.writeContinue()
+        request.resume().on("end", () => response.writeHead(202).end("ok"))
+      })
+      const postAndWait = Effect.tap(post(urlOf(receiver)), connectionReleased)
+      const answer = { status: 202, bodySnippet: "ok" }
+      assert.deepStrictEqual(yield* Effect.replicateEffect(postAndWait, 2), [answer, answer])
+      assert.strictEqual(receiver.connections(), 1)
+    }).pipe(withConnector(), Effect.scoped))
+
   it.live("reads both forms of retry-after, and ignores other values", () =>
     Effect.gen(function*() {
       const begin = Date.now()

@@ -90,7 +90,8 @@ describe("time and size", () => {
 
   it.live.each<readonly [string, string]>([
     ["early hints", "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"],
-    ["102 responses", "HTTP/1.1 102 Processing\r\n\r\n"]
+    ["102 responses", "HTTP/1.1 102 Processing\r\n\r\n"],
+    ["100 responses", "HTTP/1.1 100 Continue\r\n\r\n"]
   ])("a few %s come before the answer; without end, and without a pause, they are no HTTP", ([, interim]) =>
     Effect.gen(function*() {
       const few = yield* rawReceiver((socket) => socket.write(`${interim.repeat(16)}HTTP/1.1 204 No Content\r\n\r\n`))

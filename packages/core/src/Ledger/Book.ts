@@ -63,6 +63,8 @@ export class Book {
   readonly reservedTo: Record<Asset, bigint> = { USDC: 0n, EURe: 0n }
   /** Whether the budget ran out before all due rewards were applied; nothing else may move the vault's money then. */
   isBehind = false
+  /** Whether of a book that is behind no touched user who owes nothing has a due reward outside an unfinished claim. */
+  isOnlyOwingBehind = false
   /** Real time at which background work on the vault is next due, in milliseconds. */
   workAt: number | undefined
   /** Whether `workAt` has to be computed again when the book is written. */

@@ -30,12 +30,18 @@ export const applyDue = Effect.fnUntraced(function*(books: ReadonlyMap<Integrato
 /**
  * Where users who owe have left books behind after {@link applyDue}, applies due rewards of touched users who owe
  * nothing, up to `limit` in each book. These free no money, so that they need not wait for those of users who owe.
+ * Where these were all, it sets {@link Book.isOnlyOwingBehind}.
  */
 export const applyOutsideOrder = Effect.fnUntraced(function*(books: Iterable<Book>, limit: number) {
   const behind = [...books].filter(({ accounts, isBehind }) => isBehind && accounts.some(({ owed }) => owed > 0n))
   for (const book of behind) book.budget = limit
   const due = yield* readDue(behind, (book, { asset, owed, userId }) => owed === 0n && !book.isClaiming(userId, asset))
-  for (const [book, rows] of due) yield* matureInOrder(book, rows)
+  for (const book of behind) {
+    const rows = due.get(book) ?? []
+    yield* matureInOrder(book, rows)
+    book.isOnlyOwingBehind = rows.length <= limit && !reservedAndDue(book).some(({ asset, userId }) =>
+      book.user(userId, asset).owed === 0n)
+  }
 })
 
 /** Continues the claims of touched users and of users who owe, none of whose rewards may mature before. */

@@ -2,7 +2,7 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Result } from "effect"
 import type { VersionMetadata } from "../Programs/Catalog.ts"
 import { apply, isReady, type VaultChange } from "./Apply.ts"
-import { decidingUnits, estimatesMovedBy, fairShare, maxUnits, rewardsChangedBy } from "./Budget.ts"
+import { decidingUnits, estimatesMovedBy, fairShare, maxUnits, rewardUnits } from "./Budget.ts"
 import { neededVersions } from "./Needs.ts"
 import {
   authorizationOf,
@@ -129,7 +129,7 @@ const decidePart = (state: State, part: DecidablePart, share: number) => {
     const estimates = estimatesMovedBy(state, event)
     const before = decidingUnits(state)
     const changes = apply(state, event)
-    units += 1 + estimates + rewardsChangedBy(changes) + decidingUnits(state) - before
+    units += 1 + estimates + rewardUnits(event, changes) + decidingUnits(state) - before
     outcome.applied.push(event)
     for (const change of changes) outcome.vaultChanges.push({ event, change })
     return applyAll(dependentsOf(state, event))

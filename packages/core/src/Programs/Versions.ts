@@ -80,7 +80,9 @@ export const makeVersions = Effect.fnUntraced(function*(limits: CacheLimits) {
 
 /**
  * Transactions of one integrator load one after another. Each would use all of the time that the event loop has: four
- * at once, of quotes that each need 11 MB of definitions, delayed the requests of other integrators by 0.2 s.
+ * at once, of quotes that each need 11 MB of definitions, delayed the requests of other integrators by 0.2 s. While one
+ * hangs on a half-open connection, those of its integrator that need versions which are not compiled are answered 503
+ * at their own deadlines: an earlier answer would only be repeated, and find the same.
  */
 const ensureBy = (readDefinitions: ReturnType<typeof readInto>["readDefinitions"]) => {
   const loadMissing = Effect.fnUntraced(function*(catalog: Catalog, versions: ReadonlyArray<VersionMetadata>) {

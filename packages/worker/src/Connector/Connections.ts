@@ -1,4 +1,5 @@
 import { Client } from "undici"
+import { acceptContinue } from "./AcceptContinue.ts"
 import { ConnectorError } from "./ConnectorError.ts"
 import type { OpenSocket, Target } from "./GuardedSocket.ts"
 
@@ -111,7 +112,10 @@ export class Connections {
       bodyTimeout: 0
     })
     const connection: Connection = { client, receiver, madeAt: undefined, opened: undefined, receivedBefore: 0 }
-    client.on("connect", () => void (connection.madeAt = nowMillis()))
+    client.on("connect", () => {
+      connection.madeAt = nowMillis()
+      if (connection.opened !== undefined) acceptContinue(connection.opened.socket)
+    })
     client.on("disconnect", () => {
       connection.madeAt = undefined
       connection.opened = undefined

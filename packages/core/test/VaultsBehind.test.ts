@@ -1,0 +1,72 @@
+import * as Ledger from "@card-rewards/core/Ledger"
+import { Vault } from "@card-rewards/core/Vault"
+import { UserId } from "@card-rewards/domain/Ids"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect } from "effect"
+import { addOwed, addRewards } from "./BulkRewards.ts"
+import { balanceOf, ofAnn, setUp, statesOf, usdc, workAll } from "./LargeVaults.ts"
+import { liveMoneyLayer } from "./Spending.ts"
+
+/** A vault with more due rewards of users who owe than one request applies, and two of `ann`, who owes nothing. */
+const setUpBehind = Effect.gen(function*() {
+  const { integratorId, now } = yield* setUp
+  yield* addRewards(integratorId, { prefix: "owing", users: 100, count: 100, state: "Pending", claimableAt: now - 1e6 })
+  yield* addRewards(integratorId, { ...ofAnn, count: 2, state: "Pending", claimableAt: now })
+  yield* addOwed(integratorId, "owing", 100, 1)
+  return { integratorId, now }
+})
+
+/** A request applies 10 due rewards, and then fails where it depends on more of them. */
+const onePiece = Effect.provide(Context.make(Ledger.PieceSize, 10).pipe(Context.add(Ledger.CatchUpMillis, 0)))
+
+const claimOf = (reference: string, amount: bigint) => ({ ...usdc(reference, amount), userId: UserId.make("ann") })
+
+const tagOf = Effect.match({
+  onFailure: ({ _tag }: { readonly _tag: string }) => _tag,
+  onSuccess: ({ duplicate }: { readonly duplicate: boolean }) => duplicate ? "duplicate" : "done"
+})
+
+layer(liveMoneyLayer, { excludeTestServices: true })("beside many due rewards of users who owe", (it) => {
+  it.effect("claims of other users are answered at once", () =>
+    Effect.gen(function*() {
+      const { integratorId } = yield* setUpBehind
+      const vault = yield* Vault
+      assert.strictEqual(yield* onePiece(tagOf(vault.claim(integratorId, claimOf("c", 1n)))), "done")
+      assert.strictEqual(yield* onePiece(tagOf(vault.claim(integratorId, claimOf("c2", 2n)))), "SimulationRefused")
+      // one piece beside the claim; that of the refused one is rolled back
+      assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 1, Paid: 11, Pending: 90 })
+      yield* workAll
+      const [balance] = (yield* vault.get(integratorId)).balances
+      assert.deepStrictEqual(balance, { asset: "USDC", held: 101n, free: 100n })
+      assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 1, Paid: 101 })
+    }))
+
+  it.effect("repeated requests are answered at once", () =>
+    Effect.gen(function*() {
+      const { integratorId, now } = yield* setUp
+      const vault = yield* Vault
+      yield* vault.deposit(integratorId, usdc("d", 5n))
+      yield* addRewards(integratorId, { prefix: "owing", users: 50, count: 50, state: "Pending", claimableAt: now })
+      const waiting = { prefix: "w", users: "one", count: 9, state: "AwaitingFunding" } as const
+      yield* addRewards(integratorId, { ...waiting, claimableAt: now })
+      yield* addOwed(integratorId, "owing", 50, 1)
+      const repeated = onePiece(tagOf(vault.deposit(integratorId, usdc("d", 5n))))
+      assert.strictEqual(yield* repeated, "duplicate")
+      const conflict = onePiece(tagOf(vault.withdraw(integratorId, usdc("d", 5n))))
+      assert.strictEqual(yield* conflict, "SimulationConflict")
+    }))
+
+  it.effect("what moves the money that these return, or what it may fund, is answered after them", () =>
+    Effect.gen(function*() {
+      const { integratorId, now } = yield* setUpBehind
+      const vault = yield* Vault
+      assert.strictEqual(yield* onePiece(tagOf(vault.withdraw(integratorId, usdc("w", 1n)))), "Unavailable")
+      const waiting = { ...ofAnn, count: 1_000, state: "AwaitingFunding", claimableAt: now } as const
+      yield* addRewards(integratorId, waiting)
+      yield* addOwed(integratorId, "owing", 100, 1)
+      assert.strictEqual(yield* onePiece(tagOf(vault.deposit(integratorId, usdc("d", 5n)))), "Unavailable")
+      assert.strictEqual(yield* onePiece(tagOf(vault.claim(integratorId, claimOf("c", 1n)))), "Unavailable")
+      yield* workAll
+      assert.strictEqual((yield* balanceOf(integratorId, "ann")).claimable, 102n)
+    }))
+})
