@@ -199,7 +199,7 @@ layer(moneyLayer)("from a spend event to a claim", (it) => {
       yield* audited
     }).pipe(Effect.provideService(Ledger.ServedAtOnce, servedAtOnce)))
 
-  it.effect("an estimate is capped by the newest version with an open authorization", () =>
+  it.effect("an estimate is capped by the newest version under which an open authorization is expected to earn", () =>
     Effect.gen(function*() {
       const id = yield* setUp()
       const { publish } = yield* Programs
@@ -210,6 +210,9 @@ layer(moneyLayer)("from a spend event to a claim", (it) => {
       yield* processAll
       assert.deepStrictEqual(yield* usdc(id), { expected: 1_000_000n })
       yield* pass(id, 700_000)
+      yield* send(id, { kind: "authorization", externalTransactionId: "a0", amount: { currency: "USD", amount: "0" } })
+      yield* processAll
+      assert.deepStrictEqual(yield* usdc(id), { expected: 1_000_000n })
       yield* send(id, { kind: "authorization", externalTransactionId: "a2" })
       yield* processAll
       assert.deepStrictEqual(yield* usdc(id), {})

@@ -100,23 +100,26 @@ const replace = (state: State, before: AuthorizationState, after: AuthorizationS
   estimate(state, before, after)
 }
 
-/** Updates the estimates of an authorization's programs by the difference between its two versions. */
+/**
+ * Updates the estimates of an authorization's programs by the difference between its two versions. It is part of an
+ * estimate while it is expected to earn: one of nothing has no effect, also not on the version whose caps count.
+ */
 const estimate = (state: State, before: AuthorizationState | undefined, after: AuthorizationState): void => {
-  const wasOpen = before !== undefined && !before.closed
-  if (!wasOpen && after.closed) return
-  const opened = (wasOpen ? -1 : 0) + (after.closed ? 0 : 1)
+  const [centsBefore, centsAfter] = [before === undefined ? 0n : openCents(before), openCents(after)]
+  if (centsBefore === centsAfter) return
   for (const { metadata, version } of versionsInForce(state, after.integratorId, after.currency, after.occurredAt)) {
     const purchase = { at: after.occurredAt, mcc: after.mcc, attributes: after.attributes }
-    const now = evaluateIn(state, version, { ...purchase, cents: openCents(after) })
+    const now = evaluateIn(state, version, { ...purchase, cents: centsAfter })
     if (now === undefined) continue
-    // an authorization that was not open had no part in the estimates
-    const then = wasOpen ? evaluateIn(state, version, { ...purchase, cents: openCents(before) }) : undefined
+    const then = centsBefore === 0n ? undefined : evaluateIn(state, version, { ...purchase, cents: centsBefore })
+    const rawBefore = then?.raw ?? 0n
+    if (now.raw === rawBefore) continue
     groupOf(state, {
       integratorId: after.integratorId,
       userId: after.userId,
       month: monthOf(after.occurredAt),
       programId: version.programId
-    }).estimate(metadata, now.category, opened, now.raw - (then?.raw ?? 0n))
+    }).estimate(metadata, now.category, Number(now.raw > 0n) - Number(rawBefore > 0n), now.raw - rawBefore)
   }
 }
 

@@ -11,7 +11,10 @@ export interface CategoryUsage {
   readonly stored: RowVersion | undefined
 }
 
-/** The open authorizations of one version and category: their number, and the sum of their amounts before caps. */
+/**
+ * The open authorizations that are expected to earn under one version in one category: their number, and the sum of
+ * their amounts before caps.
+ */
 export interface Estimate {
   readonly version: VersionMetadata
   readonly categoryId: string | undefined
@@ -34,7 +37,7 @@ export class Group {
   private earnedInMonth = 0n
   /** By version and category; most groups have none. */
   private open: Map<string, Estimate> | undefined
-  /** By version, the open authorizations of all categories, where there are any. */
+  /** By version, the number of such authorizations of all categories, where there are any. */
   private openOf: Map<VersionMetadata, number> | undefined
   private newest: NewestOpen | undefined
   private readonly catalog: Catalog
@@ -78,7 +81,10 @@ export class Group {
     }
   }
 
-  /** Changes the estimate of one authorization: `authorizations` is 1 when it opens, −1 when it closes, else 0. */
+  /**
+   * Changes an estimate by the part of one authorization: `authorizations` is 1 where it has had none, −1 where it has
+   * none any more, else 0.
+   */
   estimate(version: VersionMetadata, categoryId: string | undefined, authorizations: number, raw: bigint): void {
     this.remember()
     const all = this.estimatesForWrite()
@@ -104,7 +110,7 @@ export class Group {
     return this.expectedBefore === undefined ? 0n : this.expected() - this.expectedBefore
   }
 
-  /** The newest version with open authorizations, and the next one. */
+  /** The newest version under which open authorizations are expected to earn, and the next one. */
   newestOpen(): NewestOpen {
     return this.newest ??= newestOf(this.openOf?.keys() ?? [])
   }

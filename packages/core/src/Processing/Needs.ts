@@ -100,8 +100,8 @@ class Needed {
   }
 
   /**
-   * Adds the version that caps the estimates of a group, if it pays in the asset: the newest one with an open
-   * authorization, and also the next one where the event may close the last authorization of the newest.
+   * Adds the version that caps the estimates of a group, if it pays in the asset: the newest one with an estimate, and
+   * also the next one where the event may end the last estimate of the newest.
    */
   private addCaps(group: Group | undefined, closing = noVersions, asset?: Asset): void {
     const [newest, next] = group?.newestOpen() ?? []

@@ -250,7 +250,7 @@ export class Model extends Money {
     return assetNames.map((asset) => ({ asset, expected: `${this.expected(user, asset)}`, ...this.sums(user, asset) }))
   }
 
-  /** Section 5.6: the estimates of open authorizations, capped per program and month by the newest version involved. */
+  /** Section 5.6: what open authorizations are expected to earn, capped per program and month by the newest version. */
   private expected(user: string, asset: AssetName): bigint {
     let total = 0n
     for (const [program, versions] of this.programs) {
@@ -266,7 +266,7 @@ export class Model extends Money {
           at,
           attributes: this.attributesAt(spend)
         })
-        return found === undefined ? [] : [{ version, month: monthName(at), ...found }]
+        return found === undefined || found.raw === 0n ? [] : [{ version, month: monthName(at), ...found }]
       })
       for (const month of new Set(estimates.map((one) => one.month))) {
         const inMonth = estimates.filter((one) => one.month === month)
