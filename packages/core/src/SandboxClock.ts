@@ -19,8 +19,8 @@ export class SandboxClock extends Context.Service<SandboxClock, {
   /** The clock's current time. */
   readonly get: (integratorId: IntegratorId) => Effect.Effect<ClockReading, Unavailable>
   /**
-   * Moves the clock to `now` and returns its current time. A request for the current time, or a repeat of the last
-   * accepted `now`, changes nothing. Fails with {@link InvalidRequest} beyond the year 9000.
+   * Moves the clock to `now` and returns its current time. A repeat of the last accepted `now` changes nothing. Fails
+   * with {@link InvalidRequest} beyond the year 9000.
    */
   readonly set: (
     integratorId: IntegratorId,
@@ -51,7 +51,7 @@ const set = Effect.fnUntraced(function*(integratorId: IntegratorId, now: Instant
   const sql = yield* SqlClient.SqlClient
   yield* lockVault(integratorId)
   const clock = yield* read(integratorId)
-  if (now === clock.now || now === clock.movedTo) return { now: clock.now }
+  if (now === clock.movedTo) return { now: clock.now }
   if (now < clock.now) {
     return yield* new ClockCannotGoBack({ now: clock.now, message: "The sandbox clock moves forward only" })
   }

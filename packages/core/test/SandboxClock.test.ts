@@ -37,11 +37,13 @@ it.layer(layer)("SandboxClock", (it) => {
       assert.deepStrictEqual(yield* clock.get(integratorId), { now: at(60_000) })
     }))
 
-  it.effect("a move to the present time, and a repeat of the last move, change nothing", () =>
+  it.effect("a move to the present time, and a repeat of the last one, change nothing", () =>
     Effect.gen(function*() {
       const clock = yield* SandboxClock
       const integratorId = yield* newIntegrator
       assert.deepStrictEqual(yield* clock.set(integratorId, at(0)), { now: at(0) })
+      yield* TestClock.adjust(10)
+      assert.deepStrictEqual(yield* clock.set(integratorId, at(0)), { now: at(10) })
       yield* clock.set(integratorId, at(60_000))
       yield* TestClock.adjust(1_000)
       assert.deepStrictEqual(yield* clock.set(integratorId, at(60_000)), { now: at(61_000) })
