@@ -112,6 +112,16 @@ layer(TestApi.layer(), { excludeTestServices: true })("a body that arrives in pa
       assert.include(yield* send([...text, ...text, ...text, ...text]), "HTTP/1.1 400 ")
     }).pipe(Effect.scoped))
 
+  it.effect("and is large counts until its request ends, however many its integrator sends one after the other", () =>
+    Effect.gen(function*() {
+      const api = yield* TestApi
+      const json = { events: "x".repeat(1_000_000) }
+      // of nine at once the last one would be beyond the integrator's share
+      for (let sent = 0; sent < 9; sent++) {
+        assert.strictEqual((yield* api.send("POST", "/v1/spend-events/batch", { json })).status, 400)
+      }
+    }))
+
   it.effect("is decoded in its integrator's turn, where another one completes many that take long at once", () =>
     Effect.gen(function*() {
       const { key, otherKey } = yield* TestApi
