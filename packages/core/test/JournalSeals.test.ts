@@ -115,6 +115,12 @@ layer(services)("seals of the journal", (it) => {
       yield* TestClock.adjust("21 seconds")
       yield* sealAll
       assert.deepStrictEqual(yield* lengths, [1_000, 1_000, 500, 1_000, 1])
+      // a clock that was ahead when the last one was made postpones none
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`UPDATE journal_seals SET sealed_at = sealed_at + interval '1 h' WHERE integrator_id = ${integratorId}`
+      yield* addEntries(integratorId, plain(1))
+      yield* sealAll
+      assert.deepStrictEqual(yield* lengths, [1_000, 1_000, 500, 1_000, 1, 1])
     }))
 
   it.effect("of a backlog are made without a pause, and others have their turns meanwhile", () =>
