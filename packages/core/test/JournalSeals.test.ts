@@ -143,6 +143,17 @@ layer(services)("seals of the journal", (it) => {
       assert.strictEqual(yield* sealedOf(large), 18_000)
     }))
 
+  it.effect("are made once, also where another process makes those that this one is about to", () =>
+    Effect.gen(function*() {
+      const integratorId = yield* newIntegrator
+      const { latest, sealNext } = yield* JournalSeals
+      yield* addEntries(integratorId, plain(3))
+      yield* sealNext
+      yield* Effect.provide(sealAll, Layer.fresh(JournalSeals.layer))
+      yield* sealAll
+      assert.deepInclude(yield* latest(integratorId), { seal: 1n, fromEntry: 1n, toEntry: 3n })
+    }))
+
   it.effect("are listed page by page, and the last one is found without them", () =>
     Effect.gen(function*() {
       const { latest, list } = yield* JournalSeals
