@@ -1,7 +1,11 @@
+import * as Connection from "@card-rewards/admin/CellMove/Connection"
+import { copySlots } from "@card-rewards/admin/CellMove/CopySlots"
+import { migrationsLock } from "@card-rewards/core/Database/Migrations"
 import { until } from "@card-rewards/testing/Polling"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
+import { contentOf, query, tablesWithRows } from "./CellContent.ts"
 import { admin, connection, DatabaseUrl, emptyDatabase } from "./Cli.ts"
 import { createEndpoint } from "./Endpoint.ts"
 import { purchase } from "./Purchase.ts"
@@ -14,32 +18,12 @@ const run = Effect.fnUntraced(function*(...args: ReadonlyArray<string>) {
 const move = (from: string, to: string, deleteAfter = "0") =>
   run("cells", "move", "--slots", "0-255", "--from", from, "--to", to, "--json", "--delete-after", deleteAfter)
 
-const query = <A extends object>(text: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<A>(text)).pipe(Effect.provide(connection))
-
 const statesOf = Effect.map(
   query<{ cell: string; state: string; n: number }>(`
     SELECT 'a' AS cell, state, count(*)::int AS n FROM public.cell_slots GROUP BY 2
     UNION ALL SELECT 'b', state, count(*)::int FROM cell_b.cell_slots GROUP BY 2 ORDER BY 1, 2`),
   (rows) => rows.map(({ cell, n, state }) => `${cell} ${state} ${n}`)
 )
-
-/** The rows of integrators in each table of a schema as text; partitions are parts of their table. */
-const contentOf = Effect.fnUntraced(function*(schema: string) {
-  const tables = yield* query<{ name: string }>(`SELECT relname AS name FROM pg_class
-    WHERE relnamespace = '${schema}'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY 1`)
-  const content: Record<string, ReadonlyArray<string>> = {}
-  for (const { name } of tables) {
-    if (["cell_slots", "effect_sql_migrations", "operator_actions"].includes(name)) continue
-    const rows = yield* query<{ row: string }>(`SELECT t::text AS row FROM ${schema}.${name} t ORDER BY 1`)
-    content[name] = rows.map(({ row }) => row)
-  }
-  return content
-})
-
-const tablesWithRows = (schema: string) =>
-  Effect.map(contentOf(schema), (content) =>
-    Object.entries(content).filter(([, rows]) => rows.length > 0).map(([name]) => name))
 
 /** Copies a table from `a` to `b` before the tables that it references. */
 const copyWithoutKeys = (name: string) =>
@@ -224,14 +208,20 @@ layer(emptyDatabase, { excludeTestServices: true })("slots that move", (it) => {
         FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'card-rewards cells move'
         ORDER BY backend_start`)
       yield* until("the copy", movers, (all) => all.some(({ waits }) => waits))
+      // neither is a worker of the source to remove old attempts, nor a migration to begin
+      const lock = `pg_try_advisory_xact_lock(hashtext('keep_delivery_attempts')) OR
+        pg_try_advisory_xact_lock(${migrationsLock})`
+      assert.deepStrictEqual(yield* query(`SELECT ${lock} AS "isFree"`), [{ isFree: false }])
       const migrating = yield* Effect.forkChild(run("migrate"))
       const migration = query(`SELECT FROM pg_stat_activity
         WHERE datname = current_database() AND application_name = 'card-rewards migrate' AND wait_event = 'advisory'`)
       yield* until("the migration waits", migration, (all) => all.length > 0)
       const first = (yield* movers).slice(0, 2).map(({ pid }) => pid)
-      const { stderr } = yield* move("a", "b")
-      assert.match(stderr, /^Cell a: another move of its slots is running \(process \d+ of its server\)\n$/)
-      assert.include(first, Number(/process (\d+)/.exec(stderr)?.[1]))
+      const fence = run("cells", "fence", "--slots", "0", "--from", "a", "--to", "b")
+      for (const { stderr } of yield* Effect.all([move("a", "b"), move("b", "a"), fence], { concurrency: 3 })) {
+        assert.match(stderr, /^Cell a: another move of its slots is running \(process \d+ of its server\)\n$/)
+        assert.include(first, Number(/process (\d+)/.exec(stderr)?.[1]))
+      }
 
       yield* query(`SELECT pg_terminate_backend(${first[1]})`)
       const [took, { status, stderr: reason }] = yield* Effect.timed(Fiber.join(moving))
@@ -294,7 +284,16 @@ layer(emptyDatabase, { excludeTestServices: true })("slots that move", (it) => {
         CELLS: "a=postgres://u@127.0.0.1:1/x?slots=0-255,b=postgres://u@127.0.0.1:2/x?slots="
       })
       assert.deepStrictEqual([away.status, away.stderr], [1, "Cell a: its server cannot be reached\n"])
-      const [status] = yield* refused("--slots", "256", "--from", "a", "--to", "b")
-      assert.strictEqual(status, 2)
+      for (const flags of [["--slots", "256"], ["--slots", ""], [...slots, "--delete-after=-1"]]) {
+        const [status] = yield* refused(...flags, "--from", "a", "--to", "b")
+        assert.strictEqual(status, 2, flags.join(" "))
+      }
+      const { url } = yield* DatabaseUrl
+      const copy = Effect.all({
+        source: Connection.connect({ name: "a", url, slots: new Set() }),
+        target: Connection.connect({ name: "b", url, schema: "cell_b", slots: new Set() })
+      }).pipe(Effect.flatMap((pair) => copySlots(pair, [0], () => Effect.void)), Effect.scoped)
+      const refusal = yield* Effect.flip(copy)
+      assert.strictEqual(refusal.message, "Cell a: the slots are not leaving any more; run this again")
     }))
 })

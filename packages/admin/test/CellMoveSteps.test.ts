@@ -71,6 +71,8 @@ it("a repeated move ends, whatever was left, and so does one that is undone", ()
     const isGivenAway = pair[0] === "left" || pair[0] === "-"
     assert.deepStrictEqual(run(pair, true).pair, isGivenAway ? ["-", "owned"] : ["owned", "-"])
   }
+  // the integrators do not wait for the deletion
+  assert.deepStrictEqual(run(["leaving", "old copy"], true).steps, ["restore", "clearTarget"])
 })
 
 it("rows are copied after the mark, and deleted only where another cell owns the slot", () => {

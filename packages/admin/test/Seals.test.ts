@@ -48,6 +48,14 @@ layer(database, { excludeTestServices: true })("seals outside the database", (it
       assert.containsSubset(yield* answer("seals", "export", "--file", file), { file, seals: 4 })
       yield* deposit("dan", "d3")
       assert.deepStrictEqual(yield* verified, [0, []])
+      // more integrators without seals than a page has, before the others
+      const names = sql`SELECT 'a-' || n AS id FROM generate_series(1, 501) n`
+      yield* sql`INSERT INTO integrators (integrator_id, created_at, event_salt)
+        SELECT id, now(), repeat('0', 16) FROM (${names}) i`
+      yield* sql`INSERT INTO vaults (integrator_id, vault_id) SELECT id, 'sandbox' FROM (${names}) i`
+      assert.containsSubset(yield* answer("seals", "export", "--file", `${file}-2`), { seals: 4 })
+      yield* sql`DELETE FROM vaults WHERE integrator_id LIKE 'a-%'`
+      yield* sql`DELETE FROM integrators WHERE integrator_id LIKE 'a-%'`
       yield* sealAll
       assert.deepStrictEqual(yield* verified, [0, []])
 
@@ -76,6 +84,8 @@ layer(database, { excludeTestServices: true })("seals outside the database", (it
       yield* sealAll
       yield* sql`UPDATE vaults SET entries = 2 WHERE integrator_id = 'ann'`
       yield* sealAll
+      // dan's third entry is later than what is compared
+      yield* sql`UPDATE journal SET amount = 6 WHERE integrator_id = 'dan' AND entry = 3`
       const [, faults] = yield* verified
       assert.match(faults[0], /^ann: the seal has hash [0-9a-f]{64} and ends with entry 2$/)
       assert.notInclude(faults[0], hash)
@@ -83,6 +93,9 @@ layer(database, { excludeTestServices: true })("seals outside the database", (it
       assert.strictEqual(status, 1)
       assert.match(stderr, /^2 of 4 journals are not those of 20/)
       assert.match(stdout, /^ann +2 +the seal has hash/m)
+      // each of the others is still the hash of its entries
+      yield* sql`DELETE FROM journal_seals WHERE integrator_id = 'dan' AND seal = 1`
+      assert.include((yield* verified)[1], "dan: entries 2 to 2 do not make seal 2")
     }))
 
   it.effect("are signed so that others can check them, and no member can be changed", () =>

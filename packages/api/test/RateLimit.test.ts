@@ -95,6 +95,7 @@ layer(limited(few), options)("the headers of limits", (it) => {
       const closed = yield* api.send("GET", "/v1/programs", { key: Redacted.value(suspended.apiKey) })
       assert.strictEqual(closed.status, 403)
       hasLimits(closed, "read")
+      assert.strictEqual(closed.headers["ratelimit"], `"read";r=1000;t=1`, "it takes no token")
     }))
 
   it.effect("are on no other answer; failed authentications are limited by address, with Retry-After", () =>

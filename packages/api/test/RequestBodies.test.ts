@@ -112,6 +112,25 @@ layer(TestApi.layer(), { excludeTestServices: true })("a body that arrives in pa
       assert.include(yield* send([...text, ...text, ...text, ...text]), "HTTP/1.1 400 ")
     }).pipe(Effect.scoped))
 
+  it.effect("and is large counts by its bytes until its request ends: an integrator has eight of 1 MB in flight", () =>
+    Effect.gen(function*() {
+      const api = yield* TestApi
+      const sql = yield* SqlClient.SqlClient
+      const raw = JSON.stringify({ events: [clearing({ externalTransactionId: "large" })] }).padEnd(1_000_000)
+      const nine = Array.from({ length: 9 }, () => api.send("POST", "/v1/spend-events/batch", { raw }))
+      for (const one of nine) assert.strictEqual((yield* one).status, 200)
+      const sent = yield* sql.withTransaction(Effect.gen(function*() {
+        yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
+        yield* sql`LOCK TABLE spend_events`
+        const fibers = yield* Effect.forEach(nine, (one) => Effect.forkDetach(one))
+        const first = yield* Effect.raceAllFirst(fibers.map((fiber) => Fiber.await(fiber)))
+        assert.match(`${(yield* first).body["message"]}`, /^The service has more to do than it can/)
+        return fibers
+      }))
+      const statuses = yield* Effect.forEach(sent, (fiber) => Effect.map(Fiber.join(fiber), ({ status }) => status))
+      assert.deepStrictEqual(statuses.toSorted(), [...Array.from({ length: 8 }, () => 200), 503])
+    }))
+
   it.effect("is decoded in its integrator's turn, where another one completes many that take long at once", () =>
     Effect.gen(function*() {
       const { key, otherKey } = yield* TestApi

@@ -8,7 +8,6 @@ import { type OwnedSlots, ownedSlots } from "./CellSlots.ts"
 import { value, withinRequestDeadline, withoutDeadline } from "./Database.ts"
 import { perRowSql } from "./Database/PlannerHints.ts"
 import { doesNotFollow, followingSeals, isOfOtherEntries, lastSeal, sealedText } from "./JournalSeals/Chain.ts"
-import { isOwned } from "./Slots.ts"
 
 /** The last seal of an integrator at some moment, as it is kept outside the database. */
 export const SealAnchor = Schema.Struct({
@@ -34,7 +33,10 @@ const pageSize = 500
 export class SealAnchors extends Context.Service<SealAnchors, {
   /** The slots that the cell owns. */
   readonly owned: Effect.Effect<OwnedSlots, Unavailable>
-  /** The last seals of the next integrators after one, in order of their ids; `next` is undefined after the last. */
+  /**
+   * The last seals of the next integrators after one, in order of their ids, also of slots that the cell does not own;
+   * `next` is undefined after the last.
+   */
   readonly page: (
     after: string
   ) => Effect.Effect<{ readonly anchors: ReadonlyArray<SealAnchor>; readonly next: string | undefined }, Unavailable>
@@ -72,7 +74,7 @@ const page = Effect.fnUntraced(function*(after: string) {
     FROM (
       SELECT integrator_id FROM vaults WHERE integrator_id > ${after} ORDER BY integrator_id
       LIMIT ${value.int4(pageSize)}
-    ) v LEFT JOIN LATERAL (SELECT ${isOwned("v.integrator_id")} AS owned) o ON true ${sql.literal(lastSeal)} AND o.owned
+    ) v ${sql.literal(lastSeal)}
     ORDER BY v.integrator_id`
   const anchors = rows.flatMap(({ seal, ...rest }) => seal === null ? [] : [{ ...rest, seal }])
   return { anchors, next: rows.at(-1)?.integratorId }

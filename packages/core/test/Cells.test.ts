@@ -1,4 +1,5 @@
 import { onlyCell, parseCells, printSlots } from "@card-rewards/core/Cells"
+import { ownerOf } from "@card-rewards/core/CellSlots"
 import { openCells } from "@card-rewards/core/OpenCells"
 import { StartRefused } from "@card-rewards/core/Settings"
 import { assert, describe, it } from "@effect/vitest"
@@ -37,6 +38,7 @@ describe("CELLS", () => {
       [`a=postgres://secret@h/d?${all},a=postgres://secret@h/d`, /there are two of a$/],
       [`a=postgres://secret@h/d?slots=0-9,b=postgres://secret@h/d?slots=10-255`, /b has that of another one$/],
       [`a=postgres://secret@h/d?${all}&schema=Cell"`, /^a schema of lowercase letters for a$/],
+      [`a=postgres://secret@h/d?${all}&schema=${"a".repeat(64)}`, /^a schema of lowercase letters for a$/],
       ["a=postgres://secret@h/d?slots=0-256", /^slots from 0 to 255 .* for a$/],
       ["a=postgres://secret@h/d?slots=9-3", /^slots from 0 to 255/],
       ["a=postgres://secret@h/d?slots=0-", /^slots from 0 to 255/],
@@ -61,6 +63,14 @@ it.prop("slots are printed as they are parsed", [Schema.Int, Schema.Int], ([seed
   assert.deepStrictEqual(typeof cells === "string" ? cells : cells.map(({ slots }) => slots), [some, rest])
 })
 
+it("a slot's owner is the cell with the highest epoch, and none where two have it", () => {
+  const owner = (...epochs: ReadonlyArray<number>) =>
+    ownerOf(7, epochs.map((epoch, index) => ({ index, owned: new Map(epoch === 0 ? [] : [[7, epoch]]) })))
+  const found = [owner(1, 1, 2), owner(2, 1, 1), owner(0, 1), owner(1, 2, 2), owner(0, 0)]
+  assert.deepStrictEqual(found.map((one) => one.owner?.index), [2, 0, 1, undefined, undefined])
+  assert.deepStrictEqual(found.map(({ isContested }) => isContested), [false, false, false, true, false])
+})
+
 describe("cells are opened", () => {
   const cell = onlyCell(Redacted.make("postgres://h/d"))
   const [a, b] = [{ ...cell, name: "a" }, { ...cell, name: "b" }]
@@ -77,13 +87,14 @@ describe("cells are opened", () => {
       let isAway = true
       const opened: globalThis.Array<string> = []
       const built = new Set<number>()
+      let failures = 0
       const open = Effect.fnUntraced(function*({ name }: typeof cell) {
         const attempt = built.size + 1_000 * opened.length
         yield* Effect.acquireRelease(
           Effect.sync(() => built.add(attempt)),
           () => Effect.sync(() => built.delete(attempt))
         )
-        if (name === "b" && isAway) return yield* away
+        if (name === "b" && isAway) return yield* failures++ === 0 ? Effect.die("a changed password") : away
         const labels = yield* Metric.CurrentMetricAttributes
         yield* Effect.forkScoped(Effect.map(Metric.CurrentMetricAttributes, (of) => assert.deepStrictEqual(of, labels)))
         assert.deepStrictEqual(labels, { "card_rewards.cell": name })
@@ -99,6 +110,20 @@ describe("cells are opened", () => {
       yield* TestClock.adjust("5 seconds")
       assert.deepStrictEqual(opened, ["a", "b"])
       assert.strictEqual(built.size, 2)
+    }).pipe(Effect.scoped))
+
+  it.effect("of several, those that take 5 s longer than the first one later than the start", () =>
+    Effect.gen(function*() {
+      const opened: globalThis.Array<string> = []
+      const open = ({ name }: typeof cell) =>
+        Effect.andThen(Effect.sleep(name === "a" ? "7 seconds" : "1 minute"), Effect.sync(() => void opened.push(name)))
+      const fiber = yield* Effect.forkScoped(openCells([b, a], open))
+      yield* TestClock.adjust("11 seconds")
+      assert.isUndefined(fiber.pollUnsafe())
+      yield* TestClock.adjust("1 second")
+      assert.isDefined(fiber.pollUnsafe())
+      yield* TestClock.adjust("48 seconds")
+      assert.deepStrictEqual(opened, ["a", "b"])
     }).pipe(Effect.scoped))
 
   it.effect("none: the refusal names the cell", () =>

@@ -6,7 +6,7 @@ import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import { closedBreaker } from "@card-rewards/domain/Delivery"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { leaseOf, readOf, recordOf, releaseOf } from "./Consuming.ts"
 import { liveLayer } from "./TestLayer.ts"
@@ -85,5 +85,54 @@ layer(services, { excludeTestServices: true })("a lease", (it) => {
       const meanwhile = yield* sql.withTransaction(Effect.andThen(lockEndpoint(integratorId, id), record))
       assert.deepStrictEqual(meanwhile, { stored: new Set<string>(), busy: new Set([integratorId]) })
       assert.deepStrictEqual((yield* recordOf(lease, events, 500)).stored, new Set([integratorId]))
+    }))
+
+  it.effect("holds back a reward's retries behind an event that is sent anew and fails, until that is delivered", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { integratorId, lease } = yield* setUp("held-back")
+      yield* ping(integratorId)
+      yield* sql`UPDATE events SET reward = 1 WHERE integrator_id = ${integratorId}`
+      const [first, second] = (yield* readOf(lease)).events
+      if (first === undefined || second === undefined) return assert.fail("two events")
+      yield* recordOf(lease, [first], 200)
+      yield* recordOf(lease, [second], 500)
+      const open = sql<{ event: number; isTimed: boolean }>`SELECT event::int, next_attempt_at IS NOT NULL AS is_timed
+        FROM retries WHERE integrator_id = ${integratorId} AND state = 'open' ORDER BY event`
+      const timed = Effect.map(open, (rows) => rows.map(({ event, isTimed }) => [event, isTimed]))
+      assert.deepStrictEqual(yield* timed, [[2, true]])
+      yield* recordOf(lease, [{ ...first, round: 2 }], 500, { cursor: 2n })
+      assert.deepStrictEqual(yield* timed, [[1, true], [2, false]])
+      yield* recordOf(lease, [{ ...first, round: 2, attempts: 1 }], 200, { cursor: 2n })
+      assert.deepStrictEqual(yield* timed, [[2, true]])
+    }))
+
+  // the last test: it replaces a table
+  it.effect("records nothing that another worker takes after the record's statement has begun", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { integratorId, lease } = yield* setUp("taken")
+      const { events } = yield* readOf(lease)
+      // statements that ask who owns a slot wait for a lock, with the snapshot that they have
+      yield* sql`ALTER TABLE cell_slots RENAME TO real_slots`
+      yield* sql`CREATE VIEW cell_slots AS
+        SELECT s.* FROM real_slots s, (SELECT pg_advisory_xact_lock_shared(7) OFFSET 0) AS lock`
+      const [isLocked, take] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const taking = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+        yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
+        yield* sql`SELECT pg_advisory_xact_lock(7)`
+        yield* Deferred.succeed(isLocked, undefined)
+        yield* Deferred.await(take)
+        yield* sql`UPDATE webhook_endpoints SET token = token + 1 WHERE integrator_id = ${integratorId}`
+      })))
+      yield* Deferred.await(isLocked)
+      const recording = yield* Effect.forkChild(recordOf(lease, events, 200))
+      const waiting = sql`SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`
+      while ((yield* waiting).length === 0);
+      yield* Deferred.succeed(take, undefined)
+      yield* Fiber.join(taking)
+      assert.deepStrictEqual((yield* Fiber.join(recording)).stored, new Set())
+      const [endpoint] = yield* sql`SELECT cursor::int FROM webhook_endpoints WHERE integrator_id = ${integratorId}`
+      assert.deepStrictEqual(endpoint, { cursor: 0 })
     }))
 })

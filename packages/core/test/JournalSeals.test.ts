@@ -115,6 +115,12 @@ layer(services)("seals of the journal", (it) => {
       yield* TestClock.adjust("21 seconds")
       yield* sealAll
       assert.deepStrictEqual(yield* lengths, [1_000, 1_000, 500, 1_000, 1])
+      // a clock that was ahead when the last one was made postpones none
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`UPDATE journal_seals SET sealed_at = sealed_at + interval '1 h' WHERE integrator_id = ${integratorId}`
+      yield* addEntries(integratorId, plain(1))
+      yield* sealAll
+      assert.deepStrictEqual(yield* lengths, [1_000, 1_000, 500, 1_000, 1, 1])
     }))
 
   it.effect("of a backlog are made without a pause, and others have their turns meanwhile", () =>
@@ -135,6 +141,17 @@ layer(services)("seals of the journal", (it) => {
       assert.isBelow(yield* sealedOf(large), 18_000)
       yield* sealAll
       assert.strictEqual(yield* sealedOf(large), 18_000)
+    }))
+
+  it.effect("are made once, also where another process makes those that this one is about to", () =>
+    Effect.gen(function*() {
+      const integratorId = yield* newIntegrator
+      const { latest, sealNext } = yield* JournalSeals
+      yield* addEntries(integratorId, plain(3))
+      yield* sealNext
+      yield* Effect.provide(sealAll, Layer.fresh(JournalSeals.layer))
+      yield* sealAll
+      assert.deepInclude(yield* latest(integratorId), { seal: 1n, fromEntry: 1n, toEntry: 3n })
     }))
 
   it.effect("are listed page by page, and the last one is found without them", () =>

@@ -5,6 +5,7 @@ import { LaneShares, maxParallel } from "@card-rewards/core/Processing/LaneShare
 import { byLaneKey, type LaneKey, laneKeyOf } from "@card-rewards/core/LaneKey"
 import { findLanes, maxLanes, ScanState } from "@card-rewards/core/Processing/Queue"
 import { Programs } from "@card-rewards/core/Programs"
+import { laneCount } from "@card-rewards/domain/Lane"
 import * as SeededRandom from "@card-rewards/testing/SeededRandom"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
@@ -121,5 +122,23 @@ layer(liveMoneyLayer, { excludeTestServices: true })("lanes that a scan found", 
       const states = yield* Effect.forEach(integrators, ({ integratorId }) => quarantineOf(integratorId))
       assert.lengthOf(states.filter((state) => state?.reason === "failing"), 1)
       assert.deepStrictEqual([scan.left, scan.known], [[], []])
+    }))
+
+  it.effect("of an integrator that goes into quarantine are not processed as parts of an exceeded batch any more", () =>
+    Effect.gen(function*() {
+      const { integratorId, send } = yield* setUp()
+      yield* send()
+      yield* Effect.asVoid(failInserts("rewards", integratorId))
+      const limit = new BatchLimit()
+      // batches that were in flight at once
+      for (const lanes of [lanesOf(integratorId, laneCount), lanesOf(integratorId, 1), lanesOf("other", 1)]) {
+        limit.recordExceeded(lanes)
+      }
+      const programs = yield* Programs
+      const shared = { programs, scan: new ScanState(), weights: new EventWeights() }
+      yield* processNext({ ...shared, limit, onQuarantined: () => undefined })
+      assert.strictEqual((yield* quarantineOf(integratorId))?.reason, "failing")
+      const left = [1, 2, 3, 4].map(() => limit.nextSuspects())
+      assert.deepStrictEqual(left, [undefined, lanesOf("other", 1), undefined, undefined])
     }))
 })

@@ -2,7 +2,7 @@ import { value } from "@card-rewards/core/Database"
 import { Journal } from "@card-rewards/core/Journal"
 import { slotOf } from "@card-rewards/core/Slots"
 import { Vault } from "@card-rewards/core/Vault"
-import { type IntegratorId, Reference } from "@card-rewards/domain/Ids"
+import { IntegratorId, Reference } from "@card-rewards/domain/Ids"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -16,8 +16,15 @@ const move = (integratorId: IntegratorId) =>
     sql`UPDATE cell_slots SET state = 'leaving', peer = 'other', mark = gen_random_uuid()
       WHERE slot = ${value.int4(slotOf(integratorId))}`)
 
-layer(services)("the journal", (it) => {
-  it.effect("cannot be read on while its integrator moves to another cell, as if it ended there", () =>
+layer(services)("an integrator that moves to another cell", (it) => {
+  it.effect("is unavailable to requests, also once its rows are deleted here", () =>
+    Effect.gen(function*() {
+      const { deposit } = yield* Vault
+      const movement = { reference: Reference.make("d"), amount: { asset: "USDC" as const, amount: 1n } }
+      assert.strictEqual((yield* Effect.flip(deposit(IntegratorId.make("gone"), movement)))._tag, "Unavailable")
+    }))
+
+  it.effect("has a journal that cannot be read on meanwhile, as if it ended there", () =>
     Effect.gen(function*() {
       const integratorId = yield* newIntegrator
       const { deposit } = yield* Vault

@@ -34,7 +34,8 @@ layer(liveLayer, { excludeTestServices: true })("slots", (it) => {
         const { apiKey } = yield* create(IntegratorId.make(id))
         assert.match(Redacted.value(apiKey), new RegExp(`^service_sk_sandbox_${slot.toString(16).padStart(2, "0")}`))
       }
-      yield* sql`DELETE FROM cell_slots WHERE slot = ${value.int4(known.acme)}`
+      yield* sql`UPDATE cell_slots SET state = 'leaving', peer = 'b', mark = gen_random_uuid()
+        WHERE slot = ${value.int4(known.acme)}`
       // also where a scan found the lane before the slot was given away
       const lanes = ["acme", "demo"].map((id) => ({ integratorId: IntegratorId.make(id), lane: 0 }))
       const locked = yield* sql.withTransaction(lockLanes(lanes, "skip"))

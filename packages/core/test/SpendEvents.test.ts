@@ -240,13 +240,14 @@ layer(services)("a spend event", (it) => {
       assert.deepStrictEqual(received, [0, 1, 2].map((days) => [{ at: startMillis + days * dayMillis }]))
     }))
 
-  it.effect("of a slot that the cell does not own is refused, also beside others in one insert", () =>
+  it.effect("of a slot that is leaving the cell is refused, also beside others in one insert", () =>
     Effect.gen(function*() {
       const { integratorId: gone, submit, submitAll } = yield* setUp
       const { integratorId: here } = yield* setUp
       assert.notStrictEqual(slotOf(gone), slotOf(here))
       const sql = yield* SqlClient.SqlClient
-      yield* sql`DELETE FROM cell_slots WHERE slot = ${value.int4(slotOf(gone))}`
+      yield* sql`UPDATE cell_slots SET state = 'leaving', peer = 'b', mark = gen_random_uuid()
+        WHERE slot = ${value.int4(slotOf(gone))}`
       const events = Array.from({ length: 8 }, (_, index) => event(index % 2 === 0 ? gone : here, `t${index}`))
       const results = yield* Effect.forEach(events, (one) => Effect.result(submit(one)), { concurrency: "unbounded" })
       const outcomes = results.map((result) => Result.isSuccess(result) ? "stored" : result.failure._tag)
@@ -254,6 +255,7 @@ layer(services)("a spend event", (it) => {
       assert.strictEqual((yield* Effect.flip(submitAll([event(gone, "l0"), event(gone, "l1")])))._tag, "Unavailable")
       assert.deepStrictEqual(yield* storedEvents(gone), [])
       assert.deepStrictEqual((yield* storedEvents(here)).toSorted(), ["t1", "t3", "t5", "t7"])
-      yield* sql`INSERT INTO cell_slots (slot, state, epoch) VALUES (${value.int4(slotOf(gone))}, 'owned', 3)`
+      yield* sql`UPDATE cell_slots SET state = 'owned', peer = NULL, mark = NULL
+        WHERE slot = ${value.int4(slotOf(gone))}`
     }))
 })

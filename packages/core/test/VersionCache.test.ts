@@ -73,6 +73,18 @@ describe("the cache of programs", () => {
     assert.strictEqual(cache.use(IntegratorId.make("integrator-19")).revision, 1n)
   })
 
+  it("keeps the metadata that it was given last, and of integrators with reserved versions, beyond its limit", () => {
+    const cache = new VersionCache({ bytes: kib, shareBytes: kib })
+    const entries = ["reserving", "idle", "last"].map((id) => {
+      const entry = entryOf(cache, id, 5, 10)
+      if (id === "reserving") entry.reserved = new Set(all(entry).slice(0, 1))
+      return entry
+    })
+    assert.isAbove(cache.bytes, kib)
+    const areKept = entries.map((entry) => cache.use(entry.integratorId) === entry)
+    assert.deepStrictEqual(areKept, [true, false, true])
+  })
+
   it("keeps versions that a catalog has returned usable after their eviction", () => {
     const cache = new VersionCache({ bytes: 10 * mib, shareBytes: 10 * mib })
     const entry = entryOf(cache, "one", 1, 100)

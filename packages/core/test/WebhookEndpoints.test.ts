@@ -1,6 +1,6 @@
 import { EndpointId } from "@card-rewards/domain/Ids"
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Deferred, Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { WebhookEndpoints } from "../src/WebhookEndpoints.ts"
@@ -100,6 +100,27 @@ it.layer(layer)("WebhookEndpoints", (it) => {
         yield* endpoints.signingSecrets(integratorId, 1),
         secrets.slice(0, 1)
       )
+    }))
+
+  it.effect("a rotation waits for a deletion of the endpoint that is not committed, and finds none after it", () =>
+    Effect.gen(function*() {
+      const endpoints = yield* WebhookEndpoints
+      const sql = yield* SqlClient.SqlClient
+      const integratorId = yield* newIntegrator
+      yield* endpoints.create(integratorId, { id, url })
+      const [isDeleted, mayCommit] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const deleting = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+        yield* endpoints.remove(integratorId, id)
+        yield* Deferred.succeed(isDeleted, undefined)
+        yield* Deferred.await(mayCommit)
+      })))
+      yield* Deferred.await(isDeleted)
+      const rotating = yield* Effect.forkChild(endpoints.rotateSecret(integratorId, id))
+      const waiting = sql`SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+      while ((yield* waiting).length === 0);
+      yield* Deferred.succeed(mayCommit, undefined)
+      yield* Fiber.join(deleting)
+      assert.strictEqual((yield* Effect.flip(Fiber.join(rotating)))._tag, "NotFound")
     }))
 
   it.effect("one of two concurrent creations makes the endpoint; two concurrent rotations both have an effect", () =>

@@ -35,6 +35,21 @@ describe("attempts", () => {
       assert.strictEqual(state.recorded(), 7 * eventsEach)
     }))
 
+  it.effect("are not given up for a fault that keeps all from being recorded, nor while no others are recorded", () =>
+    Effect.gen(function*() {
+      const { state } = yield* dispatcher(2)
+      state.events = 1
+      state.database = () => Effect.die("fault")
+      yield* pass(5)
+      assert.deepStrictEqual([state.sent, state.recorded()], [2, 0])
+      // once beside the other's, then alone
+      let refusals = 0
+      state.database = (ids) =>
+        ids.includes("i1") && (ids.length > 1 || ++refusals < 4) ? Effect.die("fault") : Effect.void
+      yield* pass(60)
+      assert.deepStrictEqual([state.sent, state.recorded()], [2, 2])
+    }))
+
   it.effect("do not hold up a stop, nor does a read or a release, where the database does not answer", () =>
     Effect.gen(function*() {
       const { state, stop } = yield* dispatcher(2)

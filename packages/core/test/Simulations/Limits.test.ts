@@ -44,10 +44,12 @@ layer(services)("a simulation", (it) => {
       yield* processAll
       assert.deepStrictEqual(yield* simulate, expected)
       // one is there already
-      for (let index = 10; index < 18; index++) yield* refund(index, "c3")
+      for (let index = 10; index < 18; index++) yield* refund(index, "c2")
+      assert.deepStrictEqual(yield* simulate, expected, "they are not applied yet")
       yield* processAll
       assert.strictEqual((yield* simulate).transactions, 7)
-      yield* refund(18, "c3")
+      yield* refund(18, "c2")
+      assert.strictEqual((yield* simulate).transactions, 7, "it is not applied yet")
       yield* processAll
       const refused = yield* Effect.flip(simulate)
       assert.deepInclude(refused, { _tag: "SimulationTooLarge" })
