@@ -122,7 +122,7 @@ layer(TestApi.layer(), { excludeTestServices: true })("a body that arrives in pa
       const sent = yield* sql.withTransaction(Effect.gen(function*() {
         yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
         yield* sql`LOCK TABLE spend_events`
-        const fibers = yield* Effect.forEach(nine, (one) => Effect.forkDetach(one))
+        const fibers = yield* Effect.forEach(nine, (one) => Effect.forkChild(one))
         const first = yield* Effect.raceAllFirst(fibers.map((fiber) => Fiber.await(fiber)))
         assert.match(`${(yield* first).body["message"]}`, /^The service has more to do than it can/)
         return fibers

@@ -19,8 +19,8 @@ export class SandboxClock extends Context.Service<SandboxClock, {
   /** The clock's current time. */
   readonly get: (integratorId: IntegratorId) => Effect.Effect<ClockReading, Unavailable>
   /**
-   * Moves the clock to `now` and returns its current time. A repeat of the last accepted `now` changes nothing. Fails
-   * with {@link InvalidRequest} beyond the year 9000.
+   * Moves the clock to `now` and returns its current time. The current time itself is accepted, and a repeat of the
+   * last accepted `now` changes nothing. Fails with {@link InvalidRequest} beyond the year 9000.
    */
   readonly set: (
     integratorId: IntegratorId,
@@ -59,7 +59,7 @@ const set = Effect.fnUntraced(function*(integratorId: IntegratorId, now: Instant
   // time zone, because the other subtraction depends on a session's, and Citus allows no such function of a column in
   // an UPDATE.
   const moved = now - clock.now
-  yield* sql`UPDATE vaults SET work_at = (
+  if (moved > 0) yield* sql`UPDATE vaults SET work_at = (
       greatest(work_at AT TIME ZONE 'UTC', ${value.timestamptz(clock.real + moved)} AT TIME ZONE 'UTC')
       - ${value.int8(BigInt(moved))} * interval '1 millisecond'
     ) AT TIME ZONE 'UTC' WHERE integrator_id = ${integratorId} AND work_at IS NOT NULL`

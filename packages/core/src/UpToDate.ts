@@ -148,9 +148,9 @@ const fundable = columnList({ position: int4(), is_fundable: bool() })
 const waitingReads = columnList({ ...userReads.columns, waiting: text() })
 
 /**
- * Whether money is assigned to waiting rewards of the users, or recoveries from users who owe the same asset may fund
- * them; or whether it did, after the read that found them: the first one has left then. Users who owe and have a due or
- * assigned reward are found by their partial indexes. They are sorted as the index is: where a row only has to exist,
+ * Whether waiting rewards of the users are being funded: money is assigned to them, recoveries from users who owe the
+ * same asset may fund them, or the first one that the read found is funded already. Users who owe and have a due or
+ * assigned reward are found by their partial indexes, and sorted as the index is: where a row only has to exist,
  * PostgreSQL ignores the order, and takes any index.
  */
 const readFundable = Effect.fnUntraced(function*(reads: ReadonlyArray<WaitingRead>) {

@@ -40,7 +40,7 @@ layer(moneyLayer)("the budget of a batch", (it) => {
   it.effect("bounds the bytes of the ids of the rewards that a batch stores", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(startMillis)
-      const [programs, clearings] = [10, 90]
+      const [programs, clearings] = [25, 90]
       const longest = (index: number) => "\u{1F600}".repeat(126) + `${index + 10}`
       const { integratorId, send } = yield* setUp({ programs, idOf: longest })
       for (let index = 0; index < clearings; index++) yield* send({ externalTransactionId: longest(index) })

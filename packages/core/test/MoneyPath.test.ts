@@ -199,7 +199,7 @@ layer(moneyLayer)("from a spend event to a claim", (it) => {
       yield* audited
     }).pipe(Effect.provideService(Ledger.ServedAtOnce, servedAtOnce)))
 
-  it.effect("an estimate is capped by the newest version under which an open authorization is expected to earn", () =>
+  it.effect("an estimate is capped by the newest version with an open amount", () =>
     Effect.gen(function*() {
       const id = yield* setUp()
       const { publish } = yield* Programs

@@ -107,7 +107,7 @@ layer(services)("a spend event", (it) => {
       assert.isFalse((yield* submit(atTheLimit)).duplicate)
     }))
 
-  it.effect("is refused also by an insert that expects none, and the others of the insert are stored", () =>
+  it.effect("is refused also by an insert that compares none, and the others of the insert are stored", () =>
     Effect.gen(function*() {
       const { integratorId, submit } = yield* setUp
       const { integratorId: other } = yield* setUp
@@ -117,7 +117,7 @@ layer(services)("a spend event", (it) => {
       ]
       for (const second of [integratorId, other]) {
         for (const [index, what] of refused.entries()) {
-          // after an insert with a refused event 20 expect such events
+          // after an insert with a refused event 20 compare theirs at once
           const names = Array.from({ length: 20 }, (_, nth) => `new-${second}-${index}-${nth}`)
           yield* Effect.forEach(names, (name) => submit(event(integratorId, name)))
           const sent = [

@@ -7,11 +7,11 @@ import { addOwed, addRewards } from "./BulkRewards.ts"
 import { balanceOf, ofAnn, setUp, statesOf, usdc, workAll } from "./LargeVaults.ts"
 import { liveMoneyLayer } from "./Spending.ts"
 
-/** A vault with more due rewards of users who owe than one request applies, and two of `ann`, who owes nothing. */
-const setUpBehind = Effect.gen(function*() {
+/** A vault with more due rewards of users who owe than one request applies, and some of `ann`, who owes nothing. */
+const setUpBehind = Effect.fnUntraced(function*(ofAnnDue: number) {
   const { integratorId, now } = yield* setUp
   yield* addRewards(integratorId, { prefix: "owing", users: 100, count: 100, state: "Pending", claimableAt: now - 1e6 })
-  yield* addRewards(integratorId, { ...ofAnn, count: 2, state: "Pending", claimableAt: now })
+  yield* addRewards(integratorId, { ...ofAnn, count: ofAnnDue, state: "Pending", claimableAt: now })
   yield* addOwed(integratorId, "owing", 100, 1)
   return { integratorId, now }
 })
@@ -29,7 +29,7 @@ const tagOf = Effect.match({
 layer(liveMoneyLayer, { excludeTestServices: true })("beside many due rewards of users who owe", (it) => {
   it.effect("claims of other users are answered at once", () =>
     Effect.gen(function*() {
-      const { integratorId } = yield* setUpBehind
+      const { integratorId } = yield* setUpBehind(2)
       const vault = yield* Vault
       assert.strictEqual(yield* onePiece(tagOf(vault.claim(integratorId, claimOf("c", 1n)))), "done")
       assert.strictEqual(yield* onePiece(tagOf(vault.claim(integratorId, claimOf("c2", 2n)))), "SimulationRefused")
@@ -39,6 +39,14 @@ layer(liveMoneyLayer, { excludeTestServices: true })("beside many due rewards of
       const [balance] = (yield* vault.get(integratorId)).balances
       assert.deepStrictEqual(balance, { asset: "USDC", held: 101n, free: 100n })
       assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 1, Paid: 101 })
+    }))
+
+  it.effect("claims of users whose own due rewards are left wait for these", () =>
+    Effect.gen(function*() {
+      const { integratorId } = yield* setUpBehind(12)
+      const vault = yield* Vault
+      assert.strictEqual(yield* onePiece(tagOf(vault.claim(integratorId, claimOf("c", 12n)))), "Unavailable")
+      assert.strictEqual(yield* onePiece(tagOf(vault.claim(integratorId, claimOf("c", 12n)))), "done")
     }))
 
   it.effect("repeated requests are answered at once", () =>
@@ -58,7 +66,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("beside many due rewards of
 
   it.effect("what moves the money that these return, or what it may fund, is answered after them", () =>
     Effect.gen(function*() {
-      const { integratorId, now } = yield* setUpBehind
+      const { integratorId, now } = yield* setUpBehind(2)
       const vault = yield* Vault
       assert.strictEqual(yield* onePiece(tagOf(vault.withdraw(integratorId, usdc("w", 1n)))), "Unavailable")
       const waiting = { ...ofAnn, count: 1_000, state: "AwaitingFunding", claimableAt: now } as const

@@ -110,6 +110,7 @@ it.layer(layer)("WebhookEndpoints", (it) => {
       yield* endpoints.create(integratorId, { id, url })
       const [isDeleted, mayCommit] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const deleting = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+        yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
         yield* endpoints.remove(integratorId, id)
         yield* Deferred.succeed(isDeleted, undefined)
         yield* Deferred.await(mayCommit)
@@ -117,7 +118,7 @@ it.layer(layer)("WebhookEndpoints", (it) => {
       yield* Deferred.await(isDeleted)
       const rotating = yield* Effect.forkChild(endpoints.rotateSecret(integratorId, id))
       const waiting = sql`SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
-      while ((yield* waiting).length === 0);
+      while ((yield* waiting).length === 0) assert.isUndefined(rotating.pollUnsafe(), "it waits")
       yield* Deferred.succeed(mayCommit, undefined)
       yield* Fiber.join(deleting)
       assert.strictEqual((yield* Effect.flip(Fiber.join(rotating)))._tag, "NotFound")

@@ -180,17 +180,17 @@ const least = (first: bigint, ...others: ReadonlyArray<bigint | undefined>): big
 
 const positive = (value: bigint): bigint => value > 0n ? value : 0n
 
-/** The open authorizations of one version and category, in one program and month. */
+/** The open amounts of one version and category, in one program and month. */
 export interface OpenEstimate<V extends Effective = Effective> {
   readonly version: V
   /** Undefined for merchants outside every category. */
   readonly category: string | undefined
-  /** Σ raw of the open authorizations. */
+  /** Σ raw of the open amounts. */
   readonly raw: bigint
 }
 
 /**
- * The amount that the open authorizations of one user, program and month are expected to earn:
+ * The amount that the open amounts of one user, program and month are expected to earn:
  * `min(month room, Σ over categories of min(category room, Σ raw))`, by the caps of the newest version among them
  * (decisions, section 5.6). `capsOf` is called for that version only.
  */

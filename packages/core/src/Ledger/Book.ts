@@ -61,9 +61,9 @@ export class Book {
   budget: number
   /** Creation up to which this transaction has reserved the assigned rewards of {@link usersInScope}. */
   readonly reservedTo: Record<Asset, bigint> = { USDC: 0n, EURe: 0n }
-  /** Whether the budget ran out before all due rewards were applied; nothing else may move the vault's money then. */
+  /** Whether the budget ran out before all due rewards were applied; nothing else may change free money then. */
   isBehind = false
-  /** Whether of a book that is behind no touched user who owes nothing has a due reward outside an unfinished claim. */
+  /** Of a book that is behind: whether only users who owe have due rewards left, unfinished claims apart. */
   isOnlyOwingBehind = false
   /** Real time at which background work on the vault is next due, in milliseconds. */
   workAt: number | undefined

@@ -101,25 +101,24 @@ const replace = (state: State, before: AuthorizationState, after: AuthorizationS
 }
 
 /**
- * Updates the estimates of an authorization's programs by the difference between its two versions. It is part of an
- * estimate while it is expected to earn: one of nothing has no effect, also not on the version whose caps count.
+ * Updates the estimates of an authorization's programs by the difference between its two versions. It is part of them
+ * while its open amount is above zero: a zero amount has no effect, also not on which version's caps count.
  */
 const estimate = (state: State, before: AuthorizationState | undefined, after: AuthorizationState): void => {
   const [centsBefore, centsAfter] = [before === undefined ? 0n : openCents(before), openCents(after)]
   if (centsBefore === centsAfter) return
+  const opened = Number(centsAfter > 0n) - Number(centsBefore > 0n)
   for (const { metadata, version } of versionsInForce(state, after.integratorId, after.currency, after.occurredAt)) {
     const purchase = { at: after.occurredAt, mcc: after.mcc, attributes: after.attributes }
     const now = evaluateIn(state, version, { ...purchase, cents: centsAfter })
     if (now === undefined) continue
     const then = centsBefore === 0n ? undefined : evaluateIn(state, version, { ...purchase, cents: centsBefore })
-    const rawBefore = then?.raw ?? 0n
-    if (now.raw === rawBefore) continue
     groupOf(state, {
       integratorId: after.integratorId,
       userId: after.userId,
       month: monthOf(after.occurredAt),
       programId: version.programId
-    }).estimate(metadata, now.category, Number(now.raw > 0n) - Number(rawBefore > 0n), now.raw - rawBefore)
+    }).estimate(metadata, now.category, opened, now.raw - (then?.raw ?? 0n))
   }
 }
 

@@ -22,7 +22,7 @@ const idBytesPerUnit = 512
 /** Bytes of lists of programs in which clearings earned nothing that are as much work to store as one unit. */
 const listBytesPerUnit = 1_024
 
-/** The expected units of an event of an unknown integrator, and the maximum: most events under 50 programs make 101. */
+/** The expected units of an event of an unknown integrator, and the maximum: 50 programs mostly make 101. */
 const usualWeight = 2
 const maxWeight = 101
 
@@ -40,14 +40,15 @@ export const estimatesMovedBy = (state: State, event: StoredEvent): number => {
 
 /** The units of the rewards that the changes of an event create or may change. */
 export const rewardUnits = (event: StoredEvent, changes: ReadonlyArray<VaultChange>): number => {
-  if (changes.length === 0) return 0
-  const own = Buffer.byteLength(event.integratorId) + Buffer.byteLength(event.userId) +
-    Buffer.byteLength(event.externalTransactionId)
-  const unitsIn = (programId: string) => 1 + Math.floor((own + Buffer.byteLength(programId)) / idBytesPerUnit)
-  return changes.reduce((sum, change) =>
-    change.kind === "earn"
-      ? sum + unitsIn(change.reward.programId)
-      : change.programIds.reduce((sum, programId) => sum + unitsIn(programId), sum), 0)
+  let units = 0
+  for (const change of changes) {
+    const { externalTransactionId } = change.kind === "earn" ? change.reward : change
+    const ids = Buffer.byteLength(event.integratorId + event.userId + externalTransactionId)
+    for (const programId of change.kind === "earn" ? [change.reward.programId] : change.programIds) {
+      units += 1 + Math.floor((ids + Buffer.byteLength(programId)) / idBytesPerUnit)
+    }
+  }
+  return units
 }
 
 /**

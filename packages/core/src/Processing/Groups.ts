@@ -12,8 +12,8 @@ export interface CategoryUsage {
 }
 
 /**
- * The open authorizations that are expected to earn under one version in one category: their number, and the sum of
- * their amounts before caps.
+ * The authorizations of one version and category whose open amount is above zero: their number, and the sum of what
+ * they are expected to earn before caps.
  */
 export interface Estimate {
   readonly version: VersionMetadata
@@ -37,7 +37,7 @@ export class Group {
   private earnedInMonth = 0n
   /** By version and category; most groups have none. */
   private open: Map<string, Estimate> | undefined
-  /** By version, the number of such authorizations of all categories, where there are any. */
+  /** By version, the number of such authorizations in all categories, where there are any. */
   private openOf: Map<VersionMetadata, number> | undefined
   private newest: NewestOpen | undefined
   private readonly catalog: Catalog
@@ -82,8 +82,8 @@ export class Group {
   }
 
   /**
-   * Changes an estimate by the part of one authorization: `authorizations` is 1 where it has had none, −1 where it has
-   * none any more, else 0.
+   * Changes the estimate by one authorization: `authorizations` is 1 when its open amount rises above zero, −1 when it
+   * falls to zero, else 0.
    */
   estimate(version: VersionMetadata, categoryId: string | undefined, authorizations: number, raw: bigint): void {
     this.remember()
@@ -110,7 +110,7 @@ export class Group {
     return this.expectedBefore === undefined ? 0n : this.expected() - this.expectedBefore
   }
 
-  /** The newest version under which open authorizations are expected to earn, and the next one. */
+  /** The newest version with open amounts, and the next one. */
   newestOpen(): NewestOpen {
     return this.newest ??= newestOf(this.openOf?.keys() ?? [])
   }

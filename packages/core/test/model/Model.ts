@@ -250,23 +250,25 @@ export class Model extends Money {
     return assetNames.map((asset) => ({ asset, expected: `${this.expected(user, asset)}`, ...this.sums(user, asset) }))
   }
 
-  /** Section 5.6: what open authorizations are expected to earn, capped per program and month by the newest version. */
+  /** Section 5.6: the estimates of open amounts, capped per program and month by the newest version involved. */
   private expected(user: string, asset: AssetName): bigint {
     let total = 0n
     for (const [program, versions] of this.programs) {
       const estimates = [...this.authorizations.values()].flatMap((authorization) => {
         const { spend } = authorization
-        if (authorization.closed || spend.user !== user || assetOf(spend.currency) !== asset) return []
+        // a zero amount has no effect
+        const cents = openCents(authorization)
+        if (cents === 0n || authorization.closed || spend.user !== user || assetOf(spend.currency) !== asset) return []
         const version = versionInForce(versions, spend.occurredAt)
         if (version === undefined || version.definition.asset !== asset) return []
         const { mcc, occurredAt: at } = spend
         const found = evaluate(version.definition, {
-          cents: openCents(authorization),
+          cents,
           mcc,
           at,
           attributes: this.attributesAt(spend)
         })
-        return found === undefined || found.raw === 0n ? [] : [{ version, month: monthName(at), ...found }]
+        return found === undefined ? [] : [{ version, month: monthName(at), ...found }]
       })
       for (const month of new Set(estimates.map((one) => one.month))) {
         const inMonth = estimates.filter((one) => one.month === month)

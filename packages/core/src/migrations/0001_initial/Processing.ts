@@ -41,7 +41,7 @@ export const statements = [
     ${amount("earned")},
     PRIMARY KEY (integrator_id, user_id, month, program_id, category_id)
   ) WITH (fillfactor = 50)`,
-  // Σ raw of the open authorizations by user, month, program, version and category ('' outside every category)
+  // Σ raw of the open amounts by user, month, program, version and category ('' outside every category)
   `CREATE TABLE open_estimates (
     integrator_id text NOT NULL,
     user_id text NOT NULL,
