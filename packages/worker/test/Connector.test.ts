@@ -61,7 +61,7 @@ describe("a request of the connector", () => {
       assert.strictEqual(requests, 1)
     }).pipe(withConnector(), Effect.scoped))
 
-  it.live("returns the status that follows a `100 Continue` for which it has not asked, over one connection", () =>
+  it.live("returns the status that follows an unexpected `100 Continue`, over one connection", () =>
     Effect.gen(function*() {
       const receiver = yield* httpsReceiver((request, response) => {
         response.writeContinue()

@@ -1,6 +1,6 @@
 /**
  * Makes undici's parser on a socket read a `100 Continue` as it reads any other interim response. By itself it closes
- * the connection, although a client must be able to parse one that it has not asked for (RFC 9110, section 15.2).
+ * the connection, although a client must be able to parse an unexpected one (RFC 9110, section 15.2).
  * undici has no public function for it; where a version has no such parser, the attempt fails, and so does a test.
  */
 export const acceptContinue = (socket: object): void => {
