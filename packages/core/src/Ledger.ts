@@ -132,33 +132,22 @@ const requireTime = Effect.fnUntraced(function*(startedNanos: bigint) {
   }
 })
 
-/** An operation on a vault; see {@link operate}. */
-export interface Operation<A, E1, R1, E2, R2> {
-  readonly touched: Load.Touched
-  /** The answer to a request that moves no money. It fails where the request is refused whatever the vault has. */
-  readonly answer: (book: Book) => Effect.Effect<Option.Option<A>, E1 | SqlError.SqlError, R1>
-  /** Whether the due rewards that a book which is behind has left do not change what the operation does. */
-  readonly canPrecedeDue: (book: Book) => boolean
-  readonly apply: (book: Book) => Effect.Effect<A, E2 | SqlError.SqlError, R2>
-}
-
 /**
  * Carries out one operation on a vault, in one transaction with what is due before it. Where more is due than one
- * transaction applies, and the operation depends on it, earlier transactions apply it in pieces. After
- * {@link CatchUpMillis} of that it fails with {@link Unavailable}; the pieces stay applied, so that each retry of the
- * request starts with less due.
+ * transaction applies, and `operation` returns none because it depends on that, earlier transactions apply it in
+ * pieces. After {@link CatchUpMillis} of that it fails with {@link Unavailable}; the pieces stay applied, so that each
+ * retry of the request starts with less due.
  */
-export const operate = Effect.fnUntraced(function*<A, E1, R1, E2, R2>(
-  { answer, apply, canPrecedeDue, touched }: Operation<A, E1, R1, E2, R2>
+export const operate = Effect.fnUntraced(function*<A, E, R>(
+  touched: Load.Touched,
+  operation: (book: Book) => Effect.Effect<Option.Option<A>, E | SqlError.SqlError, R>
 ) {
   const startedNanos = yield* Clock.monotonicTimeNanos
   while (true) {
     const result = yield* Database.transaction(Effect.gen(function*() {
       const book = (yield* lockAndOpenPiece([touched])).get(touched.integratorId)
       if (book === undefined) return yield* Effect.die(new Error("an integrator without a vault"))
-      const answered = yield* answer(book)
-      const isNext = Option.isNone(answered) && (!book.isBehind || canPrecedeDue(book))
-      const done = isNext ? Option.some(yield* apply(book)) : answered
+      const done = yield* operation(book)
       yield* write([book])
       return done
     }))

@@ -100,10 +100,10 @@ const make = Effect.gen(function*() {
     rows: ReadonlyArray<{ readonly due: Due }>,
     user: Pick<DueRead, "integratorId" | "userId">
   ) {
-    // each row of a page has all of the user's
-    const found = [...new Set(rows.flatMap(({ due }) => due ?? []))].toSorted().join(" ")
-    if (found === "" || found.includes("due")) return found !== ""
-    return yield* isFundable({ ...user, waiting: found, at: yield* Clock.currentTimeMillis })
+    // a balance has a row for each asset; each row of a page of rewards has the user's assets together
+    const waiting = [...new Set(rows.flatMap(({ due }) => due ?? []))].toSorted().join(" ")
+    if (waiting.includes("due")) return true
+    return waiting !== "" && (yield* isFundable({ ...user, waiting, at: yield* Clock.currentTimeMillis }))
   })
 
   const read: UpToDate["Service"]["read"] = Effect.fnUntraced(function*(integratorId, userId, reading) {

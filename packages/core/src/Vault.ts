@@ -157,27 +157,22 @@ const operate = <Request extends Operation, E1, R1, E2, R2>(
   }
 ) => {
   const { amount: { amount, asset }, reference, userId } = request
-  const recorded = (book: Ledger.Book, duplicate: boolean) =>
-    Effect.as(
-      record(duplicate ? "unchanged" : "done"),
-      { reference, vaultId: book.vaultId, duplicate } satisfies SimulationRecorded
-    )
-  return Ledger.operate({
-    touched: { integratorId, userIds: new Set(userId === undefined ? [] : [userId]) },
-    answer: Effect.fnUntraced(function*(book) {
-      const known = yield* findOperation(integratorId, kind, request)
-      if (known !== undefined) return known.same ? Option.some(yield* recorded(book, true)) : yield* conflict(reference)
-      yield* allow(integratorId, request)
-      if (amount === 0n) return yield* refuse(reference, "The amount must be greater than zero")
-      return Option.none()
-    }),
-    canPrecedeDue: (book) => canPrecedeDue(book, request),
-    apply: Effect.fnUntraced(function*(book) {
-      book.operation = { kind, reference, asset, amount, ...(userId === undefined ? {} : { userId, rewards: [] }) }
-      yield* apply(book, request)
-      return yield* recorded(book, false)
-    })
-  })
+  const userIds = new Set(userId === undefined ? [] : [userId])
+  return Ledger.operate({ integratorId, userIds }, Effect.fnUntraced(function*(book) {
+    const recorded = (duplicate: boolean) =>
+      Effect.as(
+        record(duplicate ? "unchanged" : "done"),
+        Option.some<SimulationRecorded>({ reference, vaultId: book.vaultId, duplicate })
+      )
+    const known = yield* findOperation(integratorId, kind, request)
+    if (known !== undefined) return yield* known.same ? recorded(true) : conflict(reference)
+    yield* allow(integratorId, request)
+    if (amount === 0n) return yield* refuse(reference, "The amount must be greater than zero")
+    if (book.isBehind && !canPrecedeDue(book, request)) return Option.none()
+    book.operation = { kind, reference, asset, amount, ...(userId === undefined ? {} : { userId, rewards: [] }) }
+    yield* apply(book, request)
+    return yield* recorded(false)
+  }))
 }
 
 /** Whether the reference was used before, and if so, whether by the same operation. */

@@ -1,4 +1,3 @@
-import type { UnearnedReason } from "./SpendEventStatus.ts"
 import { unitsPerCent } from "./Money.ts"
 import {
   bytesOfRow,
@@ -9,6 +8,7 @@ import {
   type ProgramVersion,
   type Rate
 } from "./ProgramVersion.ts"
+import type { UnearnedReason } from "./SpendEventStatus.ts"
 import type { Attributes } from "./User.ts"
 
 /** The fields of a version that determine when it is in force. */

@@ -63,7 +63,10 @@ export class Book {
   readonly reservedTo: Record<Asset, bigint> = { USDC: 0n, EURe: 0n }
   /** Whether the budget ran out before all due rewards were applied; nothing else may change free money then. */
   isBehind = false
-  /** Of a book that is behind: whether only users who owe have due rewards left, unfinished claims apart. */
+  /**
+   * Of a book that is behind: whether the due rewards of touched users are applied, except of users who owe and of
+   * those with an unfinished claim.
+   */
   isOnlyOwingBehind = false
   /** Real time at which background work on the vault is next due, in milliseconds. */
   workAt: number | undefined

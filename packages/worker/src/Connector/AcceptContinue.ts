@@ -1,7 +1,7 @@
 /**
  * Makes undici's parser on a socket read a `100 Continue` as it reads any other interim response. By itself it closes
- * the connection, although a client must be able to parse an unexpected one (RFC 9110, section 15.2).
- * undici has no public function for it; where a version has no such parser, the attempt fails, and so does a test.
+ * the connection, although a client must be able to parse an unexpected one (RFC 9110, section 15.2). undici has no
+ * public function for it; where a version has no such parser, the attempt fails, and so does a test.
  */
 export const acceptContinue = (socket: object): void => {
   const symbol = Object.getOwnPropertySymbols(socket).find(({ description }) => description === "parser")
