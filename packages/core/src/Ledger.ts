@@ -61,13 +61,12 @@ const pieceSizeOf = (vaults: number) =>
 
 const openPiece = Effect.fnUntraced(function*(touched: ReadonlyArray<Load.Touched>) {
   const size = yield* pieceSizeOf(touched.length)
-  const books = yield* Load.openBooks(touched.map((one) => one.integratorId), size)
+  const books = yield* Load.openBooks(touched, size)
   for (const { integratorId, userIds } of touched) {
     const book = books.get(integratorId)
     if (book === undefined) return yield* Effect.die(new Error(`the integrator ${integratorId} has no vault`))
     for (const userId of userIds) book.touch(userId)
   }
-  yield* Load.readUsers(books, touched, size + 1)
   yield* Load.readRefunded(books, touched)
   yield* applyDue(books)
   return books

@@ -1,8 +1,11 @@
+import { value } from "@card-rewards/core/Database"
 import * as Ledger from "@card-rewards/core/Ledger"
 import { Vault } from "@card-rewards/core/Vault"
 import { UserId } from "@card-rewards/domain/Ids"
+import { dayMillis } from "@card-rewards/domain/Time"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect } from "effect"
+import { SqlClient } from "effect/sql"
 import { addOwed, addRewards } from "./BulkRewards.ts"
 import { balanceOf, ofAnn, setUp, statesOf, usdc, workAll } from "./LargeVaults.ts"
 import { liveMoneyLayer } from "./Spending.ts"
@@ -47,6 +50,19 @@ layer(liveMoneyLayer, { excludeTestServices: true })("beside many due rewards of
       const vault = yield* Vault
       assert.strictEqual(yield* onePiece(tagOf(vault.claim(integratorId, claimOf("c", 12n)))), "Unavailable")
       assert.strictEqual(yield* onePiece(tagOf(vault.claim(integratorId, claimOf("c", 12n)))), "done")
+    }))
+
+  it.effect("what is due by the start of the vault's last day is recovered, though the clock was set back", () =>
+    Effect.gen(function*() {
+      const { integratorId, now } = yield* setUp
+      const sql = yield* SqlClient.SqlClient
+      const tomorrow = Math.floor(now / dayMillis) + 1
+      const due = { state: "Pending", claimableAt: tomorrow * dayMillis } as const
+      yield* addRewards(integratorId, { prefix: "owing", users: 1, count: 1, ...due })
+      yield* addOwed(integratorId, "owing", 1, 1)
+      yield* sql`UPDATE vault_balances SET day = ${value.int4(tomorrow)} WHERE integrator_id = ${integratorId}`
+      yield* (yield* Vault).deposit(integratorId, usdc("d", 1n))
+      assert.deepStrictEqual(yield* statesOf(integratorId), { Paid: 1 })
     }))
 
   it.effect("repeated requests are answered at once", () =>

@@ -26,23 +26,27 @@ export const latency: Measure<Requirements> = {
   method: "One api and one worker at 20 % of their maximum rate on this machine, which is measured from the first of " +
     "many posts until the last is processed. Beside that load four events at a time are followed, each of another " +
     "user: from the 202 until a page of one reward, read every 2 ms, shows the reward, and until the receiver has " +
-    "the headers of the webhook, by one monotonic clock. The load, the service and the receiver share the machine.",
+    "the headers of the webhook, by one monotonic clock; and how long the 202 took. The load, the service and the " +
+    "receiver share the machine.",
   run: Effect.fn("latency")(function*(size: Size) {
     const system = yield* System.start("latency", size, () => Effect.void)
     const rate = yield* System.maximumRate(system, size)
+    const posted: Array<Latencies> = []
     const visible: Array<Latencies> = []
     const received: Array<Latencies> = []
     let turns = 0
     for (let round = 0; round < size.rounds; round++) {
       const next = Effect.suspend(() => turn(system, rate * share, size, turns++))
       const followed = yield* undisturbed("latency", next)
+      posted.push(latenciesOf(followed.map((one) => one.answeredAt - one.sentAt)))
       visible.push(latenciesOf(followed.map((one) => one.visibleAt - one.answeredAt)))
       received.push(latenciesOf(followed.map((one) => one.receivedAt - one.answeredAt)))
     }
+    const answeredPost = { competitor: "post → 202", samples: posted }
     const visibleReward = { competitor: "202 → reward visible", samples: visible }
     const receivedWebhook = { competitor: "202 → webhook received", samples: received }
     return {
-      findings: [visibleReward, receivedWebhook],
+      findings: [answeredPost, visibleReward, receivedWebhook],
       comparisons: [
         atMost(visibleReward, "p50 ms", 15),
         atMost(visibleReward, "p99 ms", 60),
@@ -78,6 +82,7 @@ export const latenciesOf = (nanos: ReadonlyArray<bigint>) => {
 /** A followed event; the times are nanoseconds of the monotonic clock. */
 interface Followed {
   readonly id: string
+  readonly sentAt: bigint
   readonly answeredAt: bigint
   readonly visibleAt: bigint
 }
@@ -119,6 +124,7 @@ const follower = Effect.fnUntraced(function*(
   const followed: Array<Followed> = []
   do {
     const id = `${prefix}-${followed.length}`
+    const sentAt = process.hrtime.bigint()
     yield* send(client, post(clearing(integrators, user, id), headersOf(user % integrators)), "\"duplicate\":false")
     const answeredAt = process.hrtime.bigint()
     while (!(yield* send(client, page)).includes(`"${id}"`)) {
@@ -127,7 +133,7 @@ const follower = Effect.fnUntraced(function*(
       }
       yield* Effect.sleep(pollMillis)
     }
-    followed.push({ id, answeredAt, visibleAt: process.hrtime.bigint() })
+    followed.push({ id, sentAt, answeredAt, visibleAt: process.hrtime.bigint() })
     yield* Effect.sleep(Math.random() * maxPauseMillis)
   } while (performance.now() < endsAt)
   return followed

@@ -1,5 +1,5 @@
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { type Asset, assets } from "@card-rewards/domain/Money"
+import type { Asset } from "@card-rewards/domain/Money"
 import { dayMillis } from "@card-rewards/domain/Time"
 import { Clock, Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -14,8 +14,7 @@ import {
   numeric,
   type Row,
   rowVersion,
-  text,
-  timestamptz
+  text
 } from "../Database/Table.ts"
 import { isOwned, type Owned, requireOwned } from "../Slots.ts"
 import * as Tables from "../Tables.ts"
@@ -36,8 +35,8 @@ const openedVaults = columnList({
   ...Tables.vaults.columns,
   vault_ctid: rowVersion.ctid,
   vault_xmin: rowVersion.xmin,
-  offset: int8(),
-  salt: text(),
+  clock_offset_millis: int8(),
+  event_salt: text(),
   has_payouts: bool(),
   ...Tables.vaultBalances.columns,
   ...rowVersion,
@@ -45,8 +44,15 @@ const openedVaults = columnList({
 })
 type OpenedVaultRow = Row<typeof openedVaults>
 
+/** A user's balance in one asset, with the version of its row. */
+const userRows = columnList({ ...Tables.userBalances.columns, ...rowVersion })
+
+const nulls = (list: { readonly columns: object }): Statement.Fragment =>
+  literal(Object.keys(list.columns).fill("NULL").join(", "))
+const [noUser, noVault] = [nulls(userRows), nulls(openedVaults)]
+const userWidth = Object.keys(userRows.columns).length
+
 const userKeys = Tables.userBalances.pick("integrator_id", "user_id")
-const vaultTimes = columnList({ ...Tables.vaultBalances.pick("integrator_id", "asset").columns, now: timestamptz() })
 const payoutKeys = Tables.payouts.pick("integrator_id", "user_id", "asset")
 const transactions = Tables.rewards.pick("integrator_id", "user_id", "external_transaction_id")
 
@@ -72,25 +78,45 @@ const lockWhere = Effect.fnUntraced(function*(
   yield* requireOwned(locked.length < new Set(integratorIds).size ? [] : locked)
 })
 
-/** Opens the books of locked vaults at the integrators' current time. */
-export const openBooks = Effect.fnUntraced(function*(integratorIds: ReadonlyArray<IntegratorId>, budget: number) {
+/**
+ * Opens the books of locked vaults at the integrators' current time, with the accounts of the touched users, and of
+ * users who owe and have a due reward to recover from: of these, in the order of application, one more than `budget` of
+ * each asset, by index scans. Users who owe and have no due reward are not read.
+ */
+export const openBooks = Effect.fnUntraced(function*(touched: ReadonlyArray<Touched>, budget: number) {
   const sql = yield* SqlClient.SqlClient
   const real = yield* Clock.currentTimeMillis
-  const rows = openedVaults.rows(yield* sql`
-    SELECT ${Tables.vaults.of("v")}, v.ctid, v.xmin, i.clock_offset_millis, i.event_salt,
-      EXISTS (SELECT 1 FROM payouts p WHERE p.integrator_id = t.integrator_id LIMIT 1),
-      b.asset, ${Tables.vaultAccounts.of("b")}, b.ctid, b.xmin, b.low_funds
-    FROM unnest(${columns.text(integratorIds)}) AS t(integrator_id)
-    CROSS JOIN LATERAL (SELECT *, ctid, xmin FROM vaults v WHERE v.integrator_id = t.integrator_id ${perRow}) v
-    CROSS JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}) i
-    CROSS JOIN LATERAL (
-      SELECT *, ctid, xmin FROM vault_balances b WHERE b.integrator_id = t.integrator_id ${perRow}
-    ) b`.values)
-  const byVault = Map.groupBy(rows, (row) => row.integratorId)
-  return new Map([...byVault].flatMap(([integratorId, both]) => {
+  const ids = touched.map(({ integratorId }) => integratorId)
+  // up to a millisecond after the clock: far in the future such a product is some microseconds off
+  const clock = sql`${value.timestamptz(real)} + (i.clock_offset_millis + 1) * interval '1 ms'`
+  const values = yield* sql`
+    WITH opened AS MATERIALIZED (
+      SELECT ${Tables.vaults.of("v")}, v.ctid AS vault_ctid, v.xmin AS vault_xmin, i.clock_offset_millis, i.event_salt,
+        EXISTS (SELECT 1 FROM payouts p WHERE p.integrator_id = t.integrator_id LIMIT 1) AS has_payouts,
+        b.asset, ${Tables.vaultAccounts.of("b")}, b.ctid, b.xmin, b.low_funds,
+        greatest(${clock}, to_timestamp(86400.0 * max(b.day) OVER (PARTITION BY t.integrator_id))) AS now
+      FROM unnest(${columns.text(ids)}) AS t(integrator_id)
+      CROSS JOIN LATERAL (SELECT *, ctid, xmin FROM vaults v WHERE v.integrator_id = t.integrator_id ${perRow}) v
+      CROSS JOIN LATERAL (SELECT * FROM integrators i WHERE i.integrator_id = t.integrator_id ${perRow}) i
+      CROSS JOIN LATERAL (
+        SELECT *, ctid, xmin FROM vault_balances b WHERE b.integrator_id = t.integrator_id ${perRow}
+      ) b
+    )
+    SELECT ${noUser}, ${openedVaults.of("o")} FROM opened o
+    UNION ALL SELECT ${userRows.of("b")}, ${noVault} FROM ${balancesOf(sql, touched)}
+    UNION ALL SELECT ${userRows.of("b")}, ${noVault} FROM opened o CROSS JOIN LATERAL (
+      SELECT *, ctid, xmin FROM user_balances b WHERE b.integrator_id = o.integrator_id AND b.asset = o.asset
+        AND b.owed > 0 AND b.due_at <= o.now ORDER BY b.due_at, b.due_creation LIMIT ${value.int4(budget + 1)}
+    ) b`.values
+  const isVault = ([integratorIdOfUser]: ReadonlyArray<unknown>) => integratorIdOfUser === null
+  const vaults = openedVaults.rows(values.filter(isVault).map((vault) => vault.slice(userWidth)))
+  const byVault = Map.groupBy(vaults, ({ integratorId }) => integratorId)
+  const books = new Map([...byVault].flatMap(([integratorId, both]) => {
     const [vault] = both
     return vault === undefined ? [] : [[integratorId, bookOf(vault, both, real, budget)] as const]
   }))
+  yield* addUsers(books, values.filter((row) => !isVault(row)), touched)
+  return books
 })
 
 const bookOf = (
@@ -102,15 +128,15 @@ const bookOf = (
   new Book({
     integratorId: vault.integratorId,
     vaultId: vault.vaultId,
-    now: Math.max(real + Number(vault.offset), ...rows.map(({ day }) => (day ?? 0) * dayMillis)),
-    offsetMillis: Number(vault.offset),
+    now: Math.max(real + Number(vault.clockOffsetMillis), ...rows.map(({ day }) => (day ?? 0) * dayMillis)),
+    offsetMillis: Number(vault.clockOffsetMillis),
     creations: vault.rewards,
     stored: {
       ctid: vault.vaultCtid,
       xmin: vault.vaultXmin,
       entries: vault.entries,
       events: vault.events,
-      salt: vault.salt
+      salt: vault.eventSalt
     },
     workAt: vault.workAt ?? undefined,
     hasPayouts: vault.hasPayouts,
@@ -130,13 +156,12 @@ const accountsOf = (rows: ReadonlyArray<OpenedVaultRow>): Book["vault"] => {
   return { USDC: of("USDC"), EURe: of("EURe") }
 }
 
-const userRows = columnList({ ...Tables.userBalances.columns, ...rowVersion })
-
-/** Adds the users of a statement's `values`, which selects {@link userRows}. */
-const addUsers = (
+/** Adds the users of a statement's `values`, which selects {@link userRows}, with their unfinished claims. */
+const addUsers = Effect.fnUntraced(function*(
   books: ReadonlyMap<IntegratorId, Book>,
-  values: ReadonlyArray<ReadonlyArray<unknown>>
-): void => {
+  values: ReadonlyArray<ReadonlyArray<unknown>>,
+  touched: ReadonlyArray<Touched> = []
+) {
   for (const row of userRows.rows(values)) {
     const { ctid, dueAt, dueCreation, xmin } = row
     books.get(row.integratorId)?.addUser({
@@ -154,50 +179,30 @@ const addUsers = (
       areFirstsOutdated: false
     })
   }
-}
-
-/**
- * Reads the accounts of the touched users, and of users who owe and have a due reward to recover from: of these the
- * first `limit` of each asset, in the order of application, by index scans. Users who owe and have no due reward are
- * not read.
- */
-export const readUsers = Effect.fnUntraced(function*(
-  books: ReadonlyMap<IntegratorId, Book>,
-  touched: ReadonlyArray<Touched>,
-  limit: number
-) {
-  const sql = yield* SqlClient.SqlClient
-  const users = touched.flatMap((one) => [...one.userIds].map((userId) => ({ integratorId: one.integratorId, userId })))
-  const vaults = [...books.values()].flatMap(({ integratorId, now }) =>
-    assets.map((asset) => ({ integratorId, asset, now }))
-  )
-  addUsers(books, yield* sql`
-    SELECT ${userRows.of("b")} FROM ${userKeys.unnest(users)}
-    CROSS JOIN LATERAL (
-      SELECT *, ctid, xmin FROM user_balances b WHERE ${userKeys.match("b", "t")} ${perRow}
-    ) b
-    UNION ALL
-    SELECT ${userRows.of("b")} FROM ${vaultTimes.unnest(vaults)}
-    CROSS JOIN LATERAL (
-      SELECT *, ctid, xmin FROM user_balances b WHERE b.integrator_id = t.integrator_id AND b.asset = t.asset
-        AND b.owed > 0 AND b.due_at <= t.now ORDER BY b.due_at, b.due_creation LIMIT ${value.int4(limit)}
-    ) b`.values)
-  for (const one of touched) {
-    for (const userId of one.userIds) books.get(one.integratorId)?.markRead(userId)
+  for (const { integratorId, userIds } of touched) {
+    for (const userId of userIds) books.get(integratorId)?.markRead(userId)
   }
   yield* readPayouts(books)
 })
+
+/** SQL for the balances `b` of users. */
+const balancesOf = (sql: SqlClient.SqlClient, touched: ReadonlyArray<Touched>) => {
+  const users = touched.flatMap(({ integratorId, userIds }) => [...userIds].map((userId) => ({ integratorId, userId })))
+  return sql`${userKeys.unnest(users)} CROSS JOIN LATERAL (
+    SELECT *, ctid, xmin FROM user_balances b WHERE ${userKeys.match("b", "t")} ${perRow}
+  ) b`
+}
 
 /** Reads users who owe and have waiting rewards that money is assigned to, the first `limit` by creation. */
 export const readAssignable = Effect.fnUntraced(function*(book: Book, asset: Asset, limit: number) {
   const sql = yield* SqlClient.SqlClient
   const books = new Map([[book.integratorId, book]])
-  addUsers(books, yield* sql`
+  const values = yield* sql`
     SELECT ${userRows.of("b")} FROM user_balances b
     WHERE b.integrator_id = ${book.integratorId} AND b.asset = ${asset} AND b.owed > 0
       AND b.first_waiting <= ${value.int8(book.vault[asset].assignedTo)}
-    ORDER BY b.first_waiting LIMIT ${value.int4(limit)}`.values)
-  yield* readPayouts(books)
+    ORDER BY b.first_waiting LIMIT ${value.int4(limit)}`.values
+  yield* addUsers(books, values)
 })
 
 /** Reads the unfinished claims of all users that the books have. Nearly always no vault has one. */
@@ -237,5 +242,8 @@ export const readMissingUsers = Effect.fnUntraced(function*(
   const userIds = new Set(rows.filter((row) => !book.hasUser(row.userId, row.asset)).map((row) => row.userId))
   if (userIds.size === 0) return
   const { integratorId } = book
-  yield* readUsers(new Map([[integratorId, book]]), [{ integratorId, userIds }], 0)
+  const missing = [{ integratorId, userIds }]
+  const sql = yield* SqlClient.SqlClient
+  const values = yield* sql`SELECT ${userRows.of("b")} FROM ${balancesOf(sql, missing)}`.values
+  yield* addUsers(new Map([[integratorId, book]]), values, missing)
 })
