@@ -11,7 +11,7 @@ import { idleEndpoints } from "./measures/IdleEndpoints.ts"
 import { ingest } from "./measures/Ingest.ts"
 import { insert } from "./measures/Insert.ts"
 import { integrators } from "./measures/Integrators.ts"
-import { latency } from "./measures/Latency.ts"
+import { latency, latencyOfMany } from "./measures/Latency.ts"
 import { memory } from "./measures/Memory.ts"
 import { outage } from "./measures/Outage.ts"
 import { processCounts } from "./measures/ProcessCounts.ts"
@@ -32,6 +32,7 @@ export const measures: ReadonlyArray<Measure<Requirements>> = [
   deliveries,
   reads,
   latency,
+  latencyOfMany,
   growth,
   heavyIntegrator,
   integrators,

@@ -1,17 +1,42 @@
-import { Context, Effect, type Latch } from "effect"
+import { EventsStored } from "@card-rewards/core/EventsStored"
+import { Context, Effect, Latch, Layer } from "effect"
+
+/** The maximum number of integrators that are noted; events of others are found when their endpoints are polled. */
+const maxNoted = 10_000
+
+/** Wakes this process's webhook dispatcher, and tells it whose events the process has stored. */
+export class WakeUp {
+  private readonly latch = Latch.makeUnsafe()
+  private noted = new Set<string>()
+
+  /** Completes once something was noted since the last {@link take}. */
+  readonly awaiting = this.latch.await
+
+  /** Notes the integrators of stored events; of none to have the dispatcher look for itself. */
+  note(integratorIds: ReadonlyArray<string>): void {
+    for (const integratorId of integratorIds) if (this.noted.size < maxNoted) this.noted.add(integratorId)
+    this.latch.openUnsafe()
+  }
+
+  /** The integrators that were noted since the last call. */
+  take(): ReadonlySet<string> {
+    this.latch.closeUnsafe()
+    const taken = this.noted
+    this.noted = new Set()
+    return taken
+  }
+}
 
 /**
- * The wake-up signal of this process's webhook dispatcher. Opening the latch makes the dispatcher scan for deliveries
- * at once. Without it, and for deliveries of other processes, the dispatcher scans after its idle pause.
+ * What wakes the dispatcher for the events of its own process. Without it, and for events of other processes, the
+ * dispatcher looks for them after its pauses.
  */
-export const DispatcherWakeUp = Context.Reference<Latch.Latch | undefined>("@card-rewards/worker/DispatcherWakeUp", {
+export const DispatcherWakeUp = Context.Reference<WakeUp | undefined>("@card-rewards/worker/DispatcherWakeUp", {
   defaultValue: () => undefined
 })
 
-/** Wakes the dispatcher after each run of `step` that did work; returns whether it did. */
-export const wakingDispatcher = <E, R>(step: Effect.Effect<number, E, R>): Effect.Effect<boolean, E, R> =>
-  Effect.flatMap(DispatcherWakeUp, (wakeUp) =>
-    Effect.map(step, (count) => {
-      if (count > 0) wakeUp?.openUnsafe()
-      return count > 0
-    }))
+/** Has the transactions and the dispatcher of one cell share a {@link WakeUp}. */
+export const layer = Layer.effectContext(Effect.sync(() => {
+  const wakeUp = new WakeUp()
+  return Context.make(DispatcherWakeUp, wakeUp).pipe(Context.add(EventsStored, (ids) => wakeUp.note(ids)))
+}))

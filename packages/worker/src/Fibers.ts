@@ -1,5 +1,5 @@
-import { Latch, Layer } from "effect"
-import { DispatcherWakeUp } from "./DispatcherWakeUp.ts"
+import { Layer } from "effect"
+import * as DispatcherWakeUp from "./DispatcherWakeUp.ts"
 import * as JournalSealer from "./JournalSealer.ts"
 import * as RewardMaturer from "./RewardMaturer.ts"
 import * as Services from "./Services.ts"
@@ -17,4 +17,4 @@ export const layer = (
     JournalSealer.layer(config),
     WebhookDispatcher.layer(config),
     VitalsReporter.layer
-  ).pipe(Layer.provide([Services.layer(config), Layer.effect(DispatcherWakeUp, Latch.make())]))
+  ).pipe(Layer.provide([Services.layer(config), DispatcherWakeUp.layer]))

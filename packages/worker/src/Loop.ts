@@ -81,6 +81,10 @@ export const run = Effect.fnUntraced(function*<E, R>(
   }
 })
 
+/** A step for {@link run} of one that returns how much it did. */
+export const working = <E, R>(step: Effect.Effect<number, E, R>): Effect.Effect<boolean, E, R> =>
+  Effect.map(step, (count) => count > 0)
+
 /** Runs {@link run} in a fiber of the layer's scope. */
 export const layer = <E, R>(
   name: string,

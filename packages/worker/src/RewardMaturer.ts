@@ -1,6 +1,5 @@
 import { Processing } from "@card-rewards/core/Processing"
 import { Effect, Layer } from "effect"
-import { wakingDispatcher } from "./DispatcherWakeUp.ts"
 import * as Loop from "./Loop.ts"
 
 /** Pause after a step that found nothing due. Reads and claims apply due rewards themselves, so they do not wait. */
@@ -16,5 +15,5 @@ const restShare = 1 / 20
 export const layer = Layer.unwrap(Effect.gen(function*() {
   const processing = yield* Processing
   const rest = (tookMillis: number) => restShare * tookMillis
-  return Loop.layer("RewardMaturer", wakingDispatcher(processing.matureRewards), { idleMillis, rest })
+  return Loop.layer("RewardMaturer", Loop.working(processing.matureRewards), { idleMillis, rest })
 }))

@@ -1,6 +1,5 @@
 import { maxParallel, Processing, SlowScanMillis } from "@card-rewards/core/Processing"
 import { Effect, Latch, Layer } from "effect"
-import { wakingDispatcher } from "./DispatcherWakeUp.ts"
 import * as Loop from "./Loop.ts"
 
 /**
@@ -40,7 +39,7 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
   const step = processEvents.pipe(
     Effect.provideService(SlowScanMillis, slowScanMillis),
     Effect.tap((units) => units < helpedFromUnits ? muchWork.close : muchWork.open),
-    wakingDispatcher
+    Loop.working
   )
   const help = Effect.map(step, (hasWorked) => hasWorked && muchWork.isOpen())
   return Layer.mergeAll(
@@ -51,7 +50,7 @@ export const layer = Layer.unwrap(Effect.gen(function*() {
     }),
     ...Array.from({ length: maxParallel - 1 }, (_, helper) =>
       Loop.layer(`SpendProcessor helper ${helper + 1}`, help, { idleMillis: helperIdleMillis, wake: muchWork.await })),
-    Loop.layer("SpendProcessor retries", wakingDispatcher(retryQuarantined), {
+    Loop.layer("SpendProcessor retries", Loop.working(retryQuarantined), {
       idleMillis: retryIdleMillis,
       wake: quarantined
     })

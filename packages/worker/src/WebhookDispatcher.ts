@@ -2,7 +2,7 @@ import { Deliveries } from "@card-rewards/core/Deliveries"
 import type { RetryDelays } from "@card-rewards/domain/Delivery"
 import { Clock, Effect, Fiber, Latch, Layer } from "effect"
 import { randomUUID } from "node:crypto"
-import { DispatcherWakeUp } from "./DispatcherWakeUp.ts"
+import { DispatcherWakeUp, WakeUp } from "./DispatcherWakeUp.ts"
 import * as Loop from "./Loop.ts"
 import type { CellShares } from "./WebhookDispatcher/CellShares.ts"
 import { Consumers } from "./WebhookDispatcher/Consumers.ts"
@@ -47,20 +47,14 @@ const make = Effect.fnUntraced(function*(options: Options) {
   const clock = yield* Clock.Clock
   const consumers = new Consumers(options.cellShares)
   yield* Effect.addFinalizer(() => Effect.sync(() => consumers.cellShares.forget(consumers)))
-  const stored = (yield* DispatcherWakeUp) ?? (yield* Latch.make())
+  const stored = (yield* DispatcherWakeUp) ?? new WakeUp()
   const wakeUps = { reads: yield* Latch.make(), records: yield* Latch.make() }
   const sender = yield* Sender.make(consumers, wakeUps)
   const worker = randomUUID()
   const context = { deliveries, consumers, sender, clock, retryDelays, leaseMillis, worker }
   yield* Effect.logInfo(`Delivers webhooks as worker ${worker}`)
 
-  /** Stored events may be those of an endpoint without a lease, or of one that this process holds. */
-  const lease = Effect.gen(function*() {
-    yield* stored.close
-    const hasLeased = yield* Leases.lease(context)
-    wakeUps.reads.openUnsafe()
-    return hasLeased
-  })
+  const lease = leaseStep(context, stored, wakeUps.reads)
   const read = Effect.andThen(wakeUps.reads.close, Reads.step(context))
   /** Gives up each endpoint as soon as nothing is in flight for it. */
   const releaseSome = Effect.ignore(Leases.release(context, true))
@@ -82,7 +76,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
     Effect.repeat({ while: (isMore) => isMore })
   )
   const start = Effect.all([
-    Loop.run("WebhookDispatcher leases", Effect.uninterruptible(lease), { idleMillis, wake: stored.await }),
+    Loop.run("WebhookDispatcher leases", Effect.uninterruptible(lease), { idleMillis, wake: stored.awaiting }),
     Loop.run("WebhookDispatcher reads", Effect.uninterruptible(read), { idleMillis, wake: wakeUps.reads.await })
   ].map((loop) => Effect.forkDetach(loop)))
   /** A stopped process gives its leases up, so that other workers need not wait for their end. */
@@ -109,3 +103,22 @@ const make = Effect.fnUntraced(function*(options: Options) {
     Loop.layer("WebhookDispatcher keeps attempts", keepAttempts, { idleMillis: keepIdleMillis })
   )))
 })
+
+/**
+ * Has stored events read at once whose endpoints are held, and leases others. Where all are held, others are looked for
+ * no more often than without wake-ups.
+ */
+const leaseStep = (context: Leases.DispatcherContext, stored: WakeUp, reads: Latch.Latch) => {
+  const { clock, consumers } = context
+  let lookedNanos = 0n
+  return Effect.gen(function*() {
+    const areAllHeld = consumers.markUnread(stored.take())
+    const nowNanos = clock.monotonicTimeNanosUnsafe()
+    const isLooking = !areAllHeld || Number(nowNanos - lookedNanos) >= 1e6 * idleMillis
+    if (isLooking) lookedNanos = nowNanos
+    // before the reads: a lease is not given up while its endpoint is read
+    const hasLeased = isLooking && (yield* Leases.lease(context))
+    reads.openUnsafe()
+    return hasLeased
+  })
+}

@@ -10,6 +10,7 @@ import { Unavailable } from "@card-rewards/domain/Errors"
 import { IntegratorId } from "@card-rewards/domain/Ids"
 import { WebhookSecret } from "@card-rewards/domain/WebhookSignature"
 import { type Answer, Connector } from "@card-rewards/worker/Connector"
+import { DispatcherWakeUp, WakeUp } from "@card-rewards/worker/DispatcherWakeUp"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
 import { Effect, Exit, Layer, References, Scope } from "effect"
 import { TestClock } from "effect/testing"
@@ -47,6 +48,8 @@ export const dispatcher = Effect.fnUntraced(function*(endpoints: number) {
     /** How many events each endpoint has. */
     events: eventsEach,
     sent: 0,
+    /** Scans for endpoints without a lease. */
+    scans: 0,
     recorded: () => [...cursors.values()].reduce((sum, cursor) => sum + Number(cursor), 0),
     /** Called with the result of each attempt that is in flight, in order. */
     inFlight: new Array<() => void>(),
@@ -58,13 +61,14 @@ export const dispatcher = Effect.fnUntraced(function*(endpoints: number) {
   const store = ({ cursor, integratorId }: EndpointRecord) => void cursors.set(integratorId, cursor)
   const core = Layer.succeed(Deliveries, {
     lease: ({ limit }) =>
-      Effect.sync(() =>
-        [...cursors].filter(([one, cursor]) => !held.has(one) && cursor < state.events).slice(0, limit)
+      Effect.sync(() => {
+        state.scans++
+        return [...cursors].filter(([one, cursor]) => !held.has(one) && cursor < state.events).slice(0, limit)
           .map(([integratorId, cursor]): Leased => {
             held.add(integratorId)
             return { ...lease, integratorId, cursor, ahead: cursor, breaker: closedBreaker }
           })
-      ),
+      }),
     renew: (leases) => Effect.succeed({ renewed: named(leases), busy: none }),
     read: (requests) =>
       Effect.map(Effect.suspend(() => state.reading(requests.map(({ integratorId }) => integratorId))), () =>
@@ -100,11 +104,13 @@ export const dispatcher = Effect.fnUntraced(function*(endpoints: number) {
   // a test that fails leaves what would wait for its clock
   const scope = yield* Effect.acquireRelease(Scope.make(), (scope) => Effect.forkDetach(Scope.close(scope, Exit.void)))
   const layer = WebhookDispatcher.layer({ retryDelays: [1_000] })
-  yield* Layer.buildWithScope(Layer.provide(layer, [core, connector]), scope)
-  return { state, stop: Scope.close(scope, Exit.void) }
+  const wakeUp = new WakeUp()
+  yield* Layer.buildWithScope(Layer.provide(layer, [core, connector, Layer.succeed(DispatcherWakeUp, wakeUp)]), scope)
+  return { state, wakeUp, stop: Scope.close(scope, Exit.void) }
 }, Effect.provideService(References.MinimumLogLevel, "None"))
 
-const nextPhase = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+/** Lets callbacks of the event loop run. */
+export const nextPhase = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
 
 /** Lets time pass in steps, between which callbacks of the event loop run. */
 export const pass = (seconds: number) =>

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { away, dispatcher, eventsEach, pass } from "./FakeDeliveries.ts"
+import { away, dispatcher, eventsEach, nextPhase, pass } from "./FakeDeliveries.ts"
 
 const timedOut = Effect.andThen(Effect.sleep(4_500), Effect.fail(away))
 
@@ -42,6 +42,42 @@ describe("reads", () => {
       yield* pass(4)
       assert.strictEqual(failures, 2)
       assert.strictEqual(state.recorded(), 2 * eventsEach)
+    }))
+
+  it.effect("of an endpoint follow at once after its events were stored; others have their turn", () =>
+    Effect.gen(function*() {
+      const { state, wakeUp } = yield* dispatcher(400)
+      yield* pass(2)
+      assert.strictEqual(state.recorded(), 400 * eventsEach)
+      let reads: Array<ReadonlyArray<string>> = []
+      state.reading = (ids) => Effect.sync(() => void reads.push(ids))
+      const readAfterEventsOf = (id: string) =>
+        Effect.andThen(Effect.sync(() => wakeUp.note([id])), Effect.repeat(nextPhase, { times: 9 }))
+      // and all of those whose turn it is
+      yield* readAfterEventsOf("i6")
+      reads = []
+      const { scans } = state
+      state.events++
+      for (const id of ["i7", "i8", "i9"]) yield* readAfterEventsOf(id)
+      assert.deepStrictEqual(reads, [["i7"], ["i8"], ["i9"]])
+      assert.strictEqual(state.scans, scans)
+      yield* pass(1)
+      assert.strictEqual(state.recorded(), 400 * state.events)
+    }))
+
+  it.effect("of endpoints without events are as many for 800 as for 400", () =>
+    Effect.gen(function*() {
+      const readsOf = Effect.fnUntraced(function*(endpoints: number) {
+        const { state } = yield* dispatcher(endpoints)
+        yield* pass(2)
+        let reads = 0
+        state.reading = (ids) => Effect.sync(() => void (reads += ids.length))
+        yield* pass(2)
+        return reads
+      })
+      const [few, many] = [yield* readsOf(400), yield* readsOf(800)]
+      assert.isAbove(few, 0)
+      assert.isAtMost(many, 1.1 * few)
     }))
 
   it.effect("continue at once after the database was away, however long", () =>

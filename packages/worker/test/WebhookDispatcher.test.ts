@@ -6,10 +6,10 @@ import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { verify, WebhookSecret } from "@card-rewards/domain/WebhookSignature"
 import { untilTrue } from "@card-rewards/testing/Polling"
 import { WebhookReceiver } from "@card-rewards/testing/WebhookReceiver"
-import { DispatcherWakeUp } from "@card-rewards/worker/DispatcherWakeUp"
+import { DispatcherWakeUp, WakeUp } from "@card-rewards/worker/DispatcherWakeUp"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
 import { assert, it } from "@effect/vitest"
-import { Clock, Effect, Latch, Layer, References } from "effect"
+import { Clock, Effect, Layer, References } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { endpoint, event, events, services, allDelivered, states } from "./Dispatching.ts"
@@ -149,7 +149,7 @@ it.live("each wake-up signal starts a step before the idle pause ends, and withi
   Effect.gen(function*() {
     const hook = yield* WebhookReceiver.make()
     yield* endpoint("acme", `${hook.origin}/hook`)
-    const stored = yield* Latch.make()
+    const stored = new WakeUp()
     const deliveries = yield* Deliveries
     let steps = 0
     const counting = Layer.succeed(Deliveries, {
@@ -167,7 +167,7 @@ it.live("each wake-up signal starts a step before the idle pause ends, and withi
         yield* untilTrue(Effect.sync(() => steps === 1))
         for (const count of [1, 2, 3]) {
           yield* event("acme")
-          yield* stored.open
+          stored.note(["acme"])
           yield* untilTrue(Effect.sync(() => hook.received.length === count))
         }
       }))

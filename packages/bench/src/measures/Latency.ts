@@ -19,17 +19,29 @@ const pollMillis = 2
 const maxPauseMillis = 150
 const timeoutMillis = 10_000
 
+/** The greatest p50 and p99 in milliseconds that are met. */
+type Targets = readonly [p50: number, p99: number]
+
+interface Variant {
+  readonly name: string
+  readonly title: string
+  /** How many integrators there are, each with an endpoint. */
+  readonly integrators: (size: Size) => number
+  readonly reward: Targets
+  readonly webhook: Targets
+}
+
 /** The time from the response to a spend event until its reward is visible and its webhook received. */
-export const latency: Measure<Requirements> = {
-  name: "latency",
-  title: "From the 202 to the reward and to the webhook",
+const measureOf = ({ integrators, name, reward, title, webhook }: Variant): Measure<Requirements> => ({
+  name,
+  title,
   method: "One api and one worker at 20 % of their maximum rate on this machine, which is measured from the first of " +
     "many posts until the last is processed. Beside that load four events at a time are followed, each of another " +
     "user: from the 202 until a page of one reward, read every 2 ms, shows the reward, and until the receiver has " +
     "the headers of the webhook, by one monotonic clock; and how long the 202 took. The load, the service and the " +
     "receiver share the machine.",
-  run: Effect.fn("latency")(function*(size: Size) {
-    const system = yield* System.start("latency", size, () => Effect.void)
+  run: Effect.fn(name)(function*(size: Size) {
+    const system = yield* System.start(name, size, () => Effect.void, integrators(size))
     const rate = yield* System.maximumRate(system, size)
     const posted: Array<Latencies> = []
     const visible: Array<Latencies> = []
@@ -37,7 +49,7 @@ export const latency: Measure<Requirements> = {
     let turns = 0
     for (let round = 0; round < size.rounds; round++) {
       const next = Effect.suspend(() => turn(system, rate * share, size, turns++))
-      const followed = yield* undisturbed("latency", next)
+      const followed = yield* undisturbed(name, next)
       posted.push(latenciesOf(followed.map((one) => one.answeredAt - one.sentAt)))
       visible.push(latenciesOf(followed.map((one) => one.visibleAt - one.answeredAt)))
       received.push(latenciesOf(followed.map((one) => one.receivedAt - one.answeredAt)))
@@ -47,28 +59,39 @@ export const latency: Measure<Requirements> = {
     const receivedWebhook = { competitor: "202 → webhook received", samples: received }
     return {
       findings: [answeredPost, visibleReward, receivedWebhook],
-      comparisons: [
-        atMost(visibleReward, "p50 ms", 15),
-        atMost(visibleReward, "p99 ms", 60),
-        atMost(receivedWebhook, "p50 ms", 20),
-        atMost(receivedWebhook, "p99 ms", 80)
-      ],
+      comparisons: [...atMost(visibleReward, reward), ...atMost(receivedWebhook, webhook)],
       remarks: [
         `The maximum rate was ${formatFigure(rate)} clearings per second; the load was ${formatFigure(rate * share)}.`
       ]
     }
   }, Effect.scoped)
-}
+})
+
+export const latency = measureOf({
+  name: "latency",
+  title: "From the 202 to the reward and to the webhook",
+  integrators: () => 10,
+  reward: [15, 60],
+  webhook: [20, 80]
+})
+
+export const latencyOfMany = measureOf({
+  name: "latency-integrators",
+  title: "From the 202 to the reward and to the webhook, with 1,000 integrators",
+  integrators: (size) => size.integrators,
+  reward: [30, 100],
+  webhook: [30, 100]
+})
 
 const atMost = (
   { competitor, samples }: { readonly competitor: string; readonly samples: ReadonlyArray<Latencies> },
-  metric: keyof Latencies,
-  value: number
-) => ({
-  name: `${competitor}, ${metric}`,
-  values: samples.map((sample) => sample[metric]),
-  target: { bound: "at most", value } as const
-})
+  [p50, p99]: Targets
+) =>
+  ([["p50 ms", p50], ["p99 ms", p99]] as const).map(([metric, value]) => ({
+    name: `${competitor}, ${metric}`,
+    values: samples.map((sample) => sample[metric]),
+    target: { bound: "at most", value } as const
+  }))
 
 type Latencies = ReturnType<typeof latenciesOf>
 
@@ -101,8 +124,8 @@ const turn = Effect.fnUntraced(function*(system: System.System, rate: number, si
   const following = Array.from({ length: followers }, (_, index) =>
     follower(system, users - 1 - index, `${System.followed}${round}-${index}`, endsAt))
   const [result, ...visible] = yield* Effect.all([load, ...following], { concurrency: "unbounded" })
-  yield* verify("latency: wrong responses", result.wrong, 0)
-  return yield* withArrivals("latency", system.receiver, visible.flat())
+  yield* verify(`${system.name}: wrong responses`, result.wrong, 0)
+  return yield* withArrivals(system.name, system.receiver, visible.flat())
 })
 
 /** Posts an event of a user, waits until its reward is visible, and repeats this after a pause. */

@@ -11,8 +11,6 @@ import { isQueueEmpty, workOff } from "./Backlog.ts"
 import { accepted, api, load, peer, serviceEnvironment, worker } from "./Competitors.ts"
 import { addEndpoints } from "./Endpoints.ts"
 
-const integrators = 10
-
 /** Prefix of the transaction ids whose webhooks the receiver keeps the arrival of; see peers/receiver. */
 export const followed = "follow-"
 
@@ -26,11 +24,12 @@ export interface System {
   readonly senders: Senders
 }
 
-/** Starts the whole service over a new database, in which `before` runs first. */
+/** Starts the whole service over a new database, with ten integrators where absent, in which `before` runs first. */
 export const start = Effect.fnUntraced(function*<E, R>(
   name: string,
   size: Size,
-  before: (url: Redacted.Redacted, senders: Senders) => Effect.Effect<void, E, R>
+  before: (url: Redacted.Redacted, senders: Senders) => Effect.Effect<void, E, R>,
+  integrators = 10
 ) {
   const server = yield* Server
   const processes = yield* Processes

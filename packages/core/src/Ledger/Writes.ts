@@ -6,6 +6,7 @@ import { wakeEndpoints } from "../Deliveries/WakeUp.ts"
 import { atVersion, expectFewRows, perRow, rewardsOfUser } from "../Database/PlannerHints.ts"
 import { columnList, rowVersion, type Written } from "../Database/Table.ts"
 import { type Change, together } from "../Database/Together.ts"
+import { EventsStored } from "../EventsStored.ts"
 import * as Metrics from "../Metrics.ts"
 import * as Tables from "../Tables.ts"
 import * as Tracing from "../Tracing.ts"
@@ -56,6 +57,9 @@ const changes = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   const storedAt = yield* Clock.currentTimeMillis
   const events = eventRows(books, storedAt, yield* Tracing.traceparent)
   yield* Metrics.afterCommit(() => Metrics.addByKind(stored, events))
+  const withEvents = books.filter((book) => eventCount(book) > 0).map(({ integratorId }) => integratorId)
+  const eventsStored = yield* EventsStored
+  yield* sql.afterCommit(Effect.sync(() => eventsStored(withEvents)))
   const changed = rewardRows(books, "changed")
   return [
     counters(sql, books),
@@ -65,7 +69,7 @@ const changes = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
     ...vaultBalances(sql, books),
     Tables.journal.insert(entryRows(books)),
     Tables.events.insert(events),
-    wakeEndpoints(sql, books.filter((book) => eventCount(book) > 0).map((book) => book.integratorId), storedAt)
+    wakeEndpoints(sql, withEvents, storedAt)
   ]
 })
 

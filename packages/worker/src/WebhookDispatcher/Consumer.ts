@@ -24,7 +24,7 @@ import { Window } from "./Window.ts"
 /** Bytes of bodies that one read of one endpoint may bring. */
 const maxReadBytes = 1_048_576
 
-/** A read is repeated after this at the latest: the endpoint may have another URL, or be deleted. */
+/** A read is repeated after this, or its poll: the endpoint may have another URL, or be deleted. */
 const freshMillis = 100
 
 /** How long a lease without anything to send is kept, and an endpoint without a delivery for a probe is left alone. */
@@ -77,7 +77,7 @@ export class Consumer {
   readAt = Number.NEGATIVE_INFINITY
   /** While it is read nothing is recorded, and the other way round: a read shows the retries as of one moment. */
   private isReading = false
-  /** Whether it was to be read while something was recorded, or more retries may be due than were read. */
+  /** Whether there may be more than was read: stored events, or due retries; see {@link isReadDue}. */
   private isUnread = false
   private requested: ReadRequest | undefined
   private failedRead: FailedRead | undefined
@@ -126,7 +126,7 @@ export class Consumer {
       return undefined
     }
     const sinceMillis = now - this.readAt
-    const isOld = sinceMillis >= freshMillis || sinceMillis < 0
+    const isOld = sinceMillis >= Math.max(freshMillis, pollMillis) || sinceMillis < 0
     if (!isOld && !this.isReadDue && (!this.window.isLow || sinceMillis < pollMillis)) return undefined
     this.isReading = true
     this.isUnread = false
@@ -136,6 +136,11 @@ export class Consumer {
     // the first body of a read is read whatever its size
     this.requested = { ...this.lease, ...(left > 0 || size === 0 ? room : full), maxBytes: Math.max(0, left) }
     return this.requested
+  }
+
+  /** There may be more to read than the last read has found. */
+  markUnread(): void {
+    this.isUnread = true
   }
 
   private get canRead(): boolean {

@@ -61,6 +61,13 @@ export class Consumers implements Iterable<Held> {
     if (this.held.get(integratorId)?.consumer === consumer) this.held.delete(integratorId)
   }
 
+  /** Has the endpoints of integrators read at once. Returns whether there were any, and the process holds all. */
+  markUnread(integratorIds: ReadonlySet<string>): boolean {
+    const own = [...integratorIds].flatMap((integratorId) => this.held.get(integratorId) ?? [])
+    for (const { consumer } of own) consumer.markUnread()
+    return own.length > 0 && own.length === integratorIds.size
+  }
+
   /** Whether there is something to read at once. */
   get isReadDue(): boolean {
     for (const { consumer } of this) if (consumer.isReadDue) return true

@@ -9,9 +9,12 @@ const maxBytes = 64 * 1_048_576
 /** Endpoints that one read covers, at most. */
 const maxRead = 256
 
-/** While nothing is found an endpoint is read again after a millisecond for each of so many endpoints, 100 at most. */
-const endpointsPerMilli = 20
-const maxPollMillis = 100
+/**
+ * An endpoint of which this process has stored no events is read again after a millisecond for each of so many
+ * endpoints, 500 at most: another process may have stored some.
+ */
+const endpointsPerMilli = 4
+const maxPollMillis = 500
 
 interface Unread {
   readonly consumer: Consumer

@@ -6,13 +6,13 @@ import { awaitSchema } from "@card-rewards/core/AwaitSchema"
 import * as Process from "@card-rewards/core/Process"
 import * as Configuration from "@card-rewards/worker/Configuration"
 import { Connector } from "@card-rewards/worker/Connector"
-import { DispatcherWakeUp } from "@card-rewards/worker/DispatcherWakeUp"
+import * as DispatcherWakeUp from "@card-rewards/worker/DispatcherWakeUp"
 import * as RewardMaturer from "@card-rewards/worker/RewardMaturer"
 import * as Services from "@card-rewards/worker/Services"
 import * as SpendProcessor from "@card-rewards/worker/SpendProcessor"
 import * as VitalsReporter from "@card-rewards/worker/VitalsReporter"
 import * as WebhookDispatcher from "@card-rewards/worker/WebhookDispatcher"
-import { Effect, Latch, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { sessionsOf, workerHeader } from "./Names.ts"
 
 const [name = "", leaseMillis = ""] = process.argv.slice(2)
@@ -38,7 +38,7 @@ const work = Effect.gen(function*() {
     WebhookDispatcher.layer({ ...config, leaseMillis: Number(leaseMillis) }),
     VitalsReporter.layer
   )
-  return yield* Layer.launch(Layer.provide(fibers, [services, Layer.effect(DispatcherWakeUp, Latch.make())]))
+  return yield* Layer.launch(Layer.provide(fibers, [services, DispatcherWakeUp.layer]))
 })
 
 Process.run(work, { name: "worker", terminal: false })
