@@ -117,15 +117,14 @@ $.occurredAt: expected a UTC timestamp such as 2026-12-01T00:00:00.000Z"
           [`/health?${"%&".repeat(7_000)}`, 204]
         ] as const
         for (const [path, status] of cases) {
-          let leastMillis = Number.POSITIVE_INFINITY
+          // of this thread alone: others of the process collect garbage
+          const before = process.threadCpuUsage()
           for (let left = 10; left > 0; left--) {
-            const before = process.cpuUsage()
             assert.strictEqual((yield* send("GET", path)).status, status, path.slice(0, 20))
-            const { system, user } = process.cpuUsage(before)
-            leastMillis = Math.min(leastMillis, (system + user) / 1e3)
           }
-          // each took 10 to 60 ms for itself; the other nine may have had a collection of garbage
-          assert.isBelow(leastMillis, 6, `ms of ${path.slice(0, 20)}`)
+          const { system, user } = process.threadCpuUsage(before)
+          // each took 10 to 60 ms for itself
+          assert.isBelow((system + user) / 1e4, 8, `ms of ${path.slice(0, 20)}`)
         }
       }))
 

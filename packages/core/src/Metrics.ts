@@ -1,4 +1,5 @@
 import { Clock, Context, Effect, Metric } from "effect"
+import { SqlClient } from "effect/sql"
 
 /**
  * Whether metrics, traces and logs are exported: true in a process that has `OTEL_EXPORTER_OTLP_ENDPOINT`, set by
@@ -58,25 +59,7 @@ const countByKind = (all: ReadonlyArray<{ readonly kind: string }>): ReadonlyMap
 export const secondsSince = (startedNanos: bigint): Effect.Effect<number> =>
   Effect.map(Clock.monotonicTimeNanos, (now) => Number(now - startedNanos) / 1e9)
 
-const Pending = Context.Reference<Array<Effect.Effect<void>> | undefined>("@card-rewards/core/Metrics/Pending", {
-  defaultValue: () => undefined
-})
-
 /** Runs `count` after the enclosing transaction has committed. A transaction that is rolled back counts nothing. */
-export const afterCommit = (count: () => Effect.Effect<void>): Effect.Effect<void> =>
-  Effect.withFiber((fiber) => {
-    if (!fiber.getRef(Enabled)) return Effect.void
-    const pending = fiber.getRef(Pending)
-    return pending === undefined ? count() : Effect.sync(() => void pending.push(count()))
-  })
-
-/** Wraps one execution of a transaction; see {@link afterCommit}. */
-export const committing = <A, E, R>(transaction: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.withFiber((fiber) => {
-    if (!fiber.getRef(Enabled) || fiber.getRef(Pending) !== undefined) return transaction
-    const pending: Array<Effect.Effect<void>> = []
-    return transaction.pipe(
-      Effect.provideService(Pending, pending),
-      Effect.tap(() => Effect.forEach(pending, (count) => count, { discard: true }))
-    )
-  })
+export const afterCommit = (count: () => Effect.Effect<void>): Effect.Effect<void, never, SqlClient.SqlClient> =>
+  Effect.flatMap(Enabled, (isEnabled) =>
+    isEnabled ? Effect.flatMap(SqlClient.SqlClient, (sql) => sql.afterCommit(count())) : Effect.void)

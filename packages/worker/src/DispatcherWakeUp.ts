@@ -12,7 +12,7 @@ export class WakeUp {
   /** Completes once something was noted since the last {@link take}. */
   readonly awaiting = this.latch.await
 
-  /** Notes the integrators of stored events; of none to have the dispatcher look for itself. */
+  /** Notes the integrators of stored events. */
   note(integratorIds: ReadonlyArray<string>): void {
     for (const integratorId of integratorIds) if (this.noted.size < maxNoted) this.noted.add(integratorId)
     this.latch.openUnsafe()
@@ -29,7 +29,7 @@ export class WakeUp {
 
 /**
  * What wakes the dispatcher for the events of its own process. Without it, and for events of other processes, the
- * dispatcher looks for them after its pauses.
+ * dispatcher finds them after its pauses.
  */
 export const DispatcherWakeUp = Context.Reference<WakeUp | undefined>("@card-rewards/worker/DispatcherWakeUp", {
   defaultValue: () => undefined

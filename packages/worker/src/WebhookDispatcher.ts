@@ -105,19 +105,19 @@ const make = Effect.fnUntraced(function*(options: Options) {
 })
 
 /**
- * Has stored events read at once whose endpoints are held, and leases others. Where all are held, others are looked for
- * no more often than without wake-ups.
+ * Has stored events read at once whose endpoints are held, and leases other endpoints. Where all are held, it scans for
+ * others no more often than without wake-ups.
  */
 const leaseStep = (context: Leases.DispatcherContext, stored: WakeUp, reads: Latch.Latch) => {
   const { clock, consumers } = context
-  let lookedNanos = 0n
+  let scannedNanos = 0n
   return Effect.gen(function*() {
     const areAllHeld = consumers.markUnread(stored.take())
     const nowNanos = clock.monotonicTimeNanosUnsafe()
-    const isLooking = !areAllHeld || Number(nowNanos - lookedNanos) >= 1e6 * idleMillis
-    if (isLooking) lookedNanos = nowNanos
+    const isScanning = !areAllHeld || Number(nowNanos - scannedNanos) >= 1e6 * idleMillis
+    if (isScanning) scannedNanos = nowNanos
     // before the reads: a lease is not given up while its endpoint is read
-    const hasLeased = isLooking && (yield* Leases.lease(context))
+    const hasLeased = isScanning && (yield* Leases.lease(context))
     reads.openUnsafe()
     return hasLeased
   })

@@ -67,6 +67,7 @@ const measureOf = ({ integrators, name, reward, title, webhook }: Variant): Meas
   }, Effect.scoped)
 })
 
+/** With ten integrators. */
 export const latency = measureOf({
   name: "latency",
   title: "From the 202 to the reward and to the webhook",
@@ -75,6 +76,7 @@ export const latency = measureOf({
   webhook: [20, 80]
 })
 
+/** With as many integrators as the size says, all of whom have purchases. */
 export const latencyOfMany = measureOf({
   name: "latency-integrators",
   title: "From the 202 to the reward and to the webhook, with 1,000 integrators",

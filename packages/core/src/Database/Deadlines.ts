@@ -1,7 +1,6 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
 import { Clock, Context, Effect, Exit, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import * as Metrics from "../Metrics.ts"
 import { CurrentDeadline, Deadline } from "./Connections.ts"
 import { isConflict, isReadOnly, isSqlError, toUnavailable, unavailable } from "./Errors.ts"
 
@@ -110,7 +109,7 @@ const retireBorrowed = Effect.flatMap(CurrentDeadline, (deadline) => deadline?.r
 export const withoutDeadline = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
-  Metrics.committing(effect).pipe(
+  effect.pipe(
     Effect.retry({ while: isConflict, times: 3, schedule: Schedule.jittered(Schedule.exponential(5)) }),
     Effect.catchIf(isSqlError, (error) =>
       // the session may have been opened while the database was read-only, and would be so for ever

@@ -59,7 +59,7 @@ const changes = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   yield* Metrics.afterCommit(() => Metrics.addByKind(stored, events))
   const withEvents = books.filter((book) => eventCount(book) > 0).map(({ integratorId }) => integratorId)
   const eventsStored = yield* EventsStored
-  yield* sql.afterCommit(Effect.sync(() => eventsStored(withEvents)))
+  if (withEvents.length > 0) yield* sql.afterCommit(Effect.sync(() => eventsStored(withEvents)))
   const changed = rewardRows(books, "changed")
   return [
     counters(sql, books),

@@ -24,7 +24,7 @@ import { Window } from "./Window.ts"
 /** Bytes of bodies that one read of one endpoint may bring. */
 const maxReadBytes = 1_048_576
 
-/** A read is repeated after this, or its poll: the endpoint may have another URL, or be deleted. */
+/** While there is something to send, it is read again after this: the endpoint may have another URL, or be deleted. */
 const freshMillis = 100
 
 /** How long a lease without anything to send is kept, and an endpoint without a delivery for a probe is left alone. */
@@ -126,7 +126,8 @@ export class Consumer {
       return undefined
     }
     const sinceMillis = now - this.readAt
-    const isOld = sinceMillis >= Math.max(freshMillis, pollMillis) || sinceMillis < 0
+    const oldMillis = this.window.size > 0 ? freshMillis : Math.max(freshMillis, pollMillis)
+    const isOld = sinceMillis >= oldMillis || sinceMillis < 0
     if (!isOld && !this.isReadDue && (!this.window.isLow || sinceMillis < pollMillis)) return undefined
     this.isReading = true
     this.isUnread = false
