@@ -51,14 +51,17 @@ describe("reads", () => {
       assert.strictEqual(state.recorded(), 400 * eventsEach)
       let reads: Array<ReadonlyArray<string>> = []
       state.reading = (ids) => Effect.sync(() => void reads.push(ids))
-      const readAfterEventsOf = (id: string) =>
-        Effect.andThen(Effect.sync(() => wakeUp.note([id])), Effect.repeat(nextPhase, { times: 9 }))
-      // and all of those whose turn it is
-      yield* readAfterEventsOf("i6")
+      const readAfterEventsOf = (id: string, isDone: () => boolean) =>
+        Effect.andThen(
+          Effect.sync(() => wakeUp.note([id])),
+          Effect.repeat(nextPhase, { until: () => isDone(), times: 10_000 })
+        )
+      // and all of the others, whose turn it is
+      yield* readAfterEventsOf("i6", () => reads.flat().length >= 400)
       reads = []
       const { scans } = state
       state.events++
-      for (const id of ["i7", "i8", "i9"]) yield* readAfterEventsOf(id)
+      for (const [index, id] of ["i7", "i8", "i9"].entries()) yield* readAfterEventsOf(id, () => reads.length > index)
       assert.deepStrictEqual(reads, [["i7"], ["i8"], ["i9"]])
       assert.strictEqual(state.scans, scans)
       yield* pass(1)
