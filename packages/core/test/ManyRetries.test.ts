@@ -140,11 +140,6 @@ const suite = (isAnalysed: boolean) =>
   layer(services, { excludeTestServices: true })(isAnalysed ? "analysed early" : "never analysed", (it) => {
     const warmUp = Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      // autovacuum would analyse a table, and have its plans made again, at some moment of the test
-      yield* sql.unsafe(`DO $$ DECLARE name regclass; BEGIN
-        FOR name IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP
-          EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', name);
-        END LOOP; END $$`)
       for (const name of ["warm", "warmer"]) {
         const integratorId = yield* setUp(name, 10)
         if (isAnalysed) yield* sql`ANALYZE events, retries, delivery_attempts, webhook_endpoints`

@@ -13,6 +13,8 @@ const settings = {
   full_page_writes: "off",
   synchronous_commit: "off",
   max_connections: "300",
+  // it would hold a snapshot, so that dead rows stay, and have plans made again: tests count what statements read
+  autovacuum: "off",
   // no database is created or dropped while a session authenticates, as one may that a test has made half-open
   authentication_timeout: "10s"
 } as const
