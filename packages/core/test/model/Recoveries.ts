@@ -198,6 +198,30 @@ export const recoveries: ReadonlyArray<Recovery> = [
     ]
   },
   {
+    guarantee: "a claim counts rewards by what they have left after parts were recovered and paid, also those due now",
+    story: () => [
+      ...enrolled,
+      clearing("u1", "paid", 50n, 0),
+      clearing("u1", "paid too", 40n, 0),
+      clearing("u1", "K2", 100n, 0),
+      clearing("u1", "K1", 100n, 1),
+      clearing("u1", "M", 100n, 3),
+      clearing("u1", "N", 100n, 4),
+      move("deposit", "d0", 1_000n),
+      move("claim", "c0", 90n),
+      refund("u1", "paid", 50n),
+      { op: "clock", to: 2 * dayMillis },
+      { op: "read", user: "u1" },
+      move("claim", "c1", 30n),
+      clearing("u1", "oldest", 10n, -5),
+      refund("u1", "paid too", 40n),
+      { op: "clock", to: 3 * dayMillis },
+      // in the order of payment: oldest has 10 cents left, K2 70, K1 50, and M, due only now as N is, 60
+      move("claim", "c2", 191n),
+      { op: "check" }
+    ]
+  },
+  {
     guarantee: "an unfinished claim of a user who owes is paid once, where a due reward ends in the same step",
     story: () => [
       ...enrolled,
