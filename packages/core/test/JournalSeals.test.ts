@@ -6,7 +6,7 @@ import { slotOf } from "@card-rewards/core/Slots"
 import { type IntegratorId, Reference, UserId } from "@card-rewards/domain/Ids"
 import { sealAll } from "@card-rewards/testing/EventProcessing"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Schema } from "effect"
+import { Effect, Layer, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { measured } from "./Reads.ts"
@@ -53,6 +53,13 @@ const hostileIds = [...hostile].map((char) => ({
   transactionId: `${char}${hostile}`,
   reference: `${char}${hostile}`.replaceAll(/\p{Cc}/gu, "")
 }))
+
+/** The state of the integrator's slot in the cell. */
+const setSlot = (integratorId: IntegratorId, state: "owned" | "leaving" | "left") =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => {
+    const peer = state === "owned" ? sql`NULL, mark = NULL` : sql`'other', mark = gen_random_uuid()`
+    return sql`UPDATE cell_slots SET state = ${state}, peer = ${peer} WHERE slot = ${value.int4(slotOf(integratorId))}`
+  })
 
 layer(services)("seals of the journal", (it) => {
   // the first test, while the tables are empty
@@ -143,6 +150,20 @@ layer(services)("seals of the journal", (it) => {
       assert.strictEqual(yield* sealedOf(large), 18_000)
     }))
 
+  it.effect("of many integrators cover at most 10,000 entries in one step", () =>
+    Effect.gen(function*() {
+      const { latest, sealNext } = yield* JournalSeals
+      yield* sealAll
+      const ids = yield* Effect.replicateEffect(newIntegrator, 12)
+      for (const id of ids) yield* addEntries(id, plain(1_000))
+      // the first step finds them
+      yield* Effect.andThen(sealNext, sealNext)
+      const sealed = yield* Effect.forEach(ids, (id) => Effect.option(latest(id)))
+      assert.lengthOf(sealed.filter(Option.isSome), 10)
+      yield* sealAll
+      for (const id of ids) assert.strictEqual((yield* latest(id)).toEntry, 1_000n)
+    }))
+
   it.effect("are made once, also where another process makes those that this one is about to", () =>
     Effect.gen(function*() {
       const integratorId = yield* newIntegrator
@@ -192,15 +213,11 @@ layer(services)("seals of the journal", (it) => {
       assert.strictEqual((yield* readJournal(integratorId)).length, 2)
     }))
 
-  it.effect.each(["leaving", "left"])("are neither looked for nor made while the slot is %s", (state) =>
+  it.effect.each(["leaving", "left"] as const)("are neither looked for nor made while the slot is %s", (state) =>
     Effect.gen(function*() {
-      const sql = yield* SqlClient.SqlClient
       const { latest, sealNext } = yield* JournalSeals
       const integratorId = yield* newIntegrator
-      const slot = value.int4(slotOf(integratorId))
-      const give = sql`UPDATE cell_slots SET state = ${state}, peer = 'other', mark = gen_random_uuid()
-        WHERE slot = ${slot}`
-      const take = sql`UPDATE cell_slots SET state = 'owned', peer = NULL, mark = NULL WHERE slot = ${slot}`
+      const [give, take] = [setSlot(integratorId, state), setSlot(integratorId, "owned")]
       const stepsOfPass = Effect.gen(function*() {
         let steps = 1
         while (yield* sealNext) steps++
@@ -251,7 +268,10 @@ layer(services)("the audit of seals", (it) => {
       assert.deepStrictEqual(yield* found, [])
       yield* TestClock.adjust("2 minutes")
       assert.deepStrictEqual((yield* found).map(({ subject }) => subject), ["entries 5 to 6"])
-      yield* sealAll
+      // the cell that the slot moved to seals them
+      yield* setSlot(integratorId, "left")
+      assert.deepStrictEqual(yield* found, [])
+      yield* Effect.andThen(setSlot(integratorId, "owned"), sealAll)
       assert.deepStrictEqual(yield* found, [])
     }))
 })
