@@ -46,16 +46,35 @@ layer(services, { excludeTestServices: true })("a lease", (it) => {
       assert.deepStrictEqual(others, [])
     }))
 
-  it.effect("ends with its endpoint: nothing is read or recorded by it any more", () =>
+  it.effect("ends with its endpoint: nothing is read or recorded by it any more, also of the next endpoint", () =>
     Effect.gen(function*() {
       const { integratorId, lease } = yield* setUp("deleted")
       const { events } = yield* readOf(lease)
-      yield* (yield* WebhookEndpoints).remove(integratorId, id)
-      const { read } = yield* Deliveries
-      const request = { ...lease, after: 0n, events: 48, retries: 24, maxBytes: 1_000_000 }
-      assert.deepStrictEqual(yield* read([request], yield* now), [])
-      const recorded = yield* recordOf(lease, events, 500)
-      assert.deepStrictEqual(recorded, { stored: new Set<string>(), busy: new Set<string>() })
+      const { create, remove } = yield* WebhookEndpoints
+      const deliveries = yield* Deliveries
+      const isLost = Effect.gen(function*() {
+        const request = { ...lease, after: 0n, events: 48, retries: 24, maxBytes: 1_000_000 }
+        assert.deepStrictEqual(yield* deliveries.read([request], yield* now), [])
+        const recorded = yield* recordOf(lease, events, 500)
+        assert.deepStrictEqual(recorded, { stored: new Set<string>(), busy: new Set<string>() })
+        yield* deliveries.renew([lease], (yield* now) + 90_000)
+        yield* deliveries.release([lease], yield* now)
+      })
+      yield* remove(integratorId, id)
+      yield* isLost
+      yield* create(integratorId, { id, url })
+      yield* ping(integratorId)
+      const next = yield* leaseOf(integratorId)
+      assert.strictEqual(next.token, lease.token)
+      yield* isLost
+      assert.lengthOf((yield* readOf(next)).events, 1)
+      const takenAfter = Effect.fnUntraced(function*(millis: number) {
+        const at = (yield* now) + millis
+        const taken = yield* deliveries.lease({ worker: "other", now: at, until: at + 30_000, limit: 9 })
+        return taken.map((one) => one.integratorId)
+      })
+      assert.notInclude(yield* takenAfter(1_000), integratorId)
+      assert.include(yield* takenAfter(31_000), integratorId)
     }))
 
   it.effect("has an endpoint tried at once at its new URL, whatever became of attempts at the earlier one", () =>
