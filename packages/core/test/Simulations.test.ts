@@ -72,6 +72,21 @@ layer(services)("a simulation", (it) => {
       assert.strictEqual((yield* Effect.flip(simulate(other, program, request(), [])))._tag, "NotFound")
     }))
 
+  it.effect("applies each refund once, also where another user has a purchase of the same id", () =>
+    Effect.gen(function*() {
+      const id = yield* lived
+      const { simulate } = yield* Simulations
+      // the first refund of c2 frees a part of the cap for c3, the second one comes after that
+      yield* send(id, ["refund", "ann", "r3", 1_000, "5411", "11-26", { originalTransactionId: "c2" }])
+      yield* processAll
+      const before = yield* simulate(id, program, request(), [])
+      yield* send(id, ["clearing", "bob", "c2", 10_000, "4111", "11-20"])
+      yield* send(id, ["refund", "bob", "r2", 10_000, "4111", "11-21", { originalTransactionId: "c2" }])
+      yield* processAll
+      const after = yield* simulate(id, program, request(), [])
+      assert.deepStrictEqual(after, { ...before, transactions: before.transactions + 1 })
+    }))
+
   it.effect("of a period without purchases is empty", () =>
     Effect.gen(function*() {
       const id = yield* lived
