@@ -41,6 +41,12 @@ const halfSent = Effect.fnUntraced(function*(key: string, body: string, sentByte
   return { rest: () => socket.write(body.slice(sentBytes)), answer: until("}") }
 })
 
+/** How a body is sent, and the headers for that. */
+const framings: ReadonlyArray<readonly [how: string, headers: Readonly<Record<string, string>>]> = [
+  ["with its length", {}],
+  ["in chunks", { "content-length": "", "transfer-encoding": "chunked" }]
+]
+
 /** A body of which all problems are found, which takes milliseconds. */
 const costly = JSON.stringify(Object.fromEntries(Array.from({ length: 1_900 }, (_, index) => [`k${index}`, 0])))
 
@@ -112,12 +118,12 @@ layer(TestApi.layer(), { excludeTestServices: true })("a body that arrives in pa
       assert.include(yield* send([...text, ...text, ...text, ...text]), "HTTP/1.1 400 ")
     }).pipe(Effect.scoped))
 
-  it.effect("and is large counts by its bytes until its request ends: an integrator has eight of 1 MB in flight", () =>
+  it.effect.each(framings)("and is large counts until it is answered, sent %s: at most eight of 1 MB", ([, headers]) =>
     Effect.gen(function*() {
       const api = yield* TestApi
       const sql = yield* SqlClient.SqlClient
       const raw = JSON.stringify({ events: [clearing({ externalTransactionId: "large" })] }).padEnd(1_000_000)
-      const nine = Array.from({ length: 9 }, () => api.send("POST", "/v1/spend-events/batch", { raw }))
+      const nine = Array.from({ length: 9 }, () => api.send("POST", "/v1/spend-events/batch", { raw, headers }))
       for (const one of nine) assert.strictEqual((yield* one).status, 200)
       const sent = yield* sql.withTransaction(Effect.gen(function*() {
         yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
