@@ -52,7 +52,7 @@ layer(services, { excludeTestServices: true })("a lease", (it) => {
       const { events } = yield* readOf(lease)
       const { create, remove } = yield* WebhookEndpoints
       const deliveries = yield* Deliveries
-      const isLost = Effect.gen(function*() {
+      const assertLost = Effect.gen(function*() {
         const request = { ...lease, after: 0n, events: 48, retries: 24, maxBytes: 1_000_000 }
         assert.deepStrictEqual(yield* deliveries.read([request], yield* now), [])
         const recorded = yield* recordOf(lease, events, 500)
@@ -61,12 +61,12 @@ layer(services, { excludeTestServices: true })("a lease", (it) => {
         yield* deliveries.release([lease], yield* now)
       })
       yield* remove(integratorId, id)
-      yield* isLost
+      yield* assertLost
       yield* create(integratorId, { id, url })
       yield* ping(integratorId)
       const next = yield* leaseOf(integratorId)
       assert.strictEqual(next.token, lease.token)
-      yield* isLost
+      yield* assertLost
       assert.lengthOf((yield* readOf(next)).events, 1)
       const takenAfter = Effect.fnUntraced(function*(millis: number) {
         const at = (yield* now) + millis
