@@ -8,6 +8,7 @@ import { value } from "../src/Database.ts"
 import { Integrators } from "../src/Integrators.ts"
 import { hashApiKey } from "../src/Secrets.ts"
 import { slotOf } from "../src/Slots.ts"
+import { setSlot } from "./SlotState.ts"
 import { newIntegrator, pairRuns, startMillis, testLayer } from "./TestLayer.ts"
 
 const layer = Layer.mergeAll(ApiKeys.layer, NodeCrypto.layerDigest).pipe(Layer.provideMerge(testLayer))
@@ -81,10 +82,8 @@ it.layer(layer)("ApiKeys", (it) => {
   it.effect("records no use while the slot is being moved", () =>
     Effect.gen(function*() {
       const keys = yield* ApiKeys
-      const sql = yield* SqlClient.SqlClient
       const integratorId = yield* newIntegrator
-      const slot = value.int4(slotOf(integratorId))
-      yield* sql`UPDATE cell_slots SET state = 'leaving', peer = 'other', mark = gen_random_uuid() WHERE slot = ${slot}`
+      yield* setSlot(integratorId, "leaving")
       yield* keys.markUsed([{ integratorId, name: name("default"), at: startMillis + 60_000 }])
       assert.notProperty((yield* keys.list(integratorId))[0], "lastUsedAt")
     }))

@@ -2,7 +2,6 @@ import { value } from "@card-rewards/core/Database"
 import { Deliveries } from "@card-rewards/core/Deliveries"
 import { DeliveryLog } from "@card-rewards/core/DeliveryLog"
 import { Integrators } from "@card-rewards/core/Integrators"
-import { slotOf } from "@card-rewards/core/Slots"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { instant } from "@card-rewards/domain/Time"
@@ -10,6 +9,7 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { measured } from "./Reads.ts"
+import { setSlot } from "./SlotState.ts"
 import { liveLayer } from "./TestLayer.ts"
 
 const services = Layer.merge(DeliveryLog.layer, Deliveries.layer).pipe(
@@ -76,16 +76,12 @@ layer(services, { excludeTestServices: true })("endpoints that are created and d
       const { create, integratorId, purge, remove } = yield* setUp("moving")
       yield* create
       yield* remove
-      const setState = (state: string) =>
-        sql`UPDATE cell_slots SET state = ${state}, peer = ${state === "owned" ? null : "other"},
-          mark = ${state === "owned" ? null : "00000000-0000-0000-0000-000000000001"}::uuid
-          WHERE slot = ${value.int4(slotOf(integratorId))}`
       const isWork = sql`SELECT work_at IS NOT NULL AS is_work FROM webhook_endpoints
         WHERE integrator_id = ${integratorId}`
-      yield* setState("leaving")
+      yield* setSlot(integratorId, "leaving")
       yield* purge
       assert.deepStrictEqual(yield* isWork, [{ isWork: true }])
-      yield* setState("owned")
+      yield* setSlot(integratorId, "owned")
       yield* purge
       assert.deepStrictEqual(yield* isWork, [{ isWork: false }])
     }))

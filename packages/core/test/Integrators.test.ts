@@ -3,10 +3,9 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { value } from "../src/Database.ts"
 import { Environment } from "../src/Environment.ts"
 import { Integrators } from "../src/Integrators.ts"
-import { slotOf } from "../src/Slots.ts"
+import { setSlot } from "./SlotState.ts"
 import { newIntegrator, pairRuns, startMillis, testLayer } from "./TestLayer.ts"
 
 it.layer(testLayer)("Integrators", (it) => {
@@ -68,14 +67,12 @@ it.layer(testLayer)("Integrators", (it) => {
 
   it.effect("an integrator of a slot that the cell does not own is unavailable, not unknown", () =>
     Effect.gen(function*() {
-      const sql = yield* SqlClient.SqlClient
       const integrators = yield* Integrators
       const integratorId = yield* newIntegrator
-      const slot = value.int4(slotOf(integratorId))
-      yield* sql`UPDATE cell_slots SET state = 'leaving', peer = 'other', mark = gen_random_uuid() WHERE slot = ${slot}`
+      yield* setSlot(integratorId, "leaving")
       assert.strictEqual((yield* Effect.flip(integrators.suspend(integratorId)))._tag, "Unavailable")
       assert.strictEqual((yield* Effect.flip(integrators.resume(integratorId)))._tag, "Unavailable")
-      yield* sql`UPDATE cell_slots SET state = 'owned', peer = NULL, mark = NULL WHERE slot = ${slot}`
+      yield* setSlot(integratorId, "owned")
     }))
 
   it.effect("an unknown integrator fails with IntegratorNotFound", () =>

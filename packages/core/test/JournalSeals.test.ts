@@ -2,7 +2,6 @@ import { Audit } from "@card-rewards/core/Audit"
 import { value } from "@card-rewards/core/Database"
 import { Journal } from "@card-rewards/core/Journal"
 import { JournalSeals } from "@card-rewards/core/JournalSeals"
-import { slotOf } from "@card-rewards/core/Slots"
 import { type IntegratorId, Reference, UserId } from "@card-rewards/domain/Ids"
 import { sealAll } from "@card-rewards/testing/EventProcessing"
 import { assert, layer } from "@effect/vitest"
@@ -12,6 +11,7 @@ import { TestClock } from "effect/testing"
 import { measured } from "./Reads.ts"
 import { readJournal, verifyChain } from "./SealChain.ts"
 import { sealFaults } from "./SealFaults.ts"
+import { setSlot } from "./SlotState.ts"
 import { newIntegrator, startMillis, testLayer } from "./TestLayer.ts"
 
 const services = Layer.mergeAll(Journal.layer, JournalSeals.layer, Audit.layer).pipe(Layer.provideMerge(testLayer))
@@ -53,13 +53,6 @@ const hostileIds = [...hostile].map((char) => ({
   transactionId: `${char}${hostile}`,
   reference: `${char}${hostile}`.replaceAll(/\p{Cc}/gu, "")
 }))
-
-/** The state of the integrator's slot in the cell. */
-const setSlot = (integratorId: IntegratorId, state: "owned" | "leaving" | "left") =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => {
-    const peer = state === "owned" ? sql`NULL, mark = NULL` : sql`'other', mark = gen_random_uuid()`
-    return sql`UPDATE cell_slots SET state = ${state}, peer = ${peer} WHERE slot = ${value.int4(slotOf(integratorId))}`
-  })
 
 layer(services)("seals of the journal", (it) => {
   // the first test, while the tables are empty

@@ -1,20 +1,12 @@
-import { value } from "@card-rewards/core/Database"
 import { Journal } from "@card-rewards/core/Journal"
-import { slotOf } from "@card-rewards/core/Slots"
 import { Vault } from "@card-rewards/core/Vault"
 import { IntegratorId, Reference } from "@card-rewards/domain/Ids"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { SqlClient } from "effect/sql"
+import { setSlot } from "./SlotState.ts"
 import { newIntegrator, testLayer } from "./TestLayer.ts"
 
 const services = Layer.merge(Journal.layer, Vault.layer).pipe(Layer.provideMerge(testLayer))
-
-/** Begins to move the integrator's slot to another cell. */
-const move = (integratorId: IntegratorId) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    sql`UPDATE cell_slots SET state = 'leaving', peer = 'other', mark = gen_random_uuid()
-      WHERE slot = ${value.int4(slotOf(integratorId))}`)
 
 layer(services)("an integrator that moves to another cell", (it) => {
   it.effect("is unavailable to requests, also once its rows are deleted here", () =>
@@ -32,7 +24,7 @@ layer(services)("an integrator that moves to another cell", (it) => {
       for (const name of ["d1", "d2"]) yield* deposit(integratorId, { reference: Reference.make(name), amount })
       const { list } = yield* Journal
       const { next } = yield* list(integratorId, { after: 0n, limit: 1 })
-      yield* move(integratorId)
+      yield* setSlot(integratorId, "leaving")
       assert.strictEqual((yield* Effect.flip(list(integratorId, { after: next, limit: 1 })))._tag, "Unavailable")
     }))
 })

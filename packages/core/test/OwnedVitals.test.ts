@@ -1,11 +1,10 @@
-import { value } from "@card-rewards/core/Database"
 import { IntegratorBacklogs } from "@card-rewards/core/IntegratorBacklogs"
-import { slotOf } from "@card-rewards/core/Slots"
 import * as Vitals from "@card-rewards/core/Vitals"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { addEvents, addIntegrators, storeClearings } from "./ManyIntegrators.ts"
+import { setSlot } from "./SlotState.ts"
 import { liveLayer } from "./TestLayer.ts"
 
 const services = IntegratorBacklogs.layer.pipe(Layer.provideMerge(liveLayer))
@@ -37,12 +36,9 @@ layer(services, { excludeTestServices: true })("the figures of a cell", (it) => 
       })
       const both = yield* figures
       assert.deepStrictEqual(both.counts, [2, 4, 2, 200, 2])
-      const move = (id: string) =>
-        sql`UPDATE cell_slots SET state = 'left', peer = 'other', mark = gen_random_uuid()
-          WHERE slot = ${value.int4(slotOf(id))}`
-      yield* move("many-1")
+      yield* setSlot("many-1", "left")
       assert.deepStrictEqual((yield* figures).counts, [1, 2, 1, 100, 1])
-      yield* move("many-2")
+      yield* setSlot("many-2", "left")
       assert.deepStrictEqual(yield* figures, { counts: [0, 0, 0, 0, 0], lags: [], hasLag: false, hasStored: false })
     }))
 })

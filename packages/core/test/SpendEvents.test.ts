@@ -11,6 +11,7 @@ import { spendEvent, usd } from "@card-rewards/testing/Fixtures"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Result } from "effect"
 import { SqlClient } from "effect/sql"
+import { setSlot } from "./SlotState.ts"
 import { newIntegrator, pairRuns, startMillis, testLayer } from "./TestLayer.ts"
 
 const services = Layer.mergeAll(SpendEvents.layer, Users.layer).pipe(Layer.provideMerge(testLayer))
@@ -245,9 +246,7 @@ layer(services)("a spend event", (it) => {
       const { integratorId: gone, submit, submitAll } = yield* setUp
       const { integratorId: here } = yield* setUp
       assert.notStrictEqual(slotOf(gone), slotOf(here))
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`UPDATE cell_slots SET state = 'leaving', peer = 'b', mark = gen_random_uuid()
-        WHERE slot = ${value.int4(slotOf(gone))}`
+      yield* setSlot(gone, "leaving")
       const events = Array.from({ length: 8 }, (_, index) => event(index % 2 === 0 ? gone : here, `t${index}`))
       const results = yield* Effect.forEach(events, (one) => Effect.result(submit(one)), { concurrency: "unbounded" })
       const outcomes = results.map((result) => Result.isSuccess(result) ? "stored" : result.failure._tag)
@@ -255,7 +254,6 @@ layer(services)("a spend event", (it) => {
       assert.strictEqual((yield* Effect.flip(submitAll([event(gone, "l0"), event(gone, "l1")])))._tag, "Unavailable")
       assert.deepStrictEqual(yield* storedEvents(gone), [])
       assert.deepStrictEqual((yield* storedEvents(here)).toSorted(), ["t1", "t3", "t5", "t7"])
-      yield* sql`UPDATE cell_slots SET state = 'owned', peer = NULL, mark = NULL
-        WHERE slot = ${value.int4(slotOf(gone))}`
+      yield* setSlot(gone, "owned")
     }))
 })

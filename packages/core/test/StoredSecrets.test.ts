@@ -1,12 +1,11 @@
-import { value } from "@card-rewards/core/Database"
 import { Secrets } from "@card-rewards/core/Secrets"
-import { slotOf } from "@card-rewards/core/Slots"
 import { StoredSecrets } from "@card-rewards/core/StoredSecrets"
 import { locationOf, WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import { EndpointId, type IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { setSlot } from "./SlotState.ts"
 import { newIntegrator, secretsKey, testLayer } from "./TestLayer.ts"
 
 /** The services of a process whose SECRETS_KEY has these keys. */
@@ -98,11 +97,9 @@ layer(testLayer)("a rotation of the key of signing secrets", (it) => {
       yield* empty
       const moved = yield* withSecrets(6, 3)
       yield* withSecrets(6, 2)
-      const sql = yield* SqlClient.SqlClient
-      const slot = value.int4(slotOf(moved.id))
-      yield* sql`UPDATE cell_slots SET state = 'leaving', peer = 'other', mark = gen_random_uuid() WHERE slot = ${slot}`
+      yield* setSlot(moved.id, "leaving")
       assert.deepStrictEqual(yield* rotate.pipe(under(7, 6)), { rotated: 2, unreadable: 0, remaining: 3 })
-      yield* sql`UPDATE cell_slots SET state = 'owned', peer = NULL, mark = NULL WHERE slot = ${slot}`
+      yield* setSlot(moved.id, "owned")
       assert.deepStrictEqual(yield* rotate.pipe(under(7, 6)), { rotated: 3, unreadable: 0, remaining: 0 })
     }))
 })
