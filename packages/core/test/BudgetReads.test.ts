@@ -106,6 +106,8 @@ layer(moneyLayer)("a batch reads", (it) => {
       while ((yield* processEvents) > 0);
       // each month has a row of usage and one of estimates in each program
       yield* purchases
+      // removes the dead rows of earlier tests: scans read them while any database of the server has a transaction
+      yield* (yield* SqlClient.SqlClient)`VACUUM`
       const counts: Array<number> = []
       while (true) {
         const read = Effect.provideService(processEvents, MaxGroupRows, 2 * programs)
