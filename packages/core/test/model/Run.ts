@@ -3,7 +3,7 @@ import { Rewards } from "@card-rewards/core/Rewards"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { IntegratorId } from "@card-rewards/domain/Ids"
 import { instant, printTimestamp } from "@card-rewards/domain/Time"
-import { Cause, Clock, Effect, Layer } from "effect"
+import { Cause, Clock, Effect, identity, Layer } from "effect"
 import { compareBalance, compareLog, compareRewards, compareStatuses, compareVault } from "./Compare.ts"
 import { compareStatements } from "./Statement.ts"
 import { compareQuotes, readQuotes } from "./Quotes.ts"
@@ -14,7 +14,7 @@ import { Model } from "./Model.ts"
 import type { Spend } from "./Spend.ts"
 import * as Requests from "./Requests.ts"
 import type { Run } from "./Requests.ts"
-import { abandon, matureRewards, processEvents } from "./Worker.ts"
+import { abandon, matureRewards, processEvents, restarting } from "./Worker.ts"
 
 /** A difference between the service and the model: what was compared after which operation, and both values. */
 export interface Mismatch extends Difference {
@@ -36,6 +36,8 @@ export interface RunOptions {
   readonly bulk?: boolean
   /** Each purchase is quoted before its clearing is sent, and must earn what the quote says. */
   readonly quoted?: boolean
+  /** The worker starts anew before each step. */
+  readonly restarting?: boolean
   /** The integrator's id; one that no other run has, where absent. */
   readonly integratorId?: IntegratorId
 }
@@ -48,6 +50,7 @@ let made = 0
  */
 export const run = (operations: ReadonlyArray<Operation>, options: RunOptions = {}) =>
   runAll(operations, options).pipe(
+    options.restarting === true ? Effect.provide(restarting) : identity,
     Effect.provide(Layer.fresh(Rewards.layer)),
     withLimits(options.limits ?? {})
   )

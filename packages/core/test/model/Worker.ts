@@ -1,6 +1,7 @@
 import { Processing } from "@card-rewards/core/Processing"
+import { Programs } from "@card-rewards/core/Programs"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 
 /** How often a request is repeated after 503: each repeat keeps its progress (decisions, section 6). */
@@ -8,6 +9,26 @@ const maxAttempts = 1_000
 
 /** The maximum number of steps of the worker until it has nothing left to do. */
 const maxSteps = 5_000
+
+/** A worker that starts anew before each step, and so has no program version compiled that the step does not load. */
+export const restarting = Layer.effect(
+  Processing,
+  Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    const started = Layer.fresh(Processing.layer.pipe(Layer.provide(Programs.layer)))
+    const step = <A, E>(stepOf: (worker: Processing["Service"]) => Effect.Effect<A, E>) =>
+      Effect.flatMap(Processing, stepOf).pipe(
+        Effect.provide(started),
+        Effect.provideService(SqlClient.SqlClient, sql)
+      )
+    return Processing.of({
+      processEvents: step(({ processEvents }) => processEvents),
+      retryQuarantined: step(({ retryQuarantined }) => retryQuarantined),
+      quarantined: Effect.never,
+      matureRewards: step(({ matureRewards }) => matureRewards)
+    })
+  })
+)
 
 /** Repeats a request while it is Unavailable, as an integrator does. */
 export const untilAvailable = <A, E extends { readonly _tag: string }, R>(request: Effect.Effect<A, E, R>) =>
