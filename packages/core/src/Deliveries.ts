@@ -69,7 +69,7 @@ export class Deliveries extends Context.Service<Deliveries, {
       const run = <A, E>(effect: Effect.Effect<A, E, SqlClient.SqlClient>) =>
         effect.pipe(Effect.withTracerEnabled(false), Effect.provideService(SqlClient.SqlClient, sql))
       return Deliveries.of({
-        lease: (options) => run(Database.withinRequestDeadline(lease(options))),
+        lease: (options) => run(Database.transaction(lease(options))),
         renew: (leases, until) => run(Database.withinRequestDeadline(renew(leases, until))),
         read: (requests, now) => run(Database.withinRequestDeadline(read(requests, now, secrets))),
         record: (records, now) => run(record(records, now)),

@@ -7,7 +7,7 @@ import { closedBreaker } from "@card-rewards/domain/Delivery"
 import { EndpointId, IntegratorId } from "@card-rewards/domain/Ids"
 import { until } from "@card-rewards/testing/Polling"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
+import { Clock, Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { leaseOf, readOf, recordOf, releaseOf } from "./Consuming.ts"
 import { liveLayer } from "./TestLayer.ts"
@@ -44,6 +44,18 @@ layer(services, { excludeTestServices: true })("a lease", (it) => {
       yield* deliveries.renew([lease], at - 1_000)
       const others = yield* deliveries.lease({ worker: "other", now: at + 1_000, until: at + 31_000, limit: 9 })
       assert.deepStrictEqual(others, [])
+    }))
+
+  it.effect("is nobody's where the read that belongs to it fails", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { integratorId, lease } = yield* setUp("failed")
+      yield* releaseOf(lease)
+      yield* sql`ALTER TABLE delivery_attempts RENAME TO unreadable_attempts`
+      const failed = yield* Effect.exit(leaseOf(integratorId))
+      yield* sql`ALTER TABLE unreadable_attempts RENAME TO delivery_attempts`
+      assert.isTrue(Exit.isFailure(failed))
+      assert.strictEqual((yield* leaseOf(integratorId)).token, lease.token + 1n)
     }))
 
   it.effect("ends with its endpoint: nothing is read or recorded by it any more, also of the next endpoint", () =>

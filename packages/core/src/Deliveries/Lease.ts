@@ -12,7 +12,10 @@ import { atOnce } from "./WakeUp.ts"
 const releaseColumns = columnList({ ...leaseColumns.columns, not_before: nullable(timestamptz()) })
 const cursorColumns = columnList({ integrator_id: text(), cursor: int8() })
 
-/** Leases endpoints with work and reads, with a snapshot after the lease, how far their last holder had come. */
+/**
+ * Leases endpoints with work and reads, with a snapshot after the lease, how far their last holder had come. Inside the
+ * caller's transaction: where the read fails, nobody has the leases.
+ */
 export const lease = Effect.fnUntraced(function*(options: LeaseOptions) {
   const sql = yield* SqlClient.SqlClient
   const taken = yield* sql<Omit<Leased, "breaker" | "ahead"> & Breaker>`
