@@ -60,6 +60,19 @@ describe("a statement that exceeds its deadline", () => {
       assert.strictEqual(error._tag, "Unavailable")
     }).pipe(Effect.provide(pool(2))))
 
+  it.live("leaves the other connections of its pool open where it is cancelled at once", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const held = sql.withTransaction(Effect.tap(session, () => sql`SELECT pg_sleep(0.3)`))
+      const all = Effect.all([held, held, held], { concurrency: 3 })
+      const before = new Set(yield* all)
+      yield* Effect.flip(Database.withDeadline(deadlineMillis, sleep(20)))
+      // longer than a cancellation may take
+      yield* Effect.sleep(deadlineMillis)
+      const kept = (yield* all).filter((pid) => before.has(pid))
+      if (kept.length !== 2) return yield* Effect.fail(`${kept.length} of 3 are still open`)
+    }).pipe(Effect.provide(pool(3)), Effect.retry({ times: 2 })))
+
   it.live("is the last one on its connection, even in a pool of one", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient

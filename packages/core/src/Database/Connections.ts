@@ -6,10 +6,13 @@ import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
 /** A pooled connection, with the state that decides whether it may be borrowed again. */
 interface PooledConnection {
   readonly connection: SqlConnection.Connection
-  /** Takes the connection out of the pool: closed at once where it is idle, else when its borrower returns it. */
-  readonly retire: Effect.Effect<void>
-  /** How many deadlines of the pool's borrowers were exceeded before the connection was first used. */
-  readonly exceededBefore: number
+  /**
+   * Takes the connection out of the pool: closed at once where it is idle, else when its borrower returns it. The
+   * pool's other connections are tested before they are borrowed until `isAlive` says whether they are suspect.
+   */
+  readonly retire: (isAlive: Effect.Effect<boolean>) => Effect.Effect<void>
+  /** How many of the pool's connections had not answered before this one was first used. */
+  readonly silentBefore: number
   /** The deadline of the latest borrower. */
   borrower: Deadline | undefined
 }
@@ -29,12 +32,15 @@ export class Deadline {
     this.#whole?.add(connection)
   }
 
-  /** Retires the connections that this deadline's work was the last to borrow. */
-  readonly retireConnections = Effect.suspend(() =>
-    Effect.forEach([...this.#connections].filter(({ borrower }) => borrower?.isWithin(this)), ({ retire }) => retire, {
-      discard: true
-    })
-  )
+  /** Retires the connections that this deadline's work was the last to borrow; `isAlive` says whether they answer. */
+  readonly retireConnections = (isAlive: Effect.Effect<boolean>): Effect.Effect<void> =>
+    Effect.suspend(() =>
+      Effect.forEach(
+        [...this.#connections].filter(({ borrower }) => borrower?.isWithin(this)),
+        ({ retire }) => retire(isAlive),
+        { concurrency: "unbounded", discard: true }
+      )
+    )
 
   private isWithin(other: Deadline): boolean {
     return this === other || this.#whole?.isWithin(other) === true
@@ -55,29 +61,64 @@ const [firstAnswerMillis, maxAnswerMillis] = [300, 2_400]
 /** Result of borrowing a suspect connection: the borrower has to take another one. */
 const suspect: unique symbol = Symbol("suspect")
 
+/** What a pool knows of whether its connections answer. */
+class Answers {
+  /** How many connections exceeded deadlines have retired. */
+  retired = 0
+  /** How many of these were found not to answer, and of how many it is not known yet. */
+  silent = 0
+  undecided = 0
+  private millis = firstAnswerMillis
+
+  /** Counts a retired connection. */
+  readonly count = (isAlive: Effect.Effect<boolean>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      this.retired++
+      this.undecided++
+      return isAlive
+    }).pipe(
+      Effect.map((answered) => {
+        if (answered) return
+        this.silent++
+        this.millis = firstAnswerMillis
+      }),
+      Effect.ensuring(Effect.sync(() => this.undecided--))
+    )
+
+  /** Whether the connection answers a test statement in time. Closing the connection ends a hanging one. */
+  readonly of = (connection: PgConnection.PgConnection): Effect.Effect<boolean> =>
+    Effect.flatMap(Effect.forkDetach(Effect.exit(connection.query("SELECT 1"))), (answer) =>
+      Effect.map(Effect.timeoutOption(Fiber.join(answer), this.millis), (exit) => {
+        const isAlive = Option.isSome(exit) && Exit.isSuccess(exit.value)
+        if (!isAlive) this.millis = Math.min(2 * this.millis, maxAnswerMillis)
+        return isAlive
+      }))
+}
+
 /**
  * A client over a pool of connections, like that of {@link PgClient.make}, which also detects half-open connections.
  *
- * An exceeded deadline takes the connections that its own work borrowed out of the pool. Every other connection is
- * suspect from then on, because a network failure usually affects all of them and each would cost its next user another
- * deadline: it is replaced before it is borrowed again. A connection in use stays open until its borrower returns it.
- * The pool opens connections ahead of their first use. After an exceeded deadline these run a test statement first.
+ * An exceeded deadline takes the connections that its own work borrowed out of the pool. Where these do not answer the
+ * cancellation either, every other connection is suspect from then on, because a network failure usually affects all of
+ * them and each would cost its next user another deadline: it is replaced before it is borrowed again. Until that is
+ * known, connections run a test statement before they are borrowed. A connection in use stays open until its borrower
+ * returns it. The pool opens connections ahead of their first use; after an exceeded deadline these run a test
+ * statement first.
  */
 export const make = Effect.fnUntraced(function*(
   config: PgClient.PgPoolConfig
 ): Effect.fn.Return<SqlClient.SqlClient, SqlError.SqlError, Scope.Scope | Reactivity.Reactivity> {
   const pool = yield* PgPool.make(config)
   const pooledConnections = new WeakMap<PgConnection.PgConnection, PooledConnection>()
-  let exceeded = 0
-  let answerMillis = firstAnswerMillis
+  const answers = new Answers()
 
   const makePooled = (connection: PgConnection.PgConnection): PooledConnection => {
-    const retire = Effect.suspend(() => {
-      exceeded++
-      answerMillis = firstAnswerMillis
-      return pool.invalidate(connection)
-    })
-    const pooled = { connection: statementsOn(connection), retire, borrower: undefined, exceededBefore: exceeded }
+    const pooled = {
+      connection: statementsOn(connection),
+      retire: (isAlive: Effect.Effect<boolean>) => answers.count(Effect.andThen(pool.invalidate(connection), isAlive)),
+      silentBefore: answers.silent,
+      borrower: undefined
+    }
     pooledConnections.set(connection, pooled)
     return pooled
   }
@@ -88,20 +129,17 @@ export const make = Effect.fnUntraced(function*(
     deadline: Deadline | undefined,
     use: (pooled: PooledConnection) => Effect.Effect<A, E, R>
   ): Effect.Effect<A | typeof suspect, E, R> => {
-    const useAs = (pooled: PooledConnection): Effect.Effect<A | typeof suspect, E, R> => {
-      if (pooled.exceededBefore < exceeded) return Effect.as(pool.invalidate(connection), suspect)
+    const known = pooledConnections.get(connection)
+    const isSuspect = () => known !== undefined && known.silentBefore < answers.silent
+    const lent = (isAlive: boolean): Effect.Effect<A | typeof suspect, E, R> => {
+      if (!isAlive || isSuspect()) return Effect.as(pool.invalidate(connection), suspect)
+      const pooled = known ?? makePooled(connection)
       pooled.borrower = deadline
       deadline?.add(pooled)
       return use(pooled)
     }
-    const known = pooledConnections.get(connection)
-    if (known !== undefined) return useAs(known)
-    if (exceeded === 0) return useAs(makePooled(connection))
-    return Effect.flatMap(answers(connection, answerMillis), (isAlive) => {
-      if (isAlive) return useAs(makePooled(connection))
-      answerMillis = Math.min(2 * answerMillis, maxAnswerMillis)
-      return Effect.as(pool.invalidate(connection), suspect)
-    })
+    const isTested = known === undefined ? answers.retired > 0 : answers.undecided > 0 && !isSuspect()
+    return isTested ? Effect.flatMap(answers.of(connection), lent) : lent(true)
   }
 
   const borrower = <A, E, R>(
@@ -139,14 +177,6 @@ const dialect = (config: PgClient.PgPoolConfig) => ({
   spanAttributes: [["db.system.name", "postgresql"]] as const,
   transformRows: Statement.defaultTransforms(config.transformResultNames ?? identity, config.transformJson).array
 })
-
-/** Whether the connection answers in time. Closing the connection ends a hanging statement. */
-const answers = (connection: PgConnection.PgConnection, millis: number): Effect.Effect<boolean> =>
-  Effect.flatMap(Effect.forkDetach(Effect.exit(connection.query("SELECT 1"))), (answer) =>
-    Effect.map(
-      Effect.timeoutOption(Fiber.join(answer), millis),
-      (exit) => Option.isSome(exit) && Exit.isSuccess(exit.value)
-    ))
 
 /** The client's statement interface on one connection. */
 const statementsOn = (connection: PgConnection.PgConnection): SqlConnection.Connection => {

@@ -1,5 +1,5 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
-import { Clock, Context, Effect, Exit, Schedule } from "effect"
+import { Clock, Context, Effect, Exit, Fiber, Option, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { CurrentDeadline, Deadline } from "./Connections.ts"
 import { isConflict, isReadOnly, isSqlError, toUnavailable, unavailable } from "./Errors.ts"
@@ -66,6 +66,9 @@ export const backgroundStep = <A, E, R>(
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
   Effect.flatMap(StepMillis, (millis) => withDeadline(millis, effect))
 
+/** How long a statement on a connection that is alive takes to be cancelled, in milliseconds; mostly a few. */
+const cancelMillis = 300
+
 /**
  * As {@link withoutDeadline}, but fails after `millis` milliseconds with the error of `onExceeded`. The failure does
  * not wait for the cancellation of the statement, which takes 5 s on a half-open connection. No later statement uses a
@@ -90,7 +93,8 @@ export const withDeadline = <A, E, R, Exceeded = Unavailable>(
       })
       clock.addObserver((exit) => {
         if (Exit.isSuccess(exit)) {
-          fork(deadline.retireConnections)
+          const isCancelled = Effect.map(Effect.timeoutOption(Fiber.await(work), cancelMillis), Option.isSome)
+          fork(deadline.retireConnections(isCancelled))
           resume(onExceeded())
         }
         work.interruptUnsafe()
@@ -103,7 +107,8 @@ export const withDeadline = <A, E, R, Exceeded = Unavailable>(
   })
 
 /** Takes the connections that the current work has borrowed out of the pool, and makes all others suspect. */
-const retireBorrowed = Effect.flatMap(CurrentDeadline, (deadline) => deadline?.retireConnections ?? Effect.void)
+const retireBorrowed = Effect.flatMap(CurrentDeadline, (deadline) =>
+  deadline === undefined ? Effect.void : deadline.retireConnections(Effect.succeed(false)))
 
 /** As {@link withinRequestDeadline}, but without a deadline: for work for which no caller waits. */
 export const withoutDeadline = <A, E, R>(
