@@ -10,7 +10,6 @@ import { AdmittedIntegrator } from "./ForIntegrator.ts"
 import { LargeAnswers } from "./LargeAnswers.ts"
 import { clientOf } from "./Pipeline/ClientAddress.ts"
 import { ConcurrencyLimit } from "./Pipeline/ConcurrencyLimit.ts"
-import { HandlerSlots } from "./Pipeline/HandlerSlots.ts"
 import { KeyChecks } from "./Pipeline/KeyChecks.ts"
 import { OutageLog } from "./Pipeline/OutageLog.ts"
 import * as Problems from "./Pipeline/Problems.ts"
@@ -54,7 +53,6 @@ const make = Effect.gen(function*() {
   const limits = yield* RateLimit
   const bodies = yield* RequestBodies
   const concurrency = yield* ConcurrencyLimit
-  const slots = new HandlerSlots()
   const large = new LargeAnswers()
   const outages = new OutageLog()
 
@@ -82,7 +80,7 @@ const make = Effect.gen(function*() {
     const enter = ({ integratorId, slot }: FoundKey, fiber: Fiber.Fiber<unknown, unknown>) => {
       const services = cells.of(slot)
       if (services === undefined) return Effect.fail(notOwned())
-      const { cell } = services
+      const { cell, slots } = services
       if (!concurrency.enter(rateClass, { integratorId, cell }, fiber)) return Refusals.busy
       const provided = Effect.provideService(handle, CurrentIntegrator, new AdmittedIntegrator(integratorId, services))
       const handling = cell === undefined ? provided : Effect.annotateLogs(provided, "cell", cell)

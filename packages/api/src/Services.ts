@@ -23,6 +23,7 @@ import { Vault } from "@card-rewards/core/Vault"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import type { VaultId } from "@card-rewards/domain/Ids"
 import { Effect, Layer, type Semaphore } from "effect"
+import { HandlerSlots } from "./Pipeline/HandlerSlots.ts"
 
 /** What the services of every cell are built with. */
 export interface Options {
@@ -65,6 +66,8 @@ const all = {
 export type Services = { readonly [Name in keyof typeof all]: (typeof all)[Name]["Service"] } & {
   /** The cell's name where there are several. */
   readonly cell: string | undefined
+  /** What the handlers over the cell's database run with. */
+  readonly slots: HandlerSlots
 }
 
 /** Builds the services of one cell; they end with the scope. */
@@ -96,6 +99,11 @@ export const make = Effect.fnUntraced(function*(database: Database.DatabaseConfi
       Database.layer(database)
     ]))
   )
-  const collected: Services = { cell: options.cell, ...(yield* Effect.provideContext(Effect.all(all), services)) }
+  const { handlers, ofOneIntegrator } = Database.sharesOf(database.poolSize)
+  const collected: Services = {
+    cell: options.cell,
+    slots: new HandlerSlots({ all: handlers, ofOne: ofOneIntegrator }),
+    ...(yield* Effect.provideContext(Effect.all(all), services))
+  }
   return collected
 })

@@ -3,15 +3,18 @@ import { IntegratorId } from "@card-rewards/domain/Ids"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { HandlerSlots, maxOfOne } from "../src/Pipeline/HandlerSlots.ts"
+import { HandlerSlots } from "../src/Pipeline/HandlerSlots.ts"
 
 const [flood, other] = [IntegratorId.make("flood"), IntegratorId.make("other")]
+
+const maxOfOne = 4
+const limits = { all: 8, ofOne: maxOfOne }
 
 const fork = <A>(effect: Effect.Effect<A>) => Effect.forkChild(effect, { startImmediately: true })
 
 it.effect("one integrator's handlers run a few at a time, in order, and another one's at once", () =>
   Effect.gen(function*() {
-    const slots = new HandlerSlots()
+    const slots = new HandlerSlots(limits)
     const started: Array<number> = []
     const ends = yield* Effect.forEach(Array.from({ length: 3 * maxOfOne }), () => Deferred.make<void>())
     const fibers = yield* Effect.forEach(ends, (end, index) =>
@@ -26,32 +29,60 @@ it.effect("one integrator's handlers run a few at a time, in order, and another 
     assert.deepStrictEqual(started, ends.map((_, index) => index))
   }))
 
+it.effect("integrators take turns where the handlers of all are as many as may run", () =>
+  Effect.gen(function*() {
+    const slots = new HandlerSlots({ all: 3, ofOne: 2 })
+    const started: Array<string> = []
+    const ends: Array<Deferred.Deferred<void>> = []
+    const start = Effect.fnUntraced(function*(name: string, count: number) {
+      for (let left = count; left > 0; left--) {
+        const end = yield* Deferred.make<void>()
+        const handler = Effect.andThen(Effect.sync(() => ends.push(end) && started.push(name)), Deferred.await(end))
+        yield* fork(slots.run(IntegratorId.make(name), handler))
+      }
+    })
+    const endFirst = Effect.andThen(
+      Effect.suspend(() => Deferred.succeed(ends.shift() ?? assert.fail("none runs"), undefined)),
+      Effect.repeat(Effect.yieldNow, { times: 20 })
+    )
+    yield* start("a", 4)
+    yield* start("b", 4)
+    yield* start("c", 1)
+    assert.deepStrictEqual(started, ["a", "a", "b"])
+    for (let left = 6; left > 0; left--) yield* endFirst
+    assert.strictEqual(started.join(""), "aabbcabab")
+    assert.lengthOf(ends, 3)
+  }))
+
 it.effect("a request that is interrupted while it waits, or when its turn comes, keeps no slot", () =>
   Effect.gen(function*() {
-    const slots = new HandlerSlots()
-    const runAll = (handler: Effect.Effect<void>) =>
-      Effect.forEach(Array.from({ length: maxOfOne }), () => fork(slots.run(flood, handler)))
-    for (let yields = -1; yields < 6; yields++) {
-      const end = yield* Deferred.make<void>()
-      const running = yield* runAll(Deferred.await(end))
-      const waiting = yield* fork(slots.run(flood, Effect.never))
-      if (yields < 0) yield* Fiber.interrupt(waiting)
-      Deferred.doneUnsafe(end, Effect.void)
-      for (let turn = 0; turn < yields; turn++) yield* Effect.yieldNow
-      yield* Fiber.interrupt(waiting)
-      yield* Fiber.joinAll(running)
-      let started = 0
-      const again = yield* Deferred.make<void>()
-      const all = yield* runAll(Effect.andThen(Effect.sync(() => started++), Deferred.await(again)))
-      assert.strictEqual(started, maxOfOne, `${yields}`)
-      Deferred.doneUnsafe(again, Effect.void)
-      yield* Fiber.joinAll(all)
+    for (const [limits, waiter] of [[{ all: 8, ofOne: 4 }, flood], [{ all: 4, ofOne: 4 }, other]] as const) {
+      const slots = new HandlerSlots(limits)
+      const runAll = (handler: Effect.Effect<void>) =>
+        Effect.forEach(Array.from({ length: maxOfOne }), () => fork(slots.run(flood, handler)))
+      for (let yields = -1; yields < 6; yields++) {
+        const end = yield* Deferred.make<void>()
+        const running = yield* runAll(Deferred.await(end))
+        const waiting = yield* fork(slots.run(waiter, Effect.never))
+        if (yields < 0) yield* Fiber.interrupt(waiting)
+        const next = yield* fork(slots.run(flood, Effect.void))
+        Deferred.doneUnsafe(end, Effect.void)
+        for (let turn = 0; turn < yields; turn++) yield* Effect.yieldNow
+        yield* Fiber.interrupt(waiting)
+        yield* Fiber.joinAll([...running, next])
+        let started = 0
+        const again = yield* Deferred.make<void>()
+        const all = yield* runAll(Effect.andThen(Effect.sync(() => started++), Deferred.await(again)))
+        assert.strictEqual(started, maxOfOne, `${yields}`)
+        Deferred.doneUnsafe(again, Effect.void)
+        yield* Fiber.joinAll(all)
+      }
     }
   }))
 
 it.effect("the time for which a request waits counts towards its deadline at the database", () =>
   Effect.gen(function*() {
-    const slots = new HandlerSlots()
+    const slots = new HandlerSlots(limits)
     const end = yield* Deferred.make<void>()
     yield* Effect.forEach(Array.from({ length: maxOfOne }), () => fork(slots.run(flood, Deferred.await(end))))
     const waiting = yield* Effect.forkChild(
@@ -65,7 +96,7 @@ it.effect("the time for which a request waits counts towards its deadline at the
 
 it.live("handlers that end at once neither run on each other's stack nor in one turn of the event loop", () =>
   Effect.gen(function*() {
-    const slots = new HandlerSlots()
+    const slots = new HandlerSlots(limits)
     const end = yield* Deferred.make<void>()
     yield* Effect.forEach(Array.from({ length: maxOfOne }), () => fork(slots.run(flood, Deferred.await(end))))
     const { stackTraceLimit } = Error

@@ -18,3 +18,4 @@ export {
 } from "./Database/Deadlines.ts"
 export { migrate, type MigrateOptions, migrations, schemaVersion } from "./Database/Migrations.ts"
 export { type DatabaseConfig, layer } from "./Database/Pool.ts"
+export { PoolSize, sharesOf } from "./Database/PoolShares.ts"

@@ -3,7 +3,15 @@ import type { IntegratorId, UserId } from "@card-rewards/domain/Ids"
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import * as Batcher from "./Batcher.ts"
-import { deadlineStart, value, WaitingSince, withinRequestDeadline, withOneDeadline } from "./Database.ts"
+import {
+  deadlineStart,
+  PoolSize,
+  sharesOf,
+  value,
+  WaitingSince,
+  withinRequestDeadline,
+  withOneDeadline
+} from "./Database.ts"
 import { perRow } from "./Database/PlannerHints.ts"
 import { bool, columnList, int4, text, timestamptz } from "./Database/Table.ts"
 import * as Ledger from "./Ledger.ts"
@@ -21,9 +29,6 @@ const maxReads = 250
 
 /** The maximum number of reads that wait for due rewards; one integrator has a quarter. */
 const maxPending = 2_048
-
-/** The maximum number of vaults, and so of connections, with which due rewards are applied at the same time. */
-const maxVaults = 4
 
 /** Applies what is due to users before they are read. Nearly always nothing is due, and no lock is taken. */
 export class UpToDate extends Context.Service<UpToDate, {
@@ -86,7 +91,7 @@ const make = Effect.gen(function*() {
     isPerKey: true,
     maxBatch: maxReads,
     maxPending,
-    startAt: Array.from({ length: maxVaults }, () => 1),
+    startAt: Array.from({ length: sharesOf(yield* PoolSize).vaults }, () => 1),
     busy: "Due rewards of the user cannot be applied in time; send the same request again",
     run: (batch) => catchUpBatch(batch).pipe(withOneDeadline, Effect.provideService(SqlClient.SqlClient, sql))
   })

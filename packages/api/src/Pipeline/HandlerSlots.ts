@@ -4,8 +4,11 @@ import { WaitingSince } from "@card-rewards/core/Database"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Clock, Effect } from "effect"
 
-/** Requests of one integrator whose handlers run at the same time, at most. */
-export const maxOfOne = 4
+/** The maximum numbers of handlers that run at the same time, of all integrators and of one. */
+export interface SlotLimits {
+  readonly all: number
+  readonly ofOne: number
+}
 
 /** A request that waits for a slot. */
 interface Waiting extends LinkedEntry<Waiting> {
@@ -13,60 +16,94 @@ interface Waiting extends LinkedEntry<Waiting> {
   readonly admit: () => void
 }
 
-/** What one integrator has at the moment. */
-interface Own {
+/** What one integrator has at the moment. It is listed while requests of it wait for a slot of all integrators'. */
+interface Own extends LinkedEntry<Own> {
   running: number
   readonly waiting: LinkedList<Waiting>
 }
 
 /**
- * Slots for the handlers of one integrator's requests; further ones wait in order. A handler has a database connection
- * for as long as its statements take, and its result takes processor time: without the limit, pages of 1 MiB that one
- * integrator reads on many connections would hold up the requests of all others by hundreds of milliseconds. Requests
- * that are joined into batches need no slot. How many wait is bounded by the limit on requests in flight; the time for
- * which one waits counts towards its deadline at the database.
+ * Slots for the handlers of requests over one database; further ones wait, those of one integrator in order, and
+ * integrators in turns. A handler has a database connection for as long as its statements take, or wait for a lock, and
+ * its result takes processor time: without the limits, pages of 1 MiB that one integrator reads on many connections
+ * would hold up the requests of all others by hundreds of milliseconds, and changes of a few locked vaults would hold
+ * all connections. Requests that are joined into batches need no slot. How many wait is bounded by the limit on
+ * requests in flight; the time for which one waits counts towards its deadline at the database.
  */
 export class HandlerSlots {
   private readonly owners = new KeyedStates(
-    (): Own => ({ running: 0, waiting: new LinkedList() }),
-    ({ running }) => running === 0
+    (): Own => ({ ...unlisted, running: 0, waiting: new LinkedList() }),
+    ({ isListed, running }) => running === 0 && !isListed
   )
+  /** The integrators that are listed, the next one first. */
+  private readonly ready = new LinkedList<Own>()
+  private running = 0
+  private readonly limits: SlotLimits
+
+  constructor(limits: SlotLimits) {
+    this.limits = limits
+  }
 
   /** Runs a handler as soon as its integrator has a slot for it. */
   run<A, E, R>(integratorId: IntegratorId, handler: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
     return Effect.uninterruptibleMask((restore) => {
       const own = this.owners.of(integratorId)
-      const handling = Effect.ensuring(restore(handler), giveBack(own))
-      if (own.running === maxOfOne) {
-        return Effect.flatMap(Clock.monotonicTimeNanos, (now) =>
-          Effect.andThen(restore(wait(own)), Effect.provideService(handling, WaitingSince, now)))
+      const handling = Effect.ensuring(restore(handler), this.giveBack(own))
+      if (own.running < this.limits.ofOne && this.running < this.limits.all) {
+        this.take(own)
+        return handling
       }
-      own.running++
-      return handling
+      return Effect.flatMap(Clock.monotonicTimeNanos, (now) =>
+        Effect.andThen(restore(this.wait(own)), Effect.provideService(handling, WaitingSince, now)))
     })
   }
+
+  /** Waits for a slot, which is counted when it is given. */
+  private wait(own: Own): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      let waiting: Waiting | undefined
+      return Effect.callback<void>((resume) => {
+        // not at once: the next handler would run on the stack of the one that admits it, and so on
+        waiting = { ...unlisted, admit: () => resume(Effect.yieldNow) }
+        own.waiting.add(waiting)
+        this.list(own)
+      }).pipe(
+        Effect.onInterrupt(() => {
+          // no longer listed: it had its slot, and was interrupted before it went on
+          if (waiting !== undefined && !own.waiting.delete(waiting)) return this.giveBack(own)
+          this.list(own)
+          return Effect.void
+        })
+      )
+    })
+  }
+
+  private giveBack(own: Own): Effect.Effect<void> {
+    return Effect.sync(() => {
+      own.running--
+      this.running--
+      this.list(own)
+      const next = this.ready.first
+      const waiting = next?.waiting.first
+      if (next === undefined || waiting === undefined) return
+      this.take(next)
+      next.waiting.delete(waiting)
+      // it comes after the others
+      this.ready.delete(next)
+      this.list(next)
+      waiting.admit()
+    })
+  }
+
+  private take(own: Own): void {
+    own.running++
+    this.running++
+  }
+
+  /** Lists the integrator if requests of it wait and may have another slot, and no longer otherwise. */
+  private list(own: Own): void {
+    const isReady = own.waiting.first !== undefined && own.running < this.limits.ofOne
+    if (isReady && !own.isListed) this.ready.add(own)
+    if (!isReady) this.ready.delete(own)
+  }
 }
-
-/** Waits for a slot that another request gives back, which stays counted. */
-const wait = (own: Own): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    let waiting: Waiting | undefined
-    return Effect.callback<void>((resume) => {
-      // not at once: the next handler would run on the stack of the one that admits it, and so on
-      waiting = { ...unlisted, admit: () => resume(Effect.yieldNow) }
-      own.waiting.add(waiting)
-    }).pipe(
-      // no longer listed: it had its slot, and was interrupted before it went on
-      Effect.onInterrupt(() => waiting === undefined || own.waiting.delete(waiting) ? Effect.void : giveBack(own))
-    )
-  })
-
-const giveBack = (own: Own): Effect.Effect<void> =>
-  Effect.sync(() => {
-    const next = own.waiting.first
-    if (next === undefined) own.running--
-    else {
-      own.waiting.delete(next)
-      next.admit()
-    }
-  })

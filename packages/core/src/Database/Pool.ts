@@ -4,6 +4,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 import * as Roles from "../Roles.ts"
 import { registry } from "./Codecs.ts"
 import * as Connections from "./Connections.ts"
+import { PoolSize } from "./PoolShares.ts"
 import { citusSettings, sessionSettings } from "./SessionSettings.ts"
 
 /** How to connect to the database. */
@@ -22,8 +23,8 @@ export interface DatabaseConfig {
 }
 
 /**
- * The connection pool. It decodes timestamptz as milliseconds, bigint and numeric as bigint (every numeric of the
- * schema is an integer), and converts column names to camel case.
+ * The connection pool, and its {@link PoolSize}. It decodes timestamptz as milliseconds, bigint and numeric as bigint
+ * (every numeric of the schema is an integer), and converts column names to camel case.
  */
 export const layer = (config: DatabaseConfig): Layer.Layer<SqlClient.SqlClient, SqlError.SqlError> =>
   withCloseTimeout(Layer.effect(SqlClient.SqlClient, Connections.make({
@@ -46,7 +47,7 @@ export const layer = (config: DatabaseConfig): Layer.Layer<SqlClient.SqlClient, 
     transformResultNames: String.snakeToCamel,
     transformJson: false,
     types: registry
-  })).pipe(Layer.provide(Reactivity.layer)))
+  })).pipe(Layer.provide(Reactivity.layer), Layer.merge(Layer.succeed(PoolSize, config.poolSize))))
 
 /** Timeout of closing the connections at shutdown; a half-open one never closes. */
 const closeTimeoutMillis = 3_000

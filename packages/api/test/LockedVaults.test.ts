@@ -1,0 +1,48 @@
+import { clearing, enroll, moveMoney, publish, setClock, spend } from "@card-rewards/testing/Requests"
+import { processAll } from "@card-rewards/testing/EventProcessing"
+import { until } from "@card-rewards/testing/Polling"
+import { newIntegrator, TestApi } from "@card-rewards/testing/TestApi"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { SqlClient } from "effect/sql"
+
+/** A new integrator with a user whose reward is due. */
+const withDueReward = Effect.fnUntraced(function*(name: string) {
+  const integrator = yield* newIntegrator(name)
+  const { integratorId, send } = integrator
+  const purchase = { integratorId, userId: "u", occurredAt: "2100-01-01T00:00:00.000Z" }
+  const funds = moveMoney("deposits", "d", "50000000")
+  const requests = [enroll("u"), publish("p", 1), setClock(purchase.occurredAt), funds, spend(purchase)]
+  yield* Effect.forEach(requests, (request) => send(...request))
+  yield* processAll
+  yield* send(...setClock("2100-02-01T00:00:00.000Z"))
+  return integrator
+})
+
+layer(TestApi.withProcessing(), { excludeTestServices: true })("integrators with locked vaults", (it) => {
+  it.effect("leave connections for what others post and read", () =>
+    Effect.gen(function*() {
+      const api = yield* TestApi
+      const sql = yield* SqlClient.SqlClient
+      const locked = yield* Effect.forEach(["one", "two", "three"], withDueReward)
+      yield* api.send("PUT", "/v1/users/ann", { json: {} })
+      const waiting = Effect.andThen(
+        sql`SELECT pg_stat_clear_snapshot()`,
+        sql`SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+      )
+      const fibers = yield* sql.withTransaction(Effect.gen(function*() {
+        yield* sql`SELECT FROM vaults WHERE integrator_id IN ('one', 'two', 'three') FOR UPDATE`
+        const deposits = ["d1", "d2", "d3", "d4"].map((reference) => moveMoney("deposits", reference, "1"))
+        const requests = locked.flatMap(({ send }) =>
+          [["GET", "/v1/users/u/balance"] as const, ...deposits].map((request) => send(...request)))
+        const fibers = yield* Effect.forEach(requests, (request) => Effect.forkChild(request))
+        yield* until("sessions that wait", waiting, (sessions) => sessions.length >= 3)
+        const posted = yield* api.send("POST", "/v1/spend-events", { json: clearing() })
+        const read = yield* api.send("GET", "/v1/users/ann/balance")
+        assert.deepStrictEqual([posted.status, read.status], [202, 200])
+        assert.lengthOf(yield* waiting, 3)
+        return fibers
+      }))
+      yield* Fiber.joinAll(fibers)
+    }))
+})
