@@ -10,6 +10,7 @@ import { AdmittedIntegrator } from "./ForIntegrator.ts"
 import { LargeAnswers } from "./LargeAnswers.ts"
 import { clientOf } from "./Pipeline/ClientAddress.ts"
 import { ConcurrencyLimit } from "./Pipeline/ConcurrencyLimit.ts"
+import { HandlerSlots } from "./Pipeline/HandlerSlots.ts"
 import { KeyChecks } from "./Pipeline/KeyChecks.ts"
 import { OutageLog } from "./Pipeline/OutageLog.ts"
 import * as Problems from "./Pipeline/Problems.ts"
@@ -53,17 +54,12 @@ const make = Effect.gen(function*() {
   const limits = yield* RateLimit
   const bodies = yield* RequestBodies
   const concurrency = yield* ConcurrencyLimit
+  const changes = new HandlerSlots({ all: Infinity, ofOne: 1 })
   const large = new LargeAnswers()
   const outages = new OutageLog()
 
-  const authenticate = (request: HttpServerRequest.HttpServerRequest, clock: Clock.Clock) => {
-    const apiKey = request.headers["x-api-key"] ?? ""
-    return keys.fresh(apiKey, clock) ??
-      keys.check(apiKey, clientOf(Option.getOrElse(request.remoteAddress, () => "")))
-  }
-
   return Pipeline.of((handler, endpoint) => {
-    const { isBatch, isJoined, maxBodyBytes, rateClass } = traitsOf(endpoint)
+    const { isBatch, isChange, isJoined, maxBodyBytes, rateClass } = traitsOf(endpoint)
     const hasBody = endpoint.payload.size > 0
     const isRead = endpoint.method === "GET"
     const decodePath = pathDecoder(endpoint)
@@ -85,7 +81,9 @@ const make = Effect.gen(function*() {
       const provided = Effect.provideService(handle, CurrentIntegrator, new AdmittedIntegrator(integratorId, services))
       const handling = cell === undefined ? provided : Effect.annotateLogs(provided, "cell", cell)
       noteCell(fiber, cell)
-      return isJoined ? handling : slots.run(integratorId, handling)
+      if (isJoined) return handling
+      const inSlot = slots.run(integratorId, handling)
+      return isChange ? changes.run(integratorId, inSlot) : inSlot
     }
 
     const answered = Effect.withFiber((fiber): Handler => {
@@ -110,12 +108,21 @@ const make = Effect.gen(function*() {
           onSuccess: count
         })
       }
-      const key = authenticate(request, clock)
+      const key = authenticate(keys, request, clock)
       return Effect.isEffect(key) ? Effect.flatMap(key, admit) : admit(key)
     })
     return Effect.catch(answered, refuse)
   })
 })
+
+const authenticate = (
+  keys: KeyChecks["Service"],
+  request: HttpServerRequest.HttpServerRequest,
+  clock: Clock.Clock
+) => {
+  const apiKey = request.headers["x-api-key"] ?? ""
+  return keys.fresh(apiKey, clock) ?? keys.check(apiKey, clientOf(Option.getOrElse(request.remoteAddress, () => "")))
+}
 
 /** What the pipeline needs to know of an endpoint. */
 interface Traits {
@@ -125,6 +132,8 @@ interface Traits {
   readonly isBatch: boolean
   /** Whether core joins its requests into batches, so that they need no handler slots. */
   readonly isJoined: boolean
+  /** Whether one integrator's requests would wait for each other's locks, with a connection each: they run in turn. */
+  readonly isChange: boolean
 }
 
 /** The endpoints that differ from the others of their method. */
@@ -132,8 +141,10 @@ const different: Readonly<Record<string, Partial<Traits>>> = {
   "POST /v1/spend-events": { rateClass: "ingest", isJoined: true },
   "POST /v1/spend-events/batch": { rateClass: "ingest", isBatch: true, isJoined: true, maxBodyBytes: maxBatchBytes },
   "GET /v1/users/:userId/balance": { isJoined: true },
-  // it writes nothing
-  "POST /v1/users/:userId/quotes": { rateClass: "read" }
+  // these lock nothing
+  "PUT /v1/users/:userId": { isChange: false },
+  "POST /v1/programs/:programId/simulations": { isChange: false },
+  "POST /v1/users/:userId/quotes": { rateClass: "read", isChange: false }
 }
 
 const traitsOf = ({ method, path }: HttpApiEndpoint.Top): Traits => ({
@@ -141,6 +152,7 @@ const traitsOf = ({ method, path }: HttpApiEndpoint.Top): Traits => ({
   maxBodyBytes: maxBytes,
   isBatch: false,
   isJoined: false,
+  isChange: method !== "GET",
   ...different[`${method} ${path}`]
 })
 

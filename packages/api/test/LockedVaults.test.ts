@@ -19,20 +19,24 @@ const withDueReward = Effect.fnUntraced(function*(name: string) {
   return integrator
 })
 
+/** The sessions that wait for a lock, seen from a transaction. */
+const waiting = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.andThen(
+    sql`SELECT pg_stat_clear_snapshot()`,
+    sql`SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+  ))
+
 layer(TestApi.withProcessing(), { excludeTestServices: true })("integrators with locked vaults", (it) => {
+  const deposits = ["d1", "d2", "d3", "d4"].map((reference) => moveMoney("deposits", reference, "1"))
+
   it.effect("leave connections for what others post and read", () =>
     Effect.gen(function*() {
       const api = yield* TestApi
       const sql = yield* SqlClient.SqlClient
       const locked = yield* Effect.forEach(["one", "two", "three"], withDueReward)
       yield* api.send("PUT", "/v1/users/ann", { json: {} })
-      const waiting = Effect.andThen(
-        sql`SELECT pg_stat_clear_snapshot()`,
-        sql`SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
-      )
       const fibers = yield* sql.withTransaction(Effect.gen(function*() {
         yield* sql`SELECT FROM vaults WHERE integrator_id IN ('one', 'two', 'three') FOR UPDATE`
-        const deposits = ["d1", "d2", "d3", "d4"].map((reference) => moveMoney("deposits", reference, "1"))
         const requests = locked.flatMap(({ send }) =>
           [["GET", "/v1/users/u/balance"] as const, ...deposits].map((request) => send(...request)))
         const fibers = yield* Effect.forEach(requests, (request) => Effect.forkChild(request))
@@ -44,5 +48,25 @@ layer(TestApi.withProcessing(), { excludeTestServices: true })("integrators with
         return fibers
       }))
       yield* Fiber.joinAll(fibers)
+    }))
+
+  it.effect("wait for each of them with one connection, and leave handlers for others", () =>
+    Effect.gen(function*() {
+      const api = yield* TestApi
+      const sql = yield* SqlClient.SqlClient
+      const { send } = yield* newIntegrator("alone")
+      yield* send(...enroll("ann"))
+      const fibers = yield* sql.withTransaction(Effect.gen(function*() {
+        yield* sql`SELECT FROM vaults WHERE integrator_id = 'alone' FOR UPDATE`
+        const fibers = yield* Effect.forEach(deposits, (request) => Effect.forkChild(send(...request)))
+        yield* until("sessions that wait", waiting, (sessions) => sessions.length >= 1)
+        const others = yield* api.send("GET", "/v1/programs")
+        const own = yield* send("GET", "/v1/users/ann/rewards")
+        assert.deepStrictEqual([others.status, own.status], [200, 200])
+        assert.lengthOf(yield* waiting, 1)
+        return fibers
+      }))
+      const answers = yield* Fiber.joinAll(fibers)
+      assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200, 200, 200])
     }))
 })

@@ -1,8 +1,8 @@
 import { KeyedStates } from "@card-rewards/core/Batcher/KeyedStates"
 import { type LinkedEntry, LinkedList, unlisted } from "@card-rewards/core/Batcher/LinkedList"
-import { WaitingSince } from "@card-rewards/core/Database"
+import { deadlineStart, WaitingSince } from "@card-rewards/core/Database"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 
 /** The maximum numbers of handlers that run at the same time, of all integrators and of one. */
 export interface SlotLimits {
@@ -53,8 +53,8 @@ export class HandlerSlots {
         this.take(own)
         return handling
       }
-      return Effect.flatMap(Clock.monotonicTimeNanos, (now) =>
-        Effect.andThen(restore(this.wait(own)), Effect.provideService(handling, WaitingSince, now)))
+      return Effect.flatMap(deadlineStart, (since) =>
+        Effect.andThen(restore(this.wait(own)), Effect.provideService(handling, WaitingSince, since)))
     })
   }
 
