@@ -1,4 +1,4 @@
-import { contentsOf, unusable } from "@card-rewards/core/AwaitSchema"
+import { contentsOf, refuseNewer, unusable } from "@card-rewards/core/AwaitSchema"
 import { type Cell, printSlots } from "@card-rewards/core/Cells"
 import * as Database from "@card-rewards/core/Database"
 import { allSlots } from "@card-rewards/core/Slots"
@@ -19,12 +19,16 @@ export const migrate = changing("migrate", { json }, {
   run: Effect.fn(function*(input, record) {
     const cells = yield* Cells
     if (cells.length > 1) yield* checkSlots(cells)
-    const exits = yield* Effect.forEach(cells, ({ name, url, ...options }) =>
-      Effect.exit(Database.migrate(url, { ...options, record }).pipe(
+    const exits = yield* Effect.forEach(cells, (cell) => {
+      const { name, url, ...options } = cell
+      return Effect.provide(refuseNewer, Database.layer(configOf(cell))).pipe(
+        Effect.andThen(Database.migrate(url, { ...options, record })),
         Effect.catchTag("SqlError", unusable),
         Effect.catchTag("StartRefused", ({ message }) =>
-          new Refused({ message: cells.length === 1 ? message : `Cell ${name}: ${message}` }))
-      )), { concurrency: "unbounded" })
+          new Refused({ message: cells.length === 1 ? message : `Cell ${name}: ${message}` })),
+        Effect.exit
+      )
+    }, { concurrency: "unbounded" })
     // one that fails keeps no other from being migrated
     yield* Effect.forEach(exits.filter(Exit.isFailure), (exit) => exit)
     yield* print({ schemaVersion: Database.schemaVersion }, input.json)
