@@ -16,6 +16,8 @@ const healthTimeout = Duration.seconds(30)
 const start = Effect.gen(function*() {
   const settings = yield* Settings.read
   const ownerUrl = settings.databaseUrl ?? (yield* startPostgres(settings))
+  const check = refuseDatabase(ownerUrl, settings.environment)
+  yield* check
   yield* migrate(ownerUrl)
   // In another database the operator chooses the logins; see docs/operations.md.
   const urls = settings.databaseUrl === undefined ? yield* createLogins(ownerUrl) : { api: ownerUrl, worker: ownerUrl }
@@ -26,8 +28,6 @@ const start = Effect.gen(function*() {
     HOST: settings.host,
     PORT: String(settings.port)
   }
-  const check = refuseDatabase(ownerUrl, settings.environment)
-  yield* check
   yield* settings.releasePort
   // where another process keeps the port, and not for a moment only, each start of the api would fail
   const isFree = Effect.retry(requireFree(settings.host, settings.port), { times: 4, schedule: Schedule.spaced(500) })

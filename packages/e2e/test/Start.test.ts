@@ -153,12 +153,15 @@ describe("npm start", () => {
       const isWorking = (printed: string) => printed.includes("Delivers webhooks as worker")
       yield* until("the worker's start", Effect.sync(launcher.output), isWorking, 90)
       yield* inPostgres(dataDir, makeNewer)
+      yield* inPostgres(dataDir, "REVOKE SELECT ON journal FROM card_rewards_api")
       const before = launcher.output().length
       for (const { command, pid } of processesOf(dataDir)) {
         if (command.includes("packages/api")) process.kill(pid, "SIGKILL")
       }
       assert.match((yield* refusedBy(launcher, dataDir)).slice(before), isNewer)
       assert.match(yield* refusedBy(yield* launch(dataDir), dataDir), isNewer)
+      const isGranted = "has_table_privilege('card_rewards_api', 'journal', 'SELECT')"
+      yield* inPostgres(dataDir, `DO $$ BEGIN ASSERT NOT ${isGranted}, 'a refused start has migrated'; END $$`)
       yield* inPostgres(dataDir, "DELETE FROM effect_sql_migrations WHERE name = 'future'")
       assert.strictEqual(
         yield* refusedBy(yield* launch(dataDir, { ENVIRONMENT: "production" }), dataDir),
