@@ -1,7 +1,7 @@
 import * as ApiConfiguration from "@card-rewards/api/Configuration"
 import * as Observability from "@card-rewards/core/Observability"
 import * as CoreSettings from "@card-rewards/core/Settings"
-import { makeOwnFolder } from "@card-rewards/dev-postgres/OwnFolder"
+import { makeDataDir } from "@card-rewards/dev-postgres/OwnFolder"
 import * as WorkerConfiguration from "@card-rewards/worker/Configuration"
 import { Config, ConfigProvider, Effect, Redacted } from "effect"
 import { randomBytes } from "node:crypto"
@@ -24,8 +24,7 @@ export const read = Effect.gen(function*() {
       "SECRETS_KEY is required with DATABASE_URL: 32 bytes in base64, for example from `openssl rand -base64 32`"
     )
   }
-  const dataDir = path.resolve((yield* optional("DATA_DIR")) ?? ".data")
-  yield* makeFolder(dataDir)
+  const dataDir = yield* makeDataDir((yield* optional("DATA_DIR")) ?? ".data")
   const secretsKey = givenSecretsKey ?? ownSecretsKey(dataDir)
   const { environment, host, port: wantedPort } = yield* readParts({
     // the embedded server's address is known once it runs
@@ -87,12 +86,6 @@ const inPart = <A>(part: string, load: Effect.Effect<A, CoreSettings.StartRefuse
   Effect.mapError(load, ({ message }) => refuse(`card-rewards ${part}: ${message}`))
 
 const refuse = (message: string) => new CoreSettings.StartRefused({ message })
-
-const makeFolder = (folder: string) =>
-  Effect.try({
-    try: () => makeOwnFolder(folder),
-    catch: (cause) => refuse(`DATA_DIR: cannot use ${folder}: ${cause instanceof Error ? cause.message : cause}`)
-  })
 
 /** For development: encrypts the signing secrets in the embedded database of the same folder. */
 const ownSecretsKey = (dataDir: string): string => {

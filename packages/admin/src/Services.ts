@@ -17,6 +17,7 @@ import { slotOf } from "@card-rewards/core/Slots"
 import { StoredSecrets } from "@card-rewards/core/StoredSecrets"
 import { Vault } from "@card-rewards/core/Vault"
 import { EmbeddedPostgres } from "@card-rewards/dev-postgres/EmbeddedPostgres"
+import { makeDataDir } from "@card-rewards/dev-postgres/OwnFolder"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Array, Context, Effect, Exit, FileSystem, Layer, Option, Redacted } from "effect"
 import { Command } from "effect/cli"
@@ -24,7 +25,7 @@ import { Changes } from "./Changing.ts"
 import { Misused, reasonOf, Refused } from "./Exit.ts"
 
 /** The folder of the embedded database and of its secrets key. */
-const dataDir = setting("DATA_DIR", "a path", ".data", (text) => text)
+const dataDir = Effect.flatMap(setting("DATA_DIR", "a path", ".data", (text) => text), makeDataDir)
 
 const configuredUrl = setting(
   "DATABASE_URL",

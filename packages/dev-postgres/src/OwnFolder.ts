@@ -1,4 +1,21 @@
+import { Effect, Schema } from "effect"
 import * as fs from "node:fs"
+import * as path from "node:path"
+
+/** A folder cannot be used. The message is one line. */
+export class FolderRefused extends Schema.TaggedError<FolderRefused>()("FolderRefused", { message: Schema.String }) {}
+
+/** Returns the path of `DATA_DIR`, which is created where it is missing. Fails where {@link makeOwnFolder} throws. */
+export const makeDataDir = (dataDir: string): Effect.Effect<string, FolderRefused> => {
+  const folder = path.resolve(dataDir)
+  return Effect.try({
+    try: () => makeOwnFolder(folder),
+    catch: (cause) =>
+      new FolderRefused({
+        message: `DATA_DIR: cannot use ${folder}: ${cause instanceof Error ? cause.message : cause}`
+      })
+  }).pipe(Effect.as(folder))
+}
 
 /**
  * Creates a folder where it is missing. Throws where it belongs to another user, also where this process runs as root:
