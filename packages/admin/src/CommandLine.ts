@@ -1,5 +1,5 @@
 import { oneLine } from "@card-rewards/domain/ApiKey"
-import { Console, Effect, Layer, Logger } from "effect"
+import { Config, Console, Effect, Layer, Logger, Path } from "effect"
 import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { admin } from "./Commands.ts"
 import { invocation } from "./Commands/Examples.ts"
@@ -31,9 +31,20 @@ const withoutShortFlags = Effect.fnUntraced(function*(args: ReadonlyArray<string
   })
 })
 
+/**
+ * Resolves relative files from the folder in which npm was called: npm runs a command in the checkout, and has that
+ * folder in `INIT_CWD`.
+ */
+const callersPath = Effect.gen(function*() {
+  const path = yield* Path.Path
+  const folder = yield* Config.withDefault(Config.String("INIT_CWD"), "")
+  return Path.Path.of({ ...path, resolve: (...segments) => path.resolve(folder, ...segments) })
+})
+
 /** Runs the command of these arguments. A failure prints one line on stderr; `codeOf` its exit is the exit code. */
 export const commandLine = (args: ReadonlyArray<string>) =>
   Effect.flatMap(withoutShortFlags(args), Command.runWith(admin, { version: "0.0.0" })).pipe(
+    Effect.provideServiceEffect(Path.Path, callersPath),
     Effect.tapCause((cause) => {
       const line = lineOf(cause)
       return line === undefined ? Effect.void : Console.error(line)

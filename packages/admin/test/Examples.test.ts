@@ -37,7 +37,7 @@ const lines = all.filter(({ isLeaf }) => isLeaf).flatMap(({ command, path }) =>
 ).sort((left, right) => Number(right.name === "migrate") - Number(left.name === "migrate"))
 
 layer(emptyDatabase, { excludeTestServices: true })("the examples of the help", (it) => {
-  it.effect("succeed one after the other, each with a readable result and nothing else", () =>
+  it.effect("succeed one after the other, with files of INIT_CWD, each with a readable result alone", () =>
     Effect.gen(function*() {
       const candidate = JSON.stringify({ ...definition, baseRate: 250, caps: { perMonth: "2000000", categories: [] } })
       const cwd = yield* folder({ "candidate.json": candidate })
@@ -47,9 +47,8 @@ layer(emptyDatabase, { excludeTestServices: true })("the examples of the help", 
         if (name === "cells move" || name === "cells fence") continue
         if (name === "vault deposit") yield* purchase
         if (name === "replay start") yield* createEndpoint
-        const there = args.map((arg) =>
-          arg.replace(/^2026-/, "2099-").replace(/^(candidate|seals)\.json$/, `${cwd}/$&`))
-        const { status, stderr, stdout } = yield* admin(there)
+        const later = args.map((arg) => arg.replace(/^2026-/, "2099-"))
+        const { status, stderr, stdout } = yield* admin(later, { INIT_CWD: cwd })
         assert.deepStrictEqual([status, stderr], [0, ""], args.join(" "))
         assert.notInclude(stdout, "\u001b", "no colours without a terminal")
         answers.set(name, stdout)

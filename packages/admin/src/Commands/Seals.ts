@@ -12,7 +12,7 @@ import * as SealsFile from "../SealsFile.ts"
 import { anchorsOf, Cells, configuredKeys } from "../Services.ts"
 import { example } from "./Examples.ts"
 
-const file = Flag.String("file").pipe(Flag.withDescription("The file of seals"))
+const file = Flag.Path("file").pipe(Flag.withDescription("The file of seals"))
 
 /** Which cell owns each slot. Fails unless each one has an owner: the seals of the others would be left out. */
 const ownersOf = Effect.fnUntraced(function*(cells: ReadonlyArray<Cell>) {
