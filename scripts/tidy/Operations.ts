@@ -51,7 +51,7 @@ const variables = (sources: ReadonlyArray<Source>): ReadonlyArray<string> =>
   unique(
     sources.filter((source) =>
       /^(?:packages\/(?:admin|api|core|dev-postgres|worker)\/src|scripts\/start)\//.test(source.file)
-    ).flatMap((source) => argumentsOf(source, /^(?:setting|required|optional|limit|Record|String)$/))
+    ).flatMap((source) => argumentsOf(source, /^(?:setting|required|optional|limit|String)$/))
       .filter((text) => /^[A-Z][A-Z_]+$/.test(text))
   )
 
@@ -88,7 +88,7 @@ const commands = (sources: ReadonlyArray<Source>): ReadonlyArray<string> =>
     return [...reading, ...argumentsOf(source, /^changing$/)]
   })
 
-/** The string literals that are the first, or for a `Record` any, argument of calls of functions of these names. */
+/** The string literals among the arguments of calls of functions of these names. */
 const argumentsOf = ({ tree }: Source, name: RegExp): ReadonlyArray<string> => {
   const found: Array<string> = []
   forEachNode(tree, (node) => {

@@ -1,17 +1,4 @@
-import {
-  Config,
-  Context,
-  Duration,
-  Effect,
-  Formatter,
-  Layer,
-  Logger,
-  Option,
-  References,
-  Schema,
-  Semaphore,
-  Tracer
-} from "effect"
+import { Context, Duration, Effect, Formatter, Layer, Logger, Option, References, Semaphore, Tracer } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientError } from "effect/http"
 import { Otlp, OtlpSerialization } from "effect/observability"
 import * as Metrics from "./Metrics.ts"
@@ -85,7 +72,12 @@ export const settings = Effect.gen(function*() {
   return {
     endpoint: yield* Settings.setting("OTEL_EXPORTER_OTLP_ENDPOINT", "an http:// or https:// address", "", address),
     metricsMillis: yield* metricsInterval,
-    headers: yield* requestHeaders
+    headers: yield* Settings.setting(
+      "OTEL_EXPORTER_OTLP_HEADERS",
+      "a list such as name=value,other=value",
+      {},
+      parseHeaders
+    )
   }
 })
 
@@ -109,10 +101,27 @@ const untraced = "noop"
 
 const address = (text: string) => /^https?:\/\//u.test(text) && URL.canParse(text) ? text : undefined
 
-const requestHeaders = Effect.gen(function*() {
-  return yield* Config.Record(Schema.String, Schema.StringFromUriComponent, "OTEL_EXPORTER_OTLP_HEADERS").pipe(
-    Config.withDefault({})
-  )
-}).pipe(Effect.mapError(() =>
-  new Settings.StartRefused({ message: "OTEL_EXPORTER_OTLP_HEADERS must be a list such as name=value,other=value" })
-))
+/** A header `name=value`: a token, and a percent-encoded value. */
+const header = /^\s*([\w!#$%&'*+.^`|~-]+)\s*=\s*(.*?)\s*$/u
+
+/** Whether all characters may be in the value of a header. */
+const isHeaderValue = (text: string): boolean => /^[\t\x20-\x7e\x80-\xff]*$/u.test(text)
+
+const parseHeaders = (text: string): Readonly<Record<string, string>> | undefined => {
+  const headers: Record<string, string> = {}
+  for (const pair of text.split(",")) {
+    const [, name, encoded = ""] = header.exec(pair) ?? []
+    const value = decoded(encoded)
+    if (name === undefined || value === undefined || !isHeaderValue(value)) return undefined
+    headers[name] = value
+  }
+  return headers
+}
+
+const decoded = (text: string): string | undefined => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}

@@ -80,3 +80,25 @@ describe("a collector that never responds", () => {
     }).pipe(exportingTo(collector))
   })
 })
+
+describe("the headers for the collector", () => {
+  const headersOf = (text: string) =>
+    Effect.map(Observability.settings, ({ headers }) => headers).pipe(
+      Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ OTEL_EXPORTER_OTLP_HEADERS: text })))
+    )
+
+  it.effect("are pairs of a name and a percent-encoded value", () =>
+    Effect.gen(function*() {
+      const headers = yield* headersOf("Authorization=Basic%20YTpi==, x-tenant = acme")
+      assert.deepStrictEqual(headers, { Authorization: "Basic YTpi==", "x-tenant": "acme" })
+      assert.deepStrictEqual(yield* headersOf(""), {})
+    }))
+
+  for (const text of ["hidden", "=hidden", "a hidden=v", "a:hidden=v", "a=hidden,", "a=hidden%zz", "a=hidden%0a"]) {
+    it.effect(`are refused as ${text}, without repeating them`, () =>
+      Effect.gen(function*() {
+        const { message } = yield* Effect.flip(headersOf(text))
+        assert.strictEqual(message, "OTEL_EXPORTER_OTLP_HEADERS must be a list such as name=value,other=value")
+      }))
+  }
+})
