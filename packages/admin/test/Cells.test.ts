@@ -19,14 +19,17 @@ layer(emptyDatabase, { excludeTestServices: true })("the operator's cells", (it)
 
   it.effect("get each slot once, whatever CELLS says later", () =>
     Effect.gen(function*() {
-      const list = Effect.fnUntraced(function*(cells: Readonly<Record<string, string>>) {
-        const { status, stdout } = yield* run(cells, "cells", "list", "--json")
-        assert.strictEqual(status, 0)
+      const list = Effect.fnUntraced(function*(cells: Readonly<Record<string, string>>, fault = "") {
+        const { status, stderr, stdout } = yield* run(cells, "cells", "list", "--json")
+        assert.deepStrictEqual([status, stderr], [fault === "" ? 0 : 1, fault])
         const rows = JSON.parse(stdout) as ReadonlyArray<Readonly<Record<string, unknown>>>
         return rows.map(({ cell, schema, schemaVersion, slots }) => [cell, schema, schemaVersion, slots])
       })
       const first = { a: "0-255", b: "" }
-      assert.deepStrictEqual(yield* list(first), [["a", "cell_a", 0, ""], ["b", "cell_b", 0, ""]])
+      const none = 'No cell owns a slot: new cells get theirs by "npm run admin -- migrate"\n'
+      assert.deepStrictEqual(yield* list(first, none), [["a", "cell_a", 0, ""], ["b", "cell_b", 0, ""]])
+      const alone = yield* admin(["cells", "list"])
+      assert.deepStrictEqual([alone.status, alone.stderr], [1, none])
       assert.strictEqual((yield* run(first, "migrate")).status, 0)
       assert.deepStrictEqual(yield* list(first), [["a", "cell_a", 1, "0-255"], ["b", "cell_b", 1, ""]])
 

@@ -65,6 +65,9 @@ const list = Command.make("list", { json }, Effect.fn(function*(input) {
   const found = yield* Effect.forEach(cells, shown, { concurrency: "unbounded" })
   yield* print(found, input.json)
   if (!found.some(({ isReachable }) => isReachable)) return yield* new Refused({ message: "No cell can be reached" })
+  if (found.every(({ moving, slots }) => slots === "" && moving === undefined)) {
+    return yield* new Refused({ message: 'No cell owns a slot: new cells get theirs by "npm run admin -- migrate"' })
+  }
   yield* requireOwners(cells)
 })).pipe(
   Command.withDescription(
