@@ -1,9 +1,8 @@
+import { StartRefused } from "@card-rewards/core/Settings"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer, Scope } from "effect"
 import { HttpServer } from "effect/http"
-import { ServeError } from "effect/http/HttpServerError"
 import * as NetAddress from "effect/net/NetAddress"
-import type { ListenOptions } from "node:net"
 import { BoundedServer } from "./Server/BoundedServer.ts"
 
 /** How long a stop waits for requests in flight. */
@@ -38,9 +37,10 @@ interface Options {
 /**
  * Node's server. At the end it stops accepting, closes unused connections after another half second, lets requests in
  * flight finish, for 10 s at most, and then closes the remaining connections. It never upgrades a connection: such a
- * request is answered as any other, and all timeouts hold (decisions, section 3).
+ * request is answered as any other, and all timeouts hold (decisions, section 3). Says why where it
+ * cannot listen.
  */
-export const layer = (options: Options): Layer.Layer<HttpServer.HttpServer, ServeError> =>
+export const layer = (options: Options): Layer.Layer<HttpServer.HttpServer, StartRefused> =>
   Layer.effect(HttpServer.HttpServer, make(options))
 
 const make = Effect.fnUntraced(function*({ host, integratorOf = () => undefined, port, ...options }: Options) {
@@ -74,10 +74,16 @@ const make = Effect.fnUntraced(function*({ host, integratorOf = () => undefined,
   })
 })
 
-const listen = (server: BoundedServer, at: ListenOptions) =>
-  Effect.tryPromise(() => server.listenAt(at)).pipe(
-    Effect.flatMap(({ address, port }) => Effect.fromResult(NetAddress.inetAddressFromIpString(address, port))),
-    Effect.mapError((cause) => new ServeError({ cause }))
+const listen = (server: BoundedServer, { host, port }: Options) =>
+  Effect.tryPromise({
+    try: () => server.listenAt({ host, port }),
+    catch: (cause) => {
+      const reason = cause instanceof Error ? cause.message : cause
+      return new StartRefused({ message: `Cannot listen on ${host}:${port} (${reason})` })
+    }
+  }).pipe(
+    Effect.flatMap((bound) => Effect.fromResult(NetAddress.inetAddressFromIpString(bound.address, bound.port))),
+    Effect.catchTag("NetAddressError", Effect.die)
   )
 
 /**

@@ -1,6 +1,5 @@
 import * as Process from "@card-rewards/core/Process"
 import { makePermits } from "@card-rewards/core/Simulations"
-import { StartRefused } from "@card-rewards/core/Settings"
 import { Effect, Layer } from "effect"
 import { HttpServer } from "effect/http"
 import { Cells } from "./Cells.ts"
@@ -14,9 +13,7 @@ const serve = Effect.gen(function*() {
   const config = yield* Configuration.load
   const cells = yield* Layer.build(Cells.layer({ ...config, simulationPermits: makePermits() }))
   const { answer, integratorOf } = yield* Effect.provideContext(Http.make(config), cells)
-  const server = yield* Layer.build(Server.layer({ ...config, integratorOf })).pipe(
-    Effect.mapError(() => new StartRefused({ message: `Cannot listen on ${config.host}:${config.port}` }))
-  )
+  const server = yield* Layer.build(Server.layer({ ...config, integratorOf }))
   yield* HttpServer.serveEffect(answer).pipe(
     Effect.andThen(HttpServer.logAddress),
     Effect.provideContext(server),

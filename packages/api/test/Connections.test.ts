@@ -278,3 +278,13 @@ it.live("newcomers that come at once each close another connection, so that the 
     yield* Effect.sleep("100 millis")
     assert.strictEqual([...held, ...newcomers].filter(({ closed }) => !closed).length, 8)
   }).pipe(Effect.scoped))
+
+it.live("a server that cannot listen says why", () =>
+  Effect.gen(function*() {
+    const { port } = yield* serveHeld()
+    // the second one is an address of documentation, which no machine has
+    for (const [host, reason] of [["127.0.0.1", "EADDRINUSE"], ["192.0.2.1", "EADDRNOTAVAIL"]] as const) {
+      const { message } = yield* Effect.flip(serveHeld({ host, port }))
+      assert.include(message, `Cannot listen on ${host}:${port} (listen ${reason}: `)
+    }
+  }).pipe(Effect.scoped))
