@@ -10,7 +10,15 @@ import { IntegratorBacklogs } from "@card-rewards/core/IntegratorBacklogs"
 import { Integrators } from "@card-rewards/core/Integrators"
 import { parseKeys, Secrets } from "@card-rewards/core/Secrets"
 import { OperatorActions } from "@card-rewards/core/OperatorActions"
-import { oneOf, parseUrl, required, setting, severalCells, StartRefused } from "@card-rewards/core/Settings"
+import {
+  oneOf,
+  parseUrl,
+  required,
+  requireUsable,
+  setting,
+  severalCells,
+  StartRefused
+} from "@card-rewards/core/Settings"
 import { SealAnchors } from "@card-rewards/core/SealAnchors"
 import { Simulations } from "@card-rewards/core/Simulations"
 import { slotOf } from "@card-rewards/core/Slots"
@@ -35,7 +43,7 @@ const configuredUrl = setting(
     const url = parseUrl(text)
     return url && Option.some(url)
   }
-)
+).pipe(Effect.tap(Option.match({ onNone: () => Effect.void, onSome: requireUsable })))
 
 /** The cells of the environment; undefined where there is the embedded database. */
 const configuredCells = Effect.gen(function*() {

@@ -21,3 +21,10 @@ it.live("refuses a DATA_DIR of another user, and leaves it as it is", () =>
     }
     assert.deepStrictEqual(readdirSync(path), [])
   }).pipe(Effect.scoped))
+
+it.live("refuses an address with which no connection can be made, without repeating it", () =>
+  Effect.gen(function*() {
+    const DATABASE_URL = "postgres://u:hidden%zz@127.0.0.1:1/x"
+    const stderr = "DATABASE_URL must have a valid percent-encoding (%25 for %)\n"
+    assert.deepStrictEqual(yield* run(["cells", "list"], { DATABASE_URL }), { status: 1, stdout: "", stderr })
+  }))

@@ -20,6 +20,8 @@ const refusals: ReadonlyArray<readonly [string, Readonly<Record<string, string>>
   ["ENVIRONMENT must be sandbox or production", { ENVIRONMENT: "staging" }],
   ["DATABASE_URL is required", { DATABASE_URL: "" }],
   ["DATABASE_URL is required and must be", { DATABASE_URL: "mysql://user:hidden@localhost/x" }],
+  ["DATABASE_URL must have an sslmode of disable, ", { DATABASE_URL: "postgres://u:hidden@localhost/x?sslmode=bogus" }],
+  ["DATABASE_URL must have a valid percent-encoding", { DATABASE_URL: "postgres://u:hidden%zz@localhost/x" }],
   ["SECRETS_KEY", { SECRETS_KEY: "" }],
   ["SECRETS_KEY", { SECRETS_KEY: "hidden" }],
   ["WEBHOOK_ALLOW_PRIVATE_NETWORK must be true or false", { WEBHOOK_ALLOW_PRIVATE_NETWORK: "yes" }],

@@ -97,10 +97,14 @@ export const contentsOf = (config: Config) =>
 class Unreached extends StartRefused {}
 
 /** Why a database cannot be used: that it was not reached, or what PostgreSQL says, such as of a password. */
-export const unusable = (error: unknown): StartRefused =>
-  isFromServer(error)
-    ? new StartRefused({ message: `The database refused: ${describe(error)}` })
-    : new Unreached({ message: "The database could not be reached" })
+export const unusable = (error: unknown): StartRefused => {
+  if (isFromServer(error)) return new StartRefused({ message: `The database refused: ${describe(error)}` })
+  if (describe(error) === withoutTls) return new StartRefused({ message: `${withoutTls}, which its address requires` })
+  return new Unreached({ message: "The database could not be reached" })
+}
+
+/** What the driver says of a server that refuses TLS where `sslmode` requires it. */
+const withoutTls = "The server does not support TLS"
 
 /** Runs a query on a connection of its own, within {@link checkMillis}. */
 const queryOnce = <A>(config: Config, query: Effect.Effect<A, SqlError.SqlError, SqlClient.SqlClient>) =>

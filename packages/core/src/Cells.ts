@@ -1,5 +1,6 @@
 import { Redacted } from "effect"
 import type { DatabaseConfig } from "./Database/Pool.ts"
+import { percentDecoded } from "./PercentEncoding.ts"
 import { allSlots, slotCount } from "./Slots.ts"
 
 /** A cell: one PostgreSQL schema with all tables, and the integrators of some slots. */
@@ -39,6 +40,8 @@ export const parseCells = (text: string): Cells | string => {
     if (!URL.canParse(address)) return "entries name=postgres://…?schema=cell_1&slots=0-127, separated by commas"
     if (cells.some((cell) => cell.name === name)) return `cells of different names: there are two of ${name}`
     const url = new URL(address)
+    const fault = addressFault(url)
+    if (fault !== undefined) return `${fault} for ${name}`
     const schema = url.searchParams.get("schema")
     const where = `${url.host}${url.pathname} ${schema}`
     if (known.has(where)) return `cells of different databases or schemas: ${name} has that of another one`
@@ -56,6 +59,18 @@ export const parseCells = (text: string): Cells | string => {
   }
   const [first, ...others] = cells
   return first === undefined ? "a cell" : [first, ...others]
+}
+
+/** The values of `sslmode` that the driver knows. */
+const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
+
+/** What an address lacks with which no connection can be made; without the address, which holds a password. */
+export const addressFault = ({ hostname, password, pathname, searchParams, username }: URL): string | undefined => {
+  if ([hostname, username, password, pathname].some((part) => percentDecoded(part) === undefined)) {
+    return "a valid percent-encoding (%25 for %)"
+  }
+  if (searchParams.getAll("sslmode").every((mode) => sslModes.includes(mode))) return undefined
+  return `an sslmode of ${sslModes.join(", ")}`
 }
 
 /** The ranges of slots as {@link parseCells} takes them. */

@@ -2,6 +2,7 @@ import { Context, Duration, Effect, Formatter, Layer, Logger, Option, References
 import { FetchHttpClient, HttpClient, HttpClientError } from "effect/http"
 import { Otlp, OtlpSerialization } from "effect/observability"
 import * as Metrics from "./Metrics.ts"
+import { percentDecoded } from "./PercentEncoding.ts"
 import * as Settings from "./Settings.ts"
 
 /** Default of `OTEL_METRIC_EXPORT_INTERVAL`, in milliseconds. */
@@ -111,17 +112,9 @@ const parseHeaders = (text: string): Readonly<Record<string, string>> | undefine
   const headers: Record<string, string> = {}
   for (const pair of text.split(",")) {
     const [, name, encoded = ""] = header.exec(pair) ?? []
-    const value = decoded(encoded)
+    const value = percentDecoded(encoded)
     if (name === undefined || value === undefined || !isHeaderValue(value)) return undefined
     headers[name] = value
   }
   return headers
-}
-
-const decoded = (text: string): string | undefined => {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return undefined
-  }
 }

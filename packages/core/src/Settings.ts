@@ -1,5 +1,5 @@
 import { Config, Effect, Redacted, Schema } from "effect"
-import { type Cells, onlyCell, parseCells } from "./Cells.ts"
+import { addressFault, type Cells, onlyCell, parseCells } from "./Cells.ts"
 import * as Secrets from "./Secrets.ts"
 
 /** The process cannot start with its configuration or database. The message is one line, without secrets. */
@@ -8,7 +8,7 @@ export class StartRefused extends Schema.TaggedError<StartRefused>()("StartRefus
 /** The settings that api and worker share, read from the environment; see docs/operations.md. */
 export const shared = Effect.gen(function*() {
   const cells: Cells = (yield* severalCells) ??
-    [onlyCell(yield* required("DATABASE_URL", "a postgres:// address", parseUrl))]
+    [onlyCell(yield* Effect.tap(required("DATABASE_URL", "a postgres:// address", parseUrl), requireUsable))]
   const secretsKeys = yield* required("SECRETS_KEY", "32 bytes in base64", Redacted.make).pipe(
     Effect.flatMap(Secrets.parseKeys),
     Effect.catchTag("InvalidSecretsKey", ({ message }) => new StartRefused({ message }))
@@ -86,3 +86,9 @@ export const severalCells = Effect.gen(function*() {
 /** Parses the address of a database. */
 export const parseUrl = (text: string) =>
   /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? Redacted.make(text) : undefined
+
+/** Fails where no connection can be made with the address of `DATABASE_URL`, whatever the server. */
+export const requireUsable = (url: Redacted.Redacted): Effect.Effect<void, StartRefused> => {
+  const fault = addressFault(new URL(Redacted.value(url)))
+  return fault === undefined ? Effect.void : new StartRefused({ message: `DATABASE_URL must have ${fault}` })
+}

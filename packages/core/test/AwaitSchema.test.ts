@@ -71,3 +71,10 @@ it.live("a start goes on where the database goes away between the two checks, an
     assert.deepStrictEqual(yield* awaitSchema(config, "worker"), { ...config, role: "worker" })
     assert.strictEqual(connections, 4)
   }).pipe(Effect.scoped))
+
+it.live("a server without TLS, which an address requires, is named as the reason", () =>
+  Effect.gen(function*() {
+    const url = Redacted.make(`${Redacted.value(serverUrl())}?sslmode=verify-full`)
+    const { message } = yield* Effect.flip(schemaOf({ url, poolSize: 1, applicationName: "test" }))
+    assert.strictEqual(message, "The server does not support TLS, which its address requires")
+  }))

@@ -39,6 +39,8 @@ describe("CELLS", () => {
       [`a=postgres://secret@h/d?slots=0-9,b=postgres://secret@h/d?slots=10-255`, /b has that of another one$/],
       [`a=postgres://secret@h/d?${all}&schema=Cell"`, /^a schema of lowercase letters for a$/],
       [`a=postgres://secret@h/d?${all}&schema=${"a".repeat(64)}`, /^a schema of lowercase letters for a$/],
+      [`a=postgres://secret@h/d?${all}&sslmode=bogus`, /^an sslmode of disable, .*verify-full for a$/],
+      [`a=postgres://u:secret%zz@h/d?${all}`, /^a valid percent-encoding \(%25 for %\) for a$/],
       ["a=postgres://secret@h/d?slots=0-256", /^slots from 0 to 255 .* for a$/],
       ["a=postgres://secret@h/d?slots=9-3", /^slots from 0 to 255/],
       ["a=postgres://secret@h/d?slots=0-", /^slots from 0 to 255/],
