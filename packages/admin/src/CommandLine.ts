@@ -41,6 +41,17 @@ const callersPath = Effect.gen(function*() {
   return Path.Path.of({ ...path, resolve: (...segments) => path.resolve(folder, ...segments) })
 })
 
+/** Prints each warning, such as that of a login without its role, as one line on stderr, and once for all cells. */
+const warnings = (): Logger.Logger<unknown, void> => {
+  const printed = new Set<string>()
+  return Logger.make(({ fiber, logLevel, message }) => {
+    const line = oneLine(`${message}`)
+    if (logLevel !== "Warn" || printed.has(line)) return
+    printed.add(line)
+    fiber.getRef(Console.Console).error(line)
+  })
+}
+
 /** Runs the command of these arguments. A failure prints one line on stderr; `codeOf` its exit is the exit code. */
 export const commandLine = (args: ReadonlyArray<string>) =>
   Effect.flatMap(withoutShortFlags(args), Command.runWith(admin, { version: "0.0.0" })).pipe(
@@ -50,7 +61,7 @@ export const commandLine = (args: ReadonlyArray<string>) =>
       return line === undefined ? Effect.void : Console.error(line)
     }),
     Effect.provide(Layer.mergeAll(
-      Logger.layer([]),
+      Logger.layer([warnings()]),
       CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] }),
       CliOutput.layerPresenter(presenter)
     ))
