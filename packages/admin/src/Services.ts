@@ -145,11 +145,15 @@ export const inEach = Effect.fnUntraced(function*<A, E, R>(
   const exits = yield* Effect.forEach(cells, (cell) =>
     run(isOnly ? undefined : cell.name).pipe(
       Effect.provide(services.pipe(Layer.provide(databaseOfCell(cell)))),
-      Effect.mapError((error) => isOnly || !(error instanceof Error) ? error : failedIn(cell)(error)),
+      Effect.mapError(failureOf(cell, cells)),
       Effect.exit
     ), { concurrency: "unbounded" })
   return { answers: exits.filter(Exit.isSuccess).map(({ value }) => value), failed: exits.find(Exit.isFailure) }
 })
+
+/** Why a command failed in one of these cells, with the cell's name where they are several. */
+export const failureOf = (cell: Cell, cells: ReadonlyArray<Cell>) => <E>(error: E): E | Refused =>
+  cells.length === 1 || !(error instanceof Error) ? error : failedIn(cell)(error)
 
 /** Why a command failed in a cell, with the cell's name. */
 export const failedIn = (cell: Cell) => (error: Error) =>

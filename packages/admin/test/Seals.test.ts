@@ -154,6 +154,14 @@ layer(database, { excludeTestServices: true })("seals outside the database", (it
       assert.deepStrictEqual(seals.map(({ hash, integratorId }: (typeof ofB)[number]) => ({ hash, integratorId })), ofB)
     }))
 
+  it.effect("are not exported while a cell is away, which is named", () =>
+    Effect.gen(function*() {
+      const url = Redacted.value((yield* DatabaseUrl).url)
+      const CELLS = `a=${url}?slots=0-255,b=postgres://u@127.0.0.1:1/x?slots=`
+      const { status, stderr } = yield* admin(["seals", "export", "--file", "/nowhere/seals.json"], { CELLS })
+      assert.deepStrictEqual([status, stderr], [1, "Cell b: The database could not be reached\n"])
+    }))
+
   it.effect("are not exported while an integrator's slot is nobody's", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient

@@ -9,7 +9,7 @@ import { Command, Flag } from "effect/cli"
 import { Refused } from "../Exit.ts"
 import { json, print } from "../Output.ts"
 import * as SealsFile from "../SealsFile.ts"
-import { anchorsOf, Cells, configuredKeys } from "../Services.ts"
+import { anchorsOf, Cells, configuredKeys, failureOf } from "../Services.ts"
 import { example } from "./Examples.ts"
 
 const file = Flag.Path("file").pipe(Flag.withDescription("The file of seals"))
@@ -20,7 +20,8 @@ const ownersOf = Effect.fnUntraced(function*(cells: ReadonlyArray<Cell>) {
     SealAnchors.pipe(
       Effect.flatMap(({ owned }) => owned),
       Effect.map((owned) => ({ cell, owned })),
-      Effect.provide(anchorsOf(cell))
+      Effect.provide(anchorsOf(cell)),
+      Effect.mapError(failureOf(cell, cells))
     ))
   const owners = new Map<number, Cell>()
   for (const slot of allSlots) {
@@ -42,7 +43,7 @@ const requireSameOwners = (cells: ReadonlyArray<Cell>, before: ReadonlyMap<numbe
   )
 
 /** The anchors of the integrators whose slots are the cell's, page by page. */
-const streamOf = (cell: Cell, owners: ReadonlyMap<number, Cell>) =>
+const streamOf = (cell: Cell, cells: ReadonlyArray<Cell>, owners: ReadonlyMap<number, Cell>) =>
   Stream.paginate("", (after: string) =>
     SealAnchors.pipe(
       Effect.flatMap(({ page }) => page(after)),
@@ -51,7 +52,7 @@ const streamOf = (cell: Cell, owners: ReadonlyMap<number, Cell>) =>
         const own = anchors.filter(({ integratorId }) => owners.get(slotOf(integratorId)) === cell)
         return [[own], Option.fromUndefinedOr(next)] as const
       })
-    )).pipe(Stream.provide(anchorsOf(cell)))
+    )).pipe(Stream.provide(anchorsOf(cell)), Stream.mapError(failureOf(cell, cells)))
 
 const exportSeals = Command.make("export", { file, json }, Effect.fn(function*(input) {
   const cells = yield* Cells
@@ -59,7 +60,7 @@ const exportSeals = Command.make("export", { file, json }, Effect.fn(function*(i
   if (key === undefined) return yield* new Refused({ message: "There is no key in SECRETS_KEY" })
   const before = yield* ownersOf(cells)
   const exportedAt = yield* Clock.currentTimeMillis
-  const anchors = Stream.fromIterable(cells).pipe(Stream.flatMap((cell) => streamOf(cell, before)))
+  const anchors = Stream.fromIterable(cells).pipe(Stream.flatMap((cell) => streamOf(cell, cells, before)))
   const checked = Stream.concat(anchors, Stream.drain(Stream.fromEffect(requireSameOwners(cells, before))))
   const written = yield* SealsFile.write(input.file, { anchors: checked, exportedAt, key })
   yield* print({ file: input.file, exportedAt: printTimestamp(exportedAt), ...written }, input.json)
@@ -80,7 +81,11 @@ const verifySeals = Command.make("verify", { file, json }, Effect.fn(function*(i
   let faults: ReadonlyArray<AnchorFault> = []
   for (const [cell, some] of byCell) {
     if (cell === undefined) continue
-    const found = SealAnchors.pipe(Effect.flatMap(({ faultsOf }) => faultsOf(some)), Effect.provide(anchorsOf(cell)))
+    const found = SealAnchors.pipe(
+      Effect.flatMap(({ faultsOf }) => faultsOf(some)),
+      Effect.provide(anchorsOf(cell)),
+      Effect.mapError(failureOf(cell, cells))
+    )
     faults = faults.concat(yield* found)
   }
   // a journal that was moved while it was compared may be at neither
