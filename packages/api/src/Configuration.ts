@@ -18,7 +18,7 @@ export const load = Effect.gen(function*() {
 })
 
 const limit = (name: string, fallback: Limit) =>
-  Settings.setting(name, "per-second:burst such as 200:400, or off", fallback, parseLimit)
+  Settings.setting(name, "per-second:burst such as 200:400, each from 1 to 9999999, or off", fallback, parseLimit)
 
 const parseLimit = (text: string): Limit | undefined => {
   if (text === "off") return "off"

@@ -28,6 +28,7 @@ const refusals: ReadonlyArray<readonly [string, Readonly<Record<string, string>>
   ["refused in production", { ENVIRONMENT: "production", WEBHOOK_ALLOW_PRIVATE_NETWORK: "true" }],
   ["RATE_LIMIT_READ must be per-second:burst", { RATE_LIMIT_READ: "200" }],
   ["RATE_LIMIT_INGEST must be", { RATE_LIMIT_INGEST: "1:2:3" }],
+  ["each from 1 to 9999999, or off", { RATE_LIMIT_INGEST: "10000000:1" }],
   ["RATE_LIMIT_MANAGE must be", { RATE_LIMIT_MANAGE: "Off" }],
   ["RATE_LIMIT_AUTH must be", { RATE_LIMIT_AUTH: "0:5" }],
   ["DATABASE_POOL_SIZE must be", { DATABASE_POOL_SIZE: "0" }],
@@ -53,9 +54,9 @@ describe("Configuration", () => {
 
   it.effect("reads limits, also none", () =>
     Effect.gen(function*() {
-      const { config } = yield* load({ RATE_LIMIT_READ: "off", RATE_LIMIT_INGEST: "5:7" })
+      const { config } = yield* load({ RATE_LIMIT_READ: "off", RATE_LIMIT_INGEST: "5:9999999" })
       assert.strictEqual(config.limits.read, "off")
-      assert.deepStrictEqual(config.limits.ingest, { perSecond: 5, burst: 7 })
+      assert.deepStrictEqual(config.limits.ingest, { perSecond: 5, burst: 9_999_999 })
     }))
 
   for (const [says, env] of refusals) {

@@ -71,7 +71,10 @@ const insufficientPrivilege = "42501"
 
 describe("npm start", () => {
   const cases: ReadonlyArray<readonly [Variables, string]> = [
-    [{ RATE_LIMIT_READ: "200" }, "card-rewards api: RATE_LIMIT_READ must be per-second:burst such as 200:400, or off"],
+    [
+      { RATE_LIMIT_READ: "200" },
+      "card-rewards api: RATE_LIMIT_READ must be per-second:burst such as 200:400, each from 1 to 9999999, or off"
+    ],
     [{ PORT: "65536" }, "card-rewards api: PORT must be a port from 0 to 65535"],
     [
       { WEBHOOK_RETRY_DELAYS: "soon" },
