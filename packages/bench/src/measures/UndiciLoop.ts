@@ -25,12 +25,12 @@ export const postInLoop = (
       let requests = 0
       let wrong = 0
       const post = async () => {
-        while (performance.now() - startedAt < millis) {
+        do {
           const url = urls[requests++ % urls.length] ?? ""
           const { body, statusCode } = await request(url, { dispatcher, method: "POST", headers, body: sent })
           await body.dump()
           if (statusCode !== 200) wrong++
-        }
+        } while (performance.now() - startedAt < millis)
       }
       await Promise.all(Array.from({ length: connections }, post))
       const { system, user } = process.cpuUsage(cpuBefore)
