@@ -54,12 +54,12 @@ const make = Effect.gen(function*() {
   const limits = yield* RateLimit
   const bodies = yield* RequestBodies
   const concurrency = yield* ConcurrencyLimit
-  const changes = new HandlerSlots({ all: Infinity, ofOne: 1 })
+  const slots = new HandlerSlots({ all: Infinity, ofOne: maxOfOne })
   const large = new LargeAnswers()
   const outages = new OutageLog()
 
   return Pipeline.of((handler, endpoint) => {
-    const { isBatch, isChange, isJoined, maxBodyBytes, rateClass } = traitsOf(endpoint)
+    const { isBatch, isJoined, maxBodyBytes, mayLock, rateClass } = traitsOf(endpoint)
     const hasBody = endpoint.payload.size > 0
     const isRead = endpoint.method === "GET"
     const decodePath = pathDecoder(endpoint)
@@ -76,14 +76,13 @@ const make = Effect.gen(function*() {
     const enter = ({ integratorId, slot }: FoundKey, fiber: Fiber.Fiber<unknown, unknown>) => {
       const services = cells.of(slot)
       if (services === undefined) return Effect.fail(notOwned())
-      const { cell, slots } = services
+      const { cell, lockingSlots } = services
       if (!concurrency.enter(rateClass, { integratorId, cell }, fiber)) return Refusals.busy
       const provided = Effect.provideService(handle, CurrentIntegrator, new AdmittedIntegrator(integratorId, services))
       const handling = cell === undefined ? provided : Effect.annotateLogs(provided, "cell", cell)
       noteCell(fiber, cell)
       if (isJoined) return handling
-      const inSlot = slots.run(integratorId, handling)
-      return isChange ? changes.run(integratorId, inSlot) : inSlot
+      return (mayLock ? lockingSlots : slots).run(integratorId, handling)
     }
 
     const answered = Effect.withFiber((fiber): Handler => {
@@ -115,6 +114,9 @@ const make = Effect.gen(function*() {
   })
 })
 
+/** Handlers of one integrator that run at the same time and lock nothing, at most. */
+const maxOfOne = 4
+
 const authenticate = (
   keys: KeyChecks["Service"],
   request: HttpServerRequest.HttpServerRequest,
@@ -132,8 +134,8 @@ interface Traits {
   readonly isBatch: boolean
   /** Whether core joins its requests into batches, so that they need no handler slots. */
   readonly isJoined: boolean
-  /** Whether one integrator's requests would wait for each other's locks, with a connection each: they run in turn. */
-  readonly isChange: boolean
+  /** Whether it may wait for locks, also for those of the integrator's other requests. */
+  readonly mayLock: boolean
 }
 
 /** The endpoints that differ from the others of their method. */
@@ -141,10 +143,11 @@ const different: Readonly<Record<string, Partial<Traits>>> = {
   "POST /v1/spend-events": { rateClass: "ingest", isJoined: true },
   "POST /v1/spend-events/batch": { rateClass: "ingest", isBatch: true, isJoined: true, maxBodyBytes: maxBatchBytes },
   "GET /v1/users/:userId/balance": { isJoined: true },
-  // these lock nothing
-  "PUT /v1/users/:userId": { isChange: false },
-  "POST /v1/programs/:programId/simulations": { isChange: false },
-  "POST /v1/users/:userId/quotes": { rateClass: "read", isChange: false }
+  // it may end the vault's day
+  "GET /v1/statements/:asset": { mayLock: true },
+  // these write nothing
+  "POST /v1/programs/:programId/simulations": { mayLock: false },
+  "POST /v1/users/:userId/quotes": { rateClass: "read", mayLock: false }
 }
 
 const traitsOf = ({ method, path }: HttpApiEndpoint.Top): Traits => ({
@@ -152,7 +155,7 @@ const traitsOf = ({ method, path }: HttpApiEndpoint.Top): Traits => ({
   maxBodyBytes: maxBytes,
   isBatch: false,
   isJoined: false,
-  isChange: method !== "GET",
+  mayLock: method !== "GET",
   ...different[`${method} ${path}`]
 })
 

@@ -66,8 +66,8 @@ const all = {
 export type Services = { readonly [Name in keyof typeof all]: (typeof all)[Name]["Service"] } & {
   /** The cell's name where there are several. */
   readonly cell: string | undefined
-  /** What the handlers over the cell's database run with. */
-  readonly slots: HandlerSlots
+  /** The slots of requests that may wait for a lock with one of the cell's connections. */
+  readonly lockingSlots: HandlerSlots
 }
 
 /** Builds the services of one cell; they end with the scope. */
@@ -99,10 +99,9 @@ export const make = Effect.fnUntraced(function*(database: Database.DatabaseConfi
       Database.layer(database)
     ]))
   )
-  const { handlers, ofOneIntegrator } = Database.sharesOf(database.poolSize)
   const collected: Services = {
     cell: options.cell,
-    slots: new HandlerSlots({ all: handlers, ofOne: ofOneIntegrator }),
+    lockingSlots: new HandlerSlots({ all: Database.sharesOf(database.poolSize).locking, ofOne: 1 }),
     ...(yield* Effect.provideContext(Effect.all(all), services))
   }
   return collected

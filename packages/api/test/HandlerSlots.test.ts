@@ -94,19 +94,6 @@ it.effect("the time for which a request waits counts towards its deadline at the
     assert.strictEqual((yield* Fiber.join(waiting))._tag, "Unavailable")
   }))
 
-it.effect("a request that waits for a slot of two kinds has one deadline", () =>
-  Effect.gen(function*() {
-    const [outer, inner] = [new HandlerSlots({ all: 1, ofOne: 1 }), new HandlerSlots({ all: 1, ofOne: 1 })]
-    yield* fork(outer.run(other, Effect.sleep(3_000)))
-    yield* fork(inner.run(other, Effect.sleep(4_000)))
-    const handler = Database.withinRequestDeadline(Effect.never)
-    const waiting = yield* fork(Effect.flip(outer.run(flood, inner.run(flood, handler))))
-    yield* TestClock.adjust(Database.unavailableAfterMillis - 1)
-    assert.isUndefined(waiting.pollUnsafe())
-    yield* TestClock.adjust(1)
-    assert.strictEqual((yield* Fiber.join(waiting))._tag, "Unavailable")
-  }))
-
 it.live("handlers that end at once neither run on each other's stack nor in one turn of the event loop", () =>
   Effect.gen(function*() {
     const slots = new HandlerSlots(limits)

@@ -23,12 +23,12 @@ interface Own extends LinkedEntry<Own> {
 }
 
 /**
- * Slots for the handlers of requests over one database; further ones wait, those of one integrator in order, and
- * integrators in turns. A handler has a database connection for as long as its statements take, or wait for a lock, and
- * its result takes processor time: without the limits, pages of 1 MiB that one integrator reads on many connections
- * would hold up the requests of all others by hundreds of milliseconds, and changes of a few locked vaults would hold
- * all connections. Requests that are joined into batches need no slot. How many wait is bounded by the limit on
- * requests in flight; the time for which one waits counts towards its deadline at the database.
+ * Slots for the handlers of requests; further ones wait, those of one integrator in order, and integrators in turns. A
+ * handler has a database connection for as long as its statements take, or wait for a lock, and its result takes
+ * processor time: without a limit, pages of 1 MiB that one integrator reads on many connections would hold up the
+ * requests of all others by hundreds of milliseconds, and changes of a few locked vaults would hold all connections.
+ * Requests that are joined into batches need no slot. How many wait is bounded by the limit on requests in flight; the
+ * time for which one waits counts towards its deadline at the database.
  */
 export class HandlerSlots {
   private readonly owners = new KeyedStates(
