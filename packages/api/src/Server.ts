@@ -37,8 +37,8 @@ interface Options {
 /**
  * Node's server. At the end it stops accepting, closes unused connections after another half second, lets requests in
  * flight finish, for 10 s at most, and then closes the remaining connections. It never upgrades a connection: such a
- * request is answered as any other, and all timeouts hold (decisions, section 3). Says why where it
- * cannot listen.
+ * request is answered as any other, and all timeouts hold (decisions, section 3). Fails with the reason where it cannot
+ * listen.
  */
 export const layer = (options: Options): Layer.Layer<HttpServer.HttpServer, StartRefused> =>
   Layer.effect(HttpServer.HttpServer, make(options))
