@@ -1,5 +1,6 @@
 import { Config, Effect, Redacted, Schema } from "effect"
 import { addressFault, type Cells, onlyCell, parseCells } from "./Cells.ts"
+import { defaultPoolSize } from "./Database/PoolShares.ts"
 import * as Secrets from "./Secrets.ts"
 
 /** The process cannot start with its configuration or database. The message is one line, without secrets. */
@@ -13,7 +14,7 @@ export const shared = Effect.gen(function*() {
     Effect.flatMap(Secrets.parseKeys),
     Effect.catchTag("InvalidSecretsKey", ({ message }) => new StartRefused({ message }))
   )
-  const poolSize = yield* setting("DATABASE_POOL_SIZE", "an integer from 1 to 1000", 10, integer(1, 1_000))
+  const poolSize = yield* setting("DATABASE_POOL_SIZE", "an integer from 1 to 1000", defaultPoolSize, integer(1, 1_000))
   const environment = yield* setting("ENVIRONMENT", "sandbox or production", "sandbox", oneOf("sandbox", "production"))
   const allow = yield* setting("WEBHOOK_ALLOW_PRIVATE_NETWORK", "true or false", "false", oneOf("true", "false"))
   if (environment === "production" && allow === "true") {

@@ -63,7 +63,7 @@ const suspect: unique symbol = Symbol("suspect")
 
 /** What a pool knows of whether its connections answer. */
 class Answers {
-  /** How many connections exceeded deadlines have retired. */
+  /** How many connections were retired. */
   retired = 0
   /** How many of these were found not to answer, and of how many it is not known yet. */
   silent = 0

@@ -1,7 +1,12 @@
 import { Context } from "effect"
 
+/** Default of `DATABASE_POOL_SIZE`. */
+export const defaultPoolSize = 10
+
 /** The maximum number of connections that the services over a database have. */
-export const PoolSize = Context.Reference<number>("@card-rewards/core/Database/PoolSize", { defaultValue: () => 10 })
+export const PoolSize = Context.Reference<number>("@card-rewards/core/Database/PoolSize", {
+  defaultValue: () => defaultPoolSize
+})
 
 /** The maximum numbers of connections that may wait for locks: some are left for statements that wait for nobody. */
 export const sharesOf = (poolSize: number) => ({
