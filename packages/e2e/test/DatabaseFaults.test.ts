@@ -105,6 +105,7 @@ describe("an error of PostgreSQL", () => {
       )
       for (const code of ["53100", "53200", "53300", "58030", "25006"]) {
         yield* arm(url, code, 1_000_000)
+        const startedAt = performance.now()
         // the api closes the connections of another one while the worker is waited for
         const fresh = RawClient.make({ baseUrl: () => `http://127.0.0.1:${port}`, apiKey })
         const deposits = Array.from({ length: 100 }, (_, index) => `${code}-${index}`)
@@ -115,8 +116,8 @@ describe("an error of PostgreSQL", () => {
             assert.deepStrictEqual([status, JSON.parse(text)], [503, { _tag: "Unavailable", message }])
           }), { concurrency: 16 })
         const lines = api.output().split("\n").filter((line) => line.includes(`(${code})`))
-        // two where the requests took longer than 10 s
-        assert.isTrue(lines.length === 1 || lines.length === 2, api.output())
+        const most = 1 + Math.floor((performance.now() - startedAt) / 10_000)
+        assert.isAtMost(lines.length, most, api.output())
         assert.include(lines[0], `"message":"Requests are answered 503: raised by the test (${code})"`)
         yield* sendAll(fresh, ledger, clearings(1, ledger.clockMillis))
         const failed = `"SpendProcessor failed; trying again in \\d+ ms: raised by the test \\(${code}\\)"`
