@@ -1,4 +1,5 @@
 import type { Unavailable } from "@card-rewards/domain/Errors"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Cache, Context, Effect, Exit, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
@@ -7,6 +8,7 @@ import type {
   EndpointRecord,
   Leased,
   LeaseOptions,
+  PollRequest,
   Reading,
   ReadRequest,
   Recorded,
@@ -14,6 +16,7 @@ import type {
   Renewed
 } from "./Deliveries/Delivery.ts"
 import { lease, release, renew } from "./Deliveries/Lease.ts"
+import { poll } from "./Deliveries/Poll.ts"
 import { keepAttempts, purge } from "./Deliveries/Purge.ts"
 import { read } from "./Deliveries/Read.ts"
 import { record } from "./Deliveries/Record.ts"
@@ -36,6 +39,11 @@ export class Deliveries extends Context.Service<Deliveries, {
   readonly lease: (options: LeaseOptions) => Effect.Effect<ReadonlyArray<Leased>, Unavailable>
   /** Extends leases. One of which nothing is returned is lost. */
   readonly renew: (leases: ReadonlyArray<EndpointLease>, until: number) => Effect.Effect<Renewed, Unavailable>
+  /** Returns the integrators whose endpoints are to be read: there is something to deliver, or the lease is lost. */
+  readonly poll: (
+    requests: ReadonlyArray<PollRequest>,
+    now: number
+  ) => Effect.Effect<ReadonlySet<IntegratorId>, Unavailable>
   /** Reads what is to be delivered. What is not returned is not held any more. */
   readonly read: (
     requests: ReadonlyArray<ReadRequest>,
@@ -71,6 +79,7 @@ export class Deliveries extends Context.Service<Deliveries, {
       return Deliveries.of({
         lease: (options) => run(Database.transaction(lease(options))),
         renew: (leases, until) => run(Database.withinRequestDeadline(renew(leases, until))),
+        poll: (requests, now) => run(Database.withinRequestDeadline(poll(requests, now))),
         read: (requests, now) => run(Database.withinRequestDeadline(read(requests, now, secrets))),
         record: (records, now) => run(record(records, now)),
         release: (leases, now) => run(Database.transaction(release(leases, now))),

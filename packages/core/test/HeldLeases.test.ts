@@ -66,6 +66,8 @@ layer(services, { excludeTestServices: true })("a lease", (it) => {
       const deliveries = yield* Deliveries
       const assertLost = Effect.gen(function*() {
         const request = { ...lease, after: 0n, events: 48, retries: 24, maxBytes: 1_000_000 }
+        const polled = yield* deliveries.poll([{ ...lease, after: 1_000n }], yield* now)
+        assert.deepStrictEqual(polled, new Set([integratorId]))
         assert.deepStrictEqual(yield* deliveries.read([request], yield* now), [])
         const recorded = yield* recordOf(lease, events, 500)
         assert.deepStrictEqual(recorded, { stored: new Set<string>(), busy: new Set<string>() })

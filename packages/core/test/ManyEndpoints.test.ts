@@ -26,7 +26,7 @@ layer(services, { excludeTestServices: true })("beside many endpoints", (it) => 
       const integratorId = IntegratorId.make("the-last-one")
       const sql = yield* SqlClient.SqlClient
       const { ping } = yield* DeliveryLog
-      const { renew } = yield* Deliveries
+      const { poll, renew } = yield* Deliveries
       yield* (yield* Integrators).create(integratorId)
       yield* (yield* WebhookEndpoints).create(integratorId, { id: hook, url: "http://127.0.0.1:9/" })
       /** Delivers one event at once and another one at its second attempt. Returns the most rows that a step reads. */
@@ -34,6 +34,7 @@ layer(services, { excludeTestServices: true })("beside many endpoints", (it) => 
         const now = yield* Clock.currentTimeMillis
         yield* Effect.repeat(ping(integratorId, hook), { times: 1 })
         const [lease, leased] = yield* measured(leaseOf(integratorId))
+        const [, polled] = yield* measured(poll([{ ...lease, after: lease.cursor }], now))
         const [{ events }, read] = yield* measured(readOf(lease))
         const [, renewed] = yield* measured(renew([lease], now + 30_000))
         const [, recorded] = yield* measured(recordOf(lease, events.slice(0, 1), 200))
@@ -43,7 +44,8 @@ layer(services, { excludeTestServices: true })("beside many endpoints", (it) => 
         const [, repeated] = yield* measured(recordOf(lease, retries, 200, { cursor }))
         const [, released] = yield* measured(releaseOf(lease))
         assert.deepStrictEqual([events.length, retries.length], [2, 1])
-        return Math.max(...[leased, read, renewed, recorded, failed, repeated, released].map(({ rows }) => rows))
+        const steps = [leased, polled, read, renewed, recorded, failed, repeated, released]
+        return Math.max(...steps.map(({ rows }) => rows))
       })
       yield* sql`ANALYZE`
       for (let time = 0; time < 7; time++) assert.isAtMost(yield* mostRows, 100)

@@ -7,6 +7,7 @@ import * as Loop from "./Loop.ts"
 import type { CellShares } from "./WebhookDispatcher/CellShares.ts"
 import { Consumers } from "./WebhookDispatcher/Consumers.ts"
 import * as Leases from "./WebhookDispatcher/Leases.ts"
+import * as Polls from "./WebhookDispatcher/Polls.ts"
 import * as Reads from "./WebhookDispatcher/Reads.ts"
 import * as Records from "./WebhookDispatcher/Records.ts"
 import * as Sender from "./WebhookDispatcher/Sender.ts"
@@ -36,8 +37,9 @@ export interface Options {
 }
 
 /**
- * The fibers that deliver events (contract, section 6; decisions, section 7): one leases endpoints, one reads what is
- * to be delivered, one records what became of it, one renews the leases, so that none waits for another's statements.
+ * The fibers that deliver events (contract, section 6; decisions, section 7): one leases endpoints, one finds out which
+ * of them are to be read, one reads what is to be delivered, one records what became of it, one renews the leases, so
+ * that none waits for another's statements.
  */
 export const layer = (options: Options) => Layer.unwrap(make(options))
 
@@ -94,6 +96,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
       idleMillis,
       wake: wakeUps.records.await
     }),
+    Loop.layer("WebhookDispatcher polls", Polls.step(context, wakeUps.reads), { idleMillis }),
     Loop.layer("WebhookDispatcher renews", Leases.renew(context), {
       idleMillis: leaseMillis / Leases.renewalsPerLease
     }),

@@ -29,7 +29,9 @@ class Holder {
 
   readAndSend(): void {
     this.now += 101
-    const request = this.consumer.beginRead(this.now, 0)
+    const polled = this.consumer.beginPoll(this.now, 0)
+    if (polled !== undefined && this.log.poll(polled, this.now).size > 0) this.consumer.markUnread()
+    const request = this.consumer.beginRead(this.now)
     for (const one of request === undefined ? [] : this.log.read(request, this.now)) this.consumer.add(one, this.now)
     this.send()
   }

@@ -29,7 +29,7 @@ it("events that an earlier holder has passed are passed, although nothing is to 
     log.delivered.add(event)
   }
   for (let now = 0; now < 500; now += 100) {
-    const request = consumer.beginRead(now, 0)
+    const request = consumer.beginRead(now)
     for (const reading of request === undefined ? [] : log.read(request, now)) consumer.add(reading, now)
     if (!consumer.canRecord) continue
     log.record(consumer.record(), now)

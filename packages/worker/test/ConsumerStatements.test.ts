@@ -51,6 +51,14 @@ const release = Effect.fnUntraced(function*(log: Log, holder: Consumer, now: num
   assert.deepStrictEqual(yield* deliveries.release([released], now), log.release(released, now))
 })
 
+const poll = Effect.fnUntraced(function*(log: Log, holder: Consumer, now: number) {
+  const request = holder.beginPoll(now, 0)
+  if (request === undefined) return
+  const found = yield* (yield* Deliveries).poll([request], now)
+  assert.deepStrictEqual(found, log.poll(request, now))
+  if (found.size > 0) holder.markUnread()
+})
+
 const ofLog = ({ event, isBlocked, reward, round }: LogDelivery) => ({ event, round, isBlocked, reward })
 
 /**
@@ -98,7 +106,8 @@ const compare = Effect.fnUntraced(function*(seed: number) {
     if (result.stored.size === 0) consumer = undefined
   })
   const deliver = Effect.fnUntraced(function*(holder: Consumer) {
-    const request = holder.beginRead(now, 0)
+    yield* poll(log, holder, now)
+    const request = holder.beginRead(now)
     if (request !== undefined) yield* read(holder, request)
     const { attempts, isProbe } = holder.offer(now)
     for (const sending of holder.begin(Math.min(attempts, 4), isProbe, now)) {

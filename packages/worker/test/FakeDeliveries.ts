@@ -50,6 +50,8 @@ export const dispatcher = Effect.fnUntraced(function*(endpoints: number) {
     sent: 0,
     /** Scans for endpoints without a lease. */
     scans: 0,
+    /** Endpoints of all polls. */
+    polled: 0,
     recorded: () => [...cursors.values()].reduce((sum, cursor) => sum + Number(cursor), 0),
     /** Called with the result of each attempt that is in flight, in order. */
     inFlight: new Array<() => void>(),
@@ -70,6 +72,11 @@ export const dispatcher = Effect.fnUntraced(function*(endpoints: number) {
           })
       }),
     renew: (leases) => Effect.succeed({ renewed: named(leases), busy: none }),
+    poll: (requests) =>
+      Effect.sync(() => {
+        state.polled += requests.length
+        return new Set(requests.flatMap((one) => one.after < state.events ? [one.integratorId] : []))
+      }),
     read: (requests) =>
       Effect.map(Effect.suspend(() => state.reading(requests.map(({ integratorId }) => integratorId))), () =>
         requests.map(({ after, events, integratorId }) => ({
@@ -92,7 +99,17 @@ export const dispatcher = Effect.fnUntraced(function*(endpoints: number) {
     purge: () => Effect.succeed(false),
     keepAttempts: () => Effect.void
   })
-  const connector = Layer.succeed(Connector, {
+  // a test that fails leaves what would wait for its clock
+  const scope = yield* Effect.acquireRelease(Scope.make(), (scope) => Effect.forkDetach(Scope.close(scope, Exit.void)))
+  const layer = WebhookDispatcher.layer({ retryDelays: [1_000] })
+  const wakeUp = new WakeUp()
+  const given = Layer.mergeAll(core, connectorOf(state), Layer.succeed(DispatcherWakeUp, wakeUp))
+  yield* Layer.buildWithScope(Layer.provide(layer, given), scope)
+  return { state, wakeUp, stop: Scope.close(scope, Exit.void) }
+}, Effect.provideService(References.MinimumLogLevel, "None"))
+
+const connectorOf = (state: { sent: number; answers: boolean; inFlight: Array<() => void> }) =>
+  Layer.succeed(Connector, {
     post: (_, done: (answer: Answer) => void) => {
       state.sent++
       const end = () => done({ status: 200, bodySnippet: "" })
@@ -101,13 +118,6 @@ export const dispatcher = Effect.fnUntraced(function*(endpoints: number) {
       return () => undefined
     }
   })
-  // a test that fails leaves what would wait for its clock
-  const scope = yield* Effect.acquireRelease(Scope.make(), (scope) => Effect.forkDetach(Scope.close(scope, Exit.void)))
-  const layer = WebhookDispatcher.layer({ retryDelays: [1_000] })
-  const wakeUp = new WakeUp()
-  yield* Layer.buildWithScope(Layer.provide(layer, [core, connector, Layer.succeed(DispatcherWakeUp, wakeUp)]), scope)
-  return { state, wakeUp, stop: Scope.close(scope, Exit.void) }
-}, Effect.provideService(References.MinimumLogLevel, "None"))
 
 /** Lets callbacks of the event loop run. */
 export const nextPhase = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))

@@ -35,6 +35,7 @@ const busyCell = Effect.fnUntraced(function*(limits: CellShares, deliveries: Par
 const unused = Effect.succeed(Deliveries.of({
   lease: () => Effect.die("lease"),
   renew: () => Effect.die("renew"),
+  poll: () => Effect.die("poll"),
   read: () => Effect.die("read"),
   record: () => Effect.die("record"),
   release: () => Effect.die("release"),

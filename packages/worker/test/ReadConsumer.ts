@@ -10,7 +10,7 @@ export const readConsumer = (id: string, events: number): Consumer => {
   const integratorId = IntegratorId.make(id)
   const leased = { integratorId, generation: 1, token: 1n, takenFrom: null, cursor: 0n, ahead: 0n }
   const consumer = new Consumer({ ...leased, breaker: closedBreaker }, 0, [1_000])
-  consumer.beginRead(0, 0)
+  consumer.beginRead(0)
   consumer.add({
     integratorId,
     url: urlOf(id),

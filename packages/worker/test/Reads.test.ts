@@ -44,43 +44,43 @@ describe("reads", () => {
       assert.strictEqual(state.recorded(), 2 * eventsEach)
     }))
 
-  it.effect("of an endpoint follow at once after its events were stored; others have their turn", () =>
+  it.effect("of an endpoint follow at once after its events were stored, of others after a poll", () =>
     Effect.gen(function*() {
       const { state, wakeUp } = yield* dispatcher(400)
       yield* pass(2)
       assert.strictEqual(state.recorded(), 400 * eventsEach)
-      let reads: Array<ReadonlyArray<string>> = []
+      const reads: Array<ReadonlyArray<string>> = []
       state.reading = (ids) => Effect.sync(() => void reads.push(ids))
-      const readAfterEventsOf = (id: string, isDone: () => boolean) =>
-        Effect.andThen(
-          Effect.sync(() => wakeUp.note([id])),
-          Effect.repeat(nextPhase, { until: () => isDone(), times: 10_000 })
-        )
-      // and all of the others, whose turn it is
-      yield* readAfterEventsOf("i6", () => reads.flat().length >= 400)
-      reads = []
       const { scans } = state
       state.events++
-      for (const [index, id] of ["i7", "i8", "i9"].entries()) yield* readAfterEventsOf(id, () => reads.length > index)
+      for (const [index, id] of ["i7", "i8", "i9"].entries()) {
+        wakeUp.note([id])
+        yield* Effect.repeat(nextPhase, { until: () => reads.length > index, times: 10_000 })
+      }
       assert.deepStrictEqual(reads, [["i7"], ["i8"], ["i9"]])
       assert.strictEqual(state.scans, scans)
       yield* pass(1)
       assert.strictEqual(state.recorded(), 400 * state.events)
+      assert.lengthOf(reads.flat(), 400)
     }))
 
-  it.effect("of endpoints without events are as many for 800 as for 400", () =>
+  it.effect("of endpoints without events are none; the polls are as many for 1,600 as for 800", () =>
     Effect.gen(function*() {
-      const readsOf = Effect.fnUntraced(function*(endpoints: number) {
+      const pollsOf = Effect.fnUntraced(function*(endpoints: number) {
         const { state } = yield* dispatcher(endpoints)
+        state.events = 1
         yield* pass(2)
-        let reads = 0
-        state.reading = (ids) => Effect.sync(() => void (reads += ids.length))
+        assert.strictEqual(state.recorded(), endpoints)
+        state.reading = (ids) => Effect.die(new Error(`${ids} are read`))
+        state.polled = 0
         yield* pass(2)
-        return reads
+        return state.polled
       })
-      const [few, many] = [yield* readsOf(400), yield* readsOf(800)]
-      assert.isAbove(few, 0)
-      assert.isAtMost(many, 1.1 * few)
+      // four in a millisecond, the last ones before their turn is over
+      for (const endpoints of [800, 1_600]) {
+        const polls = yield* pollsOf(endpoints)
+        assert.isTrue(polls > 4_000 && polls <= 4 * 2_000 + endpoints, `${polls}`)
+      }
     }))
 
   it.effect("continue at once after the database was away, however long", () =>

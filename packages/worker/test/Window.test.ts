@@ -52,11 +52,11 @@ it("nothing is read while the window has more than its bytes, and the cursors st
   const consumer = new Consumer(leased, 0, [1_000])
   const { integratorId } = lease
   const endpoint = { integratorId, url: "", revision: 1, breaker: closedBreaker, secrets: undefined }
-  const first = consumer.beginRead(0, 0, 100)
+  const first = consumer.beginRead(0, 100)
   assert.strictEqual(first?.maxBytes, 100)
   const large = { ...delivery(11n, null), body: "x".repeat(101) }
   consumer.add({ ...endpoint, ...none, retries: [], events: [large], replay: replay([4n, 1n]) }, 0)
-  const second = consumer.beginRead(200, 0, 100)
+  const second = consumer.beginRead(200, 100)
   assert.deepInclude(second, { after: 11n, events: 0, retries: 0, replay: { round: 2, after: 4n, events: 0 } })
 })
 
@@ -79,7 +79,7 @@ it("a retry goes before an event of its reward that was read while the retry was
 it("attempts at an earlier URL leave the new one's breaker closed, and are repeated at once", () => {
   const consumer = readConsumer("acme", 12)
   const sendings = consumer.begin(12, false, 0)
-  consumer.beginRead(200, 0)
+  consumer.beginRead(200)
   const { integratorId } = consumer.lease
   const changed = { integratorId, url: "http://new/", revision: 2, breaker: closedBreaker, secrets: undefined }
   consumer.add({ ...changed, ...none, retries: [] }, 200)

@@ -27,10 +27,14 @@ export interface Leased extends EndpointLease {
   readonly ahead: bigint
 }
 
-/** What to read for one endpoint. */
-export interface ReadRequest extends EndpointLease {
+/** An endpoint, of which there may be more to read. */
+export interface PollRequest extends EndpointLease {
   /** The last event that was read. */
   readonly after: bigint
+}
+
+/** What to read for one endpoint. */
+export interface ReadRequest extends PollRequest {
   /** Up to here, events that an earlier holder delivered or made retries of are left out. */
   readonly ahead: bigint
   /** How many events and due retries to read, at most. */

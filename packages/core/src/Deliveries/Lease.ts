@@ -2,11 +2,12 @@ import type { Breaker } from "@card-rewards/domain/Delivery"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns, value } from "../Database.ts"
-import { expectFewRows, perRow } from "../Database/PlannerHints.ts"
+import { expectFewRows } from "../Database/PlannerHints.ts"
 import { columnList, int8, nullable, text, timestamptz } from "../Database/Table.ts"
 import type { EndpointLease, Leased, LeaseOptions, Released, Renewed } from "./Delivery.ts"
 import { isOwned } from "../Slots.ts"
 import { type HeldRow, leaseColumns, lockHeld, outcomeOf, selectChanged, selectHeld } from "./HeldEndpoints.ts"
+import { nextWork } from "./NextWork.ts"
 import { atOnce } from "./WakeUp.ts"
 
 const releaseColumns = columnList({ ...leaseColumns.columns, not_before: nullable(timestamptz()) })
@@ -70,7 +71,8 @@ export const release = Effect.fnUntraced(function*(leases: ReadonlyArray<Release
     SELECT v.integrator_id FROM vaults v
     WHERE v.integrator_id = ANY(${columns.text(leases.map(({ integratorId }) => integratorId))})
     ORDER BY v.integrator_id FOR NO KEY UPDATE SKIP LOCKED`
-  const at = atOnce(now)
+  const hasEvents = sql`v.events > t.cursor
+    OR t.integrator_id <> ALL(${columns.text(locked.map(({ integratorId }) => integratorId))})`
   const rows = yield* sql<HeldRow>`
     WITH held AS (${selectHeld(sql, releaseColumns.unnest(leases))}), changed AS (
       UPDATE webhook_endpoints e SET worker = NULL, work_at = CASE
@@ -78,20 +80,7 @@ export const release = Effect.fnUntraced(function*(leases: ReadonlyArray<Release
         ELSE greatest(t.not_before, w.next_at, e.probe_at) END
       FROM (${lockHeld("e.ctid, e.cursor, e.replay, e.first_revision, e.revision")}) t
       JOIN vaults v USING (integrator_id)
-      CROSS JOIN LATERAL (
-        SELECT min(next.at) AS next_at FROM (
-          (SELECT ${at} WHERE v.events > t.cursor OR t.replay IS NOT NULL
-            OR t.integrator_id <> ALL(${columns.text(locked.map(({ integratorId }) => integratorId))}))
-          UNION ALL
-          (SELECT ${at} FROM retries r WHERE r.integrator_id || '' = t.integrator_id
-            AND r.revision >= t.first_revision AND r.revision < t.revision AND r.next_attempt_at > '-infinity'
-            LIMIT 1)
-          UNION ALL
-          (SELECT r.next_attempt_at FROM retries r WHERE r.integrator_id || '' = t.integrator_id
-            AND r.revision = t.revision AND r.next_attempt_at > '-infinity'
-            ORDER BY r.next_attempt_at LIMIT 1)
-        ) AS next(at) ${perRow}
-      ) w
+      CROSS JOIN LATERAL (${nextWork(sql, "t", { at: atOnce(now), hasEvents })}) w
       WHERE e.ctid = t.ctid AND ${expectFewRows}
       RETURNING e.integrator_id
     ) ${selectChanged}`

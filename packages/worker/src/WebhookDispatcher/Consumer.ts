@@ -2,6 +2,7 @@ import type {
   EndpointLease,
   EndpointRecord,
   Leased,
+  PollRequest,
   Reading,
   ReadRequest,
   Released
@@ -73,8 +74,9 @@ export class Consumer {
   private readonly window: Window
   private readonly outcomes: Outcomes
   private reading: Reading | undefined
-  /** When the last read ended. */
+  /** When the last read ended, and when the last poll began. */
   readAt = Number.NEGATIVE_INFINITY
+  private polledAt = Number.NEGATIVE_INFINITY
   /** While it is read nothing is recorded, and the other way round: a read shows the retries as of one moment. */
   private isReading = false
   /** Whether there may be more than was read: stored events, or due retries; see {@link isReadDue}. */
@@ -117,18 +119,17 @@ export class Consumer {
   }
 
   /**
-   * Begins a read, if there may be something to read now; where the last one found all there was, not before
-   * `pollMillis` have passed. While the window has `maxBytes` of bodies, nothing is added.
+   * Begins a read, if there may be more than was read, or if what is to be sent was read a while ago. While the window
+   * has `maxBytes` of bodies, nothing is added.
    */
-  beginRead(now: number, pollMillis: number, maxBytes = maxReadBytes): ReadRequest | undefined {
+  beginRead(now: number, maxBytes = maxReadBytes): ReadRequest | undefined {
+    const sinceMillis = now - this.readAt
+    const isOld = this.window.size > 0 && (sinceMillis >= freshMillis || sinceMillis < 0)
+    if (!isOld && !this.mayHaveMore) return undefined
     if (!this.canRead) {
       this.isUnread = true
       return undefined
     }
-    const sinceMillis = now - this.readAt
-    const oldMillis = this.window.size > 0 ? freshMillis : Math.max(freshMillis, pollMillis)
-    const isOld = sinceMillis >= oldMillis || sinceMillis < 0
-    if (!isOld && !this.isReadDue && (!this.window.isLow || sinceMillis < pollMillis)) return undefined
     this.isReading = true
     this.isUnread = false
     const { room, size } = this.window
@@ -137,6 +138,15 @@ export class Consumer {
     // the first body of a read is read whatever its size
     this.requested = { ...this.lease, ...(left > 0 || size === 0 ? room : full), maxBytes: Math.max(0, left) }
     return this.requested
+  }
+
+  /** Begins to find out whether there is more than was read, unless that is known, or was found out just now. */
+  beginPoll(now: number, pollMillis: number): PollRequest | undefined {
+    const sinceMillis = now - Math.max(this.readAt, this.polledAt)
+    const isDue = sinceMillis >= pollMillis || sinceMillis < 0
+    if (!isDue || this.isReading || this.mayHaveMore || !this.window.isLow) return undefined
+    this.polledAt = now
+    return { ...this.lease, after: this.window.log.readTo }
   }
 
   /** There may be more to read than the last read has found. */
@@ -150,8 +160,12 @@ export class Consumer {
 
   /** Whether it is to be read at once: there is room for more events, and there may be some. */
   get isReadDue(): boolean {
+    return this.canRead && !this.isSuspect && this.mayHaveMore
+  }
+
+  private get mayHaveMore(): boolean {
     const { isLow, log, replay } = this.window
-    return this.canRead && !this.isSuspect && (((log.hasMore || this.isUnread) && isLow) || replay?.isLow === true)
+    return ((log.hasMore || this.isUnread) && isLow) || replay?.isLow === true
   }
 
   /** Whether its last read failed: it may have been the reason, and is read apart from endpoints that are none. */

@@ -9,13 +9,6 @@ const maxBytes = 64 * 1_048_576
 /** Endpoints that one read covers, at most. */
 const maxRead = 256
 
-/**
- * An endpoint of which this process has stored no events is read again after a millisecond for each of so many
- * endpoints, 500 at most: another process may have stored some.
- */
-const endpointsPerMilli = 4
-const maxPollMillis = 500
-
 interface Unread {
   readonly consumer: Consumer
   readonly request: ReadRequest
@@ -23,7 +16,7 @@ interface Unread {
 
 /** Reads what is to be delivered, and sends it. Returns whether there may be more that can be read now. */
 export const step = (context: DispatcherContext) => {
-  const { clock, deliveries, sender } = context
+  const { clock, consumers, deliveries, sender } = context
   let succeeded = 0
 
   return Effect.gen(function*() {
@@ -35,6 +28,8 @@ export const step = (context: DispatcherContext) => {
         const failedAt = clock.currentTimeMillisUnsafe()
         const refused = reading.filter(({ consumer }) =>
           consumer.recordFailedRead(reading.length, succeeded, failedAt))
+        // a read of another endpoint shows whether the database is the reason
+        if (refused.length === 0) [...consumers].find(({ consumer }) => !consumer.isSuspect)?.consumer.markUnread()
         if (refused.length === 0) return Effect.failCause(cause)
         const ids = refused.map(({ request }) => request.integratorId).join(", ")
         return Effect.asVoid(Effect.logError(`Webhooks cannot be read and are left alone for a minute: ${ids}`, cause))
@@ -62,7 +57,6 @@ export const step = (context: DispatcherContext) => {
  * failed are read apart from others, and fewer at a time, until the one is found that makes it fail.
  */
 const choose = ({ consumers }: DispatcherContext, now: number): ReadonlyArray<Unread> => {
-  const pollMillis = Math.min(maxPollMillis, Math.floor(consumers.count / endpointsPerMilli))
   const share = Math.floor(maxBytes / Math.max(consumers.count, consumers.cellShares.endpoints))
   const longestUnread = [...consumers].sort((one, other) => one.consumer.readAt - other.consumer.readAt)
   const chosen: Array<Unread> = []
@@ -70,7 +64,7 @@ const choose = ({ consumers }: DispatcherContext, now: number): ReadonlyArray<Un
   for (const { consumer } of longestUnread) {
     const maxTogether = Math.min(limit, consumer.maxTogether(now))
     const isAmong = chosen[0] === undefined || chosen[0].consumer.isSuspect === consumer.isSuspect
-    const request = isAmong && chosen.length < maxTogether ? consumer.beginRead(now, pollMillis, share) : undefined
+    const request = isAmong && chosen.length < maxTogether ? consumer.beginRead(now, share) : undefined
     if (request === undefined) continue
     limit = maxTogether
     chosen.push({ consumer, request })

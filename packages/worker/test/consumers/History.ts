@@ -175,7 +175,7 @@ export class History implements World {
     if (dice < 0.25) return this.advance(this.random() < 0.8 ? this.random() * 500 : this.random() * 40_000)
     if (dice < 0.28) return this.disturb(worker)
     if (worker.isPaused) return
-    if (dice < 0.45) return worker.start(this.pick(["lease", "read", "read", "records", "renew"]))
+    if (dice < 0.45) return worker.start(this.pick(["lease", "poll", "read", "read", "records", "renew"]))
     if (dice < 0.75) return this.advanceStatement(worker)
     const sending = this.pick(worker.inFlight)
     if (sending !== undefined) this.end(worker, sending)
@@ -267,7 +267,7 @@ export class History implements World {
   }
 
   private advanceWorker(worker: Worker): void {
-    for (const fiber of ["renew", "lease", "read", "records"] as const) {
+    for (const fiber of ["renew", "lease", "poll", "read", "records"] as const) {
       worker.start(fiber)
       for (let statement = worker.statements[0]; statement !== undefined; statement = worker.statements[0]) {
         this.answer(worker, statement, Effect.succeed(statement.isDone ? statement.result : statement.run()))

@@ -3,6 +3,7 @@ import type {
   EndpointRecord,
   Leased,
   LogDelivery,
+  PollRequest,
   Reading,
   ReadRequest,
   Recorded,
@@ -16,7 +17,7 @@ import { WebhookSecret } from "@card-rewards/domain/WebhookSignature"
 import { type Event, isBefore, keyOf, newEndpoint, type Replay, type RetryRow } from "./Rows.ts"
 
 const integratorId = IntegratorId.make("acme")
-const own: ReadonlySet<string> = new Set([integratorId])
+const own: ReadonlySet<IntegratorId> = new Set([integratorId])
 const none: ReadonlySet<string> = new Set()
 const secrets = [WebhookSecret.make(`service_whsec_${"0".repeat(64)}`)] as const
 
@@ -131,6 +132,16 @@ export class Log {
     return { renewed: own, busy: none }
   }
 
+  poll({ after, ...lease }: PollRequest, now: number): ReadonlySet<IntegratorId> {
+    const hasEvents = after < this.last || this.endpoint.replay !== undefined
+    const isToRead = hasEvents || [...this.retries.values()].some((row) => this.isDue(row, now)) || !this.isHeld(lease)
+    return isToRead ? own : new Set()
+  }
+
+  private isDue({ nextAttemptAt, revision }: RetryRow, now: number): boolean {
+    return nextAttemptAt !== null && (revision < this.endpoint.revision || nextAttemptAt <= now)
+  }
+
   read(request: ReadRequest, now: number): ReadonlyArray<Reading> {
     if (!this.isHeld(request)) return []
     const { failures, probeAt, revision } = this.endpoint
@@ -141,15 +152,12 @@ export class Log {
       : this.events.slice(first)
     const events = next.slice(0, request.events).map((event) => this.ofLog(event, 1, event.storedAt))
     const readTo = isBehind && request.events > 0 ? request.ahead : request.after
-    const due = [...this.retries.values()].flatMap((row) => {
-      const { nextAttemptAt } = row
-      const isDue = nextAttemptAt !== null && (row.revision < revision || nextAttemptAt <= now)
-      const isFirst = row.reward === null || this.open(row.reward)[0] === row
-      return isDue && isFirst ? [{ ...row, dueAt: nextAttemptAt, eventId: `evt_${row.event}`, body: "{}" }] : []
-    }).sort((one, other) => one.dueAt - other.dueAt)
-    const retries = due.slice(0, request.retries)
+    const isFirst = (row: RetryRow) => row.reward === null || this.open(row.reward)[0] === row
+    const due = [...this.retries.values()].filter((row) => isFirst(row) && this.isDue(row, now))
+      .map((row) => ({ ...row, dueAt: row.nextAttemptAt ?? now, eventId: `evt_${row.event}`, body: "{}" }))
+      .sort((one, other) => one.dueAt - other.dueAt)
     const endpoint = { integratorId, url: `${revision}`, revision, breaker: { failures, probeAt }, secrets }
-    return [{ ...endpoint, events, readTo, retries, ...this.readReplay(request, now) }]
+    return [{ ...endpoint, events, readTo, retries: due.slice(0, request.retries), ...this.readReplay(request, now) }]
   }
 
   private readReplay(request: ReadRequest, now: number): Pick<Reading, "replay"> {

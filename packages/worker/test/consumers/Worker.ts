@@ -1,10 +1,11 @@
 import type { Deliveries } from "@card-rewards/core/Deliveries"
 import type { AttemptResult, RetryDelays } from "@card-rewards/domain/Delivery"
 import type { Unavailable } from "@card-rewards/domain/Errors"
-import { Clock, Effect, References } from "effect"
+import { Clock, Effect, Latch, References } from "effect"
 import type { Consumer, Sending } from "../../src/WebhookDispatcher/Consumer.ts"
 import { Consumers } from "../../src/WebhookDispatcher/Consumers.ts"
 import * as Leases from "../../src/WebhookDispatcher/Leases.ts"
+import * as Polls from "../../src/WebhookDispatcher/Polls.ts"
 import * as Reads from "../../src/WebhookDispatcher/Reads.ts"
 import * as Records from "../../src/WebhookDispatcher/Records.ts"
 import type { Log } from "./Log.ts"
@@ -33,7 +34,7 @@ export interface Statement {
   isDone: boolean
 }
 
-type Fiber = "lease" | "read" | "records" | "renew"
+type Fiber = "lease" | "poll" | "read" | "records" | "renew"
 
 /** Tells of each endpoint that is given up or lost. */
 class WatchedConsumers extends Consumers {
@@ -93,6 +94,7 @@ export class Worker {
     const provide = Effect.provideService(Clock.Clock, clock)
     this.fibers = {
       lease: Leases.lease(context),
+      poll: Polls.step(context, Latch.makeUnsafe()),
       read: Reads.step(context),
       renew: provide(Leases.renew(context)),
       records: provide(Records.step(context))
@@ -136,6 +138,8 @@ export class Worker {
     return {
       lease: ({ now, until, worker }) => statement(() => log.lease(worker, now, until)),
       renew: ([lease], until) => lease === undefined ? Effect.succeed(none) : statement(() => log.renew(lease, until)),
+      poll: ([request], now) =>
+        request === undefined ? Effect.succeed(new Set()) : statement(() => log.poll(request, now)),
       read: (requests, now) => statement(() => requests.flatMap((one) => log.read(one, now))),
       record: ([record], now) => record === undefined ? Effect.succeed(none) : statement(() => log.record(record, now)),
       release: ([lease], now) =>
