@@ -3,7 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { delayInserts, notApplied, quarantineOf, retryQuarantined, setUp } from "./Quarantined.ts"
+import { delayInserts, holdRows, notApplied, quarantineOf, retryQuarantined, setUp } from "./Quarantined.ts"
+import { setSlot } from "./SlotState.ts"
 import { moneyLayer } from "./Spending.ts"
 import { startMillis } from "./TestLayer.ts"
 
@@ -32,6 +33,25 @@ layer(moneyLayer)("an integrator in quarantine", (it) => {
       assert.deepInclude(yield* quarantineOf(integratorId), { failures: 1, pauseMillis: 0 })
       yield* Effect.repeat(sleeping, { until: (rows) => rows.length === 0 })
       yield* endDelay
+      yield* retryQuarantined
+      assert.deepStrictEqual(yield* notApplied(integratorId), [])
+      assert.isUndefined(yield* quarantineOf(integratorId))
+    }))
+
+  it.effect("is retried at once after a move of its slot that is given up, which began during a retry", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { integratorId } = yield* quarantined
+      const endHold = yield* holdRows("lanes", integratorId)
+      const retry = yield* Effect.forkChild(retryQuarantined)
+      const blocked = sql`SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+      yield* Effect.repeat(blocked, { until: (rows) => rows.length > 0 })
+      yield* setSlot(integratorId, "leaving")
+      yield* endHold
+      yield* Fiber.join(retry)
+      yield* retryQuarantined
+      assert.strictEqual((yield* quarantineOf(integratorId))?.pauseMillis, 90_000)
+      yield* setSlot(integratorId, "owned")
       yield* retryQuarantined
       assert.deepStrictEqual(yield* notApplied(integratorId), [])
       assert.isUndefined(yield* quarantineOf(integratorId))

@@ -105,27 +105,33 @@ export const lease = Effect.fnUntraced(function*() {
   return rows[0]
 })
 
-/** Ends the quarantine after a successful retry: the integrator returns to joint batches. */
+/**
+ * Ends the quarantine after a successful retry: the integrator returns to joint batches. As {@link continueLater} and
+ * {@link fail} it returns whether the lease has ended; while a move of the slot to another cell goes on, it cannot.
+ */
 export const release = Effect.fnUntraced(function*({ failures, integratorId, leasedUntil }: Lease) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* backgroundStep(sql`
     DELETE FROM quarantine WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}
       AND ${isOwned("integrator_id")}
     RETURNING integrator_id`)
-  if (rows.length === 0) return
+  if (rows.length === 0) return false
   yield* Effect.logInfo(
     `Events of integrator ${integratorId} are processed together with all others again, after ${failures} failures`
   )
+  return true
 })
 
 /** Ends a retry that made progress and has more to do. The next one follows after all retries that are due now. */
 export const continueLater = Effect.fnUntraced(function*({ integratorId, leasedUntil }: Lease) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
-  yield* backgroundStep(sql`
+  const rows = yield* backgroundStep(sql`
     UPDATE quarantine SET next_attempt_at = ${value.timestamptz(now)}
     WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}
-      AND ${isOwned("integrator_id")}`)
+      AND ${isOwned("integrator_id")}
+    RETURNING integrator_id`)
+  return rows.length > 0
 })
 
 /** Records a failed retry and doubles the pause before the next one. */
@@ -135,14 +141,17 @@ export const fail = Effect.fnUntraced(function*(lease: Lease, { error: cause, re
   const { failures, integratorId, leasedUntil } = lease
   const now = yield* Clock.currentTimeMillis
   const pauseMillis = pauseMillisAfter(failures + 1)
-  yield* backgroundStep(sql`
+  const rows = yield* backgroundStep(sql`
     UPDATE quarantine SET reason = ${reason}, error = ${error}, failures = failures + 1,
       next_attempt_at = ${value.timestamptz(now + pauseMillis)}
     WHERE integrator_id = ${integratorId} AND next_attempt_at = ${value.timestamptz(leasedUntil)}
-      AND ${isOwned("integrator_id")}`)
+      AND ${isOwned("integrator_id")}
+    RETURNING integrator_id`)
+  if (rows.length === 0) return false
   yield* countFailure(reason)
   yield* Effect.logWarning(
     `Events of integrator ${integratorId} cannot be processed (${reason}, ${failures + 1} failures): ${error}; ` +
       `next retry in ${pauseMillis} ms`
   )
+  return true
 })

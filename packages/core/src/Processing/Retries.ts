@@ -27,21 +27,28 @@ type Result =
  * was due, and 0 where none was.
  */
 export const make = (shared: Shared): Effect.Effect<number, Unavailable, SqlClient.SqlClient> => {
-  /** Leases of retries that failed: after an outage of the database the next retries need not wait for their ends. */
+  /**
+   * Leases that could not be returned: after an outage of the database, or a move of the slot that is given up, the
+   * next retries need not wait for their ends.
+   */
   const unreturned = new Set<Quarantine.Lease>()
-  const giveBack = (lease: Quarantine.Lease) =>
-    Effect.andThen(Quarantine.continueLater(lease), Effect.sync(() => unreturned.delete(lease)))
+  const giveBack = Effect.fnUntraced(function*(lease: Quarantine.Lease) {
+    const isReturned = yield* Quarantine.continueLater(lease)
+    if (isReturned || lease.leasedUntil <= (yield* Clock.currentTimeMillis)) unreturned.delete(lease)
+  })
   return Effect.gen(function*() {
     yield* Effect.forEach([...unreturned], giveBack)
     const lease = yield* Quarantine.lease()
     if (lease === undefined) return 0
-    return yield* retry(shared, lease).pipe(
+    const { isReturned, units } = yield* retry(shared, lease).pipe(
       // also after a stop of this process
       Effect.onError(() => {
         unreturned.add(lease)
         return giveBack(lease).pipe(Effect.provideService(Database.StepMillis, returnLeaseMillis), Effect.ignoreCause)
       })
     )
+    if (!isReturned) unreturned.add(lease)
+    return Math.max(1, units)
   })
 }
 
@@ -49,10 +56,10 @@ const retry = Effect.fnUntraced(function*(shared: Shared, lease: Quarantine.Leas
   const result = yield* retryAlone(shared, lease).pipe(
     Effect.catchDefect((error) => failed({ reason: "failing", error }))
   )
-  if (result.kind === "failed") yield* Quarantine.fail(lease, result.failure)
-  else if (result.kind === "stillBehind") yield* Quarantine.continueLater(lease)
-  else yield* Quarantine.release(lease)
-  return Math.max(1, result.units)
+  const { units } = result
+  if (result.kind === "failed") return { units, isReturned: yield* Quarantine.fail(lease, result.failure) }
+  const end = result.kind === "stillBehind" ? Quarantine.continueLater : Quarantine.release
+  return { units, isReturned: yield* end(lease) }
 })
 
 /**
