@@ -22,7 +22,7 @@ export interface SubmitAllOptions {
 const maxBytes = 1_000_000
 
 /**
- * Submits events batch by batch, and gives each one's result in their order; one batch at a time, when the consumer
+ * Submits events batch by batch, and returns each one's result in their order; one batch at a time, when the consumer
  * needs its results. `submitAll(events, (payload) => api.spendEvents.submitBatch({ payload }))`.
  *
  * Fails with the first batch that fails. What was submitted may be submitted again: go on with `from`, or from the
@@ -65,17 +65,24 @@ interface Batch<Event> {
   readonly bytes: number
 }
 
+const empty = { events: [], bytes: 0 }
+
 const inBatches = (batchSize: number) =>
 <Event extends object, E, R>(
   events: Stream.Stream<Indexed<Event>, E, R>
 ): Stream.Stream<ReadonlyArray<Indexed<Event>>, E, R> =>
   events.pipe(Stream.mapAccum(
-    (): Batch<Event> => ({ events: [], bytes: 0 }),
+    (): Batch<Event> => empty,
     (batch, event) => {
       const bytes = bytesOf(event[0])
-      return batch.events.length === batchSize || batch.bytes + bytes > maxBytes && batch.events.length > 0
-        ? [{ events: [event], bytes }, [batch.events]] as const
-        : [{ events: [...batch.events, event], bytes: batch.bytes + bytes }, []] as const
+      const isTooLarge = batch.bytes + bytes > maxBytes && batch.events.length > 0
+      const before = isTooLarge ? empty : batch
+      const events = [...before.events, event]
+      const full = isTooLarge ? [batch.events] : []
+      // at once: the next event may come much later
+      return events.length === batchSize
+        ? [empty, [...full, events]] as const
+        : [{ events, bytes: before.bytes + bytes }, full] as const
     },
     { onHalt: ({ events }) => events.length > 0 ? [events] : [] }
   ))

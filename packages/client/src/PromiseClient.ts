@@ -2,7 +2,7 @@
 import { type Brand, Effect } from "effect"
 import type { HttpApi, HttpApiClient, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 
-/** Options of one call. An aborted call rejects its promise. */
+/** Options of one call. An aborted call rejects with the signal's `reason`. */
 export interface CallOptions {
   readonly signal?: AbortSignal
 }
@@ -55,8 +55,14 @@ export const promised = <Api extends HttpApi.Constraint>(client: HttpApiClient.F
       : mapMembers(member, (inner) => method(inner as Operation))
   ) as PromiseClient<Api>
 
-const method = (operation: Operation) => (request: unknown, options?: CallOptions) =>
-  Effect.runPromise(operation(request), options)
+const method = (operation: Operation) => async (request: unknown = {}, options?: CallOptions) => {
+  try {
+    return await Effect.runPromise(operation(request), options)
+  } catch (error) {
+    options?.signal?.throwIfAborted()
+    throw error
+  }
+}
 
 const mapMembers = (members: object, map: (member: object) => unknown): Readonly<Record<string, unknown>> =>
   Object.fromEntries(Object.entries(members).map(([name, member]) => [name, map(member)]))

@@ -6,9 +6,12 @@ import { Mac, SecureRandom } from "effect/crypto"
 
 export { SignatureRefused }
 
-/** The signature header is missing or repeated, or a secret does not have the form `service_whsec_<64 hex digits>`. */
+/**
+ * The signature header is missing or repeated, a secret does not have the form `service_whsec_<64 hex digits>`, or the
+ * body is neither text nor bytes: it has been parsed.
+ */
 export class WebhookUnreadable extends Schema.TaggedError<WebhookUnreadable>()("WebhookUnreadable", {
-  reason: Schema.Literals(["MissingSignature", "RepeatedSignature", "MalformedSecret"]),
+  reason: Schema.Literals(["MissingSignature", "RepeatedSignature", "MalformedSecret", "ParsedBody"]),
   message: Schema.String
 }) {}
 
@@ -51,6 +54,10 @@ export const verifyWebhook = (
 export const verifyWebhookAs = <A>(schema: Schema.Decoder<A>) => {
   const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema))
   return Effect.fn("verifyWebhook")(function*(delivery: WebhookDelivery) {
+    // frameworks type it as `any`
+    if (typeof delivery.body !== "string" && !(delivery.body instanceof Uint8Array)) {
+      return yield* unreadable("ParsedBody", "the body must be the text or bytes that arrived, before any JSON parser")
+    }
     const signature = yield* signatureOf(delivery.headers)
     const secrets = yield* decodeSecrets(delivery.secrets).pipe(
       Effect.mapError(() => unreadable("MalformedSecret", "a secret is not of the form service_whsec_<64 hex digits>"))

@@ -84,7 +84,7 @@ export const logItems = <Page extends { readonly next: bigint }>(
   Stream.toAsyncIterable(Pages.logItems((query) => awaited(read, query), start))
 
 /**
- * Submits events batch by batch, and gives each one's result in their order; one batch at a time, when the consumer
+ * Submits events batch by batch, and returns each one's result in their order; one batch at a time, when the consumer
  * needs its results:
  * `for await (const { index, result } of submitAll(events, (payload) => client.spendEvents.submitBatch({ payload })))`.
  *
@@ -158,14 +158,19 @@ const built = <Id, Client>(
   return Effect.runSync(Effect.provide(Effect.service(service), layers))
 }
 
-/** A failure of the source becomes a defect, so that the loop throws it. */
-const streamOf = <Event>(events: Items<Event>): Stream.Stream<Event> =>
-  Symbol.asyncIterator in events
-    ? Stream.orDie(Stream.fromAsyncIterable(events, (error) => error))
-    : Stream.fromIterable(events)
+/**
+ * A failure of the source becomes a defect, so that the loop throws it. Of any iterable but an array one item after the
+ * other is read, and it is closed at the end.
+ */
+const streamOf = <A>(source: Items<A>): Stream.Stream<A> =>
+  Array.isArray(source) ? Stream.fromIterable(source) : Stream.orDie(Stream.fromAsyncIterable(eachOf(source), (e) => e))
 
-/** A rejection becomes a defect, so that the loop throws the very error with which `read` rejected. */
-const awaited = <Query, Page>(
-  read: (query: Query, options: { readonly signal: AbortSignal }) => Promise<Page>,
-  query: Query
-): Effect.Effect<Page> => Effect.promise((signal) => read(query, { signal }))
+async function* eachOf<A>(source: Items<A>): AsyncGenerator<A, void> {
+  yield* source
+}
+
+/** A rejection becomes a defect, so that the loop throws the very error with which `call` rejected. */
+const awaited = <Request, A>(
+  call: (request: Request, options: { readonly signal: AbortSignal }) => Promise<A>,
+  request: Request
+): Effect.Effect<A> => Effect.promise((signal) => call(request, { signal }))

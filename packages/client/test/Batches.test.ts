@@ -64,6 +64,40 @@ describe("submitAll", () => {
     assert.isAtMost((batches[2]?.length ?? 0) * 4_000, 1_000_000)
   })
 
+  it("reads no more of a source without promises than it submits, and closes it when the loop is left", async () => {
+    const { submit } = service()
+    let taken = 0
+    let isClosed = false
+    function* history() {
+      try {
+        for (let id = 0;; id++) {
+          taken++
+          yield { id }
+        }
+      } finally {
+        isClosed = true
+      }
+    }
+    const options = { batchSize: 3 }
+    for await (const _ of Promised.submitAll(history(), async (payload) => submit(payload), options)) break
+    assert.isTrue(isClosed)
+    assert.isAtMost(taken, 9)
+  })
+
+  it("submits a full batch at once, however late the next event comes", async () => {
+    const { batches, submit } = service()
+    async function* history() {
+      yield* events(6)
+      await new Promise(() => {})
+    }
+    const options = { batchSize: 3 }
+    let count = 0
+    for await (const _ of Promised.submitAll(history(), async (payload) => submit(payload), options)) {
+      if (++count === 6) break
+    }
+    assert.deepStrictEqual(batches, [[0, 1, 2], [3, 4, 5]])
+  })
+
   it("throws what a batch or the source throws, and goes on from there", async () => {
     const { batches, submit } = service(8)
     const indexes: Array<number> = []

@@ -67,19 +67,24 @@ describe("the promise client", () => {
     const fetch: typeof globalThis.fetch = (url) => Promise.reject(sent.push(url))
     const error = await rejection(connect({ ...options, fetch }).users.get({ params: { userId: "" } }))
     assert.include(error, { _tag: "SchemaError" })
+    const { users: { get } } = connect({ ...options, fetch })
+    // as without types
+    assert.include(await rejection(Reflect.apply(get, undefined, [])), { _tag: "SchemaError" })
     assert.deepStrictEqual(sent, [])
   })
 
   it("ends a call early when its signal says so", async () => {
     const controller = new AbortController()
+    const reason = new Error("no longer needed")
     const fetch: typeof globalThis.fetch = (_, init) =>
       new Promise((_resolve, reject) => {
         init?.signal?.addEventListener("abort", () => reject(new Error("aborted")))
-        controller.abort()
+        controller.abort(reason)
       })
     const client = connect({ ...options, fetch })
     const call = client.users.get({ params: { userId: "ann" } }, { signal: controller.signal })
-    assert.instanceOf(await rejection(call), Error)
+    assert.strictEqual(await rejection(call), reason)
+    assert.strictEqual(await rejection(client.vault.get(undefined, { signal: controller.signal })), reason)
   })
 
   it("verifies webhooks", async () => {

@@ -230,6 +230,13 @@ describe("verifyWebhook", () => {
       }
     }))
 
+  it.effect("a body that a framework has parsed is named as the reason", () =>
+    Effect.gen(function*() {
+      const parsed = JSON.parse("{}")
+      const error = yield* refusal({ body: parsed, headers: signed(), secrets: [first] })
+      assert.deepInclude(error, { _tag: "WebhookUnreadable", reason: "ParsedBody" })
+    }))
+
   it.effect("a signed body that is not a known event fails with UnknownEvent; another schema may decode it", () =>
     Effect.gen(function*() {
       yield* atNow
