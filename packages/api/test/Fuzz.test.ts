@@ -23,7 +23,7 @@ const refusedByHandler = new RegExp([
   "cannot be moved beyond the year 9000",
   "^[$].*: is not known$",
   "^expected JSON of at most 64 levels$",
-  "^to: expected a time after `from`$",
+  "^[$].to: expected a timestamp after from$",
   "^to: expected a date that is not before `from`$",
   "^limit: expected an integer from 1 to 1000$"
 ].join("|"))

@@ -36,7 +36,7 @@ export const startReplay = Effect.fnUntraced(function*(
   const range = yield* withinRequestDeadline(Effect.gen(function*() {
     const { from, to } = request
     if (to !== undefined && to <= from) {
-      return yield* new InvalidRequest({ part: "body", message: "to: expected a time after `from`" })
+      return yield* new InvalidRequest({ part: "body", message: "$.to: expected a timestamp after from" })
     }
     yield* refuseSecond(yield* findEndpoint(integratorId, id))
     return yield* toRange(integratorId, request)
