@@ -1,7 +1,7 @@
+import { writePrivate } from "@card-rewards/dev-postgres/PrivateFile"
 import { Effect, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import * as path from "node:path"
-import { writePrivate } from "./Settings.ts"
 
 /** What a first request needs. `npm start` writes it to `demo.json` in its data directory. */
 const Demo = Schema.Struct({ baseUrl: Schema.String, integratorId: Schema.String, apiKey: Schema.String })

@@ -2,6 +2,7 @@ import * as ApiConfiguration from "@card-rewards/api/Configuration"
 import * as Observability from "@card-rewards/core/Observability"
 import * as CoreSettings from "@card-rewards/core/Settings"
 import { makeDataDir } from "@card-rewards/dev-postgres/OwnFolder"
+import { writePrivate } from "@card-rewards/dev-postgres/PrivateFile"
 import * as WorkerConfiguration from "@card-rewards/worker/Configuration"
 import { Config, ConfigProvider, Effect, Redacted } from "effect"
 import { randomBytes } from "node:crypto"
@@ -51,13 +52,6 @@ const hostOfUrl = (host: string): string =>
 
 /** The settings of one `npm start`. */
 export type Settings = Effect.Success<typeof read>
-
-/** Writes a file that only its owner reads, whole or not at all. */
-export const writePrivate = (file: string, content: string): void => {
-  const unfinished = `${file}.${process.pid}`
-  fs.writeFileSync(unfinished, content, { mode: 0o600 })
-  fs.renameSync(unfinished, file)
-}
 
 /** An empty variable counts as absent. */
 const optional = (name: string): Effect.Effect<string | undefined, Config.ConfigError> =>

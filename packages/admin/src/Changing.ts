@@ -88,11 +88,11 @@ const integratorOf = (input: unknown): string | undefined =>
     ? input.integratorId
     : undefined
 
-/** After these nothing is known of the database, or nothing was asked of it. */
-const isNoRefusal: ReadonlySet<unknown> = new Set(["Unavailable", "StartRefused", "SqlError", "Misused"])
+/** Errors that are no refusals: whether the database did it is not known, or it was not asked. */
+const noRefusals: ReadonlySet<unknown> = new Set(["Unavailable", "StartRefused", "SqlError", "Misused"])
 
 /** Why the service refused the command. */
 const refusalOf = (error: unknown): string | undefined =>
-  error instanceof Error && "_tag" in error && !isNoRefusal.has(error._tag)
+  error instanceof Error && "_tag" in error && !noRefusals.has(error._tag)
     ? oneLine(error.message).slice(0, 1_000).toWellFormed()
     : undefined

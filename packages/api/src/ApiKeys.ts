@@ -7,11 +7,10 @@ import { forIntegrator } from "./ForIntegrator.ts"
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "apiKeys",
-  Effect.fnUntraced(function*(handlers) {
-    return handlers
+  (handlers) =>
+    handlers
       .handle("list", () => forIntegrator((id, { apiKeys }) => Effect.map(apiKeys.list(id), (keys) => ({ keys }))))
       .handle("create", ({ payload }) => forIntegrator((id, { apiKeys }) => apiKeys.create(id, payload.name)))
       .handle("revoke", ({ params }) =>
         forIntegrator((id, { apiKeys }) => Effect.map(apiKeys.revoke(id, params.name), (key) => ({ key }))))
-  })
 )

@@ -10,10 +10,9 @@ import { forIntegrator } from "./ForIntegrator.ts"
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "events",
-  Effect.fnUntraced(function*(handlers) {
-    return handlers.handle("list", ({ query: { after = 0n, kind, limit = defaultPageSize } }) =>
+  (handlers) =>
+    handlers.handle("list", ({ query: { after = 0n, kind, limit = defaultPageSize } }) =>
       forIntegrator((id, { events }) =>
         Effect.map(events.list(id, { after, kind, limit }), (page) =>
           HttpServerResponse.text(`{"events":[${page.events.join(",")}],"next":"${page.next}"}`, json))))
-  })
 )

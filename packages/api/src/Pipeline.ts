@@ -21,7 +21,7 @@ import { announcedBytes, maxBatchBytes, maxBytes, RequestBodies } from "./Pipeli
 
 type Response = HttpServerResponse.HttpServerResponse
 
-/** Gives the answer, or one of the errors that the endpoint declares. */
+/** Returns the answer, or fails with one of the errors that the endpoint declares. */
 type Handler<R = never> = Effect.Effect<Response, object, R>
 
 /**

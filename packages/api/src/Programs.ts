@@ -13,8 +13,8 @@ import { encodeSimulation } from "./Programs/EncodeSimulation.ts"
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "programs",
-  Effect.fnUntraced(function*(handlers) {
-    return handlers
+  (handlers) =>
+    handlers
       .handle("publish", ({ params: { programId, version }, payload, request }) =>
         forIntegrator((id, { programs }) =>
           Effect.flatMap(Effect.orDie(request.json), (body) =>
@@ -32,7 +32,6 @@ export const layer = HttpApiBuilder.group(
           const simulation = yield* simulations.simulate(id, params.programId, payload, unknownKeys(definition))
           return HttpServerResponse.text(yield* encodeSimulation(simulation), json)
         })))
-  })
 )
 
 /** What is wrong inside the definition is a problem of the program; beside it, of the request. */

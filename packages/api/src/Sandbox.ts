@@ -1,5 +1,4 @@
 import { SandboxApi } from "@card-rewards/domain/http/IntegratorApi"
-import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { forIntegrator } from "./ForIntegrator.ts"
 
@@ -7,13 +6,12 @@ import { forIntegrator } from "./ForIntegrator.ts"
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "sandbox",
-  Effect.fnUntraced(function*(handlers) {
-    return handlers
+  (handlers) =>
+    handlers
       .handle("vault", () => forIntegrator((id, { vault }) => vault.get(id)))
       .handle("deposit", ({ payload }) => forIntegrator((id, { vault }) => vault.deposit(id, payload)))
       .handle("withdraw", ({ payload }) => forIntegrator((id, { vault }) => vault.withdraw(id, payload)))
       .handle("claim", ({ payload }) => forIntegrator((id, { vault }) => vault.claim(id, payload)))
       .handle("clock", () => forIntegrator((id, { sandboxClock }) => sandboxClock.get(id)))
       .handle("moveClock", ({ payload }) => forIntegrator((id, { sandboxClock }) => sandboxClock.set(id, payload.now)))
-  })
 )

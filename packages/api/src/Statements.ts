@@ -11,14 +11,13 @@ import { printCsv } from "./Statements/Csv.ts"
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "statements",
-  Effect.fnUntraced(function*(handlers) {
-    return handlers.handle("get", ({ params: { asset }, query, request }) =>
+  (handlers) =>
+    handlers.handle("get", ({ params: { asset }, query, request }) =>
       forIntegrator((id, { statements }) =>
         Effect.map(statements.get(id, { asset, ...query }), (statement) =>
           prefers(request, "text/csv")
             ? HttpServerResponse.text(printCsv(statement), file(`statement-${asset}-${query.from}-${query.to}.csv`))
             : HttpServerResponse.text(print(statement), json))))
-  })
 )
 
 const file = (name: string) => ({

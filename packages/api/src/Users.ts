@@ -9,8 +9,8 @@ import { forIntegrator } from "./ForIntegrator.ts"
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "users",
-  Effect.fnUntraced(function*(handlers) {
-    return handlers
+  (handlers) =>
+    handlers
       .handle("put", ({ params, payload }) => forIntegrator((id, { users }) => users.put(id, params.userId, payload)))
       .handle("get", ({ params }) =>
         forIntegrator((id, { users }) => Effect.map(users.get(id, params.userId), (user) => ({ user }))))
@@ -33,5 +33,4 @@ export const layer = HttpApiBuilder.group(
         forIntegrator((id, { spendEventStatuses }) =>
           Effect.map(spendEventStatuses.get(id, params), (spendEvent) =>
             HttpServerResponse.jsonUnsafe({ spendEvent }))))
-  })
 )

@@ -7,12 +7,11 @@ import { forIntegrator } from "./ForIntegrator.ts"
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "vault",
-  Effect.fnUntraced(function*(handlers) {
-    return handlers
+  (handlers) =>
+    handlers
       .handle("get", () => forIntegrator((id, { vault }) => Effect.map(vault.status(id), (vault) => ({ vault }))))
       .handle("setLowFunds", ({ params: { asset }, payload: { threshold } }) =>
         forIntegrator((id, { vault }) => vault.setLowFunds(id, asset, threshold)))
       .handle("removeLowFunds", ({ params: { asset } }) =>
         forIntegrator((id, { vault }) => vault.removeLowFunds(id, asset)))
-  })
 )

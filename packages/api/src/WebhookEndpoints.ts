@@ -11,8 +11,8 @@ import type { Services } from "./Services.ts"
 export const layer = HttpApiBuilder.group(
   SandboxApi,
   "webhookEndpoints",
-  Effect.fnUntraced(function*(handlers) {
-    return handlers
+  (handlers) =>
+    handlers
       .handle("list", () => withEndpoints((id, all) => Effect.map(all.list(id), (endpoints) => ({ endpoints }))))
       .handle("create", ({ payload }) => withEndpoints((id, all) => all.create(id, payload)))
       .handle("get", ({ params }) => withEndpoints((id, all) => Effect.map(all.get(id, params.id), inBody)))
@@ -32,7 +32,6 @@ export const layer = HttpApiBuilder.group(
         withLog((id, log) => Effect.map(log.findReplay(id, params.id, params.replayId), (replay) => ({ replay }))))
       .handle("ping", ({ params }) =>
         withLog((id, log) => Effect.map(log.ping(id, params.id), (eventId) => ({ eventId }))))
-  })
 )
 
 const withEndpoints = <A, E, R>(

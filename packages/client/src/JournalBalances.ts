@@ -110,13 +110,13 @@ export class JournalBalances {
   }
 
   /** What has the balance of an account; undefined for accounts that no balance shows. */
-  private holder(account: Account, asset: Asset, user: Record<Asset, UserMoney> | undefined) {
-    const holder: Partial<Record<Account, bigint>> | undefined = isOfUser(account)
-      ? user?.[asset]
-      : account === "free"
-      ? this.totals[asset]
-      : undefined
-    return holder
+  private holder(
+    account: Account,
+    asset: Asset,
+    user: Record<Asset, UserMoney> | undefined
+  ): Partial<Record<Account, bigint>> | undefined {
+    if (isOfUser(account)) return user?.[asset]
+    return account === "free" ? this.totals[asset] : undefined
   }
 }
 

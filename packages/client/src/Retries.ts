@@ -98,10 +98,11 @@ const retryAfterMillis = Effect.fnUntraced(function*(outcome: RequestResult) {
   if (Result.isFailure(outcome)) return 0
   const { headers, text } = outcome.success
   const header = headers["retry-after"] ?? ""
-  const seconds = /^\d{1,6}$/.test(header) ? Number(header) : yield* Effect.orElseSucceed(
-    Effect.flatMap(text, decodeRetryAfter),
-    () => ({ retryAfterSeconds: 0 })
-  ).pipe(Effect.map(({ retryAfterSeconds }) => retryAfterSeconds))
+  const seconds = /^\d{1,6}$/.test(header) ? Number(header) : yield* text.pipe(
+    Effect.flatMap(decodeRetryAfter),
+    Effect.map(({ retryAfterSeconds }) => retryAfterSeconds),
+    Effect.orElseSucceed(() => 0)
+  )
   return seconds * 1_000 * (yield* Random.nextBetween(1, 1.25))
 })
 

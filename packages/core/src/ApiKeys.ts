@@ -1,5 +1,11 @@
-import type { ApiKey, ApiKeyCreated } from "@card-rewards/domain/ApiKey"
-import { ApiKeyLimit, LastActiveKey, maxActiveKeys, maxKeys } from "@card-rewards/domain/ApiKey"
+import {
+  type ApiKey,
+  type ApiKeyCreated,
+  ApiKeyLimit,
+  LastActiveKey,
+  maxActiveKeys,
+  maxKeys
+} from "@card-rewards/domain/ApiKey"
 import { NotFound, type Unavailable } from "@card-rewards/domain/Errors"
 import type { ApiKeyName, IntegratorId } from "@card-rewards/domain/Ids"
 import { instant } from "@card-rewards/domain/Time"

@@ -87,7 +87,7 @@ export const contentsOf = (config: Config) =>
     config,
     Effect.gen(function*() {
       const schemaVersion = yield* version
-      if (schemaVersion === 0) return { schemaVersion, slots: new Map<number, number>(), moving: [], integrators: 0 }
+      if (schemaVersion === 0) return { schemaVersion, slots: noSlots, moving: [], integrators: 0 }
       const sql = yield* SqlClient.SqlClient
       const [row] = yield* sql<{ integrators: number }>`SELECT count(*)::int AS integrators FROM integrators`
       return { schemaVersion, slots: yield* ownedSlots, moving: yield* movingSlots, integrators: row?.integrators ?? 0 }

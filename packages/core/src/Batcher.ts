@@ -124,7 +124,7 @@ class Entry<Request, A, E> implements Pending<Request, A, E>, LinkedEntry<Entry<
  * after all of its requests arrived, so that each answer reflects everything committed before its request.
  *
  * A request is answered within {@link Database.unavailableAfterMillis}. It fails with {@link Unavailable} where its
- * batch is not done by then; its caller does not learn the batch's result. A request that is interrupted before its
+ * batch is not done by then; its caller does not get the batch's result. A request that is interrupted before its
  * batch starts is left out of it.
  */
 export const make = Effect.fnUntraced(function*<Request, A, E>(

@@ -3,6 +3,7 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import type { JournalSeal } from "@card-rewards/domain/JournalSeal"
 import { instant } from "@card-rewards/domain/Time"
 import { Context, Effect, Layer } from "effect"
+import { Hex } from "effect/encoding"
 import { SqlClient } from "effect/sql"
 import { value, withinRequestDeadline } from "./Database.ts"
 import type { Row } from "./Database/Table.ts"
@@ -79,6 +80,6 @@ const sealOf = ({ fromEntry, hash, previousHash, seal, sealedAt, toEntry }: Row<
   fromEntry,
   toEntry,
   at: instant(sealedAt),
-  previousHash: Buffer.from(previousHash).toString("hex"),
-  hash: Buffer.from(hash).toString("hex")
+  previousHash: Hex.encode(previousHash),
+  hash: Hex.encode(hash)
 })

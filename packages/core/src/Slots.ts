@@ -2,7 +2,7 @@ import { Unavailable } from "@card-rewards/domain/Errors"
 import { Array, Effect } from "effect"
 import { Statement } from "effect/sql"
 import { hash } from "node:crypto"
-import { columns } from "./Database/Columns.ts"
+import { columns, value } from "./Database/Columns.ts"
 import { literal } from "./Database/Table.ts"
 
 /** Integrators are spread over this number of slots; a cell owns some of them, and all where there is one cell. */
@@ -51,9 +51,8 @@ export const areOwned = (integratorIds: ReadonlyArray<string>): Statement.Fragme
   return Statement.fragment([
     Statement.literal("(SELECT count(*) FROM cell_slots WHERE state = 'owned' AND slot = ANY("),
     Statement.parameter(columns.int4(slots)),
-    Statement.literal(`)) = cardinality(`),
-    Statement.parameter(columns.int4(slots)),
-    Statement.literal("::int[])")
+    Statement.literal(")) = "),
+    Statement.parameter(value.int4(slots.length))
   ])
 }
 

@@ -1,6 +1,5 @@
 import { NotFound, type Unavailable } from "@card-rewards/domain/Errors"
-import type { IntegratorId, TransactionId, UserId } from "@card-rewards/domain/Ids"
-import { compareCodePoints } from "@card-rewards/domain/Ids"
+import { compareCodePoints, type IntegratorId, type TransactionId, type UserId } from "@card-rewards/domain/Ids"
 import { assetOfCurrency } from "@card-rewards/domain/Money"
 import { printRewardId } from "@card-rewards/domain/Reward"
 import { printId, type SpendEventKind } from "@card-rewards/domain/SpendEvent"
@@ -9,6 +8,7 @@ import { printTimestamp } from "@card-rewards/domain/Time"
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
+import { originalKind } from "./Processing/State.ts"
 import * as Unearned from "./Processing/Unearned.ts"
 import { encodeSpendEvent, type StoredContents, storedContents } from "./StoredSpendEvent.ts"
 
@@ -70,13 +70,12 @@ const get = Effect.fnUntraced(function*(integratorId: IntegratorId, identity: Ev
       AND e.external_transaction_id = ${externalTransactionId}`
   if (row === undefined) return yield* NotFound.of("spend_event", externalTransactionId)
   const event = encodeSpendEvent(row)
-  const originalKind = kind === "refund" ? "clearing" : "authorization"
   const status: typeof SpendEventStatus.Encoded = {
     id: printId(event),
     receivedAt: printTimestamp(row.receivedAt),
     state: row.isApplied ? "applied" : row.isWaiting ? "waiting" : "stored",
     ...(row.isWaiting && row.originalId !== null
-      ? { waitingFor: { kind: originalKind, externalTransactionId: row.originalId } }
+      ? { waitingFor: { kind: originalKind({ kind }), externalTransactionId: row.originalId } }
       : {}),
     event,
     ...(row.isApplied && kind === "clearing" ? outcomesOf(row) : {})

@@ -29,7 +29,7 @@ const computation = {
   earned: Amount
 }
 
-/** The computation of what a purchase would earn, which is the `earned` of its explanation. */
+/** How the amount that a purchase would earn is computed; `earned` is that amount. */
 export const Computation = Schema.Struct(computation).annotate({
   identifier: "Computation",
   description: "The computation of what a purchase would earn."

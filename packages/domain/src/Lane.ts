@@ -3,7 +3,7 @@ export const laneCount = 16
 
 /**
  * The lane of a user: 32-bit FNV-1a over the UTF-8 of its id, modulo {@link laneCount}. It never changes for an id,
- * because the lane orders a user's events and attribute records (architecture, rule 7).
+ * because the lane orders a user's events and attribute records.
  */
 export const laneOf = (userId: string): number => {
   const { written } = encoder.encodeInto(userId, utf8)

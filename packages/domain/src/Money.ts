@@ -6,7 +6,7 @@ export const Asset = Schema.Literals(["USDC", "EURe"])
 export type Asset = typeof Asset.Type
 
 /** Both assets in the order in which balances list them. */
-export const assets: ReadonlyArray<Asset> = ["USDC", "EURe"]
+export const assets: ReadonlyArray<Asset> = Asset.literals
 
 /** The decimals of an asset: its unit has 10^decimals smallest units. */
 export const decimalsOf: Record<Asset, number> = { USDC: 6, EURe: 18 }

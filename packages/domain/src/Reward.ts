@@ -91,7 +91,7 @@ export interface RewardChange {
 }
 
 /** The part of a reward that is neither paid nor recovered. */
-export const unpaid = (money: Omit<RewardMoney, "state" | "earned" | "spend" | "refundedSpend">): bigint =>
+export const unpaid = (money: Pick<RewardMoney, "amount" | "paid" | "recovered" | "clawedBack">): bigint =>
   money.amount - money.paid - money.recovered + money.clawedBack
 
 /** A new reward: it is reserved if the free money covers it, or else awaits funding. */

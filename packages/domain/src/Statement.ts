@@ -48,7 +48,8 @@ export const noMovements: Movements = {
 
 /**
  * The movements that an entry between two accounts adds to (1) or takes from (-1). Other entries add to none. A
- * recovery releases pending money as a refund does; its second entry, which settles the debt, tells the two apart.
+ * recovery releases pending money by the same entry as a refund; its second one, from `owed` to `clawedBack`, moves the
+ * amount from `refunded` to `recovered`.
  */
 export const movementsOf: Readonly<Record<string, ReadonlyArray<readonly [name: keyof Movements, sign: bigint]>>> = {
   "world → free": [["deposits", 1n]],

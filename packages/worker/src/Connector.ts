@@ -1,6 +1,6 @@
 import { attemptTimeoutMillis } from "@card-rewards/domain/Delivery"
 import { refuse } from "@card-rewards/domain/EndpointUrl"
-import { Clock, Context, Effect, Exit, FiberSet, Layer } from "effect"
+import { Clock, Context, Effect, Exit, FiberSet, Layer, Option } from "effect"
 import { type Answer, AnswerCollector } from "./Connector/Answer.ts"
 import { type Connect, Connections } from "./Connector/Connections.ts"
 import { ConnectorError } from "./Connector/ConnectorError.ts"
@@ -144,4 +144,4 @@ const guardedSockets = Effect.fnUntraced(function*(options: GuardOptions) {
 })
 
 const failureOf = (exit: Exit.Exit<unknown, ConnectorError>): ConnectorError =>
-  Exit.findErrorOption(exit).pipe((error) => error._tag === "Some" ? error.value : ConnectorError.because("closed"))
+  Option.getOrElse(Exit.findErrorOption(exit), () => ConnectorError.because("closed"))

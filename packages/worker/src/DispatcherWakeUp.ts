@@ -4,7 +4,7 @@ import { Context, Effect, Latch, Layer } from "effect"
 /** The maximum number of integrators that are noted; events of others are found when their endpoints are polled. */
 const maxNoted = 10_000
 
-/** Wakes this process's webhook dispatcher, and tells it whose events the process has stored. */
+/** Wakes this process's webhook dispatcher, and notes whose events the process has stored. */
 export class WakeUp {
   private readonly latch = Latch.makeUnsafe()
   private noted = new Set<string>()

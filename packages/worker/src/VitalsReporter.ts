@@ -1,8 +1,8 @@
 import * as Metrics from "@card-rewards/core/Metrics"
 import * as Observability from "@card-rewards/core/Observability"
 import * as Vitals from "@card-rewards/core/Vitals"
-import { type Asset, unitsPerCent } from "@card-rewards/domain/Money"
-import { Effect, Layer, Metric, Ref } from "effect"
+import { type Asset, decimalsOf } from "@card-rewards/domain/Money"
+import { Effect, Layer, Metric } from "effect"
 import * as EndpointLagGauges from "./EndpointLagGauges.ts"
 import * as Loop from "./Loop.ts"
 
@@ -26,22 +26,19 @@ const reportsPerMoney = 6
 /** The fiber that reports the service's vitals as gauges, where telemetry is exported. */
 export const layer = Layer.unwrap(Effect.gen(function*() {
   if (!(yield* Metrics.Enabled)) return Layer.empty
-  const reported = yield* Ref.make(0)
   const endpointLags = yield* EndpointLagGauges.make
   const idleMillis = yield* Observability.metricsInterval
-  return Loop.layer("VitalsReporter", report(reported, endpointLags), { idleMillis })
+  let reported = 0
+  const report = Effect.gen(function*() {
+    yield* reportWork(endpointLags)
+    if (reported % reportsPerMoney === 0) yield* reportMoney
+    reported++
+    return false
+  })
+  return Loop.layer("VitalsReporter", Effect.withTracerEnabled(report, false), { idleMillis })
 }))
 
-type EndpointLags = Effect.Success<typeof EndpointLagGauges.make>
-
-const report = Effect.fnUntraced(function*(reported: Ref.Ref<number>, endpointLags: EndpointLags) {
-  yield* reportWork(endpointLags)
-  if ((yield* Ref.get(reported)) % reportsPerMoney === 0) yield* reportMoney
-  yield* Ref.update(reported, (count) => count + 1)
-  return false
-}, Effect.withTracerEnabled(false))
-
-const reportWork = Effect.fnUntraced(function*(endpointLags: EndpointLags) {
+const reportWork = Effect.fnUntraced(function*(endpointLags: Effect.Success<typeof EndpointLagGauges.make>) {
   const vitals = yield* Vitals.read
   yield* Metric.update(storedEvents, vitals.storedEvents)
   yield* Metric.update(oldestStored, vitals.oldestStoredMillis / 1_000)
@@ -63,4 +60,4 @@ const reportMoney = Effect.gen(function*() {
 })
 
 /** Whole tokens: 10 EURe in smallest units already exceed the 64-bit integers of metrics. */
-const tokens = (asset: Asset, amount: bigint): number => Number(amount) / Number(100n * unitsPerCent[asset])
+const tokens = (asset: Asset, amount: bigint): number => Number(amount) / 10 ** decimalsOf[asset]

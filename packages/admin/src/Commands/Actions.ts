@@ -43,7 +43,7 @@ const cursorOf = ({ actionId, at }: ActionCursor): string => `${printTimestamp(a
 export const actions = Command.make("actions", { ...flags, cell, json }, Effect.fn(function*(input) {
   const { limit } = input
   const query = {
-    // tells whether there is a next page
+    // one more shows whether there is a next page
     limit: limit + 1,
     integratorId: Option.getOrUndefined(input.integrator),
     before: Option.getOrUndefined(input.before)

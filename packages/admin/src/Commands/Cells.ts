@@ -203,7 +203,7 @@ const requireNoOther = Effect.fnUntraced(function*(
   }
 })
 
-/** Fails where a cell keeps a rule not, or cannot be asked. */
+/** Fails where a cell breaks a rule, or cannot be audited. */
 const auditBoth = Effect.fnUntraced(function*(
   cells: ReadonlyArray<Cell>,
   show: (progress: Progress) => Effect.Effect<void>

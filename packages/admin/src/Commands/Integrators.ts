@@ -1,6 +1,8 @@
 import { withinRequestDeadline } from "@card-rewards/core/Database"
 import { requireSame } from "@card-rewards/core/Environment"
-import { Integrators } from "@card-rewards/core/Integrators"
+import { type Integrator, Integrators } from "@card-rewards/core/Integrators"
+import type { RecordAction } from "@card-rewards/core/OperatorActions/RecordAction"
+import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { printTimestamp } from "@card-rewards/domain/Time"
 import { Effect, Redacted } from "effect"
 import { Command } from "effect/cli"
@@ -10,11 +12,7 @@ import { withServices } from "../Services.ts"
 import { cell, integratorId } from "./Arguments.ts"
 import { example } from "./Examples.ts"
 
-const shown = ({ createdAt, suspendedAt, ...integrator }: {
-  readonly integratorId: string
-  readonly createdAt: number
-  readonly suspendedAt?: number
-}) => ({
+const shown = ({ createdAt, suspendedAt, ...integrator }: Integrator) => ({
   ...integrator,
   createdAt: printTimestamp(createdAt),
   ...(suspendedAt === undefined ? {} : { suspendedAt: printTimestamp(suspendedAt) })
@@ -42,25 +40,26 @@ const list = Command.make("list", { cell, json }, Effect.fn(function*(input) {
   withServices
 )
 
-const suspend = changing("integrator suspend", { integratorId, json }, {
-  arguments: ({ integratorId }) => ({ integratorId }),
+interface Input {
+  readonly integratorId: IntegratorId
+  readonly json: boolean
+}
+
+const changeAccess = (change: "suspend" | "resume") => ({
+  arguments: ({ integratorId }: Input) => ({ integratorId }),
   onRefusal: inItsCell,
-  run: Effect.fn(function*(input, record) {
-    yield* print(shown(yield* (yield* Integrators).suspend(input.integratorId, record)), input.json)
+  run: Effect.fn(function*(input: Input, record: RecordAction) {
+    yield* print(shown(yield* (yield* Integrators)[change](input.integratorId, record)), input.json)
   })
-}).pipe(
+})
+
+const suspend = changing("integrator suspend", { integratorId, json }, changeAccess("suspend")).pipe(
   Command.withDescription("Close the API to an integrator; its stored events are still processed"),
   example("integrator suspend acme", "Its requests are answered 403 within half a minute"),
   withServices
 )
 
-const resume = changing("integrator resume", { integratorId, json }, {
-  arguments: ({ integratorId }) => ({ integratorId }),
-  onRefusal: inItsCell,
-  run: Effect.fn(function*(input, record) {
-    yield* print(shown(yield* (yield* Integrators).resume(input.integratorId, record)), input.json)
-  })
-}).pipe(
+const resume = changing("integrator resume", { integratorId, json }, changeAccess("resume")).pipe(
   Command.withDescription("Open the API to an integrator again"),
   example("integrator resume acme", "Its keys work again within half a minute"),
   withServices

@@ -41,8 +41,8 @@ export const migrate = changing("migrate", { json }, {
 )
 
 /**
- * A new cell gets its slots once, so all cells are asked before: each slot must be of one cell afterwards. Nothing is
- * given where no cell is new.
+ * A new cell gets its slots once, so all cells are read before: each slot must be of one cell afterwards. Nothing
+ * changes where no cell is new.
  */
 const checkSlots = Effect.fnUntraced(function*(cells: ReadonlyArray<Cell>) {
   const found = yield* Effect.forEach(cells, (cell) =>

@@ -45,7 +45,7 @@ const readable = (query: string): string => {
   }
 }
 
-/** Gives the routes each request with its canonical target; one that no route can match fails as in the router. */
+/** Passes each request to the routes with its canonical target; one that no route can match fails as in the router. */
 export const around = <E, R>(
   routes: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 ): Effect.Effect<HttpServerResponse.HttpServerResponse, E | HttpServerError.HttpServerError, R> =>

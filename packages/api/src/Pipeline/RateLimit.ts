@@ -34,7 +34,7 @@ const maxIntegratorBuckets = 10_000
  * authentications.
  */
 export class RateLimit extends Context.Service<RateLimit, {
-  /** Takes tokens of the integrator's class, one unless told otherwise. */
+  /** Takes tokens of the integrator's class, one by default. */
   readonly take: (rateClass: RateClass, integratorId: IntegratorId, nowMillis: number, tokens?: number) => Admission
   /** Takes tokens instead of those that the request has taken so far, where there are enough, and otherwise none. */
   readonly retake: (

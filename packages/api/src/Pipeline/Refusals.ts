@@ -34,7 +34,7 @@ interface Encoded {
   readonly body: unknown
 }
 
-/** Encodes errors of these schemas; gives undefined for anything else. */
+/** Encodes errors of these schemas; returns undefined for anything else. */
 export const encoding = (schemas: ReadonlyArray<Schema.Top>): (error: object) => Encoded | undefined => {
   const known = new Map<unknown, (error: unknown) => Encoded>()
   return (error) => {

@@ -181,7 +181,7 @@ class Received {
   }
 }
 
-/** How long a body is, 0 where its request does not tell, and may be. */
+/** How long a body is, 0 where its request has no length, and how long it may be. */
 interface Expected {
   readonly length: number
   readonly maxBytes: number

@@ -14,7 +14,7 @@ export const maxWaitingToStart = 40_000
 
 /** A request that is to start, or its body that is to be decoded. */
 interface Candidate {
-  /** Only asked for where the request has to wait. */
+  /** Only called where the request has to wait. */
   readonly owner: () => string
   readonly isClosed: () => boolean
   readonly start: () => void

@@ -36,7 +36,8 @@ export const messageOf = (error: unknown): string => {
 }
 
 /** The code, such as `ECONNREFUSED`, or the message of the error that `fetch` and Effect have wrapped in others. */
-export const reasonOf = (error: Error, depth = 4): string => {
+export const reasonOf = (error: unknown, depth = 4): string => {
+  if (!(error instanceof Error)) return "unknown"
   const cause = causeOf(error)
   if (cause !== undefined && depth > 0) return reasonOf(cause, depth - 1)
   return "code" in error && typeof error.code === "string" ? error.code : oneLine(error.message)

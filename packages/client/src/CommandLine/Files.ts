@@ -13,10 +13,8 @@ export class FileUnreadable extends Schema.TaggedError<FileUnreadable>()("FileUn
  * `maxLength` characters comes in parts that do. Fails with `FileUnreadable`, also where the text is not UTF-8.
  */
 export const linesOf = (path: string, maxLength: number): Stream.Stream<string, FileUnreadable> =>
-  Stream.flattenIterable(Stream.fromAsyncIterable(chunksOf(path, maxLength), (error) => {
-    const reason = error instanceof Error ? reasonOf(error) : "unknown"
-    return new FileUnreadable({ message: `Cannot read ${path}: ${reason}` })
-  }))
+  Stream.flattenIterable(Stream.fromAsyncIterable(chunksOf(path, maxLength), (error) =>
+    new FileUnreadable({ message: `Cannot read ${path}: ${reasonOf(error)}` })))
 
 async function* chunksOf(path: string, maxLength: number): AsyncGenerator<ReadonlyArray<string>> {
   const decoder = new TextDecoder("utf-8", { fatal: true })
@@ -51,8 +49,7 @@ export const draft = (path: string, replaced?: string): Effect.Effect<Draft, Mis
     const attempt = <A>(action: () => A) =>
       Effect.try({
         try: action,
-        catch: (error) =>
-          new Refused({ message: `Cannot write ${path}: ${error instanceof Error ? reasonOf(error) : "unknown"}` })
+        catch: (error) => new Refused({ message: `Cannot write ${path}: ${reasonOf(error)}` })
       })
     // a link stays: what it leads to is replaced
     const isNew = fs.lstatSync(path, { throwIfNoEntry: false }) === undefined

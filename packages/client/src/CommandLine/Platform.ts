@@ -1,11 +1,11 @@
 import { Effect, FileSystem, Layer, Path, Sink, Stdio, Stream, Terminal } from "effect"
 import { ChildProcessSpawner } from "effect/process"
 
-const unused = Effect.die("The command line reads no files, asks no questions and starts no processes")
+const unused = Effect.die("The command line asks no questions and starts no processes")
 
 /**
- * What `effect/cli` requires of its platform, for commands that only print and send requests. The package of Effect
- * that provides a whole platform would be a second dependency to download.
+ * What `effect/cli` requires of its platform. The commands use none of it: they read files by `node:fs`. The package of
+ * Effect that provides a whole platform would be a second dependency to download.
  */
 export const platform = Layer.mergeAll(
   FileSystem.layerNoop({}),

@@ -7,7 +7,7 @@ import type { Unreadable } from "../ExportedEntry.ts"
 export type ExportedSeal = string | typeof JournalSeal.Encoded | JournalSealFields
 
 /** A seal as the client returns it, without brands. */
-export interface JournalSealFields extends Omit<typeof JournalSeal.Type, "at"> {
+export interface JournalSealFields extends Omit<JournalSeal, "at"> {
   readonly at: number
 }
 
@@ -24,7 +24,7 @@ export type KeptSealFields = typeof KeptSeal.Type
 export type KeptSeal = string | typeof KeptSeal.Encoded | KeptSealFields
 
 /** What a seal has to follow. */
-export type SealEnd = Pick<typeof JournalSeal.Type, "seal" | "toEntry" | "hash">
+export type SealEnd = Pick<JournalSeal, "seal" | "toEntry" | "hash">
 
 /** What the first seal follows. */
 export const beginning: SealEnd = { seal: 0n, toEntry: 0n, hash: noSealHash }
@@ -38,7 +38,7 @@ const decoded = <A, I>(schema: Schema.Codec<A, I>) => {
 }
 
 /** Reads a present seal; undefined where it is none. */
-export const readSeal: (value: unknown) => typeof JournalSeal.Type | undefined = decoded(JournalSeal)
+export const readSeal: (value: unknown) => JournalSeal | undefined = decoded(JournalSeal)
 
 const readKept = decoded(Schema.StructWithRest(KeptSeal, [Schema.Record(Schema.String, Schema.Unknown)]))
 
@@ -59,7 +59,7 @@ export const readKeptSeal = (value: unknown): KeptSealFields | Unreadable => {
 /** Why a seal does not follow the one before it. */
 export const chainFault = (
   before: SealEnd,
-  { fromEntry, previousHash, seal, toEntry }: typeof JournalSeal.Type
+  { fromEntry, previousHash, seal, toEntry }: JournalSeal
 ): "number" | "entries" | "previousHash" | undefined => {
   if (seal !== before.seal + 1n) return "number"
   const entries = toEntry - fromEntry + 1n

@@ -2,7 +2,7 @@
 const manyStates = 1_000
 
 /**
- * States by key, each made when it is first asked for. One without use is not forgotten at once but when there are
+ * States by key, each made when it is first needed. One without use is not forgotten at once but when there are
  * many: a map whose entries come and go with each request is expensive, see {@link LinkedList}.
  */
 export class KeyedStates<State> {

@@ -84,6 +84,8 @@ const negative = 0x4000
 
 const zero = Result.succeed(0n)
 
+const threeDigits = 1_000_000_000_000n
+
 /** Digits of a numeric have base 10,000; three of them are exact in a double. Trailing zeros are left out. */
 const readNumeric = (bytes: Uint8Array, offset: number, size: number): Read<bigint> => {
   const count = uint16At(bytes, offset)
@@ -99,7 +101,7 @@ const readNumeric = (bytes: Uint8Array, offset: number, size: number): Read<bigi
   for (let index = 0; index <= weight; index++) {
     three = three * 10_000 + (index < count ? uint16At(bytes, offset + 8 + 2 * index) : 0)
     if ((weight - index) % 3 > 0) continue
-    value = value === undefined ? BigInt(three) : value * 1_000_000_000_000n + BigInt(three)
+    value = value === undefined ? BigInt(three) : value * threeDigits + BigInt(three)
     three = 0
   }
   return Result.succeed(sign === negative ? -(value ?? 0n) : value ?? 0n)
@@ -115,8 +117,6 @@ const writeNumeric = (sink: PgProtocol.ValueSink, value: bigint): Result.Result<
   writeDigits(sink, magnitude, count)
   return Result.void
 }
-
-const threeDigits = 1_000_000_000_000n
 
 const countDigits = (magnitude: bigint): number => {
   if (magnitude >= threeDigits) return countDigits(magnitude / threeDigits) + 3

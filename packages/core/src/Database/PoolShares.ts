@@ -8,7 +8,7 @@ export const PoolSize = Context.Reference<number>("@card-rewards/core/Database/P
   defaultValue: () => defaultPoolSize
 })
 
-/** The maximum numbers of connections that may wait for locks: some are left for statements that wait for nobody. */
+/** The maximum numbers of connections that may wait for locks: some are left for statements that wait for no one. */
 export const sharesOf = (poolSize: number) => ({
   /** With which requests that may lock something are handled, each of another integrator. */
   locking: Math.max(1, Math.floor(poolSize / 2)),

@@ -15,7 +15,7 @@ const cursorColumns = columnList({ integrator_id: text(), cursor: int8() })
 
 /**
  * Leases endpoints with work and reads, with a snapshot after the lease, how far their last holder had come. Inside the
- * caller's transaction: where the read fails, nobody has the leases.
+ * caller's transaction: where the read fails, no one has the leases.
  */
 export const lease = Effect.fnUntraced(function*(options: LeaseOptions) {
   const sql = yield* SqlClient.SqlClient

@@ -1,4 +1,4 @@
-import type { Delivery, DeliveryPage, DeliveryState } from "@card-rewards/domain/Delivery"
+import { type Delivery, type DeliveryPage, DeliveryState } from "@card-rewards/domain/Delivery"
 import type { WebhookEventKind } from "@card-rewards/domain/Event"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { invalidCursor, type Page } from "@card-rewards/domain/Pagination"
@@ -163,8 +163,6 @@ const nextAttemptAt = (sql: SqlClient.SqlClient, now: number) =>
     ELSE r.next_attempt_at END, (SELECT p.next_attempt_at FROM retries p
     WHERE ${isOpenOfReward("p", "r")} ORDER BY p.event, p.round LIMIT 1))`
 
-const states: ReadonlyArray<DeliveryState> = ["pending", "delivered", "exhausted", "cancelled"]
-
 /** The newest repeated deliveries of each state by its index, and of these the newest. */
 const selectRepeated = Effect.fnUntraced(function*(
   integratorId: IntegratorId,
@@ -174,7 +172,7 @@ const selectRepeated = Effect.fnUntraced(function*(
 ) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
-  const stored = (state === undefined ? states : [state]).map((one) => one === "pending" ? "open" : one)
+  const stored = (state === undefined ? DeliveryState.literals : [state]).map((one) => one === "pending" ? "open" : one)
   return yield* sql<Row>`
     SELECT r.event, r.round, CASE r.state WHEN 'open' THEN 'pending' ELSE r.state END AS state, r.created_at,
       CASE r.state WHEN 'open' THEN ${nextAttemptAt(sql, now)} END AS next_attempt_at, v.event_id, v.kind

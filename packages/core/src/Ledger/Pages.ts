@@ -1,7 +1,6 @@
 import type { Asset } from "@card-rewards/domain/Money"
 import { Effect } from "effect"
-import type { SqlError } from "effect/sql"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type SqlError } from "effect/sql"
 import { value } from "../Database.ts"
 import { columnList, int8, timestamptz } from "../Database/Table.ts"
 import * as Tables from "../Tables.ts"

@@ -1,5 +1,4 @@
-import type { Reward, RewardState } from "@card-rewards/domain/Reward"
-import { printRewardId } from "@card-rewards/domain/Reward"
+import { printRewardId, type Reward, type RewardState } from "@card-rewards/domain/Reward"
 import { printTimestamp } from "@card-rewards/domain/Time"
 import type { Row } from "../Database/Table.ts"
 import type * as Tables from "../Tables.ts"

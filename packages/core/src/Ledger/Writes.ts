@@ -11,7 +11,7 @@ import * as Metrics from "../Metrics.ts"
 import * as Tables from "../Tables.ts"
 import * as Tracing from "../Tracing.ts"
 import type { Book } from "./Book.ts"
-import type { PendingEvent } from "./Pending.ts"
+import type { PendingEvent, VaultOperation } from "./Pending.ts"
 import { presentReward, type RewardRow } from "./RewardRow.ts"
 import {
   userBalances,
@@ -191,35 +191,34 @@ const eventRows = (
 /** An event's id: the integrator's salt and the event's number in hexadecimal, from which the row can be looked up. */
 export const eventId = (salt: string, event: bigint): string => `evt_${salt}${event.toString(16).padStart(12, "0")}`
 
-const operationEvent = (book: Book, operation: NonNullable<Book["operation"]>) => {
+const printBalance = ({ vault }: Book, asset: Asset) =>
+  ({ held: vault[asset].held.toString(), free: vault[asset].free.toString() })
+
+const operationEvent = (book: Book, operation: VaultOperation): PendingEvent => {
   const { asset, kind, reference, rewardCount, rewards, userId } = operation
-  const { free, held } = book.vault[asset]
   return {
     kind: `vault.${kind}_confirmed`,
     data: JSON.stringify({
       vaultId: book.vaultId,
       reference,
       amount: { asset, amount: operation.amount.toString() },
-      balance: { held: held.toString(), free: free.toString() },
+      balance: printBalance(book, asset),
       ...(kind === "claim" ? { userId, rewardCount, rewards } : {})
     }),
     reward: undefined
   }
 }
 
-const lowFundsEvent = (book: Book, asset: Asset, threshold: bigint): PendingEvent => {
-  const { free, held } = book.vault[asset]
-  return {
-    kind: "vault.low_funds",
-    data: JSON.stringify({
-      vaultId: book.vaultId,
-      asset,
-      threshold: threshold.toString(),
-      balance: { held: held.toString(), free: free.toString() }
-    }),
-    reward: undefined
-  }
-}
+const lowFundsEvent = (book: Book, asset: Asset, threshold: bigint): PendingEvent => ({
+  kind: "vault.low_funds",
+  data: JSON.stringify({
+    vaultId: book.vaultId,
+    asset,
+    threshold: threshold.toString(),
+    balance: printBalance(book, asset)
+  }),
+  reward: undefined
+})
 
 const insertOperations = Effect.fnUntraced(function*(books: ReadonlyArray<Book>) {
   const sql = yield* SqlClient.SqlClient

@@ -30,7 +30,7 @@ export class Entries {
   /** All as stored: `["p",3,"monthCap"],["q",null,"noVersionInForce"]`. */
   private readonly text: string
   private list: List | undefined
-  /** What follows: what was asked for last, and where there are several, all by their last entry. */
+  /** What follows: what was requested last, and where there are several, all by their last entry. */
   private next: Entries | undefined
   private all: Map<string, Entries> | undefined
 

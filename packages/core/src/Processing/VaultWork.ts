@@ -2,9 +2,8 @@ import { Unavailable } from "@card-rewards/domain/Errors"
 import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { Clock, Duration, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Database from "../Database.ts"
+import { backgroundStep, value } from "../Database.ts"
 import { serverErrorOf } from "../Database/Errors.ts"
-import { value } from "../Database.ts"
 import { limitLockWaits } from "../Database/SessionSettings.ts"
 import * as Ledger from "../Ledger.ts"
 import { isOwned } from "../Slots.ts"
@@ -35,7 +34,7 @@ export const make = (): Effect.Effect<number, Unavailable, SqlClient.SqlClient> 
       if (integratorId === undefined) return 0
       return 1 + (yield* Tracing.startDeferred(() => [])(Ledger.work(integratorId)))
     })
-    return Effect.flatMap(SqlClient.SqlClient, (sql) => Database.backgroundStep(sql.withTransaction(work))).pipe(
+    return Effect.flatMap(SqlClient.SqlClient, (sql) => backgroundStep(sql.withTransaction(work))).pipe(
       Effect.tap(() => Effect.sync(() => integratorId !== undefined && failures.delete(integratorId))),
       Effect.catchTag("Unavailable", (error) =>
         integratorId === undefined ? Effect.fail(error) : postpone(failures, integratorId, error)),
@@ -78,7 +77,7 @@ const postpone = Effect.fnUntraced(function*(
 const setWorkAt = Effect.fnUntraced(function*(integratorId: IntegratorId, workAt: number) {
   const sql = yield* SqlClient.SqlClient
   // lockDueVault skips a vault that another transaction has locked, so it need not be postponed
-  yield* Database.backgroundStep(sql`UPDATE vaults SET work_at = ${value.timestamptz(workAt)}
+  yield* backgroundStep(sql`UPDATE vaults SET work_at = ${value.timestamptz(workAt)}
     WHERE integrator_id IN (
       SELECT integrator_id FROM vaults WHERE integrator_id = ${integratorId} AND ${isOwned("integrator_id")}
       FOR UPDATE SKIP LOCKED

@@ -3,6 +3,7 @@ import { createHash, randomBytes } from "node:crypto"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
+import { writePrivate } from "../PrivateFile.ts"
 import { type Binaries, type RunAs, sharedStateDir, succeedsAs } from "./Binaries.ts"
 import { files, type SupervisorOptions } from "./Options.ts"
 
@@ -48,13 +49,6 @@ export const readPassword = (dataDir: string): string => {
   const file = path.join(dataDir, files.password)
   if (!fs.existsSync(file)) writePrivate(file, randomBytes(24).toString("base64url"))
   return fs.readFileSync(file, "utf8")
-}
-
-/** Writes a file of mode 0600 atomically. */
-export const writePrivate = (file: string, content: string): void => {
-  const unfinished = `${file}.${process.pid}`
-  fs.writeFileSync(unfinished, content, { mode: 0o600 })
-  fs.renameSync(unfinished, file)
 }
 
 /**

@@ -78,12 +78,13 @@ export function* problems(definition: ProgramDefinition, publication: Publicatio
 
 /** The violated rules of the definition alone. All of them take time proportional to the definition's size. */
 export function* definitionProblems(definition: ProgramDefinition): Problems {
-  const categoryIds = new Set(definition.categories.map((category) => category.id))
+  const ids = definition.categories.map(({ id }) => id)
+  const categoryIds = new Set(ids)
   const capped = definition.caps.categories.map((cap) => cap.categoryId)
   yield* firstOf(limitProblems(definition))
   yield* between("baseRate", definition.baseRate, maxRate)
   yield* between("holdingPeriodDays", definition.holdingPeriodDays, 365)
-  yield* firstOf(unique((index) => `categories[${index}].id`, definition.categories.map((category) => category.id)))
+  yield* firstOf(unique((index) => `categories[${index}].id`, ids))
   yield* firstOf(mccProblems(definition))
   yield* rateProblems("categoryRates", definition.categoryRates, categoryIds)
   yield* tierProblems(definition, categoryIds)

@@ -9,12 +9,14 @@ import type { EventLog } from "../EventLog.ts"
 import { Refused } from "../Exit.ts"
 import { programs, publishOnce, type StoryProgram } from "./Programs.ts"
 
+/** The webhooks that a step causes, in their order. */
+export type Webhooks = ReadonlyArray<WebhookEventKind>
+
 /** A step that was done. */
 export interface Step {
   readonly name: string
   readonly text: string
-  /** The webhooks that it causes, in their order. */
-  readonly webhooks: ReadonlyArray<WebhookEventKind>
+  readonly webhooks: Webhooks
 }
 
 /** The sandbox of a story. */
@@ -27,7 +29,7 @@ export class Stage extends Context.Service<Stage, {
 }>()("@card-rewards/client/CommandLine/Trigger/Stage") {}
 
 /** Reports a step that was done. */
-export const report = (name: string, text: string, ...webhooks: ReadonlyArray<WebhookEventKind>) =>
+export const report = (name: string, text: string, ...webhooks: Webhooks) =>
   Stage.use((stage) => stage.report({ name, text, webhooks }))
 
 /** The vault's USDC, and the threshold of low funds where there is one, in smallest units. */
@@ -40,7 +42,7 @@ export const readUsdc = Effect.gen(function*() {
 })
 
 /** Deposits USDC; `webhooks` come after that of the deposit. */
-export const deposit = Effect.fnUntraced(function*(amount: bigint, ...webhooks: ReadonlyArray<WebhookEventKind>) {
+export const deposit = Effect.fnUntraced(function*(amount: bigint, ...webhooks: Webhooks) {
   const { api, newId } = yield* Stage
   const reference = Reference.make(yield* newId)
   yield* api.sandbox.deposit({ payload: { reference, amount: { asset: "USDC", amount } } })
@@ -48,7 +50,7 @@ export const deposit = Effect.fnUntraced(function*(amount: bigint, ...webhooks: 
 })
 
 /** Withdraws USDC; `webhooks` come after that of the withdrawal. */
-export const withdraw = Effect.fnUntraced(function*(amount: bigint, ...webhooks: ReadonlyArray<WebhookEventKind>) {
+export const withdraw = Effect.fnUntraced(function*(amount: bigint, ...webhooks: Webhooks) {
   const { api, newId } = yield* Stage
   const reference = Reference.make(yield* newId)
   yield* api.sandbox.withdraw({ payload: { reference, amount: { asset: "USDC", amount } } })
@@ -97,7 +99,7 @@ export const spend = Effect.fnUntraced(function*(
   { program, userId }: Cardholder,
   cents: bigint,
   eventOf: (purchase: Purchase) => SpendEvent,
-  ...webhooks: ReadonlyArray<WebhookEventKind>
+  ...webhooks: Webhooks
 ) {
   const { api, newId } = yield* Stage
   const externalTransactionId = TransactionId.make(yield* newId)

@@ -13,6 +13,7 @@ import {
   spend,
   Stage,
   usdc,
+  type Webhooks,
   withdraw
 } from "./Stage.ts"
 
@@ -34,8 +35,6 @@ const clear = (user: Cardholder, cents: bigint, authorizationId: TransactionId, 
 
 const refund = (user: Cardholder, cents: bigint, originalTransactionId: TransactionId) =>
   spend(user, cents, (purchase) => ({ kind: "refund", ...purchase, originalTransactionId }), "reward.refunded")
-
-type Webhooks = Parameters<typeof deposit> extends [bigint, ...infer Kinds] ? Kinds : never
 
 /** A purchase by a new user. Returns the user, and the id of the clearing. */
 const buy = Effect.fnUntraced(function*(program: "held" | "atOnce") {

@@ -15,7 +15,7 @@ const movements = {
 const date = "2030-01-01"
 const entry = {
   entry: "2",
-  at: at,
+  at,
   asset: "USDC",
   from: "free",
   to: "pending",
@@ -28,7 +28,7 @@ const seal = {
   seal: "1",
   fromEntry: "1",
   toEntry: "2",
-  at: at,
+  at,
   previousHash: "0".repeat(64),
   hash: "697b41238b37472b86b22e3090866bd3e0bc2b0e9270fd837367f6eb33d155ea"
 }
