@@ -6,7 +6,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { addRewards } from "./BulkRewards.ts"
-import { balanceOf, ofAnn, pending, setUp, statesOf, usdc, workAll } from "./LargeVaults.ts"
+import { asIntegrator, balanceOf, ofAnn, pending, setUp, statesOf, usdc, workAll } from "./LargeVaults.ts"
 import { liveMoneyLayer } from "./Spending.ts"
 
 layer(liveMoneyLayer, { excludeTestServices: true })("a claim of any size", (it) => {
@@ -18,7 +18,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a claim of any size", (it)
       const userId = UserId.make("ann")
       yield* addRewards(integratorId, { ...ofAnn, count: 3_000, state: "Claimable", claimableAt: now })
       yield* addRewards(integratorId, { ...ofAnn, ...pending, count: 600, claimableAt: now - 1e7 })
-      assert.isFalse((yield* vault.claim(integratorId, { ...usdc("c", 3_500n), userId })).duplicate)
+      assert.isFalse((yield* asIntegrator(vault.claim(integratorId, { ...usdc("c", 3_500n), userId }))).duplicate)
 
       assert.deepStrictEqual(yield* balanceOf(integratorId, "ann"), {
         awaitingFunding: 0n, pending: 0n, claimable: 100n, paid: 3_500n, owed: 0n
@@ -36,10 +36,10 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a claim of any size", (it)
       // the rewards that became claimable in the claim's own transaction are the oldest
       assert.deepStrictEqual(event, { count: 3_500, shown: 1_000, first: `rw:${integratorId}:ann:clearing:3600:p` })
       assert.deepStrictEqual((yield* statesOf(integratorId))["Paid"], 1_000)
-      assert.isTrue((yield* vault.claim(integratorId, { ...usdc("c", 3_500n), userId })).duplicate)
+      assert.isTrue((yield* asIntegrator(vault.claim(integratorId, { ...usdc("c", 3_500n), userId }))).duplicate)
 
       // a second claim of the same user comes after all of the first
-      yield* vault.claim(integratorId, { ...usdc("c2", 1n), userId })
+      yield* asIntegrator(vault.claim(integratorId, { ...usdc("c2", 1n), userId }))
       assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 99, Paid: 3_501 })
       yield* workAll
       assert.deepStrictEqual(yield* net, [{ paid: 3_501n }])
@@ -56,7 +56,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a claim of any size", (it)
       yield* addRewards(integratorId, { ...ofAnn, count: 40_000, state: "Claimable", claimableAt: now })
       // due already, and as old as some of those
       yield* addRewards(integratorId, { ...ofAnn, ...pending, count: 600, claimableAt: now - 1e6 })
-      yield* (yield* Vault).claim(integratorId, { ...usdc("c", 24_999n), userId: UserId.make("ann") })
+      yield* asIntegrator((yield* Vault).claim(integratorId, { ...usdc("c", 24_999n), userId: UserId.make("ann") }))
       assert.deepStrictEqual(
         yield* sql`SELECT (body::jsonb->'data'->>'rewardCount')::int4 AS count FROM events
           WHERE integrator_id = ${integratorId} AND kind = 'vault.claim_confirmed'`,
@@ -70,7 +70,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a claim of any size", (it)
       const vault = yield* Vault
       const sql = yield* SqlClient.SqlClient
       yield* addRewards(integratorId, { ...ofAnn, count: 1_600, state: "Claimable", claimableAt: now })
-      yield* vault.claim(integratorId, { ...usdc("c", 1_600n), userId: UserId.make("ann") })
+      yield* asIntegrator(vault.claim(integratorId, { ...usdc("c", 1_600n), userId: UserId.make("ann") }))
       // a reward that is older than all that the claim pays, and due only now
       yield* addOlder(integratorId)
       yield* workAll
@@ -89,7 +89,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a claim of any size", (it)
       const { matureRewards } = yield* Processing
       for (const prefix of ["ann", "bob"]) {
         yield* addRewards(integratorId, { prefix, users: "one", count: 1_600, state: "Claimable", claimableAt: now })
-        yield* vault.claim(integratorId, { ...usdc(prefix, 1_600n), userId: UserId.make(prefix) })
+        yield* asIntegrator(vault.claim(integratorId, { ...usdc(prefix, 1_600n), userId: UserId.make(prefix) }))
       }
       const sql = yield* SqlClient.SqlClient
       yield* addRewards(integratorId, { ...pending, prefix: "cid", users: "one", count: 20, claimableAt: now })
