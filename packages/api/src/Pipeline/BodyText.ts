@@ -17,7 +17,7 @@ export const invalid = (message: string) => Effect.fail(new InvalidRequest({ par
 /** The JSON text of a body, unless its nesting or its keys exceed their limits. It is not parsed. */
 export const textOf = (bytes: Uint8Array): Effect.Effect<string, InvalidRequest> => {
   if (bytes.byteLength === 0) return invalid("expected a JSON body")
-  if (!isUtf8(bytes)) return invalid("expected JSON in UTF-8")
+  if (!isUtf8(bytes)) return invalid("expected uncompressed JSON in UTF-8")
   const excess = excessOf(bytes)
   return excess === undefined ? Effect.succeed(decoder.decode(bytes)) : invalid(`expected JSON of at most ${excess}`)
 }

@@ -121,7 +121,7 @@ const put = (title: string, sent: Omit<Case, "title" | "method" | "path" | "part
 
 const contentType = "expected the content type application/json"
 const size = "expected a body of at most 262144 bytes"
-const utf8 = "expected JSON in UTF-8"
+const utf8 = "expected uncompressed JSON in UTF-8"
 const noJson = [
   "{", "}", "{} {}", "{},", "nul", "undefined", "'a'", "{a:1}", "{\"a\":1,}", "NaN", "01", "\u0000", "\t",
   "{\"tier\":\"a\nb\"}", "{\"tier\":\"\\x\"}", "/**/{}", "<a/>", "tier=gold"
