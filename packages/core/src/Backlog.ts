@@ -3,6 +3,7 @@ import type { IntegratorId } from "@card-rewards/domain/Ids"
 import { invalidCursor, type Page } from "@card-rewards/domain/Pagination"
 import {
   maxBacklogCount,
+  type Original,
   printId,
   type SpendEventBacklog,
   type WaitingSpendEvent,
@@ -37,10 +38,8 @@ export class Backlog extends Context.Service<Backlog, {
     Effect.gen(function*() {
       const run = Effect.provideContext(yield* Effect.context<SqlClient.SqlClient | Secrets>())
       return Backlog.of({
-        waiting: Effect.fn("Backlog.waiting")((integratorId, page) =>
-          withinRequestDeadline(waiting(integratorId, page)).pipe(run)
-        ),
-        size: Effect.fn("Backlog.size")((integratorId) => withinRequestDeadline(size(integratorId)).pipe(run))
+        waiting: Effect.fn("Backlog.waiting")(waiting, withinRequestDeadline, run),
+        size: Effect.fn("Backlog.size")(size, withinRequestDeadline, run)
       })
     })
   )
@@ -49,7 +48,7 @@ export class Backlog extends Context.Service<Backlog, {
 interface Row extends StoredContents {
   readonly receivedAt: number
   readonly arrival: bigint
-  readonly originalKind: "authorization" | "clearing"
+  readonly originalKind: Original["kind"]
   readonly originalId: string
 }
 

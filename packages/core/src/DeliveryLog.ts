@@ -72,19 +72,15 @@ export class DeliveryLog extends Context.Service<DeliveryLog, {
           transaction(Effect.flatMap(lockEndpoint(integratorId, id), (endpoint) =>
             redeliver(endpoint, event))).pipe(run)
         ),
-        startReplay: Effect.fn("DeliveryLog.startReplay")((integratorId, id, request, record) =>
-          startReplay(integratorId, id, request, record).pipe(run)
-        ),
-        findReplay: Effect.fn("DeliveryLog.findReplay")((integratorId, id, replayId) =>
-          withinRequestDeadline(findReplay(integratorId, id, replayId)).pipe(run)
-        ),
-        ping: Effect.fn("DeliveryLog.ping")((integratorId, id) => transaction(pingIn(integratorId, id)).pipe(run))
+        startReplay: Effect.fn("DeliveryLog.startReplay")(startReplay, run),
+        findReplay: Effect.fn("DeliveryLog.findReplay")(findReplay, withinRequestDeadline, run),
+        ping: Effect.fn("DeliveryLog.ping")(ping, transaction, run)
       })
     })
   )
 }
 
-const pingIn = Effect.fnUntraced(function*(integratorId: IntegratorId, id: EndpointId) {
+const ping = Effect.fnUntraced(function*(integratorId: IntegratorId, id: EndpointId) {
   const sql = yield* SqlClient.SqlClient
   yield* lockVault(integratorId)
   yield* findEndpoint(integratorId, id)
@@ -97,12 +93,12 @@ const pingIn = Effect.fnUntraced(function*(integratorId: IntegratorId, id: Endpo
   if (vault === undefined) return yield* Effect.die(new Error("an endpoint without a vault"))
   const { event, salt } = vault
   const kind: WebhookEventKind = "webhook.ping"
-  const ping = eventId(salt, event)
-  const body = JSON.stringify({ id: ping, kind, integratorId, createdAt: printTimestamp(createdAt), data: {} })
+  const pingId = eventId(salt, event)
+  const body = JSON.stringify({ id: pingId, kind, integratorId, createdAt: printTimestamp(createdAt), data: {} })
   const traceparent = yield* Tracing.traceparent
   yield* sql`${Tables.events.insert([
-    { integratorId, event, eventId: ping, kind, createdAt, storedAt, body, traceparent }
+    { integratorId, event, eventId: pingId, kind, createdAt, storedAt, body, traceparent }
   ])}`
   yield* wakeEndpoints(sql, [integratorId], storedAt)
-  return ping
+  return pingId
 })

@@ -42,12 +42,8 @@ export class JournalSeals extends Context.Service<JournalSeals, {
       const sql = yield* SqlClient.SqlClient
       const run = Effect.provideService(SqlClient.SqlClient, sql)
       return JournalSeals.of({
-        list: Effect.fn("JournalSeals.list")((integratorId, query) =>
-          withinRequestDeadline(list(integratorId, query)).pipe(run)
-        ),
-        latest: Effect.fn("JournalSeals.latest")((integratorId) =>
-          withinRequestDeadline(latest(integratorId)).pipe(run)
-        ),
+        list: Effect.fn("JournalSeals.list")(list, withinRequestDeadline, run),
+        latest: Effect.fn("JournalSeals.latest")(latest, withinRequestDeadline, run),
         sealNext: Sealing.make().pipe(run, Tracing.deferSpan("JournalSeals.sealNext"))
       })
     })

@@ -54,7 +54,7 @@ export class SealAnchors extends Context.Service<SealAnchors, {
       const run = Effect.provideService(SqlClient.SqlClient, sql)
       return SealAnchors.of({
         owned: withinRequestDeadline(ownedSlots).pipe(run),
-        page: Effect.fn("SealAnchors.page")((after) => withoutDeadline(page(after)).pipe(run)),
+        page: Effect.fn("SealAnchors.page")(page, withoutDeadline, run),
         faultsOf: Effect.fn("SealAnchors.faultsOf")((anchors) =>
           Effect.forEach(anchors, (anchor) => withoutDeadline(sql.withTransaction(faultOf(anchor)))).pipe(
             Effect.map((faults) => faults.flat()),

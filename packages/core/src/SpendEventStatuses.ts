@@ -31,10 +31,11 @@ export class SpendEventStatuses extends Context.Service<SpendEventStatuses, {
     SpendEventStatuses,
     Effect.map(SqlClient.SqlClient, (sql) =>
       SpendEventStatuses.of({
-        get: Effect.fn("SpendEventStatuses.get")((integratorId, identity) =>
-          Database.withinRequestDeadline(get(integratorId, identity)).pipe(
-            Effect.provideService(SqlClient.SqlClient, sql)
-          ))
+        get: Effect.fn("SpendEventStatuses.get")(
+          get,
+          Database.withinRequestDeadline,
+          Effect.provideService(SqlClient.SqlClient, sql)
+        )
       }))
   )
 }

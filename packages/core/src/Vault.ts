@@ -76,7 +76,7 @@ export class Vault extends Context.Service<Vault, {
         get: Effect.fn("Vault.get")((integratorId) =>
           Effect.map(withinRequestDeadline(status(integratorId)), heldAndFree).pipe(run)
         ),
-        status: Effect.fn("Vault.status")((integratorId) => withinRequestDeadline(status(integratorId)).pipe(run)),
+        status: Effect.fn("Vault.status")(status, withinRequestDeadline, run),
         setLowFunds: Effect.fn("Vault.setLowFunds")((integratorId, asset, threshold) =>
           Effect.as(replaceLowFunds(integratorId, asset, threshold), { asset, threshold }).pipe(run)
         ),

@@ -123,10 +123,15 @@ export const printId = (
 ): string =>
   `se:${event.integratorId}:${event.userId}:${event.kind}:${event.externalTransactionId}`
 
+/** The event to which another one of the same user refers. */
+export const Original = Schema.Struct({
+  kind: Schema.Literals(["authorization", "clearing"]),
+  externalTransactionId: TransactionId
+})
+export type Original = typeof Original.Type
+
 /** The event to which an event refers, if any (contract, section 2.1). */
-export const originalOf = (
-  event: SpendEvent
-): { readonly kind: "authorization" | "clearing"; readonly externalTransactionId: TransactionId } | undefined => {
+export const originalOf = (event: SpendEvent): Original | undefined => {
   switch (event.kind) {
     case "authorization":
       return undefined
@@ -146,10 +151,7 @@ export const originalOf = (
 export const WaitingSpendEvent = Schema.Struct({
   id: Schema.String,
   receivedAt: Timestamp,
-  waitingFor: Schema.Struct({
-    kind: Schema.Literals(["authorization", "clearing"]),
-    externalTransactionId: TransactionId
-  }),
+  waitingFor: Original,
   event: SpendEvent
 })
 export type WaitingSpendEvent = typeof WaitingSpendEvent.Type

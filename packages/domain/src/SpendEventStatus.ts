@@ -1,7 +1,7 @@
 import { Schema } from "effect"
-import { ProgramId, TransactionId } from "./Ids.ts"
+import { ProgramId } from "./Ids.ts"
 import { Amount } from "./Money.ts"
-import { SpendEvent } from "./SpendEvent.ts"
+import { Original, SpendEvent } from "./SpendEvent.ts"
 import { Timestamp } from "./Time.ts"
 
 /** Why a clearing earned nothing in a program (decisions, section 9). */
@@ -38,10 +38,7 @@ export const SpendEventStatus = Schema.Struct({
   id: Schema.String,
   receivedAt: Timestamp,
   state: Schema.Literals(["stored", "waiting", "applied"]),
-  waitingFor: Schema.optionalKey(Schema.Struct({
-    kind: Schema.Literals(["authorization", "clearing"]),
-    externalTransactionId: TransactionId
-  })),
+  waitingFor: Schema.optionalKey(Original),
   event: SpendEvent,
   outcomes: Schema.optionalKey(Schema.Array(ProgramOutcome)),
   reason: Schema.optionalKey(WithoutOutcomes)

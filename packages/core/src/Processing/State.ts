@@ -1,4 +1,5 @@
 import type { AuthorizationTotals } from "@card-rewards/domain/Authorization"
+import type { Original } from "@card-rewards/domain/SpendEvent"
 import type { Attributes } from "@card-rewards/domain/User"
 import { columnList, type Row, type RowVersion, rowVersion } from "../Database/Table.ts"
 import type { Catalog } from "../Programs/Catalog.ts"
@@ -105,7 +106,7 @@ export const eventKey = (
 export const isPartlyApplied = ({ position }: Pick<StoredEvent, "position">): boolean => position !== null
 
 /** Kind of the original of an event that refers to one. */
-export const originalKind = ({ kind }: Pick<StoredEvent, "kind">): "clearing" | "authorization" =>
+export const originalKind = ({ kind }: Pick<StoredEvent, "kind">): Original["kind"] =>
   kind === "refund" ? "clearing" : "authorization"
 
 /** Map key of the transaction that an event refers to; undefined where it refers to none. */
