@@ -89,6 +89,7 @@ const steps: ReadonlyArray<readonly [step: string, first: RegExp]> = [
   ["retrying", /\bquarantine\b/],
   ["leasing", /SET worker = \$1|greatest\(t\.cursor,/],
   ["renewing", /^\s*UPDATE webhook_endpoints e SET work_at/],
+  ["polling", /SELECT true AS is_held/],
   ["reading", /FROM webhook_secrets|max_bytes/],
   ["purging", /WHERE deleted_at IS NOT NULL/],
   ["keeping attempts", /SELECT (create_attempts_partitions|keep_delivery_attempts)/],
