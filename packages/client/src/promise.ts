@@ -159,13 +159,16 @@ const built = <Id, Client>(
 }
 
 /**
- * A failure of the source becomes a defect, so that the loop throws it. Of any iterable but an array one item after the
- * other is read, and it is closed at the end.
+ * A failure of the source becomes a defect, so that the loop throws it. Of an iterable that is no array one item after
+ * the other is read, and it is closed at the end.
  */
-const streamOf = <A>(source: Items<A>): Stream.Stream<A> =>
-  Array.isArray(source) ? Stream.fromIterable(source) : Stream.orDie(Stream.fromAsyncIterable(eachOf(source), (e) => e))
+const streamOf = <A>(source: Items<A>): Stream.Stream<A> => {
+  if (Array.isArray(source)) return Stream.fromIterable(source)
+  const items = Symbol.asyncIterator in source ? source : eachOf(source)
+  return Stream.orDie(Stream.fromAsyncIterable(items, (error) => error))
+}
 
-async function* eachOf<A>(source: Items<A>): AsyncGenerator<A, void> {
+async function* eachOf<A>(source: Iterable<A>): AsyncGenerator<A, void> {
   yield* source
 }
 
