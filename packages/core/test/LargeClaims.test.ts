@@ -36,10 +36,10 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a claim of any size", (it)
       // the rewards that became claimable in the claim's own transaction are the oldest
       assert.deepStrictEqual(event, { count: 3_500, shown: 1_000, first: `rw:${integratorId}:ann:clearing:3600:p` })
       assert.deepStrictEqual((yield* statesOf(integratorId))["Paid"], 1_000)
-      assert.isTrue((yield* asIntegrator(vault.claim(integratorId, { ...usdc("c", 3_500n), userId }))).duplicate)
+      assert.isTrue((yield* vault.claim(integratorId, { ...usdc("c", 3_500n), userId })).duplicate)
 
       // a second claim of the same user comes after all of the first
-      yield* asIntegrator(vault.claim(integratorId, { ...usdc("c2", 1n), userId }))
+      yield* vault.claim(integratorId, { ...usdc("c2", 1n), userId })
       assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 99, Paid: 3_501 })
       yield* workAll
       assert.deepStrictEqual(yield* net, [{ paid: 3_501n }])
@@ -70,7 +70,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a claim of any size", (it)
       const vault = yield* Vault
       const sql = yield* SqlClient.SqlClient
       yield* addRewards(integratorId, { ...ofAnn, count: 1_600, state: "Claimable", claimableAt: now })
-      yield* asIntegrator(vault.claim(integratorId, { ...usdc("c", 1_600n), userId: UserId.make("ann") }))
+      yield* vault.claim(integratorId, { ...usdc("c", 1_600n), userId: UserId.make("ann") })
       // a reward that is older than all that the claim pays, and due only now
       yield* addOlder(integratorId)
       yield* workAll
@@ -89,7 +89,7 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a claim of any size", (it)
       const { matureRewards } = yield* Processing
       for (const prefix of ["ann", "bob"]) {
         yield* addRewards(integratorId, { prefix, users: "one", count: 1_600, state: "Claimable", claimableAt: now })
-        yield* asIntegrator(vault.claim(integratorId, { ...usdc(prefix, 1_600n), userId: UserId.make(prefix) }))
+        yield* vault.claim(integratorId, { ...usdc(prefix, 1_600n), userId: UserId.make(prefix) })
       }
       const sql = yield* SqlClient.SqlClient
       yield* addRewards(integratorId, { ...pending, prefix: "cid", users: "one", count: 20, claimableAt: now })

@@ -29,9 +29,6 @@ const processesOf = (dataDir: string): ReadonlyArray<{ readonly pid: number; rea
     }
   })
 
-/** For what never comes: a launcher prepares a database before it is refused. */
-const refusedWithin = "90 seconds"
-
 /** Waits until a launcher says that the service is running. */
 const untilRunning = ({ output }: TestProcess.Running) =>
   until("running", Effect.sync(output), (printed) => printed.includes("Card Rewards is running."), 90)
@@ -39,7 +36,7 @@ const untilRunning = ({ output }: TestProcess.Running) =>
 /** Waits for the end of a launcher that is to exit 1 and leave no process; succeeds with its output. */
 const refusedBy = (launcher: TestProcess.Running, dataDir: string) =>
   Effect.gen(function*() {
-    assert.strictEqual(yield* Effect.timeout(launcher.exit, refusedWithin), 1, launcher.output())
+    assert.strictEqual(yield* Effect.timeout(launcher.exit, "30 seconds"), 1, launcher.output())
     // the supervisor of PostgreSQL stops it after the launcher's end
     yield* until("no process", Effect.sync(() => processesOf(dataDir)), ({ length }) => length === 0, 20)
     return launcher.output()
@@ -106,7 +103,7 @@ describe("npm start", () => {
     Effect.forEach(cases, Effect.fnUntraced(function*([env, line]) {
       const dataDir = yield* folder
       const launcher = yield* launch(dataDir, env)
-      assert.strictEqual(yield* Effect.timeout(launcher.exit, refusedWithin), 1, launcher.output())
+      assert.strictEqual(yield* Effect.timeout(launcher.exit, "30 seconds"), 1, launcher.output())
       assert.strictEqual(launcher.output(), `${line}\n`)
       assert.deepStrictEqual(processesOf(dataDir), [])
     }), { concurrency: 2, discard: true }).pipe(Effect.scoped))
@@ -142,7 +139,7 @@ describe("npm start", () => {
       if (process.getuid?.() === 0) chownSync(dataDir, 65_534, 65_534)
       const foreign = process.getuid?.() === 0 ? dataDir : "/"
       const launcher = yield* launch(foreign)
-      assert.strictEqual(yield* Effect.timeout(launcher.exit, refusedWithin), 1, launcher.output())
+      assert.strictEqual(yield* Effect.timeout(launcher.exit, "30 seconds"), 1, launcher.output())
       assert.match(
         launcher.output(),
         /^DATA_DIR: cannot use \/.*: it belongs to another user \(uid \d+\): choose a folder of your own\n$/

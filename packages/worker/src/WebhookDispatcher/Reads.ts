@@ -28,9 +28,12 @@ export const step = (context: DispatcherContext) => {
         const failedAt = clock.currentTimeMillisUnsafe()
         const refused = reading.filter(({ consumer }) =>
           consumer.recordFailedRead(reading.length, succeeded, failedAt))
-        // a read of another endpoint shows whether the database is the reason
-        if (refused.length === 0) [...consumers].find(({ consumer }) => !consumer.isSuspect)?.consumer.markUnread()
-        if (refused.length === 0) return Effect.failCause(cause)
+        if (refused.length === 0) {
+          // a read of another endpoint shows whether the database is the reason
+          const other = [...consumers].find(({ consumer }) => !consumer.isSuspect)
+          other?.consumer.markUnread()
+          return Effect.failCause(cause)
+        }
         const ids = refused.map(({ request }) => request.integratorId).join(", ")
         return Effect.asVoid(Effect.logError(`Webhooks cannot be read and are left alone for a minute: ${ids}`, cause))
       })
