@@ -174,20 +174,22 @@ layer(liveLayer, { excludeTestServices: true })("the driver, as the service conf
       assert.deepStrictEqual(settings.map(({ setting }) => setting), ["1s", "5s", "30s", "3", "30", "10", "30000"])
     }))
 
-  it.effect("reads what is committed before each statement, whatever the database's default is", () =>
+  it.effect("reads what is committed before each statement and compiles none, whatever the defaults are", () =>
     Effect.gen(function*() {
       const url = yield* makeEmpty
-      const isolation = Effect.gen(function*() {
+      const settings = Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient
-        const [row] = yield* sql.withTransaction(sql<{ level: string }>`
-          SELECT current_setting('transaction_isolation') AS level`)
+        const [row] = yield* sql.withTransaction(sql<{ isolation: string; jit: string }>`
+          SELECT current_setting('transaction_isolation') AS isolation, current_setting('jit') AS jit`)
         const name = sql.literal(new URL(Redacted.value(url)).pathname.slice(1))
         yield* sql`ALTER DATABASE ${name} SET default_transaction_isolation = 'serializable'`
-        return row?.level
+        yield* sql`ALTER DATABASE ${name} SET jit = on`
+        return row
       })
       for (const _ of ["before", "after"]) {
         const fresh = Database.layer({ url, poolSize: 1, applicationName: "test" })
-        assert.strictEqual(yield* Effect.provide(isolation, Layer.fresh(fresh)), "read committed")
+        const found = yield* Effect.provide(settings, Layer.fresh(fresh))
+        assert.deepStrictEqual(found, { isolation: "read committed", jit: "off" })
       }
     }))
 
