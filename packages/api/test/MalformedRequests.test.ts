@@ -107,6 +107,19 @@ it.live("a request without a host is refused in its turn and in JSON, and is the
     assert.isTrue(isClosed)
   }).pipe(Effect.scoped))
 
+it.live("a request with several hosts is refused, and is the last of its connection", () =>
+  Effect.gen(function*() {
+    const { port } = yield* serve
+    for (const version of ["1.0", "1.1"]) {
+      const request = `GET /1 HTTP/${version}\r\nhost: x\r\nhost: x\r\nconnection: keep-alive\r\n\r\n`
+      const [answers] = yield* flood(port, 1, request.repeat(2))
+      const { isClosed = false, text = "" } = answers ?? {}
+      assert.deepStrictEqual(statuses(text), ["400"])
+      assert.include(text, "host: is there several times")
+      assert.isTrue(isClosed)
+    }
+  }).pipe(Effect.scoped))
+
 it.live("of a read full of requests without a host the server makes the first one alone", () =>
   Effect.gen(function*() {
     const { port } = yield* serve

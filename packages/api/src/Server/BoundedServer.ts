@@ -90,8 +90,9 @@ export class BoundedServer extends Server<typeof Request, typeof Response> {
     if (connection === undefined) return true
     this.#recognise(connection, request, response)
     const owner = () => this.#integratorOf(request) ?? connection.client
-    if (request.headers.host === undefined && request.httpVersion === "1.1") {
-      connection.handleLast({ response, owner, handle: () => refuse(response) })
+    const hosts = request.headersDistinct["host"]?.length ?? 0
+    if (hosts > 1 || hosts === 0 && request.httpVersion === "1.1") {
+      connection.handleLast({ response, owner, handle: () => refuse(response, hosts === 0 ? noHost : severalHosts) })
     } else connection.handle({ response, owner, handle: () => void super.emit(event, ...args) })
     return true
   }
@@ -179,11 +180,13 @@ export class BoundedServer extends Server<typeof Request, typeof Response> {
 }
 
 /** Answers 400, as Node does, with the error of the contract. */
-const refuse = (response: Response): void => {
+const refuse = (response: Response, error: typeof InvalidRequest.Encoded): void => {
   response.statusCode = 400
-  response.setHeader("content-type", "application/json").end(JSON.stringify(withoutHost))
+  response.setHeader("content-type", "application/json").end(JSON.stringify(error))
 }
 
-const withoutHost = Schema.encodeSync(InvalidRequest)(
-  new InvalidRequest({ part: "headers", message: "host: is missing" })
-)
+const invalidHeaders = (message: string) =>
+  Schema.encodeSync(InvalidRequest)(new InvalidRequest({ part: "headers", message }))
+
+const noHost = invalidHeaders("host: is missing")
+const severalHosts = invalidHeaders("host: is there several times")
