@@ -69,7 +69,8 @@ $.occurredAt: expected a UTC timestamp such as 2026-12-01T00:00:00.000Z"
     it.effect("of a large body the first problem is shown, and the search for it takes little time", () =>
       Effect.gen(function*() {
         const { send } = yield* TestApi
-        const campaigns = Array.from({ length: 80_000 }, () => ({}))
+        const campaigns = Array.from({ length: 32_000 }, () => ({}))
+        const empty = Array.from({ length: 340_000 }, () => ({}))
         const keysOf = (count: number) =>
           Object.fromEntries(Array.from({ length: count }, (_, index) => [`key${index}`, 1]))
         const keys = keysOf(1_990)
@@ -78,6 +79,8 @@ $.occurredAt: expected a UTC timestamp such as 2026-12-01T00:00:00.000Z"
           [{ ...keys, tier: Array.from({ length: 1_000 }) }, "/v1/users/u", "$.key0: is not known"],
           [keysOf(20_000), "/v1/users/u", "expected JSON of at most 2000 keys in an object"],
           [{ events: [keysOf(80_000)] }, "/v1/spend-events/batch", "expected JSON of at most 2000 keys in an object"],
+          [{ events: [{ empty }] }, "/v1/spend-events/batch", "expected JSON of at most 65536 values"],
+          [empty.slice(0, 80_000), "/v1/users/u", "expected JSON of at most 65536 values"],
           [clearing({ ...keys, merchant: keys }), "/v1/spend-events", "$.key0: is not known"],
           [clearing(keysOf(200)), "/v1/spend-events", "$.key0: is not known"],
           [{ events: [keys], ...keys }, "/v1/spend-events/batch", "$.key0: is not known"]

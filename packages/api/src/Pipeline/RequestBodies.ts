@@ -6,7 +6,7 @@ import type { HttpServerRequest } from "effect/http"
 import type { Readable } from "node:stream"
 import { maxChunks } from "../Server/Request.ts"
 import { RequestTurns } from "../Server/RequestTurns.ts"
-import { invalid, textOf } from "./BodyText.ts"
+import { invalid, textOf, uncompressed } from "./BodyText.ts"
 import { OwnerShares } from "./OwnerShares.ts"
 import * as Refusals from "./Refusals.ts"
 
@@ -72,6 +72,7 @@ export class RequestBodies extends Context.Service<RequestBodies, {
           if (contentType === undefined || !isJson(contentType)) {
             return invalid("expected the content type application/json")
           }
+          if (isCoded(request)) return invalid(uncompressed)
           const length = announcedBytes(request)
           if (length > maxBytes) return invalid(tooLarge(maxBytes))
           const message = NodeHttpServerRequest.toIncomingMessage(request)
@@ -101,6 +102,12 @@ export const announcedBytes = ({ headers }: HttpServerRequest.HttpServerRequest)
 const isJson = (contentType: string): boolean =>
   contentType === "application/json" ||
   /^application\/json\s*(?:;\s*(?:charset\s*=\s*"?utf-?8"?\s*(?:;\s*)?)?)?$/i.test(contentType)
+
+/** Whether the body is sent in another coding than chunks. Node hands over what `gzip, chunked` has in the chunks. */
+const isCoded = ({ headers }: HttpServerRequest.HttpServerRequest): boolean => {
+  const { "content-encoding": content = "identity", "transfer-encoding": transfer = "chunked" } = headers
+  return content.toLowerCase() !== "identity" || transfer.toLowerCase() !== "chunked"
+}
 
 const tooLarge = (maxBytes: number) => `expected a body of at most ${maxBytes} bytes`
 

@@ -165,6 +165,10 @@ const texts: ReadonlyArray<Case> = [
       message: utf8
     }
   ),
+  put("a body that is said to be compressed", { raw: "{}", headers: { "content-encoding": "gzip" }, message: utf8 }),
+  put("chunks that are said to be compressed", {
+    raw: "{}", headers: { "content-length": "", "transfer-encoding": "gzip, chunked" }, message: utf8
+  }),
   put("a body of 256 KiB and a byte", { raw: "{}".padEnd(256 * 1024 + 1), message: size }),
   put("a body far over 256 KiB", { raw: " ".repeat(1_000_000), message: size }),
   put("a chunked body over 256 KiB", {
