@@ -14,7 +14,7 @@ import { Quotes } from "@card-rewards/core/Quotes"
 import { Rewards } from "@card-rewards/core/Rewards"
 import { SandboxClock } from "@card-rewards/core/SandboxClock"
 import { Secrets, type SecretsKey } from "@card-rewards/core/Secrets"
-import { type Limits as SimulationLimits, Simulations } from "@card-rewards/core/Simulations"
+import { type Limits as SimulationLimits, Simulations, type TakePermit } from "@card-rewards/core/Simulations"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
 import { SpendEventStatuses } from "@card-rewards/core/SpendEventStatuses"
 import { Statements } from "@card-rewards/core/Statements"
@@ -22,7 +22,7 @@ import { Users } from "@card-rewards/core/Users"
 import { Vault } from "@card-rewards/core/Vault"
 import { WebhookEndpoints } from "@card-rewards/core/WebhookEndpoints"
 import type { VaultId } from "@card-rewards/domain/Ids"
-import { Effect, Layer, type Semaphore } from "effect"
+import { Effect, Layer } from "effect"
 import { HandlerSlots } from "./Pipeline/HandlerSlots.ts"
 
 /** What the services of every cell are built with. */
@@ -33,7 +33,7 @@ export interface Options {
   /** The decisions' where absent. */
   readonly simulationLimits?: SimulationLimits
   /** What the simulations of all cells of the process hold; a cell has its own where absent. */
-  readonly simulationPermits?: Semaphore.Semaphore
+  readonly takeSimulationPermit?: TakePermit
   /** The number of the process's cells; 1 where absent. */
   readonly cellCount?: number
   /** The cell's name where there are several. */
@@ -85,7 +85,7 @@ export const make = Effect.fnUntraced(function*(database: Database.DatabaseConfi
       Quotes.layer,
       Rewards.layer,
       SandboxClock.layer,
-      Simulations.layer(options.simulationLimits, options.simulationPermits),
+      Simulations.layer(options.simulationLimits, options.takeSimulationPermit),
       SpendEvents.layer,
       SpendEventStatuses.layer,
       Statements.layer,

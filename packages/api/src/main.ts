@@ -11,7 +11,7 @@ import * as Server from "./Server.ts"
 /** The api's process: reads the environment, builds everything, and only then listens. */
 const serve = Effect.gen(function*() {
   const config = yield* Configuration.load
-  const cells = yield* Layer.build(Cells.layer({ ...config, simulationPermits: makePermits() }))
+  const cells = yield* Layer.build(Cells.layer({ ...config, takeSimulationPermit: makePermits() }))
   const { answer, integratorOf } = yield* Effect.provideContext(Http.make(config), cells)
   const server = yield* Layer.build(Server.layer({ ...config, integratorOf }))
   yield* HttpServer.serveEffect(answer).pipe(

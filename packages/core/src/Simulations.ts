@@ -12,7 +12,7 @@ import {
   type SimulationRequest,
   SimulationTooLarge
 } from "@card-rewards/domain/Simulation"
-import { Array, Context, Effect, Layer, Option, Semaphore } from "effect"
+import { Array, Context, Effect, Layer, type Scope, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
 import { CandidateRun } from "./Simulations/CandidateRun.ts"
@@ -29,8 +29,8 @@ export class Simulations extends Context.Service<Simulations, {
   /**
    * Compares what the candidate would have paid for purchases with `from ≤ P < to` with what the program paid, on one
    * snapshot. The check that the program exists precedes those of the candidate, and these precede the check of the
-   * size. Fails with {@link Unavailable} while a simulation of the integrator, or {@link maxConcurrent} of all, run in
-   * this process.
+   * size. Fails with {@link Unavailable} while a simulation of the integrator runs or waits in this process, or has
+   * waited for 30 s: {@link maxConcurrent} run at the same time.
    */
   readonly simulate: (
     integratorId: IntegratorId,
@@ -42,12 +42,12 @@ export class Simulations extends Context.Service<Simulations, {
 }>()("@card-rewards/core/Simulations") {
   /**
    * `limits` are 1,000,000 purchases, as many refunds of them, and 60 s by default (decisions, section 9); tests set
-   * others. `permits` are those of all cells of the process, its own by default.
+   * others. `takePermit` takes those of all cells of the process, its own by default.
    */
   static readonly layer = (
     limits: Limits = { transactions: maxSimulatedTransactions, millis: maxSimulationMillis },
-    permits: Semaphore.Semaphore = makePermits()
-  ): Layer.Layer<Simulations, never, SqlClient.SqlClient> => Layer.effect(Simulations, make(limits, permits))
+    takePermit: TakePermit = makePermits()
+  ): Layer.Layer<Simulations, never, SqlClient.SqlClient> => Layer.effect(Simulations, make(limits, takePermit))
 }
 
 /** Purchases that one simulation may evaluate, as many refunds of them, and milliseconds that it may take. */
@@ -59,8 +59,17 @@ export interface Limits {
 /** The maximum number of simulations that one process runs concurrently: each occupies a connection of the api. */
 const maxConcurrent = 2
 
-/** What each running simulation of a process holds one of. */
-export const makePermits = (): Semaphore.Semaphore => Semaphore.makeUnsafe(maxConcurrent)
+/** Waits for one of the permits of a process, in order, and holds it until the scope closes. */
+export type TakePermit = Effect.Effect<void, never, Scope.Scope>
+
+/** Makes the permits of a process. */
+export const makePermits = (): TakePermit => Semaphore.makeUnsafe(maxConcurrent).takeScoped(1)
+
+/**
+ * How long a simulation waits for others to end. While further ones were refused at once, two integrators that
+ * simulated again and again kept all others from it.
+ */
+const maxWaitMillis = 30_000
 
 /** The number of rows that are evaluated without a pause for other requests: less than 10 ms for any candidate. */
 const sliceRows = 50
@@ -68,9 +77,10 @@ const sliceRows = 50
 /** PostgreSQL's statement timeout exceeds the simulation's limit by this, in case the process cannot cancel it. */
 const graceMillis = 5_000
 
-const make = Effect.fnUntraced(function*(limits: Limits, permits: Semaphore.Semaphore) {
+const make = Effect.fnUntraced(function*(limits: Limits, takePermit: TakePermit) {
   const sql = yield* SqlClient.SqlClient
   const simulating = new Set<IntegratorId>()
+  const permit = Effect.timeoutOrElse(takePermit, { duration: maxWaitMillis, orElse: () => tooManyAreRunning })
 
   const once = <A, E, R>(integratorId: IntegratorId, simulation: Effect.Effect<A, E, R>) =>
     Effect.acquireUseRelease(
@@ -127,12 +137,10 @@ const make = Effect.fnUntraced(function*(limits: Limits, permits: Semaphore.Sema
         }))
         return run.finish()
       }))
-      const simulation = yield* once(integratorId, permits.withPermitsIfAvailable(1)(Database.withDeadline(
-        limits.millis,
-        Effect.provideService(running, SqlClient.SqlClient, sql),
-        () => tooLarge(`it takes more than ${limits.millis / 1_000} s`)
-      )))
-      return Option.isSome(simulation) ? simulation.value : yield* tooManyAreRunning
+      const provided = Effect.provideService(running, SqlClient.SqlClient, sql)
+      const tooLong = tooLarge(`it takes more than ${limits.millis / 1_000} s`)
+      const bounded = Database.withDeadline(limits.millis, provided, () => tooLong)
+      return yield* once(integratorId, Effect.scoped(Effect.andThen(permit, bounded)))
     }
   )
 

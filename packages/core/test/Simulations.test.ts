@@ -3,7 +3,7 @@ import { type IntegratorId, ProgramId } from "@card-rewards/domain/Ids"
 import { Simulation } from "@card-rewards/domain/Simulation"
 import { processAll } from "@card-rewards/testing/EventProcessing"
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Schema } from "effect"
+import { Deferred, Effect, Fiber, Layer, Queue, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { lived, program, request, send, services } from "./Simulations/Lived.ts"
@@ -18,6 +18,10 @@ const stored = Effect.gen(function*() {
     sql<{ content: string }>`SELECT md5(coalesce(string_agg(t::text, ';' ORDER BY t::text), '')) AS content
       FROM ${sql(name)} t`.pipe(Effect.map(([row]) => [name, row?.content])))
 })
+
+/** The first name that is another one. */
+const takeOther = (names: Queue.Queue<string>, name: string) =>
+  Effect.repeat(Queue.take(names), { until: (one) => one !== name })
 
 layer(services)("a simulation", (it) => {
   it.effect("compares what a candidate would have paid with what was paid, and stores nothing", () =>
@@ -123,30 +127,44 @@ layer(services)("a simulation", (it) => {
       assert.notDeepEqual(yield* simulate(id, program, request(), []), expected)
     }))
 
-  it.effect("run two at a time in all cells of a process together", () =>
+  it.effect("run two at a time in all cells of a process together, in the order of their requests", () =>
     Effect.gen(function*() {
-      const permits = makePermits()
-      const start = Effect.fnUntraced(function*(onProgress: Effect.Effect<void>) {
-        const id = yield* lived
-        return yield* Effect.flatMap(Simulations, ({ simulate }) =>
-          simulate(id, program, request(), [], () => onProgress)).pipe(
-            // the services of another cell
-            Effect.provide(Layer.fresh(Simulations.layer(undefined, permits)))
-          )
+      const waiting = yield* Queue.unbounded<void>()
+      // the time limit begins before
+      const observed = Effect.andThen(Effect.yieldNow, Queue.offer(waiting, undefined))
+      const takePermit = Effect.andThen(observed, makePermits())
+      const began = yield* Queue.unbounded<string>()
+      // they set the clock
+      const ids = yield* Effect.all(Array.from({ length: 5 }, () => lived))
+      /** A simulation of another cell's services that runs until it is told to end. */
+      const start = Effect.fnUntraced(function*(name: string) {
+        const id = ids.pop()
+        assert.isDefined(id)
+        const end = yield* Deferred.make<void>()
+        const simulating = Effect.flatMap(Simulations, ({ simulate }) =>
+          simulate(id, program, request(), [], () =>
+            Effect.andThen(Queue.offer(began, name), Deferred.await(end))))
+        const fiber = yield* Effect.forkChild(
+          Effect.provide(simulating, Layer.fresh(Simulations.layer(undefined, takePermit)))
+        )
+        yield* Queue.take(waiting)
+        return { fiber, end: Deferred.succeed(end, undefined) }
       })
-      const fibers: Array<Fiber.Fiber<unknown, unknown>> = []
-      for (let count = 0; count < 2; count++) {
-        const started = yield* Deferred.make<void>()
-        const lengthy = Effect.andThen(Deferred.succeed(started, undefined), Effect.never)
-        fibers.push(yield* Effect.forkChild(start(lengthy)))
-        yield* Deferred.await(started)
-      }
-      assert.deepInclude(yield* Effect.flip(start(Effect.void)), { _tag: "Unavailable" })
-      yield* Fiber.interruptAll(fibers)
-      yield* start(Effect.void)
+      const one = yield* start("one")
+      yield* start("two")
+      const three = yield* start("three")
+      yield* TestClock.adjust(20_000)
+      yield* start("four")
+      assert.sameMembers(yield* Queue.takeN(began, 2), ["one", "two"])
+      yield* TestClock.adjust(10_000)
+      assert.deepInclude(yield* Effect.flip(Fiber.join(three.fiber)), { _tag: "Unavailable" })
+      yield* start("five")
+      yield* one.end
+      yield* Fiber.await(one.fiber)
+      assert.strictEqual(yield* takeOther(began, "one"), "four")
     }))
 
-  it.effect("fails after its time limit; two run at a time, one of an integrator, and more are refused with 503", () =>
+  it.effect("fails after its time limit; of an integrator one runs, and another is refused with 503", () =>
     Effect.gen(function*() {
       const id = yield* lived
       const { simulate } = yield* Simulations
@@ -162,7 +180,6 @@ layer(services)("a simulation", (it) => {
       assert.strictEqual(second._tag, "Unavailable")
       assert.include(second.message, "A simulation of this integrator is running")
       lengthy.push(yield* start(yield* lived))
-      assert.strictEqual((yield* Effect.flip(simulate(yield* lived, program, request(), [])))._tag, "Unavailable")
       yield* TestClock.adjust(60_000)
       for (const fiber of lengthy) {
         assert.strictEqual((yield* Effect.flip(Fiber.join(fiber)))._tag, "SimulationTooLarge")
