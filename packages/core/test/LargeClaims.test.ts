@@ -81,6 +81,19 @@ layer(liveMoneyLayer, { excludeTestServices: true })("a claim of any size", (it)
       )
     }))
 
+  it.effect("large claims of several users are all finished, also where nothing else is due", () =>
+    Effect.gen(function*() {
+      const { integratorId, now } = yield* setUp
+      const vault = yield* Vault
+      for (const prefix of ["ann", "bob"]) {
+        yield* addRewards(integratorId, { prefix, users: "one", count: 1_100, state: "Claimable", claimableAt: now })
+        yield* vault.claim(integratorId, { ...usdc(prefix, 1_100n), userId: UserId.make(prefix) })
+      }
+      assert.deepStrictEqual(yield* statesOf(integratorId), { Claimable: 200, Paid: 2_000 })
+      yield* workAll
+      assert.deepStrictEqual(yield* statesOf(integratorId), { Paid: 2_200 })
+    }))
+
   it.effect("rewards of others mature while large claims are paid, and those of the claiming users afterwards", () =>
     Effect.gen(function*() {
       yield* workAll
