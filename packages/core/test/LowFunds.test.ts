@@ -103,4 +103,19 @@ layer(liveMoneyLayer, { excludeTestServices: true })("low funds", (it) => {
       yield* move("withdraw", 50n)
       assert.deepStrictEqual((yield* history(integratorId)).noticed, [149n, 50n])
     }))
+
+  it.effect("may have their threshold changed while money moves", () =>
+    Effect.gen(function*() {
+      const { integratorId } = yield* setUp("changes", 1)
+      const { deposit, get, removeLowFunds, setLowFunds } = yield* Vault
+      const steps = Array.from({ length: 60 }, (_, index) => [
+        Effect.asVoid(deposit(integratorId, { reference: Reference.make(`d${index}`), amount: usdc(1n) })),
+        Effect.asVoid(
+          index % 2 === 0 ? setLowFunds(integratorId, "USDC", 1n) : removeLowFunds(integratorId, "USDC")
+        )
+      ])
+      yield* Effect.forEach(steps.flat(), (step) => step, { concurrency: 8, discard: true })
+      const { balances } = yield* get(integratorId)
+      assert.deepStrictEqual(balances[0], { asset: "USDC", held: 60n, free: 60n })
+    }))
 })
