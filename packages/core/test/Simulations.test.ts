@@ -91,6 +91,19 @@ layer(services)("a simulation", (it) => {
       assert.deepStrictEqual(after, { ...before, transactions: before.transactions + 1 })
     }))
 
+  it.effect("frees cap room at each refund of a purchase", () =>
+    Effect.gen(function*() {
+      const id = yield* lived
+      const { simulate } = yield* Simulations
+      const before = yield* simulate(id, program, request(), [])
+      // what the second refund of c2 takes off its 0.85 is left for c11
+      yield* send(id, ["refund", "ann", "r3", 1_000, "5411", "11-26", { originalTransactionId: "c2" }])
+      yield* send(id, ["clearing", "ann", "c11", 10_000, "5411", "11-27"])
+      yield* processAll
+      const { transactions, wouldPay } = yield* simulate(id, program, request(), [])
+      assert.deepStrictEqual([transactions, wouldPay], [before.transactions + 1, before.wouldPay])
+    }))
+
   it.effect("of a period without purchases is empty", () =>
     Effect.gen(function*() {
       const id = yield* lived
