@@ -66,6 +66,9 @@ layer(services, { excludeTestServices: true })("reading", (it) => {
         userId,
         amount: { asset: "USDC", amount: 6_500_000n }
       })
+      // without effect
+      const euro = { currency: "EUR", amount: "100" }
+      yield* send("refund", "in euros", 1, { originalTransactionId: "x:1", amount: euro })
       yield* send("refund", "r1", 2_500, { originalTransactionId: "x:1" })
       yield* send("refund", "r2", 9_000, { originalTransactionId: "x:1" })
       yield* send("clearing", "x:2", 10_000)
