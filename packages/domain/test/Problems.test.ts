@@ -126,6 +126,32 @@ describe("a list of a definition", () => {
     assert.lengthOf(found, 1 + 501 + 501 + 1)
   })
 
+  it("has no unknown key in any of its objects", () => {
+    const more = { misspelt: 0 }
+    const body = {
+      ...more,
+      categories: [more],
+      categoryRates: [more],
+      tiers: [{ ...more, categoryRates: [more] }],
+      campaigns: [more],
+      caps: { ...more, categories: [more] },
+      exclusions: more,
+      eligibility: more
+    }
+    assert.deepStrictEqual(unknownKeys(body), [
+      "misspelt: is not known",
+      "categories[0].misspelt: is not known",
+      "categoryRates[0].misspelt: is not known",
+      "tiers[0].misspelt: is not known",
+      "tiers[0].categoryRates[0].misspelt: is not known",
+      "campaigns[0].misspelt: is not known",
+      "caps.misspelt: is not known",
+      "caps.categories[0].misspelt: is not known",
+      "exclusions.misspelt: is not known",
+      "eligibility.misspelt: is not known"
+    ])
+  })
+
   it("has at most 500 unknown keys that are named", () => {
     const body = Object.fromEntries(times(501, (index) => [`k${index}`, 0]))
     assert.lengthOf(unknownKeys(body), 501)
