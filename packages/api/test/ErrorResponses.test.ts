@@ -62,6 +62,17 @@ layer(TestApi.layer(), { excludeTestServices: true })("what no endpoint answers"
       assert.strictEqual((yield* api.send("GET", "/%76%31/users/semi;colon")).status, 200)
     }))
 
+  it.effect("the longest ids fit in a path, also where each character is a percent sign", () =>
+    Effect.gen(function*() {
+      const api = yield* TestApi
+      const longest = encodeURIComponent("%".repeat(128))
+      // its own user's, of an integrator, a user, a transaction and a program
+      const reward = `rw:${longest}:${longest}:clearing:${longest}:${longest}`
+      const read = yield* api.send("GET", `/v1/users/${longest}/rewards/${reward}/explanation`)
+      assert.strictEqual(read.status, 404)
+      assert.strictEqual(read.body["resource"], "reward")
+    }))
+
   it.effect("bad percent-encoding is refused only after 401", () =>
     Effect.gen(function*() {
       const api = yield* TestApi
