@@ -190,6 +190,14 @@ describe("KeyChecks", () => {
     }).pipe(Effect.provide(layer))
   })
 
+  it.effect("uses are written at the end, however short ago they were", () => {
+    const { database, layer } = make()
+    return Effect.gen(function*() {
+      assert.strictEqual(yield* Effect.provide(check(), layer), "accepted")
+      assert.strictEqual(database.marks, 1)
+    })
+  })
+
   it.effect("a key of another form is refused without a look-up", () => {
     const { database, layer } = make()
     return Effect.gen(function*() {
