@@ -50,4 +50,10 @@ describe("a statement", () => {
     assert.isUndefined(runway(statement([0n, 0n]), 920n, now))
     assert.strictEqual(runway(statement([1n, 1n, 1n, 1n]), 10n ** 9n, now)?.until, undefined)
   })
+
+  it("does not count what refunds took off rewards as spent", () => {
+    const day = { day: start, free: 920n, ...noMovements, deposits: 1_000n, earned: 100n, refunded: 20n }
+    const refunded = statementOf({ asset: "USDC", from: start, to: start, today: start }, [day])
+    assert.strictEqual(runway(refunded, 920n, (start + 1) * dayMillis)?.perDay, 80n)
+  })
 })
