@@ -152,6 +152,22 @@ layer(services, { excludeTestServices: true })("DeliveryLog", (it) => {
       assert.strictEqual(yield* workAt, probeAt)
     }))
 
+  it.effect("a changed URL wakes an endpoint that nobody holds", () =>
+    Effect.gen(function*() {
+      const integratorId = yield* setUp
+      const sql = yield* SqlClient.SqlClient
+      yield* (yield* DeliveryLog).ping(integratorId, id)
+      const lease = yield* leaseOf(integratorId)
+      yield* recordOf(lease, (yield* readOf(lease)).events, 500, { cursor: 1n })
+      yield* sql`UPDATE retries SET next_attempt_at = now() + interval '12 hours' WHERE integrator_id = ${integratorId}`
+      yield* releaseOf(lease)
+      yield* (yield* WebhookEndpoints).update(integratorId, id, `${url}b`)
+      const [row] = yield* sql<{ at: number }>`SELECT work_at AS at FROM webhook_endpoints
+        WHERE integrator_id = ${integratorId}`
+      assert.isAtMost(row?.at ?? Infinity, yield* Clock.currentTimeMillis)
+      assert.lengthOf((yield* readOf(yield* leaseOf(integratorId), 1n)).retries, 1)
+    }))
+
   it.effect("a deleted endpoint's retries are removed batch by batch; a changed URL's become due", () =>
     Effect.gen(function*() {
       const integratorId = yield* setUp
