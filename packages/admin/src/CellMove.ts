@@ -71,7 +71,9 @@ export const move = Effect.fnUntraced(function*(input: Move) {
 const moveAll = Effect.fnUntraced(function*(input: Move, pair: Pair) {
   const slots = [...input.slots].toSorted((one, other) => one - other)
   const planned = yield* nextSteps(pair, input, slots)
-  yield* input.record([...planned.keys()].every((step) => step === "done") ? "unchanged" : "began")
+  const isDone = [...planned.keys()].every((step) => step === "done")
+  yield* input.record(isDone ? "unchanged" : "began")
+  if (isDone) return []
   const sizes = yield* Tables.sizesOf(pair.source, slots)
   // most of it, before any slot waits for it
   yield* advanceArrivals(pair)

@@ -53,12 +53,17 @@ layer(emptyDatabase, { excludeTestServices: true })("logins that are no superuse
       yield* sql`CREATE ROLE ${sql(operator)} LOGIN PASSWORD 'secret' IN ROLE card_rewards_admin`
       yield* runAs(operator, "integrator", "create", "acme")
       yield* runAs(operator, "vault", "deposit", "acme", "d1", "USDC", "5")
-      yield* runAs(owner, "cells", "move", "--slots", "0-255", "--from", "a", "--to", "b", "--delete-after", "0")
+      const move = ["cells", "move", "--slots", "0-255", "--from", "a", "--to", "b", "--delete-after", "0"]
+      yield* runAs(owner, ...move)
+      // nothing is left to do, which needs no rights
+      yield* runAs(operator, ...move)
       yield* runAs(operator, "integrator", "suspend", "acme")
       const { actions } = JSON.parse(yield* runAs(operator, "actions", "--json"))
       const shown: ReadonlyArray<ReadonlyArray<string>> = actions.flatMap((one: Record<string, string>) =>
         `${one["cell"]}`.split(",").map((cell) => [`${one["login"]} ${one["command"]}`, cell]))
       assert.deepStrictEqual(shown.map((row) => row.join(" in ")).toSorted(), [
+        `${operator} cells move in a`,
+        `${operator} cells move in b`,
         `${operator} integrator create in a`,
         `${operator} integrator create in b`,
         `${operator} integrator suspend in b`,
