@@ -9,8 +9,15 @@ interface Size {
 
 const connections = 20
 
-/** 240 KiB in which every object is wrong in four ways. */
-const emptyCampaigns = JSON.stringify({ campaigns: Array.from({ length: 80_000 }, () => ({})) })
+/** Nearly as many objects as a body may have, every one wrong in four ways. */
+const emptyObjects = Array.from({ length: 32_000 }, () => ({}))
+const emptyCampaigns = JSON.stringify({ campaigns: emptyObjects })
+
+/** As many in one event. */
+const emptyValues = JSON.stringify({ events: [{ emptyObjects }] })
+
+/** Nearly 1 MiB of them. */
+const tooManyValues = JSON.stringify({ events: [{ values: Array.from({ length: 340_000 }, () => ({})) }] })
 
 /** Nearly 1 MiB in one event, none of whose keys is known. */
 const keys = `{"events":[{${Array.from({ length: 80_000 }, (_, index) => `"a${index}":1`).join()}}]}`
@@ -30,6 +37,8 @@ export const costlyRequests = Attack.make({
     const chunked = { ...key, "content-type": "application/json", "transfer-encoding": "chunked" }
     const requests = [
       Sockets.request("PUT", "/v1/programs/costly/versions/1", key, emptyCampaigns),
+      Sockets.request("POST", "/v1/spend-events/batch", key, emptyValues),
+      Sockets.request("POST", "/v1/spend-events/batch", key, tooManyValues),
       Sockets.request("POST", "/v1/spend-events/batch", key, keys),
       `${Sockets.request("POST", "/v1/spend-events", chunked)}${chunks}0\r\n\r\n`,
       Sockets.request("POST", "/v1/spend-events", key, "{}").replace(
