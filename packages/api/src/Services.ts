@@ -32,7 +32,7 @@ export interface Options {
   readonly allowPrivateNetwork: boolean
   /** The decisions' where absent. */
   readonly simulationLimits?: SimulationLimits
-  /** What the simulations of all cells of the process hold; a cell has its own where absent. */
+  /** Takes one of the permits for simulations of all cells of the process; a cell has its own where absent. */
   readonly takeSimulationPermit?: TakePermit
   /** The number of the process's cells; 1 where absent. */
   readonly cellCount?: number

@@ -66,7 +66,7 @@ export class Programs extends HttpApiGroup.make("programs").add(
       "do not apply; a candidate that violates another rule is refused as in a publication. Caps count from the " +
       "start of the month of `from`. " +
       "A simulation evaluates at most 1,000,000 purchases, and takes at most a minute. An integrator has one " +
-      "simulation at a time; a second one is 503."
+      "simulation at a time; a second one is 503. So is one that has waited half a minute for those of others."
   })).annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "ignore" })
 ).middleware(RequestPipeline)
   .annotate(OpenApi.Description, "Reward programs and their immutable versions.") {}
