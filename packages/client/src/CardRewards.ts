@@ -1,5 +1,5 @@
 import { RequestPipeline } from "@card-rewards/domain/http/RequestPipeline"
-import { maxSimulationMillis } from "@card-rewards/domain/Simulation"
+import { maxSimulationMillis, maxSimulationWaitMillis } from "@card-rewards/domain/Simulation"
 import { BareIntegratorApi, BareSandboxApi } from "@card-rewards/domain/http/BareApi"
 import { Context, Layer, Redacted } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
@@ -59,5 +59,5 @@ const authorization = (options: CardRewardsOptions) =>
   HttpApiMiddleware.layerClient(RequestPipeline, ({ endpoint, next, request }) =>
     sendWithRetries(HttpClientRequest.setHeader(request, "x-api-key", Redacted.value(options.apiKey)), next, {
       ...options.timeouts,
-      workMillis: endpoint.identifier === "simulate" ? maxSimulationMillis : 0
+      workMillis: endpoint.identifier === "simulate" ? maxSimulationMillis + maxSimulationWaitMillis : 0
     }))

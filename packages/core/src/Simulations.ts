@@ -8,6 +8,7 @@ import {
   maxSimulatedTransactions,
   maxSimulationKeys,
   maxSimulationMillis,
+  maxSimulationWaitMillis,
   type Simulation,
   type SimulationRequest,
   SimulationTooLarge
@@ -59,17 +60,14 @@ export interface Limits {
 /** The maximum number of simulations that one process runs concurrently: each occupies a connection of the api. */
 const maxConcurrent = 2
 
-/** Waits for one of the permits of a process, in order, and holds it until the scope closes. */
+/**
+ * Waits for one of the permits of a process, in order, and holds it until the scope closes. While further simulations
+ * were refused at once, two integrators that simulated again and again kept all others from it.
+ */
 export type TakePermit = Effect.Effect<void, never, Scope.Scope>
 
 /** Makes the permits of a process. */
 export const makePermits = (): TakePermit => Semaphore.makeUnsafe(maxConcurrent).takeScoped(1)
-
-/**
- * How long a simulation waits for others to end. While further ones were refused at once, two integrators that
- * simulated again and again kept all others from it.
- */
-const maxWaitMillis = 30_000
 
 /** The number of rows that are evaluated without a pause for other requests: less than 10 ms for any candidate. */
 const sliceRows = 50
@@ -80,7 +78,8 @@ const graceMillis = 5_000
 const make = Effect.fnUntraced(function*(limits: Limits, takePermit: TakePermit) {
   const sql = yield* SqlClient.SqlClient
   const simulating = new Set<IntegratorId>()
-  const permit = Effect.timeoutOrElse(takePermit, { duration: maxWaitMillis, orElse: () => tooManyAreRunning })
+  const duration = maxSimulationWaitMillis
+  const permit = Effect.timeoutOrElse(takePermit, { duration, orElse: () => tooManyAreRunning })
 
   const once = <A, E, R>(integratorId: IntegratorId, simulation: Effect.Effect<A, E, R>) =>
     Effect.acquireUseRelease(

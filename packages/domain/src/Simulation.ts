@@ -10,6 +10,9 @@ import { Timestamp } from "./Time.ts"
 export const maxSimulatedTransactions = 1_000_000
 export const maxSimulationMillis = 60_000
 
+/** How long a simulation waits at most for those of others to end, in milliseconds. */
+export const maxSimulationWaitMillis = 30_000
+
 /** The most entries of a simulation's list: there may be as many months, or tiers, as purchases. */
 export const maxSimulationKeys = 10_000
 
