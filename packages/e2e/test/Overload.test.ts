@@ -98,6 +98,11 @@ layer(Target.layer, { excludeTestServices: true })("under more load than it can 
     Effect.gen(function*() {
       const target = yield* Target
       const client = clientOf(target, 2_000)
+      // connected before what is timed
+      yield* Effect.all(Array.from({ length: 2_000 }, () => expect(204, client.send("GET", "/health"))), {
+        concurrency: "unbounded",
+        discard: true
+      })
       const sql = yield* AdminSql.connect(Redacted.make(target.url))
       yield* sql.withTransaction(Effect.gen(function*() {
         yield* sql`LOCK TABLE spend_event_queue IN ACCESS EXCLUSIVE MODE`
