@@ -72,6 +72,7 @@ const moveAll = Effect.fnUntraced(function*(input: Move, pair: Pair) {
   const slots = [...input.slots].toSorted((one, other) => one - other)
   const planned = yield* nextSteps(pair, input, slots)
   const isDone = [...planned.keys()].every((step) => step === "done")
+  if (!isDone) yield* Effect.forEach([pair.source, pair.target], requireOwner, { discard: true })
   yield* input.record(isDone ? "unchanged" : "began")
   if (isDone) return []
   const sizes = yield* Tables.sizesOf(pair.source, slots)
@@ -89,6 +90,16 @@ const moveAll = Effect.fnUntraced(function*(input: Move, pair: Pair) {
     yield* perform[step](performing, steps.get(step) ?? [], show)
   }
 })
+
+/** Fails unless the login of the cell has the rights of its tables' owner. */
+const requireOwner = ({ cell, query }: Connection.Connection) =>
+  Effect.flatMap(
+    query("SELECT FROM pg_class WHERE oid = 'cell_slots'::regclass AND pg_has_role(relowner, 'USAGE')"),
+    ({ length }) =>
+      length > 0
+        ? Effect.void
+        : Effect.fail(new Refused({ message: `Cell ${cell.name}: its login does not own the tables` }))
+  )
 
 type Fence = Pick<Move, "from" | "to" | "slots" | "check" | "record">
 

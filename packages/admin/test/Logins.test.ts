@@ -33,11 +33,15 @@ const warningFor = (login: string, command: string | undefined): string =>
     ? "Works with all rights of its database login, no member of card_rewards_admin\n"
     : ""
 
-const runAs = Effect.fnUntraced(function*(login: string, ...args: ReadonlyArray<string>) {
+const adminAs = Effect.fnUntraced(function*(login: string, args: ReadonlyArray<string>) {
   const url = new URL(Redacted.value((yield* DatabaseUrl).url))
   Object.assign(url, { username: login, password: "secret" })
   const cells = `a=${url.href}?schema=cell_a&slots=0-255,b=${url.href}?schema=cell_b&slots=`
-  const { status, stderr, stdout } = yield* admin(args, { CELLS: cells })
+  return yield* admin(args, { CELLS: cells })
+})
+
+const runAs = Effect.fnUntraced(function*(login: string, ...args: ReadonlyArray<string>) {
+  const { status, stderr, stdout } = yield* adminAs(login, args)
   assert.deepStrictEqual([status, stderr], [0, warningFor(login, args[0])], args.join(" "))
   return stdout
 })
@@ -54,25 +58,29 @@ layer(emptyDatabase, { excludeTestServices: true })("logins that are no superuse
       yield* runAs(operator, "integrator", "create", "acme")
       yield* runAs(operator, "vault", "deposit", "acme", "d1", "USDC", "5")
       const move = ["cells", "move", "--slots", "0-255", "--from", "a", "--to", "b", "--delete-after", "0"]
+      const refused = yield* adminAs(operator, move)
+      assert.deepStrictEqual([refused.status, refused.stderr], [1, "Cell a: its login does not own the tables\n"])
       yield* runAs(owner, ...move)
       // nothing is left to do, which needs no rights
       yield* runAs(operator, ...move)
       yield* runAs(operator, "integrator", "suspend", "acme")
       const { actions } = JSON.parse(yield* runAs(operator, "actions", "--json"))
       const shown: ReadonlyArray<ReadonlyArray<string>> = actions.flatMap((one: Record<string, string>) =>
-        `${one["cell"]}`.split(",").map((cell) => [`${one["login"]} ${one["command"]}`, cell]))
+        `${one["cell"]}`.split(",").map((cell) => [`${one["login"]} ${one["command"]} ${one["outcome"]}`, cell]))
       assert.deepStrictEqual(shown.map((row) => row.join(" in ")).toSorted(), [
-        `${operator} cells move in a`,
-        `${operator} cells move in b`,
-        `${operator} integrator create in a`,
-        `${operator} integrator create in b`,
-        `${operator} integrator suspend in b`,
-        `${operator} vault deposit in a`,
-        `${operator} vault deposit in b`,
-        `${owner} cells move in a`,
-        `${owner} cells move in b`,
-        `${owner} migrate in a`,
-        `${owner} migrate in b`
+        `${operator} cells move refused in a`,
+        `${operator} cells move refused in b`,
+        `${operator} cells move unchanged in a`,
+        `${operator} cells move unchanged in b`,
+        `${operator} integrator create done in a`,
+        `${operator} integrator create done in b`,
+        `${operator} integrator suspend done in b`,
+        `${operator} vault deposit done in a`,
+        `${operator} vault deposit done in b`,
+        `${owner} cells move began in a`,
+        `${owner} cells move began in b`,
+        `${owner} migrate done in a`,
+        `${owner} migrate done in b`
       ])
       assert.include(yield* runAs(operator, "audit"), "holds")
     }).pipe(Effect.scoped, Effect.provide(connection)))

@@ -17,7 +17,7 @@ export interface LoadOptions {
   readonly baseUrls: ReadonlyArray<string>
   readonly connections: number
   readonly millis: number
-  /** Requests that are sent at least, even after `millis`. */
+  /** Requests that are sent at least, even after `millis`; 1 when absent. */
   readonly atLeast?: number
   /** Returns the next request to send. */
   readonly next: () => Request
@@ -102,7 +102,7 @@ const sendInTurn = (
   firstDueAt: number,
   onEnd: () => void
 ): void => {
-  const { atLeast = 0, expected: { body, status }, next } = options
+  const { atLeast = 1, expected: { body, status }, next } = options
   const { endsAt, intervalMillis, latencies } = state
   let dueAt = firstDueAt
   let hasStatus = false

@@ -78,7 +78,7 @@ export const underLoad = Effect.fnUntraced(function*(
     return sample
   })
   yield* turn(options.size.warmUpMillis, options.size.warmUpRequests)
-  return { name: options.name, turn: () => turn(options.size.shortTurnMillis, 0) } satisfies Competitor<Server>
+  return { name: options.name, turn: () => turn(options.size.shortTurnMillis, 1) } satisfies Competitor<Server>
 })
 
 /** The services that a measure may use. */

@@ -56,17 +56,17 @@ export const start = Effect.fnUntraced(function*<E, R>(
  */
 export const maximumRate = Effect.fnUntraced(function*({ api, name, senders, url, worker }: System, size: Size) {
   const next = requests(senders, "max")
-  const round = Effect.fnUntraced(function*(millis: number, atLeast: number) {
+  const round = Effect.fnUntraced(function*(millis: number) {
     const startedAt = performance.now()
-    const { requests: count } = yield* load({ name, serving: [api], next, expected: accepted }, millis, atLeast)
+    const { requests: count } = yield* load({ name, serving: [api], next, expected: accepted }, millis, 1)
     const wait = { name, url, running: [worker], count, add: Effect.void }
     yield* workOff({ ...wait, isDone: isQueueEmpty })
     const seconds = (performance.now() - startedAt) / 1_000
     yield* workOff({ ...wait, isDone: isDelivered })
     return count / seconds
   })
-  yield* round(size.warmUpMillis, 0)
-  return yield* round(size.turnMillis, 0)
+  yield* round(size.warmUpMillis)
+  return yield* round(size.turnMillis)
 })
 
 const isDelivered = (sql: SqlClient.SqlClient) =>
