@@ -12,7 +12,7 @@ export interface ProcessOptions {
 
 /**
  * Runs a process with the logging that the environment configures. A failure is one line on standard error and exit
- * code 1. SIGTERM and SIGINT shut the process down gracefully, with exit code 0.
+ * code 1. SIGTERM and SIGINT shut the process down gracefully, with exit code 0. Lines that cannot be written are lost.
  */
 export const run = <A, E extends { readonly message: string }>(
   work: Effect.Effect<A, E>,
@@ -20,6 +20,7 @@ export const run = <A, E extends { readonly message: string }>(
 ): void => {
   startObjectsYoung()
   limitGarbage()
+  outliveOutput()
   NodeRuntime.runMain(logged(work, options), {
     disableErrorReporting: true,
     teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
@@ -44,6 +45,11 @@ const startObjectsYoung = (): void => setFlagsFromString("--no-allocation-site-p
  * default it waits for up to four times that where a process makes much garbage.
  */
 const limitGarbage = (): void => setFlagsFromString("--heap-growing-percent=75")
+
+/** Without a listener, a full disk or a reader of the log that has ended would end the process. */
+const outliveOutput = (): void => {
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined)
+}
 
 const logged = <A, E extends { readonly message: string }>(work: Effect.Effect<A, E>, options: ProcessOptions) =>
   Effect.gen(function*() {
