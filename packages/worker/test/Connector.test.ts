@@ -3,6 +3,7 @@ import { otherCertificateAuthority, secureName } from "@card-rewards/testing/Web
 import { Connector, dnsResolver } from "@card-rewards/worker/Connector"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Result } from "effect"
+import { TestClock } from "effect/testing"
 import { createServer as createHttpServer, type RequestListener } from "node:http"
 import { createServer as createTcpServer } from "node:net"
 import { connectionReleased, expectReason, httpsReceiver, post, resolveTo, urlOf, withConnector } from "./Connecting.ts"
@@ -233,7 +234,7 @@ describe("dnsResolver", () => {
         [[], [v6], ["2606:4700::1111"]]
       ] as const) {
         const { server } = yield* answerer({ a, aaaa })
-        const addresses = yield* dnsResolver({ servers: [server] })("hooks.acme.com")
+        const addresses = yield* dnsResolver({ servers: () => [server] })("hooks.acme.com")
         assert.deepStrictEqual(addresses.map(({ address }) => address), [...expected])
       }
     }).pipe(Effect.scoped))
@@ -243,16 +244,34 @@ describe("dnsResolver", () => {
       const empty = yield* answerer({ a: [], aaaa: [] })
       const silent = yield* answerer({ a: undefined, aaaa: undefined })
       for (const { server } of [empty, silent]) {
-        const error = yield* Effect.flip(dnsResolver({ servers: [server], timeoutMillis: 50 })("hooks.acme.com"))
+        const error = yield* Effect.flip(dnsResolver({ servers: () => [server], timeoutMillis: 50 })("hooks.acme.com"))
         assert.strictEqual(error.reason, "dns")
       }
+    }).pipe(Effect.scoped))
+
+  it.effect("asks other servers once the system has others, within a minute", () =>
+    Effect.gen(function*() {
+      const [first, second] = yield* Effect.all([
+        answerer({ a: ["8.8.8.8"], aaaa: [] }),
+        answerer({ a: ["8.8.4.4"], aaaa: [] })
+      ])
+      let server = first.server
+      const resolve = dnsResolver({ servers: () => [server] })
+      const addresses = Effect.map(resolve("hooks.acme.com"), (found) => found.map(({ address }) => address))
+      assert.deepStrictEqual(yield* addresses, ["8.8.8.8"])
+      server = second.server
+      yield* TestClock.adjust(59_999)
+      assert.deepStrictEqual(yield* addresses, ["8.8.8.8"])
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(yield* addresses, ["8.8.4.4"])
     }).pipe(Effect.scoped))
 
   it.live("a name server that never answers for AAAA leaves time to connect", () =>
     Effect.gen(function*() {
       const { server } = yield* answerer({ a: ["127.0.0.1"], aaaa: undefined })
       const receiver = yield* httpsReceiver((_request, response) => response.end("ok"))
-      const answer = yield* post(urlOf(receiver)).pipe(withConnector({ resolve: dnsResolver({ servers: [server] }) }))
+      const resolve = dnsResolver({ servers: () => [server] })
+      const answer = yield* post(urlOf(receiver)).pipe(withConnector({ resolve }))
       assert.strictEqual(answer.bodySnippet, "ok")
     }).pipe(Effect.scoped))
 
@@ -261,7 +280,7 @@ describe("dnsResolver", () => {
       const { server } = yield* answerer({ a: ["8.8.8.8"], aaaa: ["fd00:ec2::254"] })
       yield* post("https://hooks.acme.com/").pipe(
         expectReason("address_refused"),
-        withConnector({ resolve: dnsResolver({ servers: [server] }) })
+        withConnector({ resolve: dnsResolver({ servers: () => [server] }) })
       )
     }).pipe(Effect.scoped))
 })

@@ -18,7 +18,7 @@ import * as DnsAnswerer from "./DnsAnswerer.ts"
  */
 const guarded = (server: string): ConnectorOptions => ({
   allowPrivateNetwork: false,
-  resolve: dnsResolver({ servers: [server], timeoutMillis: 20_000 }),
+  resolve: dnsResolver({ servers: () => [server], timeoutMillis: 20_000 }),
   exemptAddresses: ["127.0.0.1"],
   certificateAuthorities: [certificateAuthority()],
   connectionAgeMillis: 1

@@ -1,4 +1,4 @@
-import { Duration, Effect, Fiber } from "effect"
+import { Clock, Duration, Effect, Fiber } from "effect"
 import { promises as dns } from "node:dns"
 import { ConnectorError } from "./ConnectorError.ts"
 
@@ -11,11 +11,14 @@ export interface ResolvedAddress {
 export type Resolve = (host: string) => Effect.Effect<ReadonlyArray<ResolvedAddress>, ConnectorError>
 
 export interface DnsResolverOptions {
-  /** `address` or `address:port`; the system's servers when absent. */
-  readonly servers?: ReadonlyArray<string>
+  /** `address` or `address:port`, read once a minute; the system's servers when absent. */
+  readonly servers?: () => ReadonlyArray<string>
   /** Timeout of each of the two tries; 2 s when absent. */
   readonly timeoutMillis?: number
 }
+
+/** How long servers are used before they are read again: the system's may change. */
+const keptMillis = 60_000
 
 /**
  * Resolves names by DNS queries for A and AAAA records.
@@ -24,8 +27,19 @@ export interface DnsResolverOptions {
  * occupies none of the four threads of the process's pool, so that an unresponsive name server delays no other request.
  */
 export const dnsResolver = ({ servers, timeoutMillis = 2000 }: DnsResolverOptions = {}): Resolve => {
-  const resolver = new dns.Resolver({ timeout: timeoutMillis, tries: 2 })
-  if (servers !== undefined) resolver.setServers(servers)
+  const make = () => {
+    const resolver = new dns.Resolver({ timeout: timeoutMillis, tries: 2 })
+    if (servers !== undefined) resolver.setServers(servers())
+    return resolver
+  }
+  let kept: { readonly resolver: dns.Resolver; readonly sinceMillis: number } | undefined
+  const current = Effect.map(Clock.currentTimeMillis, (now) => {
+    // also where the clock was set back
+    if (kept === undefined || Math.abs(now - kept.sinceMillis) >= keptMillis) {
+      kept = { resolver: make(), sinceMillis: now }
+    }
+    return kept.resolver
+  })
   // an answer to the second try, after a lost packet, is waited for
   const graceMillis = timeoutMillis + 500
   const records = (query: () => Promise<ReadonlyArray<string>>, family: 4 | 6) =>
@@ -35,6 +49,7 @@ export const dnsResolver = ({ servers, timeoutMillis = 2000 }: DnsResolverOption
       Effect.orElseSucceed((): ReadonlyArray<ResolvedAddress> => [])
     )
   return Effect.fnUntraced(function*(host) {
+    const resolver = yield* current
     const queries = [
       yield* Effect.forkChild(records(() => resolver.resolve4(host), 4)),
       yield* Effect.forkChild(records(() => resolver.resolve6(host), 6))
