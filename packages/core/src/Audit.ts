@@ -8,7 +8,8 @@ import { moneyChecks } from "./Audit/MoneyChecks.ts"
 import * as Rebuild from "./Audit/Rebuild.ts"
 import { sealChecks } from "./Audit/SealChecks.ts"
 import * as Database from "./Database.ts"
-import { describe, isConflict, isSqlError } from "./Database/Errors.ts"
+import { describe, isPassing, isSqlError } from "./Database/Errors.ts"
+import { takeTime } from "./Database/SessionSettings.ts"
 import { integratorsBeingDeleted } from "./Slots.ts"
 
 export type { Finding } from "./Audit/Check.ts"
@@ -65,9 +66,8 @@ export class Audit extends Context.Service<Audit, {
 const audit = Effect.fnUntraced(function*(onProgress: (progress: AuditProgress) => Effect.Effect<void>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
-  yield* sql`SET LOCAL statement_timeout = 0`
-  // between two statements the audit may decode all programs, or rebuild a user with any number of events
-  yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`
+  // between two statements, too, the audit may decode all programs, or rebuild a user with any number of events
+  yield* takeTime(0)
   // the checks read whole tables
   yield* sql`SET LOCAL enable_seqscan = on`
   const checks = checksAt(yield* Clock.currentTimeMillis)
@@ -91,7 +91,8 @@ const audit = Effect.fnUntraced(function*(onProgress: (progress: AuditProgress) 
 
 /**
  * The findings of one check. A check that cannot be finished is a finding itself: a row that cannot be read would hide
- * what the others find. Fails where the transaction cannot go on.
+ * what the others find. Fails where the transaction cannot go on, or where the reason is no row but, for instance, a
+ * full disk.
  */
 const alone = Effect.fnUntraced(function*<E, R>(
   check: string,
@@ -104,7 +105,7 @@ const alone = Effect.fnUntraced(function*<E, R>(
       const isFatal = cause.reasons.some((reason) =>
         reason._tag === "Interrupt" || (reason._tag === "Die" && isSqlError(reason.defect))
       )
-      if (isFatal || isConflict(error)) return Effect.failCause(cause)
+      if (isFatal || (isSqlError(error) && isPassing(error))) return Effect.failCause(cause)
       const expected = "a check that can be finished"
       return Effect.succeed([{ integratorId: "", subject: "all", expected, actual: describe(error) }])
     }),

@@ -2,7 +2,7 @@ import { Cause, Effect, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { movingSlots, type OwnedSlots, ownedSlots } from "./CellSlots.ts"
 import * as Database from "./Database.ts"
-import { describe, isFromServer } from "./Database/Errors.ts"
+import { describe, isFromServer, refusedCertificate } from "./Database/Errors.ts"
 import { isCitus } from "./Database/SessionSettings.ts"
 import * as Roles from "./Roles.ts"
 import { StartRefused } from "./Settings.ts"
@@ -100,6 +100,8 @@ class Unreached extends StartRefused {}
 export const unusable = (error: unknown): StartRefused => {
   if (isFromServer(error)) return new StartRefused({ message: `The database refused: ${describe(error)}` })
   if (describe(error) === withoutTls) return new StartRefused({ message: `${withoutTls}, which its address requires` })
+  const refused = refusedCertificate(error)
+  if (refused !== undefined) return new StartRefused({ message: `The server's certificate is refused: ${refused}` })
   return new Unreached({ message: "The database could not be reached" })
 }
 

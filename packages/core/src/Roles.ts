@@ -158,9 +158,10 @@ const exists = Effect.fnUntraced(function*(name: string) {
   return rows.length > 0
 })
 
-/** Whether the connection's login may act as the role. */
+/** Whether the connection's login may act as the role: from PostgreSQL 16 on a member may lack that option. */
 export const isAvailable = Effect.fnUntraced(function*(role: Role) {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql`SELECT FROM pg_roles WHERE rolname = ${nameOf(role)} AND pg_has_role(rolname, 'MEMBER')`
+  const rows = yield* sql`SELECT FROM pg_roles WHERE rolname = ${nameOf(role)} AND pg_has_role(rolname,
+    CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END)`
   return rows.length > 0
 })

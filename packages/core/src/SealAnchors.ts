@@ -7,6 +7,7 @@ import { SqlClient } from "effect/sql"
 import { type OwnedSlots, ownedSlots } from "./CellSlots.ts"
 import { value, withinRequestDeadline, withoutDeadline } from "./Database.ts"
 import { perRowSql } from "./Database/PlannerHints.ts"
+import { takeTime } from "./Database/SessionSettings.ts"
 import { doesNotFollow, followingSeals, isOfOtherEntries, lastSeal, sealedText } from "./JournalSeals/Chain.ts"
 
 /** The last seal of an integrator at some moment, as it is kept outside the database. */
@@ -83,7 +84,7 @@ const page = Effect.fnUntraced(function*(after: string) {
 /** What is wrong with an anchor, if anything. */
 const faultOf = Effect.fnUntraced(function*({ hash, integratorId, seal, toEntry }: SealAnchor) {
   const sql = yield* SqlClient.SqlClient
-  yield* sql`SET LOCAL statement_timeout = 0`
+  yield* takeTime(0)
   return yield* sql<AnchorFault>`
     SELECT t.integrator_id, t.seal, CASE WHEN s.seal IS NULL THEN 'the seal is missing'
       WHEN NOT same.seal THEN 'the seal has hash ' || encode(s.hash, 'hex') || ' and ends with entry ' || s.to_entry

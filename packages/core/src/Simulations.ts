@@ -16,6 +16,7 @@ import {
 import { Array, Context, Effect, Layer, type Scope, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Database from "./Database.ts"
+import { takeTime } from "./Database/SessionSettings.ts"
 import { CandidateRun } from "./Simulations/CandidateRun.ts"
 import * as History from "./Simulations/History.ts"
 
@@ -115,7 +116,7 @@ const make = Effect.fnUntraced(function*(limits: Limits, takePermit: TakePermit)
       }
       const running = sql.withTransaction(Effect.gen(function*() {
         yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
-        yield* sql`SET LOCAL statement_timeout = ${sql.literal(`${limits.millis + graceMillis}`)}`
+        yield* takeTime(limits.millis + graceMillis)
         const window = History.windowOf(integratorId, programId, request)
         const { purchases: total, refunds } = yield* History.countEvents(window, limits.transactions)
         if (total > limits.transactions) return yield* tooLarge(`there are more than ${limits.transactions} purchases`)

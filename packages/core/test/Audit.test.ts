@@ -1,4 +1,5 @@
 import { Audit, type AuditProgress } from "@card-rewards/core/Audit"
+import { serverErrorOf } from "@card-rewards/core/Database/Errors"
 import { Processing } from "@card-rewards/core/Processing"
 import { Programs } from "@card-rewards/core/Programs"
 import { SpendEvents } from "@card-rewards/core/SpendEvents"
@@ -89,6 +90,22 @@ layer(Layer.provideMerge(history, moneyLayer))("the audit", (it) => {
       }))
       yield* (yield* Audit).runWith(() => readLimits)
       assert.deepStrictEqual([...limits], ["0"])
+    }))
+
+  it.effect("fails where a check has no room or time, which is no fault of a row", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const { run } = yield* Audit
+      yield* sql`CREATE FUNCTION no_space() RETURNS boolean STABLE LANGUAGE plpgsql AS
+        $$ BEGIN RAISE 'No space left on device' USING ERRCODE = '53100'; END $$`
+      yield* sql`ALTER TABLE payouts RENAME TO kept`
+      yield* sql`CREATE VIEW payouts AS SELECT * FROM kept WHERE no_space()`
+      const error = yield* Effect.flip(run)
+      yield* sql`DROP VIEW payouts`
+      yield* sql`ALTER TABLE kept RENAME TO payouts`
+      yield* sql`DROP FUNCTION no_space`
+      assert.strictEqual(serverErrorOf(error)?.message, "No space left on device (53100)")
+      assert.deepStrictEqual((yield* run).findings, [])
     }))
 
   it.effect("finds a vault whose work is forgotten, and not one whose work failed and is tried again", () =>

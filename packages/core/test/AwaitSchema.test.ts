@@ -1,9 +1,12 @@
 import { makeMigrated, serverUrl } from "@card-rewards/dev-postgres/TestDatabase"
+import { listen } from "@card-rewards/testing/LoopbackServer"
+import { certificate } from "@card-rewards/testing/WebhookReceiver"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { once } from "node:events"
 import { connect, createServer, type Socket } from "node:net"
+import { TLSSocket } from "node:tls"
 import { awaitSchema, schemaOf, underRole } from "../src/AwaitSchema.ts"
 import * as Database from "../src/Database.ts"
 
@@ -78,3 +81,17 @@ it.live("a server without TLS, which an address requires, is named as the reason
     const { message } = yield* Effect.flip(schemaOf({ url, poolSize: 1, applicationName: "test" }))
     assert.strictEqual(message, "The server does not support TLS, which its address requires")
   }))
+
+it.live("a server whose certificate is not trusted is named as the reason", () =>
+  Effect.gen(function*() {
+    const server = createServer((socket) => {
+      socket.on("error", () => {}).once("data", () => {
+        socket.write("S")
+        new TLSSocket(socket, { isServer: true, ...certificate() }).on("error", () => {})
+      })
+    })
+    const { port } = yield* listen(server)
+    const url = Redacted.make(`postgres://u:p@127.0.0.1:${port}/x?sslmode=verify-full`)
+    const { message } = yield* Effect.flip(schemaOf({ url, poolSize: 1, applicationName: "test" }))
+    assert.match(message, /^The server's certificate is refused: UNABLE_TO_VERIFY_LEAF_SIGNATURE$/)
+  }).pipe(Effect.scoped))

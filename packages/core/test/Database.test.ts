@@ -1,6 +1,7 @@
 import * as Database from "@card-rewards/core/Database"
 import { columns, value } from "@card-rewards/core/Database"
 import { serverErrorOf } from "@card-rewards/core/Database/Errors"
+import { takeTime } from "@card-rewards/core/Database/SessionSettings"
 import { columnList, type RowVersion, rowVersion } from "@card-rewards/core/Database/Table"
 import { makeEmpty } from "@card-rewards/dev-postgres/TestDatabase"
 import { Unavailable } from "@card-rewards/domain/Errors"
@@ -174,23 +175,41 @@ layer(liveLayer, { excludeTestServices: true })("the driver, as the service conf
       assert.deepStrictEqual(settings.map(({ setting }) => setting), ["1s", "5s", "30s", "3", "30", "10", "30000"])
     }))
 
-  it.effect("reads what is committed before each statement and compiles none, whatever the defaults are", () =>
+  it.effect("reads what is committed, compiles nothing and is on the disk, whatever the defaults are", () =>
     Effect.gen(function*() {
       const url = yield* makeEmpty
       const settings = Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient
-        const [row] = yield* sql.withTransaction(sql<{ isolation: string; jit: string }>`
-          SELECT current_setting('transaction_isolation') AS isolation, current_setting('jit') AS jit`)
+        const [row] = yield* sql.withTransaction(sql<{ isolation: string; jit: string; commit: string }>`
+          SELECT current_setting('transaction_isolation') AS isolation, current_setting('jit') AS jit,
+            current_setting('synchronous_commit') AS commit`)
         const name = sql.literal(new URL(Redacted.value(url)).pathname.slice(1))
         yield* sql`ALTER DATABASE ${name} SET default_transaction_isolation = 'serializable'`
         yield* sql`ALTER DATABASE ${name} SET jit = on`
+        yield* sql`ALTER DATABASE ${name} SET synchronous_commit = off`
         return row
       })
       for (const _ of ["before", "after"]) {
         const fresh = Database.layer({ url, poolSize: 1, applicationName: "test" })
         const found = yield* Effect.provide(settings, Layer.fresh(fresh))
-        assert.deepStrictEqual(found, { isolation: "read committed", jit: "off" })
+        assert.deepStrictEqual(found, { isolation: "read committed", jit: "off", commit: "on" })
       }
+    }))
+
+  it.effect("lets a transaction that says so take any time, whatever the defaults are", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const timeouts = sql.literal(`(SELECT * FROM pg_settings WHERE name IN ('statement_timeout',
+        'idle_in_transaction_session_timeout', 'transaction_timeout')) AS timeouts`)
+      yield* sql.withTransaction(Effect.gen(function*() {
+        yield* sql`SELECT set_config(name, '1min', true) FROM ${timeouts}`
+        yield* takeTime(700)
+        const found = yield* sql<{ name: string; setting: string }>`SELECT name, setting FROM ${timeouts}`
+        assert.isAtLeast(found.length, 2)
+        for (const { name, setting } of found) {
+          assert.strictEqual(setting, name === "statement_timeout" ? "700" : "0", name)
+        }
+      }))
     }))
 
   it.effect("keeps what PostgreSQL said of an error that can end by itself, in one line and without its detail", () =>

@@ -261,8 +261,8 @@ layer(Layer.provideMerge(services, liveLayer), { excludeTestServices: true })("m
         // an object has the name of one that the migration's last statements create
         yield* sql`CREATE TABLE priorities (not_ours text)`
         const untouched = yield* schema
-        const failure = yield* Effect.exit(migrate(url))
-        assert.strictEqual(failure._tag, "Failure")
+        const { message } = yield* Effect.flip(migrate(url))
+        assert.strictEqual(message, 'Migration "2_second" failed: relation "priorities" already exists (42P07)')
         assert.deepStrictEqual(yield* schema, untouched)
         assert.deepStrictEqual(yield* applied, [1])
         assert.deepStrictEqual(yield* contents(tables), before)

@@ -142,7 +142,9 @@ layer(liveLayer, { excludeTestServices: true })("roles with few privileges", (it
       const sql = yield* SqlClient.SqlClient
       yield* sql`CREATE ROLE roles_test_member LOGIN PASSWORD 'secret' IN ROLE card_rewards_worker`
       yield* sql`CREATE ROLE roles_test_stranger LOGIN PASSWORD 'secret'`
-      yield* Effect.addFinalizer(() => Effect.orDie(sql`DROP ROLE roles_test_member, roles_test_stranger`))
+      yield* sql`CREATE ROLE roles_test_keeper LOGIN PASSWORD 'secret'`
+      yield* Effect.addFinalizer(() =>
+        Effect.orDie(sql`DROP ROLE roles_test_member, roles_test_stranger, roles_test_keeper`))
       const take = (name: string, role: Roles.Role) =>
         underRole({ url: login(url, name, "secret"), poolSize: 1, applicationName: "roles test" }, role)
       const member = yield* take("roles_test_member", "worker")
@@ -151,6 +153,26 @@ layer(liveLayer, { excludeTestServices: true })("roles with few privileges", (it
       assert.strictEqual(now?.name, "card_rewards_worker")
       assert.isFalse("role" in (yield* take("roles_test_member", "api")))
       assert.isFalse("role" in (yield* take("roles_test_stranger", "worker")))
+      // as a login of PostgreSQL 16 and newer is that has created the role
+      const [server] = yield* sql<{ version: number }>`SELECT current_setting('server_version_num')::int AS version`
+      if ((server?.version ?? 0) < 160_000) return
+      yield* sql`GRANT card_rewards_worker TO roles_test_keeper WITH ADMIN TRUE, INHERIT FALSE, SET FALSE`
+      assert.isFalse("role" in (yield* take("roles_test_keeper", "worker")))
+    }))
+
+  it.effect("a login that may create no tables is told so", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const url = yield* makeEmpty
+      // as PostgreSQL 15 and newer have it
+      yield* Effect.provide(
+        Effect.flatMap(SqlClient.SqlClient, (sql) => sql`REVOKE CREATE ON SCHEMA public FROM public`),
+        over({ url })
+      )
+      yield* sql`CREATE ROLE roles_test_guest LOGIN PASSWORD 'secret'`
+      yield* Effect.addFinalizer(() => Effect.orDie(sql`DROP ROLE roles_test_guest`))
+      const { message } = yield* Effect.flip(Database.migrate(login(url, "roles_test_guest", "secret")))
+      assert.strictEqual(message, "The login may create no tables: it must own the database or its schema")
     }))
 
   it.effect("an owner that cannot create roles can migrate, and repeat that", () =>

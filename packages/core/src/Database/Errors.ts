@@ -44,9 +44,12 @@ const hasChangedResult = (cause: unknown): boolean =>
  * refused, because of a password or a database that is renamed, for instance, is a fault of the operation.
  */
 export const toUnavailable = (error: SqlError.SqlError): Effect.Effect<never, Unavailable> =>
-  error.isRetryable || error.reason.operation === "connect" || isTransient(error.reason.cause)
+  isPassing(error) || error.reason.operation === "connect"
     ? Effect.fail(unavailable(fromServer(error)))
     : Effect.die(error)
+
+/** Whether the same statement may succeed later, without a change to this service or to rows. */
+export const isPassing = (error: SqlError.SqlError): boolean => error.isRetryable || isTransient(error.reason.cause)
 
 const fromServer = (error: SqlError.SqlError): ServerError | undefined =>
   isFromServer(error)
@@ -74,6 +77,12 @@ const codeOf = (cause: unknown): string | undefined =>
 /** Whether PostgreSQL sent an error, rather than the connection or the driver failing. */
 export const isFromServer = (error: unknown): boolean =>
   isSqlError(error) && /^(?:\d[\dA-Z]|P0|XX|F0|HV)[\dA-Z]{3}$/u.test(codeOf(error.reason.cause) ?? "")
+
+/** Why the server's certificate is refused, in the words of Node's TLS; undefined where it is not. */
+export const refusedCertificate = (error: unknown): string | undefined => {
+  const code = isSqlError(error) ? codeOf(error.reason.cause) ?? "" : ""
+  return /CERT|SIGNATURE/u.test(code) ? code : undefined
+}
 
 /** What an error is, in a text: of one of PostgreSQL's its message and code, such as `… (22P02)`. */
 export const describe = (error: unknown): string => {

@@ -6,8 +6,9 @@ import * as Roles from "../Roles.ts"
 import { StartRefused } from "../Settings.ts"
 import { allSlots } from "../Slots.ts"
 import { columns } from "./Columns.ts"
-import { isSqlError } from "./Errors.ts"
+import { describe, isSqlError } from "./Errors.ts"
 import { layer } from "./Pool.ts"
+import { takeTime } from "./SessionSettings.ts"
 
 /** The migrations in order, by their file names; scripts/tidy.ts compares this list with the folder. */
 export const migrations = {
@@ -42,35 +43,65 @@ export interface MigrateOptions {
 
 /**
  * Applies the missing migrations and grants the roles their rights; the login must own the schema. A second concurrent
- * run waits for the first. While other transactions have locked the tables it releases its locks and retries. A
- * migration that fails changes nothing. A cell that has its tables keeps its slots.
+ * run waits for the first. Each migration has a transaction of its own, so that none keeps what an earlier one has
+ * locked; one that fails changes nothing. While other transactions have locked the tables, it releases its locks and
+ * retries. A cell that has its tables keeps its slots.
  */
 export const migrate = Effect.fn("Database.migrate")(function*(url: Redacted.Redacted, options: MigrateOptions = {}) {
   const { record = noAction, schema } = options
   const run = Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
-    const once = sql.withTransaction(Effect.gen(function*() {
+    const names = Object.entries(options.migrations ?? migrations)
+    let count = 0
+    /** Applies the first migrations; the last transaction has all that follows them, too. */
+    const upTo = (end: number) => sql.withTransaction(Effect.gen(function*() {
       // building an index on a large table may take hours, and so may the wait for a concurrent run
-      yield* sql`SET LOCAL statement_timeout = 0`
+      yield* takeTime(0)
       // the general plan is none on Citus; see SessionSettings.ts
       yield* sql`SET LOCAL plan_cache_mode = force_custom_plan`
       yield* sql`SELECT pg_advisory_xact_lock(${sql.literal(migrationsLock)})`
       yield* sql.unsafe(`SET LOCAL lock_timeout = ${lockWaitMillis}`)
       if (schema !== undefined) yield* makeSchema(schema)
       const isNew = !(yield* hasSlots)
-      const applied = yield* Migrator.make({})({ loader: Migrator.fromRecord(options.migrations ?? migrations) })
+      if (isNew) yield* requireUsable
+      const loader = Migrator.fromRecord(Object.fromEntries(names.slice(0, end)))
+      const applied = yield* Migrator.make({})({ loader })
       if (isNew && (yield* hasSlots)) yield* giveSlots([...options.slots ?? allSlots])
+      if (end < names.length) return applied.length
       yield* Roles.grant
-      yield* record(applied.length > 0 ? "done" : "unchanged")
+      yield* record(count + applied.length > 0 ? "done" : "unchanged")
+      return applied.length
     }))
     const times = (options.lockTries ?? 24) - 1
-    yield* Effect.retry(once, { while: isLocked, times, schedule: Schedule.spaced(lockPauseMillis) })
+    for (const index of names.keys()) {
+      count += yield* Effect.retry(upTo(index + 1), {
+        while: isLocked,
+        times,
+        schedule: Schedule.spaced(lockPauseMillis)
+      })
+    }
   }).pipe(Effect.catchIf(isLocked, () =>
     new StartRefused({
       message: "Other transactions hold tables that migrations change: end them (pg_stat_activity), or come again later"
-    })))
+    })),
+    Effect.catchTag("MigrationError", ({ cause, message }) =>
+      new StartRefused({ message: cause === undefined ? message : `${message}: ${describe(cause)}` }))
+  )
   const config = { url, poolSize: 1, applicationName: "card-rewards migrate", ...(schema && { schema }) }
   yield* Effect.provide(run, layer(config))
+})
+
+/** Fails with {@link StartRefused} where the tables cannot be made, or could not store every text. */
+const requireUsable = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* sql<{ encoding: string; mayCreate: boolean }>`
+    SELECT current_setting('server_encoding') AS encoding,
+      coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS may_create`
+  if (found?.encoding !== "UTF8") {
+    return yield* new StartRefused({ message: `The database's encoding is ${found?.encoding}: it must be UTF8` })
+  }
+  if (found.mayCreate) return
+  return yield* new StartRefused({ message: "The login may create no tables: it must own the database or its schema" })
 })
 
 /** A login that may create none can use one that it owns. */

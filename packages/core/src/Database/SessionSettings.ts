@@ -57,6 +57,19 @@ export const lostClientSettings = {
   client_connection_check_interval: "1s"
 }
 
+/**
+ * Lets the transaction take any time, whatever the database's defaults, and each of its statements so many
+ * milliseconds, or any time where that is 0. The last of these settings is new in PostgreSQL 17.
+ */
+export const takeTime = Effect.fnUntraced(function*(statementMillis: number) {
+  const sql = yield* SqlClient.SqlClient
+  const statement = literal(`'${statementMillis}'`)
+  yield* sql`
+    SELECT set_config(name, CASE name WHEN 'statement_timeout' THEN ${statement} ELSE '0' END, true)
+    FROM pg_settings
+    WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`
+})
+
 /** SQL that, where it is evaluated, limits each later lock wait of the transaction to this time. It is never null. */
 export const limitLockWaits = (millis: number): Statement.Fragment =>
   literal(`set_config('lock_timeout', '${millis}ms', true)`)
@@ -66,6 +79,8 @@ export const sessionSettings = {
   timezone: "UTC",
   // each statement sees what was committed before it, such as a slot that is marked as leaving, or a row it waited for
   default_transaction_isolation: "read committed",
+  // what is answered is on the disk, also where the database's default is that it need not be
+  synchronous_commit: "on",
   statement_timeout: "30s",
   // longer than any pause between two statements of a transaction; ends lost sessions and releases their locks
   idle_in_transaction_session_timeout: "5s",
